@@ -1,0 +1,188 @@
+//! What a scenario expects of its figures: `"window raised/goodput_bps" = ">= 4x as found"`.
+
+use crate::metric::{Metric, Metrics};
+use crate::report::ArmReport;
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Rate, Span};
+
+/// One line of `[expect]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expectation {
+    /// The arm whose figure it is.
+    pub arm: String,
+    /// The figure: its name, and its place within a group after a dot.
+    pub metric: String,
+    /// The bound, as it was written.
+    pub wanted: String,
+    bound: Bound,
+}
+
+/// Whether an expectation was met.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// `arm/figure`.
+    pub metric: String,
+    /// The bound, as it was written.
+    pub wanted: String,
+    /// What was measured.
+    pub got: String,
+    /// Whether that is within the bound.
+    pub met: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Bound {
+    Compare { order: Order, times: f64, of_arm: Option<String> },
+    Within { value: f64, part: f64 },
+    Verdict(String),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Order {
+    Less,
+    AtMost,
+    AtLeast,
+    More,
+}
+
+impl Expectation {
+    /// Reads `key = wanted`: `arm/figure` and one of `>= 2.8gbit`, `< 900ms`, `>= 4x other arm`, `801ms +- 1%`, or, for
+    /// the figure `verdict`, a code.
+    ///
+    /// # Errors
+    /// A sentence saying what cannot be read.
+    pub fn parse(key: &str, wanted: &str) -> Result<Self, String> {
+        let (arm, metric) = key
+            .rsplit_once('/')
+            .ok_or_else(|| format!("'{key}' must name an arm and a figure: \"as found/goodput_bps\""))?;
+        let bound = if metric == "verdict" { Bound::Verdict(wanted.trim().to_owned()) } else { Bound::parse(wanted)? };
+        Ok(Self { arm: arm.to_owned(), metric: metric.to_owned(), wanted: wanted.to_owned(), bound })
+    }
+
+    /// The arms it speaks of.
+    pub fn arms(&self) -> impl Iterator<Item = &str> {
+        let other = match &self.bound {
+            Bound::Compare { of_arm, .. } => of_arm.as_deref(),
+            _ => None,
+        };
+        std::iter::once(self.arm.as_str()).chain(other)
+    }
+
+    /// Holds the expectation against what was measured.
+    pub fn check(&self, arms: &[ArmReport]) -> Outcome {
+        let report = |name: &str| arms.iter().find(|arm| arm.name == name);
+        let value = |name: &str| report(name).and_then(|arm| figure(&arm.metrics, &self.metric));
+        let (got, met) = match &self.bound {
+            Bound::Verdict(code) => {
+                let got =
+                    report(&self.arm).and_then(|arm| arm.diagnosis.first()).map_or("none", |line| line.code.as_str());
+                (got.to_owned(), got == code)
+            }
+            Bound::Within { value: middle, part } => match value(&self.arm) {
+                Some(got) => (print(got), (got - middle).abs() <= middle.abs() * part),
+                None => ("no such figure".to_owned(), false),
+            },
+            Bound::Compare { order, times, of_arm } => {
+                let base = of_arm.as_ref().map_or(Some(1.0), |name| value(name));
+                match (value(&self.arm), base) {
+                    (Some(got), Some(base)) => {
+                        let limit = times * base;
+                        let met = match order {
+                            Order::Less => got < limit,
+                            Order::AtMost => got <= limit,
+                            Order::AtLeast => got >= limit,
+                            Order::More => got > limit,
+                        };
+                        let text = if of_arm.is_some() { format!("{:.3}x", got / base) } else { print(got) };
+                        (text, met)
+                    }
+                    _ => ("no such figure".to_owned(), false),
+                }
+            }
+        };
+        Outcome { metric: format!("{}/{}", self.arm, self.metric), wanted: self.wanted.clone(), got, met }
+    }
+}
+
+impl Bound {
+    fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let orders = [(">=", Order::AtLeast), ("<=", Order::AtMost), (">", Order::More), ("<", Order::Less)];
+        if let Some((sign, order)) = orders.into_iter().find(|(sign, _)| text.starts_with(sign)) {
+            let rest = text[sign.len()..].trim();
+            if let Some((times, arm)) = rest.split_once("x ")
+                && let Ok(times) = times.trim().parse()
+            {
+                return Ok(Self::Compare { order, times, of_arm: Some(arm.trim().to_owned()) });
+            }
+            return Ok(Self::Compare { order, times: quantity(rest)?, of_arm: None });
+        }
+        if let Some((value, part)) = text.split_once("+-") {
+            let part: units::Ratio = part.parse().map_err(|error: units::ParseError| error.to_string())?;
+            return Ok(Self::Within { value: quantity(value)?, part: part.get() });
+        }
+        Err(format!("'{text}' is no bound; write \">= 2.8gbit\", \"801ms +- 1%\" or \">= 4x other arm\""))
+    }
+}
+
+/// A number in the unit figures have: bits per second, milliseconds, bytes, or none.
+fn quantity(text: &str) -> Result<f64, String> {
+    let text = text.trim();
+    if let Ok(number) = text.parse::<f64>() {
+        return Ok(number);
+    }
+    if let Ok(rate) = text.parse::<Rate>() {
+        return Ok(rate.bits_per_second() as f64);
+    }
+    if let Ok(span) = text.parse::<Span>() {
+        return Ok(span.as_millis_f64());
+    }
+    text.parse::<Bytes>()
+        .map(|bytes| bytes.get() as f64)
+        .map_err(|_| format!("'{text}' is no number, rate, time or size"))
+}
+
+fn figure(metrics: &Metrics, name: &str) -> Option<f64> {
+    Metric::find(metrics, &name.split('.').collect::<Vec<_>>())?.value()
+}
+
+fn print(value: f64) -> String {
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arm(name: &str, goodput: f64) -> ArmReport {
+        ArmReport {
+            name: name.to_owned(),
+            settings: Default::default(),
+            metrics: Metrics::from([("goodput_bps".to_owned(), Metric::One(goodput))]),
+            intervals: Vec::new(),
+            diagnosis: Vec::new(),
+            capture: None,
+            samples: None,
+        }
+    }
+
+    #[test]
+    fn bounds_hold_and_fail() {
+        let arms = [arm("a", 452e6), arm("b", 2.89e9)];
+        for (key, wanted, met) in [
+            ("a/goodput_bps", "452mbit +- 3%", true),
+            ("a/goodput_bps", "470mbit +- 3%", false),
+            ("b/goodput_bps", ">= 6x a", true),
+            ("b/goodput_bps", ">= 7x a", false),
+            ("b/goodput_bps", ">= 2.8gbit", true),
+            ("b/goodput_bps", "< 2.8gbit", false),
+            ("b/latency_ms.p50", "< 1ms", false),
+        ] {
+            let expectation = Expectation::parse(key, wanted).expect(wanted);
+            assert_eq!(expectation.check(&arms).met, met, "{key} {wanted}");
+        }
+        assert!(Expectation::parse("goodput_bps", "> 1").is_err());
+        assert!(Expectation::parse("a/goodput_bps", "fast").is_err());
+    }
+}

@@ -1,0 +1,178 @@
+//! One TCP connection as a capture shows it: facts, and the series its plots draw.
+
+use crate::diagnosis::{Finding, Limits, Verdict};
+use crate::remedy::Remedy;
+use serde::{Deserialize, Serialize};
+
+/// A direction of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Way {
+    /// Client to server.
+    Up,
+    /// Server to client.
+    Down,
+}
+
+/// Where on the path a capture was taken, seen from the data's sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Vantage {
+    /// At or beside the host that sends most of the data.
+    Sender,
+    /// At or beside the host that receives most of the data.
+    Receiver,
+    /// Between them.
+    Middle,
+    /// The capture does not tell.
+    Unknown,
+}
+
+/// One TCP connection.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Flow {
+    /// Number in the capture, from 0, in order of first packets.
+    pub id: u64,
+    /// `ip:port` of the side that connected (or seems to have).
+    pub client: String,
+    /// `ip:port` of the side that was connected to.
+    pub server: String,
+    /// Interface the flow was seen on, where the capture names several.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub interface: Option<String>,
+    /// Where the capture was taken.
+    pub vantage: Vantage,
+    /// Time of the first packet, seconds since the epoch.
+    pub start: f64,
+    /// Time from the first packet to the last.
+    pub duration_s: f64,
+    /// Payload the client sent, each byte counted once.
+    pub bytes_up: u64,
+    /// Payload the server sent, each byte counted once.
+    pub bytes_down: u64,
+    /// Packets the client sent.
+    pub packets_up: u64,
+    /// Packets the server sent.
+    pub packets_down: u64,
+    /// What the handshake agreed.
+    pub handshake: Handshake,
+    /// The direction all that follows is about: the one with more payload.
+    pub direction: Way,
+    /// Data packets that carried bytes sent before.
+    pub retransmits: Retransmits,
+    /// Data packets that came late without having been sent twice.
+    pub out_of_order: u64,
+    /// Acknowledgements that acknowledged nothing new while data was out (RFC 5681 §2).
+    pub dup_acks: u64,
+    /// Window advertisements of zero by the data's receiver.
+    pub zero_windows: u64,
+    /// Data packets that filled the advertised window to within one segment.
+    pub window_full: u64,
+    /// Smallest round-trip time seen.
+    pub rtt_min_ms: Option<f64>,
+    /// Mean payload rate over the data phase.
+    pub goodput_bps: f64,
+    /// Where the time of the data phase went.
+    pub limits: Limits,
+    /// Why it was no faster.
+    pub verdict: Verdict,
+    /// What else is worth knowing.
+    pub findings: Vec<Finding>,
+    /// What to set, where the capture alone tells.
+    pub remedies: Vec<Remedy>,
+}
+
+/// What the handshake agreed; `None` where the capture does not hold it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Handshake {
+    /// SYN to the ACK of the SYN-ACK, as far as this vantage sees it.
+    pub rtt_ms: Option<f64>,
+    /// Client's maximum segment size.
+    pub mss_client: Option<u16>,
+    /// Server's maximum segment size.
+    pub mss_server: Option<u16>,
+    /// Client's window scale; `None` where the SYN had no such option.
+    pub wscale_client: Option<u8>,
+    /// Server's window scale; `None` where the SYN-ACK had no such option.
+    pub wscale_server: Option<u8>,
+    /// Both sides permit selective acknowledgements.
+    pub sack: Option<bool>,
+    /// Both sides send timestamps.
+    pub timestamps: Option<bool>,
+    /// Data travelled in the SYN.
+    pub fast_open: bool,
+    /// SYNs and SYN-ACKs sent again.
+    pub syn_retransmits: u32,
+}
+
+/// Data packets that carried bytes sent before, by what made the sender send them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retransmits {
+    /// All of them.
+    pub total: u64,
+    /// Because acknowledgements told of the loss (RFC 6675, RFC 8985).
+    pub fast: u64,
+    /// Because the retransmission timer ran out (RFC 6298).
+    pub rto: u64,
+    /// As a tail loss probe (RFC 8985 §7).
+    pub tlp: u64,
+    /// Which were not needed: the first copy had arrived.
+    pub spurious: u64,
+}
+
+/// A value at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Seconds since the connection's first packet.
+    pub t: f64,
+    /// The value, in the series' unit.
+    pub v: f64,
+}
+
+/// What is drawn for one direction of one connection; each series is in order of time and thinned keeping its extremes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// Bytes in flight.
+    pub flight_bytes: Vec<Point>,
+    /// The receiver's window, in bytes, scaled.
+    pub receive_window_bytes: Vec<Point>,
+    /// The sender's congestion window, in bytes, where samples of it exist.
+    pub cwnd_bytes: Vec<Point>,
+    /// Highest byte sent, counted from the first.
+    pub sent_bytes: Vec<Point>,
+    /// Highest byte acknowledged, counted from the first.
+    pub acked_bytes: Vec<Point>,
+    /// Rate of new payload, in bits per second.
+    pub throughput_bps: Vec<Point>,
+    /// Round-trip times, in milliseconds.
+    pub rtt_ms: Vec<Point>,
+    /// Retransmissions and zero windows.
+    pub marks: Vec<LossMark>,
+}
+
+/// Something that happened at one moment and is marked in the plots.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LossMark {
+    /// Seconds since the connection's first packet.
+    pub t: f64,
+    /// The byte it is about, counted from the first.
+    pub byte: u64,
+    /// What happened.
+    pub kind: MarkKind,
+}
+
+/// What a mark stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MarkKind {
+    /// A fast retransmission.
+    Fast,
+    /// A retransmission after a timeout.
+    Rto,
+    /// A tail loss probe.
+    Tlp,
+    /// A retransmission that was not needed.
+    Spurious,
+    /// The receiver closed its window.
+    ZeroWindow,
+}

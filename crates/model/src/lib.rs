@@ -1,0 +1,30 @@
+//! The plain data of Thalweg: no I/O, no clock.
+//!
+//! What is asked for: [`Path`], [`HostSettings`], [`Workload`], [`Scenario`]. What comes back: [`Flow`] and its
+//! [`Series`], [`Verdict`], [`Remedy`], [`LabReport`], [`DiagnoseReport`], [`FixReport`].
+
+mod diagnosis;
+mod document;
+mod expect;
+mod flow;
+mod metric;
+mod path;
+mod remedy;
+mod report;
+mod scenario;
+mod settings;
+mod workload;
+
+pub use diagnosis::{Code, Evidence, Finding, Limits, Verdict};
+pub use document::DocumentError;
+pub use expect::{Expectation, Outcome};
+pub use flow::{Flow, Handshake, LossMark, MarkKind, Point, Retransmits, Series, Vantage, Way};
+pub use metric::{Metric, Metrics};
+pub use path::{Distribution, Jitter, Loss, Path, PathDirection, Queue};
+pub use remedy::{Applicability, Change, Remedy, Setting, Side};
+pub use report::{
+    ArmReport, CaptureReport, DiagnoseReport, DiagnosisLine, FixReport, HostReport, Interval, LabReport, SettingsReport,
+};
+pub use scenario::{Arm, Experiment, Scenario};
+pub use settings::{HostSettings, RouteSettings, SocketSettings};
+pub use workload::{Amount, Transactions, Workload};

@@ -1,0 +1,162 @@
+//! What a run, a diagnosis or a fix reports; the JSON documents are these types.
+
+use crate::diagnosis::Code;
+use crate::expect::Outcome;
+use crate::flow::Flow;
+use crate::metric::Metrics;
+use crate::remedy::Remedy;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What `thalweg lab run` reports, schema `thalweg.lab/1`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LabReport {
+    /// `thalweg.lab/1`.
+    pub schema: String,
+    /// The scenario's name.
+    pub scenario: String,
+    /// What the scenario is about.
+    pub about: String,
+    /// Release of the kernel it ran on.
+    pub kernel: String,
+    /// `virtual` or `live`.
+    pub engine: String,
+    /// Seed of the first repeat.
+    pub seed: u64,
+    /// Repeats of each arm, seeded `seed`, `seed + 1`, ….
+    pub repeats: u32,
+    /// Real time it took: the one field that differs between two runs of one seed.
+    pub wall_s: f64,
+    /// Virtual time the experiments took, all arms and repeats added.
+    pub virtual_s: f64,
+    /// What is compared; the first is the baseline.
+    pub arms: Vec<ArmReport>,
+    /// The scenario's expectations, and whether they were met.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub expect: Vec<Outcome>,
+}
+
+/// One arm of an experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ArmReport {
+    /// Its name.
+    pub name: String,
+    /// What was set, as the kernel reads it back.
+    pub settings: SettingsReport,
+    /// What was measured.
+    pub metrics: Metrics,
+    /// One-second intervals of a stream; of the first repeat.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub intervals: Vec<Interval>,
+    /// Why it was no faster, costliest first; of the first repeat.
+    pub diagnosis: Vec<DiagnosisLine>,
+    /// The capture's file name within the run's folder; of the first repeat.
+    pub capture: Option<String>,
+    /// The socket samples' file name within the run's folder; of the first repeat.
+    pub samples: Option<String>,
+}
+
+/// Settings as read back from the kernel.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SettingsReport {
+    /// Of the client.
+    pub client: HostReport,
+    /// Of the server.
+    pub server: HostReport,
+    /// The emulated path, one line for each queueing discipline.
+    pub path: Vec<String>,
+}
+
+/// One host's settings as read back from the kernel.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostReport {
+    /// Sysctls: those asked for, and the buffers and congestion control in any case.
+    pub sysctl: BTreeMap<String, String>,
+    /// Metrics of the route to the other host.
+    pub route: BTreeMap<String, String>,
+    /// Options of the workload's first socket.
+    pub socket: BTreeMap<String, String>,
+}
+
+/// One interval of a stream, as iperf3 prints it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Its start, in seconds since the client began to connect.
+    pub start_s: f64,
+    /// Its end.
+    pub end_s: f64,
+    /// Payload the receiver read in it.
+    pub bytes: u64,
+    /// The rate that makes.
+    pub goodput_bps: f64,
+    /// Segments the sender sent again in it.
+    pub retransmits: u64,
+    /// The sender's congestion window at its end, in segments.
+    pub cwnd_packets: u32,
+    /// The sender's smoothed round-trip time at its end.
+    pub rtt_ms: f64,
+}
+
+/// A cause, in one line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DiagnosisLine {
+    /// The cause.
+    pub code: Code,
+    /// Its share of the data phase.
+    pub share: f64,
+    /// How much faster it would be without.
+    pub gain: Option<f64>,
+    /// One sentence, with the figures.
+    pub claim: String,
+}
+
+/// What `thalweg diagnose` reports, schema `thalweg.diagnose/1`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DiagnoseReport {
+    /// `thalweg.diagnose/1`.
+    pub schema: String,
+    /// One for each file.
+    pub captures: Vec<CaptureReport>,
+}
+
+/// One capture file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CaptureReport {
+    /// Its path as given.
+    pub file: String,
+    /// Packets read.
+    pub packets: u64,
+    /// Bytes those packets had on the wire.
+    pub bytes: u64,
+    /// Whether the file ends within a record.
+    pub truncated: bool,
+    /// What was cut, skipped or not TCP, one sentence each.
+    pub notes: Vec<String>,
+    /// The TCP connections, costliest first.
+    pub flows: Vec<Flow>,
+}
+
+/// What `thalweg fix` reports, schema `thalweg.fix/1`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FixReport {
+    /// `thalweg.fix/1`.
+    pub schema: String,
+    /// The cause, with its figures.
+    pub cause: DiagnosisLine,
+    /// What was set to mend it; `None` where no setting can.
+    pub remedy: Option<Remedy>,
+    /// Commands that apply it.
+    pub apply: Vec<String>,
+    /// Commands that undo it.
+    pub undo: Vec<String>,
+    /// The figure compared.
+    pub metric: String,
+    /// Its value as found.
+    pub before: f64,
+    /// Its value with the remedy; `None` where there was none to prove.
+    pub after: Option<f64>,
+    /// How many times better, whichever way is better for the figure.
+    pub ratio: Option<f64>,
+    /// The runs that prove it.
+    pub proof: LabReport,
+}

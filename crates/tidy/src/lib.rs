@@ -1,0 +1,1 @@
+//! The rules of the house that the compiler does not check; see `tests/`.
