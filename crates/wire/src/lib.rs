@@ -1,1 +1,25 @@
-//! In progress.
+//! What is on the wire and in capture files: link, IP and TCP views; pcap and pcapng, in and out.
+//!
+//! Nothing here allocates per packet, panics on any input, or takes memory without bound: captures come from strangers.
+
+#![forbid(unsafe_code)]
+
+mod buffer;
+mod bytes;
+mod capture;
+mod damage;
+mod frame;
+mod ip;
+mod link;
+mod looks;
+mod pcap;
+pub mod pcapng;
+mod tcp;
+mod tunnel;
+
+pub use capture::{Capture, Error, Interface, Packet};
+pub use damage::Damage;
+pub use frame::{Decoded, Other, Segment, Tag, Tags, decode};
+pub use ip::IpFacts;
+pub use link::LinkType;
+pub use tcp::{Flags, Options, SackBlocks, TcpHeader};

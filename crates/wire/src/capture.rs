@@ -1,0 +1,133 @@
+//! A capture file of either format, packet by packet.
+
+use crate::buffer::Buffer;
+use crate::looks::looks_like;
+use crate::{Damage, LinkType, pcap, pcapng};
+use std::io::{self, Read};
+use thiserror::Error;
+use units::Timestamp;
+
+/// Why packets could not be read.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// The underlying reader failed.
+    #[error("cannot read the capture: {0}")]
+    Read(#[from] io::Error),
+    /// The bytes are neither pcap nor pcapng.
+    #[error("not a pcap or pcapng capture: it looks like {looks_like}")]
+    NotACapture {
+        /// What they look like.
+        looks_like: &'static str,
+    },
+}
+
+/// Something packets were captured on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interface {
+    /// Its name, where the file gives one.
+    pub name: Option<String>,
+    /// What its packets begin with.
+    pub link: LinkType,
+    /// Most bytes kept of a packet; 0 when not limited.
+    pub snaplen: u32,
+}
+
+/// One captured packet.
+#[derive(Debug, Clone, Copy)]
+pub struct Packet<'a> {
+    /// Its number in the file, from 1 as Wireshark counts.
+    pub number: u64,
+    /// When it was seen.
+    pub at: Timestamp,
+    /// Index into [`Capture::interfaces`].
+    pub interface: u32,
+    /// What `bytes` begin with.
+    pub link: LinkType,
+    /// Bytes it had on the wire.
+    pub original_len: u32,
+    /// What the file keeps of it.
+    pub bytes: &'a [u8],
+}
+
+/// Where a record was found in the buffer's last consumed bytes; the borrow of the packet itself is made afterwards.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Found {
+    pub(crate) at: Timestamp,
+    pub(crate) interface: u32,
+    pub(crate) original_len: u32,
+    /// Bytes consumed after the packet's last byte.
+    pub(crate) after: usize,
+    pub(crate) len: usize,
+}
+
+#[derive(Debug)]
+enum Format {
+    Pcap(pcap::Reader),
+    Pcapng(pcapng::read::Reader),
+}
+
+/// A capture file being read; memory is bounded whatever the file holds.
+#[derive(Debug)]
+pub struct Capture<R> {
+    buffer: Buffer<R>,
+    format: Format,
+    interfaces: Vec<Interface>,
+    damage: Damage,
+    packets: u64,
+}
+
+impl<R: Read> Capture<R> {
+    /// Tells the format from the first bytes.
+    ///
+    /// # Errors
+    /// [`Error::Read`] from the reader; [`Error::NotACapture`] for bytes of another kind.
+    pub fn new(from: R) -> Result<Self, Error> {
+        let mut buffer = Buffer::new(from);
+        buffer.want(64)?;
+        let mut interfaces = Vec::new();
+        let format = if let Some((reader, interface)) = pcap::Reader::begin(buffer.peek()) {
+            buffer.consume(pcap::FILE_HEADER);
+            interfaces.push(interface);
+            Format::Pcap(reader)
+        } else if pcapng::read::is_section(buffer.peek()) {
+            Format::Pcapng(pcapng::read::Reader::default())
+        } else {
+            return Err(Error::NotACapture { looks_like: looks_like(buffer.peek()) });
+        };
+        Ok(Self { buffer, format, interfaces, damage: Damage::default(), packets: 0 })
+    }
+
+    /// The next packet; `None` at the end. Damage is stepped over and noted in [`Capture::damage`].
+    ///
+    /// # Errors
+    /// [`Error::Read`] from the reader.
+    #[expect(clippy::should_implement_trait, reason = "the packet borrows from the capture")]
+    pub fn next(&mut self) -> Result<Option<Packet<'_>>, Error> {
+        let found = match &mut self.format {
+            Format::Pcap(reader) => reader.next(&mut self.buffer, &mut self.damage)?,
+            Format::Pcapng(reader) => reader.next(&mut self.buffer, &mut self.interfaces, &mut self.damage)?,
+        };
+        let Some(found) = found else { return Ok(None) };
+        self.packets += 1;
+        let link = self.interfaces.get(found.interface as usize).map_or(LinkType::ETHERNET, |i| i.link);
+        let bytes = &self.buffer.consumed(found.len + found.after)[..found.len];
+        Ok(Some(Packet {
+            number: self.packets,
+            at: found.at,
+            interface: found.interface,
+            link,
+            original_len: found.original_len,
+            bytes,
+        }))
+    }
+
+    /// The interfaces described so far, over all sections.
+    pub fn interfaces(&self) -> &[Interface] {
+        &self.interfaces
+    }
+
+    /// What was wrong with the file so far.
+    pub const fn damage(&self) -> &Damage {
+        &self.damage
+    }
+}

@@ -1,0 +1,21 @@
+//! pcapng files, in and out.
+//!
+//! Source: IETF draft-ietf-opsawg-pcapng.
+
+pub(crate) mod read;
+mod write;
+
+pub use write::Writer;
+
+/// Section Header Block.
+pub(crate) const SECTION: u32 = 0x0a0d_0d0a;
+/// Interface Description Block.
+pub(crate) const INTERFACE: u32 = 1;
+/// Packet Block, obsolete, still in old files.
+pub(crate) const OLD_PACKET: u32 = 2;
+/// Simple Packet Block.
+pub(crate) const SIMPLE_PACKET: u32 = 3;
+/// Enhanced Packet Block.
+pub(crate) const ENHANCED_PACKET: u32 = 6;
+/// Byte-order magic of a section header.
+pub(crate) const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;

@@ -1,0 +1,294 @@
+//! Reading pcapng: several sections and interfaces, every kind of packet block, either byte order.
+
+use super::{BYTE_ORDER_MAGIC, ENHANCED_PACKET, INTERFACE, OLD_PACKET, SECTION, SIMPLE_PACKET};
+use crate::buffer::{Buffer, LONGEST};
+use crate::bytes::Order;
+use crate::capture::{Found, Interface};
+use crate::{Damage, LinkType};
+use std::io::{self, Read};
+use units::Timestamp;
+
+/// Most interfaces over all sections; more are taken for damage. Wireshark numbers interfaces with 32 bits, but no host has as
+/// many as Linux has interface indices in one namespace by default (65,536 with `IPV6_MAX_ADDRESSES` exhausted long before).
+const MOST_INTERFACES: usize = 65_536;
+
+const OPT_END: u16 = 0;
+const IF_NAME: u16 = 2;
+const IF_TSRESOL: u16 = 9;
+const IF_TSOFFSET: u16 = 14;
+
+/// Whether `head` begins with a section header.
+pub(crate) fn is_section(head: &[u8]) -> bool {
+    section_order(head).is_some()
+}
+
+fn section_order(head: &[u8]) -> Option<Order> {
+    if head.len() < 12 || Order::Little.u32(head, 0) != SECTION {
+        return None;
+    }
+    [Order::Little, Order::Big].into_iter().find(|order| order.u32(head, 8) == BYTE_ORDER_MAGIC)
+}
+
+/// How an interface counts time.
+#[derive(Debug, Clone, Copy)]
+struct Clock {
+    /// `if_tsresol` as in the file.
+    resolution: u8,
+    offset_s: i64,
+}
+
+impl Clock {
+    const DEFAULT: Self = Self { resolution: 6, offset_s: 0 };
+
+    fn timestamp(self, ticks: u64) -> Timestamp {
+        let nanos = match self.resolution {
+            9 => i128::from(ticks),
+            6 => i128::from(ticks) * 1_000,
+            decimal @ 0..=127 => {
+                let exponent = u32::from(decimal);
+                if exponent <= 9 {
+                    i128::from(ticks) * 10i128.pow(9 - exponent)
+                } else {
+                    10i128.checked_pow(exponent - 9).map_or(0, |scale| i128::from(ticks) / scale)
+                }
+            }
+            binary => {
+                let shift = u32::from(binary & 0x7f);
+                if shift < 64 { (i128::from(ticks) * 1_000_000_000) >> shift } else { 0 }
+            }
+        };
+        let nanos = nanos + i128::from(self.offset_s) * 1_000_000_000;
+        Timestamp::from_nanos(u64::try_from(nanos).unwrap_or(if nanos < 0 { 0 } else { u64::MAX }))
+    }
+}
+
+/// State between blocks.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    order: Order,
+    /// Clocks of all interfaces, in step with the capture's interfaces.
+    clocks: Vec<Clock>,
+    /// Where this section's interfaces begin among all.
+    section_base: usize,
+    last: Timestamp,
+}
+
+impl Default for Reader {
+    fn default() -> Self {
+        Self { order: Order::Little, clocks: Vec::new(), section_base: 0, last: Timestamp::default() }
+    }
+}
+
+impl Reader {
+    /// The next packet, consumed from `buffer` with the blocks before it.
+    pub(crate) fn next<R: Read>(
+        &mut self,
+        buffer: &mut Buffer<R>,
+        interfaces: &mut Vec<Interface>,
+        damage: &mut Damage,
+    ) -> io::Result<Option<Found>> {
+        loop {
+            let available = buffer.want(12)?;
+            if available < 12 {
+                damage.truncated |= available > 0;
+                buffer.consume(available);
+                return Ok(None);
+            }
+            if let Some(order) = section_order(buffer.peek()) {
+                self.order = order;
+                self.section_base = interfaces.len();
+            }
+            let kind = self.order.u32(buffer.peek(), 0);
+            let length = self.order.u32(buffer.peek(), 4) as usize;
+            if length < 12 || length % 4 != 0 || length > LONGEST {
+                damage.at(buffer.offset());
+                if !self.resync(buffer, damage)? {
+                    return Ok(None);
+                }
+                continue;
+            }
+            let available = buffer.want(length)?;
+            if available < length {
+                damage.truncated = true;
+                buffer.consume(available);
+                return Ok(None);
+            }
+            if self.order.u32(buffer.peek(), length - 4) as usize != length {
+                damage.at(buffer.offset());
+                if !self.resync(buffer, damage)? {
+                    return Ok(None);
+                }
+                continue;
+            }
+            buffer.consume(length);
+            let block = buffer.consumed(length);
+            let body = &block[8..length - 4];
+            match kind {
+                INTERFACE if interfaces.len() < MOST_INTERFACES => self.interface(body, interfaces),
+                ENHANCED_PACKET | OLD_PACKET | SIMPLE_PACKET => {
+                    if let Some(found) = self.packet(kind, body, interfaces, damage) {
+                        self.last = found.at;
+                        return Ok(Some(found));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn interface(&mut self, body: &[u8], interfaces: &mut Vec<Interface>) {
+        let link = LinkType(self.order.u16(body, 0));
+        let mut interface = Interface { name: None, link, snaplen: self.order.u32(body, 4) };
+        let mut clock = Clock::DEFAULT;
+        let mut rest = body.get(8..).unwrap_or_default();
+        while rest.len() >= 4 {
+            let code = self.order.u16(rest, 0);
+            let length = usize::from(self.order.u16(rest, 2));
+            let Some(value) = rest.get(4..4 + length) else { break };
+            match code {
+                OPT_END => break,
+                IF_NAME => {
+                    let text = String::from_utf8_lossy(value);
+                    interface.name = Some(text.trim_end_matches('\0').chars().take(256).collect());
+                }
+                IF_TSRESOL => clock.resolution = value.first().copied().unwrap_or(6),
+                IF_TSOFFSET if length == 8 => clock.offset_s = self.order.u64(value, 0).cast_signed(),
+                _ => {}
+            }
+            rest = rest.get(4 + length.next_multiple_of(4)..).unwrap_or_default();
+        }
+        interfaces.push(interface);
+        self.clocks.push(clock);
+    }
+
+    fn packet(&self, kind: u32, body: &[u8], interfaces: &[Interface], damage: &mut Damage) -> Option<Found> {
+        let header = if kind == SIMPLE_PACKET { 4 } else { 20 };
+        if body.len() < header {
+            damage.at(0);
+            return None;
+        }
+        let word = |at| self.order.u32(body, at);
+        let number = match kind {
+            ENHANCED_PACKET => word(0) as usize,
+            OLD_PACKET => usize::from(self.order.u16(body, 0)),
+            _ => 0,
+        };
+        let index = self.section_base.saturating_add(number);
+        let (Some(clock), Some(interface)) = (self.clocks.get(index), interfaces.get(index)) else {
+            damage.unknown_interface += 1;
+            return None;
+        };
+        let room = body.len() - header;
+        let (at, kept, original) = if kind == SIMPLE_PACKET {
+            // It has no time and no captured length: the interface's snapshot length says what was cut.
+            let snaplen = if interface.snaplen == 0 { u32::MAX } else { interface.snaplen };
+            (self.last, word(0).min(snaplen) as usize, word(0))
+        } else {
+            let ticks = (u64::from(word(4)) << 32) | u64::from(word(8));
+            (clock.timestamp(ticks), word(12) as usize, word(16))
+        };
+        let kept = kept.min(room);
+        Some(Found {
+            at,
+            interface: index as u32,
+            original_len: original.max(kept as u32),
+            // What follows the packet in its block, with the block's trailing length.
+            after: room - kept + 4,
+            len: kept,
+        })
+    }
+
+    /// Steps to the next place that holds a whole block; `false` at the end.
+    fn resync<R: Read>(&self, buffer: &mut Buffer<R>, damage: &mut Damage) -> io::Result<bool> {
+        /// Longest block that is believed when found by searching: a 64 KiB packet with room for its options.
+        const PLAUSIBLE: usize = 128 << 10;
+        loop {
+            buffer.consume(1);
+            damage.skipped_bytes += 1;
+            let available = buffer.want(PLAUSIBLE)?;
+            if available < 12 {
+                damage.skipped_bytes += available as u64;
+                buffer.consume(available);
+                return Ok(false);
+            }
+            let bytes = buffer.peek();
+            let searched = if available < PLAUSIBLE { available } else { available - PLAUSIBLE + 1 };
+            if let Some(at) = (0..searched).find(|&at| self.plausible(&bytes[at..])) {
+                damage.skipped_bytes += at as u64;
+                buffer.consume(at);
+                return Ok(true);
+            }
+            damage.skipped_bytes += searched as u64 - 1;
+            buffer.consume(searched - 1);
+        }
+    }
+
+    fn plausible(&self, bytes: &[u8]) -> bool {
+        let order = section_order(bytes).unwrap_or(self.order);
+        if bytes.len() < 12 || !matches!(order.u32(bytes, 0), SECTION | 1..=6) {
+            return false;
+        }
+        let length = order.u32(bytes, 4) as usize;
+        length >= 12 && length % 4 == 0 && bytes.len() >= length && order.u32(bytes, length - 4) as usize == length
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Capture;
+    use crate::pcapng::Writer;
+
+    #[test]
+    fn resolutions_of_both_bases() {
+        let clock = |resolution| Clock { resolution, offset_s: 0 };
+        assert_eq!(clock(9).timestamp(7).as_nanos(), 7);
+        assert_eq!(clock(6).timestamp(7).as_nanos(), 7_000);
+        assert_eq!(clock(0).timestamp(7).as_nanos(), 7_000_000_000);
+        assert_eq!(clock(12).timestamp(7_000).as_nanos(), 7);
+        assert_eq!(clock(0x80 | 10).timestamp(1024).as_nanos(), 1_000_000_000);
+        assert_eq!(clock(127).timestamp(u64::MAX).as_nanos(), 0);
+        assert_eq!(clock(0xff).timestamp(u64::MAX).as_nanos(), 0);
+        assert_eq!(Clock { resolution: 6, offset_s: 2 }.timestamp(1).as_nanos(), 2_000_001_000);
+        assert_eq!(Clock { resolution: 6, offset_s: -2 }.timestamp(1).as_nanos(), 0);
+    }
+
+    fn two_sections() -> Vec<u8> {
+        let section = |byte: u8| {
+            let mut writer = Writer::new(Vec::new(), "test").expect("vec");
+            writer.add_interface("eth0", LinkType::ETHERNET, 0).expect("vec");
+            for nanos in 1..=3 {
+                writer.packet(0, Timestamp::from_nanos(nanos), 5, &[byte; 5], None).expect("vec");
+            }
+            writer.finish().expect("vec")
+        };
+        let mut file = section(1);
+        file.extend(section(2));
+        file
+    }
+
+    #[test]
+    fn a_second_section_has_its_own_interfaces() {
+        let file = two_sections();
+        let mut capture = Capture::new(file.as_slice()).expect("capture");
+        let mut interfaces = Vec::new();
+        while let Some(packet) = capture.next().expect("read") {
+            interfaces.push((packet.interface, packet.bytes[0]));
+        }
+        assert_eq!(interfaces, [(0, 1), (0, 1), (0, 1), (1, 2), (1, 2), (1, 2)]);
+    }
+
+    #[test]
+    fn a_block_with_a_bad_length_is_stepped_over() {
+        let mut file = two_sections();
+        let second_packet =
+            file.windows(8).enumerate().filter(|(_, w)| w[..4] == [6, 0, 0, 0]).nth(1).expect("block").0;
+        file[second_packet + 4] ^= 0x40;
+        let mut capture = Capture::new(file.as_slice()).expect("capture");
+        let mut packets = 0;
+        while capture.next().expect("read").is_some() {
+            packets += 1;
+        }
+        assert_eq!((packets, capture.damage().resyncs), (5, 1));
+    }
+}
