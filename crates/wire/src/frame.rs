@@ -70,7 +70,6 @@ pub enum Other {
 
 /// What a packet is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "on the hot path, never stored")]
 pub enum Decoded {
     /// TCP.
     Tcp(Segment),

@@ -100,7 +100,7 @@ impl Reader {
             }
             let kind = self.order.u32(buffer.peek(), 0);
             let length = self.order.u32(buffer.peek(), 4) as usize;
-            if length < 12 || length % 4 != 0 || length > LONGEST {
+            if length < 12 || !length.is_multiple_of(4) || length > LONGEST {
                 damage.at(buffer.offset());
                 if !self.resync(buffer, damage)? {
                     return Ok(None);
@@ -229,7 +229,10 @@ impl Reader {
             return false;
         }
         let length = order.u32(bytes, 4) as usize;
-        length >= 12 && length % 4 == 0 && bytes.len() >= length && order.u32(bytes, length - 4) as usize == length
+        length >= 12
+            && length.is_multiple_of(4)
+            && bytes.len() >= length
+            && order.u32(bytes, length - 4) as usize == length
     }
 }
 
