@@ -1,5 +1,49 @@
-//! In progress.
-/// Runs the command line.
-pub fn main() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+//! The command line: what was typed, resolved once, and one file per verb.
+
+mod args;
+mod diagnose;
+mod explain;
+mod failure;
+mod fix;
+mod kernel;
+mod lab_run;
+mod output;
+mod progress;
+mod scenarios;
+mod stop;
+
+use args::{Args, LabVerb, Verb};
+use clap::Parser;
+use output::Output;
+use std::process::ExitCode;
+
+/// Runs `thalweg`: reads the command line, does what it says, and returns the exit code.
+///
+/// As the first process of a lab kernel it runs the experiment instead, and does not return.
+pub fn main() -> ExitCode {
+    match std::env::var("THALWEG_GUEST").as_deref() {
+        Ok("run") => lab::guest_main(),
+        Ok("self-test") => lab::kernel::self_test::guest(),
+        _ => {}
+    }
+    let args = Args::parse();
+    let output = Output::new(&args.global);
+    let result = match args.verb {
+        Verb::Lab(LabVerb::Run(args)) => lab_run::run(args, &output),
+        Verb::Lab(LabVerb::List) => scenarios::list(&output),
+        Verb::Lab(LabVerb::Kernel(verb)) => kernel::run(verb, &output),
+        Verb::Diagnose(args) => diagnose::run(&args, &output),
+        Verb::Fix(args) => fix::run(args, &output),
+        Verb::Explain(args) => explain::run(&args, &output),
+    };
+    match result {
+        Ok(code) => code,
+        Err(failure) => {
+            output.failure(&failure);
+            failure.exit_code()
+        }
+    }
 }
+
+#[cfg(test)]
+mod tests;

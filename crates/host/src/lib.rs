@@ -1,1 +1,19 @@
-//! In progress.
+//! Everything that touches Linux: namespaces, netlink, sysctls, sockets, packet capture.
+//!
+//! The only room with `unsafe`; each use is one system call with its arguments owned by the caller.
+#![allow(unsafe_code)]
+
+pub mod capture;
+mod error;
+pub mod guest;
+pub mod link;
+pub mod netns;
+mod netlink;
+pub mod process;
+pub mod qdisc;
+pub mod route;
+pub mod socket;
+pub mod sysctl;
+pub mod tcp_info;
+
+pub use error::HostError;

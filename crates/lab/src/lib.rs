@@ -1,1 +1,18 @@
-//! In progress.
+//! Scenarios run on the Linux kernel's own TCP, in virtual time.
+//!
+//! [`kernel`] builds and finds lab kernels; [`run`] runs a scenario's arms and repeats, each in a guest of its own;
+//! [`guest_main`] is what the same program does as the first process of such a guest.
+
+mod boot;
+mod guest;
+pub mod kernel;
+mod plan;
+mod run;
+mod scratch;
+mod summary;
+
+pub use boot::{BootError, Progress as GuestProgress};
+pub use guest::main as guest_main;
+pub use plan::{CaptureEnds, RunOptions};
+pub use run::{LabError, LabRun, RunEvent, RunRequest, run};
+pub use scratch::Scratch;

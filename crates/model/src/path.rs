@@ -1,10 +1,10 @@
 //! The emulated path between client and server, each direction on its own.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use units::{Bytes, Rate, Ratio, Span};
 
 /// A path between client and server.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Path {
     /// Server to client.
     pub down: PathDirection,
@@ -15,7 +15,7 @@ pub struct Path {
 }
 
 /// One direction of a path: a bottleneck (rate and queue), then propagation (delay, jitter, loss).
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PathDirection {
     /// One-way propagation delay.
     pub delay: Span,
@@ -30,7 +30,7 @@ pub struct PathDirection {
 }
 
 /// Random variation of a delay.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Jitter {
     /// Standard deviation; for [`Distribution::Uniform`] half the width.
     pub stddev: Span,
@@ -41,7 +41,7 @@ pub struct Jitter {
 }
 
 /// Shape of a jitter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Distribution {
     /// Every delay within ± stddev equally likely.
@@ -51,7 +51,7 @@ pub enum Distribution {
 }
 
 /// Which packets vanish.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "model", rename_all = "kebab-case")]
 pub enum Loss {
     /// None.
@@ -77,7 +77,7 @@ pub enum Loss {
 }
 
 /// What a bottleneck holds before it drops from the tail.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Queue {
     /// So many packets.

@@ -7,6 +7,7 @@ use crate::expect::Expectation;
 use crate::path::Path;
 use crate::settings::HostSettings;
 use crate::workload::Workload;
+use serde::{Deserialize, Serialize};
 
 /// An experiment with everything that is compared in it.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,7 +34,7 @@ pub struct Arm {
 }
 
 /// A path, a workload and both hosts' settings: all that one run needs besides a seed and a kernel.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
     /// The path between the hosts.
     pub path: Path,

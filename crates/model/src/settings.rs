@@ -1,11 +1,11 @@
 //! What is set on a host: sysctls, route metrics, socket options.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use units::{Bytes, Rate, Span};
 
 /// The settings of one host; what is `None` or absent stays at the kernel's default.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostSettings {
     /// Sysctls by their dotted names, such as `net.ipv4.tcp_rmem`.
     pub sysctl: BTreeMap<String, String>,
@@ -16,7 +16,7 @@ pub struct HostSettings {
 }
 
 /// Metrics of a route (`ip route … initcwnd 40`).
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RouteSettings {
     /// Initial congestion window, in segments.
     pub initcwnd: Option<u32>,
@@ -31,7 +31,7 @@ pub struct RouteSettings {
 }
 
 /// Options of a socket.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SocketSettings {
     /// `TCP_CONGESTION`.
     pub congestion: Option<String>,

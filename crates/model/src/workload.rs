@@ -1,11 +1,11 @@
 //! What the hosts do over the path.
 
 use crate::flow::Way;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use units::{Bytes, Rate, Span};
 
 /// What the hosts do over the path. The client always connects; sizes are TCP payload.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Workload {
     /// One bulk transfer, as iperf3's.
@@ -40,7 +40,7 @@ pub enum Workload {
 }
 
 /// How much a stream sends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Amount {
     /// So many bytes.
@@ -50,7 +50,7 @@ pub enum Amount {
 }
 
 /// How many transactions are made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transactions {
     /// So many.

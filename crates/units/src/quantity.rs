@@ -34,10 +34,10 @@ pub(crate) fn scaled(number: f64, scale: f64) -> Option<u64> {
     (value >= 0.0 && value < u64::MAX as f64).then_some(value as u64)
 }
 
-/// Prints `value` in the largest unit that keeps it at or above one, with at most `digits` decimals.
+/// Prints `value` in the largest unit that keeps it at or above one, exact to nine decimals.
 pub(crate) fn print(f: &mut std::fmt::Formatter<'_>, value: f64, units: &[(f64, &str)]) -> std::fmt::Result {
     let (scale, unit) = units.iter().copied().find(|&(scale, _)| value >= scale).unwrap_or(units[units.len() - 1]);
-    let text = format!("{:.3}", value / scale);
+    let text = format!("{:.9}", value / scale);
     let text = text.trim_end_matches('0').trim_end_matches('.');
     write!(f, "{text}{unit}")
 }

@@ -39,7 +39,7 @@ impl FromStr for Ratio {
 
 impl fmt::Display for Ratio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = format!("{:.4}", self.0 * 100.0);
+        let text = format!("{:.10}", self.0 * 100.0);
         write!(f, "{}%", text.trim_end_matches('0').trim_end_matches('.'))
     }
 }

@@ -1,0 +1,168 @@
+//! What can be typed.
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Why is this TCP stream slow, and what makes it fast?
+#[derive(Debug, Parser)]
+#[command(name = "thalweg", version, about, propagate_version = true, arg_required_else_help = true)]
+#[command(after_help = "Example:\n  thalweg fix slow-download      a slow download, its cause, a proven fix\n\nExit: 0 ok, 1 a problem was found or an expectation failed, 2 the command is wrong, 3 this host cannot.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+/// Options of every verb.
+#[derive(Debug, Clone, ClapArgs)]
+pub(crate) struct Global {
+    /// One JSON document on stdout, and nothing else there
+    #[arg(long, global = true, env = "THALWEG_JSON", value_parser = clap::builder::FalseyValueParser::new(), action = clap::ArgAction::SetTrue)]
+    pub(crate) json: bool,
+    /// Results only: no notes, no progress
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+    /// Colour in the terminal
+    #[arg(long, global = true, value_enum, default_value = "auto", env = "THALWEG_COLOR")]
+    pub(crate) color: Color,
+    /// No progress bars, even on a terminal
+    #[arg(long, global = true)]
+    pub(crate) no_progress: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Experiments on the Linux kernel's own TCP, in virtual time
+    #[command(subcommand)]
+    Lab(LabVerb),
+    /// Why is it slow: reads captures and says where the time went
+    Diagnose(DiagnoseArgs),
+    /// Finds the cause, derives the remedy, and proves it in the lab
+    Fix(FixArgs),
+    /// What a verdict means, and how to confirm it
+    Explain(ExplainArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LabVerb {
+    /// Runs scenarios and compares their arms
+    Run(LabRunArgs),
+    /// Lists the built-in scenarios
+    #[command(after_help = "Example:\n  thalweg lab list")]
+    List,
+    /// Builds and lists lab kernels
+    #[command(subcommand)]
+    Kernel(KernelVerb),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KernelVerb {
+    /// Builds a lab kernel; does nothing when it is there
+    #[command(after_help = "Example:\n  thalweg lab kernel build 6.1\n  thalweg lab kernel build --source ~/src/linux")]
+    Build {
+        /// Version: 6.12 or 6.1, from Debian's linux-source package
+        #[arg(default_value = "6.12", conflicts_with = "source")]
+        version: String,
+        /// A kernel source tree to build instead; it is not changed
+        #[arg(long, value_name = "DIR")]
+        source: Option<PathBuf>,
+        /// Compilers at a time; default: one for each processor
+        #[arg(short, long)]
+        jobs: Option<usize>,
+        /// Timer frequency, which rounds timeouts and delayed acknowledgements
+        #[arg(long, default_value = "250", value_parser = clap::value_parser!(u32).range(100..=1000))]
+        hz: u32,
+    },
+    /// Lists the lab kernels that are there
+    #[command(after_help = "Example:\n  thalweg lab kernel list")]
+    List,
+}
+
+#[derive(Debug, Clone, ClapArgs)]
+#[command(after_help = "Examples:\n  thalweg lab run first-frame\n  thalweg lab run slow-download --kernel 6.1 --json\n  thalweg lab run my.toml --set path.loss=0.1% --repeat 20 --jobs 2")]
+pub(crate) struct LabRunArgs {
+    /// A built-in scenario's name, or a scenario file
+    pub(crate) scenario: String,
+    #[command(flatten)]
+    pub(crate) lab: LabOptions,
+    /// Only these arms (repeatable)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) arm: Vec<String>,
+    /// Repeats of each arm, with seeds N, N+1, …
+    #[arg(long, default_value = "1", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) repeat: u32,
+    /// At which ends packets are captured
+    #[arg(long, value_enum, default_value = "both")]
+    pub(crate) capture: Capture,
+    /// How often tcp_info is sampled, in virtual time: 10ms, or off
+    #[arg(long, default_value = "10ms", value_name = "INTERVAL")]
+    pub(crate) samples: String,
+}
+
+/// What running an experiment takes, whichever verb runs it.
+#[derive(Debug, Clone, ClapArgs)]
+pub(crate) struct LabOptions {
+    /// Lab kernel: a version, or the path of one; default: the scenario's, or 6.12
+    #[arg(long, env = "THALWEG_KERNEL")]
+    pub(crate) kernel: Option<String>,
+    /// What loss and jitter derive from; the same seed gives the same run
+    #[arg(long, default_value = "1", value_name = "N")]
+    pub(crate) seed: u64,
+    /// Changes a value of the scenario in every arm (repeatable)
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub(crate) set: Vec<(String, String)>,
+    /// Experiments at a time; default: one for each processor
+    #[arg(short, long, env = "THALWEG_JOBS")]
+    pub(crate) jobs: Option<usize>,
+    /// Folder for captures, samples and reports; default: a fresh one, which is named
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Capture {
+    Both,
+    Client,
+    Server,
+    Off,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:\n  thalweg diagnose slow.pcap\n  thalweg diagnose server.pcapng --html why.html\n  tcpdump -w - port 443 | thalweg diagnose -")]
+pub(crate) struct DiagnoseArgs {
+    /// Capture files, pcap or pcapng; - is stdin
+    #[arg(required = true, value_name = "CAPTURE")]
+    pub(crate) captures: Vec<PathBuf>,
+    /// Also writes a page with plots of the flows
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, ClapArgs)]
+#[command(after_help = "Example:\n  thalweg fix slow-download --kernel 6.1")]
+pub(crate) struct FixArgs {
+    /// A built-in scenario's name, or a scenario file; its first arm is what is fixed
+    pub(crate) scenario: String,
+    #[command(flatten)]
+    pub(crate) lab: LabOptions,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Example:\n  thalweg explain receive-window")]
+pub(crate) struct ExplainArgs {
+    /// A verdict's code; without one, they are listed
+    pub(crate) code: Option<String>,
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write it as KEY=VALUE, such as path.rtt=100ms")?;
+    Ok((key.trim().to_owned(), value.trim().to_owned()))
+}

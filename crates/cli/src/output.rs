@@ -1,0 +1,65 @@
+//! Where results, notes and failures go: data to stdout, the rest to stderr.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+use crate::args::{Color, Global};
+use crate::failure::Failure;
+use rustix::termios::{isatty, tcgetwinsize};
+use std::io::{self, Write};
+
+/// What was chosen for output, resolved once.
+#[derive(Debug)]
+pub(crate) struct Output {
+    /// One JSON document instead of text.
+    pub(crate) json: bool,
+    /// Progress may be shown.
+    pub(crate) progress: bool,
+    /// Escape codes may be used on stdout.
+    pub(crate) color: bool,
+    /// Columns of the terminal.
+    pub(crate) width: usize,
+    quiet: bool,
+}
+
+/// Columns where stdout is no terminal.
+const DEFAULT_WIDTH: usize = 100;
+
+impl Output {
+    /// Resolves the options against the terminal and the environment (<https://no-color.org>).
+    pub(crate) fn new(global: &Global) -> Self {
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let color = match global.color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => !no_color && isatty(io::stdout()),
+        };
+        let width = tcgetwinsize(io::stdout()).map_or(DEFAULT_WIDTH, |size| usize::from(size.ws_col).max(40));
+        Self {
+            json: global.json,
+            progress: !global.quiet && !global.no_progress && isatty(io::stderr()),
+            color,
+            width,
+            quiet: global.quiet,
+        }
+    }
+
+    /// Prints a result. A reader that went away (`| head`) is no failure.
+    pub(crate) fn result(&self, text: &str) {
+        let mut out = io::stdout().lock();
+        let _ = out.write_all(text.as_bytes());
+        if !text.ends_with('\n') {
+            let _ = out.write_all(b"\n");
+        }
+    }
+
+    /// Prints a note, unless notes are not wanted.
+    pub(crate) fn note(&self, text: &str) {
+        if !self.quiet {
+            eprintln!("{text}");
+        }
+    }
+
+    /// Prints a failure.
+    pub(crate) fn failure(&self, failure: &Failure) {
+        eprintln!("thalweg: {failure}");
+    }
+}

@@ -1,0 +1,153 @@
+//! Capturing a device's packets through a memory-mapped ring.
+//!
+//! The ring is read when the owner chooses, without a system call: nothing wakes up per packet, so a capture does not
+//! disturb a run in virtual time. Source: Documentation/networking/packet_mmap.rst, `TPACKET_V2`.
+
+use crate::error::{HostError, check};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+use units::Timestamp;
+
+const SLOT_BYTES: usize = 256;
+const BLOCK_BYTES: usize = 1 << 18;
+const STATUS_USER: u32 = 1;
+/// `sizeof(struct tpacket2_hdr)`, aligned: where `struct sockaddr_ll` begins.
+const ADDRESS_AT: usize = 32;
+const PACKET_TYPE_AT: usize = ADDRESS_AT + 10;
+
+/// Bytes of each packet that are kept: every header, with every TCP option.
+pub const SNAPLEN: u32 = 128;
+
+/// A packet in the ring.
+#[derive(Debug)]
+pub struct Captured<'a> {
+    /// When the kernel saw it.
+    pub at: Timestamp,
+    /// Its length on the wire, link header included.
+    pub original_len: u32,
+    /// Its first bytes.
+    pub bytes: &'a [u8],
+    /// Whether this host sent it.
+    pub outgoing: bool,
+}
+
+/// A running capture of one device.
+#[derive(Debug)]
+pub struct Capture {
+    socket: OwnedFd,
+    ring: *mut u8,
+    slots: usize,
+    next: usize,
+}
+
+impl Capture {
+    /// Begins to capture a device of the current namespace into a ring of `slots` packets.
+    ///
+    /// # Errors
+    /// When the kernel refuses; capturing needs CAP_NET_RAW in the namespace.
+    pub fn start(index: u32, slots: usize) -> Result<Self, HostError> {
+        let act = || format!("capture on device {index}");
+        let protocol = (libc::ETH_P_ALL as u16).to_be();
+        // SAFETY: no pointers. Protocol 0: nothing arrives before the ring is set up and the socket bound.
+        let fd = check(unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) }, act)?;
+        // SAFETY: the descriptor was just made and has no other owner.
+        let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+        let version = libc::tpacket_versions::TPACKET_V2 as i32;
+        set(&socket, libc::SOL_PACKET, libc::PACKET_VERSION, &version)?;
+
+        // One instruction: keep SNAPLEN bytes.
+        let mut keep = [libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: SNAPLEN }];
+        let program = libc::sock_fprog { len: 1, filter: keep.as_mut_ptr() };
+        set(&socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)?;
+
+        let slots = slots.next_multiple_of(BLOCK_BYTES / SLOT_BYTES);
+        let request = libc::tpacket_req {
+            tp_block_size: BLOCK_BYTES as u32,
+            tp_block_nr: (slots * SLOT_BYTES / BLOCK_BYTES) as u32,
+            tp_frame_size: SLOT_BYTES as u32,
+            tp_frame_nr: slots as u32,
+        };
+        set(&socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
+        // SAFETY: a fresh mapping of the ring just made, of exactly its size; unmapped on drop.
+        let ring = unsafe {
+            let access = libc::PROT_READ | libc::PROT_WRITE;
+            libc::mmap(std::ptr::null_mut(), slots * SLOT_BYTES, access, libc::MAP_SHARED, socket.as_raw_fd(), 0)
+        };
+        check(if ring == libc::MAP_FAILED { -1 } else { 0 }, || "map the capture ring".to_owned())?;
+        let capture = Self { socket, ring: ring.cast(), slots, next: 0 };
+
+        // SAFETY: `sockaddr_ll` is plain data for which zeroes are valid.
+        let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+        address.sll_family = libc::AF_PACKET as u16;
+        address.sll_protocol = protocol;
+        address.sll_ifindex = index as i32;
+        // SAFETY: the address outlives the call and its length is given.
+        let bound = unsafe {
+            let len = size_of_val(&address) as u32;
+            libc::bind(capture.socket.as_raw_fd(), (&raw const address).cast(), len)
+        };
+        check(bound, act)?;
+        Ok(capture)
+    }
+
+    /// Hands every packet in the ring to `each`, oldest first, and frees its slot.
+    ///
+    /// # Errors
+    /// Those of `each`.
+    pub fn drain<E>(&mut self, mut each: impl FnMut(Captured<'_>) -> Result<(), E>) -> Result<(), E> {
+        loop {
+            // SAFETY: `next < slots`, so the slot lies within the mapping; its status word is aligned and shared with
+            // the kernel, hence atomic; the rest of the slot is ours while the status says so.
+            let (status, slot) = unsafe {
+                let at = self.ring.add(self.next * SLOT_BYTES);
+                (AtomicU32::from_ptr(at.cast()), std::slice::from_raw_parts(at, SLOT_BYTES))
+            };
+            if status.load(Ordering::Acquire) & STATUS_USER == 0 {
+                return Ok(());
+            }
+            let word = |at: usize| u32::from_ne_bytes([slot[at], slot[at + 1], slot[at + 2], slot[at + 3]]);
+            let mac = usize::from(u16::from_ne_bytes([slot[12], slot[13]]));
+            let kept = (word(8) as usize).min(SLOT_BYTES.saturating_sub(mac));
+            let result = each(Captured {
+                at: Timestamp::from_nanos(u64::from(word(16)) * 1_000_000_000 + u64::from(word(20))),
+                original_len: word(4),
+                bytes: slot.get(mac..mac + kept).unwrap_or_default(),
+                outgoing: slot[PACKET_TYPE_AT] == libc::PACKET_OUTGOING,
+            });
+            status.store(0, Ordering::Release);
+            self.next = (self.next + 1) % self.slots;
+            result?;
+        }
+    }
+
+    /// Packets that found the ring full since the last call.
+    ///
+    /// # Errors
+    /// When the kernel refuses to tell.
+    pub fn dropped(&self) -> Result<u32, HostError> {
+        let mut counts = [0u32; 2];
+        let mut len = size_of_val(&counts) as libc::socklen_t;
+        // SAFETY: the buffer outlives the call and its length is given.
+        let result = unsafe {
+            let (level, option) = (libc::SOL_PACKET, libc::PACKET_STATISTICS);
+            libc::getsockopt(self.socket.as_raw_fd(), level, option, counts.as_mut_ptr().cast(), &mut len)
+        };
+        check(result, || "read the capture's counters".to_owned())?;
+        Ok(counts[1])
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made by `start` with this size and nothing borrows from it any more.
+        unsafe { libc::munmap(self.ring.cast(), self.slots * SLOT_BYTES) };
+    }
+}
+
+fn set<T>(socket: &OwnedFd, level: i32, option: i32, value: &T) -> Result<(), HostError> {
+    // SAFETY: the value outlives the call and its length is given.
+    let result = unsafe {
+        libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const *value).cast(), size_of::<T>() as u32)
+    };
+    check(result, || format!("set packet option {option}")).map(drop)
+}

@@ -1,0 +1,39 @@
+//! What the first process of a lab kernel has to do: mounts, and the halt at the end.
+
+use crate::error::{HostError, wrap};
+use rustix::mount::MountFlags;
+use std::ffi::CString;
+use std::fs;
+use std::path::Path;
+
+/// Mounts a file system.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn mount(source: &str, target: &str, kind: &str, options: &str) -> Result<(), HostError> {
+    let act = || format!("mount {kind} on {target}");
+    let data = CString::new(options).map_err(Into::into);
+    let data = wrap(data, act)?;
+    wrap(rustix::mount::mount(source, target, kind, MountFlags::empty(), Some(data.as_c_str())).map_err(Into::into), act)
+}
+
+/// Mounts /proc, /sys, and memory file systems on /tmp and /run; gives the run's folder, on the host, as /run/out.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn mount_all(out: &Path) -> Result<(), HostError> {
+    mount("proc", "/proc", "proc", "")?;
+    mount("sysfs", "/sys", "sysfs", "")?;
+    mount("tmpfs", "/tmp", "tmpfs", "")?;
+    mount("tmpfs", "/run", "tmpfs", "")?;
+    wrap(fs::create_dir("/run/out"), || "make /run/out".to_owned())?;
+    mount("none", "/run/out", "hostfs", &out.to_string_lossy())
+}
+
+/// Stops this machine. Does not return where the caller may halt it, which the first process of a lab kernel may.
+pub fn halt() -> ! {
+    rustix::fs::sync();
+    // A failure leaves nothing else to do: the exit of the first process panics the kernel, which its keeper notices.
+    let _ = rustix::system::reboot(rustix::system::RebootCommand::Halt);
+    std::process::exit(1)
+}

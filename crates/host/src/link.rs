@@ -1,0 +1,147 @@
+//! Links between namespaces: veth pairs, addresses, neighbours, offloads.
+//!
+//! Source: linux/if_link.h, linux/veth.h, linux/ethtool.h.
+
+use crate::error::{HostError, check};
+use crate::netlink::{Message, Netlink};
+use crate::netns::NetNs;
+use std::ffi::CString;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+/// Index of the loopback device in every namespace.
+pub const LOOPBACK: u32 = 1;
+
+const IFLA_ADDRESS: u16 = 1;
+const IFLA_IFNAME: u16 = 3;
+const IFLA_MTU: u16 = 4;
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_NET_NS_FD: u16 = 28;
+const IFLA_INFO_KIND: u16 = 1;
+const IFLA_INFO_DATA: u16 = 2;
+const VETH_INFO_PEER: u16 = 1;
+const IFA_ADDRESS: u16 = 1;
+const IFA_LOCAL: u16 = 2;
+const NDA_DST: u16 = 1;
+const NDA_LLADDR: u16 = 2;
+const ETHTOOL_STSO: u32 = 0x1f;
+const ETHTOOL_SGSO: u32 = 0x24;
+const ETHTOOL_SGRO: u32 = 0x2c;
+
+/// One end of a link.
+#[derive(Debug)]
+pub struct End<'a> {
+    /// Namespace it is in.
+    pub ns: &'a NetNs,
+    /// Its device's name there.
+    pub name: &'a str,
+    /// Its hardware address.
+    pub mac: [u8; 6],
+    /// Its address; the prefix is 24 bits.
+    pub address: Ipv4Addr,
+}
+
+/// Joins two namespaces by a veth pair, addressed and up, with permanent neighbour entries so that no ARP crosses it.
+///
+/// # Errors
+/// Whatever the kernel refuses.
+pub fn connect(a: &End<'_>, b: &End<'_>, mtu: u16) -> Result<(), HostError> {
+    a.ns.run(|| {
+        let act = format!("make the link {}–{}", a.name, b.name);
+        let mut message = Message::new(libc::RTM_NEWLINK, libc::NLM_F_CREATE | libc::NLM_F_EXCL);
+        message.raw(&[0; 16]).text(IFLA_IFNAME, a.name).attribute(IFLA_ADDRESS, &a.mac).number(IFLA_MTU, u32::from(mtu));
+        message.nest(IFLA_LINKINFO, |info| {
+            info.text(IFLA_INFO_KIND, "veth").nest(IFLA_INFO_DATA, |data| {
+                data.nest(VETH_INFO_PEER, |peer| {
+                    peer.raw(&[0; 16])
+                        .text(IFLA_IFNAME, b.name)
+                        .attribute(IFLA_ADDRESS, &b.mac)
+                        .number(IFLA_MTU, u32::from(mtu))
+                        .number(IFLA_NET_NS_FD, b.ns.as_fd().as_raw_fd() as u32);
+                });
+            });
+        });
+        Netlink::open()?.request(&mut message, &act).map(drop)
+    })?;
+    for (own, other) in [(a, b), (b, a)] {
+        own.ns.run(|| {
+            let index = index(own.name)?;
+            set_address(index, own.address)?;
+            set_up(index)?;
+            set_neighbour(index, other.address, other.mac)
+        })?;
+    }
+    Ok(())
+}
+
+/// Index of a device of the current namespace.
+///
+/// # Errors
+/// When there is none of that name.
+pub fn index(name: &str) -> Result<u32, HostError> {
+    let text = CString::new(name).expect("invariant: device names hold no NUL");
+    // SAFETY: the text is NUL-terminated and outlives the call.
+    let index = unsafe { libc::if_nametoindex(text.as_ptr()) };
+    check(if index == 0 { -1 } else { 0 }, || format!("find the device '{name}'"))?;
+    Ok(index)
+}
+
+/// Brings a device of the current namespace up.
+///
+/// # Errors
+/// Whatever the kernel refuses.
+pub fn set_up(index: u32) -> Result<(), HostError> {
+    let mut message = Message::new(libc::RTM_NEWLINK, 0);
+    let mut header = [0u8; 16];
+    header[4..8].copy_from_slice(&index.to_ne_bytes());
+    let up = (libc::IFF_UP as u32).to_ne_bytes();
+    header[8..12].copy_from_slice(&up);
+    header[12..16].copy_from_slice(&up);
+    message.raw(&header);
+    Netlink::open()?.request(&mut message, &format!("bring device {index} up")).map(drop)
+}
+
+fn set_address(index: u32, address: Ipv4Addr) -> Result<(), HostError> {
+    let mut message = Message::new(libc::RTM_NEWADDR, libc::NLM_F_CREATE | libc::NLM_F_EXCL);
+    let mut header = [libc::AF_INET as u8, 24, 0, 0, 0, 0, 0, 0];
+    header[4..8].copy_from_slice(&index.to_ne_bytes());
+    message.raw(&header).attribute(IFA_LOCAL, &address.octets()).attribute(IFA_ADDRESS, &address.octets());
+    Netlink::open()?.request(&mut message, &format!("give device {index} the address {address}")).map(drop)
+}
+
+fn set_neighbour(index: u32, address: Ipv4Addr, mac: [u8; 6]) -> Result<(), HostError> {
+    const NUD_PERMANENT: u16 = 0x80;
+    let mut message = Message::new(libc::RTM_NEWNEIGH, libc::NLM_F_CREATE | libc::NLM_F_REPLACE);
+    let mut header = [0u8; 12];
+    header[0] = libc::AF_INET as u8;
+    header[4..8].copy_from_slice(&index.to_ne_bytes());
+    header[8..10].copy_from_slice(&NUD_PERMANENT.to_ne_bytes());
+    message.raw(&header).attribute(NDA_DST, &address.octets()).attribute(NDA_LLADDR, &mac);
+    Netlink::open()?.request(&mut message, &format!("make {address} a neighbour of device {index}")).map(drop)
+}
+
+/// Turns TSO, GSO and GRO of a device of the current namespace off, so that every frame is one wire-size segment.
+///
+/// # Errors
+/// Whatever the kernel refuses.
+pub fn offloads_off(name: &str) -> Result<(), HostError> {
+    // SAFETY: no pointers.
+    let fd = check(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) }, || {
+        "open a socket".to_owned()
+    })?;
+    // SAFETY: the descriptor was just made and has no other owner.
+    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    for (command, what) in [(ETHTOOL_STSO, "TSO"), (ETHTOOL_SGSO, "GSO"), (ETHTOOL_SGRO, "GRO")] {
+        let mut value: [u32; 2] = [command, 0];
+        // SAFETY: `ifreq` is plain data for which zeroes are valid.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        for (to, from) in request.ifr_name.iter_mut().zip(name.bytes().take(libc::IFNAMSIZ - 1)) {
+            *to = from as libc::c_char;
+        }
+        request.ifr_ifru.ifru_data = value.as_mut_ptr().cast();
+        // SAFETY: `request` and the `ethtool_value` it points to outlive the call.
+        let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &mut request) };
+        check(result, || format!("turn {what} of '{name}' off"))?;
+    }
+    Ok(())
+}

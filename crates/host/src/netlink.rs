@@ -1,0 +1,174 @@
+//! Netlink messages: building, sending, reading answers.
+//!
+//! Source: linux/netlink.h; rtnetlink(7).
+
+use crate::error::{HostError, check};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+const HEADER_LEN: usize = 16;
+
+/// A request under construction.
+#[derive(Debug)]
+pub(crate) struct Message {
+    bytes: Vec<u8>,
+}
+
+impl Message {
+    /// Begins a request of `kind` (`RTM_*`); `flags` are added to `NLM_F_REQUEST | NLM_F_ACK`.
+    pub(crate) fn new(kind: u16, flags: libc::c_int) -> Self {
+        let flags = (flags | libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
+        let mut bytes = vec![0; 4];
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend(flags.to_ne_bytes());
+        bytes.extend(1u32.to_ne_bytes());
+        bytes.extend(0u32.to_ne_bytes());
+        Self { bytes }
+    }
+
+    /// Appends raw bytes, such as the family's own header.
+    pub(crate) fn raw(&mut self, bytes: &[u8]) -> &mut Self {
+        self.bytes.extend_from_slice(bytes);
+        self.pad()
+    }
+
+    /// Appends an attribute.
+    pub(crate) fn attribute(&mut self, kind: u16, value: &[u8]) -> &mut Self {
+        let len = u16::try_from(value.len() + 4).expect("invariant: attributes are far below 64 KiB");
+        self.bytes.extend(len.to_ne_bytes());
+        self.bytes.extend(kind.to_ne_bytes());
+        self.raw(value)
+    }
+
+    /// Appends an attribute holding a number.
+    pub(crate) fn number(&mut self, kind: u16, value: u32) -> &mut Self {
+        self.attribute(kind, &value.to_ne_bytes())
+    }
+
+    /// Appends an attribute holding a text with its NUL.
+    pub(crate) fn text(&mut self, kind: u16, value: &str) -> &mut Self {
+        let mut bytes = value.as_bytes().to_vec();
+        bytes.push(0);
+        self.attribute(kind, &bytes)
+    }
+
+    /// Appends an attribute holding what `fill` appends.
+    pub(crate) fn nest(&mut self, kind: u16, fill: impl FnOnce(&mut Self)) -> &mut Self {
+        let at = self.bytes.len();
+        self.bytes.extend([0; 2]);
+        self.bytes.extend(kind.to_ne_bytes());
+        fill(self);
+        let len = u16::try_from(self.bytes.len() - at).expect("invariant: attributes are far below 64 KiB");
+        self.bytes[at..at + 2].copy_from_slice(&len.to_ne_bytes());
+        self
+    }
+
+    fn pad(&mut self) -> &mut Self {
+        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
+        self
+    }
+}
+
+/// A NETLINK_ROUTE socket of the namespace it was opened in.
+#[derive(Debug)]
+pub(crate) struct Netlink {
+    socket: OwnedFd,
+}
+
+impl Netlink {
+    /// Opens a socket.
+    pub(crate) fn open() -> Result<Self, HostError> {
+        // SAFETY: no pointers.
+        let fd = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::NETLINK_ROUTE) };
+        let fd = check(fd, || "open a netlink socket".to_owned())?;
+        // SAFETY: the descriptor was just made and has no other owner.
+        Ok(Self { socket: unsafe { OwnedFd::from_raw_fd(fd) } })
+    }
+
+    /// Sends `message` and returns the payloads of all answers before the acknowledgement.
+    pub(crate) fn request(&self, message: &mut Message, act: &str) -> Result<Vec<Vec<u8>>, HostError> {
+        let wrap = |source: io::Error| HostError { act: act.to_owned(), source };
+        let len = message.bytes.len() as u32;
+        message.bytes[..4].copy_from_slice(&len.to_ne_bytes());
+        // SAFETY: the buffer outlives the call.
+        let sent = unsafe { libc::send(self.socket.as_raw_fd(), message.bytes.as_ptr().cast(), message.bytes.len(), 0) };
+        if sent < 0 {
+            return Err(wrap(io::Error::last_os_error()));
+        }
+        let mut answers = Vec::new();
+        let mut buffer = vec![0u8; 64 * 1024];
+        loop {
+            // SAFETY: the buffer outlives the call and its length is given.
+            let got = unsafe { libc::recv(self.socket.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
+            if got < 0 {
+                return Err(wrap(io::Error::last_os_error()));
+            }
+            let mut rest = &buffer[..got as usize];
+            while rest.len() >= HEADER_LEN {
+                let len = u32_at(rest, 0) as usize;
+                if len < HEADER_LEN || len > rest.len() {
+                    return Err(wrap(io::Error::new(io::ErrorKind::InvalidData, "netlink answer of impossible length")));
+                }
+                let kind = u16::from_ne_bytes([rest[4], rest[5]]);
+                let payload = &rest[HEADER_LEN..len];
+                if kind == libc::NLMSG_ERROR as u16 {
+                    let code = u32_at(payload, 0) as i32;
+                    return if code == 0 { Ok(answers) } else { Err(wrap(io::Error::from_raw_os_error(-code))) };
+                }
+                if kind == libc::NLMSG_DONE as u16 {
+                    return Ok(answers);
+                }
+                answers.push(payload.to_vec());
+                rest = &rest[len.next_multiple_of(4).min(rest.len())..];
+            }
+        }
+    }
+}
+
+/// The attributes in `bytes`: kinds, without the nested flag, and values.
+pub(crate) fn attributes(mut bytes: &[u8]) -> Vec<(u16, &[u8])> {
+    let mut found = Vec::new();
+    while bytes.len() >= 4 {
+        let len = usize::from(u16::from_ne_bytes([bytes[0], bytes[1]]));
+        let kind = u16::from_ne_bytes([bytes[2], bytes[3]]) & 0x3fff;
+        if len < 4 || len > bytes.len() {
+            break;
+        }
+        found.push((kind, &bytes[4..len]));
+        bytes = &bytes[len.next_multiple_of(4).min(bytes.len())..];
+    }
+    found
+}
+
+/// The 32-bit number at `at`, zero past the end.
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at + 4).map_or(0, |b| u32::from_ne_bytes([b[0], b[1], b[2], b[3]]))
+}
+
+/// The 64-bit number at `at`, zero past the end.
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..at + 8).map_or(0, |b| u64::from_ne_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_are_padded_and_nest() {
+        let mut message = Message::new(16, 0);
+        message.number(1, 7).nest(2, |inner| {
+            inner.text(3, "abc").attribute(4, &[9]);
+        });
+        let outer = attributes(&message.bytes[HEADER_LEN..]);
+        assert_eq!(outer[0], (1, &7u32.to_ne_bytes()[..]));
+        let inner = attributes(outer[1].1);
+        assert_eq!(inner, vec![(3, &b"abc\0"[..]), (4, &[9u8][..])]);
+    }
+
+    #[test]
+    fn impossible_lengths_end_the_list() {
+        assert!(attributes(&[3, 0, 1, 0]).is_empty());
+        assert!(attributes(&[200, 0, 1, 0, 5]).is_empty());
+    }
+}

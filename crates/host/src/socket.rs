@@ -1,0 +1,236 @@
+//! Non-blocking TCP sockets and their options.
+
+use crate::error::{HostError, check, wrap};
+use model::SocketSettings;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// A non-blocking TCP socket of the namespace it was opened in.
+#[derive(Debug)]
+pub struct Tcp {
+    fd: OwnedFd,
+}
+
+impl AsFd for Tcp {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Tcp {
+    fn open(settings: &SocketSettings) -> Result<Self, HostError> {
+        // SAFETY: no pointers.
+        let fd = unsafe {
+            libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, libc::IPPROTO_TCP)
+        };
+        let fd = check(fd, || "open a TCP socket".to_owned())?;
+        // SAFETY: the descriptor was just made and has no other owner.
+        let socket = Self { fd: unsafe { OwnedFd::from_raw_fd(fd) } };
+        socket.apply(settings)?;
+        Ok(socket)
+    }
+
+    /// Listens on `port` of every address. Accepted sockets inherit the options.
+    ///
+    /// # Errors
+    /// When an option or the port is refused.
+    pub fn listen(port: u16, settings: &SocketSettings) -> Result<Self, HostError> {
+        let socket = Self::open(settings)?;
+        socket.set_number(libc::SOL_SOCKET, libc::SO_REUSEADDR, 1, "SO_REUSEADDR")?;
+        let address = raw_address(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port));
+        // SAFETY: the address outlives the call and its length is given.
+        let bound = unsafe { libc::bind(socket.raw(), (&raw const address).cast(), size_of_val(&address) as u32) };
+        check(bound, || format!("bind port {port}"))?;
+        // SAFETY: no pointers.
+        check(unsafe { libc::listen(socket.raw(), 1024) }, || format!("listen on port {port}"))?;
+        Ok(socket)
+    }
+
+    /// Begins to connect; the socket becomes writable once it is or has failed.
+    ///
+    /// # Errors
+    /// When an option is refused, or the network is unreachable at once.
+    pub fn connect(to: SocketAddrV4, settings: &SocketSettings) -> Result<Self, HostError> {
+        let socket = Self::open(settings)?;
+        let address = raw_address(to);
+        // SAFETY: the address outlives the call and its length is given.
+        let result = unsafe { libc::connect(socket.raw(), (&raw const address).cast(), size_of_val(&address) as u32) };
+        if result < 0 && io::Error::last_os_error().raw_os_error() != Some(libc::EINPROGRESS) {
+            return Err(HostError { act: format!("connect to {to}"), source: io::Error::last_os_error() });
+        }
+        Ok(socket)
+    }
+
+    /// Takes the next connection, if one waits.
+    ///
+    /// # Errors
+    /// When the listening socket is broken.
+    pub fn accept(&self) -> Result<Option<Self>, HostError> {
+        // SAFETY: the peer's address is not asked for.
+        let fd = unsafe {
+            let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+            libc::accept4(self.raw(), std::ptr::null_mut(), std::ptr::null_mut(), flags)
+        };
+        if fd < 0 && io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock {
+            return Ok(None);
+        }
+        let fd = check(fd, || "accept a connection".to_owned())?;
+        // SAFETY: the descriptor was just made and has no other owner.
+        Ok(Some(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) } }))
+    }
+
+    /// How a connection attempt ended, once the socket is writable.
+    ///
+    /// # Errors
+    /// Why it failed.
+    pub fn connected(&self) -> Result<(), HostError> {
+        match self.number(libc::SOL_SOCKET, libc::SO_ERROR, "SO_ERROR")? {
+            0 => Ok(()),
+            error => Err(HostError { act: "connect".to_owned(), source: io::Error::from_raw_os_error(error) }),
+        }
+    }
+
+    /// Sends from `bytes`; returns how many the kernel took, `None` when its buffer is full.
+    ///
+    /// # Errors
+    /// When the connection is broken.
+    pub fn send(&self, bytes: &[u8]) -> Result<Option<usize>, HostError> {
+        // SAFETY: the buffer outlives the call and its length is given.
+        let sent = unsafe { libc::send(self.raw(), bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) };
+        self.transferred(sent, "send")
+    }
+
+    /// Takes up to `most` bytes and throws them away; returns how many, 0 at the end, `None` when there are none yet.
+    ///
+    /// `MSG_TRUNC` makes the kernel drop them without a copy (tcp(7)); all of its accounting is as for a read.
+    ///
+    /// # Errors
+    /// When the connection is broken.
+    pub fn discard(&self, most: usize) -> Result<Option<usize>, HostError> {
+        // SAFETY: with MSG_TRUNC the kernel writes nothing through the pointer.
+        let got = unsafe { libc::recv(self.raw(), std::ptr::null_mut(), most, libc::MSG_TRUNC) };
+        self.transferred(got, "receive")
+    }
+
+    fn transferred(&self, count: isize, act: &str) -> Result<Option<usize>, HostError> {
+        if count >= 0 {
+            return Ok(Some(count as usize));
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() == io::ErrorKind::WouldBlock {
+            return Ok(None);
+        }
+        Err(HostError { act: act.to_owned(), source: error })
+    }
+
+    /// Sets how many bytes must have come before the socket counts as readable (`SO_RCVLOWAT`).
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn wake_after(&self, bytes: u32) -> Result<(), HostError> {
+        self.set_number(libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes.clamp(1, i32::MAX as u32) as i32, "SO_RCVLOWAT")
+    }
+
+    /// Sends FIN; what is queued still goes out.
+    ///
+    /// # Errors
+    /// When the connection is broken.
+    pub fn finish(&self) -> Result<(), HostError> {
+        wrap(rustix::net::shutdown(&self.fd, rustix::net::Shutdown::Write).map_err(Into::into), || "shut down".to_owned())
+    }
+
+    /// Sets the options that are given.
+    ///
+    /// # Errors
+    /// The option the kernel refused, by name.
+    pub fn apply(&self, settings: &SocketSettings) -> Result<(), HostError> {
+        let clamp = |bytes: u64| i32::try_from(bytes).unwrap_or(i32::MAX);
+        if let Some(name) = &settings.congestion {
+            // SAFETY: the text outlives the call and its length is given.
+            let result = unsafe {
+                let (text, len) = (name.as_ptr().cast(), name.len() as u32);
+                libc::setsockopt(self.raw(), libc::IPPROTO_TCP, libc::TCP_CONGESTION, text, len)
+            };
+            check(result, || format!("set TCP_CONGESTION to '{name}'"))?;
+        }
+        if let Some(bytes) = settings.sndbuf {
+            self.set_number(libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, clamp(bytes.get()), "SO_SNDBUF")?;
+        }
+        if let Some(bytes) = settings.rcvbuf {
+            self.set_number(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, clamp(bytes.get()), "SO_RCVBUF")?;
+        }
+        if let Some(bytes) = settings.notsent_lowat {
+            self.set_number(libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, clamp(bytes.get()), "TCP_NOTSENT_LOWAT")?;
+        }
+        if let Some(flag) = settings.nodelay {
+            self.set_number(libc::IPPROTO_TCP, libc::TCP_NODELAY, i32::from(flag), "TCP_NODELAY")?;
+        }
+        if let Some(rate) = settings.max_pacing_rate {
+            let bytes = rate.bytes_per_second();
+            // SAFETY: the number outlives the call and its length is given.
+            let result = unsafe {
+                let (value, len) = ((&raw const bytes).cast(), size_of::<u64>() as u32);
+                libc::setsockopt(self.raw(), libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, value, len)
+            };
+            check(result, || format!("set SO_MAX_PACING_RATE to {rate}"))?;
+        }
+        Ok(())
+    }
+
+    /// The options as the kernel reports them, by their scenario names.
+    ///
+    /// # Errors
+    /// When the kernel refuses to tell.
+    pub fn read_back(&self) -> Result<BTreeMap<String, String>, HostError> {
+        let mut name = [0u8; 16];
+        let mut len = name.len() as libc::socklen_t;
+        // SAFETY: the buffer outlives the call and its length is given.
+        let result = unsafe {
+            libc::getsockopt(self.raw(), libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_mut_ptr().cast(), &mut len)
+        };
+        check(result, || "read TCP_CONGESTION".to_owned())?;
+        let name = String::from_utf8_lossy(&name[..len as usize]).trim_end_matches('\0').to_owned();
+        let mut found = BTreeMap::from([("congestion".to_owned(), name)]);
+        for (key, level, option) in [
+            ("sndbuf", libc::SOL_SOCKET, libc::SO_SNDBUF),
+            ("rcvbuf", libc::SOL_SOCKET, libc::SO_RCVBUF),
+            ("nodelay", libc::IPPROTO_TCP, libc::TCP_NODELAY),
+            ("notsent_lowat", libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT),
+        ] {
+            found.insert(key.to_owned(), (self.number(level, option, key)? as u32).to_string());
+        }
+        Ok(found)
+    }
+
+    fn set_number(&self, level: i32, option: i32, value: i32, name: &str) -> Result<(), HostError> {
+        // SAFETY: the number outlives the call and its length is given.
+        let result = unsafe {
+            libc::setsockopt(self.raw(), level, option, (&raw const value).cast(), size_of::<i32>() as u32)
+        };
+        check(result, || format!("set {name} to {value}")).map(drop)
+    }
+
+    fn number(&self, level: i32, option: i32, name: &str) -> Result<i32, HostError> {
+        let mut value = 0i32;
+        let mut len = size_of::<i32>() as libc::socklen_t;
+        // SAFETY: the number outlives the call and its length is given.
+        let result = unsafe { libc::getsockopt(self.raw(), level, option, (&raw mut value).cast(), &mut len) };
+        check(result, || format!("read {name}"))?;
+        Ok(value)
+    }
+
+    fn raw(&self) -> i32 {
+        self.fd.as_raw_fd()
+    }
+}
+
+fn raw_address(address: SocketAddrV4) -> libc::sockaddr_in {
+    libc::sockaddr_in {
+        sin_family: libc::AF_INET as u16,
+        sin_port: address.port().to_be(),
+        sin_addr: libc::in_addr { s_addr: u32::from(*address.ip()).to_be() },
+        sin_zero: [0; 8],
+    }
+}

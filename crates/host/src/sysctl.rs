@@ -1,0 +1,35 @@
+//! Sysctls of the current network namespace.
+
+use crate::error::{HostError, wrap};
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+fn path(name: &str) -> PathBuf {
+    ["/proc/sys".to_owned(), name.replace('.', "/")].iter().collect()
+}
+
+/// Reads a sysctl by its dotted name; tabs between its numbers become spaces.
+///
+/// # Errors
+/// When this kernel has none of that name.
+pub fn read(name: &str) -> Result<String, HostError> {
+    let text = wrap(fs::read_to_string(path(name)), || format!("read the sysctl '{name}'"))?;
+    Ok(text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// Sets a sysctl and returns what the kernel made of it.
+///
+/// # Errors
+/// When this kernel has none of that name, or refuses the value.
+pub fn write(name: &str, value: &str) -> Result<String, HostError> {
+    let result = fs::write(path(name), value).map_err(|error| {
+        if error.kind() == io::ErrorKind::NotFound {
+            io::Error::new(io::ErrorKind::NotFound, "this kernel has no such sysctl, or not in a network namespace")
+        } else {
+            error
+        }
+    });
+    wrap(result, || format!("set the sysctl '{name}' to '{value}'"))?;
+    read(name)
+}

@@ -1,0 +1,131 @@
+//! What is recorded while a workload runs: packets at both ends, and every socket's `tcp_info`.
+
+use super::topology::{DEVICE, Topology};
+use crate::plan::{CAPTURE_FILE, RunOptions, SAMPLES_FILE};
+use host::capture::{Capture, SNAPLEN};
+use host::tcp_info::TcpInfo;
+use host::{HostError, link};
+use model::Side;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use units::{Span, Timestamp};
+use wire::{LinkType, pcapng};
+
+/// Packets a ring holds: 13 ms of 10 Gb/s in full frames, more than ever waits between two wake-ups.
+const RING_PACKETS: usize = 65_536;
+const WRITE_BYTES: usize = 1 << 20;
+
+/// The packet capture of a run.
+pub(super) struct Packets {
+    ends: Vec<(u32, Capture)>,
+    writer: pcapng::Writer<BufWriter<File>>,
+    /// Packets of one drain, put in order of time over both ends before they are written.
+    batch: Vec<Kept>,
+}
+
+struct Kept {
+    at: Timestamp,
+    interface: u32,
+    original_len: u32,
+    len: usize,
+    bytes: [u8; SNAPLEN as usize],
+}
+
+impl Packets {
+    /// Begins to capture; `None` where none is asked for.
+    pub(super) fn start(topology: &Topology, options: RunOptions, folder: &Path) -> Result<Option<Self>, HostError> {
+        let (client, server) = options.capture.at();
+        if !client && !server {
+            return Ok(None);
+        }
+        let file = File::create(folder.join(CAPTURE_FILE)).map_err(written)?;
+        let mut writer =
+            pcapng::Writer::new(BufWriter::with_capacity(WRITE_BYTES, file), "thalweg lab").map_err(written)?;
+        let mut ends = Vec::new();
+        for (name, wanted, ns) in [("client", client, &topology.client), ("server", server, &topology.server)] {
+            if wanted {
+                let interface = writer.add_interface(name, LinkType::ETHERNET, SNAPLEN).map_err(written)?;
+                ends.push((interface, ns.run(|| Capture::start(link::index(DEVICE)?, RING_PACKETS))?));
+            }
+        }
+        Ok(Some(Self { ends, writer, batch: Vec::new() }))
+    }
+
+    /// Writes what the rings hold.
+    pub(super) fn drain(&mut self) -> Result<(), HostError> {
+        self.batch.clear();
+        for (interface, capture) in &mut self.ends {
+            capture.drain(|packet| {
+                let len = packet.bytes.len().min(SNAPLEN as usize);
+                let mut bytes = [0; SNAPLEN as usize];
+                bytes[..len].copy_from_slice(&packet.bytes[..len]);
+                let (at, original_len) = (packet.at, packet.original_len);
+                self.batch.push(Kept { at, interface: *interface, original_len, len, bytes });
+                Ok::<(), HostError>(())
+            })?;
+        }
+        self.batch.sort_by_key(|kept| kept.at);
+        for kept in &self.batch {
+            let bytes = &kept.bytes[..kept.len];
+            self.writer.packet(kept.interface, kept.at, kept.original_len, bytes, None).map_err(written)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the rest; returns how many packets the rings had no room for.
+    pub(super) fn finish(mut self) -> Result<u32, HostError> {
+        self.drain()?;
+        let mut dropped = 0;
+        for (_, capture) in &self.ends {
+            dropped += capture.dropped()?;
+        }
+        self.writer.finish().and_then(|mut file| file.flush()).map_err(written)?;
+        Ok(dropped)
+    }
+}
+
+/// The `tcp_info` samples of a run, as comma-separated values with the kernel's names at the top.
+pub(super) struct Samples {
+    file: BufWriter<File>,
+    begun: bool,
+}
+
+impl Samples {
+    /// Begins the file; `None` where no samples are asked for.
+    pub(super) fn start(options: RunOptions, folder: &Path) -> Result<Option<Self>, HostError> {
+        if options.samples.is_none() {
+            return Ok(None);
+        }
+        let file = File::create(folder.join(SAMPLES_FILE)).map_err(written)?;
+        Ok(Some(Self { file: BufWriter::with_capacity(WRITE_BYTES, file), begun: false }))
+    }
+
+    /// Writes one line.
+    pub(super) fn write(&mut self, at: Span, side: Side, connection: u32, info: &TcpInfo) -> Result<(), HostError> {
+        if !self.begun {
+            self.begun = true;
+            let names: Vec<&str> = info.fields().map(|(name, _)| name).collect();
+            writeln!(self.file, "time_s,host,connection,{}", names.join(",")).map_err(written)?;
+        }
+        let host = match side {
+            Side::Client => "client",
+            Side::Server => "server",
+        };
+        let nanos = at.as_nanos();
+        write!(self.file, "{}.{:09},{host},{connection}", nanos / 1_000_000_000, nanos % 1_000_000_000).map_err(written)?;
+        for (_, value) in info.fields() {
+            write!(self.file, ",{value}").map_err(written)?;
+        }
+        writeln!(self.file).map_err(written)
+    }
+
+    /// Writes the rest.
+    pub(super) fn finish(mut self) -> Result<(), HostError> {
+        self.file.flush().map_err(written)
+    }
+}
+
+fn written(source: io::Error) -> HostError {
+    HostError { act: "write what was recorded".to_owned(), source }
+}

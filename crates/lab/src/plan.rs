@@ -1,0 +1,86 @@
+//! What passes between the engine and its guest: a plan in, an outcome out.
+
+use model::{Experiment, Interval, Metrics, SettingsReport};
+use serde::{Deserialize, Serialize};
+use units::{Seed, Span};
+
+/// File the plan is in, within the guest's folder.
+pub(crate) const PLAN_FILE: &str = "plan.json";
+/// File the outcome is in.
+pub(crate) const OUTCOME_FILE: &str = "outcome.json";
+/// File the capture is in.
+pub(crate) const CAPTURE_FILE: &str = "capture.pcapng";
+/// File the socket samples are in.
+pub(crate) const SAMPLES_FILE: &str = "samples.csv";
+/// What a console line that tells of progress begins with.
+pub(crate) const PROGRESS_MARK: &str = "thalweg-progress";
+
+/// At which ends packets are captured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum CaptureEnds {
+    /// At both, as two interfaces of one file.
+    #[default]
+    Both,
+    /// At the client only.
+    Client,
+    /// At the server only.
+    Server,
+    /// Nowhere.
+    Off,
+}
+
+impl CaptureEnds {
+    /// Whether there is a capture at the client and at the server.
+    pub(crate) const fn at(self) -> (bool, bool) {
+        match self {
+            Self::Both => (true, true),
+            Self::Client => (true, false),
+            Self::Server => (false, true),
+            Self::Off => (false, false),
+        }
+    }
+}
+
+/// What is recorded during a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunOptions {
+    /// Where packets are captured.
+    pub capture: CaptureEnds,
+    /// How often `tcp_info` is sampled, in virtual time; `None` for never.
+    pub samples: Option<Span>,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self { capture: CaptureEnds::Both, samples: Some(Span::from_millis(10)) }
+    }
+}
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Plan {
+    pub(crate) experiment: Experiment,
+    pub(crate) seed: Seed,
+    pub(crate) options: RunOptions,
+}
+
+/// How it ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Outcome {
+    /// It ran.
+    Done(Measured),
+    /// It could not be set up or broke off; why, in one sentence.
+    Failed(String),
+}
+
+/// What a run measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Measured {
+    pub(crate) settings: SettingsReport,
+    pub(crate) metrics: Metrics,
+    pub(crate) intervals: Vec<Interval>,
+    /// Virtual time from boot to halt.
+    pub(crate) virtual_s: f64,
+    /// Packets the capture rings had no room for.
+    pub(crate) capture_dropped: u32,
+}
