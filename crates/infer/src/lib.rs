@@ -1,1 +1,28 @@
-//! In progress.
+//! From a capture to causes: packets become connections, connections become facts, facts are judged by rules, one a file.
+//!
+//! Everything is one pass over the packets with bounded memory for each connection; what needs the whole connection (the
+//! path's rate, the shares of its time) is worked out from summaries when the capture ends.
+
+#![forbid(unsafe_code)]
+
+mod connection;
+mod diagnose;
+mod echo;
+mod error;
+mod facts;
+mod handshake;
+mod ranges;
+mod rate;
+mod recovery;
+mod rtt;
+mod rules;
+mod sender;
+mod start;
+mod table;
+mod thin;
+mod timeline;
+mod words;
+
+pub use diagnose::{CaptureDiagnosis, Options, diagnose_file, diagnose_file_with, diagnose_reader, diagnose_reader_with};
+pub use error::Error;
+pub use rules::explain;

@@ -1,0 +1,298 @@
+//! One TCP connection: both directions, fed packet by packet.
+
+use crate::echo::Echo;
+use crate::handshake::Opening;
+use crate::sender::{Ack, Data, Sender};
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use units::{SeqNum, Timestamp};
+use wire::{Flags, Segment};
+
+/// Packets a tap's second copy is looked for among; mirror ports deliver copies within a few packets.
+const RECENT: usize = 32;
+/// Acknowledgements on their way to a far sender; past it they are handed on early.
+const MOST_ON_THE_WAY: usize = 1 << 16;
+
+/// An end of a connection.
+pub(crate) type Endpoint = (IpAddr, u16);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Print {
+    ip_id: u16,
+    seq: SeqNum,
+    ack: SeqNum,
+    len: u32,
+    flags: u8,
+    window: u16,
+    tsval: u32,
+}
+
+/// One side of a connection and what it sent.
+#[derive(Debug)]
+pub(crate) struct Side {
+    pub(crate) at: Endpoint,
+    pub(crate) sender: Sender,
+    pub(crate) packets: u64,
+    pub(crate) fin: bool,
+    prints: VecDeque<Print>,
+    /// Acknowledgements for this side's data that passed the tap but have not reached this side.
+    on_the_way: VecDeque<Ack>,
+    /// Round trip between the tap and this side, in nanoseconds; 0 at this side.
+    pub(crate) beyond: u64,
+    pub(crate) echo: Echo,
+}
+
+impl Side {
+    fn new(at: Endpoint, draw: bool) -> Self {
+        Self {
+            at,
+            sender: Sender::new(draw),
+            packets: 0,
+            fin: false,
+            prints: VecDeque::new(),
+            on_the_way: VecDeque::new(),
+            beyond: 0,
+            echo: Echo::default(),
+        }
+    }
+
+    fn deliver_until(&mut self, now: u64) {
+        while let Some(ack) = self.on_the_way.front()
+            && (ack.now <= now || self.on_the_way.len() > MOST_ON_THE_WAY)
+        {
+            let ack = *ack;
+            self.on_the_way.pop_front();
+            self.sender.ack(&ack);
+        }
+    }
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    /// Index of the interface among the capture's.
+    pub(crate) interface: u32,
+    /// The client, then the server.
+    pub(crate) sides: [Side; 2],
+    pub(crate) opening: Opening,
+    pub(crate) started: Timestamp,
+    pub(crate) ended: Timestamp,
+    pub(crate) tap_duplicates: u64,
+    pub(crate) reset: bool,
+    pub(crate) data_seen: bool,
+}
+
+impl Connection {
+    /// A connection that begins (for this capture) with `segment`.
+    pub(crate) fn new(interface: u32, at: Timestamp, segment: &Segment, draw: bool) -> Self {
+        let source = (segment.ip.source, segment.tcp.source_port);
+        let destination = (segment.ip.destination, segment.tcp.destination_port);
+        let flags = segment.tcp.flags;
+        // Without a SYN, a well-known port is the server's (RFC 6335 §6).
+        let source_is_server = if flags.has(Flags::SYN) { flags.has(Flags::ACK) } else { source.1 < 1024 && destination.1 >= 1024 };
+        let (client, server) = if source_is_server { (destination, source) } else { (source, destination) };
+        Self {
+            interface,
+            sides: [Side::new(client, draw), Side::new(server, draw)],
+            opening: Opening::default(),
+            started: at,
+            ended: at,
+            tap_duplicates: 0,
+            reset: false,
+            data_seen: false,
+        }
+    }
+
+    /// Whether a SYN of this segment begins another connection between the same ends.
+    pub(crate) fn is_reused_by(&self, segment: &Segment) -> bool {
+        let flags = segment.tcp.flags;
+        if !flags.has(Flags::SYN) || flags.has(Flags::RST) {
+            return false;
+        }
+        let side = self.side_of(segment);
+        let isn = self.opening.syn[side].isn;
+        if flags.has(Flags::ACK) {
+            // A second SYN-ACK with another number: another server's answer, or an old one. It begins nothing by itself unless this
+            // connection is over.
+            return isn.is_some_and(|isn| isn != segment.tcp.seq) && (self.reset || self.sides.iter().all(|s| s.fin));
+        }
+        match isn {
+            Some(isn) => isn != segment.tcp.seq,
+            // The start was not captured: its ports are used anew if anything else was.
+            None => self.sides[side].packets > 0 || self.data_seen,
+        }
+    }
+
+    fn side_of(&self, segment: &Segment) -> usize {
+        usize::from((segment.ip.source, segment.tcp.source_port) != self.sides[0].at)
+    }
+
+    /// Takes a packet in; `number` is its number in the file.
+    pub(crate) fn packet(&mut self, at: Timestamp, number: u64, segment: &Segment) {
+        // Clocks that were stepped back must not let time run backwards here.
+        self.ended = self.ended.max(at);
+        let now = self.ended.since(self.started).as_nanos();
+        let side = self.side_of(segment);
+        self.sides[side].packets += 1;
+        if self.is_tap_duplicate(side, segment) {
+            self.tap_duplicates += 1;
+            return;
+        }
+        for side in &mut self.sides {
+            side.deliver_until(now);
+        }
+        let tcp = &segment.tcp;
+        let flags = tcp.flags;
+        if flags.has(Flags::RST) {
+            self.reset = true;
+            return;
+        }
+        let mut seq = tcp.seq;
+        if flags.has(Flags::SYN) {
+            self.opening.syn(side, now, tcp, segment.payload_len);
+            seq = seq.add(1);
+            self.sides[side].sender.begin(seq);
+        }
+        if flags.has(Flags::ACK) {
+            if side == 0
+                && !flags.has(Flags::SYN)
+                && self.opening.to_client.is_none()
+                && self.opening.syn[1].isn.is_some_and(|isn| tcp.ack.since(isn) > 0)
+            {
+                self.opening.acknowledged(now);
+                self.place();
+            }
+            self.acknowledge(side, now, number, segment);
+        }
+        self.timestamps(side, now, segment);
+        if segment.payload_len > 0 {
+            self.data_seen = true;
+            let sender = &mut self.sides[side].sender;
+            sender.data(&Data {
+                now,
+                number,
+                seq,
+                len: segment.payload_len,
+                tsval: tcp.options.timestamps.map(|t| t.0),
+                ip_id: segment.ip.id,
+            });
+        }
+        self.sides[side].fin |= flags.has(Flags::FIN);
+    }
+
+    /// Whether the tap delivered this very packet before: same IP identification and header, which no retransmission has.
+    fn is_tap_duplicate(&mut self, side: usize, segment: &Segment) -> bool {
+        let tcp = &segment.tcp;
+        let Some(ip_id) = segment.ip.id.filter(|&id| id != 0) else { return false };
+        let print = Print {
+            ip_id,
+            seq: tcp.seq,
+            ack: tcp.ack,
+            len: segment.payload_len,
+            flags: tcp.flags.0,
+            window: tcp.window,
+            tsval: tcp.options.timestamps.map_or(0, |t| t.0),
+        };
+        let prints = &mut self.sides[side].prints;
+        if prints.iter().rev().any(|p| *p == print) {
+            return true;
+        }
+        if prints.len() >= RECENT {
+            prints.pop_front();
+        }
+        prints.push_back(print);
+        false
+    }
+
+    /// Places the tap once the handshake's times are known.
+    fn place(&mut self) {
+        let (Some(to_server), Some(to_client)) = (self.opening.to_server, self.opening.to_client) else { return };
+        let total = to_server + to_client;
+        for (side, beyond) in [to_client, to_server].into_iter().enumerate() {
+            // A tenth of the round trip is what a busy host takes to answer a SYN; nearer is "at" that host.
+            if beyond > total / 10 {
+                self.sides[side].beyond = beyond;
+                self.sides[side].sender.times_acks = false;
+                // Until echoes of timestamps tell more, the handshake's is the round trip.
+                self.sides[side].sender.rtt.sample(total);
+            }
+        }
+    }
+
+    /// Feeds what `side` acknowledges and advertises to the other side's sender, when it gets there.
+    fn acknowledge(&mut self, side: usize, now: u64, number: u64, segment: &Segment) {
+        let tcp = &segment.tcp;
+        let is_syn = tcp.flags.has(Flags::SYN);
+        let shift = if is_syn { Some(0) } else { self.opening.shift(side) };
+        let other = 1 - side;
+        let sack = self.opening.sack();
+        let mss = self.opening.segment(other);
+        let far = &mut self.sides[other];
+        far.sender.window_known = shift.is_some();
+        far.sender.sack_permitted = sack == Some(true) || !tcp.options.sack.as_slice().is_empty() || far.sender.sack_permitted;
+        if let Some(mss) = mss {
+            far.sender.mss = mss;
+            far.sender.mss_known = true;
+        }
+        if far.beyond > 0
+            && let Some(current) = far.echo.current()
+        {
+            far.beyond = current.max(1);
+        }
+        let mut due = now + far.beyond;
+        if let Some(last) = far.on_the_way.back() {
+            due = due.max(last.now);
+        }
+        let ack = Ack {
+            now: due,
+            number,
+            ack: tcp.ack,
+            window: u64::from(tcp.window) << shift.unwrap_or(0),
+            sack: tcp.options.sack,
+            tsecr: tcp.options.timestamps.map(|t| t.1),
+            pure: segment.payload_len == 0 && tcp.flags.0 & (Flags::SYN | Flags::FIN | Flags::RST) == 0,
+            ecn_echo: tcp.flags.has(Flags::ECE) && !is_syn,
+        };
+        if far.beyond == 0 && far.on_the_way.is_empty() {
+            far.sender.ack(&ack);
+        } else {
+            far.on_the_way.push_back(ack);
+        }
+    }
+
+    /// Round trips from timestamp echoes, for senders that are not at the tap.
+    fn timestamps(&mut self, side: usize, now: u64, segment: &Segment) {
+        let Some((tsval, tsecr)) = segment.tcp.options.timestamps else { return };
+        let near = [self.opening.to_server, self.opening.to_client][side];
+        let this = &mut self.sides[side];
+        if segment.payload_len > 0
+            && tsecr != 0
+            && let Some(sample) = this.echo.echoed(now, tsecr)
+        {
+            let near = near.unwrap_or(0);
+            if !this.sender.times_acks {
+                this.sender.rtt_sample(now, sample + near);
+            } else if this.beyond == 0
+                && self.opening.to_client.is_none()
+                && this.echo.samples >= 8
+                && this.sender.rtt.samples >= 8
+                && let (Some(far), Some(acked)) = (this.echo.min, this.sender.rtt.min)
+                && far > 4 * acked.max(50_000)
+            {
+                // No handshake in the capture, but echoes take far longer than acknowledgements: the tap is at the receiver.
+                this.beyond = far;
+                this.sender.times_acks = false;
+                this.sender.rtt = crate::rtt::Rtt::default();
+            }
+        }
+        self.sides[1 - side].echo.sent(now, tsval);
+    }
+
+    /// Hands on what is on its way and ends the data phases.
+    pub(crate) fn finish(&mut self) {
+        for side in &mut self.sides {
+            side.deliver_until(u64::MAX);
+            side.sender.finish();
+        }
+    }
+}

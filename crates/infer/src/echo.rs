@@ -1,0 +1,63 @@
+//! Round trips between a tap and a far sender, from timestamp echoes.
+//!
+//! Source: Kathleen Nichols, pping: the first packet with a TSval to the first of the other direction that echoes it.
+
+use std::collections::VecDeque;
+
+/// TSvals awaiting their echo; a window of a thousand acknowledgements of different milliseconds is a second long.
+const MOST_WAITING: usize = 1_024;
+/// Samples the current round trip is the least of: paced or idle senders answer late, never early.
+const RECENT: usize = 16;
+
+/// Echoes of one receiver's timestamps by its sender.
+#[derive(Debug, Default)]
+pub(crate) struct Echo {
+    waiting: VecDeque<(u32, u64)>,
+    newest: Option<u32>,
+    recent: VecDeque<u64>,
+    pub(crate) samples: u64,
+    pub(crate) min: Option<u64>,
+}
+
+impl Echo {
+    /// The receiver sent `tsval`.
+    pub(crate) fn sent(&mut self, now: u64, tsval: u32) {
+        if self.newest.is_some_and(|newest| (tsval.wrapping_sub(newest) as i32) <= 0) {
+            return;
+        }
+        self.newest = Some(tsval);
+        if self.waiting.len() >= MOST_WAITING {
+            self.waiting.pop_front();
+        }
+        self.waiting.push_back((tsval, now));
+    }
+
+    /// The sender echoed `tsecr`; gives the round trip where this is the first echo.
+    pub(crate) fn echoed(&mut self, now: u64, tsecr: u32) -> Option<u64> {
+        while let Some(&(tsval, at)) = self.waiting.front() {
+            match (tsval.wrapping_sub(tsecr) as i32).signum() {
+                -1 => {
+                    self.waiting.pop_front();
+                }
+                0 => {
+                    self.waiting.pop_front();
+                    let sample = now.saturating_sub(at);
+                    if self.recent.len() >= RECENT {
+                        self.recent.pop_front();
+                    }
+                    self.recent.push_back(sample);
+                    self.samples += 1;
+                    self.min = Some(self.min.map_or(sample, |min| min.min(sample)));
+                    return Some(sample);
+                }
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// The round trip now: the least of the recent samples.
+    pub(crate) fn current(&self) -> Option<u64> {
+        self.recent.iter().min().copied()
+    }
+}

@@ -1,0 +1,111 @@
+//! The handshake: what it agreed, and how its times place the tap.
+
+use model::Handshake;
+use units::SeqNum;
+use wire::{Flags, TcpHeader};
+
+/// What one side's SYN said.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Syn {
+    pub(crate) isn: Option<SeqNum>,
+    /// The SYN itself was seen, so an absent option is known to be absent.
+    pub(crate) seen: bool,
+    pub(crate) first_at: u64,
+    pub(crate) last_at: u64,
+    pub(crate) count: u32,
+    pub(crate) mss: Option<u16>,
+    pub(crate) wscale: Option<u8>,
+    pub(crate) sack: bool,
+    pub(crate) timestamps: bool,
+}
+
+/// Both SYNs and the acknowledgement that ends the handshake; times are nanoseconds since the flow's first packet.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Opening {
+    /// The client's, then the server's.
+    pub(crate) syn: [Syn; 2],
+    pub(crate) fast_open: bool,
+    /// SYN to SYN-ACK: the round trip between the tap and the server.
+    pub(crate) to_server: Option<u64>,
+    /// SYN-ACK to its ACK: the round trip between the tap and the client.
+    pub(crate) to_client: Option<u64>,
+}
+
+impl Opening {
+    /// Takes a SYN or SYN-ACK of `side` (0 the client, 1 the server) in.
+    pub(crate) fn syn(&mut self, side: usize, now: u64, tcp: &TcpHeader, payload_len: u32) {
+        if tcp.flags.has(Flags::ACK) && self.syn[0].isn.is_none() {
+            self.syn[0].isn = Some(tcp.ack.add(u32::MAX));
+        }
+        self.fast_open |= payload_len > 0 && !tcp.flags.has(Flags::ACK);
+        let client = self.syn[0];
+        let syn = &mut self.syn[side];
+        if !syn.seen {
+            *syn = Syn { isn: Some(tcp.seq), seen: true, first_at: now, last_at: now, count: 0, ..*syn };
+            let options = &tcp.options;
+            (syn.mss, syn.wscale, syn.sack, syn.timestamps) =
+                (options.mss, options.window_scale, options.sack_permitted, options.timestamps.is_some());
+            // A SYN sent again makes the time ambiguous (Karn).
+            if side == 1 && client.seen && client.count == 1 {
+                self.to_server = Some(now.saturating_sub(client.first_at));
+            }
+        }
+        let syn = &mut self.syn[side];
+        syn.count += 1;
+        syn.last_at = now;
+    }
+
+    /// The client acknowledged the server's SYN for the first time.
+    pub(crate) fn acknowledged(&mut self, now: u64) {
+        let server = self.syn[1];
+        if self.to_client.is_none() && server.seen && server.count == 1 {
+            self.to_client = Some(now.saturating_sub(server.first_at));
+        }
+    }
+
+    /// The shift that turns `side`'s window fields into bytes; `None` where the capture does not tell.
+    pub(crate) fn shift(&self, side: usize) -> Option<u8> {
+        let (own, other) = (self.syn[side], self.syn[1 - side]);
+        match (own.seen, other.seen) {
+            (true, true) => Some(own.wscale.and(other.wscale).map_or(0, |_| own.wscale.unwrap_or(0))),
+            // A SYN-ACK answers the option only when the SYN had it (RFC 7323 §2.2).
+            (true, false) if side == 1 => Some(own.wscale.unwrap_or(0)),
+            (true, false) if own.wscale.is_none() => Some(0),
+            (false, true) if other.wscale.is_none() => Some(0),
+            _ => None,
+        }
+    }
+
+    /// Payload bytes of a full segment that `side` sends; `None` where the capture does not tell.
+    pub(crate) fn segment(&self, side: usize) -> Option<u64> {
+        let limit = self.syn[1 - side].mss?;
+        let options = if self.timestamps() == Some(true) { 12 } else { 0 };
+        (limit > 100).then(|| u64::from(limit) - options)
+    }
+
+    fn timestamps(&self) -> Option<bool> {
+        let [client, server] = self.syn;
+        (client.seen && server.seen).then_some(client.timestamps && server.timestamps)
+    }
+
+    pub(crate) fn sack(&self) -> Option<bool> {
+        let [client, server] = self.syn;
+        (client.seen && server.seen).then_some(client.sack && server.sack)
+    }
+
+    /// As the report gives it.
+    pub(crate) fn report(&self) -> Handshake {
+        let [client, server] = self.syn;
+        Handshake {
+            rtt_ms: self.to_server.zip(self.to_client).map(|(a, b)| (a + b) as f64 / 1e6),
+            mss_client: client.mss,
+            mss_server: server.mss,
+            wscale_client: client.wscale,
+            wscale_server: server.wscale,
+            sack: self.sack(),
+            timestamps: self.timestamps(),
+            fast_open: self.fast_open,
+            syn_retransmits: client.count.saturating_sub(1) + server.count.saturating_sub(1),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! How fast the path delivers: bursts' own rate, from trains of segments.
+
+use std::collections::VecDeque;
+
+/// Segments in a train: long enough to average out delayed acknowledgements and timer ticks, short enough to lie within one
+/// window of a slow flow. Dovrolis et al., "Packet-dispersion techniques and a capacity-estimation methodology", IEEE/ACM ToN
+/// 2004, §V: dispersion of trains of tens of packets tends to the capacity when there is no cross traffic.
+const TRAIN_SEGMENTS: u64 = 16;
+
+/// Bins for each doubling of the rate: 9 % apart.
+const BINS_PER_OCTAVE: f64 = 8.0;
+const BINS: usize = 40 * 8;
+
+/// Byte-weighted histogram of the rates of trains.
+#[derive(Debug, Default)]
+pub(crate) struct Trains {
+    recent: VecDeque<(u64, u64)>,
+    bins: Option<Box<[u64; BINS]>>,
+    total: u64,
+}
+
+impl Trains {
+    /// Notes that `delivered` bytes in all have been delivered at `now` (nanoseconds).
+    pub(crate) fn delivered(&mut self, now: u64, delivered: u64, mss: u64) {
+        let train = TRAIN_SEGMENTS * mss;
+        let mut start = None;
+        while self.recent.len() > 1 && self.recent[1].1 + train <= delivered {
+            self.recent.pop_front();
+        }
+        if let Some(&first) = self.recent.front()
+            && first.1 + train <= delivered
+        {
+            start = Some(first);
+        }
+        let step = self.recent.back().map_or(0, |last| delivered.saturating_sub(last.1));
+        if let Some((at, before)) = start {
+            let seconds = now.saturating_sub(at) as f64 / 1e9;
+            let rate = (delivered - before) as f64 / seconds.max(1e-9);
+            let bin = ((rate.max(1.0).log2() * BINS_PER_OCTAVE) as usize).min(BINS - 1);
+            let bins = self.bins.get_or_insert_with(|| Box::new([0; BINS]));
+            bins[bin] += step;
+            self.total += step;
+        }
+        // Several acknowledgements at one instant count once, so that a burst released at once is measured from its start.
+        if self.recent.len() < 4096 {
+            self.recent.push_back((now, delivered));
+        }
+    }
+
+    /// The rate, in bytes per second, that a quarter of the bytes arrived at or above; `None` for less than two trains.
+    ///
+    /// A quarter: windows as small as one and a half trains still have that many trains without their idle gap.
+    pub(crate) fn rate(&self) -> Option<f64> {
+        let bins = self.bins.as_ref()?;
+        let mut above = self.total / 4;
+        for (bin, &bytes) in bins.iter().enumerate().rev() {
+            if bytes > above {
+                return Some(((bin as f64 + 0.5) / BINS_PER_OCTAVE).exp2());
+            }
+            above -= bytes;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bursts_tell_the_line_rate_though_the_mean_is_far_below() {
+        let mut trains = Trains::default();
+        let (mut now, mut delivered) = (0u64, 0u64);
+        for _ in 0..20 {
+            for _ in 0..100 {
+                now += 12_000;
+                delivered += 1_500;
+                trains.delivered(now, delivered, 1_500);
+            }
+            now += 50_000_000;
+        }
+        let rate = trains.rate().expect("trains") * 8.0;
+        assert!((0.9e9..1.1e9).contains(&rate), "{rate}");
+    }
+}

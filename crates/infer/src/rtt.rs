@@ -1,0 +1,69 @@
+//! Round-trip times: samples, their smoothing as RFC 6298 has it, and their distribution.
+
+/// Bins for each doubling: 2.2 % apart.
+const BINS_PER_OCTAVE: f64 = 32.0;
+/// From 1 µs on, 28 octaves: past four minutes.
+const BINS: usize = 28 * 32;
+
+/// Round-trip times of one direction, in nanoseconds.
+#[derive(Debug, Default)]
+pub(crate) struct Rtt {
+    pub(crate) min: Option<u64>,
+    pub(crate) smoothed: f64,
+    pub(crate) variation: f64,
+    pub(crate) samples: u64,
+    pub(crate) sum: f64,
+    bins: Option<Box<[u32; BINS]>>,
+}
+
+impl Rtt {
+    /// Takes a sample in.
+    ///
+    /// Source: RFC 6298 §2, α = 1/8, β = 1/4.
+    pub(crate) fn sample(&mut self, nanos: u64) {
+        let value = nanos as f64;
+        if self.samples == 0 {
+            self.smoothed = value;
+            self.variation = value / 2.0;
+        } else {
+            self.variation = 0.75 * self.variation + 0.25 * (self.smoothed - value).abs();
+            self.smoothed = 0.875 * self.smoothed + 0.125 * value;
+        }
+        self.samples += 1;
+        self.sum += value;
+        self.min = Some(self.min.map_or(nanos, |min| min.min(nanos)));
+        // A handful of samples has no distribution worth four kilobytes.
+        if self.samples >= 16 {
+            let bins = self.bins.get_or_insert_with(|| Box::new([0; BINS]));
+            let bin = ((value / 1e3).max(1.0).log2() * BINS_PER_OCTAVE) as usize;
+            bins[bin.min(BINS - 1)] += 1;
+        }
+    }
+
+    /// The mean, in nanoseconds.
+    pub(crate) fn mean(&self) -> Option<f64> {
+        (self.samples > 0).then(|| self.sum / self.samples as f64)
+    }
+
+    /// The value a `part` of the samples stays under, in nanoseconds; the mean where there are too few to tell.
+    pub(crate) fn quantile(&self, part: f64) -> Option<f64> {
+        let Some(bins) = &self.bins else { return self.mean() };
+        let total: u64 = bins.iter().map(|&n| u64::from(n)).sum();
+        let mut left = (part * total as f64) as u64;
+        for (bin, &count) in bins.iter().enumerate() {
+            if u64::from(count) > left {
+                return Some(((bin as f64 + 0.5) / BINS_PER_OCTAVE).exp2() * 1e3);
+            }
+            left -= u64::from(count);
+        }
+        self.mean()
+    }
+
+    /// The retransmission timeout less its margin: silences shorter than this are not a timer's.
+    ///
+    /// The RTO is SRTT + max(rto_min, 4·RTTVAR). A route may set any rto_min, and the kernel's floor is two jiffies, so only
+    /// the smoothed RTT and a part of the variation are certain. Linux `tcp_set_rto`, `TCP_RTO_MIN`; RFC 6298 §2.3.
+    pub(crate) fn shortest_timeout(&self) -> f64 {
+        if self.samples == 0 { 150e6 } else { (self.smoothed + self.variation).max(5e6) }
+    }
+}

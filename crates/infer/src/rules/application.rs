@@ -1,0 +1,47 @@
+//! The sending program had nothing to send.
+
+use super::{Judged, Rule, fact};
+use crate::facts::Facts;
+use crate::words;
+use model::Code;
+
+pub(crate) const RULE: Rule = Rule { code: Code::Application, explain: EXPLAIN, judge };
+
+fn judge(facts: &Facts<'_>) -> Option<Judged> {
+    let share = facts.limits().application;
+    if share <= 0.0 {
+        return None;
+    }
+    let gain = facts.gain_without(facts.split.application, 0.0);
+    let claim = format!(
+        "The sending program had nothing to send for {} of the time; the connection would have taken more.",
+        words::percent(share)
+    );
+    let evidence = vec![fact(format!(
+        "{} of {} the sender was idle although its windows were open, in {} bursts of data",
+        words::time(facts.split.application.seconds),
+        words::time(facts.phase_s),
+        facts.sender.bursts
+    ))];
+    Some(Judged { share, weight: gain, gain: Some(gain), claim, evidence, depends_on: None })
+}
+
+const EXPLAIN: &str = "\
+application
+
+What it means
+  Neither window was full and nothing was being repaired: the sending program had no data ready, or waited for the other side's
+  next request.
+
+Why it matters
+  No network setting helps. The time is in the program, its disk, its upstream, or in a protocol that asks for one thing at a time.
+
+Evidence
+  Silences of the sender that began with room to send, or after a last short segment, and the share of the data phase they take.
+
+How to confirm
+  ss -ti on the sender: app_limited in delivery_rate, and notsent 0; a profile of the program.
+
+References
+  RFC 7661; Linux tcp_rate_check_app_limited, tcpi_delivery_rate_app_limited.
+";

@@ -1,0 +1,88 @@
+//! The transfer was over before the congestion window had grown.
+
+use super::{Judged, Rule, fact, seen};
+use crate::facts::Facts;
+use crate::words;
+use model::Code;
+
+pub(crate) const RULE: Rule = Rule { code: Code::InitialWindow, explain: EXPLAIN, judge };
+
+/// Part of the bytes that must have moved in slow start for a flow that is paced by its application afterwards to be judged by
+/// its start: a burst smaller than a tenth of a stream is not what its user waits for.
+const BURST_PART: f64 = 0.1;
+
+fn judge(facts: &Facts<'_>) -> Option<Judged> {
+    let limits = facts.limits();
+    let sender = facts.sender;
+    // Growth after a slow start that ended without loss is the same lack of a larger window.
+    let grown_without_loss = !sender.losses.any();
+    let mut spent = facts.split.slow_start;
+    let mut share = limits.slow_start;
+    if grown_without_loss {
+        spent = spent.and(facts.split.congestion_window);
+        share += limits.congestion_window;
+    }
+    if share <= 0.0 {
+        return None;
+    }
+    // Each burst needs a round trip of its own, however large the window.
+    let bursts = sender.bursts.max(1) as f64;
+    let gain = facts.gain_without(spent, bursts.min(spent.seconds / facts.rtt_min_s.max(1e-6)));
+    let waited = facts.split.application.seconds;
+    let burst = waited > 0.0 && spent.bytes >= BURST_PART * facts.bytes && sender.start.rounds >= 2;
+    // Where the application paces the rest, what can be gained is gained in the burst.
+    let weight = if burst && gain > 1.0 {
+        let busy = (facts.phase_s - waited).max(facts.rtt_min_s);
+        let saved = facts.phase_s - facts.phase_s / gain;
+        let in_burst = busy / (busy - saved).max(facts.rtt_min_s);
+        if in_burst >= 1.5 { in_burst.max(super::weight_of_time(limits.application) * 1.01) } else { gain }
+    } else {
+        gain
+    };
+    let segments = sender.start.initial_bytes as f64 / sender.mss as f64;
+    let claim = format!(
+        "{} of the time is growth of the congestion window from about {:.0} segments over {} round trips of {}.",
+        words::percent(share),
+        segments,
+        sender.start.rounds.max(1),
+        words::time(facts.rtt_min_s),
+    );
+    let evidence = vec![
+        seen(
+            format!("the first flight is about {:.0} segments of {} bytes", segments, sender.mss),
+            &sender.first_data.map(|(at, number)| (number, at)).into_iter().collect::<Vec<_>>(),
+        ),
+        fact(format!(
+            "{} were delivered in {} of window growth; slow start {}",
+            words::size(spent.bytes),
+            words::time(spent.seconds),
+            match sender.start.exit {
+                None => "did not end before the data did".to_owned(),
+                Some((at, crate::start::Exit::Loss)) => format!("ended with a loss at {}", words::time(at as f64 / 1e9)),
+                Some((at, crate::start::Exit::Plateau)) => format!("ended without loss at {}", words::time(at as f64 / 1e9)),
+            }
+        )),
+    ];
+    Some(Judged { share, weight, gain: Some(gain), claim, evidence, depends_on: None })
+}
+
+const EXPLAIN: &str = "\
+initial-window
+
+What it means
+  The time went into slow start: from a small initial window the sender doubles what it sends in each round trip, and the
+  transfer, or its first burst, was over before the window fitted the path.
+
+Why it matters
+  For short transfers over long paths the number of round trips is everything: with 10 segments to begin, 1 MB takes seven;
+  with 40, five. A route's initcwnd, or a connection kept open, removes rounds.
+
+Evidence
+  The share of the data phase in slow start, the rounds counted, and the largest first flight.
+
+How to confirm
+  ip route change ... initcwnd 40 on the sender, and repeat; ip tcp_metrics show what the kernel remembers.
+
+References
+  RFC 6928; RFC 5681 section 3.1; Dukkipati et al., An argument for increasing TCP's initial congestion window, CCR 2010.
+";

@@ -1,0 +1,192 @@
+//! Rules: each turns facts into at most one finding, and explains itself.
+
+mod application;
+mod congestion_loss;
+mod initial_window;
+mod path_rate;
+mod random_loss;
+mod reader;
+mod receive_window;
+mod retransmission_timeout;
+mod send_buffer;
+mod window_scaling_missing;
+
+use crate::facts::Facts;
+use model::{Code, Evidence, Finding, Verdict};
+
+/// Gains below this are not worth a change: run-to-run spread of a bulk transfer on a quiet path is of this size.
+///
+/// Source: diagnosis.md, "below 5 % gain the verdict is nothing to gain here".
+const WORTH: f64 = 1.05;
+
+/// A rule: one cause.
+pub(crate) struct Rule {
+    pub(crate) code: Code,
+    /// What `thalweg explain` prints.
+    pub(crate) explain: &'static str,
+    pub(crate) judge: fn(&Facts<'_>) -> Option<Judged>,
+}
+
+/// What a rule found.
+#[derive(Debug)]
+pub(crate) struct Judged {
+    pub(crate) share: f64,
+    /// By what the causes are ranked: how many times faster without it, even where that is only a bound.
+    pub(crate) weight: f64,
+    /// How many times faster without it, where it can be told.
+    pub(crate) gain: Option<f64>,
+    pub(crate) claim: String,
+    pub(crate) evidence: Vec<Evidence>,
+    pub(crate) depends_on: Option<Code>,
+}
+
+/// Every rule, in the order of [`Code::ALL`].
+pub(crate) const RULES: [Rule; 10] = [
+    receive_window::RULE,
+    window_scaling_missing::RULE,
+    reader::RULE,
+    send_buffer::RULE,
+    initial_window::RULE,
+    random_loss::RULE,
+    congestion_loss::RULE,
+    retransmission_timeout::RULE,
+    path_rate::RULE,
+    application::RULE,
+];
+
+/// What a code means, why it matters, what it rests on, how to confirm it, and where it is described.
+pub fn explain(code: Code) -> &'static str {
+    match code {
+        Code::NothingToGain => NOTHING_TO_GAIN,
+        Code::Unknown => UNKNOWN,
+        _ => RULES.iter().find(|rule| rule.code == code).map_or(UNKNOWN, |rule| rule.explain),
+    }
+}
+
+/// The verdict, and the other findings, costliest first.
+pub(crate) fn judge(facts: &Facts<'_>) -> (Verdict, Vec<Finding>) {
+    let mut found: Vec<(Code, Judged)> =
+        RULES.iter().filter_map(|rule| (rule.judge)(facts).map(|judged| (rule.code, judged))).collect();
+    // A stable sort: equal weights keep the rules' order, so the same capture always gives the same text.
+    found.sort_by(|a, b| b.1.weight.total_cmp(&a.1.weight));
+    let verdict = if found.first().is_some_and(|(_, judged)| judged.weight >= WORTH) {
+        let (code, judged) = found.remove(0);
+        Verdict { code, share: judged.share, claim: judged.claim, gain: judged.gain, evidence: judged.evidence }
+    } else {
+        without_cause(facts)
+    };
+    let top = verdict.code;
+    let findings = found
+        .into_iter()
+        .map(|(code, judged)| Finding {
+            code,
+            share: judged.share,
+            claim: judged.claim,
+            gain: judged.gain,
+            depends_on: judged.depends_on.filter(|on| *on != code).or_else(|| symptom_of(code, top)),
+            evidence: judged.evidence,
+        })
+        .collect();
+    (verdict, findings)
+}
+
+/// Symptoms that a verdict explains.
+fn symptom_of(code: Code, verdict: Code) -> Option<Code> {
+    let explained = match verdict {
+        Code::PathRate => matches!(code, Code::CongestionLoss | Code::RetransmissionTimeout),
+        Code::RandomLoss | Code::CongestionLoss => matches!(code, Code::RetransmissionTimeout),
+        Code::WindowScalingMissing => matches!(code, Code::ReceiveWindow),
+        _ => false,
+    };
+    explained.then_some(verdict)
+}
+
+fn without_cause(facts: &Facts<'_>) -> Verdict {
+    if facts.phase_s > 0.0 {
+        let claim = format!(
+            "No limit costs as much as five percent: {} in {}.",
+            crate::words::size(facts.bytes),
+            crate::words::time(facts.phase_s)
+        );
+        return Verdict { code: Code::NothingToGain, share: 0.0, claim, gain: Some(1.0), evidence: Vec::new() };
+    }
+    let claim = if facts.sender.data_packets == 0 {
+        "The connection carried no data."
+    } else {
+        "The capture holds no acknowledgement of the data, so nothing can be said of what the sender waited for."
+    };
+    Verdict { code: Code::Unknown, share: 0.0, claim: claim.to_owned(), gain: None, evidence: Vec::new() }
+}
+
+/// A fact without packets to point at.
+pub(crate) fn fact(text: String) -> Evidence {
+    Evidence { text, packets: Vec::new(), time_s: None }
+}
+
+/// A fact that the packets of `sights` (number and nanoseconds) show.
+pub(crate) fn seen(text: String, sights: &[(u64, u64)]) -> Evidence {
+    Evidence {
+        text,
+        packets: sights.iter().map(|s| s.0).collect(),
+        time_s: sights.first().map(|s| s.1 as f64 / 1e9),
+    }
+}
+
+/// The weight of removing a limit whose next one is not known: its time vanishes.
+pub(crate) fn weight_of_time(share: f64) -> f64 {
+    1.0 / (1.0 - share.min(0.99))
+}
+
+const NOTHING_TO_GAIN: &str = "\
+nothing-to-gain
+
+What it means
+  No single limit costs the transfer as much as five percent of its time.
+
+Why it matters
+  Settings changed here cannot be told from chance afterwards. Look at the application, or at other connections.
+
+Evidence
+  Every rule's counterfactual: the time the data phase would take had that limit been absent.
+
+How to confirm
+  Repeat the transfer: its spread from run to run is larger than any gain offered.
+
+References
+  RFC 6349 (framework for TCP throughput testing) on the attainable rate.
+";
+
+const UNKNOWN: &str = "\
+unknown
+
+What it means
+  The capture does not tell: it holds no data, only one direction, or too few packets.
+
+Why it matters
+  A guess would send you to the wrong host.
+
+Evidence
+  The capture's notes say what is missing.
+
+How to confirm
+  Capture at the sender, both directions, from before the connection begins, with at least 128 bytes of each packet.
+
+References
+  tcpdump(8), -s and -B; RFC 9293 for what a handshake tells.
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_is_explained_in_the_same_parts() {
+        for code in Code::ALL {
+            let text = explain(code);
+            assert!(text.starts_with(code.as_str()), "{code}");
+            for part in ["What it means", "Why it matters", "Evidence", "How to confirm", "References"] {
+                assert!(text.contains(part), "{code}: {part}");
+            }
+        }
+    }
+}

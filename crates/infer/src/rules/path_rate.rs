@@ -1,0 +1,53 @@
+//! The path's own rate is used up.
+
+use super::{Judged, Rule, fact, weight_of_time};
+use crate::facts::Facts;
+use crate::words;
+use model::Code;
+
+pub(crate) const RULE: Rule = Rule { code: Code::PathRate, explain: EXPLAIN, judge };
+
+fn judge(facts: &Facts<'_>) -> Option<Judged> {
+    let limits = facts.limits();
+    let plateau = facts.plateau?;
+    // Repair at the path's rate is no loss of time: the queue was never empty.
+    let recovery = facts.split.loss_recovery;
+    let full_repair = recovery.seconds > 0.0 && recovery.bytes / recovery.seconds >= 0.85 * plateau;
+    let share = limits.path_rate + if full_repair { limits.loss_recovery } else { 0.0 };
+    if limits.path_rate <= 0.0 {
+        return None;
+    }
+    let claim = format!(
+        "The path delivers {} and no more: its rate is used up for {} of the time (mean {}, round trip {} on average, {} at best).",
+        words::rate(plateau),
+        words::percent(share),
+        words::rate(facts.rate()),
+        words::time(facts.rtt_mean_s),
+        words::time(facts.rtt_min_s),
+    );
+    let mut evidence = vec![fact(format!("the highest rate over a round trip is {}", words::rate(plateau)))];
+    if let Some(trains) = facts.sender.trains.rate() {
+        evidence.push(fact(format!("trains of packets come through at {}", words::rate(trains))));
+    }
+    Some(Judged { share, weight: weight_of_time(share), gain: None, claim, evidence, depends_on: None })
+}
+
+const EXPLAIN: &str = "\
+path-rate
+
+What it means
+  Data was delivered at the path's rate: delivery stood on its plateau while the round-trip time rose, or equalled the rate at
+  which bursts come out of the path. More in flight would only wait in a queue.
+
+Why it matters
+  No setting of either host makes this faster; another path, or less data, does.
+
+Evidence
+  The plateau of delivery, the rate of packet trains, and the round-trip time on the plateau against its minimum.
+
+How to confirm
+  A second connection in parallel: the two share the same rate.
+
+References
+  Cardwell et al., BBR, ACM Queue 2016 (BtlBw and RTprop); Dovrolis et al., ToN 2004 (packet trains).
+";

@@ -1,0 +1,71 @@
+//! The receiver's window is smaller than the path holds.
+
+use super::{Judged, Rule, fact, seen};
+use crate::facts::Facts;
+use crate::words;
+use model::Code;
+
+pub(crate) const RULE: Rule = Rule { code: Code::ReceiveWindow, explain: EXPLAIN, judge };
+
+fn judge(facts: &Facts<'_>) -> Option<Judged> {
+    if facts.scaling_missing && facts.sender.window_max <= 65_535 {
+        return None;
+    }
+    judge_window(facts)
+}
+
+/// The finding, whatever keeps the window small.
+pub(super) fn judge_window(facts: &Facts<'_>) -> Option<Judged> {
+    let share = facts.limits().receive_window;
+    if share <= 0.0 {
+        return None;
+    }
+    let gain = facts.gain_without(facts.split.receive_window, 0.0);
+    let sender = facts.sender;
+    let window = sender.window_max as f64;
+    let claim = format!(
+        "The receiver's window of at most {} was full for {} of the time; over a round trip of {} it allows {}.",
+        words::size(window),
+        words::percent(share),
+        words::time(facts.rtt_min_s),
+        words::rate(window / facts.rtt_min_s.max(1e-6)),
+    );
+    let mut evidence = vec![seen(
+        format!("{} packets filled the window to within one segment", sender.window_full),
+        &sender.sights.window_full,
+    )];
+    if let Some(largest) = sender.sights.largest_window {
+        evidence.push(seen(format!("the largest window advertised is {} bytes", sender.window_max), &[largest]));
+    }
+    if let (Some(capacity), Some(bdp)) = (facts.capacity, facts.bdp()) {
+        evidence.push(fact(format!(
+            "the path delivers bursts at {}, so it holds {} in a round trip",
+            words::rate(capacity),
+            words::size(bdp)
+        )));
+    }
+    let known = facts.capacity.is_some();
+    Some(Judged { share, weight: gain, gain: known.then_some(gain), claim, evidence, depends_on: None })
+}
+
+const EXPLAIN: &str = "\
+receive-window
+
+What it means
+  The sender filled the receiver's advertised window and had to wait, while the window was as large as the receiver's
+  buffer lets it become. The rate is then at most the window divided by the round-trip time.
+
+Why it matters
+  It is the commonest cause of a slow transfer over a long fast path, and one setting of the receiver mends it:
+  net.ipv4.tcp_rmem's third number, or the program's own SO_RCVBUF, which also switches auto-tuning off.
+
+Evidence
+  The share of the data phase in which less than one segment of window was left; the window's size against the path's rate
+  times its minimum round-trip time; packets that filled the window.
+
+How to confirm
+  ss -ti on the sender shows rwnd_limited; on the receiver, raise tcp_rmem and repeat.
+
+References
+  RFC 9293 section 3.8.6; RFC 7323; Linux tcp_rcv_space_adjust, tcp_win_from_space, tcpi_rwnd_limited.
+";

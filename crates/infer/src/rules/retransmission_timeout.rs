@@ -1,0 +1,50 @@
+//! Silences that only a timer ended.
+
+use super::{Judged, Rule, seen};
+use crate::facts::Facts;
+use crate::recovery::Kind;
+use crate::words;
+use model::Code;
+
+pub(crate) const RULE: Rule = Rule { code: Code::RetransmissionTimeout, explain: EXPLAIN, judge };
+
+fn judge(facts: &Facts<'_>) -> Option<Judged> {
+    let losses = &facts.sender.losses;
+    let share = facts.limits().timeout;
+    if share <= 0.0 {
+        return None;
+    }
+    let gain = facts.gain_without(facts.split.timeout, 0.0);
+    let fired: Vec<_> = losses.episodes.iter().filter(|loss| loss.kind != Kind::Fast).collect();
+    let longest = fired.iter().map(|loss| loss.silence).max().unwrap_or(0);
+    let claim = format!(
+        "The sender was silent for {} of the time until a timer fired: {} timeouts and {} tail loss probes, the longest silence {}.",
+        words::percent(share),
+        losses.timeouts,
+        losses.probe,
+        words::time(longest as f64 / 1e9),
+    );
+    let first: Vec<(u64, u64)> = fired.iter().take(3).map(|loss| (loss.number, loss.at)).collect();
+    let evidence = vec![seen("the retransmissions that ended the silences".to_owned(), &first)];
+    Some(Judged { share, weight: gain, gain: Some(gain), claim, evidence, depends_on: None })
+}
+
+const EXPLAIN: &str = "\
+retransmission-timeout
+
+What it means
+  The sender was silent until its retransmission timer, or a tail loss probe, fired: no acknowledgement told it of the loss.
+
+Why it matters
+  A timeout costs at least 200 ms on Linux and doubles each time; after it the window begins at one segment. Losses of the last
+  segments of a message, of retransmissions, and of whole flights end so.
+
+Evidence
+  Each silence with its length and the packet that ended it, apart from retransmissions that acknowledgements asked for.
+
+How to confirm
+  nstat on the sender: TcpExtTCPTimeouts, TcpExtTCPLossProbes.
+
+References
+  RFC 6298; RFC 8985 section 7 (TLP); Linux tcp_retransmit_timer, tcp_send_loss_probe, route rto_min.
+";

@@ -1,0 +1,54 @@
+//! The sender's socket buffer holds less than the path.
+
+use super::{Judged, Rule, fact};
+use crate::facts::Facts;
+use crate::words;
+use model::Code;
+
+pub(crate) const RULE: Rule = Rule { code: Code::SendBuffer, explain: EXPLAIN, judge };
+
+fn judge(facts: &Facts<'_>) -> Option<Judged> {
+    let share = facts.limits().send_buffer;
+    if share <= 0.0 {
+        return None;
+    }
+    let gain = facts.gain_without(facts.split.send_buffer, 0.0);
+    let flight = facts.sender.flight_max as f64;
+    let claim = format!(
+        "The sender never has more than {} in flight, below the receiver's window and without loss: its socket buffer is full for {} of the time, which over {} allows {}.",
+        words::size(flight),
+        words::percent(share),
+        words::time(facts.rtt_min_s),
+        words::rate(flight / facts.rtt_min_s.max(1e-6)),
+    );
+    let mut evidence = vec![fact(format!(
+        "the flight stays within two segments of {} bytes; the receiver's window is up to {} bytes",
+        facts.sender.flight_max, facts.sender.window_max
+    ))];
+    if facts.vantage != model::Vantage::Sender {
+        evidence.push(fact("the capture is not from the sender, so the flight is reconstructed from round-trip times".to_owned()));
+    }
+    Some(Judged { share, weight: gain, gain: facts.capacity.map(|_| gain), claim, evidence, depends_on: None })
+}
+
+const EXPLAIN: &str = "\
+send-buffer
+
+What it means
+  The bytes in flight stayed the same, below the receiver's window and without loss: the sender's socket buffer was full, so the
+  program could hand over no more until something was acknowledged.
+
+Why it matters
+  The rate is at most the buffer divided by the round-trip time. A program that sets SO_SNDBUF switches auto-tuning off;
+  net.ipv4.tcp_wmem's third number bounds the rest.
+
+Evidence
+  Flight constant to within two segments over at least four round trips, at the largest the flow ever had. A congestion window
+  would have grown by a segment in each of them.
+
+How to confirm
+  ss -tim on the sender: sndbuf_limited grows and wmem_queued stays at the limit.
+
+References
+  RFC 5681 section 3.1; Linux tcp_sndbuf_expand, tcpi_sndbuf_limited.
+";

@@ -1,0 +1,586 @@
+//! One direction of a connection as its sender lives it: what it sent, what it heard back, what it waited for.
+//!
+//! All times are those of the sender: the flow hands acknowledgements in when they reach it, not when the tap saw them.
+//! Sequence numbers are unwrapped to 64 bits.
+
+use crate::ranges::Ranges;
+use crate::rate::Trains;
+use crate::recovery::{Episode, Kind, Loss, Losses};
+use crate::rtt::Rtt;
+use crate::start::SlowStart;
+use crate::thin::Thinned;
+use crate::timeline::{Class, Timeline};
+use model::{LossMark, MarkKind};
+use std::collections::VecDeque;
+use units::SeqNum;
+
+/// Segments whose departure is remembered for RTT samples; past it no new ones are, so memory stays bounded.
+const MOST_CANDIDATES: usize = 1 << 16;
+/// Where unwrapped sequence numbers begin, so that what came before the first packet seen stays positive.
+const ORIGIN: u64 = 1 << 32;
+/// Marks a plot keeps.
+const MOST_MARKS: usize = 4_000;
+
+/// A data packet.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Data {
+    /// Nanoseconds since the flow's first packet.
+    pub(crate) now: u64,
+    pub(crate) number: u64,
+    pub(crate) seq: SeqNum,
+    pub(crate) len: u32,
+    pub(crate) tsval: Option<u32>,
+    pub(crate) ip_id: Option<u16>,
+}
+
+/// What a packet of the receiver tells.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ack {
+    /// When it reaches the sender, in nanoseconds since the flow's first packet.
+    pub(crate) now: u64,
+    pub(crate) number: u64,
+    pub(crate) ack: SeqNum,
+    /// In bytes where the scale is known.
+    pub(crate) window: u64,
+    pub(crate) sack: wire::SackBlocks,
+    pub(crate) tsecr: Option<u32>,
+    /// It carries no data, SYN, FIN or RST.
+    pub(crate) pure: bool,
+    pub(crate) ecn_echo: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    end: u64,
+    sent: u64,
+    resent: bool,
+}
+
+/// Moments worth pointing at.
+#[derive(Debug, Default)]
+pub(crate) struct Sights {
+    /// First packets that filled the window: number and time.
+    pub(crate) window_full: Vec<(u64, u64)>,
+    pub(crate) zero_window: Vec<(u64, u64)>,
+    pub(crate) largest_window: Option<(u64, u64)>,
+}
+
+/// The series plots draw, where they are wanted.
+#[derive(Debug, Default)]
+pub(crate) struct Drawn {
+    pub(crate) flight: Thinned,
+    pub(crate) window: Thinned,
+    pub(crate) sent: Thinned,
+    pub(crate) acked: Thinned,
+    pub(crate) rtt: Thinned,
+    pub(crate) marks: Vec<LossMark>,
+}
+
+/// One direction's state and what was counted in it.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    reference: Option<(SeqNum, u64)>,
+    pub(crate) first: u64,
+    pub(crate) una: u64,
+    pub(crate) nxt: u64,
+    pub(crate) sacked: Ranges,
+    pub(crate) resent: Ranges,
+    /// Below `nxt`, but never seen.
+    gaps: Ranges,
+    gap_at: u64,
+    candidates: VecDeque<Candidate>,
+    newest_tsval: Option<u32>,
+    newest_ip_id: Option<u16>,
+    pub(crate) mss: u64,
+    pub(crate) mss_known: bool,
+    pub(crate) largest_payload: u32,
+    /// The window field can be turned into bytes.
+    pub(crate) window_known: bool,
+    pub(crate) window: Option<u64>,
+    pub(crate) window_max: u64,
+    edge: u64,
+    pub(crate) last_send: u64,
+    last_progress: u64,
+    flight_at_send: u64,
+    pub(crate) duplicates_in_row: u32,
+    pub(crate) flight_max: u64,
+    pub(crate) losses: Losses,
+    pub(crate) rtt: Rtt,
+    pub(crate) trains: Trains,
+    pub(crate) timeline: Timeline,
+    pub(crate) start: SlowStart,
+    pub(crate) sack_permitted: bool,
+    /// RTT samples come from acknowledgements; else the flow hands them in.
+    pub(crate) times_acks: bool,
+    pub(crate) delivered: u64,
+    /// Payload, each byte counted once.
+    pub(crate) bytes: u64,
+    pub(crate) data_packets: u64,
+    pub(crate) out_of_order: u64,
+    pub(crate) dup_acks: u64,
+    pub(crate) zero_windows: u64,
+    pub(crate) window_full: u64,
+    pub(crate) missed_bytes: u64,
+    pub(crate) first_data: Option<(u64, u64)>,
+    /// Times data was sent with nothing in flight.
+    pub(crate) bursts: u64,
+    /// The last new segment was short: the sender had nothing more.
+    drained: bool,
+    /// When the last new data was acknowledged.
+    pub(crate) last_delivery: Option<u64>,
+    pub(crate) sights: Sights,
+    pub(crate) drawn: Option<Box<Drawn>>,
+}
+
+impl Sender {
+    pub(crate) fn new(draw: bool) -> Self {
+        Self {
+            reference: None,
+            first: ORIGIN,
+            una: ORIGIN,
+            nxt: ORIGIN,
+            sacked: Ranges::default(),
+            resent: Ranges::default(),
+            gaps: Ranges::default(),
+            gap_at: 0,
+            candidates: VecDeque::new(),
+            newest_tsval: None,
+            newest_ip_id: None,
+            mss: 1460,
+            mss_known: false,
+            largest_payload: 0,
+            window_known: false,
+            window: None,
+            window_max: 0,
+            edge: 0,
+            last_send: 0,
+            last_progress: 0,
+            flight_at_send: 0,
+            duplicates_in_row: 0,
+            flight_max: 0,
+            losses: Losses::default(),
+            rtt: Rtt::default(),
+            trains: Trains::default(),
+            timeline: Timeline::default(),
+            start: SlowStart::default(),
+            sack_permitted: false,
+            times_acks: true,
+            delivered: 0,
+            bytes: 0,
+            data_packets: 0,
+            out_of_order: 0,
+            dup_acks: 0,
+            zero_windows: 0,
+            window_full: 0,
+            missed_bytes: 0,
+            first_data: None,
+            bursts: 0,
+            drained: false,
+            last_delivery: None,
+            sights: Sights::default(),
+            drawn: draw.then(Box::default),
+        }
+    }
+
+    /// Sets the sequence number of the first byte, where a SYN told it.
+    pub(crate) fn begin(&mut self, seq: SeqNum) {
+        if self.reference.is_none() {
+            self.reference = Some((seq, ORIGIN));
+        }
+    }
+
+    fn unwrap_seq(&self, seq: SeqNum) -> Option<u64> {
+        let (reference, at) = self.reference?;
+        at.checked_add_signed(i64::from(seq.since(reference)))
+    }
+
+    /// Takes a data packet the sender sent in.
+    pub(crate) fn data(&mut self, data: &Data) {
+        self.begin(data.seq);
+        let Some(start) = self.unwrap_seq(data.seq) else { return };
+        let end = start + u64::from(data.len);
+        // A jump of a gigabyte is a damaged packet, or another connection's.
+        if start > self.nxt + (1 << 30) {
+            return;
+        }
+        // Keep-alives carry one old byte, or none (RFC 9293 §3.8.4): no loss, no data.
+        if data.len <= 1 && start + 1 == self.nxt && end <= self.una {
+            return;
+        }
+        self.data_packets += 1;
+        self.largest_payload = self.largest_payload.max(data.len);
+        if !self.mss_known {
+            self.mss = u64::from(self.largest_payload.clamp(536, 1460));
+        }
+        if self.first_data.is_none() {
+            self.first_data = Some((data.now, data.number));
+            if self.una == ORIGIN && self.nxt == ORIGIN {
+                (self.first, self.una, self.nxt) = (start, start, start);
+            }
+            self.timeline.begin(data.now);
+            self.last_progress = data.now;
+        }
+        self.timeline.advance(data.now, self.class());
+        if end > self.nxt {
+            self.new_data(data, start, end);
+        } else {
+            self.old_data(data, start, end);
+        }
+        self.last_send = data.now;
+        let flight = self.flight();
+        self.flight_at_send = flight;
+        self.note_flight(data.now, flight);
+    }
+
+    fn new_data(&mut self, data: &Data, start: u64, end: u64) {
+        if start > self.nxt {
+            self.gaps.insert(self.nxt, start);
+            self.gap_at = data.now;
+        } else if start < self.nxt {
+            // Old bytes with new ones behind: the old ones were sent again.
+            let (from, to) = (start.max(self.una), self.nxt);
+            if from < to {
+                self.retransmission(data, from, to);
+            }
+        }
+                if self.drained && self.class_is_unforced(data.now) {
+            self.timeline.had_nothing_to_send();
+        }
+        self.drained = u64::from(data.len) < self.mss;
+        if self.bytes == 0 || self.una >= start {
+            self.bursts += 1;
+        }
+        self.bytes += end - start.max(self.nxt);
+        self.nxt = end;
+        self.reference = Some((data.seq.add(data.len), end));
+        self.newest_tsval = data.tsval.or(self.newest_tsval);
+        self.newest_ip_id = data.ip_id.or(self.newest_ip_id);
+        let patience = (self.rtt.min.unwrap_or(0) / 4).max(1_000_000);
+        self.timeline.sent(data.now, patience);
+        if self.candidates.len() < MOST_CANDIDATES {
+            self.candidates.push_back(Candidate { end, sent: data.now, resent: false });
+        }
+        if self.window_known && self.window.is_some() && self.edge < self.nxt + self.mss {
+            self.window_full += 1;
+            if self.sights.window_full.len() < 3 {
+                self.sights.window_full.push((data.number, data.now));
+            }
+        }
+        self.start.sent(self.flight(), self.una - self.first.min(self.una), self.losses.any());
+        let t = data.now as f64 / 1e9;
+        let byte = self.nxt.saturating_sub(self.first);
+        if let Some(drawn) = &mut self.drawn {
+            drawn.sent.push(t, byte as f64);
+        }
+    }
+
+    /// Whether a send at `now` was not set off by an acknowledgement that made room for it.
+    ///
+    /// A sender with data waiting sends within the softirq that handled the acknowledgement, far under 1 ms (Linux
+    /// `tcp_data_snd_check`); with a flight a quarter below its largest it had room before.
+    fn class_is_unforced(&self, now: u64) -> bool {
+        now.saturating_sub(self.last_progress) > 1_000_000 || self.flight() * 4 < self.flight_max * 3
+    }
+
+    /// A packet below `nxt`: late, or sent again.
+    fn old_data(&mut self, data: &Data, start: u64, end: u64) {
+        if self.gaps.overlaps(start, end) {
+            let new = self.gaps.remove(start, end);
+            self.bytes += new;
+            if self.is_reordered(data) {
+                self.out_of_order += 1;
+                return;
+            }
+        }
+        self.retransmission(data, start, end);
+    }
+
+    /// Whether a packet that fills a gap left before what overtook it.
+    fn is_reordered(&self, data: &Data) -> bool {
+        if let (Some(tsval), Some(newest)) = (data.tsval, self.newest_tsval)
+            && tsval != newest
+        {
+            return (tsval.wrapping_sub(newest) as i32) < 0;
+        }
+        if let (Some(id), Some(newest)) = (data.ip_id, self.newest_ip_id)
+            && id != 0
+            && newest != 0
+        {
+            return (id.wrapping_sub(newest) as i16) < 0;
+        }
+        // Wireshark's 3 ms, and no retransmission comes sooner than a round trip.
+        data.now.saturating_sub(self.gap_at) < self.rtt.min.unwrap_or(u64::MAX).min(3_000_000)
+    }
+
+    fn retransmission(&mut self, data: &Data, start: u64, end: u64) {
+        let evidence = crate::recovery::Evidence {
+            silence: data.now.saturating_sub(self.last_send.max(self.last_progress)),
+            sacked_above: self.sacked.end().is_some_and(|top| top > end),
+            duplicates: self.duplicates_in_row,
+            is_first: start <= self.una,
+            is_last: end >= self.nxt,
+            sack_permitted: self.sack_permitted,
+            shortest_timeout: self.rtt.shortest_timeout(),
+            rtt: self.rtt.smoothed,
+        };
+        let rtt_before = self.rtt.smoothed;
+        let kind = self.losses.retransmitted(&evidence, Loss { at: data.now, number: data.number, kind: Kind::Fast, rtt_before, silence: 0 }, self.nxt);
+        self.losses.watch(start, end, data.now, data.tsval.filter(|_| start <= self.una));
+        match kind {
+            Kind::Fast => self.timeline.sent_again(),
+            Kind::Timer | Kind::Probe => {
+                if self.losses.timer_just_fired {
+                    self.timeline.timer_fired();
+                } else {
+                    self.timeline.sent_again();
+                }
+            }
+        }
+        self.start.lost(data.now);
+        self.resent.insert(start.max(self.una), end.max(self.una));
+        for candidate in &mut self.candidates {
+            if candidate.end > end {
+                break;
+            }
+            candidate.resent |= candidate.end > start;
+        }
+        if let Some(slice) = self.timeline.slice(data.now) {
+            slice.lossy = true;
+        }
+        let mark = match kind {
+            Kind::Fast => MarkKind::Fast,
+            Kind::Timer => MarkKind::Rto,
+            Kind::Probe => MarkKind::Tlp,
+        };
+        self.mark(data.now, start, mark);
+    }
+
+    /// Takes in what reached the sender from its receiver.
+    pub(crate) fn ack(&mut self, ack: &Ack) {
+        self.begin(ack.ack);
+        let Some(mut to) = self.unwrap_seq(ack.ack) else { return };
+        if to > self.nxt + (1 << 30) || to + (1 << 31) < self.una {
+            return;
+        }
+        let class = self.class();
+        self.timeline.advance(ack.now, class);
+        if to > self.nxt {
+            if self.first_data.is_some() && to > self.nxt + 1 {
+                // Acknowledged but never seen: the capture missed it.
+                self.gaps.insert(self.nxt, to);
+                self.nxt = to;
+                self.reference = Some((ack.ack, to));
+            } else if self.first_data.is_none() {
+                (self.una, self.nxt, self.first) = (to, to, to);
+                self.reference = Some((ack.ack, to));
+            } else {
+                // The FIN's own sequence number.
+                to = self.nxt;
+            }
+        }
+        let mut delivered = 0;
+        let mut sacked_new = 0;
+        for (n, &(left, right)) in ack.sack.as_slice().iter().enumerate() {
+            let (Some(left), Some(right)) = (self.unwrap_seq(left), self.unwrap_seq(right)) else { continue };
+            let within_next = ack.sack.as_slice().get(1).is_some_and(|&(l, r)| {
+                self.unwrap_seq(l).zip(self.unwrap_seq(r)).is_some_and(|(l, r)| l <= left && right <= r)
+            });
+            if n == 0 && left < right && (right <= to || within_next) {
+                // RFC 2883 §4: the first block reports a segment received twice.
+                if self.losses.reported_twice(left, right) {
+                    self.mark(ack.now, left, MarkKind::Spurious);
+                }
+            } else if right > to && left < right && right <= self.nxt {
+                sacked_new += self.sacked.insert(left.max(to), right);
+            }
+        }
+        let progress = to > self.una;
+        if progress {
+            delivered += to - self.una - self.sacked.remove_below(to).min(to - self.una);
+            self.missed_bytes += self.gaps.remove_below(to);
+            self.resent.remove_below(to);
+            self.una = to;
+            self.duplicates_in_row = 0;
+            self.last_progress = ack.now;
+            if let Some(at) = self.losses.acknowledged(to, ack.now, ack.tsecr, self.rtt.min) {
+                self.mark(ack.now, at, MarkKind::Spurious);
+            }
+            if self.losses.episode.as_ref().is_none_or(|e: &Episode| to >= e.point) {
+                self.losses.episode = None;
+                self.resent.clear();
+            }
+            self.time(ack.now, to);
+        } else {
+            self.duplicate(ack, to, sacked_new);
+        }
+        self.deliver(ack.now, class, delivered + sacked_new);
+        if progress {
+            self.timeline.progress();
+        }
+        if ack.ecn_echo {
+            self.start.lost(ack.now);
+        }
+        self.advertise(ack, to);
+        let flight = self.flight();
+        if flight + self.mss <= self.flight_at_send && self.class() == Class::Open {
+            self.timeline.room(ack.now);
+        }
+        let limited = matches!(class, Class::ReceiveWindow | Class::Reader);
+        let idle = self.timeline.time[Class::Application as usize];
+        self.start.acknowledged(ack.now, self.una, self.nxt, flight, limited, idle);
+        self.note_flight(ack.now, flight);
+        let acked = self.una.saturating_sub(self.first);
+        if progress && let Some(drawn) = &mut self.drawn {
+            drawn.acked.push(ack.now as f64 / 1e9, acked as f64);
+        }
+    }
+
+    fn duplicate(&mut self, ack: &Ack, to: u64, sacked_new: u64) {
+        // RFC 5681 §2: data outstanding, no data, the same number and the same window; with SACK the window may move.
+        let same_window = self.window == Some(ack.window) || sacked_new > 0;
+        if ack.pure && to == self.una && self.nxt > self.una && same_window {
+            self.dup_acks += 1;
+            self.duplicates_in_row += 1;
+        }
+    }
+
+    fn deliver(&mut self, now: u64, class: Class, bytes: u64) {
+        if bytes == 0 || self.timeline.start.is_none() {
+            return;
+        }
+        self.delivered += bytes;
+        self.last_delivery = Some(now);
+        self.timeline.delivered[class as usize] += bytes;
+        if let Some(slice) = self.timeline.slice(now) {
+            slice.delivered += bytes;
+            if class == Class::Open {
+                slice.open_delivered += bytes;
+            }
+        }
+        if self.times_acks {
+            self.trains.delivered(now, self.delivered, self.mss);
+        }
+    }
+
+    /// RTT from an acknowledgement that ends exactly on a segment never sent again.
+    ///
+    /// Source: Karn's algorithm, RFC 6298 §3.
+    fn time(&mut self, now: u64, to: u64) {
+        let mut sample = None;
+        let mut resent = false;
+        while let Some(&front) = self.candidates.front()
+            && front.end <= to
+        {
+            resent |= front.resent;
+            sample = (front.end == to).then_some(front.sent);
+            self.candidates.pop_front();
+        }
+        if let Some(sent) = sample
+            && !resent
+            && self.times_acks
+            && self.losses.episode.is_none()
+        {
+            self.rtt_sample(now, now.saturating_sub(sent));
+        }
+    }
+
+    /// Takes an RTT sample in.
+    pub(crate) fn rtt_sample(&mut self, now: u64, nanos: u64) {
+        self.rtt.sample(nanos);
+        if let Some(slice) = self.timeline.slice(now) {
+            slice.rtt_sum += nanos;
+            slice.rtt_count += 1;
+        }
+        if let Some(drawn) = &mut self.drawn {
+            drawn.rtt.push(now as f64 / 1e9, nanos as f64 / 1e6);
+        }
+    }
+
+    fn advertise(&mut self, ack: &Ack, to: u64) {
+        self.window = Some(ack.window);
+        self.edge = to + ack.window;
+        if ack.window > self.window_max {
+            self.window_max = ack.window;
+            self.sights.largest_window = Some((ack.number, ack.now));
+        }
+        if ack.window == 0 {
+            self.zero_windows += 1;
+            if self.sights.zero_window.len() < 3 {
+                self.sights.zero_window.push((ack.number, ack.now));
+            }
+            self.mark(ack.now, to, MarkKind::ZeroWindow);
+        }
+        if let Some(drawn) = &mut self.drawn
+            && self.window_known
+        {
+            drawn.window.push(ack.now as f64 / 1e9, ack.window as f64);
+        }
+    }
+
+    fn mark(&mut self, now: u64, at: u64, kind: MarkKind) {
+        let byte = at.saturating_sub(self.first);
+        if let Some(drawn) = &mut self.drawn
+            && drawn.marks.len() < MOST_MARKS
+        {
+            drawn.marks.push(LossMark { t: now as f64 / 1e9, byte, kind });
+        }
+    }
+
+    fn note_flight(&mut self, now: u64, flight: u64) {
+        self.flight_max = self.flight_max.max(flight);
+        if let Some(slice) = self.timeline.slice(now) {
+            slice.flight_max = slice.flight_max.max(flight);
+        }
+        if let Some(drawn) = &mut self.drawn {
+            drawn.flight.push(now as f64 / 1e9, flight as f64);
+        }
+    }
+
+    /// Bytes in flight: sent, and neither acknowledged nor believed lost.
+    ///
+    /// Source: RFC 6675 §4, `pipe`.
+    pub(crate) fn flight(&self) -> u64 {
+        let outstanding = self.nxt.saturating_sub(self.una);
+        match &self.losses.episode {
+            Some(episode) if episode.timer && self.sacked.total() == 0 => {
+                (self.resent.total() + self.nxt.saturating_sub(episode.point)).min(outstanding)
+            }
+            _ => match self.sacked.end() {
+                Some(top) => {
+                    let holes = (top - self.una.min(top)).saturating_sub(self.sacked.total());
+                    self.nxt.saturating_sub(top.max(self.una)) + self.resent.total().min(holes)
+                }
+                None => outstanding,
+            },
+        }
+    }
+
+    /// What the sender waits for now.
+    fn class(&self) -> Class {
+        let closed = self.window.is_some_and(|w| w == 0 || (self.window_known && w < self.mss && self.edge <= self.nxt + self.mss));
+        if closed && self.window_max > 0 {
+            return Class::Reader;
+        }
+        if self.losses.episode.is_some() {
+            return Class::Recovery;
+        }
+        if self.nxt <= self.una {
+            return Class::Application;
+        }
+        if let Some(window) = self.window
+            && self.window_known
+            && self.edge < self.nxt + self.mss
+        {
+            // A window well below what it was: the buffer behind it fills. Half is Linux's own measure of a receiver under
+            // pressure (`__tcp_select_window`: free space below half of the full space).
+            return if window < self.window_max / 2 { Class::Reader } else { Class::ReceiveWindow };
+        }
+        Class::Open
+    }
+
+    /// Ends the data phase.
+    pub(crate) fn finish(&mut self) {
+        self.timeline.finish();
+        self.start.finish();
+    }
+}

@@ -1,0 +1,200 @@
+//! Where the time of a data phase goes: each moment is charged to one class, some of them when the next event explains them.
+
+/// What the sender was waiting for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// Nothing to send.
+    Application = 0,
+    /// The receiver's window is full, and as large as it ever was.
+    ReceiveWindow = 1,
+    /// The receiver's window is closed or shrinking: the program does not read.
+    Reader = 2,
+    /// Losses are being repaired.
+    Recovery = 3,
+    /// Silence until a timer fired.
+    Timeout = 4,
+    /// Limited by the congestion window, the path or the send buffer: told apart when the whole flow is known.
+    Open = 5,
+}
+
+pub(crate) const CLASSES: usize = 6;
+
+/// Most slices of time a flow keeps; on overflow neighbours are merged, so long flows are seen more coarsely.
+const MOST_SLICES: usize = 4_096;
+/// First width of a slice: the kernel's own pacing and timer granularity at HZ 1000.
+const FIRST_WIDTH: u64 = 1_000_000;
+
+/// What happened in a slice of time.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Slice {
+    /// Number of the slice since the first data, in units of its width.
+    pub(crate) index: u64,
+    /// Time charged to [`Class::Open`], in nanoseconds.
+    pub(crate) open: u64,
+    /// Bytes newly delivered.
+    pub(crate) delivered: u64,
+    /// Of these, those delivered while the class was [`Class::Open`].
+    pub(crate) open_delivered: u64,
+    /// Most bytes in flight.
+    pub(crate) flight_max: u64,
+    /// Sum and number of RTT samples, in nanoseconds.
+    pub(crate) rtt_sum: u64,
+    pub(crate) rtt_count: u32,
+    /// Bytes were lost or being repaired in it.
+    pub(crate) lossy: bool,
+}
+
+/// Time charged so far.
+#[derive(Debug, Default)]
+pub(crate) struct Timeline {
+    /// Nanoseconds by class; those of `Open` are also in the slices.
+    pub(crate) time: [u64; CLASSES],
+    /// Bytes delivered by class.
+    pub(crate) delivered: [u64; CLASSES],
+    pub(crate) slices: Vec<Slice>,
+    pub(crate) width: u64,
+    /// First data, and the moment up to which time was charged.
+    pub(crate) start: Option<u64>,
+    now: u64,
+    /// Charged since the sender last sent, before its latest progress; not yet final.
+    before_progress: [u64; CLASSES],
+    /// Charged since the latest progress.
+    since_progress: [u64; CLASSES],
+    /// Open time since there was room to send.
+    open_since_room: u64,
+    room_at: Option<u64>,
+}
+
+impl Timeline {
+    /// Begins the data phase.
+    pub(crate) fn begin(&mut self, now: u64) {
+        if self.start.is_none() {
+            self.start = Some(now);
+            self.now = now;
+            self.width = FIRST_WIDTH;
+        }
+    }
+
+    /// Charges the time since the last event to `class`.
+    pub(crate) fn advance(&mut self, now: u64, class: Class) {
+        if self.start.is_none() || now <= self.now {
+            return;
+        }
+        let elapsed = now - self.now;
+        self.now = now;
+        self.since_progress[class as usize] += elapsed;
+        if self.room_at.is_some() && class == Class::Open {
+            self.open_since_room += elapsed;
+        }
+    }
+
+    /// Acknowledgements made progress: what waited before is no part of a timer's silence any more.
+    pub(crate) fn progress(&mut self) {
+        for (before, since) in self.before_progress.iter_mut().zip(&mut self.since_progress) {
+            *before += std::mem::take(since);
+        }
+    }
+
+    /// There is room to send from `now` on.
+    pub(crate) fn room(&mut self, now: u64) {
+        if self.room_at.is_none() {
+            self.room_at = Some(now);
+            self.open_since_room = 0;
+        }
+    }
+
+    /// New data was sent. Room unused for longer than `patience` was the application's doing.
+    pub(crate) fn sent(&mut self, now: u64, patience: u64) {
+        self.progress();
+        if let Some(room) = self.room_at.take()
+            && now.saturating_sub(room) > patience
+        {
+            let open = &mut self.before_progress[Class::Open as usize];
+            let moved = self.open_since_room.min(*open);
+            *open -= moved;
+            self.before_progress[Class::Application as usize] += moved;
+        }
+        self.settle();
+    }
+
+    /// The open time since the last send was the application's: it had nothing to send.
+    pub(crate) fn had_nothing_to_send(&mut self) {
+        self.progress();
+        let open = std::mem::take(&mut self.before_progress[Class::Open as usize]);
+        self.before_progress[Class::Application as usize] += open;
+        self.room_at = None;
+    }
+
+    /// A timer fired and the sender sent again: the silence since the last progress was a timeout.
+    pub(crate) fn timer_fired(&mut self) {
+        let silence: u64 = self.since_progress.iter().sum();
+        self.since_progress = [0; CLASSES];
+        self.before_progress[Class::Timeout as usize] += silence;
+        self.room_at = None;
+        self.settle();
+    }
+
+    /// Data was sent again for another reason.
+    pub(crate) fn sent_again(&mut self) {
+        self.progress();
+        self.settle();
+    }
+
+    /// The flow ended; what is open stays where it was charged.
+    pub(crate) fn finish(&mut self) {
+        self.progress();
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        for (total, pending) in self.time.iter_mut().zip(&self.before_progress) {
+            *total += pending;
+        }
+        let open = self.before_progress[Class::Open as usize];
+        self.before_progress = [0; CLASSES];
+        if open > 0 {
+            let now = self.now;
+            if let Some(slice) = self.slice(now) {
+                slice.open += open;
+            }
+        }
+    }
+
+    /// The slice that `now` lies in; `None` before the data phase.
+    pub(crate) fn slice(&mut self, now: u64) -> Option<&mut Slice> {
+        let start = self.start?;
+        let mut index = now.saturating_sub(start) / self.width;
+        if self.slices.last().is_none_or(|last| last.index < index) {
+            if self.slices.len() >= MOST_SLICES {
+                self.merge();
+                index = now.saturating_sub(start) / self.width;
+            }
+            if self.slices.last().is_none_or(|last| last.index < index) {
+                self.slices.push(Slice { index, ..Slice::default() });
+            }
+        }
+        self.slices.last_mut()
+    }
+
+    fn merge(&mut self) {
+        while self.slices.len() > MOST_SLICES / 2 {
+            self.width *= 2;
+            let slices = std::mem::take(&mut self.slices);
+            for mut slice in slices {
+                slice.index /= 2;
+                match self.slices.last_mut() {
+                    Some(last) if last.index == slice.index => {
+                        last.open += slice.open;
+                        last.delivered += slice.delivered;
+                        last.open_delivered += slice.open_delivered;
+                        last.flight_max = last.flight_max.max(slice.flight_max);
+                        last.rtt_sum += slice.rtt_sum;
+                        last.rtt_count += slice.rtt_count;
+                        last.lossy |= slice.lossy;
+                    }
+                    _ => self.slices.push(slice),
+                }
+            }
+        }
+    }
+}
