@@ -1,1 +1,10 @@
-//! In progress.
+//! What Thalweg found out, as a person, a program or a browser reads it.
+//!
+//! One room, three doors: [`terminal`] prints the answer first, [`json`] the versioned documents (their schemas are in
+//! `docs/schema`), and [`html`] one page that needs no network. Nothing here measures or concludes: a figure that is not
+//! in the model's types is not in a report.
+
+pub mod figures;
+pub mod html;
+pub mod json;
+pub mod terminal;

@@ -1,0 +1,298 @@
+//! Figures as people say them: `452 Mb/s`, `801 ms`, `4.0 MiB`; and which figure of an experiment leads.
+
+use model::{ArmReport, Metric, Metrics};
+
+/// Which way is better for a figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Better {
+    /// More is better: a rate.
+    More,
+    /// Less is better: a time, a loss.
+    Less,
+    /// Neither: it explains, it does not score.
+    Neither,
+}
+
+/// A figure's name, taken apart: what it is called, its unit, and which way is better.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Figure {
+    /// Its name in the document; a member of a group after a dot, as in `time_to_bytes_ms.1000000`.
+    pub name: String,
+    /// What a table calls it.
+    pub label: String,
+    /// Which way is better.
+    pub better: Better,
+    unit: Unit,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    BitsPerSecond,
+    PerSecond,
+    Milliseconds,
+    Seconds,
+    Bytes,
+    Count,
+}
+
+impl Figure {
+    /// Reads a metric's name; its unit is the name's ending, as design.md lays down.
+    pub fn named(name: &str) -> Self {
+        let (group, member) = name.split_once('.').map_or((name, None), |(group, member)| (group, Some(member)));
+        let endings = [
+            ("_bps", Unit::BitsPerSecond, Better::More),
+            ("_per_s", Unit::PerSecond, Better::More),
+            ("_ms", Unit::Milliseconds, Better::Less),
+            ("_s", Unit::Seconds, Better::Less),
+            ("_bytes", Unit::Bytes, Better::Neither),
+            ("_packets", Unit::Count, Better::Neither),
+        ];
+        let (stem, unit, better) = endings
+            .into_iter()
+            .find_map(|(ending, unit, better)| Some((group.strip_suffix(ending)?, unit, better)))
+            .unwrap_or((group, Unit::Count, Better::Neither));
+        let label = match (stem, member) {
+            ("goodput_steady", None) => "steady".to_owned(),
+            ("transactions", None) => "transactions".to_owned(),
+            ("time_to_bytes", Some(bytes)) => format!("to {}", bytes.parse().map_or(bytes.to_owned(), round_bytes)),
+            ("latency", Some(part)) => percentile(part),
+            (stem, None) => stem.replace('_', " "),
+            (stem, Some(member)) => format!("{} {member}", stem.replace('_', " ")),
+        };
+        let better = if matches!(stem, "rtt") { Better::Neither } else { better };
+        Self { name: name.to_owned(), label, better, unit }
+    }
+
+    /// Prints a value of this figure with its unit.
+    pub fn print(&self, value: f64) -> String {
+        match self.unit {
+            Unit::BitsPerSecond => rate(value),
+            Unit::PerSecond => format!("{}/s", digits(value)),
+            Unit::Milliseconds => milliseconds(value),
+            Unit::Seconds => milliseconds(value * 1e3),
+            Unit::Bytes => bytes(value),
+            Unit::Count => count(value),
+        }
+    }
+
+    /// What it is, in words that stand alone.
+    pub fn in_words(&self) -> String {
+        match self.name.as_str() {
+            "goodput_bps" => "goodput, the mean over the whole transfer".to_owned(),
+            "goodput_steady_bps" => "steady goodput, after the first second".to_owned(),
+            "transactions_per_s" => "transactions per second".to_owned(),
+            name if name.starts_with("time_to_bytes_ms.") => format!("time {}", self.label),
+            _ => self.label.clone(),
+        }
+    }
+
+    /// The figure as `metrics` hold it.
+    pub fn of<'a>(&self, metrics: &'a Metrics) -> Option<&'a Metric> {
+        Metric::find(metrics, &self.name.split('.').collect::<Vec<_>>())
+    }
+
+    /// How many times better `value` is than `base`; `None` where neither way is better or nothing can be divided.
+    pub fn times_better(&self, value: f64, base: f64) -> Option<f64> {
+        let ratio = match self.better {
+            Better::More => value / base,
+            Better::Less => base / value,
+            Better::Neither => return None,
+        };
+        ratio.is_finite().then_some(ratio)
+    }
+}
+
+/// The figures a table of `arms` shows, those that matter most first.
+///
+/// The first is the one the arms are compared by: transactions per second where there are transactions, else the time
+/// to the most bytes, else the steady rate, else the mean rate.
+pub fn leading(arms: &[ArmReport]) -> Vec<Figure> {
+    let has = |figure: &Figure| arms.iter().any(|arm| figure.of(&arm.metrics).and_then(Metric::value).is_some());
+    let members = |group: &str| -> Vec<String> {
+        let mut names: Vec<String> = arms
+            .iter()
+            .filter_map(|arm| match arm.metrics.get(group) {
+                Some(Metric::Group(members)) => Some(members.keys().cloned()),
+                _ => None,
+            })
+            .flatten()
+            .collect();
+        names.sort_by(|a, b| number(a).total_cmp(&number(b)).then_with(|| a.cmp(b)));
+        names.dedup();
+        names
+    };
+    let mut names = vec!["transactions_per_s".to_owned()];
+    // The last byte counts most; the earlier ones follow it from the largest down.
+    names.extend(members("time_to_bytes_ms").iter().rev().map(|member| format!("time_to_bytes_ms.{member}")));
+    for name in ["goodput_steady_bps", "goodput_bps"] {
+        names.push(name.to_owned());
+    }
+    for part in ["p50", "p99", "max"] {
+        names.push(format!("latency_ms.{part}"));
+    }
+    for name in
+        ["retransmits", "rtt_ms", "first_byte_ms", "connect_ms", "cwnd_max_packets", "loss_episodes", "duration_s"]
+    {
+        names.push(name.to_owned());
+    }
+    names.iter().map(|name| Figure::named(name)).filter(has).collect()
+}
+
+/// A rate in bits per second, three digits and a decimal prefix: `452 Mb/s`.
+pub fn rate(bits_per_second: f64) -> String {
+    let (value, prefix) = scale(bits_per_second, 1000.0, &["", "k", "M", "G", "T"]);
+    format!("{} {prefix}b/s", digits(value))
+}
+
+/// A time given in milliseconds, in the unit that suits it: `35.7 ms`, `1.20 s`.
+pub fn milliseconds(value: f64) -> String {
+    // Two units up to 10 s: 1,214 ms and 801 ms compare better than 1.21 s and 801 ms.
+    match value.abs() {
+        0.0 => "0 ms".to_owned(),
+        v if v < 0.9995 => format!("{} µs", digits(value * 1e3)),
+        v if v < 9_999.5 => format!("{} ms", if v < 999.5 { digits(value) } else { count(value) }),
+        _ => format!("{} s", digits(value / 1e3)),
+    }
+}
+
+/// A memory or window size, three digits and a binary prefix: `4.00 MiB`.
+pub fn bytes(value: f64) -> String {
+    let (value, prefix) = scale(value, 1024.0, &["", "Ki", "Mi", "Gi", "Ti"]);
+    format!("{} {prefix}B", digits(value))
+}
+
+/// An amount of data, three digits and a decimal prefix: `500 MB`.
+pub fn data(value: f64) -> String {
+    let (value, prefix) = scale(value, 1000.0, &["", "k", "M", "G", "T"]);
+    format!("{} {prefix}B", digits(value))
+}
+
+/// A count, whole where it is whole, with thousands set apart: `1,234,567`.
+pub fn count(value: f64) -> String {
+    if value.fract() != 0.0 && value.abs() < 100.0 {
+        return digits(value);
+    }
+    let whole = format!("{:.0}", value.abs());
+    let mut text = String::new();
+    for (place, digit) in whole.chars().enumerate() {
+        if place > 0 && (whole.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    if value < 0.0 && whole != "0" { format!("-{text}") } else { text }
+}
+
+/// A share of a whole: `97 %`, and `<1 %` for what is there but small.
+pub fn percent(share: f64) -> String {
+    match share * 100.0 {
+        p if p > 0.0 && p < 0.95 => "<1 %".to_owned(),
+        p if p > 99.0 && p < 100.0 => format!("{p:.1} %").replace("100.0", "99.9"),
+        p => format!("{p:.0} %"),
+    }
+}
+
+/// How many times: `6.38×`, `41×`.
+pub fn times(ratio: f64) -> String {
+    format!("{}×", digits(ratio))
+}
+
+/// A name or a sentence from a capture or a file made fit to print: no control or direction-changing characters.
+///
+/// A capture's file name or a claim that quotes one could otherwise carry terminal escapes, or turn the line around
+/// (Unicode bidirectional controls, UAX #9).
+pub fn clean(text: &str) -> String {
+    let unfit = |c: char| {
+        c.is_control() || matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars().map(|c| if unfit(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// Three significant digits, without an exponent.
+fn digits(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        v if v < 0.0095 => format!("{value:.4}"),
+        v if v < 9.995 => format!("{value:.2}"),
+        v if v < 99.95 => format!("{value:.1}"),
+        _ => count(value.round()),
+    }
+}
+
+/// Divides `value` by `step` until three digits hold it.
+fn scale(value: f64, step: f64, prefixes: &[&'static str]) -> (f64, &'static str) {
+    let mut value = value;
+    let mut prefixes = prefixes.iter();
+    let mut prefix = prefixes.next().copied().unwrap_or_default();
+    for next in prefixes {
+        if value.abs() < 999.5 {
+            break;
+        }
+        value /= step;
+        prefix = next;
+    }
+    (value, prefix)
+}
+
+/// Byte counts people chose: decimal where they are round in decimals, else binary.
+fn round_bytes(value: u64) -> String {
+    match value {
+        v if v % 1_000_000 == 0 => format!("{} MB", count(v as f64 / 1e6)),
+        v if v % (1 << 20) == 0 => format!("{} MiB", v >> 20),
+        v if v % 1000 == 0 => format!("{} kB", v / 1000),
+        v if v % 1024 == 0 => format!("{} KiB", v >> 10),
+        v => format!("{} B", count(v as f64)),
+    }
+}
+
+fn percentile(part: &str) -> String {
+    match part.strip_prefix('p') {
+        Some(digits) if digits.len() > 2 => format!("p{}.{}", &digits[..2], &digits[2..]),
+        _ => part.to_owned(),
+    }
+}
+
+fn number(text: &str) -> f64 {
+    text.parse().unwrap_or(f64::INFINITY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_read_as_people_say_them() {
+        assert_eq!(rate(452e6), "452 Mb/s");
+        assert_eq!(rate(2.893e9), "2.89 Gb/s");
+        assert_eq!(rate(999_600.0), "1.00 Mb/s");
+        assert_eq!(rate(0.0), "0 b/s");
+        assert_eq!(milliseconds(35.7), "35.7 ms");
+        assert_eq!(milliseconds(1214.3), "1,214 ms");
+        assert_eq!(milliseconds(0.25), "250 µs");
+        assert_eq!(milliseconds(12_345.0), "12.3 s");
+        assert_eq!(bytes(4_194_304.0), "4.00 MiB");
+        assert_eq!(data(5e8), "500 MB");
+        assert_eq!(count(1_234_567.0), "1,234,567");
+        assert_eq!(percent(0.972), "97 %");
+        assert_eq!(percent(0.001), "<1 %");
+        assert_eq!(percent(0.9999), "99.9 %");
+        assert_eq!(percent(1.0), "100 %");
+        assert_eq!(times(6.38), "6.38×");
+    }
+
+    #[test]
+    fn a_name_tells_label_unit_and_which_way_is_better() {
+        let figure = Figure::named("time_to_bytes_ms.1000000");
+        assert_eq!((figure.label.as_str(), figure.better), ("to 1 MB", Better::Less));
+        assert_eq!(figure.print(801.2), "801 ms");
+        assert_eq!(figure.times_better(602.0, 801.0).map(times).as_deref(), Some("1.33×"));
+        assert_eq!(Figure::named("latency_ms.p999").label, "p99.9");
+        assert_eq!(Figure::named("goodput_bps").times_better(2.0, 0.0), None);
+        assert_eq!(Figure::named("cwnd_max_packets").print(1234.0), "1,234");
+    }
+
+    #[test]
+    fn what_could_drive_a_terminal_is_taken_out() {
+        assert_eq!(clean("a\x1b[31mb\u{202e}c\nd"), "a\u{fffd}[31mb\u{fffd}c\u{fffd}d");
+    }
+}

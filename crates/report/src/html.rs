@@ -1,0 +1,100 @@
+//! One page that needs no network: the answer in plain HTML, the plots drawn by the script in `web/`.
+//!
+//! The summary is written here, escaped, and reads without JavaScript. The series are embedded as JSON, and the script
+//! puts what it reads from them into text nodes and canvases only: names and claims come from captures.
+
+mod data;
+mod escape;
+mod summary;
+mod tables;
+
+use escape::escape;
+use model::{DiagnosisLine, FixReport, Flow, LabReport, Limits, Series};
+
+/// What a page shows.
+#[derive(Debug, Clone, Default)]
+pub struct Page<'a> {
+    /// Its title.
+    pub title: String,
+    /// The experiment, where there was one.
+    pub lab: Option<&'a LabReport>,
+    /// The fix and its proof, where one was sought; its `proof` is shown unless `lab` is given.
+    pub fix: Option<&'a FixReport>,
+    /// What is plotted: an entry for each arm, or for each connection of a capture.
+    pub arms: Vec<ArmPlots>,
+}
+
+/// What is plotted of one arm or one connection.
+#[derive(Debug, Clone, Default)]
+pub struct ArmPlots {
+    /// Its name.
+    pub name: String,
+    /// What is drawn.
+    pub series: Series,
+    /// Why it was no faster.
+    pub verdict: Option<DiagnosisLine>,
+    /// Where its time went.
+    pub limits: Option<Limits>,
+}
+
+impl ArmPlots {
+    /// The plots of a connection, named as `name`, with the connection's verdict and limits.
+    pub fn of_flow(name: impl Into<String>, flow: &Flow, series: Series) -> Self {
+        let verdict = DiagnosisLine {
+            code: flow.verdict.code,
+            share: flow.verdict.share,
+            gain: flow.verdict.gain,
+            claim: flow.verdict.claim.clone(),
+        };
+        Self { name: name.into(), series, verdict: Some(verdict), limits: Some(flow.limits) }
+    }
+}
+
+/// Writes the page.
+///
+/// It loads nothing: style, script and data are in it, and its content security policy forbids everything else.
+pub fn page(page: &Page<'_>) -> String {
+    let mut body = String::new();
+    body.push_str(&format!("<header><h1>{}</h1>", escape(&page.title)));
+    let lab = page.lab.or(page.fix.map(|fix| &fix.proof));
+    if let Some(lab) = lab {
+        body.push_str(&summary::about(lab));
+    }
+    body.push_str("</header>\n<main>\n");
+    if let Some(fix) = page.fix {
+        body.push_str(&summary::fix(fix));
+    }
+    if let Some(lab) = lab {
+        body.push_str(&tables::lab(lab));
+    }
+    body.push_str(&summary::plots(&page.arms, lab.is_some()));
+    body.push_str("</main>\n");
+    let mut html = String::with_capacity(body.len() + 64 * 1024);
+    html.push_str("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+    html.push_str(&format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n"));
+    html.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
+    html.push_str(
+        "<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n",
+    );
+    html.push_str(&format!(
+        "<title>{} · Thalweg</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n",
+        escape(&page.title)
+    ));
+    html.push_str(&body);
+    html.push_str(&format!("<script type=\"application/json\" id=\"data\">{}</script>\n", data::embed(&page.arms)));
+    for script in SCRIPTS {
+        html.push_str(&format!("<script>\n{script}</script>\n"));
+    }
+    html.push_str("</body>\n</html>\n");
+    html
+}
+
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
+const STYLE: &str = include_str!("../../../web/report.css");
+/// In the order they run: each uses what the ones before it define.
+const SCRIPTS: [&str; 4] = [
+    include_str!("../../../web/units.js"),
+    include_str!("../../../web/scale.js"),
+    include_str!("../../../web/plot.js"),
+    include_str!("../../../web/report.js"),
+];

@@ -1,0 +1,14 @@
+//! Reports for a terminal: the answer first, then what it rests on.
+//!
+//! Every function takes the terminal's width in columns and whether it shows colour; without colour there is no escape
+//! code in the text. Nothing is wider than the terminal, except commands that must stay whole to be pasted.
+
+mod bars;
+mod diagnose;
+mod fix;
+mod lab;
+mod page;
+
+pub use diagnose::diagnose;
+pub use fix::fix;
+pub use lab::lab;

@@ -1,0 +1,180 @@
+//! A diagnosis: for each capture the connections that lose most, and for the first of them why.
+
+use super::bars;
+use super::page::{Entry, Page, Style, shorten, table_columns};
+use crate::figures::{clean, count, data, milliseconds, percent, rate, times};
+use model::{CaptureReport, DiagnoseReport, Evidence, Flow, Remedy, Setting, Side, Way};
+
+/// Connections listed for each capture.
+const LISTED: usize = 20;
+/// Connections told in full for each capture.
+const TOLD: usize = 3;
+/// Packet numbers printed with a fact.
+const PACKETS: usize = 8;
+
+/// Prints what `thalweg diagnose` found: for each capture its connections, costliest first, and why they were slow.
+pub fn diagnose(report: &DiagnoseReport, width: usize, color: bool) -> String {
+    let mut page = Page::new(width, color);
+    for (place, capture) in report.captures.iter().enumerate() {
+        if place > 0 {
+            page.gap();
+        }
+        self::capture(&mut page, capture);
+    }
+    page.finish()
+}
+
+fn capture(page: &mut Page, capture: &CaptureReport) {
+    page.sentence("", &capture.file, Style::Strong);
+    let flows = capture.flows.len();
+    let mut facts = vec![
+        plural(capture.packets, "packet"),
+        format!("{} on the wire", data(capture.bytes as f64)),
+        plural(flows as u64, "TCP connection"),
+    ];
+    if capture.truncated {
+        facts.push("the file ends within a record".to_owned());
+    }
+    page.sentence("", &facts.join(" · "), Style::Faint);
+    for note in &capture.notes {
+        page.sentence("note: ", note, Style::Plain);
+    }
+    if flows == 0 {
+        page.sentence("", "No TCP connection to tell about.", Style::Plain);
+        return;
+    }
+    if flows > 1 {
+        page.gap();
+        list(page, &capture.flows);
+    }
+    for flow in capture.flows.iter().take(TOLD) {
+        tell(page, flow);
+    }
+}
+
+/// One line for each connection, with as many columns as fit.
+fn list(page: &mut Page, flows: &[Flow]) {
+    let heading = ["", "connection", "verdict", "share", "goodput", "to gain", "retransmits", "min RTT", "data"];
+    let rows: Vec<Vec<Entry>> = flows
+        .iter()
+        .take(LISTED)
+        .map(|flow| {
+            let code = flow.verdict.code.as_str();
+            vec![
+                Entry::new(format!("#{}", flow.id), Style::Faint),
+                Entry::new(ends(flow), Style::Plain),
+                Entry::new(code, Style::Strong),
+                Entry::new(percent(flow.verdict.share), Style::Plain),
+                Entry::new(rate(flow.goodput_bps), Style::Plain),
+                Entry::new(flow.verdict.gain.map_or("–".to_owned(), times), Style::Plain),
+                Entry::new(count(flow.retransmits.total as f64), Style::Plain),
+                Entry::new(flow.rtt_min_ms.map_or("–".to_owned(), milliseconds), Style::Plain),
+                Entry::new(data((flow.bytes_up + flow.bytes_down) as f64), Style::Plain),
+            ]
+        })
+        .collect();
+    let mut shown = heading.len();
+    let (mut head, mut cells) = cut(&heading, &rows, shown);
+    while shown > 4 && table_columns(&head, &cells) > page.width {
+        shown -= 1;
+        (head, cells) = cut(&heading, &rows, shown);
+    }
+    let over = table_columns(&head, &cells).saturating_sub(page.width);
+    if over > 0 {
+        let widest = rows.iter().map(|row| row[1].text.chars().count()).max().unwrap_or(0);
+        for row in &mut cells {
+            row[1].text = shorten(&row[1].text, widest.saturating_sub(over).max(8));
+        }
+    }
+    page.table(&head, &cells, 3);
+    if flows.len() > LISTED {
+        page.sentence(
+            "  ",
+            &format!("and {}; --json has them all", plural((flows.len() - LISTED) as u64, "more")),
+            Style::Faint,
+        );
+    }
+}
+
+fn cut(heading: &[&str], rows: &[Vec<Entry>], shown: usize) -> (Vec<String>, Vec<Vec<Entry>>) {
+    let rows = rows.iter().map(|row| row.iter().take(shown).cloned().collect()).collect();
+    (heading.iter().take(shown).map(|text| (*text).to_owned()).collect(), rows)
+}
+
+/// One connection in full: the claim, where its time went, what shows it, and what to set.
+fn tell(page: &mut Page, flow: &Flow) {
+    page.gap();
+    page.sentence(&format!("#{} ", flow.id), &ends(flow), Style::Plain);
+    page.sentence("  ", &flow.verdict.claim, Style::Strong);
+    let mut facts = vec![flow.verdict.code.to_string(), format!("{} of the data phase", percent(flow.verdict.share))];
+    facts.extend(flow.verdict.gain.map(|gain| format!("{} to gain", times(gain))));
+    facts.push(format!(
+        "{} in {}",
+        data((flow.bytes_up + flow.bytes_down) as f64),
+        milliseconds(flow.duration_s * 1e3)
+    ));
+    facts.push(rate(flow.goodput_bps));
+    page.sentence("  ", &facts.join(" · "), Style::Faint);
+    if flow.limits.total() > 0.0 {
+        page.gap();
+        bars::limits(page, &flow.limits, "  ");
+    }
+    if !flow.verdict.evidence.is_empty() {
+        page.gap();
+        evidence(page, &flow.verdict.evidence);
+    }
+    for finding in &flow.findings {
+        let symptom = finding.depends_on.map(|code| format!(" (follows from {code})")).unwrap_or_default();
+        let text = format!("{} {}: {}{symptom}", finding.code, percent(finding.share), finding.claim);
+        page.sentence("  also  ", &text, Style::Plain);
+    }
+    for remedy in &flow.remedies {
+        self::remedy(page, remedy);
+    }
+}
+
+fn evidence(page: &mut Page, evidence: &[Evidence]) {
+    for fact in evidence {
+        let mut text = fact.text.clone();
+        let mut place = Vec::new();
+        if !fact.packets.is_empty() {
+            let mut numbers: Vec<_> = fact.packets.iter().take(PACKETS).map(u64::to_string).collect();
+            if fact.packets.len() > PACKETS {
+                numbers.push(format!("… {} in all", count(fact.packets.len() as f64)));
+            }
+            let noun = if fact.packets.len() == 1 { "packet" } else { "packets" };
+            place.push(format!("{noun} {}", numbers.join(", ")));
+        }
+        place.extend(fact.time_s.map(|time| format!("at {time:.6} s")));
+        if !place.is_empty() {
+            text.push_str(&format!(" ({})", place.join("; ")));
+        }
+        page.sentence("  · ", &text, Style::Plain);
+    }
+}
+
+fn remedy(page: &mut Page, remedy: &Remedy) {
+    page.gap();
+    page.sentence("  set   ", &remedy.reason, Style::Plain);
+    for change in &remedy.changes {
+        let side = if change.side == Side::Client { "client" } else { "server" };
+        let (Setting::Sysctl(name) | Setting::Route(name) | Setting::Socket(name)) = &change.setting;
+        let from = change.from.as_ref().map(|from| format!(" (was {from})")).unwrap_or_default();
+        page.sentence(&format!("        {side}  "), &format!("{name} = {}{from}", change.to), Style::Good);
+    }
+    if !remedy.wont_help.is_empty() {
+        page.sentence("        would not help: ", &remedy.wont_help, Style::Faint);
+    }
+}
+
+/// Both ends, with an arrow the way most of the data went, and the interface where the capture names it.
+fn ends(flow: &Flow) -> String {
+    let arrow = if flow.direction == Way::Up { "→" } else { "←" };
+    let interface = flow.interface.as_ref().map(|name| format!(" on {name}")).unwrap_or_default();
+    clean(&format!("{} {arrow} {}{interface}", flow.client, flow.server))
+}
+
+fn plural(number: u64, noun: &str) -> String {
+    let ending = if number == 1 || noun == "more" { "" } else { "s" };
+    format!("{} {noun}{ending}", count(number as f64))
+}

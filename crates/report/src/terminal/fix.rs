@@ -1,0 +1,105 @@
+//! A fix: the cause, before and after, what to set and how to undo it.
+
+use super::bars;
+use super::lab;
+use super::page::{Page, Style};
+use crate::figures::{Better, Figure, clean, percent, times};
+use model::{Applicability, Change, FixReport, Setting, Side};
+
+/// Prints what `thalweg fix` found, set and proved; `html` is where its page was written, if it was.
+pub fn fix(report: &FixReport, html: Option<&str>, width: usize, color: bool) -> String {
+    let mut page = Page::new(width, color);
+    cause(&mut page, report);
+    page.gap();
+    outcome(&mut page, report);
+    settings(&mut page, report);
+    commands(&mut page, "Apply", &report.apply);
+    commands(&mut page, "Undo", &report.undo);
+    if let Some(remedy) = &report.remedy {
+        page.heading("What it would not help");
+        page.sentence("  ", &remedy.wont_help, Style::Plain);
+    }
+    proof(&mut page, report);
+    if let Some(html) = html {
+        page.heading("The plots");
+        page.line(&format!("  {}", clean(html)));
+    }
+    page.finish()
+}
+
+fn cause(page: &mut Page, report: &FixReport) {
+    page.sentence("", &report.cause.claim, Style::Strong);
+    let mut facts = vec![report.cause.code.to_string(), format!("{} of the data phase", percent(report.cause.share))];
+    facts.extend(report.cause.gain.map(|gain| format!("up to {} to gain", times(gain))));
+    facts.push(format!("{} on Linux {}", report.proof.scenario, report.proof.kernel));
+    page.sentence("", &facts.join(" · "), Style::Faint);
+}
+
+fn outcome(page: &mut Page, report: &FixReport) {
+    let figure = Figure::named(&report.metric);
+    let before = figure.print(report.before);
+    let Some(after) = report.after else {
+        let text = format!("{} as found: {before}. No setting of these hosts makes it better.", figure.label);
+        page.sentence("  ", &text, Style::Plain);
+        return;
+    };
+    let (printed, good) = (figure.print(after), report.ratio.is_none_or(|ratio| ratio >= 1.0));
+    let printed = report.ratio.map_or(printed.clone(), |ratio| format!("{printed}  {}", times(ratio)));
+    let style = if good { Style::Good } else { Style::Bad };
+    bars::compare(page, &[("before", report.before, before, Style::Faint), ("after", after, printed, style)]);
+    let better = match figure.better {
+        Better::More => "; more is better",
+        Better::Less => "; less is better",
+        Better::Neither => "",
+    };
+    page.sentence("  ", &format!("{}{better}", figure.in_words()), Style::Faint);
+}
+
+fn settings(page: &mut Page, report: &FixReport) {
+    let Some(remedy) = &report.remedy else { return };
+    page.heading("What to set");
+    for side in [Side::Client, Side::Server] {
+        let changes: Vec<_> = remedy.changes.iter().filter(|change| change.side == side).collect();
+        if changes.is_empty() {
+            continue;
+        }
+        page.line(if side == Side::Client { "  on the client" } else { "  on the server" });
+        for change in changes {
+            self::change(page, change);
+        }
+    }
+    page.sentence("  ", &remedy.reason, Style::Plain);
+    if remedy.applicability == Applicability::NeedsThought {
+        page.sentence("  ", "Think first: it changes what other connections of the host do, too.", Style::Bad);
+    }
+}
+
+fn change(page: &mut Page, change: &Change) {
+    let (kind, name) = match &change.setting {
+        Setting::Sysctl(name) => ("sysctl", name),
+        Setting::Route(name) => ("route", name),
+        Setting::Socket(name) => ("socket option", name),
+    };
+    let name = page.paint(&clean(name), Style::Strong);
+    page.line(&format!("    {kind} {name}"));
+    if let Some(from) = &change.from {
+        page.sentence("      from  ", from, Style::Plain);
+    }
+    page.sentence("      to    ", &change.to, Style::Good);
+}
+
+/// Commands stand at the start of their line's text and are never wrapped, so that they can be pasted.
+fn commands(page: &mut Page, heading: &str, commands: &[String]) {
+    if commands.is_empty() {
+        return;
+    }
+    page.heading(heading);
+    for command in commands {
+        page.line(&format!("  {}", clean(command)));
+    }
+}
+
+fn proof(page: &mut Page, report: &FixReport) {
+    page.heading("The proof");
+    lab::arms(page, &report.proof.arms);
+}

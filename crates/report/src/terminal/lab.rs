@@ -1,0 +1,180 @@
+//! An experiment's report: one row for each arm, then why each was no faster.
+
+use super::page::{Entry, Page, Style, columns, shorten, table_columns};
+use crate::figures::{Figure, clean, leading, milliseconds, percent, times};
+use model::{ArmReport, LabReport, Metric};
+
+/// Widest an arm's name is printed.
+const WIDEST_NAME: usize = 36;
+
+/// Prints what `thalweg lab run` measured: a row for each arm, its verdict, and the expectations.
+pub fn lab(report: &LabReport, width: usize, color: bool) -> String {
+    let mut page = Page::new(width, color);
+    header(&mut page, report);
+    page.gap();
+    arms(&mut page, &report.arms);
+    verdicts(&mut page, &report.arms);
+    expectations(&mut page, report);
+    page.finish()
+}
+
+fn header(page: &mut Page, report: &LabReport) {
+    let name = page.paint(&clean(&report.scenario), Style::Strong);
+    page.line(&name);
+    page.sentence("", &report.about, Style::Plain);
+    let repeats = if report.repeats > 1 {
+        format!("seeds {} to {}", report.seed, report.seed + u64::from(report.repeats) - 1)
+    } else {
+        format!("seed {}", report.seed)
+    };
+    page.sentence(
+        "",
+        &format!("Linux {} · {} engine · {repeats} · {}", report.kernel, report.engine, speed(report)),
+        Style::Faint,
+    );
+}
+
+/// How fast the experiment ran against its own clock.
+fn speed(report: &LabReport) -> String {
+    let (virtual_s, wall_s) = (milliseconds(report.virtual_s * 1e3), milliseconds(report.wall_s * 1e3));
+    let ratio = report.virtual_s / report.wall_s;
+    if report.engine == "virtual" && ratio.is_finite() && ratio > 0.0 {
+        return format!("{virtual_s} of virtual time in {wall_s} ({} real time)", times(ratio));
+    }
+    format!("took {wall_s}")
+}
+
+/// The table of all arms, with as many figures as fit; one block for each arm where not even three do.
+pub(super) fn arms(page: &mut Page, arms: &[ArmReport]) {
+    let figures = leading(arms);
+    let Some(first) = figures.first() else {
+        page.sentence("  ", "No figure was measured.", Style::Plain);
+        return;
+    };
+    let mut shown = figures.len();
+    loop {
+        let (heading, rows) = layout(arms, &figures[..shown], first);
+        if table_columns(&heading, &rows) <= page.width {
+            page.table(&heading, &rows, 1);
+            break;
+        }
+        if shown <= 2 {
+            blocks(page, arms, &figures, first);
+            return;
+        }
+        shown -= 1;
+    }
+    if shown < figures.len() {
+        let left_out: Vec<_> = figures[shown..].iter().map(|figure| figure.label.as_str()).collect();
+        page.sentence("  ", &format!("No room here for {}; --json has them.", left_out.join(", ")), Style::Faint);
+    }
+}
+
+/// Heading and rows: the name, the leading figure with its ratio to the first arm, then the other figures.
+fn layout(arms: &[ArmReport], figures: &[Figure], first: &Figure) -> (Vec<String>, Vec<Vec<Entry>>) {
+    let mut heading = vec![String::new()];
+    for figure in figures {
+        heading.push(figure.label.clone());
+        if figure == first && arms.len() > 1 {
+            heading.push("ratio".to_owned());
+        }
+    }
+    let rows = arms.iter().enumerate().map(|(place, arm)| {
+        let mut row = vec![Entry::new(shorten(&clean(&arm.name), WIDEST_NAME), Style::Plain)];
+        for figure in figures {
+            let style = if figure == first { Style::Strong } else { Style::Plain };
+            row.push(Entry::new(value(figure, figure.of(&arm.metrics)), style));
+            if figure == first && arms.len() > 1 {
+                row.push(ratio(arms, place, first));
+            }
+        }
+        row
+    });
+    (heading, rows.collect())
+}
+
+/// One arm after another, a figure on each line: for terminals no table fits.
+fn blocks(page: &mut Page, arms: &[ArmReport], figures: &[Figure], first: &Figure) {
+    let label = figures.iter().map(|figure| columns(&figure.label)).max().unwrap_or(0);
+    for (place, arm) in arms.iter().enumerate() {
+        page.gap();
+        page.sentence("  ", &arm.name, Style::Strong);
+        for figure in figures {
+            let mut text = value(figure, figure.of(&arm.metrics)).replace('\n', " ");
+            if figure == first && place > 0 {
+                text.push_str(&format!("  {}", ratio(arms, place, first).text));
+            }
+            page.sentence(&format!("    {:label$}  ", figure.label), &text, Style::Plain);
+        }
+    }
+}
+
+/// A figure's value; over repeats the median, and below it the least and the greatest, and the confidence interval.
+fn value(figure: &Figure, metric: Option<&Metric>) -> String {
+    match metric {
+        Some(Metric::Summary { median, min, max, ci95 }) => {
+            let mut text = figure.print(*median);
+            // Where every repeat agrees, the spread says nothing.
+            if min != max {
+                text.push_str(&format!("\n[{} … {}]", figure.print(*min), figure.print(*max)));
+                text.push_str(&format!("\nci95 {} … {}", figure.print(ci95[0]), figure.print(ci95[1])));
+            }
+            text
+        }
+        Some(metric) => metric.value().map_or_else(|| "–".to_owned(), |value| figure.print(value)),
+        None => "–".to_owned(),
+    }
+}
+
+fn ratio(arms: &[ArmReport], place: usize, figure: &Figure) -> Entry {
+    let of = |arm: &ArmReport| figure.of(&arm.metrics).and_then(Metric::value);
+    if place == 0 {
+        return Entry::new("1×", Style::Faint);
+    }
+    let ratio = arms.first().and_then(of).zip(arms.get(place).and_then(of));
+    match ratio.and_then(|(base, value)| figure.times_better(value, base)) {
+        Some(ratio) if ratio >= 1.05 => Entry::new(times(ratio), Style::Good),
+        Some(ratio) if ratio <= 0.95 => Entry::new(times(ratio), Style::Bad),
+        Some(ratio) => Entry::new(times(ratio), Style::Faint),
+        None => Entry::new("–", Style::Faint),
+    }
+}
+
+fn verdicts(page: &mut Page, arms: &[ArmReport]) {
+    let told: Vec<_> = arms.iter().filter_map(|arm| Some((clean(&arm.name), arm.diagnosis.first()?))).collect();
+    if told.is_empty() {
+        return;
+    }
+    page.heading("Why no faster");
+    let label = told.iter().map(|(name, _)| columns(name)).max().unwrap_or(0).min(WIDEST_NAME);
+    // A name may take a third of the line; beside a longer one the claim would be a thin column.
+    let beside = label + 4 <= page.width / 3;
+    for (name, line) in told {
+        let text = format!("{} {}: {}", line.code, percent(line.share), line.claim);
+        if beside {
+            page.sentence(&format!("  {:label$}  ", shorten(&name, WIDEST_NAME)), &text, Style::Plain);
+        } else {
+            page.sentence("  ", &name, Style::Faint);
+            page.sentence("    ", &text, Style::Plain);
+        }
+    }
+}
+
+fn expectations(page: &mut Page, report: &LabReport) {
+    if report.expect.is_empty() {
+        return;
+    }
+    let met = report.expect.iter().filter(|outcome| outcome.met).count();
+    page.heading(&format!("Expectations: {met} of {} met", report.expect.len()));
+    for outcome in &report.expect {
+        let (mark, style) = if outcome.met { ("✓", Style::Good) } else { ("✗", Style::Bad) };
+        let mark = page.paint(mark, style);
+        let text = clean(&format!("{} {}, measured {}", outcome.metric, outcome.wanted, outcome.got));
+        if columns(&text) + 4 <= page.width {
+            page.line(&format!("  {mark} {text}"));
+        } else {
+            page.line(&format!("  {mark} {}", shorten(&clean(&outcome.metric), page.width - 4)));
+            page.sentence("    ", &format!("{}, measured {}", outcome.wanted, outcome.got), Style::Plain);
+        }
+    }
+}
