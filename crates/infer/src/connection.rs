@@ -13,6 +13,9 @@ const RECENT: usize = 32;
 /// Acknowledgements on their way to a far sender; past it they are handed on early.
 const MOST_ON_THE_WAY: usize = 1 << 16;
 
+/// Longest a connection lasts here, in nanoseconds: 36 years. Damaged clocks say more; sums of such times stay within 64 bits.
+const LONGEST: u64 = 1 << 60;
+
 /// An end of a connection.
 pub(crate) type Endpoint = (IpAddr, u16);
 
@@ -89,7 +92,8 @@ impl Connection {
         let destination = (segment.ip.destination, segment.tcp.destination_port);
         let flags = segment.tcp.flags;
         // Without a SYN, a well-known port is the server's (RFC 6335 §6).
-        let source_is_server = if flags.has(Flags::SYN) { flags.has(Flags::ACK) } else { source.1 < 1024 && destination.1 >= 1024 };
+        let source_is_server =
+            if flags.has(Flags::SYN) { flags.has(Flags::ACK) } else { source.1 < 1024 && destination.1 >= 1024 };
         let (client, server) = if source_is_server { (destination, source) } else { (source, destination) };
         Self {
             interface,
@@ -131,11 +135,14 @@ impl Connection {
     pub(crate) fn packet(&mut self, at: Timestamp, number: u64, segment: &Segment) {
         // Clocks that were stepped back must not let time run backwards here.
         self.ended = self.ended.max(at);
-        let now = self.ended.since(self.started).as_nanos();
+        let now = self.ended.since(self.started).as_nanos().min(LONGEST);
         let side = self.side_of(segment);
         self.sides[side].packets += 1;
         if self.is_tap_duplicate(side, segment) {
             self.tap_duplicates += 1;
+            if segment.tcp.flags.has(Flags::SYN) {
+                self.opening.copied(side, now);
+            }
             return;
         }
         for side in &mut self.sides {
@@ -229,7 +236,8 @@ impl Connection {
         let mss = self.opening.segment(other);
         let far = &mut self.sides[other];
         far.sender.window_known = shift.is_some();
-        far.sender.sack_permitted = sack == Some(true) || !tcp.options.sack.as_slice().is_empty() || far.sender.sack_permitted;
+        far.sender.sack_permitted =
+            sack == Some(true) || !tcp.options.sack.as_slice().is_empty() || far.sender.sack_permitted;
         if let Some(mss) = mss {
             far.sender.mss = mss;
             far.sender.mss_known = true;

@@ -102,7 +102,10 @@ pub fn diagnose_reader_with(from: impl Read, name: &str, options: Options) -> Re
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
     let (flows, series) = found.into_iter().map(|(_, flow, series)| (flow, series)).unzip();
     let truncated = capture.damage().truncated;
-    Ok(CaptureDiagnosis { report: CaptureReport { file: name.to_owned(), packets, bytes, truncated, notes, flows }, series })
+    Ok(CaptureDiagnosis {
+        report: CaptureReport { file: name.to_owned(), packets, bytes, truncated, notes, flows },
+        series,
+    })
 }
 
 fn note_of(other: Other, count: u64) -> String {
@@ -207,7 +210,10 @@ fn series(sender: &Sender) -> Series {
     let per = if width > 0.0 { (span / width).ceil().max(1.0) as u64 } else { 1 };
     for slice in &sender.timeline.slices {
         if slice.index >= from + per {
-            throughput.push(model::Point { t: start + (from + per) as f64 * width, v: sum as f64 * 8.0 / (per as f64 * width) });
+            throughput.push(model::Point {
+                t: start + (from + per) as f64 * width,
+                v: sum as f64 * 8.0 / (per as f64 * width),
+            });
             let next = slice.index / per * per;
             if next > from + per {
                 // Silence between: down to zero and up again.
@@ -219,7 +225,8 @@ fn series(sender: &Sender) -> Series {
         sum += slice.delivered;
     }
     if sum > 0 && width > 0.0 {
-        throughput.push(model::Point { t: start + (from + per) as f64 * width, v: sum as f64 * 8.0 / (per as f64 * width) });
+        throughput
+            .push(model::Point { t: start + (from + per) as f64 * width, v: sum as f64 * 8.0 / (per as f64 * width) });
     }
     throughput.truncate(4_000);
     Series {

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 const MOST_WAITING: usize = 1_024;
 /// Samples the current round trip is the least of: paced or idle senders answer late, never early.
 const RECENT: usize = 16;
+const FEW: usize = 4;
 
 /// Echoes of one receiver's timestamps by its sender.
 #[derive(Debug, Default)]
@@ -56,8 +57,9 @@ impl Echo {
         None
     }
 
-    /// The round trip now: the least of the recent samples.
+    /// The round trip now: the least of the recent samples; `None` before there are a few, for the first ones often hold the
+    /// time the application took to answer.
     pub(crate) fn current(&self) -> Option<u64> {
-        self.recent.iter().min().copied()
+        if self.recent.len() < FEW { None } else { self.recent.iter().min().copied() }
     }
 }

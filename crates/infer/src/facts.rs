@@ -7,6 +7,8 @@ use model::{Limits, Vantage};
 /// Delivery within this part of the highest rate counts as that rate: delayed acknowledgements alone move a round's sum by
 /// one part in ten of a twenty-segment window.
 const PLATEAU: f64 = 0.85;
+/// Below this part of the rate of trains the path is not full, whatever the RTT does: it jitters, then.
+const BURSTS_FASTER: f64 = 0.6;
 /// RTT above its minimum by this part means a standing queue; Linux delay-based controls use 1/8 (`tcp_cubic` HyStart,
 /// `HYSTART_DELAY_THRESH(delay_min >> 3)`).
 const QUEUE_PART: f64 = 1.0 / 8.0;
@@ -24,6 +26,10 @@ pub(crate) struct Spent {
 }
 
 impl Spent {
+    pub(crate) fn part(self, part: f64) -> Self {
+        Self { seconds: self.seconds * part, bytes: self.bytes * part }
+    }
+
     pub(crate) fn and(self, other: Self) -> Self {
         Self { seconds: self.seconds + other.seconds, bytes: self.bytes + other.bytes }
     }
@@ -103,11 +109,25 @@ impl<'a> Facts<'a> {
     /// The partition as shares; all zero without a data phase.
     pub(crate) fn limits(&self) -> Limits {
         let s = &self.split;
-        let all = [s.application, s.receive_window, s.send_buffer, s.slow_start, s.congestion_window, s.path_rate, s.loss_recovery, s.timeout, s.reader];
+        let all = [
+            s.application,
+            s.receive_window,
+            s.send_buffer,
+            s.slow_start,
+            s.congestion_window,
+            s.path_rate,
+            s.loss_recovery,
+            s.timeout,
+            s.reader,
+        ];
         let total: f64 = all.iter().map(|spent| spent.seconds).sum();
         if total <= 0.0 {
             // A phase too short to have events in it: all was sent at once.
-            return if self.phase_s > 0.0 { Limits { application: 1.0, ..Limits::default() } } else { Limits::default() };
+            return if self.phase_s > 0.0 {
+                Limits { application: 1.0, ..Limits::default() }
+            } else {
+                Limits::default()
+            };
         }
         let part = |spent: Spent| spent.seconds / total;
         Limits {
@@ -141,20 +161,31 @@ impl<'a> Facts<'a> {
         self.capacity.map(|capacity| capacity * self.rtt_min_s)
     }
 
+    /// The part of what followed losses that a timer's firing brought about; the rest followed fast retransmissions.
+    pub(crate) fn timer_part(&self) -> f64 {
+        let episodes = &self.sender.losses.episodes;
+        let fired = episodes.iter().filter(|loss| loss.kind == crate::recovery::Kind::Timer).count();
+        if episodes.is_empty() { 0.0 } else { fired as f64 / episodes.len() as f64 }
+    }
+
     /// Splits losses into those with a queue before them and those without.
     fn judge_losses(&mut self, rounds: &Rounds<'_>, trains: Option<f64>) {
         let rtt = &self.sender.rtt;
         let (Some(min), Some(high)) = (rtt.min.map(|min| min as f64), rtt.quantile(0.95)) else {
-            self.random_losses = self.sender.losses.episodes.len();
+            self.random_losses =
+                self.sender.losses.episodes.iter().filter(|loss| loss.kind == crate::recovery::Kind::Fast).count();
             return;
         };
-        for loss in &self.sender.losses.episodes {
+        for loss in self.sender.losses.episodes.iter().filter(|loss| loss.kind == crate::recovery::Kind::Fast) {
             let over = loss.rtt_before - min;
             // A queue that overflows is at its fullest: at least half of what it ever was. With random delays and no queue,
             // the smoothed RTT stays near the middle of its range.
             let queued = over >= (min * QUEUE_PART / 2.0).max(QUEUE_FLOOR_NS) && over >= 0.5 * (high - min);
             let rate = rounds.rate_at(loss.at);
-            let full = self.plateau.zip(trains).is_none_or(|(plateau, trains)| rate >= 0.5 * plateau.max(trains.min(plateau * 1.5)));
+            let full = self
+                .plateau
+                .zip(trains)
+                .is_none_or(|(plateau, trains)| rate >= 0.5 * plateau.max(trains.min(plateau * 1.5)));
             if queued && full { self.congested_losses += 1 } else { self.random_losses += 1 }
         }
     }
@@ -221,9 +252,7 @@ impl<'a> Rounds<'a> {
 
     /// Largest rate over a round trip, away from losses where there is such a place: what fills a hole arrives all at once.
     fn plateau(&self) -> Option<f64> {
-        let best = |lossy: bool| {
-            self.views.iter().filter(|v| lossy || !v.lossy).map(|v| v.rate).fold(0.0f64, f64::max)
-        };
+        let best = |lossy: bool| self.views.iter().filter(|v| lossy || !v.lossy).map(|v| v.rate).fold(0.0f64, f64::max);
         let plateau = best(false);
         let plateau = if plateau > 0.0 { plateau } else { best(true) };
         (plateau > 0.0).then_some(plateau)
@@ -252,7 +281,6 @@ impl<'a> Rounds<'a> {
         };
         let mut split = Split {
             application: spent(Class::Application),
-            receive_window: spent(Class::ReceiveWindow),
             reader: spent(Class::Reader),
             loss_recovery: spent(Class::Recovery),
             timeout: spent(Class::Timeout),
@@ -271,12 +299,18 @@ impl<'a> Rounds<'a> {
             }
             flight_so_far = flight_so_far.max(view.flight);
             let here = Spent { seconds: view.slice.open as f64 / 1e9, bytes: view.slice.open_delivered as f64 };
+            let on_plateau = view.rate >= PLATEAU * plateau;
+            let burst_rate = trains.is_some_and(|trains| view.rate >= PLATEAU * trains);
+            let bursts_faster = trains.is_some_and(|trains| view.rate < BURSTS_FASTER * trains);
+            let path_is_full = on_plateau && (burst_rate || self.is_queued(view.rtt) && !bursts_faster);
+            // A window full behind a queue of the path costs nothing: the path delivers all it can.
+            let windowed = Spent { seconds: view.slice.window as f64 / 1e9, bytes: view.slice.window_delivered as f64 };
+            let into = if path_is_full { &mut split.path_rate } else { &mut split.receive_window };
+            *into = into.and(windowed);
             if here.seconds == 0.0 && here.bytes == 0.0 {
                 continue;
             }
-            let on_plateau = view.rate >= PLATEAU * plateau;
-            let burst_rate = trains.is_some_and(|trains| view.rate >= PLATEAU * trains);
-            let into = if on_plateau && (self.is_queued(view.rtt) || burst_rate) {
+            let into = if path_is_full {
                 &mut split.path_rate
             } else if view.flight * 10 < flight_so_far * 7 && view.rate < 0.7 * plateau {
                 &mut split.application

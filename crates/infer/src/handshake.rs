@@ -55,6 +55,15 @@ impl Opening {
         syn.last_at = now;
     }
 
+    /// The tap delivered `side`'s SYN once more: on its way in and on its way out of an emulator or router at the tap. The last
+    /// copy before the answer is the one to time from.
+    pub(crate) fn copied(&mut self, side: usize, now: u64) {
+        let answered = if side == 0 { self.to_server } else { self.to_client };
+        if answered.is_none() && self.syn[side].count == 1 {
+            self.syn[side].first_at = now;
+        }
+    }
+
     /// The client acknowledged the server's SYN for the first time.
     pub(crate) fn acknowledged(&mut self, now: u64) {
         let server = self.syn[1];

@@ -23,6 +23,8 @@ mod thin;
 mod timeline;
 mod words;
 
-pub use diagnose::{CaptureDiagnosis, Options, diagnose_file, diagnose_file_with, diagnose_reader, diagnose_reader_with};
+pub use diagnose::{
+    CaptureDiagnosis, Options, diagnose_file, diagnose_file_with, diagnose_reader, diagnose_reader_with,
+};
 pub use error::Error;
 pub use rules::explain;

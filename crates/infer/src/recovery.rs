@@ -107,7 +107,8 @@ impl Losses {
             Kind::Timer => {
                 self.timer += 1;
                 // Within an episode the timer fires anew only after another silence; what follows it is repair.
-                let fires = self.episode.is_none_or(|e| !e.timer) || evidence.silence as f64 >= evidence.shortest_timeout;
+                let fires =
+                    self.episode.is_none_or(|e| !e.timer) || evidence.silence as f64 >= evidence.shortest_timeout;
                 if fires {
                     self.timeouts += 1;
                     self.timer_just_fired = true;
@@ -133,7 +134,8 @@ impl Losses {
             return Kind::Fast;
         }
         // Linux tcp_schedule_loss_probe: SACK, not in recovery, the last segment, 2·SRTT after the last send, once.
-        if evidence.sack_permitted && evidence.is_last && !self.probing && evidence.silence as f64 >= 1.5 * evidence.rtt {
+        if evidence.sack_permitted && evidence.is_last && !self.probing && evidence.silence as f64 >= 1.5 * evidence.rtt
+        {
             return Kind::Probe;
         }
         if silent {
@@ -161,8 +163,7 @@ impl Losses {
     ///
     /// Source: RFC 2883; RFC 3708 for its use as proof.
     pub(crate) fn reported_twice(&mut self, left: u64, right: u64) -> bool {
-        let Some(watched) =
-            self.watched.iter_mut().find(|w| !w.known_spurious && w.start < right && left < w.end)
+        let Some(watched) = self.watched.iter_mut().find(|w| !w.known_spurious && w.start < right && left < w.end)
         else {
             return false;
         };

@@ -238,12 +238,9 @@ impl Sender {
             self.gap_at = data.now;
         } else if start < self.nxt {
             // Old bytes with new ones behind: the old ones were sent again.
-            let (from, to) = (start.max(self.una), self.nxt);
-            if from < to {
-                self.retransmission(data, from, to);
-            }
+            self.retransmission(data, start, self.nxt);
         }
-                if self.drained && self.class_is_unforced(data.now) {
+        if self.drained && self.class_is_unforced(data.now) {
             self.timeline.had_nothing_to_send();
         }
         self.drained = u64::from(data.len) < self.mss;
@@ -257,6 +254,10 @@ impl Sender {
         self.newest_ip_id = data.ip_id.or(self.newest_ip_id);
         let patience = (self.rtt.min.unwrap_or(0) / 4).max(1_000_000);
         self.timeline.sent(data.now, patience);
+        if !self.times_acks {
+            // Beside the receiver the data itself shows how bursts come out of the path.
+            self.trains.delivered(data.now, self.bytes, self.mss);
+        }
         if self.candidates.len() < MOST_CANDIDATES {
             self.candidates.push_back(Candidate { end, sent: data.now, resent: false });
         }
@@ -324,7 +325,11 @@ impl Sender {
             rtt: self.rtt.smoothed,
         };
         let rtt_before = self.rtt.smoothed;
-        let kind = self.losses.retransmitted(&evidence, Loss { at: data.now, number: data.number, kind: Kind::Fast, rtt_before, silence: 0 }, self.nxt);
+        let kind = self.losses.retransmitted(
+            &evidence,
+            Loss { at: data.now, number: data.number, kind: Kind::Fast, rtt_before, silence: 0 },
+            self.nxt,
+        );
         self.losses.watch(start, end, data.now, data.tsval.filter(|_| start <= self.una));
         match kind {
             Kind::Fast => self.timeline.sent_again(),
@@ -453,8 +458,10 @@ impl Sender {
         self.timeline.delivered[class as usize] += bytes;
         if let Some(slice) = self.timeline.slice(now) {
             slice.delivered += bytes;
-            if class == Class::Open {
-                slice.open_delivered += bytes;
+            match class {
+                Class::Open => slice.open_delivered += bytes,
+                Class::ReceiveWindow => slice.window_delivered += bytes,
+                _ => {}
             }
         }
         if self.times_acks {
@@ -488,7 +495,7 @@ impl Sender {
     pub(crate) fn rtt_sample(&mut self, now: u64, nanos: u64) {
         self.rtt.sample(nanos);
         if let Some(slice) = self.timeline.slice(now) {
-            slice.rtt_sum += nanos;
+            slice.rtt_sum = slice.rtt_sum.saturating_add(nanos);
             slice.rtt_count += 1;
         }
         if let Some(drawn) = &mut self.drawn {
@@ -557,7 +564,9 @@ impl Sender {
 
     /// What the sender waits for now.
     fn class(&self) -> Class {
-        let closed = self.window.is_some_and(|w| w == 0 || (self.window_known && w < self.mss && self.edge <= self.nxt + self.mss));
+        let closed = self
+            .window
+            .is_some_and(|w| w == 0 || (self.window_known && w < self.mss && self.edge <= self.nxt + self.mss));
         if closed && self.window_max > 0 {
             return Class::Reader;
         }

@@ -89,7 +89,13 @@ mod tests {
     fn extremes_survive_and_the_size_is_bounded() {
         let mut series = Thinned::default();
         for n in 0..1_000_000u32 {
-            let v = if n == 654_321 { 9.0 } else if n == 123_456 { -9.0 } else { f64::from(n % 7) };
+            let v = if n == 654_321 {
+                9.0
+            } else if n == 123_456 {
+                -9.0
+            } else {
+                f64::from(n % 7)
+            };
             series.push(f64::from(n) * 1e-5, v);
         }
         let points = series.points();

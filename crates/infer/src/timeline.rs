@@ -29,12 +29,14 @@ const FIRST_WIDTH: u64 = 1_000_000;
 pub(crate) struct Slice {
     /// Number of the slice since the first data, in units of its width.
     pub(crate) index: u64,
-    /// Time charged to [`Class::Open`], in nanoseconds.
+    /// Time charged to [`Class::Open`] and to [`Class::ReceiveWindow`], in nanoseconds.
     pub(crate) open: u64,
+    pub(crate) window: u64,
     /// Bytes newly delivered.
     pub(crate) delivered: u64,
-    /// Of these, those delivered while the class was [`Class::Open`].
+    /// Of these, those delivered while the class was [`Class::Open`] or [`Class::ReceiveWindow`].
     pub(crate) open_delivered: u64,
+    pub(crate) window_delivered: u64,
     /// Most bytes in flight.
     pub(crate) flight_max: u64,
     /// Sum and number of RTT samples, in nanoseconds.
@@ -127,9 +129,12 @@ impl Timeline {
 
     /// A timer fired and the sender sent again: the silence since the last progress was a timeout.
     pub(crate) fn timer_fired(&mut self) {
-        let silence: u64 = self.since_progress.iter().sum();
-        self.since_progress = [0; CLASSES];
-        self.before_progress[Class::Timeout as usize] += silence;
+        // A closed window is probed by a timer too, but what was waited for is the window.
+        for class in [Class::Application, Class::Recovery, Class::Open] {
+            let silence = std::mem::take(&mut self.since_progress[class as usize]);
+            self.before_progress[Class::Timeout as usize] += silence;
+        }
+        self.progress();
         self.room_at = None;
         self.settle();
     }
@@ -151,11 +156,13 @@ impl Timeline {
             *total += pending;
         }
         let open = self.before_progress[Class::Open as usize];
+        let window = self.before_progress[Class::ReceiveWindow as usize];
         self.before_progress = [0; CLASSES];
-        if open > 0 {
+        if open + window > 0 {
             let now = self.now;
             if let Some(slice) = self.slice(now) {
                 slice.open += open;
+                slice.window += window;
             }
         }
     }
@@ -185,10 +192,12 @@ impl Timeline {
                 match self.slices.last_mut() {
                     Some(last) if last.index == slice.index => {
                         last.open += slice.open;
+                        last.window += slice.window;
+                        last.window_delivered += slice.window_delivered;
                         last.delivered += slice.delivered;
                         last.open_delivered += slice.open_delivered;
                         last.flight_max = last.flight_max.max(slice.flight_max);
-                        last.rtt_sum += slice.rtt_sum;
+                        last.rtt_sum = last.rtt_sum.saturating_add(slice.rtt_sum);
                         last.rtt_count += slice.rtt_count;
                         last.lossy |= slice.lossy;
                     }

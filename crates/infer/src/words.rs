@@ -24,7 +24,13 @@ pub(crate) fn percent(part: f64) -> String {
 fn scaled(value: f64, units: &[(f64, &str)], smallest: &str) -> String {
     let (scale, unit) = units.iter().copied().find(|(scale, _)| value >= *scale * 0.9995).unwrap_or((1.0, smallest));
     let value = value / scale;
-    let digits = if value >= 99.95 || value == 0.0 { 0 } else if value >= 9.995 { 1 } else { 2 };
+    let digits = if value >= 99.95 || value == 0.0 {
+        0
+    } else if value >= 9.995 {
+        1
+    } else {
+        2
+    };
     format!("{value:.digits$} {unit}")
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Judged, Rule, fact, seen};
 use crate::facts::Facts;
+use crate::recovery::Kind;
 use crate::words;
 use model::Code;
 
@@ -13,8 +14,10 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         return None;
     }
     let limits = facts.limits();
-    let share = limits.loss_recovery + limits.congestion_window;
-    let spent = facts.split.loss_recovery.and(facts.split.congestion_window);
+    // What followed a timer's firing is the timer's.
+    let part = 1.0 - facts.timer_part();
+    let share = part * (limits.loss_recovery + limits.congestion_window);
+    let spent = facts.split.loss_recovery.and(facts.split.congestion_window).part(part);
     let gain = facts.gain_without(spent, 0.0);
     let losses = &facts.sender.losses;
     let rate = losses.total as f64 / facts.sender.data_packets.max(1) as f64;
@@ -23,10 +26,20 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         words::percent(rate),
         words::percent(share),
     );
-    let first: Vec<(u64, u64)> = losses.episodes.iter().take(3).map(|loss| (loss.number, loss.at)).collect();
-    let mean = facts.sender.losses.episodes.iter().map(|loss| loss.rtt_before).sum::<f64>() / losses.episodes.len().max(1) as f64;
+    let first: Vec<(u64, u64)> = losses
+        .episodes
+        .iter()
+        .filter(|loss| loss.kind == Kind::Fast)
+        .take(3)
+        .map(|loss| (loss.number, loss.at))
+        .collect();
+    let mean = facts.sender.losses.episodes.iter().map(|loss| loss.rtt_before).sum::<f64>()
+        / losses.episodes.len().max(1) as f64;
     let evidence = vec![
-        seen(format!("{} packets were sent again in {} episodes; the first ones", losses.total, losses.episodes.len()), &first),
+        seen(
+            format!("{} packets were sent again in {} episodes; the first ones", losses.total, losses.episodes.len()),
+            &first,
+        ),
         fact(format!(
             "before the losses the round trip is {} on average; its minimum is {}",
             words::time(mean / 1e9),

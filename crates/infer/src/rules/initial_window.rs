@@ -58,8 +58,10 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
             words::time(spent.seconds),
             match sender.start.exit {
                 None => "did not end before the data did".to_owned(),
-                Some((at, crate::start::Exit::Loss)) => format!("ended with a loss at {}", words::time(at as f64 / 1e9)),
-                Some((at, crate::start::Exit::Plateau)) => format!("ended without loss at {}", words::time(at as f64 / 1e9)),
+                Some((at, crate::start::Exit::Loss)) =>
+                    format!("ended with a loss at {}", words::time(at as f64 / 1e9)),
+                Some((at, crate::start::Exit::Plateau)) =>
+                    format!("ended without loss at {}", words::time(at as f64 / 1e9)),
             }
         )),
     ];

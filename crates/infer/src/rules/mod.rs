@@ -125,11 +125,7 @@ pub(crate) fn fact(text: String) -> Evidence {
 
 /// A fact that the packets of `sights` (number and nanoseconds) show.
 pub(crate) fn seen(text: String, sights: &[(u64, u64)]) -> Evidence {
-    Evidence {
-        text,
-        packets: sights.iter().map(|s| s.0).collect(),
-        time_s: sights.first().map(|s| s.1 as f64 / 1e9),
-    }
+    Evidence { text, packets: sights.iter().map(|s| s.0).collect(), time_s: sights.first().map(|s| s.1 as f64 / 1e9) }
 }
 
 /// The weight of removing a limit whose next one is not known: its time vanishes.

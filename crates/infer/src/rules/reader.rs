@@ -22,7 +22,10 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
     );
     let mut evidence = Vec::new();
     if sender.zero_windows > 0 {
-        evidence.push(seen(format!("{} advertisements of a window of zero", sender.zero_windows), &sender.sights.zero_window));
+        evidence.push(seen(
+            format!("{} advertisements of a window of zero", sender.zero_windows),
+            &sender.sights.zero_window,
+        ));
     }
     if sender.window_full > 0 {
         evidence.push(seen(format!("{} packets filled the window", sender.window_full), &sender.sights.window_full));

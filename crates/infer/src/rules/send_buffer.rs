@@ -26,7 +26,9 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         facts.sender.flight_max, facts.sender.window_max
     ))];
     if facts.vantage != model::Vantage::Sender {
-        evidence.push(fact("the capture is not from the sender, so the flight is reconstructed from round-trip times".to_owned()));
+        evidence.push(fact(
+            "the capture is not from the sender, so the flight is reconstructed from round-trip times".to_owned(),
+        ));
     }
     Some(Judged { share, weight: gain, gain: facts.capacity.map(|_| gain), claim, evidence, depends_on: None })
 }

@@ -1,0 +1,155 @@
+//! Captures nobody here made, held against tshark's counts and against exact ones.
+//!
+//! They are read from `../shared/captures`; where that folder is absent these tests say so and check nothing.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Files whose connections are not counted as tshark counts them, with what is right, and why.
+const EXCEPTIONS: [(&str, usize, &str); 3] = [
+    ("ndpi-6in4tunnel.pcap", 5, "tshark counts the header quoted within an ICMPv6 error as a connection"),
+    (
+        "ndpi-vnc.pcap",
+        2,
+        "tshark begins a second stream where its VNC dissector takes over; sequence numbers and handshake continue in it",
+    ),
+    (
+        "ndpi-fuzz-2006-09-29-28586.pcap",
+        36,
+        "tshark counts segments whose TCP header does not fit into the IP packet, which have no ports to trust",
+    ),
+];
+
+fn captures() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures");
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    #[expect(clippy::print_stderr, reason = "a skipped check must not be silent")]
+    {
+        eprintln!("SKIPPED: {} does not exist, so no public capture was checked", folder.display());
+    }
+    None
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder.join("public")).expect("folder").map(|e| e.expect("entry").path()).collect();
+    files.sort();
+    files
+}
+
+fn name(path: &Path) -> &str {
+    path.file_name().and_then(|n| n.to_str()).expect("name")
+}
+
+#[test]
+fn connections_are_counted_as_tshark_does_but_where_it_errs() {
+    let Some(folder) = captures() else { return };
+    let mut wrong = Vec::new();
+    for path in files(&folder) {
+        let truth = std::fs::read(folder.join("truth").join(format!("{}.json", name(&path)))).expect("truth");
+        let truth: serde_json::Value = serde_json::from_slice(&truth).expect("json");
+        let expected = truth["tcp_streams"].as_u64().expect("tcp_streams") as usize;
+        let expected = EXCEPTIONS.iter().find(|e| e.0 == name(&path)).map_or(expected, |e| e.1);
+        let found = infer::diagnose_file(&path).expect("a capture").report;
+        if found.flows.len() != expected {
+            let mine: BTreeSet<String> =
+                found.flows.iter().flat_map(|f| [f.client.clone(), f.server.clone()]).collect();
+            let theirs: BTreeSet<String> = truth["streams"]
+                .as_array()
+                .expect("streams")
+                .iter()
+                .flat_map(|s| [s["a"].to_string(), s["b"].to_string()])
+                .map(|s| s.trim_matches('"').to_owned())
+                .collect();
+            wrong.push(format!(
+                "{}: {} not {expected}; {:?}",
+                name(&path),
+                found.flows.len(),
+                mine.symmetric_difference(&theirs)
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn packets_sent_again_are_counted_exactly() {
+    let Some(folder) = captures() else { return };
+    let table = std::fs::read_to_string(folder.join("exact-resent.tsv")).expect("table");
+    for line in table.lines().skip(1) {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let found = infer::diagnose_file(&folder.join("public").join(fields[0])).expect("a capture").report;
+        let flow = found.flows.iter().max_by_key(|f| f.bytes_down.max(f.bytes_up)).expect("a flow");
+        // The table counts both directions, and one packet of this trace is the client's request seen twice by the tap: the
+        // same IP identification (0x61fc) and TSval, 50 ms apart, before and behind the emulator. Nothing was sent again.
+        let copies = u64::from(fields[0] == "usc-randloss1-10M.pcap");
+        assert_eq!((flow.retransmits.total + copies).to_string(), fields[2], "{}", fields[0]);
+        let parts = flow.retransmits.fast + flow.retransmits.rto + flow.retransmits.tlp;
+        assert_eq!(parts, flow.retransmits.total, "{}", fields[0]);
+        assert_eq!(flow.vantage, model::Vantage::Sender, "{}", fields[0]);
+    }
+}
+
+#[test]
+fn shares_add_up_and_payload_is_counted_once() {
+    let Some(folder) = captures() else { return };
+    for path in files(&folder) {
+        let found = infer::diagnose_file(&path).expect("a capture");
+        assert_eq!(found.report.flows.len(), found.series.len());
+        for flow in &found.report.flows {
+            let total = flow.limits.total();
+            assert!(total == 0.0 || (total - 1.0).abs() < 1e-9, "{}: {total}", path.display());
+            assert!(flow.limits.named().iter().all(|(_, share)| (0.0..=1.0).contains(share)), "{flow:?}");
+            assert!(flow.verdict.gain.is_none_or(|gain| gain.is_finite() && gain >= 1.0), "{flow:?}");
+            assert!(!flow.verdict.claim.is_empty());
+        }
+        for series in &found.series {
+            for points in [
+                &series.flight_bytes,
+                &series.receive_window_bytes,
+                &series.sent_bytes,
+                &series.acked_bytes,
+                &series.throughput_bps,
+                &series.rtt_ms,
+            ] {
+                assert!(points.len() <= 4_000, "{}: {}", path.display(), points.len());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_taps_copies_are_no_losses() {
+    let Some(folder) = captures() else { return };
+    let found = infer::diagnose_file(&folder.join("public/tcptrace-hardware_dups.pcap")).expect("a capture").report;
+    assert_eq!(found.flows[0].retransmits.total, 0);
+    assert!(found.notes.iter().any(|note| note.contains("twice")), "{:?}", found.notes);
+}
+
+#[test]
+fn prefixes_and_damaged_copies_never_panic() {
+    let Some(folder) = captures() else { return };
+    for path in files(&folder) {
+        let bytes = std::fs::read(&path).expect("file");
+        if bytes.len() > 200_000 {
+            continue;
+        }
+        let mut state = 1u64;
+        let mut random = move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize
+        };
+        for _ in 0..12 {
+            let cut = random() % (bytes.len() + 1);
+            let _ = infer::diagnose_reader(&bytes[..cut], "prefix");
+            let mut damaged = bytes.clone();
+            for _ in 0..8 {
+                let at = random() % damaged.len();
+                damaged[at] = random() as u8;
+            }
+            let _ = infer::diagnose_reader(damaged.as_slice(), "damaged");
+        }
+    }
+}
