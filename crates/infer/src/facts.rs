@@ -209,6 +209,8 @@ struct View {
     /// RTT, carried forward where the slice has no sample; nanoseconds.
     rtt: f64,
     lossy: bool,
+    /// Part of that round trip's undecided time in which the receiver's window was full.
+    windowed: f64,
 }
 
 impl<'a> Rounds<'a> {
@@ -238,7 +240,10 @@ impl<'a> Rounds<'a> {
             // Long windows of narrow slices are sampled: extremes of flight move slowly.
             let step = (window.len() / 64).max(1);
             let flight = window.iter().rev().step_by(step).map(|s| s.flight_max).max().unwrap_or(0);
+            let open: u64 = window.iter().rev().step_by(step).map(|s| s.open).sum();
+            let full: u64 = window.iter().rev().step_by(step).map(|s| s.window).sum();
             views.push(View {
+                windowed: if full > 0 { full as f64 / (open + full) as f64 } else { 0.0 },
                 slice: *slice,
                 at: start + slice.index * width,
                 rate: delivered as f64 / (span * width) as f64 * 1e9,
@@ -286,6 +291,9 @@ impl<'a> Rounds<'a> {
             timeout: spent(Class::Timeout),
             ..Split::default()
         };
+        if self.sender.small_window_is_steady() {
+            split.receive_window = std::mem::take(&mut split.reader);
+        }
         let plateau = plateau.unwrap_or(f64::INFINITY);
         let exit = self.sender.start.exit.map_or(u64::MAX, |(at, _)| at);
         let first_loss = self.sender.losses.episodes.first().map_or(u64::MAX, |loss| loss.at);
@@ -312,6 +320,9 @@ impl<'a> Rounds<'a> {
             }
             let into = if path_is_full {
                 &mut split.path_rate
+            } else if view.windowed > 0.5 {
+                // Between two segments that fill the window there is room for an instant.
+                &mut split.receive_window
             } else if view.flight * 10 < flight_so_far * 7 && view.rate < 0.7 * plateau {
                 &mut split.application
             } else if view.at < exit {

@@ -120,6 +120,10 @@ pub(crate) struct Sender {
     pub(crate) dup_acks: u64,
     pub(crate) zero_windows: u64,
     pub(crate) window_full: u64,
+    /// Sum of the windows that were full.
+    pub(crate) full_window_sum: f64,
+    /// Number, mean and mean deviation of full windows below half of the largest.
+    small_windows: (f64, f64, f64),
     pub(crate) missed_bytes: u64,
     pub(crate) first_data: Option<(u64, u64)>,
     /// Times data was sent with nothing in flight.
@@ -172,6 +176,8 @@ impl Sender {
             dup_acks: 0,
             zero_windows: 0,
             window_full: 0,
+            full_window_sum: 0.0,
+            small_windows: (0.0, 0.0, 0.0),
             missed_bytes: 0,
             first_data: None,
             bursts: 0,
@@ -244,7 +250,8 @@ impl Sender {
             self.timeline.had_nothing_to_send();
         }
         self.drained = u64::from(data.len) < self.mss;
-        if self.bytes == 0 || self.una >= start {
+        // Acknowledgements a tap shows in one batch empty the flight for an instant: that is no pause.
+        if self.bytes == 0 || self.una >= start && data.now.saturating_sub(self.last_progress) > 1_000_000 {
             self.bursts += 1;
         }
         self.bytes += end - start.max(self.nxt);
@@ -263,6 +270,7 @@ impl Sender {
         }
         if self.window_known && self.window.is_some() && self.edge < self.nxt + self.mss {
             self.window_full += 1;
+            self.note_full_window();
             if self.sights.window_full.len() < 3 {
                 self.sights.window_full.push((data.number, data.now));
             }
@@ -273,6 +281,24 @@ impl Sender {
         if let Some(drawn) = &mut self.drawn {
             drawn.sent.push(t, byte as f64);
         }
+    }
+
+    fn note_full_window(&mut self) {
+        let window = self.window.unwrap_or(0) as f64;
+        self.full_window_sum += window;
+        if window < self.window_max as f64 / 2.0 {
+            let count = self.small_windows.0 + 1.0;
+            let mean = self.small_windows.1 + (window - self.small_windows.1) / count;
+            let spread = self.small_windows.2 + ((window - mean).abs() - self.small_windows.2) / count;
+            self.small_windows = (count, mean, spread);
+        }
+    }
+
+    /// Whether the windows that were small and full stayed about the same: no program reading in fits and starts, but a receiver
+    /// that gives no more, as Linux under memory pressure does (`tcp_under_memory_pressure`, `rcv_ssthresh`).
+    pub(crate) fn small_window_is_steady(&self) -> bool {
+        let (count, mean, spread) = self.small_windows;
+        self.zero_windows == 0 && count >= 16.0 && spread < mean / 4.0
     }
 
     /// Whether a send at `now` was not set off by an acknowledgement that made room for it.
