@@ -22,7 +22,7 @@ pub(crate) fn run(args: &ExplainArgs, output: &Output) -> Result<ExitCode, Failu
     })?;
     let text = infer::explain(code);
     if output.json {
-        output.result(&report::json::to_string(&serde_json::json!({"code": code, "text": text})));
+        output.json_result(&serde_json::json!({"code": code, "text": text}))?;
     } else {
         output.result(text);
     }

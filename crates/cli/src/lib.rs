@@ -2,6 +2,7 @@
 
 mod args;
 mod diagnose;
+mod experiment;
 mod explain;
 mod failure;
 mod fix;
@@ -9,6 +10,7 @@ mod kernel;
 mod lab_run;
 mod output;
 mod progress;
+mod samples;
 mod scenarios;
 mod stop;
 

@@ -51,6 +51,12 @@ impl Output {
         }
     }
 
+    /// Prints a JSON document.
+    pub(crate) fn json_result(&self, document: &impl serde::Serialize) -> Result<(), Failure> {
+        self.result(&report::json::to_string(document).map_err(Failure::host)?);
+        Ok(())
+    }
+
     /// Prints a note, unless notes are not wanted.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {

@@ -41,7 +41,7 @@ pub(crate) fn list(output: &Output) -> Result<ExitCode, Failure> {
                 serde_json::json!({"name": scenario.name, "about": scenario.about, "arms": arms})
             })
             .collect();
-        output.result(&report::json::to_string(&serde_json::json!({"schema": "thalweg.scenarios/1", "scenarios": list})));
+        output.json_result(&serde_json::json!({"schema": "thalweg.scenarios/1", "scenarios": list}))?;
     } else {
         for scenario in &scenarios {
             output.result(&format!("{:<15} {}", scenario.name, scenario.about));

@@ -21,6 +21,8 @@ use units::Seed;
 pub struct RunRequest<'a> {
     /// The scenario.
     pub scenario: &'a Scenario,
+    /// Number of the first arm in file names: not 0 where arms run before are reported together with these.
+    pub first_arm: usize,
     /// On which kernel.
     pub kernel: &'a Kernel,
     /// Seed of the first repeat.
@@ -184,6 +186,7 @@ fn stem(request: &RunRequest<'_>, run: usize) -> String {
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '.') { c } else { '-' })
         .collect();
+    let arm = request.first_arm + arm;
     if request.repeats > 1 { format!("{arm}-{name}.{repeat}") } else { format!("{arm}-{name}") }
 }
 

@@ -1,0 +1,63 @@
+//! `thalweg diagnose`.
+
+use crate::args::DiagnoseArgs;
+use crate::experiment;
+use crate::failure::Failure;
+use crate::output::Output;
+use anyhow::anyhow;
+use infer::CaptureDiagnosis;
+use model::{Code, DiagnoseReport};
+use report::html::{ArmPlots, Page};
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Below this gain there is nothing to report.
+const WORTH: f64 = 1.05;
+/// Plots on one page.
+const PLOTS_MAX: usize = 20;
+
+pub(crate) fn run(args: &DiagnoseArgs, output: &Output) -> Result<ExitCode, Failure> {
+    let mut captures = Vec::new();
+    for path in &args.captures {
+        captures.push(read(path)?);
+    }
+    let problem = captures.iter().flat_map(|capture| &capture.report.flows).any(|flow| {
+        let own = matches!(flow.verdict.code, Code::NothingToGain | Code::Unknown | Code::Application | Code::PathRate);
+        !own && flow.verdict.gain.is_some_and(|gain| gain >= WORTH)
+    });
+    let mut arms = Vec::new();
+    let mut report = DiagnoseReport { schema: "thalweg.diagnose/1".to_owned(), captures: Vec::new() };
+    for CaptureDiagnosis { report: capture, series } in captures {
+        for (flow, series) in capture.flows.iter().zip(series) {
+            if args.html.is_some() && arms.len() < PLOTS_MAX {
+                let name = format!("{} – {}", flow.client, flow.server);
+                arms.push(ArmPlots::of_flow(name, flow, series));
+            }
+        }
+        report.captures.push(capture);
+    }
+    if let Some(path) = &args.html {
+        let title = args.captures.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+        let page = Page { title, lab: None, fix: None, arms };
+        experiment::write_whole(path, &report::html::page(&page))?;
+        output.note(&format!("plots: {}", path.display()));
+    }
+    if output.json {
+        output.json_result(&report)?;
+    } else {
+        output.result(&report::terminal::diagnose(&report, output.width, output.color));
+    }
+    Ok(if problem { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+fn read(path: &Path) -> Result<CaptureDiagnosis, Failure> {
+    let result = if path == Path::new("-") {
+        infer::diagnose_reader(io::stdin().lock(), "-")
+    } else {
+        infer::diagnose_file(path)
+    };
+    result.map_err(|error| {
+        Failure::user(anyhow!("{error}")).hint("captures are pcap or pcapng files, as tcpdump -w and Wireshark write them")
+    })
+}

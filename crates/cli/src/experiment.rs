@@ -1,0 +1,226 @@
+//! Running a scenario and reading what it captured: what `lab run` and `fix` share.
+
+use crate::args::LabOptions;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::{kernel, progress, samples, scenarios, stop};
+use anyhow::anyhow;
+use lab::kernel::Kernel;
+use lab::{RunOptions, RunRequest};
+use model::{ArmReport, DiagnosisLine, Flow, LabReport, Scenario, Series, Vantage, Verdict};
+use report::html::ArmPlots;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use units::Seed;
+
+/// The kernel scenarios run on unless something else is asked for.
+const DEFAULT_KERNEL: &str = "6.12";
+
+/// A scenario that is ready to run.
+#[derive(Debug)]
+pub(crate) struct Bench {
+    pub(crate) scenario: Scenario,
+    pub(crate) kernel: Kernel,
+    pub(crate) seed: Seed,
+    pub(crate) jobs: usize,
+    pub(crate) out: OutFolder,
+    stop: Arc<AtomicBool>,
+}
+
+/// What an arm's capture shows.
+#[derive(Debug)]
+pub(crate) struct ArmFindings {
+    /// Causes, costliest first.
+    pub(crate) lines: Vec<DiagnosisLine>,
+    /// The connection that speaks for the arm.
+    pub(crate) flow: Flow,
+    /// Its plots.
+    pub(crate) series: Series,
+}
+
+impl Bench {
+    /// Finds scenario and kernel, and makes the folder for results.
+    pub(crate) fn prepare(name: &str, options: &LabOptions) -> Result<Self, Failure> {
+        let scenario = scenarios::find(name, &options.set)?;
+        let wanted = options.kernel.as_deref().or(scenario.kernel.as_deref()).unwrap_or(DEFAULT_KERNEL);
+        let kernel = lab::kernel::find(wanted).map_err(kernel::failure)?;
+        let out = OutFolder::prepare(options.out.as_deref(), &scenario.name)?;
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let jobs = options.jobs.unwrap_or(processors).max(1);
+        Ok(Self { scenario, kernel, seed: Seed::new(options.seed), jobs, out, stop: stop::listen()? })
+    }
+
+    /// Runs `scenario`, which may be a part of the bench's own, and diagnoses every arm's capture.
+    pub(crate) fn run(
+        &self,
+        scenario: &Scenario,
+        first_arm: usize,
+        repeats: u32,
+        options: RunOptions,
+        output: &Output,
+    ) -> Result<(LabReport, Vec<Option<ArmFindings>>), Failure> {
+        let mut bar = progress::Runs::new(output, &scenario.name, scenario.arms.len() * repeats as usize);
+        let request = RunRequest {
+            scenario,
+            first_arm,
+            kernel: &self.kernel,
+            seed: self.seed,
+            repeats,
+            jobs: self.jobs,
+            options,
+            out: self.out.path(),
+        };
+        let run = lab::run(&request, &self.stop, &mut |event| bar.event(event));
+        bar.finish();
+        let run = run.map_err(|error| if error.is_stop() { Failure::stopped() } else { Failure::host(error) })?;
+        run.notes.iter().for_each(|note| output.note(note));
+        let mut report = run.report;
+        let mut findings = Vec::new();
+        for arm in &mut report.arms {
+            let found = read_capture(self.out.path(), arm)?;
+            arm.diagnosis = found.as_ref().map(|found| found.lines.clone()).unwrap_or_default();
+            findings.push(found);
+        }
+        Ok((report, findings))
+    }
+}
+
+/// Reads an arm's capture; `None` where there is none, or no connection in it.
+fn read_capture(out: &Path, arm: &ArmReport) -> Result<Option<ArmFindings>, Failure> {
+    let Some(name) = &arm.capture else { return Ok(None) };
+    let path = out.join(name);
+    let capture = infer::diagnose_file(&path).map_err(|error| Failure::host(anyhow!("{error}")))?;
+    let flows: Vec<(Flow, Series)> = capture.report.flows.into_iter().zip(capture.series).collect();
+    let mut found = speak_for(flows);
+    if let (Some(found), Some(samples)) = (&mut found, &arm.samples) {
+        found.series.cwnd_bytes = samples::congestion_window(&out.join(samples), found.flow.direction)
+            .map_err(|error| Failure::host(anyhow!("cannot read the samples '{samples}': {error}")))?;
+    }
+    Ok(found)
+}
+
+/// Weighs the connections seen at the sender, each by its time: the code with most time comes first, told by the longest
+/// connection that has it.
+fn speak_for(flows: Vec<(Flow, Series)>) -> Option<ArmFindings> {
+    let at_sender = flows.iter().any(|(flow, _)| flow.vantage == Vantage::Sender);
+    let seen: Vec<(Flow, Series)> =
+        flows.into_iter().filter(|(flow, _)| !at_sender || flow.vantage == Vantage::Sender).collect();
+    let total: f64 = seen.iter().map(|(flow, _)| flow.duration_s).sum();
+    let mut by_code: BTreeMap<model::Code, (f64, usize, usize)> = BTreeMap::new();
+    for (at, (flow, _)) in seen.iter().enumerate() {
+        let (time, count, longest) = by_code.entry(flow.verdict.code).or_insert((0.0, 0, at));
+        *time += flow.duration_s;
+        *count += 1;
+        if flow.duration_s > seen[*longest].0.duration_s {
+            *longest = at;
+        }
+    }
+    let mut ranked: Vec<(f64, usize, usize)> = by_code.into_values().collect();
+    ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.2.cmp(&b.2)));
+    let count = seen.len();
+    let lines = ranked
+        .iter()
+        .map(|&(time, of, longest)| {
+            let Verdict { code, share, claim, gain, .. } = &seen[longest].0.verdict;
+            let (share, claim) = if count > 1 {
+                (share * time / total.max(f64::MIN_POSITIVE), format!("{of} of {count} connections: {claim}"))
+            } else {
+                (*share, claim.clone())
+            };
+            DiagnosisLine { code: *code, share, gain: *gain, claim }
+        })
+        .chain(
+            (count == 1)
+                .then(|| seen[0].0.findings.iter())
+                .into_iter()
+                .flatten()
+                .map(|finding| DiagnosisLine {
+                    code: finding.code,
+                    share: finding.share,
+                    gain: finding.gain,
+                    claim: finding.claim.clone(),
+                }),
+        )
+        .collect();
+    let longest = ranked.first()?.2;
+    let (flow, series) = seen.into_iter().nth(longest)?;
+    Some(ArmFindings { lines, flow, series })
+}
+
+/// The plots of every arm that has some.
+pub(crate) fn plots(report: &LabReport, findings: Vec<Option<ArmFindings>>) -> Vec<ArmPlots> {
+    report
+        .arms
+        .iter()
+        .zip(findings)
+        .filter_map(|(arm, found)| {
+            found.map(|found| ArmPlots::of_flow(arm.name.clone(), &found.flow, found.series))
+        })
+        .collect()
+}
+
+/// The folder results go to; taken back if it was made and stays empty.
+#[derive(Debug)]
+pub(crate) struct OutFolder {
+    path: PathBuf,
+    made: bool,
+}
+
+impl OutFolder {
+    fn prepare(given: Option<&Path>, name: &str) -> Result<Self, Failure> {
+        let cannot = |path: &Path, error: io::Error| {
+            Failure::user(anyhow!("cannot make the folder {}: {error}", path.display())).hint("choose another by --out DIR")
+        };
+        if let Some(path) = given {
+            let made = !path.exists();
+            fs::create_dir_all(path).map_err(|error| cannot(path, error))?;
+            return Ok(Self { path: path.to_owned(), made });
+        }
+        let parent = Path::new("thalweg-runs");
+        fs::create_dir_all(parent).map_err(|error| cannot(parent, error))?;
+        for number in 1u32.. {
+            let path = parent.join(format!("{name}-{number}"));
+            match fs::create_dir(&path) {
+                Ok(()) => return Ok(Self { path, made: true }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(cannot(&path, error)),
+            }
+        }
+        unreachable!("invariant: a free number is found long before they run out")
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes a file whole or not at all; returns its path.
+    pub(crate) fn write(&self, name: &str, text: &str) -> Result<PathBuf, Failure> {
+        let path = self.path.join(name);
+        write_whole(&path, text)?;
+        Ok(path)
+    }
+}
+
+impl Drop for OutFolder {
+    fn drop(&mut self) {
+        if self.made {
+            // Fails unless it is empty, which is what is wanted.
+            let _ = fs::remove_dir(&self.path);
+        }
+    }
+}
+
+/// Writes a file under another name and then renames it.
+pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
+    fs::write(&partial, text).and_then(|()| fs::rename(&partial, path)).map_err(|error| {
+        let _ = fs::remove_file(&partial);
+        Failure::host(anyhow!("cannot write {}: {error}", path.display()))
+    })
+}

@@ -1,0 +1,70 @@
+//! `thalweg lab kernel`: build and list.
+
+use crate::args::KernelVerb;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::{progress, stop};
+use lab::kernel::{self, BuildRequest, Kernel, KernelError, Progress};
+use std::process::ExitCode;
+
+pub(crate) fn run(verb: KernelVerb, output: &Output) -> Result<ExitCode, Failure> {
+    match verb {
+        KernelVerb::List => list(output),
+        KernelVerb::Build { version, source, jobs, hz } => {
+            let defaults = BuildRequest::default();
+            let init = std::env::current_exe().map_err(Failure::host)?;
+            let jobs = jobs.unwrap_or(defaults.jobs).max(1);
+            build(&BuildRequest { version, source, jobs, hz, init, interrupt: stop::listen()? }, output)
+        }
+    }
+}
+
+fn list(output: &Output) -> Result<ExitCode, Failure> {
+    let kernels = kernel::list().map_err(failure)?;
+    if output.json {
+        let list: Vec<_> = kernels
+            .iter()
+            .map(|kernel| serde_json::json!({"release": kernel.release, "id": kernel.id, "path": kernel.path}))
+            .collect();
+        output.json_result(&serde_json::json!({"schema": "thalweg.kernels/1", "kernels": list}))?;
+    } else if kernels.is_empty() {
+        output.note("no lab kernel is built yet\n\nhint: thalweg lab kernel build");
+    } else {
+        for Kernel { release, id, path } in &kernels {
+            output.result(&format!("{release:<10} {id:<26} {}", path.display()));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn build(request: &BuildRequest, output: &Output) -> Result<ExitCode, Failure> {
+    let bar = progress::bar(output, "lab kernel");
+    let mut phase = None;
+    let built = kernel::build(request, &mut |now: Progress| {
+        if phase != Some(now.phase) {
+            phase = Some(now.phase);
+            if !output.progress {
+                output.note(&format!("lab kernel: {}", now.phase.title()));
+            }
+        }
+        bar.set_message(format!("lab kernel: {}", now.phase.title()));
+        progress::set(&bar, now.fraction.unwrap_or(0.0));
+    });
+    bar.finish_and_clear();
+    let built = built.map_err(failure)?;
+    if output.json {
+        let Kernel { release, id, path } = &built;
+        output.json_result(&serde_json::json!({"release": release, "id": id, "path": path}))?;
+    } else {
+        output.result(&format!("lab kernel {} is at {}", built.release, built.path.display()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Gives a kernel error the party that can mend it.
+pub(crate) fn failure(error: KernelError) -> Failure {
+    if matches!(error, KernelError::Interrupted) {
+        return Failure::stopped();
+    }
+    if error.is_users_mistake() { Failure::user(error) } else { Failure::host(error) }
+}
