@@ -1,0 +1,234 @@
+//! Reports such as the lab and `infer` make them, small and exact: what the tests of this crate render.
+#![allow(dead_code, unreachable_pub, reason = "each test uses the part it needs")]
+
+use model::*;
+use std::collections::BTreeMap;
+
+/// A name that is markup, a script's end and a terminal escape at once.
+pub const HOSTILE: &str = "<img src=x onerror=alert(1)></script><!--\x1b[31m";
+
+/// An arm of the slow download.
+pub fn arm(name: &str, steady: f64, mean: f64, line: DiagnosisLine) -> ArmReport {
+    let duration = 500e6 * 8.0 / mean;
+    let sysctl = BTreeMap::from([("net.ipv4.tcp_rmem".to_owned(), "4096 131072 6291456".to_owned())]);
+    ArmReport {
+        name: name.to_owned(),
+        settings: SettingsReport {
+            client: HostReport { sysctl, ..HostReport::default() },
+            server: HostReport::default(),
+            path: vec!["netem delay 17.85ms limit 100000".to_owned()],
+        },
+        metrics: Metrics::from([
+            ("goodput_bps".to_owned(), Metric::One(mean)),
+            ("goodput_steady_bps".to_owned(), Metric::One(steady)),
+            ("retransmits".to_owned(), Metric::Count(0)),
+            ("rtt_ms".to_owned(), Metric::One(35.7)),
+            ("duration_s".to_owned(), Metric::One(duration)),
+        ]),
+        intervals: vec![Interval {
+            start_s: 0.0,
+            end_s: 1.0,
+            bytes: 56_000_000,
+            goodput_bps: 448e6,
+            retransmits: 0,
+            cwnd_packets: 1740,
+            rtt_ms: 35.9,
+        }],
+        diagnosis: vec![line],
+        capture: Some("as-found.pcapng".to_owned()),
+        samples: None,
+    }
+}
+
+/// The cause of the slow download.
+pub fn cause() -> DiagnosisLine {
+    DiagnosisLine {
+        code: Code::ReceiveWindow,
+        share: 0.968,
+        gain: Some(5.3),
+        claim: "The client's receive window stays at 2.40 MiB; a 35.7 ms path at 3 Gb/s holds 12.8 MiB, so the window lets 563 Mb/s through.".to_owned(),
+    }
+}
+
+/// The slow download, before and after.
+pub fn lab() -> LabReport {
+    let after = DiagnosisLine {
+        code: Code::PathRate,
+        share: 0.81,
+        gain: None,
+        claim: "The path delivers all it can: 2.87 Gb/s of a 3 Gb/s link.".to_owned(),
+    };
+    LabReport {
+        schema: "thalweg.lab/1".to_owned(),
+        scenario: "slow-download".to_owned(),
+        about: "A 35 ms, 3 Gb/s path stuck at 450 Mb/s".to_owned(),
+        kernel: "6.12.117".to_owned(),
+        engine: "virtual".to_owned(),
+        seed: 1,
+        repeats: 1,
+        wall_s: 2.5,
+        virtual_s: 10.2,
+        arms: vec![arm("as found", 563e6, 541e6, cause()), arm("receive-window", 2.87e9, 2.31e9, after)],
+        expect: vec![
+            Outcome {
+                metric: "as found/verdict".to_owned(),
+                wanted: "receive-window".to_owned(),
+                got: "receive-window".to_owned(),
+                met: true,
+            },
+            Outcome {
+                metric: "receive-window/goodput_steady_bps".to_owned(),
+                wanted: ">= 6x as found".to_owned(),
+                got: "5.098x".to_owned(),
+                met: false,
+            },
+        ],
+    }
+}
+
+/// A remedy for the slow download.
+pub fn remedy() -> Remedy {
+    Remedy {
+        code: Code::ReceiveWindow,
+        reason:
+            "The receive buffer must hold twice the path's 12.8 MiB, as the kernel offers about half of it as window."
+                .to_owned(),
+        changes: vec![Change {
+            side: Side::Client,
+            setting: Setting::Sysctl("net.ipv4.tcp_rmem".to_owned()),
+            from: Some("4096 131072 6291456".to_owned()),
+            to: "4096 131072 33554432".to_owned(),
+        }],
+        applicability: Applicability::NeedsThought,
+        wont_help: "Connections that lose packets, or that end before the window has grown.".to_owned(),
+    }
+}
+
+/// The fix of the slow download.
+pub fn fix() -> FixReport {
+    FixReport {
+        schema: "thalweg.fix/1".to_owned(),
+        cause: cause(),
+        remedy: Some(remedy()),
+        apply: vec!["sysctl -w net.ipv4.tcp_rmem=\"4096 131072 33554432\"   # on the client".to_owned()],
+        undo: vec!["sysctl -w net.ipv4.tcp_rmem=\"4096 131072 6291456\"   # on the client".to_owned()],
+        metric: "goodput_steady_bps".to_owned(),
+        before: 563e6,
+        after: Some(2.87e9),
+        ratio: Some(5.098),
+        proof: lab(),
+    }
+}
+
+/// Two connections of a capture with a hostile name.
+pub fn diagnose() -> DiagnoseReport {
+    let limits =
+        Limits { receive_window: 0.9, slow_start: 0.06, application: 0.035, loss_recovery: 0.005, ..Limits::default() };
+    let evidence = vec![
+        Evidence {
+            text: "the flight filled the window".to_owned(),
+            packets: (1..=12).map(|n| n * 40).collect(),
+            time_s: Some(1.25),
+        },
+        Evidence { text: "the window never passed 2.40 MiB".to_owned(), packets: vec![], time_s: None },
+    ];
+    let verdict = Verdict { code: Code::ReceiveWindow, share: 0.9, claim: cause().claim, gain: Some(5.3), evidence };
+    let finding = Finding {
+        code: Code::RetransmissionTimeout,
+        share: 0.005,
+        claim: "One timeout of 204 ms.".to_owned(),
+        gain: None,
+        depends_on: Some(Code::RandomLoss),
+        evidence: vec![],
+    };
+    let flow = Flow {
+        id: 3,
+        client: "10.0.0.1:40000".to_owned(),
+        server: "10.0.0.2:443".to_owned(),
+        interface: Some("server".to_owned()),
+        vantage: Vantage::Sender,
+        start: 1_700_000_000.25,
+        duration_s: 7.4,
+        bytes_up: 120,
+        bytes_down: 500_000_000,
+        packets_up: 90_000,
+        packets_down: 345_000,
+        handshake: Handshake {
+            rtt_ms: Some(35.7),
+            mss_client: Some(1460),
+            wscale_client: Some(7),
+            sack: Some(true),
+            ..Handshake::default()
+        },
+        direction: Way::Down,
+        retransmits: Retransmits { total: 3, fast: 2, rto: 1, tlp: 0, spurious: 0 },
+        out_of_order: 0,
+        dup_acks: 12,
+        zero_windows: 0,
+        window_full: 4100,
+        rtt_min_ms: Some(35.7),
+        goodput_bps: 541e6,
+        limits,
+        verdict,
+        findings: vec![finding],
+        remedies: vec![remedy()],
+    };
+    let mut idle = flow.clone();
+    idle.id = 0;
+    idle.verdict = Verdict {
+        code: Code::Application,
+        share: 1.0,
+        claim: "The server had nothing to send.".to_owned(),
+        gain: Some(1.0),
+        evidence: vec![],
+    };
+    idle.limits = Limits { application: 1.0, ..Limits::default() };
+    (idle.findings, idle.remedies, idle.interface) = (vec![], vec![], None);
+    DiagnoseReport {
+        schema: "thalweg.diagnose/1".to_owned(),
+        captures: vec![CaptureReport {
+            file: HOSTILE.to_owned(),
+            packets: 435_000,
+            bytes: 541_000_000,
+            truncated: true,
+            notes: vec!["3 frames are not TCP".to_owned()],
+            flows: vec![flow, idle],
+        }],
+    }
+}
+
+/// Series of a transfer in which slow start ends at `ceiling` bytes of window, with losses where `lossy`.
+pub fn series(ceiling: f64, rtt_s: f64, total: f64, lossy: bool) -> Series {
+    let mut series = Series::default();
+    let (mut t, mut cwnd, mut sent, mut n) = (rtt_s, 14_480.0f64, 0.0f64, 0u32);
+    let window_end = if lossy { 6.2e6 } else { ceiling };
+    let push = |list: &mut Vec<Point>, t: f64, v: f64| list.push(Point { t, v });
+    while sent < total && n < 2500 {
+        let window = (131_072.0 * 1.9f64.powi(n as i32)).min(window_end);
+        let flight = if lossy { cwnd.min(window) } else { cwnd.min(window) * (0.985 + 0.015 * f64::from(n % 3)) };
+        sent = (sent + flight).min(total);
+        push(&mut series.receive_window_bytes, t, window);
+        push(&mut series.cwnd_bytes, t, cwnd);
+        push(&mut series.flight_bytes, t, flight * 0.9);
+        push(&mut series.flight_bytes, t + rtt_s * 0.5, flight);
+        push(&mut series.sent_bytes, t, sent);
+        push(&mut series.acked_bytes, t, sent - flight);
+        push(&mut series.throughput_bps, t, flight * 8.0 / rtt_s);
+        push(&mut series.rtt_ms, t, rtt_s * 1e3 + f64::from(n * 7919 % 13) * 0.11);
+        let grown =
+            if cwnd < ceiling * 0.8 && !lossy { cwnd * 2.0 } else { cwnd + if lossy { 9000.0 } else { 1448.0 } };
+        cwnd = if lossy && n < 5 { cwnd * 2.0 } else { grown };
+        if lossy && n > 5 && n.is_multiple_of(17) {
+            let kind = [MarkKind::Fast, MarkKind::Fast, MarkKind::Rto, MarkKind::Tlp, MarkKind::Spurious]
+                [(n / 17 % 5) as usize];
+            series.marks.push(LossMark { t: t + 0.01, byte: (sent - flight) as u64, kind });
+            cwnd *= 0.7;
+            t += if kind == MarkKind::Rto { 0.3 } else { 0.0 };
+        }
+        t += rtt_s;
+        n += 1;
+    }
+    push(&mut series.acked_bytes, t, sent);
+    push(&mut series.flight_bytes, t, 0.0);
+    series
+}
