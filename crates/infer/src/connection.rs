@@ -237,6 +237,7 @@ impl Connection {
         let other = 1 - side;
         let sack = self.opening.sack();
         let mss = self.opening.segment(other);
+        let handshake = [self.opening.to_client, self.opening.to_server][other];
         let far = &mut self.sides[other];
         far.sender.window_known = shift.is_some();
         far.sender.sack_permitted =
@@ -246,7 +247,7 @@ impl Connection {
             far.sender.mss_known = true;
         }
         if far.beyond > 0
-            && let Some(current) = far.echo.current()
+            && let Some(current) = far.echo.current(handshake)
         {
             far.beyond = current.max(1);
         }

@@ -57,9 +57,10 @@ impl Echo {
         None
     }
 
-    /// The round trip now: the least of the recent samples; `None` before there are a few, for the first ones often hold the
-    /// time the application took to answer.
-    pub(crate) fn current(&self) -> Option<u64> {
-        if self.recent.len() < FEW { None } else { self.recent.iter().min().copied() }
+    /// The round trip now: the least of the recent samples. The first few often hold the time the application took to answer,
+    /// and a handshake the time of an address resolution, so until there are a few more the `handshake`'s counts as one.
+    pub(crate) fn current(&self, handshake: Option<u64>) -> Option<u64> {
+        let least = self.recent.iter().min().copied()?;
+        Some(if self.recent.len() < FEW { handshake.map_or(least, |handshake| handshake.min(least)) } else { least })
     }
 }

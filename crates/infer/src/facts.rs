@@ -66,6 +66,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) capacity: Option<f64>,
     pub(crate) rtt_min_s: f64,
     pub(crate) rtt_mean_s: f64,
+    /// The round trip a tenth of the samples stay under: the least that can be hoped for where it jitters.
+    pub(crate) rtt_low_s: f64,
     pub(crate) congested_losses: usize,
     pub(crate) random_losses: usize,
 }
@@ -89,6 +91,7 @@ impl<'a> Facts<'a> {
             capacity: None,
             rtt_min_s,
             rtt_mean_s,
+            rtt_low_s: sender.rtt.quantile(0.1).unwrap_or(0.0).max(sender.rtt.min.unwrap_or(0) as f64) / 1e9,
             congested_losses: 0,
             random_losses: 0,
         };
@@ -151,8 +154,8 @@ impl<'a> Facts<'a> {
     /// How many times faster the phase would be, had what `spent` covers gone at the path's rate with `round_trips` to begin.
     pub(crate) fn gain_without(&self, spent: Spent, round_trips: f64) -> f64 {
         let at_capacity = self.capacity.map_or(0.0, |capacity| spent.bytes / capacity);
-        let instead = at_capacity + round_trips * self.rtt_min_s;
-        let phase = (self.phase_s - spent.seconds + instead).max(self.rtt_min_s).max(self.phase_s * 1e-3);
+        let instead = at_capacity + round_trips * self.rtt_low_s;
+        let phase = (self.phase_s - spent.seconds + instead).max(self.rtt_low_s).max(self.phase_s * 1e-3);
         (self.phase_s / phase).max(1.0)
     }
 

@@ -7,7 +7,7 @@ use crate::ranges::Ranges;
 use crate::rate::Trains;
 use crate::recovery::{Episode, Kind, Loss, Losses};
 use crate::rtt::Rtt;
-use crate::start::SlowStart;
+use crate::start::{Send, SlowStart};
 use crate::thin::Thinned;
 use crate::timeline::{Class, Timeline};
 use model::{LossMark, MarkKind};
@@ -246,6 +246,7 @@ impl Sender {
             // Old bytes with new ones behind: the old ones were sent again.
             self.retransmission(data, start, self.nxt);
         }
+        let clocked = data.now.saturating_sub(self.last_progress) <= 1_000_000;
         if self.drained && self.class_is_unforced(data.now) {
             self.timeline.had_nothing_to_send();
         }
@@ -259,7 +260,8 @@ impl Sender {
         self.reference = Some((data.seq.add(data.len), end));
         self.newest_tsval = data.tsval.or(self.newest_tsval);
         self.newest_ip_id = data.ip_id.or(self.newest_ip_id);
-        let patience = (self.rtt.min.unwrap_or(0) / 4).max(1_000_000);
+        // A quarter of a round trip; twice its deviation where it jitters, for acknowledgements come in clumps then.
+        let patience = (self.rtt.min.unwrap_or(0) / 4).max(2 * self.rtt.variation as u64).max(1_000_000);
         self.timeline.sent(data.now, patience);
         if !self.times_acks {
             // Beside the receiver the data itself shows how bursts come out of the path.
@@ -275,7 +277,15 @@ impl Sender {
                 self.sights.window_full.push((data.number, data.now));
             }
         }
-        self.start.sent(self.flight(), self.una - self.first.min(self.una), self.losses.any());
+        self.start.sent(Send {
+            now: data.now,
+            una: self.una,
+            nxt: self.nxt,
+            flight: self.flight(),
+            acked: self.una.saturating_sub(self.first),
+            clocked,
+            idle: self.timeline.time[Class::Application as usize],
+        });
         let t = data.now as f64 / 1e9;
         let byte = self.nxt.saturating_sub(self.first);
         if let Some(drawn) = &mut self.drawn {
@@ -456,9 +466,9 @@ impl Sender {
         if flight + self.mss <= self.flight_at_send && self.class() == Class::Open {
             self.timeline.room(ack.now);
         }
-        let limited = matches!(class, Class::ReceiveWindow | Class::Reader);
-        let idle = self.timeline.time[Class::Application as usize];
-        self.start.acknowledged(ack.now, self.una, self.nxt, flight, limited, idle);
+        if matches!(class, Class::ReceiveWindow | Class::Reader) {
+            self.start.limited();
+        }
         self.note_flight(ack.now, flight);
         let acked = self.una.saturating_sub(self.first);
         if progress && let Some(drawn) = &mut self.drawn {
@@ -616,6 +626,5 @@ impl Sender {
     /// Ends the data phase.
     pub(crate) fn finish(&mut self) {
         self.timeline.finish();
-        self.start.finish();
     }
 }

@@ -9,6 +9,22 @@ pub(crate) enum Exit {
     Plateau,
 }
 
+/// A send of new data.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Send {
+    pub(crate) now: u64,
+    pub(crate) una: u64,
+    /// After the send.
+    pub(crate) nxt: u64,
+    pub(crate) flight: u64,
+    /// Bytes acknowledged since the flow began.
+    pub(crate) acked: u64,
+    /// An acknowledgement set it off.
+    pub(crate) clocked: bool,
+    /// The application's idle time so far.
+    pub(crate) idle: u64,
+}
+
 /// Rounds of the slow start of one direction. A round is one window: it ends when what was sent at its start is acknowledged.
 #[derive(Debug, Default)]
 pub(crate) struct SlowStart {
@@ -23,36 +39,24 @@ pub(crate) struct SlowStart {
     idle_before: u64,
     previous_flight: u64,
     suspect: Option<u64>,
-    sent_in_round: bool,
 }
 
 impl SlowStart {
     /// New data was sent.
-    pub(crate) fn sent(&mut self, flight: u64, acked: u64, any_loss: bool) {
-        self.sent_in_round = true;
-        self.round_flight = self.round_flight.max(flight);
-        if self.exit.is_none() && !any_loss {
-            self.initial_bytes = self.initial_bytes.max(flight.saturating_sub(acked));
-        }
-    }
-
-    /// Data was lost.
-    pub(crate) fn lost(&mut self, now: u64) {
-        if self.exit.is_none() {
-            self.exit = Some((now, Exit::Loss));
-        }
-    }
-
-    /// Acknowledgements reached `una`. `limited`: by the receiver's window; `idle`: the application's idle time so far.
-    pub(crate) fn acknowledged(&mut self, now: u64, una: u64, nxt: u64, flight: u64, limited: bool, idle: u64) {
+    pub(crate) fn sent(&mut self, send: Send) {
         if self.exit.is_some() {
             return;
         }
-        self.round_limited |= limited;
-        if una < self.round_end || nxt == una && self.round_flight == 0 {
-            return;
+        self.initial_bytes = self.initial_bytes.max(send.flight.saturating_sub(send.acked));
+        if send.una >= self.round_end {
+            self.end_round(&send);
         }
-        let fair = !self.round_limited && idle == self.idle_before && self.sent_in_round && nxt > una;
+        self.round_flight = self.round_flight.max(send.flight);
+    }
+
+    /// A send after the round's data was acknowledged ends it, and proves that data was pending if an acknowledgement set it off.
+    fn end_round(&mut self, send: &Send) {
+        let fair = !self.round_limited && send.clocked && send.idle == self.idle_before;
         if self.previous_flight > 0 {
             let grew = self.round_flight as f64 >= 1.25 * self.previous_flight as f64;
             match (fair, grew, self.suspect) {
@@ -66,16 +70,22 @@ impl SlowStart {
             self.previous_flight = self.round_flight;
         }
         self.rounds += 1;
-        self.round_end = nxt.max(una + 1);
-        self.round_start = now;
-        self.round_flight = flight;
+        self.round_end = send.nxt;
+        self.round_start = send.now;
+        self.round_flight = 0;
         self.round_limited = false;
-        self.idle_before = idle;
-        self.sent_in_round = false;
+        self.idle_before = send.idle;
     }
 
-    /// The flow ended.
-    pub(crate) fn finish(&mut self) {
-        self.suspect = None;
+    /// The receiver's window was full.
+    pub(crate) fn limited(&mut self) {
+        self.round_limited = true;
+    }
+
+    /// Data was lost.
+    pub(crate) fn lost(&mut self, now: u64) {
+        if self.exit.is_none() {
+            self.exit = Some((now, Exit::Loss));
+        }
     }
 }

@@ -22,7 +22,11 @@ pub(super) fn judge_window(facts: &Facts<'_>) -> Option<Judged> {
     }
     let gain = facts.gain_without(facts.split.receive_window, 0.0);
     let sender = facts.sender;
-    let window = if sender.window_full > 0 { sender.full_window_sum / sender.window_full as f64 } else { sender.window_max as f64 };
+    let window = if sender.window_full > 0 {
+        sender.full_window_sum / sender.window_full as f64
+    } else {
+        sender.window_max as f64
+    };
     let claim = format!(
         "The receiver's window was full for {1} of the time, at {0} on average; over a round trip of {2} that allows {3}.",
         words::size(window),

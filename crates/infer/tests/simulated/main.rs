@@ -79,6 +79,7 @@ fn a_window_that_does_not_bind_is_not_the_cause() {
 fn a_slow_reader_is_the_cause() {
     let scenario = Scenario { bytes: 10_000_000, window: 500_000, read_rate: 20e6, ..Scenario::default() };
     let (sender, receiver) = expect(&scenario, Code::Reader);
+    assert!(sender.zero_windows > 0 && receiver.zero_windows > 0);
     assert!(sender.limits.reader > 0.5 && receiver.limits.reader > 0.5, "{:?} {:?}", sender.limits, receiver.limits);
 }
 

@@ -386,7 +386,8 @@ impl World<'_> {
     }
 
     fn reader(&mut self) {
-        let allowed = (self.now as f64 / 1e9 * self.s.read_rate / 8.0) as u64;
+        // Programs read a buffer's worth at a time.
+        let allowed = (self.now as f64 / 1e9 * self.s.read_rate / 8.0) as u64 / 250_000 * 250_000;
         self.read = self.read.max(allowed.min(self.next));
         if self.was_zero && self.window() >= self.s.window / 4 {
             self.answer(None);
