@@ -17,6 +17,12 @@ const QUEUE_FLOOR_NS: f64 = 500_000.0;
 /// Round trips a flight must stay the same for a send buffer to be what holds it: congestion control grows it by a segment
 /// in each of them (RFC 5681 §3.1).
 const CONSTANT_ROUNDS: u64 = 4;
+/// Flights of at least this many percent of the largest are at the ceiling: socket buffers count whole packets' memory, so what
+/// they hold in bytes varies by a few (our long-fat scenario with default buffers).
+const CAP_PERCENT: u64 = 95;
+/// Part of the time a flight must be there to be capped. CUBIC's window is within 5 % of its peak for just over half of an
+/// epoch (RFC 9438 §4.2: W(t) = C(t − K)³ + W_max), and the peaks of random losses differ.
+const CAP_PART: f64 = 0.7;
 
 /// Time and bytes of one limit.
 #[derive(Debug, Clone, Copy, Default)]
@@ -301,6 +307,8 @@ impl<'a> Rounds<'a> {
         let exit = self.sender.start.exit.map_or(u64::MAX, |(at, _)| at);
         let first_loss = self.sender.losses.episodes.first().map_or(u64::MAX, |loss| loss.at);
         let constant = self.constant_flight();
+        let largest = self.views.iter().map(|v| v.flight).max().unwrap_or(0);
+        let capped = self.flight_is_capped(exit, largest, plateau, trains);
         let (mut flight_so_far, mut after_loss) = (0u64, u64::MAX);
         for (n, view) in self.views.iter().enumerate() {
             if view.lossy && after_loss != view.at {
@@ -310,10 +318,7 @@ impl<'a> Rounds<'a> {
             }
             flight_so_far = flight_so_far.max(view.flight);
             let here = Spent { seconds: view.slice.open as f64 / 1e9, bytes: view.slice.open_delivered as f64 };
-            let on_plateau = view.rate >= PLATEAU * plateau;
-            let burst_rate = trains.is_some_and(|trains| view.rate >= PLATEAU * trains);
-            let bursts_faster = trains.is_some_and(|trains| view.rate < BURSTS_FASTER * trains);
-            let path_is_full = on_plateau && (burst_rate || self.is_queued(view.rtt) && !bursts_faster);
+            let path_is_full = self.path_is_full(view, plateau, trains);
             // A window full behind a queue of the path costs nothing: the path delivers all it can.
             let windowed = Spent { seconds: view.slice.window as f64 / 1e9, bytes: view.slice.window_delivered as f64 };
             let into = if path_is_full { &mut split.path_rate } else { &mut split.receive_window };
@@ -330,7 +335,7 @@ impl<'a> Rounds<'a> {
                 &mut split.application
             } else if view.at < exit {
                 &mut split.slow_start
-            } else if constant[n] && view.at < first_loss {
+            } else if constant[n] && view.at < first_loss || capped && view.flight * 100 >= largest * CAP_PERCENT {
                 &mut split.send_buffer
             } else {
                 &mut split.congestion_window
@@ -338,6 +343,29 @@ impl<'a> Rounds<'a> {
             *into = into.and(here);
         }
         split
+    }
+
+    fn path_is_full(&self, view: &View, plateau: f64, trains: Option<f64>) -> bool {
+        let on_plateau = view.rate >= PLATEAU * plateau;
+        let burst_rate = trains.is_some_and(|trains| view.rate >= PLATEAU * trains);
+        let bursts_faster = trains.is_some_and(|trains| view.rate < BURSTS_FASTER * trains);
+        on_plateau && (burst_rate || self.is_queued(view.rtt) && !bursts_faster)
+    }
+
+    /// Whether the flight stands at its ceiling for most of the open time after slow start, over many round trips, though losses
+    /// may come between. A congestion window that losses cut is elsewhere most of the time, and its peaks differ.
+    fn flight_is_capped(&self, exit: u64, largest: u64, plateau: f64, trains: Option<f64>) -> bool {
+        let (mut at_ceiling, mut all) = (0u64, 0u64);
+        for view in
+            self.views.iter().filter(|v| v.at >= exit && v.windowed <= 0.5 && !self.path_is_full(v, plateau, trains))
+        {
+            all += view.slice.open;
+            if view.flight * 100 >= largest * CAP_PERCENT {
+                at_ceiling += view.slice.open;
+            }
+        }
+        let round_trips = at_ceiling as f64 / self.sender.rtt.mean().unwrap_or(f64::INFINITY);
+        at_ceiling as f64 >= CAP_PART * all as f64 && round_trips >= 2.0 * CONSTANT_ROUNDS as f64
     }
 
     /// For each slice, whether the flight of each round trip around it is the same to within two segments, and is the largest

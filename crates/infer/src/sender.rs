@@ -598,6 +598,14 @@ impl Sender {
         }
     }
 
+    /// How much of a `window` a sender that waits for more of it may leave unused.
+    ///
+    /// One segment, or what Linux gathers into one burst before it sends: up to 64 KiB, and less of a small window
+    /// (`tcp_tso_should_defer`, `GSO_LEGACY_MAX_SIZE`).
+    fn unused(&self, window: u64) -> u64 {
+        (window / 8).min(65_536).max(self.mss)
+    }
+
     /// What the sender waits for now.
     fn class(&self) -> Class {
         let closed = self
@@ -614,7 +622,7 @@ impl Sender {
         }
         if let Some(window) = self.window
             && self.window_known
-            && self.edge < self.nxt + self.mss
+            && self.edge < self.nxt + self.unused(window)
         {
             // A window well below what it was: the buffer behind it fills. Half is Linux's own measure of a receiver under
             // pressure (`__tcp_select_window`: free space below half of the full space).
