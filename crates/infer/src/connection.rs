@@ -2,7 +2,8 @@
 
 use crate::echo::Echo;
 use crate::handshake::Opening;
-use crate::sender::{Ack, Data, Sender};
+use crate::packet::{Ack, Data};
+use crate::sender::Sender;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use units::{SeqNum, Timestamp};

@@ -7,13 +7,16 @@
 
 mod connection;
 mod diagnose;
+mod drawn;
 mod echo;
 mod error;
 mod facts;
 mod handshake;
+mod packet;
 mod ranges;
 mod rate;
 mod recovery;
+mod rounds;
 mod rtt;
 mod rules;
 mod sender;

@@ -3,12 +3,13 @@
 //! All times are those of the sender: the flow hands acknowledgements in when they reach it, not when the tap saw them.
 //! Sequence numbers are unwrapped to 64 bits.
 
+use crate::drawn::{Drawn, Sights};
+use crate::packet::{Ack, Data};
 use crate::ranges::Ranges;
 use crate::rate::Trains;
 use crate::recovery::{Episode, Kind, Loss, Losses};
 use crate::rtt::Rtt;
 use crate::start::{Send, SlowStart};
-use crate::thin::Thinned;
 use crate::timeline::{Class, Timeline};
 use model::{LossMark, MarkKind};
 use std::collections::VecDeque;
@@ -21,59 +22,11 @@ const ORIGIN: u64 = 1 << 32;
 /// Marks a plot keeps.
 const MOST_MARKS: usize = 4_000;
 
-/// A data packet.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Data {
-    /// Nanoseconds since the flow's first packet.
-    pub(crate) now: u64,
-    pub(crate) number: u64,
-    pub(crate) seq: SeqNum,
-    pub(crate) len: u32,
-    pub(crate) tsval: Option<u32>,
-    pub(crate) ip_id: Option<u16>,
-}
-
-/// What a packet of the receiver tells.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Ack {
-    /// When it reaches the sender, in nanoseconds since the flow's first packet.
-    pub(crate) now: u64,
-    pub(crate) number: u64,
-    pub(crate) ack: SeqNum,
-    /// In bytes where the scale is known.
-    pub(crate) window: u64,
-    pub(crate) sack: wire::SackBlocks,
-    pub(crate) tsecr: Option<u32>,
-    /// It carries no data, SYN, FIN or RST.
-    pub(crate) pure: bool,
-    pub(crate) ecn_echo: bool,
-}
-
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
     end: u64,
     sent: u64,
     resent: bool,
-}
-
-/// Moments worth pointing at.
-#[derive(Debug, Default)]
-pub(crate) struct Sights {
-    /// First packets that filled the window: number and time.
-    pub(crate) window_full: Vec<(u64, u64)>,
-    pub(crate) zero_window: Vec<(u64, u64)>,
-    pub(crate) largest_window: Option<(u64, u64)>,
-}
-
-/// The series plots draw, where they are wanted.
-#[derive(Debug, Default)]
-pub(crate) struct Drawn {
-    pub(crate) flight: Thinned,
-    pub(crate) window: Thinned,
-    pub(crate) sent: Thinned,
-    pub(crate) acked: Thinned,
-    pub(crate) rtt: Thinned,
-    pub(crate) marks: Vec<LossMark>,
 }
 
 /// One direction's state and what was counted in it.

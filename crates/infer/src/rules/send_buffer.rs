@@ -13,17 +13,17 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         return None;
     }
     let gain = facts.gain_without(facts.split.send_buffer, 0.0);
-    let flight = facts.sender.flight_max as f64;
+    let flight = facts.split.buffered_flight;
     let claim = format!(
-        "The sender never has more than {} in flight, below the receiver's window and without loss: its socket buffer is full for {} of the time, which over {} allows {}.",
+        "The sender's socket buffer is full for {1} of the time: the flight stands at {0}, below the receiver's window, which over {2} allows {3}.",
         words::size(flight),
         words::percent(share),
         words::time(facts.rtt_min_s),
         words::rate(flight / facts.rtt_min_s.max(1e-6)),
     );
     let mut evidence = vec![fact(format!(
-        "the flight stays within two segments of {} bytes; the receiver's window is up to {} bytes",
-        facts.sender.flight_max, facts.sender.window_max
+        "the flight stands at {:.0} bytes, neither growing nor cut; the receiver's window is up to {} bytes",
+        flight, facts.sender.window_max
     ))];
     if facts.vantage != model::Vantage::Sender {
         evidence.push(fact(
@@ -45,8 +45,8 @@ Why it matters
   net.ipv4.tcp_wmem's third number bounds the rest.
 
 Evidence
-  Flight constant to within two segments over at least four round trips, at the largest the flow ever had. A congestion window
-  would have grown by a segment in each of them.
+  Flight constant to within two segments over at least four round trips, at the largest the flow ever had; or, where losses come
+  between, within one percent of one level for most of the time. A congestion window would have grown.
 
 How to confirm
   ss -tim on the sender: sndbuf_limited grows and wmem_queued stays at the limit.

@@ -1,0 +1,31 @@
+//! What a sender's analysis takes in: data that left, and acknowledgements that arrived.
+
+use units::SeqNum;
+
+/// A data packet.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Data {
+    /// Nanoseconds since the flow's first packet.
+    pub(crate) now: u64,
+    pub(crate) number: u64,
+    pub(crate) seq: SeqNum,
+    pub(crate) len: u32,
+    pub(crate) tsval: Option<u32>,
+    pub(crate) ip_id: Option<u16>,
+}
+
+/// What a packet of the receiver tells.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ack {
+    /// When it reaches the sender, in nanoseconds since the flow's first packet.
+    pub(crate) now: u64,
+    pub(crate) number: u64,
+    pub(crate) ack: SeqNum,
+    /// In bytes where the scale is known.
+    pub(crate) window: u64,
+    pub(crate) sack: wire::SackBlocks,
+    pub(crate) tsecr: Option<u32>,
+    /// It carries no data, SYN, FIN or RST.
+    pub(crate) pure: bool,
+    pub(crate) ecn_echo: bool,
+}
