@@ -141,8 +141,8 @@ impl Losses {
         if silent {
             return Kind::Timer;
         }
-        // Early retransmit and senders with other thresholds: something was heard, and no timer ran this long.
-        if evidence.duplicates > 0 || !evidence.is_first { Kind::Fast } else { Kind::Timer }
+        // Early retransmit, and senders with other thresholds: whatever they heard, no timer runs out this soon.
+        Kind::Fast
     }
 
     fn note(&mut self, loss: Loss) {

@@ -332,11 +332,9 @@ impl Sender {
         }
         self.start.lost(data.now);
         self.resent.insert(start.max(self.una), end.max(self.una));
-        for candidate in &mut self.candidates {
-            if candidate.end > end {
-                break;
-            }
-            candidate.resent |= candidate.end > start;
+        let from = self.candidates.partition_point(|candidate| candidate.end <= start);
+        for candidate in self.candidates.range_mut(from..).take_while(|candidate| candidate.end <= end) {
+            candidate.resent = true;
         }
         if let Some(slice) = self.timeline.slice(data.now) {
             slice.lossy = true;

@@ -35,7 +35,7 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         .collect();
     let mean = facts.sender.losses.episodes.iter().map(|loss| loss.rtt_before).sum::<f64>()
         / losses.episodes.len().max(1) as f64;
-    let evidence = vec![
+    let mut evidence = vec![
         seen(
             format!("{} packets were sent again in {} episodes; the first ones", losses.total, losses.episodes.len()),
             &first,
@@ -47,6 +47,13 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         )),
         fact(format!("{congested} of {} episodes came behind a standing queue", random + congested)),
     ];
+    // More than half proven needless: reordering, which the sender took for loss (RFC 8985 §1).
+    if losses.spurious * 2 > losses.total {
+        evidence.push(fact(format!(
+            "{} of the {} packets sent again were not needed: the path reorders packets, and the sender took that for loss",
+            losses.spurious, losses.total
+        )));
+    }
     let known = facts.capacity.is_some();
     Some(Judged { share, weight: gain, gain: known.then_some(gain), claim, evidence, depends_on: None })
 }
