@@ -6,7 +6,9 @@ use std::path::PathBuf;
 /// Why is this TCP stream slow, and what makes it fast?
 #[derive(Debug, Parser)]
 #[command(name = "thalweg", version, about, propagate_version = true, arg_required_else_help = true)]
-#[command(after_help = "Example:\n  thalweg fix slow-download      a slow download, its cause, a proven fix\n\nExit: 0 ok, 1 a problem was found or an expectation failed, 2 the command is wrong, 3 this host cannot.")]
+#[command(
+    after_help = "Example:\n  thalweg fix slow-download      a slow download, its cause, a proven fix\n\nExit: 0 ok, 1 a problem was found or an expectation failed, 2 the command is wrong, 3 this host cannot."
+)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -87,7 +89,9 @@ pub(crate) enum KernelVerb {
 }
 
 #[derive(Debug, Clone, ClapArgs)]
-#[command(after_help = "Examples:\n  thalweg lab run first-frame\n  thalweg lab run slow-download --kernel 6.1 --json\n  thalweg lab run my.toml --set path.loss=0.1% --repeat 20 --jobs 2")]
+#[command(
+    after_help = "Examples:\n  thalweg lab run first-frame\n  thalweg lab run slow-download --kernel 6.1 --json\n  thalweg lab run my.toml --set path.loss=0.1% --repeat 20 --jobs 2"
+)]
 pub(crate) struct LabRunArgs {
     /// A built-in scenario's name, or a scenario file
     pub(crate) scenario: String,
@@ -136,7 +140,9 @@ pub(crate) enum Capture {
 }
 
 #[derive(Debug, ClapArgs)]
-#[command(after_help = "Examples:\n  thalweg diagnose slow.pcap\n  thalweg diagnose server.pcapng --html why.html\n  tcpdump -w - port 443 | thalweg diagnose -")]
+#[command(
+    after_help = "Examples:\n  thalweg diagnose slow.pcap\n  thalweg diagnose server.pcapng --html why.html\n  tcpdump -w - port 443 | thalweg diagnose -"
+)]
 pub(crate) struct DiagnoseArgs {
     /// Capture files, pcap or pcapng; - is stdin
     #[arg(required = true, value_name = "CAPTURE")]

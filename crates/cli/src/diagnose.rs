@@ -58,6 +58,7 @@ fn read(path: &Path) -> Result<CaptureDiagnosis, Failure> {
         infer::diagnose_file(path)
     };
     result.map_err(|error| {
-        Failure::user(anyhow!("{error}")).hint("captures are pcap or pcapng files, as tcpdump -w and Wireshark write them")
+        Failure::user(anyhow!("{error}"))
+            .hint("captures are pcap or pcapng files, as tcpdump -w and Wireshark write them")
     })
 }

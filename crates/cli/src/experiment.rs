@@ -133,18 +133,12 @@ fn speak_for(flows: Vec<(Flow, Series)>) -> Option<ArmFindings> {
             };
             DiagnosisLine { code: *code, share, gain: *gain, claim }
         })
-        .chain(
-            (count == 1)
-                .then(|| seen[0].0.findings.iter())
-                .into_iter()
-                .flatten()
-                .map(|finding| DiagnosisLine {
-                    code: finding.code,
-                    share: finding.share,
-                    gain: finding.gain,
-                    claim: finding.claim.clone(),
-                }),
-        )
+        .chain((count == 1).then(|| seen[0].0.findings.iter()).into_iter().flatten().map(|finding| DiagnosisLine {
+            code: finding.code,
+            share: finding.share,
+            gain: finding.gain,
+            claim: finding.claim.clone(),
+        }))
         .collect();
     let longest = ranked.first()?.2;
     let (flow, series) = seen.into_iter().nth(longest)?;
@@ -157,9 +151,7 @@ pub(crate) fn plots(report: &LabReport, findings: Vec<Option<ArmFindings>>) -> V
         .arms
         .iter()
         .zip(findings)
-        .filter_map(|(arm, found)| {
-            found.map(|found| ArmPlots::of_flow(arm.name.clone(), &found.flow, found.series))
-        })
+        .filter_map(|(arm, found)| found.map(|found| ArmPlots::of_flow(arm.name.clone(), &found.flow, found.series)))
         .collect()
 }
 
@@ -173,7 +165,8 @@ pub(crate) struct OutFolder {
 impl OutFolder {
     fn prepare(given: Option<&Path>, name: &str) -> Result<Self, Failure> {
         let cannot = |path: &Path, error: io::Error| {
-            Failure::user(anyhow!("cannot make the folder {}: {error}", path.display())).hint("choose another by --out DIR")
+            Failure::user(anyhow!("cannot make the folder {}: {error}", path.display()))
+                .hint("choose another by --out DIR")
         };
         if let Some(path) = given {
             let made = !path.exists();

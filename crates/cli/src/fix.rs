@@ -89,7 +89,9 @@ fn name(remedies: &[Remedy]) -> String {
 /// The figure that says how fast a workload was, and whether more of it is better.
 fn figure(scenario: &Scenario, arm: &ArmReport) -> (String, bool) {
     match &scenario.arms[0].experiment.workload {
-        Workload::Stream { .. } if arm.metrics.contains_key("goodput_steady_bps") => ("goodput_steady_bps".to_owned(), true),
+        Workload::Stream { .. } if arm.metrics.contains_key("goodput_steady_bps") => {
+            ("goodput_steady_bps".to_owned(), true)
+        }
         Workload::Stream { .. } => ("goodput_bps".to_owned(), true),
         Workload::Crr { .. } => ("transactions_per_s".to_owned(), true),
         Workload::Burst { total, .. } => (format!("time_to_bytes_ms.{}", total.get()), false),
@@ -167,12 +169,7 @@ fn apply(experiment: &mut Experiment, change: &Change) {
     }
 }
 
-fn conclude(
-    scenario: &Scenario,
-    proof: LabReport,
-    found: &[Option<ArmFindings>],
-    remedies: Vec<Remedy>,
-) -> FixReport {
+fn conclude(scenario: &Scenario, proof: LabReport, found: &[Option<ArmFindings>], remedies: Vec<Remedy>) -> FixReport {
     let cause = found[0].as_ref().and_then(|found| found.lines.first().cloned());
     let cause = cause.unwrap_or(model::DiagnosisLine {
         code: Code::Unknown,
@@ -182,7 +179,8 @@ fn conclude(
     });
     let last = remedies.len();
     let (metric, _) = figure(scenario, &proof.arms[0]);
-    let metric = if value(&proof.arms[last], &metric).is_some() { metric } else { figure(scenario, &proof.arms[last]).0 };
+    let metric =
+        if value(&proof.arms[last], &metric).is_some() { metric } else { figure(scenario, &proof.arms[last]).0 };
     let before = value(&proof.arms[0], &metric).unwrap_or_default();
     let remedy = merge(remedies);
     let proven = remedy.is_some();

@@ -29,7 +29,11 @@ fn help() {
     let mut root = Args::command().term_width(100);
     root.build();
     each(&root, &mut |command| {
-        text += &format!("=== {}\n{}\n", command.get_bin_name().unwrap_or("thalweg"), command.clone().term_width(100).render_long_help());
+        text += &format!(
+            "=== {}\n{}\n",
+            command.get_bin_name().unwrap_or("thalweg"),
+            command.clone().term_width(100).render_long_help()
+        );
     });
     insta::assert_snapshot!(text);
 }

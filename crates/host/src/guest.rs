@@ -14,7 +14,10 @@ pub fn mount(source: &str, target: &str, kind: &str, options: &str) -> Result<()
     let act = || format!("mount {kind} on {target}");
     let data = CString::new(options).map_err(Into::into);
     let data = wrap(data, act)?;
-    wrap(rustix::mount::mount(source, target, kind, MountFlags::empty(), Some(data.as_c_str())).map_err(Into::into), act)
+    wrap(
+        rustix::mount::mount(source, target, kind, MountFlags::empty(), Some(data.as_c_str())).map_err(Into::into),
+        act,
+    )
 }
 
 /// Mounts /proc, /sys, and memory file systems on /tmp and /run; gives the run's folder, on the host, as /run/out.

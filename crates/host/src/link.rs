@@ -49,7 +49,11 @@ pub fn connect(a: &End<'_>, b: &End<'_>, mtu: u16) -> Result<(), HostError> {
     a.ns.run(|| {
         let act = format!("make the link {}–{}", a.name, b.name);
         let mut message = Message::new(libc::RTM_NEWLINK, libc::NLM_F_CREATE | libc::NLM_F_EXCL);
-        message.raw(&[0; 16]).text(IFLA_IFNAME, a.name).attribute(IFLA_ADDRESS, &a.mac).number(IFLA_MTU, u32::from(mtu));
+        message
+            .raw(&[0; 16])
+            .text(IFLA_IFNAME, a.name)
+            .attribute(IFLA_ADDRESS, &a.mac)
+            .number(IFLA_MTU, u32::from(mtu));
         message.nest(IFLA_LINKINFO, |info| {
             info.text(IFLA_INFO_KIND, "veth").nest(IFLA_INFO_DATA, |data| {
                 data.nest(VETH_INFO_PEER, |peer| {

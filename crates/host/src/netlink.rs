@@ -91,7 +91,8 @@ impl Netlink {
         let len = message.bytes.len() as u32;
         message.bytes[..4].copy_from_slice(&len.to_ne_bytes());
         // SAFETY: the buffer outlives the call.
-        let sent = unsafe { libc::send(self.socket.as_raw_fd(), message.bytes.as_ptr().cast(), message.bytes.len(), 0) };
+        let sent =
+            unsafe { libc::send(self.socket.as_raw_fd(), message.bytes.as_ptr().cast(), message.bytes.len(), 0) };
         if sent < 0 {
             return Err(wrap(io::Error::last_os_error()));
         }
@@ -107,7 +108,10 @@ impl Netlink {
             while rest.len() >= HEADER_LEN {
                 let len = u32_at(rest, 0) as usize;
                 if len < HEADER_LEN || len > rest.len() {
-                    return Err(wrap(io::Error::new(io::ErrorKind::InvalidData, "netlink answer of impossible length")));
+                    return Err(wrap(io::Error::new(
+                        io::ErrorKind::InvalidData,
+                        "netlink answer of impossible length",
+                    )));
                 }
                 let kind = u16::from_ne_bytes([rest[4], rest[5]]);
                 let payload = &rest[HEADER_LEN..len];

@@ -181,7 +181,8 @@ fn describe_netem(options: &[u8]) -> String {
 
 fn describe_tbf(options: &[u8]) -> String {
     let inner = attributes(options);
-    let value = |wanted: u16| inner.iter().find(|(kind, _)| *kind == wanted).map(|(_, value)| *value).unwrap_or_default();
+    let value =
+        |wanted: u16| inner.iter().find(|(kind, _)| *kind == wanted).map(|(_, value)| *value).unwrap_or_default();
     let parms = value(TCA_TBF_PARMS);
     let rate = u64_at(value(TCA_TBF_RATE64), 0).max(u64::from(u32_at(parms, 8)));
     format!("tbf rate {} limit {}", Rate::from_bits_per_second(rate * 8), Bytes::new(u64::from(u32_at(parms, 24))))

@@ -138,7 +138,9 @@ impl Tcp {
     /// # Errors
     /// When the connection is broken.
     pub fn finish(&self) -> Result<(), HostError> {
-        wrap(rustix::net::shutdown(&self.fd, rustix::net::Shutdown::Write).map_err(Into::into), || "shut down".to_owned())
+        wrap(rustix::net::shutdown(&self.fd, rustix::net::Shutdown::Write).map_err(Into::into), || {
+            "shut down".to_owned()
+        })
     }
 
     /// Sets the options that are given.
@@ -206,9 +208,8 @@ impl Tcp {
 
     fn set_number(&self, level: i32, option: i32, value: i32, name: &str) -> Result<(), HostError> {
         // SAFETY: the number outlives the call and its length is given.
-        let result = unsafe {
-            libc::setsockopt(self.raw(), level, option, (&raw const value).cast(), size_of::<i32>() as u32)
-        };
+        let result =
+            unsafe { libc::setsockopt(self.raw(), level, option, (&raw const value).cast(), size_of::<i32>() as u32) };
         check(result, || format!("set {name} to {value}")).map(drop)
     }
 

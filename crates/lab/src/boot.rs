@@ -36,7 +36,9 @@ pub enum BootError {
         source: std::io::Error,
     },
     /// No place for the guest's memory.
-    #[error("no place for the guest's memory of {MEMORY_MIB} MiB: {reasons}\n\nhint: set TMPDIR to a folder with room that is not mounted noexec")]
+    #[error(
+        "no place for the guest's memory of {MEMORY_MIB} MiB: {reasons}\n\nhint: set TMPDIR to a folder with room that is not mounted noexec"
+    )]
     Memory {
         /// Why each place will not do.
         reasons: String,

@@ -95,7 +95,11 @@ impl LabError {
 ///
 /// # Errors
 /// The first failure; all guests are gone by then, and nothing of the failed run is in `out`.
-pub fn run(request: &RunRequest<'_>, stop: &AtomicBool, event: &mut (dyn FnMut(RunEvent) + Send)) -> Result<LabRun, LabError> {
+pub fn run(
+    request: &RunRequest<'_>,
+    stop: &AtomicBool,
+    event: &mut (dyn FnMut(RunEvent) + Send),
+) -> Result<LabRun, LabError> {
     let began = Instant::now();
     let arms = &request.scenario.arms;
     let runs = arms.len() * request.repeats as usize;
@@ -146,8 +150,8 @@ fn one(
 ) -> Result<Measured, LabError> {
     let (arm, repeat) = place(request, run);
     let guest = |source| LabError::Guest { arm: request.scenario.arms[arm].name.clone(), source };
-    let scratch = Scratch::create()
-        .map_err(|source| guest(BootError::Scratch { folder: std::env::temp_dir(), source }))?;
+    let scratch =
+        Scratch::create().map_err(|source| guest(BootError::Scratch { folder: std::env::temp_dir(), source }))?;
     let plan = Plan {
         experiment: request.scenario.arms[arm].experiment.clone(),
         seed: Seed::new(request.seed.get().wrapping_add(repeat as u64)),

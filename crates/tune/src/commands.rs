@@ -21,8 +21,12 @@ fn command(change: &Change, value: Option<&str>) -> String {
         (Setting::Sysctl(name), Some(value)) => format!("sysctl -w {name}=\"{value}\""),
         (Setting::Sysctl(name), None) => format!("sysctl -w {name}=…  (its value before is not known)"),
         // `ip route change` replaces all of a route's metrics: what `ip route show` prints goes in front.
-        (Setting::Route(name), Some(value)) => format!("ip route change $(ip route show to match {peer} | tail -1) {name} {value}"),
-        (Setting::Route(name), None) => format!("ip route change $(ip route show to match {peer} | tail -1 | sed 's/ {name} [^ ]*//')"),
+        (Setting::Route(name), Some(value)) => {
+            format!("ip route change $(ip route show to match {peer} | tail -1) {name} {value}")
+        }
+        (Setting::Route(name), None) => {
+            format!("ip route change $(ip route show to match {peer} | tail -1 | sed 's/ {name} [^ ]*//')")
+        }
         (Setting::Socket(name), Some("auto")) => format!("# in the program: do not set SO_{}", name.to_uppercase()),
         (Setting::Socket(name), Some(value)) => format!("# in the program: set {name} to {value}"),
         (Setting::Socket(name), None) => format!("# in the program: leave {name} alone"),

@@ -29,7 +29,10 @@ pub(crate) fn plan(facts: &Facts<'_>) -> Option<Remedy> {
                 part * 100.0
             ),
         ),
-        None => (round_up(limit * STEP), "the path's rate is not known: four times the limit, then measure again".to_owned()),
+        None => (
+            round_up(limit * STEP),
+            "the path's rate is not known: four times the limit, then measure again".to_owned(),
+        ),
     };
     let mut changes: Vec<Change> = facts.raise(side, "net.ipv4.tcp_rmem", needed).into_iter().collect();
     if fixed {

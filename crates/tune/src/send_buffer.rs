@@ -13,10 +13,17 @@ pub(crate) fn plan(facts: &Facts<'_>) -> Option<Remedy> {
     let side = facts.sender();
     let limit = facts.sysctl(side, "net.ipv4.tcp_wmem")?.split_whitespace().nth(2)?.parse::<u64>().ok()?;
     let (needed, why) = match facts.bdp() {
-        Some(bdp) => {
-            (round_up(bdp.get() * TIMES_BDP), format!("the path holds {}, and every byte in flight stays in the buffer until it is acknowledged", human(bdp)))
-        }
-        None => (round_up(limit * STEP), "the path's rate is not known: four times the limit, then measure again".to_owned()),
+        Some(bdp) => (
+            round_up(bdp.get() * TIMES_BDP),
+            format!(
+                "the path holds {}, and every byte in flight stays in the buffer until it is acknowledged",
+                human(bdp)
+            ),
+        ),
+        None => (
+            round_up(limit * STEP),
+            "the path's rate is not known: four times the limit, then measure again".to_owned(),
+        ),
     };
     let mut changes: Vec<Change> = facts.raise(side, "net.ipv4.tcp_wmem", needed).into_iter().collect();
     if facts.fixed_buffers.iter().any(|fixed| *fixed == (side, "sndbuf")) {
@@ -35,8 +42,9 @@ pub(crate) fn plan(facts: &Facts<'_>) -> Option<Remedy> {
         reason: format!("Let the send buffer grow to {needed}: {why}."),
         changes,
         applicability: Applicability::Safe,
-        wont_help: "Connections whose program sets SO_SNDBUF itself (that ends auto-tuning), and a program that has nothing \
+        wont_help:
+            "Connections whose program sets SO_SNDBUF itself (that ends auto-tuning), and a program that has nothing \
                     to send."
-            .to_owned(),
+                .to_owned(),
     })
 }

@@ -39,13 +39,16 @@ fn the_receive_buffer_follows_the_kernels_own_formula() {
     // The seed's own remedy, to the byte.
     assert_eq!(new.changes[0].to, "8192 87380 33554432");
     for remedy in [old, new] {
-        assert!(remedy.changes.iter().all(|change| change.setting != Setting::Sysctl("net.ipv4.tcp_adv_win_scale".into())));
+        assert!(
+            remedy.changes.iter().all(|change| change.setting != Setting::Sysctl("net.ipv4.tcp_adv_win_scale".into()))
+        );
     }
 }
 
 #[test]
 fn what_is_large_enough_is_left_alone() {
-    let large = settings(&[("net.ipv4.tcp_rmem", "4096 131072 134217728"), ("net.ipv4.tcp_wmem", "4096 16384 134217728")]);
+    let large =
+        settings(&[("net.ipv4.tcp_rmem", "4096 131072 134217728"), ("net.ipv4.tcp_wmem", "4096 16384 134217728")]);
     assert_eq!(plan(Code::ReceiveWindow, &facts("6.12.117", &large)), None);
     assert_eq!(plan(Code::SendBuffer, &facts("6.12.117", &large)), None);
     for code in [Code::PathRate, Code::Application, Code::NothingToGain, Code::Unknown, Code::Reader] {
@@ -59,7 +62,9 @@ fn a_buffer_the_program_fixed_is_freed() {
     let mut facts = facts("6.12.117", &small);
     facts.fixed_buffers = vec![(Side::Server, "sndbuf")];
     let remedy = plan(Code::SendBuffer, &facts).expect("a remedy");
-    assert!(remedy.changes.iter().any(|change| change.setting == Setting::Socket("sndbuf".into()) && change.to == "auto"));
+    assert!(
+        remedy.changes.iter().any(|change| change.setting == Setting::Socket("sndbuf".into()) && change.to == "auto")
+    );
 }
 
 #[test]

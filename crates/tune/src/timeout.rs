@@ -11,22 +11,24 @@ const RTO_MIN: &str = "10ms";
 
 pub(crate) fn plan(facts: &Facts<'_>) -> Option<Remedy> {
     let off = |name: &'static str| {
-        [Side::Client, Side::Server].into_iter().filter(move |side| facts.sysctl(*side, name).as_deref() == Some("0")).map(
-            move |side| Change {
+        [Side::Client, Side::Server]
+            .into_iter()
+            .filter(move |side| facts.sysctl(*side, name).as_deref() == Some("0"))
+            .map(move |side| Change {
                 side,
                 setting: Setting::Sysctl(name.to_owned()),
                 from: Some("0".to_owned()),
                 to: "1".to_owned(),
-            },
-        )
+            })
     };
     let changes: Vec<Change> = off("net.ipv4.tcp_sack").chain(off("net.ipv4.tcp_timestamps")).collect();
     if !changes.is_empty() {
         return Some(Remedy {
             code: Code::RetransmissionTimeout,
-            reason: "Allow selective acknowledgements (RFC 2018) and timestamps (RFC 7323): without them losses beyond the \
+            reason:
+                "Allow selective acknowledgements (RFC 2018) and timestamps (RFC 7323): without them losses beyond the \
                      first of a round trip wait for the timer."
-                .to_owned(),
+                    .to_owned(),
             changes,
             applicability: Applicability::Safe,
             wont_help: "The loss itself, and connections already open.".to_owned(),
@@ -45,9 +47,10 @@ pub(crate) fn plan(facts: &Facts<'_>) -> Option<Remedy> {
             changes: vec![Change { side, setting: Setting::Route("rto_min".to_owned()), from, to: RTO_MIN.to_owned() }],
             // Too small a value resends what a delayed acknowledgement (up to 40 ms) would have confirmed.
             applicability: Applicability::NeedsThought,
-            wont_help: "The loss itself. Below the receiver's delayed acknowledgement it causes needless retransmissions: \
+            wont_help:
+                "The loss itself. Below the receiver's delayed acknowledgement it causes needless retransmissions: \
                         lower that too, with the route's quickack."
-                .to_owned(),
+                    .to_owned(),
         });
     }
     congestion::plan(Code::RetransmissionTimeout, facts)

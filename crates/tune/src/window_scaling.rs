@@ -21,11 +21,13 @@ pub(crate) fn plan(facts: &Facts<'_>) -> Option<Remedy> {
     }
     Some(Remedy {
         code: Code::WindowScalingMissing,
-        reason: "Allow window scaling (RFC 7323 §2): without it no window passes 65,535 bytes, whatever the buffer.".to_owned(),
+        reason: "Allow window scaling (RFC 7323 §2): without it no window passes 65,535 bytes, whatever the buffer."
+            .to_owned(),
         changes,
         applicability: Applicability::Safe,
-        wont_help: "Paths on which a middlebox strips the option from the SYN, and connections already open: the scale is \
+        wont_help:
+            "Paths on which a middlebox strips the option from the SYN, and connections already open: the scale is \
                     agreed in the handshake."
-            .to_owned(),
+                .to_owned(),
     })
 }

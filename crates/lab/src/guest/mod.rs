@@ -56,7 +56,11 @@ fn run() -> Result<Measured, HostError> {
         Workload::Stream { direction, amount } => stream::run(&mut stage, *direction, *amount, &mut run)?,
         Workload::Crr { request, response, amount } => crr::run(&mut stage, *request, *response, *amount, &mut run)?,
         Workload::Burst { buffered, rate, total, keyframe, marks } => {
-            burst::run(&mut stage, &burst::Media { buffered: *buffered, rate: *rate, total: *total, keyframe: *keyframe, marks }, &mut run)?;
+            burst::run(
+                &mut stage,
+                &burst::Media { buffered: *buffered, rate: *rate, total: *total, keyframe: *keyframe, marks },
+                &mut run,
+            )?;
         }
     }
     let Findings { metrics, intervals, .. } = run;

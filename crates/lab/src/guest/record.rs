@@ -113,7 +113,8 @@ impl Samples {
             Side::Server => "server",
         };
         let nanos = at.as_nanos();
-        write!(self.file, "{}.{:09},{host},{connection}", nanos / 1_000_000_000, nanos % 1_000_000_000).map_err(written)?;
+        write!(self.file, "{}.{:09},{host},{connection}", nanos / 1_000_000_000, nanos % 1_000_000_000)
+            .map_err(written)?;
         for (_, value) in info.fields() {
             write!(self.file, ",{value}").map_err(written)?;
         }

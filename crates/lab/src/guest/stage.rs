@@ -187,7 +187,8 @@ impl Stage {
             if let Some(event) = self.pending.pop_front() {
                 return Ok(event);
             }
-            let mut events = [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; 64];
+            let mut events =
+                [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; 64];
             let count = match epoll::wait(&self.epoll, &mut events, None) {
                 Err(rustix::io::Errno::INTR) => 0,
                 other => call(other, "wait for events")?,

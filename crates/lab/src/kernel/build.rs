@@ -197,7 +197,8 @@ impl Bench<'_> {
         self.compile(&tree, &objects, &release)?;
 
         let binary = finished.join(BINARY);
-        let copied = fs::copy(objects.join("linux"), &binary).and_then(|_| fs::copy(objects.join(".config"), finished.join(CONFIG)));
+        let copied = fs::copy(objects.join("linux"), &binary)
+            .and_then(|_| fs::copy(objects.join(".config"), finished.join(CONFIG)));
         copied.map_err(KernelError::io(format!("copy the new kernel to {}", finished.display())))?;
         self.say(Phase::SelfTest, None, &release);
         self_test::check(&binary, &release, &self.request.init, &self.workshop.path, &self.request.interrupt)?;
@@ -239,15 +240,20 @@ impl Bench<'_> {
             return Ok(());
         }
         let run = self.run("start patch", patch(&["--batch", "--forward"]), |_, _| ())?;
-        step(run, || format!("apply the lab's patch to Linux {release}"), || {
-            format!("versions {} are known to work", KNOWN.join(" and "))
-        })
+        step(
+            run,
+            || format!("apply the lab's patch to Linux {release}"),
+            || format!("versions {} are known to work", KNOWN.join(" and ")),
+        )
     }
 
     fn configure(&mut self, tree: &Path, objects: &Path, release: &str) -> Result<(), KernelError> {
         self.say(Phase::Configure, None, release);
         let act = || format!("configure Linux {release}");
-        let hint = || "the last words above say what is missing; on Debian the tools are in build-essential bc bison flex".to_owned();
+        let hint = || {
+            "the last words above say what is missing; on Debian the tools are in build-essential bc bison flex"
+                .to_owned()
+        };
         if tree.join(".config").exists() || tree.join("include/config").exists() {
             // The copy of a tree that was configured in place, which an out-of-tree build refuses.
             let run = self.run("start make", self.make_command(tree, tree, &["mrproper"]), |_, _| ())?;
@@ -278,15 +284,19 @@ impl Bench<'_> {
             }
         })?;
         let full = run.tail.iter().any(|line| line.contains("No space left"));
-        step(run, || format!("compile Linux {release}"), || {
-            if full {
-                "free some space, or set XDG_CACHE_HOME to a folder on a larger disk".to_owned()
-            } else {
-                "where a header is missing, sudo apt-get install build-essential; where a compiler was killed, this host \
+        step(
+            run,
+            || format!("compile Linux {release}"),
+            || {
+                if full {
+                    "free some space, or set XDG_CACHE_HOME to a folder on a larger disk".to_owned()
+                } else {
+                    "where a header is missing, sudo apt-get install build-essential; where a compiler was killed, this host \
                  has too little memory: try --jobs 1"
                     .to_owned()
-            }
-        })
+                }
+            },
+        )
     }
 
     /// Prepares make so that neither the caller's environment nor the hour gets into the kernel.
@@ -345,6 +355,21 @@ const COMPILE_STEPS: f64 = 1306.0;
 const UNPACK_STEPS: f64 = 148_000.0;
 /// Variables by which a caller's own build would change ours.
 const MAKE_VARIABLES: [&str; 17] = [
-    "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "ARCH", "SUBARCH", "CROSS_COMPILE", "CC", "LD", "HOSTCC", "LLVM",
-    "CFLAGS", "LDFLAGS", "KCFLAGS", "KCPPFLAGS", "HOSTCFLAGS", "O",
+    "MAKEFLAGS",
+    "MFLAGS",
+    "MAKELEVEL",
+    "MAKEOVERRIDES",
+    "ARCH",
+    "SUBARCH",
+    "CROSS_COMPILE",
+    "CC",
+    "LD",
+    "HOSTCC",
+    "LLVM",
+    "CFLAGS",
+    "LDFLAGS",
+    "KCFLAGS",
+    "KCPPFLAGS",
+    "HOSTCFLAGS",
+    "O",
 ];

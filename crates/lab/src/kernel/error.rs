@@ -146,7 +146,11 @@ pub enum KernelError {
         options: Vec<String>,
     },
     /// A new kernel that does not work.
-    #[error("lab kernel {release} was built and fails its self-test: {cause}{}{}", tail_of("its console", tail), self_test_hint(cause))]
+    #[error(
+        "lab kernel {release} was built and fails its self-test: {cause}{}{}",
+        tail_of("its console", tail),
+        self_test_hint(cause)
+    )]
     SelfTest {
         /// The kernel's release.
         release: String,

@@ -40,13 +40,8 @@ pub(crate) fn run(
 ) -> Result<Run, RunError> {
     let (reader, writer) = io::pipe().map_err(RunError::Start)?;
     let second = writer.try_clone().map_err(RunError::Start)?;
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(writer)
-        .stderr(second)
-        .process_group(0)
-        .spawn()
-        .map_err(RunError::Start)?;
+    let mut child =
+        command.stdin(Stdio::null()).stdout(writer).stderr(second).process_group(0).spawn().map_err(RunError::Start)?;
     // The command holds this process's copies of the pipe's writing end, which would keep the reader waiting.
     drop(command);
 

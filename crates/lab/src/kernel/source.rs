@@ -215,7 +215,10 @@ pub(crate) fn is_needed(name: &Path) -> bool {
     let bulk = UNNEEDED_CODE.iter().any(|folder| under(folder)) && matches!(end, "c" | "h" | "S");
     let foreign = name.strip_prefix("arch").is_ok_and(|rest| {
         let architecture = rest.components().next().map(|part| part.as_os_str().to_owned()).unwrap_or_default();
-        rest.components().count() > 1 && !matches!(architecture.to_str(), Some("um" | "x86")) && end != "" && !kconfig(name)
+        rest.components().count() > 1
+            && !matches!(architecture.to_str(), Some("um" | "x86"))
+            && end != ""
+            && !kconfig(name)
     });
     first != ".git" && !built && !bulk && !foreign && !matches!(end, "rst" | "yaml" | "dts" | "dtsi")
 }

@@ -18,7 +18,8 @@ pub struct Missing {
 /// # Errors
 /// [`KernelError::MissingTools`].
 pub(crate) fn check_programs(wants_xz: bool) -> Result<(), KernelError> {
-    let folders: Vec<PathBuf> = std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default();
+    let folders: Vec<PathBuf> =
+        std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default();
     let missing = missing_programs(&folders, wants_xz);
     if missing.is_empty() { Ok(()) } else { Err(KernelError::MissingTools(missing)) }
 }
@@ -29,11 +30,7 @@ pub(crate) fn missing_programs(folders: &[PathBuf], wants_xz: bool) -> Vec<Missi
             folder.join(tool).metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
         })
     };
-    PROGRAMS
-        .into_iter()
-        .filter(|one| wants_xz || one.tool != "xz")
-        .filter(|one| !there(one.tool))
-        .collect()
+    PROGRAMS.into_iter().filter(|one| wants_xz || one.tool != "xz").filter(|one| !there(one.tool)).collect()
 }
 
 /// Checks that a folder, which exists, has room.

@@ -271,8 +271,10 @@ fn workload(section: &Section<'_>) -> Result<Workload, DocumentError> {
                 (None, Some(span)) if span > Span::ZERO => Transactions::Seconds(span),
                 (None, None) => return Err(section.error_at("kind", "crr needs 'transactions' or 'seconds' (\"60s\")")),
                 _ => {
-                    return Err(section
-                        .error_at("transactions", "crr ends by 'transactions', at least 1, or by 'seconds': give one"));
+                    return Err(section.error_at(
+                        "transactions",
+                        "crr ends by 'transactions', at least 1, or by 'seconds': give one",
+                    ));
                 }
             };
             Workload::Crr {

@@ -1,0 +1,82 @@
+//! What the tests of the whole program share.
+#![allow(dead_code, unreachable_pub)]
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The program under test, in `folder`, with temporary files in `folder/tmp`.
+pub fn thalweg(folder: &Path, args: &[&str]) -> Command {
+    let tmp = folder.join("tmp");
+    std::fs::create_dir_all(&tmp).expect("a folder for temporary files");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_thalweg"));
+    command.args(args).current_dir(folder).env("TMPDIR", tmp);
+    command
+}
+
+/// Runs it and expects the exit code; returns what it printed.
+pub fn run(folder: &Path, args: &[&str], code: i32) -> (String, String) {
+    let output = thalweg(folder, args).output().expect("the program starts");
+    let (out, err) = texts(&output);
+    assert_eq!(output.status.code(), Some(code), "thalweg {}\nstdout:\n{out}\nstderr:\n{err}", args.join(" "));
+    (out, err)
+}
+
+/// Runs it with `--json` and returns the document.
+pub fn json(folder: &Path, args: &[&str]) -> Value {
+    let (out, err) = run(folder, &[args, &["--json"]].concat(), 0);
+    serde_json::from_str(&out).unwrap_or_else(|error| panic!("not JSON: {error}\n{out}\n{err}"))
+}
+
+/// Both outputs as text.
+pub fn texts(output: &Output) -> (String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&output.stdout), text(&output.stderr))
+}
+
+/// The figure at `path` of an arm.
+pub fn figure(report: &Value, arm: &str, path: &str) -> f64 {
+    let arms = report["arms"].as_array().expect("arms");
+    let found = arms.iter().find(|one| one["name"] == arm).unwrap_or_else(|| panic!("no arm '{arm}'"));
+    let value = path.split('.').fold(&found["metrics"], |value, key| &value[key]);
+    value.as_f64().unwrap_or_else(|| panic!("no figure {path} in {}", found["metrics"]))
+}
+
+/// Panics unless `got` is within `part` of `wanted`.
+pub fn within(got: f64, wanted: f64, part: f64) {
+    assert!((got / wanted - 1.0).abs() <= part, "{got} is not within {} % of {wanted}", part * 100.0);
+}
+
+/// What is in a folder, by relative path.
+pub fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(next) = open.pop() {
+        for entry in std::fs::read_dir(&next).expect("a folder").flatten() {
+            let path = entry.path();
+            if path.is_dir() && !path.is_symlink() {
+                open.push(path);
+            } else {
+                found.push(path.strip_prefix(folder).expect("inside").to_owned());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Processes whose working directory is in `folder`: guests of runs whose temporary files are there.
+pub fn processes_in(folder: &Path) -> Vec<String> {
+    let folder = folder.canonicalize().expect("the folder");
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").expect("/proc").flatten() {
+        let inside = std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(&folder));
+        if inside && entry.file_name().to_string_lossy().bytes().all(|b| b.is_ascii_digit()) {
+            let state = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+            if !state.contains(") Z ") {
+                found.push(state);
+            }
+        }
+    }
+    found
+}

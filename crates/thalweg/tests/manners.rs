@@ -1,0 +1,161 @@
+//! How the program behaves: what it leaves behind, what it needs, and what it says when the input is wrong.
+
+mod common;
+
+use common::{files, processes_in, run, texts, thalweg};
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const LONG: &str =
+    "name = \"long\"\n[path]\nrtt = \"10ms\"\nrate = \"1gbit\"\n[workload]\nkind = \"stream\"\nseconds = \"3600s\"\n";
+
+/// Waits until `condition` holds; panics after a while.
+fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !condition() {
+        assert!(began.elapsed() < Duration::from_secs(20), "not within 20 s: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn nothing_is_left(folder: &Path) {
+    wait_until("no process is left", || processes_in(folder).is_empty());
+    assert_eq!(files(&folder.join("tmp")), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn success_and_failure_leave_nothing_behind() {
+    let folder = tempfile::tempdir().expect("a folder");
+    run(folder.path(), &["lab", "run", "first-frame", "--arm", "cubic 10", "--out", "out"], 0);
+    nothing_is_left(folder.path());
+    assert_eq!(
+        files(&folder.path().join("out")).iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
+        ["0-cubic-10.csv", "0-cubic-10.pcapng", "report.html", "report.json"]
+    );
+
+    // The guest refuses a congestion control its kernel does not have.
+    let args =
+        ["lab", "run", "first-frame", "--arm", "cubic 10", "--set", "server.socket.congestion=hybla", "--out", "bad"];
+    let (_, err) = run(folder.path(), &args, 3);
+    assert!(err.contains("TCP_CONGESTION") && err.contains("hybla"), "{err}");
+    nothing_is_left(folder.path());
+    assert!(!folder.path().join("bad").exists(), "an empty folder was left");
+}
+
+#[test]
+fn ctrl_c_and_kill_leave_nothing_behind() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("long.toml"), LONG).expect("written");
+    for (signal, leaves_folder) in [(libc::SIGINT, false), (libc::SIGTERM, false), (libc::SIGKILL, true)] {
+        let mut command = thalweg(folder.path(), &["lab", "run", "long.toml", "--out", "out"]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("started");
+        wait_until("the guest runs", || processes_in(&folder.path().join("tmp")).len() >= 2);
+        Command::new("kill").arg(format!("-{signal}")).arg(child.id().to_string()).status().expect("kill");
+        let status = child.wait().expect("ended");
+        assert!(!status.success());
+        wait_until("no process is left", || processes_in(&folder.path().join("tmp")).is_empty());
+        if leaves_folder {
+            // Nobody could remove it: the next run does.
+            run(folder.path(), &["lab", "run", "first-frame", "--arm", "cubic 10", "--out", "next"], 0);
+        } else {
+            assert_eq!(status.code(), Some(130));
+        }
+        nothing_is_left(folder.path());
+    }
+}
+
+#[test]
+fn the_lab_needs_no_privilege() {
+    let folder = tempfile::tempdir_in("/tmp").expect("a folder");
+    let open = |path: &Path| {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+        fs::set_permissions(path, mode).expect("mode");
+    };
+    // Copies, since a build folder and a cache may be closed to others.
+    let (kernels, _) = run(folder.path(), &["lab", "kernel", "list", "--json"], 0);
+    let kernels: serde_json::Value = serde_json::from_str(&kernels).expect("JSON");
+    let path = kernels["kernels"][0]["path"].as_str().expect("a lab kernel; ./x test builds one").to_owned();
+    fs::copy(path, folder.path().join("linux")).expect("copied");
+    fs::copy(env!("CARGO_BIN_EXE_thalweg"), folder.path().join("thalweg")).expect("copied");
+    for name in ["", "linux", "thalweg", "tmp"] {
+        open(&folder.path().join(name));
+    }
+    let mut command = Command::new(folder.path().join("thalweg"));
+    command.args(["lab", "run", "first-frame", "--arm", "cubic 10", "--kernel", "./linux", "--out", "out"]);
+    command.current_dir(folder.path()).env_clear().env("TMPDIR", folder.path().join("tmp"));
+    if rustix_is_root() {
+        command.uid(65_534).gid(65_534);
+    }
+    let output = command.output().expect("started");
+    assert!(output.status.success(), "{:?}", texts(&output));
+}
+
+fn rustix_is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0)
+}
+
+#[test]
+fn wrong_input_gets_one_sentence_a_hint_and_the_right_code() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("written");
+    write("key.toml", &LONG.replace("rtt", "rrt"));
+    write("not.pcap", "This is a letter, and no capture at all.\n");
+    write("empty.pcap", "");
+    let before = files(folder.path());
+    for (args, code, says, hint) in [
+        (vec!["lab", "run", "key.toml"], 2, "key.toml:3: unknown key 'path.rrt'", "did you mean 'rtt'?"),
+        (vec!["lab", "run", "first-frame", "--set", "path.rtt=-5ms"], 2, "'-5ms' is not a time", ""),
+        (
+            vec!["lab", "run", "first-frame", "--set", "path.loss=200%"],
+            2,
+            "'200%' is not a part between 0% and 100%",
+            "",
+        ),
+        (vec!["lab", "run", "first-frme"], 2, "no built-in scenario is named 'first-frme'", "built in are"),
+        (vec!["lab", "run", "none.toml"], 2, "cannot read the scenario file 'none.toml'", ""),
+        (vec!["lab", "run", "first-frame", "--arm", "reno"], 2, "has no arm named 'reno'", "its arms are"),
+        (vec!["lab", "run", "first-frame", "--kernel", "7.9"], 2, "7.9", "hint"),
+        (vec!["lab", "run", "first-frame", "--kernel", "./not.pcap"], 2, "not.pcap", ""),
+        (vec!["lab", "run", "first-frame", "--samples", "often"], 2, "'often' is not a time", ""),
+        (vec!["diagnose", "none.pcap"], 2, "none.pcap", "hint"),
+        (vec!["diagnose", "not.pcap"], 2, "not.pcap", "hint"),
+        (vec!["diagnose", "empty.pcap"], 2, "empty.pcap", "hint"),
+        (vec!["diagnose", "."], 2, "directory", "hint"),
+        (vec!["explain", "receive-windw"], 2, "no verdict has the code", "known:"),
+        (vec!["lab", "run"], 2, "required", "--help"),
+        (vec!["fix", "nothing"], 2, "no built-in scenario is named 'nothing'", "built in are"),
+    ] {
+        let (out, err) = run(folder.path(), &args, code);
+        assert!(err.contains(says) && err.contains(hint), "{args:?}\n{err}");
+        assert_eq!(out, "", "{args:?}");
+        assert!(!err.contains("panicked"), "{args:?}\n{err}");
+    }
+    assert_eq!(files(folder.path()), before, "something was left");
+}
+
+#[test]
+fn a_full_disk_is_said_and_nothing_half_written_stays() {
+    if !rustix_is_root() {
+        eprintln!(
+            "SKIPPED a_full_disk_is_said_and_nothing_half_written_stays: mounting a small file system needs root"
+        );
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let small = folder.path().join("small");
+    fs::create_dir(&small).expect("made");
+    let script = "mount -t tmpfs -o size=4m none small && cd small && mkdir tmp && TMPDIR=$PWD/tmp \"$0\" lab run slow-download \
+                  --arm 'as found' --set workload.bytes=50MB --out out; code=$?; find . -type f; exit $code";
+    let output = Command::new("unshare")
+        .args(["--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_thalweg")])
+        .current_dir(folder.path())
+        .output()
+        .expect("unshare, of util-linux");
+    let (out, err) = texts(&output);
+    assert_eq!(output.status.code(), Some(3), "{out}\n{err}");
+    assert!(err.contains("No space left on device"), "{err}");
+    assert_eq!(out, "", "files were left");
+}
