@@ -17,7 +17,7 @@ use thiserror::Error;
 /// from 1 GiB on they are those of any larger host. Source: net/ipv4/tcp.c, `tcp_init`.
 const MEMORY_MIB: u64 = 1024;
 /// A guest tells of progress once a virtual second; one that is silent for so long of real time hangs.
-const SILENCE: Duration = Duration::from_secs(120);
+pub(crate) const SILENCE: Duration = Duration::from_secs(120);
 /// How often the keeper looks whether it is to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 const CONSOLE_TAIL_LINES: usize = 20;
@@ -63,8 +63,10 @@ pub enum BootError {
         console: String,
     },
     /// The guest hung and was killed.
-    #[error("the guest was silent for {} s and was killed; its console ended with:\n{console}", SILENCE.as_secs())]
+    #[error("the guest was silent for {} s and was killed; its console ended with:\n{console}", silence.as_secs())]
     Hung {
+        /// For how long it was waited.
+        silence: Duration,
         /// The last lines of its console.
         console: String,
     },
@@ -94,6 +96,7 @@ pub(crate) fn boot(
     plan: &Plan,
     scratch: &Scratch,
     cpu: Option<usize>,
+    silence: Duration,
     stop: &AtomicBool,
     mut progress: impl FnMut(Progress),
 ) -> Result<Measured, BootError> {
@@ -122,7 +125,7 @@ pub(crate) fn boot(
     let mut child = host::process::spawn_tied(&mut command, cpu)
         .map_err(|source| BootError::Start { kernel: kernel.path.clone(), source })?;
     let lines = console(&mut child);
-    let ended = keep(&lines, stop, &mut progress);
+    let ended = keep(&lines, silence, stop, &mut progress);
     let status = match ended {
         // The console closes as the kernel's process ends.
         Ok(_) => child.wait().map(|status| status.to_string()).unwrap_or_default(),
@@ -131,7 +134,7 @@ pub(crate) fn boot(
     host::process::kill_group(&mut child);
     let tail = ended?;
     match fs::read(scratch.path().join(OUTCOME_FILE)).ok().and_then(|text| serde_json::from_slice(&text).ok()) {
-        Some(Outcome::Done(measured)) => Ok(measured),
+        Some(Outcome::Done(measured)) => Ok(*measured),
         Some(Outcome::Failed(why)) => Err(BootError::Refused(why)),
         None => Err(BootError::Died { status, console: tail }),
     }
@@ -157,7 +160,12 @@ fn console(child: &mut Child) -> Receiver<String> {
 }
 
 /// Waits until the console closes; returns its last lines.
-fn keep(lines: &Receiver<String>, stop: &AtomicBool, progress: &mut impl FnMut(Progress)) -> Result<String, BootError> {
+fn keep(
+    lines: &Receiver<String>,
+    silence: Duration,
+    stop: &AtomicBool,
+    progress: &mut impl FnMut(Progress),
+) -> Result<String, BootError> {
     let mut tail: VecDeque<String> = VecDeque::new();
     let mut heard = Instant::now();
     loop {
@@ -181,12 +189,69 @@ fn keep(lines: &Receiver<String>, stop: &AtomicBool, progress: &mut impl FnMut(P
         if stop.load(Ordering::Relaxed) {
             return Err(BootError::Stopped);
         }
-        if heard.elapsed() > SILENCE {
-            return Err(BootError::Hung { console: joined(&tail) });
+        if heard.elapsed() > silence {
+            return Err(BootError::Hung { silence, console: joined(&tail) });
         }
     }
 }
 
 fn joined(tail: &VecDeque<String>) -> String {
     tail.iter().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::RunOptions;
+    use model::Scenario;
+    use std::os::unix::fs::PermissionsExt;
+    use units::Seed;
+
+    /// Boots a shell script in a kernel's place.
+    fn boot_script(script: &str, silence: Duration, stop: bool) -> (Result<Measured, BootError>, PathBuf) {
+        let scratch = Scratch::create().expect("a folder");
+        let path = scratch.path().join("kernel");
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("mode");
+        let text = "name = \"x\"\n[workload]\nkind = \"stream\"\nbytes = 1\n";
+        let scenario = Scenario::parse("x.toml", text, &[]).expect("valid");
+        let plan = Plan {
+            experiment: scenario.arms[0].experiment.clone(),
+            seed: Seed::new(1),
+            options: RunOptions::default(),
+        };
+        let kernel = Kernel { release: "0".to_owned(), id: "0".to_owned(), path };
+        let result = boot(&kernel, &plan, &scratch, None, silence, &AtomicBool::new(stop), |_| {});
+        (result, scratch.path().to_owned())
+    }
+
+    #[test]
+    fn a_guest_that_panics_is_reported_with_its_consoles_tail() {
+        let script = "for i in $(seq 100); do echo line $i; done; echo Kernel panic - not syncing: dead; exit 134";
+        let (result, folder) = boot_script(script, Duration::from_secs(10), false);
+        let text = result.expect_err("it died").to_string();
+        assert!(text.contains("134") && text.contains("Kernel panic - not syncing: dead"), "{text}");
+        assert!(text.contains("line 99") && !text.contains("line 50\n"), "{text}");
+        assert!(!folder.exists());
+    }
+
+    #[test]
+    fn a_guest_that_hangs_is_killed_with_all_it_started() {
+        let (result, folder) = boot_script("echo hello; sleep 987 & sleep 987", Duration::from_millis(300), false);
+        let error = result.expect_err("it hung");
+        assert!(matches!(&error, BootError::Hung { console, .. } if console.contains("hello")), "{error}");
+        assert!(!folder.exists());
+        let left = fs::read_dir("/proc").expect("/proc").flatten().any(|entry| {
+            fs::read(entry.path().join("cmdline")).is_ok_and(|line| line == b"sleep\0987\0")
+        });
+        assert!(!left, "a process is left");
+    }
+
+    #[test]
+    fn a_stop_ends_it_at_once() {
+        let began = Instant::now();
+        let (result, _) = boot_script("sleep 986", Duration::from_secs(60), true);
+        assert!(matches!(result, Err(BootError::Stopped)));
+        assert!(began.elapsed() < Duration::from_secs(5));
+    }
 }

@@ -68,7 +68,7 @@ pub(crate) struct Plan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Outcome {
     /// It ran.
-    Done(Measured),
+    Done(Box<Measured>),
     /// It could not be set up or broke off; why, in one sentence.
     Failed(String),
 }

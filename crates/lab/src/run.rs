@@ -1,6 +1,6 @@
 //! A scenario's arms and repeats, each in a guest of its own, several at a time.
 
-use crate::boot::{BootError, Progress, boot};
+use crate::boot::{BootError, Progress, SILENCE, boot};
 use crate::kernel::Kernel;
 use crate::plan::{CAPTURE_FILE, CaptureEnds, Measured, Plan, RunOptions, SAMPLES_FILE};
 use crate::scratch::Scratch;
@@ -157,7 +157,7 @@ fn one(
         seed: Seed::new(request.seed.get().wrapping_add(repeat as u64)),
         options: request.options,
     };
-    let measured = boot(request.kernel, &plan, &scratch, cpu, stop, progress).map_err(guest)?;
+    let measured = boot(request.kernel, &plan, &scratch, cpu, SILENCE, stop, progress).map_err(guest)?;
     for (from, to) in [(CAPTURE_FILE, capture_name(request, run)), (SAMPLES_FILE, samples_name(request, run))] {
         let from = scratch.path().join(from);
         if from.exists() {

@@ -2,6 +2,8 @@
 //!
 //! Needs the lab kernels 6.12 and 6.1, which `./x test` builds first; without them these tests fail and say so.
 
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
 mod common;
 
 use common::{figure, json, run, within};

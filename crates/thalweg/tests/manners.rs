@@ -1,5 +1,7 @@
 //! How the program behaves: what it leaves behind, what it needs, and what it says when the input is wrong.
 
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
 mod common;
 
 use common::{files, processes_in, run, texts, thalweg};

@@ -14,7 +14,7 @@ const STEP: u64 = 4;
 
 pub(crate) fn plan(facts: &Facts<'_>) -> Option<Remedy> {
     let side = facts.receiver();
-    let fixed = facts.fixed_buffers.iter().any(|fixed| *fixed == (side, "rcvbuf"));
+    let fixed = facts.fixed_buffers.contains(&(side, "rcvbuf"));
     let part = window_part(facts);
     let limit = facts.sysctl(side, "net.ipv4.tcp_rmem")?.split_whitespace().nth(2)?.parse::<u64>().ok()?;
     let (needed, why) = match facts.bdp() {

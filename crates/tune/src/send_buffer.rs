@@ -26,7 +26,7 @@ pub(crate) fn plan(facts: &Facts<'_>) -> Option<Remedy> {
         ),
     };
     let mut changes: Vec<Change> = facts.raise(side, "net.ipv4.tcp_wmem", needed).into_iter().collect();
-    if facts.fixed_buffers.iter().any(|fixed| *fixed == (side, "sndbuf")) {
+    if facts.fixed_buffers.contains(&(side, "sndbuf")) {
         changes.push(Change {
             side,
             setting: Setting::Socket("sndbuf".to_owned()),

@@ -25,7 +25,7 @@ const FOLDER: &str = "/run/out";
 /// Runs the plan in the run's folder, leaves its outcome there, and halts the machine.
 pub fn main() -> ! {
     let outcome = match run() {
-        Ok(measured) => Outcome::Done(measured),
+        Ok(measured) => Outcome::Done(Box::new(measured)),
         Err(error) => Outcome::Failed(error.to_string()),
     };
     if let Err(error) = leave(&outcome) {

@@ -217,7 +217,7 @@ pub(crate) fn is_needed(name: &Path) -> bool {
         let architecture = rest.components().next().map(|part| part.as_os_str().to_owned()).unwrap_or_default();
         rest.components().count() > 1
             && !matches!(architecture.to_str(), Some("um" | "x86"))
-            && end != ""
+            && !end.is_empty()
             && !kconfig(name)
     });
     first != ".git" && !built && !bulk && !foreign && !matches!(end, "rst" | "yaml" | "dts" | "dtsi")
