@@ -74,8 +74,9 @@ class Plot {
     const [times, values] = line.data, { from, to } = this.group.view;
     const start = Math.max(0, Data.before(times, from));
     g.strokeStyle = g.fillStyle = this.group.page.color(line.color);
-    g.lineWidth = line.key === "flight" ? 1.3 : 1.6;
+    g.lineWidth = line.width ?? 1.6;
     g.lineJoin = "round";
+    g.setLineDash(line.dash ?? []);
     g.beginPath();
     let last = null, i = start;
     for (; i < times.length; i++) {
@@ -91,8 +92,9 @@ class Plot {
     // A step holds until the connection's end.
     if (last !== null && line.step && i >= times.length) g.lineTo(this.x(Math.max(this.group.end, times[times.length - 1])), last);
     g.stroke();
+    g.setLineDash([]);
     if (line.fill && last !== null) {
-      g.globalAlpha = 0.14;
+      g.globalAlpha = line.fill;
       g.lineTo(this.x(Math.min(to, this.group.end)), this.y(0));
       g.lineTo(this.x(times[start]), this.y(0));
       g.fill();
@@ -149,7 +151,7 @@ class Plot {
     g.fill();
   }
 
-  // Says what is too far above the rest to be drawn.
+  // Says which lines leave the plot at its top in the time in view, and how far up they go.
   above(g, high) {
     const { from, to } = this.group.view;
     let x = this.area.right - 4;
@@ -157,9 +159,9 @@ class Plot {
     g.textAlign = "right";
     g.textBaseline = "top";
     for (const line of this.shown()) {
-      const [low] = Data.range(line.data, from, to);
-      if (!(low > high) || low === Infinity) continue;
-      const text = `↑ ${line.name} ${Units.print(this.spec.unit, low)} and more`;
+      const greatest = Data.range(line.data, from, to)[1];
+      if (!(greatest > high)) continue;
+      const text = `↑ ${line.name} up to ${Units.print(this.spec.unit, greatest)}`;
       g.fillStyle = this.group.page.color(line.color);
       g.fillText(text, x, this.area.top - 6);
       x -= g.measureText(text).width + 14;

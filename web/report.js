@@ -22,7 +22,8 @@ class Group {
 
   add(spec, figures) {
     const figure = figures.appendChild(element("figure"));
-    const caption = figure.appendChild(element("figcaption", {}, element("b", {}, spec.title)));
+    const caption = figure.appendChild(element("figcaption"));
+    const title = caption.appendChild(element("div", { class: "title" }, element("b", {}, spec.title)));
     const lines = spec.lines.map((line) => ({ ...line, data: this.arm.series[line.key] })).filter((line) => line.data[0].length);
     if (!lines.some((line) => line.lead)) {
       figure.append(element("div", { class: "none" }, spec.empty));
@@ -30,17 +31,17 @@ class Group {
     }
     const plot = new Plot(this, spec, lines, figure);
     plot.box.setAttribute("aria-label", `${spec.title} of ${this.arm.name}. Arrow keys move the cursor, plus and minus zoom, Escape shows all.`);
-    for (const line of [...lines].reverse()) this.key(caption, plot, line);
+    for (const line of lines) this.key(caption, plot, line);
     if (spec.marks) this.markKeys(caption);
-    const at = caption.appendChild(element("span", { class: "at", "aria-live": "polite" }));
+    const at = title.appendChild(element("span", { class: "at", "aria-live": "polite" }));
     this.outputs.push(() => { at.textContent = this.cursor === null ? "" : this.describe(plot); });
     this.plots.push(plot);
     this.listen(plot);
   }
 
   key(caption, plot, line) {
-    const swatch = element("i");
-    swatch.style.background = `var(${line.color})`;
+    const swatch = element("i", { class: line.dash ? "dashed" : line.fill ? "area" : "line" });
+    swatch.style.color = `var(${line.color})`;
     const value = element("output");
     this.toggle(caption, `${plot.spec.title}/${line.key}`, swatch, line.name, value);
     this.outputs.push(() => {

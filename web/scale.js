@@ -42,18 +42,20 @@ const MARKS = [
   { name: "zero window", color: "--m-zero", shape: "square" },
 ];
 // `lead` series set the scale; others count for it while they stay below four times the lead.
+// Lines are drawn in this order. The flight is an area and the window a strong line above it, so that a flight that
+// fills the window does not hide what limits it.
 const PLOTS = [
   { title: "In flight against the window", unit: "size", height: 230, marks: "line", lines: [
-    { key: "window", name: "receive window", color: "--window", step: true },
-    { key: "cwnd", name: "congestion window", color: "--cwnd", step: true },
-    { key: "flight", name: "in flight", color: "--flight", step: true, lead: true },
+    { key: "flight", name: "in flight", color: "--flight", step: true, lead: true, fill: 0.3, width: 0.8 },
+    { key: "window", name: "receive window", color: "--window", step: true, width: 2.6 },
+    { key: "cwnd", name: "congestion window", color: "--cwnd", step: true, width: 1.3, dash: [5, 4] },
   ], empty: "Nothing was in flight in what was captured." },
   { title: "Time–sequence", unit: "data", height: 200, marks: "byte", lines: [
     { key: "sent", name: "sent", color: "--flight", step: true, lead: true },
     { key: "acked", name: "acknowledged", color: "--acked", step: true, lead: true },
   ], empty: "No data was sent in what was captured." },
   { title: "Throughput", unit: "rate", height: 140, lines: [
-    { key: "rate", name: "new payload", color: "--rate", step: true, fill: true, lead: true },
+    { key: "rate", name: "new payload", color: "--rate", step: true, fill: 0.14, lead: true },
   ], empty: "There is no throughput to draw: no data was sent." },
   { title: "Round-trip time", unit: "ms", height: 140, lines: [
     { key: "rtt", name: "RTT", color: "--rtt", lead: true, loose: true },

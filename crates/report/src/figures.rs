@@ -56,6 +56,8 @@ impl Figure {
             ("transactions", None) => "transactions".to_owned(),
             ("time_to_bytes", Some(bytes)) => format!("to {}", bytes.parse().map_or(bytes.to_owned(), round_bytes)),
             ("latency", Some(part)) => percentile(part),
+            ("rtt", None) => "RTT".to_owned(),
+            ("cwnd_max", None) => "largest cwnd".to_owned(),
             (stem, None) => stem.replace('_', " "),
             (stem, Some(member)) => format!("{} {member}", stem.replace('_', " ")),
         };
@@ -105,9 +107,14 @@ impl Figure {
 /// The figures a table of `arms` shows, those that matter most first.
 ///
 /// The first is the one the arms are compared by: transactions per second where there are transactions, else the time
-/// to the most bytes, else the steady rate, else the mean rate.
+/// to the most bytes, else the steady rate, else the mean rate. A count of losses that is 0 in every arm tells no arm
+/// from another and is left out; see [`nothing_lost`].
 pub fn leading(arms: &[ArmReport]) -> Vec<Figure> {
     let has = |figure: &Figure| arms.iter().any(|arm| figure.of(&arm.metrics).and_then(Metric::value).is_some());
+    let tells = |figure: &Figure| {
+        !matches!(figure.name.as_str(), "retransmits" | "loss_episodes")
+            || arms.iter().any(|arm| figure.of(&arm.metrics).is_some_and(|metric| !always_zero(metric)))
+    };
     let members = |group: &str| -> Vec<String> {
         let mut names: Vec<String> = arms
             .iter()
@@ -135,7 +142,13 @@ pub fn leading(arms: &[ArmReport]) -> Vec<Figure> {
     {
         names.push(name.to_owned());
     }
-    names.iter().map(|name| Figure::named(name)).filter(has).collect()
+    names.iter().map(|name| Figure::named(name)).filter(has).filter(tells).collect()
+}
+
+/// Whether retransmissions were counted in every arm, and there were none.
+pub fn nothing_lost(arms: &[ArmReport]) -> bool {
+    let retransmits = Figure::named("retransmits");
+    !arms.is_empty() && arms.iter().all(|arm| retransmits.of(&arm.metrics).is_some_and(always_zero))
 }
 
 /// A rate in bits per second, three digits and a decimal prefix: `452 Mb/s`.
@@ -153,6 +166,13 @@ pub fn milliseconds(value: f64) -> String {
         v if v < 9_999.5 => format!("{} ms", if v < 999.5 { digits(value) } else { count(value) }),
         _ => format!("{} s", digits(value / 1e3)),
     }
+}
+
+/// How long something took, in seconds from one second on: `8.92 s`, `677 ms`.
+///
+/// Unlike [`milliseconds`], which keeps figures of one table in one unit.
+pub fn elapsed(seconds: f64) -> String {
+    if seconds.abs() < 0.9995 { milliseconds(seconds * 1e3) } else { format!("{} s", digits(seconds)) }
 }
 
 /// A memory or window size, three digits and a binary prefix: `4.00 MiB`.
@@ -206,6 +226,14 @@ pub fn clean(text: &str) -> String {
         c.is_control() || matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
     text.chars().map(|c| if unfit(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// Whether a count is 0, in every repeat.
+fn always_zero(metric: &Metric) -> bool {
+    match metric {
+        Metric::Summary { max, .. } => *max == 0.0,
+        metric => metric.value() == Some(0.0),
+    }
 }
 
 /// Three significant digits, without an exponent.
@@ -270,6 +298,7 @@ mod tests {
         assert_eq!(milliseconds(1214.3), "1,214 ms");
         assert_eq!(milliseconds(0.25), "250 µs");
         assert_eq!(milliseconds(12_345.0), "12.3 s");
+        assert_eq!((elapsed(8.917), elapsed(0.677)), ("8.92 s".to_owned(), "677 ms".to_owned()));
         assert_eq!(bytes(4_194_304.0), "4.00 MiB");
         assert_eq!(data(5e8), "500 MB");
         assert_eq!(count(1_234_567.0), "1,234,567");

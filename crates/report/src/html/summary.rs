@@ -2,7 +2,7 @@
 
 use super::ArmPlots;
 use super::escape::escape;
-use crate::figures::{Better, Figure, milliseconds, percent, times};
+use crate::figures::{Better, Figure, elapsed, percent, times};
 use model::{Applicability, Change, DiagnosisLine, FixReport, LabReport, Limits, Setting, Side};
 
 /// The line below the title: what was run, and on what.
@@ -13,7 +13,7 @@ pub(super) fn about(lab: &LabReport) -> String {
         format!("seed {}", lab.seed)
     };
     let took =
-        format!("{} of {} time in {}", milliseconds(lab.virtual_s * 1e3), lab.engine, milliseconds(lab.wall_s * 1e3));
+        format!("{} of {} time in {}", elapsed(lab.virtual_s), lab.engine, elapsed(lab.wall_s));
     format!(
         "<p>{}</p><p class=\"faint\">{} · Linux {} · {} engine · {runs} · {}</p>",
         escape(&lab.about),
@@ -127,6 +127,8 @@ pub(super) fn plots(arms: &[ArmPlots], shared: bool) -> String {
     html.push_str(&format!("<div id=\"controls\" data-shared=\"{shared}\"></div>\n<div class=\"arms\">\n"));
     for (place, arm) in arms.iter().enumerate() {
         html.push_str(&format!("<article class=\"arm\" data-arm=\"{place}\"><h3>{}</h3>", escape(&arm.name)));
+        // Both are there even when empty: plots side by side line up because each arm has the same rows.
+        html.push_str("<div class=\"why\">");
         if let Some(verdict) = &arm.verdict {
             html.push_str(&format!(
                 "<p>{}</p><p class=\"faint\">{}</p>",
@@ -134,10 +136,11 @@ pub(super) fn plots(arms: &[ArmPlots], shared: bool) -> String {
                 verdict_facts(verdict)
             ));
         }
+        html.push_str("</div><div class=\"where\">");
         if let Some(limits) = arm.limits.filter(|limits| limits.total() > 0.0) {
             html.push_str(&self::limits(&limits));
         }
-        html.push_str("</article>\n");
+        html.push_str("</div></article>\n");
     }
     html.push_str("</div></section>\n");
     html

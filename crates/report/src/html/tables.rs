@@ -1,25 +1,28 @@
 //! The page's tables: the figures of every arm, and the expectations.
 
 use super::escape::escape;
-use crate::figures::{Figure, leading, percent, times};
+use crate::figures::{Figure, leading, nothing_lost, percent, times};
 use model::{ArmReport, LabReport, Metric};
 
 /// The experiment: a row for each arm with its figures, verdict and settings, then the expectations.
 pub(super) fn lab(lab: &LabReport) -> String {
     let figures = leading(&lab.arms);
     let mut html =
-        String::from("<section><h2>The arms</h2><div class=\"scroll\"><table><thead><tr><th scope=\"col\">arm</th>");
+        String::from("<section><h2>The arms</h2><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"The arms\"><table class=\"arms-table\"><thead><tr><th scope=\"col\">arm, and why it is no faster</th>");
     for (place, figure) in figures.iter().enumerate() {
         html.push_str(&format!("<th scope=\"col\">{}</th>", escape(&figure.label)));
         if place == 0 && lab.arms.len() > 1 {
             html.push_str("<th scope=\"col\">ratio</th>");
         }
     }
-    html.push_str("<th scope=\"col\" class=\"left\">why no faster</th></tr></thead><tbody>");
+    html.push_str("</tr></thead><tbody>");
     for arm in &lab.arms {
         html.push_str(&row(lab, arm, &figures));
     }
     html.push_str("</tbody></table></div>");
+    if nothing_lost(&lab.arms) {
+        html.push_str("<p class=\"faint\">Nothing was sent twice in any arm.</p>");
+    }
     html.push_str(&expectations(lab));
     html.push_str(&settings(lab));
     html.push_str("</section>\n");
@@ -27,7 +30,13 @@ pub(super) fn lab(lab: &LabReport) -> String {
 }
 
 fn row(lab: &LabReport, arm: &ArmReport, figures: &[Figure]) -> String {
-    let mut html = format!("<tr><th scope=\"row\">{}</th>", escape(&arm.name));
+    // Below the name, not in a column of its own: the widest table must not push the answer out of sight.
+    let verdict = arm
+        .diagnosis
+        .first()
+        .map(|line| format!("<small><code>{}</code> {}</small>", line.code, percent(line.share)))
+        .unwrap_or_default();
+    let mut html = format!("<tr><th scope=\"row\">{}{verdict}</th>", escape(&arm.name));
     for (place, figure) in figures.iter().enumerate() {
         html.push_str(&format!("<td>{}</td>", value(figure, figure.of(&arm.metrics))));
         if place == 0 && lab.arms.len() > 1 {
@@ -39,14 +48,10 @@ fn row(lab: &LabReport, arm: &ArmReport, figures: &[Figure]) -> String {
                 Some(ratio) if ratio <= 0.95 => "bad",
                 _ => "faint",
             };
-            html.push_str(&format!("<td class=\"{class}\">{}</td>", ratio.map_or("–".to_owned(), times)));
+            html.push_str(&format!("<td class=\"{class}\">{}</td>", ratio.map_or("–".to_owned(), |ratio| if std::ptr::eq(arm, &lab.arms[0]) { "1×".to_owned() } else { times(ratio) })));
         }
     }
-    let verdict = arm
-        .diagnosis
-        .first()
-        .map_or("–".to_owned(), |line| format!("<code>{}</code> {}", line.code, percent(line.share)));
-    html.push_str(&format!("<td class=\"left\">{verdict}</td></tr>"));
+    html.push_str("</tr>");
     html
 }
 

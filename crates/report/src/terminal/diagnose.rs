@@ -47,9 +47,33 @@ fn capture(page: &mut Page, capture: &CaptureReport) {
         page.gap();
         list(page, &capture.flows);
     }
-    for flow in capture.flows.iter().take(TOLD) {
-        tell(page, flow);
+    let mut told: Vec<&Flow> = Vec::new();
+    for flow in &capture.flows {
+        if let Some(known) = told.iter().find(|known| same(known, flow)) {
+            again(page, known, flow);
+        } else if told.len() < TOLD {
+            tell(page, flow);
+            told.push(flow);
+        }
     }
+}
+
+/// Whether two flows are one connection, captured on two interfaces: the same ends, at overlapping times.
+fn same(a: &Flow, b: &Flow) -> bool {
+    let ends = a.client == b.client && a.server == b.server && a.interface != b.interface;
+    ends && a.start <= b.start + b.duration_s && b.start <= a.start + a.duration_s
+}
+
+/// One line for a connection that was told as it looks from another interface.
+fn again(page: &mut Page, known: &Flow, flow: &Flow) {
+    let seen = flow.interface.as_ref().map(|name| format!(", seen on {name}")).unwrap_or_default();
+    let (code, share) = (flow.verdict.code, percent(flow.verdict.share));
+    page.gap();
+    page.sentence(
+        &format!("#{} ", flow.id),
+        &format!("is #{}, the same connection{seen}: {code} {share}", known.id),
+        Style::Plain,
+    );
 }
 
 /// One line for each connection, with as many columns as fit.

@@ -1,7 +1,7 @@
 //! An experiment's report: one row for each arm, then why each was no faster.
 
 use super::page::{Entry, Page, Style, columns, shorten, table_columns};
-use crate::figures::{Figure, clean, leading, milliseconds, percent, times};
+use crate::figures::{Figure, clean, elapsed, leading, nothing_lost, percent, times};
 use model::{ArmReport, LabReport, Metric};
 
 /// Widest an arm's name is printed.
@@ -36,7 +36,7 @@ fn header(page: &mut Page, report: &LabReport) {
 
 /// How fast the experiment ran against its own clock.
 fn speed(report: &LabReport) -> String {
-    let (virtual_s, wall_s) = (milliseconds(report.virtual_s * 1e3), milliseconds(report.wall_s * 1e3));
+    let (virtual_s, wall_s) = (elapsed(report.virtual_s), elapsed(report.wall_s));
     let ratio = report.virtual_s / report.wall_s;
     if report.engine == "virtual" && ratio.is_finite() && ratio > 0.0 {
         return format!("{virtual_s} of virtual time in {wall_s} ({} real time)", times(ratio));
@@ -60,13 +60,27 @@ pub(super) fn arms(page: &mut Page, arms: &[ArmReport]) {
         }
         if shown <= 2 {
             blocks(page, arms, &figures, first);
-            return;
+            shown = figures.len();
+            break;
         }
         shown -= 1;
     }
-    if shown < figures.len() {
-        let left_out: Vec<_> = figures[shown..].iter().map(|figure| figure.label.as_str()).collect();
-        page.sentence("  ", &format!("No room here for {}; --json has them.", left_out.join(", ")), Style::Faint);
+    let left_out: Vec<_> = figures[shown..].iter().map(|figure| figure.label.as_str()).collect();
+    notes(page, arms, &left_out);
+}
+
+/// What the table does not show, in one faint line below it.
+fn notes(page: &mut Page, arms: &[ArmReport], left_out: &[&str]) {
+    let mut notes = Vec::new();
+    if nothing_lost(arms) {
+        notes.push("Nothing was sent twice.".to_owned());
+    }
+    if !left_out.is_empty() {
+        let them = if left_out.len() == 1 { "it" } else { "them" };
+        notes.push(format!("No room here for {}; --json has {them}.", left_out.join(", ")));
+    }
+    if !notes.is_empty() {
+        page.sentence("  ", &notes.join(" "), Style::Faint);
     }
 }
 

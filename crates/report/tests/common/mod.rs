@@ -232,3 +232,25 @@ pub fn series(ceiling: f64, rtt_s: f64, total: f64, lossy: bool) -> Series {
     push(&mut series.flight_bytes, t, 0.0);
     series
 }
+
+/// First frames over three repeats: more figures than a line holds, some of which differ between repeats.
+pub fn repeats() -> LabReport {
+    let arm = |name: &str, factor: f64, lost: u64| {
+        let mut arm = arm(name, 0.0, 12.3e6 / factor, cause());
+        let spread = |value: f64| Metric::Summary { median: value, min: value * 0.97, max: value * 1.04, ci95: [value * 0.98, value * 1.02] };
+        let even = |value: f64| Metric::Summary { median: value, min: value, max: value, ci95: [value, value] };
+        let bytes = [("117118", 500.0), ("300000", 600.0), ("1000000", 800.0)];
+        let times = bytes.map(|(bytes, ms)| (bytes.to_owned(), spread(ms * factor)));
+        arm.metrics.remove("goodput_steady_bps");
+        arm.metrics.insert("time_to_bytes_ms".to_owned(), Metric::Group(BTreeMap::from(times)));
+        arm.metrics.insert("retransmits".to_owned(), spread(lost as f64));
+        arm.metrics.insert("connect_ms".to_owned(), even(100.0));
+        arm.diagnosis[0].code = Code::InitialWindow;
+        arm
+    };
+    let mut lab = lab();
+    (lab.scenario, lab.repeats, lab.expect) = ("first-frame".to_owned(), 3, vec![]);
+    lab.about = "A 100 ms path, 1 MB of buffered video at once".to_owned();
+    lab.arms = vec![arm("cubic 10", 1.0, 0), arm("cubic 40", 0.752, 4), arm("bbr 10, a name that is much longer than names are", 1.054, 0)];
+    lab
+}

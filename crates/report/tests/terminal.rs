@@ -1,0 +1,87 @@
+//! What a terminal shows, to the character: at 100 columns and at 60, without colour and with it.
+
+mod common;
+
+use report::terminal;
+
+#[test]
+fn lab_at_100_and_60_columns() {
+    insta::assert_snapshot!("lab_100", plain(terminal::lab(&common::lab(), 100, false), 100));
+    insta::assert_snapshot!("lab_60", plain(terminal::lab(&common::lab(), 60, false), 60));
+}
+
+#[test]
+fn a_lab_with_repeats_and_many_figures() {
+    insta::assert_snapshot!("repeats_100", plain(terminal::lab(&common::repeats(), 100, false), 100));
+    insta::assert_snapshot!("repeats_60", plain(terminal::lab(&common::repeats(), 60, false), 60));
+}
+
+#[test]
+fn fix_at_100_and_60_columns() {
+    let html = Some("out/report.html");
+    insta::assert_snapshot!("fix_100", plain(terminal::fix(&common::fix(), html, 100, false), 100));
+    // Commands stay whole to be pasted; nothing else may be wider.
+    let narrow = terminal::fix(&common::fix(), html, 60, false);
+    let rest: String = narrow.lines().filter(|line| !line.contains("sysctl -w")).map(|line| format!("{line}\n")).collect();
+    plain(rest, 60);
+    insta::assert_snapshot!("fix_60", narrow);
+}
+
+#[test]
+fn a_fix_that_found_no_remedy() {
+    let mut fix = common::fix();
+    (fix.remedy, fix.after, fix.ratio) = (None, None, None);
+    (fix.apply, fix.undo) = (vec![], vec![]);
+    fix.proof.arms.truncate(1);
+    insta::assert_snapshot!("fix_without_remedy", plain(terminal::fix(&fix, None, 100, false), 100));
+}
+
+#[test]
+fn diagnose_at_100_and_60_columns() {
+    insta::assert_snapshot!("diagnose_100", plain(terminal::diagnose(&common::diagnose(), 100, false), 100));
+    insta::assert_snapshot!("diagnose_60", plain(terminal::diagnose(&common::diagnose(), 60, false), 60));
+}
+
+#[test]
+fn one_connection_seen_on_two_interfaces_is_told_once() {
+    let mut report = common::diagnose();
+    let flows = &mut report.captures[0].flows;
+    flows[1] = flows[0].clone();
+    (flows[1].id, flows[1].interface) = (4, Some("client".to_owned()));
+    flows[1].start += 0.018;
+    let text = terminal::diagnose(&report, 100, false);
+    assert_eq!(text.matches("the flight filled the window").count(), 1, "{text}");
+    assert!(text.contains("the same connection, seen on client: receive-window 90 %"), "{text}");
+}
+
+#[test]
+fn colour_is_there_when_asked_for_and_changes_no_character() {
+    for (colored, plain) in [
+        (terminal::lab(&common::lab(), 100, true), terminal::lab(&common::lab(), 100, false)),
+        (terminal::fix(&common::fix(), None, 100, true), terminal::fix(&common::fix(), None, 100, false)),
+    ] {
+        assert!(colored.contains('\x1b'));
+        assert_eq!(stripped(&colored), plain);
+    }
+    // Bars differ, as without colour each limit has a glyph of its own.
+    let colored = terminal::diagnose(&common::diagnose(), 100, true);
+    assert!(colored.contains("\x1b[1m"));
+    assert!(!stripped(&colored).contains('\x1b'), "an escape of the capture's got through");
+}
+
+/// The text, after a look that it has no escape code and nothing wider than `width`.
+fn plain(text: String, width: usize) -> String {
+    assert!(!text.contains('\x1b'), "an escape code without colour: {text}");
+    for line in text.lines() {
+        assert!(line.chars().count() <= width, "wider than {width}: {line}");
+    }
+    text
+}
+
+/// The text without its colours (`ESC [ … m`).
+fn stripped(text: &str) -> String {
+    let mut parts = text.split("\x1b[");
+    let first = parts.next().unwrap_or_default().to_owned();
+    let text = parts.fold(first, |text, part| text + part.split_once('m').map_or(part, |(_, rest)| rest));
+    text.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}
