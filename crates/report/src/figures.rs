@@ -77,6 +77,15 @@ impl Figure {
         }
     }
 
+    /// Prints a range of values, with one unit where both have the same: `584 … 626 ms`.
+    pub fn print_range(&self, low: f64, high: f64) -> String {
+        let (low, high) = (self.print(low), self.print(high));
+        match (low.rsplit_once(' '), high.rsplit_once(' ')) {
+            (Some((number, unit)), Some((_, same))) if unit == same => format!("{number} … {high}"),
+            _ => format!("{low} … {high}"),
+        }
+    }
+
     /// What it is, in words that stand alone.
     pub fn in_words(&self) -> String {
         match self.name.as_str() {
@@ -315,6 +324,8 @@ mod tests {
         assert_eq!((figure.label.as_str(), figure.better), ("to 1 MB", Better::Less));
         assert_eq!(figure.print(801.2), "801 ms");
         assert_eq!(figure.times_better(602.0, 801.0).map(times).as_deref(), Some("1.33×"));
+        assert_eq!(figure.print_range(584.0, 626.0), "584 … 626 ms");
+        assert_eq!(figure.print_range(0.5, 1.5), "500 µs … 1.50 ms");
         assert_eq!(Figure::named("latency_ms.p999").label, "p99.9");
         assert_eq!(Figure::named("goodput_bps").times_better(2.0, 0.0), None);
         assert_eq!(Figure::named("cwnd_max_packets").print(1234.0), "1,234");

@@ -22,7 +22,8 @@ fn fix_at_100_and_60_columns() {
     insta::assert_snapshot!("fix_100", plain(terminal::fix(&common::fix(), html, 100, false), 100));
     // Commands stay whole to be pasted; nothing else may be wider.
     let narrow = terminal::fix(&common::fix(), html, 60, false);
-    let rest: String = narrow.lines().filter(|line| !line.contains("sysctl -w")).map(|line| format!("{line}\n")).collect();
+    let rest: String =
+        narrow.lines().filter(|line| !line.contains("sysctl -w")).map(|line| format!("{line}\n")).collect();
     plain(rest, 60);
     insta::assert_snapshot!("fix_60", narrow);
 }

@@ -12,8 +12,7 @@ pub(super) fn about(lab: &LabReport) -> String {
     } else {
         format!("seed {}", lab.seed)
     };
-    let took =
-        format!("{} of {} time in {}", elapsed(lab.virtual_s), lab.engine, elapsed(lab.wall_s));
+    let took = format!("{} of {} time in {}", elapsed(lab.virtual_s), lab.engine, elapsed(lab.wall_s));
     format!(
         "<p>{}</p><p class=\"faint\">{} · Linux {} · {} engine · {runs} · {}</p>",
         escape(&lab.about),
@@ -57,11 +56,11 @@ pub(super) fn fix(fix: &FixReport) -> String {
 fn before_after(fix: &FixReport) -> String {
     let figure = Figure::named(&fix.metric);
     let Some(after) = fix.after else {
-        return format!(
-            "<p>{} as found: <b>{}</b>. No setting of these hosts makes it better.</p>",
-            escape(&figure.label),
-            figure.print(fix.before)
-        );
+        let why = match fix.remedy {
+            Some(_) => "The remedy was not run: nothing is proven.",
+            None => "No setting of these hosts makes it better.",
+        };
+        return format!("<p><b>{}</b> as found ({}). {why}</p>", figure.print(fix.before), escape(&figure.in_words()));
     };
     let greatest = fix.before.max(after).max(f64::MIN_POSITIVE);
     let row = |name: &str, value: f64, class: &str, note: &str| {

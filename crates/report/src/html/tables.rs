@@ -7,8 +7,9 @@ use model::{ArmReport, LabReport, Metric};
 /// The experiment: a row for each arm with its figures, verdict and settings, then the expectations.
 pub(super) fn lab(lab: &LabReport) -> String {
     let figures = leading(&lab.arms);
-    let mut html =
-        String::from("<section><h2>The arms</h2><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"The arms\"><table class=\"arms-table\"><thead><tr><th scope=\"col\">arm, and why it is no faster</th>");
+    let mut html = String::from(
+        "<section><h2>The arms</h2><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"The arms\"><table class=\"arms-table\"><thead><tr><th scope=\"col\">arm, and why it is no faster</th>",
+    );
     for (place, figure) in figures.iter().enumerate() {
         html.push_str(&format!("<th scope=\"col\">{}</th>", escape(&figure.label)));
         if place == 0 && lab.arms.len() > 1 {
@@ -48,7 +49,14 @@ fn row(lab: &LabReport, arm: &ArmReport, figures: &[Figure]) -> String {
                 Some(ratio) if ratio <= 0.95 => "bad",
                 _ => "faint",
             };
-            html.push_str(&format!("<td class=\"{class}\">{}</td>", ratio.map_or("–".to_owned(), |ratio| if std::ptr::eq(arm, &lab.arms[0]) { "1×".to_owned() } else { times(ratio) })));
+            html.push_str(&format!(
+                "<td class=\"{class}\">{}</td>",
+                ratio.map_or("–".to_owned(), |ratio| if std::ptr::eq(arm, &lab.arms[0]) {
+                    "1×".to_owned()
+                } else {
+                    times(ratio)
+                })
+            ));
         }
     }
     html.push_str("</tr>");
@@ -58,12 +66,10 @@ fn row(lab: &LabReport, arm: &ArmReport, figures: &[Figure]) -> String {
 fn value(figure: &Figure, metric: Option<&Metric>) -> String {
     match metric {
         Some(Metric::Summary { median, min, max, ci95 }) if min != max => format!(
-            "{}<small>{} … {}<br>ci95 {} … {}</small>",
+            "{}<small>{}<br>ci95 {}</small>",
             figure.print(*median),
-            figure.print(*min),
-            figure.print(*max),
-            figure.print(ci95[0]),
-            figure.print(ci95[1])
+            figure.print_range(*min, *max),
+            figure.print_range(ci95[0], ci95[1])
         ),
         Some(metric) => metric.value().map_or("–".to_owned(), |value| figure.print(value)),
         None => "–".to_owned(),

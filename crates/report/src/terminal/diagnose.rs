@@ -60,8 +60,9 @@ fn capture(page: &mut Page, capture: &CaptureReport) {
 
 /// Whether two flows are one connection, captured on two interfaces: the same ends, at overlapping times.
 fn same(a: &Flow, b: &Flow) -> bool {
-    let ends = a.client == b.client && a.server == b.server && a.interface != b.interface;
-    ends && a.start <= b.start + b.duration_s && b.start <= a.start + a.duration_s
+    let elsewhere = a.interface.as_ref().zip(b.interface.as_ref()).is_some_and(|(a, b)| a != b);
+    let ends = a.client == b.client && a.server == b.server;
+    elsewhere && ends && a.start <= b.start + b.duration_s && b.start <= a.start + a.duration_s
 }
 
 /// One line for a connection that was told as it looks from another interface.
@@ -90,7 +91,7 @@ fn list(page: &mut Page, flows: &[Flow]) {
                 Entry::new(code, Style::Strong),
                 Entry::new(percent(flow.verdict.share), Style::Plain),
                 Entry::new(rate(flow.goodput_bps), Style::Plain),
-                Entry::new(flow.verdict.gain.map_or("–".to_owned(), times), Style::Plain),
+                Entry::new(flow.verdict.gain.map_or("–".to_owned(), gain), Style::Plain),
                 Entry::new(count(flow.retransmits.total as f64), Style::Plain),
                 Entry::new(flow.rtt_min_ms.map_or("–".to_owned(), milliseconds), Style::Plain),
                 Entry::new(data((flow.bytes_up + flow.bytes_down) as f64), Style::Plain),
@@ -99,7 +100,7 @@ fn list(page: &mut Page, flows: &[Flow]) {
         .collect();
     let mut shown = heading.len();
     let (mut head, mut cells) = cut(&heading, &rows, shown);
-    while shown > 4 && table_columns(&head, &cells) > page.width {
+    while shown > 3 && table_columns(&head, &cells) > page.width {
         shown -= 1;
         (head, cells) = cut(&heading, &rows, shown);
     }
@@ -131,7 +132,7 @@ fn tell(page: &mut Page, flow: &Flow) {
     page.sentence(&format!("#{} ", flow.id), &ends(flow), Style::Plain);
     page.sentence("  ", &flow.verdict.claim, Style::Strong);
     let mut facts = vec![flow.verdict.code.to_string(), format!("{} of the data phase", percent(flow.verdict.share))];
-    facts.extend(flow.verdict.gain.map(|gain| format!("{} to gain", times(gain))));
+    facts.extend(flow.verdict.gain.map(|value| format!("{} to gain", gain(value))));
     facts.push(format!(
         "{} in {}",
         data((flow.bytes_up + flow.bytes_down) as f64),
@@ -187,7 +188,7 @@ fn remedy(page: &mut Page, remedy: &Remedy) {
         page.sentence(&format!("        {side}  "), &format!("{name} = {}{from}", change.to), Style::Good);
     }
     if !remedy.wont_help.is_empty() {
-        page.sentence("        would not help: ", &remedy.wont_help, Style::Faint);
+        page.sentence("        ", &format!("would not help: {}", remedy.wont_help), Style::Faint);
     }
 }
 
@@ -196,6 +197,11 @@ fn ends(flow: &Flow) -> String {
     let arrow = if flow.direction == Way::Up { "→" } else { "←" };
     let interface = flow.interface.as_ref().map(|name| format!(" on {name}")).unwrap_or_default();
     clean(&format!("{} {arrow} {}{interface}", flow.client, flow.server))
+}
+
+/// What there is to gain: how many times faster, or that it is nothing.
+fn gain(ratio: f64) -> String {
+    if ratio < 1.005 { "nothing".to_owned() } else { times(ratio) }
 }
 
 fn plural(number: u64, noun: &str) -> String {

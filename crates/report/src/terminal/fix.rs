@@ -39,7 +39,11 @@ fn outcome(page: &mut Page, report: &FixReport) {
     let figure = Figure::named(&report.metric);
     let before = figure.print(report.before);
     let Some(after) = report.after else {
-        let text = format!("{} as found: {before}. No setting of these hosts makes it better.", figure.label);
+        let why = match report.remedy {
+            Some(_) => "The remedy was not run: nothing is proven.",
+            None => "No setting of these hosts makes it better.",
+        };
+        let text = format!("{before} as found ({}). {why}", figure.in_words());
         page.sentence("  ", &text, Style::Plain);
         return;
     };

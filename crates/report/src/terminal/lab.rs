@@ -72,12 +72,23 @@ pub(super) fn arms(page: &mut Page, arms: &[ArmReport]) {
 /// What the table does not show, in one faint line below it.
 fn notes(page: &mut Page, arms: &[ArmReport], left_out: &[&str]) {
     let mut notes = Vec::new();
+    let varies = |metric: &Metric| matches!(metric, Metric::Summary { min, max, .. } if min != max);
+    if arms
+        .iter()
+        .flat_map(|arm| leading(arms).into_iter().map(move |figure| (arm, figure)))
+        .any(|(arm, figure)| figure.of(&arm.metrics).is_some_and(varies))
+    {
+        notes.push(
+            "Medians over the repeats, then least … greatest; ci95 is the median's 95 % confidence interval."
+                .to_owned(),
+        );
+    }
     if nothing_lost(arms) {
         notes.push("Nothing was sent twice.".to_owned());
     }
     if !left_out.is_empty() {
         let them = if left_out.len() == 1 { "it" } else { "them" };
-        notes.push(format!("No room here for {}; --json has {them}.", left_out.join(", ")));
+        notes.push(format!("Left out for want of room: {}; --json has {them}.", left_out.join(", ")));
     }
     if !notes.is_empty() {
         page.sentence("  ", &notes.join(" "), Style::Faint);
@@ -97,7 +108,7 @@ fn layout(arms: &[ArmReport], figures: &[Figure], first: &Figure) -> (Vec<String
         let mut row = vec![Entry::new(shorten(&clean(&arm.name), WIDEST_NAME), Style::Plain)];
         for figure in figures {
             let style = if figure == first { Style::Strong } else { Style::Plain };
-            row.push(Entry::new(value(figure, figure.of(&arm.metrics)), style));
+            row.push(Entry::new(value(figure, figure.of(&arm.metrics), figure == first), style));
             if figure == first && arms.len() > 1 {
                 row.push(ratio(arms, place, first));
             }
@@ -114,7 +125,10 @@ fn blocks(page: &mut Page, arms: &[ArmReport], figures: &[Figure], first: &Figur
         page.gap();
         page.sentence("  ", &arm.name, Style::Strong);
         for figure in figures {
-            let mut text = value(figure, figure.of(&arm.metrics)).replace('\n', " ");
+            let text = value(figure, figure.of(&arm.metrics), figure == first);
+            let mut text = text
+                .split_once('\n')
+                .map_or(text.clone(), |(median, spread)| format!("{median}  ({})", spread.replace('\n', "; ")));
             if figure == first && place > 0 {
                 text.push_str(&format!("  {}", ratio(arms, place, first).text));
             }
@@ -123,15 +137,18 @@ fn blocks(page: &mut Page, arms: &[ArmReport], figures: &[Figure], first: &Figur
     }
 }
 
-/// A figure's value; over repeats the median, and below it the least and the greatest, and the confidence interval.
-fn value(figure: &Figure, metric: Option<&Metric>) -> String {
+/// A figure's value; over repeats the median, and below it the least and the greatest, and for the figure the arms are
+/// compared by the confidence interval.
+fn value(figure: &Figure, metric: Option<&Metric>, compared: bool) -> String {
     match metric {
         Some(Metric::Summary { median, min, max, ci95 }) => {
             let mut text = figure.print(*median);
             // Where every repeat agrees, the spread says nothing.
             if min != max {
-                text.push_str(&format!("\n[{} … {}]", figure.print(*min), figure.print(*max)));
-                text.push_str(&format!("\nci95 {} … {}", figure.print(ci95[0]), figure.print(ci95[1])));
+                text.push_str(&format!("\n{}", figure.print_range(*min, *max)));
+                if compared {
+                    text.push_str(&format!("\nci95 {}", figure.print_range(ci95[0], ci95[1])));
+                }
             }
             text
         }

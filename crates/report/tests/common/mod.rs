@@ -237,7 +237,12 @@ pub fn series(ceiling: f64, rtt_s: f64, total: f64, lossy: bool) -> Series {
 pub fn repeats() -> LabReport {
     let arm = |name: &str, factor: f64, lost: u64| {
         let mut arm = arm(name, 0.0, 12.3e6 / factor, cause());
-        let spread = |value: f64| Metric::Summary { median: value, min: value * 0.97, max: value * 1.04, ci95: [value * 0.98, value * 1.02] };
+        let spread = |value: f64| Metric::Summary {
+            median: value,
+            min: value * 0.97,
+            max: value * 1.04,
+            ci95: [value * 0.98, value * 1.02],
+        };
         let even = |value: f64| Metric::Summary { median: value, min: value, max: value, ci95: [value, value] };
         let bytes = [("117118", 500.0), ("300000", 600.0), ("1000000", 800.0)];
         let times = bytes.map(|(bytes, ms)| (bytes.to_owned(), spread(ms * factor)));
@@ -251,6 +256,10 @@ pub fn repeats() -> LabReport {
     let mut lab = lab();
     (lab.scenario, lab.repeats, lab.expect) = ("first-frame".to_owned(), 3, vec![]);
     lab.about = "A 100 ms path, 1 MB of buffered video at once".to_owned();
-    lab.arms = vec![arm("cubic 10", 1.0, 0), arm("cubic 40", 0.752, 4), arm("bbr 10, a name that is much longer than names are", 1.054, 0)];
+    lab.arms = vec![
+        arm("cubic 10", 1.0, 0),
+        arm("cubic 40", 0.752, 4),
+        arm("bbr 10, a name that is much longer than names are", 1.054, 0),
+    ];
     lab
 }

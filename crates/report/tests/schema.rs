@@ -1,0 +1,146 @@
+//! The schemas of `docs/schema` against what `--json` prints: they take every document and no other.
+
+mod common;
+
+use jsonschema::Validator;
+use report::json;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+#[test]
+fn each_schema_takes_its_documents() {
+    assert_taken(&lab_schema(), &common::lab());
+    assert_taken(&lab_schema(), &common::repeats());
+    assert_taken(&diagnose_schema(), &common::diagnose());
+    assert_taken(&fix_schema(), &common::fix());
+    let unmended = model::FixReport { remedy: None, after: None, ratio: None, ..common::fix() };
+    assert_taken(&fix_schema(), &unmended);
+}
+
+#[test]
+fn each_schema_takes_no_document_of_another_kind() {
+    assert!(!lab_schema().is_valid(&document(&common::fix())));
+    assert!(!fix_schema().is_valid(&document(&common::diagnose())));
+    assert!(!diagnose_schema().is_valid(&document(&common::lab())));
+    let mut later = document(&common::lab());
+    later["schema"] = json!("thalweg.lab/2");
+    assert!(!lab_schema().is_valid(&later), "another version");
+}
+
+/// Takes one field after another out of a document, at every depth, and adds one to every object.
+#[test]
+fn a_missing_or_an_unknown_field_is_refused_wherever_it_is() {
+    // What the types leave out when empty, and so may be missing.
+    let optional = ["interface", "expect", "intervals", "packets", "time_s", "depends_on"];
+    for (schema, document) in [
+        (lab_schema(), document(&common::lab())),
+        (diagnose_schema(), document(&common::diagnose())),
+        (fix_schema(), document(&common::fix())),
+    ] {
+        let mut objects = Vec::new();
+        walk(&document, String::new(), &mut objects);
+        assert!(objects.len() > 10, "the sample has parts to look at");
+        for place in objects {
+            // Maps of free keys take any; everything else has a fixed set.
+            let free = ["/sysctl", "/route", "/socket", "/metrics"].iter().any(|map| place.ends_with(map));
+            if free {
+                continue;
+            }
+            let mut changed = document.clone();
+            object(&mut changed, &place).insert("unknown_field".to_owned(), json!(1));
+            assert!(!schema.is_valid(&changed), "takes an unknown field at {place}");
+            let keys: Vec<String> = object(&mut document.clone(), &place).keys().cloned().collect();
+            for key in keys
+                .iter()
+                .filter(|key| !optional.contains(&key.as_str()) || (*key == "packets" && !place.contains("evidence")))
+            {
+                let mut changed = document.clone();
+                object(&mut changed, &place).remove(key);
+                assert!(!schema.is_valid(&changed), "does not miss {place}/{key}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_value_of_the_wrong_type_is_refused() {
+    for (place, wrong) in [
+        ("/arms/0/metrics/goodput_bps", json!("fast")),
+        ("/arms/0/metrics/goodput_bps", json!({"median": 1.0, "min": 1.0, "max": 1.0, "ci95": [1.0]})),
+        ("/arms/0/intervals/0/bytes", json!(1.5)),
+        ("/arms/0/intervals/0/bytes", json!(-1)),
+        ("/arms/0/diagnosis/0/code", json!("gremlins")),
+        ("/arms/0/settings/client/sysctl", json!(["net.ipv4.tcp_rmem"])),
+        ("/engine", json!("imagined")),
+        ("/repeats", json!(0)),
+    ] {
+        let mut changed = document(&common::lab());
+        *changed.pointer_mut(place).expect("the sample has it") = wrong.clone();
+        assert!(!lab_schema().is_valid(&changed), "takes {wrong} at {place}");
+    }
+}
+
+#[test]
+fn the_causes_are_those_of_the_model() {
+    let codes: Vec<Value> = model::Code::ALL.iter().map(|code| json!(code.as_str())).collect();
+    for text in [LAB, DIAGNOSE, FIX] {
+        let schema: Value = serde_json::from_str(text).expect("the schema is JSON");
+        assert_eq!(schema["$defs"]["code"]["enum"], Value::Array(codes.clone()));
+    }
+}
+
+fn assert_taken(schema: &Validator, report: &impl Serialize) {
+    let document = document(report);
+    let faults: Vec<_> =
+        schema.iter_errors(&document).map(|fault| format!("{}: {fault}", fault.instance_path)).collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// The document as `--json` prints it.
+fn document(report: &impl Serialize) -> Value {
+    serde_json::from_str(&json::to_string(report).expect("a document")).expect("JSON")
+}
+
+/// The places of all objects below `value`, as JSON pointers.
+fn walk(value: &Value, place: String, objects: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            for (key, member) in members {
+                walk(member, format!("{place}/{key}"), objects);
+            }
+            objects.push(place);
+        }
+        Value::Array(items) => {
+            for (number, item) in items.iter().enumerate() {
+                walk(item, format!("{place}/{number}"), objects);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn object<'a>(document: &'a mut Value, place: &str) -> &'a mut serde_json::Map<String, Value> {
+    document.pointer_mut(place).and_then(Value::as_object_mut).expect("the walk found an object there")
+}
+
+fn lab_schema() -> Validator {
+    schema(LAB)
+}
+
+fn diagnose_schema() -> Validator {
+    schema(DIAGNOSE)
+}
+
+fn fix_schema() -> Validator {
+    schema(FIX)
+}
+
+fn schema(text: &str) -> Validator {
+    let schema = serde_json::from_str(text).expect("the schema is JSON");
+    assert!(jsonschema::draft202012::meta::is_valid(&schema), "not a schema of draft 2020-12");
+    jsonschema::draft202012::new(&schema).expect("the schema can be used")
+}
+
+const LAB: &str = include_str!("../../../docs/schema/thalweg.lab-1.json");
+const DIAGNOSE: &str = include_str!("../../../docs/schema/thalweg.diagnose-1.json");
+const FIX: &str = include_str!("../../../docs/schema/thalweg.fix-1.json");
