@@ -1,1 +1,3 @@
+//! Tests of finding and building lab kernels that need no build.
+
 
