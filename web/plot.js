@@ -202,6 +202,7 @@ class Plot {
     if (cursor === null || this.x(cursor) < left || this.x(cursor) > right) return;
     g.fillStyle = this.group.page.color("--faint");
     g.fillRect(Math.round(this.x(cursor)), top, 1, bottom - top);
+    if (cursor > this.group.end) return;
     for (const line of this.shown()) {
       const v = Data.at(line.data, cursor);
       if (v === null || this.y(v) < top - 4) continue;

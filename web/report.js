@@ -45,7 +45,8 @@ class Group {
     const value = element("output");
     this.toggle(caption, `${plot.spec.title}/${line.key}`, swatch, line.name, value);
     this.outputs.push(() => {
-      const v = this.cursor === null ? null : Data.at(line.data, this.cursor);
+      // Past the end of a connection that was over sooner than another there is no value.
+      const v = this.cursor === null || this.cursor > this.end ? null : Data.at(line.data, this.cursor);
       value.textContent = v === null ? "" : Units.print(plot.spec.unit, v);
     });
   }
@@ -106,6 +107,13 @@ class Group {
     });
     box.addEventListener("pointercancel", () => { pressed = this.drag = null; this.page.draw(); });
     box.addEventListener("pointerleave", () => { if (!pressed) this.page.point(this, null); });
+    // With Ctrl (or a pinch, which browsers report so) the wheel zooms about the pointer; alone it scrolls the page.
+    box.addEventListener("wheel", (event) => {
+      if (!event.ctrlKey) return;
+      event.preventDefault();
+      const t = plot.time(event), { from, to } = this.view, grow = Math.exp(Math.min(Math.max(event.deltaY, -100), 100) / 250);
+      this.page.zoom(this, t - (t - from) * grow, t + (to - t) * grow);
+    }, { passive: false });
     box.addEventListener("dblclick", () => this.page.reset(this));
     box.addEventListener("blur", () => this.page.point(this, null));
     box.addEventListener("keydown", (event) => this.press(event));
@@ -156,7 +164,7 @@ class Page {
     }
     const all = element("button", { type: "button", class: "tool" }, "Show all");
     all.addEventListener("click", () => this.groups.forEach((group) => this.reset(group)));
-    controls.append(all, element("span", {}, "Drag across a plot to zoom, double-click to see all; click a name to hide its line."));
+    controls.append(all, element("span", {}, "Drag across a plot or use Ctrl and the wheel to zoom, double-click to see all; click a name to hide its line."));
   }
 
   // The groups that move together with this one.
@@ -230,4 +238,4 @@ class Page {
     }
   }
 }
-new Page();
+window.thalweg = new Page();

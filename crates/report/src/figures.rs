@@ -56,6 +56,7 @@ impl Figure {
             ("transactions", None) => "transactions".to_owned(),
             ("time_to_bytes", Some(bytes)) => format!("to {}", bytes.parse().map_or(bytes.to_owned(), round_bytes)),
             ("latency", Some(part)) => percentile(part),
+            ("retransmission_timeouts", None) => "timeouts".to_owned(),
             ("rtt", None) => "RTT".to_owned(),
             ("cwnd_max", None) => "largest cwnd".to_owned(),
             (stem, None) => stem.replace('_', " "),
@@ -121,8 +122,17 @@ impl Figure {
 pub fn leading(arms: &[ArmReport]) -> Vec<Figure> {
     let has = |figure: &Figure| arms.iter().any(|arm| figure.of(&arm.metrics).and_then(Metric::value).is_some());
     let tells = |figure: &Figure| {
-        !matches!(figure.name.as_str(), "retransmits" | "loss_episodes")
+        !matches!(figure.name.as_str(), "retransmits" | "retransmission_timeouts" | "loss_episodes")
             || arms.iter().any(|arm| figure.of(&arm.metrics).is_some_and(|metric| !always_zero(metric)))
+    };
+    // A keyframe's size among the byte counts would be told twice.
+    let keyframe = Figure::named("first_keyframe_ms");
+    let told = |figure: &Figure| {
+        figure.name.starts_with("time_to_bytes_ms.")
+            && arms.iter().all(|arm| {
+                let keyframe = keyframe.of(&arm.metrics);
+                keyframe.is_some() && keyframe == figure.of(&arm.metrics)
+            })
     };
     let members = |group: &str| -> Vec<String> {
         let mut names: Vec<String> = arms
@@ -140,18 +150,25 @@ pub fn leading(arms: &[ArmReport]) -> Vec<Figure> {
     let mut names = vec!["transactions_per_s".to_owned()];
     // The last byte counts most; the earlier ones follow it from the largest down.
     names.extend(members("time_to_bytes_ms").iter().rev().map(|member| format!("time_to_bytes_ms.{member}")));
-    for name in ["goodput_steady_bps", "goodput_bps"] {
+    for name in ["first_keyframe_ms", "goodput_steady_bps", "goodput_bps"] {
         names.push(name.to_owned());
     }
     for part in ["p50", "p99", "max"] {
         names.push(format!("latency_ms.{part}"));
     }
-    for name in
-        ["retransmits", "rtt_ms", "first_byte_ms", "connect_ms", "cwnd_max_packets", "loss_episodes", "duration_s"]
-    {
+    for name in [
+        "retransmits",
+        "retransmission_timeouts",
+        "rtt_ms",
+        "first_byte_ms",
+        "connect_ms",
+        "cwnd_max_packets",
+        "loss_episodes",
+        "duration_s",
+    ] {
         names.push(name.to_owned());
     }
-    names.iter().map(|name| Figure::named(name)).filter(has).filter(tells).collect()
+    names.iter().map(|name| Figure::named(name)).filter(has).filter(tells).filter(|figure| !told(figure)).collect()
 }
 
 /// Whether retransmissions were counted in every arm, and there were none.
