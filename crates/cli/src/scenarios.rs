@@ -25,8 +25,12 @@ pub(crate) fn find(name: &str, set: &[(String, String)]) -> Result<Scenario, Fai
         return Err(Failure::user(anyhow!("no built-in scenario is named '{name}', and there is no such file"))
             .hint(format!("built in are {known}; a file's name ends in .toml")));
     }
-    let text = std::fs::read_to_string(name)
+    let bytes = std::fs::read(name)
         .map_err(|error| Failure::user(anyhow!("cannot read the scenario file '{name}': {error}")))?;
+    let Ok(text) = String::from_utf8(bytes) else {
+        return Err(Failure::user(anyhow!("'{name}' is no scenario file: it is not text"))
+            .hint(format!("if it is a capture, thalweg diagnose {name} says why it is slow")));
+    };
     Scenario::parse(name, &text, set).map_err(Failure::user)
 }
 
