@@ -31,7 +31,8 @@ class Group {
     }
     const plot = new Plot(this, spec, lines, figure);
     plot.box.setAttribute("aria-label", `${spec.title} of ${this.arm.name}. Arrow keys move the cursor, plus and minus zoom, Escape shows all.`);
-    for (const line of lines) this.key(caption, plot, line);
+    if (lines.length > 1) for (const line of lines) this.key(caption, plot, line);
+    else this.only(title, plot, lines[0]);
     if (spec.marks) this.markKeys(caption);
     const at = title.appendChild(element("span", { class: "at", "aria-live": "polite" }));
     this.outputs.push(() => { at.textContent = this.cursor === null ? "" : this.describe(plot); });
@@ -40,15 +41,28 @@ class Group {
   }
 
   key(caption, plot, line) {
+    this.toggle(caption, `${plot.spec.title}/${line.key}`, this.swatch(line), line.name, this.value(plot, line));
+  }
+
+  // The only line of a plot has the plot's name, and is not hidden.
+  only(title, plot, line) {
+    title.append(element("span", { class: "key" }, this.swatch(line), this.value(plot, line)));
+  }
+
+  swatch(line) {
     const swatch = element("i", { class: line.dash ? "dashed" : line.fill ? "area" : "line" });
     swatch.style.color = `var(${line.color})`;
+    return swatch;
+  }
+
+  value(plot, line) {
     const value = element("output");
-    this.toggle(caption, `${plot.spec.title}/${line.key}`, swatch, line.name, value);
     this.outputs.push(() => {
       // Past the end of a connection that was over sooner than another there is no value.
       const v = this.cursor === null || this.cursor > this.end ? null : Data.at(line.data, this.cursor);
       value.textContent = v === null ? "" : Units.print(plot.spec.unit, v);
     });
+    return value;
   }
 
   markKeys(caption) {
@@ -69,7 +83,7 @@ class Group {
     const button = caption.appendChild(element("button", { type: "button", class: "key", "aria-pressed": "true", "data-id": id }, ...content));
     button.addEventListener("click", () => {
       if (!this.hidden.delete(id)) this.hidden.add(id);
-      for (const same of caption.closest(".arm").querySelectorAll(".key")) {
+      for (const same of caption.closest(".arm").querySelectorAll("button.key")) {
         same.setAttribute("aria-pressed", String(!this.hidden.has(same.dataset.id)));
       }
       this.page.draw();

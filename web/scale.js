@@ -54,7 +54,7 @@ const PLOTS = [
     { key: "sent", name: "sent", color: "--flight", step: true, lead: true },
     { key: "acked", name: "acknowledged", color: "--acked", step: true, lead: true },
   ], empty: "No data was sent in what was captured." },
-  { title: "Throughput", unit: "rate", height: 140, lines: [
+  { title: "Throughput of new payload", unit: "rate", height: 140, lines: [
     { key: "rate", name: "new payload", color: "--rate", step: true, fill: 0.14, lead: true },
   ], empty: "There is no throughput to draw: no data was sent." },
   { title: "Round-trip time", unit: "ms", height: 140, lines: [

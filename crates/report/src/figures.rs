@@ -301,8 +301,8 @@ fn round_bytes(value: u64) -> String {
 
 fn percentile(part: &str) -> String {
     match part.strip_prefix('p') {
-        Some(digits) if digits.len() > 2 => format!("p{}.{}", &digits[..2], &digits[2..]),
-        _ => part.to_owned(),
+        Some(digits) if digits.len() > 2 && digits.is_ascii() => format!("latency p{}.{}", &digits[..2], &digits[2..]),
+        _ => format!("latency {part}"),
     }
 }
 
@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(figure.times_better(602.0, 801.0).map(times).as_deref(), Some("1.33×"));
         assert_eq!(figure.print_range(584.0, 626.0), "584 … 626 ms");
         assert_eq!(figure.print_range(0.5, 1.5), "500 µs … 1.50 ms");
-        assert_eq!(Figure::named("latency_ms.p999").label, "p99.9");
+        assert_eq!(Figure::named("latency_ms.p999").label, "latency p99.9");
         assert_eq!(Figure::named("goodput_bps").times_better(2.0, 0.0), None);
         assert_eq!(Figure::named("cwnd_max_packets").print(1234.0), "1,234");
     }

@@ -108,10 +108,10 @@ fn settings(lab: &LabReport) -> String {
         }
         let lines: Vec<_> = lines.iter().map(|line| escape(line)).collect();
         let name = escape(&arm.name);
-        html.push_str(&format!(
-            "<details><summary>Settings of “{name}”, as read back</summary><pre>{}</pre></details>",
-            lines.join("\n")
-        ));
+        html.push_str(&format!("<h3>{name}</h3><pre>{}</pre>", lines.join("\n")));
     }
-    html
+    if html.is_empty() {
+        return html;
+    }
+    format!("<details><summary>Settings of each arm, as its kernel read them back</summary>{html}</details>")
 }
