@@ -77,6 +77,10 @@ class Group {
       });
       this.toggle(caption, `mark/${kind}`, swatch, `${MARKS[kind].name} ${count.toLocaleString("en-US")}`);
     });
+    const drawn = counts.reduce((sum, count, kind) => (MARKS[kind].sent ? sum + count : sum), 0);
+    if (drawn && drawn < this.arm.retransmits) {
+      caption.append(element("span", { class: "faint" }, `drawn of ${this.arm.retransmits.toLocaleString("en-US")} retransmissions`));
+    }
   }
 
   toggle(caption, id, ...content) {

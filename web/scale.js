@@ -34,11 +34,12 @@ const Data = (() => {
   };
   return { before, at, range, span };
 })();
+// `sent`: the mark is a packet sent again.
 const MARKS = [
-  { name: "fast retransmit", color: "--m-fast", shape: "triangle" },
-  { name: "timeout (RTO)", color: "--m-rto", shape: "cross" },
-  { name: "tail loss probe", color: "--m-tlp", shape: "diamond" },
-  { name: "spurious", color: "--m-spurious", shape: "ring" },
+  { name: "fast retransmit", color: "--m-fast", shape: "triangle", sent: true },
+  { name: "timeout (RTO)", color: "--m-rto", shape: "cross", sent: true },
+  { name: "tail loss probe", color: "--m-tlp", shape: "diamond", sent: true },
+  { name: "spurious", color: "--m-spurious", shape: "ring", sent: true },
   { name: "zero window", color: "--m-zero", shape: "square" },
 ];
 // `lead` series set the scale; others count for it while they stay below four times the lead.

@@ -35,6 +35,8 @@ pub struct ArmPlots {
     pub verdict: Option<DiagnosisLine>,
     /// Where its time went.
     pub limits: Option<Limits>,
+    /// Retransmissions in all, as `series` holds the marks of a part where there are very many.
+    pub retransmits: Option<u64>,
 }
 
 impl ArmPlots {
@@ -46,7 +48,13 @@ impl ArmPlots {
             gain: flow.verdict.gain,
             claim: flow.verdict.claim.clone(),
         };
-        Self { name: name.into(), series, verdict: Some(verdict), limits: Some(flow.limits) }
+        Self {
+            name: name.into(),
+            series,
+            verdict: Some(verdict),
+            limits: Some(flow.limits),
+            retransmits: Some(flow.retransmits.total),
+        }
     }
 }
 

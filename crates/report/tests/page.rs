@@ -38,6 +38,7 @@ fn every_plot_draws_in_chromium() {
     assert!(pixels.iter().all(|drawn| *drawn > 200), "a plot is empty: {pixels:?}");
     assert!(dom.contains("There are no samples of the congestion window"), "an empty series is told in a sentence");
     assert!(!dom.contains("<img"), "a name became markup");
+    assert!(dom.contains("of 118,943 retransmissions"), "marks that stand for a part say so");
     if let Some(folder) = std::env::var_os("THALWEG_SCREENSHOTS") {
         std::fs::copy(&file, PathBuf::from(folder).join("page.html")).expect("the folder takes a copy");
     }
@@ -166,6 +167,7 @@ fn sample(folder: &Path) -> PathBuf {
             series: second,
             verdict: Some(lab.arms[1].diagnosis[0].clone()),
             limits: None,
+            retransmits: Some(118_943),
         },
         ArmPlots { name: common::HOSTILE.to_owned(), ..ArmPlots::default() },
     ];

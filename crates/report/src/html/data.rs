@@ -6,7 +6,8 @@ use crate::figures::clean;
 use model::{LossMark, MarkKind, Point};
 use serde_json::{Number, Value, json};
 
-/// The arms as JSON: `[{"name", "series": {"flight": [[t…], [v…]], …}, "marks": [[t…], [byte…], [kind…]]}]`.
+/// The arms as JSON: `[{"name", "series": {"flight": [[t…], [v…]], …}, "marks": [[t…], [byte…], [kind…]],
+/// "retransmits": count or null}]`.
 pub(super) fn embed(arms: &[ArmPlots]) -> String {
     let arms: Vec<Value> = arms
         .iter()
@@ -24,6 +25,7 @@ pub(super) fn embed(arms: &[ArmPlots]) -> String {
                     "rtt": points(&series.rtt_ms, 4),
                 },
                 "marks": marks(&series.marks),
+                "retransmits": arm.retransmits,
             })
         })
         .collect();
