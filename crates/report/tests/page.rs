@@ -96,6 +96,7 @@ fn a_reader_can_zoom_go_back_and_hide_a_line() {
     assert!(pixels("hidden") < pixels("whole"), "a hidden line is not drawn");
     assert_eq!(seen("pressed"), "false");
     assert_eq!(pixels("again"), pixels("whole"), "and comes back");
+    assert_eq!(seen("above"), "↑ receive window up to 954 MiB", "a line that leaves the plot is named");
 }
 
 /// Under a virtual-time budget Chromium shows about one frame in all; timers do run.
@@ -131,12 +132,12 @@ const wheel = (ctrlKey) => box.dispatchEvent(new WheelEvent("wheel", { ...at(0.5
   seen.keyed = view();
   key("Escape");
   seen.escaped = view();
-  const before = box.getBoundingClientRect().top;
+  const second = document.querySelectorAll(".key")[1], before = second.getBoundingClientRect().left;
   pointer("move", 0.2);
   await frame();
   seen.cursor = document.querySelector(".at").textContent;
   seen.value = document.querySelector(".key output").textContent;
-  seen.moved = box.getBoundingClientRect().top - before;
+  seen.moved = second.getBoundingClientRect().left - before;
   // The short arm is over here.
   pointer("move", 0.9);
   await frame();
@@ -152,6 +153,11 @@ const wheel = (ctrlKey) => box.dispatchEvent(new WheelEvent("wheel", { ...at(0.5
   window_line.click();
   await frame();
   seen.again = canvas.dataset.pixels;
+  // A window that is small at first and then far above the flight.
+  const plot = window.thalweg.groups[0].plots[0], write = CanvasRenderingContext2D.prototype.fillText;
+  plot.lines.find((line) => line.key === "window").data = [[0, 1], [1000, 1e9]];
+  CanvasRenderingContext2D.prototype.fillText = function (text, ...place) { if (text.startsWith("↑")) seen.above = text; write.call(this, text, ...place); };
+  plot.draw();
 })();
 "#;
 
