@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// Why is this TCP stream slow, and what makes it fast?
 #[derive(Debug, Parser)]
-#[command(name = "thalweg", version, about, propagate_version = true, arg_required_else_help = true)]
+#[command(name = "thalweg", version, propagate_version = true, arg_required_else_help = true)]
 #[command(
     after_help = "Example:\n  thalweg fix slow-download      a slow download, its cause, a proven fix\n\nExit: 0 ok, 1 a problem was found or an expectation failed, 2 the command is wrong, 3 this host cannot."
 )]

@@ -23,10 +23,12 @@ use std::process::ExitCode;
 ///
 /// As the first process of a lab kernel it runs the experiment instead, and does not return.
 pub fn main() -> ExitCode {
-    match std::env::var("THALWEG_GUEST").as_deref() {
-        Ok("run") => lab::guest_main(),
-        Ok("self-test") => lab::kernel::self_test::guest(),
-        _ => {}
+    if host::guest::is_first_process_of_a_lab_kernel() {
+        match std::env::var("THALWEG_GUEST").as_deref() {
+            Ok("run") => lab::guest_main(),
+            Ok("self-test") => lab::kernel::self_test::guest(),
+            _ => {}
+        }
     }
     let args = Args::parse();
     let output = Output::new(&args.global);

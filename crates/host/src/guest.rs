@@ -33,10 +33,23 @@ pub fn mount_all(out: &Path) -> Result<(), HostError> {
     mount("none", "/run/out", "hostfs", &out.to_string_lossy())
 }
 
-/// Stops this machine. Does not return where the caller may halt it, which the first process of a lab kernel may.
+/// Whether this is the first process of a lab kernel, by its number and the kernel's release.
+///
+/// Everything else in this module changes or stops the machine it runs on, so nobody calls it before this says yes.
+pub fn is_first_process_of_a_lab_kernel() -> bool {
+    let release = rustix::system::uname();
+    rustix::process::getpid().is_init() && release.release().to_bytes().ends_with(LOCAL_VERSION)
+}
+
+/// Stops this machine, if it is a lab kernel; anywhere else only this process ends.
 pub fn halt() -> ! {
-    rustix::fs::sync();
-    // A failure leaves nothing else to do: the exit of the first process panics the kernel, which its keeper notices.
-    let _ = rustix::system::reboot(rustix::system::RebootCommand::Halt);
+    if is_first_process_of_a_lab_kernel() {
+        rustix::fs::sync();
+        // A failure leaves nothing else to do: the exit of the first process panics the kernel, which its keeper notices.
+        let _ = rustix::system::reboot(rustix::system::RebootCommand::Halt);
+    }
     std::process::exit(1)
 }
+
+/// What `CONFIG_LOCALVERSION` in kernel/lab.config appends to a lab kernel's release.
+const LOCAL_VERSION: &[u8] = b"-thalweg";

@@ -164,3 +164,13 @@ fn a_full_disk_is_said_and_nothing_half_written_stays() {
     assert!(err.contains("No space left on device"), "{err}");
     assert_eq!(out, "", "files were left");
 }
+
+#[test]
+fn the_guests_part_is_never_played_on_a_host() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for part in ["run", "self-test"] {
+        let output = thalweg(folder.path(), &["lab", "list"]).env("THALWEG_GUEST", part).output().expect("started");
+        assert!(output.status.success(), "{:?}", texts(&output));
+        assert!(texts(&output).0.contains("slow-download"));
+    }
+}

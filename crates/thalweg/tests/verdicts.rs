@@ -1,0 +1,153 @@
+//! Verdicts on labelled transfers: the lab makes each with a cause that is known, and both ends' captures must name it.
+//!
+//! Needs the lab kernel 6.12, which `./x test` builds first; without it these tests fail and say so.
+
+mod common;
+
+use common::{json, run};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+/// A transfer whose cause is known by how it was made.
+struct Case {
+    name: &'static str,
+    path: &'static str,
+    workload: &'static str,
+    settings: &'static str,
+    /// What a capture at the sender shows.
+    sender: &'static str,
+    /// What one at the receiver may show, where it can be told from there.
+    receiver: &'static [&'static str],
+}
+
+const FAST: &str = "rtt = \"40ms\"\nrate = \"500mbit\"\nqueue = \"5000 packets\"";
+const STREAM: &str = "kind = \"stream\"\nseconds = \"10s\"";
+const LARGE_RECEIVER: &str = "[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 33554432\"\n";
+
+#[rustfmt::skip]
+const CASES: [Case; 20] = [
+    Case { name: "receive-window", path: FAST, workload: STREAM,
+        settings: "[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 1048576\"",
+        sender: "receive-window", receiver: &["receive-window"] },
+    Case { name: "receive-window-fixed", path: FAST, workload: STREAM,
+        settings: "[client.socket]\nrcvbuf = \"300kB\"",
+        sender: "receive-window", receiver: &["receive-window"] },
+    Case { name: "upload", path: FAST, workload: "kind = \"stream\"\ndirection = \"up\"\nseconds = \"5s\"",
+        settings: "[server.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 1048576\"",
+        sender: "receive-window", receiver: &["receive-window"] },
+    Case { name: "window-scaling-missing", path: FAST, workload: STREAM,
+        settings: "[client.sysctl]\n\"net.ipv4.tcp_window_scaling\" = 0",
+        sender: "window-scaling-missing", receiver: &["window-scaling-missing"] },
+    Case { name: "window-scaling-missing-server", path: FAST, workload: STREAM,
+        settings: "[server.sysctl]\n\"net.ipv4.tcp_window_scaling\" = 0",
+        sender: "window-scaling-missing", receiver: &["window-scaling-missing"] },
+    // From the receiver it looks like a program that writes now and then, and the finding says so.
+    Case { name: "send-buffer", path: FAST, workload: STREAM,
+        settings: "[server.sysctl]\n\"net.ipv4.tcp_wmem\" = \"4096 16384 524288\"\n[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 33554432\"",
+        sender: "send-buffer", receiver: &["send-buffer", "application"] },
+    Case { name: "send-buffer-fixed", path: FAST, workload: STREAM,
+        settings: "[server.socket]\nsndbuf = \"200kB\"\n[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 33554432\"",
+        sender: "send-buffer", receiver: &["send-buffer", "application"] },
+    Case { name: "initial-window", path: "rtt = \"100ms\"\nrate = \"1gbit\"",
+        workload: "kind = \"crr\"\nrequest = 1000\nresponse = 300000\ntransactions = 5", settings: "",
+        sender: "initial-window", receiver: &["initial-window"] },
+    Case { name: "random-loss", path: "rtt = \"50ms\"\nrate = \"200mbit\"\nqueue = \"2000 packets\"\nloss = \"0.2%\"",
+        workload: STREAM, settings: "", sender: "random-loss", receiver: &["random-loss"] },
+    Case { name: "random-loss-high", path: "rtt = \"50ms\"\nrate = \"200mbit\"\nqueue = \"2000 packets\"\nloss = \"1%\"",
+        workload: STREAM, settings: "", sender: "random-loss", receiver: &["random-loss"] },
+    // BBR is not held down by it: the path's rate is.
+    Case { name: "random-loss-bbr", path: "rtt = \"50ms\"\nrate = \"200mbit\"\nqueue = \"2000 packets\"\nloss = \"1%\"",
+        workload: STREAM, settings: "[server.socket]\ncongestion = \"bbr\"",
+        sender: "path-rate", receiver: &["path-rate"] },
+    Case { name: "congestion-loss", path: "rtt = \"80ms\"\nrate = \"100mbit\"\nqueue = \"20 packets\"",
+        workload: STREAM, settings: "", sender: "congestion-loss", receiver: &["congestion-loss"] },
+    Case { name: "congestion-loss-mild", path: "rtt = \"40ms\"\nrate = \"100mbit\"\nqueue = \"60 packets\"",
+        workload: STREAM, settings: "", sender: "congestion-loss", receiver: &["congestion-loss"] },
+    Case { name: "path-rate", path: "rtt = \"20ms\"\nrate = \"50mbit\"\nqueue = \"200 packets\"",
+        workload: STREAM, settings: "", sender: "path-rate", receiver: &["path-rate", "nothing-to-gain"] },
+    Case { name: "path-rate-bloat", path: "rtt = \"20ms\"\nrate = \"20mbit\"\nqueue = \"1000 packets\"",
+        workload: STREAM, settings: "", sender: "path-rate", receiver: &["path-rate"] },
+    Case { name: "path-rate-bbr", path: "rtt = \"40ms\"\nrate = \"100mbit\"\nqueue = \"1000 packets\"",
+        workload: STREAM, settings: "[server.socket]\ncongestion = \"bbr\"",
+        sender: "path-rate", receiver: &["path-rate"] },
+    // Everything is lost from some moment on, so nothing that the timer sends gets to the receiver.
+    Case { name: "timer-stream", path: "rtt = \"20ms\"\nrate = \"100mbit\"\nqueue = \"500 packets\"\nloss = { model = \"gilbert-elliott\", p = \"0.2%\", r = \"2%\", h = \"0%\", k = \"100%\" }",
+        workload: STREAM, settings: "",
+        sender: "retransmission-timeout", receiver: &["retransmission-timeout", "application"] },
+    Case { name: "application", path: "rtt = \"40ms\"\nrate = \"100mbit\"",
+        workload: "kind = \"burst\"\nbuffered = \"100kB\"\nrate = \"4mbit\"\ntotal = \"5MB\"\nkeyframe = \"50kB\"", settings: "",
+        sender: "application", receiver: &["application"] },
+    // The timer's period is not the round trip, so bursts and acknowledgements meet by chance only.
+    Case { name: "application-long", path: "rtt = \"70ms\"\nrate = \"100mbit\"",
+        workload: "kind = \"burst\"\nbuffered = \"100kB\"\nrate = \"8mbit\"\ntotal = \"5MB\"\nkeyframe = \"50kB\"", settings: "",
+        sender: "application", receiver: &["application"] },
+    // A large buffer of the sender, and of the receiver: nothing but the path is left.
+    Case { name: "buffers-large", path: "rtt = \"40ms\"\nrate = \"100mbit\"\nqueue = \"1000 packets\"",
+        workload: STREAM, settings: LARGE_RECEIVER, sender: "path-rate", receiver: &["path-rate"] },
+];
+
+/// Runs it and gives the kernel's figures and the diagnosis of the capture.
+fn made(folder: &Path, case: &Case) -> (Value, Value) {
+    let file = format!("{}.toml", case.name);
+    let text = format!("name = \"v\"\n[path]\n{}\n[workload]\n{}\n{}\n", case.path, case.workload, case.settings);
+    fs::write(folder.join(&file), text).expect("written");
+    let report = json(folder, &["lab", "run", &file, "--kernel", "6.12", "--out", case.name, "-q"]);
+    // Exit 1: a problem was found.
+    let capture = format!("{}/0-as-given.pcapng", case.name);
+    let (found, _) = run(folder, &["diagnose", &capture, "--json"], 1);
+    (report["arms"][0]["metrics"].clone(), serde_json::from_str(&found).expect("JSON"))
+}
+
+/// What is wrong with a diagnosis.
+fn faults(case: &Case, metrics: &Value, found: &Value) -> Vec<String> {
+    let mut faults = Vec::new();
+    let flows = found["captures"][0]["flows"].as_array().expect("flows");
+    for vantage in ["sender", "receiver"] {
+        if !flows.iter().any(|flow| flow["vantage"] == vantage) {
+            faults.push(format!("{}: no flow seen from the {vantage}", case.name));
+        }
+    }
+    for flow in flows {
+        let code = flow["verdict"]["code"].as_str().expect("a code");
+        let right = match flow["vantage"].as_str() {
+            Some("sender") => code == case.sender,
+            Some("receiver") => case.receiver.contains(&code),
+            _ => false,
+        };
+        let limits = flow["limits"].as_object().expect("limits");
+        if !right {
+            faults.push(format!("{}: {} says {code}: {limits:?}", case.name, flow["vantage"]));
+        }
+        let total: f64 = limits.values().filter_map(Value::as_f64).sum();
+        if (total - 1.0).abs() > 1e-9 {
+            faults.push(format!("{}: {} limits add to {total}", case.name, flow["vantage"]));
+        }
+        let from_afar = code == "application" && flow["vantage"] == "receiver";
+        if from_afar && !flow["verdict"]["evidence"].to_string().contains("capture at the sender") {
+            faults.push(format!("{}: the receiver's view is not called in doubt", case.name));
+        }
+        if case.sender == "receive-window" && flow["vantage"] == "sender" {
+            let figure = |name: &str| metrics[name].as_f64().unwrap_or_else(|| panic!("{name} in {metrics}"));
+            let truth = figure("rwnd_limited_ms") / figure("busy_ms");
+            let share = limits["receive_window"].as_f64().expect("a share");
+            if (share - truth).abs() > 0.05 {
+                faults.push(format!("{}: receive_window {share:.3}, the kernel counts {truth:.3}", case.name));
+            }
+        }
+    }
+    faults
+}
+
+#[test]
+fn causes_that_are_known_are_named_at_both_ends() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let faults: Vec<String> = CASES
+        .iter()
+        .flat_map(|case| {
+            let (metrics, found) = made(folder.path(), case);
+            faults(case, &metrics, &found)
+        })
+        .collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
