@@ -1,6 +1,6 @@
 //! A finished direction, summed up: the partition of its data phase, its rates, and what they would be without a limit.
 
-use crate::rounds::{QUEUE_FLOOR_NS, QUEUE_PART, Rounds};
+use crate::rounds::Rounds;
 use crate::sender::Sender;
 use model::{Limits, Vantage};
 
@@ -85,14 +85,14 @@ impl<'a> Facts<'a> {
         };
         if phase_s > 0.0 {
             let rounds = Rounds::new(sender);
-            facts.plateau = rounds.plateau();
             let trains = sender.trains.rate();
+            facts.plateau = rounds.plateau(facts.rate(), trains);
             facts.capacity = match (facts.plateau, trains) {
                 (Some(plateau), Some(trains)) => Some(plateau.max(trains)),
                 (plateau, trains) => trains.or(plateau.filter(|_| rounds.queued_at_plateau(plateau))),
             };
             facts.split = rounds.split(facts.plateau, trains);
-            facts.judge_losses(&rounds, trains);
+            (facts.random_losses, facts.congested_losses) = crate::queue::judge(sender, &rounds, facts.plateau, trains);
         }
         facts
     }
@@ -157,27 +157,5 @@ impl<'a> Facts<'a> {
         let episodes = &self.sender.losses.episodes;
         let fired = episodes.iter().filter(|loss| loss.kind == crate::recovery::Kind::Timer).count();
         if episodes.is_empty() { 0.0 } else { fired as f64 / episodes.len() as f64 }
-    }
-
-    /// Splits losses into those with a queue before them and those without.
-    fn judge_losses(&mut self, rounds: &Rounds<'_>, trains: Option<f64>) {
-        let rtt = &self.sender.rtt;
-        let (Some(min), Some(high)) = (rtt.min.map(|min| min as f64), rtt.quantile(0.95)) else {
-            self.random_losses =
-                self.sender.losses.episodes.iter().filter(|loss| loss.kind == crate::recovery::Kind::Fast).count();
-            return;
-        };
-        for loss in self.sender.losses.episodes.iter().filter(|loss| loss.kind == crate::recovery::Kind::Fast) {
-            let over = loss.rtt_before - min;
-            // A queue that overflows is at its fullest: at least half of what it ever was. With random delays and no queue,
-            // the smoothed RTT stays near the middle of its range.
-            let queued = over >= (min * QUEUE_PART / 2.0).max(QUEUE_FLOOR_NS) && over >= 0.5 * (high - min);
-            let rate = rounds.rate_at(loss.at);
-            let full = self
-                .plateau
-                .zip(trains)
-                .is_none_or(|(plateau, trains)| rate >= 0.5 * plateau.max(trains.min(plateau * 1.5)));
-            if queued && full { self.congested_losses += 1 } else { self.random_losses += 1 }
-        }
     }
 }

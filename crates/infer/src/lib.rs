@@ -13,6 +13,7 @@ mod error;
 mod facts;
 mod handshake;
 mod packet;
+mod queue;
 mod ranges;
 mod rate;
 mod recovery;
@@ -24,6 +25,7 @@ mod start;
 mod table;
 mod thin;
 mod timeline;
+mod wakes;
 mod words;
 
 pub use diagnose::{

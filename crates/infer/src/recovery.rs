@@ -25,6 +25,8 @@ pub(crate) struct Loss {
     pub(crate) rtt_before: f64,
     /// Silence before it, in nanoseconds; of timers and probes.
     pub(crate) silence: u64,
+    /// Packets sent again until all was repaired.
+    pub(crate) packets: u64,
 }
 
 /// A recovery under way: until `point` is acknowledged.
@@ -90,6 +92,11 @@ impl Losses {
         let kind = self.classify(evidence);
         self.total += 1;
         self.timer_just_fired = false;
+        if self.episode.is_some()
+            && let Some(last) = self.episodes.last_mut()
+        {
+            last.packets += 1;
+        }
         match kind {
             Kind::Fast => {
                 self.fast += 1;

@@ -3,12 +3,18 @@
 use crate::facts::{Spent, Split};
 use crate::sender::Sender;
 use crate::timeline::{Class, Slice};
+use crate::wakes::Wakes;
 
 /// Delivery within this part of the highest rate counts as that rate: delayed acknowledgements alone move a round's sum by
 /// one part in ten of a twenty-segment window.
 const PLATEAU: f64 = 0.85;
 /// Below this part of the rate of trains the path is not full, whatever the RTT does: it jitters, then.
 const BURSTS_FASTER: f64 = 0.6;
+/// A flow whose mean is this part of its trains' rate hardly ever paused; trains' rates are known to within 9 %, and a window cut
+/// to 0.7 over a short queue costs as much again.
+const STEADY_PART: f64 = 0.8;
+/// And so much of its time is open: neither the program nor repair nor a timer paused it.
+const OPEN_PART: f64 = 0.9;
 /// RTT above its minimum by this part means a standing queue; Linux delay-based controls use 1/8 (`tcp_cubic` HyStart,
 /// `HYSTART_DELAY_THRESH(delay_min >> 3)`).
 pub(crate) const QUEUE_PART: f64 = 1.0 / 8.0;
@@ -17,6 +23,8 @@ pub(crate) const QUEUE_FLOOR_NS: f64 = 500_000.0;
 /// Round trips a flight must stay the same for a send buffer to be what holds it: congestion control grows it by a segment
 /// in each of them (RFC 5681 §3.1).
 const CONSTANT_ROUNDS: u64 = 4;
+/// Part of the flight that a full buffer's pauses begin at, from which the buffer is as good as full: its mean deviation, twice.
+const BUFFERED_PART: f64 = 0.9;
 /// Part of the open time a flight must stand at one level for that to be a ceiling. CUBIC's window is within 1 % of its peak for
 /// just under half of an epoch (RFC 9438 §4.2: W(t) = C(t − K)³ + W_max), and the peaks of random losses differ.
 const CEILING_PART: f64 = 0.6;
@@ -92,11 +100,19 @@ impl<'a> Rounds<'a> {
     }
 
     /// Largest rate over a round trip, away from losses where there is such a place: what fills a hole arrives all at once.
-    pub(crate) fn plateau(&self) -> Option<f64> {
+    ///
+    /// `mean` is the rate of the whole, which no plateau is below. Elsewhere than at the sender acknowledgements are placed by
+    /// round-trip times that grow and shrink, which squeezes them together at times; `trains` were seen as they came, and are the
+    /// path's where the flow hardly ever paused between them.
+    pub(crate) fn plateau(&self, mean: f64, trains: Option<f64>) -> Option<f64> {
         let best = |lossy: bool| self.views.iter().filter(|v| lossy || !v.lossy).map(|v| v.rate).fold(0.0f64, f64::max);
         let plateau = best(false);
-        let plateau = if plateau > 0.0 { plateau } else { best(true) };
-        (plateau > 0.0).then_some(plateau)
+        let plateau = if plateau > 0.0 && plateau >= mean { plateau } else { best(true) };
+        let line = &self.sender.timeline;
+        let open = line.time[Class::Open as usize] as f64 >= OPEN_PART * line.time.iter().sum::<u64>() as f64;
+        let elsewhere = trains.filter(|trains| !self.sender.times_acks && open && mean >= STEADY_PART * trains);
+        let seen = elsewhere.map_or(plateau, |trains| plateau.min(trains.max(mean)));
+        (seen > 0.0).then_some(seen)
     }
 
     fn is_queued(&self, rtt: f64) -> bool {
@@ -106,6 +122,40 @@ impl<'a> Rounds<'a> {
 
     pub(crate) fn queued_at_plateau(&self, plateau: Option<f64>) -> bool {
         plateau.is_some_and(|plateau| self.views.iter().any(|v| v.rate >= PLATEAU * plateau && self.is_queued(v.rtt)))
+    }
+
+    /// The largest RTT sample of the two round trips up to `at`, in nanoseconds.
+    ///
+    /// What overflows a queue is found missing one round trip later, by acknowledgements of what stood in the queue before it.
+    pub(crate) fn rtt_peak(&self, at: u64) -> f64 {
+        let to = self.views.partition_point(|v| v.at <= at);
+        let Some(last) = self.views[..to].last() else { return 0.0 };
+        let from = at.saturating_sub(2 * last.rtt as u64 + self.sender.timeline.width);
+        let recent = self.views[..to].iter().rev().take_while(|v| v.at >= from);
+        recent.map(|v| v.slice.rtt_max).max().unwrap_or(0) as f64
+    }
+
+    /// The same for round trip after round trip in which nothing was lost, and for which nothing was lost in the two thereafter;
+    /// sorted.
+    pub(crate) fn rtt_peaks_away_from_losses(&self) -> Vec<f64> {
+        let losses = &self.sender.losses.episodes;
+        let mut peaks = Vec::new();
+        let mut next = 0;
+        for view in &self.views {
+            if view.at < next {
+                continue;
+            }
+            next = view.at + view.rtt.max(1.0) as u64;
+            let soon = view.at + 2 * view.rtt as u64;
+            let n = losses.partition_point(|loss| loss.at < view.at);
+            let lossy = view.lossy || losses.get(n).is_some_and(|loss| loss.at <= soon);
+            let peak = if lossy { 0.0 } else { self.rtt_peak(view.at) };
+            if peak > 0.0 {
+                peaks.push(peak);
+            }
+        }
+        peaks.sort_unstable_by(f64::total_cmp);
+        peaks
     }
 
     pub(crate) fn rate_at(&self, at: u64) -> f64 {
@@ -135,6 +185,7 @@ impl<'a> Rounds<'a> {
         let first_loss = self.sender.losses.episodes.first().map_or(u64::MAX, |loss| loss.at);
         let constant = self.constant_flight();
         let ceiling = self.ceiling(exit, plateau, trains);
+        let buffered = self.wakes().map(|wakes| wakes.peak);
         let (mut flight_so_far, mut after_loss) = (0u64, u64::MAX);
         for (n, view) in self.views.iter().enumerate() {
             if view.lossy && after_loss != view.at {
@@ -157,6 +208,9 @@ impl<'a> Rounds<'a> {
             } else if view.windowed > 0.5 {
                 // Between two segments that fill the window there is room for an instant.
                 &mut split.receive_window
+            } else if buffered.is_some_and(|peak| view.flight as f64 >= BUFFERED_PART * peak) && view.at >= exit {
+                split.buffered_flight += here.seconds * view.flight as f64;
+                &mut split.send_buffer
             } else if view.flight * 10 < flight_so_far * 7 && view.rate < 0.7 * plateau {
                 &mut split.application
             } else if view.at < exit {
@@ -169,8 +223,32 @@ impl<'a> Rounds<'a> {
             };
             *into = into.and(here);
         }
+        self.charge_buffer(&mut split);
         split.buffered_flight /= split.send_buffer.seconds.max(1e-9);
         split
+    }
+
+    /// The pauses of the sending program, where a full send buffer made them.
+    fn wakes(&self) -> Option<&Wakes> {
+        let wakes = &self.sender.wakes;
+        wakes.are_a_buffers(self.sender.rtt.mean()?).then_some(wakes)
+    }
+
+    /// Moves the pauses that a full send buffer made from the application to it, with the bytes that moved meanwhile.
+    fn charge_buffer(&self, split: &mut Split) {
+        let Some(wakes) = self.wakes() else { return };
+        let seconds = (wakes.time as f64 / 1e9).min(split.application.seconds);
+        split.application.seconds -= seconds;
+        // Bytes are charged when they are acknowledged, which was partly just after these pauses.
+        let others = [&mut split.application, &mut split.slow_start, &mut split.congestion_window];
+        let part = seconds / (seconds + others.iter().map(|spent| spent.seconds).sum::<f64>()).max(1e-9);
+        let mut bytes = 0.0;
+        for spent in others {
+            bytes += spent.bytes * part;
+            spent.bytes -= spent.bytes * part;
+        }
+        split.send_buffer = split.send_buffer.and(Spent { seconds, bytes });
+        split.buffered_flight += seconds * wakes.peak;
     }
 
     fn path_is_full(&self, view: &View, plateau: f64, trains: Option<f64>) -> bool {

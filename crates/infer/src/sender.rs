@@ -3,6 +3,8 @@
 //! All times are those of the sender: the flow hands acknowledgements in when they reach it, not when the tap saw them.
 //! Sequence numbers are unwrapped to 64 bits.
 
+mod waiting;
+
 use crate::drawn::{Drawn, Sights};
 use crate::packet::{Ack, Data};
 use crate::ranges::Ranges;
@@ -11,6 +13,7 @@ use crate::recovery::{Episode, Kind, Loss, Losses};
 use crate::rtt::Rtt;
 use crate::start::{Send, SlowStart};
 use crate::timeline::{Class, Timeline};
+use crate::wakes::{End, Wakes};
 use model::{LossMark, MarkKind};
 use std::collections::VecDeque;
 use units::SeqNum;
@@ -54,6 +57,8 @@ pub(crate) struct Sender {
     edge: u64,
     pub(crate) last_send: u64,
     last_progress: u64,
+    /// It was an acknowledgement without payload that brought it.
+    progress_was_pure: bool,
     flight_at_send: u64,
     pub(crate) duplicates_in_row: u32,
     pub(crate) flight_max: u64,
@@ -62,6 +67,7 @@ pub(crate) struct Sender {
     pub(crate) trains: Trains,
     pub(crate) timeline: Timeline,
     pub(crate) start: SlowStart,
+    pub(crate) wakes: Wakes,
     pub(crate) sack_permitted: bool,
     /// RTT samples come from acknowledgements; else the flow hands them in.
     pub(crate) times_acks: bool,
@@ -112,6 +118,7 @@ impl Sender {
             edge: 0,
             last_send: 0,
             last_progress: 0,
+            progress_was_pure: false,
             flight_at_send: 0,
             duplicates_in_row: 0,
             flight_max: 0,
@@ -120,6 +127,7 @@ impl Sender {
             trains: Trains::default(),
             timeline: Timeline::default(),
             start: SlowStart::default(),
+            wakes: Wakes::default(),
             sack_permitted: false,
             times_acks: true,
             delivered: 0,
@@ -200,8 +208,15 @@ impl Sender {
             self.retransmission(data, start, self.nxt);
         }
         let clocked = data.now.saturating_sub(self.last_progress) <= 1_000_000;
+        let mut pause = End {
+            charged: 0,
+            // Acknowledgements elsewhere than at the sender are too coarsely timed for this.
+            clocked: clocked && self.times_acks && self.progress_was_pure && u64::from(data.len) >= self.mss,
+            began_at: self.flight_at_send,
+            ended_at: self.flight(),
+        };
         if self.drained && self.class_is_unforced(data.now) {
-            self.timeline.had_nothing_to_send();
+            pause.charged = self.timeline.had_nothing_to_send();
         }
         self.drained = u64::from(data.len) < self.mss;
         // Acknowledgements a tap shows in one batch empty the flight for an instant: that is no pause.
@@ -215,7 +230,8 @@ impl Sender {
         self.newest_ip_id = data.ip_id.or(self.newest_ip_id);
         // A quarter of a round trip; twice its deviation where it jitters, for acknowledgements come in clumps then.
         let patience = (self.rtt.min.unwrap_or(0) / 4).max(2 * self.rtt.variation as u64).max(1_000_000);
-        self.timeline.sent(data.now, patience);
+        pause.charged += self.timeline.sent(data.now, patience);
+        self.wakes.ended(pause);
         if !self.times_acks {
             // Beside the receiver the data itself shows how bursts come out of the path.
             self.trains.delivered(data.now, self.bytes, self.mss);
@@ -244,32 +260,6 @@ impl Sender {
         if let Some(drawn) = &mut self.drawn {
             drawn.sent.push(t, byte as f64);
         }
-    }
-
-    fn note_full_window(&mut self) {
-        let window = self.window.unwrap_or(0) as f64;
-        self.full_window_sum += window;
-        if window < self.window_max as f64 / 2.0 {
-            let count = self.small_windows.0 + 1.0;
-            let mean = self.small_windows.1 + (window - self.small_windows.1) / count;
-            let spread = self.small_windows.2 + ((window - mean).abs() - self.small_windows.2) / count;
-            self.small_windows = (count, mean, spread);
-        }
-    }
-
-    /// Whether the windows that were small and full stayed about the same: no program reading in fits and starts, but a receiver
-    /// that gives no more, as Linux under memory pressure does (`tcp_under_memory_pressure`, `rcv_ssthresh`).
-    pub(crate) fn small_window_is_steady(&self) -> bool {
-        let (count, mean, spread) = self.small_windows;
-        self.zero_windows == 0 && count >= 16.0 && spread < mean / 4.0
-    }
-
-    /// Whether a send at `now` was not set off by an acknowledgement that made room for it.
-    ///
-    /// A sender with data waiting sends within the softirq that handled the acknowledgement, far under 1 ms (Linux
-    /// `tcp_data_snd_check`); with a flight a quarter below its largest it had room before.
-    fn class_is_unforced(&self, now: u64) -> bool {
-        now.saturating_sub(self.last_progress) > 1_000_000 || self.flight() * 4 < self.flight_max * 3
     }
 
     /// A packet below `nxt`: late, or sent again.
@@ -316,7 +306,7 @@ impl Sender {
         let rtt_before = self.rtt.smoothed;
         let kind = self.losses.retransmitted(
             &evidence,
-            Loss { at: data.now, number: data.number, kind: Kind::Fast, rtt_before, silence: 0 },
+            Loss { at: data.now, number: data.number, kind: Kind::Fast, rtt_before, silence: 0, packets: 1 },
             self.nxt,
         );
         self.losses.watch(start, end, data.now, data.tsval.filter(|_| start <= self.una));
@@ -394,6 +384,7 @@ impl Sender {
             self.una = to;
             self.duplicates_in_row = 0;
             self.last_progress = ack.now;
+            self.progress_was_pure = ack.pure;
             if let Some(at) = self.losses.acknowledged(to, ack.now, ack.tsecr, self.rtt.min) {
                 self.mark(ack.now, at, MarkKind::Spurious);
             }
@@ -484,6 +475,7 @@ impl Sender {
         if let Some(slice) = self.timeline.slice(now) {
             slice.rtt_sum = slice.rtt_sum.saturating_add(nanos);
             slice.rtt_count += 1;
+            slice.rtt_max = slice.rtt_max.max(nanos);
         }
         if let Some(drawn) = &mut self.drawn {
             drawn.rtt.push(now as f64 / 1e9, nanos as f64 / 1e6);
@@ -547,39 +539,6 @@ impl Sender {
                 None => outstanding,
             },
         }
-    }
-
-    /// How much of a `window` a sender that waits for more of it may leave unused.
-    ///
-    /// One segment, or what Linux gathers into one burst before it sends: up to 64 KiB, and less of a small window
-    /// (`tcp_tso_should_defer`, `GSO_LEGACY_MAX_SIZE`).
-    fn unused(&self, window: u64) -> u64 {
-        (window / 8).min(65_536).max(self.mss)
-    }
-
-    /// What the sender waits for now.
-    fn class(&self) -> Class {
-        let closed = self
-            .window
-            .is_some_and(|w| w == 0 || (self.window_known && w < self.mss && self.edge <= self.nxt + self.mss));
-        if closed && self.window_max > 0 {
-            return Class::Reader;
-        }
-        if self.losses.episode.is_some() {
-            return Class::Recovery;
-        }
-        if self.nxt <= self.una {
-            return Class::Application;
-        }
-        if let Some(window) = self.window
-            && self.window_known
-            && self.edge < self.nxt + self.unused(window)
-        {
-            // A window well below what it was: the buffer behind it fills. Half is Linux's own measure of a receiver under
-            // pressure (`__tcp_select_window`: free space below half of the full space).
-            return if window < self.window_max / 2 { Class::Reader } else { Class::ReceiveWindow };
-        }
-        Class::Open
     }
 
     /// Ends the data phase.

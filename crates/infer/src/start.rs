@@ -32,6 +32,11 @@ pub(crate) struct SlowStart {
     pub(crate) rounds: u32,
     /// Flight less what was acknowledged, at its largest, in bytes: the initial window, or a lower bound of it.
     pub(crate) initial_bytes: u64,
+    /// It was sent before anything was acknowledged, and what came after it waited for an acknowledgement: no pacing, no pause of
+    /// the program, so the window ended it.
+    pub(crate) initial_known: bool,
+    initial_newest: bool,
+    initial_unacked: bool,
     round_end: u64,
     round_start: u64,
     round_flight: u64,
@@ -47,7 +52,15 @@ impl SlowStart {
         if self.exit.is_some() {
             return;
         }
-        self.initial_bytes = self.initial_bytes.max(send.flight.saturating_sub(send.acked));
+        let initial = send.flight.saturating_sub(send.acked);
+        if initial > self.initial_bytes {
+            self.initial_bytes = initial;
+            self.initial_known = false;
+            self.initial_newest = true;
+            self.initial_unacked = send.acked == 0;
+        } else if std::mem::take(&mut self.initial_newest) {
+            self.initial_known = self.initial_unacked && send.clocked;
+        }
         if send.una >= self.round_end {
             self.end_round(&send);
         }

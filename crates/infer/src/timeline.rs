@@ -42,6 +42,8 @@ pub(crate) struct Slice {
     /// Sum and number of RTT samples, in nanoseconds.
     pub(crate) rtt_sum: u64,
     pub(crate) rtt_count: u32,
+    /// Largest of them.
+    pub(crate) rtt_max: u64,
     /// Bytes were lost or being repaired in it.
     pub(crate) lossy: bool,
 }
@@ -105,26 +107,29 @@ impl Timeline {
         }
     }
 
-    /// New data was sent. Room unused for longer than `patience` was the application's doing.
-    pub(crate) fn sent(&mut self, now: u64, patience: u64) {
+    /// New data was sent. Room unused for longer than `patience` was the application's doing; gives what it was charged for that.
+    pub(crate) fn sent(&mut self, now: u64, patience: u64) -> u64 {
         self.progress();
+        let mut charged = 0;
         if let Some(room) = self.room_at.take()
             && now.saturating_sub(room) > patience
         {
             let open = &mut self.before_progress[Class::Open as usize];
-            let moved = self.open_since_room.min(*open);
-            *open -= moved;
-            self.before_progress[Class::Application as usize] += moved;
+            charged = self.open_since_room.min(*open);
+            *open -= charged;
+            self.before_progress[Class::Application as usize] += charged;
         }
         self.settle();
+        charged
     }
 
-    /// The open time since the last send was the application's: it had nothing to send.
-    pub(crate) fn had_nothing_to_send(&mut self) {
+    /// The open time since the last send was the application's: it had nothing to send. Gives how much that was.
+    pub(crate) fn had_nothing_to_send(&mut self) -> u64 {
         self.progress();
         let open = std::mem::take(&mut self.before_progress[Class::Open as usize]);
         self.before_progress[Class::Application as usize] += open;
         self.room_at = None;
+        open
     }
 
     /// A timer fired and the sender sent again: the silence since the last progress was a timeout.
@@ -199,6 +204,7 @@ impl Timeline {
                         last.flight_max = last.flight_max.max(slice.flight_max);
                         last.rtt_sum = last.rtt_sum.saturating_add(slice.rtt_sum);
                         last.rtt_count += slice.rtt_count;
+                        last.rtt_max = last.rtt_max.max(slice.rtt_max);
                         last.lossy |= slice.lossy;
                     }
                     _ => self.slices.push(slice),

@@ -17,12 +17,19 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         "The sending program had nothing to send for {} of the time; the connection would have taken more.",
         words::percent(share)
     );
-    let evidence = vec![fact(format!(
+    let charged = facts.split.application.seconds;
+    let mut evidence = vec![fact(format!(
         "{} of {} the sender was idle although its windows were open, in {} bursts of data",
-        words::time(facts.split.application.seconds),
-        words::time(facts.phase_s),
+        words::time(charged),
+        // What is charged after the last delivery, to the end of the connection, is not in the data phase.
+        words::time(facts.phase_s.max(charged / share)),
         facts.sender.bursts
     ))];
+    if facts.vantage != model::Vantage::Sender {
+        evidence.push(fact(
+            "from this vantage a full send buffer looks the same, and so does a sender whose packets are lost before they get here; capture at the sender".to_owned(),
+        ));
+    }
     Some(Judged { share, weight: gain, gain: Some(gain), claim, evidence, depends_on: None })
 }
 

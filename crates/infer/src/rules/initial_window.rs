@@ -40,16 +40,27 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         gain
     };
     let segments = sender.start.initial_bytes as f64 / sender.mss as f64;
+    // Elsewhere than at the sender acknowledgements are placed by round-trip times: where these vary, not even a bound is left.
+    let first = if is_known(facts) {
+        Some(format!("about {segments:.0} segments"))
+    } else if sender.times_acks {
+        Some(format!("at least {segments:.0} segments"))
+    } else {
+        None
+    };
     let claim = format!(
-        "{} of the time is growth of the congestion window from about {:.0} segments over {} round trips of {}.",
+        "{} of the time is growth of the congestion window{} over {} round trips of {}.",
         words::percent(share),
-        segments,
+        first.as_ref().map_or(String::new(), |first| format!(" from {first}")),
         sender.start.rounds.max(1),
         words::time(facts.rtt_min_s),
     );
     let evidence = vec![
         seen(
-            format!("the first flight is about {:.0} segments of {} bytes", segments, sender.mss),
+            first.map_or_else(
+                || "the first data; its window cannot be told from here".to_owned(),
+                |first| format!("the first flight is {first} of {} bytes", sender.mss),
+            ),
             &sender.first_data.map(|(at, number)| (number, at)).into_iter().collect::<Vec<_>>(),
         ),
         fact(format!(
@@ -66,6 +77,15 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         )),
     ];
     Some(Judged { share, weight, gain: Some(gain), claim, evidence, depends_on: None })
+}
+
+/// Whether the first flight was ended by the window, so that it is the initial window: not by pacing, a loss, or acknowledgements
+/// that came early on a path whose delay varies by more than the eighth that Linux takes for a queue (`HYSTART_DELAY_THRESH`).
+fn is_known(facts: &Facts<'_>) -> bool {
+    let start = &facts.sender.start;
+    let rtt = &facts.sender.rtt;
+    let lost = start.rounds <= 1 && matches!(start.exit, Some((_, crate::start::Exit::Loss)));
+    start.initial_known && !lost && rtt.variation <= rtt.smoothed * crate::rounds::QUEUE_PART
 }
 
 const EXPLAIN: &str = "\

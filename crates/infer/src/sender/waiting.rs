@@ -1,0 +1,65 @@
+//! What a sender waits for: the receiver's window, repair, its own program, or none of these.
+
+use super::Sender;
+use crate::timeline::Class;
+
+impl Sender {
+    pub(super) fn note_full_window(&mut self) {
+        let window = self.window.unwrap_or(0) as f64;
+        self.full_window_sum += window;
+        if window < self.window_max as f64 / 2.0 {
+            let count = self.small_windows.0 + 1.0;
+            let mean = self.small_windows.1 + (window - self.small_windows.1) / count;
+            let spread = self.small_windows.2 + ((window - mean).abs() - self.small_windows.2) / count;
+            self.small_windows = (count, mean, spread);
+        }
+    }
+
+    /// Whether the windows that were small and full stayed about the same: no program reading in fits and starts, but a receiver
+    /// that gives no more, as Linux under memory pressure does (`tcp_under_memory_pressure`, `rcv_ssthresh`).
+    pub(crate) fn small_window_is_steady(&self) -> bool {
+        let (count, mean, spread) = self.small_windows;
+        self.zero_windows == 0 && count >= 16.0 && spread < mean / 4.0
+    }
+
+    /// Whether a send at `now` was not set off by an acknowledgement that made room for it.
+    ///
+    /// A sender with data waiting sends within the softirq that handled the acknowledgement, far under 1 ms (Linux
+    /// `tcp_data_snd_check`); with a flight a quarter below its largest it had room before.
+    pub(super) fn class_is_unforced(&self, now: u64) -> bool {
+        now.saturating_sub(self.last_progress) > 1_000_000 || self.flight() * 4 < self.flight_max * 3
+    }
+
+    /// How much of a `window` a sender that waits for more of it may leave unused.
+    ///
+    /// One segment, or what Linux gathers into one burst before it sends: up to 64 KiB, and less of a small window
+    /// (`tcp_tso_should_defer`, `GSO_LEGACY_MAX_SIZE`).
+    fn unused(&self, window: u64) -> u64 {
+        (window / 8).min(65_536).max(self.mss)
+    }
+
+    /// What the sender waits for now.
+    pub(super) fn class(&self) -> Class {
+        let closed = self
+            .window
+            .is_some_and(|w| w == 0 || (self.window_known && w < self.mss && self.edge <= self.nxt + self.mss));
+        if closed && self.window_max > 0 {
+            return Class::Reader;
+        }
+        if self.losses.episode.is_some() {
+            return Class::Recovery;
+        }
+        if self.nxt <= self.una {
+            return Class::Application;
+        }
+        if let Some(window) = self.window
+            && self.window_known
+            && self.edge < self.nxt + self.unused(window)
+        {
+            // A window well below what it was: the buffer behind it fills. Half is Linux's own measure of a receiver under
+            // pressure (`__tcp_select_window`: free space below half of the full space).
+            return if window < self.window_max / 2 { Class::Reader } else { Class::ReceiveWindow };
+        }
+        Class::Open
+    }
+}
