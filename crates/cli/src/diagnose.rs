@@ -31,7 +31,8 @@ pub(crate) fn run(args: &DiagnoseArgs, output: &Output) -> Result<ExitCode, Fail
     for CaptureDiagnosis { report: capture, series } in captures {
         for (flow, series) in capture.flows.iter().zip(series) {
             if args.html.is_some() && arms.len() < PLOTS_MAX {
-                let name = format!("{} – {}", flow.client, flow.server);
+                let seen_at = flow.interface.as_ref().map(|name| format!(", at {name}")).unwrap_or_default();
+                let name = format!("{} – {}{seen_at}", flow.client, flow.server);
                 arms.push(ArmPlots::of_flow(name, flow, series));
             }
         }

@@ -95,9 +95,12 @@ fn read_capture(out: &Path, arm: &ArmReport) -> Result<Option<ArmFindings>, Fail
     let path = out.join(name);
     let capture = infer::diagnose_file(&path).map_err(|error| Failure::host(anyhow!("{error}")))?;
     let flows: Vec<(Flow, Series)> = capture.report.flows.into_iter().zip(capture.series).collect();
+    // Samples count from when the client began to connect, plots from the first packet where they were captured.
+    let connect = flows.iter().map(|(flow, _)| flow.start).fold(f64::INFINITY, f64::min);
     let mut found = speak_for(flows);
     if let (Some(found), Some(samples)) = (&mut found, &arm.samples) {
-        found.series.cwnd_bytes = samples::congestion_window(&out.join(samples), found.flow.direction)
+        let late_s = found.flow.start - connect;
+        found.series.cwnd_bytes = samples::congestion_window(&out.join(samples), found.flow.direction, late_s)
             .map_err(|error| Failure::host(anyhow!("cannot read the samples '{samples}': {error}")))?;
     }
     Ok(found)

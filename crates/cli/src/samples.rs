@@ -5,8 +5,9 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-/// The congestion window of the data's sender over time, in bytes; of its first connection.
-pub(crate) fn congestion_window(path: &Path, direction: Way) -> io::Result<Vec<Point>> {
+/// The congestion window of the data's sender, in bytes, of its first connection, from `late_s` seconds after the samples
+/// begin, and counted from there.
+pub(crate) fn congestion_window(path: &Path, direction: Way, late_s: f64) -> io::Result<Vec<Point>> {
     let sender = match direction {
         Way::Down => "server",
         Way::Up => "client",
@@ -24,7 +25,10 @@ pub(crate) fn congestion_window(path: &Path, direction: Way) -> io::Result<Vec<P
         }
         let number = |at: usize| words.get(at).and_then(|word| word.parse::<f64>().ok());
         if let (Some(t), Some(cwnd), Some(mss)) = (number(0), number(cwnd), number(mss)) {
-            let v = cwnd * mss;
+            let (t, v) = (t - late_s, cwnd * mss);
+            if t < 0.0 {
+                continue;
+            }
             // Where nothing changes the last point of the stretch is enough.
             match points.as_mut_slice() {
                 [.., a, b] if a.v == v && b.v == v => b.t = t,
