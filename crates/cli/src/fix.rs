@@ -20,7 +20,7 @@ const WORTH: f64 = 1.05;
 
 pub(crate) fn run(args: FixArgs, output: &Output) -> Result<ExitCode, Failure> {
     let bench = Bench::prepare(&args.scenario, &args.lab)?;
-    let mut arms = vec![Arm { name: "as found".to_owned(), experiment: bench.scenario.arms[0].experiment.clone() }];
+    let mut arms = vec![Arm { name: name(&[]), experiment: bench.scenario.arms[0].experiment.clone() }];
     let mut found: Vec<Option<ArmFindings>> = Vec::new();
     let mut report: Option<LabReport> = None;
     let mut remedies: Vec<Remedy> = Vec::new();
@@ -82,8 +82,12 @@ fn join(report: &mut Option<LabReport>, run: LabReport) -> usize {
     report.as_ref().map_or(0, |report| report.arms.len() - 1)
 }
 
+/// An arm's name: what it adds to the one before it.
 fn name(remedies: &[Remedy]) -> String {
-    remedies.iter().map(|remedy| format!("{} mended", remedy.code)).collect::<Vec<_>>().join(", ")
+    let Some((last, before)) = remedies.split_last() else { return "as found".to_owned() };
+    let again = if before.iter().any(|remedy| remedy.code == last.code) { " again" } else { "" };
+    let plus = if before.is_empty() { "" } else { "+ " };
+    format!("{plus}{} mended{again}", last.code)
 }
 
 /// The figure that says how fast a workload was, and whether more of it is better.

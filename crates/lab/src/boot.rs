@@ -241,9 +241,10 @@ mod tests {
         let error = result.expect_err("it hung");
         assert!(matches!(&error, BootError::Hung { console, .. } if console.contains("hello")), "{error}");
         assert!(!folder.exists());
-        let left = fs::read_dir("/proc").expect("/proc").flatten().any(|entry| {
-            fs::read(entry.path().join("cmdline")).is_ok_and(|line| line == b"sleep\0987\0")
-        });
+        let left = fs::read_dir("/proc")
+            .expect("/proc")
+            .flatten()
+            .any(|entry| fs::read(entry.path().join("cmdline")).is_ok_and(|line| line == b"sleep\0987\0"));
         assert!(!left, "a process is left");
     }
 

@@ -188,8 +188,9 @@ fn stem(request: &RunRequest<'_>, run: usize) -> String {
     let name: String = request.scenario.arms[arm]
         .name
         .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '.') { c } else { '-' })
+        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '.') { c } else { ' ' })
         .collect();
+    let name = name.split_whitespace().collect::<Vec<_>>().join("-");
     let arm = request.first_arm + arm;
     if request.repeats > 1 { format!("{arm}-{name}.{repeat}") } else { format!("{arm}-{name}") }
 }

@@ -1,3 +1,1 @@
 //! Tests of finding and building lab kernels that need no build.
-
-
