@@ -2,6 +2,7 @@
 
 use crate::rounds::Rounds;
 use crate::sender::Sender;
+use crate::wakes::Wakes;
 use model::{Limits, Vantage};
 
 /// Time and bytes of one limit.
@@ -57,6 +58,10 @@ pub(crate) struct Facts<'a> {
     /// The round trip a tenth of the samples stay under: the least that can be hoped for where it jitters.
     pub(crate) rtt_low_s: f64,
     pub(crate) congested_losses: usize,
+    /// The pauses of the sending program, where a full send buffer made them.
+    pub(crate) wakes: Option<&'a Wakes>,
+    /// Mean of the largest round trips just before losses, in seconds.
+    pub(crate) loss_peak_s: Option<f64>,
     pub(crate) random_losses: usize,
 }
 
@@ -81,6 +86,8 @@ impl<'a> Facts<'a> {
             rtt_mean_s,
             rtt_low_s: sender.rtt.quantile(0.1).unwrap_or(0.0).max(sender.rtt.min.unwrap_or(0) as f64) / 1e9,
             congested_losses: 0,
+            wakes: None,
+            loss_peak_s: None,
             random_losses: 0,
         };
         if phase_s > 0.0 {
@@ -91,6 +98,8 @@ impl<'a> Facts<'a> {
                 (Some(plateau), Some(trains)) => Some(plateau.max(trains)),
                 (plateau, trains) => trains.or(plateau.filter(|_| rounds.queued_at_plateau(plateau))),
             };
+            facts.wakes = rounds.wakes();
+            facts.loss_peak_s = crate::queue::mean_peak(sender, &rounds).map(|nanos| nanos / 1e9);
             facts.split = rounds.split(facts.plateau, trains);
             (facts.random_losses, facts.congested_losses) = crate::queue::judge(sender, &rounds, facts.plateau, trains);
         }

@@ -23,12 +23,7 @@ const OVERRUN_PACKETS: u64 = 8;
 const ABOVE_MEAN: f64 = 1.1;
 
 /// Numbers of losses without a queue before them, and with one.
-pub(crate) fn judge(
-    sender: &Sender,
-    rounds: &Rounds<'_>,
-    plateau: Option<f64>,
-    trains: Option<f64>,
-) -> (usize, usize) {
+pub(crate) fn judge(sender: &Sender, rounds: &Rounds<'_>, plateau: Option<f64>, trains: Option<f64>) -> (usize, usize) {
     let losses: Vec<&Loss> = sender.losses.episodes.iter().filter(|loss| loss.kind == Kind::Fast).collect();
     let rtt = &sender.rtt;
     let (Some(min), Some(high), Some(mean)) = (rtt.min.map(|min| min as f64), rtt.quantile(0.95), rtt.mean()) else {
@@ -58,12 +53,20 @@ pub(crate) fn judge(
                 && quiet.len() >= ENOUGH_QUIET
                 && quantile(QUIET) <= QUIET_PART * peak;
             let rate = rounds.rate_at(loss.at);
-            let at_rate =
-                plateau.zip(trains).is_none_or(|(plateau, trains)| rate >= 0.5 * plateau.max(trains.min(plateau * 1.5)));
+            let at_rate = plateau
+                .zip(trains)
+                .is_none_or(|(plateau, trains)| rate >= 0.5 * plateau.max(trains.min(plateau * 1.5)));
             let lost = (loss.packets * sender.mss) as f64;
             let overran = loss.packets >= OVERRUN_PACKETS && lost >= OVERRUN_PART * rate * min / 1e9;
             (standing || full) && at_rate || full && overran
         })
         .count();
     (losses.len() - congested, congested)
+}
+
+/// Mean of the largest round trips just before losses, in nanoseconds; `None` without such samples.
+pub(crate) fn mean_peak(sender: &Sender, rounds: &Rounds<'_>) -> Option<f64> {
+    let losses = sender.losses.episodes.iter().filter(|loss| loss.kind == Kind::Fast);
+    let peaks: Vec<f64> = losses.map(|loss| rounds.rtt_peak(loss.at)).filter(|peak| *peak > 0.0).collect();
+    (!peaks.is_empty()).then(|| peaks.iter().sum::<f64>() / peaks.len() as f64)
 }

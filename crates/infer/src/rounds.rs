@@ -229,7 +229,7 @@ impl<'a> Rounds<'a> {
     }
 
     /// The pauses of the sending program, where a full send buffer made them.
-    fn wakes(&self) -> Option<&Wakes> {
+    pub(crate) fn wakes(&self) -> Option<&'a Wakes> {
         let wakes = &self.sender.wakes;
         wakes.are_a_buffers(self.sender.rtt.mean()?).then_some(wakes)
     }

@@ -26,7 +26,7 @@ const SPREAD: f64 = 0.05;
 pub(crate) struct Wakes {
     pauses: u64,
     /// Those that ended as a full buffer's do.
-    woken: u64,
+    pub(crate) woken: u64,
     /// Nanoseconds of these.
     pub(crate) time: u64,
     /// Mean and mean deviation of the flights they began at.

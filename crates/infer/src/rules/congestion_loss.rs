@@ -41,8 +41,8 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
             &first,
         ),
         fact(format!(
-            "before the losses the round trip is {} on average; its minimum is {}",
-            words::time(mean / 1e9),
+            "just before the losses the round trip reaches {} on average; its minimum is {}",
+            words::time(facts.loss_peak_s.unwrap_or(mean / 1e9)),
             words::time(facts.rtt_min_s)
         )),
         fact(format!("{congested} of {} episodes came behind a standing queue", random + congested)),
@@ -62,7 +62,8 @@ Why it matters
   path holds, which happens when the queue is small against rate times round-trip time.
 
 Evidence
-  Retransmissions with the round-trip time before each far above its floor, and delivery at the plateau at that moment.
+  Retransmissions with the round-trip time just before each at the largest it ever is, or nearly, and mostly well below that; and
+  delivery at the plateau at that moment, or a good part of the window lost at once, as when it doubles over a short queue.
 
 How to confirm
   Watch the bottleneck's queue counters; a deeper queue or one with AQM changes the losses, not the mean rate.

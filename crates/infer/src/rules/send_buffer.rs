@@ -25,6 +25,13 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         "the flight stands at {:.0} bytes, neither growing nor cut; the receiver's window is up to {} bytes",
         flight, facts.sender.window_max
     ))];
+    if let Some(wakes) = facts.wakes {
+        evidence.push(fact(format!(
+            "{} pauses, {} together, began at about that flight and ended with an acknowledgement while much of it was still out: the program waited to be let write",
+            wakes.woken,
+            words::time(wakes.time as f64 / 1e9)
+        )));
+    }
     if facts.vantage != model::Vantage::Sender {
         evidence.push(fact(
             "the capture is not from the sender, so the flight is reconstructed from round-trip times".to_owned(),
@@ -47,6 +54,8 @@ Why it matters
 Evidence
   Flight constant to within two segments over at least four round trips, at the largest the flow ever had; or, where losses come
   between, within one percent of one level for most of the time. A congestion window would have grown.
+  At the sender also pauses that begin at one same flight and end with an acknowledgement, a third or more of that flight still
+  out: a full buffer wakes its program when a third is free. From elsewhere such pauses look like the application's.
 
 How to confirm
   ss -tim on the sender: sndbuf_limited grows and wmem_queued stays at the limit.
