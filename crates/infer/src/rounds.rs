@@ -223,7 +223,7 @@ impl<'a> Rounds<'a> {
             };
             *into = into.and(here);
         }
-        self.charge_buffer(&mut split);
+        self.charge_buffer(&mut split, trains);
         split.buffered_flight /= split.send_buffer.seconds.max(1e-9);
         split
     }
@@ -235,8 +235,11 @@ impl<'a> Rounds<'a> {
     }
 
     /// Moves the pauses that a full send buffer made from the application to it, with the bytes that moved meanwhile.
-    fn charge_buffer(&self, split: &mut Split) {
+    fn charge_buffer(&self, split: &mut Split, trains: Option<f64>) {
         let Some(wakes) = self.wakes() else { return };
+        let line = &self.sender.timeline;
+        let phase = self.sender.last_delivery.unwrap_or(0).saturating_sub(line.start.unwrap_or(0)) as f64 / 1e9;
+        let path_is_full = trains.is_some_and(|trains| self.sender.delivered as f64 >= PLATEAU * trains * phase);
         let seconds = (wakes.time as f64 / 1e9).min(split.application.seconds);
         split.application.seconds -= seconds;
         // Bytes are charged when they are acknowledged, which was partly just after these pauses.
@@ -246,6 +249,11 @@ impl<'a> Rounds<'a> {
         for spent in others {
             bytes += spent.bytes * part;
             spent.bytes -= spent.bytes * part;
+        }
+        if path_is_full {
+            // The buffer holds what the path does, and a queue besides: more of it would wait there.
+            split.path_rate = split.path_rate.and(Spent { seconds, bytes }).and(std::mem::take(&mut split.send_buffer));
+            return;
         }
         split.send_buffer = split.send_buffer.and(Spent { seconds, bytes });
         split.buffered_flight += seconds * wakes.peak;
