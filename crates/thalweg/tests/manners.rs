@@ -145,7 +145,8 @@ fn wrong_input_gets_one_sentence_a_hint_and_the_right_code() {
 fn a_full_disk_is_said_and_nothing_half_written_stays() {
     if !is_root() {
         // Past the test harness, which swallows what a passing test prints.
-        let text = "SKIPPED a_full_disk_is_said_and_nothing_half_written_stays: mounting a small file system needs root\n";
+        let text =
+            "SKIPPED a_full_disk_is_said_and_nothing_half_written_stays: mounting a small file system needs root\n";
         let _ = std::io::Write::write_all(&mut std::io::stderr().lock(), text.as_bytes());
         return;
     }
