@@ -185,7 +185,14 @@ impl<'a> Rounds<'a> {
         let first_loss = self.sender.losses.episodes.first().map_or(u64::MAX, |loss| loss.at);
         let constant = self.constant_flight();
         let ceiling = self.ceiling(exit, plateau, trains);
-        let buffered = self.wakes().map(|wakes| wakes.peak);
+        // A flight that stands at one level, and at the sender never paused for the program, is a buffer's, though once it was larger:
+        // packets that fill up later take more memory each.
+        let line = &self.sender.timeline;
+        let unpaused = self.sender.times_acks
+            && line.time[Class::Application as usize] as f64
+                <= (1.0 - OPEN_PART) * line.time.iter().sum::<u64>() as f64;
+        let stands = ceiling.filter(|_| unpaused && first_loss == u64::MAX).map(|level| level as f64);
+        let buffered = self.wakes().map(|wakes| wakes.peak).or(stands);
         let (mut flight_so_far, mut after_loss) = (0u64, u64::MAX);
         for (n, view) in self.views.iter().enumerate() {
             if view.lossy && after_loss != view.at {

@@ -26,7 +26,7 @@ const STREAM: &str = "kind = \"stream\"\nseconds = \"10s\"";
 const LARGE_RECEIVER: &str = "[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 33554432\"\n";
 
 #[rustfmt::skip]
-const CASES: [Case; 20] = [
+const CASES: [Case; 22] = [
     Case { name: "receive-window", path: FAST, workload: STREAM,
         settings: "[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 1048576\"",
         sender: "receive-window", receiver: &["receive-window"] },
@@ -49,6 +49,13 @@ const CASES: [Case; 20] = [
     Case { name: "send-buffer-fixed", path: FAST, workload: STREAM,
         settings: "[server.socket]\nsndbuf = \"200kB\"\n[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 33554432\"",
         sender: "send-buffer", receiver: &["send-buffer", "application"] },
+    // Small enough that its program writes as often as acknowledgements come: no pause shows.
+    Case { name: "send-buffer-small", path: "rtt = \"20ms\"\nrate = \"1gbit\"\nqueue = \"5000 packets\"", workload: STREAM,
+        settings: "[server.socket]\nsndbuf = \"100kB\"\n[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 33554432\"",
+        sender: "send-buffer", receiver: &["send-buffer", "application"] },
+    // Full, but larger than what the path holds.
+    Case { name: "send-buffer-harmless", path: "rtt = \"20ms\"\nrate = \"50mbit\"\nqueue = \"1000 packets\"", workload: STREAM,
+        settings: "[server.socket]\nsndbuf = \"300kB\"", sender: "path-rate", receiver: &["path-rate"] },
     Case { name: "initial-window", path: "rtt = \"100ms\"\nrate = \"1gbit\"",
         workload: "kind = \"crr\"\nrequest = 1000\nresponse = 300000\ntransactions = 5", settings: "",
         sender: "initial-window", receiver: &["initial-window"] },
