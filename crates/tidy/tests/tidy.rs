@@ -66,10 +66,9 @@ fn arrows_point_one_way() {
     let rooms: Vec<&str> = packages.iter().map(|p| room(p["name"].as_str().expect("a name"))).collect();
     for package in packages {
         let name = room(package["name"].as_str().expect("a name"));
-        let (_, allowed) = MAY_IMPORT
-            .iter()
-            .find(|(known, _)| *known == name)
-            .unwrap_or_else(|| panic!("the room '{name}' is not in the table of who may import whom: add it there and to ARCHITECTURE.md"));
+        let (_, allowed) = MAY_IMPORT.iter().find(|(known, _)| *known == name).unwrap_or_else(|| {
+            panic!("the room '{name}' is not in the table of who may import whom: add it there and to ARCHITECTURE.md")
+        });
         for dependency in package["dependencies"].as_array().expect("dependencies") {
             let to = room(dependency["name"].as_str().expect("a name"));
             let ours = dependency["path"].is_string() && rooms.contains(&to);
@@ -110,8 +109,14 @@ fn unsafe_is_in_host_alone() {
     for path in sources() {
         let text = fs::read_to_string(&path).expect("text");
         let inside = relative(&path).starts_with("crates/host/");
-        let found = text.lines().any(|line| line.trim_start().split("//").next().is_some_and(|code| code.contains(&format!("{word}{{"))));
-        assert!(inside || !found, "{} holds an unsafe block: only the room 'host' may, see ARCHITECTURE.md", relative(&path));
+        let found = text
+            .lines()
+            .any(|line| line.trim_start().split("//").next().is_some_and(|code| code.contains(&format!("{word}{{"))));
+        assert!(
+            inside || !found,
+            "{} holds an unsafe block: only the room 'host' may, see ARCHITECTURE.md",
+            relative(&path)
+        );
     }
 }
 
@@ -140,7 +145,11 @@ fn every_scenario_names_its_seed() {
     for entry in fs::read_dir(root().join("scenarios")).expect("scenarios").flatten() {
         let text = fs::read_to_string(entry.path()).expect("text");
         let header: String = text.lines().take_while(|line| line.starts_with('#')).collect();
-        assert!(header.contains("seed 00"), "{} does not say which table of which seed it repeats", relative(&entry.path()));
+        assert!(
+            header.contains("seed 00"),
+            "{} does not say which table of which seed it repeats",
+            relative(&entry.path())
+        );
         count += 1;
     }
     assert!(count >= 4);
@@ -150,13 +159,26 @@ fn every_scenario_names_its_seed() {
 fn every_room_keeps_the_lints() {
     for entry in fs::read_dir(root().join("crates")).expect("crates").flatten() {
         let manifest = fs::read_to_string(entry.path().join("Cargo.toml")).expect("a manifest");
-        assert!(manifest.contains("[lints]\nworkspace = true"), "{} does not take the workspace's lints", relative(&entry.path()));
+        assert!(
+            manifest.contains("[lints]\nworkspace = true"),
+            "{} does not take the workspace's lints",
+            relative(&entry.path())
+        );
     }
 }
 
 #[test]
 fn the_licences_are_there() {
-    for name in ["LICENSE-APACHE", "LICENSE-MIT", "kernel/LICENSE", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "deny.toml"] {
+    for name in [
+        "LICENSE-APACHE",
+        "LICENSE-MIT",
+        "kernel/LICENSE",
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "deny.toml",
+    ] {
         assert!(root().join(name).exists(), "{name} is missing");
     }
 }
