@@ -117,7 +117,6 @@ fn the_lab_is_far_faster_than_real_time() {
     assert!(virt > 180.0 && wall <= 4.0, "{virt} virtual seconds took {wall} s");
     within(figure(&report, "as given", "latency_ms.p50"), 600.0, 0.01);
 
-    let one = ["lab", "run", "first-frame", "--arm", "cubic 10", "--out", "one"];
     // The best of several: other tests share the processors.
     let best = |args: &[&str]| {
         let reports = (0..5).map(|_| json(folder.path(), args));
