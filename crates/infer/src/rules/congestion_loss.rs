@@ -1,8 +1,8 @@
 //! A full queue drops packets.
 
-use super::{Judged, Rule, fact, seen};
+use super::losses::Cost;
+use super::{Judged, Rule, fact};
 use crate::facts::Facts;
-use crate::recovery::Kind;
 use crate::words;
 use model::Code;
 
@@ -13,42 +13,22 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
     if congested == 0 || congested <= random {
         return None;
     }
-    let limits = facts.limits();
-    // What followed a timer's firing is the timer's.
-    let part = 1.0 - facts.timer_part();
-    let share = part * (limits.loss_recovery + limits.congestion_window);
-    let spent = facts.split.loss_recovery.and(facts.split.congestion_window).part(part);
-    let gain = facts.gain_without(spent, 0.0);
-    let losses = &facts.sender.losses;
-    let rate = losses.total as f64 / facts.sender.data_packets.max(1) as f64;
+    let cost = Cost::of(facts);
     let claim = format!(
         "A full queue drops packets ({} of them); repairing that and growing again takes {} of the time.",
-        words::percent(rate),
-        words::percent(share),
+        words::percent(cost.rate),
+        words::percent(cost.share),
     );
-    let first: Vec<(u64, u64)> = losses
-        .episodes
-        .iter()
-        .filter(|loss| loss.kind == Kind::Fast)
-        .take(3)
-        .map(|loss| (loss.number, loss.at))
-        .collect();
-    let mean = facts.sender.losses.episodes.iter().map(|loss| loss.rtt_before).sum::<f64>()
-        / losses.episodes.len().max(1) as f64;
     let evidence = vec![
-        seen(
-            format!("{} packets were sent again in {} episodes; the first ones", losses.total, losses.episodes.len()),
-            &first,
-        ),
+        cost.sent_again,
         fact(format!(
             "just before the losses the round trip reaches {} on average; its minimum is {}",
-            words::time(facts.loss_peak_s.unwrap_or(mean / 1e9)),
+            words::time(facts.loss_peak_s.unwrap_or(cost.rtt_before_s)),
             words::time(facts.rtt_min_s)
         )),
-        fact(format!("{congested} of {} episodes came behind a standing queue", random + congested)),
+        cost.behind_a_queue,
     ];
-    let known = facts.capacity.is_some();
-    Some(Judged { share, weight: gain, gain: known.then_some(gain), claim, evidence, depends_on: None })
+    Some(Judged { share: cost.share, weight: cost.gain, gain: cost.known_gain, claim, evidence, depends_on: None })
 }
 
 const EXPLAIN: &str = "\

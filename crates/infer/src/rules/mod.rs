@@ -3,6 +3,7 @@
 mod application;
 mod congestion_loss;
 mod initial_window;
+mod losses;
 mod path_rate;
 mod random_loss;
 mod reader;

@@ -1,10 +1,9 @@
 //! Running a program of the build: its output line by line, a deadline, and an end on request.
 
-use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -85,7 +84,7 @@ pub(crate) fn run(
         }
     };
     if ended.is_err() {
-        end_group(&mut child);
+        host::process::kill_group(&mut child);
     }
     drop(lines);
     // The reader ends with the last holder of the pipe, and all of those were in the group.
@@ -96,15 +95,6 @@ pub(crate) fn run(
         Err(RunError::TimedOut(_)) => Err(RunError::TimedOut(tail)),
         Err(error) => Err(error),
     }
-}
-
-/// Kills a child that leads a process group, with its group, and waits for it.
-fn end_group(child: &mut Child) {
-    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        // Failing means that there is nobody left to kill.
-        let _ = kill_process_group(group, Signal::KILL);
-    }
-    let _ = child.wait();
 }
 
 fn ending(status: ExitStatus) -> String {
