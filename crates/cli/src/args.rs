@@ -97,7 +97,7 @@ pub(crate) struct LabRunArgs {
     pub(crate) scenario: String,
     #[command(flatten)]
     pub(crate) lab: LabOptions,
-    /// Only these arms (repeatable)
+    /// Only these arms, by whole name or by their own without the matrix (repeatable)
     #[arg(long, value_name = "NAME")]
     pub(crate) arm: Vec<String>,
     /// Repeats of each arm, with seeds N, N+1, …

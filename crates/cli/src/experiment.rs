@@ -46,7 +46,8 @@ impl Bench {
     /// Finds scenario and kernel, and makes the folder for results.
     pub(crate) fn prepare(name: &str, options: &LabOptions) -> Result<Self, Failure> {
         let scenario = scenarios::find(name, &options.set)?;
-        let wanted = options.kernel.as_deref().or(scenario.kernel.as_deref()).unwrap_or(DEFAULT_KERNEL);
+        let wanted =
+            options.kernel.as_deref().or(scenario.kernels.first().map(String::as_str)).unwrap_or(DEFAULT_KERNEL);
         let kernel = lab::kernel::find(wanted).map_err(kernel::failure)?;
         let out = OutFolder::prepare(options.out.as_deref(), &scenario.name)?;
         let processors = std::thread::available_parallelism().map_or(1, usize::from);

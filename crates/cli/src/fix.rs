@@ -20,7 +20,7 @@ const WORTH: f64 = 1.05;
 
 pub(crate) fn run(args: FixArgs, output: &Output) -> Result<ExitCode, Failure> {
     let bench = Bench::prepare(&args.scenario, &args.lab)?;
-    let mut arms = vec![Arm { name: name(&[]), experiment: bench.scenario.arms[0].experiment.clone() }];
+    let mut arms = vec![Arm::new(name(&[]), bench.scenario.arms[0].experiment.clone())];
     let mut found: Vec<Option<ArmFindings>> = Vec::new();
     let mut report: Option<LabReport> = None;
     let mut remedies: Vec<Remedy> = Vec::new();
@@ -45,7 +45,7 @@ pub(crate) fn run(args: FixArgs, output: &Output) -> Result<ExitCode, Failure> {
         let mut experiment = arms[step].experiment.clone();
         remedy.changes.iter().for_each(|change| apply(&mut experiment, change));
         remedies.push(remedy);
-        arms.push(Arm { name: name(&remedies), experiment });
+        arms.push(Arm::new(name(&remedies), experiment));
     }
 
     let report = report.expect("invariant: the baseline has run");

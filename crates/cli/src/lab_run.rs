@@ -7,6 +7,7 @@ use crate::output::Output;
 use crate::scenarios;
 use anyhow::anyhow;
 use lab::{CaptureEnds, RunOptions};
+use model::RUNS_MAX;
 use report::html::Page;
 use std::process::ExitCode;
 use units::Span;
@@ -23,15 +24,19 @@ pub(crate) fn run(args: LabRunArgs, output: &Output) -> Result<ExitCode, Failure
     };
     // Before anything is made: a wrong arm is the user's mistake.
     let mut chosen = scenarios::find(&args.scenario, &args.lab.set)?;
-    if !args.arm.is_empty() {
-        if let Some(unknown) = args.arm.iter().find(|name| !chosen.arms.iter().any(|arm| arm.name == **name)) {
-            let known: Vec<&str> = chosen.arms.iter().map(|arm| arm.name.as_str()).collect();
-            return Err(Failure::user(anyhow!("'{}' has no arm named '{unknown}'", chosen.name))
-                .hint(format!("its arms are: {}", known.join(" · "))));
-        }
-        chosen.arms.retain(|arm| args.arm.contains(&arm.name));
-        let ran: Vec<&str> = chosen.arms.iter().map(|arm| arm.name.as_str()).collect();
-        chosen.expect.retain(|line| line.arms().all(|arm| ran.contains(&arm)));
+    if !args.arm.is_empty()
+        && let Err(unknown) = chosen.keep(&args.arm)
+    {
+        let known: Vec<&str> = chosen.arms.iter().map(|arm| arm.name.as_str()).collect();
+        return Err(Failure::user(anyhow!("'{}' has no arm named '{unknown}'", chosen.name))
+            .hint(format!("its arms are: {}", known.join(" · "))));
+    }
+    if chosen.arms.len().saturating_mul(args.repeat as usize) > RUNS_MAX {
+        return Err(Failure::user(anyhow!(
+            "{} arms and {} repeats are more than {RUNS_MAX} runs",
+            chosen.arms.len(),
+            args.repeat
+        )));
     }
     let bench = Bench::prepare(&args.scenario, &args.lab)?;
     let (mut report, findings) = bench.run(&chosen, 0, args.repeat, options, output)?;

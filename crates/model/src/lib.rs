@@ -25,6 +25,6 @@ pub use remedy::{Applicability, Change, Remedy, Setting, Side};
 pub use report::{
     ArmReport, CaptureReport, DiagnoseReport, DiagnosisLine, FixReport, HostReport, Interval, LabReport, SettingsReport,
 };
-pub use scenario::{Arm, Experiment, Scenario};
+pub use scenario::{Arm, Experiment, RUNS_MAX, Scenario};
 pub use settings::{HostSettings, RouteSettings, SocketSettings};
 pub use workload::{Amount, Transactions, Workload};

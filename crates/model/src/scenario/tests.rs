@@ -90,3 +90,80 @@ fn what_is_wrong_is_named_with_its_line() {
         assert!(at.abs_diff(line) <= 2, "{error}: expected near line {line}");
     }
 }
+
+fn with_matrix(matrix: &str) -> String {
+    let (head, expect) = SLOW.split_once("[expect]").expect("expectations");
+    format!(
+        "{head}[matrix]\n{matrix}\n[expect]{}",
+        expect
+            .replace("window raised/", "window raised, initcwnd 20, rtt 10ms/")
+            .replace("x as found", "x as found, initcwnd 10, rtt 10ms")
+    )
+}
+
+#[test]
+fn arms_are_run_at_every_point_of_the_matrix() {
+    let text =
+        with_matrix("initcwnd = [10, 20]\n\"path.rtt\" = [\"10ms\", \"100ms\"]").replace("rtt = \"35.7ms\"\n", "");
+    let text = text.replace("server.route.initcwnd = 20\n", "");
+    let mut scenario = Scenario::parse("slow.toml", &text, &[]).expect("valid");
+    let names: Vec<&str> = scenario.arms.iter().map(|arm| arm.name.as_str()).collect();
+    assert_eq!(names.len(), 8);
+    assert_eq!(names[0], "as found, initcwnd 10, rtt 10ms");
+    assert_eq!(names[1], "as found, initcwnd 10, rtt 100ms");
+    assert_eq!(names[6], "window raised, initcwnd 20, rtt 10ms");
+    let arm = &scenario.arms[6];
+    assert_eq!(arm.experiment.server.route.initcwnd, Some(20));
+    assert_eq!(arm.experiment.path.rtt(), Span::from_millis(10));
+    assert_eq!(arm.baseline.as_deref(), Some("as found, initcwnd 20, rtt 10ms"));
+    assert_eq!(scenario.arms[3].baseline, None);
+    assert_eq!(scenario.expect.len(), 1);
+
+    assert_eq!(scenario.keep(&["gone".to_owned()]), Err("gone"));
+    let chosen = ["window raised".to_owned()];
+    assert_eq!(scenario.keep(&chosen), Ok(()));
+    assert_eq!(scenario.arms.len(), 4);
+    assert!(scenario.expect.is_empty(), "one of its arms is not run");
+    // One arm is left, so its points are compared with the first of them.
+    assert_eq!(scenario.arms[0].baseline, None);
+    assert_eq!(scenario.arms[3].baseline.as_deref(), Some("window raised, initcwnd 10, rtt 10ms"));
+}
+
+#[test]
+fn without_arms_the_points_are_named_by_their_values() {
+    let text = "name = \"n\"\nkernel = [\"6.1\", \"6.12\"]\n[workload]\nkind = \"stream\"\nbytes = \"1MB\"\n[matrix]\n\
+                path.down.loss = [\"0%\", \"1%\"]\npath.up.loss = [\"0%\"]\nclient.sysctl.\"net.ipv4.tcp_rmem\" = [\"1 2 3\"]";
+    let scenario = Scenario::parse("n.toml", text, &[]).expect("valid");
+    assert_eq!(scenario.kernels, ["6.1", "6.12"]);
+    assert_eq!(scenario.arms[1].name, "path.down.loss 1%, path.up.loss 0%, net.ipv4.tcp_rmem 1 2 3");
+    assert_eq!(scenario.arms[1].baseline.as_deref(), Some(scenario.arms[0].name.as_str()));
+    let set = ("matrix.path.down.loss".to_owned(), "[\"2%\", \"3%\", \"4%\"]".to_owned());
+    let wider = Scenario::parse("n.toml", text, &[set]).expect("valid");
+    assert_eq!(wider.arms.len(), 3);
+    let fixed = Scenario::parse("n.toml", text, &[("path.down.loss".to_owned(), "2%".to_owned())]);
+    assert!(fixed.expect_err("both").problem.contains("the matrix gives it several"));
+}
+
+#[test]
+fn what_is_wrong_in_a_matrix_is_named_with_its_line() {
+    let base = "name = \"n\"\n[workload]\nkind = \"stream\"\nbytes = \"1MB\"\n[matrix]\n";
+    let many = format!("initcwnd = [{}]\n", (1..=400).map(|n| n.to_string()).collect::<Vec<_>>().join(","));
+    let too_many = format!("{many}{}", many.replace("initcwnd", "initrwnd"));
+    for (line, says, hint) in [
+        ("initcwn = [10]", "the matrix knows no key 'initcwn'", "did you mean 'initcwnd'?"),
+        ("serve.route.initcwnd = [10]", "the matrix knows no key 'serve'", "did you mean"),
+        ("\"sever.route.initcwnd\" = [10]", "no key 'sever.route.initcwnd'", "did you mean 'server'?"),
+        ("initcwnd = 10", "must be a list of values", "initcwnd = [10, 20]"),
+        ("initcwnd = []", "must be a list of values", ""),
+        ("initcwnd = [10, 10]", "is 10 twice", ""),
+        ("initcwnd = [10]\nserver.route.initcwnd = [20]", "is in the matrix twice", ""),
+        ("initcwnd = [\"many\"]", "'server.route.initcwnd' cannot be read", ""),
+        ("\"server.route.initcwn\" = [10]", "unknown key 'server.route.initcwn'", "did you mean 'initcwnd'?"),
+        (too_many.as_str(), "more than 100000 runs", ""),
+    ] {
+        let error = Scenario::parse("n.toml", &format!("{base}{line}"), &[]).expect_err(says);
+        assert!(error.problem.contains(says), "{error}");
+        assert!(error.hint.as_deref().unwrap_or_default().contains(hint), "{error}");
+        assert!(error.place == "n.toml:6" || error.place == "n.toml:5" || error.place == "n.toml:7", "{error}");
+    }
+}

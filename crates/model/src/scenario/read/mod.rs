@@ -1,6 +1,7 @@
 //! From a TOML tree to a [`Scenario`].
 
 mod host;
+mod matrix;
 mod path;
 mod workload;
 
@@ -10,13 +11,18 @@ use crate::expect::Expectation;
 use crate::path::Path;
 use crate::settings::HostSettings;
 
+/// Runs one scenario may make, arms, points of the matrix and repeats multiplied: more is a slip, and would fill the
+/// memory with plans before the first guest boots.
+pub const RUNS_MAX: usize = 100_000;
+
 pub(super) fn scenario(mut root: Node, set: &[(String, String)]) -> Result<Scenario, DocumentError> {
     let arms = root.remove("arm");
     let expect = root.remove("expect");
+    let mut matrix = root.remove("matrix");
     let header = Section::new(&root, "")?;
     let name = header.require("name", header.text("name")?)?.to_owned();
     let about = header.text("about")?.unwrap_or_default().to_owned();
-    let kernel = header.text("kernel")?.map(str::to_owned);
+    let kernels = kernels(&header)?;
     let mut base = root.clone();
     for key in ["name", "about", "kernel"] {
         base.remove(key);
@@ -24,42 +30,97 @@ pub(super) fn scenario(mut root: Node, set: &[(String, String)]) -> Result<Scena
 
     let mut overlays = Vec::new();
     for (key, value) in set {
-        overlays.push(overlay(key, value)?);
+        let mut over = overlay(key, value)?;
+        match (over.remove("matrix"), &mut matrix) {
+            (None, _) => overlays.push(over),
+            (Some(over), Some(matrix)) => matrix.overlay(&over),
+            (Some(over), None) => matrix = Some(over),
+        }
     }
-    let overlaid = |mut node: Node| -> Result<Experiment, DocumentError> {
-        overlays.iter().for_each(|over| node.overlay(over));
-        experiment(&node)
-    };
+    let axes = matrix.as_ref().map(matrix::axes).transpose()?.unwrap_or_default();
+    if let Some(fixed) = overlays.iter().find_map(|over| axes.iter().find(|axis| axis.is_set_by(over))) {
+        return Err(fixed.error(
+            format!("--set gives '{}' one value, and the matrix gives it several", fixed.key()),
+            Some("change the matrix instead: --set 'matrix.initcwnd=[10, 20]'".to_owned()),
+        ));
+    }
 
-    let arms = match arms {
-        None => vec![Arm { name: "as given".to_owned(), experiment: overlaid(base)? }],
+    let bases = named_arms(arms, base, !axes.is_empty())?;
+    if matrix::points(&axes).saturating_mul(bases.len()) > RUNS_MAX {
+        let problem = format!("the matrix makes more than {RUNS_MAX} runs");
+        return Err(matrix.as_ref().unwrap_or(&root).error(problem, None));
+    }
+    let mut arms = Vec::new();
+    for (own, node) in bases {
+        for point in matrix::each(&axes) {
+            let mut node = node.clone();
+            let mut at = Vec::new();
+            for (axis, value) in point {
+                node.overlay(&value.node);
+                at.push((axis.label.clone(), value.label.clone()));
+            }
+            overlays.iter().for_each(|over| node.overlay(over));
+            let words = at.iter().map(|(key, value)| format!("{key} {value}"));
+            let name = (!own.is_empty()).then(|| own.clone()).into_iter().chain(words).collect::<Vec<_>>().join(", ");
+            arms.push(Arm { name, own: own.clone(), matrix: at, baseline: None, experiment: experiment(&node)? });
+        }
+    }
+
+    let expect = expectations(expect, &arms)?;
+    let mut scenario = Scenario { name, about, kernels, arms, expect };
+    scenario.name_baselines();
+    Ok(scenario)
+}
+
+fn kernels(header: &Section<'_>) -> Result<Vec<String>, DocumentError> {
+    let Some(node) = header.node("kernel") else { return Ok(Vec::new()) };
+    let nodes = match &node.value {
+        NodeValue::List(nodes) => nodes.as_slice(),
+        _ => std::slice::from_ref(node),
+    };
+    let mut kernels: Vec<String> = Vec::new();
+    for node in nodes {
+        match &node.value {
+            NodeValue::Text(text) if kernels.contains(text) => {
+                return Err(node.error(format!("kernel {text} is named twice"), None));
+            }
+            NodeValue::Text(text) if !text.is_empty() => kernels.push(text.clone()),
+            // As a number 6.10 would be 6.1.
+            _ => return Err(node.error("a kernel is written as a text: kernel = \"6.12\"", None)),
+        }
+    }
+    Ok(kernels)
+}
+
+/// The arms before the matrix, each with its name and laid over `base`.
+fn named_arms(arms: Option<Node>, base: Node, matrix: bool) -> Result<Vec<(String, Node)>, DocumentError> {
+    let nodes = match arms {
+        // A point of the matrix needs no other name.
+        None => return Ok(vec![(if matrix { String::new() } else { "as given".to_owned() }, base)]),
         Some(Node { value: NodeValue::List(nodes), place }) if nodes.is_empty() => {
             return Err(DocumentError { place, problem: "the list of arms is empty".to_owned(), hint: None });
         }
-        Some(Node { value: NodeValue::List(nodes), .. }) => {
-            let mut arms: Vec<Arm> = Vec::new();
-            for mut node in nodes {
-                let name = {
-                    let section = Section::new(&node, "arm")?;
-                    section.require("name", section.text("name")?)?.to_owned()
-                };
-                if arms.iter().any(|arm| arm.name == name) {
-                    return Err(node.error(format!("two arms are named '{name}'"), None));
-                }
-                if name.is_empty() || name.contains('/') {
-                    return Err(node.error("an arm's name must not be empty or hold a '/'", None));
-                }
-                node.remove("name");
-                let mut merged = base.clone();
-                merged.overlay(&node);
-                arms.push(Arm { name, experiment: overlaid(merged)? });
-            }
-            arms
-        }
+        Some(Node { value: NodeValue::List(nodes), .. }) => nodes,
         Some(other) => return Err(other.error("arms are written as [[arm]]", None)),
     };
-
-    Ok(Scenario { expect: expectations(expect, &arms)?, name, about, kernel, arms })
+    let mut arms: Vec<(String, Node)> = Vec::new();
+    for mut node in nodes {
+        let name = {
+            let section = Section::new(&node, "arm")?;
+            section.require("name", section.text("name")?)?.to_owned()
+        };
+        if arms.iter().any(|(other, _)| *other == name) {
+            return Err(node.error(format!("two arms are named '{name}'"), None));
+        }
+        if name.is_empty() || name.contains('/') {
+            return Err(node.error("an arm's name must not be empty or hold a '/'", None));
+        }
+        node.remove("name");
+        let mut merged = base.clone();
+        merged.overlay(&node);
+        arms.push((name, merged));
+    }
+    Ok(arms)
 }
 
 fn expectations(node: Option<Node>, arms: &[Arm]) -> Result<Vec<Expectation>, DocumentError> {
@@ -109,7 +170,7 @@ fn rename(node: &mut Node, place: &str) {
 
 fn experiment(node: &Node) -> Result<Experiment, DocumentError> {
     let root = Section::new(node, "")?;
-    for key in ["name", "about", "kernel", "arm", "expect"] {
+    for key in ["name", "about", "kernel", "arm", "matrix", "expect"] {
         root.node(key);
     }
     let path = match root.section("path")? {
