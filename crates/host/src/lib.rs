@@ -7,6 +7,8 @@ pub mod capture;
 mod error;
 pub mod guest;
 pub mod link;
+#[cfg(test)]
+mod namespaces;
 mod netlink;
 pub mod netns;
 pub mod process;

@@ -11,7 +11,7 @@
 use super::distribution;
 use host::link::{self, End};
 use host::netns::NetNs;
-use host::qdisc::{self, Netem, NetemLoss, Tbf};
+use host::qdisc::{self, Netem, NetemLoss, Qdisc, Tbf};
 use host::{HostError, route, sysctl};
 use model::{Distribution, Experiment, HostReport, HostSettings, Loss, PathDirection, Queue, SettingsReport, Side};
 use std::collections::BTreeMap;
@@ -118,12 +118,9 @@ impl Topology {
 
     fn shape(&self, experiment: &Experiment, seed: Seed) -> Result<(), HostError> {
         let path = &experiment.path;
-        let attach = |ns: &NetNs, device: &str, stage: Option<Stage>| match stage {
+        let attach = |ns: &NetNs, device: &str, stage: Option<Qdisc>| match stage {
             None => Ok(()),
-            Some(stage) => ns.run(|| match stage {
-                Stage::Netem(netem) => netem.attach(link::index(device)?),
-                Stage::Tbf(tbf) => tbf.attach(link::index(device)?),
-            }),
+            Some(stage) => ns.run(|| qdisc::attach(link::index(device)?, &stage)),
         };
         attach(&self.bottleneck, "inner", rate_stage(&path.down, path.mtu))?;
         attach(&self.propagation, "client", delay_stage(&path.down, seed.derive(1)))?;
@@ -164,41 +161,28 @@ impl Topology {
     }
 }
 
-enum Stage {
-    Netem(Netem),
-    Tbf(Tbf),
-}
-
 /// Rate and queue. A queue of packets is netem's own serializer, exact at any rate; one of bytes is a token bucket's.
-fn rate_stage(direction: &PathDirection, mtu: u16) -> Option<Stage> {
+fn rate_stage(direction: &PathDirection, mtu: u16) -> Option<Qdisc> {
     let rate = direction.rate?;
     let frame = u64::from(mtu) + LINK_HEADER_BYTES;
     let bytes = match direction.queue {
         Queue::Packets(packets) => {
-            return Some(Stage::Netem(Netem {
-                delay: Span::ZERO,
-                jitter: Span::ZERO,
-                distribution: Vec::new(),
-                loss: NetemLoss::None,
-                rate: Some(rate),
-                limit: packets,
-                seed: 0,
-            }));
+            return Some(Qdisc::Netem(Netem { rate: Some(rate), limit: packets, ..Netem::default() }));
         }
         Queue::Bytes(bytes) => bytes,
         Queue::Time(span) => Bytes::new(rate.bdp(span).get().max(frame)),
     };
     // The bucket holds two frames, or what 20 µs send: the wake-up of a queue is never that late in virtual time.
     let burst = Bytes::new((2 * frame).max(rate.bdp(Span::from_micros(20)).get()));
-    Some(Stage::Tbf(Tbf { rate, burst, limit: bytes }))
+    Some(Qdisc::Tbf(Tbf { rate, burst, limit: bytes, ..Tbf::default() }))
 }
 
-fn delay_stage(direction: &PathDirection, seed: Seed) -> Option<Stage> {
+fn delay_stage(direction: &PathDirection, seed: Seed) -> Option<Qdisc> {
     let PathDirection { delay, jitter, loss, .. } = direction;
     if *delay == Span::ZERO && jitter.is_none() && *loss == Loss::None {
         return None;
     }
-    Some(Stage::Netem(Netem {
+    Some(Qdisc::Netem(Netem {
         delay: *delay,
         jitter: jitter.as_ref().map_or(Span::ZERO, |jitter| jitter.stddev),
         distribution: match jitter {
@@ -213,5 +197,6 @@ fn delay_stage(direction: &PathDirection, seed: Seed) -> Option<Stage> {
         rate: jitter.as_ref().filter(|jitter| !jitter.reorder).map(|_| IN_ORDER),
         limit: UNLIMITED_PACKETS,
         seed: seed.get(),
+        ..Netem::default()
     }))
 }

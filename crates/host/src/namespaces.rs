@@ -1,0 +1,36 @@
+//! Tests that need to be root: each runs again in a process with a user and a network namespace of its own.
+
+use rustix::thread::UnshareFlags;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+const INSIDE: &str = "THALWEG_TEST_INSIDE";
+
+/// Runs `act` as root of fresh namespaces. `test` is the calling test's full path, such as `qdisc::tests::name`.
+pub(crate) fn inside(test: &str, act: impl FnOnce()) {
+    if std::env::var_os(INSIDE).is_some_and(|name| name == test) {
+        return act();
+    }
+    let map = format!("0 {} 1\n", rustix::process::getuid().as_raw());
+    let mut command = Command::new(std::env::current_exe().expect("this test"));
+    command.args(["--exact", test, "--nocapture"]).env(INSIDE, test);
+    // SAFETY: between fork and exec only system calls are made; the child has one thread.
+    unsafe {
+        command.pre_exec(move || {
+            rustix::thread::unshare_unsafe(UnshareFlags::NEWUSER | UnshareFlags::NEWNET)?;
+            std::fs::write("/proc/self/uid_map", &map)
+        });
+    }
+    let output = command.output().expect("this test runs again");
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    for line in text.lines().filter(|line| line.starts_with("SKIPPED")) {
+        skip(line.trim_start_matches("SKIPPED: "));
+    }
+}
+
+/// Says aloud that something was not tested.
+pub(crate) fn skip(why: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
+}
