@@ -6,20 +6,26 @@ use host::capture::{Capture, SNAPLEN};
 use host::tcp_info::TcpInfo;
 use host::{HostError, link};
 use model::Side;
+use rustix::fs::{Advice, fadvise};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::num::NonZeroU64;
 use std::path::Path;
 use units::{Span, Timestamp};
 use wire::{LinkType, pcapng};
 
 /// Packets a ring holds: 13 ms of 10 Gb/s in full frames, more than ever waits between two wake-ups.
 const RING_PACKETS: usize = 65_536;
-const WRITE_BYTES: usize = 1 << 20;
+/// Bytes written at once, and so about what the guest's page cache holds of a file: few enough to stay in a processor's
+/// cache on their way out.
+const WRITE_BYTES: usize = 1 << 18;
+
+const PAGE_BYTES: u64 = 4096;
 
 /// The packet capture of a run.
 pub(super) struct Packets {
     ends: Vec<(u32, Capture)>,
-    writer: pcapng::Writer<BufWriter<File>>,
+    writer: pcapng::Writer<BufWriter<Uncached>>,
     /// Packets of one drain, put in order of time over both ends before they are written.
     batch: Vec<Kept>,
 }
@@ -39,7 +45,7 @@ impl Packets {
         if !client && !server {
             return Ok(None);
         }
-        let file = File::create(folder.join(CAPTURE_FILE)).map_err(written)?;
+        let file = Uncached::create(&folder.join(CAPTURE_FILE))?;
         let mut writer =
             pcapng::Writer::new(BufWriter::with_capacity(WRITE_BYTES, file), "thalweg lab").map_err(written)?;
         let mut ends = Vec::new();
@@ -87,7 +93,7 @@ impl Packets {
 
 /// The `tcp_info` samples of a run, as comma-separated values with the kernel's names at the top.
 pub(super) struct Samples {
-    file: BufWriter<File>,
+    file: BufWriter<Uncached>,
     begun: bool,
 }
 
@@ -97,7 +103,7 @@ impl Samples {
         if options.samples.is_none() {
             return Ok(None);
         }
-        let file = File::create(folder.join(SAMPLES_FILE)).map_err(written)?;
+        let file = Uncached::create(&folder.join(SAMPLES_FILE))?;
         Ok(Some(Self { file: BufWriter::with_capacity(WRITE_BYTES, file), begun: false }))
     }
 
@@ -124,6 +130,35 @@ impl Samples {
     /// Writes the rest.
     pub(super) fn finish(mut self) -> Result<(), HostError> {
         self.file.flush().map_err(written)
+    }
+}
+
+/// A file that leaves the guest's page cache as it is written: what stayed there would be first-touched memory of the
+/// host's, a gigabyte for a long capture, and the host's own cache holds it anyway.
+struct Uncached {
+    file: File,
+    len: u64,
+}
+
+impl Uncached {
+    fn create(path: &Path) -> Result<Self, HostError> {
+        Ok(Self { file: File::create(path).map_err(written)?, len: 0 })
+    }
+}
+
+impl Write for Uncached {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.file.write(bytes)?;
+        // From the page on that the last write left half full; the advice writes pages out and then drops whole ones.
+        // Source: mm/fadvise.c, `generic_fadvise`.
+        let from = self.len - self.len % PAGE_BYTES;
+        self.len += count as u64;
+        fadvise(&self.file, from, NonZeroU64::new(self.len - from), Advice::DontNeed)?;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
     }
 }
 
