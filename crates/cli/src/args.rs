@@ -1,6 +1,7 @@
 //! What can be typed.
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use lab::Part;
 use std::path::PathBuf;
 
 /// Why is this TCP stream slow, and what makes it fast?
@@ -90,11 +91,12 @@ pub(crate) enum KernelVerb {
 
 #[derive(Debug, Clone, ClapArgs)]
 #[command(
-    after_help = "Examples:\n  thalweg lab run first-frame\n  thalweg lab run slow-download --kernel 6.1 --json\n  thalweg lab run my.toml --set path.loss=0.1% --repeat 20 --jobs 2"
+    after_help = "Examples:\n  thalweg lab run first-frame\n  thalweg lab run slow-download --kernel 6.1,6.12\n  thalweg lab run my.toml --set path.loss=0.1% --repeat 20 --json\n  thalweg lab run a.toml b.toml --junit results.xml"
 )]
 pub(crate) struct LabRunArgs {
-    /// A built-in scenario's name, or a scenario file
-    pub(crate) scenario: String,
+    /// Built-in scenarios' names, or scenario files
+    #[arg(required = true, value_name = "SCENARIO")]
+    pub(crate) scenarios: Vec<String>,
     #[command(flatten)]
     pub(crate) lab: LabOptions,
     /// Only these arms, by whole name or by their own without the matrix (repeatable)
@@ -109,14 +111,23 @@ pub(crate) struct LabRunArgs {
     /// How often tcp_info is sampled, in virtual time: 10ms, or off
     #[arg(long, default_value = "10ms", value_name = "INTERVAL")]
     pub(crate) samples: String,
+    /// Runs part I of N of all runs; lab compare joins the parts' reports
+    #[arg(long, value_name = "I/N", value_parser = part)]
+    pub(crate) shard: Option<Part>,
+    /// Also writes the expectations as JUnit XML, for CI systems
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+    /// Shows the one-second intervals of streams
+    #[arg(long)]
+    pub(crate) intervals: bool,
 }
 
 /// What running an experiment takes, whichever verb runs it.
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct LabOptions {
-    /// Lab kernel: a version, or the path of one; default: the scenario's, or 6.12
-    #[arg(long, env = "THALWEG_KERNEL")]
-    pub(crate) kernel: Option<String>,
+    /// Lab kernel: a version, or the path of one; several, with commas, are compared; default: the scenario's, or 6.12
+    #[arg(long, env = "THALWEG_KERNEL", value_delimiter = ',')]
+    pub(crate) kernel: Vec<String>,
     /// What loss and jitter derive from; the same seed gives the same run
     #[arg(long, default_value = "1", value_name = "N")]
     pub(crate) seed: u64,
@@ -166,6 +177,14 @@ pub(crate) struct FixArgs {
 pub(crate) struct ExplainArgs {
     /// A verdict's code; without one, they are listed
     pub(crate) code: Option<String>,
+}
+
+fn part(text: &str) -> Result<Part, String> {
+    let numbers = text.split_once('/').and_then(|(index, of)| Some((index.parse().ok()?, of.parse().ok()?)));
+    match numbers {
+        Some((index, of)) if index >= 1 && index <= of => Ok(Part { index, of }),
+        _ => Err("write it as I/N with I from 1 to N, such as 2/8".to_owned()),
+    }
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {

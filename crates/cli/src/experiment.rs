@@ -3,11 +3,11 @@
 use crate::args::LabOptions;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::{kernel, progress, samples, scenarios, stop};
+use crate::{kernel, progress, samples};
 use anyhow::anyhow;
 use lab::kernel::Kernel;
-use lab::{RunOptions, RunRequest};
-use model::{ArmReport, DiagnosisLine, Flow, LabReport, Scenario, Series, Vantage, Verdict};
+use lab::{LabArm, Part, RunOptions, RunRequest};
+use model::{ArmReport, DiagnosisLine, Expectation, Flow, LabReport, Scenario, Series, Vantage, Verdict};
 use report::html::ArmPlots;
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,15 +20,40 @@ use units::Seed;
 /// The kernel scenarios run on unless something else is asked for.
 const DEFAULT_KERNEL: &str = "6.12";
 
+/// Arms whose plots are drawn: a page of more could not be opened, nor held in memory while it is made.
+const PLOTS_MAX: usize = 48;
+
 /// A scenario that is ready to run.
 #[derive(Debug)]
 pub(crate) struct Bench {
     pub(crate) scenario: Scenario,
-    pub(crate) kernel: Kernel,
+    /// At least one, each with the name it goes by in results.
+    pub(crate) kernels: Vec<(String, Kernel)>,
     pub(crate) seed: Seed,
     pub(crate) jobs: usize,
     pub(crate) out: OutFolder,
     stop: Arc<AtomicBool>,
+}
+
+/// What of a bench is to be run.
+#[derive(Debug)]
+pub(crate) struct Task<'a> {
+    pub(crate) arms: &'a [LabArm],
+    pub(crate) expect: &'a [Expectation],
+    /// Number of the first arm in file names.
+    pub(crate) first_arm: usize,
+    pub(crate) repeats: u32,
+    pub(crate) part: Option<Part>,
+    pub(crate) options: RunOptions,
+}
+
+/// What running left.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    /// With diagnoses, without expectations.
+    pub(crate) report: LabReport,
+    /// Of each arm of the report.
+    pub(crate) findings: Vec<Option<ArmFindings>>,
 }
 
 /// What an arm's capture shows.
@@ -43,36 +68,46 @@ pub(crate) struct ArmFindings {
 }
 
 impl Bench {
-    /// Finds scenario and kernel, and makes the folder for results.
-    pub(crate) fn prepare(name: &str, options: &LabOptions) -> Result<Self, Failure> {
-        let scenario = scenarios::find(name, &options.set)?;
-        let wanted =
-            options.kernel.as_deref().or(scenario.kernels.first().map(String::as_str)).unwrap_or(DEFAULT_KERNEL);
-        let kernel = lab::kernel::find(wanted).map_err(kernel::failure)?;
-        let out = OutFolder::prepare(options.out.as_deref(), &scenario.name)?;
+    /// Finds the kernels of `scenario`, and makes the folder for results, `folder` or a fresh one.
+    pub(crate) fn prepare(
+        scenario: Scenario,
+        options: &LabOptions,
+        folder: Option<&Path>,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Self, Failure> {
+        let default = [DEFAULT_KERNEL.to_owned()];
+        let wanted = [&options.kernel, &scenario.kernels, &default[..]].into_iter().find(|list| !list.is_empty());
+        let mut kernels: Vec<(String, Kernel)> = Vec::new();
+        for wanted in wanted.unwrap_or_default() {
+            let kernel = lab::kernel::find(wanted).map_err(kernel::failure)?;
+            if kernels.iter().any(|(_, other)| other.id == kernel.id) {
+                return Err(Failure::user(anyhow!("kernel {} is named twice", kernel.id)));
+            }
+            let short = if wanted.contains('/') { &kernel.release } else { wanted };
+            let taken = kernels.iter().any(|(other, _)| other == short);
+            kernels.push((if taken { kernel.id.clone() } else { short.clone() }, kernel));
+        }
+        let out = OutFolder::prepare(folder, &scenario.name)?;
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let jobs = options.jobs.unwrap_or(processors).max(1);
-        Ok(Self { scenario, kernel, seed: Seed::new(options.seed), jobs, out, stop: stop::listen()? })
+        Ok(Self { scenario, kernels, seed: Seed::new(options.seed), jobs, out, stop: Arc::clone(stop) })
     }
 
-    /// Runs `scenario`, which may be a part of the bench's own, and diagnoses every arm's capture.
-    pub(crate) fn run(
-        &self,
-        scenario: &Scenario,
-        first_arm: usize,
-        repeats: u32,
-        options: RunOptions,
-        output: &Output,
-    ) -> Result<(LabReport, Vec<Option<ArmFindings>>), Failure> {
-        let mut bar = progress::Runs::new(output, &scenario.name, scenario.arms.len() * repeats as usize);
+    /// Runs the task, and diagnoses every arm's capture.
+    pub(crate) fn run(&self, task: &Task<'_>, output: &Output) -> Result<Ran, Failure> {
+        let all = task.arms.len() * task.repeats as usize;
+        let count = task.part.map_or(all, |part| (part.index as usize - 1..all).step_by(part.of as usize).len());
+        let mut bar = progress::Runs::new(output, &self.scenario.name, count);
         let request = RunRequest {
-            scenario,
-            first_arm,
-            kernel: &self.kernel,
+            scenario: &self.scenario,
+            arms: task.arms,
+            expect: task.expect,
+            first_arm: task.first_arm,
             seed: self.seed,
-            repeats,
+            repeats: task.repeats,
+            part: task.part,
             jobs: self.jobs,
-            options,
+            options: task.options,
             out: self.out.path(),
         };
         let run = lab::run(&request, &self.stop, &mut |event| bar.event(event));
@@ -80,13 +115,19 @@ impl Bench {
         let run = run.map_err(|error| if error.is_stop() { Failure::stopped() } else { Failure::host(error) })?;
         run.notes.iter().for_each(|note| output.note(note));
         let mut report = run.report;
+        if report.arms.len() > PLOTS_MAX {
+            output.note(&format!("the page plots the first {PLOTS_MAX} arms"));
+        }
         let mut findings = Vec::new();
-        for arm in &mut report.arms {
-            let found = read_capture(self.out.path(), arm)?;
+        for (at, arm) in report.arms.iter_mut().enumerate() {
+            let mut found = read_capture(self.out.path(), arm)?;
             arm.diagnosis = found.as_ref().map(|found| found.lines.clone()).unwrap_or_default();
+            if let Some(found) = found.as_mut().filter(|_| at >= PLOTS_MAX) {
+                found.series = Series::default();
+            }
             findings.push(found);
         }
-        Ok((report, findings))
+        Ok(Ran { report, findings })
     }
 }
 
@@ -149,12 +190,13 @@ fn speak_for(flows: Vec<(Flow, Series)>) -> Option<ArmFindings> {
     Some(ArmFindings { lines, flow, series })
 }
 
-/// The plots of every arm that has some.
+/// The plots of the first arms that have some.
 pub(crate) fn plots(report: &LabReport, findings: Vec<Option<ArmFindings>>) -> Vec<ArmPlots> {
     report
         .arms
         .iter()
         .zip(findings)
+        .take(PLOTS_MAX)
         .filter_map(|(arm, found)| found.map(|found| ArmPlots::of_flow(arm.name.clone(), &found.flow, found.series)))
         .collect()
 }

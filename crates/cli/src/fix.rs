@@ -1,10 +1,12 @@
 //! `thalweg fix`: run as found, diagnose, derive the remedy, run again with it, compare.
 
 use crate::args::FixArgs;
-use crate::experiment::{self, ArmFindings, Bench};
+use crate::experiment::{self, ArmFindings, Bench, Ran, Task};
 use crate::failure::Failure;
 use crate::output::Output;
-use lab::RunOptions;
+use crate::{scenarios, stop};
+use anyhow::anyhow;
+use lab::{LabArm, RunOptions};
 use model::{
     Arm, ArmReport, Change, Code, Experiment, FixReport, LabReport, Metric, Remedy, Scenario, Setting, Side, Workload,
 };
@@ -19,7 +21,13 @@ const ROUNDS: usize = 3;
 const WORTH: f64 = 1.05;
 
 pub(crate) fn run(args: FixArgs, output: &Output) -> Result<ExitCode, Failure> {
-    let bench = Bench::prepare(&args.scenario, &args.lab)?;
+    let scenario = scenarios::find(&args.scenario, &args.lab.set)?;
+    let folder = args.lab.out.as_deref();
+    let bench = Bench::prepare(scenario, &args.lab, folder, &stop::listen()?)?;
+    let [(_, kernel)] = bench.kernels.as_slice() else {
+        return Err(Failure::user(anyhow!("fix takes one kernel, not {}", bench.kernels.len()))
+            .hint("choose one by --kernel; lab run compares several"));
+    };
     let mut arms = vec![Arm::new(name(&[]), bench.scenario.arms[0].experiment.clone())];
     let mut found: Vec<Option<ArmFindings>> = Vec::new();
     let mut report: Option<LabReport> = None;
@@ -27,11 +35,19 @@ pub(crate) fn run(args: FixArgs, output: &Output) -> Result<ExitCode, Failure> {
     loop {
         let arm = arms[arms.len() - 1].clone();
         output.note(&match remedies.last() {
-            None => format!("running '{}' as found on Linux {}", bench.scenario.name, bench.kernel.release),
+            None => format!("running '{}' as found on Linux {}", bench.scenario.name, kernel.release),
             Some(remedy) => format!("cause: {}; running again with the remedy", remedy.code),
         });
-        let one = Scenario { arms: vec![arm], expect: Vec::new(), ..bench.scenario.clone() };
-        let (run, mut findings) = bench.run(&one, arms.len() - 1, 1, RunOptions::default(), output)?;
+        let one = LabArm { arm, kernel: kernel.clone() };
+        let task = Task {
+            arms: &[one],
+            expect: &[],
+            first_arm: arms.len() - 1,
+            repeats: 1,
+            part: None,
+            options: RunOptions::default(),
+        };
+        let Ran { report: run, mut findings, .. } = bench.run(&task, output)?;
         let step = join(&mut report, run);
         found.append(&mut findings);
         let so_far = report.as_ref().map(|report| &report.arms).map(Vec::as_slice).unwrap_or_default();
@@ -40,7 +56,8 @@ pub(crate) fn run(args: FixArgs, output: &Output) -> Result<ExitCode, Failure> {
             remedies.pop();
             break;
         }
-        let planned = found[step].as_ref().and_then(|found| plan(&bench, &so_far[step], &arms[step].experiment, found));
+        let planned =
+            found[step].as_ref().and_then(|found| plan(&kernel.release, &so_far[step], &arms[step].experiment, found));
         let Some(remedy) = planned.filter(|_| remedies.len() < ROUNDS) else { break };
         let mut experiment = arms[step].experiment.clone();
         remedy.changes.iter().for_each(|change| apply(&mut experiment, change));
@@ -74,9 +91,11 @@ fn join(report: &mut Option<LabReport>, run: LabReport) -> usize {
     match report {
         None => *report = Some(run),
         Some(whole) => {
+            let baseline = whole.arms.first().map(|arm| arm.name.clone());
             whole.wall_s += run.wall_s;
             whole.virtual_s += run.virtual_s;
-            whole.arms.extend(run.arms);
+            whole.arms.extend(run.arms.into_iter().map(|arm| ArmReport { baseline: baseline.clone(), ..arm }));
+            lab::compare_arms(&mut whole.arms, whole.seed);
         }
     }
     report.as_ref().map_or(0, |report| report.arms.len() - 1)
@@ -122,7 +141,7 @@ fn better(arms: &[ArmReport], scenario: &Scenario, a: usize, b: usize) -> bool {
 }
 
 /// Plans for the costliest cause that something can be done about.
-fn plan(bench: &Bench, arm: &ArmReport, experiment: &Experiment, found: &ArmFindings) -> Option<Remedy> {
+fn plan(kernel: &str, arm: &ArmReport, experiment: &Experiment, found: &ArmFindings) -> Option<Remedy> {
     let path = match found.flow.direction {
         model::Way::Down => &experiment.path.down,
         model::Way::Up => &experiment.path.up,
@@ -134,7 +153,7 @@ fn plan(bench: &Bench, arm: &ArmReport, experiment: &Experiment, found: &ArmFind
     }
     let facts = Facts {
         direction: found.flow.direction,
-        kernel: &bench.kernel.release,
+        kernel,
         settings: &arm.settings,
         fixed_buffers,
         rtt: found.flow.rtt_min_ms.map_or(experiment.path.rtt(), |ms| Span::from_secs_f64(ms / 1e3)),

@@ -1,13 +1,13 @@
 //! `thalweg lab run`.
 
 use crate::args::{Capture, LabRunArgs};
-use crate::experiment::{self, Bench};
+use crate::experiment::{self, Bench, Task};
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::scenarios;
+use crate::{scenarios, stop};
 use anyhow::anyhow;
 use lab::{CaptureEnds, RunOptions};
-use model::RUNS_MAX;
+use model::{LabReport, RUNS_MAX, Scenario};
 use report::html::Page;
 use std::process::ExitCode;
 use units::Span;
@@ -22,8 +22,48 @@ pub(crate) fn run(args: LabRunArgs, output: &Output) -> Result<ExitCode, Failure
         },
         samples: interval(&args.samples)?,
     };
-    // Before anything is made: a wrong arm is the user's mistake.
-    let mut chosen = scenarios::find(&args.scenario, &args.lab.set)?;
+    // Before anything is made or run: what is wrong here is the user's mistake.
+    let chosen = args.scenarios.iter().map(|name| choose(name, &args)).collect::<Result<Vec<_>, _>>()?;
+    for (at, scenario) in chosen.iter().enumerate() {
+        if chosen[..at].iter().any(|other| other.name == scenario.name) {
+            return Err(Failure::user(anyhow!("two scenarios are named '{}'", scenario.name)));
+        }
+    }
+    let several = chosen.len() > 1;
+    let stop = stop::listen()?;
+    let mut benches = Vec::new();
+    for scenario in chosen {
+        let folder = args.lab.out.as_ref().map(|out| if several { out.join(&scenario.name) } else { out.clone() });
+        benches.push(Bench::prepare(scenario, &args.lab, folder.as_deref(), &stop)?);
+    }
+
+    let mut reports = Vec::new();
+    for bench in &benches {
+        let report = one(bench, &args, options, output)?;
+        if !output.json {
+            if !reports.is_empty() {
+                output.result("");
+            }
+            output.result(&report::terminal::lab(&report, args.intervals, output.width, output.color));
+        }
+        reports.push(report);
+    }
+    if output.json {
+        match reports.as_slice() {
+            [report] => output.json_result(report)?,
+            reports => output.json_result(&reports)?,
+        }
+    }
+    if let Some(path) = &args.junit {
+        experiment::write_whole(path, &report::junit::junit(&reports))?;
+    }
+    let met = reports.iter().flat_map(|report| &report.expect).all(|outcome| outcome.met);
+    Ok(if met { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// Finds a scenario, and keeps the arms that are wanted.
+fn choose(name: &str, args: &LabRunArgs) -> Result<Scenario, Failure> {
+    let mut chosen = scenarios::find(name, &args.lab.set)?;
     if !args.arm.is_empty()
         && let Err(unknown) = chosen.keep(&args.arm)
     {
@@ -31,36 +71,38 @@ pub(crate) fn run(args: LabRunArgs, output: &Output) -> Result<ExitCode, Failure
         return Err(Failure::user(anyhow!("'{}' has no arm named '{unknown}'", chosen.name))
             .hint(format!("its arms are: {}", known.join(" · "))));
     }
-    if chosen.arms.len().saturating_mul(args.repeat as usize) > RUNS_MAX {
-        return Err(Failure::user(anyhow!(
-            "{} arms and {} repeats are more than {RUNS_MAX} runs",
+    let kernels = [&args.lab.kernel, &chosen.kernels].into_iter().find(|list| !list.is_empty()).map_or(1, Vec::len);
+    if chosen.arms.len().saturating_mul(kernels).saturating_mul(args.repeat as usize) > RUNS_MAX {
+        let problem = format!(
+            "'{}': {} arms, {kernels} kernels and {} repeats make more than {RUNS_MAX} runs",
+            chosen.name,
             chosen.arms.len(),
             args.repeat
-        )));
+        );
+        return Err(Failure::user(anyhow!(problem)));
     }
-    let bench = Bench::prepare(&args.scenario, &args.lab)?;
-    let (mut report, findings) = bench.run(&chosen, 0, args.repeat, options, output)?;
-    report.expect = chosen
-        .expect
-        .iter()
-        // Without a capture there is no verdict to hold an expectation against.
-        .filter(|line| line.metric != "verdict" || options.capture != CaptureEnds::Off)
-        .map(|line| line.check(&report.arms))
-        .collect();
-    let met = report.expect.iter().all(|outcome| outcome.met);
+    Ok(chosen)
+}
 
-    let arms = experiment::plots(&report, findings);
-    let json = report::json::to_string(&report).map_err(Failure::host)?;
-    bench.out.write("report.json", &json)?;
+/// Runs a scenario and writes what came of it into its folder.
+fn one(bench: &Bench, args: &LabRunArgs, options: RunOptions, output: &Output) -> Result<LabReport, Failure> {
+    let (arms, mut expect) = lab::across(&bench.scenario, &bench.kernels);
+    if options.capture == CaptureEnds::Off {
+        // Without a capture there is no verdict to hold an expectation against.
+        expect.retain(|line| line.metric != "verdict");
+    }
+    let task = Task { arms: &arms, expect: &expect, first_arm: 0, repeats: args.repeat, part: args.shard, options };
+    let ran = bench.run(&task, output)?;
+    let mut report = ran.report;
+    if args.shard.is_none() {
+        report.expect = expect.iter().map(|line| line.check(&report.arms)).collect();
+    }
+    bench.out.write("report.json", &report::json::to_string(&report).map_err(Failure::host)?)?;
+    let arms = experiment::plots(&report, ran.findings);
     let page = Page { title: report.scenario.clone(), lab: Some(&report), fix: None, arms };
     let html = bench.out.write("report.html", &report::html::page(&page))?;
-    if output.json {
-        output.result(&json);
-    } else {
-        output.result(&report::terminal::lab(&report, output.width, output.color));
-    }
     output.note(&format!("plots: {}", html.display()));
-    Ok(if met { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    Ok(report)
 }
 
 fn interval(text: &str) -> Result<Option<Span>, Failure> {

@@ -1,9 +1,9 @@
 //! Progress bars on stderr.
 
 use crate::output::Output;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const STEPS: u64 = 10_000;
 
@@ -11,14 +11,24 @@ const STEPS: u64 = 10_000;
 #[derive(Debug)]
 pub(crate) struct Runs {
     bar: ProgressBar,
+    title: String,
     count: usize,
+    finished: usize,
+    began: Instant,
+    /// How far each run that goes on has come.
     parts: BTreeMap<usize, f64>,
 }
 
 impl Runs {
     /// A bar over `count` runs.
     pub(crate) fn new(output: &Output, title: &str, count: usize) -> Self {
-        Self { bar: bar(output, title), count, parts: BTreeMap::new() }
+        let bar = bar(output, title);
+        if count > 1 {
+            // The bar's own estimate follows its latest speed, which leaps from run to run.
+            bar.set_style(style("{msg} {bar:30} {percent:>3}%  {elapsed}{prefix}"));
+        }
+        let (title, began) = (title.to_owned(), Instant::now());
+        Self { bar, title, count, finished: 0, began, parts: BTreeMap::new() }
     }
 
     /// Takes note of what happened.
@@ -28,10 +38,16 @@ impl Runs {
                 self.parts.insert(run, progress.done);
             }
             lab::RunEvent::Finished { run } => {
-                self.parts.insert(run, 1.0);
+                self.parts.remove(&run);
+                self.finished += 1;
+                if self.count > 1 {
+                    self.bar.set_message(format!("{} {} of {}", self.title, self.finished, self.count));
+                    let left = left(self.began.elapsed(), self.finished, self.count);
+                    self.bar.set_prefix(format!(", {} left", HumanDuration(left)));
+                }
             }
         }
-        let done: f64 = self.parts.values().sum::<f64>() / self.count.max(1) as f64;
+        let done = (self.finished as f64 + self.parts.values().sum::<f64>()) / self.count.max(1) as f64;
         self.bar.set_position((done * STEPS as f64) as u64);
     }
 
@@ -44,14 +60,35 @@ impl Runs {
 /// A bar from 0 to [`STEPS`], hidden where progress is not wanted.
 pub(crate) fn bar(output: &Output, title: &str) -> ProgressBar {
     let target = if output.progress { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-    let style = ProgressStyle::with_template("{msg} {bar:30} {percent:>3}%  {elapsed}, {eta} left")
-        .expect("invariant: the template is valid");
+    let style = style("{msg} {bar:30} {percent:>3}%  {elapsed}, {eta} left");
     let bar = ProgressBar::with_draw_target(Some(STEPS), target).with_style(style).with_message(title.to_owned());
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
 }
 
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).expect("invariant: the template is valid")
+}
+
+/// How long the rest will take, where each run takes what those took that are over.
+fn left(elapsed: Duration, finished: usize, count: usize) -> Duration {
+    let each = elapsed.as_secs_f64() / finished.max(1) as f64;
+    Duration::from_secs_f64(each * count.saturating_sub(finished) as f64)
+}
+
 /// Sets a bar to a part between 0 and 1.
 pub(crate) fn set(bar: &ProgressBar, part: f64) {
     bar.set_position((part.clamp(0.0, 1.0) * STEPS as f64) as u64);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_takes_as_long_each_as_what_is_over() {
+        let (second, nothing) = (Duration::from_secs(1), Duration::ZERO);
+        assert_eq!(left(second * 10, 5, 20), second * 30);
+        assert_eq!(left(second * 10, 20, 20), nothing);
+    }
 }

@@ -5,6 +5,7 @@
 
 mod boot;
 mod guest;
+mod join;
 pub mod kernel;
 mod plan;
 mod run;
@@ -13,6 +14,8 @@ mod summary;
 
 pub use boot::{BootError, Progress as GuestProgress};
 pub use guest::main as guest_main;
+pub use join::{JoinError, join};
 pub use plan::{CaptureEnds, RunOptions};
-pub use run::{LabError, LabRun, RunEvent, RunRequest, run};
+pub use run::{LabArm, LabError, LabRun, Part, RunEvent, RunRequest, SingleRun, across, run};
 pub use scratch::Scratch;
+pub use summary::{compare_arms, difference};

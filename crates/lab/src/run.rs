@@ -1,11 +1,11 @@
-//! A scenario's arms and repeats, each in a guest of its own, several at a time.
+//! Arms and repeats, each in a guest of its own, several at a time.
 
 use crate::boot::{BootError, Progress, SILENCE, boot};
 use crate::kernel::Kernel;
-use crate::plan::{CAPTURE_FILE, CaptureEnds, Measured, Plan, RunOptions, SAMPLES_FILE};
+use crate::plan::{CAPTURE_FILE, Measured, Plan, RunOptions, SAMPLES_FILE};
 use crate::scratch::Scratch;
-use crate::summary::summarize;
-use model::{ArmReport, LabReport, Scenario};
+use crate::summary::{compare_arms, summarize};
+use model::{Arm, ArmReport, Expectation, Expected, Interval, LabReport, RunFigures, Scenario, SettingsReport, Shard};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -16,19 +16,41 @@ use std::time::Instant;
 use thiserror::Error;
 use units::Seed;
 
+/// An arm and the kernel it is run on.
+#[derive(Debug, Clone)]
+pub struct LabArm {
+    /// The arm.
+    pub arm: Arm,
+    /// Its kernel.
+    pub kernel: Kernel,
+}
+
+/// Which part of a run this machine takes: every `of`-th run, beginning with the `index`-th.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// From 1 on.
+    pub index: u32,
+    /// At least `index`.
+    pub of: u32,
+}
+
 /// What is to be run.
 #[derive(Debug)]
 pub struct RunRequest<'a> {
-    /// The scenario.
+    /// The scenario, for its name and what it is about.
     pub scenario: &'a Scenario,
+    /// What is run, at least one.
+    pub arms: &'a [LabArm],
+    /// What is expected of the arms: carried in the report of a part, to be checked when the parts are joined.
+    pub expect: &'a [Expectation],
     /// Number of the first arm in file names: not 0 where arms run before are reported together with these.
     pub first_arm: usize,
-    /// On which kernel.
-    pub kernel: &'a Kernel,
     /// Seed of the first repeat.
     pub seed: Seed,
     /// Repeats of each arm, at least 1.
     pub repeats: u32,
+    /// The part of it to run; `None` for all.
+    pub part: Option<Part>,
     /// Guests at a time, at least 1.
     pub jobs: usize,
     /// What is recorded.
@@ -42,8 +64,46 @@ pub struct RunRequest<'a> {
 pub struct LabRun {
     /// The report, without diagnoses and expectations, which need the captures read.
     pub report: LabReport,
+    /// Every single run, in the order of arms and repeats.
+    pub runs: Vec<SingleRun>,
     /// Things a reader of the report should know, one sentence each.
     pub notes: Vec<String>,
+}
+
+/// One arm's one repeat.
+#[derive(Debug)]
+pub struct SingleRun {
+    /// Which it is, and what it measured.
+    pub figures: RunFigures,
+    /// Its seed.
+    pub seed: u64,
+    /// The capture's file name within the run's folder.
+    pub capture: Option<String>,
+    /// The socket samples' file name within the run's folder.
+    pub samples: Option<String>,
+    capture_dropped: u32,
+    /// Kept of an arm's first run alone.
+    first: Option<(SettingsReport, Vec<Interval>)>,
+}
+
+/// Lays a scenario's arms out over kernels, each with the name it has in results: with several kernels an arm is run on
+/// each, and compared with itself on the first.
+pub fn across(scenario: &Scenario, kernels: &[(String, Kernel)]) -> (Vec<LabArm>, Vec<Expectation>) {
+    if let [(_, kernel)] = kernels {
+        let arms = scenario.arms.iter().map(|arm| LabArm { arm: arm.clone(), kernel: kernel.clone() });
+        return (arms.collect(), scenario.expect.clone());
+    }
+    let suffix = |at: usize| format!(" · Linux {}", kernels[at].0);
+    let mut arms = Vec::new();
+    for arm in &scenario.arms {
+        for (at, (_, kernel)) in kernels.iter().enumerate() {
+            let name = format!("{}{}", arm.name, suffix(at));
+            let baseline = (at > 0).then(|| format!("{}{}", arm.name, suffix(0)));
+            arms.push(LabArm { arm: Arm { name, baseline, ..arm.clone() }, kernel: kernel.clone() });
+        }
+    }
+    let expect = (0..kernels.len()).flat_map(|at| scenario.expect.iter().map(move |line| (at, line)));
+    (arms, expect.map(|(at, line)| line.of_arms_with(&suffix(at))).collect())
 }
 
 /// What happens while a run goes on.
@@ -101,22 +161,26 @@ pub fn run(
     event: &mut (dyn FnMut(RunEvent) + Send),
 ) -> Result<LabRun, LabError> {
     let began = Instant::now();
-    let arms = &request.scenario.arms;
-    let runs = arms.len() * request.repeats as usize;
+    let all = request.arms.len() * request.repeats as usize;
+    let runs: Vec<usize> = match request.part {
+        None => (0..all).collect(),
+        Some(Part { index, of }) => (index as usize - 1..all).step_by(of as usize).collect(),
+    };
     let next = AtomicUsize::new(0);
     let failed = AtomicBool::new(false);
     let event = Mutex::new(event);
     let tell = |what: RunEvent| event.lock().unwrap_or_else(PoisonError::into_inner)(what);
-    let results: Mutex<BTreeMap<usize, Result<Measured, LabError>>> = Mutex::new(BTreeMap::new());
+    let results: Mutex<BTreeMap<usize, Result<SingleRun, LabError>>> = Mutex::new(BTreeMap::new());
     let processors = host::process::processors();
     std::thread::scope(|scope| {
-        for worker in 0..request.jobs.clamp(1, runs.max(1)) {
+        for worker in 0..request.jobs.clamp(1, runs.len().max(1)) {
             let cpu = (!processors.is_empty()).then(|| processors[worker % processors.len()]);
-            let (next, failed, results, tell) = (&next, &failed, &results, &tell);
+            let (next, failed, results, tell, runs) = (&next, &failed, &results, &tell, &runs);
             scope.spawn(move || {
                 loop {
-                    let run = next.fetch_add(1, Ordering::Relaxed);
-                    if run >= runs || failed.load(Ordering::Relaxed) {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(run) = runs.get(at).copied() else { break };
+                    if failed.load(Ordering::Relaxed) {
                         break;
                     }
                     let result = one(request, run, cpu, stop, |progress| tell(RunEvent::Progress { run, progress }));
@@ -137,8 +201,7 @@ pub fn run(
         let first = bad.iter().position(|error| error.as_ref().is_err_and(|error| !error.is_stop())).unwrap_or(0);
         return Err(bad.swap_remove(first).expect_err("invariant: partitioned as errors"));
     }
-    let measured: Vec<Measured> = good.into_iter().filter_map(Result::ok).collect();
-    Ok(report(request, measured, began))
+    Ok(report(request, good.into_iter().filter_map(Result::ok).collect(), began))
 }
 
 fn one(
@@ -147,25 +210,36 @@ fn one(
     cpu: Option<usize>,
     stop: &AtomicBool,
     progress: impl FnMut(Progress),
-) -> Result<Measured, LabError> {
-    let (arm, repeat) = place(request, run);
-    let guest = |source| LabError::Guest { arm: request.scenario.arms[arm].name.clone(), source };
+) -> Result<SingleRun, LabError> {
+    let (at, repeat) = place(request, run);
+    let LabArm { arm, kernel } = &request.arms[at];
+    let guest = |source| LabError::Guest { arm: arm.name.clone(), source };
     let scratch =
         Scratch::create().map_err(|source| guest(BootError::Scratch { folder: std::env::temp_dir(), source }))?;
     let plan = Plan {
-        experiment: request.scenario.arms[arm].experiment.clone(),
+        experiment: arm.experiment.clone(),
         seed: Seed::new(request.seed.get().wrapping_add(repeat as u64)),
         options: request.options,
     };
-    let measured = boot(request.kernel, &plan, &scratch, cpu, SILENCE, stop, progress).map_err(guest)?;
-    for (from, to) in [(CAPTURE_FILE, capture_name(request, run)), (SAMPLES_FILE, samples_name(request, run))] {
+    let measured = boot(kernel, &plan, &scratch, cpu, SILENCE, stop, progress).map_err(guest)?;
+    let stem = stem(request, run);
+    let keep = |from: &str, to: String| -> Result<Option<String>, LabError> {
         let from = scratch.path().join(from);
-        if from.exists() {
-            let path = request.out.join(to);
-            carry(&from, &path).map_err(|source| LabError::Write { path, source })?;
+        if !from.exists() {
+            return Ok(None);
         }
-    }
-    Ok(measured)
+        let path = request.out.join(&to);
+        carry(&from, &path).map_err(|source| LabError::Write { path, source })?;
+        Ok(Some(to))
+    };
+    let capture = keep(CAPTURE_FILE, format!("{stem}.pcapng"))?;
+    let samples = keep(SAMPLES_FILE, format!("{stem}.csv"))?;
+    let Measured { settings, metrics, intervals, virtual_s, capture_dropped } = measured;
+    // Of an arm's later runs nothing but figures is told, and there may be very many.
+    let earlier = run.checked_sub(request.part.map_or(1, |part| part.of as usize));
+    let first = earlier.is_none_or(|earlier| place(request, earlier).0 != at).then_some((settings, intervals));
+    let figures = RunFigures { arm: at, repeat: repeat as u32, virtual_s, metrics };
+    Ok(SingleRun { figures, seed: plan.seed.get(), capture, samples, capture_dropped, first })
 }
 
 /// Moves a file, by copy where it has to cross file systems; what is half copied is never under the final name.
@@ -185,7 +259,8 @@ fn place(request: &RunRequest<'_>, run: usize) -> (usize, usize) {
 
 fn stem(request: &RunRequest<'_>, run: usize) -> String {
     let (arm, repeat) = place(request, run);
-    let name: String = request.scenario.arms[arm]
+    let name: String = request.arms[arm]
+        .arm
         .name
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '.') { c } else { ' ' })
@@ -195,52 +270,71 @@ fn stem(request: &RunRequest<'_>, run: usize) -> String {
     if request.repeats > 1 { format!("{arm}-{name}.{repeat}") } else { format!("{arm}-{name}") }
 }
 
-fn capture_name(request: &RunRequest<'_>, run: usize) -> String {
-    format!("{}.pcapng", stem(request, run))
-}
-
-fn samples_name(request: &RunRequest<'_>, run: usize) -> String {
-    format!("{}.csv", stem(request, run))
-}
-
-fn report(request: &RunRequest<'_>, measured: Vec<Measured>, began: Instant) -> LabRun {
-    let repeats = request.repeats as usize;
+fn report(request: &RunRequest<'_>, mut runs: Vec<SingleRun>, began: Instant) -> LabRun {
     let mut notes = Vec::new();
-    let virtual_s = measured.iter().map(|run| run.virtual_s).sum();
-    let mut measured = measured.into_iter();
     let mut arms = Vec::new();
-    for (at, arm) in request.scenario.arms.iter().enumerate() {
-        let of_arm: Vec<Measured> = measured.by_ref().take(repeats).collect();
+    let mut rest = runs.as_mut_slice();
+    while let Some(first) = rest.first() {
+        let LabArm { arm, kernel } = &request.arms[first.figures.arm];
+        let count = rest.iter().take_while(|run| run.figures.arm == first.figures.arm).count();
+        let (of_arm, later) = rest.split_at_mut(count);
+        rest = later;
         let dropped: u32 = of_arm.iter().map(|run| run.capture_dropped).sum();
         if dropped > 0 {
             notes.push(format!("arm '{}': the capture lost {dropped} packets, its ring was full", arm.name));
         }
-        let mut all = of_arm.into_iter();
-        let Some(first) = all.next() else { continue };
-        let metrics = summarize(std::iter::once(first.metrics).chain(all.map(|run| run.metrics)).collect());
-        let run = at * repeats;
+        let metrics = summarize(of_arm.iter().map(|run| run.figures.metrics.clone()).collect());
+        let (settings, intervals) = of_arm[0].first.take().unwrap_or_default();
         arms.push(ArmReport {
             name: arm.name.clone(),
-            settings: first.settings,
+            kernel: kernel.release.clone(),
+            matrix: arm.matrix.iter().cloned().collect(),
+            baseline: arm.baseline.clone(),
+            settings,
             metrics,
-            intervals: first.intervals,
+            differences: BTreeMap::new(),
+            outliers: Vec::new(),
+            intervals,
             diagnosis: Vec::new(),
-            capture: (request.options.capture != CaptureEnds::Off).then(|| capture_name(request, run)),
-            samples: request.options.samples.map(|_| samples_name(request, run)),
+            capture: of_arm[0].capture.clone(),
+            samples: of_arm[0].samples.clone(),
         });
+    }
+    // The pairs of a part are not whole.
+    if request.part.is_none() {
+        compare_arms(&mut arms, request.seed.get());
+    }
+    let mut releases: Vec<&str> = Vec::new();
+    for arm in request.arms {
+        if !releases.contains(&arm.kernel.release.as_str()) {
+            releases.push(&arm.kernel.release);
+        }
     }
     let report = LabReport {
         schema: "thalweg.lab/1".to_owned(),
         scenario: request.scenario.name.clone(),
         about: request.scenario.about.clone(),
-        kernel: request.kernel.release.clone(),
+        kernel: releases.join(", "),
         engine: "virtual".to_owned(),
         seed: request.seed.get(),
         repeats: request.repeats,
         wall_s: began.elapsed().as_secs_f64(),
-        virtual_s,
+        virtual_s: runs.iter().map(|run| run.figures.virtual_s).sum(),
         arms,
         expect: Vec::new(),
+        shard: request.part.map(|part| shard(request, part, &runs)),
     };
-    LabRun { report, notes }
+    LabRun { report, runs, notes }
+}
+
+fn shard(request: &RunRequest<'_>, part: Part, runs: &[SingleRun]) -> Shard {
+    let expect =
+        |line: &Expectation| Expected { metric: format!("{}/{}", line.arm, line.metric), wanted: line.wanted.clone() };
+    Shard {
+        index: part.index,
+        of: part.of,
+        arms: request.arms.iter().map(|arm| arm.arm.name.clone()).collect(),
+        expect: request.expect.iter().map(expect).collect(),
+        runs: runs.iter().map(|run| run.figures.clone()).collect(),
+    }
 }

@@ -55,7 +55,10 @@ impl Expectation {
         let (arm, metric) = key
             .rsplit_once('/')
             .ok_or_else(|| format!("'{key}' must name an arm and a figure: \"as found/goodput_bps\""))?;
-        let bound = if metric == "verdict" { Bound::Verdict(wanted.trim().to_owned()) } else { Bound::parse(wanted)? };
+        let bound = match metric {
+            "verdict" => Bound::Verdict(wanted.trim().to_owned()),
+            metric => Bound::parse(wanted, Unit::of(metric))?,
+        };
         Ok(Self { arm: arm.to_owned(), metric: metric.to_owned(), wanted: wanted.to_owned(), bound })
     }
 
@@ -68,10 +71,23 @@ impl Expectation {
         std::iter::once(self.arm.as_str()).chain(other)
     }
 
+    /// The same expectation of arms whose names go on with `suffix`, such as ` · Linux 6.1`.
+    #[must_use]
+    pub fn of_arms_with(&self, suffix: &str) -> Self {
+        let mut line = self.clone();
+        line.arm.push_str(suffix);
+        if let Bound::Compare { of_arm: Some(other), .. } = &mut line.bound {
+            other.push_str(suffix);
+            line.wanted = format!("{}{suffix}", line.wanted.trim_end());
+        }
+        line
+    }
+
     /// Holds the expectation against what was measured.
     pub fn check(&self, arms: &[ArmReport]) -> Outcome {
         let report = |name: &str| arms.iter().find(|arm| arm.name == name);
         let value = |name: &str| report(name).and_then(|arm| figure(&arm.metrics, &self.metric));
+        let unit = Unit::of(&self.metric);
         let (got, met) = match &self.bound {
             Bound::Verdict(code) => {
                 let got =
@@ -79,7 +95,7 @@ impl Expectation {
                 (got.to_owned(), got == code)
             }
             Bound::Within { value: middle, part } => match value(&self.arm) {
-                Some(got) => (print(got), (got - middle).abs() <= middle.abs() * part),
+                Some(got) => (unit.print(got), (got - middle).abs() <= middle.abs() * part),
                 None => ("no such figure".to_owned(), false),
             },
             Bound::Compare { order, times, of_arm } => {
@@ -93,7 +109,7 @@ impl Expectation {
                             Order::AtLeast => got >= limit,
                             Order::More => got > limit,
                         };
-                        let text = if of_arm.is_some() { format!("{:.3}x", got / base) } else { print(got) };
+                        let text = if of_arm.is_some() { format!("{:.3}x", got / base) } else { unit.print(got) };
                         (text, met)
                     }
                     _ => ("no such figure".to_owned(), false),
@@ -105,7 +121,7 @@ impl Expectation {
 }
 
 impl Bound {
-    fn parse(text: &str) -> Result<Self, String> {
+    fn parse(text: &str, unit: Unit) -> Result<Self, String> {
         let text = text.trim();
         let orders = [(">=", Order::AtLeast), ("<=", Order::AtMost), (">", Order::More), ("<", Order::Less)];
         if let Some((sign, order)) = orders.into_iter().find(|(sign, _)| text.starts_with(sign)) {
@@ -115,18 +131,69 @@ impl Bound {
             {
                 return Ok(Self::Compare { order, times, of_arm: Some(arm.trim().to_owned()) });
             }
-            return Ok(Self::Compare { order, times: quantity(rest)?, of_arm: None });
+            return Ok(Self::Compare { order, times: quantity(rest, unit)?, of_arm: None });
         }
         if let Some((value, part)) = text.split_once("+-") {
             let part: units::Ratio = part.parse().map_err(|error: units::ParseError| error.to_string())?;
-            return Ok(Self::Within { value: quantity(value)?, part: part.get() });
+            return Ok(Self::Within { value: quantity(value, unit)?, part: part.get() });
         }
         Err(format!("'{text}' is no bound; write \">= 2.8gbit\", \"801ms +- 1%\" or \">= 4x other arm\""))
     }
 }
 
-/// A number in the unit figures have: bits per second, milliseconds, bytes, or none.
-fn quantity(text: &str) -> Result<f64, String> {
+/// The unit of a figure, as its name ends.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Unit {
+    BitsPerSecond,
+    PerSecond,
+    Milliseconds,
+    Seconds,
+    Bytes,
+    Packets,
+    None,
+}
+
+impl Unit {
+    fn of(metric: &str) -> Self {
+        let group = metric.split('.').next().unwrap_or(metric);
+        let endings = [
+            ("_bps", Self::BitsPerSecond),
+            ("_per_s", Self::PerSecond),
+            ("_ms", Self::Milliseconds),
+            ("_s", Self::Seconds),
+            ("_bytes", Self::Bytes),
+            ("_packets", Self::Packets),
+        ];
+        endings.into_iter().find(|(ending, _)| group.ends_with(ending)).map_or(Self::None, |(_, unit)| unit)
+    }
+
+    /// A value to three decimals, with its unit.
+    fn print(self, value: f64) -> String {
+        let number = |value: f64| {
+            let text = format!("{value:.3}");
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        };
+        match self {
+            Self::BitsPerSecond => {
+                let steps = [(1e9, "Gb/s"), (1e6, "Mb/s"), (1e3, "kb/s")];
+                let step = steps.into_iter().find(|(step, _)| value.abs() >= *step);
+                step.map_or_else(
+                    || format!("{} b/s", number(value)),
+                    |(step, name)| format!("{} {name}", number(value / step)),
+                )
+            }
+            Self::PerSecond => format!("{}/s", number(value)),
+            Self::Milliseconds => format!("{} ms", number(value)),
+            Self::Seconds => format!("{} s", number(value)),
+            Self::Bytes => format!("{} bytes", number(value)),
+            Self::Packets => format!("{} packets", number(value)),
+            Self::None => number(value),
+        }
+    }
+}
+
+/// A number in the unit the figure has: one without a unit is taken as it is.
+fn quantity(text: &str, unit: Unit) -> Result<f64, String> {
     let text = text.trim();
     if let Ok(number) = text.parse::<f64>() {
         return Ok(number);
@@ -135,7 +202,7 @@ fn quantity(text: &str) -> Result<f64, String> {
         return Ok(rate.bits_per_second() as f64);
     }
     if let Ok(span) = text.parse::<Span>() {
-        return Ok(span.as_millis_f64());
+        return Ok(if unit == Unit::Seconds { span.as_millis_f64() / 1e3 } else { span.as_millis_f64() });
     }
     text.parse::<Bytes>()
         .map(|bytes| bytes.get() as f64)
@@ -143,12 +210,7 @@ fn quantity(text: &str) -> Result<f64, String> {
 }
 
 fn figure(metrics: &Metrics, name: &str) -> Option<f64> {
-    Metric::find(metrics, &name.split('.').collect::<Vec<_>>())?.value()
-}
-
-fn print(value: f64) -> String {
-    let text = format!("{value:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    Metric::named(metrics, name)?.value()
 }
 
 #[cfg(test)]
@@ -158,8 +220,16 @@ mod tests {
     fn arm(name: &str, goodput: f64) -> ArmReport {
         ArmReport {
             name: name.to_owned(),
+            kernel: "6.12.1".to_owned(),
+            matrix: Default::default(),
+            baseline: None,
             settings: Default::default(),
-            metrics: Metrics::from([("goodput_bps".to_owned(), Metric::One(goodput))]),
+            metrics: Metrics::from([
+                ("goodput_bps".to_owned(), Metric::One(goodput)),
+                ("duration_s".to_owned(), Metric::One(1.79)),
+            ]),
+            differences: Default::default(),
+            outliers: Vec::new(),
             intervals: Vec::new(),
             diagnosis: Vec::new(),
             capture: None,
@@ -178,11 +248,33 @@ mod tests {
             ("b/goodput_bps", ">= 2.8gbit", true),
             ("b/goodput_bps", "< 2.8gbit", false),
             ("b/latency_ms.p50", "< 1ms", false),
+            ("b/duration_s", "1.79s +- 1%", true),
+            ("b/duration_s", "< 1800ms", true),
         ] {
             let expectation = Expectation::parse(key, wanted).expect(wanted);
             assert_eq!(expectation.check(&arms).met, met, "{key} {wanted}");
         }
         assert!(Expectation::parse("goodput_bps", "> 1").is_err());
         assert!(Expectation::parse("a/goodput_bps", "fast").is_err());
+    }
+
+    #[test]
+    fn what_was_measured_is_told_with_its_unit() {
+        for (name, value, text) in [
+            ("goodput_bps", 452_013_000.0, "452.013 Mb/s"),
+            ("time_to_bytes_ms.1000000", 800.009, "800.009 ms"),
+            ("transactions_per_s", 1.06, "1.06/s"),
+            ("duration_s", 2.0, "2 s"),
+            ("retransmits", 7.0, "7"),
+        ] {
+            assert_eq!(Unit::of(name).print(value), text);
+        }
+    }
+
+    #[test]
+    fn a_kernel_in_the_arms_names_is_in_both_and_reads_back() {
+        let line = Expectation::parse("b/goodput_bps", ">= 4x a").expect("valid").of_arms_with(" · Linux 6.1");
+        assert_eq!(line.arms().collect::<Vec<_>>(), ["b · Linux 6.1", "a · Linux 6.1"]);
+        assert_eq!(Expectation::parse("b · Linux 6.1/goodput_bps", &line.wanted), Ok(line));
     }
 }

@@ -23,7 +23,8 @@ pub use metric::{Metric, Metrics};
 pub use path::{Distribution, Jitter, Loss, Path, PathDirection, Queue};
 pub use remedy::{Applicability, Change, Remedy, Setting, Side};
 pub use report::{
-    ArmReport, CaptureReport, DiagnoseReport, DiagnosisLine, FixReport, HostReport, Interval, LabReport, SettingsReport,
+    ArmReport, CaptureReport, DiagnoseReport, DiagnosisLine, Difference, Expected, FixReport, HostReport, Interval,
+    LabReport, Outlier, RunFigures, SettingsReport, Shard,
 };
 pub use scenario::{Arm, Experiment, RUNS_MAX, Scenario};
 pub use settings::{HostSettings, RouteSettings, SocketSettings};

@@ -24,6 +24,8 @@ pub enum Metric {
         max: f64,
         /// 95 % confidence interval of the median.
         ci95: [f64; 2],
+        /// Each repeat's value, in the order of their seeds.
+        values: Vec<f64>,
     },
     /// Figures under one name, such as the percentiles of a latency.
     Group(BTreeMap<String, Metric>),
@@ -38,6 +40,33 @@ impl Metric {
             Self::Summary { median, .. } => Some(*median),
             Self::Group(_) => None,
         }
+    }
+
+    /// The value of each repeat, in the order of their seeds; none for a group.
+    pub fn values(&self) -> Vec<f64> {
+        match self {
+            Self::Summary { values, .. } => values.clone(),
+            metric => metric.value().into_iter().collect(),
+        }
+    }
+
+    /// Every figure by its whole name, members of groups as `latency_ms.p50`.
+    pub fn flatten(metrics: &Metrics) -> Vec<(String, &Self)> {
+        let mut flat = Vec::new();
+        for (name, metric) in metrics {
+            match metric {
+                Self::Group(group) => {
+                    flat.extend(Self::flatten(group).into_iter().map(|(below, one)| (format!("{name}.{below}"), one)));
+                }
+                metric => flat.push((name.clone(), metric)),
+            }
+        }
+        flat
+    }
+
+    /// The figure of that whole name.
+    pub fn named<'a>(metrics: &'a Metrics, name: &str) -> Option<&'a Self> {
+        Self::find(metrics, &name.split('.').collect::<Vec<_>>())
     }
 
     /// The figure at `path`, such as `["time_to_bytes_ms", "1000000"]`.

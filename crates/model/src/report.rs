@@ -17,7 +17,7 @@ pub struct LabReport {
     pub scenario: String,
     /// What the scenario is about.
     pub about: String,
-    /// Release of the kernel it ran on.
+    /// Release of the kernel it ran on; of several, all, with commas between.
     pub kernel: String,
     /// `virtual` or `live`.
     pub engine: String,
@@ -29,11 +29,75 @@ pub struct LabReport {
     pub wall_s: f64,
     /// Virtual time the experiments took, all arms and repeats added.
     pub virtual_s: f64,
-    /// What is compared; the first is the baseline.
+    /// What is compared.
     pub arms: Vec<ArmReport>,
     /// The scenario's expectations, and whether they were met.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub expect: Vec<Outcome>,
+    /// Where this is one part of a run that was divided: what joining the parts takes.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub shard: Option<Shard>,
+}
+
+/// A part of a run that was divided over machines.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Shard {
+    /// Which part, from 1 on.
+    pub index: u32,
+    /// Of how many.
+    pub of: u32,
+    /// Names of all arms of the whole run, in their order.
+    pub arms: Vec<String>,
+    /// What the scenario expects of the whole run.
+    pub expect: Vec<Expected>,
+    /// The runs of this part, in their order.
+    pub runs: Vec<RunFigures>,
+}
+
+/// An expectation that is not checked yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Expected {
+    /// `arm/figure`.
+    pub metric: String,
+    /// The bound.
+    pub wanted: String,
+}
+
+/// What one run measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunFigures {
+    /// Its arm's place among all.
+    pub arm: usize,
+    /// Which repeat of the arm, from 0 on.
+    pub repeat: u32,
+    /// Virtual time it took.
+    pub virtual_s: f64,
+    /// Its figures.
+    pub metrics: Metrics,
+}
+
+/// How an arm's figure differs from its baseline's, repeats paired by their seeds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Difference {
+    /// The median of the paired differences, in the figure's unit.
+    pub difference: f64,
+    /// The arm's median over the baseline's; `None` where that is 0.
+    pub ratio: Option<f64>,
+    /// 95 % confidence interval of the median difference; `None` where there is one pair.
+    pub ci95: Option<[f64; 2]>,
+    /// Whether the difference may be chance; `None` where there are too few pairs to tell.
+    pub within_noise: Option<bool>,
+}
+
+/// A repeat far from the others.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Outlier {
+    /// The figure.
+    pub metric: String,
+    /// The repeat's seed.
+    pub seed: u64,
+    /// Its value.
+    pub value: f64,
 }
 
 /// One arm of an experiment.
@@ -41,10 +105,23 @@ pub struct LabReport {
 pub struct ArmReport {
     /// Its name.
     pub name: String,
+    /// Release of the kernel it ran on.
+    pub kernel: String,
+    /// Its place in the scenario's matrix: what each key was set to.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub matrix: BTreeMap<String, String>,
+    /// The arm it is compared with; `None` for one that others are compared with.
+    pub baseline: Option<String>,
     /// What was set, as the kernel reads it back.
     pub settings: SettingsReport,
     /// What was measured.
     pub metrics: Metrics,
+    /// How that differs from the baseline, by the figures' whole names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub differences: BTreeMap<String, Difference>,
+    /// Repeats outside Tukey's fences. They are in the medians and intervals like any other.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub outliers: Vec<Outlier>,
     /// One-second intervals of a stream; of the first repeat.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub intervals: Vec<Interval>,
@@ -54,6 +131,13 @@ pub struct ArmReport {
     pub capture: Option<String>,
     /// The socket samples' file name within the run's folder; of the first repeat.
     pub samples: Option<String>,
+}
+
+impl LabReport {
+    /// The arm of that name.
+    pub fn arm(&self, name: &str) -> Option<&ArmReport> {
+        self.arms.iter().find(|arm| arm.name == name)
+    }
 }
 
 /// Settings as read back from the kernel.

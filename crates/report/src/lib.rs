@@ -1,10 +1,11 @@
 //! What Thalweg found out, as a person, a program or a browser reads it.
 //!
-//! One room, three doors: [`terminal`] prints the answer first, [`json`] the versioned documents (their schemas are in
-//! `docs/schema`), and [`html`] one page that needs no network. Nothing here measures or concludes: a figure that is not
+//! One room with several doors: [`terminal`] prints the answer first, [`json`] the versioned documents (their schemas are
+//! in `docs/schema`), [`html`] one page that needs no network, and [`junit`] what CI systems show. Nothing here measures or concludes: a figure that is not
 //! in the model's types is not in a report.
 
 pub mod figures;
 pub mod html;
 pub mod json;
+pub mod junit;
 pub mod terminal;

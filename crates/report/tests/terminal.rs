@@ -6,14 +6,35 @@ use report::terminal;
 
 #[test]
 fn lab_at_100_and_60_columns() {
-    insta::assert_snapshot!("lab_100", plain(terminal::lab(&common::lab(), 100, false), 100));
-    insta::assert_snapshot!("lab_60", plain(terminal::lab(&common::lab(), 60, false), 60));
+    insta::assert_snapshot!("lab_100", plain(terminal::lab(&common::lab(), false, 100, false), 100));
+    insta::assert_snapshot!("lab_60", plain(terminal::lab(&common::lab(), false, 60, false), 60));
 }
 
 #[test]
 fn a_lab_with_repeats_and_many_figures() {
-    insta::assert_snapshot!("repeats_100", plain(terminal::lab(&common::repeats(), 100, false), 100));
-    insta::assert_snapshot!("repeats_60", plain(terminal::lab(&common::repeats(), 60, false), 60));
+    insta::assert_snapshot!("repeats_100", plain(terminal::lab(&common::repeats(), false, 100, false), 100));
+    insta::assert_snapshot!("repeats_60", plain(terminal::lab(&common::repeats(), false, 60, false), 60));
+}
+
+#[test]
+fn intervals_are_shown_when_asked_for() {
+    let text = plain(terminal::lab(&common::lab(), true, 100, false), 100);
+    assert!(text.contains("Intervals of as found"), "{text}");
+    assert!(text.contains("0.00 – 1.00") && text.contains("448 Mb/s"), "{text}");
+}
+
+#[test]
+fn noise_is_marked_and_outliers_are_named() {
+    let text = plain(terminal::lab(&common::noisy(), false, 100, false), 100);
+    assert!(text.contains("≈ 1.01×"), "{text}");
+    assert!(text.contains("≈ is within noise"), "{text}");
+    assert!(text.contains("Outliers, counted like the others: cubic 40, to 1 MB, seed 4: 2,214 ms."), "{text}");
+}
+
+#[test]
+fn a_part_says_that_it_is_one() {
+    let text = plain(terminal::lab(&common::part(), false, 100, false), 100);
+    assert!(text.contains("Part 2 of 3: 1 of 2 runs."), "{text}");
 }
 
 #[test]
@@ -58,7 +79,7 @@ fn one_connection_seen_on_two_interfaces_is_told_once() {
 #[test]
 fn colour_is_there_when_asked_for_and_changes_no_character() {
     for (colored, plain) in [
-        (terminal::lab(&common::lab(), 100, true), terminal::lab(&common::lab(), 100, false)),
+        (terminal::lab(&common::lab(), false, 100, true), terminal::lab(&common::lab(), false, 100, false)),
         (terminal::fix(&common::fix(), None, 100, true), terminal::fix(&common::fix(), None, 100, false)),
     ] {
         assert!(colored.contains('\x1b'));

@@ -1,19 +1,26 @@
 //! An experiment's report: one row for each arm, then why each was no faster.
 
 use super::page::{Entry, Page, Style, columns, shorten, table_columns};
-use crate::figures::{Figure, clean, elapsed, leading, nothing_lost, percent, times};
+use crate::figures::{Figure, clean, count, data, elapsed, leading, milliseconds, nothing_lost, percent, rate, times};
 use model::{ArmReport, LabReport, Metric};
 
 /// Widest an arm's name is printed.
 const WIDEST_NAME: usize = 36;
 
-/// Prints what `thalweg lab run` measured: a row for each arm, its verdict, and the expectations.
-pub fn lab(report: &LabReport, width: usize, color: bool) -> String {
+/// Outliers named one by one.
+const OUTLIERS_TOLD: usize = 6;
+
+/// Prints what `thalweg lab run` measured: a row for each arm, its verdict, its intervals where they are asked for, and
+/// the expectations.
+pub fn lab(report: &LabReport, with_intervals: bool, width: usize, color: bool) -> String {
     let mut page = Page::new(width, color);
     header(&mut page, report);
     page.gap();
     arms(&mut page, &report.arms);
     verdicts(&mut page, &report.arms);
+    if with_intervals {
+        report.arms.iter().for_each(|arm| intervals(&mut page, arm));
+    }
     expectations(&mut page, report);
     page.finish()
 }
@@ -32,6 +39,16 @@ fn header(page: &mut Page, report: &LabReport) {
         &format!("Linux {} · {} engine · {repeats} · {}", report.kernel, report.engine, speed(report)),
         Style::Faint,
     );
+    if let Some(shard) = &report.shard {
+        let all = shard.arms.len() * report.repeats as usize;
+        let text = format!(
+            "Part {} of {}: {} of {all} runs. thalweg lab compare joins the parts, compares the arms and checks what is expected.",
+            shard.index,
+            shard.of,
+            shard.runs.len()
+        );
+        page.sentence("", &text, Style::Bad);
+    }
 }
 
 /// How fast the experiment ran against its own clock.
@@ -67,6 +84,8 @@ pub(super) fn arms(page: &mut Page, arms: &[ArmReport]) {
     }
     let left_out: Vec<_> = figures[shown..].iter().map(|figure| figure.label.as_str()).collect();
     notes(page, arms, &left_out);
+    noise(page, arms, first);
+    outliers(page, arms, &figures[..shown]);
 }
 
 /// What the table does not show, in one faint line below it.
@@ -95,6 +114,51 @@ fn notes(page: &mut Page, arms: &[ArmReport], left_out: &[&str]) {
     }
 }
 
+/// Whether a figure differs between repeats, so that there is noise to speak of.
+fn arm_varies(arm: &ArmReport, figure: &Figure) -> bool {
+    let differs = |ci95: [f64; 2]| ci95[0] != ci95[1];
+    arm.differences.get(&figure.name).and_then(|difference| difference.ci95).is_some_and(differs)
+}
+
+/// What the marks beside the ratios mean, where there are some or could be.
+fn noise(page: &mut Page, arms: &[ArmReport], first: &Figure) {
+    let of = |arm: &ArmReport| {
+        let told = arm.differences.get(&first.name).filter(|_| arm_varies(arm, first))?;
+        Some(told.within_noise)
+    };
+    let told: Vec<Option<bool>> = arms.iter().filter_map(of).collect();
+    let mut notes = Vec::new();
+    if told.contains(&Some(true)) {
+        notes.push("≈ is within noise: the interval of the differences, paired by seed, holds 0.");
+    }
+    if told.contains(&None) {
+        notes.push("Differences over fewer than six repeats may be chance.");
+    }
+    if !notes.is_empty() {
+        page.sentence("  ", &notes.join(" "), Style::Faint);
+    }
+}
+
+/// The repeats that are far from the others, by their seeds.
+fn outliers(page: &mut Page, arms: &[ArmReport], figures: &[Figure]) {
+    let mut told = Vec::new();
+    for arm in arms {
+        for figure in figures {
+            for outlier in arm.outliers.iter().filter(|outlier| outlier.metric == figure.name) {
+                let value = figure.print(outlier.value);
+                told.push(format!("{}, {}, seed {}: {value}", arm.name, figure.label, outlier.seed));
+            }
+        }
+    }
+    if told.is_empty() {
+        return;
+    }
+    let more = told.len().saturating_sub(OUTLIERS_TOLD);
+    told.truncate(OUTLIERS_TOLD);
+    let more = if more > 0 { format!("; and {more} more, in --json") } else { String::new() };
+    page.sentence("  ", &format!("Outliers, counted like the others: {}{more}.", told.join("; ")), Style::Faint);
+}
+
 /// Heading and rows: the name, the leading figure with its ratio to the first arm, then the other figures.
 fn layout(arms: &[ArmReport], figures: &[Figure], first: &Figure) -> (Vec<String>, Vec<Vec<Entry>>) {
     let mut heading = vec![String::new()];
@@ -104,13 +168,13 @@ fn layout(arms: &[ArmReport], figures: &[Figure], first: &Figure) -> (Vec<String
             heading.push("ratio".to_owned());
         }
     }
-    let rows = arms.iter().enumerate().map(|(place, arm)| {
+    let rows = arms.iter().map(|arm| {
         let mut row = vec![Entry::new(shorten(&clean(&arm.name), WIDEST_NAME), Style::Plain)];
         for figure in figures {
             let style = if figure == first { Style::Strong } else { Style::Plain };
             row.push(Entry::new(value(figure, figure.of(&arm.metrics), figure == first), style));
             if figure == first && arms.len() > 1 {
-                row.push(ratio(arms, place, first));
+                row.push(ratio(arm, first));
             }
         }
         row
@@ -121,7 +185,7 @@ fn layout(arms: &[ArmReport], figures: &[Figure], first: &Figure) -> (Vec<String
 /// One arm after another, a figure on each line: for terminals no table fits.
 fn blocks(page: &mut Page, arms: &[ArmReport], figures: &[Figure], first: &Figure) {
     let label = figures.iter().map(|figure| columns(&figure.label)).max().unwrap_or(0);
-    for (place, arm) in arms.iter().enumerate() {
+    for arm in arms {
         page.gap();
         page.sentence("  ", &arm.name, Style::Strong);
         for figure in figures {
@@ -129,8 +193,8 @@ fn blocks(page: &mut Page, arms: &[ArmReport], figures: &[Figure], first: &Figur
             let mut text = text
                 .split_once('\n')
                 .map_or(text.clone(), |(median, spread)| format!("{median}  ({})", spread.replace('\n', "; ")));
-            if figure == first && place > 0 {
-                text.push_str(&format!("  {}", ratio(arms, place, first).text));
+            if figure == first && arm.baseline.is_some() {
+                text.push_str(&format!("  {}", ratio(arm, first).text));
             }
             page.sentence(&format!("    {:label$}  ", figure.label), &text, Style::Plain);
         }
@@ -141,7 +205,7 @@ fn blocks(page: &mut Page, arms: &[ArmReport], figures: &[Figure], first: &Figur
 /// compared by the confidence interval.
 fn value(figure: &Figure, metric: Option<&Metric>, compared: bool) -> String {
     match metric {
-        Some(Metric::Summary { median, min, max, ci95 }) => {
+        Some(Metric::Summary { median, min, max, ci95, .. }) => {
             let mut text = figure.print(*median);
             // Where every repeat agrees, the spread says nothing.
             if min != max {
@@ -157,18 +221,46 @@ fn value(figure: &Figure, metric: Option<&Metric>, compared: bool) -> String {
     }
 }
 
-fn ratio(arms: &[ArmReport], place: usize, figure: &Figure) -> Entry {
-    let of = |arm: &ArmReport| figure.of(&arm.metrics).and_then(Metric::value);
-    if place == 0 {
+/// The leading figure's ratio to the baseline's; `≈` where the difference is within noise.
+fn ratio(arm: &ArmReport, figure: &Figure) -> Entry {
+    if arm.baseline.is_none() {
         return Entry::new("1×", Style::Faint);
     }
-    let ratio = arms.first().and_then(of).zip(arms.get(place).and_then(of));
-    match ratio.and_then(|(base, value)| figure.times_better(value, base)) {
+    let Some(difference) = arm.differences.get(&figure.name) else { return Entry::new("–", Style::Faint) };
+    match difference.ratio.and_then(|ratio| figure.times_better(ratio, 1.0)) {
+        Some(ratio) if difference.within_noise == Some(true) && arm_varies(arm, figure) => {
+            Entry::new(format!("≈ {}", times(ratio)), Style::Faint)
+        }
         Some(ratio) if ratio >= 1.05 => Entry::new(times(ratio), Style::Good),
         Some(ratio) if ratio <= 0.95 => Entry::new(times(ratio), Style::Bad),
         Some(ratio) => Entry::new(times(ratio), Style::Faint),
         None => Entry::new("–", Style::Faint),
     }
+}
+
+/// The one-second intervals of a stream, as iperf3 prints them.
+fn intervals(page: &mut Page, arm: &ArmReport) {
+    if arm.intervals.is_empty() {
+        return;
+    }
+    page.heading(&format!("Intervals of {}", clean(&arm.name)));
+    let heading = ["seconds", "received", "goodput", "retransmits", "cwnd", "RTT"].map(str::to_owned);
+    let rows: Vec<Vec<Entry>> = arm
+        .intervals
+        .iter()
+        .map(|one| {
+            let cells = [
+                format!("{:.2} – {:.2}", one.start_s, one.end_s),
+                data(one.bytes as f64),
+                rate(one.goodput_bps),
+                count(one.retransmits as f64),
+                count(f64::from(one.cwnd_packets)),
+                milliseconds(one.rtt_ms),
+            ];
+            cells.into_iter().map(|text| Entry::new(text, Style::Plain)).collect()
+        })
+        .collect();
+    page.table(&heading, &rows, 1);
 }
 
 fn verdicts(page: &mut Page, arms: &[ArmReport]) {

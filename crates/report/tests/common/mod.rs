@@ -13,6 +13,9 @@ pub fn arm(name: &str, steady: f64, mean: f64, line: DiagnosisLine) -> ArmReport
     let sysctl = BTreeMap::from([("net.ipv4.tcp_rmem".to_owned(), "4096 131072 6291456".to_owned())]);
     ArmReport {
         name: name.to_owned(),
+        kernel: "6.12.117".to_owned(),
+        matrix: BTreeMap::new(),
+        baseline: None,
         settings: SettingsReport {
             client: HostReport { sysctl, ..HostReport::default() },
             server: HostReport::default(),
@@ -25,6 +28,8 @@ pub fn arm(name: &str, steady: f64, mean: f64, line: DiagnosisLine) -> ArmReport
             ("rtt_ms".to_owned(), Metric::One(35.7)),
             ("duration_s".to_owned(), Metric::One(duration)),
         ]),
+        differences: BTreeMap::new(),
+        outliers: vec![],
         intervals: vec![Interval {
             start_s: 0.0,
             end_s: 1.0,
@@ -58,7 +63,7 @@ pub fn lab() -> LabReport {
         gain: None,
         claim: "The path delivers all it can: 2.87 Gb/s of a 3 Gb/s link.".to_owned(),
     };
-    LabReport {
+    let mut report = LabReport {
         schema: "thalweg.lab/1".to_owned(),
         scenario: "slow-download".to_owned(),
         about: "A 35 ms, 3 Gb/s path stuck at 450 Mb/s".to_owned(),
@@ -83,7 +88,57 @@ pub fn lab() -> LabReport {
                 met: false,
             },
         ],
+        shard: None,
+    };
+    compare(&mut report.arms);
+    report
+}
+
+/// Compares every arm with the first, as the lab does it for one repeat.
+fn compare(arms: &mut [ArmReport]) {
+    let (base, rest) = arms.split_first_mut().expect("arms");
+    for arm in rest {
+        arm.baseline = Some(base.name.clone());
+        for (name, metric) in Metric::flatten(&arm.metrics) {
+            let of = |metric: &Metric| metric.value().expect("a figure");
+            let Some(other) = Metric::named(&base.metrics, &name).map(of) else { continue };
+            let ratio = Some(of(metric) / other).filter(|ratio| ratio.is_finite());
+            let difference = Difference { difference: of(metric) - other, ratio, ci95: None, within_noise: None };
+            arm.differences.insert(name, difference);
+        }
     }
+}
+
+/// A part of a divided run, whose first repeats are in another.
+pub fn part() -> LabReport {
+    let mut report = lab();
+    report.arms.remove(0);
+    report.arms[0].differences.clear();
+    report.expect.clear();
+    let metrics = report.arms[0].metrics.clone();
+    report.shard = Some(Shard {
+        index: 2,
+        of: 3,
+        arms: vec!["as found".to_owned(), "receive-window".to_owned()],
+        expect: vec![Expected { metric: "as found/goodput_bps".to_owned(), wanted: "> 1mbit".to_owned() }],
+        runs: vec![RunFigures { arm: 1, repeat: 0, virtual_s: 3.5, metrics }],
+    });
+    report
+}
+
+/// Repeats of which one arm has an outlier, and differs from the other by no more than noise.
+pub fn noisy() -> LabReport {
+    let mut report = repeats();
+    report.repeats = 8;
+    let name = "time_to_bytes_ms.1000000";
+    let arm = &mut report.arms[1];
+    arm.matrix = BTreeMap::from([("initcwnd".to_owned(), "40".to_owned())]);
+    arm.outliers = vec![Outlier { metric: name.to_owned(), seed: 4, value: 2214.0 }];
+    arm.differences.insert(
+        name.to_owned(),
+        Difference { difference: -9.0, ratio: Some(0.989), ci95: Some([-21.0, 3.0]), within_noise: Some(true) },
+    );
+    report
 }
 
 /// A remedy for the slow download.
@@ -242,8 +297,15 @@ pub fn repeats() -> LabReport {
             min: value * 0.97,
             max: value * 1.04,
             ci95: [value * 0.98, value * 1.02],
+            values: vec![value, value * 0.97, value * 1.04],
         };
-        let even = |value: f64| Metric::Summary { median: value, min: value, max: value, ci95: [value, value] };
+        let even = |value: f64| Metric::Summary {
+            median: value,
+            min: value,
+            max: value,
+            ci95: [value, value],
+            values: vec![value; 3],
+        };
         let bytes = [("117118", 500.0), ("300000", 600.0), ("1000000", 800.0)];
         let times = bytes.map(|(bytes, ms)| (bytes.to_owned(), spread(ms * factor)));
         arm.metrics.remove("goodput_steady_bps");
@@ -261,5 +323,6 @@ pub fn repeats() -> LabReport {
         arm("cubic 40", 0.752, 4),
         arm("bbr 10, a name that is much longer than names are", 1.054, 0),
     ];
+    compare(&mut lab.arms);
     lab
 }
