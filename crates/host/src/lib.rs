@@ -13,6 +13,7 @@ mod netlink;
 pub mod netns;
 pub mod process;
 pub mod qdisc;
+mod refusal;
 pub mod route;
 pub mod socket;
 pub mod sysctl;

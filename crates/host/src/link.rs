@@ -3,11 +3,13 @@
 //! Source: linux/if_link.h, linux/veth.h, linux/ethtool.h.
 
 use crate::error::{HostError, check};
-use crate::netlink::{Message, Netlink};
+use crate::netlink::{Message, Netlink, attributes};
 use crate::netns::NetNs;
 use std::ffi::CString;
+use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::time::Duration;
 
 /// Index of the loopback device in every namespace.
 pub const LOOPBACK: u32 = 1;
@@ -15,6 +17,8 @@ pub const LOOPBACK: u32 = 1;
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
+const IFLA_OPERSTATE: u16 = 16;
+const IF_OPER_UP: u8 = 6;
 const IFLA_LINKINFO: u16 = 18;
 const IFLA_NET_NS_FD: u16 = 28;
 const IFLA_INFO_KIND: u16 = 1;
@@ -105,6 +109,47 @@ pub fn set_up(index: u32) -> Result<(), HostError> {
     Netlink::open()?.request(&mut message, &format!("bring device {index} up")).map(drop)
 }
 
+/// Waits until a device of the current namespace is operational, which a link becomes a moment after both of its ends are
+/// up: what is sent before is lost.
+///
+/// # Errors
+/// When there is no such device, or it is not operational after two seconds.
+pub fn wait_until_operational(index: u32) -> Result<(), HostError> {
+    let act = format!("wait for device {index} to be operational");
+    let netlink = Netlink::open()?;
+    for _ in 0..2000 {
+        let mut message = Message::new(libc::RTM_GETLINK, 0);
+        let mut header = [0u8; 16];
+        header[4..8].copy_from_slice(&index.to_ne_bytes());
+        message.raw(&header);
+        let answers = netlink.request(&mut message, &act)?;
+        let found = answers.iter().flat_map(|answer| attributes(answer.get(16..).unwrap_or_default()));
+        if found.into_iter().any(|(kind, value)| kind == IFLA_OPERSTATE && value == [IF_OPER_UP]) {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Err(HostError { act, source: io::ErrorKind::TimedOut.into() })
+}
+
+/// A socket to ask the kernel about devices with.
+fn any_socket() -> Result<OwnedFd, HostError> {
+    // SAFETY: no pointers.
+    let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
+    let fd = check(fd, || "open a socket".to_owned())?;
+    // SAFETY: the descriptor was just made and has no other owner.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn request_for(name: &str) -> libc::ifreq {
+    // SAFETY: `ifreq` is plain data for which zeroes are valid.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes().take(libc::IFNAMSIZ - 1)) {
+        *to = from as libc::c_char;
+    }
+    request
+}
+
 fn set_address(index: u32, address: Ipv4Addr) -> Result<(), HostError> {
     let mut message = Message::new(libc::RTM_NEWADDR, libc::NLM_F_CREATE | libc::NLM_F_EXCL);
     let mut header = [libc::AF_INET as u8, 24, 0, 0, 0, 0, 0, 0];
@@ -129,23 +174,23 @@ fn set_neighbour(index: u32, address: Ipv4Addr, mac: [u8; 6]) -> Result<(), Host
 /// # Errors
 /// Whatever the kernel refuses.
 pub fn offloads_off(name: &str) -> Result<(), HostError> {
-    // SAFETY: no pointers.
-    let fd = check(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) }, || {
-        "open a socket".to_owned()
-    })?;
-    // SAFETY: the descriptor was just made and has no other owner.
-    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    set_offloads(name, false)
+}
+
+/// Turns TSO, GSO and GRO of a device of the current namespace on or off: with them a frame may be up to 64 KiB of one
+/// connection.
+///
+/// # Errors
+/// Whatever the kernel refuses.
+pub fn set_offloads(name: &str, on: bool) -> Result<(), HostError> {
+    let socket = any_socket()?;
     for (command, what) in [(ETHTOOL_STSO, "TSO"), (ETHTOOL_SGSO, "GSO"), (ETHTOOL_SGRO, "GRO")] {
-        let mut value: [u32; 2] = [command, 0];
-        // SAFETY: `ifreq` is plain data for which zeroes are valid.
-        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-        for (to, from) in request.ifr_name.iter_mut().zip(name.bytes().take(libc::IFNAMSIZ - 1)) {
-            *to = from as libc::c_char;
-        }
+        let mut value: [u32; 2] = [command, u32::from(on)];
+        let mut request = request_for(name);
         request.ifr_ifru.ifru_data = value.as_mut_ptr().cast();
         // SAFETY: `request` and the `ethtool_value` it points to outlive the call.
         let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &mut request) };
-        check(result, || format!("turn {what} of '{name}' off"))?;
+        check(result, || format!("turn {what} of '{name}' {}", if on { "on" } else { "off" }))?;
     }
     Ok(())
 }

@@ -2,21 +2,30 @@
 //!
 //! Source: linux/rtnetlink.h (`RTAX_*`).
 
-use crate::error::HostError;
+use crate::error::{HostError, wrap};
 use crate::netlink::{Message, Netlink, attributes, u32_at};
-use model::RouteSettings;
+use crate::netns::NetNs;
+use crate::refusal::explain;
+use model::{HostSettings, RouteFeature, RouteSettings};
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::io::Read;
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 
 const RTA_DST: u16 = 1;
 const RTA_GATEWAY: u16 = 5;
 const RTA_METRICS: u16 = 8;
 const RTAX_LOCK: u16 = 1;
+const RTAX_MTU: u16 = 2;
+const RTAX_SSTHRESH: u16 = 6;
+const RTAX_CWND: u16 = 7;
+const RTAX_ADVMSS: u16 = 8;
 const RTAX_INITCWND: u16 = 11;
+const RTAX_FEATURES: u16 = 12;
 const RTAX_RTO_MIN: u16 = 13;
 const RTAX_INITRWND: u16 = 14;
 const RTAX_QUICKACK: u16 = 15;
 const RTAX_CC_ALGO: u16 = 16;
+const FEATURES: [(RouteFeature, u32); 2] = [(RouteFeature::Ecn, 1 << 0), (RouteFeature::TcpUsecTs, 1 << 4)];
 
 /// Names `ip route` gives the metrics, by number.
 const METRIC_NAMES: [(u16, &str); 15] = [
@@ -46,28 +55,61 @@ pub fn add(to: Ipv4Addr, gateway: Ipv4Addr, settings: &RouteSettings) -> Result<
     let mut message = Message::new(libc::RTM_NEWROUTE, libc::NLM_F_CREATE | libc::NLM_F_EXCL);
     message.raw(&route_header(24)).attribute(RTA_DST, &network.octets()).attribute(RTA_GATEWAY, &gateway.octets());
     if *settings != RouteSettings::default() {
-        message.nest(RTA_METRICS, |metrics| {
-            let numbers = [
-                (RTAX_INITCWND, settings.initcwnd),
-                (RTAX_INITRWND, settings.initrwnd),
-                (RTAX_QUICKACK, settings.quickack.map(u32::from)),
-            ];
-            for (kind, value) in numbers {
-                if let Some(value) = value {
-                    metrics.number(kind, value);
-                }
-            }
-            if let Some(span) = settings.rto_min {
-                // `ip route` locks it too: without the lock the kernel ignores it.
-                metrics.number(RTAX_LOCK, 1 << RTAX_RTO_MIN);
-                metrics.number(RTAX_RTO_MIN, u32::try_from(span.as_micros().div_ceil(1000)).unwrap_or(u32::MAX));
-            }
-            if let Some(name) = &settings.congctl {
-                metrics.text(RTAX_CC_ALGO, name);
-            }
-        });
+        message.nest(RTA_METRICS, |metrics| fill(metrics, settings));
     }
-    Netlink::open()?.request(&mut message, &format!("add the route to {network}/24 via {gateway}")).map(drop)
+    let result = Netlink::open()?.request(&mut message, &format!("add the route to {network}/24 via {gateway}"));
+    let given = HostSettings { route: settings.clone(), ..HostSettings::default() }.given();
+    result.map(drop).map_err(|error| given.iter().fold(error, |error, (setting, value)| explain(error, setting, value)))
+}
+
+fn fill(metrics: &mut Message, settings: &RouteSettings) {
+    let rto_min = settings.rto_min.map(|span| u32::try_from(span.as_micros().div_ceil(1000)).unwrap_or(u32::MAX));
+    let bits = |feature: &RouteFeature| FEATURES.iter().find(|line| line.0 == *feature).map_or(0, |line| line.1);
+    let features = settings.features.iter().map(bits).fold(0, |all, bit| all | bit);
+    // Locked as `ip route` can lock them: without the lock the kernel ignores rto_min and cwnd, and learns ssthresh anew.
+    let locked = [(RTAX_RTO_MIN, rto_min), (RTAX_CWND, settings.cwnd), (RTAX_SSTHRESH, settings.ssthresh)];
+    let lock = locked.iter().filter(|(_, value)| value.is_some()).fold(0, |all, (kind, _)| all | 1 << kind);
+    let free = [
+        (RTAX_LOCK, (lock != 0).then_some(lock)),
+        (RTAX_MTU, settings.mtu),
+        (RTAX_ADVMSS, settings.advmss),
+        (RTAX_INITCWND, settings.initcwnd),
+        (RTAX_INITRWND, settings.initrwnd),
+        (RTAX_QUICKACK, settings.quickack.map(u32::from)),
+        (RTAX_FEATURES, (features != 0).then_some(features)),
+    ];
+    for (kind, value) in free.into_iter().chain(locked) {
+        if let Some(value) = value {
+            metrics.number(kind, value);
+        }
+    }
+    if let Some(name) = &settings.congctl {
+        metrics.text(RTAX_CC_ALGO, name);
+    }
+}
+
+/// Makes each of two hosts know the other's TCP metrics by one connection that ends, from `client` to `server` at `to`.
+///
+/// The kernel takes `cwnd` and `ssthresh` of a route only from its cache of metrics, where a host comes when a connection to
+/// it ends: without this, the first connection would ignore them. Done before the path has its delay, so that what the kernel
+/// remembers of round-trip times bounds nothing later. Source: net/ipv4/tcp_metrics.c, `tcp_init_metrics`,
+/// `tcp_update_metrics`.
+///
+/// # Errors
+/// When there is no way from one to the other.
+pub fn learn(server: &NetNs, client: &NetNs, to: Ipv4Addr) -> Result<(), HostError> {
+    let act = || format!("learn the metrics of {to}");
+    let listener = wrap(server.run(|| Ok(TcpListener::bind((to, 0))))?, act)?;
+    let address = wrap(listener.local_addr(), act)?;
+    let near = wrap(client.run(|| Ok(TcpStream::connect(address)))?, act)?;
+    let (far, _) = wrap(listener.accept(), act)?;
+    // The server's round-trip time is known from the handshake, so it may be the first to close.
+    for (one, other) in [(&far, &near), (&near, &far)] {
+        wrap(one.shutdown(Shutdown::Write), act)?;
+        let mut end: &TcpStream = other;
+        wrap(end.read(&mut [0; 1]), act)?;
+    }
+    Ok(())
 }
 
 /// Reads the metrics of the route the current namespace takes to `to`, by their `ip route` names; times in milliseconds.
@@ -92,7 +134,14 @@ pub fn metrics(to: Ipv4Addr) -> Result<BTreeMap<String, String>, HostError> {
                     && *name != "lock"
                 {
                     let number = u32_at(value, 0);
-                    let text = if kind == RTAX_RTO_MIN { format!("{number}ms") } else { number.to_string() };
+                    let text = match kind {
+                        RTAX_RTO_MIN => format!("{number}ms"),
+                        RTAX_FEATURES => {
+                            let set = FEATURES.iter().filter(|(_, bit)| number & bit != 0);
+                            set.map(|(feature, _)| feature.name()).collect::<Vec<_>>().join(" ")
+                        }
+                        _ => number.to_string(),
+                    };
                     found.insert((*name).to_owned(), text);
                 }
             }

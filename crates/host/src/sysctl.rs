@@ -1,6 +1,8 @@
 //! Sysctls of the current network namespace.
 
 use crate::error::{HostError, wrap};
+use crate::refusal::explain;
+use model::Setting;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
@@ -30,6 +32,8 @@ pub fn write(name: &str, value: &str) -> Result<String, HostError> {
             error
         }
     });
-    wrap(result, || format!("set the sysctl '{name}' to '{value}'"))?;
+    let setting = Setting::Sysctl(name.to_owned());
+    wrap(result, || format!("set the sysctl '{name}' to '{value}'"))
+        .map_err(|error| explain(error, &setting, value))?;
     read(name)
 }

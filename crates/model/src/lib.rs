@@ -13,6 +13,7 @@ mod remedy;
 mod report;
 mod scenario;
 mod settings;
+pub mod since;
 mod workload;
 
 pub use diagnosis::{Code, Evidence, Finding, Limits, Verdict};
@@ -27,5 +28,5 @@ pub use report::{
     LabReport, Outlier, RunFigures, SettingsReport, Shard,
 };
 pub use scenario::{Arm, Experiment, RUNS_MAX, Scenario};
-pub use settings::{HostSettings, RouteSettings, SocketSettings};
+pub use settings::{HostSettings, RouteFeature, RouteSettings, SocketSettings};
 pub use workload::{Amount, Transactions, Workload};

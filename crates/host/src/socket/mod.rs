@@ -1,8 +1,11 @@
-//! Non-blocking TCP sockets and their options.
+//! Non-blocking TCP sockets.
+
+mod options;
+#[cfg(test)]
+mod tests;
 
 use crate::error::{HostError, check, wrap};
 use model::SocketSettings;
-use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -11,6 +14,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 #[derive(Debug)]
 pub struct Tcp {
     fd: OwnedFd,
+    /// For a listener: what accepted sockets do not inherit.
+    quickack: Option<bool>,
 }
 
 impl AsFd for Tcp {
@@ -27,17 +32,19 @@ impl Tcp {
         };
         let fd = check(fd, || "open a TCP socket".to_owned())?;
         // SAFETY: the descriptor was just made and has no other owner.
-        let socket = Self { fd: unsafe { OwnedFd::from_raw_fd(fd) } };
+        let socket = Self { fd: unsafe { OwnedFd::from_raw_fd(fd) }, quickack: settings.quickack };
         socket.apply(settings)?;
         Ok(socket)
     }
 
-    /// Listens on `port` of every address. Accepted sockets inherit the options.
+    /// Listens on `port` of every address. Accepted sockets have the options, too.
     ///
     /// # Errors
-    /// When an option or the port is refused.
+    /// When an option or the port is refused, and when Fast Open is asked for and `net.ipv4.tcp_fastopen` does not let a
+    /// listener have it.
     pub fn listen(port: u16, settings: &SocketSettings) -> Result<Self, HostError> {
         let socket = Self::open(settings)?;
+        socket.fast_open_listener(settings)?;
         socket.set_number(libc::SOL_SOCKET, libc::SO_REUSEADDR, 1, "SO_REUSEADDR")?;
         let address = raw_address(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port));
         // SAFETY: the address outlives the call and its length is given.
@@ -50,10 +57,15 @@ impl Tcp {
 
     /// Begins to connect; the socket becomes writable once it is or has failed.
     ///
+    /// With Fast Open and a cookie from an earlier connection it is writable at once though nothing was sent yet: the first
+    /// [`Tcp::send`] puts as much as fits into the SYN, and later ones wait for the answer. Without a cookie the SYN asks for
+    /// one and goes out at once.
+    ///
     /// # Errors
     /// When an option is refused, or the network is unreachable at once.
     pub fn connect(to: SocketAddrV4, settings: &SocketSettings) -> Result<Self, HostError> {
         let socket = Self::open(settings)?;
+        socket.fast_open_client(settings)?;
         let address = raw_address(to);
         // SAFETY: the address outlives the call and its length is given.
         let result = unsafe { libc::connect(socket.raw(), (&raw const address).cast(), size_of_val(&address) as u32) };
@@ -78,7 +90,9 @@ impl Tcp {
         }
         let fd = check(fd, || "accept a connection".to_owned())?;
         // SAFETY: the descriptor was just made and has no other owner.
-        Ok(Some(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) } }))
+        let socket = Self { fd: unsafe { OwnedFd::from_raw_fd(fd) }, quickack: self.quickack };
+        socket.apply_quickack()?;
+        Ok(Some(socket))
     }
 
     /// How a connection attempt ended, once the socket is writable.
@@ -141,69 +155,6 @@ impl Tcp {
         wrap(rustix::net::shutdown(&self.fd, rustix::net::Shutdown::Write).map_err(Into::into), || {
             "shut down".to_owned()
         })
-    }
-
-    /// Sets the options that are given.
-    ///
-    /// # Errors
-    /// The option the kernel refused, by name.
-    pub fn apply(&self, settings: &SocketSettings) -> Result<(), HostError> {
-        let clamp = |bytes: u64| i32::try_from(bytes).unwrap_or(i32::MAX);
-        if let Some(name) = &settings.congestion {
-            // SAFETY: the text outlives the call and its length is given.
-            let result = unsafe {
-                let (text, len) = (name.as_ptr().cast(), name.len() as u32);
-                libc::setsockopt(self.raw(), libc::IPPROTO_TCP, libc::TCP_CONGESTION, text, len)
-            };
-            check(result, || format!("set TCP_CONGESTION to '{name}'"))?;
-        }
-        if let Some(bytes) = settings.sndbuf {
-            self.set_number(libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, clamp(bytes.get()), "SO_SNDBUF")?;
-        }
-        if let Some(bytes) = settings.rcvbuf {
-            self.set_number(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, clamp(bytes.get()), "SO_RCVBUF")?;
-        }
-        if let Some(bytes) = settings.notsent_lowat {
-            self.set_number(libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, clamp(bytes.get()), "TCP_NOTSENT_LOWAT")?;
-        }
-        if let Some(flag) = settings.nodelay {
-            self.set_number(libc::IPPROTO_TCP, libc::TCP_NODELAY, i32::from(flag), "TCP_NODELAY")?;
-        }
-        if let Some(rate) = settings.max_pacing_rate {
-            let bytes = rate.bytes_per_second();
-            // SAFETY: the number outlives the call and its length is given.
-            let result = unsafe {
-                let (value, len) = ((&raw const bytes).cast(), size_of::<u64>() as u32);
-                libc::setsockopt(self.raw(), libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, value, len)
-            };
-            check(result, || format!("set SO_MAX_PACING_RATE to {rate}"))?;
-        }
-        Ok(())
-    }
-
-    /// The options as the kernel reports them, by their scenario names.
-    ///
-    /// # Errors
-    /// When the kernel refuses to tell.
-    pub fn read_back(&self) -> Result<BTreeMap<String, String>, HostError> {
-        let mut name = [0u8; 16];
-        let mut len = name.len() as libc::socklen_t;
-        // SAFETY: the buffer outlives the call and its length is given.
-        let result = unsafe {
-            libc::getsockopt(self.raw(), libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_mut_ptr().cast(), &mut len)
-        };
-        check(result, || "read TCP_CONGESTION".to_owned())?;
-        let name = String::from_utf8_lossy(&name[..len as usize]).trim_end_matches('\0').to_owned();
-        let mut found = BTreeMap::from([("congestion".to_owned(), name)]);
-        for (key, level, option) in [
-            ("sndbuf", libc::SOL_SOCKET, libc::SO_SNDBUF),
-            ("rcvbuf", libc::SOL_SOCKET, libc::SO_RCVBUF),
-            ("nodelay", libc::IPPROTO_TCP, libc::TCP_NODELAY),
-            ("notsent_lowat", libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT),
-        ] {
-            found.insert(key.to_owned(), (self.number(level, option, key)? as u32).to_string());
-        }
-        Ok(found)
     }
 
     fn set_number(&self, level: i32, option: i32, value: i32, name: &str) -> Result<(), HostError> {
