@@ -58,6 +58,8 @@ pub(crate) enum Verb {
 pub(crate) enum LabVerb {
     /// Runs scenarios and compares their arms
     Run(LabRunArgs),
+    /// Compares reports of runs, or joins the parts of one run
+    Compare(LabCompareArgs),
     /// Lists the built-in scenarios
     #[command(after_help = "Example:\n  thalweg lab list")]
     List,
@@ -122,6 +124,25 @@ pub(crate) struct LabRunArgs {
     pub(crate) intervals: bool,
 }
 
+#[derive(Debug, Clone, ClapArgs)]
+#[command(
+    after_help = "Examples:\n  thalweg lab compare before/report.json after/report.json --fail-worse 5\n  thalweg lab compare part-*/report.json --json > whole.json"
+)]
+pub(crate) struct LabCompareArgs {
+    /// Reports of lab run, or the folders they are in; the first is what the others are compared with
+    #[arg(required = true, value_name = "REPORT")]
+    pub(crate) reports: Vec<PathBuf>,
+    /// Exit 1 when an arm's leading figure got worse by more than this, and not within noise
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub(crate) fail_worse: Option<f64>,
+    /// Also writes a page, without plots, of the joined run
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Also writes the joined run's expectations as JUnit XML
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+}
+
 /// What running an experiment takes, whichever verb runs it.
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct LabOptions {
@@ -177,6 +198,13 @@ pub(crate) struct FixArgs {
 pub(crate) struct ExplainArgs {
     /// A verdict's code; without one, they are listed
     pub(crate) code: Option<String>,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').trim_end().parse().ok();
+    number
+        .filter(|percent: &f64| percent.is_finite() && *percent >= 0.0)
+        .ok_or("write it as a percentage, such as 5".to_owned())
 }
 
 fn part(text: &str) -> Result<Part, String> {

@@ -7,6 +7,7 @@ mod explain;
 mod failure;
 mod fix;
 mod kernel;
+mod lab_compare;
 mod lab_run;
 mod output;
 mod progress;
@@ -34,6 +35,7 @@ pub fn main() -> ExitCode {
     let output = Output::new(&args.global);
     let result = match args.verb {
         Verb::Lab(LabVerb::Run(args)) => lab_run::run(args, &output),
+        Verb::Lab(LabVerb::Compare(args)) => lab_compare::run(&args, &output),
         Verb::Lab(LabVerb::List) => scenarios::list(&output),
         Verb::Lab(LabVerb::Kernel(verb)) => kernel::run(verb, &output),
         Verb::Diagnose(args) => diagnose::run(&args, &output),

@@ -4,6 +4,7 @@
 //! [`guest_main`] is what the same program does as the first process of such a guest.
 
 mod boot;
+mod compare;
 mod guest;
 mod join;
 pub mod kernel;
@@ -13,6 +14,7 @@ mod scratch;
 mod summary;
 
 pub use boot::{BootError, Progress as GuestProgress};
+pub use compare::compare;
 pub use guest::main as guest_main;
 pub use join::{JoinError, join};
 pub use plan::{CaptureEnds, RunOptions};

@@ -24,8 +24,8 @@ pub use metric::{Metric, Metrics};
 pub use path::{Distribution, Jitter, Loss, Path, PathDirection, Queue};
 pub use remedy::{Applicability, Change, Remedy, Setting, Side};
 pub use report::{
-    ArmReport, CaptureReport, DiagnoseReport, DiagnosisLine, Difference, Expected, FixReport, HostReport, Interval,
-    LabReport, Outlier, RunFigures, SettingsReport, Shard,
+    ArmComparison, ArmReport, CaptureReport, CompareReport, ComparedReport, DiagnoseReport, DiagnosisLine, Difference,
+    Expected, FigureComparison, FixReport, HostReport, Interval, LabReport, Outlier, RunFigures, SettingsReport, Shard,
 };
 pub use scenario::{Arm, Experiment, RUNS_MAX, Scenario};
 pub use settings::{HostSettings, RouteFeature, RouteSettings, SocketSettings};

@@ -194,6 +194,65 @@ pub struct DiagnosisLine {
     pub claim: String,
 }
 
+/// What `thalweg lab compare` reports, schema `thalweg.compare/1`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CompareReport {
+    /// `thalweg.compare/1`.
+    pub schema: String,
+    /// What was compared; the first is what the others are compared with.
+    pub reports: Vec<ComparedReport>,
+    /// What besides the figures differs between them, one sentence each.
+    pub notes: Vec<String>,
+    /// An entry for each arm and report it was found in besides the first.
+    pub arms: Vec<ArmComparison>,
+}
+
+/// A report that was compared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ComparedReport {
+    /// Its file as given.
+    pub file: String,
+    /// Its scenario.
+    pub scenario: String,
+    /// Release of its kernel.
+    pub kernel: String,
+    /// Seed of its first repeat.
+    pub seed: u64,
+    /// Its repeats.
+    pub repeats: u32,
+}
+
+/// One arm in two reports.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ArmComparison {
+    /// Its name.
+    pub name: String,
+    /// The report that is compared with the first.
+    pub file: String,
+    /// The figure that leads, by its whole name; `None` where both have none.
+    pub leading: Option<String>,
+    /// By how many percent the leading figure is worse, whether or not by chance; 0 where it is not.
+    pub worse_percent: f64,
+    /// Whether it is worse by more than was allowed, and that not within noise.
+    pub failed: bool,
+    /// Every figure both have, by its whole name.
+    pub metrics: BTreeMap<String, FigureComparison>,
+}
+
+/// One figure of an arm in two reports.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct FigureComparison {
+    /// Its median in the first report.
+    pub base: f64,
+    /// Its median in the other.
+    pub value: f64,
+    /// Seeds both have; of 0 pairs the medians are compared.
+    pub pairs: u32,
+    /// How the other differs from the first.
+    #[serde(flatten)]
+    pub difference: Difference,
+}
+
 /// What `thalweg diagnose` reports, schema `thalweg.diagnose/1`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DiagnoseReport {

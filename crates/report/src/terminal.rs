@@ -4,11 +4,13 @@
 //! code in the text. Nothing is wider than the terminal, except commands that must stay whole to be pasted.
 
 mod bars;
+mod compare;
 mod diagnose;
 mod fix;
 mod lab;
 mod page;
 
+pub use compare::compare;
 pub use diagnose::diagnose;
 pub use fix::fix;
 pub use lab::lab;

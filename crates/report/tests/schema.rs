@@ -15,6 +15,7 @@ fn each_schema_takes_its_documents() {
     assert_taken(&lab_schema(), &common::part());
     assert_taken(&diagnose_schema(), &common::diagnose());
     assert_taken(&fix_schema(), &common::fix());
+    assert_taken(&schema(COMPARE), &common::compared());
     let unmended = model::FixReport { remedy: None, after: None, ratio: None, ..common::fix() };
     assert_taken(&fix_schema(), &unmended);
 }
@@ -39,12 +40,13 @@ fn a_missing_or_an_unknown_field_is_refused_wherever_it_is() {
         (lab_schema(), document(&common::lab())),
         (lab_schema(), document(&common::noisy())),
         (lab_schema(), document(&common::part())),
+        (schema(COMPARE), document(&common::compared())),
         (diagnose_schema(), document(&common::diagnose())),
         (fix_schema(), document(&common::fix())),
     ] {
         let mut objects = Vec::new();
         walk(&document, String::new(), &mut objects);
-        assert!(objects.len() > 10, "the sample has parts to look at");
+        assert!(objects.len() >= 6, "the sample has parts to look at");
         for place in objects {
             // Maps of free keys take any; everything else has a fixed set.
             let free = ["/sysctl", "/route", "/socket", "/metrics", "/matrix", "/differences", "/time_to_bytes_ms"]
@@ -150,6 +152,7 @@ fn schema(text: &str) -> Validator {
     jsonschema::draft202012::new(&schema).expect("the schema can be used")
 }
 
+const COMPARE: &str = include_str!("../../../docs/schema/thalweg.compare-1.json");
 const LAB: &str = include_str!("../../../docs/schema/thalweg.lab-1.json");
 const DIAGNOSE: &str = include_str!("../../../docs/schema/thalweg.diagnose-1.json");
 const FIX: &str = include_str!("../../../docs/schema/thalweg.fix-1.json");

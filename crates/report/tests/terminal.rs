@@ -17,6 +17,11 @@ fn a_lab_with_repeats_and_many_figures() {
 }
 
 #[test]
+fn runs_compared() {
+    insta::assert_snapshot!("compare_100", plain(terminal::compare(&common::compared(), 100, false), 100));
+}
+
+#[test]
 fn intervals_are_shown_when_asked_for() {
     let text = plain(terminal::lab(&common::lab(), true, 100, false), 100);
     assert!(text.contains("Intervals of as found"), "{text}");

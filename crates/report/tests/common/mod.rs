@@ -326,3 +326,41 @@ pub fn repeats() -> LabReport {
     compare(&mut lab.arms);
     lab
 }
+
+/// Two runs of an arm compared, of which one figure got worse and one differs by noise.
+pub fn compared() -> CompareReport {
+    let figure = |base: f64, value: f64, ci95: [f64; 2], noise: bool| FigureComparison {
+        base,
+        value,
+        pairs: 8,
+        difference: Difference {
+            difference: value - base,
+            ratio: Some(value / base),
+            ci95: Some(ci95),
+            within_noise: Some(noise),
+        },
+    };
+    let file = |name: &str, kernel: &str| ComparedReport {
+        file: name.to_owned(),
+        scenario: "first-frame".to_owned(),
+        kernel: kernel.to_owned(),
+        seed: 1,
+        repeats: 8,
+    };
+    CompareReport {
+        schema: "thalweg.compare/1".to_owned(),
+        reports: vec![file("before/report.json", "6.1.192"), file("after/report.json", "6.12.117")],
+        notes: vec!["The kernel differs: 6.1.192 in before/report.json, 6.12.117 in after/report.json.".to_owned()],
+        arms: vec![ArmComparison {
+            name: "cubic 10".to_owned(),
+            file: "after/report.json".to_owned(),
+            leading: Some("time_to_bytes_ms.1000000".to_owned()),
+            worse_percent: 25.0,
+            failed: true,
+            metrics: BTreeMap::from([
+                ("time_to_bytes_ms.1000000".to_owned(), figure(800.0, 1000.0, [150.0, 230.0], false)),
+                ("goodput_bps".to_owned(), figure(12.3e6, 12.1e6, [-4e5, 1e5], true)),
+            ]),
+        }],
+    }
+}

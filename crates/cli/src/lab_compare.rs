@@ -1,0 +1,129 @@
+//! `thalweg lab compare`: reports against each other, or parts of one run joined.
+
+use crate::args::LabCompareArgs;
+use crate::experiment;
+use crate::failure::Failure;
+use crate::output::Output;
+use anyhow::anyhow;
+use model::{ArmComparison, LabReport};
+use report::figures::{Better, Figure, leading};
+use report::html::Page;
+use std::path::Path;
+use std::process::ExitCode;
+
+const SCHEMA: &str = "thalweg.lab/1";
+
+pub(crate) fn run(args: &LabCompareArgs, output: &Output) -> Result<ExitCode, Failure> {
+    let reports = args.reports.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+    if reports.iter().any(|(_, report)| report.shard.is_some()) {
+        return join(args, reports, output);
+    }
+    if reports.len() < 2 {
+        return Err(Failure::user(anyhow!("one report is compared with nothing"))
+            .hint("give two: thalweg lab compare before/report.json after/report.json"));
+    }
+    if args.html.is_some() || args.junit.is_some() {
+        return Err(Failure::user(anyhow!(
+            "--html and --junit are for parts that are joined, and these are whole runs"
+        ))
+        .hint("--json gives the comparison as a document"));
+    }
+    let mut compared = lab::compare(&reports);
+    for arm in &mut compared.arms {
+        judge(arm, &reports, args.fail_worse);
+    }
+    if output.json {
+        output.json_result(&compared)?;
+    } else {
+        output.result(&report::terminal::compare(&compared, output.width, output.color));
+    }
+    Ok(exit(compared.arms.iter().any(|arm| arm.failed)))
+}
+
+/// Joins parts into the report one machine would have given, and shows it as `lab run` does.
+fn join(args: &LabCompareArgs, parts: Vec<(String, LabReport)>, output: &Output) -> Result<ExitCode, Failure> {
+    if args.fail_worse.is_some() {
+        return Err(Failure::user(anyhow!("--fail-worse compares whole runs, and these are parts of one"))
+            .hint("join them first: thalweg lab compare part-*/report.json --json > whole.json"));
+    }
+    let whole = lab::join(parts).map_err(|error| {
+        Failure::user(error).hint("give all parts of one run, and join each run on its own, with --json > whole.json")
+    })?;
+    if let Some(path) = &args.html {
+        let page = Page { title: whole.scenario.clone(), lab: Some(&whole), fix: None, arms: Vec::new() };
+        experiment::write_whole(path, &report::html::page(&page))?;
+    }
+    if let Some(path) = &args.junit {
+        experiment::write_whole(path, &report::junit::junit(std::slice::from_ref(&whole)))?;
+    }
+    if output.json {
+        output.json_result(&whole)?;
+    } else {
+        output.result(&report::terminal::lab(&whole, false, output.width, output.color));
+    }
+    Ok(exit(whole.expect.iter().any(|outcome| !outcome.met)))
+}
+
+/// Finds the figure that leads, and whether it got worse by more than is allowed.
+fn judge(arm: &mut ArmComparison, reports: &[(String, LabReport)], allowed: Option<f64>) {
+    let of = |(_, report): &(String, LabReport)| report.arm(&arm.name).cloned();
+    let mine = reports.iter().find(|(file, _)| *file == arm.file);
+    let both: Vec<_> = reports.first().into_iter().chain(mine).filter_map(of).collect();
+    let figure = leading(&both).into_iter().find(|figure| arm.metrics.contains_key(&figure.name));
+    let Some(figure) = figure else { return };
+    let compared = arm.metrics[&figure.name];
+    arm.worse_percent = worse_percent(&figure, compared.base, compared.value);
+    let chance = compared.difference.within_noise == Some(true);
+    arm.failed = !chance && allowed.is_some_and(|allowed| arm.worse_percent > allowed);
+    arm.leading = Some(figure.name);
+}
+
+/// By how many percent of `base` a figure is worse; a time that doubled is 100 % worse, a rate that halved 50 %.
+fn worse_percent(figure: &Figure, base: f64, value: f64) -> f64 {
+    let change = match figure.better {
+        Better::More => (base - value) / base,
+        Better::Less => (value - base) / base,
+        Better::Neither => 0.0,
+    };
+    if change.is_finite() { (change * 100.0).max(0.0) } else { 0.0 }
+}
+
+/// Reads a report, or the one in a run's folder.
+fn read(path: &Path) -> Result<(String, LabReport), Failure> {
+    let path = if path.is_dir() { path.join("report.json") } else { path.to_owned() };
+    let name = path.display().to_string();
+    let hint = "lab run writes report.json into its folder, and prints the same with --json";
+    let text = std::fs::read(&path)
+        .map_err(|error| Failure::user(anyhow!("cannot read the report '{name}': {error}")).hint(hint))?;
+    let no_report = |cause: String| Failure::user(anyhow!("'{name}' is no report of lab run: {cause}")).hint(hint);
+    let document: serde_json::Value =
+        serde_json::from_slice(&text).map_err(|error| no_report(format!("it is not JSON: {error}")))?;
+    match (&document, document["schema"].as_str()) {
+        (_, Some(SCHEMA)) => {}
+        (serde_json::Value::Array(_), _) => {
+            return Err(no_report("it holds several".to_owned()).hint("each is in its scenario's folder, too"));
+        }
+        (_, Some(other)) => return Err(no_report(format!("its schema is {other}, not {SCHEMA}"))),
+        (_, None) => return Err(no_report(format!("it does not say that its schema is {SCHEMA}"))),
+    }
+    let report: LabReport = serde_json::from_slice(&text).map_err(|error| no_report(error.to_string()))?;
+    Ok((name, report))
+}
+
+fn exit(problem: bool) -> ExitCode {
+    if problem { ExitCode::from(1) } else { ExitCode::SUCCESS }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn worse_is_less_of_a_rate_and_more_of_a_time() {
+        let (rate, time) = (Figure::named("goodput_bps"), Figure::named("duration_s"));
+        assert_eq!(worse_percent(&rate, 100.0, 50.0), 50.0);
+        assert_eq!(worse_percent(&rate, 100.0, 150.0), 0.0);
+        assert_eq!(worse_percent(&time, 1.0, 2.0), 100.0);
+        assert_eq!(worse_percent(&time, 0.0, 2.0), 0.0);
+    }
+}
