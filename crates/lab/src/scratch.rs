@@ -25,8 +25,11 @@ impl Scratch {
         let parent = std::env::temp_dir();
         sweep(&parent);
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&parent)?;
-        let lock = File::create(folder.path().join(LOCK_FILE))?;
+        // Held before it has its name: between the two another run's sweep would take the folder for one left behind.
+        let unnamed = folder.path().join("unlocked");
+        let lock = File::create(&unnamed)?;
         rustix::fs::flock(&lock, FlockOperation::LockExclusive)?;
+        fs::rename(unnamed, folder.path().join(LOCK_FILE))?;
         Ok(Self { path: folder.keep(), _lock: lock })
     }
 

@@ -19,6 +19,7 @@ kind = "burst"
 buffered = "100kB"
 rate = "3.4mbit"
 total = "100kB"
+keyframe = "50kB"
 [matrix]
 initcwnd = [10, 40]
 rtt = ["10ms", "20ms"]

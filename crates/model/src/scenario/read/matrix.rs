@@ -5,8 +5,9 @@ use crate::document::{DocumentError, Node, NodeValue, nearest};
 /// Bare words that mean a key of the path, `path.rtt` and so on.
 const PATH: [&str; 7] = ["rtt", "delay", "jitter", "loss", "rate", "queue", "mtu"];
 /// Bare words that mean the server's: it sends in a download.
-const ROUTE: [&str; 5] = ["initcwnd", "initrwnd", "rto_min", "quickack", "congctl"];
-const SOCKET: [&str; 6] = ["congestion", "sndbuf", "rcvbuf", "notsent_lowat", "nodelay", "max_pacing_rate"];
+const ROUTE: [&str; 7] = ["initcwnd", "initrwnd", "cwnd", "ssthresh", "rto_min", "quickack", "congctl"];
+const SOCKET: [&str; 8] =
+    ["congestion", "sndbuf", "rcvbuf", "notsent_lowat", "nodelay", "max_pacing_rate", "fastopen", "window_clamp"];
 /// What a dotted key may begin with.
 const TABLES: [&str; 5] = ["path", "workload", "client", "server", "topology"];
 
