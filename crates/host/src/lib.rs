@@ -3,8 +3,10 @@
 //! The only room with `unsafe`; each use is one system call with its arguments owned by the caller.
 #![allow(unsafe_code)]
 
+pub mod bpf;
 pub mod capture;
 mod error;
+pub mod filter;
 pub mod guest;
 pub mod link;
 #[cfg(test)]

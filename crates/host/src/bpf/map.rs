@@ -1,0 +1,70 @@
+//! Maps: what programs and user space share.
+//!
+//! Source: bpf(2); linux/bpf.h.
+
+use super::{bpf, pointer};
+use crate::error::HostError;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+const BPF_MAP_CREATE: libc::c_int = 0;
+const BPF_MAP_LOOKUP_ELEM: libc::c_int = 1;
+const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
+const BPF_MAP_TYPE_HASH: u32 = 1;
+const BPF_MAP_TYPE_ARRAY: u32 = 2;
+
+/// A map with 32-bit keys; it lives as long as this or a loaded program does.
+#[derive(Debug)]
+pub(crate) struct Map {
+    fd: OwnedFd,
+    value_len: usize,
+}
+
+impl Map {
+    /// A map of one value, at key 0, which programs read and write by its address.
+    pub(crate) fn of_one(value: &[u8]) -> Result<Self, HostError> {
+        let map = Self::create(BPF_MAP_TYPE_ARRAY, value.len(), 1)?;
+        map.set(0, value)?;
+        Ok(map)
+    }
+
+    /// A set of numbers.
+    pub(crate) fn set_of(numbers: impl ExactSizeIterator<Item = u32>) -> Result<Self, HostError> {
+        let map = Self::create(BPF_MAP_TYPE_HASH, 1, numbers.len().max(1))?;
+        for number in numbers {
+            map.set(number, &[1])?;
+        }
+        Ok(map)
+    }
+
+    fn create(kind: u32, value_len: usize, entries: usize) -> Result<Self, HostError> {
+        let mut attributes = [kind, 4, value_len as u32, entries as u32];
+        let act = || format!("make a map of {entries} values of {value_len} bytes");
+        let fd = bpf(BPF_MAP_CREATE, &mut attributes, act)?;
+        // SAFETY: the descriptor was just made and has no other owner.
+        Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) }, value_len })
+    }
+
+    fn set(&self, key: u32, value: &[u8]) -> Result<(), HostError> {
+        assert_eq!(value.len(), self.value_len, "invariant: a map's values are of one length");
+        let fd = self.fd.as_raw_fd() as u64;
+        let mut attributes = [fd, pointer(&raw const key), pointer(value.as_ptr()), 0];
+        bpf(BPF_MAP_UPDATE_ELEM, &mut attributes, || "write to a map".to_owned()).map(drop)
+    }
+
+    /// The 64-bit numbers of the one value.
+    pub(crate) fn numbers<const N: usize>(&self) -> Result<[u64; N], HostError> {
+        assert_eq!(N * 8, self.value_len, "invariant: a map's values are of one length");
+        let mut value = [0u64; N];
+        let key = 0u32;
+        let fd = self.fd.as_raw_fd() as u64;
+        let mut attributes = [fd, pointer(&raw const key), pointer(value.as_mut_ptr()), 0];
+        bpf(BPF_MAP_LOOKUP_ELEM, &mut attributes, || "read a map".to_owned())?;
+        Ok(value)
+    }
+}
+
+impl AsFd for Map {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
