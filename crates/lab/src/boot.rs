@@ -214,7 +214,8 @@ mod tests {
         fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("written");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("mode");
         let text = "name = \"x\"\n[workload]\nkind = \"stream\"\nbytes = 1\n";
-        let scenario = Scenario::parse("x.toml", text, &[]).expect("valid");
+        let scenario =
+            Scenario::parse("x.toml", text, &[], &|_| Err(io::Error::from(io::ErrorKind::NotFound))).expect("valid");
         let plan = Plan {
             experiment: scenario.arms[0].experiment.clone(),
             seed: Seed::new(1),

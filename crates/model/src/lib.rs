@@ -14,6 +14,7 @@ mod report;
 mod scenario;
 mod settings;
 pub mod since;
+mod topology;
 mod workload;
 
 pub use diagnosis::{Code, Evidence, Finding, Limits, Verdict};
@@ -21,7 +22,9 @@ pub use document::DocumentError;
 pub use expect::{Expectation, Outcome};
 pub use flow::{Flow, Handshake, LossMark, MarkKind, Point, Retransmits, Series, Vantage, Way};
 pub use metric::{Metric, Metrics};
-pub use path::{Distribution, Jitter, Loss, Path, PathDirection, Queue};
+pub use path::{
+    Chance, Counted, Discipline, Distribution, Jitter, Loss, Path, PathDirection, Policer, Queue, Reorder, Step, Trace,
+};
 pub use remedy::{Applicability, Change, Remedy, Setting, Side};
 pub use report::{
     ArmComparison, ArmReport, CaptureReport, CompareReport, ComparedReport, DiagnoseReport, DiagnosisLine, Difference,
@@ -29,4 +32,8 @@ pub use report::{
 };
 pub use scenario::{Arm, Experiment, RUNS_MAX, Scenario};
 pub use settings::{HostSettings, RouteFeature, RouteSettings, SocketSettings};
-pub use workload::{Amount, Transactions, Workload};
+pub use topology::{Between, HostName, Nic, Switch, Topology};
+pub use workload::{
+    Amount, Burst, Command, Cross, CrossTraffic, Exchange, Part, Size, Stream, Topic, Topics, Transactions, UdpTrain,
+    Workload,
+};

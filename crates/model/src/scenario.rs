@@ -8,10 +8,12 @@ use crate::document::{DocumentError, Node};
 use crate::expect::Expectation;
 use crate::path::Path;
 use crate::settings::HostSettings;
-use crate::workload::Workload;
+use crate::topology::Topology;
+use crate::workload::{Cross, Workload};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::io;
 
 /// An experiment with everything that is compared in it.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,11 +56,15 @@ impl Arm {
 /// A path, a workload and both hosts' settings: all that one run needs besides a seed and a kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
+    /// Which hosts there are.
+    pub topology: Topology,
     /// The path between the hosts.
     pub path: Path,
     /// What they do over it.
     pub workload: Workload,
-    /// The client's settings.
+    /// What others do over it meanwhile.
+    pub cross: Vec<Cross>,
+    /// Every client's settings.
     pub client: HostSettings,
     /// The server's settings.
     pub server: HostSettings,
@@ -66,12 +72,17 @@ pub struct Experiment {
 
 impl Scenario {
     /// Reads a scenario from TOML. `name` is what errors call the text; `set` are `(key, value)` pairs laid over every
-    /// arm, keys dotted, as `--set path.rtt=100ms` gives them.
+    /// arm, keys dotted, as `--set path.rtt=100ms` gives them; `files` reads the files it names.
     ///
     /// # Errors
     /// [`DocumentError`] with the line of whatever is malformed, unknown or impossible.
-    pub fn parse(name: &str, text: &str, set: &[(String, String)]) -> Result<Self, DocumentError> {
-        read::scenario(Node::parse(name, text)?, set)
+    pub fn parse(
+        name: &str,
+        text: &str,
+        set: &[(String, String)],
+        files: &dyn Fn(&str) -> io::Result<String>,
+    ) -> Result<Self, DocumentError> {
+        read::scenario(Node::parse(name, text)?, set, files)
     }
 
     /// Keeps the arms that `names` choose, each by its whole name or by its own, and what is expected of them.

@@ -1,41 +1,212 @@
 //! What the hosts do over the path.
 
 use crate::flow::Way;
+use crate::topology::HostName;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Rate, Span};
+use std::collections::BTreeMap;
+use units::{Bytes, Rate, Ratio, Span};
 
-/// What the hosts do over the path. The client always connects; sizes are TCP payload.
+/// What the hosts do over the path. A client always connects; sizes are payload. With several clients each does it, all
+/// at the same time, and figures are of all of them together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Workload {
-    /// One bulk transfer, as iperf3's.
-    Stream {
-        /// Which way the data goes.
-        direction: Way,
-        /// When it ends.
-        amount: Amount,
-    },
+    /// Bulk transfers, as iperf3's.
+    Stream(Stream),
+    /// Request and response over one connection, again and again, as netperf's `TCP_RR`.
+    Rr(Exchange),
     /// Connect, request, response, close, again and again, as netperf's `TCP_CRR`.
-    Crr {
-        /// Request size.
-        request: Bytes,
-        /// Response size.
-        response: Bytes,
-        /// Number of transactions, or for how long to begin new ones.
-        amount: Transactions,
+    Crr(Exchange),
+    /// A live stream's start.
+    Burst(Burst),
+    /// UDP packets at fixed distances: finds a queue's size and its drain rate.
+    UdpTrain(UdpTrain),
+    /// Messages that are published at fixed periods, as a robot's or a vehicle's hosts do.
+    Topics(Topics),
+    /// Several of these at once.
+    Mixed {
+        /// What runs.
+        parts: Vec<Part>,
     },
-    /// A live stream's start: on request the server sends what it has buffered, then goes on at the media's rate.
-    Burst {
-        /// What the server holds when the viewer comes: the cached group of pictures.
-        buffered: Bytes,
-        /// The media's rate after that; written 25 times a second.
+    /// Programs of the user's own.
+    Command(Command),
+}
+
+/// Bulk transfers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stream {
+    /// Which way the data goes.
+    pub direction: Way,
+    /// When each transfer ends.
+    pub amount: Amount,
+    /// Connections of each client at the same time; `Amount::Bytes` is divided among them.
+    pub parallel: u32,
+    /// The rate at which the sending program has data; `None` is as fast as the socket takes it.
+    pub pace: Option<Rate>,
+    /// What the program keeps of the data its socket does not take; the oldest is dropped then. `None` keeps all.
+    pub backlog: Option<Bytes>,
+    /// A file of the host to send from instead of from memory, as `iperf3 -F`.
+    pub file: Option<String>,
+}
+
+/// Requests and responses.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Exchange {
+    /// Request size.
+    pub request: Bytes,
+    /// Response size.
+    pub response: Bytes,
+    /// How many each client makes.
+    pub amount: Transactions,
+}
+
+/// A live stream's start: on request the server sends what it has buffered, then goes on at the media's rate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Burst {
+    /// What the server holds when the viewer comes: the cached group of pictures.
+    pub buffered: Bytes,
+    /// The media's rate after that; written 25 times a second.
+    pub rate: Rate,
+    /// How much the client takes before it leaves.
+    pub total: Bytes,
+    /// Size of the first keyframe, container included.
+    pub keyframe: Bytes,
+    /// Byte counts whose arrival is reported besides the keyframe's.
+    pub marks: Vec<Bytes>,
+}
+
+/// UDP packets at fixed distances.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct UdpTrain {
+    /// Which way they go.
+    pub direction: Way,
+    /// UDP payload of each.
+    pub size: Bytes,
+    /// From one to the next; zero sends them at once.
+    pub interval: Span,
+    /// How many each client sends or gets.
+    pub packets: u32,
+}
+
+/// Published messages.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Topics {
+    /// The topics.
+    pub topics: Vec<Topic>,
+    /// For how long messages are published; those under way are waited for.
+    pub seconds: Span,
+}
+
+/// A named flow of messages; each subscriber has a TCP connection of its own to the publisher.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Topic {
+    /// Its name.
+    pub name: String,
+    /// The host that publishes.
+    pub publisher: HostName,
+    /// The hosts that get every message.
+    pub subscribers: Vec<HostName>,
+    /// From one message to the next.
+    pub period: Span,
+    /// When the first is published, counted from the start.
+    pub phase: Span,
+    /// How large they are.
+    pub size: Size,
+    /// `SO_PRIORITY` of its sockets: 0 to 7.
+    pub priority: u8,
+    /// How late a message may be whole at a subscriber.
+    pub deadline: Option<Span>,
+}
+
+/// Size of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "distribution", rename_all = "lowercase")]
+pub enum Size {
+    /// Always the same.
+    Fixed {
+        /// Payload.
+        bytes: Bytes,
+    },
+    /// Anything between, equally likely.
+    Uniform {
+        /// The least.
+        min: Bytes,
+        /// The most.
+        max: Bytes,
+    },
+    /// Mostly `usual`, a part of them `rare`: delta and key frames.
+    Mixture {
+        /// Payload of most.
+        usual: Bytes,
+        /// Payload of the others.
+        rare: Bytes,
+        /// How many are of the other kind.
+        part: Ratio,
+    },
+}
+
+/// One of several workloads that run at once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    /// Its name; its figures are grouped under it.
+    pub name: String,
+    /// When it begins.
+    pub start: Span,
+    /// The clients that do it; none named is all.
+    pub clients: Vec<u32>,
+    /// What it is; not mixed again.
+    pub workload: Workload,
+}
+
+/// Programs of the user's own; `{server}`, `{client}` and `{folder}` in their words are filled in.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Command {
+    /// The server's program and its arguments; `None` where the client needs none.
+    pub server: Option<Vec<String>>,
+    /// The TCP port on which the server listens once it is ready; the client is not started before.
+    pub port: Option<u16>,
+    /// The client's program and its arguments.
+    pub client: Vec<String>,
+    /// How often the client is run, one after the other.
+    pub times: u32,
+    /// Virtual time after which whatever still runs is ended.
+    pub timeout: Span,
+    /// Files made in `{folder}` before anything starts: names and texts.
+    pub files: BTreeMap<String, String>,
+    /// Figures to take from the client's output: names and regular expressions with one group that is a number.
+    pub figures: BTreeMap<String, String>,
+}
+
+/// Background flows, between hosts of their own, over the same path.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Cross {
+    /// How many flows.
+    pub flows: u32,
+    /// Which way their data goes.
+    pub direction: Way,
+    /// When they begin.
+    pub start: Span,
+    /// When they end; `None` is with the workload.
+    pub end: Option<Span>,
+    /// What they are.
+    pub traffic: CrossTraffic,
+}
+
+/// What background flows are.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum CrossTraffic {
+    /// TCP transfers without end.
+    Stream {
+        /// Their congestion control; `None` is the kernel's default.
+        congestion: Option<String>,
+    },
+    /// UDP packets at a constant rate.
+    Udp {
+        /// Rate of each flow, IP and UDP headers not counted.
         rate: Rate,
-        /// How much the client takes before it leaves.
-        total: Bytes,
-        /// Size of the first keyframe, container included.
-        keyframe: Bytes,
-        /// Byte counts whose arrival is reported besides the keyframe's.
-        marks: Vec<Bytes>,
+        /// Payload of a packet.
+        size: Bytes,
     },
 }
 
@@ -57,4 +228,17 @@ pub enum Transactions {
     Count(u32),
     /// New ones are begun for so long.
     Seconds(Span),
+}
+
+impl Default for Stream {
+    fn default() -> Self {
+        Self {
+            direction: Way::Down,
+            amount: Amount::Seconds(Span::from_millis(10_000)),
+            parallel: 1,
+            pace: None,
+            backlog: None,
+            file: None,
+        }
+    }
 }

@@ -9,6 +9,9 @@ use std::str::FromStr;
 pub struct Ratio(f64);
 
 impl Ratio {
+    /// Nothing.
+    pub const ZERO: Self = Self(0.0);
+
     /// A ratio; `None` outside 0 to 1.
     pub fn new(ratio: f64) -> Option<Self> {
         (0.0..=1.0).contains(&ratio).then_some(Self(ratio))

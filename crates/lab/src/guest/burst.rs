@@ -1,13 +1,16 @@
 //! `burst`: how a live stream starts. The server sends the pictures it has cached at once, then goes on at the media's
 //! rate.
 
-use super::Findings;
-use super::stage::{Event, Key, Stage};
+use super::act::{Actor, Findings};
+use super::figures::{one_or_percentiles, sender_metrics};
+use super::hosts::{HostId, SERVER};
+use super::stage::{Event, Key, Stage, minus, plus};
 use host::HostError;
 use host::tcp_info::TcpInfo;
-use model::{Metric, Side};
-use std::collections::BTreeMap;
-use units::{Bytes, Rate, Span};
+use model::{Burst, Metric, Metrics};
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddrV4;
+use units::{Bytes, Span};
 
 /// What an HTTP GET of a player measures.
 const REQUEST_BYTES: usize = 200;
@@ -16,13 +19,28 @@ const CHUNK_BYTES: usize = 256 * 1024;
 const FRAME_EVERY: Span = Span::from_millis(40);
 static PAYLOAD: [u8; CHUNK_BYTES] = [0x5a; CHUNK_BYTES];
 
-/// The stream.
-pub(super) struct Media<'a> {
-    pub(super) buffered: Bytes,
-    pub(super) rate: Rate,
-    pub(super) total: Bytes,
-    pub(super) keyframe: Bytes,
-    pub(super) marks: &'a [Bytes],
+/// All viewers of a `burst`.
+pub(super) struct Bursts {
+    spec: Burst,
+    clients: Vec<HostId>,
+    port: u16,
+    listener: Option<Key>,
+    began: Span,
+    viewers: Vec<Viewer>,
+    by_address: HashMap<SocketAddrV4, usize>,
+    by_key: HashMap<Key, usize>,
+}
+
+/// A viewer.
+struct Viewer {
+    client: Key,
+    connected: Option<Span>,
+    first_byte: Option<Span>,
+    received: u64,
+    /// Byte counts that are still to come.
+    wanted: Vec<Bytes>,
+    reached: Vec<(Bytes, Span)>,
+    sending: Option<Sending>,
 }
 
 /// The server's side of it.
@@ -35,91 +53,162 @@ struct Sending {
     fraction: f64,
 }
 
-/// Runs one viewer.
-pub(super) fn run(stage: &mut Stage, media: &Media<'_>, found: &mut Findings<'_>) -> Result<(), HostError> {
-    let listener = stage.listen()?;
-    let began = stage.now();
-    let client = stage.connect()?;
-    let since = |at: Span| Span::from_nanos(at.as_nanos() - began.as_nanos()).as_millis_f64();
-    let mut sending: Option<Sending> = None;
-    let (mut connected, mut first_byte) = (None, None);
-    let mut received = 0u64;
-    let mut wanted: Vec<Bytes> = media.marks.iter().copied().chain([media.keyframe, media.total]).collect();
-    wanted.sort();
-    wanted.dedup();
-    let mut reached: Vec<(Bytes, Span)> = Vec::new();
+impl Bursts {
+    pub(super) fn new(spec: Burst, clients: Vec<HostId>, port: u16) -> Self {
+        Self {
+            spec,
+            clients,
+            port,
+            listener: None,
+            began: Span::ZERO,
+            viewers: Vec::new(),
+            by_address: HashMap::new(),
+            by_key: HashMap::new(),
+        }
+    }
+}
 
-    while received < media.total.get() {
-        match stage.next()? {
-            Event::Timer => {
-                if let Some(sending) = &mut sending {
-                    sending.fraction += sending.per_frame;
-                    let whole = sending.fraction.floor();
-                    sending.fraction -= whole;
-                    sending.waiting += whole as u64;
-                    sending.push(stage)?;
+impl Actor for Bursts {
+    fn begin(&mut self, stage: &mut Stage) -> Result<(), HostError> {
+        self.listener = Some(stage.listen(SERVER, self.port)?);
+        self.began = stage.now();
+        let mut wanted: Vec<Bytes> =
+            self.spec.marks.iter().copied().chain([self.spec.keyframe, self.spec.total]).collect();
+        wanted.sort();
+        wanted.dedup();
+        for (at, host) in self.clients.iter().enumerate() {
+            let client = stage.connect(*host, SERVER, self.port)?;
+            self.by_address.insert(stage.local(client)?, at);
+            self.by_key.insert(client, at);
+            self.viewers.push(Viewer {
+                client,
+                connected: None,
+                first_byte: None,
+                received: 0,
+                wanted: wanted.clone(),
+                reached: Vec::new(),
+                sending: None,
+            });
+        }
+        Ok(())
+    }
+
+    fn handle(&mut self, stage: &mut Stage, event: Event) -> Result<(), HostError> {
+        match event {
+            Event::Timer { token } => match self.viewers.get_mut(token as usize) {
+                Some(viewer) if !viewer.wanted.is_empty() => viewer.produce(stage, token),
+                _ => Ok(()),
+            },
+            Event::Ready { key, .. } if Some(key) == self.listener => {
+                while let Some(key) = stage.accept(key)? {
+                    let Some(&at) = self.by_address.get(&stage.peer(key)?) else { continue };
+                    self.by_key.insert(key, at);
+                    let per_frame = self.spec.rate.bytes_per_second() as f64 * FRAME_EVERY.as_secs_f64();
+                    let waiting = self.spec.buffered.get();
+                    self.viewers[at].sending =
+                        Some(Sending { key, requested: false, waiting, per_frame, fraction: 0.0 });
                 }
+                Ok(())
             }
-            Event::Ready { key, .. } if key == listener => {
-                if let Some(key) = stage.accept(listener)? {
-                    found.note_socket(Side::Server, stage.tcp(key))?;
-                    let per_frame = media.rate.bytes_per_second() as f64 * FRAME_EVERY.as_secs_f64();
-                    let waiting = media.buffered.get();
-                    sending = Some(Sending { key, requested: false, waiting, per_frame, fraction: 0.0 });
-                }
+            Event::Ready { key, readable, .. } => {
+                let Some(&at) = self.by_key.get(&key) else { return Ok(()) };
+                let viewer = &mut self.viewers[at];
+                if key == viewer.client { viewer.watch(stage, readable) } else { viewer.serve(stage, readable, at) }
             }
-            Event::Ready { key, readable, .. } if key == client => {
-                if connected.is_none() {
-                    stage.tcp(client).connected()?;
-                    connected = Some(stage.now());
-                    found.note_socket(Side::Client, stage.tcp(client))?;
-                    stage.tcp(client).send(&PAYLOAD[..REQUEST_BYTES])?;
-                    stage.watch(client, true, false)?;
-                } else if readable && let Some(count) = stage.tcp(client).discard(CHUNK_BYTES)? {
-                    let now = stage.now();
-                    first_byte.get_or_insert(now);
-                    received += count as u64;
-                    while let Some(mark) = wanted.first().filter(|mark| mark.get() <= received) {
-                        reached.push((*mark, now));
-                        wanted.remove(0);
-                    }
-                    stage.done = received as f64 / media.total.get() as f64;
-                }
-            }
-            Event::Ready { readable, .. } => {
-                if let Some(sending) = &mut sending {
-                    if readable && !sending.requested {
-                        stage.tcp(sending.key).discard(REQUEST_BYTES)?;
-                        sending.requested = true;
-                        let first = Span::from_nanos(stage.now().as_nanos() + FRAME_EVERY.as_nanos());
-                        stage.set_timer(first, Some(FRAME_EVERY))?;
-                    }
-                    sending.push(stage)?;
-                }
-            }
+            Event::Call => Ok(()),
         }
     }
 
-    let at = |mark: Bytes| reached.iter().find(|(bytes, _)| *bytes == mark).map(|(_, at)| since(*at));
-    let ended = at(media.total).unwrap_or_default();
-    let metrics = &mut found.metrics;
-    let times: BTreeMap<String, Metric> =
-        reached.iter().map(|(mark, at)| (mark.get().to_string(), Metric::One(since(*at)))).collect();
-    metrics.insert("time_to_bytes_ms".to_owned(), Metric::Group(times));
-    for (name, value) in [
-        ("connect_ms", connected.map(since)),
-        ("first_byte_ms", first_byte.map(since)),
-        ("first_keyframe_ms", at(media.keyframe)),
-        ("duration_s", Some(ended / 1e3)),
-        ("goodput_bps", Some(received as f64 * 8.0 / (ended / 1e3))),
-    ] {
-        metrics.extend(value.map(|value| (name.to_owned(), Metric::One(value))));
+    fn done(&self, _: Span) -> f64 {
+        let received: u64 = self.viewers.iter().map(|viewer| viewer.received).sum();
+        received as f64 / (self.spec.total.get() as f64 * self.viewers.len() as f64)
     }
-    metrics.insert("bytes".to_owned(), Metric::Count(received));
-    if let Some(sending) = &sending {
-        super::sender_metrics(&TcpInfo::of(stage.tcp(sending.key))?, metrics);
+
+    fn is_over(&self) -> bool {
+        !self.viewers.is_empty() && self.viewers.iter().all(|viewer| viewer.wanted.is_empty())
     }
-    Ok(())
+
+    fn report(&mut self, stage: &mut Stage) -> Result<Findings, HostError> {
+        let since = |at: Span| minus(at, self.began).as_millis_f64();
+        let all = |of: &dyn Fn(&Viewer) -> Option<Span>| -> Vec<f64> {
+            self.viewers.iter().filter_map(of).map(since).collect()
+        };
+        let at = |mark: Bytes| {
+            move |viewer: &Viewer| viewer.reached.iter().find(|(bytes, _)| *bytes == mark).map(|(_, at)| *at)
+        };
+        let mut metrics = Metrics::new();
+        let marks: Vec<Bytes> =
+            self.viewers.first().map(|one| one.reached.iter().map(|(mark, _)| *mark).collect()).unwrap_or_default();
+        let times: BTreeMap<String, Metric> =
+            marks.iter().map(|mark| (mark.get().to_string(), one_or_percentiles(all(&at(*mark))))).collect();
+        metrics.insert("time_to_bytes_ms".to_owned(), Metric::Group(times));
+        let ended = all(&at(self.spec.total)).into_iter().fold(0.0, f64::max) / 1e3;
+        let received: u64 = self.viewers.iter().map(|viewer| viewer.received).sum();
+        for (name, metric) in [
+            ("connect_ms", one_or_percentiles(all(&|viewer| viewer.connected))),
+            ("first_byte_ms", one_or_percentiles(all(&|viewer| viewer.first_byte))),
+            ("first_keyframe_ms", one_or_percentiles(all(&at(self.spec.keyframe)))),
+            ("duration_s", Metric::One(ended)),
+            ("goodput_bps", Metric::One(received as f64 * 8.0 / ended)),
+            ("bytes", Metric::Count(received)),
+        ] {
+            metrics.insert(name.to_owned(), metric);
+        }
+        let mut infos = Vec::new();
+        for sending in self.viewers.iter().filter_map(|viewer| viewer.sending.as_ref()) {
+            infos.push(TcpInfo::of(stage.tcp(sending.key))?);
+        }
+        sender_metrics(&infos, &mut metrics);
+        Ok(Findings { metrics, intervals: Vec::new() })
+    }
+}
+
+impl Viewer {
+    /// The client's end is connected or has data.
+    fn watch(&mut self, stage: &mut Stage, readable: bool) -> Result<(), HostError> {
+        if self.connected.is_none() {
+            stage.connected(self.client)?;
+            self.connected = Some(stage.now());
+            stage.tcp(self.client).send(&PAYLOAD[..REQUEST_BYTES])?;
+            return stage.watch(self.client, true, false);
+        }
+        if readable && let Some(count) = stage.tcp(self.client).discard(CHUNK_BYTES)? {
+            let now = stage.now();
+            self.first_byte.get_or_insert(now);
+            self.received += count as u64;
+            while let Some(mark) = self.wanted.first().copied().filter(|mark| mark.get() <= self.received) {
+                self.reached.push((mark, now));
+                self.wanted.remove(0);
+            }
+            if self.wanted.is_empty() {
+                // The viewer leaves: nothing of what still comes is its own.
+                stage.watch(self.client, false, false)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The server's end has the request, or room.
+    fn serve(&mut self, stage: &mut Stage, readable: bool, at: usize) -> Result<(), HostError> {
+        let Some(sending) = &mut self.sending else { return Ok(()) };
+        if readable && !sending.requested {
+            stage.tcp(sending.key).discard(REQUEST_BYTES)?;
+            sending.requested = true;
+            stage.wake_at(plus(stage.now(), FRAME_EVERY), at as u64);
+        }
+        sending.push(stage)
+    }
+
+    /// The media has another frame.
+    fn produce(&mut self, stage: &mut Stage, token: u64) -> Result<(), HostError> {
+        let Some(sending) = &mut self.sending else { return Ok(()) };
+        sending.fraction += sending.per_frame;
+        let whole = sending.fraction.floor();
+        sending.fraction -= whole;
+        sending.waiting += whole as u64;
+        stage.wake_at(plus(stage.now(), FRAME_EVERY), token);
+        sending.push(stage)
+    }
 }
 
 impl Sending {

@@ -1,21 +1,25 @@
 //! What runs inside the lab kernel, as its first process: one thread, one event loop, no spinning on the clock.
 
+mod act;
 mod burst;
-mod crr;
 mod distribution;
+mod exchange;
+mod figures;
+mod hosts;
+mod path;
 mod record;
 mod stage;
 mod stream;
-mod topology;
 
 use crate::plan::{Measured, OUTCOME_FILE, Outcome, PLAN_FILE, Plan};
+use act::{Actor, Findings, Role};
 use host::HostError;
-use host::tcp_info::TcpInfo;
-use model::{Interval, Metric, Metrics, SettingsReport, Side, Workload};
+use hosts::{HostId, Topology};
+use model::{Experiment, Metric, Side, Workload};
 use stage::Stage;
 use std::fs;
 use std::path::Path;
-use topology::Topology;
+use units::Span;
 
 /// The host's folder for this run: the working directory of the process that is the guest's kernel. A constant name,
 /// since the kernel mixes its command line into its random numbers.
@@ -49,59 +53,65 @@ fn run() -> Result<Measured, HostError> {
 
     let topology = Topology::build(&plan.experiment, plan.seed)?;
     let mut settings = topology.read_back(&plan.experiment)?;
-    let experiment = plan.experiment.clone();
-    let mut stage = Stage::open(topology, plan.experiment, plan.options, Path::new(FOLDER))?;
-    let mut run = Findings { settings: &mut settings, metrics: Metrics::new(), intervals: Vec::new() };
-    match &experiment.workload {
-        Workload::Stream { direction, amount } => stream::run(&mut stage, *direction, *amount, &mut run)?,
-        Workload::Crr { request, response, amount } => crr::run(&mut stage, *request, *response, *amount, &mut run)?,
-        Workload::Burst { buffered, rate, total, keyframe, marks } => {
-            burst::run(
-                &mut stage,
-                &burst::Media { buffered: *buffered, rate: *rate, total: *total, keyframe: *keyframe, marks },
-                &mut run,
-            )?;
+    let mut cast = cast(&plan.experiment, &topology)?;
+    let schedule = path::Schedule::of(&plan.experiment, plan.seed);
+    let mut stage = Stage::open(topology, &plan.experiment, schedule, plan.options, Path::new(FOLDER))?;
+    act::play(&mut stage, &mut cast)?;
+
+    let mut found = Findings::default();
+    let mixed = matches!(plan.experiment.workload, Workload::Mixed { .. });
+    for role in &mut cast {
+        let Findings { metrics, intervals } = role.actor.report(&mut stage)?;
+        match &role.name {
+            Some(name) if mixed => {
+                found.metrics.insert(name.clone(), Metric::Group(metrics));
+            }
+            _ => found.metrics.extend(metrics),
+        }
+        if !mixed {
+            found.intervals.extend(intervals);
         }
     }
-    let Findings { metrics, intervals, .. } = run;
+    found.metrics.extend(stage.topology.losses()?);
+    settings.client.socket = stage.socket_options(Side::Client);
+    settings.server.socket = stage.socket_options(Side::Server);
     let (virtual_s, capture_dropped) = stage.close()?;
+    let Findings { metrics, intervals } = found;
     Ok(Measured { settings, metrics, intervals, virtual_s, capture_dropped })
 }
 
-/// What the sender's kernel says of its connection: retransmissions, round-trip times, and how long each side held it up.
-fn sender_metrics(info: &TcpInfo, metrics: &mut Metrics) {
-    let millis = |name: &str| info.get(name) as f64 / 1e3;
-    for (name, metric) in [
-        ("retransmits", Metric::Count(info.get("tcpi_total_retrans"))),
-        ("retransmission_timeouts", Metric::Count(info.get("tcpi_total_rto"))),
-        ("rtt_ms", Metric::One(millis("tcpi_rtt"))),
-        ("min_rtt_ms", Metric::One(millis("tcpi_min_rtt"))),
-        ("cwnd_packets", Metric::Count(info.get("tcpi_snd_cwnd"))),
-        ("busy_ms", Metric::One(millis("tcpi_busy_time"))),
-        ("rwnd_limited_ms", Metric::One(millis("tcpi_rwnd_limited"))),
-        ("sndbuf_limited_ms", Metric::One(millis("tcpi_sndbuf_limited"))),
-    ] {
-        metrics.insert(name.to_owned(), metric);
+/// Port the first workload's server listens on: iperf3's; each other has the next.
+const PORT: u16 = 5201;
+
+/// Everyone who acts.
+fn cast(experiment: &Experiment, topology: &Topology) -> Result<Vec<Role>, HostError> {
+    let foreground = |actor, start, name| Role { actor, start, name, background: false };
+    match &experiment.workload {
+        Workload::Mixed { parts } => (PORT..)
+            .zip(parts)
+            .map(|(port, part)| {
+                let clients = match part.clients.as_slice() {
+                    [] => topology.clients(),
+                    some => some.iter().map(|number| *number as HostId).collect(),
+                };
+                Ok(foreground(actor(&part.workload, clients, port)?, part.start, Some(part.name.clone())))
+            })
+            .collect(),
+        one => Ok(vec![foreground(actor(one, topology.clients(), PORT)?, Span::ZERO, None)]),
     }
 }
 
-/// What a workload leaves behind.
-struct Findings<'a> {
-    settings: &'a mut SettingsReport,
-    metrics: Metrics,
-    intervals: Vec<Interval>,
-}
-
-impl Findings<'_> {
-    /// Reads the options of a connection back, unless an earlier one of that side was.
-    fn note_socket(&mut self, side: Side, tcp: &host::socket::Tcp) -> Result<(), HostError> {
-        let report = match side {
-            Side::Client => &mut self.settings.client,
-            Side::Server => &mut self.settings.server,
-        };
-        if report.socket.is_empty() {
-            report.socket = tcp.read_back()?;
+fn actor(workload: &Workload, clients: Vec<HostId>, port: u16) -> Result<Box<dyn Actor>, HostError> {
+    Ok(match workload {
+        Workload::Stream(spec) => Box::new(stream::Streams::new(spec.clone(), clients, port)),
+        Workload::Rr(spec) => Box::new(exchange::Exchanges::new(*spec, false, clients, port)),
+        Workload::Crr(spec) => Box::new(exchange::Exchanges::new(*spec, true, clients, port)),
+        Workload::Burst(spec) => Box::new(burst::Bursts::new(spec.clone(), clients, port)),
+        Workload::UdpTrain(_) | Workload::Topics(_) | Workload::Command(_) | Workload::Mixed { .. } => {
+            return Err(HostError {
+                act: "act a workload".to_owned(),
+                source: std::io::Error::from(std::io::ErrorKind::Unsupported),
+            });
         }
-        Ok(())
-    }
+    })
 }

@@ -1,6 +1,6 @@
 //! What is recorded while a workload runs: packets at both ends, and every socket's `tcp_info`.
 
-use super::topology::{DEVICE, Topology};
+use super::hosts::{DEVICE, Host, Topology};
 use crate::plan::{CAPTURE_FILE, RunOptions, SAMPLES_FILE};
 use host::capture::{Capture, SNAPLEN};
 use host::tcp_info::TcpInfo;
@@ -49,11 +49,15 @@ impl Packets {
         let mut writer =
             pcapng::Writer::new(BufWriter::with_capacity(WRITE_BYTES, file), "thalweg lab").map_err(written)?;
         let mut ends = Vec::new();
-        for (name, wanted, ns) in [("client", client, &topology.client), ("server", server, &topology.server)] {
-            if wanted {
-                let interface = writer.add_interface(name, LinkType::ETHERNET, SNAPLEN).map_err(written)?;
-                ends.push((interface, ns.run(|| Capture::start(link::index(DEVICE)?, RING_PACKETS))?));
-            }
+        let is_wanted = |host: &&Host| if host.side == Some(Side::Client) { client } else { server };
+        // The client first, as its packets begin every connection.
+        let (servers, mut wanted): (Vec<&Host>, Vec<&Host>) =
+            topology.hosts().filter(is_wanted).partition(|host| host.side == Some(Side::Server));
+        wanted.extend(servers);
+        let ring = (RING_PACKETS * 2 / wanted.len().max(2)).next_power_of_two();
+        for host in wanted {
+            let interface = writer.add_interface(&host.name, LinkType::ETHERNET, SNAPLEN).map_err(written)?;
+            ends.push((interface, host.ns.run(|| Capture::start(link::index(DEVICE)?, ring))?));
         }
         Ok(Some(Self { ends, writer, batch: Vec::new() }))
     }
@@ -108,18 +112,14 @@ impl Samples {
     }
 
     /// Writes one line.
-    pub(super) fn write(&mut self, at: Span, side: Side, connection: u32, info: &TcpInfo) -> Result<(), HostError> {
+    pub(super) fn write(&mut self, at: Span, host: &Host, connection: u32, info: &TcpInfo) -> Result<(), HostError> {
         if !self.begun {
             self.begun = true;
             let names: Vec<&str> = info.fields().map(|(name, _)| name).collect();
             writeln!(self.file, "time_s,host,connection,{}", names.join(",")).map_err(written)?;
         }
-        let host = match side {
-            Side::Client => "client",
-            Side::Server => "server",
-        };
         let nanos = at.as_nanos();
-        write!(self.file, "{}.{:09},{host},{connection}", nanos / 1_000_000_000, nanos % 1_000_000_000)
+        write!(self.file, "{}.{:09},{},{connection}", nanos / 1_000_000_000, nanos % 1_000_000_000, host.name)
             .map_err(written)?;
         for (_, value) in info.fields() {
             write!(self.file, ",{value}").map_err(written)?;

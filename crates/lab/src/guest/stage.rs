@@ -1,25 +1,25 @@
-//! Where a workload acts: its sockets, its clock, its timers, and the loop that waits for them.
+//! Where workloads act: their sockets, their clock, their timers, and the loop that waits for them.
 //!
 //! The loop sleeps in `epoll_wait`; between two events no clock is read, so virtual time stands still while it computes.
 
+use super::hosts::{Host, HostId, Topology};
+use super::path::Schedule;
 use super::record::{Packets, Samples};
-use super::topology::Topology;
 use crate::plan::{PROGRESS_MARK, RunOptions};
 use host::HostError;
 use host::socket::Tcp;
 use host::tcp_info::TcpInfo;
-use model::{Experiment, Side};
+use model::{Experiment, HostSettings, Side, SocketSettings};
 use rustix::event::epoll;
 use rustix::time::{ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::io::{self, Write};
 use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use units::Span;
 
-/// Port the server listens on: iperf3's.
-const PORT: u16 = 5201;
 const WORK_TIMER: u64 = u64::MAX;
 const RECORD_TIMER: u64 = u64::MAX - 1;
 const PROGRESS_TIMER: u64 = u64::MAX - 2;
@@ -27,49 +27,77 @@ const PROGRESS_TIMER: u64 = u64::MAX - 2;
 const DRAIN_EVERY: Span = Span::from_millis(10);
 const PROGRESS_EVERY: Span = Span::from_millis(1_000);
 
-/// A socket's place on the stage.
+/// A place on the stage: whatever is watched there.
 pub(super) type Key = usize;
 
-/// Something happened.
+/// Something happened to an actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
-    /// A socket can be read or written.
+    /// What is at a place can be read or written.
     Ready { key: Key, readable: bool, writable: bool },
-    /// The workload's timer went off.
-    Timer,
+    /// A moment it asked for has come.
+    Timer { token: u64 },
+    /// Its start has come.
+    Call,
 }
 
 struct Place {
-    tcp: Tcp,
-    side: Side,
-    listens: bool,
-    /// Number of the connection on its side, for the samples.
-    connection: u32,
+    thing: Thing,
+    host: HostId,
+    actor: usize,
 }
+
+/// What is watched at a place.
+enum Thing {
+    Connection {
+        tcp: Tcp,
+        number: u32,
+    },
+    Listener(Tcp),
+    /// Whatever else an actor opened: a UDP socket, a program's end.
+    Other(OwnedFd),
+}
+
+/// What a moment is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Moment {
+    Token(u64),
+    Call,
+}
+
+/// Actor that the stage's own moments belong to.
+const NOBODY: usize = usize::MAX;
 
 /// The hosts' sockets and everything that watches them.
 pub(super) struct Stage {
-    topology: Topology,
-    experiment: Experiment,
+    pub(super) topology: Topology,
+    client: HostSettings,
+    server: HostSettings,
     epoll: OwnedFd,
     places: Vec<Option<Place>>,
-    connections: [u32; 2],
+    /// Connections of each host so far, for the samples.
+    connections: Vec<u32>,
+    moments: BinaryHeap<Reverse<(Span, usize, Moment)>>,
+    armed: Option<Span>,
     work_timer: OwnedFd,
     record_timer: Option<OwnedFd>,
     progress_timer: OwnedFd,
-    pending: VecDeque<Event>,
+    pending: VecDeque<(usize, Event)>,
     packets: Option<Packets>,
     samples: Option<Samples>,
+    schedule: Schedule,
+    sockets: BTreeMap<Side, BTreeMap<String, String>>,
     began: Span,
-    /// How much of the workload is done, 0 to 1.
-    pub(super) done: f64,
+    /// The actor whose turn it is: what is opened now is its own.
+    pub(super) acting: usize,
 }
 
 impl Stage {
     /// Makes the event loop and begins to record.
     pub(super) fn open(
         topology: Topology,
-        experiment: Experiment,
+        experiment: &Experiment,
+        schedule: Schedule,
         options: RunOptions,
         folder: &Path,
     ) -> Result<Self, HostError> {
@@ -87,60 +115,127 @@ impl Stage {
             None
         };
         let began = clock();
-        arm(&progress_timer, began, PROGRESS_EVERY, true)?;
+        set_time(&progress_timer, plus(began, PROGRESS_EVERY), PROGRESS_EVERY)?;
         if let Some(timer) = &record_timer {
-            arm(timer, began, options.samples.unwrap_or(DRAIN_EVERY), true)?;
+            let every = options.samples.unwrap_or(DRAIN_EVERY);
+            set_time(timer, plus(began, every), every)?;
         }
-        Ok(Self {
+        let connections = vec![0; topology.hosts().count()];
+        let mut stage = Self {
             topology,
-            experiment,
+            client: experiment.client.clone(),
+            server: experiment.server.clone(),
             epoll,
             places: Vec::new(),
-            connections: [0; 2],
+            connections,
+            moments: BinaryHeap::new(),
+            armed: None,
             work_timer,
             record_timer,
             progress_timer,
             pending: VecDeque::new(),
             packets,
             samples,
+            schedule,
+            sockets: BTreeMap::new(),
             began,
-            done: 0.0,
-        })
+            acting: NOBODY,
+        };
+        if let Some(at) = stage.schedule.next() {
+            stage.moments.push(Reverse((at, NOBODY, Moment::Call)));
+        }
+        Ok(stage)
     }
 
     /// Time since the stage was opened.
     pub(super) fn now(&self) -> Span {
-        Span::from_nanos(clock().as_nanos() - self.began.as_nanos())
+        minus(clock(), self.began)
     }
 
-    /// Makes the server listen.
-    pub(super) fn listen(&mut self) -> Result<Key, HostError> {
-        let tcp = self.topology.server.run(|| Tcp::listen(PORT, &self.experiment.server.socket))?;
-        self.place(tcp, Side::Server, true, epoll::EventFlags::IN)
+    /// What is set on the sockets of a host.
+    fn settings(&self, host: HostId) -> SocketSettings {
+        match self.topology.host(host).side {
+            Some(Side::Client) => self.client.socket.clone(),
+            Some(Side::Server) => self.server.socket.clone(),
+            None => SocketSettings::default(),
+        }
     }
 
-    /// Makes the client begin to connect; its socket becomes writable when it is.
-    pub(super) fn connect(&mut self) -> Result<Key, HostError> {
-        let to = SocketAddrV4::new(Topology::peer_of(Side::Client), PORT);
-        let tcp = self.topology.client.run(|| Tcp::connect(to, &self.experiment.client.socket))?;
-        self.place(tcp, Side::Client, false, epoll::EventFlags::OUT)
+    /// The options the acting host's sockets get, with a congestion control of its own.
+    pub(super) fn settings_with(&self, host: HostId, congestion: Option<&str>) -> SocketSettings {
+        let mut settings = self.settings(host);
+        settings.congestion = congestion.map(str::to_owned).or(settings.congestion);
+        settings
+    }
+
+    /// Makes a host listen on a port.
+    pub(super) fn listen(&mut self, host: HostId, port: u16) -> Result<Key, HostError> {
+        let settings = self.settings(host);
+        self.listen_with(host, port, &settings)
+    }
+
+    /// Makes a host listen on a port with options of its own.
+    pub(super) fn listen_with(&mut self, host: HostId, port: u16, settings: &SocketSettings) -> Result<Key, HostError> {
+        let tcp = self.topology.host(host).ns.run(|| Tcp::listen(port, settings))?;
+        self.place(Thing::Listener(tcp), host, epoll::EventFlags::IN)
+    }
+
+    /// Makes a host begin to connect; its socket becomes writable when it is connected, or may take data for the SYN.
+    pub(super) fn connect(&mut self, from: HostId, to: HostId, port: u16) -> Result<Key, HostError> {
+        let settings = self.settings(from);
+        self.connect_with(from, to, port, &settings)
+    }
+
+    /// Makes a host begin to connect with options of its own.
+    pub(super) fn connect_with(
+        &mut self,
+        from: HostId,
+        to: HostId,
+        port: u16,
+        settings: &SocketSettings,
+    ) -> Result<Key, HostError> {
+        let address = SocketAddrV4::new(self.topology.host(to).address, port);
+        let tcp = self.topology.host(from).ns.run(|| Tcp::connect(address, settings))?;
+        self.place_connection(tcp, from, epoll::EventFlags::OUT)
     }
 
     /// Takes a connection that waits; it is watched for reading.
     pub(super) fn accept(&mut self, listener: Key) -> Result<Option<Key>, HostError> {
+        let host = self.at(listener).host;
         match self.tcp(listener).accept()? {
-            Some(tcp) => self.place(tcp, Side::Server, false, epoll::EventFlags::IN).map(Some),
+            Some(tcp) => {
+                let key = self.place_connection(tcp, host, epoll::EventFlags::IN)?;
+                self.note_socket(key)?;
+                Ok(Some(key))
+            }
             None => Ok(None),
         }
     }
 
-    fn place(&mut self, tcp: Tcp, side: Side, listens: bool, flags: epoll::EventFlags) -> Result<Key, HostError> {
+    /// Says how a connection attempt ended.
+    pub(super) fn connected(&mut self, key: Key) -> Result<(), HostError> {
+        self.tcp(key).connected()?;
+        self.note_socket(key)
+    }
+
+    fn place_connection(&mut self, tcp: Tcp, host: HostId, flags: epoll::EventFlags) -> Result<Key, HostError> {
+        let number = self.connections[host];
+        self.connections[host] += 1;
+        self.place(Thing::Connection { tcp, number }, host, flags)
+    }
+
+    /// Watches something of an actor's own, for reading.
+    pub(super) fn place_other(&mut self, fd: OwnedFd, host: HostId) -> Result<Key, HostError> {
+        self.place(Thing::Other(fd), host, epoll::EventFlags::IN)
+    }
+
+    fn place(&mut self, thing: Thing, host: HostId, flags: epoll::EventFlags) -> Result<Key, HostError> {
         let key = self.places.iter().position(Option::is_none).unwrap_or(self.places.len());
-        add(&self.epoll, &tcp, key as u64, flags)?;
-        let connection = &mut self.connections[side as usize];
-        let number = *connection;
-        *connection += u32::from(!listens);
-        let place = Some(Place { tcp, side, listens, connection: number });
+        match &thing {
+            Thing::Connection { tcp, .. } | Thing::Listener(tcp) => add(&self.epoll, tcp, key as u64, flags)?,
+            Thing::Other(fd) => add(&self.epoll, fd, key as u64, flags)?,
+        }
+        let place = Some(Place { thing, host, actor: self.acting });
         if key == self.places.len() {
             self.places.push(place);
         } else {
@@ -149,9 +244,31 @@ impl Stage {
         Ok(key)
     }
 
+    fn at(&self, key: Key) -> &Place {
+        self.places[key].as_ref().expect("invariant: an actor uses no place it left")
+    }
+
     /// The socket at `key`.
     pub(super) fn tcp(&self, key: Key) -> &Tcp {
-        &self.places[key].as_ref().expect("invariant: a workload uses no socket it closed").tcp
+        match &self.at(key).thing {
+            Thing::Connection { tcp, .. } | Thing::Listener(tcp) => tcp,
+            Thing::Other(_) => unreachable!("invariant: an actor knows which of its places are TCP sockets"),
+        }
+    }
+
+    /// The host that `key` is on.
+    pub(super) fn host_of(&self, key: Key) -> HostId {
+        self.at(key).host
+    }
+
+    /// A connection's own end, as its peer's [`Stage::peer`].
+    pub(super) fn local(&self, key: Key) -> Result<SocketAddrV4, HostError> {
+        address(rustix::net::getsockname(self.tcp(key)), "read a socket's own address")
+    }
+
+    /// A connection's other end.
+    pub(super) fn peer(&self, key: Key) -> Result<SocketAddrV4, HostError> {
+        address(rustix::net::getpeername(self.tcp(key)), "read a socket's peer")
     }
 
     /// Chooses what to wait for.
@@ -162,31 +279,37 @@ impl Stage {
         call(epoll::modify(&self.epoll, self.tcp(key), epoll::EventData::new_u64(key as u64), flags), "change an epoll")
     }
 
-    /// Closes the socket at `key`; a last sample of it is taken first.
+    /// Closes what is at `key`; a last sample of a connection is taken first.
     pub(super) fn close_socket(&mut self, key: Key) -> Result<(), HostError> {
         let at = self.samples.is_some().then(|| self.now());
         if let Some(place) = self.places[key].take() {
-            if let (Some(samples), Some(at), false) = (&mut self.samples, at, place.listens) {
-                samples.write(at, place.side, place.connection, &TcpInfo::of(&place.tcp)?)?;
+            if let (Some(samples), Some(at), Thing::Connection { tcp, number }) = (&mut self.samples, at, &place.thing)
+            {
+                samples.write(at, self.topology.host(place.host), *number, &TcpInfo::of(tcp)?)?;
             }
             // The key may be used again before the loop is entered: drop what it still held.
-            self.pending.retain(|event| !matches!(event, Event::Ready { key: other, .. } if *other == key));
+            self.pending.retain(|(_, event)| !matches!(event, Event::Ready { key: other, .. } if *other == key));
         }
         Ok(())
     }
 
-    /// Sets the workload's timer: first at `at` since the stage was opened, then every so often, or once.
-    pub(super) fn set_timer(&mut self, at: Span, every: Option<Span>) -> Result<(), HostError> {
-        let first = Span::from_nanos(self.began.as_nanos() + at.as_nanos());
-        set_time(&self.work_timer, first, every.unwrap_or(Span::ZERO))
+    /// Asks for a [`Event::Timer`] with `token` at a moment, counted from the opening of the stage.
+    pub(super) fn wake_at(&mut self, at: Span, token: u64) {
+        self.moments.push(Reverse((at, self.acting, Moment::Token(token))));
     }
 
-    /// Waits for the next event; records and tells of progress meanwhile.
-    pub(super) fn next(&mut self) -> Result<Event, HostError> {
+    /// Asks for a [`Event::Call`] at a moment.
+    pub(super) fn call_at(&mut self, at: Span) {
+        self.moments.push(Reverse((at, self.acting, Moment::Call)));
+    }
+
+    /// Waits for the next event and says whose it is; records, changes the path and tells of progress meanwhile.
+    pub(super) fn next(&mut self, done: impl Fn(Span) -> f64) -> Result<(usize, Event), HostError> {
         loop {
             if let Some(event) = self.pending.pop_front() {
                 return Ok(event);
             }
+            self.arm()?;
             let mut events =
                 [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; 64];
             let count = match epoll::wait(&self.epoll, &mut events, None) {
@@ -199,21 +322,53 @@ impl Stage {
             for event in &events[..count] {
                 let flags = event.flags;
                 match event.data.u64() {
-                    WORK_TIMER => {
-                        clear(&self.work_timer);
-                        self.pending.push_back(Event::Timer);
-                    }
+                    WORK_TIMER => self.ring()?,
                     RECORD_TIMER => self.record()?,
-                    PROGRESS_TIMER => self.tell(),
+                    PROGRESS_TIMER => self.tell(&done),
                     key => {
+                        let Some(Some(place)) = self.places.get(key as Key) else { continue };
                         let broken = flags.intersects(epoll::EventFlags::ERR | epoll::EventFlags::HUP);
                         let readable = broken || flags.contains(epoll::EventFlags::IN);
                         let writable = broken || flags.contains(epoll::EventFlags::OUT);
-                        self.pending.push_back(Event::Ready { key: key as Key, readable, writable });
+                        let ready = Event::Ready { key: key as Key, readable, writable };
+                        self.pending.push_back((place.actor, ready));
                     }
                 }
             }
         }
+    }
+
+    /// Sets the timer to the earliest moment asked for.
+    fn arm(&mut self) -> Result<(), HostError> {
+        let first = self.moments.peek().map(|Reverse((at, ..))| *at);
+        if first != self.armed {
+            if let Some(at) = first {
+                // A moment of exactly zero would disarm it.
+                set_time(&self.work_timer, plus(self.began, at).max(Span::from_nanos(1)), Span::ZERO)?;
+            }
+            self.armed = first;
+        }
+        Ok(())
+    }
+
+    /// Hands out every moment that has come: those up to the one the timer was set to.
+    fn ring(&mut self) -> Result<(), HostError> {
+        clear(&self.work_timer);
+        let Some(armed) = self.armed.take() else { return Ok(()) };
+        while let Some(Reverse((at, actor, moment))) = self.moments.peek().copied().filter(|of| of.0.0 <= armed) {
+            self.moments.pop();
+            match moment {
+                _ if actor == NOBODY => {
+                    self.schedule.step(at, &self.topology)?;
+                    if let Some(next) = self.schedule.next() {
+                        self.moments.push(Reverse((next, NOBODY, Moment::Call)));
+                    }
+                }
+                Moment::Token(token) => self.pending.push_back((actor, Event::Timer { token })),
+                Moment::Call => self.pending.push_back((actor, Event::Call)),
+            }
+        }
+        Ok(())
     }
 
     fn record(&mut self) -> Result<(), HostError> {
@@ -222,18 +377,37 @@ impl Stage {
         }
         let now = self.now();
         if let Some(samples) = &mut self.samples {
-            for place in self.places.iter().flatten().filter(|place| !place.listens) {
-                samples.write(now, place.side, place.connection, &TcpInfo::of(&place.tcp)?)?;
+            for place in self.places.iter().flatten() {
+                if let Thing::Connection { tcp, number } = &place.thing {
+                    samples.write(now, self.topology.host(place.host), *number, &TcpInfo::of(tcp)?)?;
+                }
             }
         }
         Ok(())
     }
 
-    fn tell(&self) {
+    fn tell(&self, done: &impl Fn(Span) -> f64) {
         clear(&self.progress_timer);
-        let line = format!("{PROGRESS_MARK} {:.3} {:.4}\n", self.now().as_secs_f64(), self.done.clamp(0.0, 1.0));
+        let now = self.now();
+        let line = format!("{PROGRESS_MARK} {:.3} {:.4}\n", now.as_secs_f64(), done(now).clamp(0.0, 1.0));
         // The keeper on the host watches these lines; one that is lost matters to nobody.
         let _ = io::stdout().write_all(line.as_bytes());
+    }
+
+    /// Reads the options of a connection back, unless an earlier one of that side was.
+    fn note_socket(&mut self, key: Key) -> Result<(), HostError> {
+        if let Some(side) = self.topology.host(self.at(key).host).side
+            && !self.sockets.contains_key(&side)
+        {
+            let options = self.tcp(key).read_back()?;
+            self.sockets.insert(side, options);
+        }
+        Ok(())
+    }
+
+    /// Options of the first connection of a side, as the kernel has them.
+    pub(super) fn socket_options(&self, side: Side) -> BTreeMap<String, String> {
+        self.sockets.get(&side).cloned().unwrap_or_default()
     }
 
     /// Ends recording; returns virtual seconds since boot and packets the capture lost.
@@ -247,6 +421,21 @@ impl Stage {
     }
 }
 
+/// `at` and so much later.
+pub(super) const fn plus(at: Span, span: Span) -> Span {
+    Span::from_nanos(at.as_nanos() + span.as_nanos())
+}
+
+/// From `before` to `at`; nothing where that is negative.
+pub(super) const fn minus(at: Span, before: Span) -> Span {
+    Span::from_nanos(at.as_nanos().saturating_sub(before.as_nanos()))
+}
+
+fn address(of: rustix::io::Result<rustix::net::SocketAddrAny>, act: &str) -> Result<SocketAddrV4, HostError> {
+    let any = call(of, act)?;
+    call(SocketAddrV4::try_from(any), act)
+}
+
 fn clock() -> Span {
     let now = rustix::time::clock_gettime(ClockId::Monotonic);
     Span::from_nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
@@ -255,11 +444,6 @@ fn clock() -> Span {
 fn timer() -> Result<OwnedFd, HostError> {
     let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
     call(rustix::time::timerfd_create(TimerfdClockId::Monotonic, flags), "make a timer")
-}
-
-fn arm(timer: &OwnedFd, from: Span, every: Span, repeat: bool) -> Result<(), HostError> {
-    let first = Span::from_nanos(from.as_nanos() + every.as_nanos());
-    set_time(timer, first, if repeat { every } else { Span::ZERO })
 }
 
 fn set_time(timer: &OwnedFd, first: Span, every: Span) -> Result<(), HostError> {

@@ -1,223 +1,245 @@
-//! `stream`: one bulk transfer, measured where it arrives.
+//! `stream`: bulk transfers, measured where they arrive.
 
-use super::Findings;
-use super::stage::{Event, Key, Stage};
+mod pace;
+mod transfer;
+
+use super::act::{Actor, Findings};
+use super::figures::{self, percentiles};
+use super::hosts::{HostId, SERVER};
+use super::stage::{Event, Key, Stage, minus, plus};
 use host::HostError;
-use host::tcp_info::TcpInfo;
-use model::{Amount, Interval, Metric, Side, Way};
+use model::{Amount, Interval, Metric, Metrics, Stream, Way};
+use std::collections::HashMap;
+use std::net::SocketAddrV4;
+use transfer::Transfer;
 use units::Span;
 
-/// What a program writes and reads at once: iperf3's default for TCP.
-const WRITE_BYTES: usize = 128 * 1024;
-const READ_BYTES: usize = 1 << 20;
 const INTERVAL: Span = Span::from_millis(1_000);
+const TICK: u64 = 0;
+const END: u64 = 1;
+const PRODUCE: u64 = 2;
 
-/// The reader is woken about so many times a round trip, not once for each packet: a guest's wake-ups are what its real
-/// time goes into, and what is unread at any moment stays below one part in so many of the window.
-const READS_PER_RTT: f64 = 256.0;
-/// …and for at most so much, half of what iperf3 reads at once.
-const WAKE_BYTES_MAX: f64 = 65_536.0;
-
-static PAYLOAD: [u8; WRITE_BYTES] = [0x5a; WRITE_BYTES];
-
-struct Transfer {
-    sender: Key,
-    receiver: Key,
-    left_to_send: Option<u64>,
-    received: u64,
+/// All transfers of a `stream`.
+pub(super) struct Streams {
+    spec: Stream,
+    clients: Vec<HostId>,
+    port: u16,
+    listener: Option<Key>,
     began: Span,
-    first_byte: Option<Span>,
+    transfers: Vec<Transfer>,
+    /// Where a client's socket is, by its own address: how an accepted one finds its transfer.
+    by_address: HashMap<SocketAddrV4, usize>,
+    by_key: HashMap<Key, usize>,
     intervals: Vec<Interval>,
     counted: Counted,
-    cwnd_max: u64,
-    reading: Reading,
-}
-
-/// How coarsely the receiver reads: by the rate of the last stretch.
-struct Reading {
-    rtt_s: f64,
-    since: Span,
-    since_bytes: u64,
-    next_bytes: u64,
-}
-
-impl Reading {
-    /// Bytes over which the rate is measured.
-    const STRETCH_BYTES: u64 = 1 << 20;
-
-    fn adapt(&mut self, stage: &Stage, receiver: Key, received: u64) -> Result<(), HostError> {
-        if received < self.next_bytes {
-            return Ok(());
-        }
-        let now = stage.now();
-        let seconds = Span::from_nanos(now.as_nanos() - self.since.as_nanos()).as_secs_f64();
-        let per_rtt = (received - self.since_bytes) as f64 / seconds.max(1e-9) * self.rtt_s;
-        stage.tcp(receiver).wake_after((per_rtt / READS_PER_RTT).clamp(1.0, WAKE_BYTES_MAX) as u32)?;
-        *self = Self { since: now, since_bytes: received, next_bytes: received + Self::STRETCH_BYTES, ..*self };
-        Ok(())
-    }
+    ended: Option<Span>,
+    over: usize,
 }
 
 /// Where the last interval ended.
+#[derive(Debug, Default)]
 struct Counted {
     at: Span,
     received: u64,
     retransmits: u64,
 }
 
-/// Runs the transfer.
-pub(super) fn run(stage: &mut Stage, way: Way, amount: Amount, found: &mut Findings<'_>) -> Result<(), HostError> {
-    let listener = stage.listen()?;
-    let began = stage.now();
-    let client = stage.connect()?;
-    let mut connected_at = None;
-    let server = loop {
-        if let Event::Ready { key, .. } = stage.next()? {
-            if key == client && connected_at.is_none() {
-                stage.tcp(client).connected()?;
-                connected_at = Some(stage.now());
-                stage.watch(client, false, false)?;
-            } else if key == listener
-                && let Some(server) = stage.accept(listener)?
-            {
-                break server;
-            }
-        }
-    };
-    let connected = connected_at.unwrap_or(began);
-    found.note_socket(Side::Client, stage.tcp(client))?;
-    found.note_socket(Side::Server, stage.tcp(server))?;
-
-    let (sender, receiver) = match way {
-        Way::Down => (server, client),
-        Way::Up => (client, server),
-    };
-    stage.watch(sender, false, true)?;
-    stage.watch(receiver, true, false)?;
-    let end = match amount {
-        Amount::Bytes(_) => None,
-        Amount::Seconds(span) => Some(Span::from_nanos(connected.as_nanos() + span.as_nanos())),
-    };
-    let mut transfer = Transfer {
-        sender,
-        receiver,
-        left_to_send: match amount {
-            Amount::Bytes(bytes) => Some(bytes.get()),
-            Amount::Seconds(_) => None,
-        },
-        received: 0,
-        began,
-        first_byte: None,
-        intervals: Vec::new(),
-        counted: Counted { at: began, received: 0, retransmits: 0 },
-        cwnd_max: 0,
-        reading: Reading {
-            rtt_s: connected.as_secs_f64() - began.as_secs_f64(),
-            since: connected,
-            since_bytes: 0,
-            next_bytes: Reading::STRETCH_BYTES,
-        },
-    };
-    let ended = transfer.drive(stage, amount, end)?;
-    transfer.report(stage, connected, ended, found)
-}
-
-impl Transfer {
-    fn drive(&mut self, stage: &mut Stage, amount: Amount, end: Option<Span>) -> Result<Span, HostError> {
-        let mut next = Span::from_nanos(self.began.as_nanos() + INTERVAL.as_nanos());
-        loop {
-            stage.set_timer(end.map_or(next, |end| end.min(next)), None)?;
-            loop {
-                match stage.next()? {
-                    Event::Timer => break,
-                    Event::Ready { key, readable: true, .. } if key == self.receiver => {
-                        let count = stage.tcp(key).discard(READ_BYTES)?;
-                        if self.first_byte.is_none() && count.is_some_and(|count| count > 0) {
-                            self.first_byte = Some(stage.now());
-                        }
-                        self.received += count.unwrap_or(0) as u64;
-                        self.reading.adapt(stage, key, self.received)?;
-                        if let Amount::Bytes(bytes) = amount {
-                            stage.done = self.received as f64 / bytes.get() as f64;
-                            if self.received >= bytes.get() || count == Some(0) {
-                                let now = stage.now();
-                                self.count(stage, now)?;
-                                return Ok(now);
-                            }
-                        }
-                    }
-                    Event::Ready { key, writable: true, .. } if key == self.sender => self.send(stage)?,
-                    Event::Ready { .. } => {}
-                }
-            }
-            let now = end.map_or(next, |end| end.min(next));
-            if let (Amount::Seconds(span), Some(end)) = (amount, end) {
-                stage.done = 1.0 - (end.as_secs_f64() - now.as_secs_f64()) / span.as_secs_f64();
-            }
-            self.count(stage, now)?;
-            if end == Some(now) {
-                return Ok(now);
-            }
-            next = Span::from_nanos(next.as_nanos() + INTERVAL.as_nanos());
+impl Streams {
+    pub(super) fn new(spec: Stream, clients: Vec<HostId>, port: u16) -> Self {
+        Self {
+            spec,
+            clients,
+            port,
+            listener: None,
+            began: Span::ZERO,
+            transfers: Vec::new(),
+            by_address: HashMap::new(),
+            by_key: HashMap::new(),
+            intervals: Vec::new(),
+            counted: Counted::default(),
+            ended: None,
+            over: 0,
         }
     }
 
-    fn send(&mut self, stage: &mut Stage) -> Result<(), HostError> {
-        loop {
-            let most = self.left_to_send.map_or(WRITE_BYTES, |left| left.min(WRITE_BYTES as u64) as usize);
-            if most == 0 {
-                stage.tcp(self.sender).finish()?;
-                return stage.watch(self.sender, false, false);
-            }
-            match stage.tcp(self.sender).send(&PAYLOAD[..most])? {
-                None => return Ok(()),
-                Some(sent) => self.left_to_send = self.left_to_send.map(|left| left - sent as u64),
-            }
+    fn received(&self) -> u64 {
+        self.transfers.iter().map(|transfer| transfer.received).sum()
+    }
+
+    /// Both ends of a transfer are there: the data goes.
+    fn joined(&mut self, stage: &mut Stage, at: usize) -> Result<(), HostError> {
+        self.transfers[at].start(stage, self.spec.direction)?;
+        if self.transfers.iter().all(Transfer::is_joined)
+            && let Amount::Seconds(span) = self.spec.amount
+        {
+            let connected = self.transfers.iter().filter_map(|transfer| transfer.connected).max();
+            stage.wake_at(plus(connected.unwrap_or(self.began), span), END);
         }
+        Ok(())
     }
 
     /// Ends an interval at `now`.
     fn count(&mut self, stage: &Stage, now: Span) -> Result<(), HostError> {
-        let info = TcpInfo::of(stage.tcp(self.sender))?;
-        let retransmits = info.get("tcpi_total_retrans");
-        let bytes = self.received - self.counted.received;
-        let seconds = now.as_secs_f64() - self.counted.at.as_secs_f64();
-        self.cwnd_max = self.cwnd_max.max(info.get("tcpi_snd_cwnd"));
-        let since = |at: Span| Span::from_nanos(at.as_nanos() - self.began.as_nanos()).as_secs_f64();
+        let received = self.received();
+        let bytes = received - self.counted.received;
+        let (mut retransmits, mut cwnd, mut rtt_us) = (0, 0, Vec::new());
+        for transfer in self.transfers.iter_mut().filter(|transfer| transfer.is_joined()) {
+            let info = transfer.observe(stage)?;
+            retransmits += info.get("tcpi_total_retrans");
+            cwnd += info.get("tcpi_snd_cwnd");
+            rtt_us.push(info.get("tcpi_rtt") as f64);
+        }
+        let seconds = minus(now, self.counted.at).as_secs_f64();
         self.intervals.push(Interval {
-            start_s: since(self.counted.at),
-            end_s: since(now),
+            start_s: minus(self.counted.at, self.began).as_secs_f64(),
+            end_s: minus(now, self.began).as_secs_f64(),
             bytes,
             goodput_bps: if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 },
             retransmits: retransmits - self.counted.retransmits,
-            cwnd_packets: info.get("tcpi_snd_cwnd") as u32,
-            rtt_ms: info.get("tcpi_rtt") as f64 / 1e3,
+            cwnd_packets: cwnd as u32,
+            rtt_ms: figures::median(&mut rtt_us) / 1e3,
         });
-        self.counted = Counted { at: now, received: self.received, retransmits };
+        self.counted = Counted { at: now, received, retransmits };
         Ok(())
     }
 
-    fn report(self, stage: &Stage, connected: Span, ended: Span, found: &mut Findings<'_>) -> Result<(), HostError> {
-        let since = |at: Span| Span::from_nanos(at.as_nanos() - self.began.as_nanos());
-        let info = TcpInfo::of(stage.tcp(self.sender))?;
-        let metrics = &mut found.metrics;
-        let mut put = |name: &str, metric: Metric| metrics.insert(name.to_owned(), metric);
-        put("bytes", Metric::Count(self.received));
-        put("duration_s", Metric::One(since(ended).as_secs_f64()));
-        put("goodput_bps", Metric::One(self.received as f64 * 8.0 / since(ended).as_secs_f64()));
-        if let Some(first) = self.intervals.first().filter(|first| first.end_s >= INTERVAL.as_secs_f64())
-            && since(ended).as_secs_f64() > first.end_s
-        {
-            let steady = (self.received - first.bytes) as f64 * 8.0 / (since(ended).as_secs_f64() - first.end_s);
-            put("goodput_steady_bps", Metric::One(steady));
+    fn end(&mut self, stage: &Stage, now: Span) -> Result<(), HostError> {
+        self.count(stage, now)?;
+        self.ended = Some(now);
+        self.transfers.iter().try_for_each(|transfer| transfer.stop(stage))
+    }
+}
+
+impl Actor for Streams {
+    fn begin(&mut self, stage: &mut Stage) -> Result<(), HostError> {
+        self.listener = Some(stage.listen(SERVER, self.port)?);
+        self.began = stage.now();
+        self.counted.at = self.began;
+        let share = match self.spec.amount {
+            Amount::Bytes(bytes) => Some(bytes.get().div_ceil(u64::from(self.spec.parallel))),
+            Amount::Seconds(_) => None,
+        };
+        for client in self.clients.clone() {
+            for _ in 0..self.spec.parallel {
+                let key = stage.connect(client, SERVER, self.port)?;
+                let at = self.transfers.len();
+                self.by_address.insert(stage.local(key)?, at);
+                self.by_key.insert(key, at);
+                self.transfers.push(Transfer::new(key, share, &self.spec)?);
+            }
         }
-        put("connect_ms", Metric::One(since(connected).as_millis_f64()));
-        if let Some(at) = self.first_byte {
-            put("first_byte_ms", Metric::One(since(at).as_millis_f64()));
+        stage.wake_at(plus(self.began, INTERVAL), TICK);
+        if self.spec.pace.is_some() {
+            stage.wake_at(plus(self.began, pace::EVERY), PRODUCE);
         }
-        super::sender_metrics(&info, metrics);
-        metrics.insert("cwnd_max_packets".to_owned(), Metric::Count(self.cwnd_max));
-        found.intervals = self.intervals;
         Ok(())
+    }
+
+    fn handle(&mut self, stage: &mut Stage, event: Event) -> Result<(), HostError> {
+        match event {
+            Event::Timer { token: TICK } => {
+                let now = plus(self.counted.at, INTERVAL);
+                self.count(stage, now)?;
+                stage.wake_at(plus(now, INTERVAL), TICK);
+            }
+            Event::Timer { token: PRODUCE } => {
+                let now = stage.now();
+                for transfer in &mut self.transfers {
+                    transfer.produce(stage, now)?;
+                }
+                stage.wake_at(plus(now, pace::EVERY), PRODUCE);
+            }
+            Event::Timer { .. } => {
+                let now = stage.now();
+                self.end(stage, now)?;
+            }
+            Event::Ready { key, .. } if Some(key) == self.listener => {
+                while let Some(server) = stage.accept(key)? {
+                    let Some(&at) = self.by_address.get(&stage.peer(server)?) else { continue };
+                    self.by_key.insert(server, at);
+                    self.transfers[at].server = Some(server);
+                    if self.transfers[at].is_joined() {
+                        self.joined(stage, at)?;
+                    }
+                }
+            }
+            Event::Ready { key, readable, writable } => {
+                let Some(&at) = self.by_key.get(&key) else { return Ok(()) };
+                let transfer = &mut self.transfers[at];
+                if key == transfer.client && transfer.connected.is_none() {
+                    stage.connected(key)?;
+                    transfer.connected = Some(stage.now());
+                    stage.watch(key, false, false)?;
+                    if transfer.is_joined() {
+                        self.joined(stage, at)?;
+                    }
+                } else if transfer.is_receiver(key) && readable {
+                    if transfer.receive(stage)? {
+                        self.over += 1;
+                        if self.over == self.transfers.len() {
+                            let now = stage.now();
+                            self.end(stage, now)?;
+                        }
+                    }
+                } else if transfer.is_sender(key) && writable {
+                    transfer.send(stage)?;
+                }
+            }
+            Event::Call => {}
+        }
+        Ok(())
+    }
+
+    fn done(&self, now: Span) -> f64 {
+        match self.spec.amount {
+            Amount::Bytes(bytes) => self.received() as f64 / (bytes.get() as f64 * self.clients.len() as f64),
+            Amount::Seconds(span) => minus(now, self.began).as_secs_f64() / span.as_secs_f64(),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    fn report(&mut self, stage: &mut Stage) -> Result<Findings, HostError> {
+        let ended = self.ended.unwrap_or_else(|| stage.now());
+        let (seconds, received) = (minus(ended, self.began).as_secs_f64(), self.received());
+        let mut metrics = Metrics::new();
+        let mut put = |name: &str, metric: Metric| metrics.insert(name.to_owned(), metric);
+        put("bytes", Metric::Count(received));
+        put("duration_s", Metric::One(seconds));
+        put("goodput_bps", Metric::One(received as f64 * 8.0 / seconds));
+        if let Some(first) = self.intervals.first().filter(|first| first.end_s >= INTERVAL.as_secs_f64())
+            && seconds > first.end_s
+        {
+            put("goodput_steady_bps", Metric::One((received - first.bytes) as f64 * 8.0 / (seconds - first.end_s)));
+        }
+        let since = |at: Span| minus(at, self.began).as_millis_f64();
+        let times = |of: &dyn Fn(&Transfer) -> Option<Span>| self.transfers.iter().filter_map(of).map(since).collect();
+        put("connect_ms", figures::one_or_percentiles(times(&|transfer| transfer.connected)));
+        put("first_byte_ms", figures::one_or_percentiles(times(&|transfer| transfer.first_byte)));
+        if self.transfers.len() > 1 {
+            let rates: Vec<f64> = self.transfers.iter().map(|one| one.received as f64 * 8.0 / seconds).collect();
+            put("fairness", Metric::One(figures::fairness(&rates)));
+            put("flow_goodput_bps", percentiles(rates));
+        }
+        let mut infos = Vec::new();
+        for transfer in self.transfers.iter_mut().filter(|transfer| transfer.is_joined()) {
+            infos.push(transfer.observe(stage)?);
+        }
+        figures::sender_metrics(&infos, &mut metrics);
+        let cwnd_max = self.transfers.iter().map(|transfer| transfer.cwnd_max).max().unwrap_or(0);
+        metrics.insert("cwnd_max_packets".to_owned(), Metric::Count(cwnd_max));
+        let produced: Vec<_> = self.transfers.iter().filter_map(|transfer| transfer.production.as_ref()).collect();
+        pace::report(&produced, &mut metrics);
+        Ok(Findings { metrics, intervals: std::mem::take(&mut self.intervals) })
+    }
+}
+
+/// The end that sends and the one that receives.
+const fn ends(way: Way, client: Key, server: Key) -> (Key, Key) {
+    match way {
+        Way::Down => (server, client),
+        Way::Up => (client, server),
     }
 }

@@ -4,6 +4,7 @@ use super::*;
 use crate::flow::Way;
 use crate::path::Loss;
 use crate::workload::Amount;
+use crate::workload::Stream;
 use units::{Bytes, Span};
 
 const SLOW: &str = r#"
@@ -31,7 +32,7 @@ server.route.initcwnd = 20
 
 #[test]
 fn arms_are_laid_over_the_base() {
-    let scenario = Scenario::parse("slow.toml", SLOW, &[]).expect("valid");
+    let scenario = Scenario::parse("slow.toml", SLOW, &[], &no_files).expect("valid");
     assert_eq!(scenario.arms.len(), 2);
     let [found, raised] = [&scenario.arms[0].experiment, &scenario.arms[1].experiment];
     assert_eq!(found.path.rtt(), Span::from_micros(35_700));
@@ -40,7 +41,11 @@ fn arms_are_laid_over_the_base() {
     assert_eq!(raised.server.route.initcwnd, Some(20));
     assert_eq!(
         found.workload,
-        Workload::Stream { direction: Way::Down, amount: Amount::Bytes(Bytes::new(500_000_000)) }
+        Workload::Stream(Stream {
+            direction: Way::Down,
+            amount: Amount::Bytes(Bytes::new(500_000_000)),
+            ..Stream::default()
+        })
     );
     assert_eq!(scenario.expect.len(), 1);
 }
@@ -52,7 +57,7 @@ fn set_wins_over_every_arm() {
         ("client.sysctl.\"net.ipv4.tcp_rmem\"".to_owned(), "1 2 3".to_owned()),
         ("server.route.initcwnd".to_owned(), "40".to_owned()),
     ];
-    let scenario = Scenario::parse("slow.toml", SLOW, &set).expect("valid");
+    let scenario = Scenario::parse("slow.toml", SLOW, &set, &no_files).expect("valid");
     for arm in &scenario.arms {
         assert!(matches!(arm.experiment.path.down.loss, Loss::Random { .. }));
         assert_eq!(arm.experiment.client.sysctl["net.ipv4.tcp_rmem"], "1 2 3");
@@ -83,7 +88,7 @@ fn what_is_wrong_is_named_with_its_line() {
     ] {
         let text = SLOW.replacen(from, to, 1);
         assert_ne!(text, SLOW, "{from}");
-        let error = Scenario::parse("slow.toml", &text, &[]).expect_err(says);
+        let error = Scenario::parse("slow.toml", &text, &[], &no_files).expect_err(says);
         assert!(error.problem.contains(says), "{error}");
         assert!(error.hint.as_deref().unwrap_or_default().contains(hint), "{error}");
         let at: usize = error.place.rsplit(':').next().and_then(|line| line.parse().ok()).expect("a line");
@@ -133,14 +138,14 @@ fn arms_are_run_at_every_point_of_the_matrix() {
 fn without_arms_the_points_are_named_by_their_values() {
     let text = "name = \"n\"\nkernel = [\"6.1\", \"6.12\"]\n[workload]\nkind = \"stream\"\nbytes = \"1MB\"\n[matrix]\n\
                 path.down.loss = [\"0%\", \"1%\"]\npath.up.loss = [\"0%\"]\nclient.sysctl.\"net.ipv4.tcp_rmem\" = [\"1 2 3\"]";
-    let scenario = Scenario::parse("n.toml", text, &[]).expect("valid");
+    let scenario = Scenario::parse("n.toml", text, &[], &no_files).expect("valid");
     assert_eq!(scenario.kernels, ["6.1", "6.12"]);
     assert_eq!(scenario.arms[1].name, "path.down.loss 1%, path.up.loss 0%, net.ipv4.tcp_rmem 1 2 3");
     assert_eq!(scenario.arms[1].baseline.as_deref(), Some(scenario.arms[0].name.as_str()));
     let set = ("matrix.path.down.loss".to_owned(), "[\"2%\", \"3%\", \"4%\"]".to_owned());
-    let wider = Scenario::parse("n.toml", text, &[set]).expect("valid");
+    let wider = Scenario::parse("n.toml", text, &[set], &no_files).expect("valid");
     assert_eq!(wider.arms.len(), 3);
-    let fixed = Scenario::parse("n.toml", text, &[("path.down.loss".to_owned(), "2%".to_owned())]);
+    let fixed = Scenario::parse("n.toml", text, &[("path.down.loss".to_owned(), "2%".to_owned())], &no_files);
     assert!(fixed.expect_err("both").problem.contains("the matrix gives it several"));
 }
 
@@ -161,9 +166,13 @@ fn what_is_wrong_in_a_matrix_is_named_with_its_line() {
         ("\"server.route.initcwn\" = [10]", "unknown key 'server.route.initcwn'", "did you mean 'initcwnd'?"),
         (too_many.as_str(), "more than 100000 runs", ""),
     ] {
-        let error = Scenario::parse("n.toml", &format!("{base}{line}"), &[]).expect_err(says);
+        let error = Scenario::parse("n.toml", &format!("{base}{line}"), &[], &no_files).expect_err(says);
         assert!(error.problem.contains(says), "{error}");
         assert!(error.hint.as_deref().unwrap_or_default().contains(hint), "{error}");
         assert!(error.place == "n.toml:6" || error.place == "n.toml:5" || error.place == "n.toml:7", "{error}");
     }
+}
+
+fn no_files(name: &str) -> io::Result<String> {
+    Err(io::Error::new(io::ErrorKind::NotFound, format!("there is no {name}")))
 }

@@ -1,8 +1,10 @@
 //! From a TOML tree to a [`Scenario`].
 
+mod cross;
 mod host;
 mod matrix;
 mod path;
+mod topology;
 mod workload;
 
 use super::{Arm, Experiment, Scenario};
@@ -10,12 +12,17 @@ use crate::document::{DocumentError, Node, NodeValue, Section, nearest};
 use crate::expect::Expectation;
 use crate::path::Path;
 use crate::settings::HostSettings;
+use crate::topology::{Between, Topology};
+use std::io;
 
 /// Runs one scenario may make, arms, points of the matrix and repeats multiplied: more is a slip, and would fill the
 /// memory with plans before the first guest boots.
 pub const RUNS_MAX: usize = 100_000;
 
-pub(super) fn scenario(mut root: Node, set: &[(String, String)]) -> Result<Scenario, DocumentError> {
+/// Reads a file that a scenario names.
+type Files<'a> = &'a dyn Fn(&str) -> io::Result<String>;
+
+pub(super) fn scenario(mut root: Node, set: &[(String, String)], files: Files<'_>) -> Result<Scenario, DocumentError> {
     let arms = root.remove("arm");
     let expect = root.remove("expect");
     let mut matrix = root.remove("matrix");
@@ -62,7 +69,13 @@ pub(super) fn scenario(mut root: Node, set: &[(String, String)]) -> Result<Scena
             overlays.iter().for_each(|over| node.overlay(over));
             let words = at.iter().map(|(key, value)| format!("{key} {value}"));
             let name = (!own.is_empty()).then(|| own.clone()).into_iter().chain(words).collect::<Vec<_>>().join(", ");
-            arms.push(Arm { name, own: own.clone(), matrix: at, baseline: None, experiment: experiment(&node)? });
+            arms.push(Arm {
+                name,
+                own: own.clone(),
+                matrix: at,
+                baseline: None,
+                experiment: experiment(&node, files)?,
+            });
         }
     }
 
@@ -168,21 +181,43 @@ fn rename(node: &mut Node, place: &str) {
     }
 }
 
-fn experiment(node: &Node) -> Result<Experiment, DocumentError> {
+fn experiment(node: &Node, files: Files<'_>) -> Result<Experiment, DocumentError> {
     let root = Section::new(node, "")?;
     for key in ["name", "about", "kernel", "arm", "matrix", "expect"] {
         root.node(key);
     }
+    let topology = match root.section("topology")? {
+        Some(section) => topology::read(&section)?,
+        None => Topology::default(),
+    };
     let path = match root.section("path")? {
-        Some(section) => path::read(&section)?,
+        Some(section) => path::read(&section, files)?,
         None => Path::default(),
     };
-    let workload = workload::read(&root.require("workload", root.section("workload")?)?)?;
+    let workload = workload::read(&root.require("workload", root.section("workload")?)?, &topology)?;
     let side =
         |key: &str| root.section(key)?.map_or_else(|| Ok(HostSettings::default()), |section| host::read(&section));
-    let experiment = Experiment { path, workload, client: side("client")?, server: side("server")? };
+    let cross = cross::read(&root)?;
+    let experiment = Experiment { topology, path, workload, cross, client: side("client")?, server: side("server")? };
     root.finish()?;
+    together(&experiment).map_err(|(key, problem)| root.error_at(key, problem))?;
     Ok(experiment)
+}
+
+/// What is well by itself and impossible together: the key to blame, and why.
+fn together(experiment: &Experiment) -> Result<(), (&'static str, String)> {
+    let Experiment { topology, path, cross, .. } = experiment;
+    let directions = [&path.down, &path.up];
+    if matches!(topology.between, Between::Switch(_))
+        && directions.iter().any(|way| way.rate.is_some() || way.trace.is_some())
+    {
+        let why = "behind a switch the ports have the rate and the buffer: set topology.rate and topology.buffer";
+        return Err(("path", format!("{why}, not path.rate")));
+    }
+    if !cross.is_empty() && topology.between != Between::Shared {
+        return Err(("cross", "cross traffic needs a path that is shared: topology.kind = \"shared\"".to_owned()));
+    }
+    Ok(())
 }
 
 fn unknown(section: &Section<'_>, key: &str, word: &str, known: &[&str]) -> DocumentError {

@@ -1,85 +1,188 @@
 //! The `[workload]` of a scenario.
 
-use super::unknown;
-use crate::document::{DocumentError, NodeValue, Section};
-use crate::flow::Way;
-use crate::workload::{Amount, Transactions, Workload};
-use units::{Bytes, Span};
+mod command;
+mod topics;
 
-pub(super) fn read(section: &Section<'_>) -> Result<Workload, DocumentError> {
-    let size = |key: &str| -> Result<Option<Bytes>, DocumentError> {
-        let size = section.quantity::<Bytes>(key)?;
-        if size == Some(Bytes::new(0)) {
-            return Err(section.error_at(key, format!("'workload.{key}' must be more than nothing")));
-        }
-        Ok(size)
-    };
+use super::cross::way;
+use super::unknown;
+use crate::document::{DocumentError, Node, NodeValue, Section};
+use crate::topology::Topology;
+use crate::workload::{Amount, Burst, Exchange, Part, Stream, Transactions, UdpTrain, Workload};
+use units::{Bytes, Rate, Span};
+
+const KINDS: [&str; 8] = ["stream", "rr", "crr", "burst", "udp-train", "topics", "mixed", "command"];
+/// Most connections of one client at a time.
+const PARALLEL_MAX: u32 = 1000;
+/// What IPv4 leaves a UDP packet. Source: RFC 768, RFC 791.
+const UDP_PAYLOAD_MAX: u64 = 65_507;
+
+pub(super) fn read(section: &Section<'_>, topology: &Topology) -> Result<Workload, DocumentError> {
     let workload = match section.require("kind", section.text("kind")?)? {
-        "stream" => {
-            let direction = match section.text("direction")? {
-                None | Some("down") => Way::Down,
-                Some("up") => Way::Up,
-                Some(other) => return Err(unknown(section, "direction", other, &["down", "up"])),
-            };
-            let amount = match (size("bytes")?, section.quantity::<Span>("seconds")?) {
-                (Some(bytes), None) => Amount::Bytes(bytes),
-                (None, Some(span)) if span > Span::ZERO => Amount::Seconds(span),
-                (None, None) => return Err(section.error_at("kind", "a stream needs 'bytes' or 'seconds' (\"10s\")")),
-                _ => {
-                    return Err(
-                        section.error_at("seconds", "a stream ends by 'bytes' or by 'seconds' (\"10s\"): give one")
-                    );
-                }
-            };
-            Workload::Stream { direction, amount }
-        }
-        "crr" => {
-            let amount = match (section.quantity::<u32>("transactions")?, section.quantity::<Span>("seconds")?) {
-                (Some(count), None) if count > 0 => Transactions::Count(count),
-                (None, Some(span)) if span > Span::ZERO => Transactions::Seconds(span),
-                (None, None) => return Err(section.error_at("kind", "crr needs 'transactions' or 'seconds' (\"60s\")")),
-                _ => {
-                    return Err(section.error_at(
-                        "transactions",
-                        "crr ends by 'transactions', at least 1, or by 'seconds': give one",
-                    ));
-                }
-            };
-            Workload::Crr {
-                request: section.require("request", size("request")?)?,
-                response: section.require("response", size("response")?)?,
-                amount,
-            }
-        }
-        "burst" => {
-            let total = section.require("total", size("total")?)?;
-            let keyframe = size("keyframe")?.unwrap_or(total.min(Bytes::new(117_118)));
-            let marks = match section.node("marks").map(|node| (&node.value, node)) {
-                None => Vec::new(),
-                Some((NodeValue::List(nodes), _)) => nodes
-                    .iter()
-                    .map(|node| match &node.value {
-                        NodeValue::Text(text) | NodeValue::Number(text) => {
-                            text.parse().map_err(|error: units::ParseError| node.error(error.to_string(), None))
-                        }
-                        _ => Err(node.error("a mark is a size", None)),
-                    })
-                    .collect::<Result<_, _>>()?,
-                Some((_, node)) => return Err(node.error("'workload.marks' must be a list of sizes", None)),
-            };
-            if let Some(late) = marks.iter().chain([&keyframe]).find(|mark| **mark > total) {
-                return Err(section.error_at("total", format!("the client leaves after {total}, before it has {late}")));
-            }
-            Workload::Burst {
-                buffered: section.require("buffered", size("buffered")?)?,
-                rate: section.require("rate", section.quantity("rate")?)?,
-                total,
-                keyframe,
-                marks,
-            }
-        }
-        other => return Err(unknown(section, "kind", other, &["stream", "crr", "burst"])),
+        "mixed" => Workload::Mixed { parts: parts(section, topology)? },
+        kind => single(section, kind, topology)?,
     };
     section.finish()?;
     Ok(workload)
+}
+
+fn single(section: &Section<'_>, kind: &str, topology: &Topology) -> Result<Workload, DocumentError> {
+    Ok(match kind {
+        "stream" => Workload::Stream(stream(section)?),
+        "rr" => Workload::Rr(exchange(section, "rr")?),
+        "crr" => Workload::Crr(exchange(section, "crr")?),
+        "burst" => Workload::Burst(burst(section)?),
+        "udp-train" => Workload::UdpTrain(udp_train(section)?),
+        "topics" => Workload::Topics(topics::read(section, topology)?),
+        "command" => Workload::Command(command::read(section)?),
+        other => return Err(unknown(section, "kind", other, &KINDS)),
+    })
+}
+
+/// A size that is more than nothing.
+fn size(section: &Section<'_>, key: &str) -> Result<Option<Bytes>, DocumentError> {
+    let size = section.quantity::<Bytes>(key)?;
+    if size == Some(Bytes::new(0)) {
+        return Err(section.error_at(key, format!("'workload.{key}' must be more than nothing")));
+    }
+    Ok(size)
+}
+
+fn stream(section: &Section<'_>) -> Result<Stream, DocumentError> {
+    let amount = match (size(section, "bytes")?, section.quantity::<Span>("seconds")?) {
+        (Some(bytes), None) => Amount::Bytes(bytes),
+        (None, Some(span)) if span > Span::ZERO => Amount::Seconds(span),
+        (None, None) => return Err(section.error_at("kind", "a stream needs 'bytes' or 'seconds' (\"10s\")")),
+        _ => {
+            return Err(section.error_at("seconds", "a stream ends by 'bytes' or by 'seconds' (\"10s\"): give one"));
+        }
+    };
+    let parallel = section.quantity::<u32>("parallel")?.unwrap_or(1);
+    if !(1..=PARALLEL_MAX).contains(&parallel) {
+        return Err(section.error_at("parallel", format!("'workload.parallel' must be 1 to {PARALLEL_MAX}")));
+    }
+    let pace = section.quantity::<Rate>("pace")?;
+    if pace.is_some_and(|pace| pace.bytes_per_second() == 0) {
+        return Err(section.error_at("pace", "'workload.pace' must be more than nothing"));
+    }
+    let backlog = size(section, "backlog")?;
+    if backlog.is_some() && pace.is_none() {
+        return Err(section.error_at("backlog", "a backlog is of a program that has data at a 'pace'"));
+    }
+    let file = section.text("file")?.map(str::to_owned);
+    if file.is_some() && pace.is_some() {
+        return Err(section.error_at("file", "a paced stream is sent from memory: give 'file' or 'pace'"));
+    }
+    Ok(Stream { direction: way(section)?, amount, parallel, pace, backlog, file })
+}
+
+fn exchange(section: &Section<'_>, kind: &str) -> Result<Exchange, DocumentError> {
+    let amount = match (section.quantity::<u32>("transactions")?, section.quantity::<Span>("seconds")?) {
+        (Some(count), None) if count > 0 => Transactions::Count(count),
+        (None, Some(span)) if span > Span::ZERO => Transactions::Seconds(span),
+        (None, None) => {
+            return Err(section.error_at("kind", format!("{kind} needs 'transactions' or 'seconds' (\"60s\")")));
+        }
+        _ => {
+            return Err(section.error_at(
+                "transactions",
+                format!("{kind} ends by 'transactions', at least 1, or by 'seconds': give one"),
+            ));
+        }
+    };
+    Ok(Exchange {
+        request: section.require("request", size(section, "request")?)?,
+        response: section.require("response", size(section, "response")?)?,
+        amount,
+    })
+}
+
+fn burst(section: &Section<'_>) -> Result<Burst, DocumentError> {
+    let total = section.require("total", size(section, "total")?)?;
+    let keyframe = size(section, "keyframe")?.unwrap_or(total.min(Bytes::new(117_118)));
+    let marks = match section.node("marks").map(|node| (&node.value, node)) {
+        None => Vec::new(),
+        Some((NodeValue::List(nodes), _)) => nodes
+            .iter()
+            .map(|node| match &node.value {
+                NodeValue::Text(text) | NodeValue::Number(text) => {
+                    text.parse().map_err(|error: units::ParseError| node.error(error.to_string(), None))
+                }
+                _ => Err(node.error("a mark is a size", None)),
+            })
+            .collect::<Result<_, _>>()?,
+        Some((_, node)) => return Err(node.error("'workload.marks' must be a list of sizes", None)),
+    };
+    if let Some(late) = marks.iter().chain([&keyframe]).find(|mark| **mark > total) {
+        return Err(section.error_at("total", format!("the client leaves after {total}, before it has {late}")));
+    }
+    Ok(Burst {
+        buffered: section.require("buffered", size(section, "buffered")?)?,
+        rate: section.require("rate", section.quantity("rate")?)?,
+        total,
+        keyframe,
+        marks,
+    })
+}
+
+fn udp_train(section: &Section<'_>) -> Result<UdpTrain, DocumentError> {
+    let size = section.require("size", size(section, "size")?)?;
+    if !(16..=UDP_PAYLOAD_MAX).contains(&size.get()) {
+        return Err(section.error_at("size", format!("'workload.size' must be 16 to {UDP_PAYLOAD_MAX} bytes")));
+    }
+    let packets = section.require("packets", section.quantity::<u32>("packets")?)?;
+    if packets == 0 {
+        return Err(section.error_at("packets", "a train has at least one packet"));
+    }
+    let interval = section.quantity("interval")?.unwrap_or(Span::ZERO);
+    Ok(UdpTrain { direction: way(section)?, size, interval, packets })
+}
+
+fn parts(section: &Section<'_>, topology: &Topology) -> Result<Vec<Part>, DocumentError> {
+    let node = section.require("part", section.node("part"))?;
+    let NodeValue::List(nodes) = &node.value else {
+        return Err(node.error("the parts of a mixed workload are written as [[workload.part]]", None));
+    };
+    if nodes.is_empty() {
+        return Err(node.error("a mixed workload has at least one part", None));
+    }
+    let mut parts: Vec<Part> = Vec::new();
+    for node in nodes {
+        let section = Section::new(node, "workload.part")?;
+        let name = section.require("name", section.text("name")?)?.to_owned();
+        if name.is_empty() || name.contains(['/', '.']) || parts.iter().any(|part| part.name == name) {
+            let rule = "a part's name must not be empty, hold '/' or '.', or be another part's";
+            return Err(section.error_at("name", rule));
+        }
+        let kind = section.require("kind", section.text("kind")?)?;
+        if matches!(kind, "mixed" | "command") {
+            return Err(section.error_at("kind", format!("'{kind}' cannot be a part of a mixed workload")));
+        }
+        let workload = single(&section, kind, topology)?;
+        let clients = clients(&section, topology)?;
+        let start = section.quantity("start")?.unwrap_or(Span::ZERO);
+        section.finish()?;
+        parts.push(Part { name, start, clients, workload });
+    }
+    Ok(parts)
+}
+
+fn clients(section: &Section<'_>, topology: &Topology) -> Result<Vec<u32>, DocumentError> {
+    let Some(node) = section.node("clients") else { return Ok(Vec::new()) };
+    let wrong = |node: &Node| {
+        node.error(
+            format!("'clients' is a list of numbers from 1 to {}, the clients there are", topology.clients),
+            None,
+        )
+    };
+    let NodeValue::List(nodes) = &node.value else { return Err(wrong(node)) };
+    let numbers: Vec<u32> = nodes
+        .iter()
+        .map(|node| match &node.value {
+            NodeValue::Number(text) => {
+                text.parse().ok().filter(|n| (1..=topology.clients).contains(n)).ok_or_else(|| wrong(node))
+            }
+            _ => Err(wrong(node)),
+        })
+        .collect::<Result<_, _>>()?;
+    if numbers.is_empty() { Err(wrong(node)) } else { Ok(numbers) }
 }

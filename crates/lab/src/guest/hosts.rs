@@ -1,0 +1,344 @@
+//! The hosts of an experiment and what joins them, as namespaces.
+//!
+//! ```text
+//! shared   server ── bottleneck ── propagation ─┬─ client          and a pair of hosts for cross traffic beside them
+//!                                               └─ client2
+//! own      server ── core ─┬─ bottleneck ── propagation ── client
+//!                          └─ bottleneck ── propagation ── client2
+//! switch   server ── switch ─┬─ propagation ── client
+//!                            └─ propagation ── client2
+//! ```
+//!
+//! Each direction passes two routers, and each router's outgoing device has one discipline: first rate and queue, then
+//! delay, jitter and loss. Apart, the queue's limit counts what waits and not what is on its way, and a sender's own
+//! device never holds a packet back unless it has a rate of its own, so captures at the hosts see what their TCP does.
+
+use super::path::{self, Shaped, What};
+use host::link::{self, End};
+use host::netns::NetNs;
+use host::{HostError, route, sysctl};
+use model::{
+    Between, Experiment, HostName, HostReport, HostSettings, Metric, Metrics, RouteSettings, SettingsReport, Side, Way,
+};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use units::Seed;
+
+/// Name of each host's device.
+pub(super) const DEVICE: &str = "eth0";
+/// The server, in every topology.
+pub(super) const SERVER: HostId = 0;
+const ANYWHERE: Ipv4Addr = Ipv4Addr::UNSPECIFIED;
+/// Pages TCP may use in the whole guest before it calls that pressure; all hosts share it.
+const TCP_MEM: &str = "98304 114688 131072";
+/// Sysctls reported whether or not a scenario sets them.
+const ALWAYS_REPORTED: [&str; 6] = [
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.tcp_window_scaling",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_timestamps",
+];
+
+/// A host's number: the server, the clients, then those of cross traffic.
+pub(super) type HostId = usize;
+
+/// A host.
+#[derive(Debug)]
+pub(super) struct Host {
+    pub(super) name: String,
+    /// Which side's settings it has; `None` for hosts of cross traffic.
+    pub(super) side: Option<Side>,
+    pub(super) ns: NetNs,
+    pub(super) address: Ipv4Addr,
+}
+
+/// The namespaces of a run.
+#[derive(Debug)]
+pub(super) struct Topology {
+    hosts: Vec<Host>,
+    clients: usize,
+    routers: Vec<NetNs>,
+    /// Devices with a discipline or a program on them.
+    pub(super) shaped: Vec<Shaped>,
+}
+
+/// One end of a link that is to be made: namespace, device, address.
+type Port<'a> = (&'a NetNs, &'a str, Ipv4Addr);
+
+impl Topology {
+    /// Builds everything the experiment asks for.
+    pub(super) fn build(experiment: &Experiment, seed: Seed) -> Result<Self, HostError> {
+        sysctl::write("net.ipv4.tcp_mem", TCP_MEM)?;
+        let clients = experiment.topology.clients;
+        let mut topology =
+            Self { hosts: Vec::new(), clients: clients as usize, routers: Vec::new(), shaped: Vec::new() };
+        topology.add_host("server", Some(Side::Server), Ipv4Addr::new(10, 0, 1, 1))?;
+        for number in 1..=clients {
+            topology.add_host(&HostName::Client(number).to_string(), Some(Side::Client), client_network(number, 1))?;
+        }
+        match experiment.topology.between {
+            Between::Own if clients > 1 => topology.join_own(experiment)?,
+            Between::Shared | Between::Own => topology.join_shared(experiment)?,
+            Between::Switch(_) => topology.join_switch(experiment)?,
+        }
+        topology.set_up(experiment)?;
+        path::shape(&topology, experiment, seed)?;
+        Ok(topology)
+    }
+
+    /// The host of that number.
+    pub(super) fn host(&self, id: HostId) -> &Host {
+        &self.hosts[id]
+    }
+
+    /// All hosts but those of cross traffic: the server, then the clients.
+    pub(super) fn hosts(&self) -> impl Iterator<Item = &Host> {
+        self.hosts.iter().filter(|host| host.side.is_some())
+    }
+
+    /// The clients' numbers.
+    pub(super) fn clients(&self) -> Vec<HostId> {
+        (1..=self.clients).collect()
+    }
+
+    /// The number of the host of that name.
+    pub(super) const fn id(name: HostName) -> HostId {
+        match name {
+            HostName::Server => SERVER,
+            HostName::Client(number) => number as HostId,
+        }
+    }
+
+    /// Server and client of cross traffic.
+    pub(super) const fn cross(&self) -> (HostId, HostId) {
+        (self.clients + 1, self.clients + 2)
+    }
+
+    /// The router of that number.
+    pub(super) fn router(&self, at: usize) -> &NetNs {
+        &self.routers[at]
+    }
+
+    fn add_host(&mut self, name: &str, side: Option<Side>, address: Ipv4Addr) -> Result<(), HostError> {
+        let ns = NetNs::create(name)?;
+        prepare(&ns, false)?;
+        self.hosts.push(Host { name: name.to_owned(), side, ns, address });
+        Ok(())
+    }
+
+    fn add_router(&mut self, name: &str) -> Result<usize, HostError> {
+        let ns = NetNs::create(name)?;
+        prepare(&ns, true)?;
+        self.routers.push(ns);
+        Ok(self.routers.len() - 1)
+    }
+
+    fn join_shared(&mut self, experiment: &Experiment) -> Result<(), HostError> {
+        let (bottleneck, propagation) = (self.add_router("bottleneck")?, self.add_router("propagation")?);
+        let mut servers = vec![(SERVER, "server".to_owned(), Ipv4Addr::new(10, 0, 1, 254))];
+        let mut clients: Vec<(HostId, String, Ipv4Addr)> = self
+            .clients()
+            .into_iter()
+            .map(|id| (id, self.hosts[id].name.clone(), client_network(id as u32, 254)))
+            .collect();
+        if !experiment.cross.is_empty() {
+            self.add_host("cross-server", None, Ipv4Addr::new(10, 0, 9, 1))?;
+            self.add_host("cross-client", None, Ipv4Addr::new(10, 0, 8, 1))?;
+            let (server, client) = self.cross();
+            servers.push((server, "cross".to_owned(), Ipv4Addr::new(10, 0, 9, 254)));
+            clients.push((client, "cross".to_owned(), Ipv4Addr::new(10, 0, 8, 254)));
+        }
+        let (inner_b, inner_p) = (Ipv4Addr::new(10, 0, 2, 1), Ipv4Addr::new(10, 0, 2, 2));
+        self.link(
+            experiment,
+            (&self.routers[bottleneck], "inner", inner_b),
+            (&self.routers[propagation], "inner", inner_p),
+        )?;
+        for (router, ends) in [(bottleneck, &servers), (propagation, &clients)] {
+            for (id, device, gateway) in ends {
+                self.attach_host(experiment, *id, (&self.routers[router], device, *gateway))?;
+            }
+        }
+        self.routers[bottleneck].run(|| route::add(ANYWHERE, 0, inner_p, &RouteSettings::default()))?;
+        self.routers[propagation].run(|| route::add(ANYWHERE, 0, inner_b, &RouteSettings::default()))?;
+        self.shaped = vec![
+            Shaped::new(Way::Down, What::Bottleneck, bottleneck, "inner", 1),
+            Shaped::new(Way::Up, What::Bottleneck, propagation, "inner", 1),
+        ];
+        for (number, (_, device, _)) in (1u32..).zip(&clients) {
+            self.shaped.push(Shaped::new(Way::Down, What::Propagation, propagation, device, number));
+        }
+        for (number, (_, device, _)) in (1u32..).zip(&servers) {
+            self.shaped.push(Shaped::new(Way::Up, What::Propagation, bottleneck, device, number));
+        }
+        Ok(())
+    }
+
+    fn join_own(&mut self, experiment: &Experiment) -> Result<(), HostError> {
+        let core = self.add_router("core")?;
+        self.attach_host(experiment, SERVER, (&self.routers[core], "server", Ipv4Addr::new(10, 0, 1, 254)))?;
+        for id in self.clients() {
+            let number = id as u32;
+            let (bottleneck, propagation) = (self.add_router("bottleneck")?, self.add_router("propagation")?);
+            let net = |second: u8, last: u8| Ipv4Addr::new(10, second, number as u8, last);
+            let (outer_core, outer_b, inner_b, inner_p) = (net(5, 1), net(5, 2), net(4, 1), net(4, 2));
+            let name = format!("path{number}");
+            self.link(
+                experiment,
+                (&self.routers[core], &name, outer_core),
+                (&self.routers[bottleneck], "core", outer_b),
+            )?;
+            let inner = (&self.routers[bottleneck], "inner", inner_b);
+            self.link(experiment, inner, (&self.routers[propagation], "inner", inner_p))?;
+            self.attach_host(experiment, id, (&self.routers[propagation], "client", client_network(number, 254)))?;
+            let to = network(self.hosts[id].address);
+            let plain = RouteSettings::default();
+            self.routers[core].run(|| route::add(to, 24, outer_b, &plain))?;
+            self.routers[bottleneck].run(|| {
+                route::add(to, 24, inner_p, &plain)?;
+                route::add(ANYWHERE, 0, outer_core, &plain)
+            })?;
+            self.routers[propagation].run(|| route::add(ANYWHERE, 0, inner_b, &plain))?;
+            self.shaped.extend([
+                Shaped::new(Way::Down, What::Bottleneck, bottleneck, "inner", number),
+                Shaped::new(Way::Down, What::Propagation, propagation, "client", number),
+                Shaped::new(Way::Up, What::Bottleneck, propagation, "inner", number),
+                Shaped::new(Way::Up, What::Propagation, bottleneck, "core", number),
+            ]);
+        }
+        Ok(())
+    }
+
+    fn join_switch(&mut self, experiment: &Experiment) -> Result<(), HostError> {
+        let switch = self.add_router("switch")?;
+        self.attach_host(experiment, SERVER, (&self.routers[switch], "server", Ipv4Addr::new(10, 0, 1, 254)))?;
+        self.shaped.push(Shaped::new(Way::Up, What::Port, switch, "server", 0));
+        for id in self.clients() {
+            let number = id as u32;
+            let device = self.hosts[id].name.clone();
+            let wire = self.add_router("propagation")?;
+            let net = |last: u8| Ipv4Addr::new(10, 4, number as u8, last);
+            self.link(experiment, (&self.routers[switch], &device, net(1)), (&self.routers[wire], "switch", net(2)))?;
+            self.attach_host(experiment, id, (&self.routers[wire], "client", client_network(number, 254)))?;
+            let to = network(self.hosts[id].address);
+            let plain = RouteSettings::default();
+            self.routers[switch].run(|| route::add(to, 24, net(2), &plain))?;
+            self.routers[wire].run(|| route::add(ANYWHERE, 0, net(1), &plain))?;
+            self.shaped.extend([
+                Shaped::new(Way::Down, What::Port, switch, &device, number),
+                Shaped::new(Way::Down, What::Propagation, wire, "client", number),
+                Shaped::new(Way::Up, What::Propagation, wire, "switch", number),
+            ]);
+        }
+        Ok(())
+    }
+
+    fn attach_host(&self, experiment: &Experiment, id: HostId, gateway: Port<'_>) -> Result<(), HostError> {
+        let host = &self.hosts[id];
+        self.link(experiment, (&host.ns, DEVICE, host.address), gateway)?;
+        let plain = RouteSettings::default();
+        let settings = host.side.map_or(&plain, |side| &settings_of(experiment, side).route);
+        host.ns.run(|| route::add(ANYWHERE, 0, gateway.2, settings))
+    }
+
+    fn link(&self, experiment: &Experiment, a: Port<'_>, b: Port<'_>) -> Result<(), HostError> {
+        let end = |(ns, name, address): Port<'_>| {
+            let [_, second, net, host] = address.octets();
+            (ns, name, address, [0x02, 0, 0, second, net, host])
+        };
+        let ends = [a, b].map(end).map(|(ns, name, address, mac)| End { ns, name, mac, address });
+        link::connect(&ends[0], &ends[1], experiment.path.mtu)?;
+        if !experiment.path.offloads {
+            for end in &ends {
+                end.ns.run(|| link::offloads_off(end.name))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets what the hosts are asked to have.
+    fn set_up(&self, experiment: &Experiment) -> Result<(), HostError> {
+        for host in self.hosts() {
+            let Some(side) = host.side else { continue };
+            host.ns.run(|| {
+                for (name, value) in &settings_of(experiment, side).sysctl {
+                    sysctl::write(name, value)?;
+                }
+                match &experiment.topology.nic {
+                    Some(nic) => path::attach_nic(DEVICE, nic, experiment.path.mtu),
+                    None => Ok(()),
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Settings as the kernel has them now; socket options come with the workload's first sockets.
+    pub(super) fn read_back(&self, experiment: &Experiment) -> Result<SettingsReport, HostError> {
+        let host = |host: &Host, settings: &HostSettings, to: Ipv4Addr| {
+            host.ns.run(|| {
+                let names = ALWAYS_REPORTED.into_iter().chain(settings.sysctl.keys().map(String::as_str));
+                let sysctl = names.map(|name| Ok((name.to_owned(), sysctl::read(name)?)));
+                Ok(HostReport {
+                    sysctl: sysctl.collect::<Result<BTreeMap<_, _>, HostError>>()?,
+                    route: route::metrics(to)?,
+                    socket: BTreeMap::new(),
+                })
+            })
+        };
+        let mut path = Vec::new();
+        for shaped in self.shaped.iter().filter(|shaped| shaped.number <= 1) {
+            path.extend(shaped.describe(self.router(shaped.router))?);
+        }
+        let (server, client) = (&self.hosts[SERVER], &self.hosts[1]);
+        Ok(SettingsReport {
+            client: host(client, &experiment.client, server.address)?,
+            server: host(server, &experiment.server, client.address)?,
+            path,
+        })
+    }
+
+    /// What the path dropped and marked, by direction and place.
+    pub(super) fn losses(&self) -> Result<Metrics, HostError> {
+        let mut sums: BTreeMap<&'static str, BTreeMap<String, u64>> = BTreeMap::new();
+        for shaped in &self.shaped {
+            for (figure, count) in shaped.counts(self.router(shaped.router))? {
+                *sums.entry(figure).or_default().entry(shaped.label()).or_default() += count;
+            }
+        }
+        let group = |counts: BTreeMap<String, u64>| {
+            Metric::Group(counts.into_iter().map(|(name, count)| (name, Metric::Count(count))).collect())
+        };
+        Ok(sums.into_iter().map(|(name, counts)| (name.to_owned(), group(counts))).collect())
+    }
+}
+
+/// The settings of a side.
+fn settings_of(experiment: &Experiment, side: Side) -> &HostSettings {
+    match side {
+        Side::Client => &experiment.client,
+        Side::Server => &experiment.server,
+    }
+}
+
+/// An address in a client's own network.
+const fn client_network(number: u32, last: u8) -> Ipv4Addr {
+    if number == 1 { Ipv4Addr::new(10, 0, 3, last) } else { Ipv4Addr::new(10, 3, number as u8, last) }
+}
+
+const fn network(address: Ipv4Addr) -> Ipv4Addr {
+    let [a, b, c, _] = address.octets();
+    Ipv4Addr::new(a, b, c, 0)
+}
+
+fn prepare(ns: &NetNs, routes: bool) -> Result<(), HostError> {
+    ns.run(|| {
+        // No router solicitations or duplicate address detection in the captures.
+        sysctl::write("net.ipv6.conf.all.disable_ipv6", "1")?;
+        sysctl::write("net.ipv6.conf.default.disable_ipv6", "1")?;
+        sysctl::write("net.ipv4.ip_forward", if routes { "1" } else { "0" })?;
+        link::set_up(link::LOOPBACK)
+    })
+}

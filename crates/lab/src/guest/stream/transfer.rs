@@ -1,0 +1,206 @@
+//! One connection of a `stream`.
+
+use super::ends;
+use super::pace::Production;
+use crate::guest::stage::{Key, Stage, minus};
+use host::HostError;
+use host::tcp_info::TcpInfo;
+use model::{Stream, Way};
+use std::fs::File;
+use units::Span;
+
+/// What a program writes and reads at once: iperf3's default for TCP.
+const WRITE_BYTES: usize = 128 * 1024;
+const READ_BYTES: usize = 1 << 20;
+
+/// The reader is woken about so many times a round trip, not once for each packet: a guest's wake-ups are what its real
+/// time goes into, and what is unread at any moment stays below one part in so many of the window.
+const READS_PER_RTT: f64 = 256.0;
+/// …and for at most so much, half of what iperf3 reads at once.
+const WAKE_BYTES_MAX: f64 = 65_536.0;
+
+static PAYLOAD: [u8; WRITE_BYTES] = [0x5a; WRITE_BYTES];
+
+/// One connection.
+pub(super) struct Transfer {
+    pub(super) client: Key,
+    pub(super) server: Option<Key>,
+    began: Option<Span>,
+    pub(super) connected: Option<Span>,
+    pub(super) first_byte: Option<Span>,
+    pub(super) received: u64,
+    pub(super) cwnd_max: u64,
+    /// What is to be sent in all; `None` until it is stopped.
+    total: Option<u64>,
+    sent: u64,
+    sender: Option<Key>,
+    receiver: Option<Key>,
+    file: Option<File>,
+    /// What the program has to send, where it has data at a pace.
+    pub(super) production: Option<Production>,
+    reading: Reading,
+}
+
+/// How coarsely the receiver reads: by the rate of the last stretch.
+#[derive(Debug, Default)]
+struct Reading {
+    rtt_s: f64,
+    since: Span,
+    since_bytes: u64,
+    next_bytes: u64,
+}
+
+impl Reading {
+    /// Bytes over which the rate is measured.
+    const STRETCH_BYTES: u64 = 1 << 20;
+
+    fn adapt(&mut self, stage: &Stage, receiver: Key, received: u64) -> Result<(), HostError> {
+        if received < self.next_bytes {
+            return Ok(());
+        }
+        let now = stage.now();
+        let per_rtt =
+            (received - self.since_bytes) as f64 / minus(now, self.since).as_secs_f64().max(1e-9) * self.rtt_s;
+        stage.tcp(receiver).wake_after((per_rtt / READS_PER_RTT).clamp(1.0, WAKE_BYTES_MAX) as u32)?;
+        *self = Self { since: now, since_bytes: received, next_bytes: received + Self::STRETCH_BYTES, ..*self };
+        Ok(())
+    }
+}
+
+impl Transfer {
+    pub(super) fn new(client: Key, total: Option<u64>, spec: &Stream) -> Result<Self, HostError> {
+        let file = spec.file.as_ref().map(|name| {
+            File::open(name).map_err(|source| HostError { act: format!("open '{name}' to send it"), source })
+        });
+        Ok(Self {
+            client,
+            server: None,
+            began: None,
+            connected: None,
+            first_byte: None,
+            received: 0,
+            cwnd_max: 0,
+            total,
+            sent: 0,
+            sender: None,
+            receiver: None,
+            file: file.transpose()?,
+            production: spec.pace.map(|rate| Production::new(rate, spec.backlog)),
+            reading: Reading::default(),
+        })
+    }
+
+    /// Whether both ends are there.
+    pub(super) const fn is_joined(&self) -> bool {
+        self.connected.is_some() && self.server.is_some()
+    }
+
+    pub(super) fn is_sender(&self, key: Key) -> bool {
+        self.sender == Some(key)
+    }
+
+    pub(super) fn is_receiver(&self, key: Key) -> bool {
+        self.receiver == Some(key)
+    }
+
+    /// Lets the data go.
+    pub(super) fn start(&mut self, stage: &mut Stage, way: Way) -> Result<(), HostError> {
+        let (Some(server), Some(connected)) = (self.server, self.connected) else { return Ok(()) };
+        let (sender, receiver) = ends(way, self.client, server);
+        (self.sender, self.receiver) = (Some(sender), Some(receiver));
+        let now = stage.now();
+        self.began = Some(now);
+        self.reading = Reading {
+            rtt_s: stage_rtt(stage, self.client)?,
+            since: connected,
+            since_bytes: 0,
+            next_bytes: Reading::STRETCH_BYTES,
+        };
+        if let Some(production) = &mut self.production {
+            production.begin(now);
+        }
+        stage.watch(receiver, true, false)?;
+        stage.watch(sender, false, true)
+    }
+
+    /// Sends as much as the socket takes.
+    pub(super) fn send(&mut self, stage: &Stage) -> Result<(), HostError> {
+        let Some(sender) = self.sender else { return Ok(()) };
+        loop {
+            let left = self.total.map(|total| total - self.sent);
+            if left == Some(0) {
+                stage.tcp(sender).finish()?;
+                return stage.watch(sender, false, false);
+            }
+            let mut most = left.map_or(WRITE_BYTES, |left| left.min(WRITE_BYTES as u64) as usize);
+            if let Some(production) = &self.production {
+                most = most.min(production.waiting() as usize);
+                if most == 0 {
+                    // The next data is produced before the socket is looked at again.
+                    return stage.watch(sender, false, false);
+                }
+            }
+            let sent = match &self.file {
+                Some(file) => stage.tcp(sender).send_file(file, self.sent, most)?,
+                None => stage.tcp(sender).send(&PAYLOAD[..most])?,
+            };
+            let Some(sent) = sent else {
+                return if self.production.is_some() { stage.watch(sender, false, true) } else { Ok(()) };
+            };
+            if sent == 0 {
+                // The file ends before the amount does.
+                self.total = Some(self.sent);
+                continue;
+            }
+            self.sent += sent as u64;
+            if let Some(production) = &mut self.production {
+                production.take(sent as u64);
+            }
+        }
+    }
+
+    /// The program has more data.
+    pub(super) fn produce(&mut self, stage: &Stage, now: Span) -> Result<(), HostError> {
+        if let (Some(production), Some(_)) = (&mut self.production, self.sender) {
+            production.produce(now);
+            self.send(stage)?;
+        }
+        Ok(())
+    }
+
+    /// Takes what came; true once all has.
+    pub(super) fn receive(&mut self, stage: &Stage) -> Result<bool, HostError> {
+        let Some(receiver) = self.receiver else { return Ok(false) };
+        let Some(count) = stage.tcp(receiver).discard(READ_BYTES)? else { return Ok(false) };
+        if self.first_byte.is_none() && count > 0 {
+            self.first_byte = Some(stage.now());
+        }
+        self.received += count as u64;
+        if let Some(production) = &mut self.production {
+            production.arrived(self.received, stage.now());
+        }
+        self.reading.adapt(stage, receiver, self.received)?;
+        let whole = count == 0 || self.total.is_some_and(|total| self.received >= total);
+        if whole {
+            stage.watch(receiver, false, false)?;
+        }
+        Ok(whole)
+    }
+
+    /// Asks the sender's kernel.
+    pub(super) fn observe(&mut self, stage: &Stage) -> Result<TcpInfo, HostError> {
+        let info = TcpInfo::of(stage.tcp(self.sender.unwrap_or(self.client)))?;
+        self.cwnd_max = self.cwnd_max.max(info.get("tcpi_snd_cwnd"));
+        Ok(info)
+    }
+
+    /// Neither sends nor receives from now on.
+    pub(super) fn stop(&self, stage: &Stage) -> Result<(), HostError> {
+        [self.sender, self.receiver].into_iter().flatten().try_for_each(|key| stage.watch(key, false, false))
+    }
+}
+
+/// The round-trip time that the client's handshake saw.
+fn stage_rtt(stage: &Stage, client: Key) -> Result<f64, HostError> {
+    Ok(TcpInfo::of(stage.tcp(client))?.get("tcpi_rtt") as f64 / 1e6)
+}

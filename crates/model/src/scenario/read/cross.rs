@@ -1,0 +1,53 @@
+//! The `[[cross]]` of a scenario.
+
+use super::unknown;
+use crate::document::{DocumentError, NodeValue, Section};
+use crate::flow::Way;
+use crate::workload::{Cross, CrossTraffic};
+use units::{Bytes, Span};
+
+/// Most background flows of one kind.
+const FLOWS_MAX: u32 = 1000;
+
+pub(super) fn read(root: &Section<'_>) -> Result<Vec<Cross>, DocumentError> {
+    let Some(node) = root.node("cross") else { return Ok(Vec::new()) };
+    let NodeValue::List(nodes) = &node.value else {
+        return Err(node.error("cross traffic is written as [[cross]]", None));
+    };
+    nodes.iter().map(|node| one(&Section::new(node, "cross")?)).collect()
+}
+
+fn one(section: &Section<'_>) -> Result<Cross, DocumentError> {
+    let flows = section.quantity::<u32>("flows")?.unwrap_or(1);
+    if !(1..=FLOWS_MAX).contains(&flows) {
+        return Err(section.error_at("flows", format!("'cross.flows' must be 1 to {FLOWS_MAX}")));
+    }
+    let start = section.quantity("start")?.unwrap_or(Span::ZERO);
+    let end = section.quantity::<Span>("end")?;
+    if end.is_some_and(|end| end <= start) {
+        return Err(section.error_at("end", "'cross.end' must be after 'cross.start'"));
+    }
+    let traffic = match section.require("kind", section.text("kind")?)? {
+        "stream" => CrossTraffic::Stream { congestion: section.text("congestion")?.map(str::to_owned) },
+        "udp" => {
+            let size = section.quantity("size")?.unwrap_or(Bytes::new(1200));
+            if !(8..=65_507).contains(&size.get()) {
+                return Err(section.error_at("size", "'cross.size' must be 8 to 65507 bytes, what UDP carries"));
+            }
+            CrossTraffic::Udp { rate: section.require("rate", section.quantity("rate")?)?, size }
+        }
+        other => return Err(unknown(section, "kind", other, &["stream", "udp"])),
+    };
+    let cross = Cross { flows, direction: way(section)?, start, end, traffic };
+    section.finish()?;
+    Ok(cross)
+}
+
+/// The direction of data; down where none is given.
+pub(super) fn way(section: &Section<'_>) -> Result<Way, DocumentError> {
+    match section.text("direction")? {
+        None | Some("down") => Ok(Way::Down),
+        Some("up") => Ok(Way::Up),
+        Some(other) => Err(unknown(section, "direction", other, &["down", "up"])),
+    }
+}

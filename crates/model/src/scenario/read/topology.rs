@@ -1,0 +1,39 @@
+//! The `[topology]` of a scenario.
+
+use super::unknown;
+use crate::document::{DocumentError, Section};
+use crate::topology::{Between, Nic, Switch, Topology};
+
+/// Most clients one guest holds; each has a namespace and devices of its own.
+const CLIENTS_MAX: u32 = 200;
+/// What a card's queue holds unless something else is said: Linux's `txqueuelen`.
+const NIC_PACKETS: u32 = 1000;
+
+pub(super) fn read(section: &Section<'_>) -> Result<Topology, DocumentError> {
+    let clients = section.quantity::<u32>("clients")?.unwrap_or(1);
+    if !(1..=CLIENTS_MAX).contains(&clients) {
+        return Err(section.error_at("clients", format!("'topology.clients' must be 1 to {CLIENTS_MAX}")));
+    }
+    let between = match section.text("kind")? {
+        None | Some("shared") => Between::Shared,
+        Some("own") => Between::Own,
+        Some("switch") => Between::Switch(Switch {
+            rate: section.require("rate", section.quantity("rate")?)?,
+            buffer: section.require("buffer", section.quantity("buffer")?)?,
+            shared: section.flag("shared")?.unwrap_or(true),
+            overhead: section.quantity("overhead")?.unwrap_or(0),
+        }),
+        Some(other) => return Err(unknown(section, "kind", other, &["shared", "own", "switch"])),
+    };
+    let nic = section
+        .section("nic")?
+        .map(|nic| {
+            let rate = nic.require("rate", nic.quantity("rate")?)?;
+            let packets = nic.quantity("packets")?.unwrap_or(NIC_PACKETS);
+            nic.finish()?;
+            Ok(Nic { rate, packets })
+        })
+        .transpose()?;
+    section.finish()?;
+    Ok(Topology { clients, between, nic })
+}
