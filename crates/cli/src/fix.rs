@@ -112,12 +112,14 @@ fn name(remedies: &[Remedy]) -> String {
 /// The figure that says how fast a workload was, and whether more of it is better.
 fn figure(scenario: &Scenario, arm: &ArmReport) -> (String, bool) {
     match &scenario.arms[0].experiment.workload {
-        Workload::Stream { .. } if arm.metrics.contains_key("goodput_steady_bps") => {
+        Workload::Stream(_) if arm.metrics.contains_key("goodput_steady_bps") => {
             ("goodput_steady_bps".to_owned(), true)
         }
-        Workload::Stream { .. } => ("goodput_bps".to_owned(), true),
-        Workload::Crr { .. } => ("transactions_per_s".to_owned(), true),
-        Workload::Burst { total, .. } => (format!("time_to_bytes_ms.{}", total.get()), false),
+        Workload::Rr(_) | Workload::Crr(_) => ("transactions_per_s".to_owned(), true),
+        Workload::Burst(burst) => (format!("time_to_bytes_ms.{}", burst.total.get()), false),
+        Workload::Stream(_) | Workload::UdpTrain(_) => ("goodput_bps".to_owned(), true),
+        Workload::Topics(_) => ("latency_ms.p99".to_owned(), false),
+        Workload::Mixed { .. } | Workload::Command(_) => ("duration_s".to_owned(), false),
     }
 }
 

@@ -4,8 +4,13 @@ use crate::failure::Failure;
 use crate::output::Output;
 use anyhow::anyhow;
 use model::Scenario;
+use std::fs;
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
+
+/// Largest file a scenario may name: a trace of a million opportunities has 8 MB.
+const FILE_BYTES_MAX: u64 = 32 << 20;
 
 /// Names and texts.
 const BUILT_IN: [(&str, &str); 4] = [
@@ -18,7 +23,9 @@ const BUILT_IN: [(&str, &str); 4] = [
 /// Finds a scenario by its built-in name or its file, and lays `set` over it.
 pub(crate) fn find(name: &str, set: &[(String, String)]) -> Result<Scenario, Failure> {
     if let Some((name, text)) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
-        return Scenario::parse(&format!("{name}.toml"), text, set).map_err(Failure::user);
+        // A built-in scenario names files, if any, from where the user is.
+        return Scenario::parse(&format!("{name}.toml"), text, set, &|file| read_near(Path::new(""), file))
+            .map_err(Failure::user);
     }
     if !name.ends_with(".toml") && !Path::new(name).exists() {
         let known = BUILT_IN.map(|(name, _)| name).join(", ");
@@ -31,7 +38,17 @@ pub(crate) fn find(name: &str, set: &[(String, String)]) -> Result<Scenario, Fai
         return Err(Failure::user(anyhow!("'{name}' is no scenario file: it is not text"))
             .hint(format!("if it is a capture, thalweg diagnose {name} says why it is slow")));
     };
-    Scenario::parse(name, &text, set).map_err(Failure::user)
+    let folder = Path::new(name).parent().unwrap_or(Path::new(""));
+    Scenario::parse(name, &text, set, &|file| read_near(folder, file)).map_err(Failure::user)
+}
+
+/// Reads a file that a scenario in `folder` names: a trace, a delay table.
+fn read_near(folder: &Path, file: &str) -> io::Result<String> {
+    let path = folder.join(file);
+    if fs::metadata(&path)?.len() > FILE_BYTES_MAX {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {FILE_BYTES_MAX} bytes")));
+    }
+    fs::read_to_string(path)
 }
 
 /// `thalweg lab list`.

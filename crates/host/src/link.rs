@@ -6,7 +6,6 @@ use crate::error::{HostError, check};
 use crate::netlink::{Message, Netlink, attributes};
 use crate::netns::NetNs;
 use std::ffi::CString;
-use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
@@ -28,6 +27,7 @@ const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 const NDA_DST: u16 = 1;
 const NDA_LLADDR: u16 = 2;
+const ETHTOOL_GLINK: u32 = 0x0a;
 const ETHTOOL_STSO: u32 = 0x1f;
 const ETHTOOL_SGSO: u32 = 0x24;
 const ETHTOOL_SGRO: u32 = 0x2c;
@@ -79,7 +79,8 @@ pub fn connect(a: &End<'_>, b: &End<'_>, mtu: u16) -> Result<(), HostError> {
             set_neighbour(index, other.address, other.mac)
         })?;
     }
-    Ok(())
+    // The end that came up first got its carrier when the other did.
+    [a, b].into_iter().try_for_each(|end| end.ns.run(|| note_carrier(end.name)))
 }
 
 /// Index of a device of the current namespace.
@@ -183,14 +184,26 @@ pub fn offloads_off(name: &str) -> Result<(), HostError> {
 /// # Errors
 /// Whatever the kernel refuses.
 pub fn set_offloads(name: &str, on: bool) -> Result<(), HostError> {
-    let socket = any_socket()?;
     for (command, what) in [(ETHTOOL_STSO, "TSO"), (ETHTOOL_SGSO, "GSO"), (ETHTOOL_SGRO, "GRO")] {
-        let mut value: [u32; 2] = [command, u32::from(on)];
-        let mut request = request_for(name);
-        request.ifr_ifru.ifru_data = value.as_mut_ptr().cast();
-        // SAFETY: `request` and the `ethtool_value` it points to outlive the call.
-        let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &mut request) };
-        check(result, || format!("turn {what} of '{name}' {}", if on { "on" } else { "off" }))?;
+        ethtool(name, command, u32::from(on), || format!("turn {what} of '{name}' {}", if on { "on" } else { "off" }))?;
     }
     Ok(())
+}
+
+/// Makes the kernel take note of a carrier that has just come. It does so by itself only up to a second later, and until
+/// then drops what is sent.
+///
+/// Source: net/core/link_watch.c, `linkwatch_sync_dev`, which `ethtool_op_get_link` calls.
+fn note_carrier(name: &str) -> Result<(), HostError> {
+    ethtool(name, ETHTOOL_GLINK, 0, || format!("ask for the carrier of '{name}'"))
+}
+
+fn ethtool(name: &str, command: u32, value: u32, act: impl FnOnce() -> String) -> Result<(), HostError> {
+    let socket = any_socket()?;
+    let mut value: [u32; 2] = [command, value];
+    let mut request = request_for(name);
+    request.ifr_ifru.ifru_data = value.as_mut_ptr().cast();
+    // SAFETY: `request` and the `ethtool_value` it points to outlive the call.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &mut request) };
+    check(result, act).map(drop)
 }

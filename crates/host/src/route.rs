@@ -46,18 +46,18 @@ const METRIC_NAMES: [(u16, &str); 15] = [
     (15, "quickack"),
 ];
 
-/// Adds a route of the current namespace to the /24 network of `to`, by way of `gateway`.
+/// Adds a route of the current namespace to a network, given by its address and the bits of its prefix, by way of
+/// `gateway`.
 ///
 /// # Errors
 /// Whatever the kernel refuses.
-pub fn add(to: Ipv4Addr, gateway: Ipv4Addr, settings: &RouteSettings) -> Result<(), HostError> {
-    let network = Ipv4Addr::from(u32::from(to) & 0xffff_ff00);
+pub fn add(network: Ipv4Addr, bits: u8, gateway: Ipv4Addr, settings: &RouteSettings) -> Result<(), HostError> {
     let mut message = Message::new(libc::RTM_NEWROUTE, libc::NLM_F_CREATE | libc::NLM_F_EXCL);
-    message.raw(&route_header(24)).attribute(RTA_DST, &network.octets()).attribute(RTA_GATEWAY, &gateway.octets());
+    message.raw(&route_header(bits)).attribute(RTA_DST, &network.octets()).attribute(RTA_GATEWAY, &gateway.octets());
     if *settings != RouteSettings::default() {
         message.nest(RTA_METRICS, |metrics| fill(metrics, settings));
     }
-    let result = Netlink::open()?.request(&mut message, &format!("add the route to {network}/24 via {gateway}"));
+    let result = Netlink::open()?.request(&mut message, &format!("add the route to {network}/{bits} via {gateway}"));
     let given = HostSettings { route: settings.clone(), ..HostSettings::default() }.given();
     result.map(drop).map_err(|error| given.iter().fold(error, |error, (setting, value)| explain(error, setting, value)))
 }

@@ -116,6 +116,20 @@ impl Tcp {
         self.transferred(sent, "send")
     }
 
+    /// Sends up to `most` bytes of a file from `offset` on, without a copy through this program (sendfile(2)); returns how
+    /// many the kernel took, 0 at the file's end, `None` when its buffer is full.
+    ///
+    /// # Errors
+    /// When the connection is broken or the file cannot be read.
+    pub fn send_file(&self, file: impl AsFd, offset: u64, most: usize) -> Result<Option<usize>, HostError> {
+        let mut offset = offset;
+        match rustix::fs::sendfile(self, file, Some(&mut offset), most) {
+            Ok(sent) => Ok(Some(sent)),
+            Err(rustix::io::Errno::AGAIN) => Ok(None),
+            Err(error) => Err(HostError { act: "send a file".to_owned(), source: error.into() }),
+        }
+    }
+
     /// Takes up to `most` bytes and throws them away; returns how many, 0 at the end, `None` when there are none yet.
     ///
     /// `MSG_TRUNC` makes the kernel drop them without a copy (tcp(7)); all of its accounting is as for a read.

@@ -244,11 +244,10 @@ impl Topology {
     }
 
     fn link(&self, experiment: &Experiment, a: Port<'_>, b: Port<'_>) -> Result<(), HostError> {
-        let end = |(ns, name, address): Port<'_>| {
+        let ends = [a, b].map(|(ns, name, address)| {
             let [_, second, net, host] = address.octets();
-            (ns, name, address, [0x02, 0, 0, second, net, host])
-        };
-        let ends = [a, b].map(end).map(|(ns, name, address, mac)| End { ns, name, mac, address });
+            End { ns, name, mac: [0x02, 0, 0, second, net, host], address }
+        });
         link::connect(&ends[0], &ends[1], experiment.path.mtu)?;
         if !experiment.path.offloads {
             for end in &ends {

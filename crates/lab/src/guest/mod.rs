@@ -19,6 +19,7 @@ use model::{Experiment, Metric, Side, Workload};
 use stage::Stage;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 use units::Span;
 
 /// The host's folder for this run: the working directory of the process that is the guest's kernel. A constant name,
@@ -55,6 +56,8 @@ fn run() -> Result<Measured, HostError> {
     let mut settings = topology.read_back(&plan.experiment)?;
     let mut cast = cast(&plan.experiment, &topology)?;
     let schedule = path::Schedule::of(&plan.experiment, plan.seed);
+    // The kernel goes over to high-resolution timers with its first ticks; until then it rounds every delay up to one.
+    std::thread::sleep(SETTLE);
     let mut stage = Stage::open(topology, &plan.experiment, schedule, plan.options, Path::new(FOLDER))?;
     act::play(&mut stage, &mut cast)?;
 
@@ -80,6 +83,8 @@ fn run() -> Result<Measured, HostError> {
     Ok(Measured { settings, metrics, intervals, virtual_s, capture_dropped })
 }
 
+/// Some ticks of virtual time, at the slowest tick there is.
+const SETTLE: Duration = Duration::from_millis(50);
 /// Port the first workload's server listens on: iperf3's; each other has the next.
 const PORT: u16 = 5201;
 

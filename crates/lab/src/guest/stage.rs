@@ -2,7 +2,7 @@
 //!
 //! The loop sleeps in `epoll_wait`; between two events no clock is read, so virtual time stands still while it computes.
 
-use super::hosts::{Host, HostId, Topology};
+use super::hosts::{HostId, Topology};
 use super::path::Schedule;
 use super::record::{Packets, Samples};
 use crate::plan::{PROGRESS_MARK, RunOptions};
@@ -268,7 +268,8 @@ impl Stage {
 
     /// A connection's other end.
     pub(super) fn peer(&self, key: Key) -> Result<SocketAddrV4, HostError> {
-        address(rustix::net::getpeername(self.tcp(key)), "read a socket's peer")
+        let peer = rustix::net::getpeername(self.tcp(key)).and_then(|peer| peer.ok_or(rustix::io::Errno::NOTCONN));
+        address(peer, "read a socket's peer")
     }
 
     /// Chooses what to wait for.

@@ -111,7 +111,7 @@ fn arms_are_run_at_every_point_of_the_matrix() {
     let text =
         with_matrix("initcwnd = [10, 20]\n\"path.rtt\" = [\"10ms\", \"100ms\"]").replace("rtt = \"35.7ms\"\n", "");
     let text = text.replace("server.route.initcwnd = 20\n", "");
-    let mut scenario = Scenario::parse("slow.toml", &text, &[]).expect("valid");
+    let mut scenario = Scenario::parse("slow.toml", &text, &[], &no_files).expect("valid");
     let names: Vec<&str> = scenario.arms.iter().map(|arm| arm.name.as_str()).collect();
     assert_eq!(names.len(), 8);
     assert_eq!(names[0], "as found, initcwnd 10, rtt 10ms");

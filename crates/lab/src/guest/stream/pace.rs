@@ -111,8 +111,11 @@ impl Production {
             }
             self.arrivals += 1;
             if self.ages_ms.len() == AGES_MAX {
-                let mut even = false;
-                self.ages_ms.retain(|_| std::mem::replace(&mut even, !even));
+                let mut at = 0;
+                self.ages_ms.retain(|_| {
+                    at += 1;
+                    at % 2 == 1
+                });
                 self.stride *= 2;
             }
         }

@@ -204,7 +204,9 @@ mod tests {
             let axes = axes(&matrix).expect(word);
             let root = Section::new(&axes[0].values[0].node, "").expect("a table");
             let error = match (root.section("path").expect("a table"), root.section("server").expect("a table")) {
-                (Some(path), None) => super::super::path::read(&path).err(),
+                (Some(path), None) => {
+                    super::super::path::read(&path, &|_| Err(std::io::Error::from(std::io::ErrorKind::NotFound))).err()
+                }
                 (None, Some(server)) => super::super::host::read(&server).err(),
                 _ => panic!("{word} is in neither table"),
             };
