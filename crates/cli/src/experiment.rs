@@ -7,7 +7,7 @@ use crate::{kernel, progress, samples};
 use anyhow::anyhow;
 use lab::kernel::Kernel;
 use lab::{LabArm, Part, RunOptions, RunRequest};
-use model::{ArmReport, DiagnosisLine, Expectation, Flow, LabReport, Scenario, Series, Vantage, Verdict};
+use model::{ArmReport, DiagnosisLine, Expectation, Flow, HostSettings, LabReport, Scenario, Series, Vantage, Verdict};
 use report::html::ArmPlots;
 use std::collections::BTreeMap;
 use std::fs;
@@ -87,6 +87,12 @@ impl Bench {
             let taken = kernels.iter().any(|(other, _)| other == short);
             kernels.push((if taken { kernel.id.clone() } else { short.clone() }, kernel));
         }
+        for (_, kernel) in &kernels {
+            if let Some(problem) = settings_against(&scenario, kernel, model::since::missing).into_iter().next() {
+                let hint = "build another by thalweg lab kernel build --source DIR, and choose it by --kernel";
+                return Err(Failure::user(anyhow!("{problem}")).hint(hint));
+            }
+        }
         let out = OutFolder::prepare(folder, &scenario.name)?;
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let jobs = options.jobs.unwrap_or(processors).max(1);
@@ -95,6 +101,11 @@ impl Bench {
 
     /// Runs the task, and diagnoses every arm's capture.
     pub(crate) fn run(&self, task: &Task<'_>, output: &Output) -> Result<Ran, Failure> {
+        for (_, kernel) in &self.kernels {
+            settings_against(&self.scenario, kernel, model::since::without_effect)
+                .iter()
+                .for_each(|why| output.note(why));
+        }
         let all = task.arms.len() * task.repeats as usize;
         let count = task.part.map_or(all, |part| (part.index as usize - 1..all).step_by(part.of as usize).len());
         let mut bar = progress::Runs::new(output, &self.scenario.name, count);
@@ -129,6 +140,20 @@ impl Bench {
         }
         Ok(Ran { report, findings })
     }
+}
+
+/// What `look` finds in the settings of all arms on a kernel, each sentence once.
+fn settings_against(
+    scenario: &Scenario,
+    kernel: &Kernel,
+    look: fn(&HostSettings, model::since::Release) -> Vec<String>,
+) -> Vec<String> {
+    let Some(release) = model::since::release(&kernel.release) else { return Vec::new() };
+    let hosts = scenario.arms.iter().flat_map(|arm| [&arm.experiment.client, &arm.experiment.server]);
+    let mut found: Vec<String> = hosts.flat_map(|host| look(host, release)).collect();
+    found.sort();
+    found.dedup();
+    found
 }
 
 /// Reads an arm's capture; `None` where there is none, or no connection in it.

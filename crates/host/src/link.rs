@@ -6,6 +6,7 @@ use crate::error::{HostError, check};
 use crate::netlink::{Message, Netlink, attributes};
 use crate::netns::NetNs;
 use std::ffi::CString;
+use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;

@@ -84,6 +84,7 @@ impl Topology {
             Between::Switch(_) => topology.join_switch(experiment)?,
         }
         topology.set_up(experiment)?;
+        topology.learn(experiment)?;
         path::shape(&topology, experiment, seed)?;
         Ok(topology)
     }
@@ -98,12 +99,18 @@ impl Topology {
         self.hosts.iter().filter(|host| host.side.is_some())
     }
 
+    /// How many hosts there are, those of cross traffic included.
+    pub(super) const fn all(&self) -> usize {
+        self.hosts.len()
+    }
+
     /// The clients' numbers.
     pub(super) fn clients(&self) -> Vec<HostId> {
         (1..=self.clients).collect()
     }
 
     /// The number of the host of that name.
+    #[expect(dead_code, reason = "topics are next")]
     pub(super) const fn id(name: HostName) -> HostId {
         match name {
             HostName::Server => SERVER,
@@ -297,6 +304,18 @@ impl Topology {
             server: host(server, &experiment.server, client.address)?,
             path,
         })
+    }
+
+    /// Makes hosts whose routes have a `cwnd` or `ssthresh` take note of them: the kernel has them from its cache of metrics.
+    fn learn(&self, experiment: &Experiment) -> Result<(), HostError> {
+        let cached = |settings: &HostSettings| settings.route.cwnd.is_some() || settings.route.ssthresh.is_some();
+        if cached(&experiment.client) || cached(&experiment.server) {
+            for client in self.clients() {
+                let (server, client) = (&self.hosts[SERVER], &self.hosts[client]);
+                route::learn(&server.ns, &client.ns, server.address)?;
+            }
+        }
+        Ok(())
     }
 
     /// What the path dropped and marked, by direction and place.

@@ -2,6 +2,7 @@
 
 mod act;
 mod burst;
+mod cross;
 mod distribution;
 mod exchange;
 mod figures;
@@ -15,7 +16,7 @@ use crate::plan::{Measured, OUTCOME_FILE, Outcome, PLAN_FILE, Plan};
 use act::{Actor, Findings, Role};
 use host::HostError;
 use hosts::{HostId, Topology};
-use model::{Experiment, Metric, Side, Workload};
+use model::{CrossTraffic, Experiment, Metric, Side, Workload};
 use stage::Stage;
 use std::fs;
 use std::path::Path;
@@ -29,9 +30,15 @@ const FOLDER: &str = "/run/out";
 
 /// Runs the plan in the run's folder, leaves its outcome there, and halts the machine.
 pub fn main() -> ! {
-    let outcome = match run() {
-        Ok(measured) => Outcome::Done(Box::new(measured)),
-        Err(error) => Outcome::Failed(error.to_string()),
+    // The first process must not end: the kernel would panic, and nobody would learn why.
+    let outcome = match std::panic::catch_unwind(run) {
+        Ok(Ok(measured)) => Outcome::Done(Box::new(measured)),
+        Ok(Err(error)) => Outcome::Failed(error.to_string()),
+        Err(panic) => {
+            let texts = [panic.downcast_ref::<String>().map(String::as_str), panic.downcast_ref::<&str>().copied()];
+            let text = texts.into_iter().flatten().next().unwrap_or("no reason given");
+            Outcome::Failed(format!("a bug of the lab's own: {text}"))
+        }
     };
     if let Err(error) = leave(&outcome) {
         let _ = std::io::Write::write_all(&mut std::io::stdout(), format!("guest: {error}\n").as_bytes());
@@ -62,17 +69,14 @@ fn run() -> Result<Measured, HostError> {
     act::play(&mut stage, &mut cast)?;
 
     let mut found = Findings::default();
-    let mixed = matches!(plan.experiment.workload, Workload::Mixed { .. });
     for role in &mut cast {
         let Findings { metrics, intervals } = role.actor.report(&mut stage)?;
         match &role.name {
-            Some(name) if mixed => {
-                found.metrics.insert(name.clone(), Metric::Group(metrics));
+            Some(name) => drop(found.metrics.insert(name.clone(), Metric::Group(metrics))),
+            None => {
+                found.metrics.extend(metrics);
+                found.intervals.extend(intervals);
             }
-            _ => found.metrics.extend(metrics),
-        }
-        if !mixed {
-            found.intervals.extend(intervals);
         }
     }
     found.metrics.extend(stage.topology.losses()?);
@@ -90,20 +94,36 @@ const PORT: u16 = 5201;
 
 /// Everyone who acts.
 fn cast(experiment: &Experiment, topology: &Topology) -> Result<Vec<Role>, HostError> {
+    let mut cast = Vec::new();
+    let mut ports = PORT..;
+    let mut port = move || ports.next().unwrap_or(PORT);
     let foreground = |actor, start, name| Role { actor, start, name, background: false };
     match &experiment.workload {
-        Workload::Mixed { parts } => (PORT..)
-            .zip(parts)
-            .map(|(port, part)| {
+        Workload::Mixed { parts } => {
+            for part in parts {
                 let clients = match part.clients.as_slice() {
                     [] => topology.clients(),
                     some => some.iter().map(|number| *number as HostId).collect(),
                 };
-                Ok(foreground(actor(&part.workload, clients, port)?, part.start, Some(part.name.clone())))
-            })
-            .collect(),
-        one => Ok(vec![foreground(actor(one, topology.clients(), PORT)?, Span::ZERO, None)]),
+                let actor = actor(&part.workload, clients, port())?;
+                cast.push(foreground(actor, part.start, Some(part.name.clone())));
+            }
+        }
+        one => cast.push(foreground(actor(one, topology.clients(), port())?, Span::ZERO, None)),
     }
+    for (number, spec) in (1..).zip(&experiment.cross) {
+        let actor: Box<dyn Actor> = match spec.traffic {
+            CrossTraffic::Stream { .. } => Box::new(cross::CrossStreams::new(spec.clone(), topology.cross(), port())),
+            CrossTraffic::Udp { .. } => return Err(not_yet("send UDP across")),
+        };
+        let name = if experiment.cross.len() == 1 { "cross".to_owned() } else { format!("cross{number}") };
+        cast.push(Role { actor, name: Some(name), start: spec.start, background: true });
+    }
+    Ok(cast)
+}
+
+fn not_yet(act: &str) -> HostError {
+    HostError { act: act.to_owned(), source: std::io::ErrorKind::Unsupported.into() }
 }
 
 fn actor(workload: &Workload, clients: Vec<HostId>, port: u16) -> Result<Box<dyn Actor>, HostError> {
@@ -113,10 +133,7 @@ fn actor(workload: &Workload, clients: Vec<HostId>, port: u16) -> Result<Box<dyn
         Workload::Crr(spec) => Box::new(exchange::Exchanges::new(*spec, true, clients, port)),
         Workload::Burst(spec) => Box::new(burst::Bursts::new(spec.clone(), clients, port)),
         Workload::UdpTrain(_) | Workload::Topics(_) | Workload::Command(_) | Workload::Mixed { .. } => {
-            return Err(HostError {
-                act: "act a workload".to_owned(),
-                source: std::io::Error::from(std::io::ErrorKind::Unsupported),
-            });
+            return Err(not_yet("act this workload"));
         }
     })
 }

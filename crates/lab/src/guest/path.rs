@@ -223,9 +223,7 @@ fn bottleneck(direction: &PathDirection, mtu: u16) -> (Option<Qdisc>, Option<Qdi
             ecn,
             ..Red::default()
         })),
-        Discipline::Codel { target, interval } => {
-            Some(Qdisc::Codel(Codel { target, interval, limit: packets, ecn, ..Codel::default() }))
-        }
+        Discipline::Codel { target, interval } => Some(Qdisc::Codel(Codel { target, interval, limit: packets, ecn })),
         Discipline::FqCodel { target, interval, flows } => {
             Some(Qdisc::FqCodel(FqCodel { target, interval, flows, limit: packets, ecn, ..FqCodel::default() }))
         }

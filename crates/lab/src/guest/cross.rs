@@ -1,0 +1,104 @@
+//! Cross traffic: background flows between hosts of their own.
+
+use super::act::{Actor, Findings};
+use super::hosts::HostId;
+use super::stage::{Event, Key, Stage, minus};
+use host::HostError;
+use model::{Cross, CrossTraffic, Metric, Metrics, Way};
+use std::collections::HashMap;
+use units::Span;
+
+const CHUNK_BYTES: usize = 128 * 1024;
+static PAYLOAD: [u8; CHUNK_BYTES] = [0x5a; CHUNK_BYTES];
+const END: u64 = 0;
+
+/// TCP transfers that go on until they are told to end.
+pub(super) struct CrossStreams {
+    spec: Cross,
+    congestion: Option<String>,
+    server: HostId,
+    client: HostId,
+    port: u16,
+    listener: Option<Key>,
+    began: Span,
+    /// What each end does: those that send, and those that read.
+    sends: HashMap<Key, bool>,
+    received: u64,
+    ended: Option<Span>,
+}
+
+impl CrossStreams {
+    pub(super) fn new(spec: Cross, (server, client): (HostId, HostId), port: u16) -> Self {
+        let congestion = match &spec.traffic {
+            CrossTraffic::Stream { congestion } => congestion.clone(),
+            CrossTraffic::Udp { .. } => None,
+        };
+        let (sends, began) = (HashMap::new(), Span::ZERO);
+        Self { spec, congestion, server, client, port, listener: None, began, sends, received: 0, ended: None }
+    }
+
+    fn add(&mut self, stage: &Stage, key: Key, at_server: bool) -> Result<(), HostError> {
+        let sends = at_server == (self.spec.direction == Way::Down);
+        self.sends.insert(key, sends);
+        stage.watch(key, !sends, sends)
+    }
+}
+
+impl Actor for CrossStreams {
+    fn begin(&mut self, stage: &mut Stage) -> Result<(), HostError> {
+        self.began = stage.now();
+        let congestion = self.congestion.clone();
+        let settings = |stage: &Stage, host| stage.settings_with(host, congestion.as_deref());
+        let at_server = settings(stage, self.server);
+        self.listener = Some(stage.listen_with(self.server, self.port, &at_server)?);
+        let at_client = settings(stage, self.client);
+        for _ in 0..self.spec.flows {
+            stage.connect_with(self.client, self.server, self.port, &at_client)?;
+        }
+        if let Some(end) = self.spec.end {
+            stage.wake_at(end, END);
+        }
+        Ok(())
+    }
+
+    fn handle(&mut self, stage: &mut Stage, event: Event) -> Result<(), HostError> {
+        match event {
+            Event::Timer { .. } => {
+                self.ended = Some(stage.now());
+                for key in self.sends.drain().map(|(key, _)| key).chain(self.listener.take()) {
+                    stage.close_socket(key)?;
+                }
+            }
+            Event::Ready { key, .. } if Some(key) == self.listener => {
+                while let Some(server) = stage.accept(key)? {
+                    self.add(stage, server, true)?;
+                }
+            }
+            Event::Ready { key, .. } => match self.sends.get(&key) {
+                None => {
+                    stage.connected(key)?;
+                    self.add(stage, key, false)?;
+                }
+                Some(true) => while stage.tcp(key).send(&PAYLOAD)?.is_some() {},
+                Some(false) => self.received += stage.tcp(key).discard(CHUNK_BYTES)?.unwrap_or(0) as u64,
+            },
+            Event::Call => {}
+        }
+        Ok(())
+    }
+
+    fn done(&self, _: Span) -> f64 {
+        0.0
+    }
+
+    fn is_over(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    fn report(&mut self, stage: &mut Stage) -> Result<Findings, HostError> {
+        let seconds = minus(self.ended.unwrap_or_else(|| stage.now()), self.began).as_secs_f64();
+        let rate = if seconds > 0.0 { self.received as f64 * 8.0 / seconds } else { 0.0 };
+        let metrics = Metrics::from([("goodput_bps".to_owned(), Metric::One(rate))]);
+        Ok(Findings { metrics, intervals: Vec::new() })
+    }
+}
