@@ -24,8 +24,8 @@ fn hosts(metrics: &RouteSettings) -> [NetNs; 3] {
     link::connect(&end(&server, "eth0", SERVER), &end(&router, "a", gateways[0]), 1500).expect("joined");
     link::connect(&end(&router, "b", gateways[1]), &end(&client, "eth0", CLIENT), 1500).expect("joined");
     router.run(|| sysctl::write("net.ipv4.ip_forward", "1")).expect("routes");
-    server.run(|| route::add(CLIENT, gateways[0], metrics)).expect("a route");
-    client.run(|| route::add(SERVER, gateways[1], &RouteSettings::default())).expect("a route");
+    server.run(|| route::add(Ipv4Addr::UNSPECIFIED, 0, gateways[0], metrics)).expect("a route");
+    client.run(|| route::add(Ipv4Addr::UNSPECIFIED, 0, gateways[1], &RouteSettings::default())).expect("a route");
     for (ns, device) in [(&server, "eth0"), (&router, "a"), (&router, "b"), (&client, "eth0")] {
         ns.run(|| link::wait_until_operational(link::index(device)?)).expect("operational");
     }
