@@ -33,6 +33,16 @@ pub fn mount_all(out: &Path) -> Result<(), HostError> {
     mount("none", "/run/out", "hostfs", &out.to_string_lossy())
 }
 
+/// Mounts what users' programs expect below /dev: null, zero, the random numbers, and shared memory.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn mount_devices() -> Result<(), HostError> {
+    mount("dev", "/dev", "devtmpfs", "")?;
+    wrap(fs::create_dir("/dev/shm"), || "make /dev/shm".to_owned())?;
+    mount("tmpfs", "/dev/shm", "tmpfs", "")
+}
+
 /// Whether this is the first process of a lab kernel, by its number and the kernel's release.
 ///
 /// Everything else in this module changes or stops the machine it runs on, so nobody calls it before this says yes.

@@ -93,7 +93,7 @@ fn the_kernel_tells_back_what_was_asked() {
 fn a_change_keeps_the_discipline_and_its_child() {
     inside("qdisc::tests::a_change_keeps_the_discipline_and_its_child", || {
         link::set_up(link::LOOPBACK).expect("up");
-        let slow = Tbf { rate: Rate::from_bits_per_second(1_000_000), ..Tbf::default() };
+        let slow = Tbf { rate: Rate::from_bits_per_second(8_000), ..Tbf::default() };
         if told(&Qdisc::Tbf(slow)).is_none() {
             return;
         }
@@ -110,11 +110,11 @@ fn a_change_keeps_the_discipline_and_its_child() {
         // A bucket of 3028 bytes let two pass at once.
         assert_eq!((before.root.packets, before.root.drops), (2, 9), "{before:?}");
 
-        let fast = Tbf { rate: Rate::from_bits_per_second(2_000_000), ..slow };
+        let fast = Tbf { rate: Rate::from_bits_per_second(16_000), ..slow };
         change(link::LOOPBACK, &Qdisc::Tbf(fast)).expect("changed");
         assert_eq!(
             describe(link::LOOPBACK).expect("described"),
-            "tbf rate 2mbit burst 3028B limit 1MB | pfifo limit 9p"
+            "tbf rate 16kbit burst 3028B limit 1MB | pfifo limit 9p"
         );
         assert_eq!(statistics(link::LOOPBACK).expect("read").child.map(|child| child.queued), Some(9));
         assert!(change(link::LOOPBACK, &Qdisc::Fifo(Fifo::Packets(1))).is_err());

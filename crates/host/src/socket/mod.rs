@@ -1,8 +1,11 @@
-//! Non-blocking TCP sockets.
+//! Non-blocking sockets.
 
 mod options;
 #[cfg(test)]
 mod tests;
+mod udp;
+
+pub use udp::{Datagram, STAMP_LEN, Udp};
 
 use crate::error::{HostError, check, wrap};
 use model::SocketSettings;
@@ -128,6 +131,30 @@ impl Tcp {
             Err(rustix::io::Errno::AGAIN) => Ok(None),
             Err(error) => Err(HostError { act: "send a file".to_owned(), source: error.into() }),
         }
+    }
+
+    /// Bytes that were given to the kernel and not sent yet (`SIOCOUTQNSD`).
+    ///
+    /// # Errors
+    /// When the kernel refuses to tell.
+    pub fn unsent(&self) -> Result<u32, HostError> {
+        self.queued(libc::SIOCOUTQNSD, "SIOCOUTQNSD")
+    }
+
+    /// Bytes that were given to the kernel and not acknowledged yet, the unsent ones included (`SIOCOUTQ`).
+    ///
+    /// # Errors
+    /// When the kernel refuses to tell.
+    pub fn unacked(&self) -> Result<u32, HostError> {
+        // SIOCOUTQ has the terminals' number for the same.
+        self.queued(libc::TIOCOUTQ, "SIOCOUTQ")
+    }
+
+    fn queued(&self, request: libc::Ioctl, name: &str) -> Result<u32, HostError> {
+        let mut bytes: libc::c_int = 0;
+        // SAFETY: the number outlives the call.
+        check(unsafe { libc::ioctl(self.raw(), request, &raw mut bytes) }, || format!("read {name}"))?;
+        Ok(bytes as u32)
     }
 
     /// Takes up to `most` bytes and throws them away; returns how many, 0 at the end, `None` when there are none yet.

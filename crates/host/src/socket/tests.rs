@@ -180,3 +180,28 @@ fn a_route_clamps_the_window_once_its_metrics_are_known() {
         assert_eq!(cwnd, 7);
     });
 }
+
+#[test]
+fn a_file_is_sent_and_the_queue_is_counted() {
+    inside("socket::tests::a_file_is_sent_and_the_queue_is_counted", || {
+        use std::io::Write;
+        let [server, _router, client] = hosts(&RouteSettings::default());
+        let listener = server.run(|| Tcp::listen(5201, &SocketSettings::default())).expect("listening");
+        let settings = SocketSettings { rcvbuf: Some(Bytes::new(4096)), ..SocketSettings::default() };
+        let (near, far) = join(&listener, &client, &settings, b"hello");
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(&[7; 100_000]).expect("written");
+        let sent = until(|| far.send_file(&file, 40_000, 1 << 20).expect("sent"));
+        assert!(sent <= 60_000, "{sent}");
+        assert_eq!(far.send_file(&file, 100_000, 1).expect("sent"), Some(0));
+        // The receiver's window is far smaller than that.
+        let (unsent, unacked) = (far.unsent().expect("told"), far.unacked().expect("told"));
+        assert!(0 < unsent && unsent <= unacked && unacked as usize <= sent, "{unsent} of {unacked} of {sent}");
+        let mut got = 0;
+        while got < sent {
+            got += until(|| near.discard(1 << 20).expect("received"));
+        }
+        until(|| (far.unacked().expect("told") == 0).then_some(()));
+        assert_eq!(far.unsent().expect("told"), 0);
+    });
+}
