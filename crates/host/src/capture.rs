@@ -15,8 +15,14 @@ const STATUS_USER: u32 = 1;
 const ADDRESS_AT: usize = 32;
 const PACKET_TYPE_AT: usize = ADDRESS_AT + 10;
 
-/// Bytes of each packet that are kept: every header, with every TCP option.
+/// Bytes of each packet that are kept at most. Of a TCP segment over IPv4 its headers are, with every option, and none of
+/// its payload, which would be a third of a bulk transfer's capture.
 pub const SNAPLEN: u32 = 128;
+
+const ETHER_TYPE_AT: u32 = 12;
+const IP_AT: u32 = 14;
+/// The accumulator, as what a filter returns. Source: linux/filter.h.
+const BPF_A: u32 = 0x10;
 
 /// A packet in the ring.
 #[derive(Debug)]
@@ -55,9 +61,8 @@ impl Capture {
         let version = libc::tpacket_versions::TPACKET_V2 as i32;
         set(&socket, libc::SOL_PACKET, libc::PACKET_VERSION, &version)?;
 
-        // One instruction: keep SNAPLEN bytes.
-        let mut keep = [libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: SNAPLEN }];
-        let program = libc::sock_fprog { len: 1, filter: keep.as_mut_ptr() };
+        let mut keep = keep_program();
+        let program = libc::sock_fprog { len: keep.len() as u16, filter: keep.as_mut_ptr() };
         set(&socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)?;
 
         let slots = slots.next_multiple_of(BLOCK_BYTES / SLOT_BYTES);
@@ -142,6 +147,33 @@ impl Drop for Capture {
         // SAFETY: the mapping was made by `start` with this size and nothing borrows from it any more.
         unsafe { libc::munmap(self.ring.cast(), self.slots * SLOT_BYTES) };
     }
+}
+
+/// The filter program that says how much of a frame is kept.
+///
+/// Source: Documentation/networking/filter.rst.
+fn keep_program() -> [libc::sock_filter; 14] {
+    let step = |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf, k };
+    let load = libc::BPF_LD | libc::BPF_ABS;
+    let test = |what: u32, jt: u8, jf: u8, k: u32| step(libc::BPF_JMP | what | libc::BPF_K, jt, jf, k);
+    [
+        step(load | libc::BPF_H, 0, 0, ETHER_TYPE_AT),
+        test(libc::BPF_JEQ, 0, 11, libc::ETH_P_IP as u32),
+        step(load | libc::BPF_B, 0, 0, IP_AT + 9),
+        test(libc::BPF_JEQ, 0, 9, libc::IPPROTO_TCP as u32),
+        step(load | libc::BPF_H, 0, 0, IP_AT + 6),
+        // A later fragment has no TCP header.
+        test(libc::BPF_JSET, 7, 0, 0x1fff),
+        step(libc::BPF_LDX | libc::BPF_B | libc::BPF_MSH, 0, 0, IP_AT),
+        step(libc::BPF_LD | libc::BPF_B | libc::BPF_IND, 0, 0, IP_AT + 12),
+        // The data offset is the upper four bits, in words: shifted by two instead of by four it is in bytes.
+        step(libc::BPF_ALU | libc::BPF_RSH | libc::BPF_K, 0, 0, 2),
+        step(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, 0, 0, 0x3c),
+        step(libc::BPF_ALU | libc::BPF_ADD | libc::BPF_X, 0, 0, 0),
+        step(libc::BPF_ALU | libc::BPF_ADD | libc::BPF_K, 0, 0, IP_AT),
+        step(libc::BPF_RET | BPF_A, 0, 0, 0),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, SNAPLEN),
+    ]
 }
 
 fn set<T>(socket: &OwnedFd, level: i32, option: i32, value: &T) -> Result<(), HostError> {
