@@ -14,6 +14,7 @@
 //! device never holds a packet back unless it has a rate of its own, so captures at the hosts see what their TCP does.
 
 use super::path::{self, Shaped, What};
+use super::programs::Across;
 use host::link::{self, End};
 use host::netns::NetNs;
 use host::{HostError, route, sysctl};
@@ -85,7 +86,7 @@ impl Topology {
         }
         topology.set_up(experiment)?;
         topology.learn(experiment)?;
-        path::shape(&topology, experiment, seed)?;
+        path::shape(&mut topology, experiment, seed)?;
         Ok(topology)
     }
 
@@ -126,6 +127,28 @@ impl Topology {
     /// The router of that number.
     pub(super) fn router(&self, at: usize) -> &NetNs {
         &self.routers[at]
+    }
+
+    /// Where the frames of a device arrive: at the other router's inner device, or, from a switch's port, at the next router or
+    /// the server.
+    pub(super) fn across(&self, shaped: &Shaped) -> Across<'_> {
+        let inner = |what: What, way: Way| {
+            self.shaped.iter().find(|other| other.what == what && other.way == way && other.number == shaped.number)
+        };
+        match (shaped.what, shaped.way) {
+            (What::Port, Way::Up) => (&self.hosts[SERVER].ns, DEVICE),
+            (What::Port, Way::Down) => match inner(What::Propagation, Way::Up) {
+                Some(wire) => (&self.routers[wire.router], &wire.device),
+                None => unreachable!("invariant: every client of a switch has a wire"),
+            },
+            (_, way) => {
+                let back = if way == Way::Down { Way::Up } else { Way::Down };
+                match inner(What::Bottleneck, back) {
+                    Some(other) => (&self.routers[other.router], &other.device),
+                    None => unreachable!("invariant: a bottleneck has one in the other direction"),
+                }
+            }
+        }
     }
 
     fn add_host(&mut self, name: &str, side: Option<Side>, address: Ipv4Addr) -> Result<(), HostError> {

@@ -8,6 +8,7 @@ mod exchange;
 mod figures;
 mod hosts;
 mod path;
+mod programs;
 mod record;
 mod stage;
 mod stream;
@@ -59,12 +60,12 @@ fn run() -> Result<Measured, HostError> {
     let text = fs::read(Path::new(FOLDER).join(PLAN_FILE)).map_err(|error| io("read the plan", error))?;
     let plan: Plan = serde_json::from_slice(&text).map_err(|error| io("understand the plan", error.into()))?;
 
+    // The kernel goes over to high-resolution timers with its first ticks; until then it rounds every delay up to one.
+    std::thread::sleep(SETTLE);
     let topology = Topology::build(&plan.experiment, plan.seed)?;
     let mut settings = topology.read_back(&plan.experiment)?;
     let mut cast = cast(&plan.experiment, &topology)?;
     let schedule = path::Schedule::of(&plan.experiment, plan.seed);
-    // The kernel goes over to high-resolution timers with its first ticks; until then it rounds every delay up to one.
-    std::thread::sleep(SETTLE);
     let mut stage = Stage::open(topology, &plan.experiment, schedule, plan.options, Path::new(FOLDER))?;
     act::play(&mut stage, &mut cast)?;
 

@@ -2,6 +2,7 @@
 
 use super::distribution;
 use super::hosts::Topology;
+use super::programs::{self, Programs};
 use host::netns::NetNs;
 use host::qdisc::{self, Cake, Codel, Fifo, FqCodel, Netem, NetemLoss, Qdisc, Red, Tbf};
 use host::{HostError, link};
@@ -31,17 +32,18 @@ pub(super) enum What {
 /// A device on the path.
 #[derive(Debug)]
 pub(super) struct Shaped {
-    way: Way,
-    what: What,
+    pub(super) way: Way,
+    pub(super) what: What,
     pub(super) router: usize,
-    device: String,
+    pub(super) device: String,
     /// Which client it is for.
     pub(super) number: u32,
+    pub(super) programs: Programs,
 }
 
 impl Shaped {
     pub(super) fn new(way: Way, what: What, router: usize, device: &str, number: u32) -> Self {
-        Self { way, what, router, device: device.to_owned(), number }
+        Self { way, what, router, device: device.to_owned(), number, programs: Programs::default() }
     }
 
     /// Its name in figures: direction and place.
@@ -66,34 +68,43 @@ impl Shaped {
 
     /// What it dropped and marked: a figure's name and a count, for each that it counts.
     pub(super) fn counts(&self, router: &NetNs) -> Result<Vec<(&'static str, u64)>, HostError> {
-        if self.describe(router)?.is_none() {
-            return Ok(Vec::new());
-        }
-        let found = router.run(|| qdisc::statistics(link::index(&self.device)?))?;
-        let mut counts = vec![("dropped_packets", found.root.drops)];
-        let marks = found.child.as_ref().and_then(|child| child.marks).or(found.root.marks);
-        counts.extend(marks.map(|marks| ("marked_packets", marks)));
-        Ok(counts)
+        let has_discipline = self.describe(router)?.is_some();
+        router.run(|| {
+            let index = link::index(&self.device)?;
+            let mut counts = self.programs.counts(index)?;
+            // Where a link's program queues, the discipline only waits.
+            if has_discipline && !self.programs.queues() {
+                let found = qdisc::statistics(index)?;
+                counts.push(("dropped_packets", found.root.drops));
+                let marks = found.child.as_ref().and_then(|child| child.marks).or(found.root.marks);
+                counts.extend(marks.map(|marks| ("marked_packets", marks)));
+            }
+            Ok(counts)
+        })
     }
 }
 
-/// Puts every device's discipline in place.
-pub(super) fn shape(topology: &Topology, experiment: &Experiment, seed: Seed) -> Result<(), HostError> {
+/// Puts every device's discipline and programs in place.
+pub(super) fn shape(topology: &mut Topology, experiment: &Experiment, seed: Seed) -> Result<(), HostError> {
     let mtu = experiment.path.mtu;
-    for shaped in &topology.shaped {
-        let direction = direction(experiment, shaped.way);
-        let (root, child) = match shaped.what {
+    let mut shaped = std::mem::take(&mut topology.shaped);
+    for one in &mut shaped {
+        let direction = direction(experiment, one.way);
+        let (root, child) = match one.what {
             What::Bottleneck => bottleneck(direction, mtu),
-            What::Propagation => (propagation(direction, seed_of(seed, shaped)), None),
+            What::Propagation => (propagation(direction, seed_of(seed, one)), None),
             What::Port => (None, None),
         };
-        topology.router(shaped.router).run(|| {
-            let index = link::index(&shaped.device)?;
+        let router = topology.router(one.router);
+        router.run(|| {
+            let index = link::index(&one.device)?;
             root.iter().try_for_each(|root| qdisc::attach(index, root))?;
             child.iter().try_for_each(|child| qdisc::attach_child(index, child))
         })?;
+        one.program(router, experiment)?;
     }
-    Ok(())
+    topology.shaped = shaped;
+    programs::attach_links(topology, experiment)
 }
 
 /// Gives a host's own device a rate and a queue.
@@ -154,7 +165,7 @@ impl Schedule {
     }
 }
 
-fn direction(experiment: &Experiment, way: Way) -> &PathDirection {
+pub(super) fn direction(experiment: &Experiment, way: Way) -> &PathDirection {
     match way {
         Way::Down => &experiment.path.down,
         Way::Up => &experiment.path.up,

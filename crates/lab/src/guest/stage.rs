@@ -433,7 +433,8 @@ fn address(of: rustix::io::Result<rustix::net::SocketAddrAny>, act: &str) -> Res
     call(SocketAddrV4::try_from(any), act)
 }
 
-fn clock() -> Span {
+/// The kernel's monotonic clock.
+pub(super) fn clock() -> Span {
     let now = rustix::time::clock_gettime(ClockId::Monotonic);
     Span::from_nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
 }
