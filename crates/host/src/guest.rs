@@ -43,6 +43,18 @@ pub fn mount_devices() -> Result<(), HostError> {
     mount("tmpfs", "/dev/shm", "tmpfs", "")
 }
 
+/// Waits until timers go off when they are due. Until the first tick after boot, 4 ms at 250 Hz, the kernel rounds each up to
+/// that tick, those of netem and fq as well, and tells so by the clock's resolution.
+pub fn wait_for_fine_timers() {
+    for _ in 0..100 {
+        let resolution = rustix::time::clock_getres(rustix::time::ClockId::Monotonic);
+        if resolution.tv_sec == 0 && resolution.tv_nsec <= 1 {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
 /// Whether this is the first process of a lab kernel, by its number and the kernel's release.
 ///
 /// Everything else in this module changes or stops the machine it runs on, so nobody calls it before this says yes.

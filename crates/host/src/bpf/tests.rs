@@ -99,6 +99,7 @@ fn loaded<T>(result: Result<T, HostError>) -> Option<T> {
 #[test]
 fn a_rate_spaces_packets_to_the_clocks_tick() {
     inside("bpf::tests::a_rate_spaces_packets_to_the_clocks_tick", || {
+        crate::guest::wait_for_fine_timers();
         let pair = pair(1);
         for (bits, overhead, len, gap) in [
             (8_000_000, 0, 1500, 1_500_000.0),

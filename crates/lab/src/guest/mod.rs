@@ -56,6 +56,7 @@ fn leave(outcome: &Outcome) -> std::io::Result<()> {
 
 fn run() -> Result<Measured, HostError> {
     host::guest::mount_all(Path::new(HOST_FOLDER))?;
+    host::guest::wait_for_fine_timers();
     let io = |act: &str, source: std::io::Error| HostError { act: act.to_owned(), source };
     let text = fs::read(Path::new(FOLDER).join(PLAN_FILE)).map_err(|error| io("read the plan", error))?;
     let plan: Plan = serde_json::from_slice(&text).map_err(|error| io("understand the plan", error.into()))?;
