@@ -119,6 +119,9 @@ pub(crate) struct LabRunArgs {
     /// Also writes the expectations as JUnit XML, for CI systems
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
+    /// Also writes the tables runs, flows, samples and packets into the run's folder
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(crate) export: Option<ExportFormat>,
     /// Shows the one-second intervals of streams
     #[arg(long)]
     pub(crate) intervals: bool,
@@ -169,6 +172,12 @@ pub(crate) enum Capture {
     Client,
     Server,
     Off,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    Csv,
+    Parquet,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -6,7 +6,7 @@ use crate::output::Output;
 use crate::{kernel, progress, samples};
 use anyhow::anyhow;
 use lab::kernel::Kernel;
-use lab::{LabArm, Part, RunOptions, RunRequest};
+use lab::{LabArm, Part, RunOptions, RunRequest, SingleRun};
 use model::{ArmReport, DiagnosisLine, Expectation, Flow, HostSettings, LabReport, Scenario, Series, Vantage, Verdict};
 use report::html::ArmPlots;
 use std::collections::BTreeMap;
@@ -52,6 +52,7 @@ pub(crate) struct Task<'a> {
 pub(crate) struct Ran {
     /// With diagnoses, without expectations.
     pub(crate) report: LabReport,
+    pub(crate) runs: Vec<SingleRun>,
     /// Of each arm of the report.
     pub(crate) findings: Vec<Option<ArmFindings>>,
 }
@@ -138,7 +139,7 @@ impl Bench {
             }
             findings.push(found);
         }
-        Ok(Ran { report, findings })
+        Ok(Ran { report, runs: run.runs, findings })
     }
 }
 

@@ -1,7 +1,8 @@
 //! `thalweg lab run`.
 
-use crate::args::{Capture, LabRunArgs};
+use crate::args::{Capture, ExportFormat, LabRunArgs};
 use crate::experiment::{self, Bench, Task};
+use crate::export::Export;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::{scenarios, stop};
@@ -9,6 +10,7 @@ use anyhow::anyhow;
 use lab::{CaptureEnds, RunOptions};
 use model::{LabReport, RUNS_MAX, Scenario};
 use report::html::Page;
+use report::tables::Format;
 use std::process::ExitCode;
 use units::Span;
 
@@ -98,6 +100,14 @@ fn one(bench: &Bench, args: &LabRunArgs, options: RunOptions, output: &Output) -
         report.expect = expect.iter().map(|line| line.check(&report.arms)).collect();
     }
     bench.out.write("report.json", &report::json::to_string(&report).map_err(Failure::host)?)?;
+    if let Some(format) = args.export {
+        let format = match format {
+            ExportFormat::Csv => Format::Csv,
+            ExportFormat::Parquet => Format::Parquet,
+        };
+        let folder = bench.out.path();
+        Export { scenario: &report.scenario, arms: &arms, runs: &ran.runs, folder, format }.write()?;
+    }
     let arms = experiment::plots(&report, ran.findings);
     let page = Page { title: report.scenario.clone(), lab: Some(&report), fix: None, arms };
     let html = bench.out.write("report.html", &report::html::page(&page))?;

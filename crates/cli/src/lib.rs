@@ -4,6 +4,7 @@ mod args;
 mod diagnose;
 mod experiment;
 mod explain;
+mod export;
 mod failure;
 mod fix;
 mod kernel;

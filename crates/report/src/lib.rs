@@ -8,4 +8,5 @@ pub mod figures;
 pub mod html;
 pub mod json;
 pub mod junit;
+pub mod tables;
 pub mod terminal;
