@@ -12,6 +12,7 @@ mod programs;
 mod record;
 mod stage;
 mod stream;
+mod udp_train;
 
 use crate::plan::{Measured, OUTCOME_FILE, Outcome, PLAN_FILE, Plan};
 use act::{Actor, Findings, Role};
@@ -134,7 +135,8 @@ fn actor(workload: &Workload, clients: Vec<HostId>, port: u16) -> Result<Box<dyn
         Workload::Rr(spec) => Box::new(exchange::Exchanges::new(*spec, false, clients, port)),
         Workload::Crr(spec) => Box::new(exchange::Exchanges::new(*spec, true, clients, port)),
         Workload::Burst(spec) => Box::new(burst::Bursts::new(spec.clone(), clients, port)),
-        Workload::UdpTrain(_) | Workload::Topics(_) | Workload::Command(_) | Workload::Mixed { .. } => {
+        Workload::UdpTrain(spec) => Box::new(udp_train::Trains::new(*spec, clients, port)),
+        Workload::Topics(_) | Workload::Command(_) | Workload::Mixed { .. } => {
             return Err(not_yet("act this workload"));
         }
     })

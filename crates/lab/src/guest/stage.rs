@@ -7,7 +7,7 @@ use super::path::Schedule;
 use super::record::{Packets, Samples};
 use crate::plan::{PROGRESS_MARK, RunOptions};
 use host::HostError;
-use host::socket::Tcp;
+use host::socket::{Tcp, Udp};
 use host::tcp_info::TcpInfo;
 use model::{Experiment, HostSettings, Side, SocketSettings};
 use rustix::event::epoll;
@@ -54,7 +54,8 @@ enum Thing {
         number: u32,
     },
     Listener(Tcp),
-    /// Whatever else an actor opened: a UDP socket, a program's end.
+    Udp(Udp),
+    /// Whatever else an actor opened: a program's end.
     Other(OwnedFd),
 }
 
@@ -152,6 +153,11 @@ impl Stage {
         minus(clock(), self.began)
     }
 
+    /// The clock of the day at the stage's opening: what kernels stamp packets with.
+    pub(super) fn epoch(&self) -> Span {
+        minus(read(ClockId::Realtime), self.now())
+    }
+
     /// What is set on the sockets of a host.
     fn settings(&self, host: HostId) -> SocketSettings {
         match self.topology.host(host).side {
@@ -224,6 +230,11 @@ impl Stage {
         self.place(Thing::Connection { tcp, number }, host, flags)
     }
 
+    /// Watches a UDP socket, for reading.
+    pub(super) fn place_udp(&mut self, udp: Udp, host: HostId) -> Result<Key, HostError> {
+        self.place(Thing::Udp(udp), host, epoll::EventFlags::IN)
+    }
+
     /// Watches something of an actor's own, for reading.
     #[expect(dead_code, reason = "UDP and programs are next")]
     pub(super) fn place_other(&mut self, fd: OwnedFd, host: HostId) -> Result<Key, HostError> {
@@ -234,6 +245,7 @@ impl Stage {
         let key = self.places.iter().position(Option::is_none).unwrap_or(self.places.len());
         match &thing {
             Thing::Connection { tcp, .. } | Thing::Listener(tcp) => add(&self.epoll, tcp, key as u64, flags)?,
+            Thing::Udp(udp) => add(&self.epoll, udp, key as u64, flags)?,
             Thing::Other(fd) => add(&self.epoll, fd, key as u64, flags)?,
         }
         let place = Some(Place { thing, host, actor: self.acting });
@@ -253,7 +265,17 @@ impl Stage {
     pub(super) fn tcp(&self, key: Key) -> &Tcp {
         match &self.at(key).thing {
             Thing::Connection { tcp, .. } | Thing::Listener(tcp) => tcp,
-            Thing::Other(_) => unreachable!("invariant: an actor knows which of its places are TCP sockets"),
+            Thing::Udp(_) | Thing::Other(_) => {
+                unreachable!("invariant: an actor knows which of its places are TCP sockets")
+            }
+        }
+    }
+
+    /// The UDP socket at `key`.
+    pub(super) fn udp(&self, key: Key) -> &Udp {
+        match &self.at(key).thing {
+            Thing::Udp(udp) => udp,
+            _ => unreachable!("invariant: an actor knows which of its places are UDP sockets"),
         }
     }
 
@@ -435,7 +457,11 @@ fn address(of: rustix::io::Result<rustix::net::SocketAddrAny>, act: &str) -> Res
 
 /// The kernel's monotonic clock.
 pub(super) fn clock() -> Span {
-    let now = rustix::time::clock_gettime(ClockId::Monotonic);
+    read(ClockId::Monotonic)
+}
+
+fn read(clock: ClockId) -> Span {
+    let now = rustix::time::clock_gettime(clock);
     Span::from_nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
 }
 

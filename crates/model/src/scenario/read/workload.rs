@@ -13,6 +13,8 @@ use units::{Bytes, Rate, Span};
 const KINDS: [&str; 8] = ["stream", "rr", "crr", "burst", "udp-train", "topics", "mixed", "command"];
 /// Most connections of one client at a time.
 const PARALLEL_MAX: u32 = 1000;
+/// Most packets of a train, which are all remembered.
+const TRAIN_PACKETS_MAX: u32 = 1_000_000;
 /// What IPv4 leaves a UDP packet. Source: RFC 768, RFC 791.
 const UDP_PAYLOAD_MAX: u64 = 65_507;
 
@@ -130,8 +132,8 @@ fn udp_train(section: &Section<'_>) -> Result<UdpTrain, DocumentError> {
         return Err(section.error_at("size", format!("'workload.size' must be 16 to {UDP_PAYLOAD_MAX} bytes")));
     }
     let packets = section.require("packets", section.quantity::<u32>("packets")?)?;
-    if packets == 0 {
-        return Err(section.error_at("packets", "a train has at least one packet"));
+    if !(1..=TRAIN_PACKETS_MAX).contains(&packets) {
+        return Err(section.error_at("packets", format!("'workload.packets' must be 1 to {TRAIN_PACKETS_MAX}")));
     }
     let interval = section.quantity("interval")?.unwrap_or(Span::ZERO);
     Ok(UdpTrain { direction: way(section)?, size, interval, packets })

@@ -1,0 +1,187 @@
+//! `udp-train`: packets at fixed distances, each with its number and the time it was sent. What arrives, and how late, tells
+//! the rate at which a queue drains and how much it holds.
+
+mod queue;
+
+use super::act::{Actor, Findings};
+use super::figures::percentiles;
+use super::hosts::{HostId, SERVER};
+use super::stage::{Event, Key, Stage, minus, plus};
+use host::HostError;
+use host::socket::Udp;
+use model::{Metric, Metrics, UdpTrain, Way};
+use queue::Arrival;
+use std::net::SocketAddrV4;
+use units::Span;
+
+/// Room for every packet in the sockets' own buffers, so that only the path loses any.
+const SOCKET_BYTES: u32 = 256 << 20;
+/// Packets sent without a look at what else has happened.
+const BATCH: u64 = 64;
+/// After the last packet was sent, what is on its way is waited for until none has come for so long.
+const QUIET: Span = Span::from_millis(1_000);
+const SEND: u64 = 0;
+const LOOK: u64 = 1;
+
+/// All trains of a `udp-train`.
+pub(super) struct Trains {
+    spec: UdpTrain,
+    clients: Vec<HostId>,
+    port: u16,
+    began: Span,
+    /// The real-time clock at the stage's opening: what the kernel stamps packets with, less the stage's time.
+    epoch: Span,
+    trains: Vec<Train>,
+    sent: u64,
+    last_arrival: Span,
+    over: bool,
+}
+
+/// The packets of one client.
+struct Train {
+    sender: Udp,
+    receiver: Key,
+    /// When each was sent, since the start.
+    sent: Vec<Span>,
+    arrivals: Vec<Arrival>,
+}
+
+impl Trains {
+    pub(super) fn new(spec: UdpTrain, clients: Vec<HostId>, port: u16) -> Self {
+        let (began, epoch, last_arrival) = (Span::ZERO, Span::ZERO, Span::ZERO);
+        Self { spec, clients, port, began, epoch, trains: Vec::new(), sent: 0, last_arrival, over: false }
+    }
+
+    /// Sends what is due; asks for the next moment.
+    fn send(&mut self, stage: &mut Stage) -> Result<(), HostError> {
+        let (interval, all) = (self.spec.interval.as_nanos(), u64::from(self.spec.packets));
+        for _ in 0..BATCH {
+            let due = plus(self.began, Span::from_nanos(interval * self.sent));
+            let now = stage.now();
+            if self.sent == all {
+                break;
+            }
+            if due > now {
+                stage.wake_at(due, SEND);
+                return Ok(());
+            }
+            let stamp = plus(self.epoch, now);
+            for train in &mut self.trains {
+                train.sent.push(minus(now, self.began));
+                train.sender.send(self.sent, stamp, self.spec.size.get() as usize)?;
+            }
+            self.sent += 1;
+        }
+        if self.sent == all {
+            self.last_arrival = stage.now();
+            stage.wake_at(plus(self.last_arrival, QUIET), LOOK);
+        } else {
+            stage.wake_at(stage.now(), SEND);
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, stage: &Stage, at: usize) -> Result<(), HostError> {
+        let Some(train) = self.trains.get_mut(at) else { return Ok(()) };
+        let start = plus(self.epoch, self.began);
+        let arrivals = &mut train.arrivals;
+        stage.udp(train.receiver).receive(|packet| {
+            let at = minus(Span::from_nanos(packet.received.as_nanos()), start);
+            arrivals.push(Arrival { number: packet.number, at });
+        })?;
+        self.last_arrival = stage.now();
+        Ok(())
+    }
+}
+
+impl Actor for Trains {
+    fn begin(&mut self, stage: &mut Stage) -> Result<(), HostError> {
+        for client in self.clients.clone() {
+            let (from, to) = match self.spec.direction {
+                Way::Down => (SERVER, client),
+                Way::Up => (client, SERVER),
+            };
+            // A server hears each client on a port of its own, so that each train is told from the others.
+            let port = if to == SERVER { self.port + self.trains.len() as u16 } else { self.port };
+            let receiver = stage.topology.host(to).ns.run(|| Udp::bind(port))?;
+            receiver.set_buffers(SOCKET_BYTES)?;
+            let address = SocketAddrV4::new(stage.topology.host(to).address, port);
+            let sender = stage.topology.host(from).ns.run(|| Udp::connect(address))?;
+            sender.set_buffers(SOCKET_BYTES)?;
+            let receiver = stage.place_udp(receiver, to)?;
+            self.trains.push(Train { sender, receiver, sent: Vec::new(), arrivals: Vec::new() });
+        }
+        self.began = stage.now();
+        self.epoch = stage.epoch();
+        self.send(stage)
+    }
+
+    fn handle(&mut self, stage: &mut Stage, event: Event) -> Result<(), HostError> {
+        match event {
+            Event::Timer { token: LOOK } => {
+                let quiet = plus(self.last_arrival, QUIET);
+                if quiet <= stage.now() {
+                    self.over = true;
+                } else {
+                    stage.wake_at(quiet, LOOK);
+                }
+                Ok(())
+            }
+            Event::Timer { .. } => self.send(stage),
+            Event::Ready { key, .. } => match self.trains.iter().position(|train| train.receiver == key) {
+                Some(at) => self.receive(stage, at),
+                None => Ok(()),
+            },
+            Event::Call => Ok(()),
+        }
+    }
+
+    fn done(&self, _: Span) -> f64 {
+        self.sent as f64 / f64::from(self.spec.packets)
+    }
+
+    fn is_over(&self) -> bool {
+        self.over
+    }
+
+    fn report(&mut self, _: &mut Stage) -> Result<Findings, HostError> {
+        let mut metrics = Metrics::new();
+        let mut put = |name: &str, metric: Metric| metrics.insert(name.to_owned(), metric);
+        let arrivals = || self.trains.iter().flat_map(|train| &train.arrivals);
+        let (mut distinct, mut reordered, mut delays) = (0u64, 0u64, Vec::new());
+        for train in &self.trains {
+            let mut seen = vec![false; train.sent.len()];
+            let mut highest = None;
+            for arrival in &train.arrivals {
+                let Some(first) = seen.get_mut(arrival.number as usize) else { continue };
+                if !std::mem::replace(first, true) {
+                    distinct += 1;
+                    reordered += u64::from(highest.is_some_and(|highest| arrival.number < highest));
+                    delays.push(minus(arrival.at, train.sent[arrival.number as usize]).as_millis_f64());
+                }
+                highest = highest.max(Some(arrival.number));
+            }
+        }
+        let sent = self.sent * self.trains.len() as u64;
+        let received = arrivals().count() as u64;
+        put("sent_packets", Metric::Count(sent));
+        put("received_packets", Metric::Count(distinct));
+        put("lost_packets", Metric::Count(sent - distinct));
+        put("loss", Metric::One((sent - distinct) as f64 / sent as f64));
+        put("duplicate_packets", Metric::Count(received - distinct));
+        put("reordered_packets", Metric::Count(reordered));
+        put("delay_ms", percentiles(delays));
+        let size = self.spec.size.get();
+        if let (Some(first), Some(last)) = (arrivals().map(|one| one.at).min(), arrivals().map(|one| one.at).max()) {
+            let seconds = minus(last, first).as_secs_f64();
+            put("duration_s", Metric::One(last.as_secs_f64()));
+            if seconds > 0.0 {
+                put("goodput_bps", Metric::One((received - 1) as f64 * size as f64 * 8.0 / seconds));
+            }
+        }
+        if let [train] = self.trains.as_slice() {
+            queue::report(&train.sent, &train.arrivals, size, &mut metrics);
+        }
+        Ok(Findings { metrics, intervals: Vec::new() })
+    }
+}
