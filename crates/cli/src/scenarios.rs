@@ -13,11 +13,12 @@ use std::process::ExitCode;
 const FILE_BYTES_MAX: u64 = 32 << 20;
 
 /// Names and texts.
-const BUILT_IN: [(&str, &str); 4] = [
+const BUILT_IN: [(&str, &str); 5] = [
     ("slow-download", include_str!("../../../scenarios/slow-download.toml")),
     ("first-frame", include_str!("../../../scenarios/first-frame.toml")),
     ("crr-loss", include_str!("../../../scenarios/crr-loss.toml")),
     ("long-fat", include_str!("../../../scenarios/long-fat.toml")),
+    ("calibration", include_str!("../../../scenarios/calibration.toml")),
 ];
 
 /// Finds a scenario by its built-in name or its file, and lays `set` over it.

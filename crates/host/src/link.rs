@@ -3,7 +3,7 @@
 //! Source: linux/if_link.h, linux/veth.h, linux/ethtool.h.
 
 use crate::error::{HostError, check};
-use crate::netlink::{Message, Netlink, attributes};
+use crate::netlink::{Message, Netlink, attributes, u32_at};
 use crate::netns::NetNs;
 use std::ffi::CString;
 use std::io;
@@ -111,27 +111,31 @@ pub fn set_up(index: u32) -> Result<(), HostError> {
     Netlink::open()?.request(&mut message, &format!("bring device {index} up")).map(drop)
 }
 
-/// Waits until a device of the current namespace is operational, which a link becomes a moment after both of its ends are
-/// up: what is sent before is lost.
+/// Waits until every device of the current namespace but the loopback is operational, which a link becomes up to a second
+/// after both of its ends are up: what is sent before is lost.
+///
+/// Source: net/core/link_watch.c.
 ///
 /// # Errors
-/// When there is no such device, or it is not operational after two seconds.
-pub fn wait_until_operational(index: u32) -> Result<(), HostError> {
-    let act = format!("wait for device {index} to be operational");
+/// When one is not operational after two seconds.
+pub fn wait_until_operational() -> Result<(), HostError> {
+    let act = "wait for the devices to be operational";
     let netlink = Netlink::open()?;
+    let is_up = |answer: &Vec<u8>| {
+        // Behind `struct ifinfomsg`, whose second word is the index.
+        let found = attributes(answer.get(16..).unwrap_or_default());
+        u32_at(answer, 4) == LOOPBACK
+            || found.iter().any(|(kind, value)| *kind == IFLA_OPERSTATE && *value == [IF_OPER_UP])
+    };
     for _ in 0..2000 {
-        let mut message = Message::new(libc::RTM_GETLINK, 0);
-        let mut header = [0u8; 16];
-        header[4..8].copy_from_slice(&index.to_ne_bytes());
-        message.raw(&header);
-        let answers = netlink.request(&mut message, &act)?;
-        let found = answers.iter().flat_map(|answer| attributes(answer.get(16..).unwrap_or_default()));
-        if found.into_iter().any(|(kind, value)| kind == IFLA_OPERSTATE && value == [IF_OPER_UP]) {
+        let mut message = Message::new(libc::RTM_GETLINK, libc::NLM_F_DUMP);
+        message.raw(&[0; 16]);
+        if netlink.request(&mut message, act)?.iter().all(is_up) {
             return Ok(());
         }
         std::thread::sleep(Duration::from_millis(1));
     }
-    Err(HostError { act, source: io::ErrorKind::TimedOut.into() })
+    Err(HostError { act: act.to_owned(), source: io::ErrorKind::TimedOut.into() })
 }
 
 /// A socket to ask the kernel about devices with.
@@ -191,8 +195,7 @@ pub fn set_offloads(name: &str, on: bool) -> Result<(), HostError> {
     Ok(())
 }
 
-/// Makes the kernel take note of a carrier that has just come. It does so by itself only up to a second later, and until
-/// then drops what is sent.
+/// Makes the kernel take note of a carrier that has just come, so that nobody need wait for it: from Linux 6.9 on.
 ///
 /// Source: net/core/link_watch.c, `linkwatch_sync_dev`, which `ethtool_op_get_link` calls.
 fn note_carrier(name: &str) -> Result<(), HostError> {

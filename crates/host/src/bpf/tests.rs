@@ -36,7 +36,7 @@ fn pair(net: u8) -> Pair {
     link::connect(&end(&near, 1, from), &end(&far, 2, to), 1500).expect("joined");
     for ns in [&near, &far] {
         ns.run(|| link::offloads_off("eth0")).expect("off");
-        ns.run(|| link::wait_until_operational(link::index("eth0")?)).expect("operational");
+        ns.run(link::wait_until_operational).expect("operational");
     }
     Pair { near, far, to }
 }

@@ -84,6 +84,8 @@ impl Topology {
             Between::Shared | Between::Own => topology.join_shared(experiment)?,
             Between::Switch(_) => topology.join_switch(experiment)?,
         }
+        let namespaces = topology.hosts.iter().map(|host| &host.ns).chain(&topology.routers);
+        namespaces.into_iter().try_for_each(|ns| ns.run(link::wait_until_operational))?;
         topology.set_up(experiment)?;
         topology.learn(experiment)?;
         path::shape(&mut topology, experiment, seed)?;

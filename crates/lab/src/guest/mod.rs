@@ -22,7 +22,6 @@ use model::{CrossTraffic, Experiment, Metric, Side, Workload};
 use stage::Stage;
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 use units::Span;
 
 /// The host's folder for this run: the working directory of the process that is the guest's kernel. A constant name,
@@ -62,8 +61,6 @@ fn run() -> Result<Measured, HostError> {
     let text = fs::read(Path::new(FOLDER).join(PLAN_FILE)).map_err(|error| io("read the plan", error))?;
     let plan: Plan = serde_json::from_slice(&text).map_err(|error| io("understand the plan", error.into()))?;
 
-    // The kernel goes over to high-resolution timers with its first ticks; until then it rounds every delay up to one.
-    std::thread::sleep(SETTLE);
     let topology = Topology::build(&plan.experiment, plan.seed)?;
     let mut settings = topology.read_back(&plan.experiment)?;
     let mut cast = cast(&plan.experiment, &topology)?;
@@ -90,8 +87,6 @@ fn run() -> Result<Measured, HostError> {
     Ok(Measured { settings, metrics, intervals, virtual_s, capture_dropped })
 }
 
-/// Some ticks of virtual time, at the slowest tick there is.
-const SETTLE: Duration = Duration::from_millis(50);
 /// Port the first workload's server listens on: iperf3's; each other has the next.
 const PORT: u16 = 5201;
 
