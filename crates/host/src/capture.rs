@@ -80,6 +80,10 @@ impl Capture {
         };
         check(if ring == libc::MAP_FAILED { -1 } else { 0 }, || "map the capture ring".to_owned())?;
         let capture = Self { socket, ring: ring.cast(), slots, next: 0 };
+        // No program that is started needs the ring, and a lab kernel 6.12 dies of one that gives its copy back.
+        // SAFETY: the mapping just made, of exactly its size; what this process sees of it stays as it is.
+        let kept = unsafe { libc::madvise(ring, slots * SLOT_BYTES, libc::MADV_DONTFORK) };
+        check(kept, || "keep the capture ring from child processes".to_owned())?;
 
         // SAFETY: `sockaddr_ll` is plain data for which zeroes are valid.
         let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };

@@ -12,6 +12,8 @@ pub(crate) const OUTCOME_FILE: &str = "outcome.json";
 pub(crate) const CAPTURE_FILE: &str = "capture.pcapng";
 /// File the socket samples are in.
 pub(crate) const SAMPLES_FILE: &str = "samples.csv";
+/// What the names of users' programs' logs end in; before that, the host's name.
+pub(crate) const LOG_SUFFIX: &str = ".log";
 /// What a console line that tells of progress begins with.
 pub(crate) const PROGRESS_MARK: &str = "thalweg-progress";
 
@@ -79,6 +81,8 @@ pub(crate) struct Measured {
     pub(crate) settings: SettingsReport,
     pub(crate) metrics: Metrics,
     pub(crate) intervals: Vec<Interval>,
+    /// What a reader should know, one sentence each.
+    pub(crate) notes: Vec<String>,
     /// Virtual time from boot to halt.
     pub(crate) virtual_s: f64,
     /// Packets the capture rings had no room for.

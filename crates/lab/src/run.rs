@@ -2,7 +2,7 @@
 
 use crate::boot::{BootError, Progress, SILENCE, boot};
 use crate::kernel::Kernel;
-use crate::plan::{CAPTURE_FILE, Measured, Plan, RunOptions, SAMPLES_FILE};
+use crate::plan::{CAPTURE_FILE, LOG_SUFFIX, Measured, Plan, RunOptions, SAMPLES_FILE};
 use crate::scratch::Scratch;
 use crate::summary::{compare_arms, summarize};
 use model::{Arm, ArmReport, Expectation, Expected, Interval, LabReport, RunFigures, Scenario, SettingsReport, Shard};
@@ -81,6 +81,7 @@ pub struct SingleRun {
     pub capture: Option<String>,
     /// The socket samples' file name within the run's folder.
     pub samples: Option<String>,
+    notes: Vec<String>,
     capture_dropped: u32,
     /// Kept of an arm's first run alone.
     first: Option<(SettingsReport, Vec<Interval>)>,
@@ -234,12 +235,15 @@ fn one(
     };
     let capture = keep(CAPTURE_FILE, format!("{stem}.pcapng"))?;
     let samples = keep(SAMPLES_FILE, format!("{stem}.csv"))?;
-    let Measured { settings, metrics, intervals, virtual_s, capture_dropped } = measured;
+    for name in names_ending(scratch.path(), LOG_SUFFIX) {
+        keep(&name, format!("{stem}.{name}"))?;
+    }
+    let Measured { settings, metrics, intervals, notes, virtual_s, capture_dropped } = measured;
     // Of an arm's later runs nothing but figures is told, and there may be very many.
     let earlier = run.checked_sub(request.part.map_or(1, |part| part.of as usize));
     let first = earlier.is_none_or(|earlier| place(request, earlier).0 != at).then_some((settings, intervals));
     let figures = RunFigures { arm: at, repeat: repeat as u32, virtual_s, metrics };
-    Ok(SingleRun { figures, seed: plan.seed.get(), capture, samples, capture_dropped, first })
+    Ok(SingleRun { figures, seed: plan.seed.get(), capture, samples, notes, capture_dropped, first })
 }
 
 /// Moves a file, by copy where it has to cross file systems; what is half copied is never under the final name.
@@ -251,6 +255,15 @@ fn carry(from: &Path, to: &Path) -> io::Result<()> {
     fs::copy(from, &partial).and_then(|_| fs::rename(&partial, to)).inspect_err(|_| {
         let _ = fs::remove_file(&partial);
     })
+}
+
+/// Names of the files in a folder that end so, in order.
+fn names_ending(folder: &Path, suffix: &str) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<String> = names.filter(|name| name.ends_with(suffix)).collect();
+    names.sort();
+    names
 }
 
 fn place(request: &RunRequest<'_>, run: usize) -> (usize, usize) {
@@ -279,6 +292,17 @@ fn report(request: &RunRequest<'_>, mut runs: Vec<SingleRun>, began: Instant) ->
         let count = rest.iter().take_while(|run| run.figures.arm == first.figures.arm).count();
         let (of_arm, later) = rest.split_at_mut(count);
         rest = later;
+        let mut told = of_arm.iter().filter(|run| !run.notes.is_empty());
+        if let Some(run) = told.next() {
+            notes.extend(run.notes.iter().map(|note| format!("arm '{}', seed {}: {note}", arm.name, run.seed)));
+            let others = told.count();
+            if others > 0 {
+                notes.push(format!(
+                    "arm '{}': {others} more of its runs have something to tell; see their logs",
+                    arm.name
+                ));
+            }
+        }
         let dropped: u32 = of_arm.iter().map(|run| run.capture_dropped).sum();
         if dropped > 0 {
             notes.push(format!("arm '{}': the capture lost {dropped} packets, its ring was full", arm.name));

@@ -2,6 +2,7 @@
 
 use crate::flow::Way;
 use crate::topology::HostName;
+use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use units::{Bytes, Rate, Ratio, Span};
@@ -175,6 +176,25 @@ pub struct Command {
     pub files: BTreeMap<String, String>,
     /// Figures to take from the client's output: names and regular expressions with one group that is a number.
     pub figures: BTreeMap<String, String>,
+}
+
+impl Command {
+    /// Reads the regular expression of a figure: `^` and `$` are a line's ends, and its one group is the number.
+    ///
+    /// # Errors
+    /// What is wrong with it, one sentence.
+    pub fn figure_pattern(text: &str) -> Result<Regex, String> {
+        let regex = RegexBuilder::new(text).multi_line(true).build().map_err(|error| {
+            // The library draws the place over several lines; its last says what is wrong.
+            let text = error.to_string();
+            text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
+        })?;
+        match regex.captures_len() {
+            2 => Ok(regex),
+            1 => Err("it has no group; the number stands in one, as in 'total=([0-9.]+)'".to_owned()),
+            _ => Err("it has several groups; only the number stands in one, others are written (?:…)".to_owned()),
+        }
+    }
 }
 
 /// Background flows, between hosts of their own, over the same path.

@@ -29,6 +29,8 @@ pub(super) struct Findings {
     pub(super) metrics: Metrics,
     /// One-second intervals, where it has such.
     pub(super) intervals: Vec<Interval>,
+    /// What a reader should know, one sentence each.
+    pub(super) notes: Vec<String>,
 }
 
 /// An actor and its part in the run.

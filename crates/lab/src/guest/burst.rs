@@ -159,7 +159,7 @@ impl Actor for Bursts {
             infos.push(TcpInfo::of(stage.tcp(sending.key))?);
         }
         sender_metrics(&infos, &mut metrics);
-        Ok(Findings { metrics, intervals: Vec::new() })
+        Ok(Findings { metrics, ..Findings::default() })
     }
 }
 

@@ -99,6 +99,6 @@ impl Actor for CrossStreams {
         let seconds = minus(self.ended.unwrap_or_else(|| stage.now()), self.began).as_secs_f64();
         let rate = if seconds > 0.0 { self.received as f64 * 8.0 / seconds } else { 0.0 };
         let metrics = Metrics::from([("goodput_bps".to_owned(), Metric::One(rate))]);
-        Ok(Findings { metrics, intervals: Vec::new() })
+        Ok(Findings { metrics, ..Findings::default() })
     }
 }

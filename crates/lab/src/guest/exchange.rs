@@ -238,7 +238,7 @@ impl Actor for Exchanges {
         put("goodput_bps", Metric::One(count as f64 * self.spec.response.get() as f64 * 8.0 / seconds));
         put("latency_ms", percentiles(std::mem::take(&mut self.totals.latencies_ms)));
         put("connect_ms", percentiles(std::mem::take(&mut self.totals.connects_ms)));
-        Ok(Findings { metrics, intervals: Vec::new() })
+        Ok(Findings { metrics, ..Findings::default() })
     }
 }
 

@@ -2,6 +2,8 @@
 
 mod act;
 mod burst;
+mod command;
+mod counters;
 mod cross;
 mod distribution;
 mod exchange;
@@ -70,7 +72,8 @@ fn run() -> Result<Measured, HostError> {
 
     let mut found = Findings::default();
     for role in &mut cast {
-        let Findings { metrics, intervals } = role.actor.report(&mut stage)?;
+        let Findings { metrics, intervals, notes } = role.actor.report(&mut stage)?;
+        found.notes.extend(notes);
         match &role.name {
             Some(name) => drop(found.metrics.insert(name.clone(), Metric::Group(metrics))),
             None => {
@@ -83,8 +86,8 @@ fn run() -> Result<Measured, HostError> {
     settings.client.socket = stage.socket_options(Side::Client);
     settings.server.socket = stage.socket_options(Side::Server);
     let (virtual_s, capture_dropped) = stage.close()?;
-    let Findings { metrics, intervals } = found;
-    Ok(Measured { settings, metrics, intervals, virtual_s, capture_dropped })
+    let Findings { metrics, intervals, notes } = found;
+    Ok(Measured { settings, metrics, intervals, notes, virtual_s, capture_dropped })
 }
 
 /// Port the first workload's server listens on: iperf3's; each other has the next.
@@ -131,7 +134,8 @@ fn actor(workload: &Workload, clients: Vec<HostId>, port: u16) -> Result<Box<dyn
         Workload::Crr(spec) => Box::new(exchange::Exchanges::new(*spec, true, clients, port)),
         Workload::Burst(spec) => Box::new(burst::Bursts::new(spec.clone(), clients, port)),
         Workload::UdpTrain(spec) => Box::new(udp_train::Trains::new(*spec, clients, port)),
-        Workload::Topics(_) | Workload::Command(_) | Workload::Mixed { .. } => {
+        Workload::Command(spec) => Box::new(command::Commands::new(spec.clone(), &clients, Path::new(FOLDER))),
+        Workload::Topics(_) | Workload::Mixed { .. } => {
             return Err(not_yet("act this workload"));
         }
     })

@@ -167,6 +167,11 @@ impl Stage {
         }
     }
 
+    /// Whether options were asked for on either side's sockets.
+    pub(super) fn has_socket_settings(&self) -> bool {
+        [&self.client, &self.server].iter().any(|settings| settings.socket != SocketSettings::default())
+    }
+
     /// The options the acting host's sockets get, with a congestion control of its own.
     pub(super) fn settings_with(&self, host: HostId, congestion: Option<&str>) -> SocketSettings {
         let mut settings = self.settings(host);
@@ -236,7 +241,6 @@ impl Stage {
     }
 
     /// Watches something of an actor's own, for reading.
-    #[expect(dead_code, reason = "UDP and programs are next")]
     pub(super) fn place_other(&mut self, fd: OwnedFd, host: HostId) -> Result<Key, HostError> {
         self.place(Thing::Other(fd), host, epoll::EventFlags::IN)
     }

@@ -232,7 +232,7 @@ impl Actor for Streams {
         metrics.insert("cwnd_max_packets".to_owned(), Metric::Count(cwnd_max));
         let produced: Vec<_> = self.transfers.iter().filter_map(|transfer| transfer.production.as_ref()).collect();
         pace::report(&produced, &mut metrics);
-        Ok(Findings { metrics, intervals: std::mem::take(&mut self.intervals) })
+        Ok(Findings { metrics, intervals: std::mem::take(&mut self.intervals), notes: Vec::new() })
     }
 }
 

@@ -182,6 +182,6 @@ impl Actor for Trains {
         if let [train] = self.trains.as_slice() {
             queue::report(&train.sent, &train.arrivals, size, &mut metrics);
         }
-        Ok(Findings { metrics, intervals: Vec::new() })
+        Ok(Findings { metrics, ..Findings::default() })
     }
 }

@@ -176,3 +176,36 @@ fn what_is_wrong_in_a_matrix_is_named_with_its_line() {
 fn no_files(name: &str) -> io::Result<String> {
     Err(io::Error::new(io::ErrorKind::NotFound, format!("there is no {name}")))
 }
+
+#[test]
+fn the_programs_of_a_command_are_checked_before_anything_starts() {
+    let text = |lines: &str| format!("name = \"x\"\n[workload]\nkind = \"command\"\n{lines}\n");
+    let files = |_: &str| Err(std::io::ErrorKind::NotFound.into());
+    let good = text("client = \"curl http://{server}/\"\ntimes = 3\nfigures = { total_s = 'total=([0-9.]+)' }");
+    let scenario = Scenario::parse("x.toml", &good, &[], &files).expect("valid");
+    let Workload::Command(command) = &scenario.arms[0].experiment.workload else { panic!("a command") };
+    assert_eq!((command.client.len(), command.times), (2, 3));
+
+    for (lines, problem) in [
+        ("client = \"a\"\nfigures = { t = 'x=(' }", "x.toml:5: 'workload.figures.t' cannot be used: unclosed group"),
+        (
+            "client = \"a\"\n[workload.figures]\nt = 'x=1'",
+            "x.toml:6: 'workload.figures.t' cannot be used: it has no group",
+        ),
+        ("client = \"a\"\nfigures = { t = '(a)(b)' }", "'workload.figures.t' cannot be used: it has several groups"),
+        (
+            "client = \"a\"\nfigures = { 'a.b' = '(a)' }",
+            "x.toml:5: a figure's name must not be empty or hold '.' or '/'",
+        ),
+        (
+            "client = \"a\"\nport = 80",
+            "x.toml:5: 'workload.port' is what a server listens on, and there is no 'server'",
+        ),
+        ("client = \"\"", "x.toml:4: 'workload.client' is a program and its arguments"),
+        ("client = \"a\"\ntimeout = \"0s\"", "x.toml:5: 'workload.timeout' must be more than nothing"),
+        ("client = \"a\"\nfiles = { \"../x\" = \"\" }", "x.toml:5: '../x' is no name of a file"),
+    ] {
+        let error = Scenario::parse("x.toml", &text(lines), &[], &files).expect_err(lines).to_string();
+        assert!(error.contains(problem), "{lines}\n{error}");
+    }
+}

@@ -14,21 +14,30 @@ pub(super) fn read(section: &Section<'_>) -> Result<Command, DocumentError> {
     if times == 0 {
         return Err(section.error_at("times", "'workload.times' must be at least 1"));
     }
-    let files = texts(section, "files")?;
+    let (files, figures) = (texts(section, "files")?, texts(section, "figures")?);
     for name in files.keys() {
         if name.is_empty() || name.contains('/') || name == ".." || name == "." {
             return Err(section.error_at("files", format!("'{name}' is no name of a file; folders are not made")));
         }
     }
-    Ok(Command {
-        server: words(section, "server")?,
-        port: section.quantity("port")?,
-        client,
-        times,
-        timeout: section.quantity("timeout")?.unwrap_or(TIMEOUT),
-        files,
-        figures: texts(section, "figures")?,
-    })
+    if let Some(table) = section.section("figures")? {
+        for (name, node) in table.entries() {
+            if name.is_empty() || name.contains(['.', '/']) {
+                return Err(node.error(format!("a figure's name must not be empty or hold '.' or '/': '{name}'"), None));
+            }
+            Command::figure_pattern(figures.get(name).map_or("", String::as_str))
+                .map_err(|wrong| node.error(format!("'workload.figures.{name}' cannot be used: {wrong}"), None))?;
+        }
+    }
+    let timeout = section.quantity("timeout")?.unwrap_or(TIMEOUT);
+    if timeout == Span::ZERO {
+        return Err(section.error_at("timeout", "'workload.timeout' must be more than nothing"));
+    }
+    let (server, port) = (words(section, "server")?, section.quantity("port")?);
+    if port.is_some() && server.is_none() {
+        return Err(section.error_at("port", "'workload.port' is what a server listens on, and there is no 'server'"));
+    }
+    Ok(Command { server, port, client, times, timeout, files, figures })
 }
 
 /// A program and its arguments: a list, or a text that is split at white space.
