@@ -5,6 +5,7 @@
 
 mod boot;
 mod compare;
+mod episodes;
 mod guest;
 mod join;
 pub mod kernel;

@@ -1,11 +1,15 @@
 //! Arms and repeats, each in a guest of its own, several at a time.
 
 use crate::boot::{BootError, Progress, SILENCE, boot};
+use crate::episodes;
 use crate::kernel::Kernel;
-use crate::plan::{CAPTURE_FILE, LOG_SUFFIX, Measured, Plan, RunOptions, SAMPLES_FILE};
+use crate::plan::{CAPTURE_FILE, CaptureEnds, LOG_SUFFIX, Measured, Plan, RunOptions, SAMPLES_FILE};
 use crate::scratch::Scratch;
 use crate::summary::{compare_arms, summarize};
-use model::{Arm, ArmReport, Expectation, Expected, Interval, LabReport, RunFigures, Scenario, SettingsReport, Shard};
+use model::{
+    Arm, ArmReport, Expectation, Expected, Interval, LabReport, Metric, Metrics, RunFigures, Scenario, SettingsReport,
+    Shard,
+};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -238,12 +242,27 @@ fn one(
     for name in names_ending(scratch.path(), LOG_SUFFIX) {
         keep(&name, format!("{stem}.{name}"))?;
     }
-    let Measured { settings, metrics, intervals, notes, virtual_s, capture_dropped } = measured;
+    let Measured { settings, mut metrics, intervals, notes, virtual_s, capture_dropped } = measured;
+    if let (Some(name), CaptureEnds::Both, 0) = (&capture, request.options.capture, capture_dropped)
+        && has_drops(&metrics)
+    {
+        metrics.extend(episodes::of_capture(&request.out.join(name)).unwrap_or_default());
+    }
     // Of an arm's later runs nothing but figures is told, and there may be very many.
     let earlier = run.checked_sub(request.part.map_or(1, |part| part.of as usize));
     let first = earlier.is_none_or(|earlier| place(request, earlier).0 != at).then_some((settings, intervals));
     let figures = RunFigures { arm: at, repeat: repeat as u32, virtual_s, metrics };
     Ok(SingleRun { figures, seed: plan.seed.get(), capture, samples, notes, capture_dropped, first })
+}
+
+/// Whether the path dropped anything: the capture need not be read for losses otherwise.
+fn has_drops(metrics: &Metrics) -> bool {
+    let drops = ["dropped_packets", "policed_packets"].into_iter().filter_map(|name| metrics.get(name));
+    let mut counts = drops.flat_map(|group| match group {
+        Metric::Group(group) => group.values().filter_map(Metric::value).collect(),
+        one => Vec::from_iter(one.value()),
+    });
+    counts.any(|count| count > 0.0)
 }
 
 /// Moves a file, by copy where it has to cross file systems; what is half copied is never under the final name.
