@@ -12,26 +12,56 @@ use std::process::ExitCode;
 /// Largest file a scenario may name: a trace of a million opportunities has 8 MB.
 const FILE_BYTES_MAX: u64 = 32 << 20;
 
-/// Names and texts.
-const BUILT_IN: [(&str, &str); 5] = [
-    ("slow-download", include_str!("../../../scenarios/slow-download.toml")),
-    ("first-frame", include_str!("../../../scenarios/first-frame.toml")),
-    ("crr-loss", include_str!("../../../scenarios/crr-loss.toml")),
-    ("long-fat", include_str!("../../../scenarios/long-fat.toml")),
-    ("calibration", include_str!("../../../scenarios/calibration.toml")),
+/// A built-in scenario: its name and its text.
+type BuiltIn = (&'static str, &'static str);
+
+macro_rules! built_in {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../../scenarios/", $name, ".toml")))),*]
+    };
+}
+
+/// The built-in scenarios by what they are about.
+const THEMES: [(&str, &[BuiltIn]); 5] = [
+    (
+        "The first picture of a live stream",
+        built_in!["first-frame", "last-mile", "crr-loss", "crr-netem", "send-buffer", "fast-open"],
+    ),
+    (
+        "A download that is stuck",
+        built_in!["slow-download", "same-buffer", "no-window-scaling", "ranges", "small-send-buffer"],
+    ),
+    ("A long line", built_in!["tcp-vs-udp", "long-fat", "fixed-buffers", "backlog"]),
+    (
+        "Messages within a vehicle",
+        built_in!["window-over-rtt", "two-into-one-port", "rto-min", "tail-loss", "dup-ack-threshold", "loss-episodes",],
+    ),
+    ("The lab itself, against arithmetic", built_in!["calibration"]),
 ];
+
+/// Widest line of the list.
+const LINE_CHARS: usize = 100;
+
+/// All built-in scenarios.
+fn built_in() -> impl Iterator<Item = &'static BuiltIn> {
+    THEMES.iter().flat_map(|(_, scenarios)| scenarios.iter())
+}
 
 /// Finds a scenario by its built-in name or its file, and lays `set` over it.
 pub(crate) fn find(name: &str, set: &[(String, String)]) -> Result<Scenario, Failure> {
-    if let Some((name, text)) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
+    if let Some((name, text)) = built_in().find(|(built_in, _)| *built_in == name) {
         // A built-in scenario names files, if any, from where the user is.
         return Scenario::parse(&format!("{name}.toml"), text, set, &|file| read_near(Path::new(""), file))
             .map_err(Failure::user);
     }
     if !name.ends_with(".toml") && !Path::new(name).exists() {
-        let known = BUILT_IN.map(|(name, _)| name).join(", ");
-        return Err(Failure::user(anyhow!("no built-in scenario is named '{name}', and there is no such file"))
-            .hint(format!("built in are {known}; a file's name ends in .toml")));
+        let known = built_in().map(|(name, _)| *name).collect::<Vec<_>>();
+        return Err(Failure::user(anyhow!("no built-in scenario is named '{name}', and there is no such file")).hint(
+            match model::nearest(name, known.iter().copied()) {
+                Some(nearest) => format!("did you mean '{nearest}'? A file's name ends in .toml"),
+                None => format!("built in are {}; a file's name ends in .toml", known.join(", ")),
+            },
+        ));
     }
     let bytes = std::fs::read(name)
         .map_err(|error| Failure::user(anyhow!("cannot read the scenario file '{name}': {error}")))?;
@@ -54,24 +84,41 @@ fn read_near(folder: &Path, file: &str) -> io::Result<String> {
 
 /// `thalweg lab list`.
 pub(crate) fn list(output: &Output) -> Result<ExitCode, Failure> {
-    let scenarios = BUILT_IN.iter().map(|(name, _)| find(name, &[])).collect::<Result<Vec<_>, _>>()?;
-    if output.json {
-        let list: Vec<_> = scenarios
-            .iter()
-            .map(|scenario| {
-                let arms: Vec<&str> = scenario.arms.iter().map(|arm| arm.name.as_str()).collect();
-                serde_json::json!({"name": scenario.name, "about": scenario.about, "arms": arms})
-            })
-            .collect();
-        output.json_result(&serde_json::json!({"schema": "thalweg.scenarios/1", "scenarios": list}))?;
-    } else {
-        for scenario in &scenarios {
-            output.result(&format!("{:<15} {}", scenario.name, scenario.about));
+    let mut list = Vec::new();
+    for (at, (theme, scenarios)) in THEMES.iter().enumerate() {
+        if !output.json {
+            let gap = if at == 0 { "" } else { "\n" };
+            output.result(&format!("{gap}{theme}"));
+        }
+        for (name, _) in *scenarios {
+            let scenario = find(name, &[])?;
             let arms: Vec<&str> = scenario.arms.iter().map(|arm| arm.name.as_str()).collect();
-            output.result(&format!("{:<15} arms: {}", "", arms.join(" · ")));
+            if output.json {
+                let entry = serde_json::json!({"name": name, "theme": theme, "about": scenario.about, "arms": arms});
+                list.push(entry);
+            } else {
+                output.result(&format!("  {name:<18} {}", scenario.about));
+                output.result(&format!("  {:<18} {}", "", some_of(&arms)));
+            }
         }
     }
+    if output.json {
+        output.json_result(&serde_json::json!({"schema": "thalweg.scenarios/1", "scenarios": list}))?;
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// As many arms as a line has room for, and how many there are if there are more.
+fn some_of(arms: &[&str]) -> String {
+    let mut line = format!("arms: {}", arms.first().copied().unwrap_or_default());
+    for arm in arms.iter().skip(1) {
+        let longer = format!("{line} · {arm}");
+        if longer.chars().count() > LINE_CHARS - 32 {
+            return format!("{line} … {} in all", arms.len());
+        }
+        line = longer;
+    }
+    line
 }
 
 #[cfg(test)]
@@ -80,8 +127,8 @@ mod tests {
 
     #[test]
     fn every_built_in_scenario_is_valid_and_named_as_its_file() {
-        for (name, _) in BUILT_IN {
-            assert_eq!(find(name, &[]).map(|scenario| scenario.name).expect(name), name);
+        for (name, _) in built_in() {
+            assert_eq!(find(name, &[]).map(|scenario| scenario.name).expect(name), *name);
         }
     }
 
@@ -91,7 +138,7 @@ mod tests {
         for entry in std::fs::read_dir(folder).expect("the folder") {
             let name = entry.expect("an entry").file_name();
             let name = name.to_string_lossy();
-            assert!(BUILT_IN.iter().any(|(built_in, _)| Some(*built_in) == name.strip_suffix(".toml")), "{name}");
+            assert!(built_in().any(|(built_in, _)| Some(*built_in) == name.strip_suffix(".toml")), "{name}");
         }
     }
 }

@@ -231,7 +231,7 @@ impl<'a> Section<'a> {
 }
 
 /// The known word most like `word`, when one is near enough to be meant.
-pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known
         .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))
         .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 3)

@@ -18,7 +18,7 @@ mod topology;
 mod workload;
 
 pub use diagnosis::{Code, Evidence, Finding, Limits, Verdict};
-pub use document::DocumentError;
+pub use document::{DocumentError, nearest};
 pub use expect::{Expectation, Outcome};
 pub use flow::{Flow, Handshake, LossMark, MarkKind, Point, Retransmits, Series, Vantage, Way};
 pub use metric::{Metric, Metrics};
