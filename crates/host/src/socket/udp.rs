@@ -76,6 +76,20 @@ impl Udp {
         Ok(socket)
     }
 
+    /// The port it is on.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub fn port(&self) -> Result<u16, HostError> {
+        // SAFETY: `sockaddr_in` is plain data for which zeroes are valid.
+        let mut own: libc::sockaddr_in = unsafe { std::mem::zeroed() };
+        let mut len = size_of_val(&own) as u32;
+        // SAFETY: the address and its length outlive the call.
+        let result = unsafe { libc::getsockname(self.raw(), (&raw mut own).cast(), &mut len) };
+        check(result, || "read a UDP socket's own port".to_owned())?;
+        Ok(u16::from_be(own.sin_port))
+    }
+
     /// Sets how many bytes of packets, as the kernel counts them, may wait to be sent and to be received.
     ///
     /// # Errors
@@ -228,12 +242,7 @@ mod tests {
         inside("socket::udp::tests::packets_come_with_number_and_times", || {
             link::set_up(link::LOOPBACK).expect("up");
             let there = Udp::bind(0).expect("bound");
-            // SAFETY: `sockaddr_in` is plain data for which zeroes are valid.
-            let mut own: libc::sockaddr_in = unsafe { std::mem::zeroed() };
-            let mut len = size_of_val(&own) as u32;
-            // SAFETY: the address outlives the call and its length is given.
-            assert_eq!(unsafe { libc::getsockname(there.raw(), (&raw mut own).cast(), &mut len) }, 0);
-            let to = SocketAddrV4::new(Ipv4Addr::LOCALHOST, u16::from_be(own.sin_port));
+            let to = SocketAddrV4::new(Ipv4Addr::LOCALHOST, there.port().expect("a port"));
             let mut here = Udp::connect(to).expect("connected");
             for number in 0..100 {
                 assert!(here.send(number, Span::from_micros(number), 100 + number as usize).expect("sent"));

@@ -20,7 +20,7 @@ use crate::plan::{Measured, OUTCOME_FILE, Outcome, PLAN_FILE, Plan};
 use act::{Actor, Findings, Role};
 use host::HostError;
 use hosts::{HostId, Topology};
-use model::{CrossTraffic, Experiment, Metric, Side, Workload};
+use model::{Experiment, Metric, Side, Workload};
 use stage::Stage;
 use std::fs;
 use std::path::Path;
@@ -113,10 +113,7 @@ fn cast(experiment: &Experiment, topology: &Topology) -> Result<Vec<Role>, HostE
         one => cast.push(foreground(actor(one, topology.clients(), port())?, Span::ZERO, None)),
     }
     for (number, spec) in (1..).zip(&experiment.cross) {
-        let actor: Box<dyn Actor> = match spec.traffic {
-            CrossTraffic::Stream { .. } => Box::new(cross::CrossStreams::new(spec.clone(), topology.cross(), port())),
-            CrossTraffic::Udp { .. } => return Err(not_yet("send UDP across")),
-        };
+        let actor = cross::actor(spec, topology.cross(), port());
         let name = if experiment.cross.len() == 1 { "cross".to_owned() } else { format!("cross{number}") };
         cast.push(Role { actor, name: Some(name), start: spec.start, background: true });
     }

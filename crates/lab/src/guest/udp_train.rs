@@ -170,7 +170,7 @@ impl Actor for Trains {
         put("loss", Metric::One((sent - distinct) as f64 / sent as f64));
         put("duplicate_packets", Metric::Count(received - distinct));
         put("reordered_packets", Metric::Count(reordered));
-        put("delay_ms", percentiles(delays));
+        put("delay_ms", spread(delays));
         let size = self.spec.size.get();
         if let (Some(first), Some(last)) = (arrivals().map(|one| one.at).min(), arrivals().map(|one| one.at).max()) {
             let seconds = minus(last, first).as_secs_f64();
@@ -184,4 +184,15 @@ impl Actor for Trains {
         }
         Ok(Findings { metrics, ..Findings::default() })
     }
+}
+
+/// Percentiles, and the standard deviation.
+fn spread(values: Vec<f64>) -> Metric {
+    let (count, mean) = (values.len() as f64, values.iter().sum::<f64>() / values.len() as f64);
+    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count;
+    let mut metric = percentiles(values);
+    if let (Metric::Group(group), true) = (&mut metric, count > 0.0) {
+        group.insert("stddev".to_owned(), Metric::One(variance.sqrt()));
+    }
+    metric
 }

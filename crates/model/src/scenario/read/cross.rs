@@ -4,7 +4,7 @@ use super::unknown;
 use crate::document::{DocumentError, NodeValue, Section};
 use crate::flow::Way;
 use crate::workload::{Cross, CrossTraffic};
-use units::{Bytes, Span};
+use units::{Bytes, Rate, Span};
 
 /// Most background flows of one kind.
 const FLOWS_MAX: u32 = 1000;
@@ -31,10 +31,15 @@ fn one(section: &Section<'_>) -> Result<Cross, DocumentError> {
         "stream" => CrossTraffic::Stream { congestion: section.text("congestion")?.map(str::to_owned) },
         "udp" => {
             let size = section.quantity("size")?.unwrap_or(Bytes::new(1200));
-            if !(8..=65_507).contains(&size.get()) {
-                return Err(section.error_at("size", "'cross.size' must be 8 to 65507 bytes, what UDP carries"));
+            if !(16..=65_507).contains(&size.get()) {
+                let why = "its number and time take 16, and UDP carries no more";
+                return Err(section.error_at("size", format!("'cross.size' must be 16 to 65507 bytes: {why}")));
             }
-            CrossTraffic::Udp { rate: section.require("rate", section.quantity("rate")?)?, size }
+            let rate = section.require("rate", section.quantity::<Rate>("rate")?)?;
+            if rate.bits_per_second() == 0 {
+                return Err(section.error_at("rate", "'cross.rate' must be more than nothing"));
+            }
+            CrossTraffic::Udp { rate, size }
         }
         other => return Err(unknown(section, "kind", other, &["stream", "udp"])),
     };

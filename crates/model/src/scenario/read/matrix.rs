@@ -3,11 +3,42 @@
 use crate::document::{DocumentError, Node, NodeValue, nearest};
 
 /// Bare words that mean a key of the path, `path.rtt` and so on.
-const PATH: [&str; 7] = ["rtt", "delay", "jitter", "loss", "rate", "queue", "mtu"];
+const PATH: [&str; 17] = [
+    "rtt",
+    "delay",
+    "jitter",
+    "loss",
+    "duplicate",
+    "corrupt",
+    "reorder",
+    "black_hole",
+    "rate",
+    "trace",
+    "overhead",
+    "burst",
+    "queue",
+    "discipline",
+    "ecn",
+    "mtu",
+    "offloads",
+];
+/// Bare words that mean a key of the topology.
+const TOPOLOGY: [&str; 1] = ["clients"];
 /// Bare words that mean the server's: it sends in a download.
-const ROUTE: [&str; 7] = ["initcwnd", "initrwnd", "cwnd", "ssthresh", "rto_min", "quickack", "congctl"];
-const SOCKET: [&str; 8] =
-    ["congestion", "sndbuf", "rcvbuf", "notsent_lowat", "nodelay", "max_pacing_rate", "fastopen", "window_clamp"];
+const ROUTE: [&str; 9] =
+    ["initcwnd", "initrwnd", "cwnd", "ssthresh", "rto_min", "quickack", "congctl", "advmss", "features"];
+const SOCKET: [&str; 10] = [
+    "congestion",
+    "sndbuf",
+    "rcvbuf",
+    "notsent_lowat",
+    "nodelay",
+    "max_pacing_rate",
+    "fastopen",
+    "window_clamp",
+    "delack_max",
+    "user_timeout",
+];
 /// What a dotted key may begin with.
 const TABLES: [&str; 5] = ["path", "workload", "client", "server", "topology"];
 
@@ -112,11 +143,17 @@ fn resolve(key: &str, node: &Node) -> Result<Vec<String>, DocumentError> {
         // An unquoted dotted key: the rest of it is below.
         word if TABLES.contains(&word) && matches!(node.value, NodeValue::Table(_)) => &[],
         word if PATH.contains(&word) => &["path"],
+        word if TOPOLOGY.contains(&word) => &["topology"],
         word if ROUTE.contains(&word) => &["server", "route"],
         word if SOCKET.contains(&word) => &["server", "socket"],
-        _ => return Err(unknown(key, word, node, PATH.into_iter().chain(ROUTE).chain(SOCKET).collect())),
+        _ => return Err(unknown(key, word, node, words().collect())),
     };
     Ok(tables.iter().map(|table| (*table).to_owned()).chain([word.clone()]).collect())
+}
+
+/// Every bare word.
+fn words() -> impl Iterator<Item = &'static str> {
+    PATH.into_iter().chain(TOPOLOGY).chain(ROUTE).chain(SOCKET)
 }
 
 /// Takes a key apart where it is dotted; quoted parts keep their dots.
@@ -199,16 +236,20 @@ mod tests {
 
     #[test]
     fn every_bare_word_is_a_key_the_reader_takes() {
-        for word in PATH.into_iter().chain(ROUTE).chain(SOCKET) {
+        for word in words() {
             let matrix = Node::parse("m", &format!("{word} = [0]")).expect("TOML");
             let axes = axes(&matrix).expect(word);
-            let root = Section::new(&axes[0].values[0].node, "").expect("a table");
-            let error = match (root.section("path").expect("a table"), root.section("server").expect("a table")) {
-                (Some(path), None) => {
-                    super::super::path::read(&path, &|_| Err(std::io::Error::from(std::io::ErrorKind::NotFound))).err()
+            let NodeValue::Table(tables) = &axes[0].values[0].node.value else { panic!("{word} is in no table") };
+            let (table, below) = &tables[0];
+            let section = Section::new(below, table).expect("a table");
+            let error = match table.as_str() {
+                "path" => {
+                    let none = |_: &str| Err(std::io::Error::from(std::io::ErrorKind::NotFound));
+                    super::super::path::read(&section, &none).err()
                 }
-                (None, Some(server)) => super::super::host::read(&server).err(),
-                _ => panic!("{word} is in neither table"),
+                "topology" => super::super::topology::read(&section).err(),
+                "server" => super::super::host::read(&section).err(),
+                other => panic!("{word} is in '{other}'"),
             };
             // 0 is not always a good value; the key must be known.
             let problem = error.map(|error| error.problem).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! Cross traffic: background flows between hosts of their own.
+//! TCP transfers without end.
 
-use super::act::{Actor, Findings};
-use super::hosts::HostId;
-use super::stage::{Event, Key, Stage, minus};
+use crate::guest::act::{Actor, Findings};
+use crate::guest::hosts::HostId;
+use crate::guest::stage::{Event, Key, Stage, minus};
 use host::HostError;
 use model::{Cross, CrossTraffic, Metric, Metrics, Way};
 use std::collections::HashMap;
