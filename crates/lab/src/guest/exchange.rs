@@ -121,7 +121,7 @@ impl Exchanges {
             return Ok(());
         };
         self.totals.latencies_ms.push(minus(answered, caller.began).as_millis_f64());
-        if let Some(connected) = caller.connected.filter(|_| self.connects || caller.made == 0) {
+        if let Some(connected) = caller.connected.filter(|_| self.connects) {
             self.totals.connects_ms.push(minus(connected, caller.began).as_millis_f64());
         }
         caller.made += 1;
@@ -144,7 +144,13 @@ impl Exchanges {
         if writable && caller.request_left > 0 {
             if caller.connected.is_none() {
                 stage.connected(client)?;
-                caller.connected = Some(stage.now());
+                let now = stage.now();
+                caller.connected = Some(now);
+                if !self.connects {
+                    // Where the connection is kept it is no part of a transaction, nor of the first.
+                    self.totals.connects_ms.push(minus(now, caller.began).as_millis_f64());
+                    caller.began = now;
+                }
             }
             caller.ask(stage, client)?;
         }
