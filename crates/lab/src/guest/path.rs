@@ -118,10 +118,22 @@ pub(super) fn attach_nic(device: &str, nic: &Nic, mtu: u16) -> Result<(), HostEr
 /// The changes of a path with time.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
-    /// When, which way, and what it is from then on.
-    steps: VecDeque<(Span, Way, PathDirection)>,
+    steps: VecDeque<Change>,
     mtu: u16,
     seed: Seed,
+}
+
+/// One change of one direction.
+#[derive(Debug)]
+struct Change {
+    at: Span,
+    /// Which of the direction's changes it is, from 1.
+    number: u64,
+    way: Way,
+    /// Whether rate or propagation change. What does not is left alone: a token bucket that is told its own rate again is full.
+    what: [bool; 2],
+    /// What the direction is from then on.
+    direction: PathDirection,
 }
 
 impl Schedule {
@@ -130,31 +142,33 @@ impl Schedule {
         let mut steps = Vec::new();
         for way in [Way::Down, Way::Up] {
             let mut now = direction(experiment, way).clone();
-            for step in now.steps.clone() {
+            for (number, step) in (1..).zip(now.steps.clone()) {
+                let what = [step.rate.is_some(), step.delay.is_some() || step.loss.is_some()];
                 now.rate = step.rate.or(now.rate);
                 now.delay = step.delay.unwrap_or(now.delay);
                 now.loss = step.loss.unwrap_or(now.loss);
-                steps.push((step.at, way, now.clone()));
+                steps.push(Change { at: step.at, number, way, what, direction: now.clone() });
             }
         }
-        steps.sort_by_key(|(at, ..)| *at);
+        steps.sort_by_key(|change| change.at);
         Self { steps: steps.into(), mtu: experiment.path.mtu, seed }
     }
 
     /// When the next change is due.
     pub(super) fn next(&self) -> Option<Span> {
-        self.steps.front().map(|(at, ..)| *at)
+        self.steps.front().map(|change| change.at)
     }
 
     /// Makes the changes that are due at `at`.
     pub(super) fn step(&mut self, at: Span, topology: &Topology) -> Result<(), HostError> {
         while self.next().is_some_and(|next| next <= at) {
-            let Some((_, way, direction)) = self.steps.pop_front() else { break };
+            let Some(Change { number, way, what, direction, .. }) = self.steps.pop_front() else { break };
             for shaped in topology.shaped.iter().filter(|shaped| shaped.way == way) {
                 let root = match shaped.what {
-                    What::Bottleneck => bottleneck(&direction, self.mtu).0,
-                    What::Propagation => propagation(&direction, seed_of(self.seed, shaped)),
-                    What::Port => None,
+                    What::Bottleneck if what[0] => bottleneck(&direction, self.mtu).0,
+                    // The kernel begins its random numbers anew: not with those that were used.
+                    What::Propagation if what[1] => propagation(&direction, seed_of(self.seed, shaped).derive(number)),
+                    _ => None,
                 };
                 topology
                     .router(shaped.router)
@@ -216,9 +230,10 @@ fn bottleneck(direction: &PathDirection, mtu: u16) -> (Option<Qdisc>, Option<Qdi
     };
     let child = match direction.discipline {
         Discipline::Cake { rtt } => {
-            let (bandwidth, overhead) = (Some(rate), i32::from(overhead));
-            let memory_limit = Some(bytes);
-            return (Some(Qdisc::Cake(Cake { bandwidth, rtt, overhead, memory_limit, ..Cake::default() })), None);
+            // CAKE counts from the IP packet once it is told of any overhead.
+            let overhead = LINK_HEADER_BYTES as i32 + i32::from(overhead);
+            let (bandwidth, memory_limit) = (Some(rate), Some(bytes));
+            return (Some(Qdisc::Cake(Cake { bandwidth, rtt, overhead, raw: false, memory_limit })), None);
         }
         Discipline::Fifo => match direction.queue {
             Queue::Packets(packets) => Some(Qdisc::Fifo(Fifo::Packets(packets))),

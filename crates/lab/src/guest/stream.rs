@@ -103,6 +103,37 @@ impl Streams {
         Ok(())
     }
 
+    /// A transfer's end can be read or written.
+    fn go_on(&mut self, stage: &mut Stage, at: usize, key: Key, ready: (bool, bool)) -> Result<(), HostError> {
+        let transfer = &mut self.transfers[at];
+        let whole = match ready {
+            (true, _) if transfer.is_receiver(key) => transfer.receive(stage),
+            (_, true) if transfer.is_sender(key) => transfer.send(stage).map(|()| false),
+            _ => return Ok(()),
+        };
+        self.settle(stage, at, whole)
+    }
+
+    /// Takes note of how a step of a transfer went: whether it was its last, or the connection broke.
+    fn settle(&mut self, stage: &mut Stage, at: usize, whole: Result<bool, HostError>) -> Result<(), HostError> {
+        let over = match whole {
+            Ok(whole) => whole,
+            Err(error) => {
+                self.transfers[at].break_off(stage, error)?;
+                self.by_key.retain(|_, of| *of != at);
+                true
+            }
+        };
+        if over && self.transfers[at].ends() {
+            self.over += 1;
+            if self.over == self.transfers.len() && self.ended.is_none() {
+                let now = stage.now();
+                self.end(stage, now)?;
+            }
+        }
+        Ok(())
+    }
+
     fn end(&mut self, stage: &Stage, now: Span) -> Result<(), HostError> {
         self.count(stage, now)?;
         self.ended = Some(now);
@@ -144,8 +175,9 @@ impl Actor for Streams {
             }
             Event::Timer { token: PRODUCE } => {
                 let now = stage.now();
-                for transfer in &mut self.transfers {
-                    transfer.produce(stage, now)?;
+                for at in 0..self.transfers.len() {
+                    let produced = self.transfers[at].produce(stage, now).map(|()| false);
+                    self.settle(stage, at, produced)?;
                 }
                 stage.wake_at(plus(now, pace::EVERY), PRODUCE);
             }
@@ -173,16 +205,8 @@ impl Actor for Streams {
                     if transfer.is_joined() {
                         self.joined(stage, at)?;
                     }
-                } else if transfer.is_receiver(key) && readable {
-                    if transfer.receive(stage)? {
-                        self.over += 1;
-                        if self.over == self.transfers.len() {
-                            let now = stage.now();
-                            self.end(stage, now)?;
-                        }
-                    }
-                } else if transfer.is_sender(key) && writable {
-                    transfer.send(stage)?;
+                } else {
+                    self.go_on(stage, at, key, (readable, writable))?;
                 }
             }
             Event::Call => {}
@@ -222,6 +246,11 @@ impl Actor for Streams {
             let rates: Vec<f64> = self.transfers.iter().map(|one| one.received as f64 * 8.0 / seconds).collect();
             put("fairness", Metric::One(figures::fairness(&rates)));
             put("flow_goodput_bps", percentiles(rates));
+        }
+        let broken: Vec<Span> = self.transfers.iter().filter_map(|one| one.broken.map(|(at, _)| at)).collect();
+        if !broken.is_empty() {
+            put("broken_connections", Metric::Count(broken.len() as u64));
+            put("broken_ms", figures::one_or_percentiles(broken.into_iter().map(since).collect()));
         }
         let mut infos = Vec::new();
         for transfer in self.transfers.iter_mut().filter(|transfer| transfer.is_joined()) {

@@ -176,7 +176,7 @@ impl Actor for CrossPackets {
             let bits = (self.packets - 1) as f64 * self.size.get() as f64 * 8.0;
             metrics.insert("goodput_bps".to_owned(), Metric::One(bits / between.as_secs_f64()));
         }
-        Ok(Findings { metrics, intervals: Vec::new() })
+        Ok(Findings { metrics, ..Findings::default() })
     }
 }
 

@@ -39,6 +39,9 @@ pub(super) struct Transfer {
     /// What the program has to send, where it has data at a pace.
     pub(super) production: Option<Production>,
     reading: Reading,
+    /// When the kernel gave the connection up, and what it said of it then.
+    pub(super) broken: Option<(Span, TcpInfo)>,
+    is_over: bool,
 }
 
 /// How coarsely the receiver reads: by the rate of the last stretch.
@@ -87,6 +90,8 @@ impl Transfer {
             file: file.transpose()?,
             production: spec.pace.map(|rate| Production::new(rate, spec.backlog)),
             reading: Reading::default(),
+            broken: None,
+            is_over: false,
         })
     }
 
@@ -129,6 +134,8 @@ impl Transfer {
         loop {
             let left = self.total.map(|total| total - self.sent);
             if left == Some(0) {
+                // Nothing is waited for any more then but that it breaks.
+                stage.tcp(sender).connected()?;
                 stage.tcp(sender).finish()?;
                 return stage.watch(sender, false, false);
             }
@@ -187,8 +194,32 @@ impl Transfer {
         Ok(whole)
     }
 
+    /// Whether it is done with; once true, true for good, and told only once.
+    pub(super) fn ends(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_over, true)
+    }
+
+    /// Takes leave of a connection that the kernel gave up, as after `user_timeout`: that is a result, not a failure of the
+    /// experiment. Any other error is given back.
+    pub(super) fn break_off(&mut self, stage: &mut Stage, error: HostError) -> Result<(), HostError> {
+        use std::io::ErrorKind::{BrokenPipe, ConnectionReset, TimedOut};
+        if self.broken.is_some() || !matches!(error.source.kind(), BrokenPipe | ConnectionReset | TimedOut) {
+            return Err(error);
+        }
+        let info = self.observe(stage)?;
+        self.broken = Some((stage.now(), info));
+        // A broken socket is ready for ever.
+        for key in [self.sender.take(), self.receiver.take()].into_iter().flatten() {
+            stage.close_socket(key)?;
+        }
+        Ok(())
+    }
+
     /// Asks the sender's kernel.
     pub(super) fn observe(&mut self, stage: &Stage) -> Result<TcpInfo, HostError> {
+        if let Some((_, info)) = self.broken {
+            return Ok(info);
+        }
         let info = TcpInfo::of(stage.tcp(self.sender.unwrap_or(self.client)))?;
         self.cwnd_max = self.cwnd_max.max(info.get("tcpi_snd_cwnd"));
         Ok(info)
