@@ -188,6 +188,14 @@ impl Tcp {
         self.set_number(libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes.clamp(1, i32::MAX as u32) as i32, "SO_RCVLOWAT")
     }
 
+    /// Sets the priority of what is sent, 0 to 6, or 7 with privilege (`SO_PRIORITY`): a discipline may queue by it.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn set_priority(&self, priority: u8) -> Result<(), HostError> {
+        self.set_number(libc::SOL_SOCKET, libc::SO_PRIORITY, i32::from(priority), "SO_PRIORITY")
+    }
+
     /// Sends FIN; what is queued still goes out.
     ///
     /// # Errors

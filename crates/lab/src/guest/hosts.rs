@@ -113,7 +113,6 @@ impl Topology {
     }
 
     /// The number of the host of that name.
-    #[expect(dead_code, reason = "topics are next")]
     pub(super) const fn id(name: HostName) -> HostId {
         match name {
             HostName::Server => SERVER,

@@ -14,6 +14,7 @@ mod programs;
 mod record;
 mod stage;
 mod stream;
+mod topics;
 mod udp_train;
 
 use crate::plan::{Measured, OUTCOME_FILE, Outcome, PLAN_FILE, Plan};
@@ -24,7 +25,7 @@ use model::{Experiment, Metric, Side, Workload};
 use stage::Stage;
 use std::fs;
 use std::path::Path;
-use units::Span;
+use units::{Seed, Span};
 
 /// The host's folder for this run: the working directory of the process that is the guest's kernel. A constant name,
 /// since the kernel mixes its command line into its random numbers.
@@ -65,7 +66,7 @@ fn run() -> Result<Measured, HostError> {
 
     let topology = Topology::build(&plan.experiment, plan.seed)?;
     let mut settings = topology.read_back(&plan.experiment)?;
-    let mut cast = cast(&plan.experiment, &topology)?;
+    let mut cast = cast(&plan.experiment, &topology, plan.seed)?;
     let schedule = path::Schedule::of(&plan.experiment, plan.seed);
     let mut stage = Stage::open(topology, &plan.experiment, schedule, plan.options, Path::new(FOLDER))?;
     act::play(&mut stage, &mut cast)?;
@@ -94,7 +95,7 @@ fn run() -> Result<Measured, HostError> {
 const PORT: u16 = 5201;
 
 /// Everyone who acts.
-fn cast(experiment: &Experiment, topology: &Topology) -> Result<Vec<Role>, HostError> {
+fn cast(experiment: &Experiment, topology: &Topology, seed: Seed) -> Result<Vec<Role>, HostError> {
     let mut cast = Vec::new();
     let mut ports = PORT..;
     let mut port = move || ports.next().unwrap_or(PORT);
@@ -106,11 +107,11 @@ fn cast(experiment: &Experiment, topology: &Topology) -> Result<Vec<Role>, HostE
                     [] => topology.clients(),
                     some => some.iter().map(|number| *number as HostId).collect(),
                 };
-                let actor = actor(&part.workload, clients, port())?;
+                let actor = actor(&part.workload, clients, port(), seed)?;
                 cast.push(foreground(actor, part.start, Some(part.name.clone())));
             }
         }
-        one => cast.push(foreground(actor(one, topology.clients(), port())?, Span::ZERO, None)),
+        one => cast.push(foreground(actor(one, topology.clients(), port(), seed)?, Span::ZERO, None)),
     }
     for (number, spec) in (1..).zip(&experiment.cross) {
         let actor = cross::actor(spec, topology.cross(), port());
@@ -124,7 +125,7 @@ fn not_yet(act: &str) -> HostError {
     HostError { act: act.to_owned(), source: std::io::ErrorKind::Unsupported.into() }
 }
 
-fn actor(workload: &Workload, clients: Vec<HostId>, port: u16) -> Result<Box<dyn Actor>, HostError> {
+fn actor(workload: &Workload, clients: Vec<HostId>, port: u16, seed: Seed) -> Result<Box<dyn Actor>, HostError> {
     Ok(match workload {
         Workload::Stream(spec) => Box::new(stream::Streams::new(spec.clone(), clients, port)),
         Workload::Rr(spec) => Box::new(exchange::Exchanges::new(*spec, false, clients, port)),
@@ -132,7 +133,8 @@ fn actor(workload: &Workload, clients: Vec<HostId>, port: u16) -> Result<Box<dyn
         Workload::Burst(spec) => Box::new(burst::Bursts::new(spec.clone(), clients, port)),
         Workload::UdpTrain(spec) => Box::new(udp_train::Trains::new(*spec, clients, port)),
         Workload::Command(spec) => Box::new(command::Commands::new(spec.clone(), &clients, Path::new(FOLDER))),
-        Workload::Topics(_) | Workload::Mixed { .. } => {
+        Workload::Topics(spec) => Box::new(topics::Publications::new(spec.clone(), port, seed)),
+        Workload::Mixed { .. } => {
             return Err(not_yet("act this workload"));
         }
     })
