@@ -38,7 +38,6 @@ enum Unit {
 impl Figure {
     /// Reads a metric's name; its unit is the name's ending, as design.md lays down.
     pub fn named(name: &str) -> Self {
-        let (group, member) = name.split_once('.').map_or((name, None), |(group, member)| (group, Some(member)));
         let endings = [
             ("_bps", Unit::BitsPerSecond, Better::More),
             ("_per_s", Unit::PerSecond, Better::More),
@@ -47,10 +46,18 @@ impl Figure {
             ("_bytes", Unit::Bytes, Better::Neither),
             ("_packets", Unit::Count, Better::Neither),
         ];
-        let (stem, unit, better) = endings
-            .into_iter()
-            .find_map(|(ending, unit, better)| Some((group.strip_suffix(ending)?, unit, better)))
-            .unwrap_or((group, Unit::Count, Better::Neither));
+        let ending = |segment: &'_ str| {
+            endings.into_iter().find_map(|(end, unit, better)| Some((segment.strip_suffix(end)?.len(), unit, better)))
+        };
+        // Whose it is comes first: a part of a mixed workload, a topic.
+        let segments: Vec<&str> = name.split('.').collect();
+        let first = if segments[0] == "topics" { segments.len().min(3) - 1 } else { 0 };
+        let at = (first..segments.len()).rev().find(|at| ending(segments[*at]).is_some()).unwrap_or(first);
+        let whose = segments[..at].strip_prefix(&["topics"]).unwrap_or(&segments[..at]).join(" ");
+        let (group, member) = (segments[at], segments[at + 1..].join("."));
+        let member = Some(member.as_str()).filter(|member| !member.is_empty());
+        let (len, unit, better) = ending(group).unwrap_or((group.len(), Unit::Count, Better::Neither));
+        let stem = &group[..len];
         let label = match (stem, member) {
             ("goodput_steady", None) => "steady".to_owned(),
             ("transactions", None) => "transactions".to_owned(),
@@ -62,6 +69,7 @@ impl Figure {
             (stem, None) => stem.replace('_', " "),
             (stem, Some(member)) => format!("{} {member}", stem.replace('_', " ")),
         };
+        let label = if whose.is_empty() { label } else { format!("{whose} {label}") };
         let better = if matches!(stem, "rtt") { Better::Neither } else { better };
         Self { name: name.to_owned(), label, better, unit }
     }
@@ -117,12 +125,13 @@ impl Figure {
 /// The figures a table of `arms` shows, those that matter most first.
 ///
 /// The first is the one the arms are compared by: transactions per second where there are transactions, else the time
-/// to the most bytes, else the steady rate, else the mean rate. A count of losses that is 0 in every arm tells no arm
+/// to the most bytes, else the steady rate, else the mean rate. Of topics it is each one's 99th percentile, and of the
+/// user's own programs what they printed; several workloads at once have their leading figures one after the other. A count of losses that is 0 in every arm tells no arm
 /// from another and is left out; see [`nothing_lost`].
 pub fn leading(arms: &[ArmReport]) -> Vec<Figure> {
     let has = |figure: &Figure| arms.iter().any(|arm| figure.of(&arm.metrics).and_then(Metric::value).is_some());
     let tells = |figure: &Figure| {
-        !matches!(figure.name.as_str(), "retransmits" | "retransmission_timeouts" | "loss_episodes")
+        !ZERO_IS_NO_NEWS.contains(&figure.name.rsplit('.').next().unwrap_or_default())
             || arms.iter().any(|arm| figure.of(&arm.metrics).is_some_and(|metric| !always_zero(metric)))
     };
     // A keyframe's size among the byte counts would be told twice.
@@ -147,7 +156,11 @@ pub fn leading(arms: &[ArmReport]) -> Vec<Figure> {
         names.dedup();
         names
     };
-    let mut names = vec!["transactions_per_s".to_owned()];
+    let mut names: Vec<String> =
+        members("topics").iter().map(|topic| format!("topics.{topic}.latency_ms.p99")).collect();
+    names.extend(members("topics").iter().map(|topic| format!("topics.{topic}.missed_deadlines")));
+    names.extend(of_programs(arms));
+    names.push("transactions_per_s".to_owned());
     // The last byte counts most; the earlier ones follow it from the largest down.
     names.extend(members("time_to_bytes_ms").iter().rev().map(|member| format!("time_to_bytes_ms.{member}")));
     for name in ["first_keyframe_ms", "goodput_steady_bps", "goodput_bps"] {
@@ -168,7 +181,29 @@ pub fn leading(arms: &[ArmReport]) -> Vec<Figure> {
     ] {
         names.push(name.to_owned());
     }
+    let mut groups: Vec<&String> = arms.iter().flat_map(|arm| arm.metrics.keys()).collect();
+    groups.sort_unstable();
+    groups.dedup();
+    names.extend(groups.iter().flat_map(|group| OF_A_PART.map(|name| format!("{group}.{name}"))));
     names.iter().map(|name| Figure::named(name)).filter(has).filter(tells).filter(|figure| !told(figure)).collect()
+}
+
+/// What the user's own programs printed, and how long they took; of several runs the median.
+fn of_programs(arms: &[ArmReport]) -> Vec<String> {
+    let mut names = Vec::new();
+    for metrics in arms.iter().map(|arm| &arm.metrics).filter(|metrics| metrics.contains_key("runs")) {
+        let printed = metrics.keys().filter(|name| !OF_A_COMMAND.contains(&name.as_str())).map(String::as_str);
+        for name in printed.chain(["duration_s", "client_exit"]) {
+            let name = match metrics.get(name) {
+                Some(Metric::Group(_)) => format!("{name}.p50"),
+                _ => name.to_owned(),
+            };
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    names
 }
 
 /// Whether retransmissions were counted in every arm, and there were none.
@@ -306,6 +341,36 @@ fn percentile(part: &str) -> String {
     }
 }
 
+/// Figures a command has whatever its programs print.
+const OF_A_COMMAND: [&str; 11] = [
+    "client_exit",
+    "client_received_bytes",
+    "dropped_packets",
+    "duration_s",
+    "failed_runs",
+    "loss_episodes",
+    "marked_packets",
+    "retransmission_timeouts",
+    "retransmits",
+    "runs",
+    "server_exit",
+];
+/// Figures that lead a part of a mixed workload, or cross traffic.
+const OF_A_PART: [&str; 9] = [
+    "transactions_per_s",
+    "first_keyframe_ms",
+    "goodput_steady_bps",
+    "goodput_bps",
+    "latency_ms.p50",
+    "latency_ms.p99",
+    "missed_deadlines",
+    "drain_bps",
+    "lost_packets",
+];
+/// Counts that tell no arm from another where they are 0 in all.
+const ZERO_IS_NO_NEWS: [&str; 6] =
+    ["retransmits", "retransmission_timeouts", "loss_episodes", "missed_deadlines", "lost_packets", "client_exit"];
+
 fn number(text: &str) -> f64 {
     text.parse().unwrap_or(f64::INFINITY)
 }
@@ -344,6 +409,10 @@ mod tests {
         assert_eq!(figure.print_range(584.0, 626.0), "584 … 626 ms");
         assert_eq!(figure.print_range(0.5, 1.5), "500 µs … 1.50 ms");
         assert_eq!(Figure::named("latency_ms.p999").label, "latency p99.9");
+        assert_eq!(Figure::named("topics.camera.latency_ms.p99").label, "camera latency p99");
+        assert_eq!(Figure::named("topics.x_ms.missed_deadlines").print(3.0), "3");
+        let part = Figure::named("bulk.goodput_bps");
+        assert_eq!((part.label.as_str(), part.print(452e6).as_str()), ("bulk goodput", "452 Mb/s"));
         assert_eq!(Figure::named("goodput_bps").times_better(2.0, 0.0), None);
         assert_eq!(Figure::named("cwnd_max_packets").print(1234.0), "1,234");
     }
