@@ -28,6 +28,28 @@ pub fn json(folder: &Path, args: &[&str]) -> Value {
     serde_json::from_str(&out).unwrap_or_else(|error| panic!("not JSON: {error}\n{out}\n{err}"))
 }
 
+/// Runs a scenario's text without recording, plus `args`; returns the report.
+pub fn lab(text: &str, args: &[&str]) -> Value {
+    let folder = tempfile::tempdir().expect("a folder");
+    lab_in(folder.path(), text, &[&["--capture", "off", "--samples", "off"], args].concat())
+}
+
+/// Runs a scenario's text in a folder, results in `out`; returns the report.
+pub fn lab_in(folder: &Path, text: &str, args: &[&str]) -> Value {
+    std::fs::write(folder.join("s.toml"), text).expect("written");
+    json(folder, &[&["lab", "run", "s.toml", "--out", "out"], args].concat())
+}
+
+/// The lines of a table that `--export csv` left in `out`, each by its columns' names.
+pub fn table(folder: &Path, name: &str) -> Vec<std::collections::HashMap<String, String>> {
+    let text = std::fs::read_to_string(folder.join("out").join(format!("{name}.csv"))).expect("the table");
+    let mut lines = text.lines();
+    let names: Vec<&str> = lines.next().expect("a header").split(',').collect();
+    lines
+        .map(|line| names.iter().map(|name| (*name).to_owned()).zip(line.split(',').map(str::to_owned)).collect())
+        .collect()
+}
+
 /// Both outputs as text.
 pub fn texts(output: &Output) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
