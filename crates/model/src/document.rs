@@ -54,7 +54,7 @@ impl Node {
         let line = |offset: usize| text[..offset.min(text.len())].matches('\n').count() + 1;
         let table = DeTable::parse(text).map_err(|error| DocumentError {
             place: format!("{name}:{}", error.span().map_or(1, |span| line(span.start))),
-            problem: format!("this is not TOML: {}", error.message()),
+            problem: format!("this is not TOML: {} in '{}'", error.message(), line_at(text, &error)),
             hint: None,
         })?;
         let place = |offset: usize| format!("{name}:{}", line(offset));
@@ -89,6 +89,13 @@ impl Node {
     }
 }
 
+/// The line an error is in.
+fn line_at<'a>(text: &'a str, error: &toml::de::Error) -> &'a str {
+    let at = error.span().map_or(0, |span| span.start.min(text.len()));
+    let before = text.get(..at).unwrap_or_default().matches('\n').count();
+    text.lines().nth(before).unwrap_or_default().trim()
+}
+
 fn convert_table(table: &DeTable<'_>, place: &dyn Fn(usize) -> String) -> Result<NodeValue, DocumentError> {
     let mut entries: Vec<(usize, String, Node)> = Vec::new();
     for (key, value) in table {
@@ -117,8 +124,9 @@ fn convert(value: &DeValue<'_>, at: String, place: &dyn Fn(usize) -> String) -> 
         }
         DeValue::Float(number) => NodeValue::Number(number.as_str().to_owned()),
         DeValue::Boolean(flag) => NodeValue::Flag(*flag),
-        DeValue::Datetime(_) => {
-            return Err(DocumentError { place: at, problem: "a date has no meaning here".to_owned(), hint: None });
+        DeValue::Datetime(date) => {
+            let problem = format!("{date} is a date, which has no meaning here");
+            return Err(DocumentError { place: at, problem, hint: None });
         }
         DeValue::Array(items) => NodeValue::List(
             items
@@ -207,7 +215,19 @@ impl<'a> Section<'a> {
 
     /// The value under `key`, which must be there.
     pub(crate) fn require<T>(&self, key: &str, value: Option<T>) -> Result<T, DocumentError> {
-        value.ok_or_else(|| self.node.error(format!("{} is missing", self.title(key)), None))
+        value.ok_or_else(|| self.missing(&[key], self.node.error(format!("{} is missing", self.title(key)), None)))
+    }
+
+    /// What is said where none of `keys` is there: that one of them is misspelt, where one seems to be, else `error`.
+    pub(crate) fn missing(&self, keys: &[&str], error: DocumentError) -> DocumentError {
+        let asked = self.asked.borrow();
+        let others = self.entries().iter().filter(|(name, _)| !asked.contains(name));
+        let slip = |name: &str, key: &&str| strsim::damerau_levenshtein(name, key) <= 1 + usize::from(key.len() > 7);
+        let slips =
+            others.filter_map(|(name, node)| keys.iter().find(|key| slip(name, key)).map(|key| (name, node, key)));
+        slips.into_iter().next().map_or(error, |(name, node, key)| {
+            node.error(format!("unknown key {}", self.title(name)), Some(format!("did you mean '{key}'?")))
+        })
     }
 
     /// An error about `key`.

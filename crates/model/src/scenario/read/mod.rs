@@ -120,14 +120,15 @@ fn named_arms(arms: Option<Node>, base: Node, matrix: bool) -> Result<Vec<(Strin
     for mut node in nodes {
         let name = {
             let section = Section::new(&node, "arm")?;
-            section.require("name", section.text("name")?)?.to_owned()
+            let name = section.require("name", section.text("name")?)?.to_owned();
+            if arms.iter().any(|(other, _)| *other == name) {
+                return Err(section.error_at("name", format!("two arms are named '{name}'")));
+            }
+            if name.is_empty() || name.contains('/') {
+                return Err(section.error_at("name", "an arm's name must not be empty or hold a '/'"));
+            }
+            name
         };
-        if arms.iter().any(|(other, _)| *other == name) {
-            return Err(node.error(format!("two arms are named '{name}'"), None));
-        }
-        if name.is_empty() || name.contains('/') {
-            return Err(node.error("an arm's name must not be empty or hold a '/'", None));
-        }
         node.remove("name");
         let mut merged = base.clone();
         merged.overlay(&node);
@@ -183,9 +184,14 @@ fn rename(node: &mut Node, place: &str) {
 
 fn experiment(node: &Node, files: Files<'_>) -> Result<Experiment, DocumentError> {
     let root = Section::new(node, "")?;
-    for key in ["name", "about", "kernel", "arm", "matrix", "expect"] {
+    // A misspelt table is told of before what is missing for want of it.
+    for key in [
+        "name", "about", "kernel", "arm", "matrix", "expect", "topology", "path", "workload", "client", "server",
+        "cross",
+    ] {
         root.node(key);
     }
+    root.finish()?;
     let topology = match root.section("topology")? {
         Some(section) => topology::read(&section)?,
         None => Topology::default(),
@@ -199,7 +205,6 @@ fn experiment(node: &Node, files: Files<'_>) -> Result<Experiment, DocumentError
         |key: &str| root.section(key)?.map_or_else(|| Ok(HostSettings::default()), |section| host::read(&section));
     let cross = cross::read(&root)?;
     let experiment = Experiment { topology, path, workload, cross, client: side("client")?, server: side("server")? };
-    root.finish()?;
     together(&experiment).map_err(|(key, problem)| root.error_at(key, problem))?;
     Ok(experiment)
 }

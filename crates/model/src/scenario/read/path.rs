@@ -51,7 +51,8 @@ fn direction(section: &Section<'_>, into: &mut PathDirection, files: Files<'_>) 
     }
     if into.delay > LONGEST_DELAY {
         let key = if section.node("delay").is_some() { "delay" } else { "rtt" };
-        return Err(section.error_at(key, format!("a one-way delay of {} is more than {LONGEST_DELAY}", into.delay)));
+        return Err(section
+            .error_at(key, format!("'path.{key}': a one-way delay of {} is more than {LONGEST_DELAY}", into.delay)));
     }
     if let Some(node) = section.node("jitter") {
         into.jitter = jitter(section, node, files)?;
@@ -213,11 +214,14 @@ fn loss(section: &Section<'_>, node: &Node) -> Result<Loss, DocumentError> {
             match (segments, packets) {
                 (Some(numbers), None) => Loss::List { of: Counted::Segments, numbers },
                 (None, Some(numbers)) => Loss::List { of: Counted::Packets, numbers },
-                _ => return Err(node.error("a list of losses has 'segments' or 'packets': give one", None)),
+                _ => {
+                    let error = node.error("a list of losses has 'segments' or 'packets': give one", None);
+                    return Err(loss.missing(&["segments", "packets"], error));
+                }
             }
         }
         Some(other) => return Err(unknown(&loss, "model", other, &["random", "gilbert-elliott", "list"])),
-        None => return Err(loss.error_at("model", "'path.loss.model' is missing")),
+        None => return loss.require("model", None),
     };
     loss.finish()?;
     Ok(of)

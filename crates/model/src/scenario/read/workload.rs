@@ -53,7 +53,10 @@ fn stream(section: &Section<'_>) -> Result<Stream, DocumentError> {
     let amount = match (size(section, "bytes")?, section.quantity::<Span>("seconds")?) {
         (Some(bytes), None) => Amount::Bytes(bytes),
         (None, Some(span)) if span > Span::ZERO => Amount::Seconds(span),
-        (None, None) => return Err(section.error_at("kind", "a stream needs 'bytes' or 'seconds' (\"10s\")")),
+        (None, None) => {
+            let error = section.error_at("kind", "a stream needs 'bytes' or 'seconds' (\"10s\")");
+            return Err(section.missing(&["bytes", "seconds"], error));
+        }
         _ => {
             return Err(section.error_at("seconds", "a stream ends by 'bytes' or by 'seconds' (\"10s\"): give one"));
         }
@@ -82,7 +85,8 @@ fn exchange(section: &Section<'_>, kind: &str) -> Result<Exchange, DocumentError
         (Some(count), None) if count > 0 => Transactions::Count(count),
         (None, Some(span)) if span > Span::ZERO => Transactions::Seconds(span),
         (None, None) => {
-            return Err(section.error_at("kind", format!("{kind} needs 'transactions' or 'seconds' (\"60s\")")));
+            let error = section.error_at("kind", format!("{kind} needs 'transactions' or 'seconds' (\"60s\")"));
+            return Err(section.missing(&["transactions", "seconds"], error));
         }
         _ => {
             return Err(section.error_at(
@@ -109,7 +113,7 @@ fn burst(section: &Section<'_>) -> Result<Burst, DocumentError> {
                 NodeValue::Text(text) | NodeValue::Number(text) => {
                     text.parse().map_err(|error: units::ParseError| node.error(error.to_string(), None))
                 }
-                _ => Err(node.error("a mark is a size", None)),
+                _ => Err(node.error("'workload.marks' is a list of sizes", None)),
             })
             .collect::<Result<_, _>>()?,
         Some((_, node)) => return Err(node.error("'workload.marks' must be a list of sizes", None)),
