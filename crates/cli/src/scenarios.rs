@@ -34,7 +34,16 @@ const THEMES: [(&str, &[BuiltIn]); 5] = [
     ("A long line", built_in!["tcp-vs-udp", "long-fat", "fixed-buffers", "backlog"]),
     (
         "Messages within a vehicle",
-        built_in!["window-over-rtt", "two-into-one-port", "rto-min", "tail-loss", "dup-ack-threshold", "loss-episodes",],
+        built_in![
+            "window-over-rtt",
+            "two-into-one-port",
+            "rto-min",
+            "tail-loss",
+            "dup-ack-threshold",
+            "loss-episodes",
+            "topics-meet",
+            "idle-restart",
+        ],
     ),
     ("The lab itself, against arithmetic", built_in!["calibration"]),
 ];

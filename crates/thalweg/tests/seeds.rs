@@ -43,8 +43,8 @@ fn next(left: &Mutex<Vec<String>>) -> Option<String> {
 fn misses(folder: &Path, name: &str) -> Vec<String> {
     let text = fs::read_to_string(format!("{}/../../scenarios/{name}.toml", env!("CARGO_MANIFEST_DIR")))
         .expect("every built-in scenario is a file");
-    // Verdicts are told from packets; nothing else needs them.
-    let capture = if text.contains("/verdict\"") { "both" } else { "off" };
+    // Verdicts and lost segments are told from packets; nothing else needs them.
+    let capture = if text.contains("/verdict\"") || text.contains("/loss_episode") { "both" } else { "off" };
     let args = ["lab", "run", name, "--capture", capture, "--samples", "off", "--out", name, "--json"];
     let output = thalweg(folder, &args).output().expect("the program starts");
     let (out, err) = texts(&output);
