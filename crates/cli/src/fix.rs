@@ -144,10 +144,7 @@ fn better(arms: &[ArmReport], scenario: &Scenario, a: usize, b: usize) -> bool {
 
 /// Plans for the costliest cause that something can be done about.
 fn plan(kernel: &str, arm: &ArmReport, experiment: &Experiment, found: &ArmFindings) -> Option<Remedy> {
-    let path = match found.flow.direction {
-        model::Way::Down => &experiment.path.down,
-        model::Way::Up => &experiment.path.up,
-    };
+    let path = experiment.path.direction(found.flow.direction);
     let mut fixed_buffers = Vec::new();
     for (side, host) in [(Side::Client, &experiment.client), (Side::Server, &experiment.server)] {
         fixed_buffers.extend(host.socket.rcvbuf.map(|_| (side, "rcvbuf")));

@@ -1,5 +1,6 @@
 //! The emulated path between client and server, each direction on its own.
 
+use crate::flow::Way;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Rate, Ratio, Span};
 
@@ -222,6 +223,14 @@ pub struct Step {
 }
 
 impl Path {
+    /// One direction of it.
+    pub const fn direction(&self, way: Way) -> &PathDirection {
+        match way {
+            Way::Down => &self.down,
+            Way::Up => &self.up,
+        }
+    }
+
     /// Round-trip propagation delay.
     pub fn rtt(&self) -> Span {
         Span::from_nanos(self.down.delay.as_nanos() + self.up.delay.as_nanos())

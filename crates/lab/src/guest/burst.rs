@@ -2,9 +2,10 @@
 //! rate.
 
 use super::act::{Actor, Findings};
+use super::clock::{minus, plus};
 use super::figures::{one_or_percentiles, sender_metrics};
 use super::hosts::{HostId, SERVER};
-use super::stage::{Event, Key, Stage, minus, plus};
+use super::stage::{Event, Key, Stage};
 use host::HostError;
 use host::tcp_info::TcpInfo;
 use model::{Burst, Metric, Metrics};

@@ -3,10 +3,11 @@
 mod log;
 
 use super::act::{Actor, Findings};
+use super::clock::{minus, plus};
 use super::counters::{self, Counters};
 use super::figures::{one_or_percentiles, percentiles};
 use super::hosts::{HostId, SERVER};
-use super::stage::{Event, Key, Stage, minus, plus};
+use super::stage::{Event, Key, Stage};
 use host::HostError;
 use host::process::Program;
 use log::Log;

@@ -1,9 +1,10 @@
 //! `rr` and `crr`: request and response, again and again, over one connection or with one for each.
 
 use super::act::{Actor, Findings};
+use super::clock::minus;
 use super::figures::{percentiles, sender_metrics};
 use super::hosts::{HostId, SERVER};
-use super::stage::{Event, Key, Stage, minus};
+use super::stage::{Event, Key, Stage};
 use host::HostError;
 use host::tcp_info::TcpInfo;
 use model::{Exchange, Metric, Metrics, Transactions};

@@ -13,8 +13,8 @@
 //! delay, jitter and loss. Apart, the queue's limit counts what waits and not what is on its way, and a sender's own
 //! device never holds a packet back unless it has a rate of its own, so captures at the hosts see what their TCP does.
 
-use super::path::{self, Shaped, What};
-use super::programs::Across;
+use super::disciplines;
+use super::shaped::{Shaped, What};
 use host::link::{self, End};
 use host::netns::NetNs;
 use host::{HostError, route, sysctl};
@@ -23,7 +23,6 @@ use model::{
 };
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
-use units::Seed;
 
 /// Name of each host's device.
 pub(super) const DEVICE: &str = "eth0";
@@ -65,12 +64,14 @@ pub(super) struct Topology {
     pub(super) shaped: Vec<Shaped>,
 }
 
+/// A device and the namespace it is in.
+pub(super) type Across<'a> = (&'a NetNs, &'a str);
 /// One end of a link that is to be made: namespace, device, address.
 type Port<'a> = (&'a NetNs, &'a str, Ipv4Addr);
 
 impl Topology {
-    /// Builds everything the experiment asks for.
-    pub(super) fn build(experiment: &Experiment, seed: Seed) -> Result<Self, HostError> {
+    /// Builds the hosts and routers the experiment asks for, with nothing on the path yet.
+    pub(super) fn build(experiment: &Experiment) -> Result<Self, HostError> {
         sysctl::write("net.ipv4.tcp_mem", TCP_MEM)?;
         let clients = experiment.topology.clients;
         let mut topology =
@@ -88,7 +89,6 @@ impl Topology {
         namespaces.into_iter().try_for_each(|ns| ns.run(link::wait_until_operational))?;
         topology.set_up(experiment)?;
         topology.learn(experiment)?;
-        path::shape(&mut topology, experiment, seed)?;
         Ok(topology)
     }
 
@@ -297,7 +297,7 @@ impl Topology {
                     sysctl::write(name, value)?;
                 }
                 match &experiment.topology.nic {
-                    Some(nic) => path::attach_nic(DEVICE, nic, experiment.path.mtu),
+                    Some(nic) => disciplines::attach_nic(DEVICE, nic, experiment.path.mtu),
                     None => Ok(()),
                 }
             })?;

@@ -2,16 +2,20 @@
 
 mod act;
 mod burst;
+mod clock;
 mod command;
 mod counters;
 mod cross;
+mod disciplines;
 mod distribution;
 mod exchange;
 mod figures;
 mod hosts;
+mod links;
 mod path;
 mod programs;
 mod record;
+mod shaped;
 mod stage;
 mod stream;
 mod topics;
@@ -64,7 +68,8 @@ fn run() -> Result<Measured, HostError> {
     let text = fs::read(Path::new(FOLDER).join(PLAN_FILE)).map_err(|error| io("read the plan", error))?;
     let plan: Plan = serde_json::from_slice(&text).map_err(|error| io("understand the plan", error.into()))?;
 
-    let topology = Topology::build(&plan.experiment, plan.seed)?;
+    let mut topology = Topology::build(&plan.experiment)?;
+    path::shape(&mut topology, &plan.experiment, plan.seed)?;
     let mut settings = topology.read_back(&plan.experiment)?;
     let mut cast = cast(&plan.experiment, &topology, plan.seed)?;
     let schedule = path::Schedule::of(&plan.experiment, plan.seed);

@@ -2,6 +2,7 @@
 //!
 //! The loop sleeps in `epoll_wait`; between two events no clock is read, so virtual time stands still while it computes.
 
+use super::clock::{self, minus, plus};
 use super::hosts::{HostId, Topology};
 use super::path::Schedule;
 use super::record::{Packets, Samples};
@@ -11,7 +12,7 @@ use host::socket::{Tcp, Udp};
 use host::tcp_info::TcpInfo;
 use model::{Experiment, HostSettings, Side, SocketSettings};
 use rustix::event::epoll;
-use rustix::time::{ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::io::{self, Write};
@@ -115,7 +116,7 @@ impl Stage {
         } else {
             None
         };
-        let began = clock();
+        let began = clock::monotonic();
         set_time(&progress_timer, plus(began, PROGRESS_EVERY), PROGRESS_EVERY)?;
         if let Some(timer) = &record_timer {
             let every = options.samples.unwrap_or(DRAIN_EVERY);
@@ -150,12 +151,12 @@ impl Stage {
 
     /// Time since the stage was opened.
     pub(super) fn now(&self) -> Span {
-        minus(clock(), self.began)
+        minus(clock::monotonic(), self.began)
     }
 
     /// The clock of the day at the stage's opening: what kernels stamp packets with.
     pub(super) fn epoch(&self) -> Span {
-        minus(read(ClockId::Realtime), self.now())
+        minus(clock::real_time(), self.now())
     }
 
     /// What is set on the sockets of a host.
@@ -440,33 +441,13 @@ impl Stage {
         }
         let dropped = self.packets.map_or(Ok(0), Packets::finish)?;
         self.samples.map_or(Ok(()), Samples::finish)?;
-        Ok((clock().as_secs_f64(), dropped))
+        Ok((clock::monotonic().as_secs_f64(), dropped))
     }
-}
-
-/// `at` and so much later.
-pub(super) const fn plus(at: Span, span: Span) -> Span {
-    Span::from_nanos(at.as_nanos() + span.as_nanos())
-}
-
-/// From `before` to `at`; nothing where that is negative.
-pub(super) const fn minus(at: Span, before: Span) -> Span {
-    Span::from_nanos(at.as_nanos().saturating_sub(before.as_nanos()))
 }
 
 fn address(of: rustix::io::Result<rustix::net::SocketAddrAny>, act: &str) -> Result<SocketAddrV4, HostError> {
     let any = call(of, act)?;
     call(SocketAddrV4::try_from(any), act)
-}
-
-/// The kernel's monotonic clock.
-pub(super) fn clock() -> Span {
-    read(ClockId::Monotonic)
-}
-
-fn read(clock: ClockId) -> Span {
-    let now = rustix::time::clock_gettime(clock);
-    Span::from_nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
 }
 
 fn timer() -> Result<OwnedFd, HostError> {

@@ -4,9 +4,10 @@ mod pace;
 mod transfer;
 
 use super::act::{Actor, Findings};
+use super::clock::{minus, plus};
 use super::figures::{self, percentiles};
 use super::hosts::{HostId, SERVER};
-use super::stage::{Event, Key, Stage, minus, plus};
+use super::stage::{Event, Key, Stage};
 use host::HostError;
 use model::{Amount, Interval, Metric, Metrics, Stream, Way};
 use std::collections::HashMap;

@@ -4,10 +4,11 @@ mod link;
 mod outlier;
 
 use super::act::{Actor, Findings};
+use super::clock::{minus, plus};
 use super::counters::Counters;
 use super::figures::{median, percentiles, sender_metrics};
 use super::hosts::{HostId, Topology};
-use super::stage::{Event, Key, Stage, minus, plus};
+use super::stage::{Event, Key, Stage};
 use host::HostError;
 use host::tcp_info::TcpInfo;
 use link::{Link, Message};

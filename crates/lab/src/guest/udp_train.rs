@@ -4,9 +4,10 @@
 mod queue;
 
 use super::act::{Actor, Findings};
+use super::clock::{minus, plus};
 use super::figures::percentiles;
 use super::hosts::{HostId, SERVER};
-use super::stage::{Event, Key, Stage, minus, plus};
+use super::stage::{Event, Key, Stage};
 use host::HostError;
 use host::socket::Udp;
 use model::{Metric, Metrics, UdpTrain, Way};

@@ -1,8 +1,9 @@
 //! TCP transfers without end.
 
 use crate::guest::act::{Actor, Findings};
+use crate::guest::clock::minus;
 use crate::guest::hosts::HostId;
-use crate::guest::stage::{Event, Key, Stage, minus};
+use crate::guest::stage::{Event, Key, Stage};
 use host::HostError;
 use model::{Cross, CrossTraffic, Metric, Metrics, Way};
 use std::collections::HashMap;

@@ -1,8 +1,9 @@
 //! UDP packets at a constant rate.
 
 use crate::guest::act::{Actor, Findings};
+use crate::guest::clock::plus;
 use crate::guest::hosts::HostId;
-use crate::guest::stage::{Event, Stage, plus};
+use crate::guest::stage::{Event, Stage};
 use host::HostError;
 use host::socket::Udp;
 use model::{Cross, Metric, Metrics, Way};

@@ -1,7 +1,7 @@
 //! A program that has data at a rate of its own, and keeps what its socket does not take: a live encoder.
 
+use crate::guest::clock::minus;
 use crate::guest::figures::percentiles;
-use crate::guest::stage::minus;
 use model::{Metric, Metrics};
 use std::collections::VecDeque;
 use units::{Bytes, Rate, Span};

@@ -2,7 +2,8 @@
 
 use super::ends;
 use super::pace::Production;
-use crate::guest::stage::{Key, Stage, minus};
+use crate::guest::clock::minus;
+use crate::guest::stage::{Key, Stage};
 use host::HostError;
 use host::tcp_info::TcpInfo;
 use model::{Stream, Way};

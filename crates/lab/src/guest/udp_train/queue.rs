@@ -3,7 +3,7 @@
 //! While the queue is never empty, packets leave it at the rate it drains at: the slope of arrivals. When the first packet is
 //! lost, the queue was full: what was sent before it, and had not yet left the queue, is what it holds.
 
-use crate::guest::stage::minus;
+use crate::guest::clock::minus;
 use model::{Metric, Metrics};
 use units::Span;
 

@@ -1,0 +1,125 @@
+//! What the path does to packets, as the kernel's disciplines.
+
+use super::distribution;
+use host::qdisc::{self, Cake, Codel, Fifo, FqCodel, Netem, NetemLoss, Qdisc, Red, Tbf};
+use host::{HostError, link};
+use model::{Discipline, Loss, Nic, PathDirection, Queue};
+use units::{Bytes, Rate, Ratio, Seed, Span};
+
+/// Ethernet header: what disciplines count on top of an IP packet.
+const LINK_HEADER_BYTES: u64 = 14;
+/// Packets a delay holds: more than any path has on its way.
+const UNLIMITED_PACKETS: u32 = 50_000_000;
+/// A rate that takes no time but makes netem keep packets in order: with a rate it never lets one leave before the one
+/// ahead of it. Source: net/sched/sch_netem.c, `netem_enqueue`.
+const IN_ORDER: Rate = Rate::from_bits_per_second(8_000_000_000_000_000);
+
+/// Gives a host's own device a rate and a queue.
+pub(super) fn attach_nic(device: &str, nic: &Nic, mtu: u16) -> Result<(), HostError> {
+    let index = link::index(device)?;
+    let limit = Bytes::new(u64::from(nic.packets) * frame(mtu));
+    qdisc::attach(index, &Qdisc::Tbf(Tbf { rate: nic.rate, burst: bucket(nic.rate, mtu), limit, overhead: 0 }))?;
+    qdisc::attach_child(index, &Qdisc::Fifo(Fifo::Packets(nic.packets)))
+}
+
+/// Bytes of a full frame.
+const fn frame(mtu: u16) -> u64 {
+    mtu as u64 + LINK_HEADER_BYTES
+}
+
+/// A bucket of two frames, or of what 20 µs send: the wake-up of a queue is never that late in virtual time.
+fn bucket(rate: Rate, mtu: u16) -> Bytes {
+    Bytes::new((2 * frame(mtu)).max(rate.bdp(Span::from_micros(20)).get()))
+}
+
+/// Rate and queue: the root discipline, and the one under it. A plain queue of packets is netem's own serializer, exact at
+/// any rate; all others wait behind a token bucket, whose rate also holds at once for what waits when it changes.
+pub(super) fn bottleneck(direction: &PathDirection, mtu: u16) -> (Option<Qdisc>, Option<Qdisc>) {
+    let Some(rate) = direction.rate else { return (None, None) };
+    let changes = direction.steps.iter().any(|step| step.rate.is_some());
+    let overhead = direction.overhead;
+    if let (Queue::Packets(limit), Discipline::Fifo, None, false) =
+        (direction.queue, direction.discipline, direction.burst, changes)
+    {
+        let netem = Netem { rate: Some(rate), packet_overhead: i32::from(overhead), limit, ..Netem::default() };
+        return (Some(Qdisc::Netem(netem)), None);
+    }
+    let (frame, ecn) = (frame(mtu), direction.ecn);
+    let bytes = match direction.queue {
+        Queue::Packets(packets) => Bytes::new(u64::from(packets) * frame),
+        Queue::Bytes(bytes) => bytes,
+        Queue::Time(span) => Bytes::new(rate.bdp(span).get().max(frame)),
+    };
+    let packets = match direction.queue {
+        Queue::Packets(packets) => packets,
+        _ => u32::try_from(bytes.get().div_ceil(frame)).unwrap_or(u32::MAX),
+    };
+    let child = match direction.discipline {
+        Discipline::Cake { rtt } => {
+            // CAKE counts from the IP packet once it is told of any overhead.
+            let overhead = LINK_HEADER_BYTES as i32 + i32::from(overhead);
+            let (bandwidth, memory_limit) = (Some(rate), Some(bytes));
+            return (Some(Qdisc::Cake(Cake { bandwidth, rtt, overhead, raw: false, memory_limit })), None);
+        }
+        Discipline::Fifo => match direction.queue {
+            Queue::Packets(packets) => Some(Qdisc::Fifo(Fifo::Packets(packets))),
+            _ => None,
+        },
+        Discipline::Red { min, max, probability } => Some(Qdisc::Red(Red {
+            limit: bytes,
+            min: Some(min),
+            max: Some(max),
+            probability,
+            avpkt: Bytes::new(1000.min(frame)),
+            bandwidth: rate,
+            ecn,
+            ..Red::default()
+        })),
+        Discipline::Codel { target, interval } => Some(Qdisc::Codel(Codel { target, interval, limit: packets, ecn })),
+        Discipline::FqCodel { target, interval, flows } => {
+            Some(Qdisc::FqCodel(FqCodel { target, interval, flows, limit: packets, ecn, ..FqCodel::default() }))
+        }
+    };
+    let burst = direction.burst.unwrap_or_else(|| bucket(rate, mtu)).max(Bytes::new(frame + u64::from(overhead)));
+    (Some(Qdisc::Tbf(Tbf { rate, burst, limit: bytes, overhead })), child)
+}
+
+pub(super) fn propagation(direction: &PathDirection, seed: Seed) -> Option<Qdisc> {
+    let PathDirection { delay, jitter, loss, duplicate, corrupt, reorder, ecn, steps, .. } = direction;
+    let changes = steps.iter().any(|step| step.delay.is_some() || step.loss.is_some());
+    let nothing = *delay == Span::ZERO
+        && jitter.is_none()
+        && matches!(loss, Loss::None | Loss::List { .. })
+        && duplicate.is_none()
+        && corrupt.is_none();
+    if nothing && !changes {
+        return None;
+    }
+    let mut netem = Netem { delay: *delay, ecn: *ecn, limit: UNLIMITED_PACKETS, seed: seed.get(), ..Netem::default() };
+    if let Some(jitter) = jitter {
+        netem.jitter = jitter.stddev;
+        netem.delay_correlation = jitter.correlation;
+        netem.distribution = distribution::table(&jitter.distribution);
+    }
+    if jitter.as_ref().is_some_and(|jitter| !jitter.reorder) || (changes && reorder.is_none()) {
+        netem.rate = Some(IN_ORDER);
+    }
+    match *loss {
+        Loss::None | Loss::List { .. } => {}
+        Loss::Random(chance) => {
+            netem.loss = NetemLoss::Random(chance.probability);
+            netem.loss_correlation = chance.correlation;
+        }
+        Loss::GilbertElliott { p, r, h, k } => netem.loss = NetemLoss::GilbertElliott([p, r, h, k]),
+    }
+    let chances = |chance: &Option<model::Chance>| {
+        chance.map_or((Ratio::ZERO, Ratio::ZERO), |chance| (chance.probability, chance.correlation))
+    };
+    (netem.duplicate, netem.duplicate_correlation) = chances(duplicate);
+    (netem.corrupt, netem.corrupt_correlation) = chances(corrupt);
+    if let Some(reorder) = reorder {
+        (netem.reorder, netem.reorder_correlation) = (reorder.chance.probability, reorder.chance.correlation);
+        netem.reorder_gap = reorder.gap;
+    }
+    Some(Qdisc::Netem(netem))
+}
