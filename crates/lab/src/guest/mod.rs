@@ -71,7 +71,7 @@ fn run() -> Result<Measured, HostError> {
     let mut topology = Topology::build(&plan.experiment)?;
     path::shape(&mut topology, &plan.experiment, plan.seed)?;
     let mut settings = topology.read_back(&plan.experiment)?;
-    let mut cast = cast(&plan.experiment, &topology, plan.seed)?;
+    let mut cast = cast(&plan.experiment, &topology, plan.seed);
     let schedule = path::Schedule::of(&plan.experiment, plan.seed);
     let mut stage = Stage::open(topology, &plan.experiment, schedule, plan.options, Path::new(FOLDER))?;
     act::play(&mut stage, &mut cast)?;
@@ -96,13 +96,15 @@ fn run() -> Result<Measured, HostError> {
     Ok(Measured { settings, metrics, intervals, notes, virtual_s, capture_dropped })
 }
 
-/// Port the first workload's server listens on: iperf3's; each other has the next.
+/// Port the first workload's server listens on: iperf3's.
 const PORT: u16 = 5201;
+/// Ports each workload may use: one for each client, at most.
+const PORTS: usize = 200;
 
 /// Everyone who acts.
-fn cast(experiment: &Experiment, topology: &Topology, seed: Seed) -> Result<Vec<Role>, HostError> {
+fn cast(experiment: &Experiment, topology: &Topology, seed: Seed) -> Vec<Role> {
     let mut cast = Vec::new();
-    let mut ports = PORT..;
+    let mut ports = (PORT..).step_by(PORTS);
     let mut port = move || ports.next().unwrap_or(PORT);
     let foreground = |actor, start, name| Role { actor, start, name, background: false };
     match &experiment.workload {
@@ -112,26 +114,22 @@ fn cast(experiment: &Experiment, topology: &Topology, seed: Seed) -> Result<Vec<
                     [] => topology.clients(),
                     some => some.iter().map(|number| *number as HostId).collect(),
                 };
-                let actor = actor(&part.workload, clients, port(), seed)?;
+                let actor = actor(&part.workload, clients, port(), seed);
                 cast.push(foreground(actor, part.start, Some(part.name.clone())));
             }
         }
-        one => cast.push(foreground(actor(one, topology.clients(), port(), seed)?, Span::ZERO, None)),
+        one => cast.push(foreground(actor(one, topology.clients(), port(), seed), Span::ZERO, None)),
     }
     for (number, spec) in (1..).zip(&experiment.cross) {
         let actor = cross::actor(spec, topology.cross(), port());
         let name = if experiment.cross.len() == 1 { "cross".to_owned() } else { format!("cross{number}") };
         cast.push(Role { actor, name: Some(name), start: spec.start, background: true });
     }
-    Ok(cast)
+    cast
 }
 
-fn not_yet(act: &str) -> HostError {
-    HostError { act: act.to_owned(), source: std::io::ErrorKind::Unsupported.into() }
-}
-
-fn actor(workload: &Workload, clients: Vec<HostId>, port: u16, seed: Seed) -> Result<Box<dyn Actor>, HostError> {
-    Ok(match workload {
+fn actor(workload: &Workload, clients: Vec<HostId>, port: u16, seed: Seed) -> Box<dyn Actor> {
+    match workload {
         Workload::Stream(spec) => Box::new(stream::Streams::new(spec.clone(), clients, port)),
         Workload::Rr(spec) => Box::new(exchange::Exchanges::new(*spec, false, clients, port)),
         Workload::Crr(spec) => Box::new(exchange::Exchanges::new(*spec, true, clients, port)),
@@ -139,8 +137,6 @@ fn actor(workload: &Workload, clients: Vec<HostId>, port: u16, seed: Seed) -> Re
         Workload::UdpTrain(spec) => Box::new(udp_train::Trains::new(*spec, clients, port)),
         Workload::Command(spec) => Box::new(command::Commands::new(spec.clone(), &clients, Path::new(FOLDER))),
         Workload::Topics(spec) => Box::new(topics::Publications::new(spec.clone(), port, seed)),
-        Workload::Mixed { .. } => {
-            return Err(not_yet("act this workload"));
-        }
-    })
+        Workload::Mixed { .. } => unreachable!("invariant: a scenario's reader lets no part be mixed"),
+    }
 }

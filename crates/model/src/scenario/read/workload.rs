@@ -13,6 +13,8 @@ use units::{Bytes, Rate, Span};
 const KINDS: [&str; 8] = ["stream", "rr", "crr", "burst", "udp-train", "topics", "mixed", "command"];
 /// Most connections of one client at a time.
 const PARALLEL_MAX: u32 = 1000;
+/// Most workloads at once; each has ports of its own.
+const PARTS_MAX: usize = 100;
 /// Most packets of a train, which are all remembered.
 const TRAIN_PACKETS_MAX: u32 = 1_000_000;
 /// What IPv4 leaves a UDP packet. Source: RFC 768, RFC 791.
@@ -148,8 +150,8 @@ fn parts(section: &Section<'_>, topology: &Topology) -> Result<Vec<Part>, Docume
     let NodeValue::List(nodes) = &node.value else {
         return Err(node.error("the parts of a mixed workload are written as [[workload.part]]", None));
     };
-    if nodes.is_empty() {
-        return Err(node.error("a mixed workload has at least one part", None));
+    if !(1..=PARTS_MAX).contains(&nodes.len()) {
+        return Err(node.error(format!("a mixed workload has 1 to {PARTS_MAX} parts"), None));
     }
     let mut parts: Vec<Part> = Vec::new();
     for node in nodes {
