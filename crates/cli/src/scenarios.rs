@@ -37,6 +37,7 @@ const THEMES: [(&str, &[BuiltIn]); 5] = [
         built_in![
             "window-over-rtt",
             "two-into-one-port",
+            "udp-buffer",
             "rto-min",
             "tail-loss",
             "dup-ack-threshold",

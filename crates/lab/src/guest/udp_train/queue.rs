@@ -40,9 +40,11 @@ pub(super) fn report(sent: &[Span], arrivals: &[Arrival], size: u64, metrics: &m
     }
     let drain_bps = (row.len() - 1) as f64 * frame as f64 * 8.0 / seconds;
     // What comes as fast as it was sent was only late, by jitter perhaps.
-    let time_of = |arrival: &Arrival| sent.get(arrival.number as usize).copied().unwrap_or_default();
-    let sent_for_s = minus(time_of(&row[row.len() - 1]), time_of(&row[0])).as_secs_f64();
-    if sent_for_s > seconds * (1.0 - SLOWER) {
+    let (first, last) = (row[0].number as usize, row[row.len() - 1].number as usize);
+    let sent_at = |number: usize| sent.get(number).copied().unwrap_or_default();
+    let sent_for_s = minus(sent_at(last), sent_at(first)).as_secs_f64();
+    let offered_per_s = last.saturating_sub(first) as f64 / sent_for_s;
+    if (row.len() - 1) as f64 / seconds > offered_per_s * (1.0 - SLOWER) {
         return;
     }
     metrics.insert("drain_bps".to_owned(), Metric::One(drain_bps));
@@ -95,6 +97,14 @@ mod tests {
         assert_eq!(metrics["buffer_packets"], Metric::Count(85));
         let Metric::One(drain) = metrics["drain_bps"] else { panic!("a rate") };
         assert!((drain - 1e9).abs() < 1e3, "{drain}");
+    }
+
+    #[test]
+    fn finds_them_where_most_is_lost() {
+        let sent: Vec<Span> = (0..5_000).map(|number| Span::from_nanos(number * 4_000)).collect();
+        let mut metrics = Metrics::new();
+        report(&sent, &through(&sent, Span::from_nanos(12_000), 20), 1_458, &mut metrics);
+        assert_eq!(metrics["buffer_packets"], Metric::Count(20));
     }
 
     #[test]
