@@ -117,7 +117,12 @@ fn wrong_input_gets_one_sentence_a_hint_and_the_right_code() {
             "'200%' is not a part between 0% and 100%",
             "",
         ),
-        (vec!["lab", "run", "first-frme"], 2, "no built-in scenario is named 'first-frme'", "built in are"),
+        (
+            vec!["lab", "run", "first-frme"],
+            2,
+            "no built-in scenario is named 'first-frme'",
+            "did you mean 'first-frame'?",
+        ),
         (vec!["lab", "run", "none.toml"], 2, "cannot read the scenario file 'none.toml'", ""),
         (vec!["lab", "run", "first-frame", "--arm", "reno"], 2, "has no arm named 'reno'", "its arms are"),
         (vec!["lab", "run", "first-frame", "--kernel", "7.9"], 2, "7.9", "hint"),
