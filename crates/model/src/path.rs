@@ -61,8 +61,6 @@ pub struct Jitter {
     pub stddev: Span,
     /// Shape of the variation.
     pub distribution: Distribution,
-    /// How much a packet's variation follows the one before it.
-    pub correlation: Ratio,
     /// Whether a packet may overtake another.
     pub reorder: bool,
 }

@@ -98,7 +98,6 @@ pub(super) fn propagation(direction: &PathDirection, seed: Seed) -> Option<Qdisc
     let mut netem = Netem { delay: *delay, ecn: *ecn, limit: UNLIMITED_PACKETS, seed: seed.get(), ..Netem::default() };
     if let Some(jitter) = jitter {
         netem.jitter = jitter.stddev;
-        netem.delay_correlation = jitter.correlation;
         netem.distribution = distribution::table(&jitter.distribution);
     }
     if jitter.as_ref().is_some_and(|jitter| !jitter.reorder) || (changes && reorder.is_none()) {

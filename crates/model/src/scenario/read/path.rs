@@ -159,14 +159,20 @@ fn jitter(section: &Section<'_>, node: &Node, files: Files<'_>) -> Result<Option
                 (Some(other), None) => return Err(unknown(&jitter, "distribution", other, &KNOWN)),
             };
             let stddev = jitter.require("stddev", jitter.quantity("stddev")?)?;
-            let correlation = jitter.quantity("correlation")?.unwrap_or_default();
+            let correlation: Ratio = jitter.quantity("correlation")?.unwrap_or_default();
+            if correlation > Ratio::ZERO {
+                let why = "netem takes the remainder of a correlated number, which is correlated no more";
+                return Err(
+                    jitter.error_at("correlation", format!("'path.jitter.correlation' would do nothing: {why}"))
+                );
+            }
             let reorder = jitter.flag("reorder")?.unwrap_or(false);
             jitter.finish()?;
-            Jitter { stddev, distribution, correlation, reorder }
+            Jitter { stddev, distribution, reorder }
         }
         _ => {
             let stddev = section.require("jitter", section.quantity("jitter")?)?;
-            Jitter { stddev, distribution: Distribution::Normal, correlation: Ratio::ZERO, reorder: false }
+            Jitter { stddev, distribution: Distribution::Normal, reorder: false }
         }
     };
     if jitter.stddev > LONGEST_DELAY {
