@@ -3,6 +3,7 @@
 //! A segment that left its sender and never came to its receiver was lost, and when it was sent is known. That needs no
 //! guess from acknowledgements, as a capture at one end would.
 
+use crate::quantiles::nearest_rank;
 use model::{Metric, Metrics};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -66,10 +67,9 @@ fn figures(lost: &[u64]) -> Metrics {
         ("loss_episodes".to_owned(), Metric::Count(lengths_ms.len() as u64)),
     ]);
     if let Some(max) = lengths_ms.last() {
-        let rank = |part: f64| lengths_ms[((part * lengths_ms.len() as f64).ceil() as usize).max(1) - 1];
         let mut group = BTreeMap::from([("max".to_owned(), Metric::One(*max))]);
         for (name, part) in [("p50", 0.5), ("p80", 0.8), ("p90", 0.9), ("p99", 0.99)] {
-            group.insert(name.to_owned(), Metric::One(rank(part)));
+            group.insert(name.to_owned(), Metric::One(nearest_rank(&lengths_ms, part)));
         }
         metrics.insert("loss_episode_ms".to_owned(), Metric::Group(group));
     }

@@ -10,6 +10,7 @@ mod guest;
 mod join;
 pub mod kernel;
 mod plan;
+mod quantiles;
 mod run;
 mod scratch;
 mod summary;

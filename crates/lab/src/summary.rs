@@ -1,5 +1,6 @@
 //! Figures over repeats: medians and their intervals, differences from a baseline, and outliers.
 
+use crate::quantiles::{median, median_of, quantile};
 use model::{ArmReport, Difference, Metric, Metrics, Outlier};
 use std::collections::{BTreeMap, HashMap};
 use units::Seed;
@@ -130,30 +131,6 @@ fn interval(values: &[f64]) -> [f64; 2] {
     medians.sort_by(f64::total_cmp);
     let at = |part: f64| medians[((part * RESAMPLES as f64) as usize).min(RESAMPLES - 1)];
     [at(0.025), at(0.975)]
-}
-
-fn median(values: &[f64]) -> f64 {
-    median_of(&mut values.to_vec())
-}
-
-/// The median, by putting `values` in some order.
-fn median_of(values: &mut [f64]) -> f64 {
-    let middle = values.len() / 2;
-    let even = values.len().is_multiple_of(2);
-    let (below, upper, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
-    if !even {
-        return *upper;
-    }
-    let lower = below.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    f64::midpoint(lower, *upper)
-}
-
-/// Between the values beside it, by their distance. Source: Hyndman, Fan, "Sample Quantiles in Statistical Packages", 1996,
-/// definition 7.
-fn quantile(sorted: &[f64], part: f64) -> f64 {
-    let at = part * (sorted.len() - 1) as f64;
-    let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
-    low + (high - low) * at.fract()
 }
 
 #[cfg(test)]

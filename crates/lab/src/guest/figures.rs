@@ -1,5 +1,6 @@
 //! Figures that several workloads have.
 
+use crate::quantiles::{median, nearest_rank};
 use host::tcp_info::TcpInfo;
 use model::{Metric, Metrics};
 use std::collections::BTreeMap;
@@ -8,7 +9,7 @@ use std::collections::BTreeMap;
 /// them up. Counts are added up; of the others, several connections give the median.
 pub(super) fn sender_metrics(infos: &[TcpInfo], metrics: &mut Metrics) {
     let sum = |name: &str| Metric::Count(infos.iter().map(|info| info.get(name)).sum());
-    let middle = |name: &str| median(&mut infos.iter().map(|info| info.get(name) as f64).collect::<Vec<_>>());
+    let middle = |name: &str| median(&infos.iter().map(|info| info.get(name) as f64).collect::<Vec<_>>());
     let millis = |name: &str| Metric::One(middle(name) / 1e3);
     for (name, metric) in [
         ("retransmits", sum("tcpi_total_retrans")),
@@ -21,17 +22,6 @@ pub(super) fn sender_metrics(infos: &[TcpInfo], metrics: &mut Metrics) {
         ("sndbuf_limited_ms", millis("tcpi_sndbuf_limited")),
     ] {
         metrics.insert(name.to_owned(), metric);
-    }
-}
-
-/// The median; 0 of nothing.
-pub(super) fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => 0.0,
-        odd if odd % 2 == 1 => values[middle],
-        _ => f64::midpoint(values[middle - 1], values[middle]),
     }
 }
 
@@ -52,8 +42,7 @@ pub(super) fn percentiles(mut values: Vec<f64>) -> Metric {
         group.insert("max".to_owned(), Metric::One(*max));
         group.insert("mean".to_owned(), Metric::One(values.iter().sum::<f64>() / values.len() as f64));
         for (name, part) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)] {
-            let rank = ((part * values.len() as f64).ceil() as usize).clamp(1, values.len());
-            group.insert(name.to_owned(), Metric::One(values[rank - 1]));
+            group.insert(name.to_owned(), Metric::One(nearest_rank(&values, part)));
         }
     }
     Metric::Group(group)

@@ -8,6 +8,7 @@ use super::clock::{minus, plus};
 use super::figures::{self, percentiles};
 use super::hosts::{HostId, SERVER};
 use super::stage::{Event, Key, Stage};
+use crate::quantiles::median;
 use host::HostError;
 use model::{Amount, Interval, Metric, Metrics, Stream, Way};
 use std::collections::HashMap;
@@ -98,7 +99,7 @@ impl Streams {
             goodput_bps: if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 },
             retransmits: retransmits - self.counted.retransmits,
             cwnd_packets: cwnd as u32,
-            rtt_ms: figures::median(&mut rtt_us) / 1e3,
+            rtt_ms: median(&rtt_us) / 1e3,
         });
         self.counted = Counted { at: now, received, retransmits };
         Ok(())
