@@ -63,6 +63,9 @@ pub struct Jitter {
     pub distribution: Distribution,
     /// Whether a packet may overtake another.
     pub reorder: bool,
+    /// How much a packet's deviation follows that of the packet before: the correlation of the normal variables that are
+    /// turned into the distribution, and for [`Distribution::Normal`] that of the delays themselves.
+    pub correlation: Ratio,
 }
 
 /// Shape of a jitter.

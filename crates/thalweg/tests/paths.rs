@@ -85,6 +85,77 @@ workload = { interval = "100ms", packets = 5000 }
 }
 
 #[test]
+fn correlated_jitter_has_the_spread_of_any_and_changes_more_slowly() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = r#"
+name = "correlated"
+[path]
+rtt = "200ms"
+[workload]
+kind = "udp-train"
+size = 100
+interval = "1ms"
+packets = 30000
+[[arm]]
+name = "none"
+path.down.jitter = { stddev = "10ms", reorder = true }
+[[arm]]
+name = "half"
+path.down.jitter = { stddev = "10ms", correlation = "50%", reorder = true }
+[[arm]]
+name = "most"
+path.down.jitter = { stddev = "10ms", correlation = "90%", reorder = true }
+[[arm]]
+name = "uniform"
+path.down.jitter = { stddev = "10ms", distribution = "uniform", correlation = "90%", reorder = true }
+[[arm]]
+name = "pareto, and loss"
+path.down.jitter = { stddev = "10ms", distribution = "pareto", correlation = "50%", reorder = true }
+path.down.loss = "10%"
+path.down.duplicate = "1%"
+[[arm]]
+name = "in order"
+path.down.jitter = { stddev = "2ms", correlation = "99.9%" }
+[[arm]]
+name = "twice as far from 15 s on"
+path.down.jitter = { stddev = "10ms", correlation = "90%", reorder = true }
+[[arm.path.down.step]]
+at = "15s"
+delay = "200ms"
+"#;
+    let args = ["--capture", "off", "--samples", "off", "--kernel", "6.1,6.12"];
+    let report = lab_in(folder.path(), text, &args);
+    let arms = |name: &str| ["6.1", "6.12"].map(|kernel| format!("{name} · Linux {kernel}"));
+    for (name, stddev, correlation) in [("none", 10.0, 0.0), ("half", 10.0, 0.5), ("most", 10.0, 0.9)] {
+        for arm in arms(name) {
+            within(figure(&report, &arm, "delay_ms.mean"), 100.0, 0.01);
+            within(figure(&report, &arm, "delay_ms.stddev"), stddev, 0.03);
+            // The mean distance of two normal variables that are so correlated.
+            let change = 2.0 * stddev * ((1.0 - correlation) / std::f64::consts::PI).sqrt();
+            within(figure(&report, &arm, "ipdv_ms.mean"), change, 0.02);
+            assert_eq!(figure(&report, &arm, "lost_packets"), 0.0);
+        }
+    }
+    for arm in arms("uniform") {
+        within(figure(&report, &arm, "delay_ms.stddev"), 10.0 / 3f64.sqrt(), 0.03);
+        assert!(figure(&report, &arm, "delay_ms.min") >= 90.0 && figure(&report, &arm, "delay_ms.max") < 110.1);
+    }
+    for arm in arms("pareto, and loss") {
+        within(figure(&report, &arm, "delay_ms.mean"), 100.0, 0.01);
+        within(figure(&report, &arm, "delay_ms.stddev"), 10.0, 0.05);
+        within(figure(&report, &arm, "loss"), 0.10, 0.05);
+        assert!(figure(&report, &arm, "duplicate_packets") > 230.0);
+    }
+    for arm in arms("in order") {
+        assert_eq!(figure(&report, &arm, "reordered_packets"), 0.0);
+        assert!(figure(&report, &arm, "ipdv_ms.mean") < 0.2);
+    }
+    for arm in arms("twice as far from 15 s on") {
+        within(figure(&report, &arm, "delay_ms.mean"), 150.0, 0.01);
+    }
+}
+
+#[test]
 fn packets_are_lost_doubled_damaged_and_overtaken_as_often_as_asked() {
     let text = r#"
 name = "fates"

@@ -53,6 +53,7 @@ pub(crate) enum Alu {
     Shr = 0x70,
     Mod = 0x90,
     Mov = 0xb0,
+    ShrSigned = 0xc0,
 }
 
 /// A comparison, unsigned unless it says so.
@@ -64,6 +65,7 @@ pub(crate) enum If {
     NotEqual = 0x50,
     Less = 0xa0,
     LessOrEqual = 0xb0,
+    SignedGreaterOrEqual = 0x70,
     SignedLessOrEqual = 0xd0,
 }
 

@@ -44,7 +44,7 @@ impl Map {
         Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) }, value_len })
     }
 
-    fn set(&self, key: u32, value: &[u8]) -> Result<(), HostError> {
+    pub(crate) fn set(&self, key: u32, value: &[u8]) -> Result<(), HostError> {
         assert_eq!(value.len(), self.value_len, "invariant: a map's values are of one length");
         let fd = self.fd.as_raw_fd() as u64;
         let mut attributes = [fd, pointer(&raw const key), pointer(value.as_ptr()), 0];

@@ -6,6 +6,7 @@
 
 mod assembler;
 mod black_hole;
+mod correlated_delay;
 mod drop_segments;
 mod map;
 mod serializer;
@@ -13,6 +14,7 @@ mod serializer;
 mod tests;
 
 pub use black_hole::BlackHole;
+pub use correlated_delay::{CorrelatedDelay, Variation};
 pub use drop_segments::{Counted, DropSegments, Dropped};
 pub use serializer::{Buffer, Occupancy, PortCounters, Serializer, Service, Trace, TraceError};
 

@@ -111,7 +111,7 @@ pub fn attach(index: u32, qdisc: &Qdisc) -> Result<(), HostError> {
     request(&netlink, libc::NLM_F_CREATE | libc::NLM_F_EXCL, index, (ROOT, TC_H_ROOT), qdisc, Purpose::Make)
 }
 
-/// Puts `qdisc` under the root discipline of a device of the current namespace, where a [`Tbf`] or [`Red`] is: what waits
+/// Puts `qdisc` under the root discipline of a device of the current namespace, where a [`Tbf`], [`Red`] or [`Netem`] is: what waits
 /// there then waits in `qdisc`.
 ///
 /// # Errors

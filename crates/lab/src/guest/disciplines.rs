@@ -3,7 +3,7 @@
 use super::distribution;
 use host::qdisc::{self, Cake, Codel, Fifo, FqCodel, Netem, NetemLoss, Qdisc, Red, Tbf};
 use host::{HostError, link};
-use model::{Discipline, Loss, Nic, PathDirection, Queue};
+use model::{Discipline, Jitter, Loss, Nic, PathDirection, Queue};
 use units::{Bytes, Rate, Ratio, Seed, Span};
 
 /// Ethernet header: what disciplines count on top of an IP packet.
@@ -84,10 +84,19 @@ pub(super) fn bottleneck(direction: &PathDirection, mtu: u16) -> (Option<Qdisc>,
     (Some(Qdisc::Tbf(Tbf { rate, burst, limit: bytes, overhead })), child)
 }
 
+/// The jitter in which one packet follows another. netem cannot do it: what it looks up in a table of delays is the remainder
+/// of a correlated number, of which nothing is left.
+pub(super) fn correlated(direction: &PathDirection) -> Option<&Jitter> {
+    direction.jitter.as_ref().filter(|jitter| jitter.correlation > Ratio::ZERO)
+}
+
+/// Delay, jitter and loss. A delay whose jitter is correlated is a program's, and then not here.
 pub(super) fn propagation(direction: &PathDirection, seed: Seed) -> Option<Qdisc> {
     let PathDirection { delay, jitter, loss, duplicate, corrupt, reorder, ecn, steps, .. } = direction;
-    let changes = steps.iter().any(|step| step.delay.is_some() || step.loss.is_some());
-    let nothing = *delay == Span::ZERO
+    let delayed_here = correlated(direction).is_none();
+    let (delay, jitter) = if delayed_here { (*delay, jitter.as_ref()) } else { (Span::ZERO, None) };
+    let changes = steps.iter().any(|step| step.delay.is_some() && delayed_here || step.loss.is_some());
+    let nothing = delay == Span::ZERO
         && jitter.is_none()
         && matches!(loss, Loss::None | Loss::List { .. })
         && duplicate.is_none()
@@ -95,12 +104,12 @@ pub(super) fn propagation(direction: &PathDirection, seed: Seed) -> Option<Qdisc
     if nothing && !changes {
         return None;
     }
-    let mut netem = Netem { delay: *delay, ecn: *ecn, limit: UNLIMITED_PACKETS, seed: seed.get(), ..Netem::default() };
+    let mut netem = Netem { delay, ecn: *ecn, limit: UNLIMITED_PACKETS, seed: seed.get(), ..Netem::default() };
     if let Some(jitter) = jitter {
         netem.jitter = jitter.stddev;
         netem.distribution = distribution::table(&jitter.distribution);
     }
-    if jitter.as_ref().is_some_and(|jitter| !jitter.reorder) || (changes && reorder.is_none()) {
+    if jitter.is_some_and(|jitter| !jitter.reorder) || (changes && reorder.is_none()) {
         netem.rate = Some(IN_ORDER);
     }
     match *loss {

@@ -1,6 +1,6 @@
 //! The delay tables netem takes its distributions from.
 
-use model::Distribution;
+use model::{Distribution, Jitter};
 use statrs::distribution::{ContinuousCDF, Normal, Pareto};
 
 /// netem's fixed-point unit of one standard deviation. Source: net/sched/sch_netem.c, `NETEM_DIST_SCALE`.
@@ -34,6 +34,20 @@ pub(super) fn table(distribution: &Distribution) -> Vec<i16> {
             normalized(mixed.map(draw).collect())
         }
     }
+}
+
+/// By how many nanoseconds a packet is late, for each of `scores` of a normal distribution: the deviation that is as likely.
+pub(super) fn deviations(jitter: &Jitter, scores: impl Iterator<Item = f64>) -> Vec<i64> {
+    let normal = Normal::new(0.0, 1.0).expect("invariant: one is a deviation");
+    let stddev = jitter.stddev.as_nanos() as f64;
+    let mut sorted = table(&jitter.distribution);
+    sorted.sort_unstable();
+    let deviation = |score: f64| match (&jitter.distribution, sorted.len()) {
+        (Distribution::Normal, _) => score,
+        (_, 0) => 2.0 * normal.cdf(score) - 1.0,
+        (_, entries) => f64::from(sorted[((normal.cdf(score) * entries as f64) as usize).min(entries - 1)]) / SCALE,
+    };
+    scores.map(|score| (deviation(score) * stddev).round() as i64).collect()
 }
 
 /// Evenly spaced probabilities.

@@ -26,7 +26,7 @@ pub(super) fn shape(topology: &mut Topology, experiment: &Experiment, seed: Seed
             root.iter().try_for_each(|root| qdisc::attach(index, root))?;
             child.iter().try_for_each(|child| qdisc::attach_child(index, child))
         })?;
-        one.program(router, experiment)?;
+        one.program(router, experiment, root.is_some(), seed_of(seed, one))?;
     }
     topology.shaped = shaped;
     links::attach(topology, experiment)
@@ -81,6 +81,9 @@ impl Schedule {
         while self.next().is_some_and(|next| next <= at) {
             let Some(Change { number, way, what, direction, .. }) = self.steps.pop_front() else { break };
             for shaped in topology.shaped.iter().filter(|shaped| shaped.way == way) {
+                if what[1] {
+                    topology.router(shaped.router).run(|| shaped.programs.set_delay(direction.delay))?;
+                }
                 let root = match shaped.what {
                     What::Bottleneck if what[0] => bottleneck(&direction, self.mtu).0,
                     // The kernel begins its random numbers anew: not with those that were used.

@@ -1,14 +1,18 @@
 //! What the path does to packets that no discipline of the kernel's does, as programs the kernel runs for each.
 
+use super::disciplines::correlated;
+use super::distribution;
 use host::HostError;
-use host::bpf::{BlackHole, DropSegments, Serializer};
+use host::bpf::{BlackHole, CorrelatedDelay, DropSegments, Serializer, Variation};
 use host::filter::{self, Direction, Police};
-use model::{Counted, Loss, PathDirection};
+use model::{Counted, Distribution, Loss, PathDirection};
+use units::{Seed, Span};
 
 /// The order in which a packet meets them.
 const POLICER: u16 = 1;
 const LIST: u16 = 2;
 const HOLE: u16 = 3;
+const DELAY: u16 = 4;
 
 /// The programs of one device.
 #[derive(Debug, Default)]
@@ -16,6 +20,7 @@ pub(super) struct Programs {
     policer: bool,
     list: Option<DropSegments>,
     link: Option<Serializer>,
+    delay: Option<CorrelatedDelay>,
 }
 
 impl Programs {
@@ -28,8 +33,14 @@ impl Programs {
         Ok(Self { policer: direction.policer.is_some(), ..Self::default() })
     }
 
-    /// Puts what drops by number or length where it is asked for, before a propagation.
-    pub(super) fn before_propagation(index: u32, direction: &PathDirection) -> Result<Self, HostError> {
+    /// Puts what drops by number or length where it is asked for, before a propagation, and a delay that is correlated;
+    /// `below_netem` is whether netem is there for the rest.
+    pub(super) fn before_propagation(
+        index: u32,
+        direction: &PathDirection,
+        below_netem: bool,
+        seed: Seed,
+    ) -> Result<Self, HostError> {
         let mut programs = Self::default();
         if let Loss::List { of, numbers } = &direction.loss {
             let counted = match of {
@@ -44,7 +55,26 @@ impl Programs {
         if let Some(longest) = direction.black_hole {
             filter::attach(index, Direction::Egress, HOLE, BlackHole::load(longest)?.program())?;
         }
+        if let Some(jitter) = correlated(direction) {
+            let variation = Variation {
+                normal: &distribution::table(&Distribution::Normal),
+                deviations: &distribution::deviations(
+                    jitter,
+                    (0..CorrelatedDelay::DEVIATIONS).map(CorrelatedDelay::score),
+                ),
+                correlation: jitter.correlation,
+                in_order: !jitter.reorder,
+            };
+            let delay = CorrelatedDelay::load(direction.delay, &variation, seed)?;
+            delay.attach(index, DELAY, below_netem)?;
+            programs.delay = Some(delay);
+        }
         Ok(programs)
+    }
+
+    /// Where a program delays, it does so by `delay` from now on.
+    pub(super) fn set_delay(&self, delay: Span) -> Result<(), HostError> {
+        self.delay.iter().try_for_each(|program| program.set_base(delay))
     }
 
     /// Notes a link that queues here.

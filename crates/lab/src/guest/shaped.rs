@@ -4,6 +4,7 @@ use super::programs::Programs;
 use host::netns::NetNs;
 use host::{HostError, link, qdisc};
 use model::{Experiment, Way};
+use units::Seed;
 
 /// What a device on the path does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,14 +34,20 @@ impl Shaped {
         Self { way, what, router, device: device.to_owned(), number, programs: Programs::default() }
     }
 
-    /// Puts its programs in place.
-    pub(super) fn program(&mut self, router: &NetNs, experiment: &Experiment) -> Result<(), HostError> {
+    /// Puts its programs in place; `has_root` is whether a root discipline is.
+    pub(super) fn program(
+        &mut self,
+        router: &NetNs,
+        experiment: &Experiment,
+        has_root: bool,
+        seed: Seed,
+    ) -> Result<(), HostError> {
         let direction = experiment.path.direction(self.way);
         self.programs = router.run(|| {
             let index = link::index(&self.device)?;
             match self.what {
                 What::Bottleneck => Programs::before_bottleneck(index, direction),
-                What::Propagation => Programs::before_propagation(index, direction),
+                What::Propagation => Programs::before_propagation(index, direction, has_root, seed),
                 What::Port => Ok(Programs::default()),
             }
         })?;

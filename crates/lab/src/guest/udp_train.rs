@@ -149,19 +149,22 @@ impl Actor for Trains {
         let mut metrics = Metrics::new();
         let mut put = |name: &str, metric: Metric| metrics.insert(name.to_owned(), metric);
         let arrivals = || self.trains.iter().flat_map(|train| &train.arrivals);
-        let (mut distinct, mut reordered, mut delays) = (0u64, 0u64, Vec::new());
+        let (mut distinct, mut reordered, mut delays, mut changes) = (0u64, 0u64, Vec::new(), Vec::new());
         for train in &self.trains {
-            let mut seen = vec![false; train.sent.len()];
+            let mut delay_of = vec![None; train.sent.len()];
             let mut highest = None;
             for arrival in &train.arrivals {
-                let Some(first) = seen.get_mut(arrival.number as usize) else { continue };
-                if !std::mem::replace(first, true) {
-                    distinct += 1;
-                    reordered += u64::from(highest.is_some_and(|highest| arrival.number < highest));
-                    delays.push(minus(arrival.at, train.sent[arrival.number as usize]).as_millis_f64());
-                }
+                let Some(delay) = delay_of.get_mut(arrival.number as usize).filter(|delay| delay.is_none()) else {
+                    continue;
+                };
+                *delay = Some(minus(arrival.at, train.sent[arrival.number as usize]).as_millis_f64());
+                distinct += 1;
+                reordered += u64::from(highest.is_some_and(|highest| arrival.number < highest));
                 highest = highest.max(Some(arrival.number));
             }
+            let change = |pair: &[Option<f64>]| Some((pair[1]? - pair[0]?).abs());
+            changes.extend(delay_of.windows(2).filter_map(change));
+            delays.extend(delay_of.into_iter().flatten());
         }
         let sent = self.sent * self.trains.len() as u64;
         let received = arrivals().count() as u64;
@@ -172,6 +175,7 @@ impl Actor for Trains {
         put("duplicate_packets", Metric::Count(received - distinct));
         put("reordered_packets", Metric::Count(reordered));
         put("delay_ms", spread(delays));
+        put("ipdv_ms", percentiles(changes));
         let size = self.spec.size.get();
         if let (Some(first), Some(last)) = (arrivals().map(|one| one.at).min(), arrivals().map(|one| one.at).max()) {
             let seconds = minus(last, first).as_secs_f64();

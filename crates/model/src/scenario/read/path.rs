@@ -115,6 +115,10 @@ fn direction(section: &Section<'_>, into: &mut PathDirection, files: Files<'_>) 
     if into.trace.is_some() && (into.discipline != Discipline::Fifo || !into.steps.is_empty()) {
         return Err(section.error_at("trace", "a trace has a first-in first-out queue and no steps"));
     }
+    if into.reorder.is_some() && into.jitter.as_ref().is_some_and(|jitter| jitter.correlation > Ratio::ZERO) {
+        let why = "'path.reorder' lets packets skip netem's delay, and a correlated jitter is not netem's";
+        return Err(section.error_at("reorder", format!("{why}: give one of them")));
+    }
     if into.rate.is_none() && into.steps.iter().any(|step| step.rate.is_some()) {
         return Err(section.error_at("step", "a step changes the rate of a direction that has none to begin with"));
     }
@@ -160,19 +164,13 @@ fn jitter(section: &Section<'_>, node: &Node, files: Files<'_>) -> Result<Option
             };
             let stddev = jitter.require("stddev", jitter.quantity("stddev")?)?;
             let correlation: Ratio = jitter.quantity("correlation")?.unwrap_or_default();
-            if correlation > Ratio::ZERO {
-                let why = "netem takes the remainder of a correlated number, which is correlated no more";
-                return Err(
-                    jitter.error_at("correlation", format!("'path.jitter.correlation' would do nothing: {why}"))
-                );
-            }
             let reorder = jitter.flag("reorder")?.unwrap_or(false);
             jitter.finish()?;
-            Jitter { stddev, distribution, reorder }
+            Jitter { stddev, distribution, reorder, correlation }
         }
         _ => {
             let stddev = section.require("jitter", section.quantity("jitter")?)?;
-            Jitter { stddev, distribution: Distribution::Normal, reorder: false }
+            Jitter { stddev, distribution: Distribution::Normal, reorder: false, correlation: Ratio::ZERO }
         }
     };
     if jitter.stddev > LONGEST_DELAY {
