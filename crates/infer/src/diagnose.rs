@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use wire::{Capture, Decoded, Other};
+use wire::{Capture, Decoded, Decoder, Other};
 
 /// What is wanted of a diagnosis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +69,7 @@ pub fn diagnose_reader(from: impl Read, name: &str) -> Result<CaptureDiagnosis, 
 /// As [`diagnose_reader`].
 pub fn diagnose_reader_with(from: impl Read, name: &str, options: Options) -> Result<CaptureDiagnosis, Error> {
     let mut capture = Capture::new(from).map_err(|error| Error::from_wire(error, name))?;
+    let mut decoder = Decoder::default();
     let mut table = Table::new(options.series);
     let mut others: BTreeMap<Other, u64> = BTreeMap::new();
     let (mut packets, mut bytes, mut cut) = (0u64, 0u64, 0u64);
@@ -76,10 +77,10 @@ pub fn diagnose_reader_with(from: impl Read, name: &str, options: Options) -> Re
         packets += 1;
         bytes += u64::from(packet.original_len);
         cut += u64::from((packet.bytes.len() as u64) < u64::from(packet.original_len));
-        match wire::decode(packet.link, packet.bytes, packet.original_len) {
+        decoder.decode(&packet, |decoded| match decoded {
             Decoded::Tcp(segment) => table.packet(packet.interface, packet.at, packet.number, &segment),
             Decoded::Other(other) => *others.entry(other).or_default() += 1,
-        }
+        });
     }
     let mut notes = capture.damage().notes();
     notes.extend(others.iter().map(|(other, count)| note_of(*other, *count)));
@@ -114,7 +115,10 @@ fn note_of(other: Other, count: u64) -> String {
         Other::UnknownLink => format!("{count} packet{s} of a link type that is not known here"),
         Other::NotIp => format!("{count} packet{s} not IP"),
         Other::NotTcp => format!("{count} packet{s} IP but not TCP"),
-        Other::Fragment => format!("{count} packet{s} later fragments of IP, which cannot be followed"),
+        Other::Encrypted => {
+            format!("{count} frame{s} of 802.11 and encrypted: capture behind the decryption to see what is in them")
+        }
+        Other::Fragment => format!("{count} packet{s} later fragments whose first is not before them in the capture"),
         Other::Malformed => format!("{count} packet{s} cut within the headers, or contradicting themselves there"),
     }
 }

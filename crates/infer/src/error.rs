@@ -27,7 +27,7 @@ pub enum Error {
         /// The file.
         path: String,
         /// What it looks like.
-        looks_like: &'static str,
+        looks_like: String,
     },
 }
 

@@ -1,5 +1,7 @@
 //! A reader's bytes, looked at before they are consumed, in a buffer whose size is bounded.
 
+use crate::Damage;
+use crate::compressed::Source;
 use std::io::{self, Read};
 
 /// Most bytes one record or block may have; longer ones are taken for damage.
@@ -12,8 +14,8 @@ const FIRST_CAPACITY: usize = 256 << 10;
 
 /// Bytes read ahead.
 #[derive(Debug)]
-pub(crate) struct Buffer<R> {
-    from: R,
+pub(crate) struct Buffer<R: Read> {
+    from: Source<R>,
     bytes: Vec<u8>,
     start: usize,
     end: usize,
@@ -23,18 +25,19 @@ pub(crate) struct Buffer<R> {
 }
 
 impl<R: Read> Buffer<R> {
-    pub(crate) fn new(from: R) -> Self {
-        Self { from, bytes: vec![0; FIRST_CAPACITY], start: 0, end: 0, offset: 0, at_end: false }
+    pub(crate) fn new(from: R) -> io::Result<Self> {
+        let from = Source::new(from)?;
+        Ok(Self { from, bytes: vec![0; FIRST_CAPACITY], start: 0, end: 0, offset: 0, at_end: false })
     }
 
-    /// Offset in the file of the next byte not consumed.
-    pub(crate) const fn offset(&self) -> u64 {
-        self.offset
+    /// Where the bytes come from.
+    pub(crate) const fn source(&self) -> &Source<R> {
+        &self.from
     }
 
     /// Makes `count` bytes available if the file has them, and gives how many are (which may be more or fewer).
     pub(crate) fn want(&mut self, count: usize) -> io::Result<usize> {
-        debug_assert!(count <= LONGEST + 64, "records are bounded before they are asked for");
+        debug_assert!(count <= LONGEST + 128, "records are bounded before they are asked for");
         while self.end - self.start < count && !self.at_end {
             if self.start + count > self.bytes.len() {
                 self.bytes.copy_within(self.start..self.end, 0);
@@ -69,5 +72,34 @@ impl<R: Read> Buffer<R> {
     /// The `count` bytes that were just consumed.
     pub(crate) fn consumed(&self, count: usize) -> &[u8] {
         &self.bytes[self.start - count..self.start]
+    }
+    /// Steps over a place that makes no sense: to the next that `is_record` takes for a record, given all bytes from it on, at least
+    /// `window` of them unless the file ends before. `false` when there is none.
+    pub(crate) fn resync(
+        &mut self,
+        damage: &mut Damage,
+        window: usize,
+        is_record: impl Fn(&[u8]) -> bool,
+    ) -> io::Result<bool> {
+        damage.at(self.offset);
+        let mut skip = 1;
+        loop {
+            self.consume(skip);
+            damage.skipped_bytes += skip as u64;
+            let available = self.want(window)?;
+            if available == 0 {
+                return Ok(false);
+            }
+            // Search what is at hand at once: asking for every byte would be slow.
+            let searched = if available < window { available } else { available - window + 1 };
+            let bytes = self.peek();
+            let found = (0..searched).find(|&at| is_record(&bytes[at..]));
+            skip = found.unwrap_or(searched);
+            if found.is_some() {
+                self.consume(skip);
+                damage.skipped_bytes += skip as u64;
+                return Ok(true);
+            }
+        }
     }
 }

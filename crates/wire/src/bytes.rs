@@ -10,6 +10,16 @@ pub(crate) fn be32(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|b| u32::from_be_bytes(*b))
 }
 
+/// The two bytes at `at`, little-endian; `None` past the end.
+pub(crate) fn le16(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk().map(|b| u16::from_le_bytes(*b))
+}
+
+/// The four bytes at `at`, little-endian; `None` past the end.
+pub(crate) fn le32(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|b| u32::from_le_bytes(*b))
+}
+
 /// The byte order of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {

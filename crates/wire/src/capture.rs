@@ -17,7 +17,7 @@ pub enum Error {
     #[error("not a pcap or pcapng capture: it looks like {looks_like}")]
     NotACapture {
         /// What they look like.
-        looks_like: &'static str,
+        looks_like: String,
     },
 }
 
@@ -45,6 +45,8 @@ pub struct Packet<'a> {
     pub link: LinkType,
     /// Bytes it had on the wire.
     pub original_len: u32,
+    /// Packets that the capturing program says it lost on this interface since the one before.
+    pub dropped_before: u32,
     /// What the file keeps of it.
     pub bytes: &'a [u8],
 }
@@ -55,6 +57,7 @@ pub(crate) struct Found {
     pub(crate) at: Timestamp,
     pub(crate) interface: u32,
     pub(crate) original_len: u32,
+    pub(crate) dropped_before: u32,
     /// Bytes consumed after the packet's last byte.
     pub(crate) after: usize,
     pub(crate) len: usize,
@@ -66,9 +69,9 @@ enum Format {
     Pcapng(pcapng::read::Reader),
 }
 
-/// A capture file being read; memory is bounded whatever the file holds.
+/// A capture file being read, compressed with gzip, xz or zstd or not; memory is bounded whatever the file holds.
 #[derive(Debug)]
-pub struct Capture<R> {
+pub struct Capture<R: Read> {
     buffer: Buffer<R>,
     format: Format,
     interfaces: Vec<Interface>,
@@ -77,12 +80,12 @@ pub struct Capture<R> {
 }
 
 impl<R: Read> Capture<R> {
-    /// Tells the format from the first bytes.
+    /// Tells the compression and the format from the first bytes.
     ///
     /// # Errors
     /// [`Error::Read`] from the reader; [`Error::NotACapture`] for bytes of another kind.
     pub fn new(from: R) -> Result<Self, Error> {
-        let mut buffer = Buffer::new(from);
+        let mut buffer = Buffer::new(from)?;
         buffer.want(64)?;
         let mut interfaces = Vec::new();
         let format = if let Some((reader, interface)) = pcap::Reader::begin(buffer.peek()) {
@@ -92,7 +95,7 @@ impl<R: Read> Capture<R> {
         } else if pcapng::read::is_section(buffer.peek()) {
             Format::Pcapng(pcapng::read::Reader::default())
         } else {
-            return Err(Error::NotACapture { looks_like: looks_like(buffer.peek()) });
+            return Err(Error::NotACapture { looks_like: kind_of(&buffer) });
         };
         Ok(Self { buffer, format, interfaces, damage: Damage::default(), packets: 0 })
     }
@@ -107,7 +110,11 @@ impl<R: Read> Capture<R> {
             Format::Pcap(reader) => reader.next(&mut self.buffer, &mut self.damage)?,
             Format::Pcapng(reader) => reader.next(&mut self.buffer, &mut self.interfaces, &mut self.damage)?,
         };
-        let Some(found) = found else { return Ok(None) };
+        let Some(found) = found else {
+            let source = self.buffer.source();
+            self.damage.decompression = source.compression().zip(source.failure().map(str::to_owned));
+            return Ok(None);
+        };
         self.packets += 1;
         let link = self.interfaces.get(found.interface as usize).map_or(LinkType::ETHERNET, |i| i.link);
         let bytes = &self.buffer.consumed(found.len + found.after)[..found.len];
@@ -117,6 +124,7 @@ impl<R: Read> Capture<R> {
             interface: found.interface,
             link,
             original_len: found.original_len,
+            dropped_before: found.dropped_before,
             bytes,
         }))
     }
@@ -129,5 +137,15 @@ impl<R: Read> Capture<R> {
     /// What was wrong with the file so far.
     pub const fn damage(&self) -> &Damage {
         &self.damage
+    }
+}
+
+/// What bytes that are no capture look like.
+fn kind_of<R: Read>(buffer: &Buffer<R>) -> String {
+    let source = buffer.source();
+    match (source.compression(), source.failure()) {
+        (Some(kind), Some(failure)) => format!("{kind}-compressed data that is cut or damaged ({failure})"),
+        (Some(kind), None) => format!("{kind}-compressed data that holds {}", looks_like(buffer.peek())),
+        (None, _) => looks_like(buffer.peek()).to_owned(),
     }
 }

@@ -13,6 +13,10 @@ pub struct Damage {
     pub first_offset: Option<u64>,
     /// Packets that name an interface the file does not describe.
     pub unknown_interface: u64,
+    /// Packets that the capturing program says it lost.
+    pub dropped: u64,
+    /// How the file is compressed, and why it could not be unpacked to its end.
+    pub decompression: Option<(&'static str, String)>,
 }
 
 impl Damage {
@@ -24,7 +28,11 @@ impl Damage {
     /// One sentence for each kind of damage; none for a sound file.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        if self.truncated {
+        if let Some((kind, why)) = &self.decompression {
+            notes.push(format!(
+                "the file's {kind} compression is cut or damaged ({why}); what could be unpacked is what is analysed"
+            ));
+        } else if self.truncated {
             notes.push("the file ends within a packet record: it was cut, or its writer was still at work".to_owned());
         }
         if let Some(offset) = self.first_offset {
@@ -39,6 +47,12 @@ impl Damage {
             notes.push(format!(
                 "{} packets belong to an interface the file does not describe; they were skipped",
                 self.unknown_interface
+            ));
+        }
+        if self.dropped > 0 {
+            notes.push(format!(
+                "the capturing program lost {} packets, as the file says itself: what is missing here was not lost on the path",
+                self.dropped
             ));
         }
         notes

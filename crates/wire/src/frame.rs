@@ -1,7 +1,9 @@
 //! From a captured frame to the TCP segment in it, through VLANs, MPLS and tunnels.
 
+use crate::begin::{Next, PPPOE_SESSION, begin, llc, nsh, ppp, ppp_frame};
 use crate::bytes::{be16, be32};
-use crate::{IpFacts, LinkType, TcpHeader, ip, tunnel};
+use crate::fragments::{Fragments, Piece};
+use crate::{IpFacts, LinkType, Packet, TcpHeader, ip, tunnel};
 
 /// Most headers between the frame's start and TCP: an overlay in an overlay, each with VLANs, is under half of it.
 const MOST_LAYERS: usize = 24;
@@ -21,6 +23,10 @@ pub enum Tag {
     Gre(u32),
     /// VXLAN with its network identifier.
     Vxlan(u32),
+    /// GENEVE with its network identifier.
+    Geneve(u32),
+    /// ERSPAN with its session, 0 for type I, which has none.
+    Erspan(u16),
 }
 
 /// The virtual networks around a segment, outermost first; those past the fourth are not told apart.
@@ -62,7 +68,9 @@ pub enum Other {
     NotIp,
     /// IP with another protocol.
     NotTcp,
-    /// A fragment of IP that is not its first.
+    /// An 802.11 frame that is encrypted.
+    Encrypted,
+    /// A fragment of IP, or of 802.11, that is not its first, and cannot be joined to what it belongs to.
     Fragment,
     /// Headers that are cut or contradict themselves.
     Malformed,
@@ -78,23 +86,90 @@ pub enum Decoded {
 }
 
 /// Finds the TCP segment in a packet that had `original_len` bytes on the wire and begins as `link` says.
+///
+/// It knows nothing of the packets before: a later fragment of IP is [`Other::Fragment`], and of several segments in one 802.11
+/// frame the first is found. [`Decoder`] does better.
 pub fn decode(link: LinkType, bytes: &[u8], original_len: u32) -> Decoded {
     let wire_len = (original_len as usize).max(bytes.len());
-    match walk(link, bytes, wire_len) {
+    let result = begin(link, bytes).and_then(|(at, next)| match next {
+        Next::Subframes => {
+            let (from, to) = subframe(bytes, at).ok_or(Other::Malformed)?;
+            walk(&bytes[..to], to, from, Next::Llc, &mut None)
+        }
+        next => walk(bytes, wire_len, at, next, &mut None),
+    });
+    decoded(result)
+}
+
+fn decoded(result: Result<Segment, Other>) -> Decoded {
+    match result {
         Ok(segment) => Decoded::Tcp(segment),
         Err(other) => Decoded::Other(other),
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Next {
-    Ethernet,
-    EtherType(u16),
-    Ip,
+/// Finds the TCP segments of a capture's packets, one packet after the other.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    fragments: Fragments,
 }
 
-fn walk(link: LinkType, bytes: &[u8], wire_len: usize) -> Result<Segment, Other> {
-    let (mut at, mut next) = begin(link, bytes)?;
+impl Decoder {
+    /// Tells `each` what the packet is: nearly always one call, several for an 802.11 frame that joins several.
+    ///
+    /// A later fragment of IP is told as a segment of its own, with the TCP header of the first fragment and the sequence number of
+    /// its first byte, whether it comes before or after; so the payload is counted whole.
+    pub fn decode(&mut self, packet: &Packet<'_>, mut each: impl FnMut(Decoded)) {
+        let bytes = packet.bytes;
+        let wire_len = (packet.original_len as usize).max(bytes.len());
+        let mut piece = None;
+        let result = match begin(packet.link, bytes) {
+            Ok((at, Next::Subframes)) => return aggregate(bytes, at, each),
+            Ok((at, next)) => walk(bytes, wire_len, at, next, &mut piece),
+            Err(other) => Err(other),
+        };
+        match piece {
+            None => each(decoded(result)),
+            Some(piece) => self.fragments.handle(packet, piece, result, each),
+        }
+    }
+}
+
+#[cfg(test)]
+impl Decoder {
+    pub(crate) fn fragments_known(&self) -> usize {
+        self.fragments.len()
+    }
+}
+
+/// The subframes of an 802.11 A-MSDU.
+fn aggregate(bytes: &[u8], mut at: usize, mut each: impl FnMut(Decoded)) {
+    let mut found = 0;
+    while let Some((from, to)) = subframe(bytes, at) {
+        each(decoded(walk(&bytes[..to], to, from, Next::Llc, &mut None)));
+        found += 1;
+        at += (to - at).next_multiple_of(4);
+    }
+    if found == 0 {
+        each(Decoded::Other(Other::Malformed));
+    }
+}
+
+/// Where the subframe at `at` has its payload: two addresses and a length before it. `None` when there is none, or it is cut.
+fn subframe(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
+    const HEADER: usize = 14;
+    let len = usize::from(be16(bytes, at + 12)?);
+    let end = at + HEADER + len;
+    (len > 0 && end <= bytes.len()).then_some((at + HEADER, end))
+}
+
+fn walk(
+    bytes: &[u8],
+    wire_len: usize,
+    mut at: usize,
+    mut next: Next,
+    piece: &mut Option<Piece>,
+) -> Result<Segment, Other> {
     let mut tags = Tags::default();
     // What remains on the wire from `at`, by the innermost length field so far.
     let mut end = wire_len;
@@ -131,8 +206,8 @@ fn walk(link: LinkType, bytes: &[u8], wire_len: usize) -> Result<Segment, Other>
                 }
             }
             Next::EtherType(0x0800 | 0x86dd) => next = Next::Ip,
-            Next::EtherType(0x8864) => {
-                // PPPoE session: six bytes, then the PPP protocol (RFC 2516 §4).
+            Next::EtherType(PPPOE_SESSION) => {
+                // Six bytes, then the PPP protocol.
                 next = ppp(be16(rest, 6).ok_or(Other::Malformed)?)?;
                 at += 8;
             }
@@ -141,84 +216,49 @@ fn walk(link: LinkType, bytes: &[u8], wire_len: usize) -> Result<Segment, Other>
                 at += skip;
                 next = inner;
             }
+            // 802.3: up to 1,500 it is a length, and LLC follows; Linux's cooked captures have 4 for that.
+            Next::EtherType(0..=1_500) | Next::Llc => {
+                let (skip, inner) = llc(rest)?;
+                at += skip;
+                next = inner;
+            }
             Next::EtherType(0x6558) => next = Next::Ethernet,
-            Next::EtherType(_) => return Err(Other::NotIp),
+            Next::EtherType(0x894f) | Next::Nsh => {
+                let (skip, inner) = nsh(rest)?;
+                at += skip;
+                next = inner;
+            }
+            Next::EtherType(_) | Next::Subframes => return Err(Other::NotIp),
             Next::Ip => {
                 let layer = ip::parse(rest, end.saturating_sub(at)).ok_or(Other::Malformed)?;
-                if layer.later_fragment {
-                    return Err(Other::Fragment);
-                }
                 at += layer.at;
                 end = at + layer.len;
+                if let Some(part) = layer.part {
+                    *piece = Piece::new(&layer, part, tags);
+                    if part.offset > 0 {
+                        return Err(Other::Fragment);
+                    }
+                }
                 let rest = bytes.get(at..).ok_or(Other::Malformed)?;
-                match layer.protocol {
+                let inner = match layer.protocol {
                     TCP => {
                         let tcp = TcpHeader::parse(rest).ok_or(Other::Malformed)?;
                         let payload = layer.len.checked_sub(usize::from(tcp.header_len)).ok_or(Other::Malformed)?;
                         let payload_len = u32::try_from(payload).map_err(|_| Other::Malformed)?;
                         return Ok(Segment { ip: layer.facts, tcp, tags, payload_len });
                     }
-                    4 | 41 => {
-                        tags.push(Tag::IpInIp);
-                        next = Next::Ip;
-                    }
-                    GRE => {
-                        let inner = tunnel::gre(rest).ok_or(Other::NotTcp)?;
-                        tags.push(Tag::Gre(inner.id));
-                        at += inner.at;
-                        next = Next::EtherType(inner.ether_type);
-                    }
-                    UDP => {
-                        let inner = tunnel::vxlan(rest).ok_or(Other::NotTcp)?;
-                        tags.push(Tag::Vxlan(inner.id));
-                        at += inner.at;
-                        next = Next::EtherType(inner.ether_type);
-                    }
+                    4 | 41 => tunnel::Inner { at: 0, next: Next::Ip, tag: Tag::IpInIp },
+                    GRE => tunnel::gre(rest).ok_or(Other::NotTcp)?,
+                    UDP => tunnel::overlay(rest).ok_or(Other::NotTcp)?,
                     _ => return Err(Other::NotTcp),
-                }
+                };
+                tags.push(inner.tag);
+                at += inner.at;
+                next = inner.next;
             }
         }
     }
     Err(Other::Malformed)
-}
-
-/// Steps over the link header.
-fn begin(link: LinkType, bytes: &[u8]) -> Result<(usize, Next), Other> {
-    match link {
-        LinkType::ETHERNET => Ok((0, Next::Ethernet)),
-        LinkType::RAW_BSD | LinkType::RAW_OPENBSD | LinkType::RAW | LinkType::IPV4 | LinkType::IPV6 => {
-            Ok((0, Next::Ip))
-        }
-        LinkType::LINUX_SLL => Ok((16, Next::EtherType(be16(bytes, 14).ok_or(Other::Malformed)?))),
-        LinkType::LINUX_SLL2 => Ok((20, Next::EtherType(be16(bytes, 0).ok_or(Other::Malformed)?))),
-        LinkType::NULL | LinkType::LOOP => {
-            let family = be32(bytes, 0).ok_or(Other::Malformed)?;
-            // The capturing host's byte order is not told, and families are small numbers: 2 is IPv4 everywhere; IPv6 is
-            // 10 on Linux and 24, 28 or 30 on the BSDs.
-            let family = if family > 0xffff { family.swap_bytes() } else { family };
-            if matches!(family, 2 | 10 | 24 | 28 | 30) { Ok((4, Next::Ip)) } else { Err(Other::NotIp) }
-        }
-        LinkType::PPP | LinkType::PPP_HDLC => ppp_frame(bytes),
-        _ => Err(Other::UnknownLink),
-    }
-}
-
-/// Steps over a PPP header with or without HDLC-like framing (RFC 1662 §3.1) and with protocol compression (RFC 1661 §6.5).
-fn ppp_frame(bytes: &[u8]) -> Result<(usize, Next), Other> {
-    let framing = if be16(bytes, 0).ok_or(Other::Malformed)? == 0xff03 { 2 } else { 0 };
-    let first = *bytes.get(framing).ok_or(Other::Malformed)?;
-    if first & 1 == 1 {
-        return ppp(u16::from(first)).map(|next| (framing + 1, next));
-    }
-    let protocol = be16(bytes, framing).ok_or(Other::Malformed)?;
-    ppp(protocol).map(|next| (framing + 2, next))
-}
-
-const fn ppp(protocol: u16) -> Result<Next, Other> {
-    match protocol {
-        0x0021 | 0x0057 => Ok(Next::Ip),
-        _ => Err(Other::NotIp),
-    }
 }
 
 #[cfg(test)]

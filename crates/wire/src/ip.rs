@@ -29,8 +29,18 @@ pub(crate) struct Layer {
     pub(crate) at: usize,
     /// Its length on the wire.
     pub(crate) len: usize,
-    /// It is a fragment that is not the first.
-    pub(crate) later_fragment: bool,
+    /// Which part of a packet it is, where that is in several.
+    pub(crate) part: Option<Part>,
+}
+
+/// A fragment's place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) id: u32,
+    /// Where its bytes belong in the whole payload.
+    pub(crate) offset: u32,
+    /// Others follow.
+    pub(crate) more: bool,
 }
 
 /// Reads the IP header at the start of `bytes`, of which the wire had `wire_len`; `None` when it is cut or impossible.
@@ -53,7 +63,12 @@ fn parse_v4(bytes: &[u8], wire_len: usize) -> Option<Layer> {
         0 => wire_len,
         total => total,
     };
-    let fragment = be16(fixed, 6)? & 0x1fff;
+    let fragment = be16(fixed, 6)? & 0x3fff;
+    let part = (fragment != 0).then(|| Part {
+        id: u32::from(be16(fixed, 4).unwrap_or(0)),
+        offset: u32::from(fragment & 0x1fff) * 8,
+        more: fragment & 0x2000 != 0,
+    });
     let address = |at: usize| be32(fixed, at).map(|n| IpAddr::V4(Ipv4Addr::from(n)));
     Some(Layer {
         facts: IpFacts {
@@ -66,7 +81,7 @@ fn parse_v4(bytes: &[u8], wire_len: usize) -> Option<Layer> {
         protocol: fixed[9],
         at: header,
         len: total.checked_sub(header)?,
-        later_fragment: fragment != 0,
+        part,
     })
 }
 
@@ -84,7 +99,7 @@ fn parse_v6(bytes: &[u8], wire_len: usize) -> Option<Layer> {
     }
     let mut protocol = fixed[6];
     let mut at = HEADER;
-    let mut later_fragment = false;
+    let mut part = None;
     // A chain longer than eight is no packet of a working host; RFC 8200 §4.1 expects each header once.
     for _ in 0..8 {
         let length = match protocol {
@@ -99,7 +114,19 @@ fn parse_v6(bytes: &[u8], wire_len: usize) -> Option<Layer> {
                 length
             }
             44 => {
-                later_fragment = be16(bytes, at + 2)? & 0xfff8 != 0;
+                let place = be16(bytes, at + 2)?;
+                // A lone fragment is whole (RFC 6946).
+                part = (place & 0xfff9 != 0).then_some(Part {
+                    id: be32(bytes, at + 4)?,
+                    offset: u32::from(place & 0xfff8),
+                    more: place & 1 != 0,
+                });
+                // What follows in a later fragment is no header.
+                if place & 0xfff8 != 0 {
+                    protocol = *bytes.get(at)?;
+                    at += 8;
+                    break;
+                }
                 8
             }
             // Authentication header: length in units of 4 bytes, less 2.
@@ -109,7 +136,7 @@ fn parse_v6(bytes: &[u8], wire_len: usize) -> Option<Layer> {
         protocol = *bytes.get(at)?;
         at += length;
     }
-    Some(Layer { facts, protocol, at, len: (HEADER + payload).checked_sub(at)?, later_fragment })
+    Some(Layer { facts, protocol, at, len: (HEADER + payload).checked_sub(at)?, part })
 }
 
 /// The length in a jumbo payload option (RFC 2675 §2), where `options` hold one.

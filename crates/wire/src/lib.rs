@@ -4,10 +4,13 @@
 
 #![forbid(unsafe_code)]
 
+mod begin;
 mod buffer;
 mod bytes;
 mod capture;
+mod compressed;
 mod damage;
+mod fragments;
 mod frame;
 mod ip;
 mod link;
@@ -16,10 +19,11 @@ mod pcap;
 pub mod pcapng;
 mod tcp;
 mod tunnel;
+mod wlan;
 
 pub use capture::{Capture, Error, Interface, Packet};
 pub use damage::Damage;
-pub use frame::{Decoded, Other, Segment, Tag, Tags, decode};
+pub use frame::{Decoded, Decoder, Other, Segment, Tag, Tags, decode};
 pub use ip::IpFacts;
 pub use link::LinkType;
 pub use tcp::{Flags, Options, SackBlocks, TcpHeader};

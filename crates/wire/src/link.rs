@@ -33,25 +33,34 @@ impl LinkType {
     pub const IPV6: Self = Self(229);
     /// Linux "cooked" capture, version 2.
     pub const LINUX_SLL2: Self = Self(276);
-
-    /// Whether [`decode`](crate::decode) knows this link type.
-    pub const fn is_known(self) -> bool {
-        matches!(
-            self,
-            Self::NULL
-                | Self::ETHERNET
-                | Self::PPP
-                | Self::RAW_BSD
-                | Self::RAW_OPENBSD
-                | Self::PPP_HDLC
-                | Self::RAW
-                | Self::LOOP
-                | Self::LINUX_SLL
-                | Self::IPV4
-                | Self::IPV6
-                | Self::LINUX_SLL2
-        )
-    }
+    /// FDDI, with its frame control byte and LLC.
+    pub const FDDI: Self = Self(10);
+    /// PPP in PPPoE, from the six bytes of PPPoE's header on.
+    pub const PPP_ETHER: Self = Self(51);
+    /// RFC 1483 LLC-encapsulated ATM, from LLC on.
+    pub const ATM_RFC1483: Self = Self(100);
+    /// Cisco PPP with HDLC framing.
+    pub const C_HDLC: Self = Self(104);
+    /// IEEE 802.11.
+    pub const IEEE802_11: Self = Self(105);
+    /// OpenBSD's encapsulated (IPsec) traffic.
+    pub const ENC: Self = Self(109);
+    /// OpenBSD's packet filter log.
+    pub const PFLOG: Self = Self(117);
+    /// IEEE 802.11 behind a Prism header.
+    pub const IEEE802_11_PRISM: Self = Self(119);
+    /// IEEE 802.11 behind a radiotap header.
+    pub const IEEE802_11_RADIOTAP: Self = Self(127);
+    /// IEEE 802.11 behind an AVS header.
+    pub const IEEE802_11_AVS: Self = Self(163);
+    /// PPP with a direction byte in place of HDLC's address.
+    pub const PPP_PPPD: Self = Self(166);
+    /// Per-Packet Information, which names the link type behind it.
+    pub const PPI: Self = Self(192);
+    /// PPP behind a direction byte.
+    pub const PPP_WITH_DIR: Self = Self(204);
+    /// Linux netfilter's log.
+    pub const NFLOG: Self = Self(239);
 }
 
 impl fmt::Display for LinkType {
@@ -59,15 +68,25 @@ impl fmt::Display for LinkType {
         let name = match *self {
             Self::NULL => "BSD loopback",
             Self::ETHERNET => "Ethernet",
-            Self::PPP | Self::PPP_HDLC => "PPP",
+            Self::PPP | Self::PPP_HDLC | Self::PPP_PPPD | Self::PPP_WITH_DIR => "PPP",
+            Self::PPP_ETHER => "PPPoE",
             Self::RAW_BSD | Self::RAW_OPENBSD | Self::RAW => "raw IP",
+            Self::FDDI => "FDDI",
+            Self::ATM_RFC1483 => "ATM",
+            Self::C_HDLC => "Cisco HDLC",
+            Self::ENC => "OpenBSD IPsec",
+            Self::PFLOG => "OpenBSD packet filter log",
             Self::LOOP => "OpenBSD loopback",
             Self::LINUX_SLL => "Linux cooked v1",
             Self::LINUX_SLL2 => "Linux cooked v2",
+            Self::NFLOG => "netfilter log",
             Self::IPV4 => "raw IPv4",
             Self::IPV6 => "raw IPv6",
-            Self(105) => "IEEE 802.11",
-            Self(127) => "IEEE 802.11 with radiotap",
+            Self::IEEE802_11 => "IEEE 802.11",
+            Self::IEEE802_11_PRISM => "IEEE 802.11 with a Prism header",
+            Self::IEEE802_11_RADIOTAP => "IEEE 802.11 with radiotap",
+            Self::IEEE802_11_AVS => "IEEE 802.11 with an AVS header",
+            Self::PPI => "per-packet information",
             Self(189 | 220) => "USB",
             Self(number) => return write!(f, "link type {number}"),
         };

@@ -74,8 +74,7 @@ impl Reader {
                 return Ok(None);
             }
             let header = self.header(buffer.peek());
-            if header.kept as usize > LONGEST || header.fraction >= self.fractions() {
-                damage.at(buffer.offset());
+            if !self.believes(header, buffer)? {
                 if !self.resync(buffer, damage)? {
                     return Ok(None);
                 }
@@ -84,6 +83,14 @@ impl Reader {
             let kept = header.kept as usize;
             let available = buffer.want(self.record_header + kept)?;
             if available < self.record_header + kept {
+                // The file is cut here, unless records follow: then it is the length that is wrong.
+                let rest = buffer.peek();
+                if (self.record_header..available).any(|at| self.plausible_pair(&rest[at..])) {
+                    if self.resync(buffer, damage)? {
+                        continue;
+                    }
+                    return Ok(None);
+                }
                 damage.truncated = true;
                 buffer.consume(available);
                 return Ok(None);
@@ -95,35 +102,35 @@ impl Reader {
                 at: Timestamp::from_nanos(u64::from(header.seconds) * 1_000_000_000 + nanos),
                 interface: 0,
                 original_len: header.original.max(header.kept),
+                dropped_before: 0,
                 after: 0,
                 len: kept,
             }));
         }
     }
 
-    /// Steps to the next place where two plausible records follow each other (or one ends the file); `false` at the end.
-    fn resync<R: Read>(&mut self, buffer: &mut Buffer<R>, damage: &mut Damage) -> io::Result<bool> {
-        let window = 2 * (self.record_header + self.plausible_len as usize);
-        loop {
-            buffer.consume(1);
-            damage.skipped_bytes += 1;
-            let available = buffer.want(window)?;
-            if available < self.record_header {
-                damage.skipped_bytes += available as u64;
-                buffer.consume(available);
-                return Ok(false);
-            }
-            // Search what is at hand at once: asking the buffer for every byte would be slow.
-            let bytes = buffer.peek();
-            let searched = if available < window { available } else { available - window + 1 };
-            if let Some(at) = (0..searched).find(|&at| self.plausible_pair(&bytes[at..])) {
-                damage.skipped_bytes += at as u64;
-                buffer.consume(at);
-                return Ok(true);
-            }
-            damage.skipped_bytes += searched as u64 - 1;
-            buffer.consume(searched - 1);
+    /// Whether a record header can be one. One that is odd is believed when a sound record, or the file's end, follows.
+    fn believes<R: Read>(&self, header: Header, buffer: &mut Buffer<R>) -> io::Result<bool> {
+        if header.kept as usize > LONGEST || header.fraction >= self.fractions() {
+            return Ok(false);
         }
+        let is_near = self.last_seconds.is_none_or(|seconds| header.seconds.abs_diff(seconds) <= PLAUSIBLE_STEP_S);
+        if is_near && header.kept <= self.plausible_len && header.original >= header.kept {
+            return Ok(true);
+        }
+        let next = self.record_header + header.kept as usize;
+        let available = buffer.want(next + self.record_header)?;
+        Ok(match available.checked_sub(next) {
+            None => false,
+            Some(0) => true,
+            Some(_) => self.plausible(&buffer.peek()[next..], Some(header.seconds)).is_some(),
+        })
+    }
+
+    /// Steps to the next place where two plausible records follow each other (or one ends the file); `false` at the end.
+    fn resync<R: Read>(&self, buffer: &mut Buffer<R>, damage: &mut Damage) -> io::Result<bool> {
+        let window = 2 * (self.record_header + self.plausible_len as usize);
+        buffer.resync(damage, window, |bytes| self.plausible_pair(bytes))
     }
 
     fn plausible_pair(&self, bytes: &[u8]) -> bool {

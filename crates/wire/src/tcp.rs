@@ -138,6 +138,8 @@ pub struct TcpHeader {
     pub flags: Flags,
     /// Window field as sent, not scaled.
     pub window: u16,
+    /// Checksum as sent; a sender that leaves it to its network card shows another on its own captures than on the wire.
+    pub checksum: u16,
     /// Length of header and options, in bytes.
     pub header_len: u8,
     /// Its options.
@@ -164,6 +166,7 @@ impl TcpHeader {
             ack: SeqNum::new(be32(fixed, 8)?),
             flags: Flags(fixed[13]),
             window: be16(fixed, 14)?,
+            checksum: be16(fixed, 16)?,
             header_len,
             options: Options::parse(options),
         })

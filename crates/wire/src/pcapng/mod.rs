@@ -15,6 +15,8 @@ pub(crate) const INTERFACE: u32 = 1;
 pub(crate) const OLD_PACKET: u32 = 2;
 /// Simple Packet Block.
 pub(crate) const SIMPLE_PACKET: u32 = 3;
+/// Interface Statistics Block.
+pub(crate) const STATISTICS: u32 = 5;
 /// Enhanced Packet Block.
 pub(crate) const ENHANCED_PACKET: u32 = 6;
 /// Byte-order magic of a section header.

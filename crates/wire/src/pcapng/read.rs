@@ -1,10 +1,11 @@
 //! Reading pcapng: several sections and interfaces, every kind of packet block, either byte order.
 
-use super::{BYTE_ORDER_MAGIC, ENHANCED_PACKET, INTERFACE, OLD_PACKET, SECTION, SIMPLE_PACKET};
+use super::{BYTE_ORDER_MAGIC, ENHANCED_PACKET, INTERFACE, OLD_PACKET, SECTION, SIMPLE_PACKET, STATISTICS};
 use crate::buffer::{Buffer, LONGEST};
 use crate::bytes::Order;
 use crate::capture::{Found, Interface};
 use crate::{Damage, LinkType};
+use std::collections::BTreeMap;
 use std::io::{self, Read};
 use units::Timestamp;
 
@@ -16,6 +17,12 @@ const OPT_END: u16 = 0;
 const IF_NAME: u16 = 2;
 const IF_TSRESOL: u16 = 9;
 const IF_TSOFFSET: u16 = 14;
+const EPB_DROPCOUNT: u16 = 4;
+const ISB_IFDROP: u16 = 5;
+const ISB_OSDROP: u16 = 7;
+
+/// Longest block that is believed when found by searching: a 64 KiB packet with room for its options.
+const PLAUSIBLE: usize = 128 << 10;
 
 /// Whether `head` begins with a section header.
 pub(crate) fn is_section(head: &[u8]) -> bool {
@@ -71,11 +78,18 @@ pub(crate) struct Reader {
     /// Where this section's interfaces begin among all.
     section_base: usize,
     last: Timestamp,
+    losses: Losses,
 }
 
 impl Default for Reader {
     fn default() -> Self {
-        Self { order: Order::Little, clocks: Vec::new(), section_base: 0, last: Timestamp::default() }
+        Self {
+            order: Order::Little,
+            clocks: Vec::new(),
+            section_base: 0,
+            last: Timestamp::default(),
+            losses: Losses::default(),
+        }
     }
 }
 
@@ -100,22 +114,19 @@ impl Reader {
             }
             let kind = self.order.u32(buffer.peek(), 0);
             let length = self.order.u32(buffer.peek(), 4) as usize;
-            if length < 12 || !length.is_multiple_of(4) || length > LONGEST {
-                damage.at(buffer.offset());
-                if !self.resync(buffer, damage)? {
+            let is_possible = length >= 12 && length.is_multiple_of(4) && length <= LONGEST;
+            let available = if is_possible { buffer.want(length)? } else { 0 };
+            if is_possible && available < length {
+                // The file is cut here, unless blocks follow: then it is the length that is wrong.
+                let rest = buffer.peek();
+                if !(12..available).any(|at| self.is_block(&rest[at..])) {
+                    damage.truncated = true;
+                    buffer.consume(available);
                     return Ok(None);
                 }
-                continue;
             }
-            let available = buffer.want(length)?;
-            if available < length {
-                damage.truncated = true;
-                buffer.consume(available);
-                return Ok(None);
-            }
-            if self.order.u32(buffer.peek(), length - 4) as usize != length {
-                damage.at(buffer.offset());
-                if !self.resync(buffer, damage)? {
+            if !is_possible || available < length || self.order.u32(buffer.peek(), length - 4) as usize != length {
+                if !buffer.resync(damage, PLAUSIBLE, |bytes| self.is_block(bytes))? {
                     return Ok(None);
                 }
                 continue;
@@ -128,8 +139,14 @@ impl Reader {
                 ENHANCED_PACKET | OLD_PACKET | SIMPLE_PACKET => {
                     if let Some(found) = self.packet(kind, body, interfaces, damage) {
                         self.last = found.at;
+                        self.losses.before(found.interface, found.dropped_before);
+                        damage.dropped = self.losses.total();
                         return Ok(Some(found));
                     }
+                }
+                STATISTICS => {
+                    self.statistics(body);
+                    damage.dropped = self.losses.total();
                 }
                 _ => {}
             }
@@ -140,22 +157,16 @@ impl Reader {
         let link = LinkType(self.order.u16(body, 0));
         let mut interface = Interface { name: None, link, snaplen: self.order.u32(body, 4) };
         let mut clock = Clock::DEFAULT;
-        let mut rest = body.get(8..).unwrap_or_default();
-        while rest.len() >= 4 {
-            let code = self.order.u16(rest, 0);
-            let length = usize::from(self.order.u16(rest, 2));
-            let Some(value) = rest.get(4..4 + length) else { break };
+        for (code, value) in options(self.order, body.get(8..).unwrap_or_default()) {
             match code {
-                OPT_END => break,
                 IF_NAME => {
                     let text = String::from_utf8_lossy(value);
                     interface.name = Some(text.trim_end_matches('\0').chars().take(256).collect());
                 }
                 IF_TSRESOL => clock.resolution = value.first().copied().unwrap_or(6),
-                IF_TSOFFSET if length == 8 => clock.offset_s = self.order.u64(value, 0).cast_signed(),
+                IF_TSOFFSET if value.len() == 8 => clock.offset_s = self.order.u64(value, 0).cast_signed(),
                 _ => {}
             }
-            rest = rest.get(4 + length.next_multiple_of(4)..).unwrap_or_default();
         }
         interfaces.push(interface);
         self.clocks.push(clock);
@@ -188,9 +199,22 @@ impl Reader {
             (clock.timestamp(ticks), word(12) as usize, word(16))
         };
         let kept = kept.min(room);
+        let dropped_before = match kind {
+            // Few files have options behind their packets.
+            ENHANCED_PACKET if room > kept.next_multiple_of(4) => {
+                let behind = body.get(header + kept.next_multiple_of(4)..).unwrap_or_default();
+                let found =
+                    options(self.order, behind).find(|(code, value)| *code == EPB_DROPCOUNT && value.len() == 8);
+                found.map_or(0, |(_, value)| u32::try_from(self.order.u64(value, 0)).unwrap_or(u32::MAX))
+            }
+            // 65,535 stands for "not known".
+            OLD_PACKET => Some(self.order.u16(body, 2)).filter(|&drops| drops != u16::MAX).map_or(0, u32::from),
+            _ => 0,
+        };
         Some(Found {
             at,
             interface: index as u32,
+            dropped_before,
             original_len: original.max(kept as u32),
             // What follows the packet in its block, with the block's trailing length.
             after: room - kept + 4,
@@ -198,32 +222,22 @@ impl Reader {
         })
     }
 
-    /// Steps to the next place that holds a whole block; `false` at the end.
-    fn resync<R: Read>(&self, buffer: &mut Buffer<R>, damage: &mut Damage) -> io::Result<bool> {
-        /// Longest block that is believed when found by searching: a 64 KiB packet with room for its options.
-        const PLAUSIBLE: usize = 128 << 10;
-        loop {
-            buffer.consume(1);
-            damage.skipped_bytes += 1;
-            let available = buffer.want(PLAUSIBLE)?;
-            if available < 12 {
-                damage.skipped_bytes += available as u64;
-                buffer.consume(available);
-                return Ok(false);
+    /// What the capturing program counted on an interface, since it began.
+    fn statistics(&mut self, body: &[u8]) {
+        let index = self.section_base.saturating_add(self.order.u32(body, 0) as usize);
+        let mut dropped = None;
+        for (code, value) in options(self.order, body.get(12..).unwrap_or_default()) {
+            if matches!(code, ISB_IFDROP | ISB_OSDROP) && value.len() == 8 {
+                dropped = Some(self.order.u64(value, 0).saturating_add(dropped.unwrap_or(0)));
             }
-            let bytes = buffer.peek();
-            let searched = if available < PLAUSIBLE { available } else { available - PLAUSIBLE + 1 };
-            if let Some(at) = (0..searched).find(|&at| self.plausible(&bytes[at..])) {
-                damage.skipped_bytes += at as u64;
-                buffer.consume(at);
-                return Ok(true);
-            }
-            damage.skipped_bytes += searched as u64 - 1;
-            buffer.consume(searched - 1);
+        }
+        if let Some(dropped) = dropped.filter(|_| index < self.clocks.len()) {
+            self.losses.counted(index as u32, dropped);
         }
     }
 
-    fn plausible(&self, bytes: &[u8]) -> bool {
+    /// Whether `bytes` begin with a whole block of a kind that carries packets or describes them.
+    fn is_block(&self, bytes: &[u8]) -> bool {
         let order = section_order(bytes).unwrap_or(self.order);
         if bytes.len() < 12 || !matches!(order.u32(bytes, 0), SECTION | 1..=6) {
             return false;
@@ -233,6 +247,45 @@ impl Reader {
             && length.is_multiple_of(4)
             && bytes.len() >= length
             && order.u32(bytes, length - 4) as usize == length
+    }
+}
+
+/// The options in `bytes`, up to their end or the first that is cut.
+fn options(order: Order, mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let code = order.u16(bytes, 0);
+        let length = usize::from(order.u16(bytes, 2));
+        if code == OPT_END {
+            return None;
+        }
+        let value = bytes.get(4..4 + length)?;
+        bytes = bytes.get(4 + length.next_multiple_of(4)..).unwrap_or_default();
+        Some((code, value))
+    })
+}
+
+/// What the capturing program says it lost, by interface.
+#[derive(Debug, Default)]
+struct Losses(BTreeMap<u32, [u64; 2]>);
+
+impl Losses {
+    /// Before one packet.
+    fn before(&mut self, interface: u32, dropped: u32) {
+        if dropped > 0 {
+            let sum = &mut self.0.entry(interface).or_default()[0];
+            *sum = sum.saturating_add(u64::from(dropped));
+        }
+    }
+
+    /// In all, up to a moment.
+    fn counted(&mut self, interface: u32, dropped: u64) {
+        let most = &mut self.0.entry(interface).or_default()[1];
+        *most = dropped.max(*most);
+    }
+
+    /// The two ways of counting tell of the same packets.
+    fn total(&self) -> u64 {
+        self.0.values().map(|[before, counted]| before.max(counted)).fold(0, |sum, n| sum.saturating_add(*n))
     }
 }
 
