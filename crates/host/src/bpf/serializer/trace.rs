@@ -14,17 +14,14 @@ const LONGEST: usize = 1 << 24;
 /// Why a trace cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TraceError {
-    /// A line is no number.
-    #[error("line {0} of the trace is no time in whole milliseconds: '{1}'")]
-    NoNumber(usize, String),
-    /// A line is earlier than the one before.
-    #[error("line {0} of the trace is earlier than the one before")]
+    /// A moment is earlier than the one before.
+    #[error("moment {0} of the trace is earlier than the one before")]
     Backwards(usize),
     /// There is nothing in it.
     #[error("the trace is empty, or all of it is at 0 ms")]
     Empty,
     /// There is too much in it.
-    #[error("the trace has more than {LONGEST} lines or milliseconds")]
+    #[error("the trace has more than {LONGEST} moments or milliseconds")]
     TooLong,
 }
 
@@ -48,19 +45,6 @@ impl Trace {
             Some(last) if *last as usize > LONGEST || times.len() > LONGEST => Err(TraceError::TooLong),
             Some(_) => Ok(Self { times }),
         }
-    }
-
-    /// Reads a trace file: a moment on each line.
-    ///
-    /// # Errors
-    /// See [`TraceError`].
-    pub fn parse(text: &str) -> Result<Self, TraceError> {
-        let read = |(at, line): (usize, &str)| {
-            line.trim().parse().map_err(|_| TraceError::NoNumber(at + 1, line.trim().to_owned()))
-        };
-        Self::new(
-            text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).map(read).collect::<Result<_, _>>()?,
-        )
     }
 
     /// The moments, in milliseconds.
@@ -91,18 +75,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn traces_are_read_or_refused() {
-        let trace = Trace::parse("0\n2\n2\n\n5\n").expect("a trace");
+    fn traces_that_cannot_be_replayed_are_refused() {
+        let trace = Trace::new(vec![0, 2, 2, 5]).expect("a trace");
         assert_eq!((trace.times(), trace.period_ms()), (&[0, 2, 2, 5][..], 5));
         assert_eq!(trace.after(), [1, 1, 3, 3, 3]);
-        for (text, error) in [
-            ("", TraceError::Empty),
-            ("0\n", TraceError::Empty),
-            ("3\nx\n", TraceError::NoNumber(2, "x".to_owned())),
-            ("3\n2\n", TraceError::Backwards(2)),
-            ("99999999\n", TraceError::TooLong),
+        for (times, error) in [
+            (vec![], TraceError::Empty),
+            (vec![0], TraceError::Empty),
+            (vec![3, 2], TraceError::Backwards(2)),
+            (vec![99_999_999], TraceError::TooLong),
         ] {
-            assert_eq!(Trace::parse(text), Err(error), "{text}");
+            assert_eq!(Trace::new(times), Err(error));
         }
     }
 }
