@@ -182,7 +182,7 @@ pub(crate) enum ExportFormat {
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Examples:\n  thalweg diagnose slow.pcap\n  thalweg diagnose server.pcapng --html why.html\n  tcpdump -w - port 443 | thalweg diagnose -"
+    after_help = "Examples:\n  thalweg diagnose slow.pcap\n  thalweg diagnose server.pcapng --html why.html\n  thalweg diagnose --quiet --parquet tables day/*.pcap\n  tcpdump -w - port 443 | thalweg diagnose -"
 )]
 pub(crate) struct DiagnoseArgs {
     /// Capture files, pcap or pcapng; - is stdin
@@ -191,6 +191,9 @@ pub(crate) struct DiagnoseArgs {
     /// Also writes a page with plots of the flows
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+    /// Also writes the tables captures, flows and findings into this folder, for DuckDB, pandas and polars
+    #[arg(long, value_name = "DIR")]
+    pub(crate) parquet: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, ClapArgs)]

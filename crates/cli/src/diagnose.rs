@@ -3,6 +3,7 @@
 use crate::args::DiagnoseArgs;
 use crate::experiment;
 use crate::failure::Failure;
+use crate::fleet::Fleet;
 use crate::output::Output;
 use anyhow::anyhow;
 use infer::CaptureDiagnosis;
@@ -18,9 +19,18 @@ const WORTH: f64 = 1.05;
 const PLOTS_MAX: usize = 20;
 
 pub(crate) fn run(args: &DiagnoseArgs, output: &Output) -> Result<ExitCode, Failure> {
+    let mut fleet = args.parquet.as_deref().map(Fleet::create).transpose()?;
     let mut captures = Vec::new();
     for path in &args.captures {
-        captures.push(read(path)?);
+        let capture = read(path)?;
+        if let Some(fleet) = &mut fleet {
+            fleet.add(&capture.report)?;
+        }
+        captures.push(capture);
+    }
+    if let (Some(fleet), Some(folder)) = (fleet, &args.parquet) {
+        fleet.finish()?;
+        output.note(&format!("tables: {}", folder.display()));
     }
     let problem = captures.iter().flat_map(|capture| &capture.report.flows).any(|flow| {
         let own = matches!(flow.verdict.code, Code::NothingToGain | Code::Unknown | Code::Application | Code::PathRate);

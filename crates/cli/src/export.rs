@@ -1,9 +1,10 @@
 //! `lab run --export`: a run's figures, flows, samples and packets as tables.
 
 use crate::failure::Failure;
+use crate::flow_columns;
 use anyhow::anyhow;
 use lab::{LabArm, SingleRun};
-use model::{Flow, Metric, Vantage, Way};
+use model::Metric;
 use report::tables::{Column, Format, Kind, Table, Value};
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
@@ -98,51 +99,14 @@ impl Export<'_> {
 
     /// One row for each connection at each end.
     fn flows(&self) -> Result<(), Failure> {
-        let (text, count, number) = (Kind::Text, Kind::Count, Kind::Number);
-        let mut columns: Vec<Column> = [
-            ("flow", count),
-            ("end", text),
-            ("client", text),
-            ("server", text),
-            ("vantage", text),
-            ("direction", text),
-            ("start_s", number),
-            ("duration_s", number),
-            ("bytes_up", count),
-            ("bytes_down", count),
-            ("packets_up", count),
-            ("packets_down", count),
-            ("goodput_bps", number),
-            ("handshake_rtt_ms", number),
-            ("rtt_min_ms", number),
-            ("retransmits", count),
-            ("retransmits_fast", count),
-            ("retransmits_rto", count),
-            ("retransmits_tlp", count),
-            ("retransmits_spurious", count),
-            ("out_of_order", count),
-            ("dup_acks", count),
-            ("zero_windows", count),
-            ("window_full", count),
-            ("verdict", text),
-            ("share", number),
-            ("gain", number),
-            ("claim", text),
-        ]
-        .into_iter()
-        .map(|(name, kind)| Column::new(name, kind))
-        .collect();
-        let limits = model::Limits::default().named().map(|(name, _)| format!("limit_{name}"));
-        columns.extend(limits.into_iter().map(|name| Column::new(name, number)));
-        let mut table = self.table("flows", columns)?;
+        let mut table = self.table("flows", flow_columns::columns("end"))?;
         for (run, path) in self.captures() {
             let capture = infer::diagnose_file(&path).map_err(|error| Failure::host(anyhow!("{error}")))?;
             let flows = &capture.report.flows;
             let begin = flows.iter().map(|flow| flow.start).fold(f64::INFINITY, f64::min);
             for flow in flows {
                 let mut row = self.keys(run);
-                row.extend(flow_values(flow, begin));
-                row.extend(flow.limits.named().map(|(_, share)| Value::Number(share)));
+                row.extend(flow_columns::values(flow, begin));
                 table.row(&row).map_err(Failure::host)?;
             }
         }
@@ -260,50 +224,6 @@ impl Export<'_> {
     fn captures(&self) -> impl Iterator<Item = (&SingleRun, PathBuf)> {
         self.runs.iter().filter_map(|run| Some((run, self.folder.join(run.capture.as_ref()?))))
     }
-}
-
-fn flow_values(flow: &Flow, begin: f64) -> Vec<Value<'_>> {
-    let vantage = match flow.vantage {
-        Vantage::Sender => "sender",
-        Vantage::Receiver => "receiver",
-        Vantage::Middle => "middle",
-        Vantage::Unknown => "unknown",
-    };
-    let direction = match flow.direction {
-        Way::Up => "up",
-        Way::Down => "down",
-    };
-    let (retransmits, verdict) = (&flow.retransmits, &flow.verdict);
-    vec![
-        flow.id.into(),
-        flow.interface.as_deref().into(),
-        flow.client.as_str().into(),
-        flow.server.as_str().into(),
-        vantage.into(),
-        direction.into(),
-        (flow.start - begin).into(),
-        flow.duration_s.into(),
-        flow.bytes_up.into(),
-        flow.bytes_down.into(),
-        flow.packets_up.into(),
-        flow.packets_down.into(),
-        flow.goodput_bps.into(),
-        flow.handshake.rtt_ms.into(),
-        flow.rtt_min_ms.into(),
-        retransmits.total.into(),
-        retransmits.fast.into(),
-        retransmits.rto.into(),
-        retransmits.tlp.into(),
-        retransmits.spurious.into(),
-        flow.out_of_order.into(),
-        flow.dup_acks.into(),
-        flow.zero_windows.into(),
-        flow.window_full.into(),
-        verdict.code.as_str().into(),
-        verdict.share.into(),
-        verdict.gain.into(),
-        verdict.claim.as_str().into(),
-    ]
 }
 
 /// The connections of a capture: who connected, and how windows are scaled.

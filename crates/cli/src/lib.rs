@@ -7,6 +7,8 @@ mod explain;
 mod export;
 mod failure;
 mod fix;
+mod fleet;
+mod flow_columns;
 mod kernel;
 mod lab_compare;
 mod lab_run;

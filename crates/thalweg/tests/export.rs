@@ -3,15 +3,11 @@
 //!
 //! Needs the lab kernel 6.12, python3 with venv, and DuckDB from PyPI; `./x test` installs python3-venv.
 
-#![allow(clippy::print_stderr)]
-
 mod common;
 
+use common::python::{ask, number, python};
 use common::{json, run, within};
-use serde_json::Value;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
 const SWEEP: &str = r#"
 name = "sweep"
@@ -28,55 +24,9 @@ initcwnd = [4, 40]
 "path.rate" = ["20mbit", "50mbit"]
 "#;
 
-/// Reads queries and prints each one's rows as JSON.
-const ASK: &str = "import sys, json, duckdb\nfor query in json.load(sys.stdin):\n    print(json.dumps(duckdb.sql(query).fetchall()))\n";
-
-/// Python with DuckDB, in a venv that is made once; `None`, said aloud, where it cannot be had outside CI.
-fn python() -> Option<PathBuf> {
-    let venv = Path::new(env!("CARGO_TARGET_TMPDIR")).join("duckdb-venv");
-    let python = venv.join("bin/python");
-    let works = || Command::new(&python).args(["-c", "import duckdb"]).output().is_ok_and(|out| out.status.success());
-    if works() {
-        return Some(python);
-    }
-    let made = Command::new("python3").args(["-m", "venv"]).arg(&venv).output();
-    let installed = made.is_ok_and(|out| out.status.success())
-        && Command::new(&python)
-            .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "duckdb"])
-            .output()
-            .is_ok_and(|out| out.status.success());
-    if installed && works() {
-        return Some(python);
-    }
-    assert!(std::env::var("CI").is_err(), "DuckDB cannot be installed, and in CI nothing is skipped");
-    eprintln!(
-        "SKIPPED: DuckDB cannot be installed (python3 -m venv, pip install duckdb): the tables were not read by it"
-    );
-    None
-}
-
-/// What DuckDB answers in `folder`: for each query its rows.
-fn ask(python: &Path, folder: &Path, queries: &[String]) -> Vec<Vec<Vec<Value>>> {
-    let input = folder.join("queries.json");
-    fs::write(&input, serde_json::to_string(queries).expect("JSON")).expect("written");
-    let output = Command::new(python)
-        .args(["-c", ASK])
-        .current_dir(folder)
-        .stdin(fs::File::open(&input).expect("open"))
-        .output()
-        .expect("python starts");
-    let (out, err) = common::texts(&output);
-    assert!(output.status.success(), "{err}");
-    out.lines().map(|line| serde_json::from_str(line).expect("rows")).collect()
-}
-
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
-}
-
 #[test]
 fn duckdb_reads_the_tables_and_answers_the_queries_of_the_docs() {
-    let Some(python) = python() else { return };
+    let Some(python) = python(&["duckdb"]) else { return };
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("s.toml"), SWEEP).expect("written");
     let report = json(folder.path(), &["lab", "run", "s.toml", "--repeat", "2", "--export", "parquet", "--out", "out"]);

@@ -1,0 +1,145 @@
+//! `diagnose --parquet`: the diagnoses of many captures as tables, written as they come.
+
+use crate::failure::Failure;
+use crate::flow_columns;
+use model::{CaptureReport, Code, Evidence, Flow};
+use report::tables::{Column, Format, Kind, Table, Value};
+use std::fs;
+use std::path::Path;
+
+/// The tables `captures`, `flows` and `findings`, being written.
+pub(crate) struct Fleet {
+    captures: Table,
+    flows: Table,
+    findings: Table,
+}
+
+impl Fleet {
+    /// Begins them in `folder`, which is made where it is not there.
+    pub(crate) fn create(folder: &Path) -> Result<Self, Failure> {
+        fs::create_dir_all(folder).map_err(|error| {
+            Failure::host(anyhow::anyhow!("cannot make the folder '{}': {error}", folder.display()))
+        })?;
+        let table = |name: &str, own: Vec<Column>| {
+            let all: Vec<Column> = std::iter::once(Column::new("file", Kind::Text)).chain(own).collect();
+            Table::create(folder, name, Format::Parquet, &all).map_err(Failure::host)
+        };
+        let columns = |columns: &[(&str, Kind)]| columns.iter().map(|(name, kind)| Column::new(*name, *kind)).collect();
+        Ok(Self {
+            captures: table(
+                "captures",
+                columns(&[
+                    ("start", Kind::Number),
+                    ("packets", Kind::Count),
+                    ("bytes", Kind::Count),
+                    ("flows", Kind::Count),
+                    ("truncated", Kind::Flag),
+                    ("notes", Kind::Text),
+                ]),
+            )?,
+            flows: table("flows", flow_columns::columns("interface"))?,
+            findings: table(
+                "findings",
+                columns(&[
+                    ("flow", Kind::Count),
+                    ("is_verdict", Kind::Flag),
+                    ("code", Kind::Text),
+                    ("share", Kind::Number),
+                    ("gain", Kind::Number),
+                    ("depends_on", Kind::Text),
+                    ("claim", Kind::Text),
+                    ("evidence", Kind::Text),
+                    ("packet", Kind::Count),
+                ]),
+            )?,
+        })
+    }
+
+    /// Adds a capture.
+    pub(crate) fn add(&mut self, capture: &CaptureReport) -> Result<(), Failure> {
+        let file = Value::Text(&capture.file);
+        let begin = capture.flows.iter().map(|flow| flow.start).reduce(f64::min);
+        let notes = capture.notes.join("; ");
+        let row = [
+            file,
+            begin.into(),
+            capture.packets.into(),
+            capture.bytes.into(),
+            (capture.flows.len() as u64).into(),
+            capture.truncated.into(),
+            Value::Text(&notes),
+        ];
+        self.captures.row(&row).map_err(Failure::host)?;
+        for flow in &capture.flows {
+            let mut row = vec![file];
+            row.extend(flow_columns::values(flow, begin.unwrap_or(0.0)));
+            self.flows.row(&row).map_err(Failure::host)?;
+            let verdict = &flow.verdict;
+            self.finding(
+                file,
+                flow,
+                &Row {
+                    is_verdict: true,
+                    code: verdict.code,
+                    share: verdict.share,
+                    gain: verdict.gain,
+                    depends_on: None,
+                    claim: &verdict.claim,
+                    evidence: &verdict.evidence,
+                },
+            )?;
+            for finding in &flow.findings {
+                self.finding(
+                    file,
+                    flow,
+                    &Row {
+                        is_verdict: false,
+                        code: finding.code,
+                        share: finding.share,
+                        gain: finding.gain,
+                        depends_on: finding.depends_on,
+                        claim: &finding.claim,
+                        evidence: &finding.evidence,
+                    },
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finding(&mut self, file: Value<'_>, flow: &Flow, row: &Row<'_>) -> Result<(), Failure> {
+        let evidence = row.evidence.iter().map(|one| one.text.as_str()).collect::<Vec<_>>().join("; ");
+        let values = [
+            file,
+            flow.id.into(),
+            row.is_verdict.into(),
+            row.code.as_str().into(),
+            row.share.into(),
+            row.gain.into(),
+            row.depends_on.map(Code::as_str).into(),
+            row.claim.into(),
+            Value::Text(&evidence),
+            row.evidence.iter().find_map(|one| one.packets.first().copied()).into(),
+        ];
+        self.findings.row(&values).map_err(Failure::host)
+    }
+
+    /// Writes the rest and gives the tables their names.
+    pub(crate) fn finish(self) -> Result<(), Failure> {
+        for table in [self.captures, self.flows, self.findings] {
+            table.finish().map_err(Failure::host)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a verdict and a finding have in common.
+struct Row<'a> {
+    is_verdict: bool,
+    code: Code,
+    share: f64,
+    gain: Option<f64>,
+    depends_on: Option<Code>,
+    claim: &'a str,
+    evidence: &'a [Evidence],
+}
