@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::fleet::Fleet;
 use crate::output::Output;
 use anyhow::anyhow;
-use infer::CaptureDiagnosis;
+use infer::{CaptureDiagnosis, Options};
 use model::{Code, DiagnoseReport};
 use report::html::{ArmPlots, Page};
 use std::io;
@@ -19,10 +19,11 @@ const WORTH: f64 = 1.05;
 const PLOTS_MAX: usize = 20;
 
 pub(crate) fn run(args: &DiagnoseArgs, output: &Output) -> Result<ExitCode, Failure> {
+    let options = Options { series: args.html.is_some() };
     let mut fleet = args.parquet.as_deref().map(Fleet::create).transpose()?;
     let mut captures = Vec::new();
     for path in &args.captures {
-        let capture = read(path)?;
+        let capture = read(path, options)?;
         if let Some(fleet) = &mut fleet {
             fleet.add(&capture.report)?;
         }
@@ -62,11 +63,11 @@ pub(crate) fn run(args: &DiagnoseArgs, output: &Output) -> Result<ExitCode, Fail
     Ok(if problem { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
 
-fn read(path: &Path) -> Result<CaptureDiagnosis, Failure> {
+fn read(path: &Path, options: Options) -> Result<CaptureDiagnosis, Failure> {
     let result = if path == Path::new("-") {
-        infer::diagnose_reader(io::stdin().lock(), "-")
+        infer::diagnose_reader_with(io::stdin().lock(), "-", options)
     } else {
-        infer::diagnose_file(path)
+        infer::diagnose_file_with(path, options)
     };
     result.map_err(|error| {
         Failure::user(anyhow!("{error}"))
