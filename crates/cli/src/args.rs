@@ -182,7 +182,7 @@ pub(crate) enum ExportFormat {
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Examples:\n  thalweg diagnose slow.pcap\n  thalweg diagnose server.pcapng --html why.html\n  thalweg diagnose --quiet --parquet tables day/*.pcap\n  tcpdump -w - port 443 | thalweg diagnose -"
+    after_help = "Examples:\n  thalweg diagnose slow.pcap\n  thalweg diagnose server.pcapng --html why.html\n  thalweg diagnose slow.pcap --pcapng found.pcapng && wireshark found.pcapng\n  thalweg diagnose --quiet --parquet tables day/*.pcap\n  tcpdump -w - port 443 | thalweg diagnose -"
 )]
 pub(crate) struct DiagnoseArgs {
     /// Capture files, pcap or pcapng; - is stdin
@@ -194,6 +194,9 @@ pub(crate) struct DiagnoseArgs {
     /// Also writes the tables captures, flows and findings into this folder, for DuckDB, pandas and polars
     #[arg(long, value_name = "DIR")]
     pub(crate) parquet: Option<PathBuf>,
+    /// Also writes a copy of the capture with what was found as packet comments, for Wireshark
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pcapng: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, ClapArgs)]

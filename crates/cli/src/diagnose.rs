@@ -1,10 +1,10 @@
 //! `thalweg diagnose`.
 
 use crate::args::DiagnoseArgs;
-use crate::experiment;
 use crate::failure::Failure;
 use crate::fleet::Fleet;
 use crate::output::Output;
+use crate::{annotate, whole};
 use anyhow::anyhow;
 use infer::{CaptureDiagnosis, Options};
 use model::{Code, DiagnoseReport};
@@ -19,6 +19,9 @@ const WORTH: f64 = 1.05;
 const PLOTS_MAX: usize = 20;
 
 pub(crate) fn run(args: &DiagnoseArgs, output: &Output) -> Result<ExitCode, Failure> {
+    if let Some(copy) = &args.pcapng {
+        annotate::check(&args.captures, copy)?;
+    }
     let options = Options { series: args.html.is_some() };
     let mut fleet = args.parquet.as_deref().map(Fleet::create).transpose()?;
     let mut captures = Vec::new();
@@ -26,6 +29,9 @@ pub(crate) fn run(args: &DiagnoseArgs, output: &Output) -> Result<ExitCode, Fail
         let capture = read(path, options)?;
         if let Some(fleet) = &mut fleet {
             fleet.add(&capture.report)?;
+        }
+        if let Some(copy) = &args.pcapng {
+            annotate::write(&capture.report, path, copy, output)?;
         }
         captures.push(capture);
     }
@@ -52,7 +58,7 @@ pub(crate) fn run(args: &DiagnoseArgs, output: &Output) -> Result<ExitCode, Fail
     if let Some(path) = &args.html {
         let title = args.captures.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
         let page = Page { title, lab: None, fix: None, arms };
-        experiment::write_whole(path, &report::html::page(&page))?;
+        whole::write(path, &report::html::page(&page))?;
         output.note(&format!("plots: {}", path.display()));
     }
     if output.json {

@@ -3,7 +3,7 @@
 use crate::args::LabOptions;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::{kernel, progress, samples};
+use crate::{kernel, progress, samples, whole};
 use anyhow::anyhow;
 use lab::kernel::Kernel;
 use lab::{LabArm, Part, RunOptions, RunRequest, SingleRun};
@@ -265,7 +265,7 @@ impl OutFolder {
     /// Writes a file whole or not at all; returns its path.
     pub(crate) fn write(&self, name: &str, text: &str) -> Result<PathBuf, Failure> {
         let path = self.path.join(name);
-        write_whole(&path, text)?;
+        whole::write(&path, text)?;
         Ok(path)
     }
 }
@@ -277,15 +277,4 @@ impl Drop for OutFolder {
             let _ = fs::remove_dir(&self.path);
         }
     }
-}
-
-/// Writes a file under another name and then renames it.
-pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = PathBuf::from(partial);
-    fs::write(&partial, text).and_then(|()| fs::rename(&partial, path)).map_err(|error| {
-        let _ = fs::remove_file(&partial);
-        Failure::host(anyhow!("cannot write {}: {error}", path.display()))
-    })
 }

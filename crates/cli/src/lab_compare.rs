@@ -1,9 +1,9 @@
 //! `thalweg lab compare`: reports against each other, or parts of one run joined.
 
 use crate::args::LabCompareArgs;
-use crate::experiment;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::whole;
 use anyhow::anyhow;
 use model::{ArmComparison, LabReport};
 use report::figures::{Better, Figure, leading};
@@ -51,10 +51,10 @@ fn join(args: &LabCompareArgs, parts: Vec<(String, LabReport)>, output: &Output)
     })?;
     if let Some(path) = &args.html {
         let page = Page { title: whole.scenario.clone(), lab: Some(&whole), fix: None, arms: Vec::new() };
-        experiment::write_whole(path, &report::html::page(&page))?;
+        whole::write(path, &report::html::page(&page))?;
     }
     if let Some(path) = &args.junit {
-        experiment::write_whole(path, &report::junit::junit(std::slice::from_ref(&whole)))?;
+        whole::write(path, &report::junit::junit(std::slice::from_ref(&whole)))?;
     }
     if output.json {
         output.json_result(&whole)?;

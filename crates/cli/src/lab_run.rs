@@ -5,7 +5,7 @@ use crate::experiment::{self, Bench, Task};
 use crate::export::Export;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::{scenarios, stop};
+use crate::{scenarios, stop, whole};
 use anyhow::anyhow;
 use lab::{CaptureEnds, RunOptions};
 use model::{LabReport, RUNS_MAX, Scenario};
@@ -57,7 +57,7 @@ pub(crate) fn run(args: LabRunArgs, output: &Output) -> Result<ExitCode, Failure
         }
     }
     if let Some(path) = &args.junit {
-        experiment::write_whole(path, &report::junit::junit(&reports))?;
+        whole::write(path, &report::junit::junit(&reports))?;
     }
     let met = reports.iter().flat_map(|report| &report.expect).all(|outcome| outcome.met);
     Ok(if met { ExitCode::SUCCESS } else { ExitCode::from(1) })

@@ -1,5 +1,6 @@
 //! The command line: what was typed, resolved once, and one file per verb.
 
+mod annotate;
 mod args;
 mod diagnose;
 mod experiment;
@@ -17,6 +18,7 @@ mod progress;
 mod samples;
 mod scenarios;
 mod stop;
+mod whole;
 
 use args::{Args, LabVerb, Verb};
 use clap::Parser;

@@ -1,9 +1,11 @@
 //! What Thalweg found out, as a person, a program or a browser reads it.
 //!
 //! One room with several doors: [`terminal`] prints the answer first, [`json`] the versioned documents (their schemas are
-//! in `docs/schema`), [`html`] one page that needs no network, and [`junit`] what CI systems show. Nothing here measures or concludes: a figure that is not
+//! in `docs/schema`), [`html`] one page that needs no network, [`junit`] what CI systems show, and
+//! [`comments`] what Wireshark shows. Nothing here measures or concludes: a figure that is not
 //! in the model's types is not in a report.
 
+pub mod comments;
 pub mod figures;
 pub mod html;
 pub mod json;

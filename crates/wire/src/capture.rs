@@ -85,7 +85,10 @@ impl<R: Read> Capture<R> {
     /// # Errors
     /// [`Error::Read`] from the reader; [`Error::NotACapture`] for bytes of another kind.
     pub fn new(from: R) -> Result<Self, Error> {
-        let mut buffer = Buffer::new(from)?;
+        Self::of_buffer(Buffer::new(from)?)
+    }
+
+    pub(crate) fn of_buffer(mut buffer: Buffer<R>) -> Result<Self, Error> {
         buffer.want(64)?;
         let mut interfaces = Vec::new();
         let format = if let Some((reader, interface)) = pcap::Reader::begin(buffer.peek()) {

@@ -2,9 +2,11 @@
 //!
 //! Source: IETF draft-ietf-opsawg-pcapng.
 
+mod annotate;
 pub(crate) mod read;
 mod write;
 
+pub use annotate::{AnnotateError, Annotated, annotate};
 pub use write::Writer;
 
 /// Section Header Block.
@@ -21,3 +23,7 @@ pub(crate) const STATISTICS: u32 = 5;
 pub(crate) const ENHANCED_PACKET: u32 = 6;
 /// Byte-order magic of a section header.
 pub(crate) const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
+/// End of a block's options.
+pub(crate) const OPT_END: u16 = 0;
+/// A comment, in UTF-8.
+pub(crate) const OPT_COMMENT: u16 = 1;

@@ -1,6 +1,6 @@
 //! Reading pcapng: several sections and interfaces, every kind of packet block, either byte order.
 
-use super::{BYTE_ORDER_MAGIC, ENHANCED_PACKET, INTERFACE, OLD_PACKET, SECTION, SIMPLE_PACKET, STATISTICS};
+use super::{BYTE_ORDER_MAGIC, ENHANCED_PACKET, INTERFACE, OLD_PACKET, OPT_END, SECTION, SIMPLE_PACKET, STATISTICS};
 use crate::buffer::{Buffer, LONGEST};
 use crate::bytes::Order;
 use crate::capture::{Found, Interface};
@@ -13,7 +13,6 @@ use units::Timestamp;
 /// many as Linux has interface indices in one namespace by default (65,536 with `IPV6_MAX_ADDRESSES` exhausted long before).
 const MOST_INTERFACES: usize = 65_536;
 
-const OPT_END: u16 = 0;
 const IF_NAME: u16 = 2;
 const IF_TSRESOL: u16 = 9;
 const IF_TSOFFSET: u16 = 14;
@@ -69,6 +68,17 @@ impl Clock {
     }
 }
 
+/// A block that was just consumed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Block {
+    pub(crate) kind: u32,
+    /// Bytes of it, its header and trailer included.
+    pub(crate) length: usize,
+    pub(crate) order: Order,
+    /// The packet in it.
+    pub(crate) packet: Option<Found>,
+}
+
 /// State between blocks.
 #[derive(Debug)]
 pub(crate) struct Reader {
@@ -101,6 +111,21 @@ impl Reader {
         interfaces: &mut Vec<Interface>,
         damage: &mut Damage,
     ) -> io::Result<Option<Found>> {
+        while let Some(block) = self.next_block(buffer, interfaces, damage)? {
+            if block.packet.is_some() {
+                return Ok(block.packet);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The next block of any kind, consumed from `buffer`.
+    pub(crate) fn next_block<R: Read>(
+        &mut self,
+        buffer: &mut Buffer<R>,
+        interfaces: &mut Vec<Interface>,
+        damage: &mut Damage,
+    ) -> io::Result<Option<Block>> {
         loop {
             let available = buffer.want(12)?;
             if available < 12 {
@@ -134,14 +159,15 @@ impl Reader {
             buffer.consume(length);
             let block = buffer.consumed(length);
             let body = &block[8..length - 4];
+            let mut packet = None;
             match kind {
                 INTERFACE if interfaces.len() < MOST_INTERFACES => self.interface(body, interfaces),
                 ENHANCED_PACKET | OLD_PACKET | SIMPLE_PACKET => {
-                    if let Some(found) = self.packet(kind, body, interfaces, damage) {
+                    packet = self.packet(kind, body, interfaces, damage);
+                    if let Some(found) = packet {
                         self.last = found.at;
                         self.losses.before(found.interface, found.dropped_before);
                         damage.dropped = self.losses.total();
-                        return Ok(Some(found));
                     }
                 }
                 STATISTICS => {
@@ -150,6 +176,7 @@ impl Reader {
                 }
                 _ => {}
             }
+            return Ok(Some(Block { kind, length, order: self.order, packet }));
         }
     }
 
@@ -251,7 +278,7 @@ impl Reader {
 }
 
 /// The options in `bytes`, up to their end or the first that is cut.
-fn options(order: Order, mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub(super) fn options(order: Order, mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let code = order.u16(bytes, 0);
         let length = usize::from(order.u16(bytes, 2));

@@ -1,14 +1,10 @@
 //! Writing pcapng: the same packets give the same bytes.
 
-use super::{BYTE_ORDER_MAGIC, ENHANCED_PACKET, INTERFACE, SECTION};
+use super::{BYTE_ORDER_MAGIC, ENHANCED_PACKET, INTERFACE, OPT_COMMENT, OPT_END, SECTION};
 use crate::LinkType;
 use std::io::{self, Write};
 use units::Timestamp;
 
-const OPT_END: u16 = 0;
-const OPT_COMMENT: u16 = 1;
-const SHB_HARDWARE: u16 = 2;
-const SHB_OS: u16 = 3;
 const SHB_USERAPPL: u16 = 4;
 const IF_NAME: u16 = 2;
 const IF_TSRESOL: u16 = 9;
@@ -31,14 +27,14 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// Those of the underlying writer.
     pub fn new(out: W, application: &str) -> io::Result<Self> {
-        Self::with_host(out, application, None, None)
+        Self::with_comment(out, application, "")
     }
 
-    /// Begins a section that also names the hardware and the operating system the packets were captured on.
+    /// Begins a section with a comment, where that is not empty.
     ///
     /// # Errors
     /// Those of the underlying writer.
-    pub fn with_host(out: W, application: &str, hardware: Option<&str>, os: Option<&str>) -> io::Result<Self> {
+    pub fn with_comment(out: W, application: &str, comment: &str) -> io::Result<Self> {
         let mut writer = Self { out, snaplens: Vec::new(), block: Vec::with_capacity(2048) };
         writer.begin(SECTION);
         writer.block.extend_from_slice(&BYTE_ORDER_MAGIC.to_le_bytes());
@@ -46,11 +42,8 @@ impl<W: Write> Writer<W> {
         writer.block.extend_from_slice(&0u16.to_le_bytes());
         // The section's length is not known in advance.
         writer.block.extend_from_slice(&(-1i64).to_le_bytes());
-        if let Some(hardware) = hardware {
-            writer.option(SHB_HARDWARE, hardware.as_bytes());
-        }
-        if let Some(os) = os {
-            writer.option(SHB_OS, os.as_bytes());
+        if !comment.is_empty() {
+            writer.option(OPT_COMMENT, comment.as_bytes());
         }
         writer.option(SHB_USERAPPL, application.as_bytes());
         writer.option(OPT_END, &[]);
@@ -155,7 +148,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back() {
-        let mut writer = Writer::with_host(Vec::new(), "thalweg", Some("none"), Some("Linux")).expect("vec");
+        let mut writer = Writer::with_comment(Vec::new(), "thalweg", "a test").expect("vec");
         assert_eq!(writer.add_interface("client", LinkType::ETHERNET, 128).expect("vec"), 0);
         assert_eq!(writer.add_interface("server", LinkType::RAW, 0).expect("vec"), 1);
         let at = Timestamp::from_nanos(1_700_000_000_123_456_789);

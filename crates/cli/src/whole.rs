@@ -1,0 +1,39 @@
+//! Files that have their names only when they are whole.
+
+use crate::failure::Failure;
+use anyhow::anyhow;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// Writes a text file.
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    fill(path, |file| file.write_all(text.as_bytes()).map_err(|error| failed(path, &error)))
+}
+
+/// Writes a file by `fill`; where that fails, nothing is left.
+pub(crate) fn fill<T>(
+    path: &Path,
+    fill: impl FnOnce(&mut BufWriter<File>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
+    let written = File::create(&partial).map_err(|error| failed(path, &error)).and_then(|file| {
+        let mut file = BufWriter::with_capacity(BUFFER_BYTES, file);
+        let done = fill(&mut file)?;
+        file.flush().and_then(|()| fs::rename(&partial, path)).map_err(|error| failed(path, &error))?;
+        Ok(done)
+    });
+    if written.is_err() {
+        let _ = fs::remove_file(&partial);
+    }
+    written
+}
+
+/// That a file cannot be written.
+pub(crate) fn failed(path: &Path, error: &dyn std::fmt::Display) -> Failure {
+    Failure::host(anyhow!("cannot write {}: {error}", path.display()))
+}

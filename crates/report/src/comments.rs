@@ -1,0 +1,49 @@
+//! A capture's findings as comments on the packets that show them, as Wireshark shows comments.
+
+use model::{CaptureReport, Code, Evidence, Flow};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Flows the summary names.
+const MOST_NAMED: usize = 20;
+
+/// What each packet shows, by its number from 1.
+pub fn comments(capture: &CaptureReport) -> BTreeMap<u64, String> {
+    let mut comments: BTreeMap<u64, String> = BTreeMap::new();
+    for flow in &capture.flows {
+        let verdict = (flow.verdict.code, &flow.verdict.claim, &flow.verdict.evidence);
+        let findings = flow.findings.iter().map(|finding| (finding.code, &finding.claim, &finding.evidence));
+        for (code, claim, evidence) in std::iter::once(verdict).chain(findings) {
+            let mut claim = Some(claim.as_str());
+            for Evidence { text, packets, .. } in evidence {
+                for packet in packets {
+                    let comment = comments.entry(*packet).or_default();
+                    if !comment.is_empty() {
+                        comment.push('\n');
+                    }
+                    let _ = write!(comment, "thalweg {code}, flow {}: {text}", flow.id);
+                    // In full once, at the first packet that shows it.
+                    if let Some(claim) = claim.take().filter(|claim| claim != text) {
+                        let _ = write!(comment, ". {claim}");
+                    }
+                }
+            }
+        }
+    }
+    comments
+}
+
+/// Every flow's verdict, the costliest first, for the file as a whole.
+pub fn summary(capture: &CaptureReport) -> String {
+    let mut text = String::from("thalweg:");
+    let told: Vec<&Flow> = capture.flows.iter().filter(|flow| flow.verdict.code != Code::Unknown).collect();
+    for flow in told.iter().take(MOST_NAMED) {
+        let Flow { id, client, server, verdict, .. } = flow;
+        let _ = write!(text, "\nflow {id}, {client} – {server}: {}: {}", verdict.code, verdict.claim);
+    }
+    let more = told.len().saturating_sub(MOST_NAMED);
+    if more > 0 {
+        let _ = write!(text, "\nand {more} more");
+    }
+    text
+}
