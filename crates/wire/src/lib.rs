@@ -10,6 +10,7 @@ mod bytes;
 mod capture;
 mod compressed;
 mod damage;
+pub mod filter;
 mod fragments;
 mod frame;
 mod ip;
