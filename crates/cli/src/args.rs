@@ -3,6 +3,8 @@
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use lab::Part;
 use std::path::PathBuf;
+use units::Span;
+use wire::filter::{Filter, FilterError};
 
 /// Why is this TCP stream slow, and what makes it fast?
 #[derive(Debug, Parser)]
@@ -182,12 +184,24 @@ pub(crate) enum ExportFormat {
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Examples:\n  thalweg diagnose slow.pcap\n  thalweg diagnose server.pcapng --html why.html\n  thalweg diagnose slow.pcap --pcapng found.pcapng && wireshark found.pcapng\n  thalweg diagnose --quiet --parquet tables day/*.pcap\n  tcpdump -w - port 443 | thalweg diagnose -"
+    after_help = "Examples:\n  thalweg diagnose slow.pcap\n  thalweg diagnose server.pcapng --html why.html\n  thalweg diagnose slow.pcap --pcapng found.pcapng && wireshark found.pcapng\n  thalweg diagnose --quiet --parquet tables day/*.pcap\n  tcpdump -w - port 443 | thalweg diagnose -\n  thalweg diagnose trace.pcap.zst --filter 'host 192.0.2.1 and not port 22'\n  thalweg diagnose --live 'port 443' --for 30s"
 )]
 pub(crate) struct DiagnoseArgs {
-    /// Capture files, pcap or pcapng; - is stdin
-    #[arg(required = true, value_name = "CAPTURE")]
+    /// Capture files, pcap or pcapng, also packed with gzip, xz or zstd; - is stdin
+    #[arg(required_unless_present = "live", value_name = "CAPTURE")]
     pub(crate) captures: Vec<PathBuf>,
+    /// Only these packets, such as 'host 10.0.0.1 and not port 22'; the language is tcpdump's, for addresses and ports
+    #[arg(long, value_name = "EXPRESSION", value_parser = filter, conflicts_with = "live")]
+    pub(crate) filter: Option<Filter>,
+    /// Watches this host's own packets, those the filter wants, until Ctrl-C; without CAP_NET_RAW it asks the kernel about its sockets
+    #[arg(long, value_name = "FILTER", value_parser = filter, num_args = 0..=1, default_missing_value = "", conflicts_with = "captures")]
+    pub(crate) live: Option<Filter>,
+    /// With --live: packets of this interface only
+    #[arg(long, value_name = "NAME", requires = "live")]
+    pub(crate) interface: Option<String>,
+    /// With --live: ends after this time, such as 10s
+    #[arg(long = "for", value_name = "TIME", requires = "live")]
+    pub(crate) duration: Option<Span>,
     /// Also writes a page with plots of the flows
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
@@ -195,7 +209,7 @@ pub(crate) struct DiagnoseArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) parquet: Option<PathBuf>,
     /// Also writes a copy of the capture with what was found as packet comments, for Wireshark
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "live")]
     pub(crate) pcapng: Option<PathBuf>,
 }
 
@@ -213,6 +227,11 @@ pub(crate) struct FixArgs {
 pub(crate) struct ExplainArgs {
     /// A verdict's code; without one, they are listed
     pub(crate) code: Option<String>,
+}
+
+/// A filter; what is wrong with one, the place, and what to write instead.
+fn filter(text: &str) -> Result<Filter, String> {
+    text.parse().map_err(|error: FilterError| format!("{error}\n\nhint: {}", error.hint))
 }
 
 fn percent(text: &str) -> Result<f64, String> {

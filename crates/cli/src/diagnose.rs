@@ -3,6 +3,7 @@
 use crate::args::DiagnoseArgs;
 use crate::failure::Failure;
 use crate::fleet::Fleet;
+use crate::live;
 use crate::output::Output;
 use crate::{annotate, whole};
 use anyhow::anyhow;
@@ -22,11 +23,14 @@ pub(crate) fn run(args: &DiagnoseArgs, output: &Output) -> Result<ExitCode, Fail
     if let Some(copy) = &args.pcapng {
         annotate::check(&args.captures, copy)?;
     }
-    let options = Options { series: args.html.is_some() };
+    let options = Options { series: args.html.is_some(), filter: args.filter.clone() };
     let mut fleet = args.parquet.as_deref().map(Fleet::create).transpose()?;
     let mut captures = Vec::new();
+    if let Some(filter) = &args.live {
+        captures.push(live::watch(args, filter, options.clone(), output)?);
+    }
     for path in &args.captures {
-        let capture = read(path, options)?;
+        let capture = read(path, options.clone())?;
         if let Some(fleet) = &mut fleet {
             fleet.add(&capture.report)?;
         }
@@ -56,7 +60,7 @@ pub(crate) fn run(args: &DiagnoseArgs, output: &Output) -> Result<ExitCode, Fail
         report.captures.push(capture);
     }
     if let Some(path) = &args.html {
-        let title = args.captures.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+        let title = report.captures.iter().map(|capture| capture.file.clone()).collect::<Vec<_>>().join(", ");
         let page = Page { title, lab: None, fix: None, arms };
         whole::write(path, &report::html::page(&page))?;
         output.note(&format!("plots: {}", path.display()));
@@ -77,6 +81,6 @@ fn read(path: &Path, options: Options) -> Result<CaptureDiagnosis, Failure> {
     };
     result.map_err(|error| {
         Failure::user(anyhow!("{error}"))
-            .hint("captures are pcap or pcapng files, as tcpdump -w and Wireshark write them")
+            .hint("captures are pcap or pcapng files, as tcpdump -w and Wireshark write them, as they are or packed with gzip, xz or zstd")
     })
 }

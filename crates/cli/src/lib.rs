@@ -13,6 +13,7 @@ mod flow_columns;
 mod kernel;
 mod lab_compare;
 mod lab_run;
+mod live;
 mod output;
 mod progress;
 mod samples;

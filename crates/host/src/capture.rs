@@ -35,6 +35,10 @@ pub struct Captured<'a> {
     pub bytes: &'a [u8],
     /// Whether this host sent it.
     pub outgoing: bool,
+    /// Index of the device it was seen on.
+    pub device: u32,
+    /// Whether that is a loopback device, on which every packet is seen going out and coming in.
+    pub loopback: bool,
 }
 
 /// A running capture of one device.
@@ -52,17 +56,37 @@ impl Capture {
     /// # Errors
     /// When the kernel refuses; capturing needs CAP_NET_RAW in the namespace.
     pub fn start(index: u32, slots: usize) -> Result<Self, HostError> {
-        let act = || format!("capture on device {index}");
+        let mut keep = keep_program();
+        Self::open(libc::SOCK_RAW, index, slots, &mut keep)
+    }
+
+    /// Begins to capture a device, or all with an index of 0, from the IP header on. `program` is classic BPF, as (code, jt, jf, k),
+    /// and says how much of each packet is kept; without one [`SNAPLEN`] bytes are.
+    ///
+    /// # Errors
+    /// When the kernel refuses; capturing needs CAP_NET_RAW in the namespace.
+    pub fn start_network_layer(
+        index: u32,
+        slots: usize,
+        program: Option<&[(u16, u8, u8, u32)]>,
+    ) -> Result<Self, HostError> {
+        let all = [(libc::BPF_RET as u16, 0, 0, SNAPLEN)];
+        let mut steps: Vec<libc::sock_filter> =
+            program.unwrap_or(&all).iter().map(|&(code, jt, jf, k)| libc::sock_filter { code, jt, jf, k }).collect();
+        Self::open(libc::SOCK_DGRAM, index, slots, &mut steps)
+    }
+
+    fn open(kind: i32, index: u32, slots: usize, steps: &mut [libc::sock_filter]) -> Result<Self, HostError> {
+        let act = || if index == 0 { "capture".to_owned() } else { format!("capture on device {index}") };
         let protocol = (libc::ETH_P_ALL as u16).to_be();
         // SAFETY: no pointers. Protocol 0: nothing arrives before the ring is set up and the socket bound.
-        let fd = check(unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) }, act)?;
+        let fd = check(unsafe { libc::socket(libc::AF_PACKET, kind | libc::SOCK_CLOEXEC, 0) }, act)?;
         // SAFETY: the descriptor was just made and has no other owner.
         let socket = unsafe { OwnedFd::from_raw_fd(fd) };
         let version = libc::tpacket_versions::TPACKET_V2 as i32;
         set(&socket, libc::SOL_PACKET, libc::PACKET_VERSION, &version)?;
 
-        let mut keep = keep_program();
-        let program = libc::sock_fprog { len: keep.len() as u16, filter: keep.as_mut_ptr() };
+        let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
         set(&socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)?;
 
         let slots = slots.next_multiple_of(BLOCK_BYTES / SLOT_BYTES);
@@ -122,10 +146,26 @@ impl Capture {
                 original_len: word(4),
                 bytes: slot.get(mac..mac + kept).unwrap_or_default(),
                 outgoing: slot[PACKET_TYPE_AT] == libc::PACKET_OUTGOING,
+                device: word(ADDRESS_AT + 4),
+                loopback: u16::from_ne_bytes([slot[ADDRESS_AT + 8], slot[ADDRESS_AT + 9]]) == libc::ARPHRD_LOOPBACK,
             });
             status.store(0, Ordering::Release);
             self.next = (self.next + 1) % self.slots;
             result?;
+        }
+    }
+
+    /// Waits until a packet is there, or a time is over, or a signal came.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn wait(&self, milliseconds: i32) -> Result<(), HostError> {
+        let mut poll = libc::pollfd { fd: self.socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: the structure outlives the call, and one is what the length says.
+        let result = unsafe { libc::poll(&raw mut poll, 1, milliseconds) };
+        match check(result, || "wait for packets".to_owned()) {
+            Err(error) if error.source.kind() != std::io::ErrorKind::Interrupted => Err(error),
+            _ => Ok(()),
         }
     }
 

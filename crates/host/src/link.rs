@@ -84,6 +84,18 @@ pub fn connect(a: &End<'_>, b: &End<'_>, mtu: u16) -> Result<(), HostError> {
     [a, b].into_iter().try_for_each(|end| end.ns.run(|| note_carrier(end.name)))
 }
 
+/// The name of a device of the current namespace; `None` where it is gone.
+pub fn name(index: u32) -> Option<String> {
+    let mut name = [0u8; libc::IF_NAMESIZE];
+    // SAFETY: the buffer is as long as the call asks for, and outlives it.
+    let found = unsafe { libc::if_indextoname(index, name.as_mut_ptr().cast()) };
+    if found.is_null() {
+        return None;
+    }
+    let end = name.iter().position(|&byte| byte == 0)?;
+    Some(String::from_utf8_lossy(&name[..end]).into_owned())
+}
+
 /// Index of a device of the current namespace.
 ///
 /// # Errors

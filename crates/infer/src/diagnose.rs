@@ -11,18 +11,21 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use wire::filter::Filter;
 use wire::{Capture, Decoded, Decoder, Other};
 
 /// What is wanted of a diagnosis.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// Record the series that plots draw; without them a diagnosis is a little faster and takes less memory.
     pub series: bool,
+    /// Which packets are looked at; `None` for all.
+    pub filter: Option<Filter>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { series: true }
+        Self { series: true, filter: None }
     }
 }
 
@@ -69,7 +72,7 @@ pub fn diagnose_reader(from: impl Read, name: &str) -> Result<CaptureDiagnosis, 
 /// As [`diagnose_reader`].
 pub fn diagnose_reader_with(from: impl Read, name: &str, options: Options) -> Result<CaptureDiagnosis, Error> {
     let mut capture = Capture::new(from).map_err(|error| Error::from_wire(error, name))?;
-    let mut decoder = Decoder::default();
+    let mut decoder = Decoder::with_filter(options.filter);
     let mut table = Table::new(options.series);
     let mut others: BTreeMap<Other, u64> = BTreeMap::new();
     let (mut packets, mut bytes, mut cut) = (0u64, 0u64, 0u64);
@@ -119,6 +122,7 @@ fn note_of(other: Other, count: u64) -> String {
             format!("{count} frame{s} of 802.11 and encrypted: capture behind the decryption to see what is in them")
         }
         Other::Fragment => format!("{count} packet{s} later fragments whose first is not before them in the capture"),
+        Other::Unwanted => format!("{count} packet{s} TCP that the filter leaves out"),
         Other::Malformed => format!("{count} packet{s} cut within the headers, or contradicting themselves there"),
     }
 }

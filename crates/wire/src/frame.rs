@@ -2,6 +2,7 @@
 
 use crate::begin::{Next, PPPOE_SESSION, begin, llc, nsh, ppp, ppp_frame};
 use crate::bytes::{be16, be32};
+use crate::filter::Filter;
 use crate::fragments::{Fragments, Piece};
 use crate::{IpFacts, LinkType, Packet, TcpHeader, ip, tunnel};
 
@@ -74,6 +75,8 @@ pub enum Other {
     Fragment,
     /// Headers that are cut or contradict themselves.
     Malformed,
+    /// TCP that the decoder's filter does not want.
+    Unwanted,
 }
 
 /// What a packet is.
@@ -112,9 +115,15 @@ fn decoded(result: Result<Segment, Other>) -> Decoded {
 #[derive(Debug, Default)]
 pub struct Decoder {
     fragments: Fragments,
+    filter: Option<Filter>,
 }
 
 impl Decoder {
+    /// A decoder that tells only the segments that `filter` wants, if there is one.
+    pub fn with_filter(filter: Option<Filter>) -> Self {
+        Self { fragments: Fragments::default(), filter }
+    }
+
     /// Tells `each` what the packet is: nearly always one call, several for an 802.11 frame that joins several.
     ///
     /// A later fragment of IP is told as a segment of its own, with the TCP header of the first fragment and the sequence number of
@@ -122,6 +131,11 @@ impl Decoder {
     pub fn decode(&mut self, packet: &Packet<'_>, mut each: impl FnMut(Decoded)) {
         let bytes = packet.bytes;
         let wire_len = (packet.original_len as usize).max(bytes.len());
+        let filter = self.filter.as_ref();
+        let mut each = |decoded| match (&decoded, filter) {
+            (Decoded::Tcp(segment), Some(filter)) if !filter.matches(segment) => each(Decoded::Other(Other::Unwanted)),
+            _ => each(decoded),
+        };
         let mut piece = None;
         let result = match begin(packet.link, bytes) {
             Ok((at, Next::Subframes)) => return aggregate(bytes, at, each),

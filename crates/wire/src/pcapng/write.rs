@@ -1,6 +1,6 @@
 //! Writing pcapng: the same packets give the same bytes.
 
-use super::{BYTE_ORDER_MAGIC, ENHANCED_PACKET, INTERFACE, OPT_COMMENT, OPT_END, SECTION};
+use super::{BYTE_ORDER_MAGIC, ENHANCED_PACKET, INTERFACE, OPT_COMMENT, OPT_END, SECTION, STATISTICS};
 use crate::LinkType;
 use std::io::{self, Write};
 use units::Timestamp;
@@ -8,6 +8,7 @@ use units::Timestamp;
 const SHB_USERAPPL: u16 = 4;
 const IF_NAME: u16 = 2;
 const IF_TSRESOL: u16 = 9;
+const ISB_IFDROP: u16 = 5;
 
 /// Writes one section of packets with nanosecond times.
 ///
@@ -105,6 +106,26 @@ impl<W: Write> Writer<W> {
         self.end()
     }
 
+    /// Writes how many packets the capturing program lost on an interface in all.
+    ///
+    /// # Errors
+    /// Those of the underlying writer.
+    pub fn dropped(&mut self, interface: u32, at: Timestamp, packets: u64) -> io::Result<()> {
+        self.begin(STATISTICS);
+        let nanos = at.as_nanos();
+        for word in [interface, (nanos >> 32) as u32, nanos as u32] {
+            self.block.extend_from_slice(&word.to_le_bytes());
+        }
+        self.option(ISB_IFDROP, &packets.to_le_bytes());
+        self.option(OPT_END, &[]);
+        self.end()
+    }
+
+    /// The underlying writer.
+    pub const fn get_mut(&mut self) -> &mut W {
+        &mut self.out
+    }
+
     /// Flushes and gives the underlying writer back.
     ///
     /// # Errors
@@ -155,6 +176,7 @@ mod tests {
         writer.packet(0, at, 1514, &[7; 1514], None).expect("vec");
         writer.packet(1, at, 61, &[8; 61], Some("marked")).expect("vec");
         assert!(writer.packet(2, at, 1, &[1], None).is_err());
+        writer.dropped(1, at, 7).expect("vec");
         let file = writer.finish().expect("vec");
 
         let mut capture = Capture::new(file.as_slice()).expect("a capture");
@@ -166,6 +188,6 @@ mod tests {
         assert!(capture.next().expect("read").is_none());
         let names: Vec<_> = capture.interfaces().iter().map(|i| i.name.as_deref()).collect();
         assert_eq!(names, [Some("client"), Some("server")]);
-        assert!(!capture.damage().truncated);
+        assert_eq!((capture.damage().truncated, capture.damage().dropped), (false, 7));
     }
 }
