@@ -30,10 +30,29 @@ pub(crate) struct Loss {
 }
 
 /// A recovery under way: until `point` is acknowledged.
+///
+/// It is the kernel's congestion state: `TCP_CA_Loss` where a timer began it, else `TCP_CA_Recovery`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Episode {
     pub(crate) point: u64,
     pub(crate) timer: bool,
+    /// Data that was sent once and is acknowledged proves the timeout needless (F-RTO, RFC 5682).
+    frto: bool,
+    /// TSval of the first retransmission (`retrans_stamp`).
+    stamp: Option<u32>,
+    /// First byte not acknowledged at its beginning, and retransmissions since that no DSACK reported (`undo_marker`,
+    /// `undo_retrans`).
+    began: u64,
+    unreported: u32,
+    /// It is one an acknowledgement has to go past, as a sender without SACK holds its state until then
+    /// (`tcp_is_non_sack_preventing_reopen`).
+    past: bool,
+}
+
+impl Episode {
+    const fn is_over(&self, una: u64) -> bool {
+        una > self.point || una == self.point && !self.past
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -46,11 +65,35 @@ struct Watched {
     known_spurious: bool,
 }
 
+/// What an acknowledgement told.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Heard {
+    pub(crate) una: u64,
+    pub(crate) next: u64,
+    /// It acknowledged new data, by its number; it did so by SACK; it did neither.
+    pub(crate) progress: bool,
+    pub(crate) sacked: bool,
+    pub(crate) duplicate: bool,
+    /// Data sent once was acknowledged; see [`Losses::watches_originals`].
+    pub(crate) original: bool,
+    pub(crate) tsecr: Option<u32>,
+    /// Where what a DSACK reports ends.
+    pub(crate) reported_above: Option<u64>,
+}
+
 /// What is known when data is sent again.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Evidence {
     /// Nanoseconds since the sender last sent or heard of progress.
     pub(crate) silence: u64,
+    /// Nanoseconds since the first unacknowledged byte was sent or came to be the first, which starts the timer.
+    pub(crate) waited: u64,
+    /// Nanoseconds since it heard of its receiver at all.
+    pub(crate) unheard: u64,
+    /// An acknowledgement came just before.
+    pub(crate) clocked: bool,
+    /// It was sent again since the last timeout.
+    pub(crate) again: bool,
     pub(crate) sacked_above: bool,
     pub(crate) duplicates: u32,
     /// It is the first unacknowledged segment.
@@ -60,7 +103,23 @@ pub(crate) struct Evidence {
     pub(crate) sack_permitted: bool,
     /// See [`crate::rtt::Rtt::shortest_timeout`].
     pub(crate) shortest_timeout: f64,
+    /// See [`crate::rtt::Rtt::timeout`].
+    pub(crate) timeout: f64,
     pub(crate) rtt: f64,
+    pub(crate) tsval: Option<u32>,
+}
+
+impl Evidence {
+    fn is_silent(&self) -> bool {
+        self.silence as f64 >= self.shortest_timeout
+    }
+
+    /// Whether the retransmission timer may have run out: after silence, or where acknowledgements came that did not set it anew,
+    /// after as long as it takes at least.
+    fn is_timer(&self) -> bool {
+        let unmoved = self.unheard as f64 <= self.rtt && self.waited as f64 >= self.timeout;
+        self.is_first && !self.clocked && (self.is_silent() || unmoved)
+    }
 }
 
 /// Losses of one direction.
@@ -76,8 +135,10 @@ pub(crate) struct Losses {
     pub(crate) timeouts: u64,
     pub(crate) episodes: Vec<Loss>,
     pub(crate) timer_just_fired: bool,
-    /// A probe is out and nothing was heard since.
-    probing: bool,
+    /// A probe is out until this is acknowledged (`tlp_high_seq`).
+    probing: Option<u64>,
+    /// First unacknowledged byte when the timer fired last.
+    fired_at: Option<u64>,
     watched: VecDeque<Watched>,
 }
 
@@ -87,8 +148,11 @@ impl Losses {
         self.total > 0
     }
 
-    /// Classifies a retransmission, and counts it. `next` is the recovery point of an episode it opens.
-    pub(crate) fn retransmitted(&mut self, evidence: &Evidence, loss: Loss, next: u64) -> Kind {
+    /// Classifies a retransmission, and counts it. `una` and `next` are where an episode it opens begins and ends.
+    ///
+    /// As Linux has it, a segment's class is the state it is sent in: `TCP_CA_Recovery` is fast (`TCPFastRetrans`); the timeout's
+    /// own segment and all of `TCP_CA_Loss` is the timer's (`TCPTimeouts`, `TCPSlowStartRetrans`).
+    pub(crate) fn retransmitted(&mut self, evidence: &Evidence, loss: Loss, una: u64, next: u64) -> Kind {
         let kind = self.classify(evidence);
         self.total += 1;
         self.timer_just_fired = false;
@@ -97,51 +161,82 @@ impl Losses {
         {
             last.packets += 1;
         }
+        let open = Episode {
+            point: next,
+            timer: false,
+            frto: false,
+            stamp: evidence.tsval,
+            began: una,
+            unreported: 0,
+            past: !evidence.sack_permitted,
+        };
         match kind {
             Kind::Fast => {
                 self.fast += 1;
-                if self.episode.is_none() {
-                    self.episode = Some(Episode { point: next, timer: false });
-                    self.note(Loss { kind, ..loss });
+                match &mut self.episode {
+                    None => {
+                        self.episode = Some(open);
+                        self.note(Loss { kind, ..loss });
+                    }
+                    // A retransmission was found lost: Linux goes from Loss to Recovery then (`FLAG_LOST_RETRANS`).
+                    Some(episode) if episode.timer => (episode.timer, episode.point) = (false, next),
+                    Some(_) => {}
                 }
             }
             Kind::Probe => {
                 self.probe += 1;
-                self.probing = true;
+                self.probing = Some(next);
                 self.timer_just_fired = true;
                 self.note(Loss { kind, silence: evidence.silence, ..loss });
+                return kind;
             }
             Kind::Timer => {
                 self.timer += 1;
-                // Within an episode the timer fires anew only after another silence; what follows it is repair.
-                let fires =
-                    self.episode.is_none_or(|e| !e.timer) || evidence.silence as f64 >= evidence.shortest_timeout;
-                if fires {
+                if self.fires(evidence) {
                     self.timeouts += 1;
                     self.timer_just_fired = true;
                     self.note(Loss { kind, silence: evidence.silence, ..loss });
+                    // RFC 5682 §3.1 and §3.2: not where another recovery was under way.
+                    let frto = self.episode.is_none() || self.fired_at == Some(una);
+                    self.fired_at = Some(una);
+                    self.probing = None;
+                    let before = self.episode.filter(|e| !e.is_over(una));
+                    self.episode = Some(Episode { timer: true, frto, point: next, ..before.unwrap_or(open) });
                 }
-                self.episode = Some(Episode { point: next, timer: true });
+            }
+        }
+        if let Some(episode) = &mut self.episode {
+            episode.unreported += 1;
+            // Step 2.b of F-RTO is over: it had no new data to send.
+            if !self.timer_just_fired {
+                episode.frto = false;
             }
         }
         kind
     }
 
+    /// Whether a retransmission of class [`Kind::Timer`] is the timeout's own, not one of those that follow.
+    fn fires(&self, evidence: &Evidence) -> bool {
+        self.episode.is_none_or(|e| !e.timer) || evidence.is_timer()
+    }
+
     fn classify(&self, evidence: &Evidence) -> Kind {
-        let silent = evidence.silence as f64 >= evidence.shortest_timeout;
+        let (silent, timer) = (evidence.is_silent(), evidence.is_timer());
         match self.episode {
-            Some(episode) if episode.timer => return Kind::Timer,
+            Some(episode) if episode.timer => {
+                return if evidence.again && !timer && evidence.sack_permitted { Kind::Fast } else { Kind::Timer };
+            }
             // A retransmission that was lost itself: nothing but the timer sends it again after a silence.
-            Some(_) => return if silent && evidence.is_first { Kind::Timer } else { Kind::Fast },
+            Some(_) => return if timer { Kind::Timer } else { Kind::Fast },
             None => {}
         }
         // RFC 6675 §2 (three segments above, or what RACK takes for it), RFC 5681 §3.2 (three duplicates).
         let told = evidence.sacked_above || evidence.duplicates >= 3;
-        if told && !(silent && evidence.is_first && evidence.silence > 2 * evidence.rtt as u64 + 200_000_000) {
+        if told && !(timer && evidence.waited > 2 * evidence.rtt as u64 + 200_000_000) {
             return Kind::Fast;
         }
         // Linux tcp_schedule_loss_probe: SACK, not in recovery, the last segment, 2·SRTT after the last send, once.
-        if evidence.sack_permitted && evidence.is_last && !self.probing && evidence.silence as f64 >= 1.5 * evidence.rtt
+        if evidence.sack_permitted && evidence.is_last && self.probing.is_none() && evidence.silence as f64 >= 1.5 * evidence.rtt
         {
             return Kind::Probe;
         }
@@ -166,6 +261,32 @@ impl Losses {
         self.watched.push_back(Watched { start, end, at, tsval, known_spurious: false });
     }
 
+    /// An acknowledgement came in: ends the episode where it is over, or proven needless.
+    ///
+    /// Source: Linux `tcp_process_loss`, `tcp_try_undo_loss`, `tcp_may_undo`.
+    pub(crate) fn heard(&mut self, heard: &Heard) {
+        let Some(episode) = &mut self.episode else { return };
+        if heard.reported_above.is_some_and(|right| right > episode.began) {
+            episode.unreported = episode.unreported.saturating_sub(1);
+        }
+        let delayed = heard.tsecr.zip(episode.stamp).is_some_and(|(echo, stamp)| (echo.wrapping_sub(stamp) as i32) < 0);
+        let undone = heard.progress && (delayed || episode.unreported == 0);
+        if episode.timer && (undone || episode.frto && heard.original) || episode.is_over(heard.una) {
+            self.episode = None;
+        } else if episode.timer && episode.frto {
+            if heard.next > episode.point {
+                episode.frto = !heard.sacked && !heard.duplicate;
+            } else if heard.progress {
+                episode.point = heard.next;
+            }
+        }
+    }
+
+    /// Whether proof that a timeout was needless would be in what an acknowledgement newly covers.
+    pub(crate) fn watches_originals(&self) -> Option<u64> {
+        self.episode.filter(|episode| episode.timer && episode.frto).map(|episode| episode.point)
+    }
+
     /// A DSACK reports `[left, right)` as received twice; whether that proves a retransmission needless.
     ///
     /// Source: RFC 2883; RFC 3708 for its use as proof.
@@ -183,7 +304,7 @@ impl Losses {
     ///
     /// Source: the Eifel detection algorithm, RFC 3522 §3.2: the acknowledgement echoes a time before the retransmission.
     pub(crate) fn acknowledged(&mut self, to: u64, now: u64, tsecr: Option<u32>, rtt_min: Option<u64>) -> Option<u64> {
-        self.probing = false;
+        self.probing = self.probing.filter(|&point| to < point);
         let mut proven = None;
         if let Some(first) = self.watched.iter_mut().find(|w| w.start < to && w.end <= to && w.tsval.is_some() && !w.known_spurious)
             && let (Some(tsval), Some(echo)) = (first.tsval.take(), tsecr)

@@ -66,4 +66,11 @@ impl Rtt {
     pub(crate) fn shortest_timeout(&self) -> f64 {
         if self.samples == 0 { 150e6 } else { (self.smoothed + self.variation).max(5e6) }
     }
+
+    /// About the retransmission timeout, where nothing shortens it: less a tenth, for the timer and the tap see other round trips.
+    ///
+    /// Source: Linux `__tcp_set_rto`; `TCP_RTO_MIN`, 200 ms.
+    pub(crate) fn timeout(&self) -> f64 {
+        if self.samples == 0 { 0.9e9 } else { 0.9 * (self.smoothed + (4.0 * self.variation).max(200e6)) }
+    }
 }

@@ -9,7 +9,7 @@ use crate::drawn::{Drawn, Sights};
 use crate::packet::{Ack, Data};
 use crate::ranges::Ranges;
 use crate::rate::Trains;
-use crate::recovery::{Episode, Kind, Loss, Losses};
+use crate::recovery::{Heard, Kind, Loss, Losses};
 use crate::rtt::Rtt;
 use crate::start::{Send, SlowStart};
 use crate::timeline::{Class, Timeline};
@@ -24,12 +24,16 @@ const MOST_CANDIDATES: usize = 1 << 16;
 const ORIGIN: u64 = 1 << 32;
 /// Marks a plot keeps.
 const MOST_MARKS: usize = 4_000;
+/// What is sent within this of an acknowledgement was set off by it: Linux sends in the softirq that handles it, in microseconds.
+const CLOCKED: u64 = 300_000;
 
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
     end: u64,
     sent: u64,
     resent: bool,
+    /// Timeouts there had been when it was last sent again.
+    timeouts: u32,
 }
 
 /// One direction's state and what was counted in it.
@@ -57,6 +61,9 @@ pub(crate) struct Sender {
     edge: u64,
     pub(crate) last_send: u64,
     last_progress: u64,
+    last_heard: u64,
+    /// When the first unacknowledged byte was sent last, or came to be the first.
+    head_at: u64,
     /// It was an acknowledgement without payload that brought it.
     progress_was_pure: bool,
     flight_at_send: u64,
@@ -118,6 +125,8 @@ impl Sender {
             edge: 0,
             last_send: 0,
             last_progress: 0,
+            last_heard: 0,
+            head_at: 0,
             progress_was_pure: false,
             flight_at_send: 0,
             duplicates_in_row: 0,
@@ -223,6 +232,9 @@ impl Sender {
         if self.bytes == 0 || self.una >= start && data.now.saturating_sub(self.last_progress) > 1_000_000 {
             self.bursts += 1;
         }
+        if self.nxt <= self.una {
+            self.head_at = data.now;
+        }
         self.bytes += end - start.max(self.nxt);
         self.nxt = end;
         self.reference = Some((data.seq.add(data.len), end));
@@ -237,7 +249,7 @@ impl Sender {
             self.trains.delivered(data.now, self.bytes, self.mss);
         }
         if self.candidates.len() < MOST_CANDIDATES {
-            self.candidates.push_back(Candidate { end, sent: data.now, resent: false });
+            self.candidates.push_back(Candidate { end, sent: data.now, resent: false, timeouts: 0 });
         }
         if self.window_known && self.window.is_some() && self.edge < self.nxt + self.mss {
             self.window_full += 1;
@@ -293,20 +305,33 @@ impl Sender {
     }
 
     fn retransmission(&mut self, data: &Data, start: u64, end: u64) {
+        let from = self.candidates.partition_point(|candidate| candidate.end <= start);
+        let timeouts = self.losses.timeouts as u32;
+        let again = self.candidates.get(from).is_some_and(|c| c.resent && c.timeouts == timeouts);
         let evidence = crate::recovery::Evidence {
             silence: data.now.saturating_sub(self.last_send.max(self.last_progress)),
+            waited: data.now.saturating_sub(self.head_at),
+            unheard: data.now.saturating_sub(self.last_heard),
+            clocked: self.times_acks && data.now.saturating_sub(self.last_heard) <= CLOCKED,
+            again,
             sacked_above: self.sacked.end().is_some_and(|top| top > end),
             duplicates: self.duplicates_in_row,
             is_first: start <= self.una,
             is_last: end >= self.nxt,
             sack_permitted: self.sack_permitted,
             shortest_timeout: self.rtt.shortest_timeout(),
+            timeout: self.rtt.timeout(),
             rtt: self.rtt.smoothed,
+            tsval: data.tsval,
         };
+        if start <= self.una {
+            self.head_at = data.now;
+        }
         let rtt_before = self.rtt.smoothed;
         let kind = self.losses.retransmitted(
             &evidence,
             Loss { at: data.now, number: data.number, kind: Kind::Fast, rtt_before, silence: 0, packets: 1 },
+            self.una,
             self.nxt,
         );
         self.losses.watch(start, end, data.now, data.tsval.filter(|_| start <= self.una));
@@ -322,9 +347,10 @@ impl Sender {
         }
         self.start.lost(data.now);
         self.resent.insert(start.max(self.una), end.max(self.una));
-        let from = self.candidates.partition_point(|candidate| candidate.end <= start);
+        let timeouts = self.losses.timeouts as u32;
         for candidate in self.candidates.range_mut(from..).take_while(|candidate| candidate.end <= end) {
             candidate.resent = true;
+            candidate.timeouts = timeouts;
         }
         if let Some(slice) = self.timeline.slice(data.now) {
             slice.lossy = true;
@@ -362,6 +388,9 @@ impl Sender {
         }
         let mut delivered = 0;
         let mut sacked_new = 0;
+        let mut reported_above = None;
+        let watched = self.losses.watches_originals();
+        let mut original = watched.is_some_and(|point| self.has_original(self.una, to, point));
         for (n, &(left, right)) in ack.sack.as_slice().iter().enumerate() {
             let (Some(left), Some(right)) = (self.unwrap_seq(left), self.unwrap_seq(right)) else { continue };
             let within_next = ack.sack.as_slice().get(1).is_some_and(|&(l, r)| {
@@ -369,10 +398,12 @@ impl Sender {
             });
             if n == 0 && left < right && (right <= to || within_next) {
                 // RFC 2883 §4: the first block reports a segment received twice.
+                reported_above = Some(right);
                 if self.losses.reported_twice(left, right) {
                     self.mark(ack.now, left, MarkKind::Spurious);
                 }
             } else if right > to && left < right && right <= self.nxt {
+                original |= watched.is_some_and(|point| self.has_original(left.max(to), right, point));
                 sacked_new += self.sacked.insert(left.max(to), right);
             }
         }
@@ -384,17 +415,28 @@ impl Sender {
             self.una = to;
             self.duplicates_in_row = 0;
             self.last_progress = ack.now;
+            self.head_at = ack.now;
             self.progress_was_pure = ack.pure;
             if let Some(at) = self.losses.acknowledged(to, ack.now, ack.tsecr, self.rtt.min) {
                 self.mark(ack.now, at, MarkKind::Spurious);
             }
-            if self.losses.episode.as_ref().is_none_or(|e: &Episode| to >= e.point) {
-                self.losses.episode = None;
-                self.resent.clear();
-            }
             self.time(ack.now, to);
         } else {
             self.duplicate(ack, to, sacked_new);
+        }
+        self.last_heard = ack.now;
+        self.losses.heard(&Heard {
+            una: self.una,
+            next: self.nxt,
+            progress,
+            sacked: sacked_new > 0,
+            duplicate: ack.pure && !progress && self.nxt > self.una,
+            original,
+            tsecr: ack.tsecr,
+            reported_above,
+        });
+        if self.losses.episode.is_none() {
+            self.resent.clear();
         }
         self.deliver(ack.now, class, delivered + sacked_new);
         if progress {
@@ -416,6 +458,16 @@ impl Sender {
         if progress && let Some(drawn) = &mut self.drawn {
             drawn.acked.push(ack.now as f64 / 1e9, acked as f64);
         }
+    }
+
+    /// Whether a segment that ends in `(from, to]` and not after `point` was sent once and not acknowledged yet.
+    ///
+    /// Source: Linux `FLAG_ORIG_SACK_ACKED`; without SACK, data sent again beside it leaves doubt (`tcp_clean_rtx_queue`).
+    fn has_original(&self, from: u64, to: u64, point: u64) -> bool {
+        let first = self.candidates.partition_point(|candidate| candidate.end <= from);
+        let mut within = self.candidates.range(first..).take_while(|candidate| candidate.end <= to);
+        let found = within.clone().any(|c| !c.resent && c.end <= point && !self.sacked.overlaps(c.end - 1, c.end));
+        found && (self.sack_permitted || !within.any(|candidate| candidate.resent))
     }
 
     fn duplicate(&mut self, ack: &Ack, to: u64, sacked_new: u64) {

@@ -46,11 +46,11 @@ impl Sender {
         if closed && self.window_max > 0 {
             return Class::Reader;
         }
-        if self.losses.episode.is_some() {
-            return Class::Recovery;
-        }
         if self.nxt <= self.una {
             return Class::Application;
+        }
+        if self.losses.episode.is_some() {
+            return Class::Recovery;
         }
         if let Some(window) = self.window
             && self.window_known

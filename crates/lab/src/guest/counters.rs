@@ -2,8 +2,42 @@
 
 use host::HostError;
 use host::netns::NetNs;
+use model::{Metric, Metrics};
 use std::collections::BTreeMap;
 use std::fs;
+
+/// What is reported of them: how TCP found losses and repaired them, and what it found out to have been needless. A diagnosis
+/// from packets is held against these.
+const REPORTED: [&str; 28] = [
+    "Tcp.RetransSegs",
+    "TcpExt.TCPFastRetrans",
+    "TcpExt.TCPSlowStartRetrans",
+    "TcpExt.TCPTimeouts",
+    "TcpExt.TCPLossProbes",
+    "TcpExt.TCPLossProbeRecovery",
+    "TcpExt.TCPLostRetransmit",
+    "TcpExt.TCPSynRetrans",
+    "TcpExt.TCPRetransFail",
+    "TcpExt.TCPAbortOnTimeout",
+    "TcpExt.TCPSackRecovery",
+    "TcpExt.TCPRenoRecovery",
+    "TcpExt.TCPSpuriousRTOs",
+    "TcpExt.TCPSpuriousRtxHostQueues",
+    "TcpExt.TCPDSACKUndo",
+    "TcpExt.TCPFullUndo",
+    "TcpExt.TCPPartialUndo",
+    "TcpExt.TCPLossUndo",
+    "TcpExt.TCPDSACKRecv",
+    "TcpExt.TCPDSACKOfoRecv",
+    "TcpExt.TCPDSACKRecvSegs",
+    "TcpExt.TCPDSACKOldSent",
+    "TcpExt.TCPDSACKOfoSent",
+    "TcpExt.TCPSACKReorder",
+    "TcpExt.TCPTSReorder",
+    "TcpExt.TCPRenoReorder",
+    "TcpExt.TCPOFOQueue",
+    "TcpExt.TCPKeepAlive",
+];
 
 /// Counters of a namespace: those of /proc/net/snmp and /proc/net/netstat, named as in `TcpExt.TCPTimeouts`.
 #[derive(Debug, Clone, Default)]
@@ -22,6 +56,13 @@ impl Counters {
     /// The counter of that name; zero where this kernel does not have it.
     pub(super) fn get(&self, name: &str) -> u64 {
         self.0.get(name).copied().unwrap_or(0)
+    }
+
+    /// Those of loss and repair that are not zero, by their names in the kernel.
+    pub(super) fn of_repair(&self) -> Metrics {
+        let counted = REPORTED.into_iter().filter(|name| self.get(name) > 0);
+        let short = |name: &'static str| name.split_once('.').map_or(name, |(_, short)| short);
+        counted.map(|name| (short(name).to_owned(), Metric::Count(self.get(name)))).collect()
     }
 
     /// How much a counter grew since `before`.

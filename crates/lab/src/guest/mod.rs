@@ -23,9 +23,10 @@ mod udp_train;
 
 use crate::plan::{Measured, OUTCOME_FILE, Outcome, PLAN_FILE, Plan};
 use act::{Actor, Findings, Role};
+use counters::Counters;
 use host::HostError;
 use hosts::{HostId, Topology};
-use model::{Experiment, Metric, Side, Workload};
+use model::{Experiment, Metric, Metrics, Side, Workload};
 use stage::Stage;
 use std::fs;
 use std::path::Path;
@@ -89,11 +90,24 @@ fn run() -> Result<Measured, HostError> {
         }
     }
     found.metrics.extend(stage.topology.losses()?);
+    found.metrics.extend(kernels(&stage.topology)?);
     settings.client.socket = stage.socket_options(Side::Client);
     settings.server.socket = stage.socket_options(Side::Server);
     let (virtual_s, capture_dropped) = stage.close()?;
     let Findings { metrics, intervals, notes } = found;
     Ok(Measured { settings, metrics, intervals, notes, virtual_s, capture_dropped })
+}
+
+/// What the hosts' kernels counted of losses and repair; nothing where there were none.
+fn kernels(topology: &Topology) -> Result<Option<(String, Metric)>, HostError> {
+    let mut hosts = Metrics::new();
+    for host in topology.hosts() {
+        let counted = Counters::of(&host.ns)?.of_repair();
+        if !counted.is_empty() {
+            hosts.insert(host.name.clone(), Metric::Group(counted));
+        }
+    }
+    Ok((!hosts.is_empty()).then(|| ("kernel".to_owned(), Metric::Group(hosts))))
 }
 
 /// Port the first workload's server listens on: iperf3's.

@@ -1,0 +1,154 @@
+//! Retransmissions by class, at both ends' taps, held against what the sender's kernel counted: one connection a run, made by
+//! the lab with random parameters.
+//!
+//! How the kernel's counters (Linux 6.12) and the classes go together:
+//!
+//! | class | counters |
+//! |---|---|
+//! | total | `RetransSegs` − `TCPSynRetrans`; as `tcpi_total_retrans`, which a FIN sent again counts in, too |
+//! | fast | `TCPFastRetrans`: all that is sent again in `TCP_CA_Recovery` |
+//! | rto | `TCPTimeouts` − `TCPAbortOnTimeout`, one segment each, and `TCPSlowStartRetrans`: what follows in `TCP_CA_Loss` |
+//! | tlp | the rest: `TCPLossProbes` less those that carried new data |
+//! | DSACKs | `TCPDSACKRecv` and `TCPDSACKOfoRecv` at the sender; at the receiver's tap `TCPDSACKOldSent` and `TCPDSACKOfoSent` there |
+//!
+//! The handshake loses nothing here: `TCPTimeouts` counts its timeouts, too, but not all of its retransmissions.
+//!
+//! Needs the lab kernel 6.12. The 500 connections take five minutes: `cargo test --release -p thalweg --test retransmissions --
+//! --ignored --nocapture`. With `THALWEG_KEEP=FOLDER` captures stay there, and those that are there are read again.
+
+mod common;
+mod connections;
+
+use common::thalweg;
+use connections::{Case, case};
+use serde_json::Value;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Connections of the run that every test run has.
+const FEW: u64 = 60;
+const MANY: u64 = 500;
+
+/// What was sent again: total, fast, rto, tlp.
+type Classes = [u64; 4];
+
+fn counter(metrics: &Value, host: &str, name: &str) -> u64 {
+    metrics["kernel"][host][name].as_u64().unwrap_or(0)
+}
+
+/// What the kernel of the data's sender says.
+fn kernels(metrics: &Value, host: &str) -> Classes {
+    let of = |name| counter(metrics, host, name);
+    let syn = of("TCPSynRetrans");
+    let total = of("RetransSegs") - syn;
+    let fast = of("TCPFastRetrans");
+    let rto = of("TCPTimeouts") - of("TCPAbortOnTimeout") + of("TCPSlowStartRetrans");
+    [total, fast, rto, total.saturating_sub(fast + rto)]
+}
+
+fn found(flow: &Value) -> Classes {
+    ["total", "fast", "rto", "tlp"].map(|class| flow["retransmits"][class].as_u64().expect("a count"))
+}
+
+/// What a set of connections came to.
+#[derive(Default)]
+struct Tally {
+    connections: usize,
+    with_loss: usize,
+    /// Connections with all classes as the kernel has them, and all DSACKs; at the sender's and the receiver's tap.
+    right: [usize; 2],
+    proven: [usize; 2],
+    faults: String,
+}
+
+fn hold(cases: &[Case], folder: &Path) -> Tally {
+    let mut scenario = String::from(
+        "name = \"retransmissions\"\nabout = \"random connections\"\n[path]\nrtt = \"10ms\"\n[workload]\nkind = \"mixed\"\n",
+    );
+    for case in cases {
+        writeln!(scenario, "[[arm]]\nname = \"{}\"\n{}", case.name, case.text).expect("written");
+    }
+    let report = folder.join("out").join("report.json");
+    if !report.exists() {
+        std::fs::write(folder.join("s.toml"), &scenario).expect("written");
+        let args = ["lab", "run", "s.toml", "--out", "out", "--samples", "off", "--json"];
+        let output = thalweg(folder, &args).output().expect("the program starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let report: Value = serde_json::from_slice(&std::fs::read(report).expect("a report")).expect("JSON");
+    let mut tally = Tally::default();
+    for (case, arm) in cases.iter().zip(report["arms"].as_array().expect("arms")) {
+        assert_eq!(case.name, arm["name"].as_str().expect("a name"));
+        let metrics = &arm["metrics"];
+        let capture = format!("out/{}", arm["capture"].as_str().expect("a capture"));
+        // It exits with 1 where there is something to gain.
+        let diagnosis = thalweg(folder, &["diagnose", &capture, "--json"]).output().expect("the program starts");
+        let diagnosis: Value = serde_json::from_slice(&diagnosis.stdout).expect("JSON");
+        let flows = diagnosis["captures"][0]["flows"].as_array().expect("flows");
+        let truth = kernels(metrics, case.sender);
+        tally.connections += 1;
+        tally.with_loss += usize::from(truth[0] > 0);
+        for (at, interface) in [case.sender, case.receiver()].into_iter().enumerate() {
+            let flow = flows.iter().find(|flow| flow["interface"] == interface).expect("a flow at each end");
+            let classes = found(flow);
+            let proofs = match at {
+                0 => {
+                    counter(metrics, interface, "TCPDSACKRecv") + counter(metrics, interface, "TCPDSACKOfoRecv")
+                }
+                _ => {
+                    counter(metrics, interface, "TCPDSACKOldSent") + counter(metrics, interface, "TCPDSACKOfoSent")
+                }
+            };
+            let dsacks = flow["retransmits"]["dsacks"].as_u64().unwrap_or(u64::MAX);
+            tally.right[at] += usize::from(classes == truth);
+            tally.proven[at] += usize::from(dsacks == proofs);
+            if classes != truth || dsacks != proofs {
+                writeln!(
+                    tally.faults,
+                    "{capture} at the {interface}: {classes:?}, the kernel says {truth:?}; DSACKs {dsacks} of {proofs}"
+                )
+                .expect("written");
+            }
+        }
+    }
+    tally
+}
+
+fn check(count: u64, seed: u64) {
+    let cases: Vec<Case> = (0..count).map(|number| case(seed, number)).collect();
+    let temporary = tempfile::tempdir().expect("a folder");
+    let kept = std::env::var_os("THALWEG_KEEP").map(|folder| Path::new(&folder).join(format!("{count}-{seed}")));
+    let folder = kept.as_deref().unwrap_or(temporary.path());
+    std::fs::create_dir_all(folder).expect("a folder");
+    let tally = hold(&cases, folder);
+    let part = |count: usize| 100.0 * count as f64 / tally.connections as f64;
+    let figures = format!(
+        "{} connections, {} with retransmissions: classes as the kernel has them {:.1} % at the sender, {:.1} % at the receiver; \
+         DSACKs {:.1} % and {:.1} %",
+        tally.connections,
+        tally.with_loss,
+        part(tally.right[0]),
+        part(tally.right[1]),
+        part(tally.proven[0]),
+        part(tally.proven[1])
+    );
+    #[expect(clippy::print_stdout, reason = "the figures that the book states")]
+    {
+        println!("{}{figures}", tally.faults);
+    }
+    assert!(tally.with_loss * 10 >= tally.connections * 8, "{figures}");
+    for share in tally.right.into_iter().chain(tally.proven) {
+        assert!(part(share) >= 99.0, "{figures}\n{}", tally.faults);
+    }
+}
+
+#[test]
+fn classes_are_the_kernels_own() {
+    check(FEW, 1);
+}
+
+#[test]
+#[ignore = "five minutes; see the head of the file"]
+fn classes_are_the_kernels_own_in_five_hundred_connections() {
+    check(MANY, 1000);
+}
