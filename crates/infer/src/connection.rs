@@ -176,6 +176,7 @@ impl Connection {
             self.acknowledge(side, now, number, segment);
         }
         self.timestamps(side, now, segment);
+        self.sides[side].sender.came(segment.ip.id, segment.payload_len > 0);
         if segment.payload_len > 0 {
             self.data_seen = true;
             let sender = &mut self.sides[side].sender;

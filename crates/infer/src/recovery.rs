@@ -107,6 +107,8 @@ pub(crate) struct Evidence {
     pub(crate) timeout: f64,
     pub(crate) rtt: f64,
     pub(crate) tsval: Option<u32>,
+    /// Known otherwise.
+    pub(crate) kind: Option<Kind>,
 }
 
 impl Evidence {
@@ -153,7 +155,7 @@ impl Losses {
     /// As Linux has it, a segment's class is the state it is sent in: `TCP_CA_Recovery` is fast (`TCPFastRetrans`); the timeout's
     /// own segment and all of `TCP_CA_Loss` is the timer's (`TCPTimeouts`, `TCPSlowStartRetrans`).
     pub(crate) fn retransmitted(&mut self, evidence: &Evidence, loss: Loss, una: u64, next: u64) -> Kind {
-        let kind = self.classify(evidence);
+        let kind = evidence.kind.unwrap_or_else(|| self.classify(evidence));
         self.total += 1;
         self.timer_just_fired = false;
         if self.episode.is_some()
@@ -215,6 +217,25 @@ impl Losses {
         kind
     }
 
+    /// What is sent again now, without a timer's doing.
+    pub(crate) fn kind_now(&self) -> Kind {
+        if self.episode.is_some_and(|episode| episode.timer) { Kind::Timer } else { Kind::Fast }
+    }
+
+    /// More was sent before the last timeout than was believed: its episode goes on until `point`.
+    pub(crate) fn still_by_timer(&mut self, una: u64, point: u64) {
+        let stamp = self.episode.and_then(|episode| episode.stamp);
+        self.episode = Some(Episode { point, timer: true, frto: false, stamp, began: una, unreported: 1, past: false });
+    }
+
+    /// Counts retransmissions that were lost themselves, unseen: fast, by the timer, probes.
+    pub(crate) const fn lost_unseen(&mut self, [fast, timer, probe]: [u64; 3]) {
+        self.fast += fast;
+        self.timer += timer;
+        self.probe += probe;
+        self.total += fast + timer + probe;
+    }
+
     /// Whether a retransmission of class [`Kind::Timer`] is the timeout's own, not one of those that follow.
     fn fires(&self, evidence: &Evidence) -> bool {
         self.episode.is_none_or(|e| !e.timer) || evidence.is_timer()
@@ -235,9 +256,10 @@ impl Losses {
         if told && !(timer && evidence.waited > 2 * evidence.rtt as u64 + 200_000_000) {
             return Kind::Fast;
         }
-        // Linux tcp_schedule_loss_probe: SACK, not in recovery, the last segment, 2·SRTT after the last send, once.
-        if evidence.sack_permitted && evidence.is_last && self.probing.is_none() && evidence.silence as f64 >= 1.5 * evidence.rtt
-        {
+        // Linux tcp_schedule_loss_probe: SACK, not in recovery, the last segment, 2·SRTT after the last send, once. It never comes
+        // after the timeout would; of a single segment it has the timeout's time.
+        let probes = evidence.sack_permitted && evidence.is_last && self.probing.is_none();
+        if probes && (evidence.silence as f64 >= 1.5 * evidence.rtt || evidence.is_first && silent) {
             return Kind::Probe;
         }
         if silent {

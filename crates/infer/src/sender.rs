@@ -3,6 +3,7 @@
 //! All times are those of the sender: the flow hands acknowledgements in when they reach it, not when the tap saw them.
 //! Sequence numbers are unwrapped to 64 bits.
 
+mod unseen;
 mod waiting;
 
 use crate::drawn::{Drawn, Sights};
@@ -10,6 +11,7 @@ use crate::packet::{Ack, Data};
 use crate::ranges::Ranges;
 use crate::rate::Trains;
 use crate::recovery::{Heard, Kind, Loss, Losses};
+use unseen::Unseen;
 use crate::rtt::Rtt;
 use crate::start::{Send, SlowStart};
 use crate::timeline::{Class, Timeline};
@@ -48,6 +50,9 @@ pub(crate) struct Sender {
     /// Below `nxt`, but never seen.
     gaps: Ranges,
     gap_at: u64,
+    unseen: Unseen,
+    /// What was sent up to here is not all below `nxt`: some of it no tap saw.
+    sent_to: u64,
     candidates: VecDeque<Candidate>,
     newest_tsval: Option<u32>,
     newest_ip_id: Option<u16>,
@@ -113,6 +118,8 @@ impl Sender {
             resent: Ranges::default(),
             gaps: Ranges::default(),
             gap_at: 0,
+            unseen: Unseen::default(),
+            sent_to: 0,
             candidates: VecDeque::new(),
             newest_tsval: None,
             newest_ip_id: None,
@@ -198,8 +205,13 @@ impl Sender {
         }
         self.timeline.advance(data.now, self.class());
         if end > self.nxt {
+            let timer = self.unseen_before(data, start);
             self.new_data(data, start, end);
+            if let Some(kind) = timer {
+                self.retransmission(data, start, end, Some(kind));
+            }
         } else {
+            self.unseen.judge(0, self.losses.kind_now());
             self.old_data(data, start, end);
         }
         self.last_send = data.now;
@@ -212,9 +224,10 @@ impl Sender {
         if start > self.nxt {
             self.gaps.insert(self.nxt, start);
             self.gap_at = data.now;
+            self.unseen.overtook(self.nxt, start);
         } else if start < self.nxt {
             // Old bytes with new ones behind: the old ones were sent again.
-            self.retransmission(data, start, self.nxt);
+            self.retransmission(data, start, self.nxt, None);
         }
         let clocked = data.now.saturating_sub(self.last_progress) <= 1_000_000;
         let mut pause = End {
@@ -274,17 +287,81 @@ impl Sender {
         }
     }
 
+    /// A packet of this sender came, with or without data.
+    pub(crate) fn came(&mut self, ip_id: Option<u16>, has_data: bool) {
+        self.unseen.came(ip_id);
+        if !has_data {
+            self.unseen.carry(self.losses.kind_now(), self.losses.episode.is_none());
+        }
+    }
+
+    /// Judges what the numbers say is missing before new data; gives what made the sender send that data again, where it must have
+    /// been sent before.
+    fn unseen_before(&mut self, data: &Data, start: u64) -> Option<Kind> {
+        if self.times_acks {
+            return None;
+        }
+        let hole = start.saturating_sub(self.nxt).div_ceil(self.mss);
+        let gap = self.unseen.gap();
+        if self.sent_to > 0 {
+            if start < self.sent_to && hole == 0 && self.losses.episode.is_some() {
+                // It follows the timeout's own segment; that of which it is a copy was missing then.
+                self.unseen.judge(0, Kind::Timer);
+                return Some(Kind::Timer);
+            }
+            // New data tells how much was sent before the timeout.
+            self.sent_to = 0;
+            if hole > gap {
+                self.unseen.revealed(1 + hole - gap);
+                self.unseen.judge(gap, Kind::Timer);
+                self.losses.still_by_timer(self.una, start);
+                return None;
+            }
+        }
+        if let Some(episode) = self.losses.episode {
+            self.unseen.judge(hole, if episode.timer { Kind::Timer } else { Kind::Fast });
+            return None;
+        }
+        let silence = data.now.saturating_sub(self.last_send.max(self.last_progress)) as f64;
+        if self.gaps.total() > 0 || gap <= hole || !self.unseen.tells() || silence < self.rtt.shortest_timeout() {
+            let first = if self.gaps.total() > 0 { hole } else { gap };
+            self.unseen.judge(first, Kind::Fast);
+            return None;
+        }
+        // Nothing was amiss, yet more is missing than has made room: timers sent it, and this.
+        if self.sack_permitted && gap == hole + 1 {
+            self.unseen.judge(gap, Kind::Probe);
+            return Some(Kind::Probe);
+        }
+        let probed = self.sack_permitted;
+        let first = gap.saturating_sub(u64::from(probed) + self.timeouts_in(silence) - 1).max(1);
+        self.unseen.by_timer(first, probed);
+        self.sent_to = start + first * self.mss;
+        Some(Kind::Timer)
+    }
+
+    /// How many timeouts a silence has room for: each is twice as long as the one before, and a probe comes first.
+    fn timeouts_in(&self, silence: f64) -> u64 {
+        let probe = if self.sack_permitted { 2.0 * self.rtt.smoothed } else { 0.0 };
+        ((silence - probe).max(0.0) / (self.rtt.timeout() / 0.9) + 1.0).log2().round().max(1.0) as u64
+    }
+
     /// A packet below `nxt`: late, or sent again.
     fn old_data(&mut self, data: &Data, start: u64, end: u64) {
         if self.gaps.overlaps(start, end) {
             let new = self.gaps.remove(start, end);
             self.bytes += new;
-            if self.is_reordered(data) {
+            let first = self.unseen.was_first(start).filter(|_| self.unseen.tells());
+            let first = first.unwrap_or_else(|| self.is_reordered(data));
+            self.unseen.came_late(first);
+            if first {
                 self.out_of_order += 1;
                 return;
             }
+        } else {
+            self.unseen.came_late(false);
         }
-        self.retransmission(data, start, end);
+        self.retransmission(data, start, end, None);
     }
 
     /// Whether a packet that fills a gap left before what overtook it.
@@ -304,7 +381,7 @@ impl Sender {
         data.now.saturating_sub(self.gap_at) < self.rtt.min.unwrap_or(u64::MAX).min(3_000_000)
     }
 
-    fn retransmission(&mut self, data: &Data, start: u64, end: u64) {
+    fn retransmission(&mut self, data: &Data, start: u64, end: u64, kind: Option<Kind>) {
         let from = self.candidates.partition_point(|candidate| candidate.end <= start);
         let timeouts = self.losses.timeouts as u32;
         let again = self.candidates.get(from).is_some_and(|c| c.resent && c.timeouts == timeouts);
@@ -323,6 +400,7 @@ impl Sender {
             timeout: self.rtt.timeout(),
             rtt: self.rtt.smoothed,
             tsval: data.tsval,
+            kind,
         };
         if start <= self.una {
             self.head_at = data.now;
@@ -334,6 +412,9 @@ impl Sender {
             self.una,
             self.nxt,
         );
+        if let Some(episode) = &mut self.losses.episode {
+            episode.point = episode.point.max(self.sent_to);
+        }
         self.losses.watch(start, end, data.now, data.tsval.filter(|_| start <= self.una));
         match kind {
             Kind::Fast => self.timeline.sent_again(),
@@ -416,6 +497,7 @@ impl Sender {
             self.duplicates_in_row = 0;
             self.last_progress = ack.now;
             self.head_at = ack.now;
+            self.unseen.acknowledged(to);
             self.progress_was_pure = ack.pure;
             if let Some(at) = self.losses.acknowledged(to, ack.now, ack.tsecr, self.rtt.min) {
                 self.mark(ack.now, at, MarkKind::Spurious);
@@ -427,7 +509,7 @@ impl Sender {
         self.last_heard = ack.now;
         self.losses.heard(&Heard {
             una: self.una,
-            next: self.nxt,
+            next: self.nxt.max(self.sent_to),
             progress,
             sacked: sacked_new > 0,
             duplicate: ack.pure && !progress && self.nxt > self.una,
@@ -595,6 +677,9 @@ impl Sender {
 
     /// Ends the data phase.
     pub(crate) fn finish(&mut self) {
+        if !self.times_acks {
+            self.losses.lost_unseen(self.unseen.lost());
+        }
         self.timeline.finish();
     }
 }

@@ -1,0 +1,213 @@
+//! What the sender sent and no tap beyond a loss sees, from the IPv4 identification.
+//!
+//! Linux numbers the packets of a connection one by one (`ip_select_ident_segs`: `inet_id`), so a number that never comes is a
+//! packet that was lost on its way. Those that are no first transmissions of what is missing are lost retransmissions.
+
+use crate::recovery::Kind;
+use std::collections::VecDeque;
+
+/// Numbers further apart than this are not of one sequence.
+const MOST_MISSING: i16 = 4_096;
+/// Lost packets, and holes in what came, that are kept one by one.
+const MOST_KEPT: usize = 4_096;
+/// Packets before the numbers are trusted.
+const FEW: u64 = 4;
+
+/// A packet that did not come.
+#[derive(Debug, Clone, Copy)]
+struct Missing {
+    number: u64,
+    /// What made the sender send it again; `None` for a first transmission.
+    kind: Option<Kind>,
+}
+
+/// Bytes that were overtaken.
+#[derive(Debug, Clone, Copy)]
+struct Hole {
+    start: u64,
+    end: u64,
+    /// Number of the packet that came instead.
+    overtaker: u64,
+}
+
+/// The numbers of one sender's packets.
+#[derive(Debug, Default)]
+pub(crate) struct Unseen {
+    newest: Option<u64>,
+    packets: u64,
+    in_sequence: u64,
+    missing: VecDeque<Missing>,
+    holes: VecDeque<Hole>,
+    /// Packets missing just before the current one, not judged yet.
+    gap: u64,
+    /// Packets missing before bare acknowledgements since the last data, taken for first transmissions.
+    carried: u64,
+    /// Number of the packet that a timer had sent again, and of the first missing before it.
+    timer: Option<(u64, u64)>,
+    /// Of the first packet: nothing is known of what was before it.
+    oldest: Option<u64>,
+    /// The current one's number.
+    current: Option<u64>,
+    /// What was believed of it while it was missing, where it is late.
+    late: Option<Missing>,
+}
+
+impl Unseen {
+    /// The next packet has this identification.
+    pub(crate) fn came(&mut self, id: Option<u16>) {
+        (self.gap, self.current, self.late) = (0, None, None);
+        let Some(id) = id.filter(|&id| id != 0) else { return };
+        let Some(newest) = self.newest else {
+            let number = (1 << 32) + u64::from(id);
+            (self.newest, self.current, self.oldest) = (Some(number), Some(number), Some(number));
+            return;
+        };
+        let step = id.wrapping_sub(newest as u16) as i16;
+        let number = newest.wrapping_add_signed(i64::from(step));
+        self.packets += 1;
+        self.current = Some(number);
+        if step > 0 {
+            self.newest = Some(number);
+            if step <= MOST_MISSING {
+                self.in_sequence += 1;
+                self.gap = step as u64 - 1;
+            }
+        } else if let Ok(at) = self.missing.binary_search_by_key(&number, |missing| missing.number) {
+            self.in_sequence += 1;
+            self.late = self.missing.remove(at);
+        }
+    }
+
+    /// Whether the numbers tell anything: nine in ten follow one another, be it with gaps or late.
+    pub(crate) const fn tells(&self) -> bool {
+        self.packets >= FEW && self.in_sequence * 10 >= self.packets * 9
+    }
+
+    /// How many were missing just before the current packet, since the last data.
+    pub(crate) const fn gap(&self) -> u64 {
+        self.gap + self.carried
+    }
+
+    /// The current packet is a bare acknowledgement: what is lost before it may be anything, and the next data tells.
+    pub(crate) fn carry(&mut self, kind: Kind, first: bool) {
+        let gap = self.gap;
+        self.push(if first { gap } else { 0 }, kind);
+        if first {
+            self.carried += gap;
+        }
+    }
+
+    /// The current packet is the first of all that came.
+    pub(crate) fn is_oldest(&self) -> bool {
+        self.oldest.is_some() && self.oldest == self.current
+    }
+
+    /// The current packet overtook `[start, end)`.
+    pub(crate) fn overtook(&mut self, start: u64, end: u64) {
+        if let Some(overtaker) = self.current {
+            if self.holes.len() >= MOST_KEPT {
+                self.holes.pop_front();
+            }
+            self.holes.push_back(Hole { start, end, overtaker });
+        }
+    }
+
+    /// Whether the current packet, which fills `[start, end)` or a part of it, was sent before what overtook it; `None` where that
+    /// is not known.
+    pub(crate) fn was_first(&self, start: u64) -> Option<bool> {
+        let at = self.holes.partition_point(|hole| hole.end <= start);
+        let hole = self.holes.get(at).filter(|hole| hole.start <= start)?;
+        Some(self.current? < hole.overtaker)
+    }
+
+    /// All before `una` was acknowledged.
+    pub(crate) fn acknowledged(&mut self, una: u64) {
+        while self.holes.front().is_some_and(|hole| hole.end <= una) {
+            self.holes.pop_front();
+        }
+    }
+
+    /// Of the packets missing just before the current one the first so many are first transmissions, the others of a kind. Where
+    /// more are first transmissions than are missing here, some that were missing earlier are.
+    pub(crate) fn judge(&mut self, first: u64, kind: Kind) {
+        if self.current.is_none() {
+            return;
+        }
+        let (gap, carried) = (self.gap, std::mem::take(&mut self.carried));
+        self.were_sent_again(carried.saturating_sub(first), kind);
+        let here = first.saturating_sub(carried);
+        self.push(here, kind);
+        self.are_first(here.saturating_sub(gap));
+    }
+
+    fn push(&mut self, first: u64, kind: Kind) {
+        let Some(current) = self.current else { return };
+        let gap = std::mem::take(&mut self.gap);
+        for (n, number) in (current - gap..current).enumerate() {
+            if self.missing.len() >= MOST_KEPT {
+                self.missing.pop_front();
+            }
+            self.missing.push_back(Missing { number, kind: (n as u64 >= first).then_some(kind) });
+        }
+    }
+
+    /// A timer had the current packet sent again; the first so many of those missing before it are first transmissions, then come a
+    /// probe, if there was one, and earlier timeouts.
+    pub(crate) fn by_timer(&mut self, first: u64, probed: bool) {
+        let (gap, all) = (self.gap, self.gap());
+        self.judge(first, Kind::Timer);
+        let from = self.missing.len().saturating_sub(all as usize);
+        self.timer = self.current.map(|current| (self.missing.get(from).map_or(current - gap, |m| m.number), current));
+        if probed && let Some(missing) = self.missing.range_mut(from..).find(|missing| missing.kind.is_some()) {
+            missing.kind = Some(Kind::Probe);
+        }
+    }
+
+    /// New data tells how many of those missing before the timer's packet were first transmissions. There was data to send, so a
+    /// probe was new data, too. Gives how many more there were than numbers tell of.
+    pub(crate) fn revealed(&mut self, first: u64) -> u64 {
+        let Some((from, to)) = self.timer.take() else { return 0 };
+        let from = self.missing.partition_point(|missing| missing.number < from);
+        let to = self.missing.partition_point(|missing| missing.number < to);
+        for (n, missing) in self.missing.range_mut(from..to).enumerate() {
+            missing.kind = (n as u64 >= first).then_some(Kind::Timer);
+        }
+        first.saturating_sub((to - from) as u64)
+    }
+
+    /// So many that were taken for retransmissions, the newest, were first transmissions.
+    pub(crate) fn are_first(&mut self, count: u64) {
+        for missing in self.missing.iter_mut().rev().filter(|missing| missing.kind.is_some()).take(count as usize) {
+            missing.kind = None;
+        }
+    }
+
+    /// So many that were taken for first transmissions, the newest, were retransmissions.
+    pub(crate) fn were_sent_again(&mut self, count: u64, kind: Kind) {
+        for missing in self.missing.iter_mut().rev().filter(|missing| missing.kind.is_none()).take(count as usize) {
+            missing.kind = Some(kind);
+        }
+    }
+
+    /// The current packet is late, and is or is not a first transmission: what was believed of it holds of another then.
+    pub(crate) fn came_late(&mut self, first: bool) {
+        if let Some(late) = self.late.take() {
+            match (late.kind, first) {
+                (Some(kind), true) => self.were_sent_again(1, kind),
+                (None, false) => self.are_first(1),
+                _ => {}
+            }
+        }
+    }
+
+    /// Lost retransmissions: fast, by the timer, probes.
+    pub(crate) fn lost(&self) -> [u64; 3] {
+        let mut lost = [0; 3];
+        if self.tells() {
+            for kind in self.missing.iter().filter_map(|missing| missing.kind) {
+                lost[kind as usize] += 1;
+            }
+        }
+        lost
+    }
+}
