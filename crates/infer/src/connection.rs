@@ -285,7 +285,7 @@ impl Connection {
         {
             let near = near.unwrap_or(0);
             if !this.sender.times_acks {
-                this.sender.rtt_sample(now, sample + near);
+                this.sender.echo_sample(now, sample + near);
             } else if this.beyond == 0
                 && self.opening.to_client.is_none()
                 && this.echo.samples >= 8

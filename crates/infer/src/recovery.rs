@@ -119,7 +119,9 @@ impl Evidence {
     /// Whether the retransmission timer may have run out: after silence, or where acknowledgements came that did not set it anew,
     /// after as long as it takes at least.
     fn is_timer(&self) -> bool {
-        let unmoved = self.unheard as f64 <= self.rtt && self.waited as f64 >= self.timeout;
+        // Without SACK nothing but an acknowledgement or this timer sends again.
+        let least = if self.sack_permitted { self.timeout } else { self.shortest_timeout };
+        let unmoved = self.unheard as f64 <= self.rtt && self.waited as f64 >= least;
         self.is_first && !self.clocked && (self.is_silent() || unmoved)
     }
 }
@@ -139,6 +141,8 @@ pub(crate) struct Losses {
     pub(crate) timer_just_fired: bool,
     /// A probe is out until this is acknowledged (`tlp_high_seq`).
     probing: Option<u64>,
+    /// The least that a timeout took over the round trip, in nanoseconds.
+    pub(crate) margin: Option<f64>,
     /// First unacknowledged byte when the timer fired last.
     fired_at: Option<u64>,
     watched: VecDeque<Watched>,
@@ -195,6 +199,11 @@ impl Losses {
             Kind::Timer => {
                 self.timer += 1;
                 if self.fires(evidence) {
+                    if evidence.unheard as f64 > evidence.rtt && evidence.rtt > 0.0 {
+                        // Nothing else can have set it off: so short can a timeout be here.
+                        let margin = (evidence.waited as f64 - evidence.rtt).max(0.0);
+                        self.margin = Some(self.margin.map_or(margin, |least| least.min(margin)));
+                    }
                     self.timeouts += 1;
                     self.timer_just_fired = true;
                     self.note(Loss { kind, silence: evidence.silence, ..loss });
@@ -220,6 +229,14 @@ impl Losses {
     /// What is sent again now, without a timer's doing.
     pub(crate) fn kind_now(&self) -> Kind {
         if self.episode.is_some_and(|episode| episode.timer) { Kind::Timer } else { Kind::Fast }
+    }
+
+    /// A packet already counted as new was the timer's, after so many timeouts, its own among them.
+    pub(crate) fn was_by_timer(&mut self, timeouts: u64, loss: Loss) {
+        self.total += timeouts;
+        self.timer += timeouts;
+        self.timeouts += timeouts;
+        self.note(loss);
     }
 
     /// More was sent before the last timeout than was believed: its episode goes on until `point`.
@@ -253,13 +270,14 @@ impl Losses {
         }
         // RFC 6675 §2 (three segments above, or what RACK takes for it), RFC 5681 §3.2 (three duplicates).
         let told = evidence.sacked_above || evidence.duplicates >= 3;
-        if told && !(timer && evidence.waited > 2 * evidence.rtt as u64 + 200_000_000) {
+        let late = !evidence.sack_permitted || evidence.waited > 2 * evidence.rtt as u64 + 200_000_000;
+        if told && !(timer && late) {
             return Kind::Fast;
         }
         // Linux tcp_schedule_loss_probe: SACK, not in recovery, the last segment, 2·SRTT after the last send, once. It never comes
-        // after the timeout would; of a single segment it has the timeout's time.
+        // after the timeout would, whose time it has where that is short, or of a single segment.
         let probes = evidence.sack_permitted && evidence.is_last && self.probing.is_none();
-        if probes && (evidence.silence as f64 >= 1.5 * evidence.rtt || evidence.is_first && silent) {
+        if probes && (evidence.silence as f64 >= 1.5 * evidence.rtt || silent) {
             return Kind::Probe;
         }
         if silent {

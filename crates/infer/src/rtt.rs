@@ -69,8 +69,11 @@ impl Rtt {
 
     /// About the retransmission timeout, where nothing shortens it: less a tenth, for the timer and the tap see other round trips.
     ///
+    /// `margin` is the least that was seen of what it adds to the round trip.
+    ///
     /// Source: Linux `__tcp_set_rto`; `TCP_RTO_MIN`, 200 ms.
-    pub(crate) fn timeout(&self) -> f64 {
-        if self.samples == 0 { 0.9e9 } else { 0.9 * (self.smoothed + (4.0 * self.variation).max(200e6)) }
+    pub(crate) fn timeout(&self, margin: Option<f64>) -> f64 {
+        let least = margin.map_or(200e6, |margin| margin.min(200e6));
+        if self.samples == 0 { 0.9e9 } else { 0.9 * (self.smoothed + (4.0 * self.variation).max(least)) }
     }
 }

@@ -53,6 +53,8 @@ pub(crate) struct Sender {
     unseen: Unseen,
     /// What was sent up to here is not all below `nxt`: some of it no tap saw.
     sent_to: u64,
+    /// How long the first data was in coming, where nothing tells that there was none before it; nanoseconds.
+    opened_late: Option<u64>,
     candidates: VecDeque<Candidate>,
     newest_tsval: Option<u32>,
     newest_ip_id: Option<u16>,
@@ -120,6 +122,7 @@ impl Sender {
             gap_at: 0,
             unseen: Unseen::default(),
             sent_to: 0,
+            opened_late: None,
             candidates: VecDeque::new(),
             newest_tsval: None,
             newest_ip_id: None,
@@ -311,12 +314,29 @@ impl Sender {
             }
             // New data tells how much was sent before the timeout.
             self.sent_to = 0;
+            if hole > gap && self.opened_late.is_some() && self.losses.episode.is_none() {
+                // The very first packet that came was the timer's: all of the first flight was lost, and no numbers tell of it.
+                let silence = self.opened_late.take().unwrap_or_default();
+                let min = self.rtt.min.unwrap_or(0) as f64;
+                let loss = Loss { at: data.now, number: data.number, kind: Kind::Timer, rtt_before: self.rtt.smoothed, silence, packets: 1 };
+                // What the late packet echoed is no round trip, so the handshake's is the one to go by.
+                self.losses.was_by_timer(timeouts_in(silence as f64, min * 2.0, min + (min * 2.0).max(200e6)), loss);
+                self.losses.still_by_timer(self.una, start);
+                self.unseen.judge(gap, Kind::Timer);
+                return None;
+            }
             if hole > gap {
                 self.unseen.revealed(1 + hole - gap);
                 self.unseen.judge(gap, Kind::Timer);
                 self.losses.still_by_timer(self.una, start);
                 return None;
             }
+        }
+        if self.bytes == 0 && self.unseen.is_oldest() && hole == 0 {
+            self.opened_late = Some(data.now.saturating_sub(self.last_heard));
+            self.sent_to = start + 1;
+            self.unseen.judge(0, Kind::Timer);
+            return None;
         }
         if let Some(episode) = self.losses.episode {
             self.unseen.judge(hole, if episode.timer { Kind::Timer } else { Kind::Fast });
@@ -334,16 +354,12 @@ impl Sender {
             return Some(Kind::Probe);
         }
         let probed = self.sack_permitted;
-        let first = gap.saturating_sub(u64::from(probed) + self.timeouts_in(silence) - 1).max(1);
+        let probe = if probed { 2.0 * self.rtt.smoothed } else { 0.0 };
+        let timeouts = timeouts_in(silence, probe, self.rtt.timeout(self.losses.margin) / 0.9);
+        let first = gap.saturating_sub(u64::from(probed) + timeouts - 1).max(1);
         self.unseen.by_timer(first, probed);
         self.sent_to = start + first * self.mss;
         Some(Kind::Timer)
-    }
-
-    /// How many timeouts a silence has room for: each is twice as long as the one before, and a probe comes first.
-    fn timeouts_in(&self, silence: f64) -> u64 {
-        let probe = if self.sack_permitted { 2.0 * self.rtt.smoothed } else { 0.0 };
-        ((silence - probe).max(0.0) / (self.rtt.timeout() / 0.9) + 1.0).log2().round().max(1.0) as u64
     }
 
     /// A packet below `nxt`: late, or sent again.
@@ -385,11 +401,13 @@ impl Sender {
         let from = self.candidates.partition_point(|candidate| candidate.end <= start);
         let timeouts = self.losses.timeouts as u32;
         let again = self.candidates.get(from).is_some_and(|c| c.resent && c.timeouts == timeouts);
+        // Elsewhere it is known only about when an acknowledgement reaches the sender.
+        let clocked = if self.times_acks { CLOCKED } else { self.rtt.smoothed as u64 / 8 };
         let evidence = crate::recovery::Evidence {
             silence: data.now.saturating_sub(self.last_send.max(self.last_progress)),
             waited: data.now.saturating_sub(self.head_at),
             unheard: data.now.saturating_sub(self.last_heard),
-            clocked: self.times_acks && data.now.saturating_sub(self.last_heard) <= CLOCKED,
+            clocked: data.now.saturating_sub(self.last_heard) <= clocked,
             again,
             sacked_above: self.sacked.end().is_some_and(|top| top > end),
             duplicates: self.duplicates_in_row,
@@ -397,7 +415,7 @@ impl Sender {
             is_last: end >= self.nxt,
             sack_permitted: self.sack_permitted,
             shortest_timeout: self.rtt.shortest_timeout(),
-            timeout: self.rtt.timeout(),
+            timeout: self.rtt.timeout(self.losses.margin),
             rtt: self.rtt.smoothed,
             tsval: data.tsval,
             kind,
@@ -483,7 +501,9 @@ impl Sender {
                 if self.losses.reported_twice(left, right) {
                     self.mark(ack.now, left, MarkKind::Spurious);
                 }
-            } else if right > to && left < right && right <= self.nxt {
+            } else if right > to && left < right && right <= self.nxt + 1 {
+                // A FIN has a number of its own, which is no data.
+                let right = right.min(self.nxt);
                 original |= watched.is_some_and(|point| self.has_original(left.max(to), right, point));
                 sacked_new += self.sacked.insert(left.max(to), right);
             }
@@ -603,6 +623,14 @@ impl Sender {
         }
     }
 
+    /// Takes in a round trip that a timestamp's echo tells of, unless the sender was silent meanwhile: it waited, then.
+    pub(crate) fn echo_sample(&mut self, now: u64, nanos: u64) {
+        let silent = now.saturating_sub(self.last_send) as f64 > 0.75 * nanos as f64;
+        if !(silent && nanos as f64 > 2.0 * self.rtt.smoothed + 100e6) {
+            self.rtt_sample(now, nanos);
+        }
+    }
+
     /// Takes an RTT sample in.
     pub(crate) fn rtt_sample(&mut self, now: u64, nanos: u64) {
         self.rtt.sample(nanos);
@@ -682,4 +710,9 @@ impl Sender {
         }
         self.timeline.finish();
     }
+}
+
+/// How many timeouts a silence has room for: each is twice as long as the one before, and a probe comes first.
+fn timeouts_in(silence: f64, probe: f64, timeout: f64) -> u64 {
+    ((silence - probe).max(0.0) / timeout + 1.0).log2().round().max(1.0) as u64
 }

@@ -11,7 +11,7 @@ const MOST_MISSING: i16 = 4_096;
 /// Lost packets, and holes in what came, that are kept one by one.
 const MOST_KEPT: usize = 4_096;
 /// Packets before the numbers are trusted.
-const FEW: u64 = 4;
+const FEW: u64 = 2;
 
 /// A packet that did not come.
 #[derive(Debug, Clone, Copy)]
