@@ -162,7 +162,7 @@ impl Connection {
         if flags.has(Flags::SYN) {
             self.opening.syn(side, now, tcp, segment.payload_len);
             seq = seq.add(1);
-            self.sides[side].sender.begin(seq);
+            self.sides[side].sender.begin_with_syn(seq);
         }
         if flags.has(Flags::ACK) {
             if side == 0

@@ -42,6 +42,7 @@ struct Candidate {
 #[derive(Debug)]
 pub(crate) struct Sender {
     reference: Option<(SeqNum, u64)>,
+    knows_first: bool,
     pub(crate) first: u64,
     pub(crate) una: u64,
     pub(crate) nxt: u64,
@@ -113,6 +114,7 @@ impl Sender {
     pub(crate) fn new(draw: bool) -> Self {
         Self {
             reference: None,
+            knows_first: false,
             first: ORIGIN,
             una: ORIGIN,
             nxt: ORIGIN,
@@ -175,6 +177,12 @@ impl Sender {
         }
     }
 
+    /// Sets the sequence number of the first byte, as a SYN tells it: what is missing before the first data was lost.
+    pub(crate) fn begin_with_syn(&mut self, seq: SeqNum) {
+        self.knows_first |= self.reference.is_none();
+        self.begin(seq);
+    }
+
     fn unwrap_seq(&self, seq: SeqNum) -> Option<u64> {
         let (reference, at) = self.reference?;
         at.checked_add_signed(i64::from(seq.since(reference)))
@@ -200,7 +208,7 @@ impl Sender {
         }
         if self.first_data.is_none() {
             self.first_data = Some((data.now, data.number));
-            if self.una == ORIGIN && self.nxt == ORIGIN {
+            if self.una == ORIGIN && self.nxt == ORIGIN && !self.knows_first {
                 (self.first, self.una, self.nxt) = (start, start, start);
             }
             self.timeline.begin(data.now);
@@ -214,8 +222,16 @@ impl Sender {
                 self.retransmission(data, start, end, Some(kind));
             }
         } else {
-            self.unseen.judge(0, self.losses.kind_now());
+            let (kind, waited) = (self.losses.kind_now(), data.now.saturating_sub(self.head_at) as f64);
+            let (timeouts, before) = (self.losses.timeouts, self.losses.timer);
             self.old_data(data, start, end);
+            if self.losses.timeouts > timeouts && self.losses.timer > before && !self.times_acks {
+                let timeout = self.rtt.timeout(self.losses.margin) / 0.9;
+                self.unseen.by_timer_again(timeouts_in(waited, 0.0, timeout) - 1, kind);
+                self.sent_to = self.sent_to.max(1);
+            } else {
+                self.unseen.judge(0, kind);
+            }
         }
         self.last_send = data.now;
         let flight = self.flight();
@@ -326,7 +342,7 @@ impl Sender {
                 return None;
             }
             if hole > gap {
-                self.unseen.revealed(1 + hole - gap);
+                self.unseen.revealed(hole - gap);
                 self.unseen.judge(gap, Kind::Timer);
                 self.losses.still_by_timer(self.una, start);
                 return None;
@@ -342,7 +358,8 @@ impl Sender {
             self.unseen.judge(hole, if episode.timer { Kind::Timer } else { Kind::Fast });
             return None;
         }
-        let silence = data.now.saturating_sub(self.last_send.max(self.last_progress)) as f64;
+        let since = if self.bytes == 0 { self.last_heard } else { self.last_send.max(self.last_progress) };
+        let silence = data.now.saturating_sub(since) as f64;
         if self.gaps.total() > 0 || gap <= hole || !self.unseen.tells() || silence < self.rtt.shortest_timeout() {
             let first = if self.gaps.total() > 0 { hole } else { gap };
             self.unseen.judge(first, Kind::Fast);

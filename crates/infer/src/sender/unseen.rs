@@ -42,8 +42,9 @@ pub(crate) struct Unseen {
     gap: u64,
     /// Packets missing before bare acknowledgements since the last data, taken for first transmissions.
     carried: u64,
-    /// Number of the packet that a timer had sent again, and of the first missing before it.
-    timer: Option<(u64, u64)>,
+    /// Numbers of the first missing before the packet that a timer had sent again, and of that; how many of the missing it stands
+    /// for itself.
+    timer: Option<(u64, u64, u64)>,
     /// Of the first packet: nothing is known of what was before it.
     oldest: Option<u64>,
     /// The current one's number.
@@ -157,22 +158,33 @@ impl Unseen {
         let (gap, all) = (self.gap, self.gap());
         self.judge(first, Kind::Timer);
         let from = self.missing.len().saturating_sub(all as usize);
-        self.timer = self.current.map(|current| (self.missing.get(from).map_or(current - gap, |m| m.number), current));
+        self.timer = self.current.map(|current| (self.missing.get(from).map_or(current - gap, |m| m.number), current, 1));
         if probed && let Some(missing) = self.missing.range_mut(from..).find(|missing| missing.kind.is_some()) {
             missing.kind = Some(Kind::Probe);
         }
     }
 
+    /// The same where the timer's packet fills a hole: some of those missing before it, the newest, are earlier timeouts, the others
+    /// of a kind.
+    pub(crate) fn by_timer_again(&mut self, timeouts: u64, kind: Kind) {
+        let gap = self.gap;
+        self.judge(0, kind);
+        for missing in self.missing.iter_mut().rev().take(gap.min(timeouts) as usize) {
+            missing.kind = Some(Kind::Timer);
+        }
+        self.timer = self.current.map(|current| (current - gap, current, 0));
+    }
+
     /// New data tells how many of those missing before the timer's packet were first transmissions. There was data to send, so a
-    /// probe was new data, too. Gives how many more there were than numbers tell of.
-    pub(crate) fn revealed(&mut self, first: u64) -> u64 {
-        let Some((from, to)) = self.timer.take() else { return 0 };
+    /// probe was new data, too.
+    pub(crate) fn revealed(&mut self, first: u64) {
+        let Some((from, to, own)) = self.timer.take() else { return };
+        let first = first + own;
         let from = self.missing.partition_point(|missing| missing.number < from);
         let to = self.missing.partition_point(|missing| missing.number < to);
         for (n, missing) in self.missing.range_mut(from..to).enumerate() {
             missing.kind = (n as u64 >= first).then_some(Kind::Timer);
         }
-        first.saturating_sub((to - from) as u64)
     }
 
     /// So many that were taken for retransmissions, the newest, were first transmissions.
