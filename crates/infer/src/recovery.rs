@@ -126,6 +126,14 @@ impl Evidence {
     }
 }
 
+/// Retransmissions proven needless, by the proof that came first.
+#[derive(Debug, Default)]
+pub(crate) struct Proofs {
+    pub(crate) dsack: u64,
+    pub(crate) eifel: u64,
+    pub(crate) timing: u64,
+}
+
 /// Losses of one direction.
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
@@ -135,6 +143,9 @@ pub(crate) struct Losses {
     pub(crate) timer: u64,
     pub(crate) probe: u64,
     pub(crate) spurious: u64,
+    pub(crate) proofs: Proofs,
+    /// Acknowledgements with a DSACK, whatever it was about.
+    pub(crate) dsacks: u64,
     /// Times a timer fired.
     pub(crate) timeouts: u64,
     pub(crate) episodes: Vec<Loss>,
@@ -337,13 +348,23 @@ impl Losses {
         };
         watched.known_spurious = true;
         self.spurious += 1;
+        self.proofs.dsack += 1;
         true
     }
 
-    /// The cumulative acknowledgement reached `to`; gives the start of a retransmission now proven needless.
+    /// The cumulative acknowledgement went from `from` to `to`; gives the start of a retransmission now proven needless. `least` is
+    /// the shortest round trip seen, where it is known when acknowledgements reach the sender.
     ///
-    /// Source: the Eifel detection algorithm, RFC 3522 §3.2: the acknowledgement echoes a time before the retransmission.
-    pub(crate) fn acknowledged(&mut self, to: u64, now: u64, tsecr: Option<u32>, rtt_min: Option<u64>) -> Option<u64> {
+    /// Source: the Eifel detection algorithm, RFC 3522 §3.2: the acknowledgement echoes a time before the retransmission. Without
+    /// timestamps it came too soon: less than nine tenths of the shortest round trip after it.
+    pub(crate) fn acknowledged(
+        &mut self,
+        (from, to): (u64, u64),
+        now: u64,
+        tsecr: Option<u32>,
+        rtt_min: Option<u64>,
+        least: Option<u64>,
+    ) -> Option<u64> {
         self.probing = self.probing.filter(|&point| to < point);
         let mut proven = None;
         if let Some(first) = self.watched.iter_mut().find(|w| w.start < to && w.end <= to && w.tsval.is_some() && !w.known_spurious)
@@ -355,6 +376,17 @@ impl Losses {
         {
             first.known_spurious = true;
             self.spurious += 1;
+            self.proofs.eifel += 1;
+            proven = Some(first.start);
+        } else if tsecr.is_none()
+            && let Some(least) = least
+            && let Some(first) = self.watched.iter_mut().rev().find(|w| w.start <= from && from < w.end && w.end <= to)
+            && !first.known_spurious
+            && now.saturating_sub(first.at) < least / 10 * 9
+        {
+            first.known_spurious = true;
+            self.spurious += 1;
+            self.proofs.timing += 1;
             proven = Some(first.start);
         }
         // A DSACK follows the acknowledgement by up to a round trip: keep the watched a while, they are bounded anyway.

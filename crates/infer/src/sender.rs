@@ -515,6 +515,7 @@ impl Sender {
             if n == 0 && left < right && (right <= to || within_next) {
                 // RFC 2883 §4: the first block reports a segment received twice.
                 reported_above = Some(right);
+                self.losses.dsacks += 1;
                 if self.losses.reported_twice(left, right) {
                     self.mark(ack.now, left, MarkKind::Spurious);
                 }
@@ -530,13 +531,14 @@ impl Sender {
             delivered += to - self.una - self.sacked.remove_below(to).min(to - self.una);
             self.missed_bytes += self.gaps.remove_below(to);
             self.resent.remove_below(to);
-            self.una = to;
+            let from = std::mem::replace(&mut self.una, to);
             self.duplicates_in_row = 0;
             self.last_progress = ack.now;
             self.head_at = ack.now;
             self.unseen.acknowledged(to);
             self.progress_was_pure = ack.pure;
-            if let Some(at) = self.losses.acknowledged(to, ack.now, ack.tsecr, self.rtt.min) {
+            let least = self.rtt.min.filter(|_| self.times_acks && self.rtt.samples >= 8);
+            if let Some(at) = self.losses.acknowledged((from, to), ack.now, ack.tsecr, self.rtt.min, least) {
                 self.mark(ack.now, at, MarkKind::Spurious);
             }
             self.time(ack.now, to);

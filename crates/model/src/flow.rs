@@ -116,8 +116,16 @@ pub struct Retransmits {
     pub rto: u64,
     /// As a tail loss probe (RFC 8985 §7).
     pub tlp: u64,
-    /// Which were not needed: the first copy had arrived.
+    /// Which were not needed: the first copy had arrived. Each is in one of the next three, by the proof that came first.
     pub spurious: u64,
+    /// The receiver reported them as received twice (RFC 2883, RFC 3708).
+    pub spurious_dsack: u64,
+    /// The acknowledgement echoed a time before them (Eifel detection, RFC 3522).
+    pub spurious_eifel: u64,
+    /// Without timestamps: the acknowledgement came sooner after them than any round trip. Likely, not certain.
+    pub spurious_timing: u64,
+    /// Acknowledgements that report something as received twice, be it sent again or duplicated on the path (RFC 2883).
+    pub dsacks: u64,
 }
 
 /// A value at a time.

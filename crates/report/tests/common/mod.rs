@@ -216,7 +216,7 @@ pub fn diagnose() -> DiagnoseReport {
             ..Handshake::default()
         },
         direction: Way::Down,
-        retransmits: Retransmits { total: 3, fast: 2, rto: 1, tlp: 0, spurious: 0 },
+        retransmits: Retransmits { total: 3, fast: 2, rto: 1, tlp: 0, ..Retransmits::default() },
         out_of_order: 0,
         dup_acks: 12,
         zero_windows: 0,
