@@ -11,7 +11,6 @@ use crate::packet::{Ack, Data};
 use crate::ranges::Ranges;
 use crate::rate::Trains;
 use crate::recovery::{Heard, Kind, Loss, Losses};
-use unseen::Unseen;
 use crate::rtt::Rtt;
 use crate::start::{Send, SlowStart};
 use crate::timeline::{Class, Timeline};
@@ -19,6 +18,7 @@ use crate::wakes::{End, Wakes};
 use model::{LossMark, MarkKind};
 use std::collections::VecDeque;
 use units::SeqNum;
+use unseen::Unseen;
 
 /// Segments whose departure is remembered for RTT samples; past it no new ones are, so memory stays bounded.
 const MOST_CANDIDATES: usize = 1 << 16;
@@ -334,7 +334,14 @@ impl Sender {
                 // The very first packet that came was the timer's: all of the first flight was lost, and no numbers tell of it.
                 let silence = self.opened_late.take().unwrap_or_default();
                 let min = self.rtt.min.unwrap_or(0) as f64;
-                let loss = Loss { at: data.now, number: data.number, kind: Kind::Timer, rtt_before: self.rtt.smoothed, silence, packets: 1 };
+                let loss = Loss {
+                    at: data.now,
+                    number: data.number,
+                    kind: Kind::Timer,
+                    rtt_before: self.rtt.smoothed,
+                    silence,
+                    packets: 1,
+                };
                 // What the late packet echoed is no round trip, so the handshake's is the one to go by.
                 self.losses.was_by_timer(timeouts_in(silence as f64, min * 2.0, min + (min * 2.0).max(200e6)), loss);
                 self.losses.still_by_timer(self.una, start);
@@ -488,6 +495,7 @@ impl Sender {
         }
         let class = self.class();
         self.timeline.advance(ack.now, class);
+        let acknowledged = to;
         if to > self.nxt {
             if self.first_data.is_some() && to > self.nxt + 1 {
                 // Acknowledged but never seen: the capture missed it.
@@ -512,7 +520,7 @@ impl Sender {
             let within_next = ack.sack.as_slice().get(1).is_some_and(|&(l, r)| {
                 self.unwrap_seq(l).zip(self.unwrap_seq(r)).is_some_and(|(l, r)| l <= left && right <= r)
             });
-            if n == 0 && left < right && (right <= to || within_next) {
+            if n == 0 && left < right && (right <= acknowledged || within_next) {
                 // RFC 2883 §4: the first block reports a segment received twice.
                 reported_above = Some(right);
                 self.losses.dsacks += 1;

@@ -158,7 +158,8 @@ impl Unseen {
         let (gap, all) = (self.gap, self.gap());
         self.judge(first, Kind::Timer);
         let from = self.missing.len().saturating_sub(all as usize);
-        self.timer = self.current.map(|current| (self.missing.get(from).map_or(current - gap, |m| m.number), current, 1));
+        self.timer =
+            self.current.map(|current| (self.missing.get(from).map_or(current - gap, |m| m.number), current, 1));
         if probed && let Some(missing) = self.missing.range_mut(from..).find(|missing| missing.kind.is_some()) {
             missing.kind = Some(Kind::Probe);
         }

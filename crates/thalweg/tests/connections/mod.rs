@@ -48,8 +48,20 @@ impl Draw {
 
 /// What makes packets be sent again.
 const KINDS: [&str; 14] = [
-    "random", "bursts", "listed", "flight", "blackout", "tail", "messages", "reordered", "overflow", "bbr", "no-sack",
-    "no-timestamps", "both-ways", "duplicated",
+    "random",
+    "bursts",
+    "listed",
+    "flight",
+    "blackout",
+    "tail",
+    "messages",
+    "reordered",
+    "overflow",
+    "bbr",
+    "no-sack",
+    "no-timestamps",
+    "both-ways",
+    "duplicated",
 ];
 
 /// The connection of that number.
@@ -137,7 +149,10 @@ pub fn case(seed: u64, number: u64) -> Case {
         }
         "reordered" => {
             if draw.one_in(2) {
-                put(format!("path.{data}.jitter = {{ stddev = \"{:.2}ms\", reorder = true }}", rtt * draw.between(0.02, 0.3)));
+                put(format!(
+                    "path.{data}.jitter = {{ stddev = \"{:.2}ms\", reorder = true }}",
+                    rtt * draw.between(0.02, 0.3)
+                ));
             } else {
                 put(format!("path.{data}.reorder = \"{:.2}%\"", draw.between(0.7, 10.0)));
             }
@@ -152,7 +167,11 @@ pub fn case(seed: u64, number: u64) -> Case {
         _ => {}
     }
     if stream {
-        let pace = if draw.one_in(5) { format!(", pace = \"{:.2}mbit\"", rate * draw.between(0.1, 0.9)) } else { String::new() };
+        let pace = if draw.one_in(5) {
+            format!(", pace = \"{:.2}mbit\"", rate * draw.between(0.1, 0.9))
+        } else {
+            String::new()
+        };
         put(format!(
             "workload.part = [{{ name = \"tcp\", kind = \"stream\", direction = \"{way}\", bytes = {bytes}{pace} }}, LINGER]"
         ));
@@ -170,8 +189,7 @@ pub fn case(seed: u64, number: u64) -> Case {
         put(format!("{sender}.route.rto_min = \"{}ms\"", draw.of(&[10, 20, 50])));
     }
     // The run goes on until everything has come to rest, so that both ends' captures hold all there was.
-    let linger =
-        "{ name = \"end\", kind = \"udp-train\", direction = \"down\", size = 100, interval = \"1ms\", packets = 1, start = \"150s\" }";
+    let linger = "{ name = \"end\", kind = \"udp-train\", direction = \"down\", size = 100, interval = \"1ms\", packets = 1, start = \"150s\" }";
     let text = text.replace("LINGER", linger);
     Case { name: format!("{number} {kind}"), text, sender }
 }
