@@ -1,0 +1,206 @@
+//! Data that is old, or must be: late, sent again, or sent again unseen; and why.
+
+use super::Sender;
+use crate::packet::Data;
+use crate::recovery::{Kind, Loss};
+use model::MarkKind;
+
+/// What is sent within this of an acknowledgement was set off by it: Linux sends in the softirq that handles it, in microseconds.
+const CLOCKED: u64 = 300_000;
+
+impl Sender {
+    /// A packet of this sender came, with or without data.
+    pub(crate) fn came(&mut self, ip_id: Option<u16>, has_data: bool) {
+        self.unseen.came(ip_id);
+        if !has_data {
+            self.unseen.carry(self.losses.kind_now(), self.losses.episode.is_none());
+        }
+    }
+
+    /// Judges what the numbers say is missing before new data; gives what made the sender send that data again, where it must have
+    /// been sent before.
+    pub(super) fn unseen_before(&mut self, data: &Data, start: u64) -> Option<Kind> {
+        if self.times_acks {
+            return None;
+        }
+        let hole = start.saturating_sub(self.nxt).div_ceil(self.mss);
+        let gap = self.unseen.gap();
+        if self.sent_to > 0 {
+            if start < self.sent_to && hole == 0 && self.losses.episode.is_some() {
+                // It follows the timeout's own segment; that of which it is a copy was missing then.
+                self.unseen.judge(0, Kind::Timer);
+                return Some(Kind::Timer);
+            }
+            // New data tells how much was sent before the timeout.
+            self.sent_to = 0;
+            if hole > gap && self.opened_late.is_some() && self.losses.episode.is_none() {
+                // The very first packet that came was the timer's: all of the first flight was lost, and no numbers tell of it.
+                let silence = self.opened_late.take().unwrap_or_default();
+                let min = self.rtt.min.unwrap_or(0) as f64;
+                let loss = Loss {
+                    at: data.now,
+                    number: data.number,
+                    kind: Kind::Timer,
+                    rtt_before: self.rtt.smoothed,
+                    silence,
+                    packets: 1,
+                };
+                // What the late packet echoed is no round trip, so the handshake's is the one to go by.
+                self.losses.was_by_timer(timeouts_in(silence as f64, min * 2.0, min + (min * 2.0).max(200e6)), loss);
+                self.losses.still_by_timer(self.una, start);
+                self.unseen.judge(gap, Kind::Timer);
+                return None;
+            }
+            if hole > gap {
+                self.unseen.revealed(hole - gap);
+                self.unseen.judge(gap, Kind::Timer);
+                self.losses.still_by_timer(self.una, start);
+                return None;
+            }
+        }
+        if self.bytes == 0 && self.unseen.is_oldest() && hole == 0 {
+            self.opened_late = Some(data.now.saturating_sub(self.last_heard));
+            self.sent_to = start + 1;
+            self.unseen.judge(0, Kind::Timer);
+            return None;
+        }
+        if let Some(episode) = self.losses.episode {
+            self.unseen.judge(hole, if episode.timer { Kind::Timer } else { Kind::Fast });
+            return None;
+        }
+        let since = if self.bytes == 0 { self.last_heard } else { self.last_send.max(self.last_progress) };
+        let silence = data.now.saturating_sub(since) as f64;
+        if self.gaps.total() > 0 || gap <= hole || !self.unseen.tells() || silence < self.rtt.shortest_timeout() {
+            let first = if self.gaps.total() > 0 { hole } else { gap };
+            self.unseen.judge(first, Kind::Fast);
+            return None;
+        }
+        // Nothing was amiss, yet more is missing than has made room: timers sent it, and this.
+        if self.sack_permitted && gap == hole + 1 {
+            self.unseen.judge(gap, Kind::Probe);
+            return Some(Kind::Probe);
+        }
+        let probed = self.sack_permitted;
+        let probe = if probed { 2.0 * self.rtt.smoothed } else { 0.0 };
+        let timeouts = timeouts_in(silence, probe, self.rtt.timeout(self.losses.margin) / 0.9);
+        let first = gap.saturating_sub(u64::from(probed) + timeouts - 1).max(1);
+        self.unseen.by_timer(first, probed);
+        self.sent_to = start + first * self.mss;
+        Some(Kind::Timer)
+    }
+
+    /// A packet below `nxt`: late, or sent again.
+    pub(super) fn old_data(&mut self, data: &Data, start: u64, end: u64) {
+        if self.gaps.overlaps(start, end) {
+            let new = self.gaps.remove(start, end);
+            self.bytes += new;
+            let first = self.unseen.was_first(start).filter(|_| self.unseen.tells());
+            let first = first.unwrap_or_else(|| self.is_reordered(data));
+            self.unseen.came_late(first);
+            if first {
+                self.out_of_order += 1;
+                return;
+            }
+        } else {
+            self.unseen.came_late(false);
+        }
+        self.retransmission(data, start, end, None);
+    }
+
+    /// Whether a packet that fills a gap left before what overtook it.
+    pub(super) fn is_reordered(&self, data: &Data) -> bool {
+        if let (Some(tsval), Some(newest)) = (data.tsval, self.newest_tsval)
+            && tsval != newest
+        {
+            return (tsval.wrapping_sub(newest) as i32) < 0;
+        }
+        if let (Some(id), Some(newest)) = (data.ip_id, self.newest_ip_id)
+            && id != 0
+            && newest != 0
+        {
+            return (id.wrapping_sub(newest) as i16) < 0;
+        }
+        // Wireshark's 3 ms, and no retransmission comes sooner than a round trip.
+        data.now.saturating_sub(self.gap_at) < self.rtt.min.unwrap_or(u64::MAX).min(3_000_000)
+    }
+
+    pub(super) fn retransmission(&mut self, data: &Data, start: u64, end: u64, kind: Option<Kind>) {
+        let from = self.candidates.partition_point(|candidate| candidate.end <= start);
+        let timeouts = self.losses.timeouts as u32;
+        let again = self.candidates.get(from).is_some_and(|c| c.resent && c.timeouts == timeouts);
+        // Elsewhere it is known only about when an acknowledgement reaches the sender.
+        let clocked = if self.times_acks { CLOCKED } else { self.rtt.smoothed as u64 / 8 };
+        let evidence = crate::recovery::Evidence {
+            silence: data.now.saturating_sub(self.last_send.max(self.last_progress)),
+            waited: data.now.saturating_sub(self.head_at),
+            unheard: data.now.saturating_sub(self.last_heard),
+            clocked: data.now.saturating_sub(self.last_heard) <= clocked,
+            again,
+            sacked_above: self.sacked.end().is_some_and(|top| top > end),
+            duplicates: self.duplicates_in_row,
+            is_first: start <= self.una,
+            is_last: end >= self.nxt,
+            sack_permitted: self.sack_permitted,
+            shortest_timeout: self.rtt.shortest_timeout(),
+            timeout: self.rtt.timeout(self.losses.margin),
+            rtt: self.rtt.smoothed,
+            tsval: data.tsval,
+            kind,
+        };
+        if start <= self.una {
+            self.head_at = data.now;
+        }
+        let rtt_before = self.rtt.smoothed;
+        let kind = self.losses.retransmitted(
+            &evidence,
+            Loss { at: data.now, number: data.number, kind: Kind::Fast, rtt_before, silence: 0, packets: 1 },
+            self.una,
+            self.nxt,
+        );
+        if let Some(episode) = &mut self.losses.episode {
+            episode.point = episode.point.max(self.sent_to);
+        }
+        self.losses.watch(start, end, data.now, data.tsval.filter(|_| start <= self.una));
+        match kind {
+            Kind::Fast => self.timeline.sent_again(),
+            Kind::Timer | Kind::Probe => {
+                if self.losses.timer_just_fired {
+                    self.timeline.timer_fired();
+                } else {
+                    self.timeline.sent_again();
+                }
+            }
+        }
+        self.start.lost(data.now);
+        self.resent.insert(start.max(self.una), end.max(self.una));
+        let timeouts = self.losses.timeouts as u32;
+        for candidate in self.candidates.range_mut(from..).take_while(|candidate| candidate.end <= end) {
+            candidate.resent = true;
+            candidate.timeouts = timeouts;
+        }
+        if let Some(slice) = self.timeline.slice(data.now) {
+            slice.lossy = true;
+        }
+        let mark = match kind {
+            Kind::Fast => MarkKind::Fast,
+            Kind::Timer => MarkKind::Rto,
+            Kind::Probe => MarkKind::Tlp,
+        };
+        self.mark(data.now, start, mark);
+    }
+
+    /// Whether a segment that ends in `(from, to]` and not after `point` was sent once and not acknowledged yet.
+    ///
+    /// Source: Linux `FLAG_ORIG_SACK_ACKED`; without SACK, data sent again beside it leaves doubt (`tcp_clean_rtx_queue`).
+    pub(super) fn has_original(&self, from: u64, to: u64, point: u64) -> bool {
+        let first = self.candidates.partition_point(|candidate| candidate.end <= from);
+        let mut within = self.candidates.range(first..).take_while(|candidate| candidate.end <= to);
+        let found = within.clone().any(|c| !c.resent && c.end <= point && !self.sacked.overlaps(c.end - 1, c.end));
+        found && (self.sack_permitted || !within.any(|candidate| candidate.resent))
+    }
+}
+
+/// How many timeouts a silence has room for: each is twice as long as the one before, and a probe comes first.
+pub(super) fn timeouts_in(silence: f64, probe: f64, timeout: f64) -> u64 {
+    ((silence - probe).max(0.0) / timeout + 1.0).log2().round().max(1.0) as u64
+}
