@@ -199,6 +199,9 @@ pub(crate) struct DiagnoseArgs {
     /// With --live: packets of this interface only
     #[arg(long, value_name = "NAME", requires = "live")]
     pub(crate) interface: Option<String>,
+    /// With --live: asks the kernel about its sockets and captures nothing, which needs no privilege
+    #[arg(long, requires = "live", conflicts_with = "interface")]
+    pub(crate) sockets: bool,
     /// With --live: ends after this time, such as 10s
     #[arg(long = "for", value_name = "TIME", requires = "live")]
     pub(crate) duration: Option<Span>,

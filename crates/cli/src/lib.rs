@@ -18,6 +18,7 @@ mod output;
 mod progress;
 mod samples;
 mod scenarios;
+mod sockets;
 mod stop;
 mod whole;
 

@@ -3,7 +3,7 @@
 use crate::args::DiagnoseArgs;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::stop;
+use crate::{sockets, stop};
 use anyhow::anyhow;
 use host::HostError;
 use host::capture::{Capture, Captured, SNAPLEN};
@@ -23,7 +23,7 @@ const RING: usize = 1 << 16;
 /// How long nothing may arrive before the end of the time, or Ctrl-C, is looked for.
 const LOOK_EVERY_MS: i32 = 50;
 /// What the reports call it.
-const NAME: &str = "live";
+pub(crate) const NAME: &str = "live";
 
 /// Watches until the time is over or Ctrl-C, and judges what was seen.
 pub(crate) fn watch(
@@ -33,6 +33,10 @@ pub(crate) fn watch(
     output: &Output,
 ) -> Result<CaptureDiagnosis, Failure> {
     let stop = stop::listen()?;
+    if args.sockets {
+        output.note("watching this host's sockets; Ctrl-C ends it and reports");
+        return sockets::watch(args, filter, &stop, "this is from samples of sockets; no packet was seen");
+    }
     let until = args.duration.map(|span| Instant::now() + span.to_duration());
     let device = match &args.interface {
         Some(name) => host::link::index(name).map_err(|error| {
@@ -44,7 +48,14 @@ pub(crate) fn watch(
         filter.program(SNAPLEN).map(|steps| steps.iter().map(|step| (step.code, step.jt, step.jf, step.k)).collect());
     let capture = match Capture::start_network_layer(device, RING, program.as_deref()) {
         Ok(capture) => capture,
-        Err(error) => return Err(refused(error)),
+        // Packets of one interface were asked for: sockets would be something else.
+        Err(error) if args.interface.is_some() || !lacks_capability(&error) => return Err(refused(error)),
+        Err(_) => {
+            let why =
+                format!("no packet was seen, which needs CAP_NET_RAW ({}); this is from samples of sockets", ways());
+            output.note(&format!("{why}: watching them; Ctrl-C ends it and reports"));
+            return sockets::watch(args, filter, &stop, &why);
+        }
     };
     let on = args.interface.as_ref().map_or_else(|| "all interfaces".to_owned(), Clone::clone);
     output.note(&match args.duration {
@@ -56,18 +67,24 @@ pub(crate) fn watch(
     infer::diagnose_reader_with(reader, NAME, options).map_err(|error| Failure::host(anyhow!("{error}")))
 }
 
+fn lacks_capability(error: &HostError) -> bool {
+    error.source.raw_os_error() == Some(rustix::io::Errno::PERM.raw_os_error())
+}
+
+/// The ways to be let see packets.
+fn ways() -> String {
+    let program = std::env::current_exe().map_or_else(|_| "thalweg".to_owned(), |path| path.display().to_string());
+    format!("run it with sudo, or give the program the capability once: sudo setcap cap_net_raw+ep {program}")
+}
+
 /// Why the kernel does not let packets be seen, and the ways to change that.
 fn refused(error: HostError) -> Failure {
-    let program = std::env::current_exe().map_or_else(|_| "thalweg".to_owned(), |path| path.display().to_string());
-    let lacks = error.source.raw_os_error() == Some(rustix::io::Errno::PERM.raw_os_error());
+    let hint = lacks_capability(&error).then(|| format!("seeing packets needs CAP_NET_RAW: {}", ways()));
     let failure = Failure::host(anyhow!("{error}"));
-    if !lacks {
-        return failure;
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
     }
-    failure.hint(format!(
-        "seeing packets needs CAP_NET_RAW: run it as root (sudo thalweg diagnose --live …), or give the program the capability once \
-         (sudo setcap cap_net_raw+ep {program})"
-    ))
 }
 
 /// A running capture, read as a pcapng file.

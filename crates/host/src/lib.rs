@@ -18,6 +18,7 @@ pub mod qdisc;
 mod refusal;
 pub mod route;
 pub mod socket;
+pub mod sockets;
 pub mod sysctl;
 pub mod tcp_info;
 

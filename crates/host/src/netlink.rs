@@ -69,7 +69,7 @@ impl Message {
     }
 }
 
-/// A NETLINK_ROUTE socket of the namespace it was opened in.
+/// A netlink socket of the namespace it was opened in.
 #[derive(Debug)]
 pub(crate) struct Netlink {
     socket: OwnedFd,
@@ -78,8 +78,13 @@ pub(crate) struct Netlink {
 impl Netlink {
     /// Opens a socket.
     pub(crate) fn open() -> Result<Self, HostError> {
+        Self::open_of(libc::NETLINK_ROUTE)
+    }
+
+    /// Opens a socket of another family of netlink's.
+    pub(crate) fn open_of(family: libc::c_int) -> Result<Self, HostError> {
         // SAFETY: no pointers.
-        let fd = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::NETLINK_ROUTE) };
+        let fd = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, family) };
         let fd = check(fd, || "open a netlink socket".to_owned())?;
         // SAFETY: the descriptor was just made and has no other owner.
         Ok(Self { socket: unsafe { OwnedFd::from_raw_fd(fd) } })

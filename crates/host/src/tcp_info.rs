@@ -108,6 +108,14 @@ impl TcpInfo {
         Ok(Self { bytes, len: len as usize })
     }
 
+    /// What the kernel sent by another way; what is past the struct of Linux 6.12 is left out.
+    pub(crate) fn from_bytes(from: &[u8]) -> Self {
+        let len = from.len().min(LEN);
+        let mut bytes = [0u8; LEN];
+        bytes[..len].copy_from_slice(&from[..len]);
+        Self { bytes, len }
+    }
+
     /// The fields this kernel has, by name, in the struct's order.
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         FIELDS.iter().filter_map(|&(name, at, width)| self.read(at, width).map(|value| (name, value)))

@@ -22,13 +22,18 @@ pub(crate) type Endpoint = (IpAddr, u16);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Print {
-    ip_id: u16,
+    ip_id: Option<u16>,
+    checksum: u16,
     seq: SeqNum,
     ack: SeqNum,
     len: u32,
     flags: u8,
     window: u16,
     tsval: u32,
+    /// Packets of the other side before it, where only that tells a copy.
+    answers: u64,
+    /// Nanoseconds since the first packet; not compared.
+    at: u64,
 }
 
 /// One side of a connection and what it sent.
@@ -142,7 +147,7 @@ impl Connection {
         let now = self.ended.since(self.started).as_nanos().min(LONGEST);
         let side = self.side_of(segment);
         self.sides[side].packets += 1;
-        if self.is_tap_duplicate(side, segment) {
+        if self.is_tap_duplicate(side, now, segment) {
             self.tap_duplicates += 1;
             if segment.tcp.flags.has(Flags::SYN) {
                 self.opening.copied(side, now);
@@ -192,21 +197,39 @@ impl Connection {
         self.sides[side].fin |= flags.has(Flags::FIN);
     }
 
-    /// Whether the tap delivered this very packet before: same IP identification and header, which no retransmission has.
-    fn is_tap_duplicate(&mut self, side: usize, segment: &Segment) -> bool {
+    /// Whether the tap delivered this very packet before.
+    ///
+    /// Of IPv4, a copy has the same identification, which no retransmission has. Where there is none (IPv6, or 0 as RFC 6864 allows),
+    /// a copy has the same checksum, and so the same TSval and payload, and comes before anything came from the other side and
+    /// before any timer of TCP's can fire: a retransmission has waited for one of the two.
+    fn is_tap_duplicate(&mut self, side: usize, now: u64, segment: &Segment) -> bool {
+        /// Half of what Linux's tail loss probe waits at least (`TCP_TIMEOUT_MIN`, 2 ms; include/net/tcp.h).
+        const COPY_NS: u64 = 1_000_000;
         let tcp = &segment.tcp;
-        let Some(ip_id) = segment.ip.id.filter(|&id| id != 0) else { return false };
+        let ip_id = segment.ip.id.filter(|&id| id != 0);
         let print = Print {
             ip_id,
+            checksum: if ip_id.is_none() { tcp.checksum } else { 0 },
             seq: tcp.seq,
             ack: tcp.ack,
             len: segment.payload_len,
             flags: tcp.flags.0,
             window: tcp.window,
             tsval: tcp.options.timestamps.map_or(0, |t| t.0),
+            answers: if ip_id.is_none() { self.sides[1 - side].packets } else { 0 },
+            at: now,
         };
+        // Acknowledgements that repeat are no copies, unless this tap is known to make them.
+        let is_telling = ip_id.is_some()
+            || segment.payload_len > 0
+            || tcp.flags.0 & (Flags::SYN | Flags::FIN) != 0
+            || self.tap_duplicates > 0;
         let prints = &mut self.sides[side].prints;
-        if prints.iter().rev().any(|p| *p == print) {
+        let is_copy = |p: &Print| {
+            let same = Print { at: now, ..*p } == print;
+            same && (ip_id.is_some() || now.saturating_sub(p.at) < COPY_NS)
+        };
+        if is_telling && prints.iter().rev().any(is_copy) {
             return true;
         }
         if prints.len() >= RECENT {

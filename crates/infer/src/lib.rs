@@ -20,6 +20,7 @@ mod recovery;
 mod rounds;
 mod rtt;
 mod rules;
+pub mod sampled;
 mod sender;
 mod start;
 mod table;

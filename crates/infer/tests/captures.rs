@@ -130,7 +130,32 @@ fn a_taps_copies_are_no_losses() {
 }
 
 #[test]
-fn prefixes_and_damaged_copies_never_panic() {
+fn every_prefix_is_diagnosed_within_memory() {
+    /// The engine's bound on one capture of these sizes, and what the files themselves take.
+    const MOST_KIB: u64 = 512 << 10;
+    let Some(folder) = captures() else { return };
+    let without = infer::Options { series: false, ..infer::Options::default() };
+    for path in files(&folder) {
+        let bytes = std::fs::read(&path).expect("file");
+        let whole = infer::diagnose_reader_with(bytes.as_slice(), "whole", without.clone()).expect("a capture").report;
+        for cut in 1..100 {
+            let prefix = &bytes[..bytes.len() * cut / 100];
+            let Ok(found) = infer::diagnose_reader_with(prefix, "prefix", without.clone()) else {
+                assert!(prefix.len() < 200, "{} cut at {} is no capture", path.display(), prefix.len());
+                continue;
+            };
+            assert!(found.report.packets <= whole.packets, "{} cut at {}", path.display(), prefix.len());
+            assert!(found.report.flows.len() <= whole.flows.len(), "{} cut at {}", path.display(), prefix.len());
+        }
+    }
+    let status = std::fs::read_to_string("/proc/self/status").expect("proc");
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("VmHWM");
+    let kib: u64 = line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).expect("a number");
+    assert!(kib < MOST_KIB, "{kib} KiB");
+}
+
+#[test]
+fn damaged_copies_never_panic() {
     let Some(folder) = captures() else { return };
     for path in files(&folder) {
         let bytes = std::fs::read(&path).expect("file");
@@ -143,8 +168,6 @@ fn prefixes_and_damaged_copies_never_panic() {
             (state >> 33) as usize
         };
         for _ in 0..12 {
-            let cut = random() % (bytes.len() + 1);
-            let _ = infer::diagnose_reader(&bytes[..cut], "prefix");
             let mut damaged = bytes.clone();
             for _ in 0..8 {
                 let at = random() % damaged.len();
@@ -152,5 +175,51 @@ fn prefixes_and_damaged_copies_never_panic() {
             }
             let _ = infer::diagnose_reader(damaged.as_slice(), "damaged");
         }
+    }
+}
+
+/// A filter leaves what tcpdump's would: the counts are those of `tcpdump -r FILE 'tcp and (…)' | wc -l`.
+#[test]
+fn a_filter_leaves_what_it_names() {
+    let Some(folder) = captures() else { return };
+    for (file, filter, packets, flows) in FILTERED {
+        let options = infer::Options { series: false, filter: Some(filter.parse().expect("a filter")) };
+        let path = folder.join("public").join(file);
+        let report = infer::diagnose_file_with(&path, options).expect("a capture").report;
+        let kept: u64 = report.flows.iter().map(|flow| flow.packets_up + flow.packets_down).sum();
+        assert_eq!((kept, report.flows.len()), (packets, flows), "{file} {filter}");
+    }
+}
+
+/// Files without tunnels, filters, and what they leave.
+const FILTERED: [(&str, &str, u64, usize); 4] = [
+    ("zeek-kerberos_tso.pcapng", "not (host 10.0.0.1 or port 88)", 250, 4),
+    ("ndpi-alexa-app.pcapng", "src host 172.16.42.216 and portrange 1-500", 1_621, 115),
+    ("ndpi-alexa-app.pcapng", "not port 443 and (dst port 80 or src port 80)", 479, 20),
+    ("suricata-tls-subjectaltname.pcap", "port 443 or 80 and not host 8.8.8.8", 2_982, 68),
+];
+
+/// Copies of packets without an IP identification: those of IPv6.
+#[test]
+fn a_taps_copies_without_identification_are_no_losses() {
+    let Some(folder) = captures() else { return };
+    let file = folder.join("public/gopacket-test_loopback.pcap");
+    let mut writer = wire::pcapng::Writer::new(Vec::new(), "test").expect("vec");
+    let mut capture = wire::Capture::new(std::fs::File::open(&file).expect("file")).expect("a capture");
+    writer.add_interface("lo", capture.interfaces()[0].link, 0).expect("vec");
+    let mut data = 0;
+    while let Some(packet) = capture.next().expect("read") {
+        for copy in 0..2 {
+            let at = units::Timestamp::from_nanos(packet.at.as_nanos() + copy * 2_000);
+            writer.packet(0, at, packet.original_len, packet.bytes, None).expect("vec");
+        }
+        data += 1;
+    }
+    let once = infer::diagnose_file(&file).expect("a capture").report;
+    let twice = infer::diagnose_reader(writer.finish().expect("vec").as_slice(), "twice").expect("a capture").report;
+    assert!(twice.notes.iter().any(|note| note.contains("twice")), "{data} packets: {:?}", twice.notes);
+    for (one, two) in once.flows.iter().zip(&twice.flows) {
+        assert_eq!((one.bytes_up, one.bytes_down), (two.bytes_up, two.bytes_down));
+        assert_eq!(one.retransmits.total, two.retransmits.total, "{two:?}");
     }
 }

@@ -234,7 +234,8 @@ impl<'a> Parser<'a> {
 
     fn port(&self, word: &str) -> Result<u16, FilterError> {
         word.parse().map_err(|_| {
-            self.here(&format!("'{word}' is no port"), "a port is a number from 0 to 65535; names are not looked up")
+            let hint = "a port is a number from 0 to 65535; names are not looked up";
+            self.here(&format!("'{word}' is no port"), &near(word).unwrap_or_else(|| hint.to_owned()))
         })
     }
 }
@@ -264,11 +265,15 @@ fn words(text: &str) -> Vec<(usize, &str)> {
 
 /// What was probably meant: a word that differs in one or two letters, else what there is.
 fn suggestion(word: &str) -> String {
+    near(word).unwrap_or_else(|| PRIMITIVES.to_owned())
+}
+
+fn near(word: &str) -> Option<String> {
     let word = word.to_ascii_lowercase();
     let near = WORDS.iter().find(|known| {
         let same = known.chars().filter(|c| word.contains(*c)).count();
         let is_near = known.len().abs_diff(word.len()) <= 1 && same + 1 >= known.len();
         is_near && known.chars().next() == word.chars().next()
     });
-    near.map_or_else(|| PRIMITIVES.to_owned(), |known| format!("did you mean '{known}'?"))
+    near.map(|known| format!("did you mean '{known}'?"))
 }

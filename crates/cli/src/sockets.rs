@@ -1,0 +1,120 @@
+//! `thalweg diagnose --live` without packets: this host's connections, asked of the kernel ten times a second.
+
+use crate::args::DiagnoseArgs;
+use crate::failure::Failure;
+use crate::live::NAME;
+use host::sockets::{Connection, connections};
+use infer::CaptureDiagnosis;
+use infer::sampled::{Sample, judge};
+use model::CaptureReport;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use wire::filter::Filter;
+
+const EVERY: Duration = Duration::from_millis(100);
+/// Samples kept of a connection: past it every other one is forgotten, and from then on half as many are taken.
+const MOST_SAMPLES: usize = 4_096;
+/// Connections that are followed.
+const MOST_CONNECTIONS: usize = 4_096;
+
+struct Followed {
+    order: u64,
+    ends: (SocketAddr, SocketAddr),
+    samples: Vec<Sample>,
+    /// Of the rounds, every so many-th is kept.
+    stride: u64,
+}
+
+/// Asks until the time is over or Ctrl-C, and judges each connection that the filter wants and that moved data.
+pub(crate) fn watch(
+    args: &DiagnoseArgs,
+    filter: &Filter,
+    stop: &AtomicBool,
+    why: &str,
+) -> Result<CaptureDiagnosis, Failure> {
+    let until = args.duration.map(|span| Instant::now() + span.to_duration());
+    let mut followed: HashMap<u64, Followed> = HashMap::new();
+    let mut left_out = 0u64;
+    let mut round = 0u64;
+    loop {
+        let at_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
+        for connection in connections().map_err(Failure::host)? {
+            if !filter.matches_connection(connection.local, connection.remote) {
+                continue;
+            }
+            let order = followed.len() as u64;
+            if order as usize >= MOST_CONNECTIONS && !followed.contains_key(&connection.cookie) {
+                left_out += 1;
+                continue;
+            }
+            let entry = followed.entry(connection.cookie).or_insert_with(|| Followed {
+                order,
+                ends: (SocketAddr::from(connection.local), SocketAddr::from(connection.remote)),
+                samples: Vec::new(),
+                stride: 1,
+            });
+            if round.is_multiple_of(entry.stride) {
+                entry.samples.push(sample(at_s, &connection));
+            }
+            if entry.samples.len() >= MOST_SAMPLES {
+                let mut keep = false;
+                entry.samples.retain(|_| {
+                    keep = !keep;
+                    keep
+                });
+                entry.stride *= 2;
+            }
+        }
+        if until.is_some_and(|until| Instant::now() >= until) || stop.load(Ordering::Relaxed) {
+            break;
+        }
+        round += 1;
+        std::thread::sleep(EVERY);
+    }
+    let mut all: Vec<Followed> = followed.into_values().collect();
+    all.sort_by_key(|one| one.order);
+    let mut flows: Vec<_> =
+        all.iter().filter_map(|one| judge(one.order, one.ends.0, one.ends.1, &one.samples)).collect();
+    let cost = |flow: &model::Flow| flow.duration_s * (1.0 - 1.0 / flow.verdict.gain.unwrap_or(1.0).max(1.0));
+    flows.sort_by(|a, b| cost(b).total_cmp(&cost(a)));
+    let mut notes = vec![why.to_owned()];
+    let quiet = all.len() - flows.len();
+    if quiet > 0 {
+        notes.push(format!("{quiet} connections moved no data while they were watched"));
+    }
+    if left_out > 0 {
+        notes.push(format!("more than {MOST_CONNECTIONS} connections matched; the others were left out"));
+    }
+    let packets = flows.iter().map(|flow| flow.packets_up + flow.packets_down).sum();
+    let bytes = flows.iter().map(|flow| flow.bytes_up + flow.bytes_down).sum();
+    let series = vec![model::Series::default(); flows.len()];
+    let report = CaptureReport { file: NAME.to_owned(), packets, bytes, truncated: false, notes, flows };
+    Ok(CaptureDiagnosis { report, series })
+}
+
+fn sample(at_s: f64, connection: &Connection) -> Sample {
+    let field = |name| connection.info.get(name);
+    Sample {
+        at_s,
+        busy_us: field("tcpi_busy_time"),
+        window_limited_us: field("tcpi_rwnd_limited"),
+        buffer_limited_us: field("tcpi_sndbuf_limited"),
+        bytes_acked: field("tcpi_bytes_acked"),
+        bytes_received: field("tcpi_bytes_received"),
+        data_segments_out: field("tcpi_data_segs_out"),
+        data_segments_in: field("tcpi_data_segs_in"),
+        sent_again: field("tcpi_total_retrans"),
+        timeouts: field("tcpi_total_rto"),
+        needless: field("tcpi_dsack_dups"),
+        state: field("tcpi_ca_state"),
+        window: field("tcpi_snd_cwnd"),
+        threshold: field("tcpi_snd_ssthresh"),
+        in_flight: field("tcpi_unacked"),
+        segment: field("tcpi_snd_mss"),
+        rtt_us: field("tcpi_rtt"),
+        rtt_min_us: field("tcpi_min_rtt"),
+        unread: u64::from(connection.unread),
+    }
+}
