@@ -544,6 +544,8 @@ impl Sender {
         if !self.times_acks {
             self.losses.lost_unseen(self.unseen.lost());
         }
+        // A finished flow is to be small.
+        self.unseen = Unseen::default();
         self.timeline.finish();
     }
 }

@@ -138,7 +138,7 @@ fn check(count: u64, seed: u64, least: [f64; 2]) {
         println!("{}{figures}", tally.faults);
     }
     assert!(tally.with_loss * 10 >= tally.connections * 8, "{figures}");
-    for (shares, least) in [(tally.right, least), (tally.proven, [98.0, 95.0])] {
+    for (shares, least) in [(tally.right, least), (tally.proven, [99.0, 98.0])] {
         for (share, least) in shares.into_iter().zip(least) {
             assert!(part(share) >= least, "{figures}\n{}", tally.faults);
         }
