@@ -6,7 +6,7 @@ use crate::facts::Facts;
 use crate::rules;
 use crate::sender::Sender;
 use crate::table::Table;
-use model::{CaptureReport, Flow, Retransmits, Series, Vantage, Way};
+use model::{CaptureReport, Flow, Retransmits, Series, TokenBucket, Vantage, Way};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
@@ -136,7 +136,9 @@ fn flow(id: u64, connection: &Connection, interface: Option<String>) -> (f64, Fl
     let [syn_client, syn_server] = connection.opening.syn;
     let scaling_missing =
         syn_client.seen && syn_server.seen && (syn_client.wscale.is_none() || syn_server.wscale.is_none());
-    let facts = Facts::new(sender, vantage, scaling_missing);
+    let held =
+        if client.sender.held.time > server.sender.held.time { &client.sender.held } else { &server.sender.held };
+    let facts = Facts::new(sender, vantage, scaling_missing, held);
     let (verdict, findings) = rules::judge(&facts);
     let cost_s = facts.phase_s * (1.0 - 1.0 / verdict.gain.unwrap_or(1.0).max(1.0));
     let losses = &sender.losses;
@@ -171,6 +173,7 @@ fn flow(id: u64, connection: &Connection, interface: Option<String>) -> (f64, Fl
         window_full: sender.window_full,
         rtt_min_ms: sender.rtt.min.map(|min| min as f64 / 1e6),
         goodput_bps: facts.rate() * 8.0,
+        policer: facts.bucket.map(|bucket| TokenBucket { rate_bps: bucket.rate * 8.0, burst_bytes: bucket.burst }),
         limits: facts.limits(),
         verdict,
         findings,

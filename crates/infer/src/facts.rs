@@ -1,5 +1,7 @@
 //! A finished direction, summed up: the partition of its data phase, its rates, and what they would be without a limit.
 
+use crate::held::Held;
+use crate::policer::Fit;
 use crate::rounds::Rounds;
 use crate::sender::Sender;
 use crate::wakes::Wakes;
@@ -63,10 +65,16 @@ pub(crate) struct Facts<'a> {
     /// Mean of the largest round trips just before losses, in seconds.
     pub(crate) loss_peak_s: Option<f64>,
     pub(crate) random_losses: usize,
+    /// The token bucket that discards what is over its rate.
+    pub(crate) bucket: Option<crate::policer::Bucket>,
+    /// The flight, in bytes, that the congestion window never passes.
+    pub(crate) clamp: Option<u64>,
+    /// Waits for delayed acknowledgements, of the side that waited longer.
+    pub(crate) held: &'a Held,
 }
 
 impl<'a> Facts<'a> {
-    pub(crate) fn new(sender: &'a Sender, vantage: Vantage, scaling_missing: bool) -> Self {
+    pub(crate) fn new(sender: &'a Sender, vantage: Vantage, scaling_missing: bool, held: &'a Held) -> Self {
         let rtt_min_s = sender.rtt.min.unwrap_or(0) as f64 / 1e9;
         let rtt_mean_s = sender.rtt.mean().unwrap_or(0.0) / 1e9;
         let phase_s = match (sender.timeline.start, sender.last_delivery) {
@@ -89,6 +97,9 @@ impl<'a> Facts<'a> {
             wakes: None,
             loss_peak_s: None,
             random_losses: 0,
+            bucket: None,
+            clamp: None,
+            held,
         };
         if phase_s > 0.0 {
             let rounds = Rounds::new(sender);
@@ -100,8 +111,17 @@ impl<'a> Facts<'a> {
             };
             facts.wakes = rounds.wakes();
             facts.loss_peak_s = crate::queue::mean_peak(sender, &rounds).map(|nanos| nanos / 1e9);
+            let peak = facts.loss_peak_s.unwrap_or(0.0) * 1e9;
             facts.split = rounds.split(facts.plateau, trains);
             (facts.random_losses, facts.congested_losses) = crate::queue::judge(sender, &rounds, facts.plateau, trains);
+            match sender.policed.bucket(sender.rtt.min.unwrap_or(0), peak) {
+                Some(Fit::Policer(bucket)) => facts.bucket = Some(bucket),
+                Some(Fit::Queue) => {
+                    facts.congested_losses += std::mem::take(&mut facts.random_losses);
+                }
+                None => {}
+            }
+            facts.clamp = rounds.clamp();
         }
         facts
     }
@@ -159,6 +179,12 @@ impl<'a> Facts<'a> {
     /// The flight that fills the path, in bytes.
     pub(crate) fn bdp(&self) -> Option<f64> {
         self.capacity.map(|capacity| capacity * self.rtt_min_s)
+    }
+
+    /// The weight of a cause that is judged by bursts, where the program's own pauses would otherwise outweigh everything: a gain in them
+    /// is what their user sees.
+    pub(crate) fn weight_in_bursts(&self, gain: f64) -> f64 {
+        self.gain_without(self.split.application, 0.0).max(gain) * 1.02
     }
 
     /// The part of what followed losses that a timer's firing brought about; the rest followed fast retransmissions.

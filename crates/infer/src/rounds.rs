@@ -29,6 +29,9 @@ const BUFFERED_PART: f64 = 0.9;
 /// just under half of an epoch (RFC 9438 §4.2: W(t) = C(t − K)³ + W_max), and the peaks of random losses differ.
 const CEILING_PART: f64 = 0.6;
 
+/// What Linux hands down at once, headers left out: `GSO_LEGACY_MAX_SIZE` less `MAX_TCP_HEADER` (`tcp_xmit_size_goal`).
+const LARGEST_BURST: u64 = 65_536 - 320;
+
 /// Whether two flights differ by no more than one percent: socket buffers count whole packets' memory, so what they hold in bytes
 /// varies a little (our long-fat scenario with default buffers: 1,940 to 1,962 segments).
 fn is_near(flight: u64, level: u64) -> bool {
@@ -202,7 +205,9 @@ impl<'a> Rounds<'a> {
             }
             flight_so_far = flight_so_far.max(view.flight);
             let here = Spent { seconds: view.slice.open as f64 / 1e9, bytes: view.slice.open_delivered as f64 };
-            let path_is_full = self.path_is_full(view, plateau, trains);
+            // While the window doubles, the last round trip's rate is the largest by its nature.
+            let growing = view.at < exit && !self.is_queued(view.rtt);
+            let path_is_full = !growing && self.path_is_full(view, plateau, trains);
             // A window full behind a queue of the path costs nothing: the path delivers all it can.
             let windowed = Spent { seconds: view.slice.window as f64 / 1e9, bytes: view.slice.window_delivered as f64 };
             let into = if path_is_full { &mut split.path_rate } else { &mut split.receive_window };
@@ -294,6 +299,28 @@ impl<'a> Rounds<'a> {
         let round_trips = near as f64 / self.sender.rtt.mean()?;
         let stands = near as f64 >= CEILING_PART * all as f64 && round_trips >= 2.0 * CONSTANT_ROUNDS as f64;
         stands.then_some(median.0)
+    }
+
+    /// The whole number of segments that the flight of each round trip after slow start is at its largest, most of the time: a clamp of the
+    /// congestion window. A socket buffer counts memory, and holds a segment more or less.
+    pub(crate) fn clamp(&self) -> Option<u64> {
+        let exit = self.sender.start.exit.map_or(u64::MAX, |(at, _)| at);
+        let mut held: Vec<(u64, u64)> = self
+            .views
+            .iter()
+            .filter(|v| v.at >= exit && v.windowed <= 0.5 && v.slice.open > 0)
+            .map(|v| (v.flight, v.slice.open))
+            .collect();
+        held.sort_unstable();
+        let all: u64 = held.iter().map(|h| h.1).sum();
+        let runs = held.chunk_by(|a, b| a.0 == b.0).map(|run| (run.iter().map(|h| h.1).sum::<u64>(), run[0].0));
+        let (time, level) = runs.max()?;
+        // A full buffer may hold whole bursts of the stack's, and stands as still: that is not told from a clamp at as many segments.
+        let mss = self.sender.mss.max(1);
+        let burst = (LARGEST_BURST / mss).max(1) * mss;
+        let whole = level % mss == 0 && level % burst != 0;
+        let long = time as f64 >= 2.0 * CONSTANT_ROUNDS as f64 * self.sender.rtt.mean()?;
+        (whole && long && time as f64 >= CEILING_PART * all as f64 && self.wakes().is_none()).then_some(level)
     }
 
     /// For each slice, whether the flight of each round trip around it is the same to within two segments, and is the largest

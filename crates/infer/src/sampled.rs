@@ -86,6 +86,7 @@ pub fn judge(id: u64, local: SocketAddr, remote: SocketAddr, samples: &[Sample])
     let into = last.data_segments_in.saturating_sub(first.data_segments_in);
     let (packets_up, packets_down) = if is_server { (into, out) } else { (out, into) };
     Some(Flow {
+        policer: None,
         id,
         client: client.to_string(),
         server: server.to_string(),

@@ -8,10 +8,12 @@ mod unseen;
 mod waiting;
 
 use crate::drawn::{Drawn, Sights};
+use crate::held::{Held, Left};
 use crate::packet::{Ack, Data};
 use crate::ranges::Ranges;
 use crate::rate::Trains;
 use crate::recovery::{Heard, Losses};
+use crate::restarts::Restarts;
 use crate::rtt::Rtt;
 use crate::start::{Send, SlowStart};
 use crate::timeline::{Class, Timeline};
@@ -82,6 +84,12 @@ pub(crate) struct Sender {
     pub(crate) timeline: Timeline,
     pub(crate) start: SlowStart,
     pub(crate) wakes: Wakes,
+    pub(crate) policed: crate::policer::Log,
+    pub(crate) restarts: Restarts,
+    pub(crate) held: Held,
+    /// Largest payload of a segment that was acknowledged and sent once.
+    pub(crate) largest_delivered: u64,
+    acked_end: u64,
     pub(crate) sack_permitted: bool,
     /// RTT samples come from acknowledgements; else the flow hands them in.
     pub(crate) times_acks: bool,
@@ -148,6 +156,11 @@ impl Sender {
             timeline: Timeline::default(),
             start: SlowStart::default(),
             wakes: Wakes::default(),
+            policed: crate::policer::Log::default(),
+            restarts: Restarts::default(),
+            held: Held::default(),
+            largest_delivered: 0,
+            acked_end: ORIGIN,
             sack_permitted: false,
             times_acks: true,
             delivered: 0,
@@ -209,6 +222,7 @@ impl Sender {
             self.first_data = Some((data.now, data.number));
             if self.una == ORIGIN && self.nxt == ORIGIN && !self.knows_first {
                 (self.first, self.una, self.nxt) = (start, start, start);
+                self.acked_end = start;
             }
             self.timeline.begin(data.now);
             self.last_progress = data.now;
@@ -243,6 +257,7 @@ impl Sender {
             self.gaps.insert(self.nxt, start);
             self.gap_at = data.now;
             self.unseen.overtook(self.nxt, start);
+            self.policed.missed(self.last_send, data.now, self.nxt, start, self.mss.max(1));
         } else if start < self.nxt {
             // Old bytes with new ones behind: the old ones were sent again.
             self.retransmission(data, start, self.nxt, None);
@@ -267,6 +282,18 @@ impl Sender {
             self.head_at = data.now;
         }
         self.bytes += end - start.max(self.nxt);
+        self.held.sent(&Left {
+            now: data.now,
+            number: data.number,
+            len: u64::from(data.len),
+            mss: self.mss,
+            released: clocked && self.progress_was_pure && self.una >= start,
+            waited: self.last_progress.saturating_sub(self.last_send),
+            rtt_min: self.rtt.min.unwrap_or(0),
+        });
+        let quiet = data.now.saturating_sub(self.last_send);
+        self.restarts.sent((data.number, data.now), start, self.una, self.flight() + end - start, quiet, self.mss);
+        self.policed.sent(data.now, start, data.len);
         self.nxt = end;
         self.reference = Some((data.seq.add(data.len), end));
         self.newest_tsval = data.tsval.or(self.newest_tsval);
@@ -323,6 +350,7 @@ impl Sender {
                 self.reference = Some((ack.ack, to));
             } else if self.first_data.is_none() {
                 (self.una, self.nxt, self.first) = (to, to, to);
+                self.acked_end = to;
                 self.reference = Some((ack.ack, to));
             } else {
                 // The FIN's own sequence number.
@@ -344,6 +372,7 @@ impl Sender {
                 reported_above = Some(right);
                 self.losses.dsacks += 1;
                 if self.losses.reported_twice(left, right) {
+                    self.policed.arrived(left);
                     self.mark(ack.now, left, MarkKind::Spurious);
                 }
             } else if right > to && left < right && right <= self.nxt + 1 {
@@ -363,6 +392,7 @@ impl Sender {
             self.last_progress = ack.now;
             self.head_at = ack.now;
             self.unseen.acknowledged(to);
+            self.restarts.acked(ack.now);
             self.progress_was_pure = ack.pure;
             let least = self.rtt.min.filter(|_| self.times_acks && self.rtt.samples >= 8);
             if let Some(at) = self.losses.acknowledged((from, to), ack.now, ack.tsecr, self.rtt.min, least) {
@@ -447,6 +477,10 @@ impl Sender {
             && front.end <= to
         {
             resent |= front.resent;
+            if !front.resent {
+                self.largest_delivered = self.largest_delivered.max(front.end.saturating_sub(self.acked_end));
+            }
+            self.acked_end = front.end;
             sample = (front.end == to).then_some(front.sent);
             self.candidates.pop_front();
         }
@@ -470,6 +504,7 @@ impl Sender {
     /// Takes an RTT sample in.
     pub(crate) fn rtt_sample(&mut self, now: u64, nanos: u64) {
         self.rtt.sample(nanos);
+        self.policed.timed(if self.times_acks { now.saturating_sub(nanos) } else { now }, nanos);
         if let Some(slice) = self.timeline.slice(now) {
             slice.rtt_sum = slice.rtt_sum.saturating_add(nanos);
             slice.rtt_count += 1;

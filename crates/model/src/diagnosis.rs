@@ -21,10 +21,24 @@ pub enum Code {
     RandomLoss,
     /// A full queue on the path drops packets; the flow has its share of the bottleneck.
     CongestionLoss,
+    /// A policer discards what is over its rate.
+    Policer,
     /// Retransmission timeouts: silences of hundreds of milliseconds.
     RetransmissionTimeout,
     /// The path's own rate is used up.
     PathRate,
+    /// The congestion window stands at a fixed size, below what the path holds.
+    CongestionWindowClamp,
+    /// After each pause the congestion window begins anew.
+    IdleRestart,
+    /// Small writes wait for acknowledgements that the other side delays.
+    DelayedAck,
+    /// Packets longer than the path carries vanish without a word.
+    PathMtuBlackHole,
+    /// Packets overtake each other, and the sender takes that for loss.
+    Reordering,
+    /// The queue in front of the path's bottleneck is far longer than the path needs.
+    Bufferbloat,
     /// The sending program had nothing to send.
     Application,
     /// Nothing to gain: no limiter costs as much as five percent.
@@ -35,7 +49,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, in the order `thalweg explain` lists them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 19] = [
         Self::ReceiveWindow,
         Self::WindowScalingMissing,
         Self::Reader,
@@ -43,8 +57,15 @@ impl Code {
         Self::InitialWindow,
         Self::RandomLoss,
         Self::CongestionLoss,
+        Self::Policer,
         Self::RetransmissionTimeout,
         Self::PathRate,
+        Self::CongestionWindowClamp,
+        Self::IdleRestart,
+        Self::DelayedAck,
+        Self::PathMtuBlackHole,
+        Self::Reordering,
+        Self::Bufferbloat,
         Self::Application,
         Self::NothingToGain,
         Self::Unknown,
@@ -60,8 +81,15 @@ impl Code {
             Self::InitialWindow => "initial-window",
             Self::RandomLoss => "random-loss",
             Self::CongestionLoss => "congestion-loss",
+            Self::Policer => "policer",
             Self::RetransmissionTimeout => "retransmission-timeout",
             Self::PathRate => "path-rate",
+            Self::CongestionWindowClamp => "congestion-window-clamp",
+            Self::IdleRestart => "idle-restart",
+            Self::DelayedAck => "delayed-ack",
+            Self::PathMtuBlackHole => "path-mtu-black-hole",
+            Self::Reordering => "reordering",
+            Self::Bufferbloat => "bufferbloat",
             Self::Application => "application",
             Self::NothingToGain => "nothing-to-gain",
             Self::Unknown => "unknown",

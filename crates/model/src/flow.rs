@@ -72,6 +72,9 @@ pub struct Flow {
     pub rtt_min_ms: Option<f64>,
     /// Mean payload rate over the data phase.
     pub goodput_bps: f64,
+    /// The token bucket that discards what is over its rate, where losses fit one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub policer: Option<TokenBucket>,
     /// Where the time of the data phase went.
     pub limits: Limits,
     /// Why it was no faster.
@@ -80,6 +83,15 @@ pub struct Flow {
     pub findings: Vec<Finding>,
     /// What to set, where the capture alone tells.
     pub remedies: Vec<Remedy>,
+}
+
+/// A policer, as the losses behind it tell.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct TokenBucket {
+    /// The rate at which its bucket fills, Ethernet headers included.
+    pub rate_bps: f64,
+    /// What the bucket holds.
+    pub burst_bytes: f64,
 }
 
 /// What the handshake agreed; `None` where the capture does not hold it.

@@ -20,7 +20,7 @@ mod workload;
 pub use diagnosis::{Code, Evidence, Finding, Limits, Verdict};
 pub use document::{DocumentError, nearest};
 pub use expect::{Expectation, Outcome};
-pub use flow::{Flow, Handshake, LossMark, MarkKind, Point, Retransmits, Series, Vantage, Way};
+pub use flow::{Flow, Handshake, LossMark, MarkKind, Point, Retransmits, Series, TokenBucket, Vantage, Way};
 pub use metric::{Metric, Metrics};
 pub use path::{
     Chance, Counted, Discipline, Distribution, Jitter, Loss, Path, PathDirection, Policer, Queue, Reorder, Step, Trace,

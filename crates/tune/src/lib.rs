@@ -101,7 +101,18 @@ pub fn plan(code: Code, facts: &Facts<'_>) -> Option<Remedy> {
         Code::InitialWindow => initial_window::plan(facts),
         Code::RandomLoss | Code::CongestionLoss => congestion::plan(code, facts),
         Code::RetransmissionTimeout => timeout::plan(facts),
-        Code::Reader | Code::PathRate | Code::Application | Code::NothingToGain | Code::Unknown => None,
+        Code::Reader
+        | Code::Policer
+        | Code::PathRate
+        | Code::CongestionWindowClamp
+        | Code::IdleRestart
+        | Code::DelayedAck
+        | Code::PathMtuBlackHole
+        | Code::Reordering
+        | Code::Bufferbloat
+        | Code::Application
+        | Code::NothingToGain
+        | Code::Unknown => None,
     }
 }
 

@@ -10,6 +10,9 @@ pub(crate) const RULE: Rule = Rule { code: Code::CongestionLoss, explain: EXPLAI
 
 fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let (random, congested) = (facts.random_losses, facts.congested_losses);
+    if facts.bucket.is_some() || super::reordering::is_it(facts) {
+        return None;
+    }
     if congested == 0 || congested <= random {
         return None;
     }

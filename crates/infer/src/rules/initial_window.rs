@@ -14,6 +14,10 @@ const BURST_PART: f64 = 0.1;
 fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let limits = facts.limits();
     let sender = facts.sender;
+    // A flight never larger than the first one: no growth was needed.
+    if sender.flight_max <= sender.start.initial_bytes + sender.mss {
+        return None;
+    }
     // Growth after a slow start that ended without loss is the same lack of a larger window.
     let grown_without_loss = !sender.losses.any();
     let mut spent = facts.split.slow_start;

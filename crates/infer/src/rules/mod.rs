@@ -1,13 +1,20 @@
 //! Rules: each turns facts into at most one finding, and explains itself.
 
 mod application;
+mod bufferbloat;
 mod congestion_loss;
+mod congestion_window_clamp;
+mod delayed_ack;
+mod idle_restart;
 mod initial_window;
 mod losses;
+mod path_mtu_black_hole;
 mod path_rate;
+mod policer;
 mod random_loss;
 mod reader;
 mod receive_window;
+mod reordering;
 mod retransmission_timeout;
 mod send_buffer;
 mod window_scaling_missing;
@@ -42,7 +49,7 @@ pub(crate) struct Judged {
 }
 
 /// Every rule, in the order of [`Code::ALL`].
-pub(crate) const RULES: [Rule; 10] = [
+pub(crate) const RULES: [Rule; 17] = [
     receive_window::RULE,
     window_scaling_missing::RULE,
     reader::RULE,
@@ -50,8 +57,15 @@ pub(crate) const RULES: [Rule; 10] = [
     initial_window::RULE,
     random_loss::RULE,
     congestion_loss::RULE,
+    policer::RULE,
     retransmission_timeout::RULE,
     path_rate::RULE,
+    congestion_window_clamp::RULE,
+    idle_restart::RULE,
+    delayed_ack::RULE,
+    path_mtu_black_hole::RULE,
+    reordering::RULE,
+    bufferbloat::RULE,
     application::RULE,
 ];
 
@@ -94,9 +108,13 @@ pub(crate) fn judge(facts: &Facts<'_>) -> (Verdict, Vec<Finding>) {
 /// Symptoms that a verdict explains.
 fn symptom_of(code: Code, verdict: Code) -> Option<Code> {
     let explained = match verdict {
-        Code::PathRate => matches!(code, Code::CongestionLoss | Code::RetransmissionTimeout),
+        Code::PathRate => matches!(code, Code::CongestionLoss | Code::RetransmissionTimeout | Code::Bufferbloat),
         Code::RandomLoss | Code::CongestionLoss => matches!(code, Code::RetransmissionTimeout),
         Code::WindowScalingMissing => matches!(code, Code::ReceiveWindow),
+        Code::Policer => matches!(code, Code::PathRate | Code::RetransmissionTimeout | Code::InitialWindow),
+        Code::PathMtuBlackHole => matches!(code, Code::RetransmissionTimeout | Code::RandomLoss | Code::CongestionLoss),
+        Code::Reordering => matches!(code, Code::RetransmissionTimeout | Code::PathRate),
+        Code::IdleRestart => matches!(code, Code::InitialWindow),
         _ => false,
     };
     explained.then_some(verdict)
@@ -112,9 +130,9 @@ fn without_cause(facts: &Facts<'_>) -> Verdict {
         return Verdict { code: Code::NothingToGain, share: 0.0, claim, gain: Some(1.0), evidence: Vec::new() };
     }
     let claim = if facts.sender.data_packets == 0 {
-        "The connection carried no data."
+        "The connection carried no data that got here; what may have been lost before is seen where it is sent: capture at the sender."
     } else {
-        "The capture holds no acknowledgement of the data, so nothing can be said of what the sender waited for."
+        "The capture holds no acknowledgement of the data, so nothing can be said of what the sender waited for; capture at the sender."
     };
     Verdict { code: Code::Unknown, share: 0.0, claim: claim.to_owned(), gain: None, evidence: Vec::new() }
 }

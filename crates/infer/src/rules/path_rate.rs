@@ -1,11 +1,15 @@
 //! The path's own rate is used up.
 
-use super::{Judged, Rule, fact, weight_of_time};
+use super::{Judged, Rule, fact};
 use crate::facts::Facts;
 use crate::words;
 use model::Code;
 
 pub(crate) const RULE: Rule = Rule { code: Code::PathRate, explain: EXPLAIN, judge };
+
+/// Nothing is gained beyond the path's rate, so another cause comes first where its own gain is larger than this. What is told of a gain
+/// beside a full path errs by as much: the plateau is known to within 15 %, trains to 9 %.
+const USED: f64 = 0.25;
 
 fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let limits = facts.limits();
@@ -29,7 +33,7 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
     if let Some(trains) = facts.sender.trains.rate() {
         evidence.push(fact(format!("trains of packets come through at {}", words::rate(trains))));
     }
-    Some(Judged { share, weight: weight_of_time(share), gain: None, claim, evidence, depends_on: None })
+    Some(Judged { share, weight: 1.0 + USED * share, gain: None, claim, evidence, depends_on: None })
 }
 
 const EXPLAIN: &str = "\

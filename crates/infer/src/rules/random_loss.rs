@@ -10,6 +10,9 @@ pub(crate) const RULE: Rule = Rule { code: Code::RandomLoss, explain: EXPLAIN, j
 
 fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let (random, congested) = (facts.random_losses, facts.congested_losses);
+    if facts.bucket.is_some() || super::reordering::is_it(facts) {
+        return None;
+    }
     if random + congested == 0 || congested > random {
         return None;
     }
@@ -19,7 +22,7 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         words::percent(cost.rate),
         words::percent(cost.share),
     );
-    let mut evidence = vec![
+    let evidence = vec![
         cost.sent_again,
         fact(format!(
             "before the losses the round trip is {} on average; its minimum is {}",
@@ -28,14 +31,6 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         )),
         cost.behind_a_queue,
     ];
-    // More than half proven needless: reordering, which the sender took for loss (RFC 8985 §1).
-    let losses = &facts.sender.losses;
-    if losses.spurious * 2 > losses.total {
-        evidence.push(fact(format!(
-            "{} of the {} packets sent again were not needed: the path reorders packets, and the sender took that for loss",
-            losses.spurious, losses.total
-        )));
-    }
     Some(Judged { share: cost.share, weight: cost.gain, gain: cost.known_gain, claim, evidence, depends_on: None })
 }
 

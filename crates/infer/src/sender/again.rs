@@ -99,6 +99,7 @@ impl Sender {
             self.unseen.came_late(first);
             if first {
                 self.out_of_order += 1;
+                self.policed.arrived(start);
                 return;
             }
         } else {
@@ -150,6 +151,7 @@ impl Sender {
         if start <= self.una {
             self.head_at = data.now;
         }
+        self.log_again(data, start, end);
         let rtt_before = self.rtt.smoothed;
         let kind = self.losses.retransmitted(
             &evidence,

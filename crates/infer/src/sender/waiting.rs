@@ -1,13 +1,31 @@
 //! What a sender waits for: the receiver's window, repair, its own program, or none of these.
 
 use super::Sender;
+use crate::packet::Data;
 use crate::timeline::Class;
 
+/// A window below this part of the largest is no full one: unread data fills the buffer behind it. Where a program reads at once, 1 % of
+/// the windows are that small, while they grow (our labelled set's receive windows).
+const FULL_PART: f64 = 0.75;
+
 impl Sender {
+    /// Notes for the policer's bucket that `[start, end)` was lost and is sent again.
+    pub(super) fn log_again(&mut self, data: &Data, start: u64, end: u64) {
+        if self.policed.is_closed() {
+            let mut before = self.una;
+            self.policed.open(self.candidates.iter().map(|candidate| {
+                let from = std::mem::replace(&mut before, candidate.end);
+                (from, candidate.end.saturating_sub(from) as u32, candidate.sent)
+            }));
+        }
+        self.policed.sent_again(start);
+        self.policed.sent(data.now, start, (end - start) as u32);
+    }
+
     pub(super) fn note_full_window(&mut self) {
         let window = self.window.unwrap_or(0) as f64;
         self.full_window_sum += window;
-        if window < self.window_max as f64 / 2.0 {
+        if window < self.window_max as f64 * FULL_PART {
             let count = self.small_windows.0 + 1.0;
             let mean = self.small_windows.1 + (window - self.small_windows.1) / count;
             let spread = self.small_windows.2 + ((window - mean).abs() - self.small_windows.2) / count;
@@ -19,7 +37,7 @@ impl Sender {
     /// that gives no more, as Linux under memory pressure does (`tcp_under_memory_pressure`, `rcv_ssthresh`).
     pub(crate) fn small_window_is_steady(&self) -> bool {
         let (count, mean, spread) = self.small_windows;
-        self.zero_windows == 0 && count >= 16.0 && spread < mean / 4.0
+        self.zero_windows == 0 && count >= 16.0 && spread < mean / 20.0
     }
 
     /// Whether a send at `now` was not set off by an acknowledgement that made room for it.
@@ -58,7 +76,11 @@ impl Sender {
         {
             // A window well below what it was: the buffer behind it fills. Half is Linux's own measure of a receiver under
             // pressure (`__tcp_select_window`: free space below half of the full space).
-            return if window < self.window_max / 2 { Class::Reader } else { Class::ReceiveWindow };
+            return if (window as f64) < self.window_max as f64 * FULL_PART {
+                Class::Reader
+            } else {
+                Class::ReceiveWindow
+            };
         }
         Class::Open
     }

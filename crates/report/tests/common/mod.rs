@@ -216,6 +216,7 @@ pub fn diagnose() -> DiagnoseReport {
             ..Handshake::default()
         },
         direction: Way::Down,
+        policer: Some(model::TokenBucket { rate_bps: 9.4e6, burst_bytes: 30_000.0 }),
         retransmits: Retransmits { total: 3, fast: 2, rto: 1, tlp: 0, ..Retransmits::default() },
         out_of_order: 0,
         dup_acks: 12,

@@ -1,0 +1,97 @@
+//! Packets longer than the path carries vanish without a word.
+
+use super::{Judged, Rule, fact, seen};
+use crate::facts::Facts;
+use crate::recovery::Kind;
+use crate::words;
+use model::{Code, Vantage};
+
+pub(crate) const RULE: Rule = Rule { code: Code::PathMtuBlackHole, explain: EXPLAIN, judge };
+
+/// Times the timer must have sent a long segment again in vain.
+const ENOUGH: u64 = 2;
+/// No link's MTU is below 576 (RFC 791): shorter segments vanish for another reason.
+const SHORTEST: u64 = 500;
+/// At the receiver: a transfer of so many segments that all are shorter than agreed, after a silence of so long.
+const MANY: u64 = 20;
+const SILENCE_S: f64 = 1.0;
+
+fn judge(facts: &Facts<'_>) -> Option<Judged> {
+    let sender = facts.sender;
+    let largest = u64::from(sender.largest_payload);
+    let got = sender.largest_delivered;
+    if !sender.times_acks {
+        return from_afar(facts);
+    }
+    if sender.losses.timeouts < ENOUGH || largest < SHORTEST || got >= largest || sender.data_packets < 2 {
+        return None;
+    }
+    // With smaller segments let through, many must have been; with none, only that longer ones than a handshake's vanish is known.
+    let all = facts.phase_s <= 0.0;
+    let fired: Vec<_> = sender.losses.episodes.iter().filter(|loss| loss.kind == Kind::Timer).collect();
+    let first: Vec<(u64, u64)> = fired.iter().take(3).map(|loss| (loss.number, loss.at)).collect();
+    let share = if all { 1.0 } else { facts.limits().timeout };
+    if share <= 0.0 {
+        return None;
+    }
+    let gain = facts.gain_without(facts.split.timeout.and(facts.split.loss_recovery), 0.0);
+    let claim = format!(
+        "Segments of {largest} bytes of payload never arrive, whatever is sent again; {}: somewhere on the path packets of that length vanish, and nothing is told of it.",
+        if got == 0 { "the handshake's short packets did".to_owned() } else { format!("those of {got} and less do") },
+    );
+    let evidence = vec![
+        seen(format!("the timer sent the same data again {} times", sender.losses.timeouts), &first),
+        fact(format!("the longest segment that arrived, sent once, carried {got} bytes")),
+    ];
+    let weight = if all { f64::MAX } else { gain.max(super::weight_of_time(share)) * 1.5 };
+    Some(Judged { share, weight, gain: (!all).then_some(gain), claim, evidence, depends_on: None })
+}
+
+/// At the receiver the long packets are never seen: only that the sender fell silent and then went on with short ones.
+fn from_afar(facts: &Facts<'_>) -> Option<Judged> {
+    let sender = facts.sender;
+    let largest = u64::from(sender.largest_payload);
+    let silent = sender.first_data.map_or(0.0, |(at, _)| at as f64 / 1e9) - facts.rtt_min_s;
+    let short = sender.mss_known && largest + 8 < sender.mss && sender.bytes >= MANY * sender.mss;
+    if facts.vantage != Vantage::Receiver || !short || silent < SILENCE_S {
+        return None;
+    }
+    let share = silent / (silent + facts.phase_s);
+    let claim = format!(
+        "The first data came after {}, and no segment is longer than {largest} bytes of payload where {} were agreed: longer ones seem to vanish on the path. Capture at the sender to see them.",
+        words::time(silent),
+        sender.mss,
+    );
+    let evidence =
+        vec![fact(format!("{} arrived in segments of at most {largest} bytes", words::size(sender.bytes as f64)))];
+    Some(Judged {
+        share,
+        weight: super::weight_of_time(share).max(2.0) * 1.5,
+        gain: None,
+        claim,
+        evidence,
+        depends_on: None,
+    })
+}
+
+const EXPLAIN: &str = "\
+path-mtu-black-hole
+
+What it means
+  Some link carries only shorter packets than the sender was told, and the ICMP message that would say so never comes: long
+  packets vanish, short ones (handshakes, small answers) get through.
+
+Why it matters
+  A connection that works until it carries data is the hardest to explain. With net.ipv4.tcp_mtu_probing at 0, Linux's default, it hangs
+  until the timeouts give up, a quarter of an hour later.
+
+Evidence
+  Segments beyond a length are sent again and again by the timer and never acknowledged, while shorter ones are.
+
+How to confirm
+  ping -M do -s 1472 ADDRESS, and smaller, from the sender: the length at which it begins to work is the path's. Look for tunnels
+  and for filters that drop ICMP.
+
+References
+  RFC 2923 section 2.1; RFC 4821 and 8899 (probing); Linux net.ipv4.tcp_mtu_probing, tcp_base_mss.
+";

@@ -1,0 +1,179 @@
+//! The labelled set: transfers drawn from a seed, each with a limiter that arithmetic gives, run in the lab and judged from both ends.
+#![allow(unreachable_pub)]
+
+mod causes;
+mod tally;
+
+pub use causes::Made;
+pub use tally::Tally;
+
+use crate::common::{texts, thalweg};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Runs handed to the lab at once.
+const BATCH: usize = 50;
+
+/// Draws a transfer; `None` where another limiter could be said to hold it as well.
+type Make = fn(&mut Draw) -> Option<Made>;
+
+/// Every cause, with how many in a hundred are of it.
+#[rustfmt::skip]
+const CAUSES: [(&str, u32, Make); 18] = [
+    ("receive-window", 9, causes::receive_window),
+    ("window-scaling-missing", 5, causes::window_scaling_missing),
+    ("reader", 5, causes::reader),
+    ("send-buffer", 9, causes::send_buffer),
+    ("cwnd-clamp", 5, causes::cwnd_clamp),
+    ("initial-window", 7, causes::initial_window),
+    ("random-loss", 9, causes::random_loss),
+    ("congestion-loss", 6, causes::congestion_loss),
+    ("policer", 7, causes::policer),
+    ("timeout", 6, causes::timeout),
+    ("path-rate", 7, causes::path_rate),
+    ("bufferbloat", 4, causes::bufferbloat),
+    ("application", 6, causes::application),
+    ("short", 3, causes::short),
+    ("idle-restart", 3, causes::idle_restart),
+    ("delayed-ack", 3, causes::delayed_ack),
+    ("black-hole", 3, causes::black_hole),
+    ("reordering", 3, causes::reordering),
+];
+
+/// Random numbers by SplitMix64: the same seed draws the same transfers, whatever else changes.
+///
+/// Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
+pub struct Draw(u64);
+
+impl Draw {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Uniform.
+    pub fn between(&mut self, from: f64, to: f64) -> f64 {
+        from + (to - from) * self.unit()
+    }
+
+    /// Uniform in the logarithm.
+    pub fn spread(&mut self, from: f64, to: f64) -> f64 {
+        from * (to / from).powf(self.unit())
+    }
+
+    /// True with this probability.
+    pub fn chance(&mut self, part: f64) -> bool {
+        self.unit() < part
+    }
+
+    /// One of these.
+    pub fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        &of[(self.next() % of.len() as u64) as usize]
+    }
+}
+
+/// A transfer of the set.
+pub struct Case {
+    /// Its cause's generator, and its seed.
+    pub name: String,
+    /// Its cause's generator.
+    pub cause: &'static str,
+    /// The kernel it runs on.
+    pub kernel: &'static str,
+    /// What it is.
+    pub made: Made,
+}
+
+/// The transfer of a seed: its cause follows from the seed's place in a hundred, so every hundred seeds hold all causes alike.
+pub fn case(seed: u64) -> Case {
+    let mut place = (seed % 100) as u32;
+    let (cause, _, make) = CAUSES
+        .iter()
+        .find(|(_, part, _)| {
+            let found = place < *part;
+            place = place.wrapping_sub(*part);
+            found
+        })
+        .expect("invariant: the parts add up to a hundred");
+    let mut draw = Draw(seed.wrapping_mul(0xd134_2543_de82_ef95) ^ 0x5851_f42d);
+    let kernel = if draw.chance(0.2) { "6.1" } else { "6.12" };
+    let made = std::iter::repeat_with(|| make(&mut draw)).flatten().next().expect("invariant: an endless iterator");
+    let name = format!("{cause}-{seed}");
+    Case { name, cause, kernel, made }
+}
+
+/// Runs what of `cases` has no capture in `folder` yet.
+pub fn run(folder: &Path, cases: &[Case]) {
+    for kernel in ["6.12", "6.1"] {
+        let wanted: Vec<&Case> =
+            cases.iter().filter(|case| case.kernel == kernel && !capture(folder, case).is_file()).collect();
+        for batch in wanted.chunks(BATCH) {
+            let mut args = vec!["lab", "run", "--kernel", kernel, "--samples", "off", "--out", "out", "-q"];
+            let files: Vec<String> = batch.iter().map(|case| format!("{}.toml", case.name)).collect();
+            for (case, file) in batch.iter().zip(&files) {
+                let text = format!("name = \"{}\"\n{}", case.name, case.made.text);
+                fs::write(folder.join(file), text).expect("written");
+                args.push(file);
+            }
+            if batch.len() == 1 {
+                // A single scenario's results are in the folder itself.
+                *args.iter_mut().find(|arg| **arg == "out").expect("an argument") = "out/";
+            }
+            let single = format!("out/{}", batch[0].name);
+            if batch.len() == 1 {
+                *args.iter_mut().find(|arg| **arg == "out/").expect("an argument") = &single;
+            }
+            let output = thalweg(folder, &args).output().expect("the program starts");
+            let (_, err) = texts(&output);
+            assert!(output.status.success(), "{args:?}: {err}");
+        }
+    }
+}
+
+fn capture(folder: &Path, case: &Case) -> PathBuf {
+    folder.join("out").join(&case.name).join("0-as-given.pcapng")
+}
+
+/// Whether what the lab measured contradicts the label's arithmetic: the goodput, or the kernel's own counters.
+fn contradicts(folder: &Path, case: &Case) -> bool {
+    let report = fs::read(folder.join("out").join(&case.name).join("report.json")).expect("a report");
+    let report: Value = serde_json::from_slice(&report).expect("JSON");
+    let figure = |name: &str| report["arms"][0]["metrics"][name].as_f64();
+    let (least, most) = case.made.goodput;
+    let goodput = figure("goodput_steady_bps").or_else(|| figure("goodput_bps"));
+    let counted = case.made.counted.and_then(|name| Some(figure(name)? / figure("busy_ms")?));
+    goodput.is_some_and(|goodput| goodput < least || goodput > most) || counted.is_some_and(|part| part < 0.5)
+}
+
+/// Judges all captures, and counts.
+pub fn judge(folder: &Path, cases: &[Case]) -> Tally {
+    let mut tally = Tally::default();
+    for case in cases {
+        if contradicts(folder, case) {
+            tally.refused.push(case.name.clone());
+            continue;
+        }
+        let path = capture(folder, case).display().to_string();
+        let output = thalweg(folder, &["diagnose", &path, "--json"]).output().expect("the program starts");
+        let (out, err) = texts(&output);
+        // Exit 1: a problem was found; 0: none that a setting mends.
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{}: {err}", case.name);
+        let found: Value = serde_json::from_str(&out).expect("JSON");
+        let flows = found["captures"][0]["flows"].as_array().expect("flows");
+        for vantage in ["sender", "receiver"] {
+            // The transfer itself: a clamp needs a small connection before it.
+            let seen = flows.iter().filter(|flow| flow["vantage"] == vantage);
+            let flow = seen.max_by_key(|flow| flow["bytes_up"].as_u64().max(flow["bytes_down"].as_u64()));
+            tally.count(case, vantage, flow);
+        }
+    }
+    tally
+}

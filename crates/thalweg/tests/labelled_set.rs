@@ -1,0 +1,56 @@
+//! Verdicts on the labelled set, hundreds of transfers drawn at random whose limiter arithmetic gives, judged from both ends.
+//!
+//! A part of it is judged in every test run. All of it, 500 transfers of a range of seeds that nothing was tuned by, by
+//!
+//!     THALWEG_LABELLED=held-out cargo test --release -p thalweg --test labelled_set -- --nocapture
+//!
+//! which rewrites the tables in docs/verdicts.md and takes some minutes. `development` is the range to work with; its captures are
+//! kept in `THALWEG_LABELLED_FOLDER`, if that is set, and only what is missing there is run. Needs the lab kernels 6.12 and 6.1.
+
+mod common;
+mod labelled;
+
+use labelled::{Case, case, judge, run};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// Seeds to work with, and seeds to measure by.
+const DEVELOPMENT: Range<u64> = 0..500;
+const HELD_OUT: Range<u64> = 100_000..100_500;
+/// Of the development range, what every test run judges.
+const EVERY: usize = 9;
+
+#[test]
+#[expect(clippy::print_stdout, reason = "the tables are what is asked for")]
+fn verdicts_on_the_labelled_set_are_right() {
+    let wanted = std::env::var("THALWEG_LABELLED").ok();
+    let seeds: Vec<u64> = match wanted.as_deref() {
+        None => DEVELOPMENT.step_by(EVERY).collect(),
+        Some("development") => DEVELOPMENT.collect(),
+        Some("held-out") => HELD_OUT.collect(),
+        Some(other) => panic!("THALWEG_LABELLED is '{other}': neither 'development' nor 'held-out'"),
+    };
+    let temporary = tempfile::tempdir().expect("a folder");
+    let folder = std::env::var_os("THALWEG_LABELLED_FOLDER").map_or(temporary.path().to_owned(), PathBuf::from);
+    let cases: Vec<Case> = seeds.into_iter().map(case).collect();
+    run(&folder, &cases);
+    let tally = judge(&folder, &cases);
+    println!("{}\n{}", tally.markdown(), tally.wrong.join("\n"));
+    println!("refused: {}", tally.refused.join(" "));
+    if wanted.as_deref() == Some("held-out") {
+        write(&tally.markdown());
+    }
+    assert!(tally.right("sender") >= 0.9, "right from the sender: {}", tally.right("sender"));
+    assert!(tally.right("receiver") >= 0.9, "right from the receiver: {}", tally.right("receiver"));
+    assert!(tally.false_findings() <= 0.01, "false findings on healthy flows: {}", tally.false_findings());
+}
+
+/// Puts the tables between their marks in docs/verdicts.md.
+fn write(tables: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/verdicts.md");
+    let text = std::fs::read_to_string(&path).expect("docs/verdicts.md");
+    let (begin, end) = ("<!-- tables: begin -->\n", "<!-- tables: end -->");
+    let (before, rest) = text.split_once(begin).expect("the first mark");
+    let (_, after) = rest.split_once(end).expect("the second mark");
+    std::fs::write(&path, format!("{before}{begin}\n{tables}\n{end}{after}")).expect("written");
+}
