@@ -184,10 +184,10 @@ pub(crate) enum ExportFormat {
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Examples:\n  thalweg diagnose slow.pcap\n  thalweg diagnose server.pcapng --html why.html\n  thalweg diagnose slow.pcap --pcapng found.pcapng && wireshark found.pcapng\n  thalweg diagnose --quiet --parquet tables day/*.pcap\n  tcpdump -w - port 443 | thalweg diagnose -\n  thalweg diagnose trace.pcap.zst --filter 'host 192.0.2.1 and not port 22'\n  thalweg diagnose --live 'port 443' --for 30s"
+    after_help = "Examples:\n  thalweg diagnose slow.pcap\n  thalweg diagnose server.pcapng --html why.html\n  thalweg diagnose server.pcap --flow 12\n  thalweg diagnose slow.pcap --pcapng found.pcapng && wireshark found.pcapng\n  thalweg diagnose --quiet --parquet tables day/\n  tcpdump -w - port 443 | thalweg diagnose -\n  thalweg diagnose trace.pcap.zst --filter 'host 192.0.2.1 and not port 22'\n  thalweg diagnose --live 'port 443' --for 30s"
 )]
 pub(crate) struct DiagnoseArgs {
-    /// Capture files, pcap or pcapng, also packed with gzip, xz or zstd; - is stdin
+    /// Capture files, pcap or pcapng, also packed with gzip, xz or zstd; a folder stands for the captures in it; - is stdin
     #[arg(required_unless_present = "live", value_name = "CAPTURE")]
     pub(crate) captures: Vec<PathBuf>,
     /// Only these packets, such as 'host 10.0.0.1 and not port 22'; the language is tcpdump's, for addresses and ports
@@ -214,6 +214,15 @@ pub(crate) struct DiagnoseArgs {
     /// Also writes a copy of the capture with what was found as packet comments, for Wireshark
     #[arg(long, value_name = "FILE", conflicts_with = "live")]
     pub(crate) pcapng: Option<PathBuf>,
+    /// Tells of this connection alone, in full, with its flight against the window
+    #[arg(long, value_name = "ID")]
+    pub(crate) flow: Option<u64>,
+    /// Connections listed for each capture
+    #[arg(long, default_value = "20", value_name = "N")]
+    pub(crate) top: usize,
+    /// Processors to use; default: all
+    #[arg(short, long, env = "THALWEG_JOBS", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) jobs: Option<u16>,
 }
 
 #[derive(Debug, Clone, ClapArgs)]

@@ -1,18 +1,21 @@
 //! `thalweg diagnose`.
 
 use crate::args::DiagnoseArgs;
+use crate::captures::{self, Work};
 use crate::failure::Failure;
 use crate::fleet::Fleet;
 use crate::live;
 use crate::output::Output;
 use crate::{annotate, whole};
 use anyhow::anyhow;
-use infer::{CaptureDiagnosis, Options};
-use model::{Code, DiagnoseReport};
+use infer::{CaptureDiagnosis, Drawn, Options};
+use model::Code;
 use report::html::{ArmPlots, Page};
-use std::io;
+use report::json::DiagnoseDocument;
+use std::io::{self, BufWriter, Stdout};
 use std::path::Path;
 use std::process::ExitCode;
+use std::thread;
 
 /// Below this gain there is nothing to report.
 const WORTH: f64 = 1.05;
@@ -20,67 +23,146 @@ const WORTH: f64 = 1.05;
 const PLOTS_MAX: usize = 20;
 
 pub(crate) fn run(args: &DiagnoseArgs, output: &Output) -> Result<ExitCode, Failure> {
+    let paths = captures::expand(&args.captures)
+        .map_err(|(path, error)| Failure::user(anyhow!("cannot read the folder '{}': {error}", path.display())))?;
+    if paths.is_empty() && args.live.is_none() {
+        return Err(Failure::user(anyhow!("there is no capture in the folders given"))
+            .hint("in folders, files named .pcap, .pcapng or .cap are read, also with a number or compressed"));
+    }
     if let Some(copy) = &args.pcapng {
-        annotate::check(&args.captures, copy)?;
+        annotate::check(&paths, copy)?;
     }
-    let options = Options { series: args.html.is_some(), filter: args.filter.clone() };
-    let mut fleet = args.parquet.as_deref().map(Fleet::create).transpose()?;
-    let mut captures = Vec::new();
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let drawn = if args.html.is_some() { (PLOTS_MAX, PLOTS_MAX) } else { (0, 0) };
+    let jobs = args.jobs.map_or(cores, usize::from);
+    let work = Work { paths, jobs, drawn, flow: args.flow, filter: args.filter.clone() };
+    let mut told = Told {
+        args,
+        output,
+        count: work.paths.len(),
+        fleet: args.parquet.as_deref().map(Fleet::create).transpose()?,
+        json: None,
+        arms: Vec::new(),
+        problem: false,
+        flow_found: false,
+        failed: false,
+    };
     if let Some(filter) = &args.live {
-        captures.push(live::watch(args, filter, options.clone(), output)?);
+        let draws = args.html.is_some() || args.flow.is_some();
+        let options = if draws { Options::default() } else { Options { drawn: Drawn::None, filter: None } };
+        told.capture(0, Path::new("live"), live::watch(args, filter, options, output)?)?;
     }
-    for path in &args.captures {
-        let capture = read(path, options.clone())?;
-        if let Some(fleet) = &mut fleet {
-            fleet.add(&capture.report)?;
-        }
-        if let Some(copy) = &args.pcapng {
-            annotate::write(&capture.report, path, copy, output)?;
-        }
-        captures.push(capture);
-    }
-    if let (Some(fleet), Some(folder)) = (fleet, &args.parquet) {
-        fleet.finish()?;
-        output.note(&format!("tables: {}", folder.display()));
-    }
-    let problem = captures.iter().flat_map(|capture| &capture.report.flows).any(|flow| {
-        let own = matches!(flow.verdict.code, Code::NothingToGain | Code::Unknown | Code::Application | Code::PathRate);
-        !own && flow.verdict.gain.is_some_and(|gain| gain >= WORTH)
-    });
-    let mut arms = Vec::new();
-    let mut report = DiagnoseReport { schema: "thalweg.diagnose/1".to_owned(), captures: Vec::new() };
-    for CaptureDiagnosis { report: capture, series } in captures {
-        for (flow, series) in capture.flows.iter().zip(series) {
-            if args.html.is_some() && arms.len() < PLOTS_MAX {
-                let seen_at = flow.interface.as_ref().map(|name| format!(", at {name}")).unwrap_or_default();
-                let name = format!("{} – {}{seen_at}", flow.client, flow.server);
-                arms.push(ArmPlots::of_flow(name, flow, series));
+    captures::diagnose(&work, output, |place, found| {
+        match found {
+            Ok(found) => told.capture(place, &work.paths[place], found),
+            Err(error) => {
+                let failure = Failure::user(anyhow!("{error}"))
+                    .hint("captures are pcap or pcapng files, as tcpdump -w and Wireshark write them, as they are or packed with gzip, xz or zstd");
+                // Of many captures one that cannot be read is told, and the others are diagnosed all the same.
+                if told.count == 1 {
+                    return Err(failure);
+                }
+                output.failure(&failure);
+                told.failed = true;
+                Ok(())
             }
         }
-        report.captures.push(capture);
-    }
-    if let Some(path) = &args.html {
-        let title = report.captures.iter().map(|capture| capture.file.clone()).collect::<Vec<_>>().join(", ");
-        let page = Page { title, lab: None, fix: None, arms };
-        whole::write(path, &report::html::page(&page))?;
-        output.note(&format!("plots: {}", path.display()));
-    }
-    if output.json {
-        output.json_result(&report)?;
-    } else {
-        output.result(&report::terminal::diagnose(&report, output.width, output.color));
-    }
-    Ok(if problem { ExitCode::from(1) } else { ExitCode::SUCCESS })
+    })?;
+    told.finish(&work)
 }
 
-fn read(path: &Path, options: Options) -> Result<CaptureDiagnosis, Failure> {
-    let result = if path == Path::new("-") {
-        infer::diagnose_reader_with(io::stdin().lock(), "-", options)
-    } else {
-        infer::diagnose_file_with(path, options)
-    };
-    result.map_err(|error| {
-        Failure::user(anyhow!("{error}"))
-            .hint("captures are pcap or pcapng files, as tcpdump -w and Wireshark write them, as they are or packed with gzip, xz or zstd")
-    })
+/// What is told of captures as they come; none is kept.
+struct Told<'a> {
+    args: &'a DiagnoseArgs,
+    output: &'a Output,
+    count: usize,
+    fleet: Option<Fleet>,
+    json: Option<DiagnoseDocument<BufWriter<Stdout>>>,
+    arms: Vec<ArmPlots>,
+    problem: bool,
+    flow_found: bool,
+    failed: bool,
+}
+
+impl Told<'_> {
+    fn capture(&mut self, place: usize, path: &Path, found: CaptureDiagnosis) -> Result<(), Failure> {
+        if let Some(fleet) = &mut self.fleet {
+            fleet.add(&found.report)?;
+        }
+        self.problem |= found.report.flows.iter().any(|flow| {
+            let own =
+                matches!(flow.verdict.code, Code::NothingToGain | Code::Unknown | Code::Application | Code::PathRate);
+            !own && flow.verdict.gain.is_some_and(|gain| gain >= WORTH)
+        });
+        if let Some(copy) = &self.args.pcapng {
+            annotate::write(&found.report, path, copy, self.output)?;
+        }
+        let chosen = self.args.flow.and_then(|id| found.report.flows.iter().position(|flow| flow.id == id));
+        self.flow_found |= chosen.is_some();
+        if self.output.json {
+            self.json(&found)?;
+        } else if let Some(index) = chosen {
+            let (flow, series) = (&found.report.flows[index], found.series_of(index));
+            let (width, color) = (self.output.width, self.output.color);
+            self.output.result(&report::terminal::diagnose_flow(&found.report, flow, series, width, color));
+        } else if self.args.flow.is_none() {
+            let (width, color) = (self.output.width, self.output.color);
+            let text = report::terminal::diagnose_capture(&found.report, self.args.top, width, color);
+            self.output.result(&if place > 0 { format!("\n{text}") } else { text });
+        }
+        if self.args.html.is_some() {
+            let CaptureDiagnosis { report: capture, series } = found;
+            for (index, series) in series {
+                let flow = &capture.flows[index];
+                if self.arms.len() < PLOTS_MAX {
+                    let seen_at = flow.interface.as_ref().map(|name| format!(", at {name}")).unwrap_or_default();
+                    let file = if self.count > 1 { format!(", in {}", capture.file) } else { String::new() };
+                    let name = format!("#{} {} – {}{seen_at}{file}", flow.id, flow.client, flow.server);
+                    self.arms.push(ArmPlots::of_flow(name, flow, series));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn json(&mut self, found: &CaptureDiagnosis) -> Result<(), Failure> {
+        let document = match &mut self.json {
+            Some(document) => Ok(document),
+            none => DiagnoseDocument::begin(BufWriter::with_capacity(1 << 16, io::stdout()))
+                .map(|document| none.insert(document)),
+        };
+        document.and_then(|document| document.add(&found.report)).or_else(gone).map_err(Failure::host)
+    }
+
+    fn finish(self, work: &Work) -> Result<ExitCode, Failure> {
+        if let Some(document) = self.json {
+            document.finish().or_else(gone).map_err(Failure::host)?;
+        }
+        if let (Some(fleet), Some(folder)) = (self.fleet, &self.args.parquet) {
+            fleet.finish()?;
+            self.output.note(&format!("tables: {}", folder.display()));
+        }
+        if let Some(path) = &self.args.html {
+            let title = match work.paths.as_slice() {
+                [first, _, _, _, ..] => format!("{} and {} more", first.display(), work.paths.len() - 1),
+                [] => "live".to_owned(),
+                few => few.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", "),
+            };
+            let page = Page { title, lab: None, fix: None, arms: self.arms };
+            whole::write(path, &report::html::page(&page))?;
+            self.output.note(&format!("plots: {}", path.display()));
+        }
+        match self.args.flow.filter(|_| !self.flow_found) {
+            Some(id) => Err(Failure::user(anyhow!("there is no connection #{id} in what was read"))
+                .hint("the list without --flow numbers them")),
+            // 2, as when the one capture cannot be read.
+            None if self.failed => Ok(ExitCode::from(2)),
+            None => Ok(if self.problem { ExitCode::from(1) } else { ExitCode::SUCCESS }),
+        }
+    }
+}
+
+/// A reader that went away (`| head`) is no failure.
+fn gone(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) }
 }

@@ -2,6 +2,7 @@
 
 mod annotate;
 mod args;
+mod captures;
 mod diagnose;
 mod experiment;
 mod explain;

@@ -2,9 +2,11 @@
 
 use crate::echo::Echo;
 use crate::handshake::Opening;
+use crate::key::Mixer;
 use crate::packet::{Ack, Data};
 use crate::sender::Sender;
 use std::collections::VecDeque;
+use std::hash::Hasher;
 use std::net::IpAddr;
 use units::{SeqNum, Timestamp};
 use wire::{Flags, Segment};
@@ -17,23 +19,35 @@ const MOST_ON_THE_WAY: usize = 1 << 16;
 /// Longest a connection lasts here, in nanoseconds: 36 years. Damaged clocks say more; sums of such times stay within 64 bits.
 const LONGEST: u64 = 1 << 60;
 
+/// Silence after which a closed connection that carried data is over: the first timeout of a host that knows no round trip, 1 s (RFC 6298 §2.1), twice.
+/// What comes later was sent by a timer that had run out before.
+const LINGER: u64 = 2_000_000_000;
+/// The same for one that is opening or closing, and for one that is open: what NATs must keep them for (RFC 5382 §5, REQ-5).
+const TRANSITORY: u64 = 240_000_000_000;
+const ESTABLISHED: u64 = 7_440_000_000_000;
+
 /// An end of a connection.
 pub(crate) type Endpoint = (IpAddr, u16);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Print {
-    ip_id: Option<u16>,
-    checksum: u16,
-    seq: SeqNum,
-    ack: SeqNum,
-    len: u32,
-    flags: u8,
-    window: u16,
-    tsval: u32,
-    /// Packets of the other side before it, where only that tells a copy.
-    answers: u64,
-    /// Nanoseconds since the first packet; not compared.
-    at: u64,
+/// Prints of the latest packets of one side.
+#[derive(Debug, Default)]
+struct Prints {
+    /// Each with its time, in nanoseconds since the first packet.
+    known: Option<Box<[(u64, u64); RECENT]>>,
+    next: usize,
+}
+
+impl Prints {
+    /// Whether this print was noted at `since` or later.
+    fn is_known(&self, print: u64, since: u64) -> bool {
+        self.known.as_ref().is_some_and(|known| known.iter().any(|&(known, at)| known == print && at >= since))
+    }
+
+    fn note(&mut self, print: u64, now: u64) {
+        let known = self.known.get_or_insert_with(|| Box::new([(0, 0); RECENT]));
+        known[self.next] = (print, now);
+        self.next = (self.next + 1) % RECENT;
+    }
 }
 
 /// One side of a connection and what it sent.
@@ -43,7 +57,9 @@ pub(crate) struct Side {
     pub(crate) sender: Sender,
     pub(crate) packets: u64,
     pub(crate) fin: bool,
-    prints: VecDeque<Print>,
+    /// The sequence number after its FIN, until that is acknowledged.
+    fin_end: Option<SeqNum>,
+    prints: Prints,
     /// Acknowledgements for this side's data that passed the tap but have not reached this side.
     on_the_way: VecDeque<Ack>,
     /// Round trip between the tap and this side, in nanoseconds; 0 at this side.
@@ -58,7 +74,8 @@ impl Side {
             sender: Sender::new(draw),
             packets: 0,
             fin: false,
-            prints: VecDeque::new(),
+            fin_end: None,
+            prints: Prints::default(),
             on_the_way: VecDeque::new(),
             beyond: 0,
             echo: Echo::default(),
@@ -85,6 +102,8 @@ pub(crate) struct Connection {
     /// Index of the interface among the capture's.
     pub(crate) interface: u32,
     /// The client, then the server.
+    /// Number of its first packet in the file.
+    pub(crate) first_packet: u64,
     pub(crate) sides: [Side; 2],
     pub(crate) opening: Opening,
     pub(crate) started: Timestamp,
@@ -96,7 +115,7 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// A connection that begins (for this capture) with `segment`.
-    pub(crate) fn new(interface: u32, at: Timestamp, segment: &Segment, draw: bool) -> Self {
+    pub(crate) fn new(interface: u32, at: Timestamp, number: u64, segment: &Segment, draw: bool) -> Self {
         let source = (segment.ip.source, segment.tcp.source_port);
         let destination = (segment.ip.destination, segment.tcp.destination_port);
         let flags = segment.tcp.flags;
@@ -106,6 +125,7 @@ impl Connection {
         let (client, server) = if source_is_server { (destination, source) } else { (source, destination) };
         Self {
             interface,
+            first_packet: number,
             sides: [Side::new(client, draw), Side::new(server, draw)],
             opening: Opening::default(),
             started: at,
@@ -133,6 +153,24 @@ impl Connection {
             Some(isn) => isn != segment.tcp.seq,
             // The start was not captured: its ports are used anew if anything else was.
             None => self.sides[side].packets > 0 || self.data_seen,
+        }
+    }
+
+    /// Whether nothing is expected any more: both sides' FINs are acknowledged, or one side reset it.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.reset || self.sides.iter().all(|side| side.fin && side.fin_end.is_none())
+    }
+
+    /// For how long it must be silent to be over, in nanoseconds.
+    pub(crate) fn patience(&self) -> u64 {
+        let opening = self.opening.syn.iter().any(|syn| syn.seen);
+        let begun = self.data_seen || !opening || self.sides.iter().all(|side| side.packets > 0);
+        if self.is_closed() && self.data_seen {
+            LINGER
+        } else if begun && !self.sides.iter().all(|side| side.fin) {
+            ESTABLISHED
+        } else {
+            TRANSITORY
         }
     }
 
@@ -170,6 +208,8 @@ impl Connection {
             self.sides[side].sender.begin_with_syn(seq);
         }
         if flags.has(Flags::ACK) {
+            let far = &mut self.sides[1 - side];
+            far.fin_end = far.fin_end.filter(|end| tcp.ack.since(*end) < 0);
             if side == 0
                 && !flags.has(Flags::SYN)
                 && self.opening.to_client.is_none()
@@ -194,7 +234,10 @@ impl Connection {
                 ip_id: segment.ip.id,
             });
         }
-        self.sides[side].fin |= flags.has(Flags::FIN);
+        if flags.has(Flags::FIN) && !self.sides[side].fin {
+            self.sides[side].fin = true;
+            self.sides[side].fin_end = Some(seq.add(segment.payload_len).add(1));
+        }
     }
 
     /// Whether the tap delivered this very packet before.
@@ -207,35 +250,29 @@ impl Connection {
         const COPY_NS: u64 = 1_000_000;
         let tcp = &segment.tcp;
         let ip_id = segment.ip.id.filter(|&id| id != 0);
-        let print = Print {
-            ip_id,
-            checksum: if ip_id.is_none() { tcp.checksum } else { 0 },
-            seq: tcp.seq,
-            ack: tcp.ack,
-            len: segment.payload_len,
-            flags: tcp.flags.0,
-            window: tcp.window,
-            tsval: tcp.options.timestamps.map_or(0, |t| t.0),
-            answers: if ip_id.is_none() { self.sides[1 - side].packets } else { 0 },
-            at: now,
-        };
+        let (checksum, answers) = if ip_id.is_none() { (tcp.checksum, self.sides[1 - side].packets) } else { (0, 0) };
+        let mut print = Mixer::default();
+        print.write_u64(u64::from(tcp.seq.get()) << 32 | u64::from(tcp.ack.get()));
+        print.write_u64(u64::from(segment.payload_len) << 32 | u64::from(tcp.options.timestamps.map_or(0, |t| t.0)));
+        print.write_u64(
+            u64::from(ip_id.unwrap_or(0)) << 48
+                | u64::from(checksum) << 32
+                | u64::from(tcp.window) << 8
+                | u64::from(tcp.flags.0),
+        );
+        print.write_u64(answers);
+        let print = print.finish();
         // Acknowledgements that repeat are no copies, unless this tap is known to make them.
         let is_telling = ip_id.is_some()
             || segment.payload_len > 0
             || tcp.flags.0 & (Flags::SYN | Flags::FIN) != 0
             || self.tap_duplicates > 0;
+        let since = if ip_id.is_some() { 0 } else { (now + 1).saturating_sub(COPY_NS) };
         let prints = &mut self.sides[side].prints;
-        let is_copy = |p: &Print| {
-            let same = Print { at: now, ..*p } == print;
-            same && (ip_id.is_some() || now.saturating_sub(p.at) < COPY_NS)
-        };
-        if is_telling && prints.iter().rev().any(is_copy) {
+        if is_telling && prints.is_known(print, since) {
             return true;
         }
-        if prints.len() >= RECENT {
-            prints.pop_front();
-        }
-        prints.push_back(print);
+        prints.note(print, now);
         false
     }
 

@@ -15,7 +15,8 @@ const FEW: usize = 4;
 pub(crate) struct Echo {
     waiting: VecDeque<(u32, u64)>,
     newest: Option<u32>,
-    recent: VecDeque<u64>,
+    /// The latest, in a ring.
+    recent: [u64; RECENT],
     pub(crate) samples: u64,
     pub(crate) min: Option<u64>,
 }
@@ -43,10 +44,7 @@ impl Echo {
                 0 => {
                     self.waiting.pop_front();
                     let sample = now.saturating_sub(at);
-                    if self.recent.len() >= RECENT {
-                        self.recent.pop_front();
-                    }
-                    self.recent.push_back(sample);
+                    self.recent[self.samples as usize % RECENT] = sample;
                     self.samples += 1;
                     self.min = Some(self.min.map_or(sample, |min| min.min(sample)));
                     return Some(sample);
@@ -60,7 +58,8 @@ impl Echo {
     /// The round trip now: the least of the recent samples. The first few often hold the time the application took to answer,
     /// and a handshake the time of an address resolution, so until there are a few more the `handshake`'s counts as one.
     pub(crate) fn current(&self, handshake: Option<u64>) -> Option<u64> {
-        let least = self.recent.iter().min().copied()?;
-        Some(if self.recent.len() < FEW { handshake.map_or(least, |handshake| handshake.min(least)) } else { least })
+        let count = (self.samples as usize).min(RECENT);
+        let least = self.recent[..count].iter().min().copied()?;
+        Some(if count < FEW { handshake.map_or(least, |handshake| handshake.min(least)) } else { least })
     }
 }

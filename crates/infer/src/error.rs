@@ -32,7 +32,8 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn from_wire(error: wire::Error, path: &str) -> Self {
+    /// The same, told of the file at `path`.
+    pub fn from_wire(error: wire::Error, path: &str) -> Self {
         let path = path.to_owned();
         match error {
             wire::Error::Read(cause) => Self::Read { path, cause },

@@ -9,10 +9,14 @@ mod connection;
 mod diagnose;
 mod drawn;
 mod echo;
+mod engine;
 mod error;
 mod facts;
+mod finished;
+mod flow;
 mod handshake;
 mod held;
+mod key;
 mod packet;
 mod policer;
 mod queue;
@@ -35,5 +39,7 @@ mod words;
 pub use diagnose::{
     CaptureDiagnosis, Options, diagnose_file, diagnose_file_with, diagnose_reader, diagnose_reader_with,
 };
+pub use engine::{Intake, Part, Shard, join};
 pub use error::Error;
 pub use rules::explain;
+pub use table::{Drawn, Seen};

@@ -195,6 +195,12 @@ impl Sender {
         self.begin(seq);
     }
 
+    /// The sequence number after the highest byte sent.
+    pub(crate) fn next_seq(&self) -> Option<SeqNum> {
+        let (reference, at) = self.reference?;
+        Some(reference.add(self.nxt.wrapping_sub(at) as u32))
+    }
+
     fn unwrap_seq(&self, seq: SeqNum) -> Option<u64> {
         let (reference, at) = self.reference?;
         at.checked_add_signed(i64::from(seq.since(reference)))

@@ -1,59 +1,255 @@
-//! The connections of a capture, found by their ends, their interface and the virtual networks around them.
+//! The connections of a capture: those that go on, and the summaries of those that are over.
+//!
+//! A connection is summed up when it is closed and silent, not when the capture ends: what is in memory is what goes on, and for
+//! each of the others its report. Whether one is over is decided from the capture's clock at its own next packet, so the
+//! answer does not depend on when room was made, nor on how connections are divided among tables.
 
-use crate::connection::{Connection, Endpoint};
-use std::collections::HashMap;
+use crate::connection::Connection;
+use crate::finished::{Finished, Over};
+use crate::key::{Key, Mixing};
+use std::collections::{HashMap, VecDeque};
 use units::Timestamp;
-use wire::{Segment, Tags};
+use wire::Segment;
 
-/// Connections whose plots are recorded; each takes up to half a megabyte.
-const MOST_DRAWN: usize = 256;
+/// How often a connection is looked at for having gone silent, in nanoseconds.
+const LOOKED_AT: u64 = 240_000_000_000;
+/// How long a closed connection's ends are remembered for what comes late: 2 MSL (RFC 9293 §3.4.2).
+const REMEMBERED: u64 = 240_000_000_000;
 
-/// What makes two packets parts of one connection, apart from the reuse of ports.
-///
-/// One 5-tuple on several VLANs, tunnels or interfaces is one connection seen several times: each view is analysed by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Key {
-    interface: u32,
-    tags: Tags,
-    /// The smaller end, then the larger.
-    ends: [Endpoint; 2],
+/// Which connections' plots are recorded; each takes up to half a megabyte.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Drawn {
+    /// None.
+    None,
+    /// Of the first so many.
+    First(u64),
+    /// Of those whose first packets have these numbers in the file.
+    Of(Vec<u64>),
 }
 
-/// Every connection of a capture, in order of first packets.
+/// A TCP packet, and the capture's clock at it.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen {
+    pub(crate) interface: u32,
+    pub(crate) at: Timestamp,
+    pub(crate) number: u64,
+    /// Nanoseconds since the epoch; unlike `at` it never goes back.
+    pub(crate) clock: u64,
+    pub(crate) segment: Segment,
+}
+
+impl Seen {
+    fn latest(&self) -> u64 {
+        self.clock.max(self.at.as_nanos())
+    }
+}
+
+#[derive(Debug)]
+struct Slot {
+    key: Key,
+    /// Counts the connections, so that what was noted of one is not taken for another that has its slot now.
+    serial: u64,
+    /// The clock at its latest packet, or that packet's own time where the clock does not believe it yet.
+    last: u64,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    Free,
+    On(Box<Connection>),
+    Over(Box<Over>),
+}
+
+/// A slot to look at: when, which, and whose it was.
+type Look = (u64, u32, u64);
+
+/// Every connection of a capture, or of a part of it.
 #[derive(Debug)]
 pub(crate) struct Table {
-    current: HashMap<Key, usize>,
-    pub(crate) connections: Vec<Connection>,
-    last: Option<(Key, usize)>,
-    draw: bool,
+    current: HashMap<Key, u32, Mixing>,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// Memory of connections that are over, for the next ones: thousands of bytes each, which allocators are slow to find.
+    spare: Vec<Box<Connection>>,
+    recent: Option<(Key, u32)>,
+    /// Closed connections, all connections, and remembered ends, each in order of when to look.
+    closed: VecDeque<Look>,
+    looks: VecDeque<Look>,
+    remembered: VecDeque<Look>,
+    begun: u64,
+    drawn: Drawn,
+    finished: Vec<Finished>,
 }
 
 impl Table {
-    pub(crate) fn new(draw: bool) -> Self {
-        Self { current: HashMap::new(), connections: Vec::new(), last: None, draw }
+    pub(crate) fn new(drawn: Drawn) -> Self {
+        Self {
+            current: HashMap::default(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            spare: Vec::new(),
+            recent: None,
+            closed: VecDeque::new(),
+            looks: VecDeque::new(),
+            remembered: VecDeque::new(),
+            begun: 0,
+            drawn,
+            finished: Vec::new(),
+        }
     }
 
     /// Takes a TCP packet in.
-    pub(crate) fn packet(&mut self, interface: u32, at: Timestamp, number: u64, segment: &Segment) {
-        let source = (segment.ip.source, segment.tcp.source_port);
-        let destination = (segment.ip.destination, segment.tcp.destination_port);
-        let ends = if source <= destination { [source, destination] } else { [destination, source] };
-        let key = Key { interface, tags: segment.tags, ends };
-        let known = match self.last {
-            Some((last, index)) if last == key => Some(index),
+    pub(crate) fn packet(&mut self, seen: &Seen) {
+        self.make_room(seen.clock);
+        let key = Key::of(seen.interface, &seen.segment);
+        let known = match self.recent {
+            Some((recent, index)) if recent == key => Some(index),
             _ => self.current.get(&key).copied(),
         };
-        let index = match known.filter(|&index| !self.connections[index].is_reused_by(segment)) {
+        let index = match known.filter(|&index| self.takes(index, seen)) {
             Some(index) => index,
-            None => {
-                let draw = self.draw && self.connections.len() < MOST_DRAWN;
-                self.connections.push(Connection::new(interface, at, segment, draw));
-                let index = self.connections.len() - 1;
-                self.current.insert(key, index);
-                index
-            }
+            None => self.begin(key, seen),
         };
-        self.last = Some((key, index));
-        self.connections[index].packet(at, number, segment);
+        self.recent = Some((key, index));
+        let slot = &mut self.slots[index as usize];
+        slot.last = seen.latest();
+        match &mut slot.state {
+            State::On(connection) => {
+                let was_closed = connection.is_closed();
+                connection.packet(seen.at, seen.number, &seen.segment);
+                if connection.is_closed() && !was_closed {
+                    self.closed.push_back((seen.clock.saturating_add(connection.patience()), index, slot.serial));
+                }
+            }
+            State::Over(over) => over.late(&mut self.finished, seen.at, &seen.segment),
+            State::Free => {}
+        }
+    }
+
+    /// Whether the packet belongs to what slot `index` holds; a connection that was silent for too long is summed up first.
+    fn takes(&mut self, index: u32, seen: &Seen) -> bool {
+        self.expire(index, seen.clock);
+        let slot = &self.slots[index as usize];
+        match &slot.state {
+            State::On(connection) => !connection.is_reused_by(&seen.segment),
+            State::Over(over) => seen.clock.saturating_sub(slot.last) <= REMEMBERED && over.takes(&seen.segment),
+            State::Free => false,
+        }
+    }
+
+    fn begin(&mut self, key: Key, seen: &Seen) -> u32 {
+        let draw = match &self.drawn {
+            Drawn::None => false,
+            Drawn::First(count) => self.begun < *count,
+            Drawn::Of(numbers) => numbers.binary_search(&seen.number).is_ok(),
+        };
+        let serial = self.begun;
+        self.begun += 1;
+        if let Some(&before) = self.current.get(&key) {
+            self.end(before);
+            self.release(before);
+        }
+        let connection = Connection::new(seen.interface, seen.at, seen.number, &seen.segment, draw);
+        let connection = match self.spare.pop() {
+            Some(mut spare) => {
+                *spare = connection;
+                spare
+            }
+            None => Box::new(connection),
+        };
+        let slot = Slot { key, serial, last: seen.latest(), state: State::On(connection) };
+        let index = if let Some(index) = self.free.pop() {
+            self.slots[index as usize] = slot;
+            index
+        } else {
+            self.slots.push(slot);
+            u32::try_from(self.slots.len() - 1).expect("invariant: no memory holds four thousand million connections")
+        };
+        self.looks.push_back((seen.clock.saturating_add(LOOKED_AT), index, serial));
+        self.current.insert(key, index);
+        index
+    }
+
+    /// Sums up the connection in a slot if it is over by the clock.
+    fn expire(&mut self, index: u32, clock: u64) {
+        let slot = &self.slots[index as usize];
+        if let State::On(connection) = &slot.state
+            && clock.saturating_sub(slot.last) > connection.patience()
+        {
+            self.end(index);
+            let slot = &self.slots[index as usize];
+            self.remembered.push_back((slot.last.saturating_add(REMEMBERED), index, slot.serial));
+        }
+    }
+
+    /// Sums up the connection in a slot; its ends are remembered there, for what may come late.
+    fn end(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        if let State::On(connection) = &mut slot.state {
+            connection.finish();
+            let over = Box::new(Over::new(connection, self.finished.len()));
+            self.finished.push(Finished::new(connection));
+            if let State::On(connection) = std::mem::replace(&mut slot.state, State::Over(over)) {
+                self.spare.push(connection);
+            }
+        }
+    }
+
+    fn release(&mut self, index: u32) {
+        self.slots[index as usize].state = State::Free;
+        self.free.push(index);
+    }
+
+    /// Sums up what is over, and forgets what was remembered for long enough.
+    fn make_room(&mut self, clock: u64) {
+        while let Some((due, index, serial)) = next(&mut self.closed, clock) {
+            if self.slots[index as usize].serial == serial {
+                self.expire(index, clock);
+                // It was not silent in between: it is looked at again.
+                let slot = &self.slots[index as usize];
+                if let State::On(connection) = &slot.state {
+                    self.closed.push_back((due.max(slot.last.saturating_add(connection.patience())), index, serial));
+                }
+            }
+        }
+        while let Some((_, index, serial)) = next(&mut self.looks, clock) {
+            if self.slots[index as usize].serial == serial {
+                self.expire(index, clock);
+                if let State::On(_) = &self.slots[index as usize].state {
+                    self.looks.push_back((clock.saturating_add(LOOKED_AT), index, serial));
+                }
+            }
+        }
+        while let Some((due, index, serial)) = next(&mut self.remembered, clock) {
+            let slot = &self.slots[index as usize];
+            if slot.serial != serial || !matches!(slot.state, State::Over(_)) {
+                continue;
+            }
+            if clock.saturating_sub(slot.last) <= REMEMBERED {
+                self.remembered.push_back((due.max(slot.last.saturating_add(REMEMBERED)), index, serial));
+                continue;
+            }
+            self.current.remove(&slot.key);
+            self.recent = None;
+            self.release(index);
+        }
+    }
+
+    /// Sums up all that goes on, and gives every connection in the order in which they were summed up.
+    pub(crate) fn finish(mut self) -> Vec<Finished> {
+        for index in 0..self.slots.len() {
+            self.end(index as u32);
+            self.slots[index].state = State::Free;
+        }
+        self.finished
     }
 }
+
+/// The first of the queue that is due.
+fn next(queue: &mut VecDeque<Look>, clock: u64) -> Option<Look> {
+    queue.pop_front_if(|look| look.0 < clock)
+}
+
+#[cfg(test)]
+mod tests;

@@ -98,7 +98,7 @@ fn shares_add_up_and_payload_is_counted_once() {
     let Some(folder) = captures() else { return };
     for path in files(&folder) {
         let found = infer::diagnose_file(&path).expect("a capture");
-        assert_eq!(found.report.flows.len(), found.series.len());
+        assert_eq!(found.report.flows.len().min(256), found.series.len());
         for flow in &found.report.flows {
             let total = flow.limits.total();
             assert!(total == 0.0 || (total - 1.0).abs() < 1e-9, "{}: {total}", path.display());
@@ -106,7 +106,7 @@ fn shares_add_up_and_payload_is_counted_once() {
             assert!(flow.verdict.gain.is_none_or(|gain| gain.is_finite() && gain >= 1.0), "{flow:?}");
             assert!(!flow.verdict.claim.is_empty());
         }
-        for series in &found.series {
+        for (_, series) in &found.series {
             for points in [
                 &series.flight_bytes,
                 &series.receive_window_bytes,

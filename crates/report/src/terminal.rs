@@ -9,8 +9,9 @@ mod diagnose;
 mod fix;
 mod lab;
 mod page;
+mod sparkline;
 
 pub use compare::compare;
-pub use diagnose::diagnose;
+pub use diagnose::{diagnose, diagnose_capture, diagnose_flow};
 pub use fix::fix;
 pub use lab::lab;

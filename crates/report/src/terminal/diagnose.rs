@@ -2,8 +2,9 @@
 
 use super::bars;
 use super::page::{Entry, Page, Style, shorten, table_columns};
+use super::sparkline;
 use crate::figures::{clean, count, data, milliseconds, percent, rate, times};
-use model::{CaptureReport, DiagnoseReport, Evidence, Flow, Remedy, Setting, Side, Way};
+use model::{CaptureReport, DiagnoseReport, Evidence, Flow, Remedy, Series, Setting, Side, Way};
 
 /// Connections listed for each capture.
 const LISTED: usize = 20;
@@ -19,12 +20,37 @@ pub fn diagnose(report: &DiagnoseReport, width: usize, color: bool) -> String {
         if place > 0 {
             page.gap();
         }
-        self::capture(&mut page, capture);
+        self::capture(&mut page, capture, LISTED);
     }
     page.finish()
 }
 
-fn capture(page: &mut Page, capture: &CaptureReport) {
+/// Prints what was found in one capture, with `listed` of its connections in the list.
+pub fn diagnose_capture(capture: &CaptureReport, listed: usize, width: usize, color: bool) -> String {
+    let mut page = Page::new(width, color);
+    self::capture(&mut page, capture, listed);
+    page.finish()
+}
+
+/// Prints one connection in full, with its flight against the receiver's window over time where `series` has them.
+pub fn diagnose_flow(
+    capture: &CaptureReport,
+    flow: &Flow,
+    series: Option<&Series>,
+    width: usize,
+    color: bool,
+) -> String {
+    let mut page = Page::new(width, color);
+    page.sentence("", &capture.file, Style::Strong);
+    tell(&mut page, flow);
+    if let Some(series) = series.filter(|series| !series.flight_bytes.is_empty()) {
+        page.gap();
+        sparkline::flight(&mut page, series, "  ");
+    }
+    page.finish()
+}
+
+fn capture(page: &mut Page, capture: &CaptureReport, listed: usize) {
     page.sentence("", &capture.file, Style::Strong);
     let flows = capture.flows.len();
     let mut facts = vec![
@@ -45,7 +71,7 @@ fn capture(page: &mut Page, capture: &CaptureReport) {
     }
     if flows > 1 {
         page.gap();
-        list(page, &capture.flows);
+        list(page, &capture.flows, listed);
     }
     let mut told: Vec<&Flow> = Vec::new();
     for flow in &capture.flows {
@@ -78,11 +104,11 @@ fn again(page: &mut Page, known: &Flow, flow: &Flow) {
 }
 
 /// One line for each connection, with as many columns as fit.
-fn list(page: &mut Page, flows: &[Flow]) {
+fn list(page: &mut Page, flows: &[Flow], listed: usize) {
     let heading = ["", "connection", "verdict", "share", "goodput", "to gain", "retransmits", "min RTT", "data"];
     let rows: Vec<Vec<Entry>> = flows
         .iter()
-        .take(LISTED)
+        .take(listed)
         .map(|flow| {
             let code = flow.verdict.code.as_str();
             vec![
@@ -112,10 +138,10 @@ fn list(page: &mut Page, flows: &[Flow]) {
         }
     }
     page.table(&head, &cells, 3);
-    if flows.len() > LISTED {
+    if flows.len() > listed {
         page.sentence(
             "  ",
-            &format!("and {}; --json has them all", plural((flows.len() - LISTED) as u64, "more")),
+            &format!("and {}; --json has them all", plural((flows.len() - listed) as u64, "more")),
             Style::Faint,
         );
     }

@@ -198,6 +198,7 @@ pub fn diagnose() -> DiagnoseReport {
     };
     let flow = Flow {
         id: 3,
+        first_packet: 17,
         client: "10.0.0.1:40000".to_owned(),
         server: "10.0.0.2:443".to_owned(),
         interface: Some("server".to_owned()),

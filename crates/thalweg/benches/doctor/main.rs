@@ -1,10 +1,11 @@
-//! How fast the doctor reads, on two captures that are made here, the same bytes every time.
+//! How fast the doctor reads, beside others, on two captures that are made here, the same bytes every time.
 //!
 //! `cargo bench -p thalweg --bench doctor -- --write FOLDER` only makes `bulk.pcap` and `many-flows.pcap` there.
 #![allow(clippy::print_stdout)]
 
 mod captures;
 mod frames;
+mod side_by_side;
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
@@ -12,12 +13,15 @@ use std::path::{Path, PathBuf};
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
-    let folder = match (arguments.next().as_deref(), arguments.next()) {
-        (Some("--write"), Some(folder)) => PathBuf::from(folder),
-        _ => PathBuf::from(env!("CARGO_TARGET_TMPDIR")),
+    let (folder, only_write) = match (arguments.next().as_deref(), arguments.next()) {
+        (Some("--write"), Some(folder)) => (PathBuf::from(folder), true),
+        _ => (PathBuf::from(env!("CARGO_TARGET_TMPDIR")), false),
     };
     for (name, make) in CAPTURES {
-        make_once(&folder, name, make).expect("a capture");
+        let path = make_once(&folder, name, make).expect("a capture");
+        if !only_write {
+            side_by_side::compare(&path);
+        }
     }
 }
 

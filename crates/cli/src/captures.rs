@@ -1,0 +1,275 @@
+//! Captures being diagnosed: several side by side, and a large one by all processors.
+
+use crate::output::Output;
+use crate::progress;
+use infer::{CaptureDiagnosis, Drawn, Error, Intake, Options, Part, Seen, Shard};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+use wire::Capture;
+use wire::filter::Filter;
+
+/// Files from this size on are divided among processors; below it the work is over before threads have started to pay.
+const DIVIDED_BYTES: u64 = 32 << 20;
+/// Segments handed over at a time: enough that waking a thread costs little of what they do.
+const BATCH: usize = 2_048;
+/// Batches on their way to a shard.
+const AHEAD: usize = 4;
+/// Captures under way or waiting for one before them, for each worker: what bounds memory.
+const WINDOW: usize = 2;
+/// What capture files are called; also with a number behind (`tcpdump -C`) or compressed.
+const NAMES: [&str; 4] = [".pcap", ".pcapng", ".cap", ".ntar"];
+
+/// What is to be done with captures.
+#[derive(Debug)]
+pub(crate) struct Work {
+    /// The files, in order; `-` is stdin.
+    pub(crate) paths: Vec<PathBuf>,
+    /// Processors to use.
+    pub(crate) jobs: usize,
+    /// Of how many captures, from the first on, flows are drawn, and of how many flows.
+    pub(crate) drawn: (usize, usize),
+    /// Which packets are looked at; `None` for all.
+    pub(crate) filter: Option<Filter>,
+    /// Draw this flow of each capture.
+    pub(crate) flow: Option<u64>,
+}
+
+/// The captures that `paths` name: a folder stands for the captures in it and below, in order of their names.
+///
+/// # Errors
+/// When a folder cannot be read, with its path.
+pub(crate) fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>, (PathBuf, io::Error)> {
+    let mut all = Vec::new();
+    for path in paths {
+        if path.is_dir() { folder(path, &mut all)? } else { all.push(path.clone()) }
+    }
+    Ok(all)
+}
+
+fn folder(path: &Path, all: &mut Vec<PathBuf>) -> Result<(), (PathBuf, io::Error)> {
+    let entries = fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let mut entries = entries.map_err(|error| (path.to_owned(), error))?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().to_lowercase());
+        // A link to a folder above would never end.
+        let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+        if path.is_dir() {
+            if !is_link {
+                folder(&path, all)?;
+            }
+        } else if NAMES.iter().any(|end| name.contains(end)) {
+            all.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Diagnoses the captures, and gives each to `done` with its place, in their order.
+///
+/// # Errors
+/// Those of `done`, and with them the work ends.
+pub(crate) fn diagnose<E>(
+    work: &Work,
+    output: &Output,
+    mut done: impl FnMut(usize, Result<CaptureDiagnosis, Error>) -> Result<(), E>,
+) -> Result<(), E> {
+    let count = work.paths.len();
+    let sizes: u64 = work.paths.iter().filter_map(|path| fs::metadata(path).ok()).map(|data| data.len()).sum();
+    let workers = work.jobs.clamp(1, count.max(1));
+    let bar = progress::bar(output, "diagnosing");
+    let read = AtomicU64::new(0);
+    let (to_do, next) = mpsc::channel::<usize>();
+    let next = Mutex::new(next);
+    let (finished, results) = mpsc::channel();
+    let result = thread::scope(|scope| {
+        for _ in 0..workers {
+            let (next, read, finished) = (&next, &read, finished.clone());
+            scope.spawn(move || {
+                loop {
+                    let place = next.lock().ok().and_then(|next| next.recv().ok());
+                    let Some(place) = place else { return };
+                    let result = one(work, place, work.jobs / workers, read);
+                    if finished.send((place, result)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(finished);
+        let mut given = count.min(workers * WINDOW);
+        for place in 0..given {
+            let _ = to_do.send(place);
+        }
+        let mut waiting = BTreeMap::new();
+        let mut place = 0;
+        let mut failed = Ok(());
+        while place < count && failed.is_ok() {
+            match results.recv_timeout(Duration::from_millis(100)) {
+                Ok((place, result)) => drop(waiting.insert(place, result)),
+                Err(RecvTimeoutError::Timeout) => {}
+                // A worker panicked; the scope passes that on.
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            progress::set(&bar, read.load(Ordering::Relaxed) as f64 / sizes.max(1) as f64);
+            while let Some(result) = waiting.remove(&place) {
+                if count > 1 {
+                    bar.set_message(format!("diagnosing {} of {count}", place + 1));
+                }
+                failed = bar.suspend(|| done(place, result));
+                place += 1;
+                if given < count && failed.is_ok() {
+                    let _ = to_do.send(given);
+                    given += 1;
+                }
+                if failed.is_err() {
+                    break;
+                }
+            }
+        }
+        drop(to_do);
+        failed
+    });
+    bar.finish_and_clear();
+    result
+}
+
+/// Diagnoses one capture; what is to be drawn of a file is known after reading it once, so it is read again.
+fn one(work: &Work, place: usize, threads: usize, read: &AtomicU64) -> Result<CaptureDiagnosis, Error> {
+    let path = &work.paths[place];
+    let (captures, flows) = work.drawn;
+    let flows = if place < captures { flows } else { 0 };
+    let draws = flows > 0 || work.flow.is_some();
+    if path == Path::new("-") {
+        let drawn = if draws { Options::default().drawn } else { Drawn::None };
+        let options = Options { drawn, filter: work.filter.clone() };
+        return infer::diagnose_reader_with(io::stdin().lock(), "-", options);
+    }
+    let options = |drawn| Options { drawn, filter: work.filter.clone() };
+    let found = file(path, options(Drawn::None), threads, Some(read))?;
+    let all = found.report.flows.iter().enumerate();
+    let drawn = all.filter(|(index, flow)| *index < flows || work.flow == Some(flow.id));
+    let mut drawn: Vec<u64> = drawn.map(|(_, flow)| flow.first_packet).collect();
+    if drawn.is_empty() {
+        return Ok(found);
+    }
+    drop(found);
+    drawn.sort_unstable();
+    file(path, options(Drawn::Of(drawn)), threads, None)
+}
+
+fn file(path: &Path, options: Options, threads: usize, read: Option<&AtomicU64>) -> Result<CaptureDiagnosis, Error> {
+    let name = path.display().to_string();
+    let opened = File::open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
+    let (size, file) = opened.map_err(|cause| Error::Open { path: name.clone(), cause })?;
+    let from = Counted { from: file, read };
+    if threads > 1 && size >= DIVIDED_BYTES {
+        divided(from, &name, &options, threads)
+    } else {
+        infer::diagnose_reader_with(from, &name, options)
+    }
+}
+
+/// Diagnoses a capture with its connections divided among `shards` threads; this one reads and decodes.
+///
+/// The report is that of one thread, to the byte.
+fn divided(from: impl Read, name: &str, options: &Options, shards: usize) -> Result<CaptureDiagnosis, Error> {
+    let mut capture = Capture::new(from).map_err(|error| Error::from_wire(error, name))?;
+    let mut intake = Intake::new(options.filter.clone());
+    let parts = thread::scope(|scope| {
+        let (back, used) = mpsc::channel::<Vec<Seen>>();
+        let mut threads = Vec::with_capacity(shards);
+        let mut ends = Vec::with_capacity(shards);
+        for _ in 0..shards {
+            let (end, batches) = mpsc::sync_channel::<Vec<Seen>>(AHEAD);
+            let (back, mut shard) = (back.clone(), Shard::new(options.clone()));
+            ends.push((end, Vec::with_capacity(BATCH)));
+            threads.push(scope.spawn(move || {
+                for mut batch in batches {
+                    batch.iter().for_each(|seen| shard.packet(seen));
+                    batch.clear();
+                    let _ = back.send(batch);
+                }
+                shard.finish()
+            }));
+        }
+        let mut hand_over = |seen: Seen| {
+            let (end, batch) = &mut ends[(seen.spread() % shards as u64) as usize];
+            batch.push(seen);
+            if batch.len() == BATCH {
+                let fresh = used.try_recv().unwrap_or_else(|_| Vec::with_capacity(BATCH));
+                // A thread that is gone panicked, and is asked for its part below.
+                let _ = end.send(std::mem::replace(batch, fresh));
+            }
+        };
+        loop {
+            match capture.next() {
+                Ok(Some(packet)) => intake.packet(&packet, &mut hand_over),
+                Ok(None) => break,
+                Err(error) => return Err(Error::from_wire(error, name)),
+            }
+        }
+        for (end, batch) in ends {
+            let _ = end.send(batch);
+        }
+        let join =
+            |thread: thread::ScopedJoinHandle<'_, Part>| thread.join().unwrap_or_else(|p| std::panic::resume_unwind(p));
+        Ok(threads.into_iter().map(join).collect::<Vec<Part>>())
+    })?;
+    Ok(infer::join(name, &capture, intake, parts))
+}
+
+/// A reader that tells how much was read.
+struct Counted<'a> {
+    from: File,
+    read: Option<&'a AtomicU64>,
+}
+
+impl Read for Counted<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.from.read(buffer)?;
+        if let Some(read) = self.read {
+            read.fetch_add(count as u64, Ordering::Relaxed);
+        }
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every public capture, divided among one to five threads, gives the report of one.
+    #[test]
+    fn divided_work_gives_the_same_report() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures/public");
+        if !folder.is_dir() {
+            #[expect(clippy::print_stderr, reason = "a skipped check must not be silent")]
+            {
+                eprintln!("SKIPPED: {} does not exist, so no division was checked", folder.display());
+            }
+            return;
+        }
+        let files = expand(&[folder]).expect("a folder");
+        assert!(files.len() > 20);
+        for path in files {
+            let name = path.display().to_string();
+            let bytes = fs::read(&path).expect("read");
+            let options = Options { drawn: Drawn::Of(vec![1, 2, 3, 50]), filter: None };
+            let whole = infer::diagnose_reader_with(bytes.as_slice(), &name, options.clone()).expect("a capture");
+            let text = report::json::to_string(&whole.report).expect("JSON");
+            for shards in [1, 2, 5] {
+                let found = divided(bytes.as_slice(), &name, &options, shards).expect("a capture");
+                assert!(report::json::to_string(&found.report).expect("JSON") == text, "{name} with {shards}");
+                assert!(found.series == whole.series, "{name}'s plots with {shards}");
+            }
+        }
+    }
+}

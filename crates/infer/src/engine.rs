@@ -1,0 +1,171 @@
+//! The work on a capture in parts that can be done side by side: taking packets in, following connections, joining what was found.
+//!
+//! Connections are divided by [`Seen::spread`], and each is followed by one [`Shard`] that sees its packets in their order. What a
+//! shard does depends on these alone, so however many there are, [`join`] gives the same report to the byte.
+
+use crate::diagnose::{CaptureDiagnosis, Options};
+use crate::finished::Finished;
+use crate::key::Key;
+use crate::table::{Seen, Table};
+use model::CaptureReport;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::io::Read;
+use wire::filter::Filter;
+use wire::{Capture, Decoded, Decoder, Other, Packet};
+
+/// Most nanoseconds by which one packet alone moves the clock on: a damaged time must not end every connection.
+const STRIDE: u64 = 3 * 3600 * 1_000_000_000;
+
+/// The packets of a capture, counted and decoded in their order.
+#[derive(Debug, Default)]
+pub struct Intake {
+    decoder: Decoder,
+    others: BTreeMap<Other, u64>,
+    packets: u64,
+    bytes: u64,
+    cut: u64,
+    clock: Clock,
+}
+
+/// The capture's clock, in nanoseconds since the epoch: the latest time seen.
+#[derive(Debug, Default)]
+struct Clock {
+    now: Option<u64>,
+    /// A time far ahead, which counts when the next packet's is near it.
+    ahead: Option<u64>,
+}
+
+impl Clock {
+    fn at(&mut self, at: u64) -> u64 {
+        let now = self.now.unwrap_or(at);
+        let far = at > now.saturating_add(STRIDE);
+        let believed = !far || self.ahead.is_some_and(|ahead| ahead.abs_diff(at) <= STRIDE);
+        self.ahead = far.then_some(at);
+        let now = if believed { now.max(at) } else { now };
+        self.now = Some(now);
+        now
+    }
+}
+
+impl Intake {
+    /// Takes in what the filter wants; `None` for all.
+    pub fn new(filter: Option<Filter>) -> Self {
+        Self { decoder: Decoder::with_filter(filter), ..Self::default() }
+    }
+
+    /// Takes the next packet in, and hands the TCP segments on that are in it.
+    pub fn packet(&mut self, packet: &Packet<'_>, mut segment: impl FnMut(Seen)) {
+        self.packets += 1;
+        self.bytes += u64::from(packet.original_len);
+        self.cut += u64::from((packet.bytes.len() as u64) < u64::from(packet.original_len));
+        let clock = self.clock.at(packet.at.as_nanos());
+        let (interface, at, number) = (packet.interface, packet.at, packet.number);
+        self.decoder.decode(packet, |decoded| match decoded {
+            Decoded::Tcp(found) => segment(Seen { interface, at, number, clock, segment: found }),
+            Decoded::Other(other) => *self.others.entry(other).or_default() += 1,
+        });
+    }
+}
+
+impl Seen {
+    /// A number by which connections are divided among shards: all packets of one connection have the same.
+    pub fn spread(&self) -> u64 {
+        Key::of(self.interface, &self.segment).spread()
+    }
+}
+
+/// Some of a capture's connections, being followed.
+#[derive(Debug)]
+pub struct Shard {
+    table: Table,
+}
+
+impl Shard {
+    /// Follows connections as `options` say. Of several shards none may be asked to draw the first so many: it does not know which
+    /// those are.
+    pub fn new(options: Options) -> Self {
+        Self { table: Table::new(options.drawn) }
+    }
+
+    /// Takes the next packet of its connections in.
+    pub fn packet(&mut self, seen: &Seen) {
+        self.table.packet(seen);
+    }
+
+    /// Sums its connections up.
+    pub fn finish(self) -> Part {
+        Part { finished: self.table.finish() }
+    }
+}
+
+/// What a shard found.
+#[derive(Debug)]
+pub struct Part {
+    finished: Vec<Finished>,
+}
+
+/// Joins what the shards found in a capture that was read to its end.
+pub fn join<R: Read>(name: &str, capture: &Capture<R>, intake: Intake, parts: Vec<Part>) -> CaptureDiagnosis {
+    let mut parts = parts.into_iter().map(|part| part.finished);
+    let mut found = parts.next().unwrap_or_default();
+    found.extend(parts.flatten());
+    let mut notes = capture.damage().notes();
+    notes.extend(intake.others.iter().map(|(other, count)| note_of(*other, *count)));
+    if intake.cut > 0 {
+        notes
+            .push(format!("{} packets are cut by the snapshot length; their headers are what is analysed", intake.cut));
+    }
+    let duplicates: u64 = found.iter().map(|one| one.tap_duplicates).sum();
+    if duplicates > 0 {
+        notes.push(format!("the tap delivered {duplicates} packets twice; the second copies were dropped"));
+    }
+    // Flows are numbered in order of their first packets, and listed costliest first: by the time that could be saved.
+    let mut firsts: Vec<u64> = found.iter().map(|one| one.flow.first_packet).collect();
+    firsts.sort_unstable();
+    found.sort_by_cached_key(|one| (Reverse(one.cost_s.max(0.0).to_bits()), one.flow.first_packet));
+    let mut series = Vec::new();
+    let interfaces = capture.interfaces();
+    for (index, one) in found.iter_mut().enumerate() {
+        one.flow.id = firsts.partition_point(|&first| first < one.flow.first_packet) as u64;
+        one.flow.interface = interfaces
+            .get(one.interface as usize)
+            .filter(|_| interfaces.len() > 1)
+            .map(|interface| interface.name.clone().unwrap_or_else(|| one.interface.to_string()));
+        series.extend(one.series.take().map(|drawn| (index, *drawn)));
+    }
+    let flows = found.into_iter().map(|one| one.flow).collect();
+    let truncated = capture.damage().truncated;
+    let (packets, bytes) = (intake.packets, intake.bytes);
+    CaptureDiagnosis {
+        report: CaptureReport { file: name.to_owned(), packets, bytes, truncated, notes, flows },
+        series,
+    }
+}
+
+fn note_of(other: Other, count: u64) -> String {
+    let s = if count == 1 { " is" } else { "s are" };
+    match other {
+        Other::UnknownLink => format!("{count} packet{s} of a link type that is not known here"),
+        Other::NotIp => format!("{count} packet{s} not IP"),
+        Other::NotTcp => format!("{count} packet{s} IP but not TCP"),
+        Other::Encrypted => {
+            format!("{count} frame{s} of 802.11 and encrypted: capture behind the decryption to see what is in them")
+        }
+        Other::Fragment => format!("{count} packet{s} later fragments whose first is not before them in the capture"),
+        Other::Unwanted => format!("{count} packet{s} TCP that the filter leaves out"),
+        Other::Malformed => format!("{count} packet{s} cut within the headers, or contradicting themselves there"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_damaged_time_does_not_move_the_clock_and_a_gap_of_days_does() {
+        let (mut clock, day) = (Clock::default(), 86_400_000_000_000);
+        let times = [day, day + 5, 900 * day, day + 7, day + 6, 9 * day, 9 * day + 1];
+        assert_eq!(times.map(|at| clock.at(at)), [day, day + 5, day + 5, day + 7, day + 7, day + 7, 9 * day + 1]);
+    }
+}

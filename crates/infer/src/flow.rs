@@ -1,0 +1,147 @@
+//! A finished connection as the report has it, and what its plots draw.
+
+use crate::connection::{Connection, Endpoint};
+use crate::facts::Facts;
+use crate::rules;
+use crate::sender::Sender;
+use model::{Flow, Retransmits, Series, TokenBucket, Vantage, Way};
+
+/// Sums a connection up; with it comes what could be saved of its time, in seconds, by which flows are ranked.
+///
+/// What only the whole capture tells is left open: the flow's number, and its interface's name.
+pub(crate) fn flow(connection: &Connection) -> (f64, Flow) {
+    let [client, server] = &connection.sides;
+    let (direction, main) = if client.sender.bytes > server.sender.bytes { (Way::Up, 0) } else { (Way::Down, 1) };
+    let sender = &connection.sides[main].sender;
+    let vantage = vantage(connection, main);
+    let handshake = connection.opening.report();
+    let [syn_client, syn_server] = connection.opening.syn;
+    let scaling_missing =
+        syn_client.seen && syn_server.seen && (syn_client.wscale.is_none() || syn_server.wscale.is_none());
+    let held =
+        if client.sender.held.time > server.sender.held.time { &client.sender.held } else { &server.sender.held };
+    let facts = Facts::new(sender, vantage, scaling_missing, held);
+    let (verdict, findings) = rules::judge(&facts);
+    let cost_s = facts.phase_s * (1.0 - 1.0 / verdict.gain.unwrap_or(1.0).max(1.0));
+    let losses = &sender.losses;
+    let flow = Flow {
+        id: 0,
+        first_packet: connection.first_packet,
+        client: text(client.at),
+        server: text(server.at),
+        interface: None,
+        vantage,
+        start: connection.started.as_nanos() as f64 / 1e9,
+        duration_s: connection.ended.seconds_since(connection.started),
+        bytes_up: client.sender.bytes,
+        bytes_down: server.sender.bytes,
+        packets_up: client.packets,
+        packets_down: server.packets,
+        handshake,
+        direction,
+        retransmits: Retransmits {
+            total: losses.total,
+            fast: losses.fast,
+            rto: losses.timer,
+            tlp: losses.probe,
+            spurious: losses.spurious,
+            spurious_dsack: losses.proofs.dsack,
+            spurious_eifel: losses.proofs.eifel,
+            spurious_timing: losses.proofs.timing,
+            dsacks: losses.dsacks,
+        },
+        out_of_order: sender.out_of_order,
+        dup_acks: sender.dup_acks,
+        zero_windows: sender.zero_windows,
+        window_full: sender.window_full,
+        rtt_min_ms: sender.rtt.min.map(|min| min as f64 / 1e6),
+        goodput_bps: facts.rate() * 8.0,
+        policer: facts.bucket.map(|bucket| TokenBucket { rate_bps: bucket.rate * 8.0, burst_bytes: bucket.burst }),
+        limits: facts.limits(),
+        verdict,
+        findings,
+        remedies: Vec::new(),
+    };
+    (cost_s, flow)
+}
+
+/// What is drawn of a connection: the direction with more payload.
+pub(crate) fn series_of(connection: &Connection) -> Option<Series> {
+    let [client, server] = &connection.sides;
+    let sender = if client.sender.bytes > server.sender.bytes { &client.sender } else { &server.sender };
+    sender.drawn.is_some().then(|| series(sender))
+}
+
+/// An end, as people write it.
+fn text((address, port): Endpoint) -> String {
+    std::net::SocketAddr::new(address, port).to_string()
+}
+
+/// Where the tap is, seen from side `main`, by the two halves of the handshake or, without one, by timestamp echoes.
+fn vantage(connection: &Connection, main: usize) -> Vantage {
+    /// One half of the round trip this many times the other puts the tap at an end.
+    const FAR: u64 = 4;
+    /// Below it both halves are a host's own answering time, and say nothing.
+    const FLOOR_NS: u64 = 100_000;
+    let opening = &connection.opening;
+    let halves = [opening.to_client, opening.to_server];
+    if let (Some(near), Some(far)) = (halves[main], halves[1 - main]) {
+        return match (near.max(far) > FLOOR_NS, near.saturating_mul(FAR) < far, far.saturating_mul(FAR) < near) {
+            (true, true, _) => Vantage::Sender,
+            (true, _, true) => Vantage::Receiver,
+            (true, ..) => Vantage::Middle,
+            (false, ..) => Vantage::Unknown,
+        };
+    }
+    let side = &connection.sides[main];
+    if !side.sender.times_acks {
+        return Vantage::Receiver;
+    }
+    // Acknowledgements that take longer than any echo: the sender is near.
+    match (side.echo.min, side.sender.rtt.min) {
+        (Some(echo), Some(acked)) if acked > FLOOR_NS && echo.saturating_mul(FAR) < acked => Vantage::Sender,
+        _ => Vantage::Unknown,
+    }
+}
+
+fn series(sender: &Sender) -> Series {
+    let Some(drawn) = &sender.drawn else { return Series::default() };
+    let start = sender.timeline.start.unwrap_or(0) as f64 / 1e9;
+    let width = sender.timeline.width as f64 / 1e9;
+    // A rate over bins shorter than a round trip shows bursts, not throughput.
+    let mut throughput = Vec::new();
+    let (mut from, mut sum) = (0u64, 0u64);
+    let span = sender.rtt.smoothed / 1e9;
+    let per = if width > 0.0 { (span / width).ceil().max(1.0) as u64 } else { 1 };
+    for slice in &sender.timeline.slices {
+        if slice.index >= from + per {
+            throughput.push(model::Point {
+                t: start + (from + per) as f64 * width,
+                v: sum as f64 * 8.0 / (per as f64 * width),
+            });
+            let next = slice.index / per * per;
+            if next > from + per {
+                // Silence between: down to zero and up again.
+                throughput.push(model::Point { t: start + (from + 2 * per) as f64 * width, v: 0.0 });
+                throughput.push(model::Point { t: start + next as f64 * width, v: 0.0 });
+            }
+            (from, sum) = (next, 0);
+        }
+        sum += slice.delivered;
+    }
+    if sum > 0 && width > 0.0 {
+        throughput
+            .push(model::Point { t: start + (from + per) as f64 * width, v: sum as f64 * 8.0 / (per as f64 * width) });
+    }
+    throughput.truncate(4_000);
+    Series {
+        flight_bytes: drawn.flight.points(),
+        receive_window_bytes: drawn.window.points(),
+        cwnd_bytes: Vec::new(),
+        sent_bytes: drawn.sent.points(),
+        acked_bytes: drawn.acked.points(),
+        throughput_bps: throughput,
+        rtt_ms: drawn.rtt.points(),
+        marks: drawn.marks.clone(),
+    }
+}

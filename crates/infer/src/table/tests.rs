@@ -1,0 +1,136 @@
+//! Connections that are over: what comes late, what begins anew, and what is kept in memory.
+
+use super::*;
+use std::net::{IpAddr, Ipv4Addr};
+use units::SeqNum;
+use wire::{Flags, IpFacts, Options, SackBlocks, Tags, TcpHeader};
+
+const SECOND: u64 = 1_000_000_000;
+const CLIENT: (IpAddr, u16) = (IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 40_000);
+const SERVER: (IpAddr, u16) = (IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)), 443);
+
+/// A table and the packets of connections between two ends, a millisecond apart.
+struct Wire {
+    table: Table,
+    number: u64,
+    now: u64,
+}
+
+impl Wire {
+    fn new() -> Self {
+        Self { table: Table::new(Drawn::None), number: 0, now: SECOND }
+    }
+
+    fn send(&mut self, up: bool, flags: u8, seq: u32, ack: u32, payload_len: u32, sack: &[(u32, u32)]) {
+        self.number += 1;
+        self.now += SECOND / 1_000;
+        let (source, destination) = if up { (CLIENT, SERVER) } else { (SERVER, CLIENT) };
+        let sack: Vec<_> = sack.iter().map(|&(l, r)| (SeqNum::new(l), SeqNum::new(r))).collect();
+        let segment = Segment {
+            ip: IpFacts { source: source.0, destination: destination.0, ttl: 64, ecn: 0, id: None },
+            tcp: TcpHeader {
+                source_port: source.1,
+                destination_port: destination.1,
+                seq: SeqNum::new(seq),
+                ack: SeqNum::new(ack),
+                flags: Flags(flags),
+                window: 60_000,
+                checksum: 0,
+                header_len: 20,
+                options: Options { sack: SackBlocks::new(&sack), ..Options::default() },
+            },
+            tags: Tags::default(),
+            payload_len,
+        };
+        let at = Timestamp::from_nanos(self.now);
+        self.table.packet(&Seen { interface: 0, at, number: self.number, clock: self.now, segment });
+    }
+
+    /// A whole connection: 2,000 bytes down in two segments, then both FINs.
+    fn connection(&mut self, isn: u32) {
+        self.send(true, Flags::SYN, isn, 0, 0, &[]);
+        self.send(false, Flags::SYN | Flags::ACK, isn, isn + 1, 0, &[]);
+        self.send(true, Flags::ACK, isn + 1, isn + 1, 0, &[]);
+        self.send(false, Flags::ACK, isn + 1, isn + 1, 1_000, &[]);
+        self.send(false, Flags::ACK, isn + 1_001, isn + 1, 1_000, &[]);
+        self.send(true, Flags::ACK, isn + 1, isn + 2_001, 0, &[]);
+        self.send(false, Flags::FIN | Flags::ACK, isn + 2_001, isn + 1, 0, &[]);
+        self.send(true, Flags::FIN | Flags::ACK, isn + 1, isn + 2_002, 0, &[]);
+        self.send(false, Flags::ACK, isn + 2_002, isn + 2, 0, &[]);
+    }
+}
+
+#[test]
+fn a_late_retransmission_counts_though_the_connection_was_summed_up() {
+    let mut wire = Wire::new();
+    wire.connection(100);
+    wire.now += 10 * SECOND;
+    wire.send(false, Flags::ACK, 1_101, 101, 1_000, &[]);
+    assert_eq!(wire.table.finished.len(), 1, "it was summed up before");
+    wire.send(true, Flags::ACK, 102, 2_102, 0, &[(1_101, 2_101)]);
+    let finished = wire.table.finish();
+    let [one] = finished.as_slice() else { panic!("{} connections", finished.len()) };
+    let sent_again = &one.flow.retransmits;
+    assert_eq!((sent_again.total, sent_again.rto, sent_again.spurious), (1, 1, 1));
+    assert_eq!((one.flow.packets_up, one.flow.packets_down, one.flow.bytes_down), (5, 6, 2_000));
+    assert!(one.flow.duration_s > 10.0);
+}
+
+#[test]
+fn reused_ports_and_ends_long_forgotten_begin_anew() {
+    let mut wire = Wire::new();
+    wire.connection(100);
+    wire.connection(50_000);
+    wire.now += 10 * SECOND;
+    wire.connection(90_000);
+    wire.now += 300 * SECOND;
+    wire.send(false, Flags::ACK, 91_001, 90_001, 1_000, &[]);
+    let finished = wire.table.finish();
+    let packets: Vec<u64> = finished.iter().map(|one| one.flow.packets_up + one.flow.packets_down).collect();
+    assert_eq!(packets, [9, 9, 9, 1]);
+}
+
+#[test]
+fn an_open_connection_may_be_silent_for_two_hours() {
+    let mut wire = Wire::new();
+    for n in 0..3 {
+        wire.send(n % 2 == 0, Flags::ACK, 100, 100, 0, &[]);
+        wire.now += 7_000 * SECOND;
+    }
+    wire.now += 1_000 * SECOND;
+    wire.send(true, Flags::ACK, 100, 100, 0, &[]);
+    assert_eq!(wire.table.finish().len(), 2);
+}
+
+#[test]
+fn what_is_kept_does_not_grow_with_what_is_over() {
+    let mut wire = Wire::new();
+    for n in 0..2_000 {
+        wire.connection(n * 10_000);
+        wire.now += 3 * SECOND;
+    }
+    assert_eq!(wire.table.current.len(), 1);
+    assert!(wire.table.slots.len() <= 2 && wire.table.spare.len() <= 2);
+    let noted = [&wire.table.closed, &wire.table.looks, &wire.table.remembered].map(VecDeque::len);
+    // One look every 240 s for each connection begun since.
+    assert!(noted.iter().all(|&noted| noted <= 81), "{noted:?}");
+    let finished = wire.table.finish();
+    assert_eq!(finished.len(), 2_000);
+}
+
+#[test]
+fn a_finished_connection_takes_less_than_four_kilobytes() {
+    let mut wire = Wire::new();
+    wire.connection(100);
+    let one = &wire.table.finish()[0];
+    let flow = &one.flow;
+    let evidence = |evidence: &[model::Evidence]| -> usize {
+        let held = |e: &model::Evidence| size_of::<model::Evidence>() + e.text.capacity() + 8 * e.packets.capacity();
+        evidence.iter().map(held).sum()
+    };
+    let findings: usize =
+        flow.findings.iter().map(|f| size_of::<model::Finding>() + f.claim.capacity() + evidence(&f.evidence)).sum();
+    let texts = flow.client.capacity() + flow.server.capacity() + flow.verdict.claim.capacity();
+    let all = size_of::<Finished>() + texts + findings + evidence(&flow.verdict.evidence) + size_of::<Over>();
+    assert!(all < 4_096, "{all} bytes");
+}
