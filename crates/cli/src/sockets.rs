@@ -89,9 +89,8 @@ pub(crate) fn watch(
     }
     let packets = flows.iter().map(|flow| flow.packets_up + flow.packets_down).sum();
     let bytes = flows.iter().map(|flow| flow.bytes_up + flow.bytes_down).sum();
-    let series = vec![model::Series::default(); flows.len()];
     let report = CaptureReport { file: NAME.to_owned(), packets, bytes, truncated: false, notes, flows };
-    Ok(CaptureDiagnosis { report, series })
+    Ok(CaptureDiagnosis { report, series: Vec::new() })
 }
 
 fn sample(at_s: f64, connection: &Connection) -> Sample {

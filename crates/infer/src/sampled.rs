@@ -86,8 +86,8 @@ pub fn judge(id: u64, local: SocketAddr, remote: SocketAddr, samples: &[Sample])
     let into = last.data_segments_in.saturating_sub(first.data_segments_in);
     let (packets_up, packets_down) = if is_server { (into, out) } else { (out, into) };
     Some(Flow {
-        policer: None,
         id,
+        first_packet: 0,
         client: client.to_string(),
         server: server.to_string(),
         interface: None,
@@ -118,6 +118,7 @@ pub fn judge(id: u64, local: SocketAddr, remote: SocketAddr, samples: &[Sample])
         rtt_min_ms: (last.rtt_min_us > 0 && last.rtt_min_us < u64::from(u32::MAX))
             .then(|| last.rtt_min_us as f64 / 1e3),
         goodput_bps: sent.max(received) as f64 * 8.0 / elapsed_s,
+        policer: None,
         limits,
         verdict,
         findings: Vec::<Finding>::new(),

@@ -248,7 +248,7 @@ impl Table {
 
 /// The first of the queue that is due.
 fn next(queue: &mut VecDeque<Look>, clock: u64) -> Option<Look> {
-    queue.pop_front_if(|look| look.0 < clock)
+    if queue.front().is_some_and(|look| look.0 < clock) { queue.pop_front() } else { None }
 }
 
 #[cfg(test)]

@@ -134,7 +134,7 @@ fn every_prefix_is_diagnosed_within_memory() {
     /// The engine's bound on one capture of these sizes, and what the files themselves take.
     const MOST_KIB: u64 = 512 << 10;
     let Some(folder) = captures() else { return };
-    let without = infer::Options { series: false, ..infer::Options::default() };
+    let without = infer::Options { drawn: infer::Drawn::None, ..infer::Options::default() };
     for path in files(&folder) {
         let bytes = std::fs::read(&path).expect("file");
         let whole = infer::diagnose_reader_with(bytes.as_slice(), "whole", without.clone()).expect("a capture").report;
@@ -183,7 +183,7 @@ fn damaged_copies_never_panic() {
 fn a_filter_leaves_what_it_names() {
     let Some(folder) = captures() else { return };
     for (file, filter, packets, flows) in FILTERED {
-        let options = infer::Options { series: false, filter: Some(filter.parse().expect("a filter")) };
+        let options = infer::Options { drawn: infer::Drawn::None, filter: Some(filter.parse().expect("a filter")) };
         let path = folder.join("public").join(file);
         let report = infer::diagnose_file_with(&path, options).expect("a capture").report;
         let kept: u64 = report.flows.iter().map(|flow| flow.packets_up + flow.packets_down).sum();

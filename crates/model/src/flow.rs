@@ -33,7 +33,7 @@ pub enum Vantage {
 pub struct Flow {
     /// Number in the capture, from 0, in order of first packets.
     pub id: u64,
-    /// Number of its first packet in the file, from 1 as Wireshark counts.
+    /// Number of its first packet in the file, from 1 as Wireshark counts; 0 of a socket that was sampled.
     pub first_packet: u64,
     /// `ip:port` of the side that connected (or seems to have).
     pub client: String,

@@ -34,8 +34,18 @@ fn each_schema_takes_no_document_of_another_kind() {
 #[test]
 fn a_missing_or_an_unknown_field_is_refused_wherever_it_is() {
     // What the types leave out when empty, and so may be missing.
-    let optional =
-        ["interface", "intervals", "packets", "time_s", "depends_on", "matrix", "differences", "outliers", "shard"];
+    let optional = [
+        "interface",
+        "intervals",
+        "policer",
+        "packets",
+        "time_s",
+        "depends_on",
+        "matrix",
+        "differences",
+        "outliers",
+        "shard",
+    ];
     for (schema, document) in [
         (lab_schema(), document(&common::lab())),
         (lab_schema(), document(&common::noisy())),

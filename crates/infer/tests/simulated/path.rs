@@ -272,6 +272,12 @@ impl World<'_> {
         }
     }
 
+    /// What the send buffer takes: it counts memory, of which a segment's is now more and now less.
+    const fn room(&self) -> u64 {
+        let less = if self.s.send_buffer == u64::MAX { 0 } else { self.nxt / (80 * MSS) % 3 * MSS };
+        self.s.send_buffer - less
+    }
+
     fn send(&mut self) {
         // Repair first.
         if let Some(point) = self.recovery {
@@ -287,7 +293,7 @@ impl World<'_> {
         while self.nxt < limit
             && !self.after_timer
             && (self.flight() + MSS) as f64 <= self.cwnd
-            && self.nxt - self.una + MSS <= self.s.send_buffer
+            && self.nxt - self.una + MSS <= self.room()
         {
             let len = (limit - self.nxt).min(MSS);
             if self.nxt + len > self.edge {
