@@ -104,7 +104,10 @@ impl<'a> Facts<'a> {
         if phase_s > 0.0 {
             let rounds = Rounds::new(sender);
             let trains = sender.trains.rate();
-            facts.plateau = rounds.plateau(facts.rate(), trains);
+            // Beside the receiver data shows itself how fast it comes; acknowledgements that close a gap tell of much at once.
+            let arrives =
+                trains.filter(|_| !sender.times_acks).map_or(f64::INFINITY, |trains| trains.max(facts.rate()));
+            facts.plateau = rounds.plateau(facts.rate(), trains).map(|plateau| plateau.min(arrives));
             facts.capacity = match (facts.plateau, trains) {
                 (Some(plateau), Some(trains)) => Some(plateau.max(trains)),
                 (plateau, trains) => trains.or(plateau.filter(|_| rounds.queued_at_plateau(plateau))),

@@ -107,6 +107,7 @@ fn wrong_input_gets_one_sentence_a_hint_and_the_right_code() {
     write("not.pcap", "This is a letter, and no capture at all.\n");
     write("empty.pcap", "");
     fs::write(folder.path().join("real.pcap"), [0xd4, 0xc3, 0xb2, 0xa1, 0xff, 0xfe]).expect("written");
+    fs::create_dir(folder.path().join("none")).expect("made");
     let before = files(folder.path());
     for (args, code, says, hint) in [
         (vec!["lab", "run", "key.toml"], 2, "key.toml:3: unknown key 'path.rrt'", "did you mean 'rtt'?"),
@@ -131,7 +132,8 @@ fn wrong_input_gets_one_sentence_a_hint_and_the_right_code() {
         (vec!["diagnose", "none.pcap"], 2, "none.pcap", "hint"),
         (vec!["diagnose", "not.pcap"], 2, "not.pcap", "hint"),
         (vec!["diagnose", "empty.pcap"], 2, "empty.pcap", "hint"),
-        (vec!["diagnose", "."], 2, "directory", "hint"),
+        (vec!["diagnose", "."], 2, "./not.pcap is not a pcap or pcapng capture", "hint"),
+        (vec!["diagnose", "none"], 2, "no capture", "hint"),
         (vec!["explain", "receive-windw"], 2, "no verdict has the code", "known:"),
         (vec!["fix", "real.pcap"], 2, "'real.pcap' is no scenario file", "thalweg diagnose real.pcap"),
         (vec!["diagnose", "real.pcap"], 2, "real.pcap", "hint"),
