@@ -44,9 +44,17 @@ fn name(path: &Path) -> &str {
     path.file_name().and_then(|n| n.to_str()).expect("name")
 }
 
+/// How many packets the index of the captures says a file has.
+fn packets_of<'a>(index: &'a str, name: &str) -> Option<&'a str> {
+    let row = |line: &'a str| line.split('\t').collect::<Vec<_>>();
+    let column = row(index.lines().next()?).iter().position(|&title| title == "packets_total")?;
+    index.lines().map(row).find(|fields| fields[0] == name)?.get(column).copied()
+}
+
 #[test]
 fn connections_are_counted_as_tshark_does_but_where_it_errs() {
     let Some(folder) = captures() else { return };
+    let index = std::fs::read_to_string(folder.join("index.tsv")).expect("index");
     let mut wrong = Vec::new();
     for path in files(&folder) {
         let truth = std::fs::read(folder.join("truth").join(format!("{}.json", name(&path)))).expect("truth");
@@ -54,6 +62,9 @@ fn connections_are_counted_as_tshark_does_but_where_it_errs() {
         let expected = truth["tcp_streams"].as_u64().expect("tcp_streams") as usize;
         let expected = EXCEPTIONS.iter().find(|e| e.0 == name(&path)).map_or(expected, |e| e.1);
         let found = infer::diagnose_file(&path).expect("a capture").report;
+        if Some(found.packets.to_string().as_str()) != packets_of(&index, name(&path)) || found.truncated {
+            wrong.push(format!("{}: {} packets, {:?}", name(&path), found.packets, found.notes));
+        }
         if found.flows.len() != expected {
             let mine: BTreeSet<String> =
                 found.flows.iter().flat_map(|f| [f.client.clone(), f.server.clone()]).collect();

@@ -41,6 +41,13 @@ struct Header {
     original: u32,
 }
 
+impl Header {
+    /// Whether no more was kept than there was. Old writers count a frame check sequence or padding in one length only.
+    const fn agrees(&self) -> bool {
+        self.kept <= self.original.saturating_add(8)
+    }
+}
+
 impl Reader {
     /// Reads the file header at the start of `head`; `None` when it is none of this format.
     pub(crate) fn begin(head: &[u8]) -> Option<(Self, Interface)> {
@@ -115,7 +122,7 @@ impl Reader {
             return Ok(false);
         }
         let is_near = self.last_seconds.is_none_or(|seconds| header.seconds.abs_diff(seconds) <= PLAUSIBLE_STEP_S);
-        if is_near && header.kept <= self.plausible_len && header.original >= header.kept {
+        if is_near && header.kept <= self.plausible_len && header.agrees() {
             return Ok(true);
         }
         let next = self.record_header + header.kept as usize;
@@ -149,9 +156,8 @@ impl Reader {
         }
         let header = self.header(bytes);
         let near = near_seconds.is_none_or(|seconds| header.seconds.abs_diff(seconds) <= PLAUSIBLE_STEP_S);
-        let sizes = (1..=self.plausible_len).contains(&header.kept)
-            && header.original >= header.kept
-            && header.original as usize <= LONGEST;
+        let sizes =
+            (1..=self.plausible_len).contains(&header.kept) && header.agrees() && header.original as usize <= LONGEST;
         (near && sizes && header.fraction < self.fractions()).then_some(header)
     }
 
@@ -224,6 +230,19 @@ mod tests {
         }
         assert_eq!(seen, [b"one".to_vec(), b"three".to_vec(), b"four".to_vec()]);
         assert_eq!((capture.damage().resyncs, capture.damage().skipped_bytes), (1, 19));
+    }
+
+    #[test]
+    fn a_writer_whose_two_lengths_differ_by_a_checksum_is_believed() {
+        let mut file = file(MICROSECONDS, false, &[(1, 1, b"onetwo"), (1, 2, b"threes"), (1, 3, b"fourth")]);
+        for record in 0..3 {
+            file[24 + record * 22 + 12] = 2;
+        }
+        let mut capture = Capture::new(file.as_slice()).expect("capture");
+        for _ in 0..3 {
+            assert_eq!(capture.next().expect("read").expect("packet").original_len, 6);
+        }
+        assert_eq!(capture.damage(), &Damage::default());
     }
 
     #[test]
