@@ -1,5 +1,6 @@
 //! A connection as a row of a table.
 
+use crate::fact_columns;
 use model::{Flow, Vantage, Way};
 use report::tables::{Column, Kind, Value};
 
@@ -49,7 +50,13 @@ const COLUMNS: [(&str, Kind); 35] = {
 pub(crate) fn columns(seen_at: &str) -> Vec<Column> {
     let first = [("flow", Kind::Count), (seen_at, Kind::Text)];
     let limits = model::Limits::default().named().map(|(name, _)| Column::new(format!("limit_{name}"), Kind::Number));
-    first.iter().chain(&COLUMNS).map(|(name, kind)| Column::new(*name, *kind)).chain(limits).collect()
+    first
+        .iter()
+        .chain(&COLUMNS)
+        .map(|(name, kind)| Column::new(*name, *kind))
+        .chain(limits)
+        .chain(fact_columns::columns())
+        .collect()
 }
 
 /// The values of a connection's row; `begin` is when the capture begins, in seconds since the epoch.
@@ -106,5 +113,6 @@ pub(crate) fn values(flow: &Flow, begin: f64) -> Vec<Value<'_>> {
         flow.remedies.first().map(|remedy| remedy.reason.as_str()).into(),
     ];
     values.extend(flow.limits.named().map(|(_, share)| Value::Number(share)));
+    values.extend(fact_columns::values(&flow.facts));
     values
 }

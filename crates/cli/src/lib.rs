@@ -7,6 +7,7 @@ mod diagnose;
 mod experiment;
 mod explain;
 mod export;
+mod fact_columns;
 mod failure;
 mod fix;
 mod fleet;

@@ -5,6 +5,7 @@ use crate::handshake::Opening;
 use crate::key::Mixer;
 use crate::packet::{Ack, Data};
 use crate::sender::Sender;
+use crate::signals::Signals;
 use std::collections::VecDeque;
 use std::hash::Hasher;
 use std::net::IpAddr;
@@ -106,6 +107,7 @@ pub(crate) struct Connection {
     pub(crate) first_packet: u64,
     pub(crate) sides: [Side; 2],
     pub(crate) opening: Opening,
+    pub(crate) signals: Signals,
     pub(crate) started: Timestamp,
     pub(crate) ended: Timestamp,
     pub(crate) tap_duplicates: u64,
@@ -128,6 +130,7 @@ impl Connection {
             first_packet: number,
             sides: [Side::new(client, draw), Side::new(server, draw)],
             opening: Opening::default(),
+            signals: Signals::default(),
             started: at,
             ended: at,
             tap_duplicates: 0,
@@ -195,6 +198,7 @@ impl Connection {
         for side in &mut self.sides {
             side.deliver_until(now);
         }
+        self.signals.packet(side, segment, &self.sides[side].sender);
         let tcp = &segment.tcp;
         let flags = tcp.flags;
         if flags.has(Flags::RST) {

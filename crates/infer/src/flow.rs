@@ -57,6 +57,7 @@ pub(crate) fn flow(connection: &Connection) -> (f64, Flow) {
         rtt_min_ms: sender.rtt.min.map(|min| min as f64 / 1e6),
         goodput_bps: facts.rate() * 8.0,
         policer: facts.bucket.map(|bucket| TokenBucket { rate_bps: bucket.rate * 8.0, burst_bytes: bucket.burst }),
+        facts: crate::shown::facts(connection, main),
         limits: facts.limits(),
         verdict,
         findings,

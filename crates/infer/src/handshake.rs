@@ -1,6 +1,6 @@
 //! The handshake: what it agreed, and how its times place the tap.
 
-use model::Handshake;
+use model::{FastOpen, Handshake};
 use units::SeqNum;
 use wire::{Flags, TcpHeader};
 
@@ -17,6 +17,13 @@ pub(crate) struct Syn {
     pub(crate) wscale: Option<u8>,
     pub(crate) sack: bool,
     pub(crate) timestamps: bool,
+    /// It has the bits that ask for ECN, or those that agree to it (RFC 3168 §6.1.1).
+    pub(crate) ecn_asked: bool,
+    pub(crate) ecn_agreed: bool,
+    /// Subtype of its Multipath TCP option.
+    pub(crate) multipath: Option<u8>,
+    /// Length of the cookie in its Fast Open option.
+    pub(crate) cookie: Option<u8>,
 }
 
 /// Both SYNs and the acknowledgement that ends the handshake; times are nanoseconds since the flow's first packet.
@@ -25,6 +32,9 @@ pub(crate) struct Opening {
     /// The client's, then the server's.
     pub(crate) syn: [Syn; 2],
     pub(crate) fast_open: bool,
+    /// Payload of the SYN, and whether the SYN-ACK acknowledges all of it.
+    syn_bytes: u32,
+    syn_bytes_taken: Option<bool>,
     /// SYN to SYN-ACK: the round trip between the tap and the server.
     pub(crate) to_server: Option<u64>,
     /// SYN-ACK to its ACK: the round trip between the tap and the client.
@@ -39,12 +49,22 @@ impl Opening {
         }
         self.fast_open |= payload_len > 0 && !tcp.flags.has(Flags::ACK);
         let client = self.syn[0];
+        if !tcp.flags.has(Flags::ACK) {
+            self.syn_bytes = self.syn_bytes.max(payload_len);
+        } else if self.syn_bytes > 0
+            && let Some(isn) = client.isn
+        {
+            self.syn_bytes_taken.get_or_insert(tcp.ack == isn.add(self.syn_bytes).add(1));
+        }
         let syn = &mut self.syn[side];
         if !syn.seen {
             *syn = Syn { isn: Some(tcp.seq), seen: true, first_at: now, last_at: now, count: 0, ..*syn };
             let options = &tcp.options;
             (syn.mss, syn.wscale, syn.sack, syn.timestamps) =
                 (options.mss, options.window_scale, options.sack_permitted, options.timestamps.is_some());
+            syn.ecn_asked = tcp.flags.has(Flags::ECE | Flags::CWR);
+            syn.ecn_agreed = tcp.flags.has(Flags::ECE) && !tcp.flags.has(Flags::CWR);
+            (syn.multipath, syn.cookie) = (options.multipath, options.fast_open);
             // A SYN sent again makes the time ambiguous (Karn).
             if side == 1 && client.seen && client.count == 1 {
                 self.to_server = Some(now.saturating_sub(client.first_at));
@@ -100,6 +120,27 @@ impl Opening {
     pub(crate) fn sack(&self) -> Option<bool> {
         let [client, server] = self.syn;
         (client.seen && server.seen).then_some(client.sack && server.sack)
+    }
+
+    /// Whether ECN was negotiated; `None` where the capture does not tell.
+    pub(crate) fn ecn(&self) -> Option<bool> {
+        let [client, server] = self.syn;
+        (client.seen && server.seen).then_some(client.ecn_asked && server.ecn_agreed)
+    }
+
+    /// What there was of TCP Fast Open.
+    pub(crate) fn fast_open(&self) -> Option<Box<FastOpen>> {
+        let [client, server] = self.syn;
+        let is_used = client.cookie.is_some() || server.cookie.is_some() || self.syn_bytes > 0;
+        is_used.then(|| {
+            Box::new(FastOpen {
+                asked: client.cookie == Some(0),
+                sent: client.cookie.is_some_and(|length| length > 0),
+                granted: server.cookie.is_some_and(|length| length > 0),
+                syn_bytes: u64::from(self.syn_bytes),
+                accepted: self.syn_bytes_taken,
+            })
+        })
     }
 
     /// As the report gives it.

@@ -29,6 +29,8 @@ mod rtt;
 mod rules;
 pub mod sampled;
 mod sender;
+mod shown;
+mod signals;
 mod start;
 mod table;
 mod thin;

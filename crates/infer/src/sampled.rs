@@ -119,6 +119,7 @@ pub fn judge(id: u64, local: SocketAddr, remote: SocketAddr, samples: &[Sample])
             .then(|| last.rtt_min_us as f64 / 1e3),
         goodput_bps: sent.max(received) as f64 * 8.0 / elapsed_s,
         policer: None,
+        facts: model::Facts::default(),
         limits,
         verdict,
         findings: Vec::<Finding>::new(),

@@ -201,6 +201,12 @@ impl Sender {
         Some(reference.add(self.nxt.wrapping_sub(at) as u32))
     }
 
+    /// Whether a packet with this number and payload, not taken in yet, probes: it brings nothing but an old byte at most, the last of
+    /// what was acknowledged (RFC 9293 §3.8.4).
+    pub(crate) fn is_probe(&self, seq: SeqNum, len: u32) -> bool {
+        len <= 1 && self.nxt <= self.una && self.next_seq() == Some(seq.add(1))
+    }
+
     fn unwrap_seq(&self, seq: SeqNum) -> Option<u64> {
         let (reference, at) = self.reference?;
         at.checked_add_signed(i64::from(seq.since(reference)))

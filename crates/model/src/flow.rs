@@ -1,6 +1,7 @@
 //! One TCP connection as a capture shows it: facts, and the series its plots draw.
 
 use crate::diagnosis::{Finding, Limits, Verdict};
+use crate::facts::Facts;
 use crate::remedy::Remedy;
 use serde::{Deserialize, Serialize};
 
@@ -77,6 +78,8 @@ pub struct Flow {
     /// The token bucket that discards what is over its rate, where losses fit one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub policer: Option<TokenBucket>,
+    /// What else the capture shows of it.
+    pub facts: Facts,
     /// Where the time of the data phase went.
     pub limits: Limits,
     /// Why it was no faster.

@@ -6,6 +6,7 @@
 mod diagnosis;
 mod document;
 mod expect;
+mod facts;
 mod flow;
 mod metric;
 mod path;
@@ -20,6 +21,7 @@ mod workload;
 pub use diagnosis::{Code, Evidence, Finding, Limits, Verdict};
 pub use document::{DocumentError, nearest};
 pub use expect::{Expectation, Outcome};
+pub use facts::{Ecn, Facts, FastOpen, KeepAlives, Multipath, MultipathKind};
 pub use flow::{Flow, Handshake, LossMark, MarkKind, Point, Retransmits, Series, TokenBucket, Vantage, Way};
 pub use metric::{Metric, Metrics};
 pub use path::{

@@ -8,6 +8,7 @@ mod escape;
 mod summary;
 mod tables;
 
+use crate::facts;
 use escape::escape;
 use model::{DiagnosisLine, FixReport, Flow, LabReport, Limits, Series};
 
@@ -37,6 +38,8 @@ pub struct ArmPlots {
     pub limits: Option<Limits>,
     /// Retransmissions in all, as `series` holds the marks of a part where there are very many.
     pub retransmits: Option<u64>,
+    /// What else is known of it: names and texts.
+    pub facts: Vec<(&'static str, String)>,
 }
 
 impl ArmPlots {
@@ -54,6 +57,7 @@ impl ArmPlots {
             verdict: Some(verdict),
             limits: Some(flow.limits),
             retransmits: Some(flow.retransmits.total),
+            facts: facts::lines(flow),
         }
     }
 }

@@ -6,6 +6,7 @@
 //! in the model's types is not in a report.
 
 pub mod comments;
+mod facts;
 pub mod figures;
 pub mod html;
 pub mod json;

@@ -174,6 +174,7 @@ fn sample(folder: &Path) -> PathBuf {
             verdict: Some(lab.arms[1].diagnosis[0].clone()),
             limits: None,
             retransmits: Some(118_943),
+            facts: Vec::new(),
         },
         ArmPlots { name: common::HOSTILE.to_owned(), ..ArmPlots::default() },
     ];

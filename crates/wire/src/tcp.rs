@@ -78,10 +78,10 @@ pub struct Options {
     pub sack: SackBlocks,
     /// TSval and TSecr (RFC 7323 §3.2).
     pub timestamps: Option<(u32, u32)>,
-    /// A Fast Open option, with or without a cookie (RFC 7413 §4.1.1).
-    pub fast_open: bool,
-    /// A Multipath TCP option (RFC 8684 §3).
-    pub multipath: bool,
+    /// The length of the cookie in a Fast Open option; 0 asks for one (RFC 7413 §4.1.1).
+    pub fast_open: Option<u8>,
+    /// The subtype of a Multipath TCP option: 0 `MP_CAPABLE`, 1 `MP_JOIN` (RFC 8684 §3 and §8.2).
+    pub multipath: Option<u8>,
 }
 
 impl Options {
@@ -111,10 +111,10 @@ impl Options {
                     }
                 }
                 8 => options.timestamps = be32(value, 0).zip(be32(value, 4)),
-                30 => options.multipath = true,
-                34 => options.fast_open = true,
+                30 => options.multipath = value.first().map(|first| first >> 4),
+                34 => options.fast_open = Some(length - 2),
                 // The experimental kind Linux used for Fast Open before 34 was assigned (RFC 7413 §4.1.1, magic 0xF989).
-                254 if be16(value, 0) == Some(0xf989) => options.fast_open = true,
+                254 if be16(value, 0) == Some(0xf989) => options.fast_open = Some(length - 4),
                 _ => {}
             }
             bytes = &bytes[usize::from(length)..];
@@ -181,12 +181,12 @@ mod tests {
     #[test]
     fn reads_every_option() {
         let bytes = [
-            2, 4, 0x05, 0xb4, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2, 1, 3, 3, 7, 34, 2, 30, 3, 0, 5, 18, 0, 0, 0, 10, 0,
-            0, 0, 20, 0, 0, 0, 30, 0, 0, 0, 40,
+            2, 4, 0x05, 0xb4, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2, 1, 3, 3, 7, 34, 2, 30, 3, 0x10, 5, 18, 0, 0, 0, 10,
+            0, 0, 0, 20, 0, 0, 0, 30, 0, 0, 0, 40,
         ];
         let options = Options::parse(&bytes);
         assert_eq!((options.mss, options.window_scale, options.sack_permitted), (Some(1460), Some(7), true));
-        assert_eq!((options.timestamps, options.fast_open, options.multipath), (Some((1, 2)), true, true));
+        assert_eq!((options.timestamps, options.fast_open, options.multipath), (Some((1, 2)), Some(0), Some(1)));
         let n = SeqNum::new;
         assert_eq!(options.sack.as_slice(), [(n(10), n(20)), (n(30), n(40))]);
     }

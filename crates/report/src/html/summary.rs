@@ -139,10 +139,21 @@ pub(super) fn plots(arms: &[ArmPlots], shared: bool) -> String {
         if let Some(limits) = arm.limits.filter(|limits| limits.total() > 0.0) {
             html.push_str(&self::limits(&limits));
         }
+        html.push_str(&facts(&arm.facts));
         html.push_str("</div></article>\n");
     }
     html.push_str("</div></section>\n");
     html
+}
+
+/// What else is known of a connection, folded away.
+fn facts(lines: &[(&str, String)]) -> String {
+    if lines.is_empty() {
+        return String::new();
+    }
+    let rows: String =
+        lines.iter().map(|(name, text)| format!("<dt>{}</dt><dd>{}</dd>", escape(name), escape(text))).collect();
+    format!("<details class=\"facts\"><summary>Facts</summary><dl>{rows}</dl></details>")
 }
 
 /// Where the time went, as one bar; the names and percentages stand below it as text.

@@ -1,7 +1,7 @@
 //! A diagnosis: for each capture the connections that lose most, and for the first of them why.
 
 use super::bars;
-use super::page::{Entry, Page, Style, shorten, table_columns};
+use super::page::{Entry, Page, Style, columns, shorten, table_columns};
 use super::sparkline;
 use crate::figures::{clean, count, data, milliseconds, percent, rate, times};
 use model::{CaptureReport, DiagnoseReport, Evidence, Flow, Remedy, Series, Setting, Side, Way};
@@ -43,6 +43,7 @@ pub fn diagnose_flow(
     let mut page = Page::new(width, color);
     page.sentence("", &capture.file, Style::Strong);
     tell(&mut page, flow);
+    facts(&mut page, flow);
     if let Some(series) = series.filter(|series| !series.flight_bytes.is_empty()) {
         page.gap();
         sparkline::flight(&mut page, series, "  ");
@@ -181,6 +182,19 @@ fn tell(page: &mut Page, flow: &Flow) {
     }
     for remedy in &flow.remedies {
         self::remedy(page, remedy);
+    }
+}
+
+/// What else is known of a connection, a line each.
+fn facts(page: &mut Page, flow: &Flow) {
+    let lines = crate::facts::lines(flow);
+    if lines.is_empty() {
+        return;
+    }
+    page.gap();
+    let widest = lines.iter().map(|(name, _)| columns(name)).max().unwrap_or(0);
+    for (name, text) in lines {
+        page.sentence(&format!("  {name:widest$}  "), &text, Style::Plain);
     }
 }
 

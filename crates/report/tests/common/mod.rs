@@ -217,6 +217,7 @@ pub fn diagnose() -> DiagnoseReport {
             ..Handshake::default()
         },
         direction: Way::Down,
+        facts: facts(),
         policer: Some(model::TokenBucket { rate_bps: 9.4e6, burst_bytes: 30_000.0 }),
         retransmits: Retransmits { total: 3, fast: 2, rto: 1, tlp: 0, ..Retransmits::default() },
         out_of_order: 0,
@@ -251,6 +252,22 @@ pub fn diagnose() -> DiagnoseReport {
             notes: vec!["3 frames are not TCP".to_owned()],
             flows: vec![flow, idle],
         }],
+    }
+}
+
+/// Facts with every part that there can be.
+fn facts() -> model::Facts {
+    model::Facts {
+        tap_duplicates: 2,
+        ecn: Some(model::Ecn { negotiated: Some(true), capable: 344_997, marked: 12, echoes: 40, reductions: 3 }),
+        fast_open: Some(Box::new(model::FastOpen {
+            syn_bytes: 300,
+            sent: true,
+            accepted: Some(true),
+            ..Default::default()
+        })),
+        multipath: Some(model::Multipath { kind: model::MultipathKind::Join, agreed: Some(true) }),
+        keep_alives: Some(Box::new(model::KeepAlives { client: 3, server: 0, window_probes: 1, answers: 4 })),
     }
 }
 

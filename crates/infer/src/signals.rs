@@ -1,0 +1,97 @@
+//! What single packets of a connection signal apart from data: congestion on the path, that the other side is still there, that
+//! there are more subflows.
+
+use crate::handshake::Opening;
+use crate::sender::Sender;
+use model::{Ecn, KeepAlives, Multipath, MultipathKind};
+use wire::{Flags, Segment};
+
+/// Signals of both sides, counted.
+#[derive(Debug, Default)]
+pub(crate) struct Signals {
+    sides: [Marks; 2],
+    multipath: bool,
+    probes: [u64; 2],
+    window_probes: u64,
+    answers: u64,
+    /// The side whose probe was the latest packet.
+    probing: Option<usize>,
+}
+
+/// ECN of one side's packets.
+#[derive(Debug, Default)]
+struct Marks {
+    capable: u64,
+    marked: u64,
+    echoes: u64,
+    reductions: u64,
+}
+
+impl Signals {
+    /// Takes in a packet of `side`, whose data is `own`; it is not a tap's copy, and its data is not taken in yet.
+    pub(crate) fn packet(&mut self, side: usize, segment: &Segment, own: &Sender) {
+        const ECN: u8 = Flags::ECE | Flags::CWR;
+        let tcp = &segment.tcp;
+        if segment.ip.ecn != 0 || tcp.flags.0 & ECN != 0 {
+            self.ecn(side, segment);
+        }
+        self.multipath |= tcp.options.multipath.is_some();
+        let controls = tcp.flags.0 & (Flags::SYN | Flags::FIN | Flags::RST) != 0;
+        if own.is_probe(tcp.seq, segment.payload_len) && !controls {
+            if own.window == Some(0) {
+                self.window_probes += 1;
+            } else {
+                self.probes[side] += 1;
+            }
+            self.probing = Some(side);
+        } else if let Some(probing) = self.probing.take() {
+            self.answers += u64::from(probing != side && segment.payload_len == 0 && !controls);
+        }
+    }
+
+    fn ecn(&mut self, side: usize, segment: &Segment) {
+        let (marks, flags) = (&mut self.sides[side], segment.tcp.flags);
+        marks.capable += u64::from(segment.ip.ecn != 0);
+        marks.marked += u64::from(segment.ip.ecn == 3);
+        if !flags.has(Flags::SYN) {
+            marks.echoes += u64::from(flags.has(Flags::ECE));
+            marks.reductions += u64::from(flags.has(Flags::CWR));
+        }
+    }
+
+    /// ECN of the direction whose data side `main` sends.
+    pub(crate) fn ecn_of(&self, main: usize, opening: &Opening) -> Option<Ecn> {
+        let (sender, receiver) = (&self.sides[main], &self.sides[1 - main]);
+        let ecn = Ecn {
+            negotiated: opening.ecn(),
+            capable: sender.capable,
+            marked: sender.marked,
+            echoes: receiver.echoes,
+            reductions: sender.reductions,
+        };
+        let asked = opening.syn[0].ecn_asked;
+        let seen = ecn.capable + ecn.echoes + ecn.reductions > 0;
+        (asked || seen).then_some(ecn)
+    }
+
+    pub(crate) fn keep_alives(&self) -> Option<Box<KeepAlives>> {
+        let [client, server] = self.probes;
+        let all = KeepAlives { client, server, window_probes: self.window_probes, answers: self.answers };
+        (client + server + self.window_probes > 0).then(|| Box::new(all))
+    }
+
+    pub(crate) fn multipath(&self, opening: &Opening) -> Option<Multipath> {
+        let [client, server] = opening.syn;
+        let kind = match client.multipath.or(server.multipath) {
+            Some(0) => MultipathKind::Capable,
+            Some(1) => MultipathKind::Join,
+            _ if self.multipath => MultipathKind::Unknown,
+            _ => return None,
+        };
+        let agreed = (client.seen && server.seen).then_some(client.multipath == server.multipath);
+        Some(Multipath { kind, agreed })
+    }
+}
+
+#[cfg(test)]
+mod tests;
