@@ -225,15 +225,17 @@ impl Connection {
             self.acknowledge(side, now, number, segment);
         }
         self.timestamps(side, now, segment);
-        self.sides[side].sender.came(segment.ip.id, segment.payload_len > 0);
-        if segment.payload_len > 0 {
-            self.data_seen = true;
+        let (has_data, fin) = (segment.payload_len > 0, flags.has(Flags::FIN));
+        self.sides[side].sender.came(segment.ip.id, has_data || fin);
+        self.data_seen |= has_data;
+        if has_data || fin {
             let sender = &mut self.sides[side].sender;
             sender.data(&Data {
                 now,
                 number,
                 seq,
                 len: segment.payload_len,
+                fin,
                 tsval: tcp.options.timestamps.map(|t| t.0),
                 ip_id: segment.ip.id,
             });
@@ -285,6 +287,7 @@ impl Connection {
         let (Some(to_server), Some(to_client)) = (self.opening.to_server, self.opening.to_client) else { return };
         let total = to_server + to_client;
         for (side, beyond) in [to_client, to_server].into_iter().enumerate() {
+            self.sides[side].sender.rtt.handshake = Some(total);
             // A tenth of the round trip is what a busy host takes to answer a SYN; nearer is "at" that host.
             if beyond > total / 10 {
                 self.sides[side].beyond = beyond;

@@ -102,9 +102,10 @@ impl Over {
         flow.duration_s = flow.duration_s.max(at.seconds_since(self.started));
         let sends = (side == 0) == (flow.direction == Way::Up);
         let twice = tcp.options.sack.as_slice().first().is_some_and(|&(_, right)| right.since(tcp.ack) <= 0);
-        if sends && segment.payload_len > 0 {
+        let fin = tcp.flags.has(Flags::FIN);
+        if sends && (segment.payload_len > 0 || fin) {
             // A keep-alive's one old byte is no retransmission (RFC 9293 §3.8.4).
-            let keep_alive = segment.payload_len == 1 && self.next[side] == Some(tcp.seq.add(1));
+            let keep_alive = !fin && segment.payload_len == 1 && self.next[side] == Some(tcp.seq.add(1));
             if !keep_alive && !tcp.flags.has(Flags::SYN) {
                 flow.retransmits.total += 1;
                 flow.retransmits.rto += 1;

@@ -2,14 +2,17 @@
 
 use units::SeqNum;
 
-/// A data packet.
+/// A packet that takes sequence numbers: one with payload, or with the FIN.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Data {
     /// Nanoseconds since the flow's first packet.
     pub(crate) now: u64,
     pub(crate) number: u64,
     pub(crate) seq: SeqNum,
+    /// Of its payload.
     pub(crate) len: u32,
+    /// It is the last one: a FIN takes a sequence number after the payload.
+    pub(crate) fin: bool,
     pub(crate) tsval: Option<u32>,
     pub(crate) ip_id: Option<u16>,
 }

@@ -70,6 +70,12 @@ impl Ranges {
         if self.ranges.first().is_none_or(|r| r.0 >= end) { 0 } else { self.remove(0, end) }
     }
 
+    /// How many pieces of at most `size` bytes lie before `end`.
+    pub(crate) fn pieces_below(&self, end: u64, size: u64) -> u64 {
+        let before = self.ranges.iter().take_while(|r| r.0 < end);
+        before.map(|r| (r.1.min(end) - r.0).div_ceil(size.max(1))).sum()
+    }
+
     /// Whether any byte of `[start, end)` is in the set.
     pub(crate) fn overlaps(&self, start: u64, end: u64) -> bool {
         let from = self.ranges.partition_point(|r| r.1 <= start);

@@ -94,6 +94,8 @@ pub(crate) struct Evidence {
     pub(crate) clocked: bool,
     /// It was sent again since the last timeout.
     pub(crate) again: bool,
+    /// Packets before it were lost, unseen: an earlier retransmission of it may be among them.
+    pub(crate) lost_before: bool,
     pub(crate) sacked_above: bool,
     pub(crate) duplicates: u32,
     /// It is the first unacknowledged segment.
@@ -237,6 +239,20 @@ impl Losses {
         kind
     }
 
+    /// What was out when the episode began reaches to `point` at least.
+    pub(crate) fn reaches(&mut self, point: u64) {
+        if let Some(episode) = &mut self.episode {
+            episode.point = episode.point.max(point);
+        }
+    }
+
+    /// And no further.
+    pub(crate) fn reaches_no_further_than(&mut self, point: u64) {
+        if let Some(episode) = &mut self.episode {
+            episode.point = episode.point.min(point);
+        }
+    }
+
     /// What is sent again now, without a timer's doing.
     pub(crate) fn kind_now(&self) -> Kind {
         if self.episode.is_some_and(|episode| episode.timer) { Kind::Timer } else { Kind::Fast }
@@ -281,7 +297,8 @@ impl Losses {
         }
         // RFC 6675 §2 (three segments above, or what RACK takes for it), RFC 5681 §3.2 (three duplicates).
         let told = evidence.sacked_above || evidence.duplicates >= 3;
-        let late = !evidence.sack_permitted || evidence.waited > 2 * evidence.rtt as u64 + 200_000_000;
+        let late =
+            !evidence.sack_permitted || evidence.lost_before || evidence.waited > 2 * evidence.rtt as u64 + 200_000_000;
         if told && !(timer && late) {
             return Kind::Fast;
         }
@@ -293,6 +310,10 @@ impl Losses {
         }
         if silent {
             return Kind::Timer;
+        }
+        // Nothing was heard but progress.
+        if probes && !told && evidence.duplicates == 0 && evidence.silence as f64 >= evidence.rtt / 2.0 {
+            return Kind::Probe;
         }
         // Early retransmit, and senders with other thresholds: whatever they heard, no timer runs out this soon.
         Kind::Fast
@@ -314,8 +335,12 @@ impl Losses {
 
     /// An acknowledgement came in: ends the episode where it is over, or proven needless.
     ///
-    /// Source: Linux `tcp_process_loss`, `tcp_try_undo_loss`, `tcp_may_undo`.
+    /// Source: Linux `tcp_process_loss`, `tcp_try_undo_loss`, `tcp_may_undo`; `tcp_process_tlp_ack`, by which a probe is out until it is
+    /// reported as needless or what was sent after it is acknowledged.
     pub(crate) fn heard(&mut self, heard: &Heard) {
+        self.probing = self.probing.filter(|&point| {
+            heard.una < point || heard.una == point && !heard.duplicate && heard.reported_above.is_none()
+        });
         let Some(episode) = &mut self.episode else { return };
         if heard.reported_above.is_some_and(|right| right > episode.began) {
             episode.unreported = episode.unreported.saturating_sub(1);
@@ -365,7 +390,6 @@ impl Losses {
         rtt_min: Option<u64>,
         least: Option<u64>,
     ) -> Option<u64> {
-        self.probing = self.probing.filter(|&point| to < point);
         let mut proven = None;
         if let Some(first) = self.watched.iter_mut().find(|w| w.start < to && w.end <= to && w.tsval.is_some() && !w.known_spurious)
             && let (Some(tsval), Some(echo)) = (first.tsval.take(), tsecr)

@@ -13,6 +13,8 @@ pub(crate) struct Rtt {
     pub(crate) variation: f64,
     pub(crate) samples: u64,
     pub(crate) sum: f64,
+    /// The handshake's round trip, which timers go by until data has been timed.
+    pub(crate) handshake: Option<u64>,
     bins: Option<Box<[u32; BINS]>>,
 }
 
@@ -59,12 +61,18 @@ impl Rtt {
         self.mean()
     }
 
+    /// The smoothed round trip and its variation, in nanoseconds.
+    fn estimate(&self) -> Option<(f64, f64)> {
+        let first = self.handshake.map(|nanos| (nanos as f64, nanos as f64 / 2.0));
+        if self.samples == 0 { first } else { Some((self.smoothed, self.variation)) }
+    }
+
     /// The retransmission timeout less its margin: silences shorter than this are not a timer's.
     ///
     /// The RTO is SRTT + max(rto_min, 4·RTTVAR). A route may set any rto_min, and the kernel's floor is two jiffies, so only
     /// the smoothed RTT and a part of the variation are certain. Linux `tcp_set_rto`, `TCP_RTO_MIN`; RFC 6298 §2.3.
     pub(crate) fn shortest_timeout(&self) -> f64 {
-        if self.samples == 0 { 150e6 } else { (self.smoothed + self.variation).max(5e6) }
+        self.estimate().map_or(150e6, |(smoothed, variation)| (smoothed + variation).max(5e6))
     }
 
     /// About the retransmission timeout, where nothing shortens it: less a tenth, for the timer and the tap see other round trips.
@@ -74,6 +82,6 @@ impl Rtt {
     /// Source: Linux `__tcp_set_rto`; `TCP_RTO_MIN`, 200 ms.
     pub(crate) fn timeout(&self, margin: Option<f64>) -> f64 {
         let least = margin.map_or(200e6, |margin| margin.min(200e6));
-        if self.samples == 0 { 0.9e9 } else { 0.9 * (self.smoothed + (4.0 * self.variation).max(least)) }
+        self.estimate().map_or(0.9e9, |(smoothed, variation)| 0.9 * (smoothed + (4.0 * variation).max(least)))
     }
 }

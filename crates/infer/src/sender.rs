@@ -4,6 +4,7 @@
 //! Sequence numbers are unwrapped to 64 bits.
 
 mod again;
+mod noted;
 mod unseen;
 mod waiting;
 
@@ -18,7 +19,7 @@ use crate::rtt::Rtt;
 use crate::start::{Send, SlowStart};
 use crate::timeline::{Class, Timeline};
 use crate::wakes::{End, Wakes};
-use model::{LossMark, MarkKind};
+use model::MarkKind;
 use std::collections::VecDeque;
 use units::SeqNum;
 use unseen::Unseen;
@@ -27,8 +28,6 @@ use unseen::Unseen;
 const MOST_CANDIDATES: usize = 1 << 16;
 /// Where unwrapped sequence numbers begin, so that what came before the first packet seen stays positive.
 const ORIGIN: u64 = 1 << 32;
-/// Marks a plot keeps.
-const MOST_MARKS: usize = 4_000;
 
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
@@ -44,6 +43,9 @@ struct Candidate {
 pub(crate) struct Sender {
     reference: Option<(SeqNum, u64)>,
     knows_first: bool,
+    /// The last number before `nxt` is its FIN's; that was acknowledged.
+    fin: bool,
+    fin_delivered: bool,
     pub(crate) first: u64,
     pub(crate) una: u64,
     pub(crate) nxt: u64,
@@ -55,6 +57,8 @@ pub(crate) struct Sender {
     unseen: Unseen,
     /// What was sent up to here is not all below `nxt`: some of it no tap saw.
     sent_to: u64,
+    /// Segments after `nxt` that were lost, as what no retransmission can have been tells.
+    tail: u64,
     /// How long the first data was in coming, where nothing tells that there was none before it; nanoseconds.
     opened_late: Option<u64>,
     candidates: VecDeque<Candidate>,
@@ -122,6 +126,8 @@ impl Sender {
         Self {
             reference: None,
             knows_first: false,
+            fin: false,
+            fin_delivered: false,
             first: ORIGIN,
             una: ORIGIN,
             nxt: ORIGIN,
@@ -131,6 +137,7 @@ impl Sender {
             gap_at: 0,
             unseen: Unseen::default(),
             sent_to: 0,
+            tail: 0,
             opened_late: None,
             candidates: VecDeque::new(),
             newest_tsval: None,
@@ -212,20 +219,29 @@ impl Sender {
         at.checked_add_signed(i64::from(seq.since(reference)))
     }
 
-    /// Takes a data packet the sender sent in.
+    /// Where its payload ends so far.
+    fn payload_end(&self) -> u64 {
+        self.nxt - u64::from(self.fin)
+    }
+
+    /// Takes a packet with data, or with the FIN, that the sender sent in.
     pub(crate) fn data(&mut self, data: &Data) {
         self.begin(data.seq);
         let Some(start) = self.unwrap_seq(data.seq) else { return };
-        let end = start + u64::from(data.len);
+        let end = start + u64::from(data.len) + u64::from(data.fin);
         // A jump of a gigabyte is a damaged packet, or another connection's.
         if start > self.nxt + (1 << 30) {
             return;
         }
         // Keep-alives carry one old byte, or none (RFC 9293 §3.8.4): no loss, no data.
-        if data.len <= 1 && start + 1 == self.nxt && end <= self.una {
+        if data.len <= 1 && !data.fin && start + 1 == self.nxt && end <= self.una {
             return;
         }
-        self.data_packets += 1;
+        // The end of a direction that sent nothing.
+        if data.len == 0 && self.first_data.is_none() {
+            return;
+        }
+        self.data_packets += u64::from(data.len > 0);
         self.largest_payload = self.largest_payload.max(data.len);
         if !self.mss_known {
             self.mss = u64::from(self.largest_payload.clamp(536, 1460));
@@ -247,16 +263,7 @@ impl Sender {
                 self.retransmission(data, start, end, Some(kind));
             }
         } else {
-            let (kind, waited) = (self.losses.kind_now(), data.now.saturating_sub(self.head_at) as f64);
-            let (timeouts, before) = (self.losses.timeouts, self.losses.timer);
             self.old_data(data, start, end);
-            if self.losses.timeouts > timeouts && self.losses.timer > before && !self.times_acks {
-                let timeout = self.rtt.timeout(self.losses.margin) / 0.9;
-                self.unseen.by_timer_again(again::timeouts_in(waited, 0.0, timeout) - 1, kind);
-                self.sent_to = self.sent_to.max(1);
-            } else {
-                self.unseen.judge(0, kind);
-            }
         }
         self.last_send = data.now;
         let flight = self.flight();
@@ -293,7 +300,14 @@ impl Sender {
         if self.nxt <= self.una {
             self.head_at = data.now;
         }
-        self.bytes += end - start.max(self.nxt);
+        if data.fin {
+            self.fin = true;
+        }
+        if data.len == 0 {
+            self.extend(data, end);
+            return;
+        }
+        self.bytes += end - u64::from(data.fin) - start.max(self.nxt);
         self.held.sent(&Left {
             now: data.now,
             number: data.number,
@@ -306,10 +320,7 @@ impl Sender {
         let quiet = data.now.saturating_sub(self.last_send);
         self.restarts.sent((data.number, data.now), start, self.una, self.flight() + end - start, quiet, self.mss);
         self.policed.sent(data.now, start, data.len);
-        self.nxt = end;
-        self.reference = Some((data.seq.add(data.len), end));
-        self.newest_tsval = data.tsval.or(self.newest_tsval);
-        self.newest_ip_id = data.ip_id.or(self.newest_ip_id);
+        self.extend(data, end);
         // A quarter of a round trip; twice its deviation where it jitters, for acknowledgements come in clumps then.
         let patience = (self.rtt.min.unwrap_or(0) / 4).max(2 * self.rtt.variation as u64).max(1_000_000);
         pause.charged += self.timeline.sent(data.now, patience);
@@ -317,9 +328,6 @@ impl Sender {
         if !self.times_acks {
             // Beside the receiver the data itself shows how bursts come out of the path.
             self.trains.delivered(data.now, self.bytes, self.mss);
-        }
-        if self.candidates.len() < MOST_CANDIDATES {
-            self.candidates.push_back(Candidate { end, sent: data.now, resent: false, timeouts: 0 });
         }
         if self.window_known && self.window.is_some() && self.edge < self.nxt + self.mss {
             self.window_full += 1;
@@ -344,6 +352,17 @@ impl Sender {
         }
     }
 
+    /// What was sent reaches to `end` now.
+    fn extend(&mut self, data: &Data, end: u64) {
+        self.nxt = end;
+        self.reference = Some((data.seq.add(data.len).add(u32::from(data.fin)), end));
+        self.newest_tsval = data.tsval.or(self.newest_tsval);
+        self.newest_ip_id = data.ip_id.or(self.newest_ip_id);
+        if self.candidates.len() < MOST_CANDIDATES {
+            self.candidates.push_back(Candidate { end, sent: data.now, resent: false, timeouts: 0 });
+        }
+    }
+
     /// Takes in what reached the sender from its receiver.
     pub(crate) fn ack(&mut self, ack: &Ack) {
         self.begin(ack.ack);
@@ -365,7 +384,7 @@ impl Sender {
                 self.acked_end = to;
                 self.reference = Some((ack.ack, to));
             } else {
-                // The FIN's own sequence number.
+                // The number of a FIN that was not seen.
                 to = self.nxt;
             }
         }
@@ -388,7 +407,6 @@ impl Sender {
                     self.mark(ack.now, left, MarkKind::Spurious);
                 }
             } else if right > to && left < right && right <= self.nxt + 1 {
-                // A FIN has a number of its own, which is no data.
                 let right = right.min(self.nxt);
                 original |= watched.is_some_and(|point| self.has_original(left.max(to), right, point));
                 sacked_new += self.sacked.insert(left.max(to), right);
@@ -428,7 +446,13 @@ impl Sender {
         if self.losses.episode.is_none() {
             self.resent.clear();
         }
-        self.deliver(ack.now, class, delivered + sacked_new);
+        let mut new = delivered + sacked_new;
+        if self.fin && !self.fin_delivered && (self.una == self.nxt || self.sacked.end() == Some(self.nxt)) {
+            // The FIN's number is no payload.
+            self.fin_delivered = true;
+            new = new.saturating_sub(1);
+        }
+        self.deliver(ack.now, class, new);
         if progress {
             self.timeline.progress();
         }
@@ -490,7 +514,8 @@ impl Sender {
         {
             resent |= front.resent;
             if !front.resent {
-                self.largest_delivered = self.largest_delivered.max(front.end.saturating_sub(self.acked_end));
+                let payload_end = front.end.min(self.payload_end());
+                self.largest_delivered = self.largest_delivered.max(payload_end.saturating_sub(self.acked_end));
             }
             self.acked_end = front.end;
             sample = (front.end == to).then_some(front.sent);
@@ -524,46 +549,6 @@ impl Sender {
         }
         if let Some(drawn) = &mut self.drawn {
             drawn.rtt.push(now as f64 / 1e9, nanos as f64 / 1e6);
-        }
-    }
-
-    fn advertise(&mut self, ack: &Ack, to: u64) {
-        self.window = Some(ack.window);
-        self.edge = to + ack.window;
-        if ack.window > self.window_max {
-            self.window_max = ack.window;
-            self.sights.largest_window = Some((ack.number, ack.now));
-        }
-        if ack.window == 0 {
-            self.zero_windows += 1;
-            if self.sights.zero_window.len() < 3 {
-                self.sights.zero_window.push((ack.number, ack.now));
-            }
-            self.mark(ack.now, to, MarkKind::ZeroWindow);
-        }
-        if let Some(drawn) = &mut self.drawn
-            && self.window_known
-        {
-            drawn.window.push(ack.now as f64 / 1e9, ack.window as f64);
-        }
-    }
-
-    fn mark(&mut self, now: u64, at: u64, kind: MarkKind) {
-        let byte = at.saturating_sub(self.first);
-        if let Some(drawn) = &mut self.drawn
-            && drawn.marks.len() < MOST_MARKS
-        {
-            drawn.marks.push(LossMark { t: now as f64 / 1e9, byte, kind });
-        }
-    }
-
-    fn note_flight(&mut self, now: u64, flight: u64) {
-        self.flight_max = self.flight_max.max(flight);
-        if let Some(slice) = self.timeline.slice(now) {
-            slice.flight_max = slice.flight_max.max(flight);
-        }
-        if let Some(drawn) = &mut self.drawn {
-            drawn.flight.push(now as f64 / 1e9, flight as f64);
         }
     }
 

@@ -23,8 +23,24 @@ impl Sender {
         if self.times_acks {
             return None;
         }
-        let hole = start.saturating_sub(self.nxt).div_ceil(self.mss);
+        let mut hole = start.saturating_sub(self.nxt).div_ceil(self.mss);
         let gap = self.unseen.gap();
+        if self.tail > 0 {
+            let known = self.tail.min(hole);
+            self.tail -= known;
+            if hole == 0 {
+                self.tail -= 1;
+                if self.tail == 0 {
+                    self.losses.reaches_no_further_than(start + u64::from(data.len));
+                }
+                let silence = data.now.saturating_sub(self.last_send.max(self.last_progress)) as f64;
+                let timer = silence >= self.rtt.timeout(self.losses.margin);
+                let kind = if timer { Kind::Timer } else { self.losses.kind_now() };
+                self.unseen.judge(0, kind);
+                return Some(kind);
+            }
+            hole -= known;
+        }
         if self.sent_to > 0 {
             if start < self.sent_to && hole == 0 && self.losses.episode.is_some() {
                 // It follows the timeout's own segment; that of which it is a copy was missing then.
@@ -70,8 +86,10 @@ impl Sender {
         }
         let since = if self.bytes == 0 { self.last_heard } else { self.last_send.max(self.last_progress) };
         let silence = data.now.saturating_sub(since) as f64;
-        if self.gaps.total() > 0 || gap <= hole || !self.unseen.tells() || silence < self.rtt.shortest_timeout() {
-            let first = if self.gaps.total() > 0 { hole } else { gap };
+        // No timer runs out before an acknowledgement could have come.
+        let least = self.rtt.min.map_or(self.rtt.shortest_timeout(), |min| min.max(5_000_000) as f64);
+        if self.gaps.total() > 0 || gap <= hole || !self.unseen.tells() || silence < least {
+            let first = if self.gaps.total() > 0 || gap <= hole { hole } else { gap };
             self.unseen.judge(first, Kind::Fast);
             return None;
         }
@@ -85,12 +103,42 @@ impl Sender {
         let timeouts = timeouts_in(silence, probe, self.rtt.timeout(self.losses.margin) / 0.9);
         let first = gap.saturating_sub(u64::from(probed) + timeouts - 1).max(1);
         self.unseen.by_timer(first, probed);
-        self.sent_to = start + first * self.mss;
+        self.sent_to = start + u64::from(data.len) + (first - 1) * self.mss;
         Some(Kind::Timer)
     }
 
     /// A packet below `nxt`: late, or sent again.
     pub(super) fn old_data(&mut self, data: &Data, start: u64, end: u64) {
+        let (kind, waited) = (self.losses.kind_now(), data.now.saturating_sub(self.head_at) as f64);
+        let (timeouts, before) = (self.losses.timeouts, self.losses.timer);
+        let missing = self.gaps.pieces_below(self.nxt, self.mss);
+        let below = self.gaps.pieces_below(start, self.mss);
+        self.judge_old(data, start, end);
+        if self.times_acks {
+            return;
+        }
+        let gap = self.unseen.gap();
+        let excess = if self.losses.timeouts > timeouts && self.losses.timer > before {
+            let timeout = self.rtt.timeout(self.losses.margin) / 0.9;
+            let timeouts = timeouts_in(waited, 0.0, timeout) - 1;
+            let excess = gap.saturating_sub(timeouts).saturating_sub(missing);
+            self.unseen.by_timer_again(excess, timeouts, kind);
+            self.sent_to = self.sent_to.max(1);
+            excess
+        } else {
+            // What is sent again and lost is not sent again once more before something sent later is heard of, so each of the missing
+            // below this one accounts for one packet.
+            let excess = if self.out_of_order > 0 { 0 } else { gap.saturating_sub(below) };
+            self.unseen.judge(excess, kind);
+            excess
+        };
+        if excess > 0 && self.unseen.tells() {
+            self.tail += excess;
+            self.losses.reaches(self.nxt + self.tail * self.mss);
+        }
+    }
+
+    fn judge_old(&mut self, data: &Data, start: u64, end: u64) {
         if self.gaps.overlaps(start, end) {
             let new = self.gaps.remove(start, end);
             self.bytes += new;
@@ -137,6 +185,7 @@ impl Sender {
             unheard: data.now.saturating_sub(self.last_heard),
             clocked: data.now.saturating_sub(self.last_heard) <= clocked,
             again,
+            lost_before: !self.times_acks && self.unseen.tells() && self.unseen.gap() > 0,
             sacked_above: self.sacked.end().is_some_and(|top| top > end),
             duplicates: self.duplicates_in_row,
             is_first: start <= self.una,

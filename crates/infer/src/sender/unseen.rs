@@ -35,6 +35,8 @@ struct Hole {
 pub(crate) struct Unseen {
     newest: Option<u64>,
     packets: u64,
+    /// Its SYN-ACK had the number 0, as Linux's have: the first that is not 0 is the first of a sequence.
+    linux: bool,
     in_sequence: u64,
     missing: VecDeque<Missing>,
     holes: VecDeque<Hole>,
@@ -57,6 +59,7 @@ impl Unseen {
     /// The next packet has this identification.
     pub(crate) fn came(&mut self, id: Option<u16>) {
         (self.gap, self.current, self.late) = (0, None, None);
+        self.linux |= id == Some(0) && self.newest.is_none();
         let Some(id) = id.filter(|&id| id != 0) else { return };
         let Some(newest) = self.newest else {
             let number = (1 << 32) + u64::from(id);
@@ -81,7 +84,7 @@ impl Unseen {
 
     /// Whether the numbers tell anything: nine in ten follow one another, be it with gaps or late.
     pub(crate) const fn tells(&self) -> bool {
-        self.packets >= FEW && self.in_sequence * 10 >= self.packets * 9
+        self.packets >= if self.linux { 1 } else { FEW } && self.in_sequence * 10 >= self.packets * 9
     }
 
     /// How many were missing just before the current packet, since the last data.
@@ -165,12 +168,12 @@ impl Unseen {
         }
     }
 
-    /// The same where the timer's packet fills a hole: some of those missing before it, the newest, are earlier timeouts, the others
-    /// of a kind.
-    pub(crate) fn by_timer_again(&mut self, timeouts: u64, kind: Kind) {
+    /// The same where the timer's packet fills a hole: of those missing before it the first are first transmissions, the newest
+    /// earlier timeouts, the others of a kind.
+    pub(crate) fn by_timer_again(&mut self, first: u64, timeouts: u64, kind: Kind) {
         let gap = self.gap;
-        self.judge(0, kind);
-        for missing in self.missing.iter_mut().rev().take(gap.min(timeouts) as usize) {
+        self.judge(first, kind);
+        for missing in self.missing.iter_mut().rev().take((gap - first.min(gap)).min(timeouts) as usize) {
             missing.kind = Some(Kind::Timer);
         }
         self.timer = self.current.map(|current| (current - gap, current, 0));

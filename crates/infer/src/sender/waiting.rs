@@ -64,7 +64,7 @@ impl Sender {
         if closed && self.window_max > 0 {
             return Class::Reader;
         }
-        if self.nxt <= self.una {
+        if self.payload_end() <= self.una {
             return Class::Application;
         }
         if self.losses.episode.is_some() {
