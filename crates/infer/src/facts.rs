@@ -105,8 +105,8 @@ impl<'a> Facts<'a> {
             let rounds = Rounds::new(sender);
             let trains = sender.trains.rate();
             // Beside the receiver data shows itself how fast it comes; acknowledgements that close a gap tell of much at once.
-            let arrives =
-                trains.filter(|_| !sender.times_acks).map_or(f64::INFINITY, |trains| trains.max(facts.rate()));
+            let fastest = sender.trains.fastest().filter(|_| !sender.times_acks);
+            let arrives = fastest.map_or(f64::INFINITY, |fastest| fastest.max(facts.rate()));
             facts.plateau = rounds.plateau(facts.rate(), trains).map(|plateau| plateau.min(arrives));
             facts.capacity = match (facts.plateau, trains) {
                 (Some(plateau), Some(trains)) => Some(plateau.max(trains)),
@@ -116,13 +116,14 @@ impl<'a> Facts<'a> {
             facts.loss_peak_s = crate::queue::mean_peak(sender, &rounds).map(|nanos| nanos / 1e9);
             let peak = facts.loss_peak_s.unwrap_or(0.0) * 1e9;
             facts.split = rounds.split(facts.plateau, trains);
-            (facts.random_losses, facts.congested_losses) = crate::queue::judge(sender, &rounds, facts.plateau, trains);
+            let origin = crate::queue::judge(sender, &rounds, facts.plateau, trains);
+            (facts.random_losses, facts.congested_losses) = (origin.random, origin.congested);
             match sender.policed.bucket(sender.rtt.min.unwrap_or(0), peak) {
-                Some(Fit::Policer(bucket)) => facts.bucket = Some(bucket),
-                Some(Fit::Queue) => {
+                Some(Fit::Policer(bucket)) if origin.overflow != Some(true) => facts.bucket = Some(bucket),
+                Some(_) if origin.overflow != Some(false) => {
                     facts.congested_losses += std::mem::take(&mut facts.random_losses);
                 }
-                None => {}
+                _ => {}
             }
             facts.clamp = rounds.clamp();
         }

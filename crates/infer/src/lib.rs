@@ -15,6 +15,7 @@ mod facts;
 mod finished;
 mod flow;
 mod handshake;
+mod heights;
 mod held;
 mod key;
 mod packet;

@@ -51,8 +51,17 @@ impl Trains {
     ///
     /// A quarter: windows as small as one and a half trains still have that many trains without their idle gap.
     pub(crate) fn rate(&self) -> Option<f64> {
+        self.quantile(4)
+    }
+
+    /// The rate that a fiftieth of the bytes arrived at or above: at times at least the path delivered so fast, whatever held the sender later.
+    pub(crate) fn fastest(&self) -> Option<f64> {
+        self.quantile(50)
+    }
+
+    fn quantile(&self, part: u64) -> Option<f64> {
         let bins = self.bins.as_ref()?;
-        let mut above = self.total / 4;
+        let mut above = self.total / part;
         for (bin, &bytes) in bins.iter().enumerate().rev() {
             if bytes > above {
                 return Some(((bin as f64 + 0.5) / BINS_PER_OCTAVE).exp2());

@@ -138,29 +138,6 @@ impl<'a> Rounds<'a> {
         recent.map(|v| v.slice.rtt_max).max().unwrap_or(0) as f64
     }
 
-    /// The same for round trip after round trip in which nothing was lost, and for which nothing was lost in the two thereafter;
-    /// sorted.
-    pub(crate) fn rtt_peaks_away_from_losses(&self) -> Vec<f64> {
-        let losses = &self.sender.losses.episodes;
-        let mut peaks = Vec::new();
-        let mut next = 0;
-        for view in &self.views {
-            if view.at < next {
-                continue;
-            }
-            next = view.at + view.rtt.max(1.0) as u64;
-            let soon = view.at + 2 * view.rtt as u64;
-            let n = losses.partition_point(|loss| loss.at < view.at);
-            let lossy = view.lossy || losses.get(n).is_some_and(|loss| loss.at <= soon);
-            let peak = if lossy { 0.0 } else { self.rtt_peak(view.at) };
-            if peak > 0.0 {
-                peaks.push(peak);
-            }
-        }
-        peaks.sort_unstable_by(f64::total_cmp);
-        peaks
-    }
-
     pub(crate) fn rate_at(&self, at: u64) -> f64 {
         let n = self.views.partition_point(|v| v.at <= at);
         self.views.get(n.saturating_sub(1)).map_or(0.0, |v| v.rate)

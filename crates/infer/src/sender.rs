@@ -9,6 +9,7 @@ mod unseen;
 mod waiting;
 
 use crate::drawn::{Drawn, Sights};
+use crate::heights::Heights;
 use crate::held::{Held, Left};
 use crate::packet::{Ack, Data};
 use crate::ranges::Ranges;
@@ -89,6 +90,7 @@ pub(crate) struct Sender {
     pub(crate) start: SlowStart,
     pub(crate) wakes: Wakes,
     pub(crate) policed: crate::policer::Log,
+    pub(crate) heights: Heights,
     pub(crate) restarts: Restarts,
     pub(crate) held: Held,
     /// Largest payload of a segment that was acknowledged and sent once.
@@ -164,6 +166,7 @@ impl Sender {
             start: SlowStart::default(),
             wakes: Wakes::default(),
             policed: crate::policer::Log::default(),
+            heights: Heights::default(),
             restarts: Restarts::default(),
             held: Held::default(),
             largest_delivered: 0,
@@ -273,6 +276,9 @@ impl Sender {
 
     fn new_data(&mut self, data: &Data, start: u64, end: u64) {
         if start > self.nxt {
+            if !self.times_acks && self.gaps.total() == 0 && self.losses.episode.is_none() {
+                self.heights.missed();
+            }
             self.gaps.insert(self.nxt, start);
             self.gap_at = data.now;
             self.unseen.overtook(self.nxt, start);
@@ -541,6 +547,8 @@ impl Sender {
     /// Takes an RTT sample in.
     pub(crate) fn rtt_sample(&mut self, now: u64, nanos: u64) {
         self.rtt.sample(nanos);
+        self.heights.at_sender = self.times_acks;
+        self.heights.sample(nanos, self.losses.episode.is_none() && self.gaps.total() == 0);
         self.policed.timed(if self.times_acks { now.saturating_sub(nanos) } else { now }, nanos);
         if let Some(slice) = self.timeline.slice(now) {
             slice.rtt_sum = slice.rtt_sum.saturating_add(nanos);

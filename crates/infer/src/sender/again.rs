@@ -202,6 +202,7 @@ impl Sender {
         }
         self.log_again(data, start, end);
         let rtt_before = self.rtt.smoothed;
+        let calm = self.losses.episode.is_none();
         let kind = self.losses.retransmitted(
             &evidence,
             Loss { at: data.now, number: data.number, kind: Kind::Fast, rtt_before, silence: 0, packets: 1 },
@@ -210,6 +211,9 @@ impl Sender {
         );
         if let Some(episode) = &mut self.losses.episode {
             episode.point = episode.point.max(self.sent_to);
+        }
+        if calm && kind == Kind::Fast && self.times_acks {
+            self.heights.lost();
         }
         self.losses.watch(start, end, data.now, data.tsval.filter(|_| start <= self.una));
         match kind {

@@ -110,8 +110,14 @@ pub fn case(seed: u64) -> Case {
     Case { name, cause, kernel, made }
 }
 
-/// Runs what of `cases` has no capture in `folder` yet.
+/// Runs what of `cases` has no capture in `folder` yet, or one of another scenario than it is now.
 pub fn run(folder: &Path, cases: &[Case]) {
+    for case in cases {
+        let was = fs::read_to_string(folder.join(format!("{}.toml", case.name)));
+        if was.is_ok_and(|was| was != text(case)) {
+            let _ = fs::remove_file(capture(folder, case));
+        }
+    }
     for kernel in ["6.12", "6.1"] {
         let wanted: Vec<&Case> =
             cases.iter().filter(|case| case.kernel == kernel && !capture(folder, case).is_file()).collect();
@@ -119,8 +125,7 @@ pub fn run(folder: &Path, cases: &[Case]) {
             let mut args = vec!["lab", "run", "--kernel", kernel, "--samples", "off", "--out", "out", "-q"];
             let files: Vec<String> = batch.iter().map(|case| format!("{}.toml", case.name)).collect();
             for (case, file) in batch.iter().zip(&files) {
-                let text = format!("name = \"{}\"\n{}", case.name, case.made.text);
-                fs::write(folder.join(file), text).expect("written");
+                fs::write(folder.join(file), text(case)).expect("written");
                 args.push(file);
             }
             if batch.len() == 1 {
@@ -136,6 +141,10 @@ pub fn run(folder: &Path, cases: &[Case]) {
             assert!(output.status.success(), "{args:?}: {err}");
         }
     }
+}
+
+fn text(case: &Case) -> String {
+    format!("name = \"{}\"\n{}", case.name, case.made.text)
 }
 
 fn capture(folder: &Path, case: &Case) -> PathBuf {
