@@ -94,6 +94,8 @@ pub(crate) struct Evidence {
     pub(crate) clocked: bool,
     /// It was sent again since the last timeout.
     pub(crate) again: bool,
+    /// Something was sent again since it was sent last: that may have come, and told that this one was lost (RFC 8985).
+    pub(crate) overtaken: bool,
     /// Packets before it were lost, unseen: an earlier retransmission of it may be among them.
     pub(crate) lost_before: bool,
     pub(crate) sacked_above: bool,
@@ -299,8 +301,8 @@ impl Losses {
         let told = evidence.sacked_above || evidence.duplicates >= 3;
         let late =
             !evidence.sack_permitted || evidence.lost_before || evidence.waited > 2 * evidence.rtt as u64 + 200_000_000;
-        if told && !(timer && late) {
-            return Kind::Fast;
+        if told {
+            return if timer && late { Kind::Timer } else { Kind::Fast };
         }
         // Linux tcp_schedule_loss_probe: SACK, not in recovery, the last segment, 2·SRTT after the last send, once. It never comes
         // after the timeout would, whose time it has where that is short, or of a single segment.
@@ -312,7 +314,7 @@ impl Losses {
             return Kind::Timer;
         }
         // Nothing was heard but progress.
-        if probes && !told && evidence.duplicates == 0 && evidence.silence as f64 >= evidence.rtt / 2.0 {
+        if probes && !told && evidence.duplicates == 0 && !evidence.overtaken {
             return Kind::Probe;
         }
         // Early retransmit, and senders with other thresholds: whatever they heard, no timer runs out this soon.

@@ -75,6 +75,8 @@ pub(crate) struct Sender {
     edge: u64,
     pub(crate) last_send: u64,
     last_progress: u64,
+    /// When anything was sent again last.
+    last_again: u64,
     last_heard: u64,
     /// When the first unacknowledged byte was sent last, or came to be the first.
     head_at: u64,
@@ -153,6 +155,7 @@ impl Sender {
             edge: 0,
             last_send: 0,
             last_progress: 0,
+            last_again: 0,
             last_heard: 0,
             head_at: 0,
             progress_was_pure: false,
@@ -263,6 +266,7 @@ impl Sender {
             let timer = self.unseen_before(data, start);
             self.new_data(data, start, end);
             if let Some(kind) = timer {
+                self.unseen.filled();
                 self.retransmission(data, start, end, Some(kind));
             }
         } else {
@@ -441,7 +445,7 @@ impl Sender {
         self.last_heard = ack.now;
         self.losses.heard(&Heard {
             una: self.una,
-            next: self.nxt.max(self.sent_to),
+            next: (self.nxt + self.tail * self.mss).max(self.sent_to),
             progress,
             sacked: sacked_new > 0,
             duplicate: ack.pure && !progress && self.nxt > self.una,

@@ -62,9 +62,11 @@ impl Sender {
                     packets: 1,
                 };
                 // What the late packet echoed is no round trip, so the handshake's is the one to go by.
-                self.losses.was_by_timer(timeouts_in(silence as f64, min * 2.0, min + (min * 2.0).max(200e6)), loss);
+                let timeouts = timeouts_in(silence as f64, min * 2.0, min + (min * 2.0).max(200e6), min * 3.0);
+                self.losses.was_by_timer(timeouts, loss);
                 self.losses.still_by_timer(self.una, start);
                 self.unseen.judge(gap, Kind::Timer);
+                self.unseen.begins(false);
                 return None;
             }
             if hole > gap {
@@ -73,6 +75,9 @@ impl Sender {
                 self.losses.still_by_timer(self.una, start);
                 return None;
             }
+        }
+        if self.bytes == 0 {
+            self.unseen.begins(start == self.first);
         }
         if self.bytes == 0 && self.unseen.is_oldest() && hole == 0 {
             self.opened_late = Some(data.now.saturating_sub(self.last_heard));
@@ -98,9 +103,10 @@ impl Sender {
             self.unseen.judge(gap, Kind::Probe);
             return Some(Kind::Probe);
         }
-        let probed = self.sack_permitted;
-        let probe = if probed { 2.0 * self.rtt.smoothed } else { 0.0 };
-        let timeouts = timeouts_in(silence, probe, self.rtt.timeout(self.losses.margin) / 0.9);
+        let timeout = self.rtt.timeout(self.losses.margin) / 0.9;
+        let probe = if self.sack_permitted { 2.0 * self.rtt.smoothed } else { 0.0 };
+        let probed = self.sack_permitted && silence >= 0.8 * (probe + timeout.min(self.rtt.least_timeout()));
+        let timeouts = timeouts_in(silence, if probed { probe } else { 0.0 }, timeout, self.rtt.least_timeout());
         let first = gap.saturating_sub(u64::from(probed) + timeouts - 1).max(1);
         self.unseen.by_timer(first, probed);
         self.sent_to = start + u64::from(data.len) + (first - 1) * self.mss;
@@ -120,7 +126,7 @@ impl Sender {
         let gap = self.unseen.gap();
         let excess = if self.losses.timeouts > timeouts && self.losses.timer > before {
             let timeout = self.rtt.timeout(self.losses.margin) / 0.9;
-            let timeouts = timeouts_in(waited, 0.0, timeout) - 1;
+            let timeouts = timeouts_in(waited, 0.0, timeout, timeout) - 1;
             let excess = gap.saturating_sub(timeouts).saturating_sub(missing);
             self.unseen.by_timer_again(excess, timeouts, kind);
             self.sent_to = self.sent_to.max(1);
@@ -150,6 +156,7 @@ impl Sender {
                 self.policed.arrived(start);
                 return;
             }
+            self.unseen.filled();
         } else {
             self.unseen.came_late(false);
         }
@@ -185,6 +192,7 @@ impl Sender {
             unheard: data.now.saturating_sub(self.last_heard),
             clocked: data.now.saturating_sub(self.last_heard) <= clocked,
             again,
+            overtaken: self.candidates.get(from).is_none_or(|candidate| candidate.sent < self.last_again),
             lost_before: !self.times_acks && self.unseen.tells() && self.unseen.gap() > 0,
             sacked_above: self.sacked.end().is_some_and(|top| top > end),
             duplicates: self.duplicates_in_row,
@@ -200,6 +208,7 @@ impl Sender {
         if start <= self.una {
             self.head_at = data.now;
         }
+        self.last_again = data.now;
         self.log_again(data, start, end);
         let rtt_before = self.rtt.smoothed;
         let calm = self.losses.episode.is_none();
@@ -250,12 +259,21 @@ impl Sender {
     pub(super) fn has_original(&self, from: u64, to: u64, point: u64) -> bool {
         let first = self.candidates.partition_point(|candidate| candidate.end <= from);
         let mut within = self.candidates.range(first..).take_while(|candidate| candidate.end <= to);
-        let found = within.clone().any(|c| !c.resent && c.end <= point && !self.sacked.overlaps(c.end - 1, c.end));
-        found && (self.sack_permitted || !within.any(|candidate| candidate.resent))
+        let found = within.any(|c| !c.resent && c.end <= point && !self.sacked.overlaps(c.end - 1, c.end));
+        found && (self.sack_permitted || !self.resent.overlaps(from, to))
     }
 }
 
-/// How many timeouts a silence has room for: each is twice as long as the one before, and a probe comes first.
-pub(super) fn timeouts_in(silence: f64, probe: f64, timeout: f64) -> u64 {
-    ((silence - probe).max(0.0) / timeout + 1.0).log2().round().max(1.0) as u64
+/// How many timeouts made a silence: each is twice as long as the one before, and a probe comes first. The first took about the
+/// `usual` time or, where that does not fit and it does, the `least`.
+pub(super) fn timeouts_in(silence: f64, probe: f64, usual: f64, least: f64) -> u64 {
+    /// Timers run on jiffies, 4 ms of the least timeouts here.
+    const NEAR: f64 = 0.1;
+    let silence = (silence - probe).max(1.0);
+    let fit = |timeout: f64| {
+        let miss = |count: &u64| (silence / ((1u64 << count) - 1) as f64 / timeout.max(1.0)).ln().abs();
+        (1..=16).map(|count| (miss(&count), count)).min_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((0.0, 1))
+    };
+    let (usual, least) = (fit(usual), fit(least));
+    if usual.0 > NEAR && least.0 < NEAR { least.1 } else { usual.1 }
 }

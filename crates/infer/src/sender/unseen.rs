@@ -49,6 +49,10 @@ pub(crate) struct Unseen {
     timer: Option<(u64, u64, u64)>,
     /// Of the first packet: nothing is known of what was before it.
     oldest: Option<u64>,
+    /// Packets that came whose first copies had not.
+    filled: u64,
+    /// The first data that came was the first sent, so the numbers tell of all.
+    whole: bool,
     /// The current one's number.
     current: Option<u64>,
     /// What was believed of it while it was missing, where it is late.
@@ -216,12 +220,31 @@ impl Unseen {
         }
     }
 
+    /// The first data that came was, or was not, the first sent.
+    pub(crate) const fn begins(&mut self, whole: bool) {
+        self.whole = whole;
+    }
+
+    /// What came was sent before, and that was lost.
+    pub(crate) const fn filled(&mut self) {
+        self.filled += 1;
+    }
+
     /// Lost retransmissions: fast, by the timer, probes.
     pub(crate) fn lost(&self) -> [u64; 3] {
         let mut lost = [0; 3];
         if self.tells() {
             for kind in self.missing.iter().filter_map(|missing| missing.kind) {
                 lost[kind as usize] += 1;
+            }
+            // Each packet that came late stands for a first copy that is missing: no more than the rest was sent again. Holes are
+            // counted in full segments until then, and short ones are more.
+            if self.whole && self.missing.len() < MOST_KEPT {
+                let most = (self.missing.len() as u64).saturating_sub(self.filled);
+                let surplus = lost.iter().sum::<u64>().saturating_sub(most);
+                if let Some(largest) = lost.iter_mut().max() {
+                    *largest -= surplus.min(*largest);
+                }
             }
         }
         lost
