@@ -7,6 +7,13 @@ use std::collections::VecDeque;
 /// 2004, §V: dispersion of trains of tens of packets tends to the capacity when there is no cross traffic.
 const TRAIN_SEGMENTS: u64 = 16;
 
+/// Segments in a short train, for transfers that are over before they held enough long ones: within a first flight of ten.
+const SHORT_SEGMENTS: u64 = 4;
+/// Long trains count alone once so many segments came.
+const FEW_SEGMENTS: u64 = 256;
+/// Short trains that must come as fast: one may be two acknowledgements that met.
+const AS_FAST: usize = 4;
+
 /// Bins for each doubling of the rate: 9 % apart.
 const BINS_PER_OCTAVE: f64 = 8.0;
 const BINS: usize = 40 * 8;
@@ -17,6 +24,8 @@ pub(crate) struct Trains {
     recent: VecDeque<(u64, u64)>,
     bins: Option<Box<[u64; BINS]>>,
     total: u64,
+    /// The rates of the fastest short trains, ascending.
+    short: [f64; AS_FAST],
 }
 
 impl Trains {
@@ -31,6 +40,18 @@ impl Trains {
             && first.1 + train <= delivered
         {
             start = Some(first);
+        }
+        if delivered > FEW_SEGMENTS * mss {
+            self.short = [0.0; AS_FAST];
+        } else if let Some(&(at, before)) = self.recent.iter().rev().find(|r| r.1 + SHORT_SEGMENTS * mss <= delivered)
+            && now > at
+        {
+            let rate = (delivered - before) as f64 / (now - at) as f64 * 1e9;
+            let slower = self.short.partition_point(|&other| other < rate);
+            if slower > 0 {
+                self.short.copy_within(1..slower, 0);
+                self.short[slower - 1] = rate;
+            }
         }
         let step = self.recent.back().map_or(0, |last| delivered.saturating_sub(last.1));
         if let Some((at, before)) = start {
@@ -47,11 +68,13 @@ impl Trains {
         }
     }
 
-    /// The rate, in bytes per second, that a quarter of the bytes arrived at or above; `None` for less than two trains.
+    /// The rate, in bytes per second, that a quarter of the bytes arrived at or above; `None` for less than two trains. Of a few
+    /// segments, the rate of short trains where that is higher.
     ///
     /// A quarter: windows as small as one and a half trains still have that many trains without their idle gap.
     pub(crate) fn rate(&self) -> Option<f64> {
-        self.quantile(4)
+        let rate = self.quantile(4).unwrap_or(0.0).max(self.short[0]);
+        (rate > 0.0).then_some(rate)
     }
 
     /// The rate that a fiftieth of the bytes arrived at or above: at times at least the path delivered so fast, whatever held the sender later.

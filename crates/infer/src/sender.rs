@@ -291,6 +291,17 @@ impl Sender {
             // Old bytes with new ones behind: the old ones were sent again.
             self.retransmission(data, start, self.nxt, None);
         }
+        if self.nxt <= self.una {
+            self.head_at = data.now;
+        }
+        if data.fin {
+            self.fin = true;
+        }
+        // A FIN alone ends no pause: the data before it was the last there was.
+        if data.len == 0 {
+            self.extend(data, end);
+            return;
+        }
         let clocked = data.now.saturating_sub(self.last_progress) <= 1_000_000;
         let mut pause = End {
             charged: 0,
@@ -306,16 +317,6 @@ impl Sender {
         // Acknowledgements a tap shows in one batch empty the flight for an instant: that is no pause.
         if self.bytes == 0 || self.una >= start && data.now.saturating_sub(self.last_progress) > 1_000_000 {
             self.bursts += 1;
-        }
-        if self.nxt <= self.una {
-            self.head_at = data.now;
-        }
-        if data.fin {
-            self.fin = true;
-        }
-        if data.len == 0 {
-            self.extend(data, end);
-            return;
         }
         self.bytes += end - u64::from(data.fin) - start.max(self.nxt);
         self.held.sent(&Left {
