@@ -2,6 +2,7 @@
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use lab::Part;
+use model::since::Release;
 use std::path::PathBuf;
 use units::Span;
 use wire::filter::{Filter, FilterError};
@@ -220,6 +221,9 @@ pub(crate) struct DiagnoseArgs {
     /// Connections listed for each capture
     #[arg(long, default_value = "20", value_name = "N")]
     pub(crate) top: usize,
+    /// Linux release that the hosts run, such as 6.1: remedies for that one; default: what holds for all, and with --live this host's
+    #[arg(long, value_name = "RELEASE", value_parser = release)]
+    pub(crate) kernel: Option<Release>,
     /// Processors to use; default: all
     #[arg(short, long, env = "THALWEG_JOBS", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,
@@ -244,6 +248,10 @@ pub(crate) struct ExplainArgs {
 /// A filter; what is wrong with one, the place, and what to write instead.
 fn filter(text: &str) -> Result<Filter, String> {
     text.parse().map_err(|error: FilterError| format!("{error}\n\nhint: {}", error.hint))
+}
+
+fn release(text: &str) -> Result<Release, String> {
+    model::since::release(text).ok_or_else(|| "write it as MAJOR.MINOR, such as 6.12; uname -r prints it".to_owned())
 }
 
 fn percent(text: &str) -> Result<f64, String> {

@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::fleet::Fleet;
 use crate::live;
 use crate::output::Output;
+use crate::remedies::Remedies;
 use crate::{annotate, whole};
 use anyhow::anyhow;
 use infer::{CaptureDiagnosis, Drawn, Options};
@@ -19,6 +20,8 @@ use std::thread;
 
 /// Below this gain there is nothing to report.
 const WORTH: f64 = 1.05;
+/// Connections for which remedies are planned where they are not all told; more than the terminal and a page tell of.
+const PLANNED: usize = 64;
 /// Plots on one page.
 const PLOTS_MAX: usize = 20;
 
@@ -42,6 +45,7 @@ pub(crate) fn run(args: &DiagnoseArgs, output: &Output) -> Result<ExitCode, Fail
         count: work.paths.len(),
         fleet: args.parquet.as_deref().map(Fleet::create).transpose()?,
         json: None,
+        remedies: Remedies::new(args.kernel, args.live.is_some()),
         arms: Vec::new(),
         problem: false,
         flow_found: false,
@@ -78,6 +82,7 @@ struct Told<'a> {
     count: usize,
     fleet: Option<Fleet>,
     json: Option<DiagnoseDocument<BufWriter<Stdout>>>,
+    remedies: Remedies,
     arms: Vec<ArmPlots>,
     problem: bool,
     flow_found: bool,
@@ -85,7 +90,14 @@ struct Told<'a> {
 }
 
 impl Told<'_> {
-    fn capture(&mut self, place: usize, path: &Path, found: CaptureDiagnosis) -> Result<(), Failure> {
+    fn capture(&mut self, place: usize, path: &Path, mut found: CaptureDiagnosis) -> Result<(), Failure> {
+        let all = self.output.json || self.fleet.is_some();
+        let told = if all { usize::MAX } else { self.args.top.max(PLANNED) };
+        for (place, flow) in found.report.flows.iter_mut().enumerate() {
+            if place < told || self.args.flow == Some(flow.id) {
+                self.remedies.plan(flow);
+            }
+        }
         if let Some(fleet) = &mut self.fleet {
             fleet.add(&found.report)?;
         }

@@ -150,16 +150,15 @@ fn plan(kernel: &str, arm: &ArmReport, experiment: &Experiment, found: &ArmFindi
         fixed_buffers.extend(host.socket.rcvbuf.map(|_| (side, "rcvbuf")));
         fixed_buffers.extend(host.socket.sndbuf.map(|_| (side, "sndbuf")));
     }
+    let seen = Facts::of_flow(&found.flow, model::since::release(kernel), &arm.settings);
     let facts = Facts {
-        direction: found.flow.direction,
-        kernel,
-        settings: &arm.settings,
         fixed_buffers,
         rtt: found.flow.rtt_min_ms.map_or(experiment.path.rtt(), |ms| Span::from_secs_f64(ms / 1e3)),
-        path_rate: path.rate,
-        mss: u32::from(experiment.path.mtu) - 52,
+        path_rate: path.rate.or(seen.path_rate),
+        ..seen
     };
-    found.lines.first().and_then(|line| tune::plan(line.code, &facts))
+    let first = tune::plan(found.lines.first()?.code, &facts);
+    first.into_iter().find(|remedy| !remedy.changes.is_empty())
 }
 
 /// Lays a change over an experiment.
@@ -180,11 +179,15 @@ fn apply(experiment: &mut Experiment, change: &Change) {
             "initcwnd" => host.route.initcwnd = value.parse().ok(),
             "initrwnd" => host.route.initrwnd = value.parse().ok(),
             "rto_min" => host.route.rto_min = value.parse().ok(),
+            "cwnd" => host.route.cwnd = value.parse().ok(),
+            "quickack" => host.route.quickack = Some(value == "1"),
+            "mtu" => host.route.mtu = value.parse().ok(),
             other => unreachable!("invariant: the planner sets no route metric '{other}'"),
         },
         (Setting::Socket(name), value) => match name.as_str() {
             "rcvbuf" => host.socket.rcvbuf = value.parse::<Bytes>().ok(),
             "sndbuf" => host.socket.sndbuf = value.parse::<Bytes>().ok(),
+            "nodelay" => host.socket.nodelay = value.parse().ok(),
             "max_pacing_rate" => host.socket.max_pacing_rate = value.parse::<Rate>().ok(),
             other => unreachable!("invariant: the planner sets no socket option '{other}'"),
         },

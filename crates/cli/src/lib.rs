@@ -18,6 +18,7 @@ mod lab_run;
 mod live;
 mod output;
 mod progress;
+mod remedies;
 mod samples;
 mod scenarios;
 mod sockets;

@@ -4,7 +4,7 @@ use crate::connection::{Connection, Endpoint};
 use crate::facts::Facts;
 use crate::rules;
 use crate::sender::Sender;
-use model::{Flow, Retransmits, Series, TokenBucket, Vantage, Way};
+use model::{Flow, Measured, Retransmits, Series, Side, TokenBucket, Vantage, Way};
 
 /// Sums a connection up; with it comes what could be saved of its time, in seconds, by which flows are ranked.
 ///
@@ -18,8 +18,11 @@ pub(crate) fn flow(connection: &Connection) -> (f64, Flow) {
     let [syn_client, syn_server] = connection.opening.syn;
     let scaling_missing =
         syn_client.seen && syn_server.seen && (syn_client.wscale.is_none() || syn_server.wscale.is_none());
-    let held =
-        if client.sender.held.time > server.sender.held.time { &client.sender.held } else { &server.sender.held };
+    let (nagle_side, held) = if client.sender.held.time > server.sender.held.time {
+        (Side::Client, &client.sender.held)
+    } else {
+        (Side::Server, &server.sender.held)
+    };
     let facts = Facts::new(sender, vantage, scaling_missing, held);
     let (verdict, findings) = rules::judge(&facts);
     let cost_s = facts.phase_s * (1.0 - 1.0 / verdict.gain.unwrap_or(1.0).max(1.0));
@@ -56,6 +59,15 @@ pub(crate) fn flow(connection: &Connection) -> (f64, Flow) {
         window_full: sender.window_full,
         rtt_min_ms: sender.rtt.min.map(|min| min as f64 / 1e6),
         goodput_bps: facts.rate() * 8.0,
+        measured: Measured {
+            capacity_bps: facts.capacity.map(|capacity| capacity * 8.0),
+            segment_bytes: sender.mss,
+            delivered_segment_bytes: sender.largest_delivered,
+            flight_max_bytes: sender.flight_max,
+            window_max_bytes: sender.window_max,
+            bursts: sender.bursts,
+            nagle_side: (held.count > 0).then_some(nagle_side),
+        },
         policer: facts.bucket.map(|bucket| TokenBucket { rate_bps: bucket.rate * 8.0, burst_bytes: bucket.burst }),
         facts: crate::shown::facts(connection, main),
         limits: facts.limits(),

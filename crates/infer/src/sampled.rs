@@ -5,7 +5,7 @@
 //! net/ipv4/tcp.c). What remains of it is the network's, and is divided by what the kernel did at each sample.
 
 use crate::words::{percent, rate, time};
-use model::{Code, Evidence, Finding, Flow, Handshake, Limits, Retransmits, Vantage, Verdict, Way};
+use model::{Code, Evidence, Finding, Flow, Handshake, Limits, Measured, Retransmits, Vantage, Verdict, Way};
 use std::net::SocketAddr;
 
 /// Below this gain, or this share, there is nothing to report: ../rules.
@@ -118,6 +118,15 @@ pub fn judge(id: u64, local: SocketAddr, remote: SocketAddr, samples: &[Sample])
         rtt_min_ms: (last.rtt_min_us > 0 && last.rtt_min_us < u64::from(u32::MAX))
             .then(|| last.rtt_min_us as f64 / 1e3),
         goodput_bps: sent.max(received) as f64 * 8.0 / elapsed_s,
+        measured: Measured {
+            capacity_bps: None,
+            segment_bytes: last.segment,
+            delivered_segment_bytes: 0,
+            flight_max_bytes: samples.iter().map(|sample| sample.in_flight * sample.segment).max().unwrap_or(0),
+            window_max_bytes: 0,
+            bursts: 0,
+            nagle_side: None,
+        },
         policer: None,
         facts: model::Facts::default(),
         limits,

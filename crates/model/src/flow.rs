@@ -2,6 +2,7 @@
 
 use crate::diagnosis::{Finding, Limits, Verdict};
 use crate::facts::Facts;
+use crate::measured::Measured;
 use crate::remedy::Remedy;
 use serde::{Deserialize, Serialize};
 
@@ -75,6 +76,8 @@ pub struct Flow {
     pub rtt_min_ms: Option<f64>,
     /// Mean payload rate over the data phase.
     pub goodput_bps: f64,
+    /// What remedies are reckoned from.
+    pub measured: Measured,
     /// The token bucket that discards what is over its rate, where losses fit one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub policer: Option<TokenBucket>,
@@ -86,7 +89,7 @@ pub struct Flow {
     pub verdict: Verdict,
     /// What else is worth knowing.
     pub findings: Vec<Finding>,
-    /// What to set, where the capture alone tells.
+    /// What mends it; each is a way of its own, and the first is the best. Empty until a remedy is asked for.
     pub remedies: Vec<Remedy>,
 }
 

@@ -8,6 +8,7 @@ mod document;
 mod expect;
 mod facts;
 mod flow;
+mod measured;
 mod metric;
 mod path;
 mod remedy;
@@ -23,11 +24,12 @@ pub use document::{DocumentError, nearest};
 pub use expect::{Expectation, Outcome};
 pub use facts::{Ecn, Facts, FastOpen, KeepAlives, Multipath, MultipathKind};
 pub use flow::{Flow, Handshake, LossMark, MarkKind, Point, Retransmits, Series, TokenBucket, Vantage, Way};
+pub use measured::Measured;
 pub use metric::{Metric, Metrics};
 pub use path::{
     Chance, Counted, Discipline, Distribution, Jitter, Loss, Path, PathDirection, Policer, Queue, Reorder, Step, Trace,
 };
-pub use remedy::{Applicability, Change, Remedy, Setting, Side};
+pub use remedy::{Applicability, Change, Kernels, Remedy, Setting, Side};
 pub use report::{
     ArmComparison, ArmReport, CaptureReport, CompareReport, ComparedReport, DiagnoseReport, DiagnosisLine, Difference,
     Expected, FigureComparison, FixReport, HostReport, Interval, LabReport, Outlier, RunFigures, SettingsReport, Shard,

@@ -2,6 +2,7 @@
 
 use crate::diagnosis::Code;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// A host of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -21,21 +22,51 @@ pub enum Applicability {
     Safe,
     /// Changes what other connections of the host do, too.
     NeedsThought,
+    /// Is to be done on the other host than the one beside which was measured.
+    OtherSide,
 }
 
-/// Settings that mend a cause.
+/// What mends a cause: settings, or, where no setting does, what else there is to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Remedy {
     /// The cause it mends.
     pub code: Code,
     /// One sentence: what is done and why that much.
     pub reason: String,
-    /// What to set.
+    /// What to set; nothing where no setting of these hosts mends it.
     pub changes: Vec<Change>,
+    /// Commands that set it, one a line, each with the host it is for; empty where they are told elsewhere.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub commands: Vec<String>,
+    /// The kernels it is for, where the hosts' are not known and it is not for all.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub kernels: Option<Kernels>,
     /// How freely.
     pub applicability: Applicability,
     /// What it would not help.
     pub wont_help: String,
+}
+
+/// A range of Linux releases, such as those from 6.6 on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kernels {
+    /// The first of them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub from: Option<String>,
+    /// The first that is not among them any more.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub before: Option<String>,
+}
+
+impl fmt::Display for Kernels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.from, &self.before) {
+            (Some(from), Some(before)) => write!(f, "Linux {from} and later, before {before}"),
+            (Some(from), None) => write!(f, "Linux {from} and later"),
+            (None, Some(before)) => write!(f, "Linux before {before}"),
+            (None, None) => f.write_str("every Linux"),
+        }
+    }
 }
 
 /// One setting of one host.
@@ -47,7 +78,7 @@ pub struct Change {
     pub setting: Setting,
     /// What it was; `None` where it was not set or is not known.
     pub from: Option<String>,
-    /// What it is to be.
+    /// What it is to be; `auto` leaves it to the kernel.
     pub to: String,
 }
 

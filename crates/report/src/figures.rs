@@ -1,6 +1,6 @@
 //! Figures as people say them: `452 Mb/s`, `801 ms`, `4.0 MiB`; and which figure of an experiment leads.
 
-use model::{ArmReport, Metric, Metrics};
+use model::{Applicability, ArmReport, Metric, Metrics};
 
 /// Which way is better for a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -373,6 +373,17 @@ const ZERO_IS_NO_NEWS: [&str; 6] =
 
 fn number(text: &str) -> f64 {
     text.parse().unwrap_or(f64::INFINITY)
+}
+
+/// What to think of before a remedy is applied.
+pub(crate) const fn caution(applicability: Applicability) -> Option<&'static str> {
+    match applicability {
+        Applicability::Safe => None,
+        Applicability::NeedsThought => Some("Think first: it changes what other connections of the host do, too."),
+        Applicability::OtherSide => {
+            Some("For the other side: it is not set on the host beside which this was measured.")
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,37 +1,73 @@
-//! Loss keeps the congestion window below what the path holds: a congestion control that does not read every loss as a
-//! full queue.
+//! Loss keeps the congestion window below what the path holds, or a sender that knows only loss fills a queue: a congestion
+//! control that reads neither as the path's size.
 
-use crate::Facts;
-use model::{Applicability, Change, Code, Remedy, Setting};
+use crate::facts::{Facts, sysctl};
+use crate::{advice, human, remedy};
+use model::{Applicability, Code, Remedy, Setting};
 
 const SYSCTL: &str = "net.ipv4.tcp_congestion_control";
+/// Before it BBR is paced only by the fq queueing discipline. Source: Linux 4.13, `sk_pacing_status`, tcp_bbr.c.
+const PACES_ITSELF: (u32, u32) = (4, 13);
 
-pub(crate) fn plan(code: Code, facts: &Facts<'_>) -> Option<Remedy> {
+pub(crate) fn plan(code: Code, facts: &Facts<'_>) -> Vec<Remedy> {
+    let mut remedies: Vec<Remedy> = bbr(code, facts).into_iter().collect();
+    remedies.push(advice(code, &elsewhere(code, facts)));
+    remedies
+}
+
+/// BBR at the sender; `None` where it sends with BBR already.
+pub(crate) fn bbr(code: Code, facts: &Facts<'_>) -> Option<Remedy> {
     let side = facts.sender();
-    let host = match side {
-        model::Side::Client => &facts.settings.client,
-        model::Side::Server => &facts.settings.server,
-    };
-    let used = host.socket.get("congestion").cloned().or_else(|| facts.sysctl(side, SYSCTL));
-    if used.as_deref() == Some("bbr") {
+    let chosen = facts.value(side, &Setting::Socket("congestion".to_owned())).or_else(|| facts.sysctl(side, SYSCTL));
+    if chosen.is_some_and(|chosen| chosen == "bbr") {
         return None;
     }
-    Some(Remedy {
-        code,
-        reason: "Send with BBR: it models the path's rate and round trip and keeps sending at that rate through a loss, where \
-                 CUBIC gives up 30 % of its window at each."
+    let mut change = facts.set(side, sysctl(SYSCTL), "bbr").into_iter().collect::<Vec<_>>();
+    if let (Some(change), Some(chosen)) = (change.first_mut(), chosen) {
+        change.from = Some(chosen.clone());
+    }
+    let reason = match code {
+        Code::Bufferbloat => {
+            "Send with BBR: it keeps in flight what the path holds and little more, where CUBIC fills whatever queue there is."
+        }
+        Code::Reordering => {
+            "Send with BBR: it does not shrink its window for what it takes for a loss, and so loses little by being wrong."
+        }
+        Code::Policer => {
+            "Or send with BBR: it notices a policer and paces at its rate, after some loss (tcp_bbr.c, lt_bw)."
+        }
+        _ => {
+            "Send with BBR: it models the path's rate and round trip and keeps sending at that rate through a loss, where \
+             CUBIC gives up 30 % of its window at each."
+        }
+    };
+    let fq = if facts.kernel.is_none_or(|kernel| kernel < PACES_ITSELF) {
+        " Before Linux 4.13 it also needs the fq queueing discipline on the sender's device."
+    } else {
+        ""
+    };
+    let wont_help = format!(
+        "The other direction, whose sender chooses for itself; a path whose rate is used up; and a program that chooses its \
+         congestion control by TCP_CONGESTION. Against CUBIC flows in a shallow shared queue BBR v1 takes more than its \
+         share and retransmits more.{fq}"
+    );
+    // It shares a full queue with CUBIC flows otherwise than CUBIC does (Ware et al., IMC 2019).
+    Some(remedy(code, reason.to_owned(), change, Applicability::NeedsThought, &wont_help))
+}
+
+/// What there is to do outside of the hosts.
+fn elsewhere(code: Code, facts: &Facts<'_>) -> String {
+    let bdp = facts.bdp().map(|bdp| format!(", {}", human(bdp))).unwrap_or_default();
+    match code {
+        Code::CongestionLoss => format!(
+            "On the path: a queue at the bottleneck that holds what the path does{bdp}, so that a window cut by a loss still \
+             fills it; AQM there keeps it short."
+        ),
+        Code::Bufferbloat => format!(
+            "On the path: AQM at the bottleneck (fq_codel, CAKE), or a queue of no more than the path holds{bdp}."
+        ),
+        _ => "On the path: find where packets vanish and mend that: ethtool -S and interface counters of each hop, a cable, a \
+              radio, a ring that is too short."
             .to_owned(),
-        changes: vec![Change {
-            side,
-            setting: Setting::Sysctl(SYSCTL.to_owned()),
-            from: used,
-            to: "bbr".to_owned(),
-        }],
-        // It shares a full queue with CUBIC flows otherwise than CUBIC does (Ware et al., IMC 2019).
-        applicability: Applicability::NeedsThought,
-        wont_help: "The other direction, whose sender chooses for itself; a path whose rate is used up; and a program that \
-                    chooses its congestion control by TCP_CONGESTION. Against CUBIC flows in a shallow shared queue BBR v1 \
-                    takes more than its share and retransmits more."
-            .to_owned(),
-    })
+    }
 }

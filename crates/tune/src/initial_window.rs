@@ -1,33 +1,43 @@
 //! The transfer is over before the congestion window has grown: begin with a larger one.
 
-use crate::{Facts, human_time};
-use model::{Applicability, Change, Code, Remedy, Setting};
+use crate::facts::{Facts, route};
+use crate::{advice, human_time, remedy};
+use model::{Applicability, Code, Remedy};
 
 /// What CDNs are known to begin with, and the most seed 000 tries; a burst of 58 KB, which a queue of any access line
 /// holds. RFC 6928 §3 asks to go past 10 only with care.
 const SEGMENTS: u64 = 40;
+/// What the kernel begins with. Source: RFC 6928, Linux `TCP_INIT_CWND`.
+const USUAL: u64 = 10;
 
-pub(crate) fn plan(facts: &Facts<'_>) -> Option<Remedy> {
+pub(crate) fn plan(facts: &Facts<'_>) -> Vec<Remedy> {
+    let reuse = "Or keep connections open and use them again: the second transfer begins with the window the first one left \
+                 (net.ipv4.tcp_slow_start_after_idle 0 keeps it over pauses).";
+    let reuse = advice(Code::InitialWindow, reuse);
     let side = facts.sender();
-    let from = facts.route(side, "initcwnd");
-    let fits = facts.bdp().map_or(SEGMENTS, |bdp| (bdp.get() / u64::from(facts.mss.max(1))).max(10));
-    let to = SEGMENTS.min(fits);
-    let current = from.as_deref().and_then(|text| text.parse().ok()).unwrap_or(10u64);
+    let segment = facts.segment();
+    let fits = facts.bdp().map_or(SEGMENTS, |bdp| (bdp.get() / segment).max(USUAL));
+    // What a burst has; one segment that is not full goes along.
+    let needed =
+        if facts.bytes == 0 { SEGMENTS } else { (facts.bytes / facts.measured.bursts.max(1)).div_ceil(segment) };
+    let to = SEGMENTS.min(fits).min(needed.max(USUAL));
+    let current = facts.value(side, &route("initcwnd")).and_then(|text| text.parse().ok()).unwrap_or(USUAL);
     if current >= to {
-        return None;
+        return vec![reuse];
     }
-    Some(Remedy {
-        code: Code::InitialWindow,
-        reason: format!(
-            "Begin with {to} segments instead of {current}: each doubling of the first flight saves one round trip of {}.",
-            human_time(facts.rtt)
-        ),
-        changes: vec![Change { side, setting: Setting::Route("initcwnd".to_owned()), from, to: to.to_string() }],
+    let reason = format!(
+        "Begin with {to} segments instead of {current}: each doubling of the first flight saves one round trip of {}.",
+        human_time(facts.rtt)
+    );
+    let larger = remedy(
+        Code::InitialWindow,
+        reason,
+        facts.set(side, route("initcwnd"), to.to_string()).into_iter().collect(),
         // Every connection over that route begins with the larger burst.
-        applicability: Applicability::NeedsThought,
-        wont_help: "Long transfers, which soon grow their window anyway; responses of fewer than 10 segments; and lines so \
-                    slow or so shallow in their queue that the first burst itself is dropped: raise it in steps, 20, 30, 40, \
-                    and watch retransmissions."
-            .to_owned(),
-    })
+        Applicability::NeedsThought,
+        "Long transfers, which soon grow their window anyway; responses of fewer than 10 segments; and lines so slow or so \
+         shallow in their queue that the first burst itself is dropped: raise it in steps, 20, 30, 40, and watch \
+         retransmissions.",
+    );
+    vec![larger, reuse]
 }

@@ -1,119 +1,106 @@
-//! From a cause to the settings that mend it: the planner. Pure: it reads no host and changes none.
+//! From a cause to what mends it: the planner. Pure: it reads no host and changes none.
 
+mod buffers;
 mod commands;
 mod congestion;
+mod delayed_ack;
+mod facts;
+mod idle_restart;
 mod initial_window;
-mod receive_buffer;
-mod send_buffer;
+mod path_mtu;
+mod policer;
+mod reordering;
+mod route_clamp;
 mod timeout;
 mod window_scaling;
 
 pub use commands::{apply, undo};
+pub use facts::Facts;
 
-use model::{Change, Code, Remedy, Setting, SettingsReport, Side, Way};
-use units::{Bytes, Rate, Span};
+use model::since::{self, Release};
+use model::{Applicability, Change, Code, Flow, Kernels, Remedy, Side};
+use units::{Bytes, Span};
 
-/// What is known of the path and the hosts when a remedy is planned.
-#[derive(Debug, Clone)]
-pub struct Facts<'a> {
-    /// Which way the data goes.
-    pub direction: Way,
-    /// Release of the kernel both hosts run, such as `6.12.117`.
-    pub kernel: &'a str,
-    /// Both hosts' settings as the kernel reads them back.
-    pub settings: &'a SettingsReport,
-    /// Options the scenario sets on sockets, by side and name: those stop auto-tuning.
-    pub fixed_buffers: Vec<(Side, &'static str)>,
-    /// Round-trip time without queues.
-    pub rtt: Span,
-    /// What the path's bottleneck carries, where it is known.
-    pub path_rate: Option<Rate>,
-    /// Payload of a segment.
-    pub mss: u32,
-}
-
-impl Facts<'_> {
-    /// The host that sends the data.
-    pub const fn sender(&self) -> Side {
-        match self.direction {
-            Way::Down => Side::Server,
-            Way::Up => Side::Client,
-        }
-    }
-
-    /// The host that receives it.
-    pub const fn receiver(&self) -> Side {
-        match self.direction {
-            Way::Down => Side::Client,
-            Way::Up => Side::Server,
-        }
-    }
-
-    /// What fills the path; `None` where its rate is not known.
-    pub fn bdp(&self) -> Option<Bytes> {
-        self.path_rate.map(|rate| rate.bdp(self.rtt))
-    }
-
-    fn sysctl(&self, side: Side, name: &str) -> Option<String> {
-        let host = match side {
-            Side::Client => &self.settings.client,
-            Side::Server => &self.settings.server,
-        };
-        host.sysctl.get(name).cloned()
-    }
-
-    fn route(&self, side: Side, name: &str) -> Option<String> {
-        let host = match side {
-            Side::Client => &self.settings.client,
-            Side::Server => &self.settings.server,
-        };
-        host.route.get(name).cloned()
-    }
-
-    /// Whether the kernel is at least `major.minor`; a release that cannot be read counts as new.
-    fn kernel_is_at_least(&self, major: u32, minor: u32) -> bool {
-        let mut numbers = self.kernel.split(['.', '-']).map_while(|word| word.parse::<u32>().ok());
-        match (numbers.next(), numbers.next()) {
-            (Some(a), Some(b)) => (a, b) >= (major, minor),
-            _ => true,
-        }
-    }
-
-    /// Raises the largest value of a `min default max` sysctl; `None` when it is that large already.
-    fn raise(&self, side: Side, name: &str, to: Bytes) -> Option<Change> {
-        let from = self.sysctl(side, name)?;
-        let words: Vec<&str> = from.split_whitespace().collect();
-        let [min, default, max] = words.as_slice() else { return None };
-        if max.parse::<u64>().ok()? >= to.get() {
-            return None;
-        }
-        let to = format!("{min} {default} {}", to.get());
-        Some(Change { side, setting: Setting::Sysctl(name.to_owned()), from: Some(from), to })
-    }
-}
-
-/// Plans what mends `code`; `None` where no setting of these hosts does.
-pub fn plan(code: Code, facts: &Facts<'_>) -> Option<Remedy> {
-    match code {
-        Code::ReceiveWindow => receive_buffer::plan(facts),
+/// Plans what mends `code`: each remedy is a way of its own, the best first.
+///
+/// One without changes says that no setting of these hosts mends it, and what does. Empty where there is nothing to mend.
+pub fn plan(code: Code, facts: &Facts<'_>) -> Vec<Remedy> {
+    let remedies = match code {
+        Code::ReceiveWindow => buffers::receive(facts),
+        Code::SendBuffer => buffers::send(facts),
         Code::WindowScalingMissing => window_scaling::plan(facts),
-        Code::SendBuffer => send_buffer::plan(facts),
         Code::InitialWindow => initial_window::plan(facts),
-        Code::RandomLoss | Code::CongestionLoss => congestion::plan(code, facts),
+        Code::RandomLoss | Code::CongestionLoss | Code::Bufferbloat => congestion::plan(code, facts),
+        Code::Policer => policer::plan(facts),
         Code::RetransmissionTimeout => timeout::plan(facts),
-        Code::Reader
-        | Code::Policer
-        | Code::PathRate
-        | Code::CongestionWindowClamp
-        | Code::IdleRestart
-        | Code::DelayedAck
-        | Code::PathMtuBlackHole
-        | Code::Reordering
-        | Code::Bufferbloat
-        | Code::Application
-        | Code::NothingToGain
-        | Code::Unknown => None,
+        Code::CongestionWindowClamp => route_clamp::plan(facts),
+        Code::IdleRestart => idle_restart::plan(facts),
+        Code::DelayedAck => delayed_ack::plan(facts),
+        Code::PathMtuBlackHole => path_mtu::plan(facts),
+        Code::Reordering => reordering::plan(facts),
+        Code::Reader => vec![advice(code, READER)],
+        Code::PathRate => vec![advice(code, PATH_RATE)],
+        Code::Application => vec![advice(code, APPLICATION)],
+        Code::NothingToGain | Code::Unknown => Vec::new(),
+    };
+    remedies.into_iter().filter_map(|remedy| on_kernel(remedy, facts.kernel)).collect()
+}
+
+/// Plans for a connection's verdict, and for what else settings mend, with the commands that set it.
+///
+/// `here` is the side beside which was measured: what is to be done on the other side says so.
+pub fn for_flow(flow: &Flow, facts: &Facts<'_>, here: Option<Side>) -> Vec<Remedy> {
+    let mut remedies = plan(flow.verdict.code, facts);
+    for finding in &flow.findings {
+        // A symptom goes with its cause; a queue that is too long does not go with the path's rate.
+        let own = finding.depends_on.is_none() || finding.code == Code::Bufferbloat;
+        if own && finding.gain.is_none_or(|gain| gain >= WORTH) {
+            remedies.extend(plan(finding.code, facts).into_iter().filter(|remedy| !remedy.changes.is_empty()));
+        }
     }
+    let mut known: Vec<Vec<Change>> = Vec::new();
+    remedies.retain(|remedy| {
+        let new = remedy.changes.is_empty() || !known.contains(&remedy.changes);
+        known.push(remedy.changes.clone());
+        new
+    });
+    for remedy in &mut remedies {
+        remedy.commands = commands::between(remedy, &flow.client, &flow.server);
+        if here.is_some_and(|here| remedy.changes.iter().any(|change| change.side != here)) {
+            remedy.applicability = Applicability::OtherSide;
+        }
+    }
+    remedies
+}
+
+/// What a kernel can have of a remedy: `None` where a setting of it came later, its first kernel noted where the host's is not known.
+fn on_kernel(mut remedy: Remedy, kernel: Option<Release>) -> Option<Remedy> {
+    let first = remedy.changes.iter().filter_map(|change| since::first_kernel(&change.setting, &change.to)).max();
+    match (first, kernel) {
+        (Some(first), Some(kernel)) if kernel < first => return None,
+        (Some((major, minor)), None) => {
+            remedy.kernels = Some(Kernels { from: Some(format!("{major}.{minor}")), before: None });
+        }
+        _ => {}
+    }
+    Some(remedy)
+}
+
+fn remedy(code: Code, reason: String, changes: Vec<Change>, applicability: Applicability, wont_help: &str) -> Remedy {
+    Remedy {
+        code,
+        reason,
+        changes,
+        commands: Vec::new(),
+        kernels: None,
+        applicability,
+        wont_help: wont_help.to_owned(),
+    }
+}
+
+/// What there is to do where no setting of the hosts mends it.
+fn advice(code: Code, text: &str) -> Remedy {
+    remedy(code, text.to_owned(), Vec::new(), Applicability::Safe, "")
 }
 
 /// The next whole MiB: buffer limits are set in round figures.
@@ -128,6 +115,16 @@ fn human_time(span: Span) -> String {
 fn human(bytes: Bytes) -> String {
     format!("{:.1} MB", bytes.get() as f64 / 1e6)
 }
+
+/// A gain below this is not worth a change; as the rules of `infer` have it.
+const WORTH: f64 = 1.05;
+
+const READER: &str = "There is nothing to set: a larger buffer only delays the moment it is full. The receiving program has to \
+                      read sooner and more at once, in a thread that does nothing else, or be sent less.";
+const PATH_RATE: &str = "There is nothing to set: the path's rate is used up. A path with a higher rate, or less data, makes it \
+                         faster; pacing or a queue with AQM makes its queue shorter, not its rate higher.";
+const APPLICATION: &str = "There is nothing to set in TCP: the connection would have taken more. The sending program has to \
+                           write sooner and larger pieces, or be asked for the next one before the last one is there.";
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,10 @@
 //! The planner against the seeds' own figures.
 
 use super::*;
-use model::HostReport;
+use crate::facts::socket;
+use model::{Handshake, HostReport, Measured, Setting, SettingsReport, TokenBucket, Way};
 use std::collections::BTreeMap;
+use units::{Rate, Span};
 
 fn settings(pairs: &[(&str, &str)]) -> SettingsReport {
     let sysctl: BTreeMap<String, String> = pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
@@ -10,22 +12,40 @@ fn settings(pairs: &[(&str, &str)]) -> SettingsReport {
     SettingsReport { client: host.clone(), server: host, path: Vec::new() }
 }
 
-fn facts<'a>(kernel: &'a str, settings: &'a SettingsReport) -> Facts<'a> {
+/// Seed 001's path, with all that a capture tells of it.
+fn facts<'a>(kernel: &str, settings: &'a SettingsReport) -> Facts<'a> {
     Facts {
         direction: Way::Down,
-        kernel,
+        kernel: since::release(kernel),
         settings,
         fixed_buffers: Vec::new(),
         rtt: Span::from_micros(35_700),
         path_rate: Some(Rate::from_bits_per_second(3_000_000_000)),
-        mss: 1448,
+        measured: Measured {
+            capacity_bps: Some(3e9),
+            segment_bytes: 1448,
+            delivered_segment_bytes: 1320,
+            flight_max_bytes: 2_000_000,
+            window_max_bytes: 2_000_000,
+            bursts: 1,
+            nagle_side: Some(Side::Client),
+        },
+        handshake: Handshake { sack: Some(true), wscale_client: Some(7), ..Handshake::default() },
+        policer: Some(TokenBucket { rate_bps: 1e7, burst_bytes: 1e5 }),
+        bytes: 1_000_000,
+        ipv6: false,
     }
+}
+
+/// The first way that sets something.
+fn first(code: Code, facts: &Facts<'_>) -> Option<Remedy> {
+    plan(code, facts).into_iter().find(|remedy| !remedy.changes.is_empty())
 }
 
 #[test]
 fn the_receive_buffer_follows_the_kernels_own_formula() {
     let quarter = settings(&[("net.ipv4.tcp_rmem", "8192 87380 4194304"), ("net.ipv4.tcp_adv_win_scale", "2")]);
-    let remedy = plan(Code::ReceiveWindow, &facts("6.1.192", &quarter)).expect("a remedy");
+    let remedy = first(Code::ReceiveWindow, &facts("6.1.192", &quarter)).expect("a remedy");
     // 1.25 × 13.4 MB of window at three quarters of the buffer: 22.3 MB.
     assert_eq!(remedy.changes[0].to, "8192 87380 23068672");
     assert_eq!(remedy.changes[0].side, Side::Client);
@@ -33,27 +53,58 @@ fn the_receive_buffer_follows_the_kernels_own_formula() {
 
     // Since 6.6 the sysctl is ignored, whatever it says.
     let all = settings(&[("net.ipv4.tcp_rmem", "8192 87380 4194304"), ("net.ipv4.tcp_adv_win_scale", "-2")]);
-    let old = plan(Code::ReceiveWindow, &facts("6.1.192", &all)).expect("a remedy");
-    let new = plan(Code::ReceiveWindow, &facts("6.12.117", &all)).expect("a remedy");
+    let old = first(Code::ReceiveWindow, &facts("6.1.192", &all)).expect("a remedy");
+    let new = first(Code::ReceiveWindow, &facts("6.12.117", &all)).expect("a remedy");
     assert_eq!(old.changes[0].to, "8192 87380 67108864");
     // The seed's own remedy, to the byte.
     assert_eq!(new.changes[0].to, "8192 87380 33554432");
-    for remedy in [old, new] {
-        assert!(
-            remedy.changes.iter().all(|change| change.setting != Setting::Sysctl("net.ipv4.tcp_adv_win_scale".into()))
-        );
+    assert!(!new.reason.contains("adv_win_scale"), "{}", new.reason);
+}
+
+/// What is not known of a host is not set: a limit is only ever raised, and both kinds of kernel are told of.
+#[test]
+fn a_capture_alone_gives_a_command_that_never_lowers_a_limit() {
+    let unknown = SettingsReport::default();
+    let known = facts("", &unknown);
+    assert_eq!(known.kernel, None);
+    let both = plan(Code::ReceiveWindow, &known);
+    assert_eq!(both[0].changes[0].to, "4096 131072 33554432");
+    assert_eq!(
+        apply(&both[0]),
+        [
+            "sysctl -w net.ipv4.tcp_rmem=\"$(sysctl -n net.ipv4.tcp_rmem | awk '{ print $1, $2, ($3 > 33554432 ? $3 : 33554432) }')\"   # on the client"
+        ]
+    );
+    assert!(both[0].reason.contains("6.6 and later") && both[0].reason.contains("before 6.6"), "{}", both[0].reason);
+    assert_eq!(both[1].changes[0].setting, socket("rcvbuf"));
+
+    // A window scale of 7 stands for 4 MiB and more: with a window of 300 KB the limit in force is the program's.
+    let mut fixed = known;
+    fixed.measured.window_max_bytes = 300_000;
+    assert_eq!(plan(Code::ReceiveWindow, &fixed)[0].changes[0].setting, socket("rcvbuf"));
+}
+
+#[test]
+fn limits_are_raised_no_further_than_64_mib_and_the_reason_says_so() {
+    let unknown = SettingsReport::default();
+    let mut long = facts("", &unknown);
+    long.path_rate = Some(Rate::from_bits_per_second(100_000_000_000));
+    for code in [Code::ReceiveWindow, Code::SendBuffer] {
+        let remedy = first(code, &long).expect("a remedy");
+        assert!(remedy.changes[0].to.ends_with(" 67108864"), "{:?}", remedy.changes);
+        assert!(remedy.reason.contains("64MiB is the most"), "{}", remedy.reason);
     }
+    long.path_rate = None;
+    // Four times twice what is in flight.
+    assert!(first(Code::SendBuffer, &long).expect("a remedy").changes[0].to.ends_with(" 16777216"));
 }
 
 #[test]
 fn what_is_large_enough_is_left_alone() {
     let large =
         settings(&[("net.ipv4.tcp_rmem", "4096 131072 134217728"), ("net.ipv4.tcp_wmem", "4096 16384 134217728")]);
-    assert_eq!(plan(Code::ReceiveWindow, &facts("6.12.117", &large)), None);
-    assert_eq!(plan(Code::SendBuffer, &facts("6.12.117", &large)), None);
-    for code in [Code::PathRate, Code::Application, Code::NothingToGain, Code::Unknown, Code::Reader] {
-        assert_eq!(plan(code, &facts("6.12.117", &large)), None, "{code}");
-    }
+    assert_eq!(first(Code::ReceiveWindow, &facts("6.12.117", &large)), None);
+    assert_eq!(first(Code::SendBuffer, &facts("6.12.117", &large)), None);
 }
 
 #[test]
@@ -61,29 +112,33 @@ fn a_buffer_the_program_fixed_is_freed() {
     let small = settings(&[("net.ipv4.tcp_wmem", "4096 16384 4194304")]);
     let mut facts = facts("6.12.117", &small);
     facts.fixed_buffers = vec![(Side::Server, "sndbuf")];
-    let remedy = plan(Code::SendBuffer, &facts).expect("a remedy");
-    assert!(
-        remedy.changes.iter().any(|change| change.setting == Setting::Socket("sndbuf".into()) && change.to == "auto")
-    );
+    let remedy = first(Code::SendBuffer, &facts).expect("a remedy");
+    assert!(remedy.changes.iter().any(|change| change.setting == socket("sndbuf") && change.to == "auto"));
 }
 
 #[test]
-fn first_frames_get_a_larger_first_flight_and_no_more_than_the_path_holds() {
+fn first_frames_get_a_larger_first_flight_and_no_more_than_the_path_or_the_transfer_holds() {
     let none = settings(&[]);
     let mut facts = facts("6.12.117", &none);
-    let remedy = plan(Code::InitialWindow, &facts).expect("a remedy");
+    let remedy = first(Code::InitialWindow, &facts).expect("a remedy");
     assert_eq!((remedy.changes[0].side, remedy.changes[0].to.as_str()), (Side::Server, "40"));
     facts.path_rate = Some(Rate::from_bits_per_second(8_000_000));
     // 35.7 kB: 24 segments.
-    assert_eq!(plan(Code::InitialWindow, &facts).expect("a remedy").changes[0].to, "24");
+    assert_eq!(first(Code::InitialWindow, &facts).expect("a remedy").changes[0].to, "24");
+    // Five bursts of 20 kB: 14 segments each.
+    (facts.bytes, facts.measured.bursts) = (100_000, 5);
+    assert_eq!(first(Code::InitialWindow, &facts).expect("a remedy").changes[0].to, "14");
 }
 
 #[test]
-fn loss_gets_bbr_once() {
+fn loss_gets_bbr_once_and_only_where_the_kernel_has_it() {
     let cubic = settings(&[("net.ipv4.tcp_congestion_control", "cubic")]);
-    assert_eq!(plan(Code::RandomLoss, &facts("6.12.117", &cubic)).expect("a remedy").changes[0].to, "bbr");
+    assert_eq!(first(Code::RandomLoss, &facts("6.12.117", &cubic)).expect("a remedy").changes[0].to, "bbr");
+    assert_eq!(first(Code::RandomLoss, &facts("4.4", &cubic)), None);
+    let from = first(Code::RandomLoss, &facts("", &cubic)).expect("a remedy").kernels.and_then(|kernels| kernels.from);
+    assert_eq!(from.as_deref(), Some("4.9"));
     let bbr = settings(&[("net.ipv4.tcp_congestion_control", "bbr")]);
-    assert_eq!(plan(Code::RandomLoss, &facts("6.12.117", &bbr)), None);
+    assert_eq!(first(Code::RandomLoss, &facts("6.12.117", &bbr)), None);
 }
 
 #[test]
@@ -91,9 +146,68 @@ fn a_local_timeout_gets_a_shorter_timer_and_a_missing_sack_comes_first() {
     let off = settings(&[("net.ipv4.tcp_sack", "0")]);
     let mut facts = facts("6.12.117", &off);
     facts.rtt = Span::from_micros(250);
-    assert_eq!(plan(Code::RetransmissionTimeout, &facts).expect("a remedy").changes.len(), 2);
+    assert_eq!(first(Code::RetransmissionTimeout, &facts).expect("a remedy").changes.len(), 2);
     let on = settings(&[("net.ipv4.tcp_sack", "1")]);
     facts.settings = &on;
-    let remedy = plan(Code::RetransmissionTimeout, &facts).expect("a remedy");
-    assert_eq!(remedy.changes[0].setting, Setting::Route("rto_min".into()));
+    for (rtt, rto_min) in [(250, "10ms"), (20_000, "50ms")] {
+        facts.rtt = Span::from_micros(rtt);
+        let remedy = first(Code::RetransmissionTimeout, &facts).expect("a remedy");
+        assert_eq!(
+            (&remedy.changes[0].setting, remedy.changes[0].to.as_str()),
+            (&Setting::Route("rto_min".into()), rto_min)
+        );
+    }
+    facts.rtt = Span::from_millis(200);
+    assert_eq!(first(Code::RetransmissionTimeout, &facts).expect("a remedy").changes[0].to, "bbr");
+}
+
+#[test]
+fn a_policed_sender_is_paced_below_the_rate_of_the_wire() {
+    let none = settings(&[]);
+    let remedy = first(Code::Policer, &facts("6.12", &none)).expect("a remedy");
+    assert_eq!(remedy.changes[0].side, Side::Server);
+    // 10 Mb/s with 66 bytes of headers for each 1448, less five percent.
+    assert_eq!(remedy.changes[0].to.parse::<Rate>().expect("a rate").bits_per_second(), 9_080_000);
+}
+
+#[test]
+fn the_sides_are_those_that_matter() {
+    let none = settings(&[]);
+    let mut facts = facts("", &none);
+    let sides = |code, facts: &Facts<'_>| -> Vec<(Side, String)> {
+        plan(code, facts).iter().flat_map(|remedy| &remedy.changes).map(|c| (c.side, c.to.clone())).collect()
+    };
+    let found = |side, to: &str| (side, to.to_owned());
+    assert_eq!(sides(Code::DelayedAck, &facts), [found(Side::Client, "true"), found(Side::Server, "1")]);
+    assert_eq!(sides(Code::PathMtuBlackHole, &facts), [found(Side::Server, "1"), found(Side::Server, "1372")]);
+    assert_eq!(sides(Code::IdleRestart, &facts), [found(Side::Server, "0")]);
+    assert_eq!(sides(Code::CongestionWindowClamp, &facts), [found(Side::Server, "auto")]);
+    assert_eq!(sides(Code::WindowScalingMissing, &facts), [found(Side::Server, "1")]);
+    (facts.handshake.wscale_client, facts.measured.delivered_segment_bytes) = (None, 90);
+    assert_eq!(sides(Code::WindowScalingMissing, &facts), [found(Side::Client, "1")]);
+    // 90 bytes are a request, not what the path lets through; below 1280 IPv6 has no packets.
+    assert_eq!(sides(Code::PathMtuBlackHole, &facts)[1].1, "1076");
+    facts.ipv6 = true;
+    assert_eq!(sides(Code::PathMtuBlackHole, &facts)[1].1, "1280");
+}
+
+#[test]
+fn every_cause_has_a_remedy_or_says_that_there_is_none_on_every_kernel() {
+    let none = settings(&[]);
+    for kernel in ["", "4.4", "6.1", "6.12"] {
+        let facts = facts(kernel, &none);
+        for code in Code::ALL {
+            let remedies = plan(code, &facts);
+            let wanted = !matches!(code, Code::NothingToGain | Code::Unknown);
+            assert_eq!(!remedies.is_empty(), wanted, "{code} on '{kernel}'");
+            for remedy in remedies {
+                assert!(remedy.code == code && remedy.reason.ends_with('.'), "{remedy:?}");
+                for change in remedy.changes {
+                    assert_ne!(change.setting, Setting::Sysctl("net.ipv4.tcp_adv_win_scale".to_owned()));
+                    let first = since::first_kernel(&change.setting, &change.to);
+                    assert!(first.is_none_or(|first| facts.kernel.is_none_or(|kernel| kernel >= first)), "{change:?}");
+                }
+            }
+        }
+    }
 }

@@ -1,57 +1,77 @@
 //! Silences until the retransmission timer fires: repair what lets the timer decide.
 
-use crate::{Facts, congestion, human_time};
-use model::{Applicability, Change, Code, Remedy, Setting, Side};
+use crate::facts::{Facts, route, sysctl};
+use crate::{advice, congestion, human_time, remedy};
+use model::{Applicability, Change, Code, Remedy, Side};
 use units::Span;
 
 /// Round trips below this are a local network's, where 200 ms of silence is a hundred round trips and more.
 const LOCAL: Span = Span::from_millis(5);
 /// Least timeout proposed there. A timer of 250 Hz turns 10 ms into 16.
-const RTO_MIN: &str = "10ms";
+const LOCAL_RTO_MIN: &str = "10ms";
+/// Round trips up to this still wait mostly for the kernel's 200 ms.
+const NEAR: Span = Span::from_millis(50);
+/// Least timeout there: past the 40 ms by which acknowledgements are delayed (Linux `TCP_DELACK_MIN`), with a timer's tick of 10.
+const NEAR_RTO_MIN: &str = "50ms";
 
-pub(crate) fn plan(facts: &Facts<'_>) -> Option<Remedy> {
-    let off = |name: &'static str| {
-        [Side::Client, Side::Server]
-            .into_iter()
-            .filter(move |side| facts.sysctl(*side, name).as_deref() == Some("0"))
-            .map(move |side| Change {
-                side,
-                setting: Setting::Sysctl(name.to_owned()),
-                from: Some("0".to_owned()),
-                to: "1".to_owned(),
-            })
-    };
-    let changes: Vec<Change> = off("net.ipv4.tcp_sack").chain(off("net.ipv4.tcp_timestamps")).collect();
+pub(crate) fn plan(facts: &Facts<'_>) -> Vec<Remedy> {
+    let code = Code::RetransmissionTimeout;
+    let changes = switched_off(facts);
     if !changes.is_empty() {
-        return Some(Remedy {
-            code: Code::RetransmissionTimeout,
-            reason:
-                "Allow selective acknowledgements (RFC 2018) and timestamps (RFC 7323): without them losses beyond the \
-                     first of a round trip wait for the timer."
-                    .to_owned(),
+        let reason = "Allow selective acknowledgements (RFC 2018) and timestamps (RFC 7323): without them losses beyond the \
+                      first of a round trip wait for the timer, and no tail loss probe is sent.";
+        return vec![remedy(
+            code,
+            reason.to_owned(),
             changes,
-            applicability: Applicability::Safe,
-            wont_help: "The loss itself, and connections already open.".to_owned(),
-        });
+            Applicability::Safe,
+            "The loss itself, connections already open, and paths on which a middlebox strips the options from the SYN.",
+        )];
     }
-    if facts.rtt <= LOCAL {
-        let side = facts.sender();
-        let from = facts.route(side, "rto_min");
-        return (from.as_deref() != Some(RTO_MIN)).then(|| Remedy {
-            code: Code::RetransmissionTimeout,
-            reason: format!(
-                "Let the timer fire after {RTO_MIN} instead of 200 ms: the round trip is {}, and a lost last packet is \
-                 noticed by the timer alone.",
-                human_time(facts.rtt)
-            ),
-            changes: vec![Change { side, setting: Setting::Route("rto_min".to_owned()), from, to: RTO_MIN.to_owned() }],
-            // Too small a value resends what a delayed acknowledgement (up to 40 ms) would have confirmed.
-            applicability: Applicability::NeedsThought,
-            wont_help:
-                "The loss itself. Below the receiver's delayed acknowledgement it causes needless retransmissions: \
-                        lower that too, with the route's quickack."
-                    .to_owned(),
-        });
+    let mut remedies: Vec<Remedy> = rto_min(facts).into_iter().collect();
+    remedies.extend(congestion::bbr(code, facts));
+    remedies.push(advice(
+        code,
+        "On the path: a silence of seconds is a path that was gone for as long, and no timer makes up for it.",
+    ));
+    remedies
+}
+
+/// What lets a sender do without the timer, and is off.
+fn switched_off(facts: &Facts<'_>) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for (name, agreed) in [("net.ipv4.tcp_sack", facts.handshake.sack), ("net.ipv4.tcp_timestamps", None)] {
+        for side in [Side::Client, Side::Server] {
+            let off = match facts.sysctl(side, name) {
+                Some(value) => value == "0",
+                // Of both sides one at least did not offer it.
+                None => agreed == Some(false),
+            };
+            changes.extend(off.then(|| facts.set(side, sysctl(name), "1")).flatten());
+        }
     }
-    congestion::plan(Code::RetransmissionTimeout, facts)
+    changes
+}
+
+fn rto_min(facts: &Facts<'_>) -> Option<Remedy> {
+    let value = match facts.rtt {
+        rtt if rtt <= LOCAL => LOCAL_RTO_MIN,
+        rtt if rtt <= NEAR => NEAR_RTO_MIN,
+        _ => return None,
+    };
+    let change = facts.set(facts.sender(), route("rto_min"), value)?;
+    let reason = format!(
+        "Let the timer fire {value} after a round trip instead of 200 ms: the round trip is {}, and a lost last packet is \
+         noticed by the timer alone.",
+        human_time(facts.rtt)
+    );
+    // Too small a value resends what a delayed acknowledgement (up to 40 ms) would have confirmed.
+    Some(remedy(
+        Code::RetransmissionTimeout,
+        reason,
+        vec![change],
+        Applicability::NeedsThought,
+        "The loss itself. Below the receiver's delayed acknowledgement, 40 ms on Linux, it causes needless retransmissions: \
+         lower that too, with the route's quickack.",
+    ))
 }

@@ -1,33 +1,35 @@
 //! The handshake left the window scale out: allow it again.
 
-use crate::Facts;
-use model::{Applicability, Change, Code, Remedy, Setting, Side};
+use crate::facts::{Facts, sysctl};
+use crate::remedy;
+use model::{Applicability, Change, Code, Remedy, Side};
 
 const SYSCTL: &str = "net.ipv4.tcp_window_scaling";
 
-pub(crate) fn plan(facts: &Facts<'_>) -> Option<Remedy> {
-    let off = [Side::Client, Side::Server]
+pub(crate) fn plan(facts: &Facts<'_>) -> Vec<Remedy> {
+    let handshake = &facts.handshake;
+    let off = |side: &Side| match facts.sysctl(*side, SYSCTL) {
+        Some(value) => value == "0",
+        // A server may only answer the option (RFC 7323 §2.2): where the client left it out, the server's is no sign.
+        None => match side {
+            Side::Client => handshake.wscale_client.is_none(),
+            Side::Server => handshake.wscale_client.is_some() && handshake.wscale_server.is_none(),
+        },
+    };
+    let changes: Vec<Change> = [Side::Client, Side::Server]
         .into_iter()
-        .filter(|side| facts.sysctl(*side, SYSCTL).as_deref() == Some("0"))
-        .map(|side| Change {
-            side,
-            setting: Setting::Sysctl(SYSCTL.to_owned()),
-            from: Some("0".to_owned()),
-            to: "1".to_owned(),
-        });
-    let changes: Vec<Change> = off.collect();
+        .filter(off)
+        .filter_map(|side| facts.set(side, sysctl(SYSCTL), "1"))
+        .collect();
     if changes.is_empty() {
-        return None;
+        return Vec::new();
     }
-    Some(Remedy {
-        code: Code::WindowScalingMissing,
-        reason: "Allow window scaling (RFC 7323 §2): without it no window passes 65,535 bytes, whatever the buffer."
-            .to_owned(),
+    vec![remedy(
+        Code::WindowScalingMissing,
+        "Allow window scaling (RFC 7323 §2): without it no window passes 65,535 bytes, whatever the buffer.".to_owned(),
         changes,
-        applicability: Applicability::Safe,
-        wont_help:
-            "Paths on which a middlebox strips the option from the SYN, and connections already open: the scale is \
-                    agreed in the handshake."
-                .to_owned(),
-    })
+        Applicability::Safe,
+        "Paths on which a middlebox strips the option from the SYN, and connections already open: the scale is agreed in the \
+         handshake.",
+    )]
 }

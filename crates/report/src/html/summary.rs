@@ -2,8 +2,8 @@
 
 use super::ArmPlots;
 use super::escape::escape;
-use crate::figures::{Better, Figure, elapsed, percent, times};
-use model::{Applicability, Change, DiagnosisLine, FixReport, LabReport, Limits, Setting, Side};
+use crate::figures::{Better, Figure, caution, elapsed, percent, times};
+use model::{Change, DiagnosisLine, FixReport, LabReport, Limits, Setting, Side};
 
 /// The line below the title: what was run, and on what.
 pub(super) fn about(lab: &LabReport) -> String {
@@ -36,10 +36,8 @@ pub(super) fn fix(fix: &FixReport) -> String {
             html.push_str(&self::change(change));
         }
         html.push_str(&format!("</tbody></table></div><p>{}</p>", escape(&remedy.reason)));
-        if remedy.applicability == Applicability::NeedsThought {
-            html.push_str(
-                "<p class=\"caution\">Think first: it changes what other connections of the host do, too.</p>",
-            );
+        if let Some(caution) = caution(remedy.applicability) {
+            html.push_str(&format!("<p class=\"caution\">{caution}</p>"));
         }
         html.push_str("<div class=\"pair\">");
         html.push_str(&commands("Apply", &fix.apply));

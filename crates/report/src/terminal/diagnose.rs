@@ -3,8 +3,8 @@
 use super::bars;
 use super::page::{Entry, Page, Style, columns, shorten, table_columns};
 use super::sparkline;
-use crate::figures::{clean, count, data, milliseconds, percent, rate, times};
-use model::{CaptureReport, DiagnoseReport, Evidence, Flow, Remedy, Series, Setting, Side, Way};
+use crate::figures::{caution, clean, count, data, milliseconds, percent, rate, times};
+use model::{CaptureReport, DiagnoseReport, Evidence, Flow, Remedy, Series, Way};
 
 /// Connections listed for each capture.
 const LISTED: usize = 20;
@@ -218,14 +218,24 @@ fn evidence(page: &mut Page, evidence: &[Evidence]) {
     }
 }
 
+/// What is done and why, the commands that do it, unwrapped so that they can be pasted, and what to think of first.
 fn remedy(page: &mut Page, remedy: &Remedy) {
     page.gap();
-    page.sentence("  set   ", &remedy.reason, Style::Plain);
-    for change in &remedy.changes {
-        let side = if change.side == Side::Client { "client" } else { "server" };
-        let (Setting::Sysctl(name) | Setting::Route(name) | Setting::Socket(name)) = &change.setting;
-        let from = change.from.as_ref().map(|from| format!(" (was {from})")).unwrap_or_default();
-        page.sentence(&format!("        {side}  "), &format!("{name} = {}{from}", change.to), Style::Good);
+    let word = if remedy.changes.is_empty() { "  do    " } else { "  set   " };
+    page.sentence(word, &remedy.reason, Style::Plain);
+    for (place, change) in remedy.changes.iter().enumerate() {
+        if let Some(command) = remedy.commands.get(place) {
+            page.line(&page.paint(&format!("        {}", clean(command)), Style::Good));
+        }
+        if let Some(from) = &change.from {
+            page.sentence("        ", &format!("was {from}"), Style::Faint);
+        }
+    }
+    if let Some(kernels) = &remedy.kernels {
+        page.sentence("        ", &format!("for {kernels}"), Style::Faint);
+    }
+    if let Some(caution) = caution(remedy.applicability) {
+        page.sentence("        ", caution, Style::Bad);
     }
     if !remedy.wont_help.is_empty() {
         page.sentence("        ", &format!("would not help: {}", remedy.wont_help), Style::Faint);

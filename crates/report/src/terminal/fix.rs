@@ -3,8 +3,8 @@
 use super::bars;
 use super::lab;
 use super::page::{Page, Style};
-use crate::figures::{Better, Figure, clean, percent, times};
-use model::{Applicability, Change, FixReport, Setting, Side};
+use crate::figures::{Better, Figure, caution, clean, percent, times};
+use model::{Change, FixReport, Setting, Side};
 
 /// Prints what `thalweg fix` found, set and proved; `html` is where its page was written, if it was.
 pub fn fix(report: &FixReport, html: Option<&str>, width: usize, color: bool) -> String {
@@ -73,8 +73,8 @@ fn settings(page: &mut Page, report: &FixReport) {
         }
     }
     page.sentence("  ", &remedy.reason, Style::Plain);
-    if remedy.applicability == Applicability::NeedsThought {
-        page.sentence("  ", "Think first: it changes what other connections of the host do, too.", Style::Bad);
+    if let Some(caution) = caution(remedy.applicability) {
+        page.sentence("  ", caution, Style::Bad);
     }
 }
 

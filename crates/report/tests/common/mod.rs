@@ -154,6 +154,8 @@ pub fn remedy() -> Remedy {
             from: Some("4096 131072 6291456".to_owned()),
             to: "4096 131072 33554432".to_owned(),
         }],
+        commands: vec![],
+        kernels: None,
         applicability: Applicability::NeedsThought,
         wont_help: "Connections that lose packets, or that end before the window has grown.".to_owned(),
     }
@@ -218,6 +220,15 @@ pub fn diagnose() -> DiagnoseReport {
         },
         direction: Way::Down,
         facts: facts(),
+        measured: Measured {
+            capacity_bps: Some(2.9e9),
+            segment_bytes: 1448,
+            delivered_segment_bytes: 1448,
+            flight_max_bytes: 2_516_582,
+            window_max_bytes: 2_516_582,
+            bursts: 1,
+            nagle_side: Some(Side::Client),
+        },
         policer: Some(model::TokenBucket { rate_bps: 9.4e6, burst_bytes: 30_000.0 }),
         retransmits: Retransmits { total: 3, fast: 2, rto: 1, tlp: 0, ..Retransmits::default() },
         out_of_order: 0,
@@ -229,7 +240,20 @@ pub fn diagnose() -> DiagnoseReport {
         limits,
         verdict,
         findings: vec![finding],
-        remedies: vec![remedy()],
+        remedies: vec![
+            Remedy {
+                commands: vec!["sysctl -w net.ipv4.tcp_rmem=\"4096 131072 33554432\"   # on the client".to_owned()],
+                kernels: Some(Kernels { from: Some("6.6".to_owned()), before: None }),
+                applicability: Applicability::OtherSide,
+                ..remedy()
+            },
+            Remedy {
+                changes: vec![],
+                reason: "Or several connections.".to_owned(),
+                wont_help: String::new(),
+                ..remedy()
+            },
+        ],
     };
     let mut idle = flow.clone();
     idle.id = 0;

@@ -1,0 +1,56 @@
+//! What mends the connections that `diagnose` found.
+
+use model::since::{self, Release};
+use model::{Flow, HostReport, SettingsReport, Side, Vantage};
+use tune::Facts;
+
+/// What the planner asks of a host; those that cannot be read stay unknown.
+const SYSCTLS: [&str; 10] = [
+    "net.ipv4.tcp_adv_win_scale",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_mtu_probing",
+    "net.ipv4.tcp_reordering",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_window_scaling",
+    "net.ipv4.tcp_wmem",
+];
+
+/// Plans remedies by what is known of the hosts.
+#[derive(Debug)]
+pub(crate) struct Remedies {
+    kernel: Option<Release>,
+    /// This host's settings, where its own connections are watched.
+    own: Option<HostReport>,
+}
+
+impl Remedies {
+    /// For hosts of that release, if it is given; `live` where one of the hosts is this one.
+    pub(crate) fn new(kernel: Option<Release>, live: bool) -> Self {
+        if !live {
+            return Self { kernel, own: None };
+        }
+        let running = || since::release(&host::sysctl::read("kernel.osrelease").ok()?);
+        let read = |name: &str| Some((name.to_owned(), host::sysctl::read(name).ok()?));
+        let sysctl = SYSCTLS.into_iter().filter_map(read).collect();
+        Self { kernel: kernel.or_else(running), own: Some(HostReport { sysctl, ..HostReport::default() }) }
+    }
+
+    /// Plans for a connection.
+    pub(crate) fn plan(&self, flow: &mut Flow) {
+        let mut settings = SettingsReport::default();
+        let here = Facts::of_flow(flow, self.kernel, &settings);
+        let here = match flow.vantage {
+            Vantage::Sender => Some(here.sender()),
+            Vantage::Receiver => Some(here.receiver()),
+            Vantage::Middle | Vantage::Unknown => None,
+        };
+        if let (Some(own), Some(here)) = (&self.own, here) {
+            *(if here == Side::Client { &mut settings.client } else { &mut settings.server }) = own.clone();
+        }
+        let facts = Facts::of_flow(flow, self.kernel, &settings);
+        flow.remedies = tune::for_flow(flow, &facts, here);
+    }
+}

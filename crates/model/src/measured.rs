@@ -1,0 +1,26 @@
+//! What of a connection remedies are reckoned from.
+
+use crate::remedy::Side;
+use serde::{Deserialize, Serialize};
+
+/// What a connection shows of its path and its hosts, as far as it can be told; 0 where it cannot.
+///
+/// All of it is about the direction that carried more payload.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// The rate that the path allows, payload bits per second; `None` where it never showed itself.
+    pub capacity_bps: Option<f64>,
+    /// Payload of a full segment.
+    pub segment_bytes: u64,
+    /// The longest payload that arrived with the first packet that carried it.
+    pub delivered_segment_bytes: u64,
+    /// Most that was in flight.
+    pub flight_max_bytes: u64,
+    /// Largest window the receiver advertised.
+    pub window_max_bytes: u64,
+    /// Stretches of data with silence of the sender between.
+    pub bursts: u64,
+    /// The side whose small writes waited for delayed acknowledgements, where some did.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub nagle_side: Option<Side>,
+}

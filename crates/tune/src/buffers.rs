@@ -1,0 +1,173 @@
+//! A buffer of a host holds less than the path: raise what it may grow to, and let it grow.
+
+use crate::facts::{Facts, socket, sysctl};
+use crate::{human, human_time, remedy, round_up};
+use model::{Applicability, Change, Code, Remedy, Side};
+use units::Bytes;
+
+/// The least part of a receive buffer that is offered as window, on kernels that measure it: a small packet costs as much
+/// again in overhead. Source: Linux 6.6, `TCP_DEFAULT_SCALING_RATIO` = 128/256, include/net/tcp.h.
+const MEASURED_PART: f64 = 0.5;
+/// What the window is given beyond what the path holds, for the queue in front of it. More would let a sender that knows only
+/// loss fill that queue to the brim.
+const MARGIN: f64 = 1.25;
+/// The kernel sizes a send buffer for twice the congestion window, overhead included, and the overhead of a packet can be
+/// as much as its payload. Source: net/ipv4/tcp_input.c, `tcp_sndbuf_expand`.
+const TIMES_BDP: f64 = 4.0;
+/// Where the path's rate is not known: so many times the limit there is, then measure again.
+const STEP: u64 = 4;
+/// The most that is proposed for one connection: 10 Gb/s over 25 ms. Limits raised further and further take a host's memory when
+/// many connections use them (bpftune's issues 36, 93, 188); what needs more is better sent over several connections.
+const MOST: u64 = 64 << 20;
+
+/// A buffer.
+struct Buffer {
+    code: Code,
+    side: Side,
+    /// Its limits: min, default, max.
+    sysctl: &'static str,
+    /// Linux's own min and default, net/ipv4/tcp.c `tcp_init`.
+    usual: &'static str,
+    /// The option that fixes it, as scenarios and as programs call it.
+    option: &'static str,
+    so: &'static str,
+    called: &'static str,
+    /// About what it holds now, where its limit is not known.
+    holds: u64,
+    needed: Option<f64>,
+    why: String,
+    wont_help: &'static str,
+}
+
+pub(crate) fn receive(facts: &Facts<'_>) -> Vec<Remedy> {
+    let side = facts.receiver();
+    let (part, by) = window_part(facts);
+    let why = format!("a quarter is for its queue, and {by}");
+    let buffer = Buffer {
+        code: Code::ReceiveWindow,
+        side,
+        sysctl: "net.ipv4.tcp_rmem",
+        usual: "4096 131072",
+        option: "rcvbuf",
+        so: "SO_RCVBUF",
+        called: "receive buffer",
+        holds: (facts.measured.window_max_bytes as f64 / part) as u64,
+        needed: facts.bdp().map(|bdp| bdp.get() as f64 * MARGIN / part),
+        why,
+        wont_help: "Connections whose program sets SO_RCVBUF itself (that ends auto-tuning), those already open, and those \
+                    that end before their window has grown: for these the initial window decides.",
+    };
+    buffer.plan(facts, scale_allows_more(facts, side))
+}
+
+pub(crate) fn send(facts: &Facts<'_>) -> Vec<Remedy> {
+    let buffer = Buffer {
+        code: Code::SendBuffer,
+        side: facts.sender(),
+        sysctl: "net.ipv4.tcp_wmem",
+        usual: "4096 16384",
+        option: "sndbuf",
+        so: "SO_SNDBUF",
+        called: "send buffer",
+        // Each byte in flight costs up to as much again in overhead.
+        holds: facts.measured.flight_max_bytes * 2,
+        needed: facts.bdp().map(|bdp| bdp.get() as f64 * TIMES_BDP),
+        why: "every byte in flight stays in the buffer, with what its packet costs, until it is acknowledged"
+            .to_owned(),
+        wont_help: "Connections whose program sets SO_SNDBUF itself (that ends auto-tuning), and a program that has nothing \
+                    to send.",
+    };
+    buffer.plan(facts, false)
+}
+
+impl Buffer {
+    /// `elsewhere`: something tells that the sysctl already allows more than is used.
+    fn plan(self, facts: &Facts<'_>, elsewhere: bool) -> Vec<Remedy> {
+        let Self { code, side, option, so, called, .. } = self;
+        let limits = facts.sysctl(side, self.sysctl);
+        let words: Vec<&str> = limits.map(|text| text.split_whitespace().collect()).unwrap_or_default();
+        let limit = words.get(2).and_then(|max| max.parse::<u64>().ok());
+        let (needed, why) = match (self.needed, facts.path_rate) {
+            (Some(needed), Some(rate)) => {
+                let path = human(facts.bdp().unwrap_or_default());
+                let rtt = human_time(facts.rtt);
+                (round_up(needed as u64), format!("the path holds {path} ({rate} × {rtt}), {}", self.why))
+            }
+            _ => (
+                round_up(limit.unwrap_or(self.holds) * STEP),
+                "the path's rate is not known: four times what there is, then measure again".to_owned(),
+            ),
+        };
+        let (needed, why) = if needed.get() > MOST {
+            let most = Bytes::new(MOST);
+            (most, format!("{why}. That would take {needed}; {most} is the most for one connection, so use several"))
+        } else {
+            (needed, why)
+        };
+        let raised = (limit.unwrap_or(self.holds) < needed.get()).then(|| {
+            let first_two = words.get(..2).map_or_else(|| self.usual.to_owned(), |two| two.join(" "));
+            facts.set(side, sysctl(self.sysctl), format!("{first_two} {}", needed.get()))
+        });
+        let is_fixed = facts.fixed_buffers.contains(&(side, option));
+        let freed = Change {
+            side,
+            setting: socket(option),
+            from: is_fixed.then(|| "set by the program".to_owned()),
+            to: "auto".to_owned(),
+        };
+        let mut changes: Vec<Change> = raised.flatten().into_iter().collect();
+        let grow = |changes| {
+            let reason = format!("Let the {called} grow to {needed}: {why}.");
+            // It is a limit: a connection's buffer grows to it only where its own rate and round trip ask for it.
+            remedy(code, reason, changes, Applicability::Safe, self.wont_help)
+        };
+        if is_fixed || limit.is_some() {
+            // All that matters is known.
+            changes.extend(is_fixed.then_some(freed));
+            return if changes.is_empty() { Vec::new() } else { vec![grow(changes)] };
+        }
+        let free = remedy(
+            code,
+            format!(
+                "If the program sets {so}, let it not: that fixes the {called} and ends its auto-tuning{}.",
+                if elsewhere { "; the window scale tells that the system's limit is above what is used" } else { "" }
+            ),
+            vec![freed],
+            Applicability::Safe,
+            "",
+        );
+        let mut both: Vec<Remedy> = (!changes.is_empty()).then(|| grow(changes)).into_iter().collect();
+        both.insert(if elsewhere { 0 } else { both.len() }, free);
+        both
+    }
+}
+
+/// The part of the buffer offered as window, and by what. Up to 6.5 it follows from `tcp_adv_win_scale`; later kernels ignore that.
+fn window_part(facts: &Facts<'_>) -> (f64, String) {
+    let measured = "Linux 6.6 and later offers half of the buffer as window, or more";
+    if facts.kernel.is_some_and(|kernel| kernel >= (6, 6)) {
+        return (MEASURED_PART, measured.to_owned());
+    }
+    const SCALE: &str = "net.ipv4.tcp_adv_win_scale";
+    let known = facts.sysctl(facts.receiver(), SCALE).and_then(|text| text.parse::<i32>().ok());
+    let scale = known.unwrap_or(1).clamp(-31, 31);
+    // net/ipv4: `tcp_win_from_space`.
+    let part = if scale <= 0 { 0.5f64.powi(-scale) } else { 1.0 - 0.5f64.powi(scale) };
+    let before = format!("{:.0} % of it at {SCALE} {scale}", part * 100.0);
+    match facts.kernel {
+        Some((major, minor)) => (part, format!("Linux {major}.{minor} offers {before}")),
+        None => (part.min(MEASURED_PART), format!("{measured}; before 6.6 {before}, from there on that is ignored")),
+    }
+}
+
+/// Whether the window scale tells of a limit well above the largest window: the kernel takes it from the larger of `tcp_rmem`'s maximum
+/// and `net.core.rmem_max`, unless `SO_RCVBUF` was set before. Source: net/ipv4/tcp_output.c, `tcp_select_initial_window`.
+fn scale_allows_more(facts: &Facts<'_>, side: Side) -> bool {
+    let scale = match side {
+        Side::Client => facts.handshake.wscale_client,
+        Side::Server => facts.handshake.wscale_server,
+    };
+    let window = facts.measured.window_max_bytes;
+    // A window is half of its buffer, or a little less where packets are small.
+    scale.is_some_and(|scale| window > 0 && window * 3 < (1 << 15) << scale.min(14))
+}
