@@ -1,5 +1,7 @@
 // One plot on a canvas: lines, marks, axes, the cursor, and the part of time that is being selected.
 "use strict";
+// Radius of a pin.
+const PIN = 8;
 class Plot {
   constructor(group, spec, lines, figure) {
     Object.assign(this, { group, spec, lines, pixels: 0 });
@@ -67,6 +69,7 @@ class Plot {
     g.globalCompositeOperation = "destination-over";
     this.axes(g, low, high);
     g.globalCompositeOperation = "source-over";
+    this.pins(g);
     this.cursor(g);
   }
 
@@ -149,6 +152,42 @@ class Plot {
     if (shape === "triangle") { g.moveTo(x, y - r); g.lineTo(x + r, y + r); g.lineTo(x - r, y + r); }
     if (shape === "diamond") { g.moveTo(x, y - r); g.lineTo(x + r, y); g.lineTo(x, y + r); g.lineTo(x - r, y); }
     g.fill();
+  }
+
+  // Where the facts of the findings are, by the numbers they have in the text above the plots. Those that would cover each other stand
+  // one below the other.
+  pinPlaces() {
+    const { from, to } = this.group.view, ends = [], found = [];
+    this.group.arm.pins.map((t, place) => ({ t, number: place + 1 })).filter((pin) => pin.t >= from && pin.t <= to)
+      .sort((a, b) => a.t - b.t)
+      .forEach((pin) => {
+        const x = this.x(pin.t);
+        let row = ends.findIndex((end) => end < x - PIN - 2);
+        if (row < 0) row = ends.length;
+        ends[row] = x + PIN;
+        found.push({ ...pin, x, y: this.area.top + PIN + row * (2 * PIN + 2) });
+      });
+    return found;
+  }
+
+  pins(g) {
+    const { left, right, bottom } = this.area, page = this.group.page;
+    g.font = "600 11px system-ui, sans-serif";
+    g.textAlign = "center";
+    g.textBaseline = "middle";
+    for (const { number, x, y } of this.pinPlaces()) {
+      if (y > bottom - PIN) continue;
+      g.fillStyle = page.color("--ink");
+      g.globalAlpha = 0.45;
+      g.fillRect(x - 0.5, y, 1, bottom - y);
+      g.globalAlpha = 1;
+      const at = Math.min(Math.max(x, left + PIN), right - PIN);
+      g.beginPath();
+      g.arc(at, y, PIN, 0, 7);
+      g.fill();
+      g.fillStyle = page.color("--card");
+      g.fillText(String(number), at, y + 0.5);
+    }
   }
 
   // Says which lines leave the plot at its top in the time in view, and how far up they go.

@@ -18,6 +18,14 @@ class Group {
     this.view = { from: 0, to: this.end };
     const figures = article.appendChild(element("div", { class: "figures" }));
     for (const spec of PLOTS) this.add(spec, figures);
+    // A fact's number shows where it is: the cursor goes there, and into view.
+    for (const pin of article.querySelectorAll("button.pin")) {
+      pin.addEventListener("click", () => {
+        const t = Number(pin.dataset.time), { from, to } = this.view;
+        if (t < from || t > to) page.reset(this);
+        page.point(this, t);
+      });
+    }
   }
 
   add(spec, figures) {
@@ -102,6 +110,8 @@ class Group {
       const far = Math.abs(mark.x - plot.x(this.cursor));
       if (far < 6 && (!near || far < near.far)) near = { far, mark };
     }
+    const pin = plot.area ? plot.pinPlaces().find((each) => Math.abs(each.x - plot.x(this.cursor)) < 4) : null;
+    if (pin && !near) return `fact ${pin.number} · ${text}`;
     return near ? `${MARKS[near.mark.kind].name}, byte ${near.mark.byte.toLocaleString("en-US")} · ${text}` : text;
   }
 

@@ -5,12 +5,13 @@
 
 mod data;
 mod escape;
+mod findings;
 mod summary;
 mod tables;
 
 use crate::facts;
 use escape::escape;
-use model::{DiagnosisLine, FixReport, Flow, LabReport, Limits, Series};
+use model::{DiagnosisLine, Finding, FixReport, Flow, LabReport, Limits, Remedy, Series};
 
 /// What a page shows.
 #[derive(Debug, Clone, Default)]
@@ -40,6 +41,10 @@ pub struct ArmPlots {
     pub retransmits: Option<u64>,
     /// What else is known of it: names and texts.
     pub facts: Vec<(&'static str, String)>,
+    /// What was found, the verdict first; facts with a time are pinned in the plots.
+    pub findings: Vec<Finding>,
+    /// What mends it.
+    pub remedies: Vec<Remedy>,
 }
 
 impl ArmPlots {
@@ -51,6 +56,14 @@ impl ArmPlots {
             gain: flow.verdict.gain,
             claim: flow.verdict.claim.clone(),
         };
+        let main = Finding {
+            code: verdict.code,
+            share: verdict.share,
+            claim: verdict.claim.clone(),
+            gain: verdict.gain,
+            depends_on: None,
+            evidence: flow.verdict.evidence.clone(),
+        };
         Self {
             name: name.into(),
             series,
@@ -58,6 +71,8 @@ impl ArmPlots {
             limits: Some(flow.limits),
             retransmits: Some(flow.retransmits.total),
             facts: facts::lines(flow),
+            findings: [main].into_iter().chain(flow.findings.iter().cloned()).collect(),
+            remedies: flow.remedies.clone(),
         }
     }
 }

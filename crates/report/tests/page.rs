@@ -39,6 +39,7 @@ fn every_plot_draws_in_chromium() {
     assert!(dom.contains("There are no samples of the congestion window"), "an empty series is told in a sentence");
     assert!(!dom.contains("<img"), "a name became markup");
     assert!(dom.contains("of 118,943 retransmissions"), "marks that stand for a part say so");
+    assert_eq!(dom.matches("class=\"pin\"").count(), 1, "one fact of the sample has a time");
     if let Some(folder) = std::env::var_os("THALWEG_SCREENSHOTS") {
         std::fs::copy(&file, PathBuf::from(folder).join("page.html")).expect("the folder takes a copy");
     }
@@ -92,6 +93,8 @@ fn a_reader_can_zoom_go_back_and_hide_a_line() {
     assert_eq!(seen("past"), "", "no value past the connection's end");
     assert_eq!(seen("moved"), "0", "nothing moves when values appear");
 
+    assert!(seen("pinned").starts_with("fact 1 · 1.250"), "a fact's number goes to its place: {}", seen("pinned"));
+
     let pixels = |name: &str| seen(name).parse::<u64>().expect("a count");
     assert!(pixels("hidden") < pixels("whole"), "a hidden line is not drawn");
     assert_eq!(seen("pressed"), "false");
@@ -144,6 +147,11 @@ const wheel = (ctrlKey) => box.dispatchEvent(new WheelEvent("wheel", { ...at(0.5
   seen.past = document.querySelector(".key output").textContent;
   pointer("leave", 0.5);
   await frame();
+  document.querySelector("button.pin").click();
+  await frame();
+  seen.pinned = document.querySelector(".at").textContent;
+  pointer("leave", 0.5);
+  await frame();
   const window_line = [...document.querySelectorAll(".key")].find((each) => each.textContent.includes("receive window"));
   seen.whole = canvas.dataset.pixels;
   window_line.click();
@@ -174,7 +182,7 @@ fn sample(folder: &Path) -> PathBuf {
             verdict: Some(lab.arms[1].diagnosis[0].clone()),
             limits: None,
             retransmits: Some(118_943),
-            facts: Vec::new(),
+            ..ArmPlots::default()
         },
         ArmPlots { name: common::HOSTILE.to_owned(), ..ArmPlots::default() },
     ];

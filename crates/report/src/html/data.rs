@@ -1,13 +1,13 @@
 //! The series as the page's script reads them: compact arrays, safe inside a script element.
 
-use super::ArmPlots;
 use super::escape::script;
+use super::{ArmPlots, findings};
 use crate::figures::clean;
 use model::{LossMark, MarkKind, Point};
 use serde_json::{Number, Value, json};
 
 /// The arms as JSON: `[{"name", "series": {"flight": [[t…], [v…]], …}, "marks": [[t…], [byte…], [kind…]],
-/// "retransmits": count or null}]`.
+/// "retransmits": count or null, "pins": [t…]}]`.
 pub(super) fn embed(arms: &[ArmPlots]) -> String {
     let arms: Vec<Value> = arms
         .iter()
@@ -26,6 +26,7 @@ pub(super) fn embed(arms: &[ArmPlots]) -> String {
                 },
                 "marks": marks(&series.marks),
                 "retransmits": arm.retransmits,
+                "pins": findings::pins(arm).filter_map(|time| rounded(time, 6)).collect::<Vec<_>>(),
             })
         })
         .collect();

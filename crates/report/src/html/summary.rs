@@ -1,7 +1,7 @@
 //! The top of the page, without a script: the cause, before and after, what to set; and the frame of the plots.
 
-use super::ArmPlots;
 use super::escape::escape;
+use super::{ArmPlots, findings};
 use crate::figures::{Better, Figure, caution, elapsed, percent, times};
 use model::{Change, DiagnosisLine, FixReport, LabReport, Limits, Setting, Side};
 
@@ -97,7 +97,7 @@ fn change(change: &Change) -> String {
     )
 }
 
-fn commands(heading: &str, commands: &[String]) -> String {
+pub(super) fn commands(heading: &str, commands: &[String]) -> String {
     if commands.is_empty() {
         return String::new();
     }
@@ -133,6 +133,8 @@ pub(super) fn plots(arms: &[ArmPlots], shared: bool) -> String {
                 verdict_facts(verdict)
             ));
         }
+        html.push_str(&findings::found(arm));
+        html.push_str(&findings::remedies(&arm.remedies));
         html.push_str("</div><div class=\"where\">");
         if let Some(limits) = arm.limits.filter(|limits| limits.total() > 0.0) {
             html.push_str(&self::limits(&limits));

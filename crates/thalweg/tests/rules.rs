@@ -1,0 +1,99 @@
+//! Each rule against two transfers of the lab's: one that has what the rule is about, and one that is like it and has not.
+//!
+//! The scenarios are `rules/CODE.toml` and `rules/CODE.not.toml`, for each code that `thalweg explain` lists. They are judged by the
+//! capture at the sender, from where everything can be told. Needs the lab kernel 6.12.
+
+mod common;
+
+use common::{json, run, texts, thalweg};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Sections of an explanation.
+const SECTIONS: [&str; 5] = ["What it means", "Why it matters", "Evidence", "How to confirm", "References"];
+
+fn scenarios() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rules")
+}
+
+/// Every code, as `thalweg explain` lists them.
+fn codes(folder: &Path) -> Vec<String> {
+    let (list, _) = run(folder, &["explain"], 0);
+    let codes: Vec<String> =
+        list.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect();
+    assert!(codes.len() >= 19 && codes.contains(&"receive-window".to_owned()), "{list}");
+    codes
+}
+
+/// What the capture of a run shows at the sender: the verdict of the connection with most data, and its other findings.
+fn found(folder: &Path, capture: &str) -> Vec<String> {
+    let output = thalweg(folder, &["diagnose", capture, "--json"]).output().expect("the program starts");
+    let (text, err) = texts(&output);
+    let report: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{capture}: {error}: {err}"));
+    let flows = report["captures"][0]["flows"].as_array().expect("flows").iter();
+    let sender = flows.filter(|flow| flow["vantage"] != "receiver");
+    let flow = sender.max_by_key(|flow| flow["bytes_down"].as_u64()).expect("a flow");
+    let findings = flow["findings"].as_array().expect("findings").iter();
+    let codes = [&flow["verdict"]].into_iter().chain(findings).map(|one| one["code"].as_str().expect("a code"));
+    codes.map(str::to_owned).collect()
+}
+
+#[test]
+fn every_rule_finds_what_it_is_about_and_nothing_else() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let codes = codes(folder);
+    let names: Vec<String> = codes.iter().flat_map(|code| [code.clone(), format!("{code}.not")]).collect();
+    let mut args = vec!["lab", "run", "--kernel", "6.12", "--samples", "off", "--out", "out", "-q"];
+    for name in &names {
+        let from = scenarios().join(format!("{name}.toml"));
+        let text = fs::read_to_string(&from)
+            .unwrap_or_else(|error| panic!("no pair of fixtures: {}: {error}", from.display()));
+        fs::write(folder.join(format!("{name}.toml")), text).expect("written");
+    }
+    let files: Vec<String> = names.iter().map(|name| format!("{name}.toml")).collect();
+    args.extend(files.iter().map(String::as_str));
+    json(folder, &args);
+    let mut faults = Vec::new();
+    for (code, name) in names.iter().map(|name| (name.trim_end_matches(".not"), name)) {
+        let found = found(folder, &format!("out/{}/0-as-given.pcapng", name.replace('.', "-")));
+        if found.iter().any(|one| one == code) == name.ends_with(".not") {
+            faults.push(format!("{name}: {found:?}"));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn no_fixture_is_left_of_a_rule_that_is_gone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let wanted: BTreeSet<String> =
+        codes(folder.path()).iter().flat_map(|code| [format!("{code}.toml"), format!("{code}.not.toml")]).collect();
+    let there = fs::read_dir(scenarios()).expect("the folder").flatten();
+    let there: BTreeSet<String> = there.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    assert_eq!(there, wanted);
+}
+
+#[test]
+fn every_code_is_explained_in_five_sections_none_of_them_empty() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for code in codes(folder.path()) {
+        let (text, _) = run(folder.path(), &["explain", &code], 0);
+        assert_eq!(text.lines().next(), Some(code.as_str()));
+        let mut sections: Vec<(&str, usize)> = Vec::new();
+        for line in text.lines().skip(1).filter(|line| !line.trim().is_empty()) {
+            match line.strip_prefix("  ") {
+                Some(words) => {
+                    sections.last_mut().expect("a heading comes first").1 += words.split_whitespace().count()
+                }
+                None => sections.push((line, 0)),
+            }
+        }
+        let headings: Vec<&str> = sections.iter().map(|(heading, _)| *heading).collect();
+        assert_eq!(headings, SECTIONS, "{code}");
+        // A word or two would be a heading again.
+        assert!(sections.iter().all(|(_, words)| *words >= 3), "{code}: {sections:?}");
+    }
+}
