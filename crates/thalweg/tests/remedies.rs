@@ -3,6 +3,8 @@
 //!
 //! Needs the lab kernel 6.12, which `./x test` builds first; without it this test fails and says so.
 
+#![allow(clippy::print_stdout)]
+
 mod common;
 
 use common::{json, texts, thalweg};
@@ -174,7 +176,10 @@ fn fault(folder: &Path, case: &Case) -> Option<String> {
     let ratio = if more { value(&after) / value(&before) } else { value(&before) / value(&after) };
     let within = |range: (f64, f64), value: f64| range.0 <= value && value <= range.1;
     let kept = gain.is_none_or(|gain| within(case.told, ratio / gain));
-    let found = format!("{ratio:.2} times better, told {gain:?}, expected {:?}", case.gain);
+    let told = gain.map_or("–".to_owned(), |gain| format!("{gain:.2}"));
+    let (before, after) = (value(&before), value(&after));
+    println!("| `{}` | {} {before:.4} | {after:.4} | {ratio:.2} | {told} |", case.cause, &figure[1..]);
+    let found = format!("{ratio:.2} times better, told {told}, expected {:?}", case.gain);
     (!within(case.gain, ratio) || !kept).then_some(found)
 }
 

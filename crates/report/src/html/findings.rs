@@ -81,5 +81,5 @@ pub(super) fn remedies(remedies: &[Remedy]) -> String {
         return String::new();
     }
     let ways: String = remedies.iter().map(one).collect();
-    format!("<details class=\"facts\"><summary>What to set</summary>{ways}</details>")
+    format!("<details class=\"facts\" open><summary>What to set</summary>{ways}</details>")
 }
