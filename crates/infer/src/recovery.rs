@@ -96,7 +96,7 @@ pub(crate) struct Evidence {
     pub(crate) again: bool,
     /// Something was sent again since it was sent last: that may have come, and told that this one was lost (RFC 8985).
     pub(crate) overtaken: bool,
-    /// Packets before it were lost, unseen: an earlier retransmission of it may be among them.
+    /// Packets before it were lost, unseen, and an earlier retransmission of it is among them.
     pub(crate) lost_before: bool,
     pub(crate) sacked_above: bool,
     pub(crate) duplicates: u32,

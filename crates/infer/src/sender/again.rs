@@ -119,6 +119,16 @@ impl Sender {
         let (timeouts, before) = (self.losses.timeouts, self.losses.timer);
         let missing = self.gaps.pieces_below(self.nxt, self.mss);
         let below = self.gaps.pieces_below(start, self.mss);
+        // What it was told of is sent again without a timer, and so is what follows a timeout; without SACK, once.
+        let told = self.was_told(data.now, end);
+        let spent = !self.sack_permitted && self.unseen.lost_again() > 0;
+        let sent_before = if spent {
+            0
+        } else if told || kind == Kind::Timer {
+            missing
+        } else {
+            missing.min(1)
+        };
         self.judge_old(data, start, end);
         if self.times_acks {
             return;
@@ -127,7 +137,9 @@ impl Sender {
         let excess = if self.losses.timeouts > timeouts && self.losses.timer > before {
             let timeout = self.rtt.timeout(self.losses.margin) / 0.9;
             let timeouts = timeouts_in(waited, 0.0, timeout, timeout) - 1;
-            let excess = gap.saturating_sub(timeouts).saturating_sub(missing);
+            let fast = u64::from(told && kind == Kind::Fast && !spent);
+            let timeouts = timeouts.min(gap.saturating_sub(fast));
+            let excess = gap.saturating_sub(timeouts).saturating_sub(sent_before);
             self.unseen.by_timer_again(excess, timeouts, kind);
             self.sent_to = self.sent_to.max(1);
             excess
@@ -163,6 +175,17 @@ impl Sender {
         self.retransmission(data, start, end, None);
     }
 
+    /// Whether acknowledgements told the sender that what ends here was lost: three segments after it came (RFC 6675 §2), or fewer and
+    /// the reordering window is over: a quarter of a round trip (RFC 8985 §6.2), and what Linux's timers take besides.
+    fn was_told(&self, now: u64, end: u64) -> bool {
+        if self.duplicates_in_row >= 3 {
+            return true;
+        }
+        let waited = now.saturating_sub(self.last_heard) as f64;
+        self.sacked.end().is_some_and(|top| top > end)
+            && (self.sacked.pieces_below(u64::MAX, self.mss) >= 3 || waited > self.rtt.smoothed / 4.0 + 12e6)
+    }
+
     /// Whether a packet that fills a gap left before what overtook it.
     pub(super) fn is_reordered(&self, data: &Data) -> bool {
         if let (Some(tsval), Some(newest)) = (data.tsval, self.newest_tsval)
@@ -193,7 +216,10 @@ impl Sender {
             clocked: data.now.saturating_sub(self.last_heard) <= clocked,
             again,
             overtaken: self.candidates.get(from).is_none_or(|candidate| candidate.sent < self.last_again),
-            lost_before: !self.times_acks && self.unseen.tells() && self.unseen.gap() > 0,
+            lost_before: !self.times_acks
+                && self.unseen.tells()
+                && self.unseen.gap() > 0
+                && self.was_told(data.now, end),
             sacked_above: self.sacked.end().is_some_and(|top| top > end),
             duplicates: self.duplicates_in_row,
             is_first: start <= self.una,
@@ -267,11 +293,15 @@ impl Sender {
 /// How many timeouts made a silence: each is twice as long as the one before, and a probe comes first. The first took about the
 /// `usual` time or, where that does not fit and it does, the `least`.
 pub(super) fn timeouts_in(silence: f64, probe: f64, usual: f64, least: f64) -> u64 {
-    /// Timers run on jiffies, 4 ms of the least timeouts here.
     const NEAR: f64 = 0.1;
+    /// Timers run on jiffies, of 4 ms at 250 Hz: two at most are added.
+    const JIFFIES: f64 = 8e6;
     let silence = (silence - probe).max(1.0);
     let fit = |timeout: f64| {
-        let miss = |count: &u64| (silence / ((1u64 << count) - 1) as f64 / timeout.max(1.0)).ln().abs();
+        let miss = |count: &u64| {
+            let first = silence / ((1u64 << count) - 1) as f64;
+            (first / first.clamp(timeout.max(1.0), timeout.max(1.0) + JIFFIES)).ln().abs()
+        };
         (1..=16).map(|count| (miss(&count), count)).min_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((0.0, 1))
     };
     let (usual, least) = (fit(usual), fit(least));

@@ -51,6 +51,8 @@ pub(crate) struct Unseen {
     oldest: Option<u64>,
     /// Packets that came whose first copies had not.
     filled: u64,
+    /// Missing since data was acknowledged last, and taken for retransmissions.
+    again: u64,
     /// The first data that came was the first sent, so the numbers tell of all.
     whole: bool,
     /// The current one's number.
@@ -130,6 +132,7 @@ impl Unseen {
 
     /// All before `una` was acknowledged.
     pub(crate) fn acknowledged(&mut self, una: u64) {
+        self.again = 0;
         while self.holes.front().is_some_and(|hole| hole.end <= una) {
             self.holes.pop_front();
         }
@@ -151,6 +154,7 @@ impl Unseen {
     fn push(&mut self, first: u64, kind: Kind) {
         let Some(current) = self.current else { return };
         let gap = std::mem::take(&mut self.gap);
+        self.again += gap.saturating_sub(first);
         for (n, number) in (current - gap..current).enumerate() {
             if self.missing.len() >= MOST_KEPT {
                 self.missing.pop_front();
@@ -218,6 +222,11 @@ impl Unseen {
                 _ => {}
             }
         }
+    }
+
+    /// How many retransmissions were lost since data was acknowledged last.
+    pub(crate) const fn lost_again(&self) -> u64 {
+        self.again
     }
 
     /// The first data that came was, or was not, the first sent.
