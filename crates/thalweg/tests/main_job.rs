@@ -95,6 +95,28 @@ fn one_seed_is_one_run_to_the_byte_and_another_seed_is_another() {
     }
 }
 
+/// Random numbers must not depend on where the host's pace lets an interrupt meet the kernel.
+#[test]
+fn a_busy_host_changes_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "name = \"busy\"\n[path]\nrtt = \"100ms\"\nloss = \"5%\"\njitter = { stddev = \"10ms\", reorder = true }\n\
+                [workload]\nkind = \"crr\"\nresponse = 300000\ntransactions = 40\n\
+                [server]\nsocket = { congestion = \"bbr\" }\n";
+    fs::write(folder.path().join("busy.toml"), text).expect("written");
+    let args = ["lab", "run", "busy.toml", "--kernel", "6.1,6.12", "--capture", "off", "--samples", "off", "--out"];
+    let reports: Vec<String> = std::thread::scope(|scope| {
+        let run = &|out: String| {
+            let (text, _) = run_any(folder.path(), &[&args[..], &[out.as_str()]].concat());
+            repeatable(serde_json::from_str::<Value>(&text).expect("JSON"))
+        };
+        let runs: Vec<_> = (0..6).map(|n| scope.spawn(move || run(n.to_string()))).collect();
+        runs.into_iter().map(|run| run.join().expect("a report")).collect()
+    });
+    for report in &reports[1..] {
+        assert_eq!(*report, reports[0]);
+    }
+}
+
 /// Runs with `--json`, whether or not the scenario's expectations hold for its shortened form.
 fn run_any(folder: &std::path::Path, args: &[&str]) -> (String, String) {
     let output = common::thalweg(folder, &[args, &["--json"]].concat()).output().expect("the program starts");
