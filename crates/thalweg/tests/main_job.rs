@@ -100,16 +100,17 @@ fn one_seed_is_one_run_to_the_byte_and_another_seed_is_another() {
 fn a_busy_host_changes_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let text = "name = \"busy\"\n[path]\nrtt = \"100ms\"\nloss = \"5%\"\njitter = { stddev = \"10ms\", reorder = true }\n\
-                [workload]\nkind = \"crr\"\nresponse = 300000\ntransactions = 40\n\
+                [workload]\nkind = \"crr\"\nrequest = 100\nresponse = 300000\ntransactions = 40\n\
                 [server]\nsocket = { congestion = \"bbr\" }\n";
     fs::write(folder.path().join("busy.toml"), text).expect("written");
     let args = ["lab", "run", "busy.toml", "--kernel", "6.1,6.12", "--capture", "off", "--samples", "off", "--out"];
+    let run = |out: &str| {
+        let (text, _) = run_any(folder.path(), &[&args[..], &[out]].concat());
+        repeatable(serde_json::from_str::<Value>(&text).expect("JSON"))
+    };
     let reports: Vec<String> = std::thread::scope(|scope| {
-        let run = &|out: String| {
-            let (text, _) = run_any(folder.path(), &[&args[..], &[out.as_str()]].concat());
-            repeatable(serde_json::from_str::<Value>(&text).expect("JSON"))
-        };
-        let runs: Vec<_> = (0..6).map(|n| scope.spawn(move || run(n.to_string()))).collect();
+        let run = &run;
+        let runs = ["a", "b", "c", "d", "e", "f"].map(|out| scope.spawn(move || run(out)));
         runs.into_iter().map(|run| run.join().expect("a report")).collect()
     });
     for report in &reports[1..] {
