@@ -332,6 +332,7 @@ impl Connection {
             sack: tcp.options.sack,
             tsecr: tcp.options.timestamps.map(|t| t.1),
             pure: segment.payload_len == 0 && tcp.flags.0 & (Flags::SYN | Flags::FIN | Flags::RST) == 0,
+            is_syn,
             ecn_echo: tcp.flags.has(Flags::ECE) && !is_syn,
         };
         if far.beyond == 0 && far.on_the_way.is_empty() {

@@ -17,6 +17,7 @@ pub(crate) struct Sights {
 pub(crate) struct Drawn {
     pub(crate) flight: Thinned,
     pub(crate) window: Thinned,
+    pub(crate) cwnd: Thinned,
     pub(crate) sent: Thinned,
     pub(crate) acked: Thinned,
     pub(crate) rtt: Thinned,

@@ -4,7 +4,7 @@ use crate::connection::{Connection, Endpoint};
 use crate::facts::Facts;
 use crate::rules;
 use crate::sender::Sender;
-use model::{Flow, Measured, Retransmits, Series, Side, TokenBucket, Vantage, Way};
+use model::{Code, Flow, Measured, Retransmits, Series, Side, TokenBucket, Vantage, Way};
 
 /// Sums a connection up; with it comes what could be saved of its time, in seconds, by which flows are ranked.
 ///
@@ -27,6 +27,8 @@ pub(crate) fn flow(connection: &Connection) -> (f64, Flow) {
     let (verdict, findings) = rules::judge(&facts);
     let cost_s = facts.phase_s * (1.0 - 1.0 / verdict.gain.unwrap_or(1.0).max(1.0));
     let losses = &sender.losses;
+    let black_hole =
+        verdict.code == Code::PathMtuBlackHole || findings.iter().any(|f| f.code == Code::PathMtuBlackHole);
     let flow = Flow {
         id: 0,
         first_packet: connection.first_packet,
@@ -69,7 +71,7 @@ pub(crate) fn flow(connection: &Connection) -> (f64, Flow) {
             nagle_side: (held.count > 0).then_some(nagle_side),
         },
         policer: facts.bucket.map(|bucket| TokenBucket { rate_bps: bucket.rate * 8.0, burst_bytes: bucket.burst }),
-        facts: crate::shown::facts(connection, main),
+        facts: crate::shown::facts(connection, main, &facts, black_hole),
         limits: facts.limits(),
         verdict,
         findings,
@@ -150,7 +152,7 @@ fn series(sender: &Sender) -> Series {
     Series {
         flight_bytes: drawn.flight.points(),
         receive_window_bytes: drawn.window.points(),
-        cwnd_bytes: Vec::new(),
+        cwnd_bytes: drawn.cwnd.points(),
         sent_bytes: drawn.sent.points(),
         acked_bytes: drawn.acked.points(),
         throughput_bps: throughput,

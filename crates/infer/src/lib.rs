@@ -5,19 +5,24 @@
 
 #![forbid(unsafe_code)]
 
+mod buffer;
+mod bursts;
 mod connection;
+mod counts;
 mod diagnose;
 mod drawn;
 mod echo;
 mod engine;
 mod error;
 mod facts;
+mod family;
 mod finished;
 mod flow;
 mod handshake;
 mod heights;
 mod held;
 mod key;
+mod late;
 mod packet;
 mod policer;
 mod queue;
@@ -32,6 +37,7 @@ pub mod sampled;
 mod sender;
 mod shown;
 mod signals;
+mod spans;
 mod start;
 mod table;
 mod thin;

@@ -30,5 +30,6 @@ pub(crate) struct Ack {
     pub(crate) tsecr: Option<u32>,
     /// It carries no data, SYN, FIN or RST.
     pub(crate) pure: bool,
+    pub(crate) is_syn: bool,
     pub(crate) ecn_echo: bool,
 }

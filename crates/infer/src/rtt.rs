@@ -5,6 +5,9 @@ const BINS_PER_OCTAVE: f64 = 32.0;
 /// From 1 µs on, 28 octaves: past four minutes.
 const BINS: usize = 28 * 32;
 
+/// Samples kept one by one, before there is a distribution.
+const FEW: usize = 15;
+
 /// Round-trip times of one direction, in nanoseconds.
 #[derive(Debug, Default)]
 pub(crate) struct Rtt {
@@ -15,6 +18,8 @@ pub(crate) struct Rtt {
     pub(crate) sum: f64,
     /// The handshake's round trip, which timers go by until data has been timed.
     pub(crate) handshake: Option<u64>,
+    pub(crate) max: u64,
+    few: [u64; FEW],
     bins: Option<Box<[u32; BINS]>>,
 }
 
@@ -31,11 +36,15 @@ impl Rtt {
             self.variation = 0.75 * self.variation + 0.25 * (self.smoothed - value).abs();
             self.smoothed = 0.875 * self.smoothed + 0.125 * value;
         }
+        if let Some(kept) = self.few.get_mut(self.samples as usize) {
+            *kept = nanos;
+        }
         self.samples += 1;
         self.sum += value;
+        self.max = self.max.max(nanos);
         self.min = Some(self.min.map_or(nanos, |min| min.min(nanos)));
         // A handful of samples has no distribution worth four kilobytes.
-        if self.samples >= 16 {
+        if self.samples > FEW as u64 {
             let bins = self.bins.get_or_insert_with(|| Box::new([0; BINS]));
             let bin = ((value / 1e3).max(1.0).log2() * BINS_PER_OCTAVE) as usize;
             bins[bin.min(BINS - 1)] += 1;
@@ -74,6 +83,27 @@ impl Rtt {
         if self.samples == 0 { first } else { Some((self.smoothed, self.variation)) }
     }
 
+    /// The values that these parts of the samples stay at or under, in nanoseconds: exact of a few samples, else to 2.2 %.
+    pub(crate) fn percentiles<const N: usize>(&self, parts: [f64; N]) -> [f64; N] {
+        let few = &self.few[..(self.samples as usize).min(FEW)];
+        let mut all: Vec<(f64, u64)> = few.iter().map(|&nanos| (nanos as f64, 1)).collect();
+        if let Some(bins) = &self.bins {
+            let value = |bin: usize| ((bin as f64 + 0.5) / BINS_PER_OCTAVE).exp2() * 1e3;
+            let taken = bins.iter().enumerate().filter(|(_, count)| **count > 0);
+            all.extend(taken.map(|(bin, &count)| (value(bin), u64::from(count))));
+        }
+        all.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        parts.map(|part| {
+            let mut left = (part * self.samples as f64).ceil().max(1.0) as u64;
+            let found = all.iter().find(|(_, count)| {
+                let found = *count >= left;
+                left = left.saturating_sub(*count);
+                found
+            });
+            found.map_or(0.0, |(value, _)| value.clamp(self.min.unwrap_or(0) as f64, self.max as f64))
+        })
+    }
+
     /// The retransmission timeout less its margin: silences shorter than this are not a timer's.
     ///
     /// The RTO is SRTT + max(rto_min, 4·RTTVAR). A route may set any rto_min, and the kernel's floor is two jiffies, so only
@@ -90,5 +120,22 @@ impl Rtt {
     pub(crate) fn timeout(&self, margin: Option<f64>) -> f64 {
         let least = margin.map_or(200e6, |margin| margin.min(200e6));
         self.estimate().map_or(0.9e9, |(smoothed, variation)| 0.9 * (smoothed + (4.0 * variation).max(least)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_exact_of_a_few_and_near_of_many() {
+        let mut rtt = Rtt::default();
+        (1..=10).for_each(|ms| rtt.sample(ms * 1_000_000));
+        assert_eq!(rtt.percentiles([0.5, 0.9, 0.99]), [5e6, 9e6, 10e6]);
+        (11..=1_000).for_each(|ms| rtt.sample(ms * 1_000_000));
+        for (found, wanted) in rtt.percentiles([0.5, 0.9, 0.99]).into_iter().zip([500e6, 900e6, 990e6]) {
+            assert!((found / wanted - 1.0f64).abs() < 0.022, "{found} {wanted}");
+        }
+        assert_eq!(rtt.max, 1_000_000_000);
     }
 }

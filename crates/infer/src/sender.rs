@@ -21,6 +21,7 @@ use crate::start::{Send, SlowStart};
 use crate::timeline::{Class, Timeline};
 use crate::wakes::{End, Wakes};
 use model::MarkKind;
+use noted::Noted;
 use std::collections::VecDeque;
 use units::SeqNum;
 use unseen::Unseen;
@@ -34,6 +35,8 @@ const ORIGIN: u64 = 1 << 32;
 struct Candidate {
     end: u64,
     sent: u64,
+    /// Bytes of the millisecond it was sent in, by then.
+    burst: u32,
     resent: bool,
     /// Timeouts there had been when it was last sent again.
     timeouts: u32,
@@ -56,6 +59,7 @@ pub(crate) struct Sender {
     gaps: Ranges,
     gap_at: u64,
     unseen: Unseen,
+    pub(crate) noted: Noted,
     /// What was sent up to here is not all below `nxt`: some of it no tap saw.
     sent_to: u64,
     /// Segments after `nxt` that were lost, as what no retransmission can have been tells.
@@ -140,6 +144,7 @@ impl Sender {
             gaps: Ranges::default(),
             gap_at: 0,
             unseen: Unseen::default(),
+            noted: Noted::default(),
             sent_to: 0,
             tail: 0,
             opened_late: None,
@@ -248,6 +253,9 @@ impl Sender {
             return;
         }
         self.data_packets += u64::from(data.len > 0);
+        if data.len > 0 {
+            self.note_sent(data);
+        }
         self.largest_payload = self.largest_payload.max(data.len);
         if !self.mss_known {
             self.mss = u64::from(self.largest_payload.clamp(536, 1460));
@@ -287,6 +295,7 @@ impl Sender {
             self.gap_at = data.now;
             self.unseen.overtook(self.nxt, start);
             self.policed.missed(self.last_send, data.now, self.nxt, start, self.mss.max(1));
+            self.note_missing(data.now, start);
         } else if start < self.nxt {
             // Old bytes with new ones behind: the old ones were sent again.
             self.retransmission(data, start, self.nxt, None);
@@ -342,6 +351,7 @@ impl Sender {
         }
         if self.window_known && self.window.is_some() && self.edge < self.nxt + self.mss {
             self.window_full += 1;
+            self.noted.growth.full();
             self.note_full_window();
             if self.sights.window_full.len() < 3 {
                 self.sights.window_full.push((data.number, data.now));
@@ -356,6 +366,7 @@ impl Sender {
             clocked,
             idle: self.timeline.time[Class::Application as usize],
         });
+        self.note_window(data, pause.charged > 0);
         let t = data.now as f64 / 1e9;
         let byte = self.nxt.saturating_sub(self.first);
         if let Some(drawn) = &mut self.drawn {
@@ -370,7 +381,8 @@ impl Sender {
         self.newest_tsval = data.tsval.or(self.newest_tsval);
         self.newest_ip_id = data.ip_id.or(self.newest_ip_id);
         if self.candidates.len() < MOST_CANDIDATES {
-            self.candidates.push_back(Candidate { end, sent: data.now, resent: false, timeouts: 0 });
+            let burst = self.noted.burst;
+            self.candidates.push_back(Candidate { end, sent: data.now, burst, resent: false, timeouts: 0 });
         }
     }
 
@@ -399,6 +411,8 @@ impl Sender {
                 to = self.nxt;
             }
         }
+        self.note_overtaken(ack, to);
+        let repairing = self.losses.episode.is_some();
         let mut delivered = 0;
         let mut sacked_new = 0;
         let mut reported_above = None;
@@ -456,6 +470,9 @@ impl Sender {
         });
         if self.losses.episode.is_none() {
             self.resent.clear();
+            if repairing {
+                self.noted.windows.repaired(self.nxt);
+            }
         }
         let mut new = delivered + sacked_new;
         if self.fin && !self.fin_delivered && (self.una == self.nxt || self.sacked.end() == Some(self.nxt)) {
@@ -468,7 +485,7 @@ impl Sender {
             self.timeline.progress();
         }
         if ack.ecn_echo {
-            self.start.lost(ack.now);
+            self.start.echoed(ack.now);
         }
         self.advertise(ack, to);
         let flight = self.flight();
@@ -565,30 +582,12 @@ impl Sender {
         }
     }
 
-    /// Bytes in flight: sent, and neither acknowledged nor believed lost.
-    ///
-    /// Source: RFC 6675 §4, `pipe`.
-    pub(crate) fn flight(&self) -> u64 {
-        let outstanding = self.nxt.saturating_sub(self.una);
-        match &self.losses.episode {
-            Some(episode) if episode.timer && self.sacked.total() == 0 => {
-                (self.resent.total() + self.nxt.saturating_sub(episode.point)).min(outstanding)
-            }
-            _ => match self.sacked.end() {
-                Some(top) => {
-                    let holes = (top - self.una.min(top)).saturating_sub(self.sacked.total());
-                    self.nxt.saturating_sub(top.max(self.una)) + self.resent.total().min(holes)
-                }
-                None => outstanding,
-            },
-        }
-    }
-
     /// Ends the data phase.
     pub(crate) fn finish(&mut self) {
         if !self.times_acks {
             self.losses.lost_unseen(self.unseen.lost());
         }
+        self.noted.spans.finish();
         // A finished flow is to be small.
         self.unseen = Unseen::default();
         self.timeline.finish();

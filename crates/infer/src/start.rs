@@ -3,8 +3,10 @@
 /// Why slow start ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// A loss, or an ECN echo.
+    /// A loss.
     Loss,
+    /// An ECN echo.
+    Echo,
     /// A round's flight grew by less than a quarter over the one before, and so did the next.
     Plateau,
 }
@@ -25,6 +27,39 @@ pub(crate) struct Send {
     pub(crate) idle: u64,
 }
 
+/// How long slow start's flight grew, and what the rounds since were held by.
+#[derive(Debug, Default)]
+pub(crate) struct Growth {
+    /// The last round that grew by a quarter, and when it ended.
+    pub(crate) rounds: u32,
+    pub(crate) until: u64,
+    /// Rounds since; those of them in which the receiver's window was full; those in which the program had nothing to send for a while.
+    pub(crate) since: u32,
+    pub(crate) limited: u32,
+    pub(crate) idle: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Round {
+    number: u32,
+    end: u64,
+    grew: bool,
+    limited: bool,
+    idle: bool,
+}
+
+impl Growth {
+    fn round(&mut self, round: Round) {
+        if round.grew {
+            *self = Self { rounds: round.number, until: round.end, ..Self::default() };
+            return;
+        }
+        self.since += 1;
+        self.limited += u32::from(round.limited);
+        self.idle += u32::from(round.idle);
+    }
+}
+
 /// Rounds of the slow start of one direction. A round is one window: it ends when what was sent at its start is acknowledged.
 #[derive(Debug, Default)]
 pub(crate) struct SlowStart {
@@ -41,6 +76,7 @@ pub(crate) struct SlowStart {
     round_start: u64,
     round_flight: u64,
     round_limited: bool,
+    pub(crate) growth: Growth,
     idle_before: u64,
     previous_flight: u64,
     suspect: Option<u64>,
@@ -79,10 +115,17 @@ impl SlowStart {
                 _ => self.suspect = None,
             }
         }
+        self.rounds += 1;
+        self.growth.round(Round {
+            number: self.rounds,
+            end: send.now,
+            grew: self.previous_flight == 0 || self.round_flight as f64 >= 1.25 * self.previous_flight as f64,
+            limited: self.round_limited,
+            idle: self.rounds > 1 && send.idle != self.idle_before,
+        });
         if self.suspect.is_none() {
             self.previous_flight = self.round_flight;
         }
-        self.rounds += 1;
         self.round_end = send.nxt;
         self.round_start = send.now;
         self.round_flight = 0;
@@ -93,6 +136,13 @@ impl SlowStart {
     /// The receiver's window was full.
     pub(crate) fn limited(&mut self) {
         self.round_limited = true;
+    }
+
+    /// The receiver echoed that a queue on the path was congested.
+    pub(crate) fn echoed(&mut self, now: u64) {
+        if self.exit.is_none() {
+            self.exit = Some((now, Exit::Echo));
+        }
     }
 
     /// Data was lost.

@@ -3,6 +3,12 @@
 //! Each part is there where the capture shows it, and left out where it does not. Unless a field says otherwise it is about the
 //! flow's `direction`, as its sender lives it.
 
+mod motion;
+
+pub use motion::{
+    BufferState, BurstLosses, Bursts, CongestionFamily, DelayedAcks, Delivery, FamilyName, IdleRestarts, InitialWindow,
+    LossClass, LossFacts, PathMtu, ReceiveWindow, Reordering, RoundTrips, RttSource, SlowStart, SlowStartExit,
+};
 use serde::{Deserialize, Serialize};
 
 /// Facts of one connection.
@@ -23,6 +29,45 @@ pub struct Facts {
     /// Keep-alives and probes of a closed window, where an end sent any.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub keep_alives: Option<Box<KeepAlives>>,
+    /// Packets that were overtaken, where any were.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reordering: Option<Box<Reordering>>,
+    /// Round trips, where there is a sample.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub rtt: Option<Box<RoundTrips>>,
+    /// The window the data's receiver advertised, where the capture tells how it is scaled.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub receive_window: Option<Box<ReceiveWindow>>,
+    /// The initial congestion window, where the capture shows it or a bound of it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub initial_window: Option<InitialWindow>,
+    /// How slow start went, where there was data.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub slow_start: Option<SlowStart>,
+    /// How fast data arrived, where it was seen to.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub delivery: Option<Delivery>,
+    /// Most bytes in flight: sent, and neither acknowledged nor believed lost (RFC 6675 §4, `pipe`).
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub flight_max_bytes: u64,
+    /// What the path lost, where it lost anything.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub losses: Option<Box<LossFacts>>,
+    /// How data was sent within milliseconds, where there was any.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub bursts: Option<Box<Bursts>>,
+    /// Pauses of the program of 200 ms and more, where there were any.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub idle_restarts: Option<Box<IdleRestarts>>,
+    /// Small segments that waited for a delayed acknowledgement, where any did.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub delayed_acks: Option<DelayedAcks>,
+    /// Lengths that pass and that do not, where packets of some length vanish.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path_mtu: Option<PathMtu>,
+    /// Whose congestion control the sender likely has, where it showed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub congestion_control: Option<CongestionFamily>,
 }
 
 /// Whether a count is left out.

@@ -164,7 +164,7 @@ pub struct Series {
     pub flight_bytes: Vec<Point>,
     /// The receiver's window, in bytes, scaled.
     pub receive_window_bytes: Vec<Point>,
-    /// The sender's congestion window, in bytes, where samples of it exist.
+    /// The sender's congestion window, in bytes: samples of it, or else the largest flight of each round trip, which is not above it.
     pub cwnd_bytes: Vec<Point>,
     /// Highest byte sent, counted from the first.
     pub sent_bytes: Vec<Point>,

@@ -22,7 +22,11 @@ mod workload;
 pub use diagnosis::{Code, Evidence, Finding, Limits, Verdict};
 pub use document::{DocumentError, nearest};
 pub use expect::{Expectation, Outcome};
-pub use facts::{Ecn, Facts, FastOpen, KeepAlives, Multipath, MultipathKind};
+pub use facts::{
+    BufferState, BurstLosses, Bursts, CongestionFamily, DelayedAcks, Delivery, Ecn, Facts, FamilyName, FastOpen,
+    IdleRestarts, InitialWindow, KeepAlives, LossClass, LossFacts, Multipath, MultipathKind, PathMtu, ReceiveWindow,
+    Reordering, RoundTrips, RttSource, SlowStart, SlowStartExit,
+};
 pub use flow::{Flow, Handshake, LossMark, MarkKind, Point, Retransmits, Series, TokenBucket, Vantage, Way};
 pub use measured::Measured;
 pub use metric::{Metric, Metrics};

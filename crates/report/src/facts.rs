@@ -1,12 +1,14 @@
 //! The facts of a connection in words: a name and a text each, for terminal and page alike.
 
+mod motion;
+
 use crate::figures::count;
 use model::{Ecn, Facts, FastOpen, Flow, KeepAlives, Multipath, MultipathKind};
 
 /// What there is to tell, in order.
 pub(crate) fn lines(flow: &Flow) -> Vec<(&'static str, String)> {
-    let Facts { tap_duplicates, ecn, fast_open, multipath, keep_alives } = &flow.facts;
-    let mut lines = Vec::new();
+    let Facts { tap_duplicates, ecn, fast_open, multipath, keep_alives, .. } = &flow.facts;
+    let mut lines = motion::lines(flow);
     lines.extend(ecn.as_ref().map(|ecn| ("ECN", self::ecn(ecn))));
     lines.extend(fast_open.as_ref().map(|open| ("Fast Open", self::fast_open(open))));
     lines.extend(multipath.as_ref().map(|multipath| ("MPTCP", self::multipath(multipath))));

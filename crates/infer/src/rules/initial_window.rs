@@ -75,6 +75,8 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
                 None => "did not end before the data did".to_owned(),
                 Some((at, crate::start::Exit::Loss)) =>
                     format!("ended with a loss at {}", words::time(at as f64 / 1e9)),
+                Some((at, crate::start::Exit::Echo)) =>
+                    format!("ended with an ECN echo at {}", words::time(at as f64 / 1e9)),
                 Some((at, crate::start::Exit::Plateau)) =>
                     format!("ended without loss at {}", words::time(at as f64 / 1e9)),
             }
@@ -85,10 +87,11 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
 
 /// Whether the first flight was ended by the window, so that it is the initial window: not by pacing, a loss, or acknowledgements
 /// that came early on a path whose delay varies by more than the eighth that Linux takes for a queue (`HYSTART_DELAY_THRESH`).
-fn is_known(facts: &Facts<'_>) -> bool {
+pub(crate) fn is_known(facts: &Facts<'_>) -> bool {
     let start = &facts.sender.start;
     let rtt = &facts.sender.rtt;
-    let lost = start.rounds <= 1 && matches!(start.exit, Some((_, crate::start::Exit::Loss)));
+    let lost =
+        start.rounds <= 1 && matches!(start.exit, Some((_, crate::start::Exit::Loss | crate::start::Exit::Echo)));
     start.initial_known && !lost && rtt.variation <= rtt.smoothed * crate::rounds::QUEUE_PART
 }
 

@@ -6,7 +6,7 @@ mod congestion_loss;
 mod congestion_window_clamp;
 mod delayed_ack;
 mod idle_restart;
-mod initial_window;
+pub(crate) mod initial_window;
 mod losses;
 mod path_mtu_black_hole;
 mod path_rate;

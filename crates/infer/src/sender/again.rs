@@ -165,6 +165,7 @@ impl Sender {
             self.unseen.came_late(first);
             if first {
                 self.out_of_order += 1;
+                self.note_late(data.now, start);
                 self.policed.arrived(start);
                 return;
             }
@@ -236,6 +237,7 @@ impl Sender {
         }
         self.last_again = data.now;
         self.log_again(data, start, end);
+        let repairing = self.losses.episode.is_some();
         let rtt_before = self.rtt.smoothed;
         let calm = self.losses.episode.is_none();
         let kind = self.losses.retransmitted(
@@ -261,6 +263,7 @@ impl Sender {
                 }
             }
         }
+        self.note_again((start, end), kind, !repairing && self.losses.episode.is_some());
         self.start.lost(data.now);
         self.resent.insert(start.max(self.una), end.max(self.una));
         let timeouts = self.losses.timeouts as u32;

@@ -84,4 +84,23 @@ impl Sender {
         }
         Class::Open
     }
+
+    /// Bytes in flight: sent, and neither acknowledged nor believed lost.
+    ///
+    /// Source: RFC 6675 §4, `pipe`.
+    pub(crate) fn flight(&self) -> u64 {
+        let outstanding = self.nxt.saturating_sub(self.una);
+        match &self.losses.episode {
+            Some(episode) if episode.timer && self.sacked.total() == 0 => {
+                (self.resent.total() + self.nxt.saturating_sub(episode.point)).min(outstanding)
+            }
+            _ => match self.sacked.end() {
+                Some(top) => {
+                    let holes = (top - self.una.min(top)).saturating_sub(self.sacked.total());
+                    self.nxt.saturating_sub(top.max(self.una)) + self.resent.total().min(holes)
+                }
+                None => outstanding,
+            },
+        }
+    }
 }

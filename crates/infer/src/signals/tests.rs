@@ -1,8 +1,9 @@
 //! Signals of connections made by hand.
 
 use crate::connection::Connection;
+use crate::facts::Facts as Judged;
 use crate::shown;
-use model::{Ecn, FastOpen, KeepAlives, Multipath, MultipathKind};
+use model::{Ecn, Facts, FastOpen, KeepAlives, Multipath, MultipathKind, Vantage};
 use std::net::{IpAddr, Ipv4Addr};
 use units::{SeqNum, Timestamp};
 use wire::{Flags, IpFacts, Options, Segment, Tags, TcpHeader};
@@ -42,6 +43,12 @@ fn connection(packets: &[Segment]) -> Connection {
     connection
 }
 
+fn facts_of(connection: &Connection, main: usize) -> Facts {
+    let sides = &connection.sides;
+    let judged = Judged::new(&sides[main].sender, Vantage::Unknown, false, &sides[main].sender.held);
+    shown::facts(connection, main, &judged, false)
+}
+
 fn options(mut segment: Segment, options: Options) -> Segment {
     segment.tcp.options = options;
     segment
@@ -66,16 +73,16 @@ fn ecn_is_negotiated_by_both_and_counted_by_direction() {
             packet(true, ACK, 101, 3_501, 0),
         ]
     };
-    let ecn = |syn: u8, syn_ack: u8| shown::facts(&connection(&transfer(syn, syn_ack)), 1).ecn.expect("ECN");
+    let ecn = |syn: u8, syn_ack: u8| facts_of(&connection(&transfer(syn, syn_ack)), 1).ecn.expect("ECN");
     let agreed = ecn(SYN_ECN, Flags::SYN | ACK | Flags::ECE);
     assert_eq!(agreed, Ecn { negotiated: Some(true), capable: 3, marked: 1, echoes: 1, reductions: 1 });
     assert_eq!(ecn(SYN_ECN, Flags::SYN | ACK).negotiated, Some(false));
     // RFC 3168 §6.1.1.1: a SYN-ACK that reflects both bits does not agree.
     assert_eq!(ecn(SYN_ECN, SYN_ECN | ACK).negotiated, Some(false));
-    let midstream = shown::facts(&connection(&transfer(SYN_ECN, SYN_ECN | ACK)[2..]), 1).ecn.expect("ECN");
+    let midstream = facts_of(&connection(&transfer(SYN_ECN, SYN_ECN | ACK)[2..]), 1).ecn.expect("ECN");
     assert_eq!((midstream.negotiated, midstream.marked), (None, 1));
     let plain = [packet(true, Flags::SYN, 1, 0, 0), packet(false, Flags::SYN | ACK, 1, 2, 0)];
-    assert_eq!(shown::facts(&connection(&plain), 1), model::Facts::default());
+    assert_eq!(facts_of(&connection(&plain), 1), Facts::default());
 }
 
 #[test]
@@ -98,7 +105,7 @@ fn keep_alives_and_window_probes_are_told_apart_and_their_answers_counted() {
         packet(false, ACK, 2_500, 101, 0),
         closed,
     ]);
-    let seen = shown::facts(&found, 1).keep_alives.expect("keep-alives");
+    let seen = facts_of(&found, 1).keep_alives.expect("keep-alives");
     assert_eq!(*seen, KeepAlives { client: 1, server: 2, window_probes: 1, answers: 3 });
     assert_eq!((found.sides[0].sender.bytes, found.sides[1].sender.bytes), (0, 2_000));
     assert_eq!(found.sides[1].sender.losses.total, 0);
@@ -113,7 +120,7 @@ fn multipath_subflows_are_named_and_refusals_told() {
             options(packet(false, Flags::SYN | ACK, 500, 101, 0), with(syn_ack)),
             options(packet(true, ACK, 101, 501, 10), with(data)),
         ];
-        [&packets[..], &packets[2..]].map(|part| shown::facts(&connection(part), 0).multipath)
+        [&packets[..], &packets[2..]].map(|part| facts_of(&connection(part), 0).multipath)
     };
     let is = |kind, agreed| Some(Multipath { kind, agreed });
     assert_eq!(
@@ -133,7 +140,7 @@ fn a_fast_open_asks_first_and_sends_data_with_its_cookie_then() {
             options(packet(true, Flags::SYN, 100, 0, bytes), with(syn)),
             options(packet(false, Flags::SYN | ACK, 500, ack, 0), with(syn_ack)),
         ];
-        shown::facts(&connection(&packets), 0).fast_open.map(|found| *found)
+        facts_of(&connection(&packets), 0).fast_open.map(|found| *found)
     };
     let none = FastOpen::default();
     assert_eq!(found(Some(0), 0, Some(8), 101), Some(FastOpen { asked: true, granted: true, ..none }));

@@ -131,6 +131,18 @@ fn a_finished_connection_takes_less_than_four_kilobytes() {
     let findings: usize =
         flow.findings.iter().map(|f| size_of::<model::Finding>() + f.claim.capacity() + evidence(&f.evidence)).sum();
     let texts = flow.client.capacity() + flow.server.capacity() + flow.verdict.claim.capacity();
-    let all = size_of::<Finished>() + texts + findings + evidence(&flow.verdict.evidence) + size_of::<Over>();
+    let facts = &flow.facts;
+    let boxed = [
+        facts.rtt.as_deref().map(size_of_val),
+        facts.receive_window.as_deref().map(size_of_val),
+        facts.bursts.as_deref().map(size_of_val),
+        // Not of this connection, but of others.
+        Some(
+            size_of::<(model::LossFacts, model::Reordering, model::IdleRestarts, model::KeepAlives, model::FastOpen)>(),
+        ),
+    ];
+    assert!(boxed.iter().all(Option::is_some), "{facts:?}");
+    let boxed: usize = boxed.iter().flatten().sum();
+    let all = boxed + size_of::<Finished>() + texts + findings + evidence(&flow.verdict.evidence) + size_of::<Over>();
     assert!(all < 4_096, "{all} bytes");
 }
