@@ -23,6 +23,9 @@ pub(crate) const QUEUE_FLOOR_NS: f64 = 500_000.0;
 /// Round trips a flight must stay the same for a send buffer to be what holds it: congestion control grows it by a segment
 /// in each of them (RFC 5681 §3.1).
 const CONSTANT_ROUNDS: u64 = 4;
+/// Round trips within which a window that is used up in slow start has grown by a quarter: even with acknowledgements of two segments each
+/// it takes one.
+const GROWS_WITHIN: f64 = 3.0;
 /// Part of the flight that a full buffer's pauses begin at, from which the buffer is as good as full: its mean deviation, twice.
 const BUFFERED_PART: f64 = 0.9;
 /// Part of the open time a flight must stand at one level for that to be a ceiling. CUBIC's window is within 1 % of its peak for
@@ -165,6 +168,7 @@ impl<'a> Rounds<'a> {
         let first_loss = self.sender.losses.episodes.first().map_or(u64::MAX, |loss| loss.at);
         let constant = self.constant_flight();
         let ceiling = self.ceiling(exit, plateau, trains);
+        let still = self.still(exit);
         // A flight that stands at one level, and at the sender never paused for the program, is a buffer's, though once it was larger:
         // packets that fill up later take more memory each.
         let line = &self.sender.timeline;
@@ -174,6 +178,9 @@ impl<'a> Rounds<'a> {
         let stands = ceiling.filter(|_| unpaused && first_loss == u64::MAX).map(|level| level as f64);
         let buffered = self.wakes().map(|wakes| wakes.peak).or(stands);
         let (mut flight_so_far, mut after_loss) = (0u64, u64::MAX);
+        // A window that is used up doubles in a round trip. One that has not grown for several is not what holds a program that pauses.
+        let pauses = line.time[Class::Application as usize] * 20 > line.time.iter().sum::<u64>();
+        let (mut grown, mut grown_at) = (0u64, line.start.unwrap_or(0));
         for (n, view) in self.views.iter().enumerate() {
             if view.lossy && after_loss != view.at {
                 // What the window was before a loss does not bind it afterwards.
@@ -181,10 +188,14 @@ impl<'a> Rounds<'a> {
                 after_loss = view.at;
             }
             flight_so_far = flight_so_far.max(view.flight);
+            if view.flight * 4 > grown * 5 {
+                (grown, grown_at) = (view.flight, view.at);
+            }
             let here = Spent { seconds: view.slice.open as f64 / 1e9, bytes: view.slice.open_delivered as f64 };
             // While the window doubles, the last round trip's rate is the largest by its nature.
             let growing = view.at < exit && !self.is_queued(view.rtt);
-            let path_is_full = !growing && self.path_is_full(view, plateau, trains);
+            let stands = still.is_some_and(|level| is_near(view.flight, level)) && !self.is_queued(view.rtt);
+            let path_is_full = !growing && !stands && self.path_is_full(view, plateau, trains);
             // A window full behind a queue of the path costs nothing: the path delivers all it can.
             let windowed = Spent { seconds: view.slice.window as f64 / 1e9, bytes: view.slice.window_delivered as f64 };
             let into = if path_is_full { &mut split.path_rate } else { &mut split.receive_window };
@@ -202,9 +213,14 @@ impl<'a> Rounds<'a> {
                 &mut split.send_buffer
             } else if view.flight * 10 < flight_so_far * 7 && view.rate < 0.7 * plateau {
                 &mut split.application
+            } else if view.at < exit && pauses && (view.at - grown_at.min(view.at)) as f64 > GROWS_WITHIN * view.rtt {
+                &mut split.application
             } else if view.at < exit {
                 &mut split.slow_start
-            } else if constant[n] && view.at < first_loss || ceiling.is_some_and(|level| is_near(view.flight, level)) {
+            } else if stands
+                || constant[n] && view.at < first_loss
+                || ceiling.is_some_and(|level| is_near(view.flight, level))
+            {
                 split.buffered_flight += here.seconds * view.flight as f64;
                 &mut split.send_buffer
             } else {
@@ -258,12 +274,17 @@ impl<'a> Rounds<'a> {
     /// The flight at which a flow stands for most of its open time after slow start, over many round trips, though losses may come
     /// between; `None` where there is no such level. A congestion window that losses cut is elsewhere most of the time.
     fn ceiling(&self, exit: u64, plateau: f64, trains: Option<f64>) -> Option<u64> {
-        let mut held: Vec<(u64, u64)> = self
+        let held: Vec<(u64, u64)> = self
             .views
             .iter()
             .filter(|v| v.at >= exit && v.windowed <= 0.5 && v.slice.open > 0 && !self.path_is_full(v, plateau, trains))
             .map(|v| (v.flight, v.slice.open))
             .collect();
+        self.level(held)
+    }
+
+    /// The level that most of this time was spent at, of flights with the time at each; over many round trips.
+    fn level(&self, mut held: Vec<(u64, u64)>) -> Option<u64> {
         held.sort_unstable();
         let all: u64 = held.iter().map(|h| h.1).sum();
         let mut left = all / 2;
@@ -276,6 +297,21 @@ impl<'a> Rounds<'a> {
         let round_trips = near as f64 / self.sender.rtt.mean()?;
         let stands = near as f64 >= CEILING_PART * all as f64 && round_trips >= 2.0 * CONSTANT_ROUNDS as f64;
         stands.then_some(median.0)
+    }
+
+    /// The flight at which a flow without loss or queue stands for most of all its open time after slow start. A window that the path holds
+    /// back grows until there is one of the two, so it is not the path that holds it, however evenly it delivers.
+    fn still(&self, exit: u64) -> Option<u64> {
+        if self.sender.losses.any() {
+            return None;
+        }
+        let held: Vec<(u64, u64)> = self
+            .views
+            .iter()
+            .filter(|v| v.at >= exit && v.windowed <= 0.5 && v.slice.open > 0)
+            .map(|v| (if self.is_queued(v.rtt) { 0 } else { v.flight }, v.slice.open))
+            .collect();
+        self.level(held)
     }
 
     /// The whole number of segments that the flight of each round trip after slow start is at its largest, most of the time: a clamp of the
@@ -295,9 +331,12 @@ impl<'a> Rounds<'a> {
         // A full buffer may hold whole bursts of the stack's, and stands as still: that is not told from a clamp at as many segments.
         let mss = self.sender.mss.max(1);
         let burst = (LARGEST_BURST / mss).max(1) * mss;
-        let whole = level % mss == 0 && level % burst != 0;
+        // A segment of the flight may be shorter than the others by an option that it carried.
+        let odd = (level % mss).min(mss - level % mss);
+        let whole = odd * 100 <= mss && (level % burst).min(burst - level % burst) * 100 > mss;
         let long = time as f64 >= 2.0 * CONSTANT_ROUNDS as f64 * self.sender.rtt.mean()?;
-        (whole && long && time as f64 >= CEILING_PART * all as f64 && self.wakes().is_none()).then_some(level)
+        (whole && long && time as f64 >= CEILING_PART * all as f64 && self.wakes().is_none())
+            .then_some((level + odd) / mss * mss)
     }
 
     /// For each slice, whether the flight of each round trip around it is the same to within two segments, and is the largest

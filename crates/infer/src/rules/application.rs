@@ -30,7 +30,8 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
             "from this vantage a full send buffer looks the same, and so does a sender whose packets are lost before they get here; capture at the sender".to_owned(),
         ));
     }
-    Some(Judged { share, weight: gain, gain: Some(gain), claim, evidence, depends_on: None })
+    let gain = facts.shows_capacity().then_some(gain);
+    Some(Judged { share, weight: facts.weight_of_pauses(), gain, claim, evidence, depends_on: None })
 }
 
 const EXPLAIN: &str = "\

@@ -91,14 +91,18 @@ pub(crate) fn judge(facts: &Facts<'_>) -> (Verdict, Vec<Finding>) {
         without_cause(facts)
     };
     let top = verdict.code;
+    let depends_on =
+        |code: Code, judged: &Judged| judged.depends_on.filter(|on| *on != code).or_else(|| symptom_of(code, top));
+    // What would change less than a repetition does is not reported, unless a cause that is reported brings it about.
     let findings = found
         .into_iter()
+        .filter(|(code, judged)| judged.weight >= WORTH || depends_on(*code, judged).is_some())
         .map(|(code, judged)| Finding {
             code,
             share: judged.share,
+            depends_on: depends_on(code, &judged),
             claim: judged.claim,
             gain: judged.gain,
-            depends_on: judged.depends_on.filter(|on| *on != code).or_else(|| symptom_of(code, top)),
             evidence: judged.evidence,
         })
         .collect();
