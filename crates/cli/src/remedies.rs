@@ -47,6 +47,13 @@ impl Remedies {
             Vantage::Receiver => Some(here.receiver()),
             Vantage::Middle | Vantage::Unknown => None,
         };
+        let address = |end: &str| end.rsplit_once(':').map(|(address, _)| address.to_owned());
+        // Both ends of a connection that stays on this host are its own.
+        let within = self.own.is_some() && address(&flow.client) == address(&flow.server);
+        let here = here.filter(|_| !within);
+        if let (Some(own), true) = (&self.own, within) {
+            (settings.client, settings.server) = (own.clone(), own.clone());
+        }
         if let (Some(own), Some(here)) = (&self.own, here) {
             *(if here == Side::Client { &mut settings.client } else { &mut settings.server }) = own.clone();
         }

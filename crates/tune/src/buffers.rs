@@ -26,8 +26,8 @@ struct Buffer {
     side: Side,
     /// Its limits: min, default, max.
     sysctl: &'static str,
-    /// Linux's own min and default, net/ipv4/tcp.c `tcp_init`.
-    usual: &'static str,
+    /// Linux's own min and default, and its largest max, net/ipv4/tcp.c `tcp_init`.
+    usual: (&'static str, u64),
     /// The option that fixes it, as scenarios and as programs call it.
     option: &'static str,
     so: &'static str,
@@ -47,11 +47,12 @@ pub(crate) fn receive(facts: &Facts<'_>) -> Vec<Remedy> {
         code: Code::ReceiveWindow,
         side,
         sysctl: "net.ipv4.tcp_rmem",
-        usual: "4096 131072",
+        usual: ("4096 131072", 6 << 20),
         option: "rcvbuf",
         so: "SO_RCVBUF",
         called: "receive buffer",
-        holds: (facts.measured.window_max_bytes as f64 / part) as u64,
+        // A window that is full is no larger than the flight.
+        holds: (facts.measured.window_max_bytes.max(facts.measured.flight_max_bytes) as f64 / part) as u64,
         needed: facts.bdp().map(|bdp| bdp.get() as f64 * MARGIN / part),
         why,
         wont_help: "Connections whose program sets SO_RCVBUF itself (that ends auto-tuning), those already open, and those \
@@ -65,7 +66,7 @@ pub(crate) fn send(facts: &Facts<'_>) -> Vec<Remedy> {
         code: Code::SendBuffer,
         side: facts.sender(),
         sysctl: "net.ipv4.tcp_wmem",
-        usual: "4096 16384",
+        usual: ("4096 16384", 4 << 20),
         option: "sndbuf",
         so: "SO_SNDBUF",
         called: "send buffer",
@@ -94,8 +95,9 @@ impl Buffer {
                 (round_up(needed as u64), format!("the path holds {path} ({rate} × {rtt}), {}", self.why))
             }
             _ => (
-                round_up(limit.unwrap_or(self.holds) * STEP),
-                "the path's rate is not known: four times what there is, then measure again".to_owned(),
+                round_up((limit.unwrap_or(self.holds) * STEP).max(self.usual.1)),
+                "the path's rate is not known: four times what there is, and no less than Linux ships; then measure again"
+                    .to_owned(),
             ),
         };
         let (needed, why) = if needed.get() > MOST {
@@ -105,7 +107,7 @@ impl Buffer {
             (needed, why)
         };
         let raised = (limit.unwrap_or(self.holds) < needed.get()).then(|| {
-            let first_two = words.get(..2).map_or_else(|| self.usual.to_owned(), |two| two.join(" "));
+            let first_two = words.get(..2).map_or_else(|| self.usual.0.to_owned(), |two| two.join(" "));
             facts.set(side, sysctl(self.sysctl), format!("{first_two} {}", needed.get()))
         });
         let is_fixed = facts.fixed_buffers.contains(&(side, option));
@@ -129,7 +131,9 @@ impl Buffer {
         let free = remedy(
             code,
             format!(
-                "If the program sets {so}, let it not: that fixes the {called} and ends its auto-tuning{}.",
+                "If the program sets {so}, let it not: that fixes the {called}, at no more than net.core.{}_max allows, and ends \
+                 its auto-tuning{}.",
+                if side == facts.sender() { "wmem" } else { "rmem" },
                 if elsewhere { "; the window scale tells that the system's limit is above what is used" } else { "" }
             ),
             vec![freed],
