@@ -96,6 +96,8 @@ pub(crate) struct Evidence {
     pub(crate) again: bool,
     /// Something was sent again since it was sent last: that may have come, and told that this one was lost (RFC 8985).
     pub(crate) overtaken: bool,
+    /// It was not sent again before, not even unseen.
+    pub(crate) first_again: bool,
     /// Packets before it were lost, unseen, and an earlier retransmission of it is among them.
     pub(crate) lost_before: bool,
     pub(crate) sacked_above: bool,
@@ -302,7 +304,8 @@ impl Losses {
         let late =
             !evidence.sack_permitted || evidence.lost_before || evidence.waited > 2 * evidence.rtt as u64 + 200_000_000;
         if told {
-            return if timer && late { Kind::Timer } else { Kind::Fast };
+            let soon = evidence.first_again && evidence.duplicates <= 4 && evidence.unheard as f64 <= evidence.rtt;
+            return if timer && late && !soon { Kind::Timer } else { Kind::Fast };
         }
         // Linux tcp_schedule_loss_probe: SACK, not in recovery, the last segment, 2·SRTT after the last send, once. It never comes
         // after the timeout would, whose time it has where that is short, or of a single segment.

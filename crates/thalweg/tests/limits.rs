@@ -92,7 +92,9 @@ fn hold(kernel: &str, seed: u64, count: u64, longest: f64) -> (usize, usize, Str
     );
     (0..count).for_each(|number| scenario += &arm(seed, number, longest));
     std::fs::write(folder.path().join("s.toml"), scenario).expect("written");
-    let args = ["lab", "run", "s.toml", "--kernel", kernel, "--out", "out", "--samples", "off", "--json"];
+    let lots = seed.to_string();
+    let args =
+        ["lab", "run", "s.toml", "--kernel", kernel, "--seed", &lots, "--out", "out", "--samples", "off", "--json"];
     let output = thalweg(folder.path(), &args).output().expect("the program starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");

@@ -68,7 +68,7 @@ struct Tally {
     faults: String,
 }
 
-fn hold(cases: &[Case], folder: &Path) -> Tally {
+fn hold(cases: &[Case], seed: u64, folder: &Path) -> Tally {
     let mut scenario = String::from(
         "name = \"retransmissions\"\nabout = \"random connections\"\n[path]\nrtt = \"10ms\"\n[workload]\nkind = \"mixed\"\n",
     );
@@ -78,7 +78,9 @@ fn hold(cases: &[Case], folder: &Path) -> Tally {
     let report = folder.join("out").join("report.json");
     if !report.exists() {
         std::fs::write(folder.join("s.toml"), &scenario).expect("written");
-        let args = ["lab", "run", "s.toml", "--out", "out", "--samples", "off", "--json"];
+        // The kernel's random numbers, and which packets are lost, are of the seed, too.
+        let seed = seed.to_string();
+        let args = ["lab", "run", "s.toml", "--seed", &seed, "--out", "out", "--samples", "off", "--json"];
         let output = thalweg(folder, &args).output().expect("the program starts");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
@@ -124,7 +126,7 @@ fn check(count: u64, seed: u64, least: [f64; 2]) {
     let kept = std::env::var_os("THALWEG_KEEP").map(|folder| Path::new(&folder).join(format!("{count}-{seed}")));
     let folder = kept.as_deref().unwrap_or(temporary.path());
     std::fs::create_dir_all(folder).expect("a folder");
-    let tally = hold(&cases, folder);
+    let tally = hold(&cases, seed, folder);
     let part = |count: usize| 100.0 * count as f64 / tally.connections as f64;
     let figures = format!(
         "{} connections, {} with retransmissions, {} given up: classes as the kernel has them {:.1} % at the sender, {:.1} % at the receiver; \

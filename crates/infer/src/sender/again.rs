@@ -217,6 +217,10 @@ impl Sender {
             clocked: data.now.saturating_sub(self.last_heard) <= clocked,
             again,
             overtaken: self.candidates.get(from).is_none_or(|candidate| candidate.sent < self.last_again),
+            first_again: !self.times_acks
+                && self.unseen.tells()
+                && self.unseen.gap() + self.unseen.lost_again() == 0
+                && !self.resent.overlaps(start, end),
             lost_before: !self.times_acks
                 && self.unseen.tells()
                 && self.unseen.gap() > 0
@@ -246,8 +250,9 @@ impl Sender {
             self.una,
             self.nxt,
         );
-        if let Some(episode) = &mut self.losses.episode {
-            episode.point = episode.point.max(self.sent_to);
+        self.losses.reaches(self.sent_to);
+        if self.tail > 0 {
+            self.losses.reaches(self.nxt + self.tail * self.mss);
         }
         if calm && kind == Kind::Fast && self.times_acks {
             self.heights.lost();

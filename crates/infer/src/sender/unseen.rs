@@ -194,6 +194,12 @@ impl Unseen {
         let first = first + own;
         let from = self.missing.partition_point(|missing| missing.number < from);
         let to = self.missing.partition_point(|missing| missing.number < to);
+        if own == 0 {
+            // So many more than were known.
+            let taken = self.missing.range_mut(from..to).filter(|missing| missing.kind.is_some());
+            taken.take(first as usize).for_each(|missing| missing.kind = None);
+            return;
+        }
         for (n, missing) in self.missing.range_mut(from..to).enumerate() {
             missing.kind = (n as u64 >= first).then_some(Kind::Timer);
         }
