@@ -33,6 +33,7 @@ fn verdicts_on_the_labelled_set_are_right() {
     };
     let temporary = tempfile::tempdir().expect("a folder");
     let folder = std::env::var_os("THALWEG_LABELLED_FOLDER").map_or(temporary.path().to_owned(), PathBuf::from);
+    std::fs::create_dir_all(&folder).expect("a folder");
     let cases: Vec<Case> = seeds.into_iter().map(case).collect();
     run(&folder, &cases);
     let tally = judge(&folder, &cases);
