@@ -211,9 +211,9 @@ impl<'a> Rounds<'a> {
             } else if buffered.is_some_and(|peak| view.flight as f64 >= BUFFERED_PART * peak) && view.at >= exit {
                 split.buffered_flight += here.seconds * view.flight as f64;
                 &mut split.send_buffer
-            } else if view.flight * 10 < flight_so_far * 7 && view.rate < 0.7 * plateau {
-                &mut split.application
-            } else if view.at < exit && pauses && (view.at - grown_at.min(view.at)) as f64 > GROWS_WITHIN * view.rtt {
+            } else if view.flight * 10 < flight_so_far * 7 && view.rate < 0.7 * plateau
+                || view.at < exit && pauses && (view.at - grown_at.min(view.at)) as f64 > GROWS_WITHIN * view.rtt
+            {
                 &mut split.application
             } else if view.at < exit {
                 &mut split.slow_start
