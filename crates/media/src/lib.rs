@@ -1,0 +1,38 @@
+//! Live media between an encoder and players, as state machines: bytes in, bytes out. No socket, no clock, no thread.
+//!
+//! Whatever the bytes are, nothing here panics, and what is held for them has a bound.
+//!
+//! - [`rtmp::Session`] is a publisher's connection as the server has it. Give it what the socket has, take what happens:
+//!
+//!   ```
+//!   # use media::rtmp::{Event, Limits, Refusal, Session};
+//!   # fn read() -> &'static [u8] { b"\x03" }
+//!   # let (random, allowed) = ([0; 1536], true);
+//!   let mut session = Session::new(random, Limits::default());
+//!   let mut input: &[u8] = read();
+//!   while let Some(event) = session.handle(&mut input)? {
+//!       match event {
+//!           // The answer may come later: until then `is_waiting()`, and nothing is taken off `input`.
+//!           Event::Publish { app, name, query } if allowed => session.accept(),
+//!           Event::Publish { .. } => session.refuse(Refusal::Denied),
+//!           Event::Tag(tag) => drop((tag.kind, tag.timestamp_ms, tag.payload)),
+//!           Event::Unpublish => {}
+//!           _ => {}
+//!       }
+//!   }
+//!   // What is left in `input` is given again with what comes next. Then write `output()`, and say how much went: `sent(n)`.
+//!   let n = session.output().len();
+//!   session.sent(n);
+//!   # Ok::<(), media::rtmp::SessionError>(())
+//!   ```
+//!
+//!   An error ends the connection: send what `output()` holds, and close. Closing by the publisher without `Unpublish` before is
+//!   for the caller to notice.
+//! - [`rtmp::Publisher`] is the other side, for tests and load.
+//! - [`amf`] is what commands and metadata are made of.
+
+pub mod amf;
+pub mod rtmp;
+mod tag;
+
+pub use tag::{Tag, TagKind};

@@ -1,0 +1,76 @@
+//! FFmpeg at the other end: what it publishes is what comes.
+
+#![allow(clippy::print_stderr)]
+
+use media::rtmp::{Event, Limits, Session};
+use media::{Tag, TagKind};
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Whether `program` is installed; says so if it is not.
+fn installed(program: &str) -> bool {
+    let found = Command::new(program).arg("-version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+    if !found {
+        eprintln!("SKIPPED: {program} is not installed, so nothing was compared with it");
+    }
+    found
+}
+
+/// A test picture with a tone, two seconds, a keyframe each second.
+const SOURCE: &str = "-v error -f lavfi -i testsrc=size=320x180:rate=25 -f lavfi -i sine=frequency=440 -t 2 \
+    -c:v libx264 -preset ultrafast -g 25 -bf 2 -pix_fmt yuv420p -c:a aac -b:a 64k";
+
+fn ffmpeg(arguments: &str) -> Command {
+    let mut command = Command::new("ffmpeg");
+    command.args(arguments.split_whitespace()).stdin(Stdio::null());
+    command
+}
+
+#[test]
+fn ffmpeg_publishes() {
+    if !installed("ffmpeg") {
+        return;
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("rtmp://{}/live/news?key=secret", listener.local_addr().expect("an address"));
+    let mut child = ffmpeg(&format!("{SOURCE} -f flv {url}")).spawn().expect("ffmpeg");
+    let (mut socket, _) = listener.accept().expect("a connection");
+    socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+    let mut session = Session::new([7; 1536], Limits::default());
+    let (mut events, mut block) = (Vec::new(), vec![0; 50_000]);
+    loop {
+        let n = socket.read(&mut block).expect("bytes");
+        let mut input = &block[..n];
+        while let Some(event) = session.handle(&mut input).expect("a session") {
+            if matches!(event, Event::Publish { .. }) {
+                session.accept();
+            }
+            events.push(event);
+        }
+        if n == 0 || events.last() == Some(&Event::Unpublish) {
+            break;
+        }
+        let output = session.output().to_vec();
+        socket.write_all(&output).expect("an answer is taken");
+        session.sent(output.len());
+    }
+    drop(socket);
+    child.wait().expect("ffmpeg ends");
+    assert_eq!(
+        events.first(),
+        Some(&Event::Publish { app: "live".into(), name: "news".into(), query: "key=secret".into() })
+    );
+    assert_eq!(events.last(), Some(&Event::Unpublish));
+    let tags: Vec<&Tag> =
+        events.iter().filter_map(|event| if let Event::Tag(tag) = event { Some(tag) } else { None }).collect();
+    assert!(tags[0].kind == TagKind::Script && tags[0].payload.starts_with(b"\x02\0\x0aonMetaData"));
+    // A sequence header, 50 pictures, and an end of sequence.
+    assert_eq!(tags.iter().filter(|tag| tag.kind == TagKind::Video).count(), 52);
+    let keyframes = tags.iter().filter(|tag| tag.kind == TagKind::Video && tag.payload.starts_with(&[0x17, 1]));
+    assert_eq!(keyframes.count(), 2);
+    // 88,200 samples in frames of 1024, and what goes ahead.
+    let audio = tags.iter().filter(|tag| tag.kind == TagKind::Audio).count();
+    assert!((87..=90).contains(&audio), "{audio}");
+}
