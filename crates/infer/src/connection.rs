@@ -33,20 +33,22 @@ pub(crate) type Endpoint = (IpAddr, u16);
 /// Prints of the latest packets of one side.
 #[derive(Debug, Default)]
 struct Prints {
-    /// Each with its time, in nanoseconds since the first packet.
-    known: Option<Box<[(u64, u64); RECENT]>>,
+    /// They lie apart from their times, nanoseconds since the first packet, so that all are compared in a few instructions.
+    known: Option<Box<([u64; RECENT], [u64; RECENT])>>,
     next: usize,
 }
 
 impl Prints {
     /// Whether this print was noted at `since` or later.
     fn is_known(&self, print: u64, since: u64) -> bool {
-        self.known.as_ref().is_some_and(|known| known.iter().any(|&(known, at)| known == print && at >= since))
+        let Some((prints, times)) = self.known.as_deref() else { return false };
+        let is_one = prints.iter().fold(false, |is_one, known| is_one | (*known == print));
+        is_one && prints.iter().zip(times).any(|(known, at)| *known == print && *at >= since)
     }
 
     fn note(&mut self, print: u64, now: u64) {
-        let known = self.known.get_or_insert_with(|| Box::new([(0, 0); RECENT]));
-        known[self.next] = (print, now);
+        let (prints, times) = &mut **self.known.get_or_insert_with(|| Box::new(([0; RECENT], [0; RECENT])));
+        (prints[self.next], times[self.next]) = (print, now);
         self.next = (self.next + 1) % RECENT;
     }
 }

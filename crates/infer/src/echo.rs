@@ -31,6 +31,9 @@ impl Echo {
         if self.waiting.len() >= MOST_WAITING {
             self.waiting.pop_front();
         }
+        if self.waiting.capacity() == 0 {
+            self.waiting.reserve(16);
+        }
         self.waiting.push_back((tsval, now));
     }
 

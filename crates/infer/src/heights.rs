@@ -52,6 +52,9 @@ impl Heights {
             });
             self.every = self.every.max(1) * 2;
         }
+        if self.all.capacity() == 0 {
+            self.all.reserve(32);
+        }
         self.all.push(value);
     }
 

@@ -64,6 +64,9 @@ impl Trains {
         }
         // Several acknowledgements at one instant count once, so that a burst released at once is measured from its start.
         if self.recent.len() < 4096 {
+            if self.recent.capacity() == 0 {
+                self.recent.reserve(2 * TRAIN_SEGMENTS as usize);
+            }
             self.recent.push_back((now, delivered));
         }
     }

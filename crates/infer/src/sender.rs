@@ -382,6 +382,10 @@ impl Sender {
         self.newest_ip_id = data.ip_id.or(self.newest_ip_id);
         if self.candidates.len() < MOST_CANDIDATES {
             let burst = self.noted.burst;
+            if self.candidates.capacity() == 0 {
+                // A first flight, at once.
+                self.candidates.reserve(16);
+            }
             self.candidates.push_back(Candidate { end, sent: data.now, burst, resent: false, timeouts: 0 });
         }
     }

@@ -182,6 +182,9 @@ impl Timeline {
                 index = now.saturating_sub(start) / self.width;
             }
             if self.slices.last().is_none_or(|last| last.index < index) {
+                if self.slices.capacity() == 0 {
+                    self.slices.reserve(16);
+                }
                 self.slices.push(Slice { index, ..Slice::default() });
             }
         }

@@ -4,6 +4,7 @@ use crate::begin::{Next, PPPOE_SESSION, begin, llc, nsh, ppp, ppp_frame};
 use crate::bytes::{be16, be32};
 use crate::filter::Filter;
 use crate::fragments::{Fragments, Piece};
+use crate::plain::plain;
 use crate::{IpFacts, LinkType, Packet, TcpHeader, ip, tunnel};
 
 /// Most headers between the frame's start and TCP: an overlay in an overlay, each with VLANs, is under half of it.
@@ -136,6 +137,11 @@ impl Decoder {
             (Decoded::Tcp(segment), Some(filter)) if !filter.matches(segment) => each(Decoded::Other(Other::Unwanted)),
             _ => each(decoded),
         };
+        if packet.link == LinkType::ETHERNET
+            && let Some(segment) = plain(bytes)
+        {
+            return each(Decoded::Tcp(segment));
+        }
         let mut piece = None;
         let result = match begin(packet.link, bytes) {
             Ok((at, Next::Subframes)) => return aggregate(bytes, at, each),

@@ -18,6 +18,7 @@ mod link;
 mod looks;
 mod pcap;
 pub mod pcapng;
+mod plain;
 mod tcp;
 mod tunnel;
 mod wlan;

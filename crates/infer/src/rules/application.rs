@@ -1,6 +1,6 @@
 //! The sending program had nothing to send.
 
-use super::{Judged, Rule, fact};
+use super::{Judged, Rule, WORTH, fact};
 use crate::facts::Facts;
 use crate::words;
 use model::Code;
@@ -10,6 +10,11 @@ pub(crate) const RULE: Rule = Rule { code: Code::Application, explain: EXPLAIN, 
 fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let share = facts.limits().application;
     if share <= 0.0 {
+        return None;
+    }
+    let weight = facts.weight_of_pauses();
+    // Nothing depends on it and nothing brings it about: it is reported for its weight, or not at all.
+    if weight < WORTH {
         return None;
     }
     let gain = facts.gain_without(facts.split.application, 0.0);
@@ -31,7 +36,7 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         ));
     }
     let gain = facts.shows_capacity().then_some(gain);
-    Some(Judged { share, weight: facts.weight_of_pauses(), gain, claim, evidence, depends_on: None })
+    Some(Judged { share, weight, gain, claim, evidence, depends_on: None })
 }
 
 const EXPLAIN: &str = "\
