@@ -71,6 +71,7 @@ pub(crate) struct Side {
 }
 
 impl Side {
+    #[inline]
     fn new(at: Endpoint, draw: bool) -> Self {
         Self {
             at,
@@ -83,6 +84,16 @@ impl Side {
             beyond: 0,
             echo: Echo::default(),
         }
+    }
+
+    /// Takes over the room of the lists of one that is over.
+    fn reuse(&mut self, over: &mut Self) {
+        self.sender.reuse(&mut over.sender);
+        self.echo.reuse(&mut over.echo);
+        self.prints.known = over.prints.known.take().map(|mut known| {
+            *known = ([0; RECENT], [0; RECENT]);
+            known
+        });
     }
 
     /// Hands on the acknowledgements that reach this side by `now`, or just after: the round trip beyond the tap varies by a
@@ -118,7 +129,16 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
+    /// A connection that begins (for this capture) with `segment`, in the memory of one that is over.
+    pub(crate) fn renew(&mut self, interface: u32, at: Timestamp, number: u64, segment: &Segment, draw: bool) {
+        let mut over = std::mem::replace(self, Self::new(interface, at, number, segment, draw));
+        for (side, over) in self.sides.iter_mut().zip(&mut over.sides) {
+            side.reuse(over);
+        }
+    }
+
     /// A connection that begins (for this capture) with `segment`.
+    #[inline]
     pub(crate) fn new(interface: u32, at: Timestamp, number: u64, segment: &Segment, draw: bool) -> Self {
         let source = (segment.ip.source, segment.tcp.source_port);
         let destination = (segment.ip.destination, segment.tcp.destination_port);

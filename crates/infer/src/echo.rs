@@ -22,6 +22,11 @@ pub(crate) struct Echo {
 }
 
 impl Echo {
+    /// Takes over the room of the list of one that is over.
+    pub(crate) fn reuse(&mut self, over: &mut Self) {
+        self.waiting = crate::room::of_queue(&mut over.waiting);
+    }
+
     /// The receiver sent `tsval`.
     pub(crate) fn sent(&mut self, now: u64, tsval: u32) {
         if self.newest.is_some_and(|newest| (tsval.wrapping_sub(newest) as i32) <= 0) {

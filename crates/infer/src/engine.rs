@@ -102,7 +102,7 @@ impl Shard {
 /// What a shard found.
 #[derive(Debug)]
 pub struct Part {
-    finished: Vec<Finished>,
+    finished: Vec<Box<Finished>>,
 }
 
 /// Joins what the shards found in a capture that was read to its end.

@@ -95,8 +95,8 @@ impl Over {
     }
 
     /// Counts a late packet in.
-    pub(crate) fn late(&mut self, finished: &mut [Finished], at: Timestamp, segment: &Segment) {
-        let Some(Finished { flow, .. }) = finished.get_mut(self.record) else { return };
+    pub(crate) fn late(&mut self, finished: &mut [Box<Finished>], at: Timestamp, segment: &Segment) {
+        let Some(Finished { flow, .. }) = finished.get_mut(self.record).map(Box::as_mut) else { return };
         let (side, tcp) = (self.side_of(segment), &segment.tcp);
         *(if side == 0 { &mut flow.packets_up } else { &mut flow.packets_down }) += 1;
         flow.duration_s = flow.duration_s.max(at.seconds_since(self.started));

@@ -27,6 +27,12 @@ pub(crate) struct Heights {
 }
 
 impl Heights {
+    /// Takes over the room of the lists of one that is over.
+    pub(crate) fn reuse(&mut self, over: &mut Self) {
+        self.all = crate::room::of_list(&mut over.all);
+        self.before_losses = crate::room::of_list(&mut over.before_losses);
+    }
+
     /// A round trip; `calm` where nothing is amiss.
     pub(crate) fn sample(&mut self, nanos: u64, calm: bool) {
         let newest = (nanos / 100).min(u64::from(u32::MAX)) as u32;

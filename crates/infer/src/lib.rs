@@ -30,6 +30,7 @@ mod ranges;
 mod rate;
 mod recovery;
 mod restarts;
+mod room;
 mod rounds;
 mod rtt;
 mod rules;

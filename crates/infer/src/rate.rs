@@ -29,6 +29,11 @@ pub(crate) struct Trains {
 }
 
 impl Trains {
+    /// Takes over the room of the list of one that is over.
+    pub(crate) fn reuse(&mut self, over: &mut Self) {
+        self.recent = crate::room::of_queue(&mut over.recent);
+    }
+
     /// Notes that `delivered` bytes in all have been delivered at `now` (nanoseconds).
     pub(crate) fn delivered(&mut self, now: u64, delivered: u64, mss: u64) {
         let train = TRAIN_SEGMENTS * mss;

@@ -130,6 +130,15 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
+    /// Takes over the room of the lists of one that is over.
+    pub(crate) fn reuse(&mut self, over: &mut Self) {
+        self.candidates = crate::room::of_queue(&mut over.candidates);
+        self.trains.reuse(&mut over.trains);
+        self.heights.reuse(&mut over.heights);
+        self.timeline.reuse(&mut over.timeline);
+    }
+
+    #[inline]
     pub(crate) fn new(draw: bool) -> Self {
         Self {
             reference: None,

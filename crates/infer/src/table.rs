@@ -79,7 +79,8 @@ pub(crate) struct Table {
     remembered: VecDeque<Look>,
     begun: u64,
     drawn: Drawn,
-    finished: Vec<Finished>,
+    /// Boxed: a list of thousands of them is not moved to grow.
+    finished: Vec<Box<Finished>>,
 }
 
 impl Table {
@@ -150,13 +151,12 @@ impl Table {
             self.end(before);
             self.release(before);
         }
-        let connection = Connection::new(seen.interface, seen.at, seen.number, &seen.segment, draw);
         let connection = match self.spare.pop() {
             Some(mut spare) => {
-                *spare = connection;
+                spare.renew(seen.interface, seen.at, seen.number, &seen.segment, draw);
                 spare
             }
-            None => Box::new(connection),
+            None => Box::new(Connection::new(seen.interface, seen.at, seen.number, &seen.segment, draw)),
         };
         let slot = Slot { key, serial, last: seen.latest(), state: State::On(connection) };
         let index = if let Some(index) = self.free.pop() {
@@ -189,7 +189,7 @@ impl Table {
         if let State::On(connection) = &mut slot.state {
             connection.finish();
             let over = Box::new(Over::new(connection, self.finished.len()));
-            self.finished.push(Finished::new(connection));
+            self.finished.push(Box::new(Finished::new(connection)));
             if let State::On(connection) = std::mem::replace(&mut slot.state, State::Over(over)) {
                 self.spare.push(connection);
             }
@@ -237,7 +237,7 @@ impl Table {
     }
 
     /// Sums up all that goes on, and gives every connection in the order in which they were summed up.
-    pub(crate) fn finish(mut self) -> Vec<Finished> {
+    pub(crate) fn finish(mut self) -> Vec<Box<Finished>> {
         for index in 0..self.slots.len() {
             self.end(index as u32);
             self.slots[index].state = State::Free;

@@ -70,6 +70,11 @@ pub(crate) struct Timeline {
 }
 
 impl Timeline {
+    /// Takes over the room of the list of one that is over.
+    pub(crate) fn reuse(&mut self, over: &mut Self) {
+        self.slices = crate::room::of_list(&mut over.slices);
+    }
+
     /// Begins the data phase.
     pub(crate) fn begin(&mut self, now: u64) {
         if self.start.is_none() {
