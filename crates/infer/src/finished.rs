@@ -14,7 +14,7 @@ pub(crate) struct Finished {
     /// Index of the interface among the capture's.
     pub(crate) interface: u32,
     pub(crate) tap_duplicates: u64,
-    pub(crate) flow: Flow,
+    pub(crate) flow: Box<Flow>,
     pub(crate) series: Option<Box<Series>>,
 }
 
@@ -26,7 +26,7 @@ impl Finished {
             cost_s,
             interface: connection.interface,
             tap_duplicates: connection.tap_duplicates,
-            flow,
+            flow: Box::new(flow),
             series: flow::series_of(connection).map(Box::new),
         }
     }
@@ -95,8 +95,8 @@ impl Over {
     }
 
     /// Counts a late packet in.
-    pub(crate) fn late(&mut self, finished: &mut [Box<Finished>], at: Timestamp, segment: &Segment) {
-        let Some(Finished { flow, .. }) = finished.get_mut(self.record).map(Box::as_mut) else { return };
+    pub(crate) fn late(&mut self, finished: &mut [Finished], at: Timestamp, segment: &Segment) {
+        let Some(Finished { flow, .. }) = finished.get_mut(self.record) else { return };
         let (side, tcp) = (self.side_of(segment), &segment.tcp);
         *(if side == 0 { &mut flow.packets_up } else { &mut flow.packets_down }) += 1;
         flow.duration_s = flow.duration_s.max(at.seconds_since(self.started));

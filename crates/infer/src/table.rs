@@ -79,8 +79,7 @@ pub(crate) struct Table {
     remembered: VecDeque<Look>,
     begun: u64,
     drawn: Drawn,
-    /// Boxed: a list of thousands of them is not moved to grow.
-    finished: Vec<Box<Finished>>,
+    finished: Vec<Finished>,
 }
 
 impl Table {
@@ -189,7 +188,7 @@ impl Table {
         if let State::On(connection) = &mut slot.state {
             connection.finish();
             let over = Box::new(Over::new(connection, self.finished.len()));
-            self.finished.push(Box::new(Finished::new(connection)));
+            self.finished.push(Finished::new(connection));
             if let State::On(connection) = std::mem::replace(&mut slot.state, State::Over(over)) {
                 self.spare.push(connection);
             }
@@ -237,7 +236,7 @@ impl Table {
     }
 
     /// Sums up all that goes on, and gives every connection in the order in which they were summed up.
-    pub(crate) fn finish(mut self) -> Vec<Box<Finished>> {
+    pub(crate) fn finish(mut self) -> Vec<Finished> {
         for index in 0..self.slots.len() {
             self.end(index as u32);
             self.slots[index].state = State::Free;
