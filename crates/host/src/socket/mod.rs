@@ -1,10 +1,12 @@
 //! Non-blocking sockets.
 
 mod options;
+mod server;
 #[cfg(test)]
 mod tests;
 mod udp;
 
+pub use server::KeepAlive;
 pub use udp::{Datagram, STAMP_LEN, Udp};
 
 use crate::error::{HostError, check, wrap};

@@ -1,0 +1,13 @@
+//! HTTP/1.1 as far as a media server needs it, on bytes alone: requests without bodies in, heads of responses out.
+
+mod date;
+mod range;
+mod request;
+mod response;
+mod target;
+
+pub use date::imf_fixdate;
+pub use range::{Range, Selected, matches_any};
+pub use request::{Limits, Method, Refusal, Request, parse};
+pub use response::{Head, Status};
+pub use target::{Query, Target};

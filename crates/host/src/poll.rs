@@ -1,0 +1,159 @@
+//! Waiting for many descriptors at once, and being woken by another thread.
+//!
+//! Source: epoll(7), eventfd(2).
+
+use crate::error::{HostError, wrap};
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+/// Something that happened to a descriptor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ready {
+    /// What the descriptor was added with.
+    pub token: u64,
+    /// There may be bytes, or the end, to read.
+    pub readable: bool,
+    /// There may be room to write.
+    pub writable: bool,
+    /// Both directions are over, or the connection is broken (`EPOLLHUP`, `EPOLLERR`).
+    pub hung_up: bool,
+}
+
+/// A set of descriptors to wait for.
+pub struct Poller {
+    epoll: OwnedFd,
+    events: Vec<Event>,
+}
+
+impl std::fmt::Debug for Poller {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Poller").field("epoll", &self.epoll).finish_non_exhaustive()
+    }
+}
+
+/// Most descriptors one wait tells of.
+const BATCH: usize = 256;
+
+impl Poller {
+    /// An empty set.
+    ///
+    /// # Errors
+    /// When the kernel gives no descriptor.
+    pub fn new() -> Result<Self, HostError> {
+        let epoll = wrap(epoll::create(CreateFlags::CLOEXEC).map_err(Into::into), || "make an epoll".to_owned())?;
+        Ok(Self { epoll, events: Vec::with_capacity(BATCH) })
+    }
+
+    /// Tells of `source` whenever it has become readable or writable since the last time (edge-triggered). It leaves the set
+    /// when it is closed.
+    ///
+    /// # Errors
+    /// When the kernel has no room for it.
+    pub fn add_edges(&self, source: impl AsFd, token: u64) -> Result<(), HostError> {
+        self.add(source, token, EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET)
+    }
+
+    /// Tells of `source` for as long as it is readable (level-triggered).
+    ///
+    /// # Errors
+    /// When the kernel has no room for it.
+    pub fn add_readable(&self, source: impl AsFd, token: u64) -> Result<(), HostError> {
+        self.add(source, token, EventFlags::IN)
+    }
+
+    fn add(&self, source: impl AsFd, token: u64, flags: EventFlags) -> Result<(), HostError> {
+        let added = epoll::add(&self.epoll, source, EventData::new_u64(token), flags);
+        wrap(added.map_err(Into::into), || "watch a descriptor".to_owned())
+    }
+
+    /// No longer tells of `source`.
+    ///
+    /// # Errors
+    /// When it is not in the set.
+    pub fn remove(&self, source: impl AsFd) -> Result<(), HostError> {
+        wrap(epoll::delete(&self.epoll, source).map_err(Into::into), || "stop watching a descriptor".to_owned())
+    }
+
+    /// Waits until something happens, or for `most`; a signal ends the wait, too. Adds what happened to `into`.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn wait(&mut self, most: Option<Duration>, into: &mut Vec<Ready>) -> Result<(), HostError> {
+        self.events.clear();
+        let most = most.and_then(|most| Timespec::try_from(most).ok());
+        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), most.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(HostError { act: "wait for descriptors".to_owned(), source: error.into() }),
+        }
+        into.extend(self.events.iter().map(|event| {
+            let flags = event.flags;
+            Ready {
+                token: event.data.u64(),
+                readable: flags.intersects(EventFlags::IN | EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR),
+                writable: flags.intersects(EventFlags::OUT | EventFlags::HUP | EventFlags::ERR),
+                hung_up: flags.intersects(EventFlags::HUP | EventFlags::ERR),
+            }
+        }));
+        Ok(())
+    }
+}
+
+/// Wakes a thread that waits in a [`Poller`].
+#[derive(Debug)]
+pub struct Waker {
+    fd: OwnedFd,
+}
+
+impl Waker {
+    /// A waker, to be added with [`Poller::add_readable`].
+    ///
+    /// # Errors
+    /// When the kernel gives no descriptor.
+    pub fn new() -> Result<Self, HostError> {
+        let made = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        Ok(Self { fd: wrap(made.map_err(Into::into), || "make an eventfd".to_owned())? })
+    }
+
+    /// Wakes it; any number of times before it looks wake it once.
+    pub fn wake(&self) {
+        // It can only fail when the counter is full, and then the thread is awake.
+        let _ = rustix::io::write(&self.fd, &1u64.to_ne_bytes());
+    }
+
+    /// Forgets that it was woken.
+    pub fn clear(&self) {
+        let _ = rustix::io::read(&self.fd, &mut [0u8; 8]);
+    }
+}
+
+impl AsFd for Waker {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn another_thread_wakes_it_once() {
+        let mut poller = Poller::new().expect("made");
+        let waker = Arc::new(Waker::new().expect("made"));
+        poller.add_readable(&*waker, 7).expect("added");
+        let mut ready = Vec::new();
+        poller.wait(Some(Duration::ZERO), &mut ready).expect("waited");
+        assert_eq!(ready, []);
+        let other = Arc::clone(&waker);
+        std::thread::spawn(move || (0..3).for_each(|_| other.wake())).join().expect("woken");
+        poller.wait(None, &mut ready).expect("waited");
+        assert_eq!(ready, [Ready { token: 7, readable: true, writable: false, hung_up: false }]);
+        waker.clear();
+        ready.clear();
+        poller.wait(Some(Duration::ZERO), &mut ready).expect("waited");
+        assert_eq!(ready, []);
+    }
+}
