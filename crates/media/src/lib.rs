@@ -29,10 +29,26 @@
 //!   An error ends the connection: send what `output()` holds, and close. Closing by the publisher without `Unpublish` before is
 //!   for the caller to notice.
 //! - [`rtmp::Publisher`] is the other side, for tests and load.
+//! - [`Ingest`] turns a publisher's tags into [`Config`]s, metadata and [`Unit`]s on one [`Timeline`] that never goes back. A unit
+//!   does not say what brought it, so that other protocols and codecs can be added beside these.
+//! - [`flv`] writes units, configurations and tags into bytes, and reads tags out of them: HTTP-FLV.
+//! - [`avc`] and [`aac`] know of the codecs what a server has to.
 //! - [`amf`] is what commands and metadata are made of.
 
+pub mod aac;
 pub mod amf;
+pub mod avc;
+mod bits;
+pub mod flv;
+mod ingest;
 pub mod rtmp;
 mod tag;
+mod timeline;
+mod unit;
 
+pub use aac::AacConfig;
+pub use avc::AvcConfig;
+pub use ingest::{Arrival, Ingest, IngestError};
 pub use tag::{Tag, TagKind};
+pub use timeline::{Placed, Timeline};
+pub use unit::{Config, Track, Unit};

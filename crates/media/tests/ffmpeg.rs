@@ -2,8 +2,9 @@
 
 #![allow(clippy::print_stderr)]
 
+use media::flv::{self, FlvReader};
 use media::rtmp::{Event, Limits, Session};
-use media::{Tag, TagKind};
+use media::{Arrival, Config, Ingest, Tag, TagKind, Track, Unit};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
@@ -73,4 +74,72 @@ fn ffmpeg_publishes() {
     // 88,200 samples in frames of 1024, and what goes ahead.
     let audio = tags.iter().filter(|tag| tag.kind == TagKind::Audio).count();
     assert!((87..=90).contains(&audio), "{audio}");
+}
+
+/// A file of FFmpeg's in a folder of its own.
+fn made_by_ffmpeg(format: &str) -> Vec<u8> {
+    let output = ffmpeg(&format!("{SOURCE} -flvflags no_duration_filesize -f {format} -")).output().expect("ffmpeg");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+/// Configurations and units of an FLV file.
+fn arrivals(file: &[u8]) -> (Vec<Config>, Vec<Unit>) {
+    let (mut reader, mut ingest, mut input) = (FlvReader::new(1 << 20), Ingest::default(), file);
+    let (mut configs, mut units) = (Vec::new(), Vec::new());
+    while let Some(tag) = reader.read(&mut input).expect("FLV") {
+        match ingest.take(&tag).expect("a tag that is understood") {
+            Some(Arrival::Config(config)) => configs.push(config),
+            Some(Arrival::Unit(unit)) => units.push(unit),
+            _ => {}
+        }
+    }
+    (configs, units)
+}
+
+/// What ffprobe finds in `file`: a line for each packet, with the entries that are asked for.
+fn probed(file: &[u8], entries: &str) -> Vec<String> {
+    let mut child = Command::new("ffprobe")
+        .args(["-v", "error", "-of", "csv=p=0", "-show_entries", entries, "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("ffprobe");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    let file = file.to_vec();
+    let feeder = std::thread::spawn(move || stdin.write_all(&file));
+    let output = child.wait_with_output().expect("ffprobe ends");
+    feeder.join().expect("a feeder").expect("ffprobe reads all");
+    String::from_utf8_lossy(&output.stdout).lines().map(|line| line.trim_end_matches(',').to_owned()).collect()
+}
+
+#[test]
+fn flv_of_ours_is_what_ffmpeg_wrote() {
+    if !installed("ffmpeg") {
+        return;
+    }
+    let theirs = made_by_ffmpeg("flv");
+    let (configs, units) = arrivals(&theirs);
+    let Some(Config::Avc(avc)) = configs.iter().find(|config| config.track() == Track::Video) else {
+        panic!("a configuration of video");
+    };
+    assert_eq!((avc.width, avc.height), (320, 180));
+    let mut ours = Vec::new();
+    flv::write_header(true, true, &mut ours);
+    configs.iter().for_each(|config| flv::write_config(config, 0, &mut ours));
+    units.iter().for_each(|unit| flv::write_unit(unit, &mut ours));
+    let entries = "packet=codec_type,dts,pts,flags,size";
+    let first = |lines: &[String]| lines[0].split(',').nth(2).expect("dts").parse::<i64>().expect("a number");
+    let (theirs, ours) = (probed(&theirs, entries), probed(&ours, entries));
+    // FFmpeg begins at 0, and our timeline at 1000.
+    let ahead = first(&ours) - first(&theirs);
+    let later = |line: &String| {
+        let mut fields: Vec<String> = line.split(',').map(str::to_owned).collect();
+        for field in &mut fields[1..3] {
+            *field = (field.parse::<i64>().expect("a number") + ahead).to_string();
+        }
+        fields.join(",")
+    };
+    assert_eq!(ours.len(), units.len());
+    assert_eq!(ours, theirs.iter().map(later).collect::<Vec<_>>());
 }
