@@ -88,6 +88,10 @@ pub(crate) struct Evidence {
     pub(crate) silence: u64,
     /// Nanoseconds since the first unacknowledged byte was sent or came to be the first, which starts the timer.
     pub(crate) waited: u64,
+    /// Nanoseconds since it was sent last or, where that was not seen, as `waited`.
+    pub(crate) age: u64,
+    /// Nanoseconds since an acknowledgement told that something came after the first unacknowledged byte; 0 where none did.
+    pub(crate) told: u64,
     /// Nanoseconds since it heard of its receiver at all.
     pub(crate) unheard: u64,
     /// An acknowledgement came just before.
@@ -100,6 +104,8 @@ pub(crate) struct Evidence {
     pub(crate) first_again: bool,
     /// Packets before it were lost, unseen, and an earlier retransmission of it is among them.
     pub(crate) lost_before: bool,
+    /// Without SACK, and sent again before, unseen, since data was acknowledged: no acknowledgement has it sent again.
+    pub(crate) spent: bool,
     pub(crate) sacked_above: bool,
     pub(crate) duplicates: u32,
     /// It is the first unacknowledged segment.
@@ -128,7 +134,22 @@ impl Evidence {
         // Without SACK nothing but an acknowledgement or this timer sends again.
         let least = if self.sack_permitted { self.timeout } else { self.shortest_timeout };
         let unmoved = self.unheard as f64 <= self.rtt && self.waited as f64 >= least;
-        self.is_first && !self.clocked && (self.is_silent() || unmoved)
+        let spent = self.spent && self.waited as f64 >= self.timeout;
+        self.is_first && (!self.clocked && (self.is_silent() || unmoved || self.is_alone()) || spent)
+    }
+
+    /// Whether it is too late for the reordering timer, and the retransmission timer may have run out: after a probe or that timer it
+    /// counts from when the segment was sent.
+    ///
+    /// The first acknowledgement that told of the loss set the reordering timer to a round trip at most. Linux `tcp_rack_detect_loss`, `tcp_rack_update_reo_wnd`, `tcp_rearm_rto`.
+    fn is_alone(&self) -> bool {
+        /// Timers run on jiffies, of 4 ms at 250 Hz, and take two at least (`TCP_TIMEOUT_MIN`); twice that.
+        const JIFFIES: f64 = 16e6;
+        let (age, silence) = (self.age as f64, self.silence as f64);
+        let untold = !self.sacked_above && self.duplicates == 0 && !self.overtaken;
+        let latest = self.rtt + JIFFIES;
+        let over = untold || self.unheard as f64 > latest || self.told as f64 > latest && silence > self.rtt / 2.0;
+        self.sack_permitted && over && age >= self.shortest_timeout
     }
 }
 
@@ -301,8 +322,10 @@ impl Losses {
         }
         // RFC 6675 §2 (three segments above, or what RACK takes for it), RFC 5681 §3.2 (three duplicates).
         let told = evidence.sacked_above || evidence.duplicates >= 3;
-        let late =
-            !evidence.sack_permitted || evidence.lost_before || evidence.waited > 2 * evidence.rtt as u64 + 200_000_000;
+        let late = !evidence.sack_permitted
+            || evidence.lost_before
+            || evidence.is_alone()
+            || evidence.waited > 2 * evidence.rtt as u64 + 200_000_000;
         if told {
             let soon = evidence.first_again && evidence.duplicates <= 4 && evidence.unheard as f64 <= evidence.rtt;
             return if timer && late && !soon { Kind::Timer } else { Kind::Fast };
@@ -313,7 +336,7 @@ impl Losses {
         if probes && (evidence.silence as f64 >= 1.5 * evidence.rtt || silent) {
             return Kind::Probe;
         }
-        if silent {
+        if silent || timer {
             return Kind::Timer;
         }
         // Nothing was heard but progress.

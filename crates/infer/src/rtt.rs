@@ -83,6 +83,11 @@ impl Rtt {
         if self.samples == 0 { first } else { Some((self.smoothed, self.variation)) }
     }
 
+    /// The smoothed round trip, or the handshake's before data was timed; 0 where nothing is known, in nanoseconds.
+    pub(crate) fn usual(&self) -> f64 {
+        self.estimate().map_or(0.0, |(smoothed, _)| smoothed)
+    }
+
     /// The values that these parts of the samples stay at or under, in nanoseconds: exact of a few samples, else to 2.2 %.
     pub(crate) fn percentiles<const N: usize>(&self, parts: [f64; N]) -> [f64; N] {
         let few = &self.few[..(self.samples as usize).min(FEW)];

@@ -85,6 +85,8 @@ pub(crate) struct Sender {
     last_heard: u64,
     /// When the first unacknowledged byte was sent last, or came to be the first.
     head_at: u64,
+    /// When it was told first that something after it came.
+    told_at: Option<u64>,
     /// It was an acknowledgement without payload that brought it.
     progress_was_pure: bool,
     flight_at_send: u64,
@@ -392,6 +394,8 @@ impl Sender {
         } else {
             self.duplicate(ack, to, sacked_new);
         }
+        let told_at = if progress { None } else { self.told_at };
+        self.told_at = (self.sacked.total() > 0).then(|| told_at.unwrap_or(ack.now));
         self.last_heard = ack.now;
         self.losses.heard(&Heard {
             una: self.una,

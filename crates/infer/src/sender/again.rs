@@ -35,8 +35,13 @@ impl Sender {
                 }
                 let silence = data.now.saturating_sub(self.last_send.max(self.last_progress)) as f64;
                 let timer = silence >= self.rtt.timeout(self.losses.margin);
-                let kind = if timer { Kind::Timer } else { self.losses.kind_now() };
+                let now = self.losses.kind_now();
+                let kind = if timer { Kind::Timer } else { now };
                 self.unseen.judge(0, kind);
+                if timer && now == Kind::Fast && !self.sack_permitted {
+                    // The acknowledgement of all before it had it sent again, once (RFC 6582 §3.2 step 3).
+                    self.unseen.first_again(gap, now);
+                }
                 return Some(kind);
             }
             hole -= known;
@@ -85,12 +90,17 @@ impl Sender {
             self.unseen.judge(0, Kind::Timer);
             return None;
         }
-        if let Some(episode) = self.losses.episode {
-            self.unseen.judge(hole, if episode.timer { Kind::Timer } else { Kind::Fast });
-            return None;
-        }
         let since = if self.bytes == 0 { self.last_heard } else { self.last_send.max(self.last_progress) };
         let silence = data.now.saturating_sub(since) as f64;
+        if let Some(episode) = self.losses.episode {
+            // All that is known of is repaired, then silence: what is missing was sent meanwhile, and a timer had to begin with it.
+            let lost_tail =
+                self.gaps.total() == 0 && hole == 0 && gap > 0 && silence >= self.rtt.timeout(self.losses.margin);
+            if !lost_tail {
+                self.unseen.judge(hole, if episode.timer { Kind::Timer } else { Kind::Fast });
+                return None;
+            }
+        }
         // No timer runs out before an acknowledgement could have come.
         let least = self.rtt.min.map_or(self.rtt.shortest_timeout(), |min| min.max(5_000_000) as f64);
         if self.gaps.total() > 0 || gap <= hole || !self.unseen.tells() || silence < least {
@@ -213,6 +223,11 @@ impl Sender {
         let evidence = crate::recovery::Evidence {
             silence: data.now.saturating_sub(self.last_send.max(self.last_progress)),
             waited: data.now.saturating_sub(self.head_at),
+            age: match self.candidates.get(from) {
+                Some(candidate) if self.times_acks && !candidate.resent => data.now.saturating_sub(candidate.sent),
+                _ => data.now.saturating_sub(self.head_at),
+            },
+            told: self.told_at.map_or(0, |at| data.now.saturating_sub(at)),
             unheard: data.now.saturating_sub(self.last_heard),
             clocked: data.now.saturating_sub(self.last_heard) <= clocked,
             again,
@@ -227,12 +242,13 @@ impl Sender {
                 && self.was_told(data.now, end),
             sacked_above: self.sacked.end().is_some_and(|top| top > end),
             duplicates: self.duplicates_in_row,
+            spent: !self.times_acks && !self.sack_permitted && self.unseen.lost_again() > 0,
             is_first: start <= self.una,
             is_last: end >= self.nxt,
             sack_permitted: self.sack_permitted,
             shortest_timeout: self.rtt.shortest_timeout(),
             timeout: self.rtt.timeout(self.losses.margin),
-            rtt: self.rtt.smoothed,
+            rtt: self.rtt.usual(),
             tsval: data.tsval,
             kind,
         };
@@ -299,7 +315,7 @@ impl Sender {
 }
 
 /// How many timeouts made a silence: each is twice as long as the one before, and a probe comes first. The first took about the
-/// `usual` time or, where that does not fit and it does, the `least`.
+/// `usual` time or, where that does not fit, the `least`, or what is between them.
 pub(super) fn timeouts_in(silence: f64, probe: f64, usual: f64, least: f64) -> u64 {
     const NEAR: f64 = 0.1;
     /// Timers run on jiffies, of 4 ms at 250 Hz: two at most are added.
@@ -312,6 +328,14 @@ pub(super) fn timeouts_in(silence: f64, probe: f64, usual: f64, least: f64) -> u
         };
         (1..=16).map(|count| (miss(&count), count)).min_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((0.0, 1))
     };
-    let (usual, least) = (fit(usual), fit(least));
-    if usual.0 > NEAR && least.0 < NEAR { least.1 } else { usual.1 }
+    let (by_usual, by_least) = (fit(usual), fit(least));
+    if by_usual.0 <= NEAR {
+        return by_usual.1;
+    }
+    if by_least.0 < NEAR {
+        return by_least.1;
+    }
+    // Something between the two, as a route may set.
+    let between = least..=usual + JIFFIES;
+    (1..=16).find(|count| between.contains(&(silence / ((1u64 << count) - 1) as f64))).unwrap_or(by_usual.1)
 }

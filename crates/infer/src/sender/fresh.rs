@@ -57,6 +57,7 @@ impl Sender {
             last_again: 0,
             last_heard: 0,
             head_at: 0,
+            told_at: None,
             progress_was_pure: false,
             flight_at_send: 0,
             duplicates_in_row: 0,

@@ -205,6 +205,14 @@ impl Unseen {
         }
     }
 
+    /// The first of so many that are missing before the current packet was sent again for another reason.
+    pub(crate) fn first_again(&mut self, gap: u64, kind: Kind) {
+        let from = self.missing.len().saturating_sub(gap as usize);
+        if let Some(first) = self.missing.range_mut(from..).next() {
+            first.kind = Some(kind);
+        }
+    }
+
     /// So many that were taken for retransmissions, the newest, were first transmissions.
     pub(crate) fn are_first(&mut self, count: u64) {
         for missing in self.missing.iter_mut().rev().filter(|missing| missing.kind.is_some()).take(count as usize) {
