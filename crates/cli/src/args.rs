@@ -1,5 +1,6 @@
 //! What can be typed.
 
+use crate::load_args::LoadArgs;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use lab::Part;
 use model::since::Release;
@@ -55,6 +56,17 @@ pub(crate) enum Verb {
     Fix(FixArgs),
     /// What a verdict means, and how to confirm it
     Explain(ExplainArgs),
+    /// Players by the thousand, against any live-streaming server
+    #[command(subcommand)]
+    Load(LoadVerb),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LoadVerb {
+    /// Players of HLS: how do I load-test HLS? like this
+    Hls(LoadArgs),
+    /// Players of HTTP-FLV
+    Flv(LoadArgs),
 }
 
 #[derive(Debug, Subcommand)]
@@ -261,7 +273,7 @@ fn percent(text: &str) -> Result<f64, String> {
         .ok_or("write it as a percentage, such as 5".to_owned())
 }
 
-fn part(text: &str) -> Result<Part, String> {
+pub(crate) fn part(text: &str) -> Result<Part, String> {
     let numbers = text.split_once('/').and_then(|(index, of)| Some((index.parse().ok()?, of.parse().ok()?)));
     match numbers {
         Some((index, of)) if index >= 1 && index <= of => Ok(Part { index, of }),

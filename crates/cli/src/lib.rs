@@ -16,6 +16,9 @@ mod kernel;
 mod lab_compare;
 mod lab_run;
 mod live;
+mod load;
+mod load_args;
+mod load_expect;
 mod output;
 mod progress;
 mod remedies;
@@ -25,7 +28,7 @@ mod sockets;
 mod stop;
 mod whole;
 
-use args::{Args, LabVerb, Verb};
+use args::{Args, LabVerb, LoadVerb, Verb};
 use clap::Parser;
 use output::Output;
 use std::process::ExitCode;
@@ -51,6 +54,8 @@ pub fn main() -> ExitCode {
         Verb::Diagnose(args) => diagnose::run(&args, &output),
         Verb::Fix(args) => fix::run(args, &output),
         Verb::Explain(args) => explain::run(&args, &output),
+        Verb::Load(LoadVerb::Hls(args)) => load::run(::load::Kind::Hls, &args, &output),
+        Verb::Load(LoadVerb::Flv(args)) => load::run(::load::Kind::Flv, &args, &output),
     };
     match result {
         Ok(code) => code,

@@ -8,6 +8,7 @@ mod document;
 mod expect;
 mod facts;
 mod flow;
+mod load;
 mod measured;
 mod metric;
 mod path;
@@ -28,6 +29,7 @@ pub use facts::{
     Reordering, RoundTrips, RttSource, SlowStart, SlowStartExit,
 };
 pub use flow::{Flow, Handshake, LossMark, MarkKind, Point, Retransmits, Series, TokenBucket, Vantage, Way};
+pub use load::{Held, LoadReport, Percentiles, PlayerCount, Stalls};
 pub use measured::Measured;
 pub use metric::{Metric, Metrics};
 pub use path::{

@@ -8,6 +8,7 @@ mod compare;
 mod diagnose;
 mod fix;
 mod lab;
+mod load;
 mod page;
 mod sparkline;
 
@@ -15,3 +16,4 @@ pub use compare::compare;
 pub use diagnose::{diagnose, diagnose_capture, diagnose_flow};
 pub use fix::fix;
 pub use lab::lab;
+pub use load::load;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who may import whom, besides `units`, which everyone may: ARCHITECTURE.md, "Rooms".
-const MAY_IMPORT: [(&str, &[&str]); 14] = [
+const MAY_IMPORT: [(&str, &[&str]); 15] = [
     ("units", &[]),
     ("model", &[]),
     ("wire", &[]),
@@ -17,7 +17,8 @@ const MAY_IMPORT: [(&str, &[&str]); 14] = [
     ("report", &["model"]),
     ("media", &[]),
     ("edge", &["media", "model", "host"]),
-    ("cli", &["model", "wire", "infer", "tune", "host", "lab", "report", "media", "edge"]),
+    ("load", &["model", "host"]),
+    ("cli", &["model", "wire", "infer", "tune", "host", "lab", "report", "media", "edge", "load"]),
     ("thalweg", &["cli"]),
     ("tidy", &[]),
     ("fuzz", &["wire", "infer", "model", "media", "edge"]),

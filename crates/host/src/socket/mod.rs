@@ -1,5 +1,6 @@
 //! Non-blocking sockets.
 
+mod client;
 mod options;
 mod server;
 #[cfg(test)]

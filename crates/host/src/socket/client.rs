@@ -1,0 +1,49 @@
+//! Connections to anywhere, from an address of choice.
+
+use super::Tcp;
+use crate::error::{HostError, wrap};
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
+use std::net::{IpAddr, SocketAddr};
+
+impl Tcp {
+    /// Begins to connect; the socket becomes writable once it is or has failed. `from` is the address it comes from, for the kernel to
+    /// choose where it is `None`; `rcvbuf` is its receive buffer in bytes (`SO_RCVBUF`).
+    ///
+    /// # Errors
+    /// When there is no descriptor left, `from` is not this host's, or the network is unreachable at once.
+    pub fn connect_from(from: Option<IpAddr>, to: SocketAddr, rcvbuf: Option<usize>) -> Result<Self, HostError> {
+        let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let connecting = || -> std::io::Result<Self> {
+            let tcp = Self { fd: net::socket_with(family, SocketType::STREAM, flags, None)?, quickack: None };
+            if let Some(rcvbuf) = rcvbuf {
+                sockopt::set_socket_recv_buffer_size(&tcp, rcvbuf)?;
+            }
+            if let Some(from) = from {
+                // The port is chosen when it connects: so it need only differ from those in use towards the same place.
+                let number = libc::IP_BIND_ADDRESS_NO_PORT;
+                tcp.set_number(libc::IPPROTO_IP, number, 1, "IP_BIND_ADDRESS_NO_PORT").map_err(|error| error.source)?;
+                net::bind(&tcp, &SocketAddr::new(from, 0))?;
+            }
+            match net::connect(&tcp, &to) {
+                Ok(()) | Err(Errno::INPROGRESS) => Ok(tcp),
+                Err(error) => Err(error.into()),
+            }
+        };
+        wrap(connecting(), || format!("connect to {to}"))
+    }
+
+    /// Whether it is connected by now.
+    ///
+    /// # Errors
+    /// Why the attempt failed.
+    pub fn is_connected(&self) -> Result<bool, HostError> {
+        self.connected()?;
+        match net::getpeername(self) {
+            Ok(_) => Ok(true),
+            Err(Errno::NOTCONN) => Ok(false),
+            Err(error) => Err(HostError { act: "connect".to_owned(), source: error.into() }),
+        }
+    }
+}

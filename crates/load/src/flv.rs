@@ -1,0 +1,65 @@
+//! An HTTP-FLV player: one answer, for as long as it plays.
+
+use crate::glance;
+use crate::playout::Playout;
+use crate::tally::Tally;
+use std::time::Duration;
+
+/// A player's state.
+#[derive(Debug)]
+pub(crate) struct Flv {
+    glance: glance::Flv,
+    playout: Playout,
+    /// The media's time that was handed to the playout.
+    counted_ms: Option<u32>,
+    pictured: bool,
+}
+
+impl Flv {
+    pub(crate) fn new(buffer: Duration) -> Self {
+        Self { glance: glance::Flv::default(), playout: Playout::new(buffer), counted_ms: None, pictured: false }
+    }
+
+    pub(crate) const fn playout(&self) -> &Playout {
+        &self.playout
+    }
+
+    pub(crate) const fn has_picture(&self) -> bool {
+        self.pictured
+    }
+
+    /// The connection begins anew.
+    pub(crate) fn begin(&mut self) {
+        self.glance = glance::Flv::default();
+        self.counted_ms = None;
+    }
+
+    /// Takes a part of the body, `now` after the start.
+    pub(crate) fn body(&mut self, bytes: &[u8], now: Duration, tally: &mut Tally) -> Result<(), &'static str> {
+        self.glance.read(bytes).map_err(|_| "a stream that is no FLV")?;
+        if !self.glance.has_keyframe {
+            return Ok(());
+        }
+        if !self.pictured {
+            self.pictured = true;
+            tally.playing += 1;
+            tally.first_frame.record(now);
+        }
+        let Some(latest) = self.glance.latest_ms else { return Ok(()) };
+        // Times of audio and video interleave, and a new publisher's begin anew: only what goes on is media that can be played.
+        let length = match self.counted_ms {
+            Some(counted) if (latest.wrapping_sub(counted) as i32) <= 0 => 0,
+            Some(counted) => latest.wrapping_sub(counted),
+            None => 0,
+        };
+        if length > 0 || self.counted_ms.is_none() {
+            self.counted_ms = Some(latest);
+            // A jump is no media.
+            let length = if length > 10_000 { 0 } else { length };
+            if let Some(stall) = self.playout.arrived(now, Duration::from_millis(length.into())) {
+                tally.stall.record(stall);
+            }
+        }
+        Ok(())
+    }
+}

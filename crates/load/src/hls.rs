@@ -1,0 +1,214 @@
+//! An HLS player: playlists by the clock, segments by the playlist.
+//!
+//! Source: RFC 8216 §6.3.
+
+use crate::glance::Ts;
+use crate::player::{Next, What};
+use crate::playlist::{Media, Playlist, parse};
+use crate::playout::Playout;
+use crate::tally::Tally;
+use std::time::Duration;
+use url::Url;
+
+/// Longest playlist that is taken.
+const PLAYLIST_MAX: usize = 1 << 20;
+/// After a failure it is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// A player's state.
+#[derive(Debug)]
+pub(crate) struct Hls {
+    entry: Url,
+    /// Where the media playlist is, once that is known.
+    media: Option<Url>,
+    playlist: Media,
+    /// The number of the segment that comes next.
+    next: Option<u64>,
+    /// When the playlist was asked for last, and whether it had anything new.
+    loaded: Duration,
+    /// What came of a playlist; of a segment, a glance at it.
+    text: Vec<u8>,
+    glance: Ts,
+    playout: Playout,
+    pictured: bool,
+}
+
+impl Hls {
+    pub(crate) fn new(entry: Url, buffer: Duration) -> Self {
+        Self {
+            entry,
+            media: None,
+            playlist: Media::default(),
+            next: None,
+            loaded: Duration::ZERO,
+            text: Vec::new(),
+            glance: Ts::default(),
+            playout: Playout::new(buffer),
+            pictured: false,
+        }
+    }
+
+    pub(crate) const fn playout(&self) -> &Playout {
+        &self.playout
+    }
+
+    pub(crate) const fn has_picture(&self) -> bool {
+        self.pictured
+    }
+
+    /// Where the answer to what was asked is instead.
+    pub(crate) fn moved(&mut self, what: What, to: &Url) {
+        if what == What::Playlist {
+            *(self.media.as_mut().unwrap_or(&mut self.entry)) = to.clone();
+        }
+    }
+
+    /// Takes a part of an answer's body, `now` after the start.
+    pub(crate) fn body(
+        &mut self,
+        what: What,
+        bytes: &[u8],
+        now: Duration,
+        tally: &mut Tally,
+    ) -> Result<(), &'static str> {
+        if what == What::Playlist {
+            if self.text.len() + bytes.len() > PLAYLIST_MAX {
+                return Err("a playlist of more than 1 MiB");
+            }
+            self.text.extend_from_slice(bytes);
+            return Ok(());
+        }
+        self.glance.read(bytes).map_err(|_| "a segment that is no MPEG-TS")?;
+        if !self.pictured && self.glance.has_picture() {
+            self.pictured = true;
+            tally.playing += 1;
+            tally.first_frame.record(now);
+        }
+        Ok(())
+    }
+
+    /// An answer is whole; what was asked for was due at `due`.
+    pub(crate) fn whole(
+        &mut self,
+        what: What,
+        due: Duration,
+        now: Duration,
+        tally: &mut Tally,
+    ) -> Result<Next, &'static str> {
+        match what {
+            What::Playlist => {
+                tally.playlist.record(now.saturating_sub(due));
+                let text = std::mem::take(&mut self.text);
+                match parse(&text).ok_or("an answer that is no playlist")? {
+                    Playlist::Multivariant(uri) => {
+                        let base = self.media.as_ref().unwrap_or(&self.entry);
+                        let url = base.join(&uri).map_err(|_| "a URI that cannot be read")?;
+                        if self.media.replace(url.clone()).is_some() {
+                            return Err("a multivariant playlist in a multivariant playlist");
+                        }
+                        return Ok(Next::Ask { url, what: What::Playlist, due: now });
+                    }
+                    Playlist::Media(media) => {
+                        let is_new = media.end() != self.playlist.end();
+                        self.playlist = media;
+                        self.media.get_or_insert_with(|| self.entry.clone());
+                        self.loaded = due;
+                        return self.next(now, is_new, tally);
+                    }
+                }
+            }
+            What::Segment(length) => {
+                tally.segment.record(now.saturating_sub(due));
+                let glance = std::mem::take(&mut self.glance);
+                if !glance.bytes.is_multiple_of(188) {
+                    tally.failed("segments that are not whole packets");
+                }
+                if !self.pictured {
+                    // One picture alone has no second one that ends it.
+                    self.pictured = true;
+                    tally.playing += 1;
+                    tally.first_frame.record(now);
+                }
+                if let Some(stall) = self.playout.arrived(now, length) {
+                    tally.stall.record(stall);
+                }
+                self.next = self.next.map(|next| next + 1);
+            }
+        }
+        self.next(now, true, tally)
+    }
+
+    /// What comes after something failed.
+    pub(crate) fn failed(&mut self, what: What, now: Duration) -> Next {
+        self.text.clear();
+        self.glance = Ts::default();
+        if let What::Segment(_) = what {
+            // A player steps over what it cannot have.
+            self.next = self.next.map(|next| next + 1);
+        }
+        self.reload(now + AGAIN)
+    }
+
+    fn reload(&self, due: Duration) -> Next {
+        Next::Ask { url: self.media.clone().unwrap_or_else(|| self.entry.clone()), what: What::Playlist, due }
+    }
+
+    fn next(&mut self, now: Duration, is_new: bool, tally: &mut Tally) -> Result<Next, &'static str> {
+        let playlist = &self.playlist;
+        let mut next = *self.next.get_or_insert_with(|| playlist.start());
+        if next < playlist.sequence {
+            tally.failed("segments that were gone before they were asked for");
+            next = playlist.sequence;
+            self.next = Some(next);
+        }
+        if let Some((uri, length)) = playlist.segment(next) {
+            let base = self.media.as_ref().unwrap_or(&self.entry);
+            let url = base.join(uri).map_err(|_| "a URI that cannot be read")?;
+            return Ok(Next::Ask { url, what: What::Segment(*length), due: now });
+        }
+        if playlist.ended {
+            return Ok(Next::Over);
+        }
+        // §6.3.4: a target duration after it was asked for, or half of that where it had not changed.
+        let target = playlist.target.max(Duration::from_millis(100));
+        let wait = if is_new { target } else { target / 2 };
+        Ok(self.reload((self.loaded + wait).max(now)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(next: Next) -> (String, What, f64) {
+        match next {
+            Next::Ask { url, what, due } => (url.path().to_owned(), what, due.as_secs_f64()),
+            Next::Over => panic!("over"),
+        }
+    }
+
+    #[test]
+    fn a_player_polls_by_the_clock_and_takes_each_segment_once() {
+        let s = Duration::from_secs_f64;
+        let mut tally = Tally::default();
+        let mut player = Hls::new(Url::parse("http://a/live/x.m3u8").expect("a URL"), Duration::ZERO);
+        let mut at = |text: &str, player: &mut Hls, due: f64, now: f64| {
+            player.body(What::Playlist, text.as_bytes(), s(now), &mut tally).expect("taken");
+            ask(player.whole(What::Playlist, s(due), s(now), &mut tally).expect("a playlist"))
+        };
+        let head = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n";
+        let multivariant = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nx/7/index.m3u8\n";
+        assert_eq!(at(multivariant, &mut player, 0.0, 0.01), ("/live/x/7/index.m3u8".into(), What::Playlist, 0.01));
+        let one = format!("{head}#EXT-X-MEDIA-SEQUENCE:4\n#EXTINF:2.0,\n4.ts\n");
+        assert_eq!(at(&one, &mut player, 0.01, 0.02), ("/live/x/7/4.ts".into(), What::Segment(s(2.0)), 0.02));
+        let mut other = Tally::default();
+        let next = player.whole(What::Segment(s(2.0)), s(0.02), s(0.05), &mut other).expect("next");
+        assert_eq!(ask(next), ("/live/x/7/index.m3u8".into(), What::Playlist, 2.01));
+        assert_eq!(at(&one, &mut player, 2.01, 2.02), ("/live/x/7/index.m3u8".into(), What::Playlist, 3.01), "half");
+        let two = format!("{head}#EXT-X-MEDIA-SEQUENCE:5\n#EXTINF:2.0,\n5.ts\n");
+        assert_eq!(at(&two, &mut player, 3.01, 3.02).0, "/live/x/7/5.ts");
+        let late = format!("{head}#EXT-X-MEDIA-SEQUENCE:9\n#EXTINF:2.0,\n9.ts\n");
+        assert_eq!(at(&late, &mut player, 5.0, 5.0).0, "/live/x/7/9.ts");
+        assert_eq!(tally.failures.values().sum::<u64>(), 1, "{:?}", tally.failures);
+    }
+}

@@ -1,0 +1,55 @@
+//! The report of a load, as JSON and in the terminal.
+
+use model::{Held, LoadReport, Percentiles, PlayerCount, Stalls};
+use serde_json::{Value, json};
+
+const SCHEMA: &str = include_str!("../../../docs/schema/thalweg.load-1.json");
+
+fn sample() -> LoadReport {
+    let times =
+        |p50: f64| Percentiles { count: 20, p50, p90: p50 * 2.0, p99: p50 * 3.0, p999: p50 * 4.0, max: p50 * 5.0 };
+    LoadReport {
+        schema: "thalweg.load/1",
+        kind: "hls",
+        url: "http://127.0.0.1:8080/live/demo.m3u8".to_owned(),
+        wall_s: 30.0,
+        players: PlayerCount { started: 20, playing: 19 },
+        first_frame_ms: Some(times(0.5)),
+        playlist_ms: Some(times(12.34)),
+        segment_ms: Some(times(120.4)),
+        stall_ms: None,
+        stalls: Stalls { count: 3, s: 1.5, watched_s: 300.0, part: 0.005 },
+        answers: 800,
+        connections: 21,
+        bytes: 123_400_000,
+        rate_bps: 32.9e6,
+        failures: [("HTTP 404".to_owned(), 2)].into(),
+        expect: vec![Held { text: "first_frame_p99 <= 500ms".to_owned(), found: Some(1.5), holds: true }],
+    }
+}
+
+#[test]
+fn the_document_is_as_its_schema_says_and_nothing_else_is() {
+    let schema = serde_json::from_str(SCHEMA).expect("the schema is JSON");
+    assert!(jsonschema::draft202012::meta::is_valid(&schema), "not a schema of draft 2020-12");
+    let schema = jsonschema::draft202012::new(&schema).expect("the schema can be used");
+    let document: Value = serde_json::to_value(sample()).expect("JSON");
+    assert!(schema.is_valid(&document), "{document}");
+    for (place, key) in [("", "x"), ("/players", "x"), ("/stalls", "x"), ("/first_frame_ms", "x"), ("/expect/0", "x")] {
+        let mut more = document.clone();
+        more.pointer_mut(place).expect("there")[key] = json!(1);
+        assert!(!schema.is_valid(&more), "takes an unknown field at '{place}'");
+        let known: Vec<String> =
+            document.pointer(place).and_then(Value::as_object).expect("an object").keys().cloned().collect();
+        for key in known {
+            let mut less = document.clone();
+            less.pointer_mut(place).and_then(Value::as_object_mut).expect("an object").remove(&key);
+            assert!(!schema.is_valid(&less), "does not miss '{place}/{key}'");
+        }
+    }
+}
+
+#[test]
+fn the_terminal_shows_what_was_met() {
+    insta::assert_snapshot!(report::terminal::load(&sample(), 80, false));
+}
