@@ -180,6 +180,11 @@ impl Timeline {
     /// The slice that `now` lies in; `None` before the data phase.
     pub(crate) fn slice(&mut self, now: u64) -> Option<&mut Slice> {
         let start = self.start?;
+        // Nearly always it is the last, and a division takes long.
+        let in_last = self.slices.last().is_some_and(|last| now < start + (last.index + 1) * self.width);
+        if in_last {
+            return self.slices.last_mut();
+        }
         let mut index = now.saturating_sub(start) / self.width;
         if self.slices.last().is_none_or(|last| last.index < index) {
             if self.slices.len() >= MOST_SLICES {

@@ -36,8 +36,15 @@ impl<R: Read> Buffer<R> {
     }
 
     /// Makes `count` bytes available if the file has them, and gives how many are (which may be more or fewer).
+    #[inline]
     pub(crate) fn want(&mut self, count: usize) -> io::Result<usize> {
         debug_assert!(count <= LONGEST + 128, "records are bounded before they are asked for");
+        let available = self.end - self.start;
+        if available >= count { Ok(available) } else { self.fetch(count) }
+    }
+
+    #[cold]
+    fn fetch(&mut self, count: usize) -> io::Result<usize> {
         while self.end - self.start < count && !self.at_end {
             if self.start + count > self.bytes.len() {
                 self.bytes.copy_within(self.start..self.end, 0);

@@ -129,19 +129,21 @@ impl Decoder {
     ///
     /// A later fragment of IP is told as a segment of its own, with the TCP header of the first fragment and the sequence number of
     /// its first byte, whether it comes before or after; so the payload is counted whole.
+    #[inline]
     pub fn decode(&mut self, packet: &Packet<'_>, mut each: impl FnMut(Decoded)) {
         let bytes = packet.bytes;
         let wire_len = (packet.original_len as usize).max(bytes.len());
         let filter = self.filter.as_ref();
+        if packet.link == LinkType::ETHERNET
+            && let Some(segment) = plain(bytes)
+        {
+            let is_wanted = filter.is_none_or(|filter| filter.matches(&segment));
+            return each(if is_wanted { Decoded::Tcp(segment) } else { Decoded::Other(Other::Unwanted) });
+        }
         let mut each = |decoded| match (&decoded, filter) {
             (Decoded::Tcp(segment), Some(filter)) if !filter.matches(segment) => each(Decoded::Other(Other::Unwanted)),
             _ => each(decoded),
         };
-        if packet.link == LinkType::ETHERNET
-            && let Some(segment) = plain(bytes)
-        {
-            return each(Decoded::Tcp(segment));
-        }
         let mut piece = None;
         let result = match begin(packet.link, bytes) {
             Ok((at, Next::Subframes)) => return aggregate(bytes, at, each),

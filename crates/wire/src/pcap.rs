@@ -80,7 +80,10 @@ impl Reader {
                 buffer.consume(available);
                 return Ok(None);
             }
-            let header = self.header(buffer.peek());
+            let header = match buffer.peek().first_chunk() {
+                Some(bytes) => self.header(bytes),
+                None => return Ok(None),
+            };
             if !self.believes(header, buffer)? {
                 if !self.resync(buffer, damage)? {
                     return Ok(None);
@@ -154,7 +157,7 @@ impl Reader {
         if bytes.len() < self.record_header {
             return None;
         }
-        let header = self.header(bytes);
+        let header = self.header(bytes.first_chunk()?);
         let near = near_seconds.is_none_or(|seconds| header.seconds.abs_diff(seconds) <= PLAUSIBLE_STEP_S);
         let sizes =
             (1..=self.plausible_len).contains(&header.kept) && header.agrees() && header.original as usize <= LONGEST;
@@ -165,13 +168,12 @@ impl Reader {
         if self.nanoseconds { 1_000_000_000 } else { 1_000_000 }
     }
 
-    fn header(&self, bytes: &[u8]) -> Header {
-        Header {
-            seconds: self.order.u32(bytes, 0),
-            fraction: self.order.u32(bytes, 4),
-            kept: self.order.u32(bytes, 8),
-            original: self.order.u32(bytes, 12),
-        }
+    fn header(&self, bytes: &[u8; 16]) -> Header {
+        let word = |at: usize| {
+            let word = u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+            if self.order == Order::Little { word } else { word.swap_bytes() }
+        };
+        Header { seconds: word(0), fraction: word(4), kept: word(8), original: word(12) }
     }
 }
 
