@@ -32,6 +32,9 @@
 //! - [`Ingest`] turns a publisher's tags into [`Config`]s, metadata and [`Unit`]s on one [`Timeline`] that never goes back. A unit
 //!   does not say what brought it, so that other protocols and codecs can be added beside these.
 //! - [`flv`] writes units, configurations and tags into bytes, and reads tags out of them: HTTP-FLV.
+//! - [`ts`] writes them into MPEG-TS, and takes that apart strictly.
+//! - [`hls::Segmenter`] cuts units in segments, [`hls::Window`] lists them in playlists and says when one may be forgotten; and
+//!   [`hls::Checker`] holds successive playlists against RFC 8216.
 //! - [`avc`] and [`aac`] know of the codecs what a server has to.
 //! - [`amf`] is what commands and metadata are made of.
 
@@ -40,10 +43,12 @@ pub mod amf;
 pub mod avc;
 mod bits;
 pub mod flv;
+pub mod hls;
 mod ingest;
 pub mod rtmp;
 mod tag;
 mod timeline;
+pub mod ts;
 mod unit;
 
 pub use aac::AacConfig;

@@ -2,8 +2,11 @@
 
 #![allow(clippy::print_stderr)]
 
+use media::aac::AdtsFrames;
 use media::flv::{self, FlvReader};
+use media::hls::{Segment, Segmenter, Settings};
 use media::rtmp::{Event, Limits, Session};
+use media::ts::{Demuxer, Pes};
 use media::{Arrival, Config, Ingest, Tag, TagKind, Track, Unit};
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -78,7 +81,8 @@ fn ffmpeg_publishes() {
 
 /// A file of FFmpeg's in a folder of its own.
 fn made_by_ffmpeg(format: &str) -> Vec<u8> {
-    let output = ffmpeg(&format!("{SOURCE} -flvflags no_duration_filesize -f {format} -")).output().expect("ffmpeg");
+    let flags = if format == "flv" { "-flvflags no_duration_filesize" } else { "" };
+    let output = ffmpeg(&format!("{SOURCE} {flags} -f {format} -")).output().expect("ffmpeg");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     output.stdout
 }
@@ -110,7 +114,10 @@ fn probed(file: &[u8], entries: &str) -> Vec<String> {
     let feeder = std::thread::spawn(move || stdin.write_all(&file));
     let output = child.wait_with_output().expect("ffprobe ends");
     feeder.join().expect("a feeder").expect("ffprobe reads all");
-    String::from_utf8_lossy(&output.stdout).lines().map(|line| line.trim_end_matches(',').to_owned()).collect()
+    // Packets of MPEG-TS have lines of side data besides.
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let packets = text.lines().filter(|line| line.starts_with("video,") || line.starts_with("audio,"));
+    packets.map(|line| line.trim_end_matches(',').to_owned()).collect()
 }
 
 #[test]
@@ -142,4 +149,87 @@ fn flv_of_ours_is_what_ffmpeg_wrote() {
     };
     assert_eq!(ours.len(), units.len());
     assert_eq!(ours, theirs.iter().map(later).collect::<Vec<_>>());
+}
+
+#[test]
+fn segments_of_ours_hold_what_ffmpeg_wrote() {
+    if !installed("ffmpeg") {
+        return;
+    }
+    let theirs = made_by_ffmpeg("flv");
+    let (configs, units) = arrivals(&theirs);
+    let mut segmenter = Segmenter::new(Settings::default());
+    let mut segments: Vec<Segment> = configs.iter().filter_map(|config| segmenter.config(config)).collect();
+    segments.extend(units.iter().filter_map(|unit| segmenter.unit(unit)));
+    segments.extend(segmenter.end());
+    let durations: Vec<u64> = segments.iter().map(|segment| segment.info.duration_ms).collect();
+    // The second one ends with the sound, of which the encoder flushes a frame or two more.
+    assert!(durations[0] == 1000 && (980..1150).contains(&durations[1]) && durations.len() == 2, "{durations:?}");
+    // Each alone, as a player that joins has it: every packet with its time, the keyframe first.
+    let entries = "packet=codec_type,dts,pts";
+    let whole = segments.iter().flat_map(|segment| segment.bytes.iter().copied()).collect::<Vec<u8>>();
+    let mut found = Vec::new();
+    for segment in &segments {
+        let lines = probed(&segment.bytes, "packet=codec_type,flags");
+        assert!(lines.iter().find(|line| line.starts_with("video")).expect("video").contains('K'));
+        found.extend(lines);
+    }
+    assert_eq!(found.len(), units.len());
+    let times = |lines: Vec<String>, track: &str| -> Vec<(i64, i64)> {
+        let pick = |line: &String| {
+            let mut fields = line.split(',');
+            let is = fields.next() == Some(track);
+            let mut number = || fields.next()?.parse::<i64>().ok();
+            is.then(|| Some((number()?, number()?))).flatten()
+        };
+        lines.iter().filter_map(pick).collect()
+    };
+    let video = times(probed(&whole, entries), "video");
+    let expected: Vec<(i64, i64)> = units
+        .iter()
+        .filter(|unit| unit.track == Track::Video)
+        .map(|unit| (126_000 + 90 * unit.dts_ms as i64, i64::from(unit.cts_ms) * 90))
+        .map(|(dts, ahead)| (dts + ahead, dts))
+        .collect();
+    assert_eq!(video, expected);
+    // And it decodes to the same pictures and samples, to the bit.
+    let hashes = |file: &[u8], format: &str| {
+        let mut child = Command::new("ffmpeg")
+            .args(["-v", "error", "-f", format, "-i", "-", "-map", "0:v", "-map", "0:a", "-f", "streamhash", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("ffmpeg");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        let file = file.to_vec();
+        let feeder = std::thread::spawn(move || stdin.write_all(&file));
+        let output = child.wait_with_output().expect("ffmpeg ends");
+        feeder.join().expect("a feeder").expect("ffmpeg reads all");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let ours = hashes(&whole, "mpegts");
+    assert_eq!(ours.lines().count(), 2, "{ours}");
+    assert_eq!(ours, hashes(&theirs, "flv"));
+}
+
+#[test]
+fn segments_of_ffmpeg_come_apart() {
+    if !installed("ffmpeg") {
+        return;
+    }
+    let file = made_by_ffmpeg("mpegts");
+    let mut demuxer = Demuxer::new(1 << 20);
+    let (mut input, mut video, mut frames) = (&file[..], 0, 0);
+    let mut count = |pes: Pes| match pes.track {
+        Track::Video => video += 1,
+        Track::Audio => frames += AdtsFrames::new(&pes.payload).count(),
+    };
+    while let Some(pes) = demuxer.read(&mut input).expect("a stream") {
+        count(pes);
+    }
+    while let Some(pes) = demuxer.finish().expect("a stream") {
+        count(pes);
+    }
+    assert_eq!(video, 50);
+    assert!((87..=90).contains(&frames), "{frames}");
 }

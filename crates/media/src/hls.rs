@@ -1,0 +1,20 @@
+//! HLS: units into segments, segments into playlists, and both held against the text.
+//!
+//! Playlists are of version 3: durations have fractions, and nothing else needs more. `EXT-X-INDEPENDENT-SEGMENTS` is younger, but
+//! RFC 8216 §7 asks no version for it, and who does not know a tag ignores it (§6.3.1). A segment is held against the target
+//! duration as §4.3.3.1 has it: rounded to the nearest second.
+//!
+//! Source: RFC 8216.
+
+mod check;
+mod parse;
+mod segmenter;
+mod window;
+
+pub use check::{Checker, Violation};
+pub use parse::{Entry, MediaPlaylist, ParseError, Playlist, Variant};
+pub use segmenter::{Segment, SegmentInfo, Segmenter, Settings};
+pub use window::{Window, write_multivariant};
+
+#[cfg(test)]
+mod tests;

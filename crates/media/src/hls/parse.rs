@@ -1,0 +1,221 @@
+//! Playlists out of text, this server's and others'.
+
+/// A playlist of either kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Playlist {
+    /// Segments.
+    Media(MediaPlaylist),
+    /// Other playlists of the same content.
+    Multivariant(Vec<Variant>),
+}
+
+/// A media playlist.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MediaPlaylist {
+    /// `EXT-X-VERSION`, 1 without one.
+    pub version: u32,
+    /// `EXT-X-TARGETDURATION`, in seconds.
+    pub target_duration_s: u32,
+    /// The first segment's number.
+    pub media_sequence: u64,
+    /// How many discontinuities have left the playlist.
+    pub discontinuity_sequence: u64,
+    /// Each segment begins with a keyframe.
+    pub independent: bool,
+    /// Nothing will be added.
+    pub ended: bool,
+    /// A duration has a fraction.
+    pub fractions: bool,
+    /// The segments.
+    pub entries: Vec<Entry>,
+}
+
+/// A segment in a playlist.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its address, as it is written.
+    pub uri: String,
+    /// Its duration, in microseconds, rounded.
+    pub duration_us: u64,
+    /// `EXT-X-DISCONTINUITY` is before it.
+    pub discontinuity: bool,
+}
+
+/// A playlist in a multivariant playlist.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variant {
+    /// Its address, as it is written.
+    pub uri: String,
+    /// `BANDWIDTH`, in bits a second.
+    pub bandwidth: u64,
+}
+
+/// Why text is no playlist.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ParseError {
+    /// §4.3.1.1: the first line is `#EXTM3U`.
+    #[error("the first line is not #EXTM3U")]
+    Begin,
+    /// A tag's value is none.
+    #[error("line {line}: the value of {tag} makes no sense")]
+    Value {
+        /// Counted from 1.
+        line: usize,
+        /// The tag's name.
+        tag: &'static str,
+    },
+    /// §4.3.2.1: a segment has a duration.
+    #[error("line {0}: a segment without #EXTINF")]
+    NoDuration(usize),
+    /// §4.3.3.1: a media playlist has a target duration.
+    #[error("there is no #EXT-X-TARGETDURATION")]
+    NoTarget,
+    /// A tag that there is one of at most comes again, or behind the first segment.
+    #[error("line {line}: {tag} is twice or too late")]
+    Place {
+        /// Counted from 1.
+        line: usize,
+        /// The tag's name.
+        tag: &'static str,
+    },
+    /// §4.1: one kind or the other.
+    #[error("line {0}: tags of media and of multivariant playlists are mixed")]
+    Mixed(usize),
+}
+
+impl Playlist {
+    /// The playlist in `text`. Tags that nothing here needs are passed over.
+    ///
+    /// # Errors
+    /// [`ParseError`].
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        let mut lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim_end()));
+        if lines.next().is_none_or(|(_, line)| line != "#EXTM3U") {
+            return Err(ParseError::Begin);
+        }
+        let mut parser = Parser::default();
+        for (at, line) in lines {
+            match line.strip_prefix('#') {
+                Some(tag) => parser.tag(at, tag)?,
+                None if line.is_empty() => {}
+                None => parser.uri(at, line)?,
+            }
+        }
+        parser.finish()
+    }
+}
+
+#[derive(Default)]
+struct Parser {
+    media: MediaPlaylist,
+    variants: Vec<Variant>,
+    version: Option<u32>,
+    target: Option<u32>,
+    sequence: Option<u64>,
+    discontinuities: Option<u64>,
+    /// Of the segment that follows.
+    duration_us: Option<u64>,
+    discontinuity: bool,
+    /// Of the variant that follows.
+    bandwidth: Option<u64>,
+}
+
+impl Parser {
+    fn tag(&mut self, line: usize, tag: &str) -> Result<(), ParseError> {
+        let (name, value) = tag.split_once(':').unwrap_or((tag, ""));
+        let late = !self.media.entries.is_empty();
+        match name {
+            "EXT-X-VERSION" => once(&mut self.version, value, line, "EXT-X-VERSION", false),
+            "EXT-X-TARGETDURATION" => once(&mut self.target, value, line, "EXT-X-TARGETDURATION", false),
+            "EXT-X-MEDIA-SEQUENCE" => once(&mut self.sequence, value, line, "EXT-X-MEDIA-SEQUENCE", late),
+            "EXT-X-DISCONTINUITY-SEQUENCE" => {
+                let late = late || self.discontinuity;
+                once(&mut self.discontinuities, value, line, "EXT-X-DISCONTINUITY-SEQUENCE", late)
+            }
+            "EXT-X-INDEPENDENT-SEGMENTS" => {
+                self.media.independent = true;
+                Ok(())
+            }
+            "EXT-X-ENDLIST" => {
+                self.media.ended = true;
+                Ok(())
+            }
+            "EXT-X-DISCONTINUITY" => {
+                self.discontinuity = true;
+                Ok(())
+            }
+            "EXTINF" => {
+                let wrong = ParseError::Value { line, tag: "EXTINF" };
+                let number = value.split(',').next().unwrap_or_default();
+                self.media.fractions |= number.contains('.');
+                let seconds = number.parse().ok().filter(|s: &f64| (0.0..1e9).contains(s)).ok_or(wrong)?;
+                self.duration_us = Some((seconds * 1e6).round() as u64);
+                Ok(())
+            }
+            "EXT-X-STREAM-INF" => {
+                let wrong = ParseError::Value { line, tag: "EXT-X-STREAM-INF" };
+                let found = attributes(value).find(|(name, _)| *name == "BANDWIDTH");
+                self.bandwidth = Some(found.and_then(|(_, value)| value.parse().ok()).ok_or(wrong)?);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn uri(&mut self, line: usize, uri: &str) -> Result<(), ParseError> {
+        let uri = uri.to_owned();
+        if let Some(bandwidth) = self.bandwidth.take() {
+            self.variants.push(Variant { uri, bandwidth });
+            return Ok(());
+        }
+        if !self.variants.is_empty() {
+            return Err(ParseError::Mixed(line));
+        }
+        let duration_us = self.duration_us.take().ok_or(ParseError::NoDuration(line))?;
+        let discontinuity = std::mem::take(&mut self.discontinuity);
+        self.media.entries.push(Entry { uri, duration_us, discontinuity });
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Playlist, ParseError> {
+        if !self.variants.is_empty() {
+            let media = !self.media.entries.is_empty() || self.target.is_some();
+            return if media { Err(ParseError::Mixed(0)) } else { Ok(Playlist::Multivariant(self.variants)) };
+        }
+        Ok(Playlist::Media(MediaPlaylist {
+            version: self.version.unwrap_or(1),
+            target_duration_s: self.target.ok_or(ParseError::NoTarget)?,
+            media_sequence: self.sequence.unwrap_or(0),
+            discontinuity_sequence: self.discontinuities.unwrap_or(0),
+            ..self.media
+        }))
+    }
+}
+
+fn once<N: std::str::FromStr>(
+    place: &mut Option<N>,
+    value: &str,
+    line: usize,
+    tag: &'static str,
+    late: bool,
+) -> Result<(), ParseError> {
+    if late || place.is_some() {
+        return Err(ParseError::Place { line, tag });
+    }
+    *place = Some(value.trim().parse().map_err(|_| ParseError::Value { line, tag })?);
+    Ok(())
+}
+
+/// An attribute list's names and values, quotes taken off (§4.2).
+fn attributes(mut rest: &str) -> impl Iterator<Item = (&str, &str)> {
+    std::iter::from_fn(move || {
+        let (name, behind) = rest.split_once('=')?;
+        let (value, behind) = match behind.strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"')?,
+            None => behind.split_at(behind.find(',').unwrap_or(behind.len())),
+        };
+        rest = behind.strip_prefix(',').unwrap_or(behind);
+        Some((name.trim(), value))
+    })
+}

@@ -1,0 +1,121 @@
+//! Segments → playlists.
+
+use super::SegmentInfo;
+use crate::Config;
+use std::collections::VecDeque;
+use std::fmt::Write;
+
+/// The segments that a playlist lists, and those that it listed not long ago: players may still ask for them.
+#[derive(Debug)]
+pub struct Window<T> {
+    target_duration_s: u32,
+    /// How many segments are listed, where three times the target duration do not need more.
+    length: usize,
+    listed: VecDeque<(SegmentInfo, T)>,
+    /// What was listed, with how long it stays, in milliseconds.
+    kept: VecDeque<(SegmentInfo, T, u64)>,
+    discontinuities: u64,
+    ended: bool,
+}
+
+impl<T> Window<T> {
+    /// A window of `length` segments that are `target_duration_s` long at most.
+    pub fn new(target_duration_s: u32, length: usize) -> Self {
+        let (listed, kept) = (VecDeque::new(), VecDeque::new());
+        Self { target_duration_s, length, listed, kept, discontinuities: 0, ended: false }
+    }
+
+    /// Adds a segment, `value` being whatever serves it; returns what nobody may ask for any more.
+    ///
+    /// A segment is listed until three target durations are there without it (RFC 8216 §6.2.2), and stays for its own duration and
+    /// that of the playlist behind that.
+    pub fn push(&mut self, info: SegmentInfo, value: T) -> Vec<T> {
+        for (_, _, stays_ms) in &mut self.kept {
+            *stays_ms = stays_ms.saturating_sub(info.duration_ms);
+        }
+        self.listed.push_back((info, value));
+        let longest_ms = self.duration_ms();
+        while self.listed.len() > self.length
+            && let Some((first, _)) = self.listed.front()
+            && self.duration_ms() - first.duration_ms >= 3000 * u64::from(self.target_duration_s)
+            && let Some((info, value)) = self.listed.pop_front()
+        {
+            self.discontinuities += u64::from(info.discontinuity);
+            self.kept.push_back((info, value, info.duration_ms + longest_ms));
+        }
+        let mut gone = Vec::new();
+        while self.kept.front().is_some_and(|(_, _, stays_ms)| *stays_ms == 0) {
+            gone.extend(self.kept.pop_front().map(|(_, value, _)| value));
+        }
+        gone
+    }
+
+    /// No more segments follow: players need not ask again.
+    pub const fn end(&mut self) {
+        self.ended = true;
+    }
+
+    /// The segment with this number, listed or not.
+    pub fn get(&self, number: u64) -> Option<&T> {
+        let find = |first: Option<u64>| Some(number.checked_sub(first?)? as usize);
+        let listed = find(self.listed.front().map(|(info, _)| info.number));
+        match listed {
+            Some(at) => self.listed.get(at).map(|(_, value)| value),
+            None => self.kept.get(find(self.kept.front().map(|(info, ..)| info.number))?).map(|(_, value, _)| value),
+        }
+    }
+
+    /// The listed segments, the oldest first.
+    pub fn listed(&self) -> impl Iterator<Item = (&SegmentInfo, &T)> {
+        self.listed.iter().map(|(info, value)| (info, value))
+    }
+
+    /// Appends the playlist; `uri` appends a segment's address.
+    pub fn write(&self, mut uri: impl FnMut(&SegmentInfo, &mut String), out: &mut String) {
+        let number = self.listed.front().map_or(0, |(info, _)| info.number);
+        // Writing to a string does not fail.
+        let _ = write!(
+            out,
+            "#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-TARGETDURATION:{}\n#EXT-X-MEDIA-SEQUENCE:{number}\n",
+            self.target_duration_s
+        );
+        if self.discontinuities > 0 || self.listed.iter().any(|(info, _)| info.discontinuity) {
+            let _ = writeln!(out, "#EXT-X-DISCONTINUITY-SEQUENCE:{}", self.discontinuities);
+        }
+        if self.listed.iter().all(|(info, _)| info.independent) {
+            out.push_str("#EXT-X-INDEPENDENT-SEGMENTS\n");
+        }
+        for (info, _) in &self.listed {
+            if info.discontinuity {
+                out.push_str("#EXT-X-DISCONTINUITY\n");
+            }
+            let _ = writeln!(out, "#EXTINF:{}.{:03},", info.duration_ms / 1000, info.duration_ms % 1000);
+            uri(info, out);
+            out.push('\n');
+        }
+        if self.ended {
+            out.push_str("#EXT-X-ENDLIST\n");
+        }
+    }
+
+    fn duration_ms(&self) -> u64 {
+        self.listed.iter().map(|(info, _)| info.duration_ms).sum()
+    }
+}
+
+/// Appends a multivariant playlist of one variant: `bandwidth` is the highest rate of a segment, in bits a second.
+pub fn write_multivariant(bandwidth: u64, configs: &[Config], uri: &str, out: &mut String) {
+    let codecs: Vec<String> = configs.iter().map(Config::codec).collect();
+    let _ = write!(out, "#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-STREAM-INF:BANDWIDTH={}", bandwidth.max(1));
+    if !codecs.is_empty() {
+        let _ = write!(out, ",CODECS=\"{}\"", codecs.join(","));
+    }
+    for config in configs {
+        if let Config::Avc(avc) = config
+            && avc.width > 0
+        {
+            let _ = write!(out, ",RESOLUTION={}x{}", avc.width, avc.height);
+        }
+    }
+    let _ = write!(out, "\n{uri}\n");
+}

@@ -1,0 +1,155 @@
+//! What is muxed comes apart as it was.
+
+use super::*;
+use crate::aac::AdtsFrames;
+use crate::avc::StartCodes;
+use crate::{AacConfig, AvcConfig, Config, Track, Unit};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+const SPS: &[u8] = b"\x67\x42\xc0\x1e\xda";
+const PPS: &[u8] = b"\x68\xce";
+
+fn muxer(video: bool, audio: bool) -> Muxer {
+    let mut muxer = Muxer::default();
+    if video {
+        muxer.config(&Config::Avc(Arc::new(AvcConfig::of(SPS, PPS).expect("a configuration"))));
+    }
+    if audio {
+        muxer.config(&Config::Aac(Arc::new(AacConfig::low_complexity(48_000, 2).expect("a configuration"))));
+    }
+    muxer
+}
+
+fn picture(dts_ms: u64, cts_ms: i32, keyframe: bool, nal: &[u8]) -> Unit {
+    let payload = [&(nal.len() as u32).to_be_bytes()[..], nal].concat().into();
+    Unit { track: Track::Video, dts_ms, cts_ms, keyframe, discontinuity: false, payload }
+}
+
+fn sound(dts_ms: u64, frame: &[u8]) -> Unit {
+    Unit { track: Track::Audio, dts_ms, cts_ms: 0, keyframe: true, discontinuity: false, payload: frame.into() }
+}
+
+fn read_all(demuxer: &mut Demuxer, mut input: &[u8]) -> Result<Vec<Pes>, TsError> {
+    let mut all = Vec::new();
+    while let Some(pes) = demuxer.read(&mut input)? {
+        all.push(pes);
+    }
+    while let Some(pes) = demuxer.finish()? {
+        all.push(pes);
+    }
+    Ok(all)
+}
+
+#[test]
+fn a_keyframe_carries_its_parameter_sets() {
+    let mut muxer = muxer(true, false);
+    let mut out = Vec::new();
+    muxer.begin(&mut out);
+    muxer.write(&picture(1000, 80, true, b"\x65key"), &mut out);
+    muxer.write(&picture(1040, -300, false, b"\x41next"), &mut out);
+    muxer.flush(&mut out);
+    assert_eq!(out.len() % PACKET, 0);
+    let all = read_all(&mut Demuxer::new(1000), &out).expect("a stream");
+    let nals: Vec<Vec<&[u8]>> = all.iter().map(|pes| StartCodes::new(&pes.payload).collect()).collect();
+    assert_eq!(nals, [vec![b"\x09\xf0".as_slice(), SPS, PPS, b"\x65key"], vec![b"\x09\xf0".as_slice(), b"\x41next"]]);
+    let dts = 126_000 + 1000 * 90;
+    assert_eq!((all[0].dts, all[0].pts, all[0].pcr), (dts, dts + 80 * 90, Some(dts - 63_000)));
+    assert!(all[0].random_access && !all[1].random_access);
+    // Shown before it is decoded: decoded earlier.
+    assert_eq!((all[1].dts, all[1].pts), (dts - 260 * 90, dts - 260 * 90));
+}
+
+#[test]
+fn sound_is_gathered_and_has_the_clock_where_there_is_no_picture() {
+    let mut muxer = muxer(false, true);
+    let mut out = Vec::new();
+    muxer.begin(&mut out);
+    for at in 0..7 {
+        muxer.write(&sound(1000 + at * 64 / 3, &[at as u8; 300]), &mut out);
+    }
+    // A gap, so that the two that are gathered end.
+    muxer.write(&sound(2000, &[7; 300]), &mut out);
+    muxer.flush(&mut out);
+    let all = read_all(&mut Demuxer::new(10_000), &out).expect("a stream");
+    let frames: Vec<usize> = all.iter().map(|pes| AdtsFrames::new(&pes.payload).count()).collect();
+    assert_eq!(frames, [5, 2, 1]);
+    assert!(all.iter().all(|pes| pes.pcr == Some(pes.pts - 63_000)));
+    assert_eq!(all[2].pts, 126_000 + 2000 * 90);
+}
+
+#[test]
+fn damage_is_told() {
+    let mut muxer = muxer(true, false);
+    let mut out = Vec::new();
+    muxer.begin(&mut out);
+    muxer.write(&picture(0, 0, true, &[0x65; 1000]), &mut out);
+    let whole = |bytes: &[u8]| read_all(&mut Demuxer::new(10_000), bytes);
+    assert_eq!(whole(&out).expect("a stream").len(), 1);
+    let without = [&out[..3 * PACKET], &out[4 * PACKET..]].concat();
+    assert_eq!(whole(&without), Err(TsError::Continuity { pid: 0x100, expected: 1, found: 2 }));
+    assert_eq!(whole(&out[2 * PACKET..]), Err(TsError::Early(0x100)));
+    assert_eq!(whole(&out[1..]), Err(TsError::Sync(0x40)));
+    assert_eq!(whole(&out[..out.len() - 1]), Err(TsError::Cut));
+    assert_eq!(read_all(&mut Demuxer::new(500), &out), Err(TsError::Long(0x100)));
+    let mut flipped = out.clone();
+    flipped[PACKET + 20] ^= 1;
+    assert_eq!(whole(&flipped), Err(TsError::Checksum(0x1000)));
+}
+
+#[test]
+fn timestamps_wrap_after_a_day() {
+    let mut muxer = muxer(true, false);
+    let mut out = Vec::new();
+    muxer.begin(&mut out);
+    muxer.write(&picture((1 << 33) / 90, 0, true, b"\x65"), &mut out);
+    let all = read_all(&mut Demuxer::new(1000), &out).expect("a stream");
+    assert_eq!(all[0].pts, ((1u64 << 33) / 90 * 90 + 126_000) % (1 << 33));
+}
+
+proptest! {
+    #[test]
+    fn every_length_comes_back(lengths in prop::collection::vec((any::<bool>(), 1usize..2000), 1..40)) {
+        let mut muxer = muxer(true, true);
+        let mut demuxer = Demuxer::new(100_000);
+        let (mut sent, mut came) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
+        for (segment, part) in lengths.chunks(7).enumerate() {
+            let mut out = Vec::new();
+            muxer.begin(&mut out);
+            for (at, &(video, length)) in part.iter().enumerate() {
+                let dts_ms = (segment * 1000 + at * 20) as u64;
+                // No start code and no zero at the end: those are another layer's.
+                let body = vec![0x41; length];
+                let unit = if video { picture(dts_ms, 40, false, &body) } else { sound(dts_ms, &body) };
+                muxer.write(&unit, &mut out);
+                sent[usize::from(video)].push(length);
+            }
+            muxer.flush(&mut out);
+            prop_assert_eq!(out.len() % PACKET, 0);
+            for pes in read_all(&mut demuxer, &out).expect("a stream") {
+                match pes.track {
+                    Track::Video => came[1].extend(StartCodes::new(&pes.payload).skip(1).map(<[u8]>::len)),
+                    Track::Audio => came[0].extend(AdtsFrames::new(&pes.payload).map(|(_, frame)| frame.len())),
+                }
+            }
+        }
+        prop_assert_eq!(sent, came);
+    }
+
+    #[test]
+    fn nothing_panics(parts in prop::collection::vec((0usize..188, any::<u8>()), 0..30)) {
+        let mut muxer = muxer(true, true);
+        let mut out = Vec::new();
+        muxer.begin(&mut out);
+        for at in 0..3 {
+            muxer.write(&picture(at * 40, 0, true, &[0x65; 400]), &mut out);
+            muxer.write(&sound(at * 40, &[1; 100]), &mut out);
+        }
+        muxer.flush(&mut out);
+        for (at, (place, byte)) in parts.into_iter().enumerate() {
+            let packets = out.len() / PACKET;
+            out[at % packets * PACKET + place] = byte;
+        }
+        let _ = read_all(&mut Demuxer::new(1000), &out);
+    }
+}
