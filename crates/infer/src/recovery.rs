@@ -88,7 +88,7 @@ pub(crate) struct Evidence {
     pub(crate) silence: u64,
     /// Nanoseconds since the first unacknowledged byte was sent or came to be the first, which starts the timer.
     pub(crate) waited: u64,
-    /// Nanoseconds since it was sent last or, where that was not seen, as `waited`.
+    /// Nanoseconds since it was sent last; 0 where that is not known.
     pub(crate) age: u64,
     /// Nanoseconds since an acknowledgement told that something came after the first unacknowledged byte; 0 where none did.
     pub(crate) told: u64,

@@ -2,13 +2,15 @@
 //! `tcpi_rwnd_limited`, `tcpi_sndbuf_limited`), on random connections of the lab.
 //!
 //! What is compared, and why not the bare figures, is in `docs/limits.md`. Needs the lab kernels. The many connections take some
-//! minutes: `cargo test --release -p thalweg --test limits -- --ignored --nocapture`.
+//! minutes: `cargo test --release -p thalweg --test limits -- --ignored --nocapture`, of another seed with `THALWEG_SEED=N`. With
+//! `THALWEG_KEEP=FOLDER` captures stay there, and those that are there are read again.
 
 mod common;
 
 use common::thalweg;
 use serde_json::Value;
 use std::fmt::Write;
+use std::path::Path;
 use units::Seed;
 
 /// How far a share may be from the kernel's.
@@ -86,26 +88,32 @@ fn arm(seed: u64, number: u64, longest: f64) -> String {
 
 /// Runs connections on a kernel; gives how many there were, how many windows are near the kernel's counter, and all that is wrong.
 fn hold(kernel: &str, seed: u64, count: u64, longest: f64) -> (usize, usize, String) {
-    let folder = tempfile::tempdir().expect("a folder");
+    let temporary = tempfile::tempdir().expect("a folder");
+    let kept = std::env::var_os("THALWEG_KEEP").map(|kept| Path::new(&kept).join(format!("{kernel}-{count}-{seed}")));
+    let folder = kept.as_deref().unwrap_or(temporary.path());
+    std::fs::create_dir_all(folder).expect("a folder");
     let mut scenario = String::from(
         "name = \"limits\"\nabout = \"random connections\"\n[path]\nrtt = \"10ms\"\n[workload]\nkind = \"mixed\"\n",
     );
     (0..count).for_each(|number| scenario += &arm(seed, number, longest));
-    std::fs::write(folder.path().join("s.toml"), scenario).expect("written");
-    let lots = seed.to_string();
-    let args =
-        ["lab", "run", "s.toml", "--kernel", kernel, "--seed", &lots, "--out", "out", "--samples", "off", "--json"];
-    let output = thalweg(folder.path(), &args).output().expect("the program starts");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let (mut all, mut near, mut faults) = (0, 0, String::new());
+    let report = folder.join("out").join("report.json");
+    if !report.exists() {
+        std::fs::write(folder.join("s.toml"), scenario).expect("written");
+        let lots = seed.to_string();
+        let args =
+            ["lab", "run", "s.toml", "--kernel", kernel, "--seed", &lots, "--out", "out", "--samples", "off", "--json"];
+        let output = thalweg(folder, &args).output().expect("the program starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let report: Value = serde_json::from_slice(&std::fs::read(report).expect("a report")).expect("JSON");
+    let (mut all, mut near, mut faults, mut apart) = (0, 0, String::new(), String::new());
     for arm in report["arms"].as_array().expect("arms") {
         let figure = |name: &str| arm["metrics"]["tcp"][name].as_f64().unwrap_or_else(|| panic!("{name} in {arm}"));
         let elapsed = figure("duration_s") * 1e3 - figure("connect_ms");
         let [busy, window, buffer] = ["busy_ms", "rwnd_limited_ms", "sndbuf_limited_ms"].map(|n| figure(n) / elapsed);
         let capture = format!("out/{}", arm["capture"].as_str().expect("a capture"));
         // It exits with 1 where there is something to gain.
-        let diagnosis = thalweg(folder.path(), &["diagnose", &capture, "--json"]).output().expect("the program starts");
+        let diagnosis = thalweg(folder, &["diagnose", &capture, "--json"]).output().expect("the program starts");
         let diagnosis: Value = serde_json::from_slice(&diagnosis.stdout).expect("JSON");
         let flows = diagnosis["captures"][0]["flows"].as_array().expect("flows");
         let flow = flows.iter().find(|flow| flow["interface"] == "server").expect("the sender's");
@@ -113,7 +121,12 @@ fn hold(kernel: &str, seed: u64, count: u64, longest: f64) -> (usize, usize, Str
         all += 1;
         let windows = share("receive_window") + share("reader");
         let elsewhere = share("path_rate") + share("loss_recovery") + share("timeout");
-        near += usize::from(windows <= window + NEAR && windows + elsewhere >= window - NEAR);
+        let is_near = windows <= window + NEAR && windows + elsewhere >= window - NEAR;
+        near += usize::from(is_near);
+        if !is_near {
+            writeln!(apart, "{kernel} {}: window {window:.3} of {busy:.3}, ours {}", arm["name"], flow["limits"])
+                .expect("written");
+        }
         let idle = share("application") >= 1.0 - busy - NEAR;
         let held = share("send_buffer") + share("application") + share("path_rate") + share("slow_start");
         if !idle || held < buffer - NEAR || windows > window + 2.0 * NEAR || windows + elsewhere < window - 2.0 * NEAR {
@@ -124,6 +137,10 @@ fn hold(kernel: &str, seed: u64, count: u64, longest: f64) -> (usize, usize, Str
             )
             .expect("written");
         }
+    }
+    #[expect(clippy::print_stdout, reason = "what there is to look into")]
+    {
+        print!("{apart}");
     }
     (all, near, faults)
 }
@@ -149,5 +166,6 @@ fn shares_are_the_kernels_own() {
 #[test]
 #[ignore = "minutes; see the head of the file"]
 fn shares_are_the_kernels_own_in_many_connections_on_both_kernels() {
-    check(&["6.1", "6.12"], 1000, 100, 10.0, 0.97);
+    let seed = std::env::var("THALWEG_SEED").map_or(1000, |seed| seed.parse().expect("a number"));
+    check(&["6.1", "6.12"], seed, 100, 10.0, 0.97);
 }

@@ -31,7 +31,7 @@ const MANY: u64 = 500;
 /// Percent of connections whose classes must be the kernel's, at the sender's tap and at the receiver's, which sees neither what is
 /// lost before it nor which acknowledgements arrive: it judges by what is missing in the IPv4 identification. One of the few is 1.7
 /// percent.
-const LEAST_OF_MANY: [f64; 2] = [99.0, 97.5];
+const LEAST_OF_MANY: [f64; 2] = [99.4, 97.5];
 const LEAST_OF_FEW: [f64; 2] = [98.0, 96.0];
 
 /// What was sent again: total, fast, rto, tlp.
@@ -60,7 +60,8 @@ fn found(flow: &Value) -> Classes {
 struct Tally {
     connections: usize,
     with_loss: usize,
-    /// Those the sender's kernel gave up: of what it sent in vain nothing comes to the receiver, not even a number.
+    /// Those the sender's kernel gave up: of what it sent in vain nothing comes to the receiver, not even a number. There they are
+    /// apart.
     given_up: usize,
     /// Connections with all classes as the kernel has them, and all DSACKs; at the sender's and the receiver's tap.
     right: [usize; 2],
@@ -97,7 +98,8 @@ fn hold(cases: &[Case], seed: u64, folder: &Path) -> Tally {
         let truth = kernels(metrics, case.sender);
         tally.connections += 1;
         tally.with_loss += usize::from(truth[0] > 0);
-        tally.given_up += usize::from(counter(metrics, case.sender, "TCPAbortOnTimeout") > 0);
+        let given_up = counter(metrics, case.sender, "TCPAbortOnTimeout") > 0;
+        tally.given_up += usize::from(given_up);
         for (at, interface) in [case.sender, case.receiver()].into_iter().enumerate() {
             let flow = flows.iter().find(|flow| flow["interface"] == interface).expect("a flow at each end");
             let classes = found(flow);
@@ -106,7 +108,8 @@ fn hold(cases: &[Case], seed: u64, folder: &Path) -> Tally {
                 _ => counter(metrics, interface, "TCPDSACKOldSent") + counter(metrics, interface, "TCPDSACKOfoSent"),
             };
             let dsacks = flow["retransmits"]["dsacks"].as_u64().unwrap_or(u64::MAX);
-            tally.right[at] += usize::from(classes == truth);
+            let cannot_tell = at == 1 && given_up;
+            tally.right[at] += usize::from(classes == truth && !cannot_tell);
             tally.proven[at] += usize::from(dsacks == proofs);
             if classes != truth || dsacks != proofs {
                 writeln!(
@@ -128,14 +131,16 @@ fn check(count: u64, seed: u64, least: [f64; 2]) {
     std::fs::create_dir_all(folder).expect("a folder");
     let tally = hold(&cases, seed, folder);
     let part = |count: usize| 100.0 * count as f64 / tally.connections as f64;
+    let right =
+        [part(tally.right[0]), 100.0 * tally.right[1] as f64 / (tally.connections - tally.given_up).max(1) as f64];
     let figures = format!(
-        "{} connections, {} with retransmissions, {} given up: classes as the kernel has them {:.1} % at the sender, {:.1} % at the receiver; \
+        "{} connections, {} with retransmissions, {} given up: classes as the kernel has them {:.1} % at the sender, {:.1} % of the others at the receiver; \
          DSACKs {:.1} % and {:.1} %",
         tally.connections,
         tally.with_loss,
         tally.given_up,
-        part(tally.right[0]),
-        part(tally.right[1]),
+        right[0],
+        right[1],
         part(tally.proven[0]),
         part(tally.proven[1])
     );
@@ -144,9 +149,9 @@ fn check(count: u64, seed: u64, least: [f64; 2]) {
         println!("{}{figures}", tally.faults);
     }
     assert!(tally.with_loss * 10 >= tally.connections * 8, "{figures}");
-    for (shares, least) in [(tally.right, least), (tally.proven, [99.0, 98.0])] {
+    for (shares, least) in [(right, least), (tally.proven.map(part), [99.0, 98.0])] {
         for (share, least) in shares.into_iter().zip(least) {
-            assert!(part(share) >= least, "{figures}\n{}", tally.faults);
+            assert!(share >= least, "{figures}\n{}", tally.faults);
         }
     }
 }

@@ -54,9 +54,11 @@ impl Sender {
             }
             // New data tells how much was sent before the timeout.
             self.sent_to = 0;
-            if hole > gap && self.opened_late.is_some() && self.losses.episode.is_none() {
+            if let Some(silence) = self.opened_late.take()
+                && hole > gap
+                && self.losses.episode.is_none()
+            {
                 // The very first packet that came was the timer's: all of the first flight was lost, and no numbers tell of it.
-                let silence = self.opened_late.take().unwrap_or_default();
                 let min = self.rtt.min.unwrap_or(0) as f64;
                 let loss = Loss {
                     at: data.now,
@@ -146,7 +148,7 @@ impl Sender {
         let gap = self.unseen.gap();
         let excess = if self.losses.timeouts > timeouts && self.losses.timer > before {
             let timeout = self.rtt.timeout(self.losses.margin) / 0.9;
-            let timeouts = timeouts_in(waited, 0.0, timeout, timeout) - 1;
+            let timeouts = timeouts_in(waited, 0.0, timeout, self.rtt.least_timeout()) - 1;
             let fast = u64::from(told && kind == Kind::Fast && !spent);
             let timeouts = timeouts.min(gap.saturating_sub(fast));
             let excess = gap.saturating_sub(timeouts).saturating_sub(sent_before);
@@ -224,7 +226,8 @@ impl Sender {
             silence: data.now.saturating_sub(self.last_send.max(self.last_progress)),
             waited: data.now.saturating_sub(self.head_at),
             age: match self.candidates.get(from) {
-                Some(candidate) if self.times_acks && !candidate.resent => data.now.saturating_sub(candidate.sent),
+                _ if !self.times_acks => 0,
+                Some(candidate) if !candidate.resent => data.now.saturating_sub(candidate.sent),
                 _ => data.now.saturating_sub(self.head_at),
             },
             told: self.told_at.map_or(0, |at| data.now.saturating_sub(at)),
