@@ -44,7 +44,6 @@ impl<'a> BitReader<'a> {
 }
 
 /// Writes bits.
-#[cfg(test)]
 #[derive(Debug, Default)]
 pub(crate) struct BitWriter {
     bytes: Vec<u8>,
@@ -52,7 +51,6 @@ pub(crate) struct BitWriter {
     free: u32,
 }
 
-#[cfg(test)]
 impl BitWriter {
     pub(crate) fn bit(&mut self, bit: bool) {
         if self.free == 0 {
@@ -84,6 +82,17 @@ impl BitWriter {
     /// A signed Exp-Golomb number.
     pub(crate) fn se(&mut self, number: i32) {
         self.ue(if number > 0 { 2 * number as u32 - 1 } else { 2 * number.unsigned_abs() });
+    }
+
+    /// Zeros up to the next whole byte.
+    pub(crate) const fn align(&mut self) {
+        self.free = 0;
+    }
+
+    /// Whole bytes; what came before must be whole bytes too.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+        debug_assert_eq!(self.free, 0, "bytes begin at a byte");
+        self.bytes.extend_from_slice(bytes);
     }
 
     pub(crate) fn finish(self) -> Vec<u8> {

@@ -36,12 +36,14 @@
 //! - [`hls::Segmenter`] cuts units in segments, [`hls::Window`] lists them in playlists and says when one may be forgotten; and
 //!   [`hls::Checker`] holds successive playlists against RFC 8216.
 //! - [`avc`] and [`aac`] know of the codecs what a server has to.
+//! - [`demo::Demo`] is a stream of its own: a moving picture with sound.
 //! - [`amf`] is what commands and metadata are made of.
 
 pub mod aac;
 pub mod amf;
 pub mod avc;
 mod bits;
+pub mod demo;
 pub mod flv;
 pub mod hls;
 mod ingest;

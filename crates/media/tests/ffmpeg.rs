@@ -3,10 +3,11 @@
 #![allow(clippy::print_stderr)]
 
 use media::aac::AdtsFrames;
+use media::demo::Demo;
 use media::flv::{self, FlvReader};
 use media::hls::{Segment, Segmenter, Settings};
 use media::rtmp::{Event, Limits, Session};
-use media::ts::{Demuxer, Pes};
+use media::ts::{Demuxer, Muxer, Pes};
 use media::{Arrival, Config, Ingest, Tag, TagKind, Track, Unit};
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -232,4 +233,81 @@ fn segments_of_ffmpeg_come_apart() {
     }
     assert_eq!(video, 50);
     assert!((87..=90).contains(&frames), "{frames}");
+}
+
+/// The built-in stream's first two seconds, as FLV and as MPEG-TS.
+fn demo() -> (Vec<u8>, Vec<u8>) {
+    let mut demo = Demo::new();
+    let (mut flv, mut ts, mut muxer) = (Vec::new(), Vec::new(), Muxer::default());
+    flv::write_header(true, true, &mut flv);
+    for config in demo.configs() {
+        flv::write_config(&config, 0, &mut flv);
+        muxer.config(&config);
+    }
+    muxer.begin(&mut ts);
+    while demo.due_ms() < 2_000 {
+        let unit = demo.next().expect("it has no end");
+        flv::write_unit(&unit, &mut flv);
+        muxer.write(&unit, &mut ts);
+    }
+    muxer.flush(&mut ts);
+    (flv, ts)
+}
+
+/// What FFmpeg decodes, which must not complain of anything.
+fn decoded(file: &[u8], arguments: &str) -> Vec<u8> {
+    let mut child = ffmpeg(&format!("-v warning -xerror -err_detect explode -i - {arguments} -"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("ffmpeg");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    let file = file.to_vec();
+    let feeder = std::thread::spawn(move || stdin.write_all(&file));
+    let output = child.wait_with_output().expect("ffmpeg ends");
+    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && complaint.is_empty(), "{complaint}");
+    feeder.join().expect("a feeder").expect("ffmpeg reads all");
+    output.stdout
+}
+
+#[test]
+fn the_demo_decodes_to_what_was_painted() {
+    if !installed("ffmpeg") {
+        return;
+    }
+    let (flv, ts) = demo();
+    for file in [flv, ts] {
+        let pictures = decoded(&file, "-map 0:v -f rawvideo -pix_fmt yuv420p");
+        let (width, size) = (320, 320 * 192 * 3 / 2);
+        assert_eq!(pictures.len(), 50 * size);
+        let luma = |picture: usize, x: usize, y: usize| pictures[picture * size + y * width + x];
+        // The flash is on in the first 120 ms; then the first bar is there again.
+        assert_eq!((luma(0, 40, 20), luma(2, 1, 1), luma(10, 1, 1), luma(25, 1, 1)), (235, 235, 180, 235));
+        // The ball, three pixels to the right and two down each picture: its middle, and a bar beside it.
+        for picture in [0, 20, 49] {
+            assert_eq!(luma(picture, 3 * picture + 16, 2 * picture + 16), 235);
+        }
+        assert_eq!(luma(49, 3 * 49 + 40, 2 * 49 + 16), 84);
+
+        let samples = decoded(&file, "-map 0:a -f s16le -c:a pcm_s16le");
+        let samples: Vec<f64> = samples.chunks(2).map(|two| f64::from(i16::from_le_bytes([two[0], two[1]]))).collect();
+        // Ten periods are a frame: the tone's amplitude, and what else there is.
+        let tone = |from: usize| {
+            let part = &samples[from..from + 1024];
+            let turn = |at: usize| 2.0 * std::f64::consts::PI * 10.0 * at as f64 / 1024.0;
+            let sum = |wave: fn(f64) -> f64| part.iter().enumerate().map(|(at, s)| s * wave(turn(at))).sum::<f64>();
+            let amplitude = sum(f64::sin).hypot(sum(f64::cos)) / 512.0;
+            let power = part.iter().map(|sample| sample * sample).sum::<f64>() / 1024.0;
+            (amplitude, power)
+        };
+        let (amplitude, power) = tone(2500);
+        assert!((1_000.0..8_000.0).contains(&amplitude), "{amplitude}");
+        assert!(
+            (power / (amplitude * amplitude / 2.0) - 1.0).abs() < 0.001,
+            "nothing but the tone: {power} {amplitude}"
+        );
+        assert!(tone(24_000).1 < 1.0, "silence between");
+    }
 }
