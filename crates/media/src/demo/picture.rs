@@ -149,13 +149,13 @@ fn nal(header: u8, mut bits: BitWriter) -> Vec<u8> {
 fn macroblock(column: usize, row: usize, number: u64, flash: bool) -> [u8; MACROBLOCK] {
     let mut samples = [0; MACROBLOCK];
     let (left, top) = (16 * column as i64, 16 * row as i64);
-    for at in 0..256 {
-        samples[at] = pixel(left + at as i64 % 16, top + at as i64 / 16, number, flash)[0];
+    let (luma, chroma) = samples.split_at_mut(256);
+    let (blue, red) = chroma.split_at_mut(64);
+    for (at, sample) in (0..).zip(luma) {
+        *sample = pixel(left + at % 16, top + at / 16, number, flash)[0];
     }
-    for at in 0..64 {
-        let color = pixel(left + at as i64 % 8 * 2, top + at as i64 / 8 * 2, number, flash);
-        samples[256 + at] = color[1];
-        samples[320 + at] = color[2];
+    for (at, (blue, red)) in (0..).zip(blue.iter_mut().zip(red)) {
+        [_, *blue, *red] = pixel(left + at % 8 * 2, top + at / 8 * 2, number, flash);
     }
     samples
 }
