@@ -3,3 +3,5 @@
 //! What viewers share is made once and never changes; a viewer owns a cursor, and what a slow one may hold is bounded.
 
 pub mod http;
+pub mod hub;
+pub mod token;

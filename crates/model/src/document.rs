@@ -213,6 +213,20 @@ impl<'a> Section<'a> {
             .transpose()
     }
 
+    /// The text under `key`, or the texts in its list.
+    pub(crate) fn texts(&self, key: &str) -> Result<Option<Vec<&'a str>>, DocumentError> {
+        let Some(node) = self.node(key) else { return Ok(None) };
+        let nodes = match &node.value {
+            NodeValue::List(nodes) => nodes.as_slice(),
+            _ => std::slice::from_ref(node),
+        };
+        let text = |node: &'a Node| match &node.value {
+            NodeValue::Text(text) => Ok(text.as_str()),
+            other => Err(node.error(format!("{} must be texts, not {}", self.title(key), other.kind()), None)),
+        };
+        nodes.iter().map(text).collect::<Result<_, _>>().map(Some)
+    }
+
     /// The value under `key`, which must be there.
     pub(crate) fn require<T>(&self, key: &str, value: Option<T>) -> Result<T, DocumentError> {
         value.ok_or_else(|| self.missing(&[key], self.node.error(format!("{} is missing", self.title(key)), None)))

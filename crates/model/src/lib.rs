@@ -15,6 +15,7 @@ mod path;
 mod remedy;
 mod report;
 mod scenario;
+mod serve;
 mod settings;
 pub mod since;
 mod topology;
@@ -41,6 +42,9 @@ pub use report::{
     Expected, FigureComparison, FixReport, HostReport, Interval, LabReport, Outlier, RunFigures, SettingsReport, Shard,
 };
 pub use scenario::{Arm, Experiment, RUNS_MAX, Scenario};
+pub use serve::{
+    ApiConfig, AuthConfig, FlvConfig, FrontConfig, HlsConfig, JournalConfig, LimitsConfig, ServeConfig, TlsConfig,
+};
 pub use settings::{HostSettings, RouteFeature, RouteSettings, SocketSettings};
 pub use topology::{Between, HostName, Nic, Switch, Topology};
 pub use workload::{

@@ -2,6 +2,8 @@
 
 mod read;
 
+pub(crate) use read::socket as read_socket;
+
 pub use read::RUNS_MAX;
 
 use crate::document::{DocumentError, Node};

@@ -11,3 +11,7 @@ pub use range::{Range, Selected, matches_any};
 pub use request::{Limits, Method, Refusal, Request, parse};
 pub use response::{Head, Status};
 pub use target::{Query, Target};
+
+/// Fields that let pages of any origin play.
+pub const CORS: &[u8] =
+    b"Access-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: Content-Length, Content-Range, Date, ETag\r\n";

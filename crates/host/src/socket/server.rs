@@ -61,6 +61,9 @@ impl Tcp {
             SocketSettings { max_pacing_rate: settings.max_pacing_rate, ..one() },
             SocketSettings { user_timeout: settings.user_timeout, ..one() },
             SocketSettings { rto_min: settings.rto_min, ..one() },
+            SocketSettings { delack_max: settings.delack_max, ..one() },
+            SocketSettings { rcvbuf: settings.rcvbuf, ..one() },
+            SocketSettings { window_clamp: settings.window_clamp, ..one() },
         ] {
             refused.extend(self.apply(&single).err());
         }

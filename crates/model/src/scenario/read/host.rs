@@ -105,7 +105,8 @@ fn features(section: &Section<'_>) -> Result<Vec<RouteFeature>, DocumentError> {
     Ok(found)
 }
 
-fn socket(section: &Section<'_>) -> Result<SocketSettings, DocumentError> {
+/// Reads the options of sockets.
+pub(crate) fn socket(section: &Section<'_>) -> Result<SocketSettings, DocumentError> {
     let timer = |key: &str, least: Span, most: Span| -> Result<Option<Span>, DocumentError> {
         match section.quantity::<Span>(key)? {
             Some(span) if span < least || span > most => {

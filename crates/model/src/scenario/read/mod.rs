@@ -7,6 +7,8 @@ mod path;
 mod topology;
 mod workload;
 
+pub(crate) use host::socket;
+
 use super::{Arm, Experiment, Scenario};
 use crate::document::{DocumentError, Node, NodeValue, Section, nearest};
 use crate::expect::Expectation;

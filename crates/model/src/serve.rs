@@ -1,0 +1,350 @@
+//! How a server of live streams is set up; every key has a default, and one that is not known is refused.
+
+use crate::document::{DocumentError, Node, Section};
+use crate::scenario::read_socket;
+use crate::settings::SocketSettings;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use units::{Bytes, Span};
+
+/// A server's configuration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServeConfig {
+    /// Threads that serve viewers; `None` is one for each processor.
+    pub workers: Option<u16>,
+    /// Where encoders publish.
+    pub rtmp: Vec<SocketAddr>,
+    /// Where viewers play without encryption, and the sockets' options there.
+    pub http: FrontConfig,
+    /// Where viewers play over TLS.
+    pub https: Option<TlsConfig>,
+    /// HLS.
+    pub hls: HlsConfig,
+    /// HTTP-FLV.
+    pub flv: FlvConfig,
+    /// What clients may take.
+    pub limits: LimitsConfig,
+    /// Who may publish and play.
+    pub auth: AuthConfig,
+    /// Where operators ask.
+    pub api: ApiConfig,
+    /// Who watched what.
+    pub journal: Option<JournalConfig>,
+}
+
+/// Listeners and the options of their sockets.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct FrontConfig {
+    /// The addresses.
+    pub listen: Vec<SocketAddr>,
+    /// The options.
+    pub tcp: SocketSettings,
+}
+
+/// Listeners with TLS.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TlsConfig {
+    /// Listeners and options.
+    pub front: FrontConfig,
+    /// The chain of certificates, PEM.
+    pub certificate: PathBuf,
+    /// Its private key, PEM.
+    pub key: PathBuf,
+}
+
+/// HLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HlsConfig {
+    /// A segment ends at the first keyframe after this.
+    pub target: Span,
+    /// Segments in a playlist.
+    pub window: u32,
+    /// A viewer who asks for nothing for so long has gone.
+    pub expiry: Span,
+}
+
+/// HTTP-FLV.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlvConfig {
+    /// Most bytes that are kept of a stream for those who join or fall behind.
+    pub cache: Bytes,
+    /// Most time that is kept.
+    pub cache_time: Span,
+    /// A viewer who takes nothing for so long is closed.
+    pub stall: Span,
+}
+
+/// What clients may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LimitsConfig {
+    /// Viewers' connections at a time.
+    pub connections: u32,
+    /// From one address.
+    pub per_address: u32,
+    /// Streams at a time.
+    pub streams: u32,
+    /// Bytes of a request's head.
+    pub head: Bytes,
+    /// Time for a whole head, and for a TLS handshake.
+    pub head_time: Span,
+    /// Time an idle connection is kept.
+    pub keep_alive: Span,
+    /// A response that does not move for so long is cut off.
+    pub write_stall: Span,
+    /// Time that responses on their way have when the server ends.
+    pub drain: Span,
+}
+
+/// Who may publish and play.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AuthConfig {
+    /// What publishers give as `?key=`; without it anyone publishes.
+    pub publish_key: Option<String>,
+    /// What play tokens are signed with; without it anyone plays.
+    pub play_key: Option<String>,
+    /// A second publisher of a stream replaces the first, rather than being refused.
+    pub take_over: bool,
+}
+
+/// Where operators ask.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiConfig {
+    /// The addresses.
+    pub listen: Vec<SocketAddr>,
+    /// What they give as `Authorization: Bearer`; without it anyone who reaches the address may ask.
+    pub token: Option<String>,
+}
+
+/// Who watched what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JournalConfig {
+    /// The file; older ones have `.1`, `.2`, … behind it.
+    pub path: PathBuf,
+    /// A file's size before the next one begins.
+    pub size: Bytes,
+    /// Files kept, the present one included.
+    pub files: u32,
+}
+
+impl Default for ServeConfig {
+    fn default() -> Self {
+        let any = |port| SocketAddr::from(([0, 0, 0, 0], port));
+        Self {
+            workers: None,
+            rtmp: vec![any(1935)],
+            http: FrontConfig { listen: vec![any(8080)], tcp: viewer_socket() },
+            https: None,
+            hls: HlsConfig { target: Span::from_millis(2_000), window: 6, expiry: Span::from_millis(30_000) },
+            flv: FlvConfig {
+                cache: Bytes::new(16 << 20),
+                cache_time: Span::from_millis(20_000),
+                stall: Span::from_millis(20_000),
+            },
+            limits: LimitsConfig {
+                connections: 100_000,
+                per_address: 10_000,
+                streams: 1_000,
+                head: Bytes::new(8_192),
+                head_time: Span::from_millis(10_000),
+                keep_alive: Span::from_millis(60_000),
+                write_stall: Span::from_millis(30_000),
+                drain: Span::from_millis(5_000),
+            },
+            auth: AuthConfig::default(),
+            api: ApiConfig { listen: vec![SocketAddr::from(([127, 0, 0, 1], 8090))], token: None },
+            journal: None,
+        }
+    }
+}
+
+/// What viewers' sockets have unless told otherwise: little waits unsent, so that a slow one holds little.
+fn viewer_socket() -> SocketSettings {
+    SocketSettings { notsent_lowat: Some(Bytes::new(65_536)), nodelay: Some(true), ..SocketSettings::default() }
+}
+
+impl ServeConfig {
+    /// Reads a TOML text; `name` is what errors call it.
+    ///
+    /// # Errors
+    /// The line, what is wrong with it, and the nearest key there is.
+    pub fn parse(name: &str, text: &str) -> Result<Self, DocumentError> {
+        let node = Node::parse(name, text)?;
+        let root = Section::new(&node, "")?;
+        let mut config = Self::default();
+        config.workers = root.quantity("workers")?.or(config.workers);
+        if let Some(section) = root.section("rtmp")? {
+            set(&mut config.rtmp, addresses(&section, "listen")?);
+            section.finish()?;
+        }
+        if let Some(section) = root.section("http")? {
+            front(&section, &mut config.http)?;
+            section.finish()?;
+        }
+        if let Some(section) = root.section("https")? {
+            let mut own = FrontConfig { listen: vec![SocketAddr::from(([0, 0, 0, 0], 8443))], tcp: viewer_socket() };
+            front(&section, &mut own)?;
+            let (certificate, key) = (section.text("certificate")?, section.text("key")?);
+            let certificate = section.require("certificate", certificate)?.into();
+            let key = section.require("key", key)?.into();
+            config.https = Some(TlsConfig { front: own, certificate, key });
+            section.finish()?;
+        }
+        if let Some(section) = root.section("hls")? {
+            let hls = &mut config.hls;
+            set(&mut hls.target, time(&section, "target")?);
+            set(&mut hls.window, at_least(&section, "window", 3)?);
+            set(&mut hls.expiry, time(&section, "expiry")?);
+            section.finish()?;
+        }
+        if let Some(section) = root.section("flv")? {
+            let flv = &mut config.flv;
+            set(&mut flv.cache, section.quantity("cache")?);
+            set(&mut flv.cache_time, time(&section, "cache_time")?);
+            set(&mut flv.stall, time(&section, "stall")?);
+            section.finish()?;
+        }
+        if let Some(section) = root.section("limits")? {
+            let limits = &mut config.limits;
+            set(&mut limits.connections, at_least(&section, "connections", 1)?);
+            set(&mut limits.per_address, at_least(&section, "per_address", 1)?);
+            set(&mut limits.streams, at_least(&section, "streams", 1)?);
+            set(&mut limits.head, section.quantity("head")?);
+            set(&mut limits.head_time, time(&section, "head_time")?);
+            set(&mut limits.keep_alive, time(&section, "keep_alive")?);
+            set(&mut limits.write_stall, time(&section, "write_stall")?);
+            set(&mut limits.drain, section.quantity("drain")?);
+            section.finish()?;
+        }
+        if let Some(section) = root.section("auth")? {
+            config.auth.publish_key = secret(&section, "publish_key")?;
+            config.auth.play_key = secret(&section, "play_key")?;
+            set(&mut config.auth.take_over, section.flag("take_over")?);
+            section.finish()?;
+        }
+        if let Some(section) = root.section("api")? {
+            set(&mut config.api.listen, addresses(&section, "listen")?);
+            config.api.token = secret(&section, "token")?;
+            let open = config.api.listen.iter().find(|address| !address.ip().is_loopback());
+            if let (Some(address), None) = (open, &config.api.token) {
+                return Err(section
+                    .error_at("listen", format!("{address} can be reached from elsewhere, and api.token is not set")));
+            }
+            section.finish()?;
+        }
+        if let Some(section) = root.section("journal")? {
+            let path = section.text("path")?;
+            let mut journal =
+                JournalConfig { path: section.require("path", path)?.into(), size: Bytes::new(64 << 20), files: 4 };
+            set(&mut journal.size, section.quantity("size")?);
+            set(&mut journal.files, at_least(&section, "files", 1)?);
+            section.finish()?;
+            config.journal = Some(journal);
+        }
+        root.finish()?;
+        Ok(config)
+    }
+}
+
+fn set<T>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
+    }
+}
+
+fn front(section: &Section<'_>, into: &mut FrontConfig) -> Result<(), DocumentError> {
+    set(&mut into.listen, addresses(section, "listen")?);
+    if let Some(tcp) = section.section("tcp")? {
+        let given = read_socket(&tcp)?;
+        if given.quickack.is_some() {
+            return Err(
+                tcp.error_at("quickack", "tcp.quickack is of no use on a listener: the kernel leaves it by itself")
+            );
+        }
+        tcp.finish()?;
+        let shipped = std::mem::take(&mut into.tcp);
+        into.tcp = SocketSettings {
+            notsent_lowat: given.notsent_lowat.or(shipped.notsent_lowat),
+            nodelay: given.nodelay.or(shipped.nodelay),
+            ..given
+        };
+    }
+    Ok(())
+}
+
+fn addresses(section: &Section<'_>, key: &str) -> Result<Option<Vec<SocketAddr>>, DocumentError> {
+    let wrong = |text: &str| format!("'{text}' is no address and port, such as 0.0.0.0:8080 or [::]:8080");
+    let Some(texts) = section.texts(key)? else { return Ok(None) };
+    let read = |text: &&str| SocketAddr::from_str(text).map_err(|_| section.error_at(key, wrong(text)));
+    texts.iter().map(read).collect::<Result<_, _>>().map(Some)
+}
+
+fn time(section: &Section<'_>, key: &str) -> Result<Option<Span>, DocumentError> {
+    let span: Option<Span> = section.quantity(key)?;
+    match span {
+        Some(span) if span < Span::from_millis(100) => Err(section.error_at(key, format!("{key} is less than 100ms"))),
+        span => Ok(span),
+    }
+}
+
+fn at_least(section: &Section<'_>, key: &str, least: u32) -> Result<Option<u32>, DocumentError> {
+    let number: Option<u32> = section.quantity(key)?;
+    match number {
+        Some(number) if number < least => Err(section.error_at(key, format!("{key} is less than {least}"))),
+        number => Ok(number),
+    }
+}
+
+fn secret(section: &Section<'_>, key: &str) -> Result<Option<String>, DocumentError> {
+    match section.text(key)? {
+        Some(text) if text.len() < 8 => Err(section.error_at(key, format!("{key} has fewer than 8 characters"))),
+        text => Ok(text.map(str::to_owned)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        ServeConfig::parse("edge.toml", text).expect_err(text).to_string()
+    }
+
+    #[test]
+    fn nothing_given_is_the_default() {
+        assert_eq!(ServeConfig::parse("edge.toml", "").expect("read"), ServeConfig::default());
+        assert_eq!(ServeConfig::parse("edge.toml", "[http.tcp]\n[hls]\n").expect("read"), ServeConfig::default());
+    }
+
+    #[test]
+    fn what_is_given_is_kept() {
+        let text = "workers = 2\n[http]\nlisten = ['[::]:80', '0.0.0.0:80']\ntcp = { congestion = 'bbr', sndbuf = '128KiB' }\n\
+                    [https]\ncertificate = 'c.pem'\nkey = 'k.pem'\n[hls]\ntarget = '4s'\nwindow = 3\n[auth]\nplay_key = 'a-long-key'\n\
+                    [journal]\npath = '/x'\nfiles = 2";
+        let config = ServeConfig::parse("edge.toml", text).expect("read");
+        assert_eq!((config.workers, config.http.listen.len()), (Some(2), 2));
+        assert_eq!(config.http.tcp.congestion.as_deref(), Some("bbr"));
+        assert_eq!(config.http.tcp.notsent_lowat, Some(Bytes::new(65_536)));
+        assert_eq!(config.https.expect("TLS").front.listen[0].port(), 8443);
+        assert_eq!((config.hls.target, config.hls.window), (Span::from_millis(4_000), 3));
+        assert_eq!(config.journal.expect("a journal").files, 2);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (text, problem) in [
+            ("[htp]", "edge.toml:1: unknown key 'htp'\n\nhint: did you mean 'http'?"),
+            ("[hls]\ntraget = '2s'", "edge.toml:2: unknown key 'hls.traget'\n\nhint: did you mean 'target'?"),
+            ("[http]\nlisten = 'here'", "is no address and port"),
+            ("[http]\ntcp = { congestin = 'bbr' }", "unknown key 'http.tcp.congestin'"),
+            ("[hls]\nwindow = 2", "less than 3"),
+            ("[hls]\ntarget = '1ms'", "less than 100ms"),
+            ("[https]\ncertificate = 'c'", "'https.key' is missing"),
+            ("[api]\nlisten = '0.0.0.0:1'", "0.0.0.0:1 can be reached from elsewhere, and api.token is not set"),
+            ("[auth]\nplay_key = 'short'", "fewer than 8"),
+            ("workers = -1", "cannot be read"),
+        ] {
+            assert!(error(text).contains(problem), "{text}: {}", error(text));
+        }
+    }
+}
