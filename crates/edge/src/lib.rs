@@ -2,6 +2,11 @@
 //!
 //! What viewers share is made once and never changes; a viewer owns a cursor, and what a slow one may hold is bounded.
 
+pub mod api;
+pub mod clerk;
 pub mod http;
 pub mod hub;
+pub mod journal;
+pub mod tls;
 pub mod token;
+pub mod worker;

@@ -1,0 +1,195 @@
+//! What operators ask: streams, viewers, threads, figures for Prometheus, and whether the server is well.
+
+use crate::http::{Head, Method, Request, Status, Target, imf_fixdate};
+use crate::worker::{Protocol, Shared};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What answers operators.
+#[derive(Debug)]
+pub struct Api {
+    token: Option<String>,
+}
+
+/// An answer's text and kind, or only a status.
+type Found = Result<(&'static str, String), Status>;
+
+impl Api {
+    /// With the token that is asked for, if any.
+    pub const fn new(token: Option<String>) -> Self {
+        Self { token }
+    }
+
+    /// Answers: the head goes into `head`, the body is returned.
+    pub fn respond(&mut self, request: &Request<'_>, shared: &Shared, head: &mut Vec<u8>) -> Arc<[u8]> {
+        let (status, kind, text) = match self.find(request, shared) {
+            Ok((kind, text)) => (Status::Ok, kind, text),
+            Err(status) => (status, "application/json", format!("{{\"error\":\"{}\"}}\n", status.line())),
+        };
+        let mut fields = Head::begin(head, status, &imf_fixdate(shared.hub.now_ms() / 1_000))
+            .field("Content-Type", kind)
+            .field("Cache-Control", "no-store")
+            .length(text.len() as u64);
+        if status == Status::Unauthorized {
+            fields = fields.field("WWW-Authenticate", "Bearer");
+        }
+        if !request.keep_alive {
+            fields = fields.field("Connection", "close");
+        }
+        fields.end();
+        if request.method == Method::Head { Arc::from([]) } else { text.into_bytes().into() }
+    }
+
+    fn find(&self, request: &Request<'_>, shared: &Shared) -> Found {
+        let target = Target::parse(request.path).map_err(|refusal| refusal.status())?;
+        let names: Vec<&str> = target.names().iter().map(AsRef::as_ref).collect();
+        let is_read = matches!(request.method, Method::Get | Method::Head);
+        match (names.as_slice(), is_read) {
+            (["health"], true) => return json_text(&json!({ "status": "ok" })),
+            (["ready"], true) if shared.is_draining.load(Ordering::Acquire) => return Err(Status::ServiceUnavailable),
+            (["ready"], true) => return json_text(&json!({ "status": "ready" })),
+            _ => {}
+        }
+        if let Some(token) = &self.token {
+            let given = request.authorization.and_then(|field| field.strip_prefix("Bearer ")).unwrap_or_default();
+            if !is_same(given, token) {
+                return Err(Status::Unauthorized);
+            }
+        }
+        match (names.as_slice(), request.method) {
+            (["metrics"], _) if is_read => Ok(("text/plain; version=0.0.4", metrics(shared))),
+            (["api", "streams"], _) if is_read => json_text(&streams(shared)),
+            (["api", "viewers"], _) if is_read => {
+                let stream = request.query.get("stream");
+                json_text(&json!({ "viewers": shared.clerk.list(stream.as_deref()) }))
+            }
+            (["api", "threads"], _) if is_read => json_text(&threads(shared)),
+            (["api", "statistics"], _) if is_read => json_text(&statistics(shared)),
+            (["api", "viewers", id], Method::Delete) if shared.clerk.kick(id) => {
+                shared.hub.signals.iter().for_each(|signal| signal.raise());
+                json_text(&json!({ "kicked": id }))
+            }
+            (["metrics"] | ["api", "streams" | "viewers" | "threads" | "statistics"], _) => {
+                Err(Status::MethodNotAllowed)
+            }
+            _ => Err(Status::NotFound),
+        }
+    }
+}
+
+/// Compares without telling by the time it takes how much of it is right.
+fn is_same(one: &str, other: &str) -> bool {
+    one.len() == other.len() && one.bytes().zip(other.bytes()).fold(0, |all, (a, b)| all | (a ^ b)) == 0
+}
+
+fn json_text(value: &Value) -> Found {
+    Ok(("application/json", format!("{value}\n")))
+}
+
+fn streams(shared: &Shared) -> Value {
+    let counts = shared.clerk.counts();
+    let count = |key: &str, protocol| counts.get(&(key.into(), protocol)).copied().unwrap_or(0);
+    let (_, streams) = shared.hub.streams.get();
+    let list = streams.values().map(|stream| {
+        let (_, hls) = stream.hls.get();
+        json!({
+            "stream": stream.key,
+            "live": stream.is_live.load(Ordering::Relaxed),
+            "began_ms": stream.began_ms,
+            "received_bytes": stream.received_bytes.load(Ordering::Relaxed),
+            "hls_viewers": count(&stream.key, Protocol::Hls),
+            "flv_viewers": count(&stream.key, Protocol::Flv),
+            "segments": hls.pieces.len(),
+            "segment_bytes": hls.pieces.iter().map(|piece| piece.segment.len()).sum::<usize>(),
+            "flv_bytes": stream.flv.bytes(),
+        })
+    });
+    json!({ "streams": list.collect::<Vec<_>>() })
+}
+
+fn threads(shared: &Shared) -> Value {
+    let get = |value: &AtomicU64| value.load(Ordering::Relaxed);
+    let list = shared.loads.iter().enumerate().map(|(number, load)| {
+        json!({
+            "thread": number,
+            "connections": get(&load.connections),
+            "viewers": get(&load.viewers),
+            "accepted": get(&load.accepted),
+            "refused": get(&load.refused),
+            "requests": get(&load.requests),
+            "bytes": get(&load.bytes),
+            "timeouts": get(&load.timeouts),
+            "busy_us": get(&load.busy_us),
+        })
+    });
+    json!({ "threads": list.collect::<Vec<_>>() })
+}
+
+fn statistics(shared: &Shared) -> Value {
+    let (_, streams) = shared.hub.streams.get();
+    let pieces = streams.values().flat_map(|stream| stream.hls.get().1.pieces.iter().cloned().collect::<Vec<_>>());
+    let (segments, segment_bytes) =
+        pieces.fold((0, 0), |(count, bytes), piece| (count + 1, bytes + piece.segment.len()));
+    json!({
+        "streams": streams.len(),
+        "connections": shared.crowd.count(),
+        "viewers": shared.clerk.list(None).len(),
+        "segments": segments,
+        "segment_bytes": segment_bytes,
+        "flv_bytes": streams.values().map(|stream| stream.flv.bytes()).sum::<u64>(),
+        "journal_lost": shared.clerk.journal_lost(),
+        "resident_bytes": resident_bytes(),
+    })
+}
+
+/// What the process has in memory. Source: proc_pid_statm(5).
+fn resident_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
+}
+
+/// Source: Prometheus text exposition format 0.0.4.
+fn metrics(shared: &Shared) -> String {
+    let mut text = String::new();
+    let mut family = |name: &str, kind: &str, help: &str, lines: &[(String, u64)]| {
+        let _ = writeln!(text, "# HELP thalweg_{name} {help}\n# TYPE thalweg_{name} {kind}");
+        for (labels, value) in lines {
+            let _ = writeln!(text, "thalweg_{name}{labels} {value}");
+        }
+    };
+    let (_, streams) = shared.hub.streams.get();
+    let own = |value| vec![(String::new(), value)];
+    family("streams", "gauge", "Streams there are.", &own(streams.len() as u64));
+    family("connections", "gauge", "Viewers' connections.", &own(u64::from(shared.crowd.count())));
+    family("viewers_seen_total", "counter", "Viewers that have come.", &own(shared.clerk.seen.load(Ordering::Relaxed)));
+    family("journal_lost_total", "counter", "Journal lines lost.", &own(shared.clerk.journal_lost()));
+    family("resident_bytes", "gauge", "Memory of the process.", &own(resident_bytes().unwrap_or(0)));
+    let label = |key: &str| key.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    let mut viewers: Vec<_> = shared.clerk.counts().into_iter().collect();
+    viewers.sort_by(|one, other| one.0.0.cmp(&other.0.0));
+    let protocol = |protocol| if protocol == Protocol::Hls { "hls" } else { "flv" };
+    let viewers: Vec<_> = viewers
+        .iter()
+        .map(|((key, kind), count)| (format!("{{stream=\"{}\",protocol=\"{}\"}}", label(key), protocol(*kind)), *count))
+        .collect();
+    family("viewers", "gauge", "Viewers at present.", &viewers);
+    let received = streams.values().map(|stream| {
+        (format!("{{stream=\"{}\"}}", label(&stream.key)), stream.received_bytes.load(Ordering::Relaxed))
+    });
+    family("received_bytes_total", "counter", "Bytes of publishers.", &received.collect::<Vec<_>>());
+    let mut threads = |name: &str, help: &str, of: &dyn Fn(&crate::worker::Load) -> &AtomicU64| {
+        let lines = shared.loads.iter().enumerate();
+        let lines = lines.map(|(at, load)| (format!("{{thread=\"{at}\"}}"), of(load).load(Ordering::Relaxed)));
+        family(name, "counter", help, &lines.collect::<Vec<_>>());
+    };
+    threads("accepted_total", "Connections taken.", &|load| &load.accepted);
+    threads("refused_total", "Connections that found no room.", &|load| &load.refused);
+    threads("requests_total", "Requests.", &|load| &load.requests);
+    threads("sent_bytes_total", "Bytes of bodies.", &|load| &load.bytes);
+    threads("timeouts_total", "Connections cut off.", &|load| &load.timeouts);
+    threads("busy_microseconds_total", "Time not spent waiting.", &|load| &load.busy_us);
+    text
+}

@@ -1,0 +1,163 @@
+//! Who watched what, as lines of JSON in a file that is rotated: bounded on disk, and in memory where the disk is slow or full.
+
+use model::JournalConfig;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+/// Lines that may wait for the disk.
+const WAITING_MAX: usize = 1 << 16;
+
+/// A journal, written by a thread of its own: nobody waits for the disk.
+#[derive(Debug)]
+pub struct Journal {
+    lines: Option<SyncSender<String>>,
+    lost: Arc<AtomicU64>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Journal {
+    /// Opens the file, and begins to write at its end.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn open(config: &JournalConfig) -> io::Result<Self> {
+        let (sender, receiver) = sync_channel(WAITING_MAX);
+        let lost = Arc::new(AtomicU64::new(0));
+        let file = Rotated::open(config)?;
+        let mine = Arc::clone(&lost);
+        let thread = std::thread::Builder::new().name("journal".to_owned());
+        let thread = thread.spawn(move || write_all(file, &receiver, &mine))?;
+        Ok(Self { lines: Some(sender), lost, thread: Some(thread) })
+    }
+
+    /// Adds a line; it is lost, and counted, where too many wait.
+    pub fn write(&self, line: String) {
+        if self.lines.as_ref().is_none_or(|lines| lines.try_send(line).is_err()) {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Lines that found no room, or that the disk refused.
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        self.lines = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn write_all(mut file: Rotated, lines: &Receiver<String>, lost: &AtomicU64) {
+    for mut line in lines {
+        line.push('\n');
+        if file.write(line.as_bytes()).is_err() {
+            lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A file and the older ones behind it.
+#[derive(Debug)]
+struct Rotated {
+    path: PathBuf,
+    size_max: u64,
+    files: u32,
+    file: File,
+    size: u64,
+}
+
+impl Rotated {
+    fn open(config: &JournalConfig) -> io::Result<Self> {
+        let file = append(&config.path)?;
+        let size = file.metadata()?.len();
+        Ok(Self { path: config.path.clone(), size_max: config.size.get(), files: config.files, file, size })
+    }
+
+    fn write(&mut self, line: &[u8]) -> io::Result<()> {
+        if self.size > 0 && self.size + line.len() as u64 > self.size_max {
+            self.rotate()?;
+        }
+        match self.file.write_all(line) {
+            Ok(()) => {
+                self.size += line.len() as u64;
+                Ok(())
+            }
+            Err(error) => {
+                // A line that fitted in part would spoil the next one.
+                let _ = self.file.set_len(self.size);
+                Err(error)
+            }
+        }
+    }
+
+    fn rotate(&mut self) -> io::Result<()> {
+        for number in (1..self.files).rev() {
+            let from = if number == 1 { self.path.clone() } else { numbered(&self.path, number - 1) };
+            match fs::rename(from, numbered(&self.path, number)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        if self.files == 1 {
+            fs::remove_file(&self.path)?;
+        }
+        self.file = append(&self.path)?;
+        self.size = 0;
+        Ok(())
+    }
+}
+
+fn append(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).open(path)
+}
+
+fn numbered(path: &Path, number: u32) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{number}"));
+    name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::Bytes;
+
+    #[test]
+    fn no_more_than_its_files_are_kept() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for files in [1, 3] {
+            let path = folder.path().join(format!("journal-{files}"));
+            let config = JournalConfig { path: path.clone(), size: Bytes::new(100), files };
+            for half in 0..2 {
+                let journal = Journal::open(&config).expect("open");
+                (0..20).for_each(|at| journal.write(format!("{{\"line\":{:06}}}", half * 20 + at)));
+                assert_eq!(journal.lost(), 0);
+            }
+            assert_eq!(fs::read_to_string(&path).expect("read").lines().last(), Some("{\"line\":000039}"));
+            let kept: Vec<_> = (1..5).filter(|&number| numbered(&path, number).exists()).collect();
+            assert_eq!(kept, (1..files).collect::<Vec<_>>());
+            assert!(fs::metadata(&path).expect("there").len() <= 100);
+        }
+    }
+
+    #[test]
+    fn a_full_disk_loses_lines_and_nothing_else() {
+        let config = JournalConfig { path: "/dev/full".into(), size: Bytes::new(1 << 20), files: 1 };
+        let journal = Journal::open(&config).expect("open");
+        journal.write("x".to_owned());
+        while journal.lost() == 0 {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        assert_eq!(journal.lost(), 1);
+    }
+}

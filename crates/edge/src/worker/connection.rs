@@ -1,0 +1,396 @@
+//! A viewer's connection: plain or TLS, one response at a time, nothing held that is not about to be sent.
+
+use crate::hub::{Block, Piece};
+use host::HostError;
+use host::socket::Tcp;
+use rustls::ServerConnection;
+use std::collections::VecDeque;
+use std::io::{self, IoSlice, Read, Write};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// What encrypted bytes may wait for the kernel, per connection.
+const TLS_BUFFER: usize = 64 << 10;
+/// What is sent of a file before other connections have their turn.
+const TURN: usize = 1 << 20;
+/// Blocks in one send.
+const PARTS: usize = 32;
+
+/// A connection and the response on its way.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) socket: Tcp,
+    pub(super) tls: Option<Box<ServerConnection>>,
+    /// Whose it is.
+    pub(super) peer: IpAddr,
+    /// The beginning of a request whose end has not come; without memory while there is none.
+    pub(super) input: Vec<u8>,
+    /// What of the response's head was not sent yet.
+    pub(super) head: Vec<u8>,
+    pub(super) body: Body,
+    /// The connection ends after the response.
+    pub(super) close: bool,
+    /// The kernel may have bytes that were not taken, since a response was on its way.
+    pub(super) unread: bool,
+    /// The session that the response is for.
+    pub(super) session: Option<u64>,
+    /// When it is closed unless something happens, in seconds of the worker.
+    pub(super) deadline_s: u32,
+    /// Whether the present head's first bytes have come.
+    pub(super) in_head: bool,
+    /// Bytes of bodies sent since the worker last looked.
+    pub(super) sent: u64,
+}
+
+/// What follows a head.
+#[derive(Debug)]
+pub(super) enum Body {
+    /// Nothing.
+    None,
+    /// Bytes that many share, from one place to another.
+    Shared(Arc<[u8]>, usize, usize),
+    /// A segment, from one place to another.
+    Piece(Arc<Piece>, usize, usize),
+    /// A live stream.
+    Live(Box<Cursor>),
+    /// The stream's first playlist is waited for, until this second.
+    Playlist(Box<Waiting>),
+}
+
+/// A viewer's place in a live stream.
+#[derive(Debug)]
+pub(super) struct Cursor {
+    /// The stream's key.
+    pub(super) stream: Box<str>,
+    /// What is being sent: a header, or a block that may have left the ring meanwhile.
+    pub(super) current: Option<Current>,
+    /// The block to be sent after it; `None` before the first one.
+    pub(super) next: Option<u64>,
+    /// The header the viewer has.
+    pub(super) header: Option<Arc<[u8]>>,
+    /// Times it was moved to the newest keyframe.
+    pub(super) skips: u32,
+}
+
+/// Bytes of a live stream of which some were sent.
+#[derive(Debug)]
+pub(super) enum Current {
+    Header(Arc<[u8]>, usize),
+    Block(Arc<Block>, usize),
+}
+
+/// A request that waits for the first playlist.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) stream: Box<str>,
+    pub(super) keep_alive: bool,
+    pub(super) head_only: bool,
+    pub(super) until_s: u32,
+    /// For the multivariant playlist: the URI of the session's own.
+    pub(super) start: Option<String>,
+}
+
+/// How far sending came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// The response is complete.
+    All,
+    /// The kernel's buffer is full.
+    Blocked,
+    /// There is nothing to send at present.
+    Idle,
+    /// More could be sent, after the others' turn.
+    Turn,
+}
+
+impl Connection {
+    pub(super) fn new(socket: Tcp, tls: Option<Box<ServerConnection>>, peer: IpAddr, deadline_s: u32) -> Self {
+        let tls = tls.map(|mut tls| {
+            tls.set_buffer_limit(Some(TLS_BUFFER));
+            tls
+        });
+        Self {
+            socket,
+            tls,
+            peer,
+            input: Vec::new(),
+            head: Vec::new(),
+            body: Body::None,
+            close: false,
+            unread: true,
+            session: None,
+            deadline_s,
+            in_head: true,
+            sent: 0,
+        }
+    }
+
+    /// Whether a response is on its way.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.head.is_empty() || !matches!(self.body, Body::None)
+    }
+
+    /// Takes what has come; 0 at the end, `None` when there is nothing yet.
+    pub(super) fn receive(&mut self, into: &mut [u8]) -> Result<Option<usize>, Broken> {
+        let Some(tls) = &mut self.tls else { return Ok(self.socket.receive(into)?) };
+        loop {
+            match tls.reader().read(into) {
+                Ok(got) => return Ok(Some(got)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return Ok(Some(0)),
+            }
+            match tls.read_tls(&mut Wire(&self.socket)) {
+                Ok(0) => return Ok(Some(0)),
+                Ok(_) => {
+                    let state = tls.process_new_packets();
+                    flush(tls, &self.socket)?;
+                    state?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Sends of `parts` what there is room for; `None` when there is none.
+    fn send(&mut self, parts: &[IoSlice<'_>], more: bool) -> Result<Option<usize>, Broken> {
+        let Some(tls) = &mut self.tls else { return Ok(self.socket.send_parts(parts, more)?) };
+        if !flush(tls, &self.socket)? {
+            return Ok(None);
+        }
+        let taken = tls.writer().write_vectored(parts)?;
+        flush(tls, &self.socket)?;
+        Ok((taken > 0).then_some(taken))
+    }
+
+    /// Sends what is encrypted already.
+    pub(super) fn flush(&mut self) -> Result<bool, Broken> {
+        self.tls.as_mut().map_or(Ok(true), |tls| flush(tls, &self.socket))
+    }
+
+    /// Sends of the response as much as there is room for. `held` are the blocks of a live body's stream.
+    pub(super) fn advance(&mut self, held: Option<&VecDeque<Arc<Block>>>) -> Result<Sent, Broken> {
+        if !self.head.is_empty() && !self.send_head()? {
+            return Ok(Sent::Blocked);
+        }
+        match std::mem::replace(&mut self.body, Body::None) {
+            Body::None => Ok(Sent::All),
+            Body::Shared(bytes, mut at, end) => {
+                while at < end {
+                    let Some(sent) = self.send(&[IoSlice::new(&bytes[at..end])], false)? else {
+                        self.body = Body::Shared(bytes, at, end);
+                        return Ok(Sent::Blocked);
+                    };
+                    at += sent;
+                    self.sent += sent as u64;
+                }
+                Ok(Sent::All)
+            }
+            Body::Piece(piece, at, end) => self.send_piece(piece, at, end),
+            Body::Live(mut cursor) => {
+                let state = held.map_or(Ok(Sent::Idle), |held| self.send_live(&mut cursor, held));
+                self.body = Body::Live(cursor);
+                state
+            }
+            Body::Playlist(waiting) => {
+                self.body = Body::Playlist(waiting);
+                Ok(Sent::Idle)
+            }
+        }
+    }
+
+    /// The head, and the beginning of a shared body in the same packet.
+    fn send_head(&mut self) -> Result<bool, Broken> {
+        while !self.head.is_empty() {
+            let head = std::mem::take(&mut self.head);
+            let (shared, range) = match &self.body {
+                Body::Shared(bytes, at, end) => (Some(Arc::clone(bytes)), *at..*end),
+                _ => (None, 0..0),
+            };
+            let tail = shared.as_deref().map_or(&[][..], |bytes| &bytes[range]);
+            let more = matches!(self.body, Body::Piece(..));
+            let sent = self.send(&[IoSlice::new(&head), IoSlice::new(tail)], more)?;
+            let sent = sent.unwrap_or(0);
+            if sent < head.len() {
+                self.head = head;
+                self.head.drain(..sent);
+                if sent == 0 {
+                    return Ok(false);
+                }
+            } else if let Body::Shared(_, at, _) = &mut self.body {
+                *at += sent - head.len();
+                self.sent += (sent - head.len()) as u64;
+            }
+        }
+        Ok(true)
+    }
+
+    fn send_piece(&mut self, piece: Arc<Piece>, mut at: usize, end: usize) -> Result<Sent, Broken> {
+        let turn = (at + TURN).min(end);
+        while at < turn {
+            let sent = if self.tls.is_some() {
+                let until = (at + TLS_BUFFER).min(turn);
+                self.send(&[IoSlice::new(&piece.segment[at..until])], false)?
+            } else {
+                // Nothing comes of a file before its end only if it were shorter than it is, and it is sealed.
+                self.socket.send_file(&piece.segment, at as u64, turn - at)?.filter(|&sent| sent > 0)
+            };
+            let Some(sent) = sent else {
+                self.body = Body::Piece(piece, at, end);
+                return Ok(Sent::Blocked);
+            };
+            at += sent;
+            self.sent += sent as u64;
+        }
+        if at < end {
+            self.body = Body::Piece(piece, at, end);
+            return Ok(Sent::Turn);
+        }
+        Ok(Sent::All)
+    }
+
+    fn send_live(&mut self, cursor: &mut Cursor, held: &VecDeque<Arc<Block>>) -> Result<Sent, Broken> {
+        loop {
+            if cursor.current.is_none() && !cursor.place(held) {
+                return Ok(Sent::Idle);
+            }
+            let mut parts: [IoSlice<'_>; PARTS] = std::array::from_fn(|_| IoSlice::new(&[]));
+            let mut count = 0;
+            if let Some(current) = &cursor.current {
+                parts[0] = IoSlice::new(match current {
+                    Current::Header(bytes, at) => &bytes[*at..],
+                    Current::Block(block, at) => &block.bytes[*at..],
+                });
+                count = 1;
+            }
+            let first = held.front().map_or(0, |block| block.number);
+            let from = cursor.next.filter(|&next| next >= first).map(|next| (next - first) as usize);
+            if let Some(from) = from {
+                for block in held.iter().skip(from).take(PARTS - count) {
+                    if !cursor.header.as_ref().is_some_and(|header| Arc::ptr_eq(header, &block.header)) {
+                        break;
+                    }
+                    parts[count] = IoSlice::new(&block.bytes);
+                    count += 1;
+                }
+            }
+            if count == 0 {
+                return Ok(Sent::Idle);
+            }
+            let Some(sent) = self.send(&parts[..count], false)? else { return Ok(Sent::Blocked) };
+            self.sent += sent as u64;
+            cursor.moved(sent, held);
+        }
+    }
+}
+
+impl Cursor {
+    /// Chooses what is sent next when nothing is on its way; whether there is something.
+    fn place(&mut self, held: &VecDeque<Arc<Block>>) -> bool {
+        let (Some(first), Some(last)) = (held.front(), held.back()) else { return false };
+        let fell_behind = self.next.is_some_and(|next| next < first.number);
+        if self.next.is_none() || fell_behind {
+            let Some(start) = held.iter().rev().find(|block| block.is_start) else { return false };
+            self.skips += u32::from(fell_behind);
+            self.next = Some(start.number);
+        }
+        let Some(next) = self.next.filter(|&next| next <= last.number) else { return false };
+        let block = &held[(next - first.number) as usize];
+        if !self.header.as_ref().is_some_and(|header| Arc::ptr_eq(header, &block.header)) {
+            // A viewer that has a header already gets what is new in it: the configurations, not FLV's own header again.
+            let skip = if self.header.is_some() { FLV_HEADER_LEN.min(block.header.len()) } else { 0 };
+            self.header = Some(Arc::clone(&block.header));
+            self.current = Some(Current::Header(Arc::clone(&block.header), skip));
+        }
+        true
+    }
+
+    /// Counts `sent` bytes.
+    fn moved(&mut self, mut sent: usize, held: &VecDeque<Arc<Block>>) {
+        if let Some(current) = &mut self.current {
+            let (len, at) = match current {
+                Current::Header(bytes, at) => (bytes.len(), at),
+                Current::Block(block, at) => (block.bytes.len(), at),
+            };
+            let here = sent.min(len - *at);
+            *at += here;
+            sent -= here;
+            if *at < len {
+                return;
+            }
+            self.current = None;
+        }
+        let first = held.front().map_or(0, |block| block.number);
+        while sent > 0
+            && let Some(next) = self.next
+            && let Some(block) = next.checked_sub(first).and_then(|at| held.get(at as usize))
+        {
+            self.next = Some(next + 1);
+            if sent < block.bytes.len() {
+                self.current = Some(Current::Block(Arc::clone(block), sent));
+                return;
+            }
+            sent -= block.bytes.len();
+        }
+    }
+}
+
+/// Bytes of an FLV file before its first tag: nine of header, four of a previous tag's size. Source: Adobe's FLV 10.1, E.2, E.3.
+pub(crate) const FLV_HEADER_LEN: usize = 13;
+
+/// Sends what is encrypted; whether all of it.
+fn flush(tls: &mut ServerConnection, socket: &Tcp) -> Result<bool, Broken> {
+    while tls.wants_write() {
+        match tls.write_tls(&mut Wire(socket)) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(true)
+}
+
+/// A connection that cannot go on. Why is nobody's concern but the other end's.
+#[derive(Debug)]
+pub(super) struct Broken;
+
+impl From<HostError> for Broken {
+    fn from(_: HostError) -> Self {
+        Self
+    }
+}
+
+impl From<io::Error> for Broken {
+    fn from(_: io::Error) -> Self {
+        Self
+    }
+}
+
+impl From<rustls::Error> for Broken {
+    fn from(_: rustls::Error) -> Self {
+        Self
+    }
+}
+
+/// A socket as TLS reads and writes it.
+struct Wire<'a>(&'a Tcp);
+
+impl Read for Wire<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.0.receive(into).map_err(|error| error.source)?.ok_or(io::ErrorKind::WouldBlock.into())
+    }
+}
+
+impl Write for Wire<'_> {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        self.write_vectored(&[IoSlice::new(from)])
+    }
+
+    fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.0.send_parts(parts, false).map_err(|error| error.source)?.ok_or(io::ErrorKind::WouldBlock.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

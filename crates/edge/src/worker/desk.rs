@@ -1,0 +1,446 @@
+//! What viewers may ask for, and the answers.
+
+use super::accounts::{Accounts, Protocol, Who};
+use super::connection::{Body, Cursor, Waiting};
+use crate::http::{CORS, Head, Method, Range, Request, Selected, Status, Target, imf_fixdate, matches_any};
+use crate::hub::{Block, Hls, Hub, Piece, Stream, View};
+use crate::token::{Keys, Session};
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// How long a first playlist is waited for, in seconds.
+const PLAYLIST_WAIT_S: u32 = 15;
+/// Of what a viewer calls itself so much is kept, in bytes.
+const AGENT_MAX: usize = 200;
+
+/// An answer, besides its head.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) body: Body,
+    pub(super) close: bool,
+    pub(super) session: Option<u64>,
+}
+
+/// A worker's own hold on a stream.
+#[derive(Debug)]
+pub(super) struct Local {
+    pub(super) stream: Arc<Stream>,
+    pub(super) hls: View<Hls>,
+    pub(super) blocks: VecDeque<Arc<Block>>,
+    /// Tokens of connections with live responses, and of those that wait for the first playlist.
+    pub(super) attending: Vec<u64>,
+}
+
+/// What a worker answers viewers from.
+#[derive(Debug)]
+pub(super) struct Desk {
+    pub(super) hub: Arc<Hub>,
+    pub(super) accounts: Accounts,
+    pub(super) locals: HashMap<Box<str>, Local>,
+    /// Sessions that operators ended, and until when they are remembered, milliseconds.
+    pub(super) banned: HashMap<u64, u64>,
+    keys: Keys,
+    streams: View<HashMap<Box<str>, Arc<Stream>>>,
+    key: String,
+    numbers: u64,
+    pub(super) now_ms: u64,
+    pub(super) now_s: u32,
+    date: [u8; 29],
+}
+
+/// Who asks.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asker {
+    pub(super) address: IpAddr,
+    pub(super) is_tls: bool,
+    /// The connection's token.
+    pub(super) token: u64,
+}
+
+impl Desk {
+    /// Of worker `number`.
+    pub(super) fn new(hub: Arc<Hub>, number: usize) -> Self {
+        let keys = Keys::new(hub.config.auth.play_key.as_deref());
+        let streams = View::of(&hub.streams);
+        let now_ms = hub.now_ms();
+        // Numbers of different workers, and of a server that was started again, do not meet.
+        let numbers = now_ms << 20 | (number as u64) << 4;
+        let date = imf_fixdate(now_ms / 1_000);
+        let (accounts, locals, banned) = (Accounts::default(), HashMap::new(), HashMap::new());
+        Self { hub, accounts, locals, banned, keys, streams, key: String::new(), numbers, now_ms, now_s: 0, date }
+    }
+
+    /// It is later.
+    pub(super) fn set_time(&mut self, now_ms: u64, now_s: u32) {
+        if now_ms / 1_000 != self.now_ms / 1_000 {
+            self.date = imf_fixdate(now_ms / 1_000);
+        }
+        (self.now_ms, self.now_s) = (now_ms, now_s);
+    }
+
+    /// The worker's hold on a stream, if there is one of that key.
+    pub(super) fn local(&mut self, key: &str) -> Option<&mut Local> {
+        if self.streams.refresh(&self.hub.streams) {
+            let streams = self.streams.value();
+            let is_there = |key: &str, local: &Local| {
+                !local.attending.is_empty() || streams.get(key).is_some_and(|found| Arc::ptr_eq(found, &local.stream))
+            };
+            self.locals.retain(|key, local| is_there(key, local));
+        }
+        let stream = self.streams.value().get(key)?;
+        if self.locals.get(key).is_none_or(|local| !Arc::ptr_eq(&local.stream, stream) && local.attending.is_empty()) {
+            let hls = View::of(&stream.hls);
+            let (stream, blocks, attending) = (Arc::clone(stream), VecDeque::new(), Vec::new());
+            self.locals.insert(key.into(), Local { stream, hls, blocks, attending });
+        }
+        self.locals.get_mut(key)
+    }
+
+    /// Answers; the head goes into `head`.
+    pub(super) fn respond(&mut self, request: &Request<'_>, asker: Asker, head: &mut Vec<u8>) -> Answer {
+        match request.method {
+            Method::Get | Method::Head => {}
+            Method::Options => {
+                Head::begin(head, Status::NoContent, &self.date)
+                    .raw(CORS)
+                    .field("Access-Control-Allow-Methods", "GET, HEAD, OPTIONS")
+                    .field("Access-Control-Allow-Headers", "Range, If-None-Match")
+                    .field("Access-Control-Max-Age", "86400")
+                    .end();
+                return Answer { body: Body::None, close: !request.keep_alive, session: None };
+            }
+            _ => return self.plain(Status::MethodNotAllowed, request, head),
+        }
+        let Ok(target) = Target::parse(request.path) else { return self.plain(Status::BadRequest, request, head) };
+        let mut key = std::mem::take(&mut self.key);
+        let answer = match target.names() {
+            [app, file] => {
+                let (name, is_flv) = match (file.strip_suffix(".flv"), file.strip_suffix(".m3u8")) {
+                    (Some(name), _) => (name, true),
+                    (_, Some(name)) => (name, false),
+                    _ => ("", false),
+                };
+                join(&mut key, app, name);
+                match (name.is_empty(), is_flv) {
+                    (true, _) => Err(Status::NotFound),
+                    (_, true) => self.flv(&key, request, asker, head),
+                    (_, false) => self.start(&key, name, request, asker, head),
+                }
+            }
+            [app, name, session, file] => {
+                join(&mut key, app, name);
+                self.hls(&key, session, file, request, asker, head)
+            }
+            _ => Err(Status::NotFound),
+        };
+        self.key = key;
+        answer.unwrap_or_else(|status| self.plain(status, request, head))
+    }
+
+    /// An answer that is only a status.
+    pub(super) fn plain(&self, status: Status, request: &Request<'_>, head: &mut Vec<u8>) -> Answer {
+        self.refuse(status, !request.keep_alive, head);
+        Answer { body: Body::None, close: !request.keep_alive, session: None }
+    }
+
+    /// A head that is only a status.
+    pub(super) fn refuse(&self, status: Status, close: bool, head: &mut Vec<u8>) {
+        let mut fields = Head::begin(head, status, &self.date).raw(CORS).field("Cache-Control", "no-store");
+        if status == Status::MethodNotAllowed {
+            fields = fields.field("Allow", "GET, HEAD, OPTIONS");
+        }
+        if status == Status::ServiceUnavailable {
+            fields = fields.field("Retry-After", "1");
+        }
+        if close {
+            fields = fields.field("Connection", "close");
+        }
+        if status != Status::NotModified {
+            fields = fields.length(0);
+        }
+        fields.end();
+    }
+
+    fn number(&mut self) -> u64 {
+        self.numbers += 1 << 10;
+        self.numbers
+    }
+
+    /// Whether the token in the query lets this viewer play; the subject if so.
+    fn admit(&self, key: &str, request: &Request<'_>, asker: Asker) -> Result<String, Status> {
+        let token = request.query.get("token");
+        let subject = self.keys.check(token.as_deref(), key, asker.address, self.now_ms / 1_000);
+        subject.ok_or(if token.is_some() { Status::Forbidden } else { Status::Unauthorized })
+    }
+
+    fn flv(&mut self, key: &str, request: &Request<'_>, asker: Asker, head: &mut Vec<u8>) -> Result<Answer, Status> {
+        let subject = self.admit(key, request, asker)?;
+        let now_ms = self.now_ms;
+        let number = self.number();
+        let worker = self.worker_bit();
+        let local = self.local(key).ok_or(Status::NotFound)?;
+        if local.stream.flv.is_over() {
+            return Err(Status::NotFound);
+        }
+        let is_head = request.method == Method::Head;
+        if !is_head {
+            local.stream.attend(worker);
+            local.attending.push(asker.token);
+            let stream = &local.stream;
+            stream.flv.copy_into(&mut local.blocks);
+            let who = || who(key, Protocol::Flv, request, asker, Some(subject), now_ms);
+            self.accounts.open(number, None, self.now_ms, who);
+            self.accounts.count(number, self.now_ms, |update| update.requests += 1);
+        }
+        Head::begin(head, Status::Ok, &self.date)
+            .raw(b"Content-Type: video/x-flv\r\nCache-Control: no-store\r\nConnection: close\r\n")
+            .raw(CORS)
+            .end();
+        let cursor = Cursor { stream: key.into(), current: None, next: None, header: None, skips: 0 };
+        let body = if is_head { Body::None } else { Body::Live(Box::new(cursor)) };
+        Ok(Answer { body, close: true, session: (!is_head).then_some(number) })
+    }
+
+    /// The multivariant playlist, which gives each viewer a session.
+    fn start(
+        &mut self,
+        key: &str,
+        name: &str,
+        request: &Request<'_>,
+        asker: Asker,
+        head: &mut Vec<u8>,
+    ) -> Result<Answer, Status> {
+        let subject = self.admit(key, request, asker)?;
+        let now_ms = self.now_ms;
+        let number = self.number();
+        let session = self.keys.session(number, key, self.now_ms / 1_000);
+        let until_s = self.now_s + PLAYLIST_WAIT_S;
+        let worker = self.worker_bit();
+        let local = self.local(key).ok_or(Status::NotFound)?;
+        local.hls.refresh(&local.stream.hls);
+        let hls = Arc::clone(local.hls.value());
+        let uri = format!("{}/{session}/index.m3u8", encode(name));
+        let waiting = Waiting {
+            stream: key.into(),
+            keep_alive: request.keep_alive,
+            head_only: request.method == Method::Head,
+            until_s,
+            start: Some(uri),
+        };
+        let is_waiting = hls.playlist.is_none();
+        if is_waiting {
+            local.stream.attend(worker);
+            local.attending.push(asker.token);
+        }
+        if request.method == Method::Get {
+            let who = || who(key, Protocol::Hls, request, asker, Some(subject), now_ms);
+            self.accounts.open(number, Some(session), self.now_ms, who);
+        }
+        if is_waiting {
+            return Ok(Answer {
+                body: Body::Playlist(Box::new(waiting)),
+                close: !request.keep_alive,
+                session: Some(number),
+            });
+        }
+        Ok(self.playlist(&hls, &waiting, None, Some(number), head))
+    }
+
+    fn hls(
+        &mut self,
+        key: &str,
+        session: &str,
+        file: &str,
+        request: &Request<'_>,
+        asker: Asker,
+        head: &mut Vec<u8>,
+    ) -> Result<Answer, Status> {
+        let session = Session::parse(session).ok_or(Status::NotFound)?;
+        let (number, now_ms) = (session.number, self.now_ms);
+        if !self.accounts.knows(&session, key) {
+            if !self.keys.is_ours(&session, key, self.now_ms / 1_000) {
+                return Err(Status::Forbidden);
+            }
+            if self.local(key).is_some() {
+                let who = || who(key, Protocol::Hls, request, asker, None, now_ms);
+                self.accounts.open(number, Some(session), self.now_ms, who);
+            }
+        }
+        if self.banned.contains_key(&number) {
+            return Err(Status::Forbidden);
+        }
+        let now_s = self.now_s;
+        let worker = self.worker_bit();
+        let local = self.local(key).ok_or(Status::NotFound)?;
+        local.hls.refresh(&local.stream.hls);
+        if file == "index.m3u8" {
+            let hls = Arc::clone(local.hls.value());
+            let waiting = |start| Waiting {
+                stream: if hls.playlist.is_none() { key.into() } else { Box::default() },
+                keep_alive: request.keep_alive,
+                head_only: request.method == Method::Head,
+                until_s: now_s + PLAYLIST_WAIT_S,
+                start,
+            };
+            if hls.playlist.is_none() {
+                local.stream.attend(worker);
+                local.attending.push(asker.token);
+                let body = Body::Playlist(Box::new(waiting(None)));
+                return Ok(Answer { body, close: !request.keep_alive, session: Some(number) });
+            }
+            self.accounts.count(number, now_ms, |update| update.requests += 1);
+            return Ok(self.playlist(&hls, &waiting(None), request.if_none_match, Some(number), head));
+        }
+        let sequence = file.strip_suffix(".ts").and_then(|digits| digits.parse().ok()).ok_or(Status::NotFound)?;
+        let piece = Arc::clone(local.hls.value().piece(sequence).ok_or(Status::NotFound)?);
+        self.accounts.count(number, now_ms, |update| update.requests += 1);
+        Ok(self.piece(piece, request, number, head))
+    }
+
+    /// A playlist that is there: the session's own, or the multivariant one.
+    pub(super) fn playlist(
+        &self,
+        hls: &Hls,
+        waiting: &Waiting,
+        has: Option<&str>,
+        session: Option<u64>,
+        head: &mut Vec<u8>,
+    ) -> Answer {
+        let close = !waiting.keep_alive;
+        let connection: &[u8] = if close { b"Connection: close\r\n" } else { b"" };
+        if let Some(uri) = &waiting.start {
+            let bandwidth = hls.peak_bits_per_second.max(1);
+            let text = format!("#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-STREAM-INF:BANDWIDTH={bandwidth}\n{uri}\n");
+            Head::begin(head, Status::Ok, &self.date)
+                .field("Content-Type", "application/vnd.apple.mpegurl")
+                .length(text.len() as u64)
+                .raw(b"Cache-Control: no-store\r\n")
+                .raw(connection)
+                .raw(CORS)
+                .end();
+            if !waiting.head_only {
+                head.extend_from_slice(text.as_bytes());
+            }
+            return Answer { body: Body::None, close, session };
+        }
+        let Some(playlist) = &hls.playlist else {
+            self.refuse(Status::ServiceUnavailable, close, head);
+            return Answer { body: Body::None, close, session };
+        };
+        if has.is_some_and(|field| matches_any(field, &playlist.etag)) {
+            Head::begin(head, Status::NotModified, &self.date)
+                .field("ETag", &playlist.etag)
+                .raw(connection)
+                .raw(CORS)
+                .end();
+            return Answer { body: Body::None, close, session };
+        }
+        // The rest of the head is the same for all, and comes with the text.
+        let fields = Head::begin(head, Status::Ok, &self.date).raw(connection);
+        drop(fields);
+        let end = if waiting.head_only { playlist.text_at } else { playlist.response.len() };
+        Answer { body: Body::Shared(Arc::clone(&playlist.response), 0, end), close, session }
+    }
+
+    fn piece(&self, piece: Arc<Piece>, request: &Request<'_>, session: u64, head: &mut Vec<u8>) -> Answer {
+        let len = piece.segment.len() as u64;
+        let close = !request.keep_alive;
+        let connection: &[u8] = if close { b"Connection: close\r\n" } else { b"" };
+        let answer = |body| Answer { body, close, session: Some(session) };
+        if request.if_none_match.is_some_and(|field| matches_any(field, &piece.etag)) {
+            Head::begin(head, Status::NotModified, &self.date)
+                .field("ETag", &piece.etag)
+                .raw(connection)
+                .raw(CORS)
+                .end();
+            return answer(Body::None);
+        }
+        // Source: RFC 9110 §13.1.5: a date, or another tag, makes the range void.
+        let is_current = request.if_range.is_none_or(|tag| tag.trim() == piece.etag);
+        let selected =
+            request.range.filter(|_| is_current).and_then(Range::parse).map_or(Selected::Whole, |r| r.of(len));
+        let (status, from, to) = match selected {
+            Selected::Whole => (Status::Ok, 0, len),
+            Selected::Part(from, to) => (Status::PartialContent, from, to),
+            Selected::Outside => {
+                Head::begin(head, Status::RangeNotSatisfiable, &self.date)
+                    .content_range(None, len)
+                    .length(0)
+                    .raw(connection)
+                    .raw(CORS)
+                    .end();
+                return answer(Body::None);
+            }
+        };
+        let mut fields = Head::begin(head, status, &self.date)
+            .raw(
+                b"Content-Type: video/mp2t\r\nCache-Control: public, max-age=60, immutable\r\nAccept-Ranges: bytes\r\n",
+            )
+            .field("ETag", &piece.etag)
+            .length(to - from)
+            .raw(connection)
+            .raw(CORS);
+        if status == Status::PartialContent {
+            fields = fields.content_range(Some((from, to)), len);
+        }
+        fields.end();
+        answer(match request.method {
+            Method::Head => Body::None,
+            _ => Body::Piece(piece, from as usize, to as usize),
+        })
+    }
+
+    /// The connection `token` no longer attends to the stream.
+    pub(super) fn depart(&mut self, key: &str, token: u64) {
+        let worker = self.worker_bit();
+        let Some(local) = self.locals.get_mut(key) else { return };
+        local.attending.retain(|&other| other != token);
+        if local.attending.is_empty() {
+            local.stream.neglect(worker);
+            local.blocks = VecDeque::new();
+            if !local.stream.is_live.load(Ordering::Acquire) && local.stream.flv.is_over() {
+                self.locals.remove(key);
+            }
+        }
+    }
+
+    fn worker_bit(&self) -> usize {
+        (self.numbers >> 4) as usize & (crate::hub::WORKERS_MAX - 1)
+    }
+}
+
+fn join(key: &mut String, app: &str, name: &str) {
+    key.clear();
+    key.push_str(app);
+    key.push('/');
+    key.push_str(name);
+}
+
+fn who(
+    key: &str,
+    protocol: Protocol,
+    request: &Request<'_>,
+    asker: Asker,
+    subject: Option<String>,
+    now_ms: u64,
+) -> Who {
+    let agent = request.user_agent.unwrap_or_default();
+    let end = (0..=agent.len().min(AGENT_MAX)).rev().find(|&at| agent.is_char_boundary(at)).unwrap_or(0);
+    Who {
+        stream: key.into(),
+        protocol,
+        is_tls: asker.is_tls,
+        address: asker.address,
+        agent: agent[..end].into(),
+        subject: subject.map(String::into_boxed_str),
+        began_ms: now_ms,
+    }
+}
+
+/// A name as a path in a playlist writes it. Source: RFC 3986 §2.3.
+fn encode(name: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    name.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
