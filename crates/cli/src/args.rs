@@ -56,6 +56,8 @@ pub(crate) enum Verb {
     Fix(FixArgs),
     /// What a verdict means, and how to confirm it
     Explain(ExplainArgs),
+    /// Serves live streams: RTMP in, HLS and HTTP-FLV out
+    Serve(ServeArgs),
     /// Players by the thousand, against any live-streaming server
     #[command(subcommand)]
     Load(LoadVerb),
@@ -255,6 +257,19 @@ pub(crate) struct FixArgs {
 pub(crate) struct ExplainArgs {
     /// A verdict's code; without one, they are listed
     pub(crate) code: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Examples:\n  thalweg serve\n  thalweg serve edge.toml --check\n\nSIGHUP reads the certificates again; SIGTERM ends it when responses on their way have ended."
+)]
+pub(crate) struct ServeArgs {
+    /// The configuration; default: everything as shipped
+    #[arg(value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Says whether the configuration is good, and ends
+    #[arg(long)]
+    pub(crate) check: bool,
 }
 
 /// A filter; what is wrong with one, the place, and what to write instead.

@@ -24,6 +24,7 @@ mod progress;
 mod remedies;
 mod samples;
 mod scenarios;
+mod serve;
 mod sockets;
 mod stop;
 mod whole;
@@ -56,6 +57,7 @@ pub fn main() -> ExitCode {
         Verb::Explain(args) => explain::run(&args, &output),
         Verb::Load(LoadVerb::Hls(args)) => load::run(::load::Kind::Hls, &args, &output),
         Verb::Load(LoadVerb::Flv(args)) => load::run(::load::Kind::Flv, &args, &output),
+        Verb::Serve(args) => serve::run(&args, &output),
     };
     match result {
         Ok(code) => code,

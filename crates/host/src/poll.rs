@@ -5,6 +5,7 @@
 use crate::error::{HostError, wrap};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
@@ -22,15 +23,9 @@ pub struct Ready {
 }
 
 /// A set of descriptors to wait for.
+#[derive(Debug)]
 pub struct Poller {
     epoll: OwnedFd,
-    events: Vec<Event>,
-}
-
-impl std::fmt::Debug for Poller {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Poller").field("epoll", &self.epoll).finish_non_exhaustive()
-    }
 }
 
 /// Most descriptors one wait tells of.
@@ -43,7 +38,7 @@ impl Poller {
     /// When the kernel gives no descriptor.
     pub fn new() -> Result<Self, HostError> {
         let epoll = wrap(epoll::create(CreateFlags::CLOEXEC).map_err(Into::into), || "make an epoll".to_owned())?;
-        Ok(Self { epoll, events: Vec::with_capacity(BATCH) })
+        Ok(Self { epoll })
     }
 
     /// Tells of `source` whenever it has become readable or writable since the last time (edge-triggered). It leaves the set
@@ -80,14 +75,15 @@ impl Poller {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn wait(&mut self, most: Option<Duration>, into: &mut Vec<Ready>) -> Result<(), HostError> {
-        self.events.clear();
+    pub fn wait(&self, most: Option<Duration>, into: &mut Vec<Ready>) -> Result<(), HostError> {
+        let mut events = [const { MaybeUninit::<Event>::uninit() }; BATCH];
         let most = most.and_then(|most| Timespec::try_from(most).ok());
-        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), most.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        let events = match epoll::wait(&self.epoll, &mut events, most.as_ref()) {
+            Ok((events, _)) => events,
+            Err(rustix::io::Errno::INTR) => return Ok(()),
             Err(error) => return Err(HostError { act: "wait for descriptors".to_owned(), source: error.into() }),
-        }
-        into.extend(self.events.iter().map(|event| {
+        };
+        into.extend(events.iter().map(|event| {
             let flags = event.flags;
             Ready {
                 token: event.data.u64(),
@@ -141,7 +137,7 @@ mod tests {
 
     #[test]
     fn another_thread_wakes_it_once() {
-        let mut poller = Poller::new().expect("made");
+        let poller = Poller::new().expect("made");
         let waker = Arc::new(Waker::new().expect("made"));
         poller.add_readable(&*waker, 7).expect("added");
         let mut ready = Vec::new();

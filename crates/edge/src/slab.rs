@@ -2,18 +2,18 @@
 
 /// What is kept under tokens.
 #[derive(Debug)]
-pub(super) struct Slab<T> {
+pub(crate) struct Slab<T> {
     entries: Vec<(u32, Option<Box<T>>)>,
     free: Vec<u32>,
 }
 
 impl<T> Slab<T> {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { entries: Vec::new(), free: Vec::new() }
     }
 
     /// Keeps a value; its token.
-    pub(super) fn insert(&mut self, value: T) -> u64 {
+    pub(crate) fn insert(&mut self, value: T) -> u64 {
         let index = self.free.pop().unwrap_or_else(|| {
             self.entries.push((0, None));
             self.entries.len() as u32 - 1
@@ -24,12 +24,12 @@ impl<T> Slab<T> {
         u64::from(entry.0) << 32 | u64::from(index)
     }
 
-    pub(super) fn get(&mut self, token: u64) -> Option<&mut T> {
+    pub(crate) fn get(&mut self, token: u64) -> Option<&mut T> {
         let entry = self.entries.get_mut(token as u32 as usize)?;
         if u64::from(entry.0) == token >> 32 { entry.1.as_deref_mut() } else { None }
     }
 
-    pub(super) fn remove(&mut self, token: u64) -> Option<Box<T>> {
+    pub(crate) fn remove(&mut self, token: u64) -> Option<Box<T>> {
         let entry = self.entries.get_mut(token as u32 as usize).filter(|entry| u64::from(entry.0) == token >> 32)?;
         let value = entry.1.take()?;
         self.free.push(token as u32);
@@ -37,12 +37,12 @@ impl<T> Slab<T> {
     }
 
     /// All tokens.
-    pub(super) fn tokens(&self) -> Vec<u64> {
+    pub(crate) fn tokens(&self) -> Vec<u64> {
         let all = self.entries.iter().enumerate().filter(|(_, entry)| entry.1.is_some());
         all.map(|(index, entry)| u64::from(entry.0) << 32 | index as u64).collect()
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.entries.len() - self.free.len()
     }
 }

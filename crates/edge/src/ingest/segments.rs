@@ -1,0 +1,111 @@
+//! Units into segments and playlists.
+
+use crate::hub::{Hls, Piece, Playlist, Stream};
+use media::hls::{Segment, Segmenter, Settings, Window};
+use media::{Config, Unit};
+use std::collections::VecDeque;
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// How long a playlist may be kept by a cache, in seconds: it is another one with the next segment.
+const PLAYLIST_AGE_S: u64 = 1;
+
+/// What makes a stream's HLS state.
+#[derive(Debug)]
+pub(super) struct Segments {
+    segmenter: Segmenter,
+    window: Option<Window<Arc<Piece>>>,
+    window_len: usize,
+    pieces: VecDeque<Arc<Piece>>,
+    /// The first segment's number: seconds since 1970, so that a server that was started again does not go back.
+    base: u64,
+    version: u64,
+    peak_bits_per_second: u64,
+    /// Segments that no memory was left for.
+    lost: u64,
+}
+
+impl Segments {
+    pub(super) fn new(stream: &Stream, target_ms: u64, window_len: usize) -> Self {
+        let mut settings = Settings::default();
+        settings.target_ms = target_ms;
+        settings.longest_ms = settings.longest_ms.max(target_ms.saturating_mul(3));
+        Self {
+            segmenter: Segmenter::new(settings),
+            window: None,
+            window_len,
+            pieces: VecDeque::new(),
+            base: stream.began_ms / 1_000,
+            version: 0,
+            peak_bits_per_second: 0,
+            lost: 0,
+        }
+    }
+
+    pub(super) fn config(&mut self, config: &Config, stream: &Stream) {
+        let ended = self.segmenter.config(config);
+        self.publish(ended, stream);
+    }
+
+    pub(super) fn unit(&mut self, unit: &Unit, stream: &Stream) {
+        let ended = self.segmenter.unit(unit);
+        self.publish(ended, stream);
+    }
+
+    /// Another publisher's units follow.
+    pub(super) fn restart(&mut self, stream: &Stream) {
+        let ended = self.segmenter.restart();
+        self.publish(ended, stream);
+    }
+
+    /// What there is becomes a segment, since it may be a while until more comes.
+    pub(super) fn pause(&mut self, stream: &Stream) {
+        let ended = self.segmenter.end();
+        self.publish(ended, stream);
+    }
+
+    /// No segment follows.
+    pub(super) fn end(&mut self, stream: &Stream) {
+        self.pause(stream);
+        if let Some(window) = &mut self.window {
+            window.end();
+            self.renew(stream);
+        }
+    }
+
+    fn publish(&mut self, segment: Option<Segment>, stream: &Stream) {
+        let Some(Segment { mut info, bytes }) = segment else { return };
+        info.number += self.base;
+        let Ok(piece) = Piece::new(info.number, stream.began_ms, &bytes) else {
+            // Its number is never listed: players see a gap and a discontinuity would not help them.
+            self.lost += 1;
+            return;
+        };
+        let bits = bytes.len() as u64 * 8_000 / info.duration_ms.max(1);
+        self.peak_bits_per_second = self.peak_bits_per_second.max(bits);
+        let target_s = self.segmenter.target_duration_s().unwrap_or(1);
+        let window = self.window.get_or_insert_with(|| Window::new(target_s, self.window_len));
+        let piece = Arc::new(piece);
+        self.pieces.push_back(Arc::clone(&piece));
+        for _ in window.push(info, piece) {
+            self.pieces.pop_front();
+        }
+        self.renew(stream);
+    }
+
+    fn renew(&mut self, stream: &Stream) {
+        let Some(window) = &self.window else { return };
+        let mut text = String::new();
+        let uri = |info: &media::hls::SegmentInfo, out: &mut String| {
+            let _ = write!(out, "{}.ts", info.number);
+        };
+        window.write(uri, &mut text);
+        self.version += 1;
+        let version = format!("{:x}-p{}", stream.began_ms, self.version);
+        stream.hls.set(Hls {
+            playlist: Some(Arc::new(Playlist::new(&text, &version, PLAYLIST_AGE_S))),
+            pieces: self.pieces.clone(),
+            peak_bits_per_second: self.peak_bits_per_second,
+        });
+    }
+}

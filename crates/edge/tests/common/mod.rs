@@ -1,0 +1,186 @@
+//! A server of its own for each test, a publisher, and a client that reads what HTTP says.
+
+use edge::server::Server;
+use media::rtmp::{Publisher, PublisherEvent};
+use media::{AvcConfig, Tag, TagKind};
+use model::ServeConfig;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// Pictures a second, and a keyframe each second.
+pub const FPS: u32 = 25;
+
+/// A server on free ports of this host, set up like this besides.
+pub fn serve(text: &str) -> Server {
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let mut config = ServeConfig::parse("test", text).expect("a configuration");
+    config.workers = config.workers.or(Some(2));
+    config.rtmp = vec![any];
+    config.api.listen = vec![any];
+    config.http.listen = vec![any];
+    let server = Server::start(config).expect("started");
+    assert!(server.refused.is_empty(), "{:?}", server.refused);
+    server
+}
+
+/// A publisher that has been let in.
+pub struct Encoder {
+    socket: TcpStream,
+    session: Publisher,
+}
+
+impl Encoder {
+    /// Publishes `name` in `live`; or why not.
+    pub fn publish(to: SocketAddr, name: &str) -> Result<Self, String> {
+        let mut encoder = Self { socket: TcpStream::connect(to).expect("connected"), session: Publisher::new([7; 1536], "live", name) };
+        encoder.socket.set_read_timeout(Some(Duration::from_secs(10))).expect("set");
+        let mut buffer = [0; 4096];
+        loop {
+            encoder.flush();
+            let got = encoder.socket.read(&mut buffer).map_err(|error| error.to_string())?;
+            if got == 0 {
+                return Err("closed".to_owned());
+            }
+            let mut input = &buffer[..got];
+            while let Some(event) = encoder.session.handle(&mut input).expect("RTMP") {
+                match event {
+                    PublisherEvent::Published => {
+                        encoder.configure();
+                        return Ok(encoder);
+                    }
+                    PublisherEvent::Refused { code, .. } => return Err(code),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        self.socket.write_all(self.session.output()).expect("sent");
+        self.session.sent(self.session.output().len());
+    }
+
+    fn configure(&mut self) {
+        let avc = AvcConfig::of(b"\x67\x42\xc0\x1e\xda", b"\x68\xce").expect("a configuration");
+        self.send(TagKind::Video, 0, &[b"\x17\0\0\0\0", &avc.record[..]].concat());
+        self.send(TagKind::Audio, 0, b"\xaf\0\x12\x10");
+    }
+
+    fn send(&mut self, kind: TagKind, timestamp_ms: u32, payload: &[u8]) {
+        self.session.tag(&Tag { kind, timestamp_ms, payload: payload.to_vec() });
+        self.flush();
+    }
+
+    /// Sends pictures `from` to before `to`, each with its number in it and `size` bytes long, and a frame of sound with each.
+    pub fn pictures(&mut self, from: u32, to: u32, size: usize) {
+        for number in from..to {
+            let is_key = number % FPS == 0;
+            let timestamp_ms = number * 1_000 / FPS;
+            let mut payload = vec![if is_key { 0x17 } else { 0x27 }, 1, 0, 0, 0];
+            payload.extend((size as u32).to_be_bytes());
+            payload.push(if is_key { 0x65 } else { 0x41 });
+            payload.extend(format!("#{number:08}#").bytes());
+            payload.resize(9 + size, 0xab);
+            self.send(TagKind::Video, timestamp_ms, &payload);
+            let sound = [b"\xaf\x01", format!("s{number:08}s").as_bytes()].concat();
+            self.send(TagKind::Audio, timestamp_ms, &sound);
+        }
+    }
+
+    /// Ends the stream as an encoder does.
+    pub fn end(mut self) {
+        self.session.end();
+        self.flush();
+    }
+}
+
+/// A response.
+#[derive(Debug)]
+pub struct Response {
+    pub status: u16,
+    pub head: String,
+    pub body: Vec<u8>,
+}
+
+impl Response {
+    pub fn field(&self, name: &str) -> Option<&str> {
+        let lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines.into_iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("text")
+    }
+}
+
+/// A connection that stays for several requests.
+pub struct Client {
+    pub socket: TcpStream,
+    pub held: Vec<u8>,
+}
+
+impl Client {
+    pub fn connect(to: SocketAddr) -> Self {
+        let socket = TcpStream::connect(to).expect("connected");
+        socket.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
+        Self { socket, held: Vec::new() }
+    }
+
+    pub fn write(&mut self, text: &str) {
+        self.socket.write_all(text.as_bytes()).expect("sent");
+    }
+
+    fn more(&mut self) -> bool {
+        let mut buffer = [0; 65_536];
+        let got = self.socket.read(&mut buffer).expect("received");
+        self.held.extend_from_slice(&buffer[..got]);
+        got > 0
+    }
+
+    /// The head of the next response.
+    pub fn head(&mut self) -> Response {
+        let end = loop {
+            if let Some(at) = self.held.windows(4).position(|four| four == b"\r\n\r\n") {
+                break at + 4;
+            }
+            assert!(self.more(), "the connection ended in {:?}", String::from_utf8_lossy(&self.held));
+        };
+        let head = String::from_utf8(self.held.drain(..end).collect()).expect("text");
+        let status = head[9..12].parse().expect("a status");
+        Response { status, head, body: Vec::new() }
+    }
+
+    /// The next response whole; `bodyless` for one to HEAD.
+    pub fn response(&mut self, bodyless: bool) -> Response {
+        let mut response = self.head();
+        let len = response.field("Content-Length").map_or(0, |len| len.parse().expect("a length"));
+        let len = if bodyless || response.status == 304 { 0 } else { len };
+        while self.held.len() < len {
+            assert!(self.more(), "the body ended early");
+        }
+        response.body = self.held.drain(..len).collect();
+        response
+    }
+
+    /// Whatever comes until the other end closes, or `enough` says so.
+    pub fn until(&mut self, enough: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+        while !enough(&self.held) && self.more() {}
+        std::mem::take(&mut self.held)
+    }
+
+    pub fn get(&mut self, path: &str) -> Response {
+        self.get_with(path, "")
+    }
+
+    pub fn get_with(&mut self, path: &str, lines: &str) -> Response {
+        self.write(&format!("GET {path} HTTP/1.1\r\nHost: a\r\nUser-Agent: test\r\n{lines}\r\n"));
+        self.response(false)
+    }
+}
+
+/// The numbers of the pictures (`#`) or frames of sound (`s`) in some bytes, in order.
+pub fn numbers(bytes: &[u8], mark: u8) -> Vec<u32> {
+    let found = bytes.windows(10).filter(|ten| ten[0] == mark && ten[9] == mark && ten[1..9].iter().all(u8::is_ascii_digit));
+    found.map(|ten| std::str::from_utf8(&ten[1..9]).expect("digits").parse().expect("a number")).collect()
+}

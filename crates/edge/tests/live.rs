@@ -1,0 +1,290 @@
+//! A whole server over real sockets: what is published is played, once and in order, and nobody makes it hold more than it may.
+
+mod common;
+
+use common::{Client, Encoder, FPS, numbers, serve};
+use media::flv::FlvReader;
+use media::hls::{Checker, Playlist};
+use media::ts::Demuxer;
+use media::{TagKind, Track};
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+fn eventually<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "it does not come");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The media playlist's path and text of a fresh session.
+fn session(client: &mut Client, name: &str) -> (String, String) {
+    let start = client.get(&format!("/live/{name}.m3u8"));
+    assert_eq!(start.status, 200, "{}", start.head);
+    let uri = start.text().lines().last().expect("a URI").to_owned();
+    let path = format!("/live/{uri}");
+    let text = client.get(&path).text().to_owned();
+    (path, text)
+}
+
+fn uris(text: &str) -> Vec<String> {
+    let Ok(Playlist::Media(playlist)) = Playlist::parse(text) else { panic!("a playlist: {text}") };
+    playlist.entries.iter().map(|entry| entry.uri.clone()).collect()
+}
+
+#[test]
+fn every_access_unit_is_played_once_and_in_order() {
+    let server = serve("[hls]\ntarget = '1s'\nwindow = 60\n[flv]\ncache = '64MB'\ncache_time = '60s'");
+    let mut encoder = Encoder::publish(server.addresses.rtmp[0], "cam").expect("published");
+    encoder.pictures(0, 1, 1_000);
+    let http = server.addresses.http[0];
+    let mut flv = eventually(|| {
+        let mut client = Client::connect(http);
+        client.write("GET /live/cam.flv HTTP/1.1\r\nHost: a\r\n\r\n");
+        (client.head().status == 200).then_some(client)
+    });
+    let pictures = 10 * FPS + 1;
+    encoder.pictures(1, pictures, 1_000);
+    let all = flv.until(|bytes| numbers(bytes, b's').last() == Some(&(pictures - 1)));
+    let mut reader = FlvReader::new(1 << 20);
+    let mut rest: &[u8] = &all;
+    let (mut video, mut audio) = (Vec::new(), Vec::new());
+    while let Some(tag) = reader.read(&mut rest).expect("FLV") {
+        match tag.kind {
+            TagKind::Video => video.extend(numbers(&tag.payload, b'#').iter().map(|&number| (number, tag.timestamp_ms))),
+            TagKind::Audio => audio.extend(numbers(&tag.payload, b's')),
+            TagKind::Script => {}
+        }
+    }
+    assert_eq!(video.iter().map(|found| found.0).collect::<Vec<_>>(), (0..pictures).collect::<Vec<_>>());
+    assert_eq!(audio, (0..pictures).collect::<Vec<_>>());
+    assert!(video.windows(2).all(|two| two[1].1 - two[0].1 == 1_000 / FPS), "{video:?}");
+
+    encoder.end();
+    let mut client = Client::connect(http);
+    let (path, text) = eventually(|| {
+        let (path, text) = session(&mut client, "cam");
+        (uris(&text).len() >= 10).then_some((path, text))
+    });
+    assert_eq!(Checker::default().check(&text), [], "{text}");
+    let folder = path.strip_suffix("index.m3u8").expect("its name");
+    let (mut video, mut audio) = (Vec::new(), Vec::new());
+    for uri in uris(&text) {
+        let segment = client.get(&format!("{folder}{uri}"));
+        assert_eq!((segment.status, segment.field("Content-Type")), (200, Some("video/mp2t")));
+        let mut demuxer = Demuxer::new(1 << 20);
+        let mut rest: &[u8] = &segment.body;
+        let mut each = |pes: media::ts::Pes| match pes.track {
+            Track::Video => video.extend(numbers(&pes.payload, b'#')),
+            Track::Audio => audio.extend(numbers(&pes.payload, b's')),
+        };
+        while !rest.is_empty() {
+            if let Some(pes) = demuxer.read(&mut rest).expect("a transport stream") {
+                each(pes);
+            }
+        }
+        while let Some(pes) = demuxer.finish().expect("a transport stream") {
+            each(pes);
+        }
+    }
+    assert_eq!(video, (0..pictures).collect::<Vec<_>>());
+    assert_eq!(audio, (0..pictures).collect::<Vec<_>>());
+    server.drain().expect("drained");
+}
+
+#[test]
+fn responses_are_as_the_rfcs_have_them() {
+    let server = serve("[hls]\ntarget = '1s'");
+    let http = server.addresses.http[0];
+    let mut client = Client::connect(http);
+    for path in ["/", "/live", "/live/none.m3u8", "/live/none.flv", "/live/cam.mp4", "/a/b/c/d/e", "/live/cam/x/index.m3u8"] {
+        assert_eq!(client.get(path).status, 404, "{path}");
+    }
+    assert_eq!(client.get("/live/../x").status, 400);
+    let mut encoder = Encoder::publish(server.addresses.rtmp[0], "cam").expect("published");
+    encoder.pictures(0, 1, 1_000);
+    // Asked before there is a segment: it waits for it.
+    let mut early = Client::connect(http);
+    early.write("GET /live/cam.m3u8 HTTP/1.1\r\nHost: a\r\n\r\n");
+    std::thread::sleep(Duration::from_millis(100));
+    encoder.pictures(1, 3 * FPS + 1, 1_000);
+    assert_eq!(early.response(false).status, 200);
+    let (path, text) = eventually(|| Some(session(&mut client, "cam")).filter(|(_, text)| uris(text).len() == 3));
+
+    let playlist = client.get(&path);
+    let tag = playlist.field("ETag").expect("a tag").to_owned();
+    assert_eq!(client.get_with(&path, &format!("If-None-Match: {tag}\r\n")).status, 304);
+    client.write(&format!("HEAD {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
+    let head = client.response(true);
+    assert_eq!((head.status, head.field("Content-Length")), (200, playlist.field("Content-Length")));
+    assert_eq!(head.field("Access-Control-Allow-Origin"), Some("*"));
+
+    let segment = path.replace("index.m3u8", &uris(&text)[0]);
+    let whole = client.get(&segment);
+    let len = whole.body.len();
+    for (range, status, part) in [
+        ("bytes=0-9", 206, 0..10),
+        ("bytes=-5", 206, len - 5..len),
+        ("bytes=100-", 206, 100..len),
+        ("bytes=0-1,5-6", 200, 0..len),
+        ("bytes=99999999-", 416, 0..0),
+    ] {
+        let got = client.get_with(&segment, &format!("Range: {range}\r\n"));
+        assert_eq!((got.status, got.body.as_slice()), (status, &whole.body[part]), "{range}");
+    }
+    let stale = client.get_with(&segment, "Range: bytes=0-9\r\nIf-Range: \"other\"\r\n");
+    assert_eq!((stale.status, stale.body.len()), (200, len));
+
+    // Three requests at once, answered in their order; the last one ends the connection.
+    client.write(&format!(
+        "GET {segment} HTTP/1.1\r\nHost: a\r\n\r\nGET /none HTTP/1.1\r\nHost: a\r\n\r\nGET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+    ));
+    let statuses: Vec<u16> = (0..3).map(|_| client.response(false).status).collect();
+    assert_eq!((statuses, client.until(|_| false).len()), (vec![200, 404, 200], 0));
+
+    let mut client = Client::connect(http);
+    client.write("OPTIONS /live/cam.m3u8 HTTP/1.1\r\nHost: a\r\n\r\nDELETE / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/9.9\r\n\r\n");
+    let statuses: Vec<u16> = (0..3).map(|_| client.response(false).status).collect();
+    assert_eq!((statuses, client.until(|_| false).len()), (vec![204, 405, 505], 0));
+    server.drain().expect("drained");
+}
+
+#[test]
+fn nothing_is_played_or_published_without_its_key() {
+    let server = serve("[auth]\nplay_key = 'a-long-key'\npublish_key = 'another-key'\n[hls]\ntarget = '1s'");
+    let rtmp = server.addresses.rtmp[0];
+    for name in ["cam", "cam?key=", "cam?key=another-kez"] {
+        assert_eq!(Encoder::publish(rtmp, name).err().as_deref(), Some("NetStream.Publish.Denied"), "{name}");
+    }
+    let mut encoder = Encoder::publish(rtmp, "cam?key=another-key").expect("published");
+    encoder.pictures(0, 2 * FPS + 1, 1_000);
+    assert_eq!(Encoder::publish(rtmp, "cam?key=another-key").err().as_deref(), Some("NetStream.Publish.BadName"));
+    let mut client = Client::connect(server.addresses.http[0]);
+    let keys = edge::token::Keys::new(Some("a-long-key"));
+    let now_s = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("past 1970").as_secs();
+    let token = keys.token("live/cam", now_s + 60, "alice", None).expect("a key");
+    let late = keys.token("live/cam", now_s - 1, "alice", None).expect("a key");
+    for file in ["cam.m3u8", "cam.flv"] {
+        assert_eq!(client.get(&format!("/live/{file}")).status, 401);
+        assert_eq!(client.get(&format!("/live/{file}?token={late}")).status, 403);
+        assert_eq!(client.get(&format!("/live/{file}?token=x{token}")).status, 403);
+    }
+    let start = eventually(|| Some(client.get(&format!("/live/cam.m3u8?token={token}"))).filter(|found| found.status == 200));
+    let path = format!("/live/{}", start.text().lines().last().expect("a URI"));
+    let playlist = client.get(&path);
+    assert_eq!(playlist.status, 200);
+    let segment = path.replace("index.m3u8", &uris(playlist.text())[0]);
+    assert_eq!(client.get(&segment).status, 200);
+    // A session of another server, and one that was changed.
+    let foreign = edge::token::Keys::new(Some("other-key")).session(1, "live/cam", now_s).to_string();
+    let own = path.split('/').nth(3).expect("a session").to_owned();
+    for path in [&path, &segment] {
+        assert_eq!(client.get(&path.replace(&own, &foreign)).status, 403);
+        assert_eq!(client.get(&path.replace(&own, &own.to_lowercase())).status, 403);
+    }
+    // Who watches, and its end by an operator.
+    let mut api = Client::connect(server.addresses.api[0]);
+    let viewers: String = eventually(|| {
+        let text = api.get("/api/viewers?stream=live/cam").text().to_owned();
+        text.contains("\"segments\":1").then_some(text)
+    });
+    let viewers: serde_json::Value = serde_json::from_str(&viewers).expect("JSON");
+    let viewers = viewers["viewers"].as_array().expect("a list").iter().filter(|viewer| viewer["segments"] == 1);
+    let viewer = viewers.into_iter().next().expect("the viewer");
+    assert_eq!((viewer["subject"].as_str(), viewer["agent"].as_str()), (Some("alice"), Some("test")));
+    assert!(viewer["tcp"]["rtt_us"].as_u64().expect("a number") > 0);
+    api.write(&format!("DELETE /api/viewers/{} HTTP/1.1\r\nHost: a\r\n\r\n", viewer["id"].as_str().expect("an id")));
+    assert_eq!(api.response(false).status, 200);
+    eventually(|| (client.get(&segment).status == 403).then_some(()));
+    assert!(api.get("/metrics").text().contains("thalweg_viewers{stream=\"live/cam\",protocol=\"hls\"}"));
+    server.drain().expect("drained");
+}
+
+#[test]
+fn a_stalled_viewer_holds_little_and_goes_on_at_a_keyframe() {
+    let server = serve("[flv]\ncache = '2MB'\ncache_time = '60s'\n[http]\ntcp = { sndbuf = '64KiB' }");
+    let mut encoder = Encoder::publish(server.addresses.rtmp[0], "cam").expect("published");
+    encoder.pictures(0, 1, 1_000);
+    let http = server.addresses.http[0];
+    let mut stalled = eventually(|| {
+        let mut client = Client::connect(http);
+        client.write("GET /live/cam.flv HTTP/1.1\r\nHost: a\r\n\r\n");
+        (client.head().status == 200).then_some(client)
+    });
+    // 60 MB go by that nobody reads.
+    let pictures = 60 * FPS;
+    encoder.pictures(1, pictures, 40_000);
+    let mut api = Client::connect(server.addresses.api[0]);
+    let statistics = api.get("/api/statistics");
+    let statistics: serde_json::Value = serde_json::from_str(statistics.text()).expect("JSON");
+    assert!(statistics["flv_bytes"].as_u64().expect("a number") <= 2_000_000, "{statistics}");
+    let rest = std::thread::spawn(move || {
+        let all = stalled.until(|bytes| bytes.len() > 200 && numbers(&bytes[bytes.len() - 200..], b's').contains(&(60 * FPS)));
+        numbers(&all, b'#')
+    });
+    std::thread::sleep(Duration::from_millis(500));
+    encoder.pictures(pictures, pictures + 1, 1_000);
+    let got = rest.join().expect("read");
+    let jumps: Vec<_> = got.windows(2).filter(|two| two[1] != two[0] + 1).collect();
+    assert_eq!(jumps.len(), 1, "{jumps:?}");
+    assert_eq!(jumps[0][1] % FPS, 0, "it goes on at a keyframe");
+    assert_eq!(got.last(), Some(&pictures));
+    server.drain().expect("drained");
+}
+
+#[test]
+fn who_is_slow_to_ask_is_cut_off_and_crowds_are_bounded() {
+    let server = serve("[limits]\nhead_time = '1s'\nper_address = 3\nkeep_alive = '1s'");
+    let http = server.addresses.http[0];
+    let begun = Instant::now();
+    let mut slow = Client::connect(http);
+    let mut idle = Client::connect(http);
+    assert_eq!(idle.get("/").status, 404);
+    let mut third = Client::connect(http);
+    assert_eq!(third.get("/").status, 404);
+    let mut fourth = Client::connect(http);
+    assert_eq!(fourth.until(|_| false).len(), 0, "there is no room");
+    for _ in 0..100 {
+        if slow.socket.write_all(b"G").is_err() || begun.elapsed() > Duration::from_secs(5) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(begun.elapsed() < Duration::from_secs(4), "a head that never ends was cut off");
+    assert_eq!(idle.until(|_| false).len(), 0);
+    assert_eq!(third.until(|_| false).len(), 0);
+    eventually(|| {
+        let mut again = Client::connect(http);
+        again.socket.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").ok()?;
+        (!again.until(|bytes| bytes.ends_with(b"\r\n\r\n")).is_empty()).then_some(())
+    });
+    server.drain().expect("drained");
+}
+
+#[test]
+fn a_publisher_that_comes_back_goes_on_behind_a_discontinuity() {
+    let server = serve("[hls]\ntarget = '1s'\n[auth]\ntake_over = true");
+    let rtmp = server.addresses.rtmp[0];
+    let mut first = Encoder::publish(rtmp, "cam").expect("published");
+    first.pictures(0, 2 * FPS + 1, 1_000);
+    let http = server.addresses.http[0];
+    let mut flv = eventually(|| {
+        let mut client = Client::connect(http);
+        client.write("GET /live/cam.flv HTTP/1.1\r\nHost: a\r\n\r\n");
+        (client.head().status == 200).then_some(client)
+    });
+    let mut second = Encoder::publish(rtmp, "cam").expect("taken over");
+    second.pictures(1_000, 1_000 + 3 * FPS + 1, 1_000);
+    let all = flv.until(|bytes| numbers(bytes, b'#').contains(&(1_000 + 3 * FPS)));
+    let got = numbers(&all, b'#');
+    assert!(got.contains(&(2 * FPS)) && got.contains(&1_000), "{got:?}");
+    let mut client = Client::connect(http);
+    let text = eventually(|| Some(session(&mut client, "cam").1).filter(|text| uris(text).len() >= 5));
+    assert_eq!(text.matches("#EXT-X-DISCONTINUITY\n").count(), 1, "{text}");
+    assert_eq!(Checker::default().check(&text), [], "{text}");
+    server.drain().expect("drained");
+}
