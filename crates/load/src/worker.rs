@@ -70,7 +70,7 @@ struct Own {
 
 impl Worker<'_> {
     fn run(&self, numbers: Vec<u32>) -> Result<Tally, LoadError> {
-        let mut poller = Poller::new()?;
+        let poller = Poller::new()?;
         let mut tally = Tally::default();
         let mut buffer = vec![0; BUFFER];
         let mut players: Vec<Own> = Vec::with_capacity(numbers.len());

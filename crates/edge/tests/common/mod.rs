@@ -1,4 +1,5 @@
 //! A server of its own for each test, a publisher, and a client that reads what HTTP says.
+#![allow(dead_code, unreachable_pub)]
 
 use edge::server::Server;
 use media::rtmp::{Publisher, PublisherEvent};
@@ -33,7 +34,10 @@ pub struct Encoder {
 impl Encoder {
     /// Publishes `name` in `live`; or why not.
     pub fn publish(to: SocketAddr, name: &str) -> Result<Self, String> {
-        let mut encoder = Self { socket: TcpStream::connect(to).expect("connected"), session: Publisher::new([7; 1536], "live", name) };
+        let mut encoder = Self {
+            socket: TcpStream::connect(to).expect("connected"),
+            session: Publisher::new([7; 1536], "live", name),
+        };
         encoder.socket.set_read_timeout(Some(Duration::from_secs(10))).expect("set");
         let mut buffer = [0; 4096];
         loop {
@@ -181,6 +185,7 @@ impl Client {
 
 /// The numbers of the pictures (`#`) or frames of sound (`s`) in some bytes, in order.
 pub fn numbers(bytes: &[u8], mark: u8) -> Vec<u32> {
-    let found = bytes.windows(10).filter(|ten| ten[0] == mark && ten[9] == mark && ten[1..9].iter().all(u8::is_ascii_digit));
+    let found =
+        bytes.windows(10).filter(|ten| ten[0] == mark && ten[9] == mark && ten[1..9].iter().all(u8::is_ascii_digit));
     found.map(|ten| std::str::from_utf8(&ten[1..9]).expect("digits").parse().expect("a number")).collect()
 }
