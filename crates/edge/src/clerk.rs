@@ -244,7 +244,7 @@ mod tests {
         hand(&mut worker, &clerk, 900_000);
         worker.count(1, 900_000, |update| update.is_over = true);
         hand(&mut worker, &clerk, 900_000);
-        assert_eq!((clerk.list(None).len(), worker.len()), (1, 1));
+        assert_eq!((clerk.list(None).len(), worker.viewers()), (1, 1));
         assert!(clerk.kick("2") && !clerk.kick("2") && !clerk.kick("x"));
         assert_eq!((clerk.kicked(0), clerk.kicked(0)), (vec![2], vec![]));
     }

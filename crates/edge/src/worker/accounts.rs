@@ -174,7 +174,7 @@ impl Accounts {
     }
 
     /// Viewers that have a slot.
-    pub fn len(&self) -> usize {
+    pub fn viewers(&self) -> usize {
         self.slots.len()
     }
 }

@@ -338,8 +338,7 @@ impl Desk {
             return Answer { body: Body::None, close, session };
         }
         // The rest of the head is the same for all, and comes with the text.
-        let fields = Head::begin(head, Status::Ok, &self.date).raw(connection);
-        drop(fields);
+        let _ = Head::begin(head, Status::Ok, &self.date).raw(connection);
         let end = if waiting.head_only { playlist.text_at } else { playlist.response.len() };
         Answer { body: Body::Shared(Arc::clone(&playlist.response), 0, end), close, session }
     }

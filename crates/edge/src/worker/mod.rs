@@ -544,7 +544,7 @@ impl Worker {
         let mut updates = Vec::new();
         self.desk.accounts.hand_over(now_ms, expiry_ms, &mut updates);
         self.shared.clerk.update(updates);
-        self.shared.loads[self.number].viewers.store(self.desk.accounts.len() as u64, Ordering::Relaxed);
+        self.shared.loads[self.number].viewers.store(self.desk.accounts.viewers() as u64, Ordering::Relaxed);
         if self.api.is_some() {
             self.shared.clerk.expire(now_ms, expiry_ms);
         }
