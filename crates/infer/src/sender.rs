@@ -78,6 +78,8 @@ pub(crate) struct Sender {
     pub(crate) window: Option<u64>,
     pub(crate) window_max: u64,
     edge: u64,
+    /// When new data last left less than a segment of the window unused.
+    filled_at: Option<u64>,
     pub(crate) last_send: u64,
     last_progress: u64,
     /// When anything was sent again last.
@@ -283,6 +285,7 @@ impl Sender {
             self.trains.delivered(data.now, self.bytes, self.mss);
         }
         if self.window_known && self.window.is_some() && self.edge < self.nxt + self.mss {
+            self.filled_at = Some(data.now);
             self.window_full += 1;
             self.noted.growth.full();
             self.note_full_window();
