@@ -317,6 +317,19 @@ mod tests {
     }
 
     #[test]
+    fn the_book_holds_every_key_as_shipped() {
+        let book = include_str!("../../../docs/serve.md");
+        let text = book.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("the keys");
+        let read = ServeConfig::parse("serve.md", text).expect("read");
+        let shipped = ServeConfig::default();
+        assert_eq!(
+            (read.http, read.hls, read.flv, read.limits),
+            (shipped.http, shipped.hls, shipped.flv, shipped.limits)
+        );
+        assert!(read.rtmp == shipped.rtmp && read.api.listen == shipped.api.listen && read.journal.is_some());
+    }
+
+    #[test]
     fn what_is_given_is_kept() {
         let text = "workers = 2\n[http]\nlisten = ['[::]:80', '0.0.0.0:80']\ntcp = { congestion = 'bbr', sndbuf = '128KiB' }\n\
                     [https]\ncertificate = 'c.pem'\nkey = 'k.pem'\n[hls]\ntarget = '4s'\nwindow = 3\n[auth]\nplay_key = 'a-long-key'\n\
