@@ -261,7 +261,7 @@ pub(crate) struct ExplainArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Examples:\n  thalweg serve\n  thalweg serve edge.toml --check\n\nSIGHUP reads the certificates again; SIGTERM ends it when responses on their way have ended."
+    after_help = "Examples:\n  thalweg serve --demo\n  thalweg serve edge.toml --check\n\nSIGHUP reads the certificates again; SIGTERM ends it when responses on their way have ended."
 )]
 pub(crate) struct ServeArgs {
     /// The configuration; default: everything as shipped
@@ -270,6 +270,9 @@ pub(crate) struct ServeArgs {
     /// Says whether the configuration is good, and ends
     #[arg(long)]
     pub(crate) check: bool,
+    /// Publishes a built-in picture with sound as live/demo
+    #[arg(long, conflicts_with = "check")]
+    pub(crate) demo: bool,
 }
 
 /// A filter; what is wrong with one, the place, and what to write instead.

@@ -8,8 +8,12 @@ use edge::server::{Addresses, ServeError, Server};
 use model::ServeConfig;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::net::SocketAddr;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 
 /// Serves until SIGTERM or Ctrl-C.
 pub(crate) fn run(args: &ServeArgs, output: &Output) -> Result<ExitCode, Failure> {
@@ -30,12 +34,15 @@ pub(crate) fn run(args: &ServeArgs, output: &Output) -> Result<ExitCode, Failure
         return Ok(ExitCode::SUCCESS);
     }
     let (is_open, is_keyed) = (config.auth.publish_key.is_none(), config.auth.play_key.is_some());
+    let publish_key = config.auth.publish_key.as_ref().map(|key| key.as_str().to_owned());
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(Failure::host)?;
     let server = Server::start(config).map_err(failure)?;
     for refused in &server.refused {
         output.note(&format!("the kernel refuses an option, and the server runs without it: {refused}"));
     }
-    output.result(&urls(&server.addresses, is_open, is_keyed));
+    let name = if args.demo { "demo" } else { "NAME" };
+    output.result(&urls(&server.addresses, name, is_open, is_keyed));
+    let demo = args.demo.then(|| demo(&server.addresses, publish_key)).transpose()?;
     for signal in signals.forever() {
         if signal != SIGHUP {
             break;
@@ -45,12 +52,36 @@ pub(crate) fn run(args: &ServeArgs, output: &Output) -> Result<ExitCode, Failure
             Err(error) => output.note(&format!("the former certificates stay: {error}")),
         }
     }
+    if let Some((stop, _)) = &demo {
+        stop.store(true, Ordering::Relaxed);
+    }
     output.note("ending: no new connection is taken; a second signal ends it at once");
-    signal_hook::flag::register_conditional_default(SIGTERM, std::sync::Arc::new(true.into()))
-        .map_err(Failure::host)?;
-    signal_hook::flag::register_conditional_default(SIGINT, std::sync::Arc::new(true.into())).map_err(Failure::host)?;
+    signal_hook::flag::register_conditional_default(SIGTERM, Arc::new(true.into())).map_err(Failure::host)?;
+    signal_hook::flag::register_conditional_default(SIGINT, Arc::new(true.into())).map_err(Failure::host)?;
     server.drain().map_err(failure)?;
+    if let Some((_, thread)) = demo
+        && let Ok(Err(error)) = thread.join()
+    {
+        output.note(&format!("the built-in stream had ended: {error}"));
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+type Demo = (Arc<AtomicBool>, JoinHandle<io::Result<()>>);
+
+/// Publishes the built-in stream to this server.
+fn demo(addresses: &Addresses, key: Option<String>) -> Result<Demo, Failure> {
+    let &(mut to) = addresses.rtmp.first().ok_or_else(|| {
+        Failure::user(anyhow!("there is nowhere to publish the built-in stream to")).hint("give rtmp.listen an address")
+    })?;
+    if to.ip().is_unspecified() {
+        to.set_ip(if to.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    let run = move || edge::demo::publish(to, "live", "demo", key.as_deref(), &stopped);
+    let thread = std::thread::Builder::new().name("demo".to_owned()).spawn(run).map_err(Failure::host)?;
+    Ok((stop, thread))
 }
 
 fn failure(error: ServeError) -> Failure {
@@ -64,7 +95,7 @@ fn failure(error: ServeError) -> Failure {
 }
 
 /// Where to publish and to play.
-fn urls(addresses: &Addresses, is_open: bool, is_keyed: bool) -> String {
+fn urls(addresses: &Addresses, name: &str, is_open: bool, is_keyed: bool) -> String {
     let host = |address: &SocketAddr| {
         let ip = if address.ip().is_unspecified() { "127.0.0.1".to_owned() } else { address.ip().to_string() };
         if address.is_ipv6() && !address.ip().is_unspecified() { format!("[{ip}]") } else { ip }
@@ -77,8 +108,8 @@ fn urls(addresses: &Addresses, is_open: bool, is_keyed: bool) -> String {
     };
     line("publish", "rtmp", &addresses.rtmp, if is_open { "/live/NAME" } else { "/live/NAME?key=KEY" });
     for (scheme, at) in [("http", &addresses.http), ("https", &addresses.https)] {
-        for path in ["/live/NAME.m3u8", "/live/NAME.flv"] {
-            line("play", scheme, at, &format!("{path}{}", if is_keyed { "?token=TOKEN" } else { "" }));
+        for kind in ["m3u8", "flv"] {
+            line("play", scheme, at, &format!("/live/{name}.{kind}{}", if is_keyed { "?token=TOKEN" } else { "" }));
         }
     }
     line("api", "http", &addresses.api, "/api/streams");

@@ -4,6 +4,7 @@
 
 pub mod api;
 pub mod clerk;
+pub mod demo;
 pub mod http;
 pub mod hub;
 pub mod ingest;

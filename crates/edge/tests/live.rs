@@ -285,14 +285,62 @@ fn a_publisher_that_comes_back_goes_on_behind_a_discontinuity() {
         client.write("GET /live/cam.flv HTTP/1.1\r\nHost: a\r\n\r\n");
         (client.head().status == 200).then_some(client)
     });
+    // What the first one sent and the server has not read yet goes with it.
+    let before = flv.until(|bytes| numbers(bytes, b'#').contains(&(2 * FPS)));
     let mut second = Encoder::publish(rtmp, "cam").expect("taken over");
     second.pictures(1_000, 1_000 + 3 * FPS + 1, 1_000);
-    let all = flv.until(|bytes| numbers(bytes, b'#').contains(&(1_000 + 3 * FPS)));
-    let got = numbers(&all, b'#');
+    let after = flv.until(|bytes| numbers(bytes, b'#').contains(&(1_000 + 3 * FPS)));
+    let got = [numbers(&before, b'#'), numbers(&after, b'#')].concat();
     assert!(got.contains(&(2 * FPS)) && got.contains(&1_000), "{got:?}");
     let mut client = Client::connect(http);
     let text = eventually(|| Some(session(&mut client, "cam").1).filter(|text| uris(text).len() >= 5));
     assert_eq!(text.matches("#EXT-X-DISCONTINUITY\n").count(), 1, "{text}");
     assert_eq!(Checker::default().check(&text), [], "{text}");
+    server.drain().expect("drained");
+}
+
+/// Stops a publisher.
+struct Ends<'a>(&'a std::sync::atomic::AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn the_built_in_stream_is_played_like_any_other() {
+    let server = serve("[hls]\ntarget = '1s'\n[auth]\npublish_key = 'a-secret-of-ours'");
+    let (rtmp, http) = (server.addresses.rtmp[0], server.addresses.http[0]);
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let refused = edge::demo::publish(rtmp, "live", "demo", Some("wrong"), &stop).expect_err("refused");
+    assert!(!refused.to_string().is_empty());
+    std::thread::scope(|scope| {
+        // Also where something below panics.
+        let ends = Ends(&stop);
+        let publisher = scope.spawn(|| edge::demo::publish(rtmp, "live", "demo", Some("a-secret-of-ours"), &stop));
+        let mut flv = eventually(|| {
+            let mut client = Client::connect(http);
+            client.write("GET /live/demo.flv HTTP/1.1\r\nHost: a\r\n\r\n");
+            (client.head().status == 200).then_some(client)
+        });
+        let mut client = Client::connect(http);
+        let text = eventually(|| Some(session(&mut client, "demo").1).filter(|text| uris(text).len() >= 2));
+        assert_eq!(Checker::default().check(&text), [], "{text}");
+        let mut reader = media::flv::FlvReader::new(1 << 20);
+        let bytes = flv.until(|bytes| bytes.len() > 300_000);
+        let body = bytes.windows(3).position(|three| three == b"FLV").map(|at| &bytes[at..]).expect("FLV");
+        let mut keyframes = 0;
+        let mut ingest = media::Ingest::default();
+        let mut input = body;
+        while let Ok(Some(tag)) = reader.read(&mut input) {
+            if let Ok(Some(media::Arrival::Unit(unit))) = ingest.take(&tag) {
+                keyframes += u32::from(unit.keyframe && unit.track == media::Track::Video);
+            }
+        }
+        assert!(keyframes >= 1, "{} bytes", body.len());
+        drop(ends);
+        publisher.join().expect("ended").expect("published");
+    });
     server.drain().expect("drained");
 }
