@@ -8,9 +8,6 @@ use crate::timeline::Class;
 /// the windows are that small, while they grow (our labelled set's receive windows).
 const FULL_PART: f64 = 0.75;
 
-/// A burst's length at most (`GSO_LEGACY_MAX_SIZE`).
-const MOST_DEFERRED: u64 = 65_536;
-
 impl Sender {
     /// Notes for the policer's bucket that `[start, end)` was lost and is sent again.
     pub(super) fn log_again(&mut self, data: &Data, start: u64, end: u64) {
@@ -53,19 +50,15 @@ impl Sender {
 
     /// How much of a `window` a sender that waits for more of it may leave unused.
     ///
-    /// One segment, or what Linux gathers into one burst before it sends. What it sends then fills the window, at most in two steps
-    /// within a round trip, as a write's end divides it; so at the sender's tap a program that only comes near to that is told apart.
+    /// One segment, or what Linux gathers into one burst before it sends (`tcp_tso_should_defer`, `GSO_LEGACY_MAX_SIZE`): up to 64 KiB, and
+    /// less of a small window. Within a round trip what it sends fills the window then, so at the sender's tap a program that only comes
+    /// near to that is told apart.
     fn unused(&self, window: u64) -> u64 {
-        if !self.times_acks {
-            return (window / 8).min(MOST_DEFERRED).max(self.mss);
-        }
         let round = self.last_send.saturating_sub(self.rtt.smoothed as u64);
-        match self.filled_at {
-            // `tcp_tso_should_defer`, `sysctl_tcp_tso_win_divisor`.
-            Some(at) if at >= self.last_send => (window / 3).min(MOST_DEFERRED).max(self.mss),
-            Some(at) if at >= round => 2 * self.mss,
-            _ => self.mss,
+        if self.times_acks && self.filled_at.is_none_or(|at| at < round) {
+            return self.mss;
         }
+        (window / 8).min(65_536).max(self.mss)
     }
 
     /// What the sender waits for now.
