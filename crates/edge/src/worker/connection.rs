@@ -1,8 +1,10 @@
 //! A viewer's connection: plain or TLS, one response at a time, nothing held that is not about to be sent.
 
+use super::TcpFacts;
 use crate::hub::{Block, Piece};
 use host::HostError;
 use host::socket::Tcp;
+use host::tcp_info::TcpInfo;
 use rustls::ServerConnection;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Read, Write};
@@ -128,6 +130,11 @@ impl Connection {
     /// Whether a response is on its way.
     pub(super) fn is_busy(&self) -> bool {
         !self.head.is_empty() || !matches!(self.body, Body::None)
+    }
+
+    /// What the kernel says of it at present.
+    pub(super) fn tcp_facts(&self) -> Option<TcpFacts> {
+        TcpInfo::of(&self.socket).ok().map(|info| TcpFacts::of(&info))
     }
 
     /// Takes what has come; 0 at the end, `None` when there is nothing yet.

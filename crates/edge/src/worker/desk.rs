@@ -2,8 +2,8 @@
 
 use super::accounts::{Accounts, Protocol, Who};
 use super::connection::{Body, Cursor, Waiting};
-use crate::http::{CORS, Head, Method, Range, Request, Selected, Status, Target, imf_fixdate, matches_any};
-use crate::hub::{Block, Hls, Hub, Piece, Stream, View};
+use crate::http::{CORS, Head, Method, Request, Status, Target, imf_fixdate};
+use crate::hub::{Block, Hls, Hub, Stream, View};
 use crate::token::{Keys, Session};
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -44,10 +44,12 @@ pub(super) struct Desk {
     keys: Keys,
     streams: View<HashMap<Box<str>, Arc<Stream>>>,
     key: String,
+    /// The worker's.
+    number: usize,
     numbers: u64,
     pub(super) now_ms: u64,
     pub(super) now_s: u32,
-    date: [u8; 29],
+    pub(super) date: [u8; 29],
 }
 
 /// Who asks.
@@ -69,7 +71,8 @@ impl Desk {
         let numbers = now_ms << 20 | (number as u64) << 4;
         let date = imf_fixdate(now_ms / 1_000);
         let (accounts, locals, banned) = (Accounts::default(), HashMap::new(), HashMap::new());
-        Self { hub, accounts, locals, banned, keys, streams, key: String::new(), numbers, now_ms, now_s: 0, date }
+        let key = String::new();
+        Self { hub, accounts, locals, banned, keys, streams, key, number, numbers, now_ms, now_s: 0, date }
     }
 
     /// It is later.
@@ -139,31 +142,8 @@ impl Desk {
         answer.unwrap_or_else(|status| self.plain(status, request, head))
     }
 
-    /// An answer that is only a status.
-    pub(super) fn plain(&self, status: Status, request: &Request<'_>, head: &mut Vec<u8>) -> Answer {
-        self.refuse(status, !request.keep_alive, head);
-        Answer { body: Body::None, close: !request.keep_alive, session: None }
-    }
-
-    /// A head that is only a status.
-    pub(super) fn refuse(&self, status: Status, close: bool, head: &mut Vec<u8>) {
-        let mut fields = Head::begin(head, status, &self.date).raw(CORS).field("Cache-Control", "no-store");
-        if status == Status::MethodNotAllowed {
-            fields = fields.field("Allow", "GET, HEAD, OPTIONS");
-        }
-        if status == Status::ServiceUnavailable {
-            fields = fields.field("Retry-After", "1");
-        }
-        if close {
-            fields = fields.field("Connection", "close");
-        }
-        if status != Status::NotModified {
-            fields = fields.length(0);
-        }
-        fields.end();
-    }
-
-    fn number(&mut self) -> u64 {
+    /// A session's number that no other has.
+    fn new_number(&mut self) -> u64 {
         self.numbers += 1 << 10;
         self.numbers
     }
@@ -178,8 +158,8 @@ impl Desk {
     fn flv(&mut self, key: &str, request: &Request<'_>, asker: Asker, head: &mut Vec<u8>) -> Result<Answer, Status> {
         let subject = self.admit(key, request, asker)?;
         let now_ms = self.now_ms;
-        let number = self.number();
-        let worker = self.worker_bit();
+        let number = self.new_number();
+        let worker = self.number;
         let local = self.local(key).ok_or(Status::NotFound)?;
         if local.stream.flv.is_over() {
             return Err(Status::NotFound);
@@ -214,10 +194,10 @@ impl Desk {
     ) -> Result<Answer, Status> {
         let subject = self.admit(key, request, asker)?;
         let now_ms = self.now_ms;
-        let number = self.number();
+        let number = self.new_number();
         let session = self.keys.session(number, key, self.now_ms / 1_000);
         let until_s = self.now_s + PLAYLIST_WAIT_S;
-        let worker = self.worker_bit();
+        let worker = self.number;
         let local = self.local(key).ok_or(Status::NotFound)?;
         local.hls.refresh(&local.stream.hls);
         let hls = Arc::clone(local.hls.value());
@@ -272,7 +252,7 @@ impl Desk {
             return Err(Status::Forbidden);
         }
         let now_s = self.now_s;
-        let worker = self.worker_bit();
+        let worker = self.number;
         let local = self.local(key).ok_or(Status::NotFound)?;
         local.hls.refresh(&local.stream.hls);
         if file == "index.m3u8" {
@@ -299,101 +279,9 @@ impl Desk {
         Ok(self.piece(piece, request, number, head))
     }
 
-    /// A playlist that is there: the session's own, or the multivariant one.
-    pub(super) fn playlist(
-        &self,
-        hls: &Hls,
-        waiting: &Waiting,
-        has: Option<&str>,
-        session: Option<u64>,
-        head: &mut Vec<u8>,
-    ) -> Answer {
-        let close = !waiting.keep_alive;
-        let connection: &[u8] = if close { b"Connection: close\r\n" } else { b"" };
-        if let Some(uri) = &waiting.start {
-            let bandwidth = hls.peak_bits_per_second.max(1);
-            let text = format!("#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-STREAM-INF:BANDWIDTH={bandwidth}\n{uri}\n");
-            Head::begin(head, Status::Ok, &self.date)
-                .field("Content-Type", "application/vnd.apple.mpegurl")
-                .length(text.len() as u64)
-                .raw(b"Cache-Control: no-store\r\n")
-                .raw(connection)
-                .raw(CORS)
-                .end();
-            if !waiting.head_only {
-                head.extend_from_slice(text.as_bytes());
-            }
-            return Answer { body: Body::None, close, session };
-        }
-        let Some(playlist) = &hls.playlist else {
-            self.refuse(Status::ServiceUnavailable, close, head);
-            return Answer { body: Body::None, close, session };
-        };
-        if has.is_some_and(|field| matches_any(field, &playlist.etag)) {
-            Head::begin(head, Status::NotModified, &self.date)
-                .field("ETag", &playlist.etag)
-                .raw(connection)
-                .raw(CORS)
-                .end();
-            return Answer { body: Body::None, close, session };
-        }
-        // The rest of the head is the same for all, and comes with the text.
-        let _ = Head::begin(head, Status::Ok, &self.date).raw(connection);
-        let end = if waiting.head_only { playlist.text_at } else { playlist.response.len() };
-        Answer { body: Body::Shared(Arc::clone(&playlist.response), 0, end), close, session }
-    }
-
-    fn piece(&self, piece: Arc<Piece>, request: &Request<'_>, session: u64, head: &mut Vec<u8>) -> Answer {
-        let len = piece.segment.len() as u64;
-        let close = !request.keep_alive;
-        let connection: &[u8] = if close { b"Connection: close\r\n" } else { b"" };
-        let answer = |body| Answer { body, close, session: Some(session) };
-        if request.if_none_match.is_some_and(|field| matches_any(field, &piece.etag)) {
-            Head::begin(head, Status::NotModified, &self.date)
-                .field("ETag", &piece.etag)
-                .raw(connection)
-                .raw(CORS)
-                .end();
-            return answer(Body::None);
-        }
-        // Source: RFC 9110 §13.1.5: a date, or another tag, makes the range void.
-        let is_current = request.if_range.is_none_or(|tag| tag.trim() == piece.etag);
-        let selected =
-            request.range.filter(|_| is_current).and_then(Range::parse).map_or(Selected::Whole, |r| r.of(len));
-        let (status, from, to) = match selected {
-            Selected::Whole => (Status::Ok, 0, len),
-            Selected::Part(from, to) => (Status::PartialContent, from, to),
-            Selected::Outside => {
-                Head::begin(head, Status::RangeNotSatisfiable, &self.date)
-                    .content_range(None, len)
-                    .length(0)
-                    .raw(connection)
-                    .raw(CORS)
-                    .end();
-                return answer(Body::None);
-            }
-        };
-        let mut fields = Head::begin(head, status, &self.date)
-            .raw(
-                b"Content-Type: video/mp2t\r\nCache-Control: public, max-age=60, immutable\r\nAccept-Ranges: bytes\r\n",
-            )
-            .field("ETag", &piece.etag)
-            .length(to - from)
-            .raw(connection)
-            .raw(CORS);
-        if status == Status::PartialContent {
-            fields = fields.content_range(Some((from, to)), len);
-        }
-        fields.end();
-        answer(match request.method {
-            Method::Head => Body::None,
-            _ => Body::Piece(piece, from as usize, to as usize),
-        })
-    }
-
     /// The connection `token` no longer attends to the stream.
     pub(super) fn depart(&mut self, key: &str, token: u64) {
-        let worker = self.worker_bit();
+        let worker = self.number;
         let Some(local) = self.locals.get_mut(key) else { return };
         local.attending.retain(|&other| other != token);
         if local.attending.is_empty() {
@@ -403,10 +291,6 @@ impl Desk {
                 self.locals.remove(key);
             }
         }
-    }
-
-    fn worker_bit(&self) -> usize {
-        (self.numbers >> 4) as usize & (crate::hub::WORKERS_MAX - 1)
     }
 }
 

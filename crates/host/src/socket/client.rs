@@ -1,9 +1,10 @@
 //! Connections to anywhere, from an address of choice.
 
 use super::Tcp;
+use super::server::stream_socket;
 use crate::error::{HostError, wrap};
 use rustix::io::Errno;
-use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
+use rustix::net::{self, sockopt};
 use std::net::{IpAddr, SocketAddr};
 
 impl Tcp {
@@ -13,10 +14,8 @@ impl Tcp {
     /// # Errors
     /// When there is no descriptor left, `from` is not this host's, or the network is unreachable at once.
     pub fn connect_from(from: Option<IpAddr>, to: SocketAddr, rcvbuf: Option<usize>) -> Result<Self, HostError> {
-        let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let connecting = || -> std::io::Result<Self> {
-            let tcp = Self { fd: net::socket_with(family, SocketType::STREAM, flags, None)?, quickack: None };
+            let tcp = Self { fd: stream_socket(to)?, quickack: None };
             if let Some(rcvbuf) = rcvbuf {
                 sockopt::set_socket_recv_buffer_size(&tcp, rcvbuf)?;
             }

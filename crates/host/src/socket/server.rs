@@ -9,8 +9,15 @@ use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, sockopt};
 use std::io::IoSlice;
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 use units::Span;
+
+/// A socket for connections towards or at `address`, which never blocks.
+pub(super) fn stream_socket(address: SocketAddr) -> Result<OwnedFd, Errno> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    net::socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)
+}
 
 /// When a silent connection is asked whether it is still there (`SO_KEEPALIVE`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,10 +38,8 @@ impl Tcp {
     /// When the address is not this host's, or the port is taken.
     pub fn listen_shared(address: SocketAddr, backlog: u16) -> Result<Self, HostError> {
         let act = || format!("listen at {address}");
-        let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let listening = || {
-            let fd = net::socket_with(family, SocketType::STREAM, flags, None)?;
+            let fd = stream_socket(address)?;
             sockopt::set_socket_reuseaddr(&fd, true)?;
             sockopt::set_socket_reuseport(&fd, true)?;
             if address.is_ipv6() {

@@ -1,0 +1,126 @@
+//! The heads of answers, by what is asked for.
+
+use super::connection::{Body, Waiting};
+use super::desk::{Answer, Desk};
+use crate::http::{CORS, Head, Method, Range, Request, Selected, Status, matches_any};
+use crate::hub::{Hls, Piece};
+use std::sync::Arc;
+
+impl Desk {
+    /// An answer that is only a status.
+    pub(super) fn plain(&self, status: Status, request: &Request<'_>, head: &mut Vec<u8>) -> Answer {
+        self.refuse(status, !request.keep_alive, head);
+        Answer { body: Body::None, close: !request.keep_alive, session: None }
+    }
+
+    /// A head that is only a status.
+    pub(super) fn refuse(&self, status: Status, close: bool, head: &mut Vec<u8>) {
+        let mut fields = Head::begin(head, status, &self.date).raw(CORS).field("Cache-Control", "no-store");
+        if status == Status::MethodNotAllowed {
+            fields = fields.field("Allow", "GET, HEAD, OPTIONS");
+        }
+        if status == Status::ServiceUnavailable {
+            fields = fields.field("Retry-After", "1");
+        }
+        if close {
+            fields = fields.field("Connection", "close");
+        }
+        if status != Status::NotModified {
+            fields = fields.length(0);
+        }
+        fields.end();
+    }
+
+    /// A playlist that is there: the session's own, or the multivariant one.
+    pub(super) fn playlist(
+        &self,
+        hls: &Hls,
+        waiting: &Waiting,
+        has: Option<&str>,
+        session: Option<u64>,
+        head: &mut Vec<u8>,
+    ) -> Answer {
+        let close = !waiting.keep_alive;
+        let connection: &[u8] = if close { b"Connection: close\r\n" } else { b"" };
+        if let Some(uri) = &waiting.start {
+            let bandwidth = hls.peak_bits_per_second.max(1);
+            let text = format!("#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-STREAM-INF:BANDWIDTH={bandwidth}\n{uri}\n");
+            Head::begin(head, Status::Ok, &self.date)
+                .field("Content-Type", "application/vnd.apple.mpegurl")
+                .length(text.len() as u64)
+                .raw(b"Cache-Control: no-store\r\n")
+                .raw(connection)
+                .raw(CORS)
+                .end();
+            if !waiting.head_only {
+                head.extend_from_slice(text.as_bytes());
+            }
+            return Answer { body: Body::None, close, session };
+        }
+        let Some(playlist) = &hls.playlist else {
+            self.refuse(Status::ServiceUnavailable, close, head);
+            return Answer { body: Body::None, close, session };
+        };
+        if has.is_some_and(|field| matches_any(field, &playlist.etag)) {
+            Head::begin(head, Status::NotModified, &self.date)
+                .field("ETag", &playlist.etag)
+                .raw(connection)
+                .raw(CORS)
+                .end();
+            return Answer { body: Body::None, close, session };
+        }
+        // The rest of the head is the same for all, and comes with the text.
+        let _ = Head::begin(head, Status::Ok, &self.date).raw(connection);
+        let end = if waiting.head_only { playlist.text_at } else { playlist.response.len() };
+        Answer { body: Body::Shared(Arc::clone(&playlist.response), 0, end), close, session }
+    }
+
+    /// A segment, or the range of it that is asked for.
+    pub(super) fn piece(&self, piece: Arc<Piece>, request: &Request<'_>, session: u64, head: &mut Vec<u8>) -> Answer {
+        let len = piece.segment.len() as u64;
+        let close = !request.keep_alive;
+        let connection: &[u8] = if close { b"Connection: close\r\n" } else { b"" };
+        let answer = |body| Answer { body, close, session: Some(session) };
+        if request.if_none_match.is_some_and(|field| matches_any(field, &piece.etag)) {
+            Head::begin(head, Status::NotModified, &self.date)
+                .field("ETag", &piece.etag)
+                .raw(connection)
+                .raw(CORS)
+                .end();
+            return answer(Body::None);
+        }
+        // Source: RFC 9110 §13.1.5: a date, or another tag, makes the range void.
+        let is_current = request.if_range.is_none_or(|tag| tag.trim() == piece.etag);
+        let selected =
+            request.range.filter(|_| is_current).and_then(Range::parse).map_or(Selected::Whole, |r| r.of(len));
+        let (status, from, to) = match selected {
+            Selected::Whole => (Status::Ok, 0, len),
+            Selected::Part(from, to) => (Status::PartialContent, from, to),
+            Selected::Outside => {
+                Head::begin(head, Status::RangeNotSatisfiable, &self.date)
+                    .content_range(None, len)
+                    .length(0)
+                    .raw(connection)
+                    .raw(CORS)
+                    .end();
+                return answer(Body::None);
+            }
+        };
+        let mut fields = Head::begin(head, status, &self.date)
+            .raw(
+                b"Content-Type: video/mp2t\r\nCache-Control: public, max-age=60, immutable\r\nAccept-Ranges: bytes\r\n",
+            )
+            .field("ETag", &piece.etag)
+            .length(to - from)
+            .raw(connection)
+            .raw(CORS);
+        if status == Status::PartialContent {
+            fields = fields.content_range(Some((from, to)), len);
+        }
+        fields.end();
+        answer(match request.method {
+            Method::Head => Body::None,
+            _ => Body::Piece(piece, from as usize, to as usize),
+        })
+    }
+}

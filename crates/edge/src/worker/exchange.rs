@@ -1,0 +1,257 @@
+//! A connection's requests and responses: reading, answering, sending.
+
+use super::connection::{Body, Broken, Sent};
+use super::desk::{Answer, Asker, Local};
+use super::{Worker, seconds};
+use crate::http::{Refusal, Status, parse};
+use host::poll::Ready;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Worker {
+    pub(super) fn happened(&mut self, token: u64, event: Ready) {
+        let Some(connection) = self.connections.get(token) else { return };
+        if event.hung_up && connection.is_busy() {
+            return self.close(token);
+        }
+        connection.unread |= event.readable;
+        if event.writable && (connection.is_busy() || connection.flush().is_err()) {
+            self.advance(token);
+        }
+        self.read(token);
+    }
+
+    /// Reads and answers requests for as long as there are some, and each answer is sent at once.
+    pub(super) fn read(&mut self, token: u64) {
+        loop {
+            let Some(connection) = self.connections.get(token) else { return };
+            match &connection.body {
+                // Whoever has a live response has nothing to say but that it leaves.
+                Body::Live(_) | Body::Playlist(_) => {
+                    if !connection.unread {
+                        return;
+                    }
+                    match connection.receive(&mut self.scratch) {
+                        Ok(Some(got)) if got > 0 => continue,
+                        Ok(None) => connection.unread = false,
+                        _ => self.close(token),
+                    }
+                    return;
+                }
+                _ if connection.is_busy() => return,
+                _ => {}
+            }
+            if !connection.input.is_empty() {
+                let input = std::mem::take(&mut connection.input);
+                match self.answer(token, &input) {
+                    Some(0) => {
+                        if let Some(connection) = self.connections.get(token) {
+                            connection.input = input;
+                        }
+                    }
+                    Some(used) => {
+                        if let Some(connection) = self.connections.get(token) {
+                            connection.input = input[used..].to_vec();
+                        }
+                        continue;
+                    }
+                    None => return,
+                }
+            }
+            let Some(connection) = self.connections.get(token) else { return };
+            if !connection.unread {
+                return;
+            }
+            let mut scratch = std::mem::take(&mut self.scratch);
+            let got = connection.receive(&mut scratch);
+            self.scratch = scratch;
+            match got {
+                Ok(None) => {
+                    connection.unread = false;
+                    return;
+                }
+                Ok(Some(got)) if got > 0 => {
+                    if !std::mem::replace(&mut connection.in_head, true) {
+                        connection.deadline_s = self.desk.now_s + seconds(self.shared.hub.config.limits.head_time);
+                    }
+                    if !connection.input.is_empty() {
+                        connection.input.extend_from_slice(&self.scratch[..got]);
+                        continue;
+                    }
+                    // The common case: a whole request and nothing else, answered from where it was read to.
+                    let scratch = std::mem::take(&mut self.scratch);
+                    let used = self.answer(token, &scratch[..got]);
+                    if let (Some(used), Some(connection)) = (used, self.connections.get(token))
+                        && used < got
+                    {
+                        connection.input = scratch[used..got].to_vec();
+                    }
+                    self.scratch = scratch;
+                    if used.is_none() {
+                        return;
+                    }
+                }
+                _ => return self.close(token),
+            }
+        }
+    }
+
+    /// Answers the first request of `bytes`; how many of them it took, `None` when the connection is closed or about to be.
+    fn answer(&mut self, token: u64, bytes: &[u8]) -> Option<usize> {
+        let connection = self.connections.get(token)?;
+        self.head.clear();
+        let (answer, used) = match parse(bytes, &self.limits) {
+            Ok(None) => return Some(0),
+            Ok(Some((request, used))) => {
+                self.shared.loads[self.number].requests.fetch_add(1, Ordering::Relaxed);
+                let asker = Asker { address: connection.peer, is_tls: connection.tls.is_some(), token };
+                let mut answer = match &mut self.api {
+                    Some(api) => {
+                        let close = !request.keep_alive;
+                        let body = api.respond(&request, &self.shared, &mut self.head);
+                        let end = body.len();
+                        Answer { body: Body::Shared(body, 0, end), close, session: None }
+                    }
+                    None => self.desk.respond(&request, asker, &mut self.head),
+                };
+                answer.close |= self.drain_until_s.is_some();
+                (answer, used)
+            }
+            Err(refusal) => (self.refused(refusal), bytes.len()),
+        };
+        let connection = self.connections.get(token)?;
+        connection.body = answer.body;
+        connection.close = answer.close;
+        connection.session = answer.session;
+        connection.in_head = false;
+        connection.head.clear();
+        connection.head.extend_from_slice(&self.head);
+        connection.deadline_s = self.desk.now_s + seconds(self.shared.hub.config.limits.write_stall);
+        let will_close = answer.close;
+        self.advance(token);
+        match self.connections.get(token) {
+            Some(connection) if !will_close || connection.is_busy() => Some(used),
+            _ => None,
+        }
+    }
+
+    fn refused(&mut self, refusal: Refusal) -> Answer {
+        self.desk.refuse(refusal.status(), true, &mut self.head);
+        Answer { body: Body::None, close: true, session: None }
+    }
+
+    /// Sends of the response what there is room for.
+    pub(super) fn advance(&mut self, token: u64) {
+        let Some(connection) = self.connections.get(token) else { return };
+        let local = match &connection.body {
+            Body::Live(cursor) => self.desk.locals.get(&cursor.stream),
+            _ => None,
+        };
+        let is_piece = matches!(connection.body, Body::Piece(..));
+        let is_live = matches!(connection.body, Body::Live(_));
+        let was_busy = connection.is_busy();
+        let state = connection.advance(local.map(|local| &local.blocks));
+        let sent = std::mem::take(&mut connection.sent);
+        let limits = &self.shared.hub.config.limits;
+        let (now_s, now_ms) = (self.desk.now_s, self.desk.now_ms);
+        if sent > 0 {
+            let patience = if is_live { self.shared.hub.config.flv.stall } else { limits.write_stall };
+            connection.deadline_s = now_s + seconds(patience);
+            self.shared.loads[self.number].bytes.fetch_add(sent, Ordering::Relaxed);
+            if let Some(session) = connection.session {
+                self.desk.accounts.count(session, now_ms, |update| update.bytes += sent);
+                if is_live {
+                    self.desk.accounts.first_media(session, now_ms);
+                }
+            }
+        }
+        match state {
+            Err(Broken) => self.close(token),
+            Ok(Sent::Turn) => self.again.push(token),
+            Ok(Sent::Blocked) => {}
+            Ok(Sent::Idle) if is_live => {
+                connection.deadline_s = u32::MAX;
+                let is_over = |local: &Local| local.blocks.is_empty() && local.stream.flv.is_over();
+                if local.is_none_or(is_over) {
+                    self.close(token);
+                }
+            }
+            Ok(Sent::Idle) => {}
+            Ok(Sent::All) if !was_busy => {}
+            Ok(Sent::All) => {
+                if is_piece && let Some(session) = connection.session {
+                    let facts = connection.tcp_facts();
+                    self.desk.accounts.media(session, now_ms);
+                    self.desk.accounts.count(session, now_ms, |update| update.tcp = facts.or(update.tcp));
+                }
+                connection.head = Vec::new();
+                connection.session = None;
+                if connection.close {
+                    return self.finish(token);
+                }
+                connection.deadline_s = now_s + seconds(limits.keep_alive);
+            }
+        }
+    }
+
+    /// Closes a connection whose last response is complete; what the kernel holds still goes out.
+    pub(super) fn finish(&mut self, token: u64) {
+        if let Some(connection) = self.connections.get(token)
+            && let Some(tls) = &mut connection.tls
+        {
+            tls.send_close_notify();
+            let _ = connection.flush();
+        }
+        self.close(token);
+    }
+
+    pub(super) fn close(&mut self, token: u64) {
+        let Some(connection) = self.connections.remove(token) else { return };
+        let load = &self.shared.loads[self.number];
+        load.connections.fetch_sub(1, Ordering::Relaxed);
+        self.shared.crowd.leave(connection.peer);
+        match &connection.body {
+            Body::Live(cursor) => {
+                self.desk.depart(&cursor.stream, token);
+                if let Some(session) = connection.session {
+                    let facts = connection.tcp_facts();
+                    let now_ms = self.desk.now_ms;
+                    self.desk.accounts.count(session, now_ms, |update| {
+                        (update.tcp, update.skips, update.is_over) = (facts.or(update.tcp), cursor.skips, true);
+                    });
+                }
+            }
+            Body::Playlist(waiting) => self.desk.depart(&waiting.stream, token),
+            _ => {}
+        }
+    }
+
+    /// Answers one that waits, if there is a playlist now, or never will be in time.
+    pub(super) fn first_playlist(&mut self, token: u64) {
+        let now_s = self.desk.now_s;
+        let Some(connection) = self.connections.get(token) else { return };
+        let Body::Playlist(waiting) = &connection.body else { return };
+        let Some(local) = self.desk.locals.get(&waiting.stream) else { return self.close(token) };
+        let hls = Arc::clone(local.hls.value());
+        if hls.playlist.is_none() && now_s < waiting.until_s && !local.stream.flv.is_over() {
+            return;
+        }
+        let Body::Playlist(waiting) = std::mem::replace(&mut connection.body, Body::None) else { return };
+        let session = connection.session;
+        self.head.clear();
+        let answer = match hls.playlist {
+            Some(_) => self.desk.playlist(&hls, &waiting, None, session, &mut self.head),
+            None => {
+                self.desk.refuse(Status::ServiceUnavailable, !waiting.keep_alive, &mut self.head);
+                Answer { body: Body::None, close: !waiting.keep_alive, session }
+            }
+        };
+        self.desk.depart(&waiting.stream, token);
+        let Some(connection) = self.connections.get(token) else { return };
+        connection.body = answer.body;
+        connection.head.extend_from_slice(&self.head);
+        connection.deadline_s = now_s + seconds(self.shared.hub.config.limits.write_stall);
+        self.advance(token);
+        self.read(token);
+    }
+}
