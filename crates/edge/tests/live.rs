@@ -100,6 +100,45 @@ fn every_access_unit_is_played_once_and_in_order() {
 }
 
 #[test]
+fn who_joins_between_keyframes_is_live_at_once() {
+    let server = serve("");
+    let mut encoder = Encoder::publish(server.addresses.rtmp[0], "cam").expect("published");
+    let joined_at = 2 * FPS - 1;
+    encoder.pictures(0, joined_at + 1, 1_000);
+    let mut api = Client::connect(server.addresses.api[0]);
+    eventually(|| {
+        let streams: serde_json::Value = serde_json::from_str(api.get("/api/streams").text()).expect("JSON");
+        let received = streams["streams"][0]["received_bytes"].as_u64().unwrap_or(0);
+        (received >= u64::from(joined_at + 1) * (1_009 + 12)).then_some(())
+    });
+    let mut client = Client::connect(server.addresses.http[0]);
+    client.write("GET /live/cam.flv HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(client.head().status, 200);
+    let mut all = client.until(|bytes| numbers(bytes, b'#').len() == FPS as usize);
+    encoder.pictures(joined_at + 1, joined_at + 4, 1_000);
+    all.extend(client.until(|bytes| numbers(bytes, b's').contains(&(joined_at + 3))));
+    let (mut reader, mut rest) = (FlvReader::new(1 << 20), all.as_slice());
+    let mut got: Vec<(u32, u32)> = Vec::new();
+    let mut sound = None;
+    while let Some(tag) = reader.read(&mut rest).expect("FLV") {
+        match tag.kind {
+            TagKind::Video => got.extend(numbers(&tag.payload, b'#').iter().map(|&number| (number, tag.timestamp_ms))),
+            TagKind::Audio => sound = sound.or(numbers(&tag.payload, b's').first().copied()),
+            TagKind::Script => {}
+        }
+    }
+    assert!(got.iter().map(|found| found.0).eq(FPS..joined_at + 4), "each picture once: {got:?}");
+    let &(_, last_ms) = got.last().expect("pictures");
+    let own_ms = |number: u32| last_ms - (joined_at + 3 - number) * 1_000 / FPS;
+    for &(number, at_ms) in &got {
+        let early = joined_at.saturating_sub(number);
+        assert_eq!(at_ms, if early == 0 { own_ms(number) } else { own_ms(joined_at) - 2 * early }, "{got:?}");
+    }
+    assert_eq!(sound, Some(joined_at + 1), "of the past only pictures");
+    server.drain().expect("drained");
+}
+
+#[test]
 fn responses_are_as_the_rfcs_have_them() {
     let server = serve("[hls]\ntarget = '1s'");
     let http = server.addresses.http[0];

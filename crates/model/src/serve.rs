@@ -73,6 +73,9 @@ pub struct FlvConfig {
     pub cache_time: Span,
     /// A viewer who takes nothing for so long is closed.
     pub stall: Span,
+    /// Who joins between keyframes is given the pictures since the last one in little time, and is live then; otherwise it stays
+    /// behind by as much as it joined late.
+    pub catch_up: bool,
 }
 
 /// What clients may take.
@@ -140,6 +143,7 @@ impl Default for ServeConfig {
                 cache: Bytes::new(16 << 20),
                 cache_time: Span::from_millis(20_000),
                 stall: Span::from_millis(20_000),
+                catch_up: true,
             },
             limits: LimitsConfig {
                 connections: 100_000,
@@ -202,6 +206,7 @@ impl ServeConfig {
             set(&mut flv.cache, section.quantity("cache")?);
             set(&mut flv.cache_time, time(&section, "cache_time")?);
             set(&mut flv.stall, time(&section, "stall")?);
+            set(&mut flv.catch_up, section.flag("catch_up")?);
             section.finish()?;
         }
         if let Some(section) = root.section("limits")? {

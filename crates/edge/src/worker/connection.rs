@@ -1,6 +1,7 @@
 //! A viewer's connection: plain or TLS, one response at a time, nothing held that is not about to be sent.
 
 use super::TcpFacts;
+use super::cursor::{Cursor, Room};
 use crate::hub::{Block, Piece};
 use host::HostError;
 use host::socket::Tcp;
@@ -15,8 +16,6 @@ use std::sync::Arc;
 const TLS_BUFFER: usize = 64 << 10;
 /// What is sent of a file before other connections have their turn.
 const TURN: usize = 1 << 20;
-/// Blocks in one send.
-const PARTS: usize = 32;
 
 /// A connection and the response on its way.
 #[derive(Debug)]
@@ -57,28 +56,6 @@ pub(super) enum Body {
     Live(Box<Cursor>),
     /// The stream's first playlist is waited for, until this second.
     Playlist(Box<Waiting>),
-}
-
-/// A viewer's place in a live stream.
-#[derive(Debug)]
-pub(super) struct Cursor {
-    /// The stream's key.
-    pub(super) stream: Box<str>,
-    /// What is being sent: a header, or a block that may have left the ring meanwhile.
-    pub(super) current: Option<Current>,
-    /// The block to be sent after it; `None` before the first one.
-    pub(super) next: Option<u64>,
-    /// The header the viewer has.
-    pub(super) header: Option<Arc<[u8]>>,
-    /// Times it was moved to the newest keyframe.
-    pub(super) skips: u32,
-}
-
-/// Bytes of a live stream of which some were sent.
-#[derive(Debug)]
-pub(super) enum Current {
-    Header(Arc<[u8]>, usize),
-    Block(Arc<Block>, usize),
 }
 
 /// A request that waits for the first playlist.
@@ -257,93 +234,17 @@ impl Connection {
     }
 
     fn send_live(&mut self, cursor: &mut Cursor, held: &VecDeque<Arc<Block>>) -> Result<Sent, Broken> {
-        loop {
-            if cursor.current.is_none() && !cursor.place(held) {
-                return Ok(Sent::Idle);
-            }
-            let mut parts: [IoSlice<'_>; PARTS] = std::array::from_fn(|_| IoSlice::new(&[]));
-            let mut count = 0;
-            if let Some(current) = &cursor.current {
-                parts[0] = IoSlice::new(match current {
-                    Current::Header(bytes, at) => &bytes[*at..],
-                    Current::Block(block, at) => &block.bytes[*at..],
-                });
-                count = 1;
-            }
-            let first = held.front().map_or(0, |block| block.number);
-            let from = cursor.next.filter(|&next| next >= first).map(|next| (next - first) as usize);
-            if let Some(from) = from {
-                for block in held.iter().skip(from).take(PARTS - count) {
-                    if !cursor.header.as_ref().is_some_and(|header| Arc::ptr_eq(header, &block.header)) {
-                        break;
-                    }
-                    parts[count] = IoSlice::new(&block.bytes);
-                    count += 1;
-                }
-            }
-            if count == 0 {
-                return Ok(Sent::Idle);
-            }
-            let Some(sent) = self.send(&parts[..count], false)? else { return Ok(Sent::Blocked) };
+        while cursor.place(held) {
+            let mut room = Room::default();
+            let Some(sent) = self.send(cursor.gather(held, &mut room).as_ref(), false)? else {
+                return Ok(Sent::Blocked);
+            };
             self.sent += sent as u64;
             cursor.moved(sent, held);
         }
+        Ok(Sent::Idle)
     }
 }
-
-impl Cursor {
-    /// Chooses what is sent next when nothing is on its way; whether there is something.
-    fn place(&mut self, held: &VecDeque<Arc<Block>>) -> bool {
-        let (Some(first), Some(last)) = (held.front(), held.back()) else { return false };
-        let fell_behind = self.next.is_some_and(|next| next < first.number);
-        if self.next.is_none() || fell_behind {
-            let Some(start) = held.iter().rev().find(|block| block.is_start) else { return false };
-            self.skips += u32::from(fell_behind);
-            self.next = Some(start.number);
-        }
-        let Some(next) = self.next.filter(|&next| next <= last.number) else { return false };
-        let block = &held[(next - first.number) as usize];
-        if !self.header.as_ref().is_some_and(|header| Arc::ptr_eq(header, &block.header)) {
-            // A viewer that has a header already gets what is new in it: the configurations, not FLV's own header again.
-            let skip = if self.header.is_some() { FLV_HEADER_LEN.min(block.header.len()) } else { 0 };
-            self.header = Some(Arc::clone(&block.header));
-            self.current = Some(Current::Header(Arc::clone(&block.header), skip));
-        }
-        true
-    }
-
-    /// Counts `sent` bytes.
-    fn moved(&mut self, mut sent: usize, held: &VecDeque<Arc<Block>>) {
-        if let Some(current) = &mut self.current {
-            let (len, at) = match current {
-                Current::Header(bytes, at) => (bytes.len(), at),
-                Current::Block(block, at) => (block.bytes.len(), at),
-            };
-            let here = sent.min(len - *at);
-            *at += here;
-            sent -= here;
-            if *at < len {
-                return;
-            }
-            self.current = None;
-        }
-        let first = held.front().map_or(0, |block| block.number);
-        while sent > 0
-            && let Some(next) = self.next
-            && let Some(block) = next.checked_sub(first).and_then(|at| held.get(at as usize))
-        {
-            self.next = Some(next + 1);
-            if sent < block.bytes.len() {
-                self.current = Some(Current::Block(Arc::clone(block), sent));
-                return;
-            }
-            sent -= block.bytes.len();
-        }
-    }
-}
-
-/// Bytes of an FLV file before its first tag: nine of header, four of a previous tag's size. Source: Adobe's FLV 10.1, E.2, E.3.
-pub(crate) const FLV_HEADER_LEN: usize = 13;
 
 /// Sends what is encrypted; whether all of it.
 fn flush(tls: &mut ServerConnection, socket: &Tcp) -> Result<bool, Broken> {

@@ -1,7 +1,8 @@
 //! What viewers may ask for, and the answers.
 
 use super::accounts::{Accounts, Protocol, Who};
-use super::connection::{Body, Cursor, Waiting};
+use super::connection::{Body, Waiting};
+use super::cursor::Cursor;
 use crate::http::{CORS, Head, Method, Request, Status, Target, imf_fixdate};
 use crate::hub::{Block, Hls, Hub, Stream, View};
 use crate::token::{Keys, Session};
@@ -178,7 +179,7 @@ impl Desk {
             .raw(b"Content-Type: video/x-flv\r\nCache-Control: no-store\r\nConnection: close\r\n")
             .raw(CORS)
             .end();
-        let cursor = Cursor { stream: key.into(), current: None, next: None, header: None, skips: 0 };
+        let cursor = Cursor::new(key, self.hub.config.flv.catch_up);
         let body = if is_head { Body::None } else { Body::Live(Box::new(cursor)) };
         Ok(Answer { body, close: true, session: (!is_head).then_some(number) })
     }

@@ -3,8 +3,10 @@
 
 mod accounts;
 mod answers;
+mod catch_up;
 mod connection;
 mod crowd;
+mod cursor;
 mod desk;
 mod doors;
 mod exchange;
