@@ -86,14 +86,17 @@ impl Side {
         }
     }
 
-    /// Takes over the room of the lists of one that is over.
-    fn reuse(&mut self, over: &mut Self) {
-        self.sender.reuse(&mut over.sender);
-        self.echo.reuse(&mut over.echo);
-        self.prints.known = over.prints.known.take().map(|mut known| {
-            *known = ([0; RECENT], [0; RECENT]);
-            known
-        });
+    /// Begins anew where one was that is over, in the room of its lists.
+    fn renew(&mut self, new_at: Endpoint, draw: bool) {
+        let Self { at, sender, packets, fin, fin_end, prints, on_the_way, beyond, echo } = self;
+        (*at, *packets, *fin, *fin_end, *beyond) = (new_at, 0, false, None, 0);
+        sender.renew(draw);
+        prints.next = 0;
+        if let Some(known) = &mut prints.known {
+            **known = ([0; RECENT], [0; RECENT]);
+        }
+        *on_the_way = VecDeque::new();
+        echo.renew();
     }
 
     /// Hands on the acknowledgements that reach this side by `now`, or just after: the round trip beyond the tap varies by a
@@ -110,14 +113,25 @@ impl Side {
     }
 }
 
+/// The client and the server, as the first segment tells them.
+fn ends(segment: &Segment) -> [Endpoint; 2] {
+    let source = (segment.ip.source, segment.tcp.source_port);
+    let destination = (segment.ip.destination, segment.tcp.destination_port);
+    let flags = segment.tcp.flags;
+    // Without a SYN, a well-known port is the server's (RFC 6335 §6).
+    let source_is_server =
+        if flags.has(Flags::SYN) { flags.has(Flags::ACK) } else { source.1 < 1024 && destination.1 >= 1024 };
+    if source_is_server { [destination, source] } else { [source, destination] }
+}
+
 /// A connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
     /// Index of the interface among the capture's.
     pub(crate) interface: u32,
-    /// The client, then the server.
     /// Number of its first packet in the file.
     pub(crate) first_packet: u64,
+    /// The client, then the server.
     pub(crate) sides: [Side; 2],
     pub(crate) opening: Opening,
     pub(crate) signals: Signals,
@@ -131,22 +145,31 @@ pub(crate) struct Connection {
 impl Connection {
     /// A connection that begins (for this capture) with `segment`, in the memory of one that is over.
     pub(crate) fn renew(&mut self, interface: u32, at: Timestamp, number: u64, segment: &Segment, draw: bool) {
-        let mut over = std::mem::replace(self, Self::new(interface, at, number, segment, draw));
-        for (side, over) in self.sides.iter_mut().zip(&mut over.sides) {
-            side.reuse(over);
-        }
+        let [client_at, server_at] = ends(segment);
+        // Field by field: to make one elsewhere and move it here is to copy thousands of bytes.
+        let Self {
+            interface: on,
+            first_packet,
+            sides: [client, server],
+            opening,
+            signals,
+            started,
+            ended,
+            tap_duplicates,
+            reset,
+            data_seen,
+        } = self;
+        (*on, *first_packet, *started, *ended) = (interface, number, at, at);
+        client.renew(client_at, draw);
+        server.renew(server_at, draw);
+        (*opening, *signals) = (Opening::default(), Signals::default());
+        (*tap_duplicates, *reset, *data_seen) = (0, false, false);
     }
 
     /// A connection that begins (for this capture) with `segment`.
     #[inline]
     pub(crate) fn new(interface: u32, at: Timestamp, number: u64, segment: &Segment, draw: bool) -> Self {
-        let source = (segment.ip.source, segment.tcp.source_port);
-        let destination = (segment.ip.destination, segment.tcp.destination_port);
-        let flags = segment.tcp.flags;
-        // Without a SYN, a well-known port is the server's (RFC 6335 §6).
-        let source_is_server =
-            if flags.has(Flags::SYN) { flags.has(Flags::ACK) } else { source.1 < 1024 && destination.1 >= 1024 };
-        let (client, server) = if source_is_server { (destination, source) } else { (source, destination) };
+        let [client, server] = ends(segment);
         Self {
             interface,
             first_packet: number,

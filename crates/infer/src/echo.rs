@@ -22,9 +22,9 @@ pub(crate) struct Echo {
 }
 
 impl Echo {
-    /// Takes over the room of the list of one that is over.
-    pub(crate) fn reuse(&mut self, over: &mut Self) {
-        self.waiting = crate::room::of_queue(&mut over.waiting);
+    /// Begins anew, in the room of its list.
+    pub(crate) fn renew(&mut self) {
+        *self = Self { waiting: crate::room::of_queue(&mut self.waiting), ..Self::default() };
     }
 
     /// The receiver sent `tsval`.

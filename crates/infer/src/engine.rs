@@ -134,7 +134,7 @@ pub fn join<R: Read>(name: &str, capture: &Capture<R>, intake: Intake, parts: Ve
             .map(|interface| interface.name.clone().unwrap_or_else(|| one.interface.to_string()));
         series.extend(one.series.take().map(|drawn| (index, *drawn)));
     }
-    let flows = found.into_iter().map(|one| *one.flow).collect();
+    let flows = found.into_iter().map(|one| one.flow).collect();
     let truncated = capture.damage().truncated;
     let (packets, bytes) = (intake.packets, intake.bytes);
     CaptureDiagnosis {

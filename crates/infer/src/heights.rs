@@ -27,10 +27,10 @@ pub(crate) struct Heights {
 }
 
 impl Heights {
-    /// Takes over the room of the lists of one that is over.
-    pub(crate) fn reuse(&mut self, over: &mut Self) {
-        self.all = crate::room::of_list(&mut over.all);
-        self.before_losses = crate::room::of_list(&mut over.before_losses);
+    /// What begins anew, in the room of its lists.
+    pub(crate) fn renewed(&mut self) -> Self {
+        let before_losses = crate::room::of_list(&mut self.before_losses);
+        Self { all: crate::room::of_list(&mut self.all), before_losses, ..Self::default() }
     }
 
     /// A round trip; `calm` where nothing is amiss.

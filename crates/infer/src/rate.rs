@@ -29,9 +29,9 @@ pub(crate) struct Trains {
 }
 
 impl Trains {
-    /// Takes over the room of the list of one that is over.
-    pub(crate) fn reuse(&mut self, over: &mut Self) {
-        self.recent = crate::room::of_queue(&mut over.recent);
+    /// What begins anew, in the room of its list.
+    pub(crate) fn renewed(&mut self) -> Self {
+        Self { recent: crate::room::of_queue(&mut self.recent), ..Self::default() }
     }
 
     /// Notes that `delivered` bytes in all have been delivered at `now` (nanoseconds).

@@ -70,9 +70,9 @@ pub(crate) struct Timeline {
 }
 
 impl Timeline {
-    /// Takes over the room of the list of one that is over.
-    pub(crate) fn reuse(&mut self, over: &mut Self) {
-        self.slices = crate::room::of_list(&mut over.slices);
+    /// What begins anew, in the room of its list.
+    pub(crate) fn renewed(&mut self) -> Self {
+        Self { slices: crate::room::of_list(&mut self.slices), ..Self::default() }
     }
 
     /// Begins the data phase.

@@ -275,8 +275,9 @@ pub struct CaptureReport {
     pub truncated: bool,
     /// What was cut, skipped or not TCP, one sentence each.
     pub notes: Vec<String>,
-    /// The TCP connections, costliest first.
-    pub flows: Vec<Flow>,
+    /// The TCP connections, costliest first; each by itself, so that to put ten thousands in order moves none.
+    #[expect(clippy::vec_box, reason = "a flow is a kilobyte, and lists of them are sorted, filtered and grown")]
+    pub flows: Vec<Box<Flow>>,
 }
 
 /// What `thalweg fix` reports, schema `thalweg.fix/1`.

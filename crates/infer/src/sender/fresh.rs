@@ -15,12 +15,11 @@ use crate::wakes::Wakes;
 use std::collections::VecDeque;
 
 impl Sender {
-    /// Takes over the room of the lists of one that is over.
-    pub(crate) fn reuse(&mut self, over: &mut Self) {
-        self.candidates = crate::room::of_queue(&mut over.candidates);
-        self.trains.reuse(&mut over.trains);
-        self.heights.reuse(&mut over.heights);
-        self.timeline.reuse(&mut over.timeline);
+    /// Begins anew, in the room of its lists.
+    pub(crate) fn renew(&mut self, draw: bool) {
+        let candidates = crate::room::of_queue(&mut self.candidates);
+        let (trains, heights, timeline) = (self.trains.renewed(), self.heights.renewed(), self.timeline.renewed());
+        *self = Self { candidates, trains, heights, timeline, ..Self::new(draw) };
     }
 
     #[inline]

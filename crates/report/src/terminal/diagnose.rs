@@ -105,7 +105,7 @@ fn again(page: &mut Page, known: &Flow, flow: &Flow) {
 }
 
 /// One line for each connection, with as many columns as fit.
-fn list(page: &mut Page, flows: &[Flow], listed: usize) {
+fn list(page: &mut Page, flows: &[Box<Flow>], listed: usize) {
     let heading = ["", "connection", "verdict", "share", "goodput", "to gain", "retransmits", "min RTT", "data"];
     let rows: Vec<Vec<Entry>> = flows
         .iter()

@@ -274,7 +274,7 @@ pub fn diagnose() -> DiagnoseReport {
             bytes: 541_000_000,
             truncated: true,
             notes: vec!["3 frames are not TCP".to_owned()],
-            flows: vec![flow, idle],
+            flows: vec![Box::new(flow), Box::new(idle)],
         }],
     }
 }
