@@ -165,7 +165,9 @@ fn read_capture(out: &Path, arm: &ArmReport) -> Result<Option<ArmFindings>, Fail
     let mut series = capture.series.into_iter().peekable();
     let flows = capture.report.flows.into_iter().enumerate();
     let flows: Vec<(Flow, Series)> = flows
-        .map(|(index, flow)| (*flow, series.next_if(|(at, _)| *at == index).map(|(_, drawn)| drawn).unwrap_or_default()))
+        .map(|(index, flow)| {
+            (*flow, series.next_if(|(at, _)| *at == index).map(|(_, drawn)| drawn).unwrap_or_default())
+        })
         .collect();
     // Samples count from when the client began to connect, plots from the first packet where they were captured.
     let connect = flows.iter().map(|(flow, _)| flow.start).fold(f64::INFINITY, f64::min);

@@ -143,6 +143,9 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
+    /// The least that [`Self::patience`] gives.
+    pub(crate) const LEAST_PATIENCE: u64 = LINGER;
+
     /// A connection that begins (for this capture) with `segment`, in the memory of one that is over.
     pub(crate) fn renew(&mut self, interface: u32, at: Timestamp, number: u64, segment: &Segment, draw: bool) {
         let [client_at, server_at] = ends(segment);

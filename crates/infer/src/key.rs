@@ -1,6 +1,5 @@
 //! What makes two packets parts of one connection, and how that is looked up.
 
-use crate::connection::Endpoint;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::net::IpAddr;
 use wire::{Segment, Tags};
@@ -8,20 +7,36 @@ use wire::{Segment, Tags};
 /// What makes two packets parts of one connection, apart from the reuse of ports.
 ///
 /// One 5-tuple on several VLANs, tunnels or interfaces is one connection seen several times: each view is analysed by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Eq)]
 pub(crate) struct Key {
+    /// The smaller end's address, then the larger's: as numbers, for every packet's are compared. `is_v6` tells IPv6's from IPv4's.
+    addresses: [u128; 2],
+    ports: [u16; 2],
+    is_v6: bool,
     interface: u32,
     tags: Tags,
-    /// The smaller end, then the larger.
-    pub(crate) ends: [Endpoint; 2],
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        let numbers = |key: &Self| (key.addresses, key.ports, key.is_v6, key.interface);
+        numbers(self) == numbers(other) && (self.tags.is_empty() && other.tags.is_empty() || self.tags == other.tags)
+    }
 }
 
 impl Key {
     pub(crate) fn of(interface: u32, segment: &Segment) -> Self {
-        let source = (segment.ip.source, segment.tcp.source_port);
-        let destination = (segment.ip.destination, segment.tcp.destination_port);
-        let ends = if source <= destination { [source, destination] } else { [destination, source] };
-        Self { interface, tags: segment.tags, ends }
+        let (ip, tcp) = (&segment.ip, &segment.tcp);
+        let number = |address: IpAddr| match address {
+            IpAddr::V4(address) => u128::from(address.to_bits()),
+            IpAddr::V6(address) => address.to_bits(),
+        };
+        let (source, destination) = (number(ip.source), number(ip.destination));
+        let (mut addresses, mut ports) = ([source, destination], [tcp.source_port, tcp.destination_port]);
+        if (source, ports[0]) > (destination, ports[1]) {
+            (addresses, ports) = ([destination, source], [ports[1], ports[0]]);
+        }
+        Self { addresses, ports, is_v6: ip.source.is_ipv6(), interface, tags: segment.tags }
     }
 
     /// A number that spreads connections evenly; the same in every run, for the work is divided by it.
@@ -35,19 +50,14 @@ impl Key {
 impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
         // Tags are left out: most packets have none, and views of one connection are few.
-        let mut ports = u64::from(self.interface) << 32;
-        for (place, (address, port)) in self.ends.iter().enumerate() {
-            match address {
-                IpAddr::V4(address) => state.write_u64(u64::from(address.to_bits())),
-                IpAddr::V6(address) => {
-                    let bits = address.to_bits();
-                    state.write_u64(bits as u64);
-                    state.write_u64((bits >> 64) as u64);
-                }
+        for address in self.addresses {
+            state.write_u64(address as u64);
+            if self.is_v6 {
+                state.write_u64((address >> 64) as u64);
             }
-            ports |= u64::from(*port) << (16 * place);
         }
-        state.write_u64(ports);
+        let [a, b] = self.ports.map(u64::from);
+        state.write_u64(u64::from(self.interface) << 32 | b << 16 | a);
     }
 }
 
@@ -90,15 +100,14 @@ pub(crate) type Mixing = BuildHasherDefault<Mixer>;
 mod tests {
     use super::*;
     use std::collections::HashMap;
-    use std::net::Ipv4Addr;
 
     #[test]
     fn neighbouring_connections_are_spread_evenly() {
         let mut shards: HashMap<u64, u32> = HashMap::new();
         for n in 0..4_096u32 {
-            let client = (IpAddr::V4(Ipv4Addr::from(0x0a00_0000 + n / 64)), 40_000 + (n % 64) as u16);
-            let server = (IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 443);
-            let key = Key { interface: 0, tags: Tags::default(), ends: [client, server] };
+            let addresses = [0x0a00_0000 + u128::from(n / 64), 0xc000_0201];
+            let ports = [40_000 + (n % 64) as u16, 443];
+            let key = Key { addresses, ports, is_v6: false, interface: 0, tags: Tags::default() };
             *shards.entry(key.spread() % 8).or_default() += 1;
         }
         // 512 each, with a standard deviation of 21.

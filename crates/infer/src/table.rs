@@ -173,8 +173,11 @@ impl Table {
     /// Sums up the connection in a slot if it is over by the clock.
     fn expire(&mut self, index: u32, clock: u64) {
         let slot = &self.slots[index as usize];
-        if let State::On(connection) = &slot.state
-            && clock.saturating_sub(slot.last) > connection.patience()
+        let silence = clock.saturating_sub(slot.last);
+        // No connection is over sooner, so most need not be looked at.
+        if silence > Connection::LEAST_PATIENCE
+            && let State::On(connection) = &slot.state
+            && silence > connection.patience()
         {
             self.end(index);
             let slot = &self.slots[index as usize];

@@ -36,7 +36,8 @@ pub fn comments(capture: &CaptureReport) -> BTreeMap<u64, String> {
 /// Every flow's verdict, the costliest first, for the file as a whole.
 pub fn summary(capture: &CaptureReport) -> String {
     let mut text = String::from("thalweg:");
-    let told: Vec<&Flow> = capture.flows.iter().map(Box::as_ref).filter(|flow| flow.verdict.code != Code::Unknown).collect();
+    let told: Vec<&Flow> =
+        capture.flows.iter().map(Box::as_ref).filter(|flow| flow.verdict.code != Code::Unknown).collect();
     for flow in told.iter().take(MOST_NAMED) {
         let Flow { id, client, server, verdict, .. } = flow;
         let _ = write!(text, "\nflow {id}, {client} – {server}: {}: {}", verdict.code, verdict.claim);

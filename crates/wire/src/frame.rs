@@ -41,6 +41,12 @@ impl Tags {
         self.0.iter().flatten().copied()
     }
 
+    /// Whether there is none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0[0].is_none()
+    }
+
     fn push(&mut self, tag: Tag) {
         if let Some(slot) = self.0.iter_mut().find(|slot| slot.is_none()) {
             *slot = Some(tag);

@@ -20,7 +20,7 @@ fn judged(scenario: &Scenario) -> (Flow, Flow) {
         assert_eq!(flow.bytes_down, scenario.bytes, "payload is counted once");
     }
     assert_eq!((sender.vantage, receiver.vantage), (Vantage::Sender, Vantage::Receiver));
-    (sender, receiver)
+    (*sender, *receiver)
 }
 
 fn expect(scenario: &Scenario, code: Code) -> (Flow, Flow) {
