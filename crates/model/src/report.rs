@@ -276,7 +276,6 @@ pub struct CaptureReport {
     /// What was cut, skipped or not TCP, one sentence each.
     pub notes: Vec<String>,
     /// The TCP connections, costliest first; each by itself, so that to put ten thousands in order moves none.
-    #[expect(clippy::vec_box, reason = "a flow is a kilobyte, and lists of them are sorted, filtered and grown")]
     pub flows: Vec<Box<Flow>>,
 }
 
