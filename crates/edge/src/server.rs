@@ -189,7 +189,7 @@ fn listen(
         if let Some(refused) = &mut refused {
             refused.extend(errors.iter().map(|error| format!("{address}: {error}")));
         }
-        into.push(Listener { socket, tls: tls.cloned() });
+        into.push(Listener { socket, tls: tls.cloned(), proxy_protocol: front.proxy_protocol });
     }
     Ok(addresses)
 }

@@ -26,6 +26,18 @@ pub struct Session {
     bytes: [u8; SESSION_LEN],
 }
 
+/// What a token says of who may play.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Admission {
+    /// Who that is.
+    pub subject: String,
+    /// The only address it may play from, if it is bound to one.
+    pub address: Option<IpAddr>,
+}
+
+/// The bit of a session's number that says that it is bound to an address.
+const BOUND: u64 = 1;
+
 /// The keys that tokens and sessions are checked with.
 #[derive(Clone)]
 pub struct Keys {
@@ -48,9 +60,9 @@ impl Keys {
         Self { play: play_key.map(|key| of(key.as_bytes())), session: of(&session) }
     }
 
-    /// Whether a token lets a viewer at `address` play `stream` at `now_s`; its subject if so. Without a play key anyone may.
-    pub fn check(&self, token: Option<&str>, stream: &str, address: IpAddr, now_s: u64) -> Option<String> {
-        let Some(key) = &self.play else { return Some(String::new()) };
+    /// Whether a token lets a viewer at `address` play `stream` at `now_s`; what it says if so. Without a play key anyone may.
+    pub fn check(&self, token: Option<&str>, stream: &str, address: IpAddr, now_s: u64) -> Option<Admission> {
+        let Some(key) = &self.play else { return Some(Admission::default()) };
         let mut parts = token?.splitn(3, '.');
         let (expires, subject, mac) = (parts.next()?, parts.next()?, parts.next()?);
         if subject.len() > 64 || subject.chars().any(char::is_control) || expires.parse::<u64>().ok()? < now_s {
@@ -61,7 +73,11 @@ impl Keys {
             let lines = format!("{stream}\n{expires}\n{subject}\n{address}\n");
             key.clone().chain_update(lines).verify_slice(&mac).is_ok()
         };
-        (signed("") || signed(&address.to_string())).then(|| subject.to_owned())
+        let to = |address| Some(Admission { subject: subject.to_owned(), address });
+        if signed("") {
+            return to(None);
+        }
+        if signed(&address.to_string()) { to(Some(address)) } else { None }
     }
 
     /// A token, as an application that sends viewers here would make it.
@@ -73,31 +89,43 @@ impl Keys {
         Some(format!("{expires_s}.{subject}.{digits}"))
     }
 
-    /// A session's id for `stream`.
-    pub fn session(&self, number: u64, stream: &str, now_s: u64) -> Session {
+    /// A session's id for `stream`, good only from `address` if there is one. The number is even, and odd for one that is bound.
+    pub fn session(&self, number: u64, stream: &str, address: Option<IpAddr>, now_s: u64) -> Session {
+        let number = number | if address.is_some() { BOUND } else { 0 };
         let mut bytes = [0; SESSION_LEN];
         bytes[..8].copy_from_slice(&number.to_be_bytes());
         bytes[8..12].copy_from_slice(&((now_s + SESSION_S) as u32).to_be_bytes());
-        let mac = self.session_mac(&bytes, stream);
+        let mac = self.session_mac(&bytes, stream, address);
         bytes[12..].copy_from_slice(&mac);
         Session { number, bytes }
     }
 
-    /// Whether a session's id was made here for `stream`, and is still good.
-    pub fn is_ours(&self, session: &Session, stream: &str, now_s: u64) -> bool {
+    /// Whether a session's id was made here for `stream` and is still good at `address`.
+    pub fn is_ours(&self, session: &Session, stream: &str, address: IpAddr, now_s: u64) -> bool {
         let expires = u32::from_be_bytes([session.bytes[8], session.bytes[9], session.bytes[10], session.bytes[11]]);
-        let mac = self.session_mac(&session.bytes, stream);
+        let bound = session.is_bound().then_some(address);
+        let mac = self.session_mac(&session.bytes, stream, bound);
         let differs = mac.iter().zip(&session.bytes[12..]).fold(0, |all, (one, other)| all | (one ^ other));
         differs == 0 && u64::from(expires) >= now_s
     }
 
-    fn session_mac(&self, bytes: &[u8; SESSION_LEN], stream: &str) -> [u8; 12] {
-        let mac = self.session.clone().chain_update(&bytes[..12]).chain_update(stream).finalize().into_bytes();
+    fn session_mac(&self, bytes: &[u8; SESSION_LEN], stream: &str, address: Option<IpAddr>) -> [u8; 12] {
+        let mut mac = self.session.clone().chain_update(&bytes[..12]).chain_update(stream);
+        if let Some(address) = address {
+            // No stream's name holds a line feed.
+            mac.update(format!("\n{address}").as_bytes());
+        }
+        let mac = mac.finalize().into_bytes();
         std::array::from_fn(|at| mac[at])
     }
 }
 
 impl Session {
+    /// Whether it is good from one address only.
+    pub const fn is_bound(&self) -> bool {
+        self.number & BOUND != 0
+    }
+
     /// Reads an id, without checking it.
     pub fn parse(text: &str) -> Option<Self> {
         let text: &[u8; SESSION_LEN / 3 * 4] = text.as_bytes().try_into().ok()?;
@@ -140,6 +168,11 @@ mod tests {
     use super::*;
 
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+    const ELSEWHERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+
+    fn admission(subject: &str, address: Option<IpAddr>) -> Option<Admission> {
+        Some(Admission { subject: subject.to_owned(), address })
+    }
 
     #[test]
     fn a_token_is_as_openssl_signs_it() {
@@ -148,7 +181,7 @@ mod tests {
         let mac = "8612a5eb9b108d0c5465479a09ef269a8e4ff7761e22b50bd2d10a13c9db69b5";
         let token = format!("1800000000.alice.{mac}");
         assert_eq!(keys.token("live/cam", 1_800_000_000, "alice", None).as_deref(), Some(token.as_str()));
-        assert_eq!(keys.check(Some(&token), "live/cam", HERE, 1_700_000_000).as_deref(), Some("alice"));
+        assert_eq!(keys.check(Some(&token), "live/cam", HERE, 1_700_000_000), admission("alice", None));
         assert_eq!(keys.check(Some(&token), "live/cam", HERE, 1_800_000_001), None, "late");
         assert_eq!(keys.check(Some(&token), "live/cat", HERE, 1_700_000_000), None, "another stream");
         assert_eq!(keys.check(Some(&token.replace("alice", "mallory")), "live/cam", HERE, 0), None);
@@ -158,34 +191,42 @@ mod tests {
             assert_eq!(keys.check(Some(odd), "live/cam", HERE, 0), None, "{odd}");
         }
         assert_eq!(keys.check(None, "live/cam", HERE, 0), None);
-        assert_eq!(Keys::new(None).check(None, "live/cam", HERE, 0).as_deref(), Some(""));
+        assert_eq!(Keys::new(None).check(None, "live/cam", HERE, 0), admission("", None));
     }
 
     #[test]
     fn a_token_may_be_bound_to_an_address() {
         let keys = Keys::new(Some("a-long-key"));
         let token = keys.token("live/cam", 9, "a", Some(HERE)).expect("a key");
-        assert!(keys.check(Some(&token), "live/cam", HERE, 0).is_some());
-        assert!(keys.check(Some(&token), "live/cam", "192.0.2.1".parse().expect("an address"), 0).is_none());
+        assert_eq!(keys.check(Some(&token), "live/cam", HERE, 0), admission("a", Some(HERE)));
+        assert!(keys.check(Some(&token), "live/cam", ELSEWHERE, 0).is_none());
+        let session = keys.session(8, "live/cam", Some(HERE), 0);
+        let read = Session::parse(&session.to_string()).expect("read");
+        assert!(read.is_bound() && read.number == 9);
+        assert!(keys.is_ours(&read, "live/cam", HERE, 0) && !keys.is_ours(&read, "live/cam", ELSEWHERE, 0));
     }
 
     #[test]
     fn a_session_is_good_for_its_stream_and_server() {
         let keys = Keys::new(Some("a-long-key"));
-        let session = keys.session(7, "live/cam", 1_000);
+        let session = keys.session(8, "live/cam", None, 1_000);
         let text = session.to_string();
         assert_eq!(text.len(), 32);
         let read = Session::parse(&text).expect("read");
-        assert_eq!((read, read.number), (session, 7));
-        assert!(keys.is_ours(&read, "live/cam", 1_000) && keys.is_ours(&read, "live/cam", 87_400));
-        assert!(!keys.is_ours(&read, "live/cam", 87_401) && !keys.is_ours(&read, "live/cat", 1_000));
-        assert!(Keys::new(Some("a-long-key")).is_ours(&read, "live/cam", 1_000), "a restart keeps it");
-        assert!(!Keys::new(Some("another-key")).is_ours(&read, "live/cam", 1_000));
+        assert_eq!((read, read.number), (session, 8));
+        assert!(
+            keys.is_ours(&read, "live/cam", ELSEWHERE, 1_000) && keys.is_ours(&read, "live/cam", ELSEWHERE, 87_400)
+        );
+        assert!(
+            !keys.is_ours(&read, "live/cam", ELSEWHERE, 87_401) && !keys.is_ours(&read, "live/cat", ELSEWHERE, 1_000)
+        );
+        assert!(Keys::new(Some("a-long-key")).is_ours(&read, "live/cam", ELSEWHERE, 1_000), "a restart keeps it");
+        assert!(!Keys::new(Some("another-key")).is_ours(&read, "live/cam", ELSEWHERE, 1_000));
         for at in 0..32 {
             let mut other = text.clone().into_bytes();
             other[at] = if other[at] == b'A' { b'B' } else { b'A' };
             let other = Session::parse(std::str::from_utf8(&other).expect("text")).expect("read");
-            assert!(!keys.is_ours(&other, "live/cam", 1_000), "{at}");
+            assert!(!keys.is_ours(&other, "live/cam", ELSEWHERE, 1_000), "{at}");
         }
         for odd in ["", "a", &text[1..], &format!("{text}A"), &text.replace(&text[..1], "!")] {
             assert_eq!(Session::parse(odd), None, "{odd}");

@@ -2,24 +2,13 @@
 
 mod common;
 
-use common::{Client, Encoder, FPS, numbers, serve};
+use common::{Client, Encoder, FPS, eventually, numbers, serve};
 use media::flv::FlvReader;
 use media::hls::{Checker, Playlist};
 use media::ts::Demuxer;
 use media::{TagKind, Track};
 use std::io::Write;
 use std::time::{Duration, Instant};
-
-fn eventually<T>(mut look: impl FnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(20), "it does not come");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
 
 /// The media playlist's path and text of a fresh session.
 fn session(client: &mut Client, name: &str) -> (String, String) {
@@ -227,7 +216,7 @@ fn nothing_is_played_or_published_without_its_key() {
     let segment = path.replace("index.m3u8", &uris(playlist.text())[0]);
     assert_eq!(client.get(&segment).status, 200);
     // A session of another server, and one that was changed.
-    let foreign = edge::token::Keys::new(Some("other-key")).session(1, "live/cam", now_s).to_string();
+    let foreign = edge::token::Keys::new(Some("other-key")).session(2, "live/cam", None, now_s).to_string();
     let own = path.split('/').nth(3).expect("a session").to_owned();
     for path in [&path, &segment] {
         assert_eq!(client.get(&path.replace(&own, &foreign)).status, 403);

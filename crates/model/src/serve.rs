@@ -3,7 +3,8 @@
 use crate::document::{DocumentError, Node, Section};
 use crate::scenario::read_socket;
 use crate::settings::SocketSettings;
-use std::net::SocketAddr;
+use ipnet::IpNet;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 use units::{Bytes, Span};
@@ -13,6 +14,8 @@ use units::{Bytes, Span};
 pub struct ServeConfig {
     /// Threads that serve viewers; `None` is one for each processor.
     pub workers: Option<u16>,
+    /// Proxies that are believed when they say whom they forward for.
+    pub trusted_proxies: Vec<IpNet>,
     /// Where encoders publish.
     pub rtmp: Vec<SocketAddr>,
     /// Where viewers play without encryption, and the sockets' options there.
@@ -38,6 +41,8 @@ pub struct ServeConfig {
 pub struct FrontConfig {
     /// The addresses.
     pub listen: Vec<SocketAddr>,
+    /// Each connection begins with a PROXY header (HAProxy's), and comes from a trusted proxy.
+    pub proxy_protocol: bool,
     /// The options.
     pub tcp: SocketSettings,
 }
@@ -85,6 +90,8 @@ pub struct LimitsConfig {
     pub connections: u32,
     /// From one address.
     pub per_address: u32,
+    /// Requests in a second on one connection.
+    pub request_rate: u32,
     /// Streams at a time.
     pub streams: u32,
     /// Bytes of a request's head.
@@ -135,8 +142,9 @@ impl Default for ServeConfig {
         let any = |port| SocketAddr::from(([0, 0, 0, 0], port));
         Self {
             workers: None,
+            trusted_proxies: Vec::new(),
             rtmp: vec![any(1935)],
-            http: FrontConfig { listen: vec![any(8080)], tcp: viewer_socket() },
+            http: FrontConfig { listen: vec![any(8080)], proxy_protocol: false, tcp: viewer_socket() },
             https: None,
             hls: HlsConfig { target: Span::from_millis(2_000), window: 6, expiry: Span::from_millis(30_000) },
             flv: FlvConfig {
@@ -148,6 +156,7 @@ impl Default for ServeConfig {
             limits: LimitsConfig {
                 connections: 100_000,
                 per_address: 10_000,
+                request_rate: 200,
                 streams: 1_000,
                 head: Bytes::new(8_192),
                 head_time: Span::from_millis(10_000),
@@ -177,17 +186,19 @@ impl ServeConfig {
         let root = Section::new(&node, "")?;
         let mut config = Self::default();
         config.workers = root.quantity("workers")?.or(config.workers);
+        config.trusted_proxies = networks(&root, "trusted_proxies")?;
         if let Some(section) = root.section("rtmp")? {
             set(&mut config.rtmp, addresses(&section, "listen")?);
             section.finish()?;
         }
         if let Some(section) = root.section("http")? {
-            front(&section, &mut config.http)?;
+            front(&section, &config.trusted_proxies, &mut config.http)?;
             section.finish()?;
         }
         if let Some(section) = root.section("https")? {
-            let mut own = FrontConfig { listen: vec![SocketAddr::from(([0, 0, 0, 0], 8443))], tcp: viewer_socket() };
-            front(&section, &mut own)?;
+            let listen = vec![SocketAddr::from(([0, 0, 0, 0], 8443))];
+            let mut own = FrontConfig { listen, proxy_protocol: false, tcp: viewer_socket() };
+            front(&section, &config.trusted_proxies, &mut own)?;
             let (certificate, key) = (section.text("certificate")?, section.text("key")?);
             let certificate = section.require("certificate", certificate)?.into();
             let key = section.require("key", key)?.into();
@@ -213,6 +224,7 @@ impl ServeConfig {
             let limits = &mut config.limits;
             set(&mut limits.connections, at_least(&section, "connections", 1)?);
             set(&mut limits.per_address, at_least(&section, "per_address", 1)?);
+            set(&mut limits.request_rate, at_least(&section, "request_rate", 1)?);
             set(&mut limits.streams, at_least(&section, "streams", 1)?);
             set(&mut limits.head, section.quantity("head")?);
             set(&mut limits.head_time, time(&section, "head_time")?);
@@ -257,8 +269,14 @@ fn set<T>(place: &mut T, value: Option<T>) {
     }
 }
 
-fn front(section: &Section<'_>, into: &mut FrontConfig) -> Result<(), DocumentError> {
+fn front(section: &Section<'_>, trusted: &[IpNet], into: &mut FrontConfig) -> Result<(), DocumentError> {
     set(&mut into.listen, addresses(section, "listen")?);
+    set(&mut into.proxy_protocol, section.flag("proxy_protocol")?);
+    if into.proxy_protocol && trusted.is_empty() {
+        return Err(
+            section.error_at("proxy_protocol", "proxy_protocol is of no use while trusted_proxies names nobody")
+        );
+    }
     if let Some(tcp) = section.section("tcp")? {
         let given = read_socket(&tcp)?;
         if given.quickack.is_some() {
@@ -282,6 +300,15 @@ fn addresses(section: &Section<'_>, key: &str) -> Result<Option<Vec<SocketAddr>>
     let Some(texts) = section.texts(key)? else { return Ok(None) };
     let read = |text: &&str| SocketAddr::from_str(text).map_err(|_| section.error_at(key, wrong(text)));
     texts.iter().map(read).collect::<Result<_, _>>().map(Some)
+}
+
+fn networks(section: &Section<'_>, key: &str) -> Result<Vec<IpNet>, DocumentError> {
+    let read = |text: &&str| {
+        let one = || text.parse::<IpAddr>().map(IpNet::from);
+        let wrong = |_| section.error_at(key, format!("'{text}' is no network such as 10.0.0.0/8 or 2001:db8::1"));
+        IpNet::from_str(text).or_else(|_| one()).map_err(wrong)
+    };
+    section.texts(key)?.unwrap_or_default().iter().map(read).collect()
 }
 
 fn time(section: &Section<'_>, key: &str) -> Result<Option<Span>, DocumentError> {
@@ -361,6 +388,8 @@ mod tests {
             ("[api]\nlisten = '0.0.0.0:1'", "0.0.0.0:1 can be reached from elsewhere, and api.token is not set"),
             ("[auth]\nplay_key = 'short'", "fewer than 8"),
             ("workers = -1", "cannot be read"),
+            ("trusted_proxies = ['10.0.0.0/33']", "is no network such as"),
+            ("[https]\ncertificate = 'c'\nkey = 'k'\nproxy_protocol = true", "trusted_proxies names nobody"),
         ] {
             assert!(error(text).contains(problem), "{text}: {}", error(text));
         }

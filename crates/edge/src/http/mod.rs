@@ -1,6 +1,8 @@
 //! HTTP/1.1 as far as a media server needs it, on bytes alone: requests without bodies in, heads of responses out.
 
 mod date;
+pub mod forwarded;
+pub mod proxy;
 mod range;
 mod request;
 mod response;

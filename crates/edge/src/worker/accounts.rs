@@ -87,11 +87,19 @@ pub struct Update {
     pub is_over: bool,
 }
 
+/// A session that was found to be good.
+#[derive(Debug)]
+struct Checked {
+    session: Session,
+    stream: Box<str>,
+    address: IpAddr,
+}
+
 /// A viewer's slot.
 #[derive(Debug)]
 struct Slot {
     /// What was checked; a request with the same id needs no second check.
-    session: Option<(Session, Box<str>)>,
+    session: Option<Checked>,
     update: Update,
     is_dirty: bool,
     has_media: bool,
@@ -105,10 +113,12 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// Whether this worker has checked this id for this stream before.
-    pub fn knows(&self, session: &Session, stream: &str) -> bool {
-        let slot = self.slots.get(&session.number);
-        slot.and_then(|slot| slot.session.as_ref()).is_some_and(|(known, of)| known == session && **of == *stream)
+    /// Whether this worker has checked this id for this stream before, and for this address if it is bound to one.
+    pub fn knows(&self, session: &Session, stream: &str, address: IpAddr) -> bool {
+        let checked = self.slots.get(&session.number).and_then(|slot| slot.session.as_ref());
+        checked.is_some_and(|known| {
+            known.session == *session && *known.stream == *stream && (!session.is_bound() || known.address == address)
+        })
     }
 
     /// Makes a viewer's slot, unless it is there.
@@ -117,7 +127,7 @@ impl Accounts {
         self.slots.entry(number).or_insert_with(|| {
             let who = who();
             dirty.push(number);
-            let session = session.map(|session| (session, who.stream.clone()));
+            let session = session.map(|session| Checked { session, stream: who.stream.clone(), address: who.address });
             Slot { session, update: empty(number, now_ms, Some(Box::new(who))), is_dirty: true, has_media: false }
         });
     }

@@ -19,7 +19,7 @@ impl Desk {
         if status == Status::MethodNotAllowed {
             fields = fields.field("Allow", "GET, HEAD, OPTIONS");
         }
-        if status == Status::ServiceUnavailable {
+        if matches!(status, Status::ServiceUnavailable | Status::TooManyRequests) {
             fields = fields.field("Retry-After", "1");
         }
         if close {

@@ -22,8 +22,17 @@ const TURN: usize = 1 << 20;
 pub(super) struct Connection {
     pub(super) socket: Tcp,
     pub(super) tls: Option<Box<ServerConnection>>,
-    /// Whose it is.
+    /// Whose it is; of a proxy, whom it forwards for where that was said.
     pub(super) peer: IpAddr,
+    /// The address it is counted under; none for a proxy, which stands for many.
+    pub(super) counted: Option<IpAddr>,
+    /// `peer` is a trusted proxy, whose requests say for whom they are.
+    pub(super) is_trusted: bool,
+    /// A PROXY header has to come first.
+    pub(super) awaits_proxy: bool,
+    /// Requests in the second `asked_s`.
+    asked: u32,
+    asked_s: u32,
     /// The beginning of a request whose end has not come; without memory while there is none.
     pub(super) input: Vec<u8>,
     /// What of the response's head was not sent yet.
@@ -92,6 +101,11 @@ impl Connection {
             socket,
             tls,
             peer,
+            counted: Some(peer),
+            is_trusted: false,
+            awaits_proxy: false,
+            asked: 0,
+            asked_s: 0,
             input: Vec::new(),
             head: Vec::new(),
             body: Body::None,
@@ -134,6 +148,31 @@ impl Connection {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    /// The connection's own bytes begin with `bytes`, which came with a PROXY header.
+    pub(super) fn begin(&mut self, bytes: Vec<u8>) -> Result<(), Broken> {
+        let Some(tls) = &mut self.tls else {
+            self.input = bytes;
+            return Ok(());
+        };
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            tls.read_tls(&mut rest)?;
+            let state = tls.process_new_packets();
+            flush(tls, &self.socket)?;
+            state?;
+        }
+        Ok(())
+    }
+
+    /// Counts a request; whether there are no more than `most` in this second.
+    pub(super) const fn may_ask(&mut self, now_s: u32, most: u32) -> bool {
+        if self.asked_s != now_s {
+            (self.asked, self.asked_s) = (0, now_s);
+        }
+        self.asked += 1;
+        self.asked <= most
     }
 
     /// Sends of `parts` what there is room for; `None` when there is none.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The counts of all workers together.
 #[derive(Debug)]
@@ -24,33 +24,59 @@ impl Crowd {
         Self { most, most_per_address, present: Mutex::default() }
     }
 
-    /// Counts a connection from `address`, unless there is no room for it.
-    pub fn enter(&self, address: IpAddr) -> bool {
-        let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
-        let here = present.addresses.get(&address).copied().unwrap_or(0);
-        if present.count >= self.most || here >= self.most_per_address {
-            return false;
+    fn present(&self) -> MutexGuard<'_, Present> {
+        self.present.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a connection from `address`, unless there is no room for it. One of a proxy, which stands for many, has no address.
+    pub fn enter(&self, address: Option<IpAddr>) -> bool {
+        let mut present = self.present();
+        let entered = present.count < self.most && present.enter(address, self.most_per_address);
+        present.count += u32::from(entered);
+        entered
+    }
+
+    /// One that entered as `from` turns out to be another's, unless there is no room for that one.
+    pub fn is_really(&self, from: Option<IpAddr>, to: Option<IpAddr>) -> bool {
+        let mut present = self.present();
+        let entered = present.enter(to, self.most_per_address);
+        if entered {
+            present.leave(from);
         }
-        present.count += 1;
-        present.addresses.insert(address, here + 1);
-        true
+        entered
     }
 
     /// One that entered has gone.
-    pub fn leave(&self, address: IpAddr) {
-        let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn leave(&self, address: Option<IpAddr>) {
+        let mut present = self.present();
         present.count = present.count.saturating_sub(1);
-        if let Some(here) = present.addresses.get_mut(&address) {
-            *here -= 1;
-            if *here == 0 {
-                present.addresses.remove(&address);
-            }
-        }
+        present.leave(address);
     }
 
     /// How many there are.
     pub fn count(&self) -> u32 {
-        self.present.lock().unwrap_or_else(PoisonError::into_inner).count
+        self.present().count
+    }
+}
+
+impl Present {
+    fn enter(&mut self, address: Option<IpAddr>, most: u32) -> bool {
+        let Some(address) = address else { return true };
+        let here = self.addresses.get(&address).copied().unwrap_or(0);
+        if here < most {
+            self.addresses.insert(address, here + 1);
+        }
+        here < most
+    }
+
+    fn leave(&mut self, address: Option<IpAddr>) {
+        let Some(address) = address else { return };
+        if let Some(here) = self.addresses.get_mut(&address) {
+            *here -= 1;
+            if *here == 0 {
+                self.addresses.remove(&address);
+            }
+        }
     }
 }
 
@@ -61,12 +87,13 @@ mod tests {
     #[test]
     fn no_more_enter_than_may() {
         let crowd = Crowd::new(3, 2);
-        let [a, b] = [IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2])];
+        let [a, b] = [Some(IpAddr::from([192, 0, 2, 1])), Some(IpAddr::from([192, 0, 2, 2]))];
         assert!(crowd.enter(a) && crowd.enter(a) && !crowd.enter(a));
         assert!(crowd.enter(b) && !crowd.enter(b));
         crowd.leave(a);
         assert!(crowd.enter(b) && crowd.count() == 3);
-        for address in [a, b, b] {
+        assert!(crowd.is_really(b, a) && !crowd.is_really(b, a) && crowd.is_really(b, None), "a proxy's are another's");
+        for address in [a, a, None] {
             crowd.leave(address);
         }
         assert!(crowd.count() == 0 && crowd.present.lock().expect("whole").addresses.is_empty());

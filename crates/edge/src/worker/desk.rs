@@ -5,7 +5,7 @@ use super::connection::{Body, Waiting};
 use super::cursor::Cursor;
 use crate::http::{CORS, Head, Method, Request, Status, Target, imf_fixdate};
 use crate::hub::{Block, Hls, Hub, Stream, View};
-use crate::token::{Keys, Session};
+use crate::token::{Admission, Keys, Session};
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -149,15 +149,15 @@ impl Desk {
         self.numbers
     }
 
-    /// Whether the token in the query lets this viewer play; the subject if so.
-    fn admit(&self, key: &str, request: &Request<'_>, asker: Asker) -> Result<String, Status> {
+    /// Whether the token in the query lets this viewer play; what it says if so.
+    fn admit(&self, key: &str, request: &Request<'_>, asker: Asker) -> Result<Admission, Status> {
         let token = request.query.get("token");
-        let subject = self.keys.check(token.as_deref(), key, asker.address, self.now_ms / 1_000);
-        subject.ok_or(if token.is_some() { Status::Forbidden } else { Status::Unauthorized })
+        let admission = self.keys.check(token.as_deref(), key, asker.address, self.now_ms / 1_000);
+        admission.ok_or(if token.is_some() { Status::Forbidden } else { Status::Unauthorized })
     }
 
     fn flv(&mut self, key: &str, request: &Request<'_>, asker: Asker, head: &mut Vec<u8>) -> Result<Answer, Status> {
-        let subject = self.admit(key, request, asker)?;
+        let admission = self.admit(key, request, asker)?;
         let now_ms = self.now_ms;
         let number = self.new_number();
         let worker = self.number;
@@ -171,7 +171,7 @@ impl Desk {
             local.attending.push(asker.token);
             let stream = &local.stream;
             stream.flv.copy_into(&mut local.blocks);
-            let who = || who(key, Protocol::Flv, request, asker, Some(subject), now_ms);
+            let who = || who(key, Protocol::Flv, request, asker, Some(admission.subject), now_ms);
             self.accounts.open(number, None, self.now_ms, who);
             self.accounts.count(number, self.now_ms, |update| update.requests += 1);
         }
@@ -193,10 +193,11 @@ impl Desk {
         asker: Asker,
         head: &mut Vec<u8>,
     ) -> Result<Answer, Status> {
-        let subject = self.admit(key, request, asker)?;
+        let admission = self.admit(key, request, asker)?;
         let now_ms = self.now_ms;
         let number = self.new_number();
-        let session = self.keys.session(number, key, self.now_ms / 1_000);
+        let session = self.keys.session(number, key, admission.address, self.now_ms / 1_000);
+        let number = session.number;
         let until_s = self.now_s + PLAYLIST_WAIT_S;
         let worker = self.number;
         let local = self.local(key).ok_or(Status::NotFound)?;
@@ -216,7 +217,7 @@ impl Desk {
             local.attending.push(asker.token);
         }
         if request.method == Method::Get {
-            let who = || who(key, Protocol::Hls, request, asker, Some(subject), now_ms);
+            let who = || who(key, Protocol::Hls, request, asker, Some(admission.subject), now_ms);
             self.accounts.open(number, Some(session), self.now_ms, who);
         }
         if is_waiting {
@@ -240,8 +241,8 @@ impl Desk {
     ) -> Result<Answer, Status> {
         let session = Session::parse(session).ok_or(Status::NotFound)?;
         let (number, now_ms) = (session.number, self.now_ms);
-        if !self.accounts.knows(&session, key) {
-            if !self.keys.is_ours(&session, key, self.now_ms / 1_000) {
+        if !self.accounts.knows(&session, key, asker.address) {
+            if !self.keys.is_ours(&session, key, asker.address, self.now_ms / 1_000) {
                 return Err(Status::Forbidden);
             }
             if self.local(key).is_some() {

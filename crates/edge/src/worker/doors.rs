@@ -2,8 +2,11 @@
 
 use super::connection::Connection;
 use super::{ACCEPTS, CONNECTION, Worker, seconds};
+use crate::http::forwarded::is_trusted;
+use crate::http::proxy::{self, NoProxy};
 use host::HostError;
-use std::sync::Arc;
+use host::socket::Tcp;
+use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 
 impl Worker {
@@ -21,42 +24,90 @@ impl Worker {
         Ok(())
     }
 
+    /// Takes who waits at a listener.
     pub(super) fn take(&mut self, at: usize) {
-        let shared = Arc::clone(&self.shared);
-        let load = &shared.loads[self.number];
         for _ in 0..ACCEPTS {
-            let listener = &self.listeners[at];
-            match listener.socket.accept_from() {
+            match self.listeners[at].socket.accept_from() {
                 Ok(None) => return,
-                Ok(Some((socket, peer))) => {
-                    let address = peer.ip();
-                    let tls = listener.tls.as_ref().map(|tls| tls.accept());
-                    let tls = match tls {
-                        Some(None) => continue,
-                        Some(Some(tls)) => Some(Box::new(tls)),
-                        None => None,
-                    };
-                    if !self.shared.crowd.enter(address) {
-                        load.refused.fetch_add(1, Ordering::Relaxed);
-                        continue;
-                    }
-                    load.accepted.fetch_add(1, Ordering::Relaxed);
-                    load.connections.fetch_add(1, Ordering::Relaxed);
-                    let deadline_s = self.desk.now_s + seconds(self.shared.hub.config.limits.head_time);
-                    let token = self.connections.insert(Connection::new(socket, tls, address, deadline_s));
-                    let connection = self.connections.get(token).expect("invariant: it was just kept");
-                    if self.poller.add_edges(&connection.socket, token | CONNECTION).is_err() {
-                        self.close(token);
-                        continue;
-                    }
-                    // Its request may have come with it, and costs no further wait then.
-                    self.read(token);
-                }
+                Ok(Some((socket, peer))) => self.welcome(at, socket, peer.ip()),
                 Err(_) => {
                     // No descriptor is left: those who wait do so until the next second.
-                    load.refused.fetch_add(1, Ordering::Relaxed);
+                    self.shared.loads[self.number].refused.fetch_add(1, Ordering::Relaxed);
                     let _ = self.accept(false);
                     return;
+                }
+            }
+        }
+    }
+
+    fn welcome(&mut self, at: usize, socket: Tcp, peer: IpAddr) {
+        let (listener, config) = (&self.listeners[at], &self.shared.hub.config);
+        let load = &self.shared.loads[self.number];
+        let is_trusted = is_trusted(peer, &config.trusted_proxies);
+        let counted = (!is_trusted).then_some(peer);
+        // Who says whom it forwards for has to be one who is believed.
+        let may_enter = is_trusted || !listener.proxy_protocol;
+        if !may_enter || !self.shared.crowd.enter(counted) {
+            load.refused.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let Some(tls) = listener.tls.as_ref().map_or(Some(None), |tls| tls.accept().map(Some)) else {
+            return self.shared.crowd.leave(counted);
+        };
+        load.accepted.fetch_add(1, Ordering::Relaxed);
+        load.connections.fetch_add(1, Ordering::Relaxed);
+        let deadline_s = self.desk.now_s + seconds(config.limits.head_time);
+        let mut connection = Connection::new(socket, tls.map(Box::new), peer, deadline_s);
+        (connection.counted, connection.is_trusted) = (counted, is_trusted);
+        connection.awaits_proxy = listener.proxy_protocol;
+        let token = self.connections.insert(connection);
+        let connection = self.connections.get(token).expect("invariant: it was just kept");
+        if self.poller.add_edges(&connection.socket, token | CONNECTION).is_err() {
+            return self.close(token);
+        }
+        // Its request may have come with it, and costs no further wait then.
+        self.read(token);
+    }
+
+    /// Reads the PROXY header; whether the connection's own bytes are next.
+    pub(super) fn is_introduced(&mut self, token: u64) -> bool {
+        loop {
+            let Some(connection) = self.connections.get(token) else { return false };
+            if !connection.awaits_proxy {
+                return true;
+            }
+            match proxy::parse(&connection.input) {
+                Ok(Some(proxied)) => {
+                    connection.awaits_proxy = false;
+                    let rest = connection.input.split_off(proxied.used);
+                    connection.input = Vec::new();
+                    if let Some(source) = proxied.source {
+                        let is_trusted = is_trusted(source, &self.shared.hub.config.trusted_proxies);
+                        let counted = (!is_trusted).then_some(source);
+                        if !self.shared.crowd.is_really(connection.counted, counted) {
+                            self.shared.loads[self.number].refused.fetch_add(1, Ordering::Relaxed);
+                            self.close(token);
+                            return false;
+                        }
+                        (connection.peer, connection.counted, connection.is_trusted) = (source, counted, is_trusted);
+                    }
+                    if connection.begin(rest).is_err() {
+                        self.close(token);
+                        return false;
+                    }
+                }
+                Ok(None) if !connection.unread => return false,
+                Ok(None) => match connection.socket.receive(&mut self.scratch) {
+                    Ok(Some(got)) if got > 0 => connection.input.extend_from_slice(&self.scratch[..got]),
+                    Ok(None) => connection.unread = false,
+                    _ => {
+                        self.close(token);
+                        return false;
+                    }
+                },
+                Err(NoProxy) => {
+                    self.close(token);
+                    return false;
                 }
             }
         }

@@ -3,7 +3,7 @@
 use super::connection::{Body, Broken, Sent};
 use super::desk::{Answer, Asker, Local};
 use super::{Worker, seconds};
-use crate::http::{Refusal, Status, parse};
+use crate::http::{Refusal, Status, forwarded, parse};
 use host::poll::Ready;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,6 +23,9 @@ impl Worker {
 
     /// Reads and answers requests for as long as there are some, and each answer is sent at once.
     pub(super) fn read(&mut self, token: u64) {
+        if !self.is_introduced(token) {
+            return;
+        }
         loop {
             let Some(connection) = self.connections.get(token) else { return };
             match &connection.body {
@@ -104,8 +107,17 @@ impl Worker {
             Ok(None) => return Some(0),
             Ok(Some((request, used))) => {
                 self.shared.loads[self.number].requests.fetch_add(1, Ordering::Relaxed);
-                let asker = Asker { address: connection.peer, is_tls: connection.tls.is_some(), token };
+                let config = &self.shared.hub.config;
+                let forwarded = request.forwarded_for.filter(|_| connection.is_trusted);
+                let client = forwarded.and_then(|field| forwarded::client(field, &config.trusted_proxies));
+                let address = client.unwrap_or(connection.peer);
+                let asker = Asker { address, is_tls: connection.tls.is_some(), token };
+                let may_ask = connection.may_ask(self.desk.now_s, config.limits.request_rate);
                 let mut answer = match &mut self.api {
+                    _ if !may_ask => {
+                        self.desk.refuse(Status::TooManyRequests, true, &mut self.head);
+                        Answer { body: Body::None, close: true, session: None }
+                    }
                     Some(api) => {
                         let close = !request.keep_alive;
                         let body = api.respond(&request, &self.shared, &mut self.head);
@@ -209,7 +221,7 @@ impl Worker {
         let Some(connection) = self.connections.remove(token) else { return };
         let load = &self.shared.loads[self.number];
         load.connections.fetch_sub(1, Ordering::Relaxed);
-        self.shared.crowd.leave(connection.peer);
+        self.shared.crowd.leave(connection.counted);
         match &connection.body {
             Body::Live(cursor) => {
                 self.desk.depart(&cursor.stream, token);

@@ -37,6 +37,8 @@ pub struct Listener {
     pub socket: Tcp,
     /// For TLS: the certificates.
     pub tls: Option<Arc<Certificates>>,
+    /// Whether each connection begins with a PROXY header.
+    pub proxy_protocol: bool,
 }
 
 /// What the threads of a server share.

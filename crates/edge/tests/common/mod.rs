@@ -7,7 +7,7 @@ use media::{AvcConfig, Tag, TagKind};
 use model::ServeConfig;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Pictures a second, and a keyframe each second.
 pub const FPS: u32 = 25;
@@ -188,4 +188,16 @@ pub fn numbers(bytes: &[u8], mark: u8) -> Vec<u32> {
     let found =
         bytes.windows(10).filter(|ten| ten[0] == mark && ten[9] == mark && ten[1..9].iter().all(u8::is_ascii_digit));
     found.map(|ten| std::str::from_utf8(&ten[1..9]).expect("digits").parse().expect("a number")).collect()
+}
+
+/// What `look` finds in the end.
+pub fn eventually<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "it does not come");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
