@@ -35,10 +35,17 @@ pub(crate) fn run(args: &ServeArgs, output: &Output) -> Result<ExitCode, Failure
     }
     let (is_open, is_keyed) = (config.auth.publish_key.is_none(), config.auth.play_key.is_some());
     let publish_key = config.auth.publish_key.as_ref().map(|key| key.as_str().to_owned());
+    let wanted = u64::from(config.limits.connections);
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(Failure::host)?;
     let server = Server::start(config).map_err(failure)?;
     for refused in &server.refused {
         output.note(&format!("the kernel refuses an option, and the server runs without it: {refused}"));
+    }
+    if wanted > server.room {
+        let room = server.room;
+        output.note(&format!(
+            "limits.connections is {wanted}, and the limit of descriptors leaves room for {room}: raise it (ulimit -Hn), or have more workers"
+        ));
     }
     let name = if args.demo { "demo" } else { "NAME" };
     output.result(&urls(&server.addresses, name, is_open, is_keyed));

@@ -10,15 +10,20 @@ use crate::worker::{Crowd, Listener, Load, Shared, Worker};
 use host::HostError;
 use host::poll::Waker;
 use host::socket::{KeepAlive, Tcp};
+use host::table;
 use model::{FrontConfig, ServeConfig};
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use thiserror::Error;
 use units::Span;
 
+/// Descriptors of a worker's table that are not viewers': its epoll, listeners, wakers, the standard streams, segments being sent.
+const OTHER_DESCRIPTORS: u64 = 128;
 /// Connections that wait to be taken, for each listener.
 const BACKLOG: u16 = 4_096;
 
@@ -57,6 +62,8 @@ pub struct Server {
     pub addresses: Addresses,
     /// What the kernel refused, one sentence each; the server runs without it.
     pub refused: Vec<String>,
+    /// How many connections of viewers the limit of descriptors leaves room for, in all workers together.
+    pub room: u64,
 }
 
 /// Where a server listens.
@@ -80,21 +87,10 @@ impl Server {
     pub fn start(config: ServeConfig) -> Result<Self, ServeError> {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let workers = config.workers.map_or(cores, usize::from).clamp(1, WORKERS_MAX - 1);
-        let mut refused = Vec::new();
+        let descriptors = table::raise_limit()?;
         let tls = config.https.as_ref().map(|tls| Certificates::load(&tls.certificate, &tls.key));
         let certificates = tls.transpose()?.map(Arc::new);
-        let mut fronts: Vec<Vec<Listener>> = (0..workers).map(|_| Vec::new()).collect();
         let mut addresses = Addresses::default();
-        for front in &mut fronts {
-            let first = addresses.http.is_empty();
-            let at = if first { config.http.listen.clone() } else { addresses.http.clone() };
-            addresses.http = listen(&config.http, &at, None, front, first.then_some(&mut refused))?;
-            if let Some(https) = &config.https {
-                let at = if first { https.front.listen.clone() } else { addresses.https.clone() };
-                let certificates = certificates.as_ref();
-                addresses.https = listen(&https.front, &at, certificates, front, first.then_some(&mut refused))?;
-            }
-        }
         let rtmp = config.rtmp.iter().map(|&at| Tcp::listen_shared(at, BACKLOG)).collect::<Result<Vec<_>, _>>()?;
         addresses.rtmp = rtmp.iter().map(Tcp::local).collect::<Result<_, _>>()?;
         let mut operators = Vec::new();
@@ -106,6 +102,7 @@ impl Server {
             Journal::open(journal).map_err(|source| ServeError::Journal { path, source })
         });
         let journal = journal.transpose()?;
+        // All are made before the first worker has its own descriptor table: they are in every table under the same number.
         let signal = || Ok::<_, HostError>(Arc::new(Signal { waker: Waker::new()?, pending: AtomicBool::new(false) }));
         let signals = (0..=workers).map(|_| signal()).collect::<Result<Vec<_>, _>>()?;
         let crowd = Crowd::new(config.limits.connections, config.limits.per_address);
@@ -117,16 +114,52 @@ impl Server {
             is_draining: AtomicBool::new(false),
             loads: (0..=workers).map(|_| Load::default()).collect(),
         });
-        let mut server = Self { shared: Arc::clone(&shared), certificates, threads: Vec::new(), addresses, refused };
-        for (number, front) in fronts.into_iter().enumerate() {
-            let worker = Worker::new(Arc::clone(&shared), number, front, None)?;
-            server.thread(format!("worker-{number}"), move || worker.run())?;
+        let (threads, refused) = (Vec::new(), Vec::new());
+        let mut server = Self { shared: Arc::clone(&shared), certificates, threads, addresses, refused, room: 0 };
+        let mut gates = Vec::new();
+        for number in 0..workers {
+            gates.push(server.worker(number)?);
         }
-        let operators = Worker::new(Arc::clone(&shared), workers, operators, Some(api))?;
-        server.thread("api".to_owned(), move || operators.run())?;
+        let tables = if server.refused.iter().any(|why| why.contains("descriptor table")) { 1 } else { workers as u64 };
+        server.room = tables * descriptors.saturating_sub(OTHER_DESCRIPTORS);
+        let own = Arc::clone(&shared);
+        server.thread("api".to_owned(), move || Worker::new(own, workers, operators, Some(api))?.run())?;
         let intake = Intake::new(shared, rtmp)?;
         server.thread("ingest".to_owned(), move || intake.run())?;
+        for gate in gates {
+            // One that has ended is told of by `has_failed`.
+            let _ = gate.send(());
+        }
         Ok(server)
+    }
+
+    /// Starts a worker with a descriptor table and listeners of its own. It serves once it is told to; where it never is, because the
+    /// server cannot be, it ends.
+    fn worker(&mut self, number: usize) -> Result<SyncSender<()>, ServeError> {
+        let (tell, told) = sync_channel(1);
+        let (gate, opens) = sync_channel(1);
+        let (shared, certificates) = (Arc::clone(&self.shared), self.certificates.clone());
+        let at = self.addresses.clone();
+        self.thread(format!("worker-{number}"), move || {
+            let mut opened = Opened { addresses: at, ..Opened::default() };
+            let made = opened.open(&shared, certificates.as_ref());
+            let made = made.and_then(|listeners| Ok(Worker::new(shared, number, listeners, None)?));
+            let (worker, result) = match made {
+                Ok(worker) => (Some(worker), Ok(opened)),
+                Err(error) => (None, Err(error)),
+            };
+            let _ = tell.send(result);
+            match (worker, opens.recv()) {
+                (Some(worker), Ok(())) => worker.run(),
+                _ => Ok(()),
+            }
+        })?;
+        let opened = told.recv().map_err(|_| ServeError::Failed(format!("worker-{number}")))??;
+        self.addresses = opened.addresses;
+        if number == 0 {
+            self.refused = opened.refused;
+        }
+        Ok(gate)
     }
 
     fn thread(
@@ -169,6 +202,30 @@ impl Server {
         }
         self.shared.clerk.close();
         failed.map_or(Ok(()), Err)
+    }
+}
+
+/// What a worker opened before it began.
+#[derive(Debug, Default)]
+struct Opened {
+    addresses: Addresses,
+    refused: Vec<String>,
+}
+
+impl Opened {
+    /// Opens a worker's listeners in a descriptor table of its own, at the addresses of those before it.
+    fn open(&mut self, shared: &Shared, certificates: Option<&Arc<Certificates>>) -> Result<Vec<Listener>, ServeError> {
+        let wakers: Vec<_> = shared.hub.signals.iter().map(|signal| signal.waker.as_fd()).collect();
+        self.refused.extend(table::own(&wakers).err().map(|error| error.to_string()));
+        let config = &shared.hub.config;
+        let mut listeners = Vec::new();
+        let at = if self.addresses.http.is_empty() { &config.http.listen } else { &self.addresses.http };
+        self.addresses.http = listen(&config.http, at, None, &mut listeners, Some(&mut self.refused))?;
+        if let Some(https) = &config.https {
+            let at = if self.addresses.https.is_empty() { &https.front.listen } else { &self.addresses.https };
+            self.addresses.https = listen(&https.front, at, certificates, &mut listeners, Some(&mut self.refused))?;
+        }
+        Ok(listeners)
     }
 }
 

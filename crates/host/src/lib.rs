@@ -22,6 +22,7 @@ pub mod segment;
 pub mod socket;
 pub mod sockets;
 pub mod sysctl;
+pub mod table;
 pub mod tcp_info;
 
 pub use error::HostError;

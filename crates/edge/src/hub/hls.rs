@@ -2,7 +2,7 @@
 
 use crate::http::Head;
 use host::HostError;
-use host::segment::Segment;
+use host::segment::{Segment, SegmentFile};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -18,13 +18,14 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// A segment of MPEG-TS; `epoch` tells segments of the same number apart after a restart.
+    /// A segment of MPEG-TS; `epoch` tells segments of the same number apart after a restart. Workers can open it for as long as
+    /// the file is kept.
     ///
     /// # Errors
     /// When there is no descriptor or memory for it.
-    pub fn new(sequence: u64, epoch: u64, bytes: &[u8]) -> Result<Self, HostError> {
-        let segment = Segment::seal("thalweg-segment", &[bytes])?;
-        Ok(Self { sequence, segment, etag: format!("\"{epoch:x}-{sequence}\"") })
+    pub fn new(sequence: u64, epoch: u64, bytes: &[u8]) -> Result<(Self, SegmentFile), HostError> {
+        let (segment, file) = Segment::seal("thalweg-segment", &[bytes])?;
+        Ok((Self { sequence, segment, etag: format!("\"{epoch:x}-{sequence}\"") }, file))
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::TcpFacts;
 use super::cursor::{Cursor, Room};
-use crate::hub::{Block, Piece};
+use super::pieces::OwnPiece;
+use crate::hub::Block;
 use host::HostError;
 use host::socket::Tcp;
 use host::tcp_info::TcpInfo;
@@ -10,6 +11,7 @@ use rustls::ServerConnection;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::IpAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// What encrypted bytes may wait for the kernel, per connection.
@@ -60,7 +62,7 @@ pub(super) enum Body {
     /// Bytes that many share, from one place to another.
     Shared(Arc<[u8]>, usize, usize),
     /// A segment, from one place to another.
-    Piece(Arc<Piece>, usize, usize),
+    Piece(Rc<OwnPiece>, usize, usize),
     /// A live stream.
     Live(Box<Cursor>),
     /// The stream's first playlist is waited for, until this second.
@@ -209,7 +211,7 @@ impl Connection {
                 }
                 Ok(Sent::All)
             }
-            Body::Piece(piece, at, end) => self.send_piece(piece, at, end),
+            Body::Piece(own, at, end) => self.send_piece(own, at, end),
             Body::Live(mut cursor) => {
                 let state = held.map_or(Ok(Sent::Idle), |held| self.send_live(&mut cursor, held));
                 self.body = Body::Live(cursor);
@@ -248,25 +250,27 @@ impl Connection {
         Ok(true)
     }
 
-    fn send_piece(&mut self, piece: Arc<Piece>, mut at: usize, end: usize) -> Result<Sent, Broken> {
+    fn send_piece(&mut self, own: Rc<OwnPiece>, mut at: usize, end: usize) -> Result<Sent, Broken> {
         let turn = (at + TURN).min(end);
         while at < turn {
-            let sent = if self.tls.is_some() {
-                let until = (at + TLS_BUFFER).min(turn);
-                self.send(&[IoSlice::new(&piece.segment[at..until])], false)?
-            } else {
+            let file = if self.tls.is_none() { own.file() } else { None };
+            let sent = match file {
                 // Nothing comes of a file before its end only if it were shorter than it is, and it is sealed.
-                self.socket.send_file(&piece.segment, at as u64, turn - at)?.filter(|&sent| sent > 0)
+                Some(file) => self.socket.send_file(file, at as u64, turn - at)?.filter(|&sent| sent > 0),
+                None => {
+                    let until = (at + TLS_BUFFER).min(turn);
+                    self.send(&[IoSlice::new(&own.piece.segment[at..until])], false)?
+                }
             };
             let Some(sent) = sent else {
-                self.body = Body::Piece(piece, at, end);
+                self.body = Body::Piece(own, at, end);
                 return Ok(Sent::Blocked);
             };
             at += sent;
             self.sent += sent as u64;
         }
         if at < end {
-            self.body = Body::Piece(piece, at, end);
+            self.body = Body::Piece(own, at, end);
             return Ok(Sent::Turn);
         }
         Ok(Sent::All)

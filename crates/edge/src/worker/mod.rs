@@ -10,6 +10,7 @@ mod cursor;
 mod desk;
 mod doors;
 mod exchange;
+mod pieces;
 
 pub use accounts::{Accounts, Protocol, TcpFacts, Update, Who};
 pub use crowd::Crowd;
@@ -233,6 +234,7 @@ impl Worker {
                 self.desk.accounts.sample(session, facts, skips);
             }
         }
+        self.desk.locals.values_mut().for_each(|local| local.pieces.rest());
         let now_ms = self.desk.now_ms;
         self.desk.banned.retain(|_, until_ms| *until_ms > now_ms);
         let expiry_ms = self.shared.hub.config.hls.expiry.as_micros() / 1_000;
