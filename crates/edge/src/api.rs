@@ -165,6 +165,9 @@ fn metrics(shared: &Shared) -> String {
     family("streams", "gauge", "Streams there are.", &own(streams.len() as u64));
     family("connections", "gauge", "Viewers' connections.", &own(u64::from(shared.crowd.count())));
     family("viewers_seen_total", "counter", "Viewers that have come.", &own(shared.clerk.seen.load(Ordering::Relaxed)));
+    family("stalls_total", "counter", "Times players stood still.", &own(shared.clerk.stalls.load(Ordering::Relaxed)));
+    let stalled_ms = shared.clerk.stalled_ms.load(Ordering::Relaxed);
+    family("stalled_milliseconds_total", "counter", "For how long players stood still.", &own(stalled_ms));
     family("journal_lost_total", "counter", "Journal lines lost.", &own(shared.clerk.journal_lost()));
     family("resident_bytes", "gauge", "Memory of the process.", &own(resident_bytes().unwrap_or(0)));
     let label = |key: &str| key.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");

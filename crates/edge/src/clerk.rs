@@ -1,6 +1,7 @@
 //! Who watches what: what all workers counted, put together, so that a viewer is one however many connections it has.
 
 use crate::journal::Journal;
+use crate::playout::{Fetched, Playout};
 use crate::worker::{Protocol, TcpFacts, Update, Who};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -10,6 +11,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Most viewers that are remembered at a time; those past it are served, and not listed.
 const VIEWERS_MAX: usize = 1 << 20;
+
+/// Workers tell what they counted once a second, each at its own moment; after so long all have, in milliseconds.
+const LATE_MS: u64 = 2_500;
 
 /// A viewer, as the API and the journal tell of it.
 #[derive(Debug, Clone, Serialize)]
@@ -42,8 +46,19 @@ pub struct Viewer {
     pub segments: u64,
     /// Times it was moved to the newest keyframe.
     pub skips: u32,
+    /// By how much what a live viewer is sent is behind the newest, milliseconds.
+    pub behind_ms: u64,
+    /// Times its player stood still, as far as that can be told from what it fetched when.
+    pub stalls: u32,
+    /// For how long in all, milliseconds.
+    pub stalled_ms: u64,
     /// Its connection when last looked at.
     pub tcp: Option<TcpFacts>,
+    #[serde(skip)]
+    playout: Playout,
+    /// Segments fetched of late, which other workers may still add to.
+    #[serde(skip)]
+    fetched: Vec<Fetched>,
 }
 
 /// The records of all viewers.
@@ -54,6 +69,10 @@ pub struct Clerk {
     kicks: Vec<Kicks>,
     /// Viewers that have come since the start.
     pub seen: AtomicU64,
+    /// Times that players stood still since the start.
+    pub stalls: AtomicU64,
+    /// For how long in all, milliseconds.
+    pub stalled_ms: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -66,16 +85,18 @@ impl Clerk {
     /// Of so many workers; who has gone is told to the journal.
     pub fn new(workers: usize, journal: Option<Journal>) -> Self {
         let kicks = (0..workers).map(|_| Kicks::default()).collect();
-        Self { viewers: Mutex::default(), journal, kicks, seen: AtomicU64::new(0) }
+        let (seen, stalls, stalled_ms) = Default::default();
+        Self { viewers: Mutex::default(), journal, kicks, seen, stalls, stalled_ms }
     }
 
     fn viewers(&self) -> MutexGuard<'_, HashMap<u64, Viewer>> {
         self.viewers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds what a worker counted.
-    pub fn update(&self, updates: Vec<Update>) {
+    /// Adds what a worker counted, and the segments that were fetched by whom.
+    pub fn update(&self, updates: Vec<Update>, fetched: Vec<(u64, Fetched)>) {
         let mut viewers = self.viewers();
+        let mut over = Vec::new();
         for update in updates {
             if !viewers.contains_key(&update.number) {
                 let Some(who) = &update.who else { continue };
@@ -93,14 +114,35 @@ impl Clerk {
             viewer.requests += update.requests;
             viewer.segments += update.segments;
             viewer.skips = viewer.skips.max(update.skips);
+            viewer.behind_ms = update.behind_ms;
             viewer.tcp = update.tcp.or(viewer.tcp);
             let first = update.first_media_ms.map(|at_ms| at_ms.saturating_sub(viewer.began_ms));
             viewer.first_media_after_ms = viewer.first_media_after_ms.or(first);
             if update.is_over {
-                let gone = viewers.remove(&update.number);
-                self.record(gone);
+                over.push(update.number);
             }
         }
+        for (number, fetched) in fetched {
+            if let Some(viewer) = viewers.get_mut(&number) {
+                let at = viewer.fetched.partition_point(|other| other.done_ms <= fetched.done_ms);
+                viewer.fetched.insert(at, fetched);
+            }
+        }
+        for number in over {
+            let gone = viewers.remove(&number);
+            self.record(gone);
+        }
+    }
+
+    /// Infers from what was fetched until `until_ms` how a player fared.
+    fn infer(&self, viewer: &mut Viewer, until_ms: u64) {
+        let count = viewer.fetched.partition_point(|fetched| fetched.done_ms <= until_ms);
+        for fetched in viewer.fetched.drain(..count) {
+            let stalled_ms = viewer.playout.fetched(&fetched);
+            self.stalls.fetch_add(u64::from(stalled_ms > 0), Ordering::Relaxed);
+            self.stalled_ms.fetch_add(stalled_ms, Ordering::Relaxed);
+        }
+        (viewer.stalls, viewer.stalled_ms) = (viewer.playout.stalls, viewer.playout.stalled_ms);
     }
 
     /// Those who play segments and have been silent for `expiry_ms` have gone.
@@ -111,6 +153,9 @@ impl Clerk {
         for (_, viewer) in viewers.extract_if(|_, viewer| silent(viewer)) {
             self.record(Some(viewer));
         }
+        for viewer in viewers.values_mut().filter(|viewer| !viewer.fetched.is_empty()) {
+            self.infer(viewer, now_ms.saturating_sub(LATE_MS));
+        }
     }
 
     /// The server ends: everybody goes.
@@ -120,7 +165,9 @@ impl Clerk {
     }
 
     fn record(&self, viewer: Option<Viewer>) {
-        if let (Some(journal), Some(viewer)) = (&self.journal, viewer)
+        let Some(mut viewer) = viewer else { return };
+        self.infer(&mut viewer, u64::MAX);
+        if let Some(journal) = &self.journal
             && let Ok(line) = serde_json::to_string(&viewer)
         {
             journal.write(line);
@@ -186,7 +233,12 @@ fn begin(who: &Who, update: &Update) -> Viewer {
         requests: 0,
         segments: 0,
         skips: 0,
+        behind_ms: 0,
+        stalls: 0,
+        stalled_ms: 0,
         tcp: None,
+        playout: Playout::default(),
+        fetched: Vec::new(),
     }
 }
 
@@ -208,9 +260,8 @@ mod tests {
     }
 
     fn hand(accounts: &mut Accounts, clerk: &Clerk, now_ms: u64) {
-        let mut updates = Vec::new();
-        accounts.hand_over(now_ms, 30_000, &mut updates);
-        clerk.update(updates);
+        let (updates, fetched) = accounts.hand_over(now_ms, 30_000);
+        clerk.update(updates, fetched);
     }
 
     #[test]
@@ -220,7 +271,7 @@ mod tests {
         for worker in &mut workers {
             worker.open(7, None, 1_000, || who(Protocol::Hls));
             worker.count(7, 1_500, |update| update.bytes += 10);
-            worker.media(7, 1_700);
+            worker.media(7, 1_700, None, None);
         }
         for worker in &mut workers {
             hand(worker, &clerk, 2_000);
@@ -232,6 +283,29 @@ mod tests {
         assert_eq!(clerk.list(None).len(), 1);
         clerk.expire(31_701, 30_000);
         assert!(clerk.list(None).is_empty() && clerk.seen.load(Ordering::Relaxed) == 1);
+    }
+
+    #[test]
+    fn a_stall_is_seen_though_workers_tell_of_segments_out_of_order() {
+        let clerk = Clerk::new(2, None);
+        let mut workers = [Accounts::default(), Accounts::default()];
+        for (at, done_ms) in [1_000, 3_000, 8_000, 8_500].into_iter().enumerate() {
+            let worker = &mut workers[at % 2];
+            worker.open(7, None, 1_000, || who(Protocol::Hls));
+            let published_ms = at as u64 * 2_000;
+            let fetched = Fetched { asked_ms: published_ms + 100, done_ms, published_ms, duration_ms: 2_000 };
+            worker.media(7, done_ms, None, Some(fetched));
+        }
+        for worker in workers.iter_mut().rev() {
+            hand(worker, &clerk, 9_000);
+        }
+        for (now_ms, stalls, stalled_ms, left) in [(10_499, 0, 0, 2), (10_500, 1, 3_000, 1)] {
+            clerk.expire(now_ms, 30_000);
+            let viewer = &clerk.list(None)[0];
+            assert_eq!((viewer.stalls, viewer.stalled_ms, viewer.fetched.len()), (stalls, stalled_ms, left));
+        }
+        clerk.close();
+        assert_eq!((clerk.stalls.load(Ordering::Relaxed), clerk.stalled_ms.load(Ordering::Relaxed)), (1, 3_000));
     }
 
     #[test]

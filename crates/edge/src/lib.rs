@@ -9,6 +9,7 @@ pub mod http;
 pub mod hub;
 pub mod ingest;
 pub mod journal;
+pub mod playout;
 pub mod server;
 mod slab;
 pub mod tls;

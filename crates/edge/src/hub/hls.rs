@@ -5,6 +5,7 @@ use host::HostError;
 use host::segment::{Segment, SegmentFile};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// A segment and what its responses say of it.
 #[derive(Debug)]
@@ -15,17 +16,22 @@ pub struct Piece {
     pub segment: Segment,
     /// Its entity tag, quotes included.
     pub etag: String,
+    /// How long it plays, in milliseconds.
+    pub duration_ms: u64,
+    /// When it could be asked for.
+    pub published: Instant,
 }
 
 impl Piece {
-    /// A segment of MPEG-TS; `epoch` tells segments of the same number apart after a restart. Workers can open it for as long as
-    /// the file is kept.
+    /// A segment of MPEG-TS that plays for `duration_ms`; `epoch` tells segments of the same number apart after a restart. Workers
+    /// can open it for as long as the file is kept.
     ///
     /// # Errors
     /// When there is no descriptor or memory for it.
-    pub fn new(sequence: u64, epoch: u64, bytes: &[u8]) -> Result<(Self, SegmentFile), HostError> {
+    pub fn new(sequence: u64, epoch: u64, duration_ms: u64, bytes: &[u8]) -> Result<(Self, SegmentFile), HostError> {
         let (segment, file) = Segment::seal("thalweg-segment", &[bytes])?;
-        Ok((Self { sequence, segment, etag: format!("\"{epoch:x}-{sequence}\"") }, file))
+        let etag = format!("\"{epoch:x}-{sequence}\"");
+        Ok((Self { sequence, segment, etag, duration_ms, published: Instant::now() }, file))
     }
 }
 

@@ -80,7 +80,7 @@ impl Segments {
     fn publish(&mut self, segment: Option<Segment>, stream: &Stream) {
         let Some(Segment { mut info, bytes }) = segment else { return };
         info.number += self.base;
-        let Ok((piece, file)) = Piece::new(info.number, stream.began_ms, &bytes) else {
+        let Ok((piece, file)) = Piece::new(info.number, stream.began_ms, info.duration_ms, &bytes) else {
             // Its number is never listed: players see a gap and a discontinuity would not help them.
             self.lost += 1;
             return;

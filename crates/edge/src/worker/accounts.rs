@@ -1,5 +1,6 @@
 //! What a worker counts of its viewers, in memory of its own, and hands to the clerk once a second.
 
+use crate::playout::Fetched;
 use crate::token::Session;
 use host::tcp_info::TcpInfo;
 use std::collections::HashMap;
@@ -77,6 +78,8 @@ pub struct Update {
     pub segments: u64,
     /// Times a live viewer was moved to the newest keyframe, in all.
     pub skips: u32,
+    /// By how much what a live viewer is sent is behind the newest, milliseconds.
+    pub behind_ms: u64,
     /// When it last asked or took something, milliseconds since 1970.
     pub seen_ms: u64,
     /// When its first media was complete.
@@ -110,6 +113,7 @@ struct Slot {
 pub struct Accounts {
     slots: HashMap<u64, Slot>,
     dirty: Vec<u64>,
+    fetched: Vec<(u64, Fetched)>,
 }
 
 impl Accounts {
@@ -142,10 +146,14 @@ impl Accounts {
         }
     }
 
-    /// Counts a segment that is complete.
-    pub fn media(&mut self, number: u64, now_ms: u64) {
-        self.count(number, now_ms, |update| update.segments += 1);
+    /// Counts a response with media that is complete, and with it a whole segment.
+    pub fn media(&mut self, number: u64, now_ms: u64, tcp: Option<TcpFacts>, fetched: Option<Fetched>) {
+        self.count(number, now_ms, |update| {
+            update.segments += 1;
+            update.tcp = tcp.or(update.tcp);
+        });
         self.first_media(number, now_ms);
+        self.fetched.extend(fetched.map(|fetched| (number, fetched)));
     }
 
     /// Media has come to a viewer; the first time counts.
@@ -156,18 +164,22 @@ impl Accounts {
     }
 
     /// Notes a live viewer's connection.
-    pub fn sample(&mut self, number: u64, facts: Option<TcpFacts>, skips: u32) {
+    pub fn sample(&mut self, number: u64, facts: Option<TcpFacts>, skips: u32, behind_ms: u64) {
         let Some(seen_ms) = self.slots.get(&number).map(|slot| slot.update.seen_ms) else { return };
-        self.count(number, seen_ms, |update| (update.tcp, update.skips) = (facts.or(update.tcp), skips));
+        self.count(number, seen_ms, |update| {
+            (update.tcp, update.skips, update.behind_ms) = (facts.or(update.tcp), skips, behind_ms);
+        });
     }
 
-    /// Hands over what changed, and forgets who has been silent for `expiry_ms`.
-    pub fn hand_over(&mut self, now_ms: u64, expiry_ms: u64, into: &mut Vec<Update>) {
+    /// Hands over what changed and which segments were fetched by whom, and forgets who has been silent for `expiry_ms`.
+    pub fn hand_over(&mut self, now_ms: u64, expiry_ms: u64) -> (Vec<Update>, Vec<(u64, Fetched)>) {
+        let mut into = Vec::new();
         for number in self.dirty.drain(..) {
             let Some(slot) = self.slots.get_mut(&number) else { continue };
             slot.is_dirty = false;
             let seen_ms = slot.update.seen_ms;
-            let next = Update { skips: slot.update.skips, ..empty(number, seen_ms, None) };
+            let Update { skips, behind_ms, .. } = slot.update;
+            let next = Update { skips, behind_ms, ..empty(number, seen_ms, None) };
             let update = std::mem::replace(&mut slot.update, next);
             if update.is_over {
                 self.slots.remove(&number);
@@ -176,6 +188,7 @@ impl Accounts {
         }
         // A live viewer is over when its response is; it may be silent for longer.
         self.slots.retain(|_, slot| slot.session.is_none() || now_ms.saturating_sub(slot.update.seen_ms) <= expiry_ms);
+        (into, std::mem::take(&mut self.fetched))
     }
 
     /// Forgets a viewer.
@@ -197,6 +210,7 @@ fn empty(number: u64, seen_ms: u64, who: Option<Box<Who>>) -> Update {
         requests: 0,
         segments: 0,
         skips: 0,
+        behind_ms: 0,
         seen_ms,
         first_media_ms: None,
         tcp: None,

@@ -116,6 +116,11 @@ impl CatchUp {
         }
     }
 
+    /// When the block it stands in is due, in milliseconds of the stream.
+    pub(super) fn at_ms(&self) -> u64 {
+        self.block.at_ms
+    }
+
     /// The number of the block it stands in.
     pub(super) fn number(&self) -> u64 {
         self.block.number

@@ -50,6 +50,8 @@ pub(super) struct Connection {
     pub(super) deadline_s: u32,
     /// Whether the present head's first bytes have come.
     pub(super) in_head: bool,
+    /// When the request for the present response was read, milliseconds since 1970.
+    pub(super) asked_ms: u64,
     /// Bytes of bodies sent since the worker last looked.
     pub(super) sent: u64,
 }
@@ -116,6 +118,7 @@ impl Connection {
             session: None,
             deadline_s,
             in_head: true,
+            asked_ms: 0,
             sent: 0,
         }
     }

@@ -95,6 +95,18 @@ impl Cursor {
         true
     }
 
+    /// By how much of the stream what is sent next is behind the newest, in milliseconds.
+    pub(super) fn behind_ms(&self, held: &VecDeque<Arc<Block>>) -> u64 {
+        let (Some(first), Some(last)) = (held.front(), held.back()) else { return 0 };
+        let at_ms = match (&self.current, &self.catch_up, self.next) {
+            (Some(Current::Block(block, _)), ..) => block.at_ms,
+            (_, Some(catch_up), _) => catch_up.at_ms(),
+            (.., Some(next)) if next <= last.number => held[next.saturating_sub(first.number) as usize].at_ms,
+            _ => last.at_ms,
+        };
+        last.at_ms.saturating_sub(at_ms)
+    }
+
     /// Sends a header that the viewer does not have.
     fn announce(&mut self, header: &Arc<[u8]>) {
         if !self.header.as_ref().is_some_and(|has| Arc::ptr_eq(has, header)) {

@@ -4,6 +4,7 @@ use super::connection::{Body, Broken, Sent};
 use super::desk::{Answer, Asker, Local};
 use super::{Worker, seconds};
 use crate::http::{Refusal, Status, forwarded, parse};
+use crate::playout::Fetched;
 use host::poll::Ready;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -133,6 +134,7 @@ impl Worker {
         };
         let connection = self.connections.get(token)?;
         connection.body = answer.body;
+        connection.asked_ms = self.desk.now_ms;
         connection.close = answer.close;
         connection.session = answer.session;
         connection.in_head = false;
@@ -159,7 +161,13 @@ impl Worker {
             Body::Live(cursor) => self.desk.locals.get(&cursor.stream),
             _ => None,
         };
-        let is_piece = matches!(connection.body, Body::Piece(..));
+        let piece = match &connection.body {
+            Body::Piece(own, _, end) => {
+                let piece = &own.piece;
+                Some((piece.duration_ms, piece.published, *end == piece.segment.len()))
+            }
+            _ => None,
+        };
         let is_live = matches!(connection.body, Body::Live(_));
         let was_busy = connection.is_busy();
         let state = connection.advance(local.map(|local| &local.blocks));
@@ -191,10 +199,12 @@ impl Worker {
             Ok(Sent::Idle) => {}
             Ok(Sent::All) if !was_busy => {}
             Ok(Sent::All) => {
-                if is_piece && let Some(session) = connection.session {
-                    let facts = connection.tcp_facts();
-                    self.desk.accounts.media(session, now_ms);
-                    self.desk.accounts.count(session, now_ms, |update| update.tcp = facts.or(update.tcp));
+                if let (Some((duration_ms, published, is_whole)), Some(session)) = (piece, connection.session) {
+                    let published_ms = now_ms.saturating_sub(published.elapsed().as_millis() as u64);
+                    let asked_ms = connection.asked_ms;
+                    let fetched = Fetched { asked_ms, done_ms: now_ms, published_ms, duration_ms };
+                    let fetched = is_whole.then_some(fetched);
+                    self.desk.accounts.media(session, now_ms, connection.tcp_facts(), fetched);
                 }
                 connection.head = Vec::new();
                 connection.session = None;

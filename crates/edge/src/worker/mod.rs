@@ -229,18 +229,18 @@ impl Worker {
                 self.shared.loads[self.number].timeouts.fetch_add(1, Ordering::Relaxed);
                 self.close(token);
             } else if let (Body::Live(cursor), Some(session)) = (&connection.body, connection.session) {
-                let skips = cursor.skips;
+                let blocks = self.desk.locals.get(&cursor.stream).map(|local| &local.blocks);
+                let behind_ms = blocks.map_or(0, |blocks| cursor.behind_ms(blocks));
                 let facts = connection.tcp_facts();
-                self.desk.accounts.sample(session, facts, skips);
+                self.desk.accounts.sample(session, facts, cursor.skips, behind_ms);
             }
         }
         self.desk.locals.values_mut().for_each(|local| local.pieces.rest());
         let now_ms = self.desk.now_ms;
         self.desk.banned.retain(|_, until_ms| *until_ms > now_ms);
         let expiry_ms = self.shared.hub.config.hls.expiry.as_micros() / 1_000;
-        let mut updates = Vec::new();
-        self.desk.accounts.hand_over(now_ms, expiry_ms, &mut updates);
-        self.shared.clerk.update(updates);
+        let (updates, fetched) = self.desk.accounts.hand_over(now_ms, expiry_ms);
+        self.shared.clerk.update(updates, fetched);
         self.shared.loads[self.number].viewers.store(self.desk.accounts.viewers() as u64, Ordering::Relaxed);
         if self.api.is_some() {
             self.shared.clerk.expire(now_ms, expiry_ms);
@@ -274,9 +274,8 @@ impl Worker {
         }
         let is_over = self.connections.len() == 0;
         if is_over {
-            let mut updates = Vec::new();
-            self.desk.accounts.hand_over(self.desk.now_ms, 0, &mut updates);
-            self.shared.clerk.update(updates);
+            let (updates, fetched) = self.desk.accounts.hand_over(self.desk.now_ms, 0);
+            self.shared.clerk.update(updates, fetched);
         }
         Ok(is_over)
     }

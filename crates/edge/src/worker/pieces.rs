@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn each_is_opened_once_for_as_long_as_it_is_sent() {
         let (pieces, _files): (Vec<_>, Vec<_>) =
-            (0..4).map(|number| Piece::new(number, 7, &[number as u8; 5_000]).expect("made")).unzip();
+            (0..4).map(|number| Piece::new(number, 7, 1_000, &[number as u8; 5_000]).expect("made")).unzip();
         let hls = Hls { pieces: pieces.into_iter().map(Arc::new).collect(), ..Hls::default() };
         let mut own = OwnPieces::default();
         let first = own.get(0, &hls).expect("there");
