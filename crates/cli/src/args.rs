@@ -4,6 +4,7 @@ use crate::load_args::LoadArgs;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use lab::Part;
 use model::since::Release;
+use model::{LogFormat, LogLevel};
 use std::path::PathBuf;
 use units::Span;
 use wire::filter::{Filter, FilterError};
@@ -273,6 +274,12 @@ pub(crate) struct ServeArgs {
     /// Publishes a built-in picture with sound as live/demo
     #[arg(long, conflicts_with = "check")]
     pub(crate) demo: bool,
+    /// What is worth a line on stderr: error, warn, info or debug; default: as configured
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) log_level: Option<LogLevel>,
+    /// How a line is written: text or json; default: as configured
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) log_format: Option<LogFormat>,
 }
 
 /// A filter; what is wrong with one, the place, and what to write instead.

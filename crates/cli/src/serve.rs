@@ -4,12 +4,14 @@ use crate::args::ServeArgs;
 use crate::failure::Failure;
 use crate::output::Output;
 use anyhow::anyhow;
+use edge::log::Log;
 use edge::server::{Addresses, ServeError, Server};
-use model::ServeConfig;
+use model::{SecretSource, ServeConfig};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,19 +19,9 @@ use std::thread::JoinHandle;
 
 /// Serves until SIGTERM or Ctrl-C.
 pub(crate) fn run(args: &ServeArgs, output: &Output) -> Result<ExitCode, Failure> {
-    let config = match &args.config {
-        Some(path) => {
-            let name = path.display().to_string();
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| Failure::user(anyhow!("cannot read the configuration {name}: {error}")))?;
-            ServeConfig::parse(&name, &text).map_err(Failure::user)?
-        }
-        None => ServeConfig::default(),
-    };
+    let config = configuration(args)?;
     if args.check {
-        if let Some(tls) = &config.https {
-            edge::tls::Certificates::load(&tls.certificate, &tls.key).map_err(Failure::user)?;
-        }
+        check(&config)?;
         output.result("the configuration is good");
         return Ok(ExitCode::SUCCESS);
     }
@@ -37,10 +29,8 @@ pub(crate) fn run(args: &ServeArgs, output: &Output) -> Result<ExitCode, Failure
     let publish_key = config.auth.publish_key.as_ref().map(|key| key.as_str().to_owned());
     let wanted = u64::from(config.limits.connections);
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(Failure::host)?;
-    let server = Server::start(config).map_err(failure)?;
-    for refused in &server.refused {
-        output.note(&format!("the kernel refuses an option, and the server runs without it: {refused}"));
-    }
+    let log = Arc::new(Log::new(config.log, Box::new(io::stderr())).map_err(Failure::host)?);
+    let server = Server::start_logged(config, log).map_err(failure)?;
     if wanted > server.room {
         let room = server.room;
         output.note(&format!(
@@ -54,9 +44,9 @@ pub(crate) fn run(args: &ServeArgs, output: &Output) -> Result<ExitCode, Failure
         if signal != SIGHUP {
             break;
         }
-        match server.reload() {
-            Ok(()) => output.note("the certificates were read again"),
-            Err(error) => output.note(&format!("the former certificates stay: {error}")),
+        match configuration(args) {
+            Ok(config) => drop(server.reload(config)),
+            Err(failure) => server.reload_failed(&failure.to_string()),
         }
     }
     if let Some((stop, _)) = &demo {
@@ -72,6 +62,51 @@ pub(crate) fn run(args: &ServeArgs, output: &Output) -> Result<ExitCode, Failure
         output.note(&format!("the built-in stream had ended: {error}"));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the file and the options say; what is wrong with it has no secret in it.
+fn configuration(args: &ServeArgs) -> Result<ServeConfig, Failure> {
+    let mut config = match &args.config {
+        Some(path) => {
+            let name = path.display().to_string();
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| Failure::user(anyhow!("cannot read the configuration {name}: {error}")))?;
+            ServeConfig::read(&name, &text, &fetch).map_err(Failure::user)?
+        }
+        None => ServeConfig::default(),
+    };
+    config.log.level = args.log_level.unwrap_or(config.log.level);
+    config.log.format = args.log_format.unwrap_or(config.log.format);
+    Ok(config)
+}
+
+/// A secret from where it is kept.
+fn fetch(source: &SecretSource) -> Result<String, String> {
+    match source {
+        SecretSource::File(path) => std::fs::read_to_string(path)
+            .map(|text| text.trim_end_matches(['\r', '\n']).to_owned())
+            .map_err(|error| format!("{}: {error}", path.display())),
+        SecretSource::Env(name) => std::env::var(name).map_err(|error| format!("{name}: {error}")),
+    }
+}
+
+/// Looks at what the configuration names.
+fn check(config: &ServeConfig) -> Result<(), Failure> {
+    if let Some(tls) = &config.https {
+        edge::tls::Certificates::load(&tls.certificate, &tls.key).map_err(Failure::user)?;
+    }
+    if let Some(journal) = &config.journal {
+        let folder = journal.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let unusable = |why: &dyn std::fmt::Display| {
+            Failure::user(anyhow!("the journal cannot be written in {}: {why}", folder.display()))
+        };
+        rustix::fs::access(folder, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)
+            .map_err(|error| unusable(&error))?;
+        if journal.path.exists() {
+            std::fs::OpenOptions::new().append(true).open(&journal.path).map_err(|error| unusable(&error))?;
+        }
+    }
+    Ok(())
 }
 
 type Demo = (Arc<AtomicBool>, JoinHandle<io::Result<()>>);

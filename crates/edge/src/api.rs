@@ -1,6 +1,8 @@
 //! What operators ask: streams, viewers, threads, figures for Prometheus, and whether the server is well.
 
+use crate::hooks::{Event, Outcome};
 use crate::http::{Head, Method, Request, Status, Target, imf_fixdate};
+use crate::token::is_same;
 use crate::worker::{Protocol, Shared};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -8,20 +10,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What answers operators.
-#[derive(Debug)]
-pub struct Api {
-    token: Option<String>,
-}
+#[derive(Debug, Default)]
+pub struct Api {}
 
 /// An answer's text and kind, or only a status.
 type Found = Result<(&'static str, String), Status>;
 
 impl Api {
-    /// With the token that is asked for, if any.
-    pub const fn new(token: Option<String>) -> Self {
-        Self { token }
-    }
-
     /// Answers: the head goes into `head`, the body is returned.
     pub fn respond(&mut self, request: &Request<'_>, shared: &Shared, head: &mut Vec<u8>) -> Arc<[u8]> {
         let (status, kind, text) = match self.find(request, shared) {
@@ -52,7 +47,8 @@ impl Api {
             (["ready"], true) => return json_text(&json!({ "status": "ready" })),
             _ => {}
         }
-        if let Some(token) = &self.token {
+        let (_, config) = shared.hub.config.get();
+        if let Some(token) = &config.api.token {
             let given = request.authorization.and_then(|field| field.strip_prefix("Bearer ")).unwrap_or_default();
             if !is_same(given, token) {
                 return Err(Status::Unauthorized);
@@ -77,11 +73,6 @@ impl Api {
             _ => Err(Status::NotFound),
         }
     }
-}
-
-/// Compares without telling by the time it takes how much of it is right.
-fn is_same(one: &str, other: &str) -> bool {
-    one.len() == other.len() && one.bytes().zip(other.bytes()).fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }
 
 fn json_text(value: &Value) -> Found {
@@ -140,6 +131,7 @@ fn statistics(shared: &Shared) -> Value {
         "segment_bytes": segment_bytes,
         "flv_bytes": streams.values().map(|stream| stream.flv.bytes()).sum::<u64>(),
         "journal_lost": shared.clerk.journal_lost(),
+        "log_lost": shared.log.lost(),
         "resident_bytes": resident_bytes(),
     })
 }
@@ -169,6 +161,7 @@ fn metrics(shared: &Shared) -> String {
     let stalled_ms = shared.clerk.stalled_ms.load(Ordering::Relaxed);
     family("stalled_milliseconds_total", "counter", "For how long players stood still.", &own(stalled_ms));
     family("journal_lost_total", "counter", "Journal lines lost.", &own(shared.clerk.journal_lost()));
+    family("log_lost_total", "counter", "Log lines lost.", &own(shared.log.lost()));
     family("resident_bytes", "gauge", "Memory of the process.", &own(resident_bytes().unwrap_or(0)));
     let label = |key: &str| key.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     let mut viewers: Vec<_> = shared.clerk.counts().into_iter().collect();
@@ -183,6 +176,12 @@ fn metrics(shared: &Shared) -> String {
         (format!("{{stream=\"{}\"}}", label(&stream.key)), stream.received_bytes.load(Ordering::Relaxed))
     });
     family("received_bytes_total", "counter", "Bytes of publishers.", &received.collect::<Vec<_>>());
+    let outcomes = Event::ALL.iter().flat_map(|&event| Outcome::ALL.map(|outcome| (event, outcome)));
+    let outcomes = outcomes.map(|(event, outcome)| {
+        let labels = format!("{{event=\"{}\",outcome=\"{}\"}}", event.name(), outcome.name());
+        (labels, shared.hooks.counted(event, outcome))
+    });
+    family("webhooks_total", "counter", "What became of webhooks' events.", &outcomes.collect::<Vec<_>>());
     let mut threads = |name: &str, help: &str, of: &dyn Fn(&crate::worker::Load) -> &AtomicU64| {
         let lines = shared.loads.iter().enumerate();
         let lines = lines.map(|(at, load)| (format!("{{thread=\"{at}\"}}"), of(load).load(Ordering::Relaxed)));

@@ -1,11 +1,16 @@
 //! Who watches what: what all workers counted, put together, so that a viewer is one however many connections it has.
 
+use crate::hooks::{Event, Hooks};
 use crate::journal::Journal;
+use crate::log::Log;
 use crate::playout::{Fetched, Playout};
 use crate::worker::{Protocol, TcpFacts, Update, Who};
+use model::LogLevel;
 use serde::Serialize;
+use serde_json::json;
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -67,6 +72,8 @@ pub struct Clerk {
     viewers: Mutex<HashMap<u64, Viewer>>,
     journal: Option<Journal>,
     kicks: Vec<Kicks>,
+    hooks: Arc<Hooks>,
+    log: Arc<Log>,
     /// Viewers that have come since the start.
     pub seen: AtomicU64,
     /// Times that players stood still since the start.
@@ -82,11 +89,11 @@ struct Kicks {
 }
 
 impl Clerk {
-    /// Of so many workers; who has gone is told to the journal.
-    pub fn new(workers: usize, journal: Option<Journal>) -> Self {
+    /// Of so many workers; who has gone is told to the journal and to `on_stop`, and who comes and goes to the log.
+    pub fn new(workers: usize, journal: Option<Journal>, hooks: Arc<Hooks>, log: Arc<Log>) -> Self {
         let kicks = (0..workers).map(|_| Kicks::default()).collect();
         let (seen, stalls, stalled_ms) = Default::default();
-        Self { viewers: Mutex::default(), journal, kicks, seen, stalls, stalled_ms }
+        Self { viewers: Mutex::default(), journal, kicks, hooks, log, seen, stalls, stalled_ms }
     }
 
     fn viewers(&self) -> MutexGuard<'_, HashMap<u64, Viewer>> {
@@ -104,7 +111,16 @@ impl Clerk {
                     continue;
                 }
                 self.seen.fetch_add(1, Ordering::Relaxed);
-                viewers.insert(update.number, begin(who, &update));
+                let viewer = begin(who, &update);
+                self.log.event(LogLevel::Debug, "play", || {
+                    vec![
+                        ("stream", (*viewer.stream).into()),
+                        ("protocol", viewer.protocol.name().into()),
+                        ("address", viewer.address.to_string().into()),
+                        ("session", viewer.id.as_str().into()),
+                    ]
+                });
+                viewers.insert(update.number, viewer);
             }
             let Some(viewer) = viewers.get_mut(&update.number) else { continue };
             let subject = update.who.and_then(|who| who.subject);
@@ -167,6 +183,17 @@ impl Clerk {
     fn record(&self, viewer: Option<Viewer>) {
         let Some(mut viewer) = viewer else { return };
         self.infer(&mut viewer, u64::MAX);
+        self.log.event(LogLevel::Debug, "stop", || {
+            vec![
+                ("stream", (*viewer.stream).into()),
+                ("session", viewer.id.as_str().into()),
+                ("bytes", viewer.bytes.into()),
+                ("seconds", (viewer.seen_ms.saturating_sub(viewer.began_ms) / 1_000).into()),
+            ]
+        });
+        if self.hooks.has(Event::Stop) {
+            self.hooks.tell(Event::Stop, json!({ "stream": viewer.stream, "session": viewer.id, "viewer": viewer }));
+        }
         if let Some(journal) = &self.journal
             && let Ok(line) = serde_json::to_string(&viewer)
         {
@@ -245,6 +272,13 @@ fn begin(who: &Who, update: &Update) -> Viewer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn clerk(workers: usize) -> Clerk {
+        let log = Arc::new(Log::silent());
+        let hooks = Hooks::new(model::WebhooksConfig::default(), Vec::new(), Arc::clone(&log));
+        Clerk::new(workers, None, Arc::new(hooks), log)
+    }
+
     use crate::worker::Accounts;
 
     fn who(protocol: Protocol) -> Who {
@@ -266,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_viewer_on_two_workers_is_one() {
-        let clerk = Clerk::new(2, None);
+        let clerk = clerk(2);
         let mut workers = [Accounts::default(), Accounts::default()];
         for worker in &mut workers {
             worker.open(7, None, 1_000, || who(Protocol::Hls));
@@ -287,7 +321,7 @@ mod tests {
 
     #[test]
     fn a_stall_is_seen_though_workers_tell_of_segments_out_of_order() {
-        let clerk = Clerk::new(2, None);
+        let clerk = clerk(2);
         let mut workers = [Accounts::default(), Accounts::default()];
         for (at, done_ms) in [1_000, 3_000, 8_000, 8_500].into_iter().enumerate() {
             let worker = &mut workers[at % 2];
@@ -310,7 +344,7 @@ mod tests {
 
     #[test]
     fn a_live_viewer_goes_with_its_response_and_may_be_kicked() {
-        let clerk = Clerk::new(1, None);
+        let clerk = clerk(1);
         let mut worker = Accounts::default();
         for number in [1, 2] {
             worker.open(number, None, 0, || who(Protocol::Flv));

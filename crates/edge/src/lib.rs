@@ -5,11 +5,14 @@
 pub mod api;
 pub mod clerk;
 pub mod demo;
+pub mod hooks;
 pub mod http;
 pub mod hub;
 pub mod ingest;
 pub mod journal;
+pub mod log;
 pub mod playout;
+mod reload;
 pub mod server;
 mod slab;
 pub mod tls;

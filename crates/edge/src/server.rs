@@ -2,16 +2,19 @@
 
 use crate::api::Api;
 use crate::clerk::Clerk;
+use crate::hooks::{self, Hooks};
 use crate::hub::{Hub, Signal, WORKERS_MAX};
 use crate::ingest::Intake;
 use crate::journal::Journal;
+use crate::log::Log;
+use crate::reload::merge;
 use crate::tls::{Certificates, TlsError};
 use crate::worker::{Crowd, Listener, Load, Shared, Worker};
 use host::HostError;
 use host::poll::Waker;
 use host::socket::{KeepAlive, Tcp};
 use host::table;
-use model::{FrontConfig, ServeConfig};
+use model::{FrontConfig, LogLevel, ServeConfig};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
@@ -47,6 +50,12 @@ pub enum ServeError {
     /// A thread.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
+    /// An URL, by its key.
+    #[error("webhooks.{0} is no URL that can be called")]
+    Webhook(&'static str),
+    /// The kernel gives no random numbers.
+    #[error("there are no random numbers")]
+    Random,
     /// A thread has ended before its time.
     #[error("the thread {0} has failed")]
     Failed(String),
@@ -80,13 +89,22 @@ pub struct Addresses {
 }
 
 impl Server {
-    /// Listens, and starts the threads.
+    /// Listens, and starts the threads; nothing is said of it.
     ///
     /// # Errors
     /// What the server cannot be without, by name.
     pub fn start(config: ServeConfig) -> Result<Self, ServeError> {
+        Self::start_logged(config, Arc::new(Log::silent()))
+    }
+
+    /// Listens, and starts the threads.
+    ///
+    /// # Errors
+    /// What the server cannot be without, by name.
+    pub fn start_logged(config: ServeConfig, log: Arc<Log>) -> Result<Self, ServeError> {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let workers = config.workers.map_or(cores, usize::from).clamp(1, WORKERS_MAX - 1);
+        let workers = config.workers.map_or(cores, usize::from).clamp(1, WORKERS_MAX - 2);
+        hooks::check(&config.webhooks).map_err(ServeError::Webhook)?;
         let descriptors = table::raise_limit()?;
         let tls = config.https.as_ref().map(|tls| Certificates::load(&tls.certificate, &tls.key));
         let certificates = tls.transpose()?.map(Arc::new);
@@ -104,13 +122,20 @@ impl Server {
         let journal = journal.transpose()?;
         // All are made before the first worker has its own descriptor table: they are in every table under the same number.
         let signal = || Ok::<_, HostError>(Arc::new(Signal { waker: Waker::new()?, pending: AtomicBool::new(false) }));
-        let signals = (0..=workers).map(|_| signal()).collect::<Result<Vec<_>, _>>()?;
+        // The workers', the API's and the publishers'.
+        let signals = (0..workers + 2).map(|_| signal()).collect::<Result<Vec<_>, _>>()?;
         let crowd = Crowd::new(config.limits.connections, config.limits.per_address);
-        let api = Api::new(config.api.token.clone());
+        let mut salt = [0; 32];
+        let random = rustls::crypto::ring::default_provider().secure_random;
+        random.fill(&mut salt).map_err(|_| ServeError::Random)?;
+        let hooks = Arc::new(Hooks::new(config.webhooks.clone(), signals.clone(), Arc::clone(&log)));
+        hooks.start().map_err(ServeError::Thread)?;
         let shared = Arc::new(Shared {
-            hub: Arc::new(Hub::new(config, signals)),
-            clerk: Arc::new(Clerk::new(workers, journal)),
+            hub: Arc::new(Hub::new(config, signals, salt)),
+            clerk: Arc::new(Clerk::new(workers, journal, Arc::clone(&hooks), Arc::clone(&log))),
             crowd: Arc::new(crowd),
+            hooks,
+            log,
             is_draining: AtomicBool::new(false),
             loads: (0..=workers).map(|_| Load::default()).collect(),
         });
@@ -123,14 +148,34 @@ impl Server {
         let tables = if server.refused.iter().any(|why| why.contains("descriptor table")) { 1 } else { workers as u64 };
         server.room = tables * descriptors.saturating_sub(OTHER_DESCRIPTORS);
         let own = Arc::clone(&shared);
-        server.thread("api".to_owned(), move || Worker::new(own, workers, operators, Some(api))?.run())?;
+        server.thread("api".to_owned(), move || Worker::new(own, workers, operators, Some(Api::default()))?.run())?;
         let intake = Intake::new(shared, rtmp)?;
         server.thread("ingest".to_owned(), move || intake.run())?;
         for gate in gates {
             // One that has ended is told of by `has_failed`.
             let _ = gate.send(());
         }
+        server.told();
         Ok(server)
+    }
+
+    /// Says what there is.
+    fn told(&self) {
+        let log = &self.shared.log;
+        let workers = self.shared.loads.len() - 1;
+        log.event(LogLevel::Info, "start", || {
+            vec![("version", env!("CARGO_PKG_VERSION").into()), ("workers", workers.into())]
+        });
+        let Addresses { rtmp, http, https, api } = &self.addresses;
+        for (what, at) in [("rtmp", rtmp), ("http", http), ("https", https), ("api", api)] {
+            for address in at {
+                let fields = || vec![("what", what.into()), ("address", address.to_string().into())];
+                log.event(LogLevel::Info, "listen", fields);
+            }
+        }
+        for why in &self.refused {
+            log.event(LogLevel::Warn, "option-refused", || vec![("why", why.as_str().into())]);
+        }
     }
 
     /// Starts a worker with a descriptor table and listeners of its own. It serves once it is told to; where it never is, because the
@@ -171,12 +216,45 @@ impl Server {
         Ok(())
     }
 
-    /// Reads the certificates again.
+    /// Goes on with another configuration, and reads the certificates again. What it returns needs a restart, by its keys, and stays
+    /// as it is. Streams that are there keep how they are cut and cached; sessions that were let in go on.
     ///
     /// # Errors
-    /// Why they cannot be used; the former ones stay.
-    pub fn reload(&self) -> Result<(), TlsError> {
-        self.certificates.as_ref().map_or(Ok(()), |certificates| certificates.reload())
+    /// Why the certificates cannot be used; everything stays as it is.
+    pub fn reload(&self, config: ServeConfig) -> Result<Vec<String>, ServeError> {
+        let log = &self.shared.log;
+        let (_, present) = self.shared.hub.config.get();
+        let (next, restart) = merge(&present, config);
+        if let Err(key) = hooks::check(&next.webhooks) {
+            let error = ServeError::Webhook(key);
+            self.reload_failed(&error.to_string());
+            return Err(error);
+        }
+        if let (Some(certificates), Some(tls)) = (&self.certificates, &next.https)
+            && let Err(error) = certificates.replace(&tls.certificate, &tls.key)
+        {
+            self.reload_failed(&error.to_string());
+            return Err(error.into());
+        }
+        self.shared.crowd.bound(next.limits.connections, next.limits.per_address);
+        if let Err(error) = self.shared.hooks.configure(next.webhooks.clone()) {
+            log.event(LogLevel::Error, "webhook-threads", || vec![("why", error.to_string().into())]);
+        }
+        log.configure(next.log);
+        self.shared.hub.config.set(next);
+        self.shared.hub.signals.iter().for_each(|signal| signal.raise());
+        log.event(LogLevel::Info, "reload", || match restart.is_empty() {
+            true => Vec::new(),
+            false => vec![("needs_restart", restart.join(",").into())],
+        });
+        Ok(restart)
+    }
+
+    /// Says that there is no other configuration to go on with.
+    pub fn reload_failed(&self, why: &str) {
+        self.shared.log.event(LogLevel::Error, "reload-failed", || {
+            vec![("why", why.into()), ("now", "everything stays as it was".into())]
+        });
     }
 
     /// Whether a thread has ended though nobody asked for it.
@@ -189,6 +267,7 @@ impl Server {
     /// # Errors
     /// The first thread that failed.
     pub fn drain(self) -> Result<(), ServeError> {
+        self.shared.log.event(LogLevel::Info, "drain", Vec::new);
         self.shared.is_draining.store(true, Ordering::Release);
         self.shared.hub.signals.iter().for_each(|signal| signal.raise());
         let mut failed = None;
@@ -201,6 +280,11 @@ impl Server {
             }
         }
         self.shared.clerk.close();
+        self.shared.hooks.close(self.shared.hub.config.get().1.limits.drain.to_duration());
+        match &failed {
+            None => self.shared.log.event(LogLevel::Info, "end", Vec::new),
+            Some(error) => self.shared.log.event(LogLevel::Error, "end", || vec![("why", error.to_string().into())]),
+        }
         failed.map_or(Ok(()), Err)
     }
 }
@@ -217,7 +301,7 @@ impl Opened {
     fn open(&mut self, shared: &Shared, certificates: Option<&Arc<Certificates>>) -> Result<Vec<Listener>, ServeError> {
         let wakers: Vec<_> = shared.hub.signals.iter().map(|signal| signal.waker.as_fd()).collect();
         self.refused.extend(table::own(&wakers).err().map(|error| error.to_string()));
-        let config = &shared.hub.config;
+        let (_, config) = shared.hub.config.get();
         let mut listeners = Vec::new();
         let at = if self.addresses.http.is_empty() { &config.http.listen } else { &self.addresses.http };
         self.addresses.http = listen(&config.http, at, None, &mut listeners, Some(&mut self.refused))?;

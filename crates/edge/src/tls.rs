@@ -32,8 +32,6 @@ pub enum TlsError {
 /// The certificates of a listener.
 #[derive(Debug)]
 pub struct Certificates {
-    certificate: PathBuf,
-    key: PathBuf,
     tickets: Arc<dyn ProducesTickets>,
     present: RwLock<Arc<ServerConfig>>,
 }
@@ -47,16 +45,16 @@ impl Certificates {
         let pair = |source| TlsError::Pair { path: certificate.to_owned(), source };
         let tickets = rustls::crypto::ring::Ticketer::new().map_err(pair)?;
         let present = RwLock::new(read(certificate, key, &tickets)?);
-        Ok(Self { certificate: certificate.to_owned(), key: key.to_owned(), tickets, present })
+        Ok(Self { tickets, present })
     }
 
-    /// Reads the files again; connections that are there keep what they have, and so do all where the files cannot be used.
-    /// Tickets stay good.
+    /// Reads these files in place of the former ones; connections that are there keep what they have, and so do all where the files
+    /// cannot be used. Tickets stay good.
     ///
     /// # Errors
     /// Why they cannot be used.
-    pub fn reload(&self) -> Result<(), TlsError> {
-        let new = read(&self.certificate, &self.key, &self.tickets)?;
+    pub fn replace(&self, certificate: &Path, key: &Path) -> Result<(), TlsError> {
+        let new = read(certificate, key, &self.tickets)?;
         *self.present.write().unwrap_or_else(PoisonError::into_inner) = new;
         Ok(())
     }

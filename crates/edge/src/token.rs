@@ -8,6 +8,7 @@
 //! ```
 
 use hmac::{Hmac, Mac};
+use model::ServeConfig;
 use sha2::Sha256;
 use std::net::IpAddr;
 
@@ -36,13 +37,15 @@ pub struct Admission {
 }
 
 /// The bit of a session's number that says that it is bound to an address.
-const BOUND: u64 = 1;
+pub(crate) const BOUND: u64 = 1;
 
 /// The keys that tokens and sessions are checked with.
 #[derive(Clone)]
 pub struct Keys {
     play: Option<HmacSha256>,
     session: HmacSha256,
+    /// Sessions of the configuration before this one are good, too.
+    former: Option<HmacSha256>,
 }
 
 impl std::fmt::Debug for Keys {
@@ -55,9 +58,31 @@ impl Keys {
     /// With the configured key. Sessions' own key derives from it, so that a restart keeps them; without a key anyone may play,
     /// and a session's id is nothing to forge.
     pub fn new(play_key: Option<&str>) -> Self {
+        Self::derived(play_key, play_key.unwrap_or_default().as_bytes())
+    }
+
+    /// With what is configured. Where a webhook lets viewers in rather than a key, sessions' key derives from the webhooks' secret;
+    /// where there is none either, from `salt`, and a restart ends them.
+    pub fn of(config: &ServeConfig, salt: &[u8]) -> Self {
+        let hooks = &config.webhooks;
+        match &config.auth.play_key {
+            None if hooks.on_play.is_some() => {
+                Self::derived(None, hooks.secret.as_deref().map_or(salt, |secret| secret.as_bytes()))
+            }
+            key => Self::new(key.as_deref()),
+        }
+    }
+
+    fn derived(play_key: Option<&str>, from: &[u8]) -> Self {
         let of = |key: &[u8]| HmacSha256::new_from_slice(key).expect("invariant: HMAC takes keys of any length");
-        let session = of(play_key.unwrap_or_default().as_bytes()).chain_update(b"session").finalize().into_bytes();
-        Self { play: play_key.map(|key| of(key.as_bytes())), session: of(&session) }
+        let session = of(from).chain_update(b"session").finalize().into_bytes();
+        Self { play: play_key.map(|key| of(key.as_bytes())), session: of(&session), former: None }
+    }
+
+    /// These keys; the sessions that `former` let in stay good.
+    pub fn after(mut self, former: &Self) -> Self {
+        self.former = Some(former.session.clone());
+        self
     }
 
     /// Whether a token lets a viewer at `address` play `stream` at `now_s`; what it says if so. Without a play key anyone may.
@@ -95,7 +120,7 @@ impl Keys {
         let mut bytes = [0; SESSION_LEN];
         bytes[..8].copy_from_slice(&number.to_be_bytes());
         bytes[8..12].copy_from_slice(&((now_s + SESSION_S) as u32).to_be_bytes());
-        let mac = self.session_mac(&bytes, stream, address);
+        let mac = session_mac(&self.session, &bytes, stream, address);
         bytes[12..].copy_from_slice(&mac);
         Session { number, bytes }
     }
@@ -104,20 +129,22 @@ impl Keys {
     pub fn is_ours(&self, session: &Session, stream: &str, address: IpAddr, now_s: u64) -> bool {
         let expires = u32::from_be_bytes([session.bytes[8], session.bytes[9], session.bytes[10], session.bytes[11]]);
         let bound = session.is_bound().then_some(address);
-        let mac = self.session_mac(&session.bytes, stream, bound);
-        let differs = mac.iter().zip(&session.bytes[12..]).fold(0, |all, (one, other)| all | (one ^ other));
-        differs == 0 && u64::from(expires) >= now_s
+        let is_right = |key: &HmacSha256| {
+            let mac = session_mac(key, &session.bytes, stream, bound);
+            mac.iter().zip(&session.bytes[12..]).fold(0, |all, (one, other)| all | (one ^ other)) == 0
+        };
+        u64::from(expires) >= now_s && (is_right(&self.session) || self.former.as_ref().is_some_and(is_right))
     }
+}
 
-    fn session_mac(&self, bytes: &[u8; SESSION_LEN], stream: &str, address: Option<IpAddr>) -> [u8; 12] {
-        let mut mac = self.session.clone().chain_update(&bytes[..12]).chain_update(stream);
-        if let Some(address) = address {
-            // No stream's name holds a line feed.
-            mac.update(format!("\n{address}").as_bytes());
-        }
-        let mac = mac.finalize().into_bytes();
-        std::array::from_fn(|at| mac[at])
+fn session_mac(key: &HmacSha256, bytes: &[u8; SESSION_LEN], stream: &str, address: Option<IpAddr>) -> [u8; 12] {
+    let mut mac = key.clone().chain_update(&bytes[..12]).chain_update(stream);
+    if let Some(address) = address {
+        // No stream's name holds a line feed.
+        mac.update(format!("\n{address}").as_bytes());
     }
+    let mac = mac.finalize().into_bytes();
+    std::array::from_fn(|at| mac[at])
 }
 
 impl Session {
@@ -152,6 +179,11 @@ impl std::fmt::Display for Session {
         }
         Ok(())
     }
+}
+
+/// Compares without telling by the time it takes how much of it is right.
+pub(crate) fn is_same(one: &str, other: &str) -> bool {
+    one.len() == other.len() && one.bytes().zip(other.bytes()).fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {
@@ -222,6 +254,10 @@ mod tests {
         );
         assert!(Keys::new(Some("a-long-key")).is_ours(&read, "live/cam", ELSEWHERE, 1_000), "a restart keeps it");
         assert!(!Keys::new(Some("another-key")).is_ours(&read, "live/cam", ELSEWHERE, 1_000));
+        assert!(
+            Keys::new(Some("another-key")).after(&keys).is_ours(&read, "live/cam", ELSEWHERE, 1_000),
+            "a reload keeps it"
+        );
         for at in 0..32 {
             let mut other = text.clone().into_bytes();
             other[at] = if other[at] == b'A' { b'B' } else { b'A' };
@@ -231,5 +267,20 @@ mod tests {
         for odd in ["", "a", &text[1..], &format!("{text}A"), &text.replace(&text[..1], "!")] {
             assert_eq!(Session::parse(odd), None, "{odd}");
         }
+    }
+
+    #[test]
+    fn where_a_webhook_decides_sessions_cannot_be_forged() {
+        let of = |text: &str, salt: &[u8]| Keys::of(&ServeConfig::parse("test", text).expect("read"), salt);
+        let hook = "[webhooks]\non_play = 'http://h/'\n";
+        let keys = of(hook, b"one");
+        let session = keys.session(8, "live/cam", None, 0);
+        assert!(
+            keys.is_ours(&session, "live/cam", HERE, 0) && !of(hook, b"two").is_ours(&session, "live/cam", HERE, 0)
+        );
+        assert!(!Keys::new(None).is_ours(&session, "live/cam", HERE, 0));
+        let signed = format!("{hook}secret = 'a-long-secret'");
+        let session = of(&signed, b"one").session(8, "live/cam", None, 0);
+        assert!(of(&signed, b"two").is_ours(&session, "live/cam", HERE, 0), "a restart keeps it");
     }
 }

@@ -1,9 +1,18 @@
 //! How a server of live streams is set up; every key has a default, and one that is not known is refused.
 
+mod log;
+mod secret;
+mod webhooks;
+
+pub use log::{LogConfig, LogFormat, LogLevel};
+pub use secret::{FetchSecret, Secret, SecretSource};
+pub use webhooks::WebhooksConfig;
+
 use crate::document::{DocumentError, Node, Section};
 use crate::scenario::read_socket;
 use crate::settings::SocketSettings;
 use ipnet::IpNet;
+use secret::secret;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -34,6 +43,10 @@ pub struct ServeConfig {
     pub api: ApiConfig,
     /// Who watched what.
     pub journal: Option<JournalConfig>,
+    /// Whom it asks and tells.
+    pub webhooks: WebhooksConfig,
+    /// What it says of itself.
+    pub log: LogConfig,
 }
 
 /// Listeners and the options of their sockets.
@@ -110,9 +123,9 @@ pub struct LimitsConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AuthConfig {
     /// What publishers give as `?key=`; without it anyone publishes.
-    pub publish_key: Option<String>,
+    pub publish_key: Option<Secret>,
     /// What play tokens are signed with; without it anyone plays.
-    pub play_key: Option<String>,
+    pub play_key: Option<Secret>,
     /// A second publisher of a stream replaces the first, rather than being refused.
     pub take_over: bool,
 }
@@ -123,7 +136,7 @@ pub struct ApiConfig {
     /// The addresses.
     pub listen: Vec<SocketAddr>,
     /// What they give as `Authorization: Bearer`; without it anyone who reaches the address may ask.
-    pub token: Option<String>,
+    pub token: Option<Secret>,
 }
 
 /// Who watched what.
@@ -167,6 +180,8 @@ impl Default for ServeConfig {
             auth: AuthConfig::default(),
             api: ApiConfig { listen: vec![SocketAddr::from(([127, 0, 0, 1], 8090))], token: None },
             journal: None,
+            webhooks: WebhooksConfig::default(),
+            log: LogConfig::default(),
         }
     }
 }
@@ -177,12 +192,20 @@ fn viewer_socket() -> SocketSettings {
 }
 
 impl ServeConfig {
-    /// Reads a TOML text; `name` is what errors call it.
+    /// Reads a TOML text that holds its secrets itself; `name` is what errors call it.
     ///
     /// # Errors
     /// The line, what is wrong with it, and the nearest key there is.
     pub fn parse(name: &str, text: &str) -> Result<Self, DocumentError> {
-        let node = Node::parse(name, text)?;
+        Self::read(name, text, &|_| Err("nothing is fetched here".to_owned()))
+    }
+
+    /// Reads a TOML text; secrets that are kept elsewhere are fetched.
+    ///
+    /// # Errors
+    /// The line, what is wrong with it, and the nearest key there is. No secret is in it.
+    pub fn read(name: &str, text: &str, fetch: &FetchSecret<'_>) -> Result<Self, DocumentError> {
+        let node = Node::parse(name, text).map_err(without_values)?;
         let root = Section::new(&node, "")?;
         let mut config = Self::default();
         config.workers = root.quantity("workers")?.or(config.workers);
@@ -234,14 +257,14 @@ impl ServeConfig {
             section.finish()?;
         }
         if let Some(section) = root.section("auth")? {
-            config.auth.publish_key = secret(&section, "publish_key")?;
-            config.auth.play_key = secret(&section, "play_key")?;
+            config.auth.publish_key = secret(&section, "publish_key", fetch)?;
+            config.auth.play_key = secret(&section, "play_key", fetch)?;
             set(&mut config.auth.take_over, section.flag("take_over")?);
             section.finish()?;
         }
         if let Some(section) = root.section("api")? {
             set(&mut config.api.listen, addresses(&section, "listen")?);
-            config.api.token = secret(&section, "token")?;
+            config.api.token = secret(&section, "token", fetch)?;
             let open = config.api.listen.iter().find(|address| !address.ip().is_loopback());
             if let (Some(address), None) = (open, &config.api.token) {
                 return Err(section
@@ -257,6 +280,12 @@ impl ServeConfig {
             set(&mut journal.files, at_least(&section, "files", 1)?);
             section.finish()?;
             config.journal = Some(journal);
+        }
+        if let Some(section) = root.section("webhooks")? {
+            config.webhooks.read(&section, fetch)?;
+        }
+        if let Some(section) = root.section("log")? {
+            config.log.read(&section)?;
         }
         root.finish()?;
         Ok(config)
@@ -327,11 +356,15 @@ fn at_least(section: &Section<'_>, key: &str, least: u32) -> Result<Option<u32>,
     }
 }
 
-fn secret(section: &Section<'_>, key: &str) -> Result<Option<String>, DocumentError> {
-    match section.text(key)? {
-        Some(text) if text.len() < 8 => Err(section.error_at(key, format!("{key} has fewer than 8 characters"))),
-        text => Ok(text.map(str::to_owned)),
+/// An error that quotes a line of the file, without what is assigned there: it may be a secret.
+fn without_values(mut error: DocumentError) -> DocumentError {
+    if let Some(at) = error.problem.find(" in '")
+        && let Some(end) = error.problem[at + 5..].find(['=', '\'', '"'])
+    {
+        error.problem.truncate(at + 5 + end);
+        error.problem.push_str("…'");
     }
+    error
 }
 
 #[cfg(test)]
@@ -352,12 +385,23 @@ mod tests {
     fn the_book_holds_every_key_as_shipped() {
         let book = include_str!("../../../docs/serve.md");
         let text = book.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("the keys");
-        let read = ServeConfig::parse("serve.md", text).expect("read");
+        let fetch = |_: &SecretSource| Ok("a-long-secret".to_owned());
+        let read = ServeConfig::read("serve.md", text, &fetch).expect("read");
         let shipped = ServeConfig::default();
         assert_eq!(
             (read.http, read.hls, read.flv, read.limits),
             (shipped.http, shipped.hls, shipped.flv, shipped.limits)
         );
+        let hooks = WebhooksConfig {
+            on_publish: read.webhooks.on_publish.clone(),
+            on_play: read.webhooks.on_play.clone(),
+            on_stop: read.webhooks.on_stop.clone(),
+            on_unpublish: read.webhooks.on_unpublish.clone(),
+            secret: read.webhooks.secret.clone(),
+            ..shipped.webhooks
+        };
+        assert_eq!((&read.webhooks, read.log), (&hooks, shipped.log));
+        assert!(hooks.on_publish.is_some() && hooks.on_stop.is_some() && hooks.secret.is_some());
         assert!(read.rtmp == shipped.rtmp && read.api.listen == shipped.api.listen && read.journal.is_some());
     }
 
@@ -390,8 +434,39 @@ mod tests {
             ("workers = -1", "cannot be read"),
             ("trusted_proxies = ['10.0.0.0/33']", "is no network such as"),
             ("[https]\ncertificate = 'c'\nkey = 'k'\nproxy_protocol = true", "trusted_proxies names nobody"),
+            ("[webhooks]\non_play = 'ftp://x'", "no URL such as http"),
+            ("[webhooks]\non_play = 'http://'", "no URL such as http"),
+            ("[webhooks]\nfail = 'ajar'", "fail is 'open' or 'closed'"),
+            ("[webhooks]\nretries = 11", "more than 10"),
+            ("[webhooks]\non_pley = 'http://a'", "did you mean 'on_play'"),
+            ("[log]\nlevel = 'loud'", "it is error, warn, info or debug"),
+            ("[log]\nformat = 'xml'", "it is text or json"),
+            ("[auth]\nplay_key = { file = 'a', env = 'b' }", "has one of 'file' and 'env'"),
+            ("[auth]\nplay_key = { fil = 'a' }", "has one of 'file' and 'env'"),
+            ("[auth]\nplay_key = { file = 'a' }", "play_key cannot be had: nothing is fetched here"),
         ] {
             assert!(error(text).contains(problem), "{text}: {}", error(text));
         }
+    }
+
+    #[test]
+    fn a_secret_is_fetched_and_never_seen() {
+        let text = "[auth]\npublish_key = { file = '/run/key' }\nplay_key = { env = 'KEY' }\n[api]\ntoken = 'the-third-secret'\n\
+                    [webhooks]\non_play = 'http://u:the-fourth-secret@h/'\nsecret = 'the-fifth-secret'";
+        let fetch = |source: &SecretSource| match source {
+            SecretSource::File(path) if path.ends_with("key") => Ok("the-first-secret".to_owned()),
+            SecretSource::Env(name) if name == "KEY" => Ok("the-second-secret".to_owned()),
+            other => Err(format!("{other:?}")),
+        };
+        let config = ServeConfig::read("edge.toml", text, &fetch).expect("read");
+        assert_eq!(config.auth.publish_key.as_deref(), Some("the-first-secret"));
+        assert_eq!(config.auth.play_key.as_deref(), Some("the-second-secret"));
+        let seen = format!("{config:?} {config:#?}");
+        assert!(!seen.contains("-secret"), "{seen}");
+        // A line that cannot be read is quoted, but not what is assigned in it.
+        let broken = error("[auth]\nplay_key = 'my-own-secret");
+        assert!(broken.contains("in 'play_key") && !broken.contains("my-own-secret"), "{broken}");
+        let broken = error("[auth]\nplay_key 'my-own-secret'");
+        assert!(!broken.contains("my-own-secret"), "{broken}");
     }
 }

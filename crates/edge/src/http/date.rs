@@ -1,10 +1,7 @@
 //! The date as HTTP writes it.
 
-/// The time, in seconds since 1970-01-01 UTC, as `Sun, 06 Nov 1994 08:49:37 GMT`.
-///
-/// Source: RFC 9110 §5.6.7, IMF-fixdate; days to dates as in Howard Hinnant's `civil_from_days`.
-pub fn imf_fixdate(unix_s: u64) -> [u8; 29] {
-    let (days, second) = (unix_s / 86_400, unix_s % 86_400);
+/// A day as the calendar has it: year, month from 0, day from 1. Days to dates as in Howard Hinnant's `civil_from_days`.
+const fn civil(days: u64) -> (u64, u64, u64) {
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
@@ -12,7 +9,23 @@ pub fn imf_fixdate(unix_s: u64) -> [u8; 29] {
     let from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * from_march + 2) / 5 + 1;
     let month = (from_march + 2) % 12;
-    let year = era * 400 + year_of_era + u64::from(month < 2);
+    (era * 400 + year_of_era + (month < 2) as u64, month, day)
+}
+
+/// The time, in milliseconds since 1970-01-01 UTC, as `1994-11-06T08:49:37.000Z`. Source: RFC 3339 §5.6.
+pub fn rfc3339(unix_ms: u64) -> String {
+    let (second, ms) = (unix_ms / 1_000, unix_ms % 1_000);
+    let (year, month, day) = civil(second / 86_400);
+    let (hour, minute, second) = (second / 3_600 % 24, second / 60 % 60, second % 60);
+    format!("{year:04}-{:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z", month + 1)
+}
+
+/// The time, in seconds since 1970-01-01 UTC, as `Sun, 06 Nov 1994 08:49:37 GMT`.
+///
+/// Source: RFC 9110 §5.6.7, IMF-fixdate.
+pub fn imf_fixdate(unix_s: u64) -> [u8; 29] {
+    let (days, second) = (unix_s / 86_400, unix_s % 86_400);
+    let (year, month, day) = civil(days);
     let mut text = *b"Sun, 06 Nov 1994 08:49:37 GMT";
     // 1970-01-01 was a Thursday.
     text[..3].copy_from_slice(&WEEKDAYS[(days % 7) as usize]);
@@ -52,5 +65,7 @@ mod tests {
         ] {
             assert_eq!(std::str::from_utf8(&imf_fixdate(unix_s)), Ok(text));
         }
+        assert_eq!(rfc3339(951_782_399_042), "2000-02-28T23:59:59.042Z");
+        assert_eq!(rfc3339(1_798_761_599_999), "2026-12-31T23:59:59.999Z");
     }
 }

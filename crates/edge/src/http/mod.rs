@@ -8,7 +8,7 @@ mod request;
 mod response;
 mod target;
 
-pub use date::imf_fixdate;
+pub use date::{imf_fixdate, rfc3339};
 pub use range::{Range, Selected, matches_any};
 pub use request::{Limits, Method, Refusal, Request, parse};
 pub use response::{Head, Status};

@@ -53,6 +53,13 @@ impl<'a> Query<'a> {
         let pairs = self.0.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
         pairs.into_iter().find(|(key, _)| *key == name).and_then(|(_, value)| decode(value, true))
     }
+
+    /// The query as it was written, but for the parameters of these names.
+    pub fn without(&self, names: &[&str]) -> String {
+        let name = |pair: &'a str| decode(pair.split('=').next().unwrap_or_default(), true);
+        let pairs = self.0.split('&').filter(|pair| name(pair).is_some_and(|name| !names.contains(&name.as_ref())));
+        pairs.collect::<Vec<_>>().join("&")
+    }
 }
 
 /// Decodes percent escapes, and in queries plus signs, once. Source: RFC 3986 §2.1; the WHATWG URL standard §5.1 for the plus.
@@ -88,6 +95,13 @@ mod tests {
 
     fn names(path: &str) -> Option<Vec<String>> {
         Target::parse(path).ok().map(|target| target.names().iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn a_query_is_shown_without_its_secrets() {
+        let query = Query("a=1&key=x&b=%20&%6bey=y&token=z&c");
+        assert_eq!(query.without(&["key", "token"]), "a=1&b=%20&c");
+        assert_eq!(Query("").without(&["key"]), "");
     }
 
     #[test]

@@ -94,19 +94,22 @@ pub struct Hub {
     /// The workers' signals, by number.
     pub signals: Vec<Arc<Signal>>,
     /// How the server is set up.
-    pub config: ServeConfig,
+    pub config: Cell<ServeConfig>,
+    /// What no other server has: sessions' ids are signed with it where no configured key is there for it.
+    pub salt: [u8; 32],
     started: Instant,
     started_unix_ms: u64,
 }
 
 impl Hub {
     /// A hub without streams.
-    pub fn new(config: ServeConfig, signals: Vec<Arc<Signal>>) -> Self {
+    pub fn new(config: ServeConfig, signals: Vec<Arc<Signal>>, salt: [u8; 32]) -> Self {
         let unix = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         Self {
             streams: Cell::new(HashMap::new()),
             signals,
-            config,
+            config: Cell::new(config),
+            salt,
             started: Instant::now(),
             started_unix_ms: unix.as_millis() as u64,
         }
@@ -119,16 +122,17 @@ impl Hub {
 
     /// The stream of that key, made if there is none; `None` when there are as many as there may be.
     pub fn open(&self, key: &str) -> Option<Arc<Stream>> {
+        let (_, config) = self.config.get();
         self.streams.change(|streams| {
             if let Some(stream) = streams.get(key) {
                 stream.is_live.store(true, Ordering::Release);
                 return (None, Some(Arc::clone(stream)));
             }
-            if streams.len() >= self.config.limits.streams as usize {
+            if streams.len() >= config.limits.streams as usize {
                 return (None, None);
             }
             let mut more = streams.clone();
-            let stream = Arc::new(Stream::new(key, self.now_ms(), &self.config));
+            let stream = Arc::new(Stream::new(key, self.now_ms(), &config));
             more.insert(key.into(), Arc::clone(&stream));
             (Some(more), Some(stream))
         })
@@ -150,10 +154,8 @@ impl Hub {
     /// Wakes the workers that attend to the stream.
     pub fn announce(&self, stream: &Stream) {
         let interest = stream.interest.load(Ordering::Relaxed);
-        for (number, signal) in self.signals.iter().enumerate().filter(|(number, _)| interest >> number & 1 == 1) {
-            let _ = number;
-            signal.raise();
-        }
+        let wanted = |number: &usize| interest >> number & 1 == 1;
+        (0..WORKERS_MAX).filter(wanted).filter_map(|number| self.signals.get(number)).for_each(|signal| signal.raise());
     }
 }
 
@@ -165,7 +167,7 @@ mod tests {
         let signal = Arc::new(Signal { waker: Waker::new().expect("made"), pending: AtomicBool::new(false) });
         let mut config = ServeConfig::default();
         config.limits.streams = 2;
-        (Hub::new(config, vec![Arc::clone(&signal)]), signal)
+        (Hub::new(config, vec![Arc::clone(&signal)], [7; 32]), signal)
     }
 
     #[test]

@@ -3,16 +3,22 @@
 mod segments;
 mod writer;
 
+use crate::hooks::{self, Waiter};
 use crate::http::Query;
+use crate::hub::Signal;
 use crate::slab::Slab;
+use crate::token::is_same;
 use crate::worker::Shared;
 use host::HostError;
 use host::poll::{Poller, Ready};
 use host::socket::Tcp;
 use media::rtmp::{Event, Limits, Refusal, Session};
+use model::LogLevel;
 use rustls::crypto::SecureRandom;
+use serde_json::json;
 use std::collections::HashMap;
 use std::io::IoSlice;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -31,17 +37,29 @@ const NAME_MAX: usize = 128;
 /// Bytes read at a time.
 const SCRATCH: usize = 256 << 10;
 const CONNECTION: u64 = 1 << 63;
+const SIGNAL: u64 = CONNECTION - 1;
 
 #[derive(Debug)]
 struct Publisher {
     socket: Tcp,
+    peer: SocketAddr,
     session: Session,
     /// What the session did not take yet.
     input: Vec<u8>,
+    /// What an application was asked about it.
+    asked: Option<Asked>,
+    /// Tells publishers apart, for applications.
+    number: u64,
     /// The stream it publishes.
     key: Option<Box<str>>,
     /// When it is closed unless it sends something.
     deadline_ms: u64,
+}
+
+#[derive(Debug)]
+struct Asked {
+    number: u64,
+    key: Box<str>,
 }
 
 /// A stream's writer, and since when nobody publishes.
@@ -49,6 +67,7 @@ struct Publisher {
 struct Entry {
     writer: Writer,
     publisher: Option<u64>,
+    began_ms: u64,
     gone_ms: u64,
     is_over: bool,
 }
@@ -61,6 +80,9 @@ pub struct Intake {
     listeners: Vec<Tcp>,
     publishers: Slab<Publisher>,
     entries: HashMap<Box<str>, Entry>,
+    /// Woken when an application has answered.
+    signal: Arc<Signal>,
+    numbers: u64,
     random: &'static dyn SecureRandom,
     scratch: Vec<u8>,
 }
@@ -72,12 +94,15 @@ impl Intake {
     /// When the kernel gives no descriptor.
     pub fn new(shared: Arc<Shared>, listeners: Vec<Tcp>) -> Result<Self, HostError> {
         let poller = Poller::new()?;
+        let signal = Arc::clone(shared.hub.signals.last().expect("invariant: the last signal is the publishers'"));
+        poller.add_readable(&signal.waker, SIGNAL)?;
         for (at, listener) in listeners.iter().enumerate() {
             poller.add_readable(listener, at as u64)?;
         }
         let random = rustls::crypto::ring::default_provider().secure_random;
-        let (publishers, entries) = (Slab::new(), HashMap::new());
-        Ok(Self { shared, poller, listeners, publishers, entries, random, scratch: vec![0; SCRATCH] })
+        let numbers = shared.hub.now_ms() << 20;
+        let (publishers, entries, scratch) = (Slab::new(), HashMap::new(), vec![0; SCRATCH]);
+        Ok(Self { shared, poller, listeners, publishers, entries, signal, numbers, random, scratch })
     }
 
     /// Takes what publishers send until the server is drained.
@@ -92,9 +117,13 @@ impl Intake {
             self.poller.wait(Some(Duration::from_millis(250)), &mut ready)?;
             for event in &ready {
                 match event.token {
+                    SIGNAL => self.signal.lower(),
                     token if token & CONNECTION != 0 => self.read(token & !CONNECTION),
                     listener => self.accept(listener as usize),
                 }
+            }
+            for answer in self.shared.hooks.answers(self.shared.hub.signals.len() - 1) {
+                self.settle(answer);
             }
             let now_ms = self.shared.hub.now_ms();
             if now_ms >= ticked_ms + 250 {
@@ -102,19 +131,25 @@ impl Intake {
                 self.tick(now_ms);
             }
         }
+        for token in self.publishers.tokens() {
+            self.close(token, "the server ends");
+        }
         Ok(())
     }
 
     fn accept(&mut self, at: usize) {
-        while let Ok(Some((socket, _))) = self.listeners[at].accept_from() {
+        while let Ok(Some((socket, peer))) = self.listeners[at].accept_from() {
             let mut random = [0; 1536];
             if self.publishers.len() >= CONNECTIONS_MAX || self.random.fill(&mut random).is_err() {
                 continue;
             }
-            let head_ms = self.shared.hub.config.limits.head_time.as_micros() / 1_000;
+            let head_ms = self.shared.hub.config.get().1.limits.head_time.as_micros() / 1_000;
             let deadline_ms = self.shared.hub.now_ms() + head_ms;
             let session = Session::new(random, Limits::default());
-            let publisher = Publisher { socket, session, input: Vec::new(), key: None, deadline_ms };
+            self.numbers += 1;
+            let number = self.numbers;
+            let (input, asked, key) = (Vec::new(), None, None);
+            let publisher = Publisher { socket, peer, session, input, asked, number, key, deadline_ms };
             let token = self.publishers.insert(publisher);
             if let Some(publisher) = self.publishers.get(token)
                 && self.poller.add_readable(&publisher.socket, token | CONNECTION).is_err()
@@ -127,14 +162,24 @@ impl Intake {
     /// Takes what a publisher sent; what it made is one block for all viewers.
     fn read(&mut self, token: u64) {
         let Some(publisher) = self.publishers.get(token) else { return };
-        let Ok(Some(got @ 1..)) = publisher.socket.receive(&mut self.scratch) else { return self.close(token) };
+        let got = match publisher.socket.receive(&mut self.scratch) {
+            Ok(Some(got @ 1..)) => got,
+            Ok(None) => return,
+            Ok(Some(_)) => return self.close(token, "it closed the connection"),
+            Err(error) => return self.close(token, &error.to_string()),
+        };
         if publisher.key.is_some() {
             publisher.deadline_ms = self.shared.hub.now_ms() + SILENCE_MS;
         }
         let mut bytes = std::mem::take(&mut publisher.input);
         bytes.extend_from_slice(&self.scratch[..got]);
-        let mut input: &[u8] = &bytes;
-        let is_well = self.handle(token, &mut input);
+        self.proceed(token, &bytes);
+    }
+
+    /// Takes of what was received as much as makes sense already.
+    fn proceed(&mut self, token: u64, bytes: &[u8]) {
+        let mut input: &[u8] = bytes;
+        let handled = self.handle(token, &mut input);
         let rest = input.to_vec();
         let key = self.publishers.get(token).and_then(|publisher| publisher.key.clone());
         if let Some(entry) = key.and_then(|key| self.entries.get_mut(&key)) {
@@ -142,30 +187,28 @@ impl Intake {
             self.shared.hub.announce(&entry.writer.stream);
         }
         let is_sent = self.send(token);
-        match self.publishers.get(token) {
-            Some(publisher) if is_well && is_sent => publisher.input = rest,
-            _ => self.close(token),
+        match (self.publishers.get(token), handled) {
+            (Some(publisher), Ok(())) if is_sent => publisher.input = rest,
+            (_, Err(why)) => self.close(token, &why),
+            _ => self.close(token, "it takes no answer"),
         }
     }
 
-    /// Whether the connection goes on.
-    fn handle(&mut self, token: u64, input: &mut &[u8]) -> bool {
+    /// Takes what there is of `input`; or why the connection ends.
+    fn handle(&mut self, token: u64, input: &mut &[u8]) -> Result<(), String> {
+        let gone = || "it has gone".to_owned();
         loop {
-            let Some(publisher) = self.publishers.get(token) else { return false };
+            let publisher = self.publishers.get(token).ok_or_else(gone)?;
             match publisher.session.handle(input) {
-                Err(_) => return false,
-                Ok(None) => return true,
+                Err(error) => return Err(error.to_string()),
+                Ok(None) => return Ok(()),
                 Ok(Some(Event::Publish { app, name, query })) => {
-                    let verdict = self.admit(token, &app, &name, &query);
-                    let now_ms = self.shared.hub.now_ms();
-                    let Some(publisher) = self.publishers.get(token) else { return false };
-                    match verdict {
-                        Ok(key) => {
-                            publisher.session.accept();
-                            publisher.deadline_ms = now_ms + SILENCE_MS;
-                            publisher.key = Some(key);
-                        }
-                        Err(refusal) => publisher.session.refuse(refusal),
+                    let key: Box<str> = format!("{app}/{name}").into();
+                    match self.may(token, &key, &app, &name, Query(&query)) {
+                        Ok(true) => self.decide(token, key, true)?,
+                        // The answer comes; nothing is read meanwhile.
+                        Ok(false) => {}
+                        Err(refusal) => self.refuse(token, &key, refusal)?,
                     }
                 }
                 Ok(Some(Event::Tag(tag))) => {
@@ -176,7 +219,7 @@ impl Intake {
                 Ok(Some(Event::Unpublish)) => {
                     if let Some(key) = publisher.key.take() {
                         publisher.deadline_ms = self.shared.hub.now_ms() + SILENCE_MS;
-                        self.leave(&key, token);
+                        self.leave(&key, token, "it ended the stream");
                     }
                 }
                 Ok(Some(_)) => {}
@@ -184,8 +227,8 @@ impl Intake {
         }
     }
 
-    /// Makes the stream ready for a publisher who may publish it; its key.
-    fn admit(&mut self, token: u64, app: &str, name: &str, query: &str) -> Result<Box<str>, Refusal> {
+    /// Whether somebody may publish `key`, as far as that is known: an application may have been asked.
+    fn may(&mut self, token: u64, key: &str, app: &str, name: &str, query: Query<'_>) -> Result<bool, Refusal> {
         let is_name = |name: &str| {
             let odd = |c: char| c.is_control() || c == '/' || c == '\\';
             !name.is_empty() && name.len() <= NAME_MAX && name != "." && name != ".." && !name.contains(odd)
@@ -193,41 +236,126 @@ impl Intake {
         if !is_name(app) || !is_name(name) {
             return Err(Refusal::Rejected);
         }
-        let config = &self.shared.hub.config;
+        let (_, config) = self.shared.hub.config.get();
+        let given = query.get("key");
         if let Some(key) = &config.auth.publish_key
-            && Query(query).get("key").is_none_or(|given| given != key.as_str())
+            && given.as_deref().is_none_or(|given| !is_same(given, key))
         {
             return Err(Refusal::Denied);
         }
-        let key: Box<str> = format!("{app}/{name}").into();
-        if let Some(entry) = self.entries.get(&key) {
+        let is_busy = self.entries.get(key).is_some_and(|entry| entry.publisher.is_some());
+        if is_busy && !config.auth.take_over {
+            return Err(Refusal::Busy);
+        }
+        let publisher = self.publishers.get(token).ok_or(Refusal::Rejected)?;
+        let number = publisher.number;
+        let fields = json!({
+            "stream": key,
+            "address": publisher.peer.ip(),
+            "session": format!("{number:x}"),
+            "key_sha256": given.as_deref().map(hooks::digest),
+            "query": query.without(&["key"]),
+        });
+        let waiter = Waiter { thread: self.shared.hub.signals.len() - 1, token, number };
+        match self.shared.hooks.ask(hooks::Event::Publish, waiter, fields, None) {
+            Some(true) => Ok(true),
+            Some(false) => Err(Refusal::Denied),
+            None => {
+                publisher.asked = Some(Asked { number, key: key.into() });
+                let patience = self.shared.hooks.patience().as_millis() as u64;
+                publisher.deadline_ms = self.shared.hub.now_ms() + patience + 1_000;
+                // What it sends before it is let in stays with the kernel.
+                let _ = self.poller.remove(&publisher.socket);
+                Ok(false)
+            }
+        }
+    }
+
+    /// An application has answered.
+    fn settle(&mut self, answer: hooks::Answer) {
+        let hooks::Answer { waiter, is_yes } = answer;
+        let Some(publisher) = self.publishers.get(waiter.token) else { return };
+        let Some(asked) = publisher.asked.take_if(|asked| asked.number == waiter.number) else { return };
+        if self.poller.add_readable(&publisher.socket, waiter.token | CONNECTION).is_err() {
+            return self.close(waiter.token, "there is no room to wait for it");
+        }
+        let input = std::mem::take(&mut publisher.input);
+        match self.decide(waiter.token, asked.key, is_yes) {
+            Ok(()) => self.proceed(waiter.token, &input),
+            Err(why) => self.close(waiter.token, &why),
+        }
+    }
+
+    /// Lets somebody publish who may, and refuses others; why the connection ends if it does.
+    fn decide(&mut self, token: u64, key: Box<str>, is_yes: bool) -> Result<(), String> {
+        let opened = if is_yes { self.open(token, &key) } else { Err(Refusal::Denied) };
+        if let Err(refusal) = opened {
+            return self.refuse(token, &key, refusal);
+        }
+        let now_ms = self.shared.hub.now_ms();
+        let publisher = self.publishers.get(token).ok_or("it has gone")?;
+        let address = publisher.peer.to_string();
+        self.shared
+            .log
+            .event(LogLevel::Info, "publish", || vec![("stream", (*key).into()), ("address", address.into())]);
+        publisher.session.accept();
+        publisher.deadline_ms = now_ms + SILENCE_MS;
+        publisher.key = Some(key);
+        Ok(())
+    }
+
+    fn refuse(&mut self, token: u64, key: &str, refusal: Refusal) -> Result<(), String> {
+        let publisher = self.publishers.get(token).ok_or("it has gone")?;
+        let address = publisher.peer.to_string();
+        self.shared.log.event(LogLevel::Warn, "publish-refused", || {
+            vec![("stream", key.into()), ("address", address.into()), ("why", refusal.reason().into())]
+        });
+        publisher.deadline_ms = self.shared.hub.now_ms() + SILENCE_MS;
+        publisher.session.refuse(refusal);
+        Ok(())
+    }
+
+    /// Makes a stream ready for its publisher.
+    fn open(&mut self, token: u64, key: &str) -> Result<(), Refusal> {
+        let (_, config) = self.shared.hub.config.get();
+        if let Some(entry) = self.entries.get(key) {
             match entry.publisher {
                 Some(_) if !config.auth.take_over => return Err(Refusal::Busy),
-                Some(other) => self.close(other),
+                Some(other) => self.close(other, "another publisher took over"),
                 None => {}
             }
         }
-        if self.entries.get(&key).is_some_and(|entry| entry.is_over) {
-            self.forget(&key);
+        if self.entries.get(key).is_some_and(|entry| entry.is_over) {
+            self.forget(key);
         }
-        if let Some(entry) = self.entries.get_mut(&key) {
+        let began_ms = self.shared.hub.now_ms();
+        if let Some(entry) = self.entries.get_mut(key) {
             entry.writer.restart();
-            entry.publisher = Some(token);
-            return Ok(key);
+            (entry.publisher, entry.began_ms) = (Some(token), began_ms);
+            return Ok(());
         }
         let hub = &self.shared.hub;
-        let stream = hub.open(&key).ok_or(Refusal::Rejected)?;
-        let writer = Writer::new(stream, hub.config.hls.target.as_micros() / 1_000, hub.config.hls.window as usize);
-        self.entries.insert(key.clone(), Entry { writer, publisher: Some(token), gone_ms: 0, is_over: false });
-        Ok(key)
+        let stream = hub.open(key).ok_or(Refusal::Rejected)?;
+        let writer = Writer::new(stream, config.hls.target.as_micros() / 1_000, config.hls.window as usize);
+        let entry = Entry { writer, publisher: Some(token), began_ms, gone_ms: 0, is_over: false };
+        self.entries.insert(key.into(), entry);
+        Ok(())
     }
 
     /// A publisher no longer publishes a stream.
-    fn leave(&mut self, key: &str, token: u64) {
+    fn leave(&mut self, key: &str, token: u64, why: &str) {
         let Some(entry) = self.entries.get_mut(key).filter(|entry| entry.publisher == Some(token)) else { return };
         (entry.publisher, entry.gone_ms) = (None, self.shared.hub.now_ms());
         entry.writer.pause();
         self.shared.hub.announce(&entry.writer.stream);
+        self.shared.log.event(LogLevel::Info, "unpublish", || vec![("stream", key.into()), ("why", why.into())]);
+        let fields = json!({
+            "stream": key,
+            "why": why,
+            "published_ms": entry.gone_ms.saturating_sub(entry.began_ms),
+            "received_bytes": entry.writer.stream.received_bytes.load(Ordering::Relaxed),
+        });
+        self.shared.hooks.tell(hooks::Event::Unpublish, fields);
     }
 
     fn forget(&mut self, key: &str) {
@@ -250,11 +378,11 @@ impl Intake {
         true
     }
 
-    fn close(&mut self, token: u64) {
+    fn close(&mut self, token: u64, why: &str) {
         let _ = self.send(token);
         let Some(publisher) = self.publishers.remove(token) else { return };
         if let Some(key) = publisher.key {
-            self.leave(&key, token);
+            self.leave(&key, token, why);
         }
     }
 
@@ -262,8 +390,10 @@ impl Intake {
     fn tick(&mut self, now_ms: u64) {
         for token in self.publishers.tokens() {
             let is_late = self.publishers.get(token).is_some_and(|publisher| now_ms > publisher.deadline_ms);
-            if is_late || !self.send(token) {
-                self.close(token);
+            if is_late {
+                self.close(token, "it was silent");
+            } else if !self.send(token) {
+                self.close(token, "it takes no answer");
             }
         }
         let mut gone = Vec::new();

@@ -16,6 +16,16 @@ pub enum Protocol {
     Flv,
 }
 
+impl Protocol {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Hls => "hls",
+            Self::Flv => "flv",
+        }
+    }
+}
+
 /// Who a viewer is, told when a worker first sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Who {

@@ -67,6 +67,8 @@ pub(super) enum Body {
     Piece(Rc<OwnPiece>, usize, usize),
     /// A live stream.
     Live(Box<Cursor>),
+    /// An application was asked whether this viewer may play, under this number; the request waits in the input.
+    Asked(u64),
     /// The stream's first playlist is waited for, until this second.
     Playlist(Box<Waiting>),
 }
@@ -220,8 +222,8 @@ impl Connection {
                 self.body = Body::Live(cursor);
                 state
             }
-            Body::Playlist(waiting) => {
-                self.body = Body::Playlist(waiting);
+            waiting @ (Body::Playlist(_) | Body::Asked(_)) => {
+                self.body = waiting;
                 Ok(Sent::Idle)
             }
         }

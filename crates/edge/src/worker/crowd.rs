@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The counts of all workers together.
 #[derive(Debug)]
 pub struct Crowd {
-    most: u32,
-    most_per_address: u32,
+    most: AtomicU32,
+    most_per_address: AtomicU32,
     present: Mutex<Present>,
 }
 
@@ -21,7 +22,13 @@ struct Present {
 impl Crowd {
     /// An empty crowd that may grow to `most`, with `most_per_address` from each.
     pub fn new(most: u32, most_per_address: u32) -> Self {
-        Self { most, most_per_address, present: Mutex::default() }
+        Self { most: most.into(), most_per_address: most_per_address.into(), present: Mutex::default() }
+    }
+
+    /// May grow so far from now on; who is there stays.
+    pub fn bound(&self, most: u32, most_per_address: u32) {
+        self.most.store(most, Ordering::Relaxed);
+        self.most_per_address.store(most_per_address, Ordering::Relaxed);
     }
 
     fn present(&self) -> MutexGuard<'_, Present> {
@@ -31,7 +38,8 @@ impl Crowd {
     /// Counts a connection from `address`, unless there is no room for it. One of a proxy, which stands for many, has no address.
     pub fn enter(&self, address: Option<IpAddr>) -> bool {
         let mut present = self.present();
-        let entered = present.count < self.most && present.enter(address, self.most_per_address);
+        let entered = present.count < self.most.load(Ordering::Relaxed)
+            && present.enter(address, self.most_per_address.load(Ordering::Relaxed));
         present.count += u32::from(entered);
         entered
     }
@@ -39,7 +47,7 @@ impl Crowd {
     /// One that entered as `from` turns out to be another's, unless there is no room for that one.
     pub fn is_really(&self, from: Option<IpAddr>, to: Option<IpAddr>) -> bool {
         let mut present = self.present();
-        let entered = present.enter(to, self.most_per_address);
+        let entered = present.enter(to, self.most_per_address.load(Ordering::Relaxed));
         if entered {
             present.leave(from);
         }
@@ -92,6 +100,10 @@ mod tests {
         assert!(crowd.enter(b) && !crowd.enter(b));
         crowd.leave(a);
         assert!(crowd.enter(b) && crowd.count() == 3);
+        crowd.bound(4, 2);
+        assert!(crowd.enter(a) && !crowd.enter(a) && !crowd.enter(b));
+        crowd.leave(a);
+        crowd.bound(3, 2);
         assert!(crowd.is_really(b, a) && !crowd.is_really(b, a) && crowd.is_really(b, None), "a proxy's are another's");
         for address in [a, a, None] {
             crowd.leave(address);

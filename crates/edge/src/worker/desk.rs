@@ -4,9 +4,12 @@ use super::accounts::{Accounts, Protocol, Who};
 use super::connection::{Body, Waiting};
 use super::cursor::Cursor;
 use super::pieces::OwnPieces;
+use crate::hooks::{self, Event, Hooks, Waiter};
 use crate::http::{CORS, Head, Method, Request, Status, Target, imf_fixdate};
 use crate::hub::{Block, Hls, Hub, Stream, View};
-use crate::token::{Admission, Keys, Session};
+use crate::token::{Admission, BOUND, Keys, Session};
+use model::ServeConfig;
+use serde_json::json;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -44,7 +47,11 @@ pub(super) struct Desk {
     pub(super) locals: HashMap<Box<str>, Local>,
     /// Sessions that operators ended, and until when they are remembered, milliseconds.
     pub(super) banned: HashMap<u64, u64>,
+    pub(super) config: View<ServeConfig>,
     keys: Keys,
+    hooks: Arc<Hooks>,
+    /// What an application said of the request that is about to be answered again: its number, and whether it may.
+    pub(super) settled: Option<(u64, bool)>,
     streams: View<HashMap<Box<str>, Arc<Stream>>>,
     key: String,
     /// The worker's.
@@ -53,6 +60,14 @@ pub(super) struct Desk {
     pub(super) now_ms: u64,
     pub(super) now_s: u32,
     pub(super) date: [u8; 29],
+}
+
+/// What becomes of one who wants to play.
+enum Admitted {
+    /// It may: what its token says, and its session's number.
+    In(Admission, u64),
+    /// It waits.
+    Asked(Answer),
 }
 
 /// Who asks.
@@ -66,8 +81,9 @@ pub(super) struct Asker {
 
 impl Desk {
     /// Of worker `number`.
-    pub(super) fn new(hub: Arc<Hub>, number: usize) -> Self {
-        let keys = Keys::new(hub.config.auth.play_key.as_deref());
+    pub(super) fn new(hub: Arc<Hub>, hooks: Arc<Hooks>, number: usize) -> Self {
+        let config = View::of(&hub.config);
+        let keys = Keys::of(config.value(), &hub.salt);
         let streams = View::of(&hub.streams);
         let now_ms = hub.now_ms();
         // Numbers of different workers, and of a server that was started again, do not meet.
@@ -75,7 +91,32 @@ impl Desk {
         let date = imf_fixdate(now_ms / 1_000);
         let (accounts, locals, banned) = (Accounts::default(), HashMap::new(), HashMap::new());
         let key = String::new();
-        Self { hub, accounts, locals, banned, keys, streams, key, number, numbers, now_ms, now_s: 0, date }
+        Self {
+            hub,
+            config,
+            accounts,
+            locals,
+            banned,
+            keys,
+            hooks,
+            settled: None,
+            streams,
+            key,
+            number,
+            numbers,
+            now_ms,
+            now_s: 0,
+            date,
+        }
+    }
+
+    /// Takes another configuration, if there is one. Sessions that the former one let in go on.
+    pub(super) fn reconfigure(&mut self) -> bool {
+        let is_other = self.config.refresh(&self.hub.config);
+        if is_other {
+            self.keys = Keys::of(self.config.value(), &self.hub.salt).after(&self.keys);
+        }
+        is_other
     }
 
     /// It is later.
@@ -151,17 +192,55 @@ impl Desk {
         self.numbers
     }
 
-    /// Whether the token in the query lets this viewer play; what it says if so.
-    fn admit(&self, key: &str, request: &Request<'_>, asker: Asker) -> Result<Admission, Status> {
+    /// Whether the token in the query lets this viewer play, and the application that is asked, if one is.
+    fn admit(
+        &mut self,
+        key: &str,
+        protocol: Protocol,
+        request: &Request<'_>,
+        asker: Asker,
+    ) -> Result<Admitted, Status> {
         let token = request.query.get("token");
         let admission = self.keys.check(token.as_deref(), key, asker.address, self.now_ms / 1_000);
-        admission.ok_or(if token.is_some() { Status::Forbidden } else { Status::Unauthorized })
+        let admission = admission.ok_or(if token.is_some() { Status::Forbidden } else { Status::Unauthorized })?;
+        let (number, verdict) = match self.settled.take() {
+            Some((number, is_yes)) => (number, Some(is_yes)),
+            None if self.config.value().webhooks.on_play.is_none() => (self.new_number(), Some(true)),
+            None => {
+                self.local(key).ok_or(Status::NotFound)?;
+                let is_bound = protocol == Protocol::Hls && admission.address.is_some();
+                let number = self.new_number() | if is_bound { BOUND } else { 0 };
+                let waiter = Waiter { thread: self.number, token: asker.token, number };
+                let (agent, query) = (agent(request), request.query.without(&["token"]));
+                let fields = json!({
+                    "stream": key,
+                    "protocol": protocol.name(),
+                    "tls": asker.is_tls,
+                    "address": asker.address,
+                    "agent": agent,
+                    "subject": admission.subject,
+                    "session": format!("{number:x}"),
+                    "token_sha256": token.as_deref().map(hooks::digest),
+                    "query": query,
+                });
+                let token = token.as_deref().unwrap_or_default();
+                let known_by = format!("{key}\n{}\n{token}\n{query}\n{agent}", asker.address);
+                (number, self.hooks.ask(Event::Play, waiter, fields, Some(&known_by)))
+            }
+        };
+        match verdict {
+            Some(true) => Ok(Admitted::In(admission, number)),
+            Some(false) => Err(Status::Forbidden),
+            None => Ok(Admitted::Asked(Answer { body: Body::Asked(number), close: false, session: None })),
+        }
     }
 
     fn flv(&mut self, key: &str, request: &Request<'_>, asker: Asker, head: &mut Vec<u8>) -> Result<Answer, Status> {
-        let admission = self.admit(key, request, asker)?;
+        let (admission, number) = match self.admit(key, Protocol::Flv, request, asker)? {
+            Admitted::In(admission, number) => (admission, number),
+            Admitted::Asked(answer) => return Ok(answer),
+        };
         let now_ms = self.now_ms;
-        let number = self.new_number();
         let worker = self.number;
         let local = self.local(key).ok_or(Status::NotFound)?;
         if local.stream.flv.is_over() {
@@ -181,7 +260,7 @@ impl Desk {
             .raw(b"Content-Type: video/x-flv\r\nCache-Control: no-store\r\nConnection: close\r\n")
             .raw(CORS)
             .end();
-        let cursor = Cursor::new(key, self.hub.config.flv.catch_up);
+        let cursor = Cursor::new(key, self.config.value().flv.catch_up);
         let body = if is_head { Body::None } else { Body::Live(Box::new(cursor)) };
         Ok(Answer { body, close: true, session: (!is_head).then_some(number) })
     }
@@ -195,9 +274,11 @@ impl Desk {
         asker: Asker,
         head: &mut Vec<u8>,
     ) -> Result<Answer, Status> {
-        let admission = self.admit(key, request, asker)?;
+        let (admission, number) = match self.admit(key, Protocol::Hls, request, asker)? {
+            Admitted::In(admission, number) => (admission, number),
+            Admitted::Asked(answer) => return Ok(answer),
+        };
         let now_ms = self.now_ms;
-        let number = self.new_number();
         let session = self.keys.session(number, key, admission.address, self.now_ms / 1_000);
         let number = session.number;
         let until_s = self.now_s + PLAYLIST_WAIT_S;
@@ -305,6 +386,13 @@ fn join(key: &mut String, app: &str, name: &str) {
     key.push_str(name);
 }
 
+/// What a viewer calls itself, as much as is kept.
+fn agent<'a>(request: &Request<'a>) -> &'a str {
+    let agent = request.user_agent.unwrap_or_default();
+    let end = (0..=agent.len().min(AGENT_MAX)).rev().find(|&at| agent.is_char_boundary(at)).unwrap_or(0);
+    &agent[..end]
+}
+
 fn who(
     key: &str,
     protocol: Protocol,
@@ -313,14 +401,12 @@ fn who(
     subject: Option<String>,
     now_ms: u64,
 ) -> Who {
-    let agent = request.user_agent.unwrap_or_default();
-    let end = (0..=agent.len().min(AGENT_MAX)).rev().find(|&at| agent.is_char_boundary(at)).unwrap_or(0);
     Who {
         stream: key.into(),
         protocol,
         is_tls: asker.is_tls,
         address: asker.address,
-        agent: agent[..end].into(),
+        agent: agent(request).into(),
         subject: subject.map(String::into_boxed_str),
         began_ms: now_ms,
     }

@@ -6,6 +6,7 @@ use crate::http::forwarded::is_trusted;
 use crate::http::proxy::{self, NoProxy};
 use host::HostError;
 use host::socket::Tcp;
+use model::LogLevel;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 
@@ -30,8 +31,10 @@ impl Worker {
             match self.listeners[at].socket.accept_from() {
                 Ok(None) => return,
                 Ok(Some((socket, peer))) => self.welcome(at, socket, peer.ip()),
-                Err(_) => {
+                Err(error) => {
                     // No descriptor is left: those who wait do so until the next second.
+                    let log = &self.shared.log;
+                    log.event(LogLevel::Error, "accept-failed", || vec![("why", error.to_string().into())]);
                     self.shared.loads[self.number].refused.fetch_add(1, Ordering::Relaxed);
                     let _ = self.accept(false);
                     return;
@@ -41,7 +44,7 @@ impl Worker {
     }
 
     fn welcome(&mut self, at: usize, socket: Tcp, peer: IpAddr) {
-        let (listener, config) = (&self.listeners[at], &self.shared.hub.config);
+        let (listener, config) = (&self.listeners[at], self.desk.config.value());
         let load = &self.shared.loads[self.number];
         let is_trusted = is_trusted(peer, &config.trusted_proxies);
         let counted = (!is_trusted).then_some(peer);
@@ -49,6 +52,7 @@ impl Worker {
         let may_enter = is_trusted || !listener.proxy_protocol;
         if !may_enter || !self.shared.crowd.enter(counted) {
             load.refused.fetch_add(1, Ordering::Relaxed);
+            self.shared.log.event(LogLevel::Warn, "connection-refused", || vec![("address", peer.to_string().into())]);
             return;
         }
         let Some(tls) = listener.tls.as_ref().map_or(Some(None), |tls| tls.accept().map(Some)) else {
@@ -82,10 +86,12 @@ impl Worker {
                     let rest = connection.input.split_off(proxied.used);
                     connection.input = Vec::new();
                     if let Some(source) = proxied.source {
-                        let is_trusted = is_trusted(source, &self.shared.hub.config.trusted_proxies);
+                        let is_trusted = is_trusted(source, &self.desk.config.value().trusted_proxies);
                         let counted = (!is_trusted).then_some(source);
                         if !self.shared.crowd.is_really(connection.counted, counted) {
                             self.shared.loads[self.number].refused.fetch_add(1, Ordering::Relaxed);
+                            let fields = || vec![("address", source.to_string().into())];
+                            self.shared.log.event(LogLevel::Warn, "connection-refused", fields);
                             self.close(token);
                             return false;
                         }

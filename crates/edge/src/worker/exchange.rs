@@ -3,6 +3,7 @@
 use super::connection::{Body, Broken, Sent};
 use super::desk::{Answer, Asker, Local};
 use super::{Worker, seconds};
+use crate::hooks;
 use crate::http::{Refusal, Status, forwarded, parse};
 use crate::playout::Fetched;
 use host::poll::Ready;
@@ -76,7 +77,7 @@ impl Worker {
                 }
                 Ok(Some(got)) if got > 0 => {
                     if !std::mem::replace(&mut connection.in_head, true) {
-                        connection.deadline_s = self.desk.now_s + seconds(self.shared.hub.config.limits.head_time);
+                        connection.deadline_s = self.desk.now_s + seconds(self.desk.config.value().limits.head_time);
                     }
                     if !connection.input.is_empty() {
                         connection.input.extend_from_slice(&self.scratch[..got]);
@@ -107,13 +108,14 @@ impl Worker {
         let (answer, used) = match parse(bytes, &self.limits) {
             Ok(None) => return Some(0),
             Ok(Some((request, used))) => {
-                self.shared.loads[self.number].requests.fetch_add(1, Ordering::Relaxed);
-                let config = &self.shared.hub.config;
+                let config = self.desk.config.value();
                 let forwarded = request.forwarded_for.filter(|_| connection.is_trusted);
                 let client = forwarded.and_then(|field| forwarded::client(field, &config.trusted_proxies));
                 let address = client.unwrap_or(connection.peer);
                 let asker = Asker { address, is_tls: connection.tls.is_some(), token };
-                let may_ask = connection.may_ask(self.desk.now_s, config.limits.request_rate);
+                // What an application was asked about is the same request as before.
+                let is_again = self.desk.settled.is_some();
+                let may_ask = is_again || connection.may_ask(self.desk.now_s, config.limits.request_rate);
                 let mut answer = match &mut self.api {
                     _ if !may_ask => {
                         self.desk.refuse(Status::TooManyRequests, true, &mut self.head);
@@ -127,6 +129,13 @@ impl Worker {
                     }
                     None => self.desk.respond(&request, asker, &mut self.head),
                 };
+                if let Body::Asked(_) = answer.body {
+                    // The request stays in the input, and is answered when the application has said what it thinks.
+                    connection.body = answer.body;
+                    connection.deadline_s = self.desk.now_s + seconds(self.desk.config.value().webhooks.patience()) + 1;
+                    return Some(0);
+                }
+                self.shared.loads[self.number].requests.fetch_add(1, Ordering::Relaxed);
                 answer.close |= self.drain_until_s.is_some();
                 (answer, used)
             }
@@ -140,7 +149,7 @@ impl Worker {
         connection.in_head = false;
         connection.head.clear();
         connection.head.extend_from_slice(&self.head);
-        connection.deadline_s = self.desk.now_s + seconds(self.shared.hub.config.limits.write_stall);
+        connection.deadline_s = self.desk.now_s + seconds(self.desk.config.value().limits.write_stall);
         let will_close = answer.close;
         self.advance(token);
         match self.connections.get(token) {
@@ -172,10 +181,10 @@ impl Worker {
         let was_busy = connection.is_busy();
         let state = connection.advance(local.map(|local| &local.blocks));
         let sent = std::mem::take(&mut connection.sent);
-        let limits = &self.shared.hub.config.limits;
+        let limits = &self.desk.config.value().limits;
         let (now_s, now_ms) = (self.desk.now_s, self.desk.now_ms);
         if sent > 0 {
-            let patience = if is_live { self.shared.hub.config.flv.stall } else { limits.write_stall };
+            let patience = if is_live { self.desk.config.value().flv.stall } else { limits.write_stall };
             connection.deadline_s = now_s + seconds(patience);
             self.shared.loads[self.number].bytes.fetch_add(sent, Ordering::Relaxed);
             if let Some(session) = connection.session {
@@ -248,6 +257,18 @@ impl Worker {
         }
     }
 
+    /// Answers a request that an application was asked about.
+    pub(super) fn settle(&mut self, answer: hooks::Answer) {
+        let hooks::Answer { waiter, is_yes } = answer;
+        let Some(connection) = self.connections.get(waiter.token) else { return };
+        if matches!(connection.body, Body::Asked(number) if number == waiter.number) {
+            connection.body = Body::None;
+            self.desk.settled = Some((waiter.number, is_yes));
+            self.read(waiter.token);
+            self.desk.settled = None;
+        }
+    }
+
     /// Answers one that waits, if there is a playlist now, or never will be in time.
     pub(super) fn first_playlist(&mut self, token: u64) {
         let now_s = self.desk.now_s;
@@ -272,7 +293,7 @@ impl Worker {
         let Some(connection) = self.connections.get(token) else { return };
         connection.body = answer.body;
         connection.head.extend_from_slice(&self.head);
-        connection.deadline_s = now_s + seconds(self.shared.hub.config.limits.write_stall);
+        connection.deadline_s = now_s + seconds(self.desk.config.value().limits.write_stall);
         self.advance(token);
         self.read(token);
     }

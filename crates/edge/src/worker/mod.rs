@@ -17,8 +17,10 @@ pub use crowd::Crowd;
 
 use crate::api::Api;
 use crate::clerk::Clerk;
+use crate::hooks::Hooks;
 use crate::http::Limits;
 use crate::hub::{Hub, Signal};
+use crate::log::Log;
 use crate::slab::Slab;
 use crate::tls::Certificates;
 use connection::{Body, Connection};
@@ -26,6 +28,7 @@ use desk::Desk;
 use host::HostError;
 use host::poll::{Poller, Ready};
 use host::socket::Tcp;
+use model::{LogLevel, ServeConfig};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -51,6 +54,10 @@ pub struct Shared {
     pub clerk: Arc<Clerk>,
     /// Connections.
     pub crowd: Arc<Crowd>,
+    /// Applications that are asked and told.
+    pub hooks: Arc<Hooks>,
+    /// What is said of all this.
+    pub log: Arc<Log>,
     /// The server ends: nothing new is taken.
     pub is_draining: AtomicBool,
     /// What each worker counts, by number.
@@ -123,8 +130,8 @@ impl Worker {
         let signal = Arc::clone(&shared.hub.signals[number]);
         let poller = Poller::new()?;
         poller.add_readable(&signal.waker, SIGNAL)?;
-        let head_bytes = usize::try_from(shared.hub.config.limits.head.get()).unwrap_or(usize::MAX);
-        let desk = Desk::new(Arc::clone(&shared.hub), number);
+        let desk = Desk::new(Arc::clone(&shared.hub), Arc::clone(&shared.hooks), number);
+        let limits = limits(desk.config.value());
         Ok(Self {
             shared,
             signal,
@@ -135,7 +142,7 @@ impl Worker {
             is_accepting: false,
             connections: Slab::new(),
             desk,
-            limits: Limits { head_bytes, ..Limits::default() },
+            limits,
             again: Vec::new(),
             scratch: vec![0; SCRATCH],
             head: Vec::new(),
@@ -159,6 +166,9 @@ impl Worker {
             let woke = Instant::now();
             let now_s = self.started.elapsed().as_secs() as u32 + 1;
             self.desk.set_time(self.shared.hub.now_ms(), now_s);
+            if self.desk.reconfigure() {
+                self.reconfigured();
+            }
             let mut is_signalled = false;
             for event in &ready {
                 match event.token {
@@ -186,6 +196,21 @@ impl Worker {
         }
     }
 
+    /// There is another configuration: what is taken from here on has its options.
+    fn reconfigured(&mut self) {
+        let config = self.desk.config.value();
+        self.limits = limits(config);
+        for listener in self.listeners.iter().filter(|_| self.api.is_none()) {
+            let tls = config.https.as_ref().filter(|_| listener.tls.is_some());
+            let tcp = tls.map_or(&config.http.tcp, |tls| &tls.front.tcp);
+            // All workers' are refused the same.
+            for why in listener.socket.apply_each(tcp, None).iter().filter(|_| self.number == 0) {
+                let log = &self.shared.log;
+                log.event(LogLevel::Warn, "option-refused", || vec![("why", why.to_string().into())]);
+            }
+        }
+    }
+
     /// There may be new blocks and playlists for those who attend.
     fn news(&mut self) {
         let mut attending = Vec::new();
@@ -202,6 +227,9 @@ impl Worker {
                 Some(Body::Playlist(_)) => self.first_playlist(token),
                 _ => {}
             }
+        }
+        for answer in self.shared.hooks.answers(self.number) {
+            self.settle(answer);
         }
         for number in self.shared.clerk.kicked(self.number) {
             self.kick(number);
@@ -238,7 +266,7 @@ impl Worker {
         self.desk.locals.values_mut().for_each(|local| local.pieces.rest());
         let now_ms = self.desk.now_ms;
         self.desk.banned.retain(|_, until_ms| *until_ms > now_ms);
-        let expiry_ms = self.shared.hub.config.hls.expiry.as_micros() / 1_000;
+        let expiry_ms = self.desk.config.value().hls.expiry.as_micros() / 1_000;
         let (updates, fetched) = self.desk.accounts.hand_over(now_ms, expiry_ms);
         self.shared.clerk.update(updates, fetched);
         self.shared.loads[self.number].viewers.store(self.desk.accounts.viewers() as u64, Ordering::Relaxed);
@@ -253,7 +281,7 @@ impl Worker {
 
     /// Takes nothing new, ends who is idle, and gives responses on their way some time; whether all is over.
     fn drain(&mut self, now_s: u32) -> Result<bool, HostError> {
-        let time = self.shared.hub.config.limits.drain;
+        let time = self.desk.config.value().limits.drain;
         if self.drain_until_s.is_none() {
             self.drain_until_s = Some(now_s + seconds(time));
             self.accept(false)?;
@@ -265,7 +293,7 @@ impl Worker {
             connection.close = true;
             let ends = match connection.body {
                 // It would go on for as long as the stream does.
-                Body::Live(_) | Body::Playlist(_) => true,
+                Body::Live(_) | Body::Playlist(_) | Body::Asked(_) => true,
                 _ => !connection.is_busy(),
             };
             if ends || is_late {
@@ -279,6 +307,11 @@ impl Worker {
         }
         Ok(is_over)
     }
+}
+
+/// What a request's head may be.
+fn limits(config: &ServeConfig) -> Limits {
+    Limits { head_bytes: usize::try_from(config.limits.head.get()).unwrap_or(usize::MAX), ..Limits::default() }
 }
 
 /// A time in the whole seconds that deadlines count in, one at least.

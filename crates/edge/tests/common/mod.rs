@@ -1,28 +1,80 @@
 //! A server of its own for each test, a publisher, and a client that reads what HTTP says.
 #![allow(dead_code, unreachable_pub)]
 
+use edge::log::Log;
 use edge::server::Server;
 use media::rtmp::{Publisher, PublisherEvent};
 use media::{AvcConfig, Tag, TagKind};
-use model::ServeConfig;
+use model::{LogConfig, ServeConfig};
+use rustls::{ClientConnection, StreamOwned};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Pictures a second, and a keyframe each second.
 pub const FPS: u32 = 25;
 
-/// A server on free ports of this host, set up like this besides.
-pub fn serve(text: &str) -> Server {
+/// A configuration with free ports of this host.
+pub fn local(text: &str) -> ServeConfig {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let mut config = ServeConfig::parse("test", text).expect("a configuration");
     config.workers = config.workers.or(Some(2));
     config.rtmp = vec![any];
     config.api.listen = vec![any];
     config.http.listen = vec![any];
-    let server = Server::start(config).expect("started");
+    config
+}
+
+/// A server of that configuration.
+pub fn start(config: ServeConfig, log: Arc<Log>) -> Server {
+    let server = Server::start_logged(config, log).expect("started");
     assert!(server.refused.is_empty(), "{:?}", server.refused);
     server
+}
+
+/// A server on free ports of this host, set up like this besides.
+pub fn serve(text: &str) -> Server {
+    start(local(text), Arc::new(Log::silent()))
+}
+
+/// As [`serve`], and what it says.
+pub fn serve_logged(text: &str, config: LogConfig) -> (Server, Seen) {
+    let seen = Seen::default();
+    let log = Log::new(config, Box::new(seen.clone())).expect("a thread");
+    (start(local(text), Arc::new(log)), seen)
+}
+
+/// What was said.
+#[derive(Debug, Clone, Default)]
+pub struct Seen(Arc<Mutex<Vec<u8>>>);
+
+impl Seen {
+    pub fn text(&self) -> String {
+        String::from_utf8(self.0.lock().expect("whole").clone()).expect("text")
+    }
+}
+
+impl Write for Seen {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("whole").write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Looks until there is something, for twenty seconds.
+pub fn eventually<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "it does not come");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// A publisher that has been let in.
@@ -190,14 +242,73 @@ pub fn numbers(bytes: &[u8], mark: u8) -> Vec<u32> {
     found.map(|ten| std::str::from_utf8(&ten[1..9]).expect("digits").parse().expect("a number")).collect()
 }
 
-/// What `look` finds in the end.
-pub fn eventually<T>(mut look: impl FnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(20), "it does not come");
-        std::thread::sleep(Duration::from_millis(20));
+/// A client of TLS that believes any certificate.
+pub struct TlsClient(StreamOwned<ClientConnection, TcpStream>);
+
+impl TlsClient {
+    pub fn connect(to: SocketAddr) -> Self {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Credulous(provider)))
+            .with_no_client_auth();
+        let name = rustls::pki_types::ServerName::try_from("edge.test").expect("a name");
+        let tls = ClientConnection::new(Arc::new(config), name).expect("a client");
+        let mut stream = StreamOwned::new(tls, TcpStream::connect(to).expect("connected"));
+        stream.conn.complete_io(&mut stream.sock).expect("a handshake");
+        Self(stream)
+    }
+
+    /// The server's certificate, DER.
+    pub fn certificate(&self) -> Vec<u8> {
+        self.0.conn.peer_certificates().expect("certificates")[0].to_vec()
+    }
+
+    /// The head of the answer.
+    pub fn get(&mut self, path: &str) -> String {
+        write!(self.0, "GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").expect("sent");
+        let mut buffer = [0; 4096];
+        let got = self.0.read(&mut buffer).expect("received");
+        String::from_utf8_lossy(&buffer[..got]).into_owned()
+    }
+}
+
+#[derive(Debug)]
+struct Credulous(Arc<rustls::crypto::CryptoProvider>);
+
+impl rustls::client::danger::ServerCertVerifier for Credulous {
+    fn verify_server_cert(
+        &self,
+        _: &rustls::pki_types::CertificateDer<'_>,
+        _: &[rustls::pki_types::CertificateDer<'_>],
+        _: &rustls::pki_types::ServerName<'_>,
+        _: &[u8],
+        _: rustls::pki_types::UnixTime,
+    ) -> Result<rustls::client::danger::ServerCertVerified, rustls::Error> {
+        Ok(rustls::client::danger::ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &rustls::pki_types::CertificateDer<'_>,
+        _: &rustls::DigitallySignedStruct,
+    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
+        Ok(rustls::client::danger::HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &rustls::pki_types::CertificateDer<'_>,
+        _: &rustls::DigitallySignedStruct,
+    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
+        Ok(rustls::client::danger::HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
     }
 }

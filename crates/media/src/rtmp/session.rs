@@ -108,6 +108,17 @@ pub enum SessionError {
     Order(&'static str),
 }
 
+impl Refusal {
+    /// What it says.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Busy => "Somebody else publishes under this name.",
+            Self::Denied => "The publishing key is wrong or missing.",
+            Self::Rejected => "The server does not take this stream.",
+        }
+    }
+}
+
 /// What both sides are told of acknowledgements (§5.4.4), in bytes: as much as Flash Media Server and its followers say.
 const WINDOW: u32 = 2_500_000;
 /// The size of chunks that we send, in bytes.
@@ -188,12 +199,12 @@ impl Session {
     pub fn refuse(&mut self, refusal: Refusal) {
         if let Publishing::Asked(stream) = self.publishing {
             self.publishing = Publishing::No;
-            let (code, description) = match refusal {
-                Refusal::Busy => ("NetStream.Publish.BadName", "Somebody else publishes under this name."),
-                Refusal::Denied => ("NetStream.Publish.Denied", "The publishing key is wrong or missing."),
-                Refusal::Rejected => ("NetStream.Publish.Rejected", "The server does not take this stream."),
+            let code = match refusal {
+                Refusal::Busy => "NetStream.Publish.BadName",
+                Refusal::Denied => "NetStream.Publish.Denied",
+                Refusal::Rejected => "NetStream.Publish.Rejected",
             };
-            self.on_status(stream, "error", code, description);
+            self.on_status(stream, "error", code, refusal.reason());
         }
     }
 

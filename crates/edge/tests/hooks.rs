@@ -1,0 +1,290 @@
+//! Webhooks over real sockets: who is asked, what is told, and that nobody waits for an application that is slow or down.
+
+mod common;
+
+use common::{Client, Encoder, FPS, eventually, serve_logged};
+use model::{LogConfig, LogLevel};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// What an application was sent.
+#[derive(Debug, Clone)]
+struct Call {
+    path: String,
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Call {
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).expect("JSON")
+    }
+}
+
+/// An application: `/yes` lets in, `/no` does not, `/down` fails, `/slow` takes three seconds and lets in then.
+struct Application {
+    address: SocketAddr,
+    calls: Arc<Mutex<Vec<Call>>>,
+}
+
+impl Application {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
+        let address = listener.local_addr().expect("an address");
+        let calls = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&calls);
+        std::thread::spawn(move || {
+            for socket in listener.incoming().flatten() {
+                let kept = Arc::clone(&kept);
+                std::thread::spawn(move || while answer(&socket, &kept).is_some() {});
+            }
+        });
+        Self { address, calls }
+    }
+
+    fn calls(&self, path: &str) -> Vec<Call> {
+        self.calls.lock().expect("whole").iter().filter(|call| call.path == path).cloned().collect()
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+}
+
+fn answer(socket: &TcpStream, kept: &Mutex<Vec<Call>>) -> Option<()> {
+    let mut reader = BufReader::new(socket);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        (reader.read_line(&mut head).ok()? > 0).then_some(())?;
+    }
+    let path = head.split(' ').nth(1)?.to_owned();
+    let lower = head.to_lowercase();
+    let len = lower.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok()).unwrap_or(0);
+    let mut body = vec![0; len];
+    reader.read_exact(&mut body).ok()?;
+    kept.lock().expect("whole").push(Call { path: path.clone(), head: lower, body });
+    if path.starts_with("/slow") {
+        std::thread::sleep(Duration::from_secs(3));
+    }
+    let status = match &path[..3] {
+        "/no" => "403 Forbidden",
+        "/do" => "503 Service Unavailable",
+        _ => "200 OK",
+    };
+    let mut socket = socket;
+    socket.write_all(format!("HTTP/1.1 {status}\r\nContent-Length: 2\r\n\r\nok").as_bytes()).ok()
+}
+
+fn loud() -> LogConfig {
+    LogConfig { level: LogLevel::Debug, rate: 1_000, ..LogConfig::default() }
+}
+
+fn metric(api: SocketAddr, event: &str, outcome: &str) -> u64 {
+    let text = Client::connect(api).get("/metrics").text().to_owned();
+    let name = format!("thalweg_webhooks_total{{event=\"{event}\",outcome=\"{outcome}\"}} ");
+    text.lines().find_map(|line| line.strip_prefix(&name)?.parse().ok()).expect("a figure")
+}
+
+#[test]
+fn an_application_decides_and_is_told() {
+    let application = Application::start();
+    let text = format!(
+        "[webhooks]\non_publish = '{}'\non_play = '{}'\non_stop = '{}'\non_unpublish = '{}'\nsecret = 'the-signing-secret'\n\
+         [hls]\ntarget = '1s'",
+        application.url("/yes/publish?pass=word"),
+        application.url("/yes/play"),
+        application.url("/yes/stop"),
+        application.url("/yes/unpublish"),
+    );
+    let (server, seen) = serve_logged(&text, loud());
+    let (http, api) = (server.addresses.http[0], server.addresses.api[0]);
+    let mut encoder = Encoder::publish(server.addresses.rtmp[0], "cam?key=my-stream-key&room=7").expect("published");
+    encoder.pictures(0, 2 * FPS + 1, 1_000);
+    let call = application.calls("/yes/publish?pass=word").remove(0);
+    let asked = call.json();
+    assert_eq!((asked["event"].as_str(), asked["stream"].as_str()), (Some("on_publish"), Some("live/cam")));
+    assert_eq!((asked["address"].as_str(), asked["query"].as_str()), (Some("127.0.0.1"), Some("room=7")));
+    // printf my-stream-key | sha256sum
+    let digest = "1066e1ba56f4af56c971d09cb375a1ece0f8eed2cbcb6b4445c7ab64db996d41";
+    assert_eq!(asked["key_sha256"].as_str(), Some(digest));
+    assert!(!String::from_utf8_lossy(&call.body).contains("my-stream-key"));
+    assert!(call.head.contains("x-thalweg-event: on_publish\r\n"), "{}", call.head);
+    let signature =
+        call.head.lines().find_map(|line| line.strip_prefix("x-thalweg-signature: sha256=")).expect("signed");
+    assert_eq!(signature, hmac(b"the-signing-secret", &call.body));
+
+    // Two that ask the same at once or one after the other: the answer is known the second time.
+    let mut client = Client::connect(http);
+    let playlist = eventually(|| Some(client.get("/live/cam.m3u8?seat=3")).filter(|answer| answer.status == 200));
+    let uri = format!("/live/{}", playlist.text().lines().last().expect("a URI"));
+    let calls = application.calls("/yes/play").len();
+    assert_eq!(client.get("/live/cam.m3u8?seat=3").status, 200);
+    assert_eq!((application.calls("/yes/play").len(), metric(api, "on_play", "cached") > 0), (calls, true));
+    let asked = application.calls("/yes/play")[0].json();
+    assert_eq!((asked["protocol"].as_str(), asked["query"].as_str()), (Some("hls"), Some("seat=3")));
+    assert_eq!((asked["agent"].as_str(), asked["address"].as_str()), (Some("test"), Some("127.0.0.1")));
+    assert!(client.get(&uri).text().contains(".ts"));
+    assert_eq!(client.get("/live/none.m3u8").status, 404, "nobody is asked about a stream that is not there");
+    assert_eq!(application.calls("/yes/play").len(), calls);
+
+    // A request behind the one that waits is answered after it, in order.
+    client.write("GET /live/cam.flv?seat=4 HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(client.head().status, 200);
+    let media = client.until(|bytes| bytes.len() > 1_000);
+    assert!(media.starts_with(b"FLV"));
+    drop(client);
+    let stop = eventually(|| {
+        let calls = application.calls("/yes/stop");
+        calls.iter().map(Call::json).find(|call| call["viewer"]["protocol"] == "flv")
+    });
+    assert_eq!((stop["event"].as_str(), stop["stream"].as_str()), (Some("on_stop"), Some("live/cam")));
+    assert!(stop["viewer"]["bytes"].as_u64().expect("bytes") > 1_000, "{stop}");
+    assert!(stop["viewer"]["tcp"]["rtt_us"].as_u64().expect("the connection") > 0, "{stop}");
+    assert_eq!(stop["session"], stop["viewer"]["id"]);
+
+    encoder.end();
+    let told = eventually(|| application.calls("/yes/unpublish").first().map(Call::json));
+    assert_eq!(told["why"].as_str(), Some("it ended the stream"));
+    server.drain().expect("drained");
+    let hls = application
+        .calls("/yes/stop")
+        .iter()
+        .map(Call::json)
+        .filter(|call| call["viewer"]["protocol"] == "hls")
+        .count();
+    assert!(hls > 0, "whoever plays when the server ends is told of");
+    let lines = seen.text();
+    for secret in ["my-stream-key", "the-signing-secret", "pass=word", "seat=", "room="] {
+        assert!(!lines.contains(secret), "{secret} is in\n{lines}");
+    }
+}
+
+/// HMAC-SHA256 (RFC 2104), said once more so that two must agree.
+fn hmac(key: &[u8], text: &[u8]) -> String {
+    use sha2::{Digest, Sha256};
+    let mut block = [0; 64];
+    block[..key.len()].copy_from_slice(key);
+    let inner = Sha256::new().chain_update(block.map(|byte| byte ^ 0x36)).chain_update(text).finalize();
+    let outer = Sha256::new().chain_update(block.map(|byte| byte ^ 0x5c)).chain_update(inner).finalize();
+    outer.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn no_is_no_and_remembered() {
+    let application = Application::start();
+    let text =
+        format!("[webhooks]\non_play = '{}'\non_publish = '{}'", application.url("/no/play"), application.url("/yes"));
+    let (server, _) = serve_logged(&text, loud());
+    let mut encoder = Encoder::publish(server.addresses.rtmp[0], "cam").expect("published");
+    encoder.pictures(0, 2, 1_000);
+    let mut client = Client::connect(server.addresses.http[0]);
+    for _ in 0..3 {
+        assert_eq!(eventually(|| Some(client.get("/live/cam.flv")).filter(|answer| answer.status != 404)).status, 403);
+        assert_eq!(client.get("/live/cam.m3u8").status, 403);
+    }
+    assert_eq!(application.calls("/no/play").len(), 2, "once for each way of playing");
+    // A session's id is not to be had elsewhere either.
+    let forged = edge::token::Keys::new(None).session(7, "live/cam", 4_000_000_000);
+    assert_eq!(client.get(&format!("/live/cam/{forged}/index.m3u8")).status, 403);
+    server.drain().expect("drained");
+
+    let (server, _) = serve_logged(&format!("[webhooks]\non_publish = '{}'", application.url("/no/publish")), loud());
+    let refused = Encoder::publish(server.addresses.rtmp[0], "cam").err();
+    assert_eq!(refused.as_deref(), Some("NetStream.Publish.Denied"));
+    assert_eq!(Client::connect(server.addresses.http[0]).get("/live/cam.flv").status, 404);
+    server.drain().expect("drained");
+}
+
+#[test]
+fn where_nobody_answers_the_configuration_decides() {
+    let application = Application::start();
+    // Nobody listens there.
+    let nowhere = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("an address");
+    for (fail, status) in [("open", 200), ("closed", 403)] {
+        for url in [application.url(&format!("/down/{fail}")), format!("http://{nowhere}/")] {
+            let text = format!(
+                "[webhooks]\non_play = '{url}'\non_stop = '{url}'\nfail = '{fail}'\nretries = 2\nbackoff = '10ms'\ntimeout = '1s'\n\
+                 cache = '0s'",
+            );
+            let (server, seen) = serve_logged(&text, loud());
+            let mut encoder = Encoder::publish(server.addresses.rtmp[0], "cam").expect("published");
+            encoder.pictures(0, 2, 1_000);
+            let answer = eventually(|| {
+                let mut client = Client::connect(server.addresses.http[0]);
+                client.write("GET /live/cam.flv HTTP/1.1\r\nHost: a\r\n\r\n");
+                Some(client.head()).filter(|answer| answer.status != 404)
+            });
+            assert_eq!(answer.status, status, "{fail} {url}");
+            assert!(metric(server.addresses.api[0], "on_play", "failed") > 0);
+            server.drain().expect("drained");
+            assert!(seen.text().contains("webhook-failed event=on_play host=127.0.0.1 attempts=3"), "{}", seen.text());
+        }
+    }
+    assert_eq!(application.calls("/down/closed").len(), 3, "one question, asked three times");
+}
+
+#[test]
+fn nobody_else_waits_for_a_slow_application() {
+    let application = Application::start();
+    let text = format!(
+        "workers = 1\n[webhooks]\non_play = '{}'\non_stop = '{}'\ntimeout = '10s'\nqueue = 2\nconnections = 1\n[hls]\ntarget = '1s'",
+        application.url("/yes/play"),
+        application.url("/slow/stop"),
+    );
+    let (server, _) = serve_logged(&text, loud());
+    let (rtmp, http, api) = (server.addresses.rtmp[0], server.addresses.http[0], server.addresses.api[0]);
+    let mut encoder = Encoder::publish(rtmp, "cam").expect("published");
+    encoder.pictures(0, 2 * FPS + 1, 1_000);
+    let mut client = Client::connect(http);
+    let playlist = eventually(|| Some(client.get("/live/cam.m3u8")).filter(|answer| answer.status == 200));
+    let uri = format!("/live/{}", playlist.text().lines().last().expect("a URI"));
+
+    // From here on every question takes three seconds; one publisher and many viewers ask.
+    let slow = text
+        .replace("/yes/play", "/slow/play")
+        .replace("[webhooks]", &format!("[webhooks]\non_publish = '{}'", application.url("/slow/publish")));
+    let mut config = common::local(&slow);
+    config.workers = Some(1);
+    server.reload(config).expect("taken");
+    let begun = Instant::now();
+    let publisher = std::thread::spawn(move || Encoder::publish(rtmp, "late").map(drop));
+    let mut waiting: Vec<Client> = (0..2).map(|_| Client::connect(http)).collect();
+    eventually(|| (!application.calls("/slow/publish").is_empty()).then_some(()));
+    for (at, client) in waiting.iter_mut().enumerate() {
+        client.write(&format!("GET /live/cam.flv?seat={at} HTTP/1.1\r\nHost: a\r\n\r\n"));
+    }
+    let mut most = Duration::ZERO;
+    while begun.elapsed() < Duration::from_secs(2) {
+        let asked = Instant::now();
+        assert_eq!(client.get(&uri).status, 200);
+        most = most.max(asked.elapsed());
+        assert_eq!(Client::connect(http).get("/live/late.m3u8").status, 404, "nothing is shown before it is let in");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(most < Duration::from_secs(1), "a playlist took {most:?} beside a slow application");
+    // The queue holds two: a third one is turned away at once.
+    let mut third = Client::connect(http);
+    assert_eq!(third.get("/live/cam.flv?seat=9").status, 403);
+    assert!(begun.elapsed() < Duration::from_secs(3) || metric(api, "on_play", "dropped") > 0);
+    assert_eq!(publisher.join().expect("joined"), Ok(()));
+    for client in &mut waiting {
+        assert_eq!(client.head().status, 200);
+    }
+    // Those who go are told of one at a time; what finds no room is counted.
+    drop(waiting);
+    let many: Vec<_> = (0..8)
+        .map(|_| {
+            let mut client = Client::connect(http);
+            client.write("GET /live/cam.flv?seat=0 HTTP/1.1\r\nHost: a\r\n\r\n");
+            assert_eq!(client.head().status, 200);
+            client
+        })
+        .collect();
+    drop(many);
+    eventually(|| (metric(api, "on_stop", "dropped") > 0).then_some(()));
+    encoder.end();
+    server.drain().expect("drained");
+}

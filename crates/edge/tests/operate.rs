@@ -1,0 +1,113 @@
+//! What operators do with a server that runs: another configuration, other certificates, and what it says of itself.
+
+mod common;
+
+use common::{Client, Encoder, FPS, TlsClient, eventually, local, serve_logged, start};
+use model::{FrontConfig, LogConfig, LogLevel, TlsConfig};
+use std::net::SocketAddr;
+
+#[test]
+fn another_configuration_holds_at_once_and_those_who_play_go_on() {
+    let loud = LogConfig { level: LogLevel::Debug, rate: 1_000, ..LogConfig::default() };
+    let (server, seen) = serve_logged("[auth]\nplay_key = 'the-first-key'\n[hls]\ntarget = '1s'", loud);
+    let (rtmp, http, api) = (server.addresses.rtmp[0], server.addresses.http[0], server.addresses.api[0]);
+    let mut encoder = Encoder::publish(rtmp, "cam").expect("published");
+    encoder.pictures(0, 2 * FPS + 1, 1_000);
+    let token =
+        |key: &str| edge::token::Keys::new(Some(key)).token("live/cam", 4_000_000_000, "a", None).expect("a key");
+    let start = |key: &str| Client::connect(http).get(&format!("/live/cam.m3u8?token={}", token(key)));
+    let playlist = eventually(|| Some(start("the-first-key")).filter(|answer| answer.status == 200));
+    let uri = format!("/live/{}", playlist.text().lines().last().expect("a URI"));
+    assert_eq!(Client::connect(http).get(&uri).status, 200);
+    assert_eq!(Client::connect(api).get("/api/streams").status, 200);
+
+    let text = "[auth]\nplay_key = 'the-second-key'\npublish_key = 'the-third-key'\n[api]\ntoken = 'the-fourth-key'\n\
+                [limits]\nhead = '300B'\nper_address = 5\n[log]\nlevel = 'debug'\nrate = 1000\n[http]\ntcp = { congestion = 'reno' }";
+    assert_eq!(server.reload(local(text)).expect("taken"), Vec::<String>::new());
+    eventually(|| (start("the-first-key").status == 403).then_some(()));
+    eventually(|| (start("the-second-key").status == 200).then_some(()));
+    assert_eq!(Client::connect(http).get(&uri).status, 200, "the session that was let in goes on");
+    assert_eq!(Client::connect(api).get("/api/streams").status, 401);
+    assert!(Encoder::publish(rtmp, "other").is_err());
+    let long = format!("X-Long: {}\r\n", "x".repeat(300));
+    eventually(|| (Client::connect(http).get_with("/", &long).status == 431).then_some(()));
+    let held: Vec<_> = (0..5).map(|_| Client::connect(http)).collect();
+    eventually(|| Client::connect(http).until(|_| false).is_empty().then_some(()));
+    drop(held);
+
+    let text = "[limits]\nper_address = 6000\n[log]\nlevel = 'debug'";
+    let mut next = local(text);
+    next.workers = Some(1);
+    next.http.listen.push(SocketAddr::from(([127, 0, 0, 1], 1)));
+    let restart = server.reload(next).expect("taken");
+    assert_eq!(restart, ["workers", "http.listen", "http.tcp.congestion"]);
+    encoder.end();
+    server.drain().expect("drained");
+
+    let lines = seen.text();
+    for wanted in [
+        "start",
+        "listen what=http",
+        "publish stream=live/cam",
+        "play stream=live/cam",
+        "stop stream=live/cam",
+        "reload",
+        "publish-refused",
+        "connection-refused",
+        "needs_restart=workers,http.listen",
+        "unpublish stream=live/cam",
+        "drain",
+        "end",
+    ] {
+        assert!(lines.contains(wanted), "{wanted} is not in\n{lines}");
+    }
+    for secret in
+        ["the-first", "the-second", "the-third", "the-fourth", "token=", "key=", &token("the-first-key")[10..]]
+    {
+        assert!(!lines.contains(secret), "{secret} is in\n{lines}");
+    }
+}
+
+#[test]
+fn broken_certificates_leave_the_former_ones() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [certificate, key] = ["chain.pem", "key.pem"].map(|name| folder.path().join(name));
+    let write = |name: &str| {
+        let made = rcgen::generate_simple_self_signed([name.to_owned()]).expect("a certificate");
+        std::fs::write(&certificate, made.cert.pem()).expect("written");
+        std::fs::write(&key, made.signing_key.serialize_pem()).expect("written");
+        made.cert.der().to_vec()
+    };
+    let first = write("first.test");
+    let mut config = local("");
+    config.https = Some(TlsConfig {
+        front: FrontConfig { listen: vec![SocketAddr::from(([127, 0, 0, 1], 0))], ..FrontConfig::default() },
+        certificate: certificate.clone(),
+        key: key.clone(),
+    });
+    let server = start(config.clone(), std::sync::Arc::new(edge::log::Log::silent()));
+    let https = server.addresses.https[0];
+    let shown = || TlsClient::connect(https).certificate();
+    assert_eq!(shown(), first);
+    let mut held = TlsClient::connect(https);
+    let second = write("second.test");
+    assert_eq!(server.reload(config.clone()).expect("taken"), Vec::<String>::new());
+    assert_eq!(shown(), second);
+    assert_eq!(held.certificate(), first, "who is connected stays so");
+    assert!(held.get("/").starts_with("HTTP/1.1 404"));
+
+    // Half a file, no file, and a key of another certificate.
+    let mut other = config.clone();
+    other.auth.play_key = Some(model::Secret::new("another-key"));
+    let whole = std::fs::read(&certificate).expect("read");
+    std::fs::write(&certificate, &whole[..whole.len() / 2]).expect("written");
+    assert!(server.reload(other.clone()).is_err() && shown() == second);
+    std::fs::remove_file(&certificate).expect("removed");
+    assert!(server.reload(other.clone()).is_err() && shown() == second);
+    write("third.test");
+    std::fs::write(&certificate, &whole).expect("written");
+    assert!(server.reload(other).is_err() && shown() == second);
+    // None of the broken configuration was taken: whoever asks needs no token.
+    assert_eq!(Client::connect(server.addresses.http[0]).get("/live/none.m3u8").status, 404);
+    server.drain().expect("drained");
+}

@@ -1,0 +1,86 @@
+//! What the server says of what it does.
+
+use super::{at_least, set};
+use crate::document::{DocumentError, Section};
+use std::str::FromStr;
+
+/// What is worth a line; each level has those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    /// Something does not work that should.
+    Error,
+    /// Somebody was refused, or something was left out.
+    Warn,
+    /// Publishers, and what operators did.
+    Info,
+    /// Viewers, too.
+    Debug,
+}
+
+impl LogLevel {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+        }
+    }
+}
+
+impl FromStr for LogLevel {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let all = [Self::Error, Self::Warn, Self::Info, Self::Debug];
+        all.into_iter().find(|level| level.name() == text).ok_or("it is error, warn, info or debug")
+    }
+}
+
+/// How a line is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// An object of JSON each.
+    Json,
+}
+
+impl FromStr for LogFormat {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "text" => Ok(Self::Text),
+            "json" => Ok(Self::Json),
+            _ => Err("it is text or json"),
+        }
+    }
+}
+
+/// Lines to stderr.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogConfig {
+    /// What is worth one.
+    pub level: LogLevel,
+    /// How it is written.
+    pub format: LogFormat,
+    /// Most lines a second of each kind of event: an attack must not fill a disk.
+    pub rate: u32,
+}
+
+impl Default for LogConfig {
+    fn default() -> Self {
+        Self { level: LogLevel::Info, format: LogFormat::Text, rate: 20 }
+    }
+}
+
+impl LogConfig {
+    pub(super) fn read(&mut self, section: &Section<'_>) -> Result<(), DocumentError> {
+        set(&mut self.level, section.quantity("level")?);
+        set(&mut self.format, section.quantity("format")?);
+        set(&mut self.rate, at_least(section, "rate", 1)?);
+        section.finish()
+    }
+}
