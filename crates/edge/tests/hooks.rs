@@ -187,7 +187,7 @@ fn no_is_no_and_remembered() {
     }
     assert_eq!(application.calls("/no/play").len(), 2, "once for each way of playing");
     // A session's id is not to be had elsewhere either.
-    let forged = edge::token::Keys::new(None).session(7, "live/cam", 4_000_000_000);
+    let forged = edge::token::Keys::new(None).session(8, "live/cam", None, 4_000_000_000);
     assert_eq!(client.get(&format!("/live/cam/{forged}/index.m3u8")).status, 403);
     server.drain().expect("drained");
 

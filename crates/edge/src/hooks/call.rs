@@ -104,7 +104,13 @@ pub(super) fn host(url: &str) -> String {
 /// # Errors
 /// The first one that cannot, by its key.
 pub fn check(config: &WebhooksConfig) -> Result<(), &'static str> {
-    let is_good = |url: &str| url.parse::<Uri>().is_ok_and(|uri| uri.host().is_some_and(|host| !host.is_empty()));
+    let is_good = |url: &str| {
+        let uri = url.parse::<Uri>().ok();
+        uri.as_ref().and_then(Uri::authority).is_some_and(|authority| {
+            let after_host = authority.as_str().rsplit(['@', ']']).next().unwrap_or_default();
+            !authority.host().is_empty() && (authority.port_u16().is_some() || !after_host.contains(':'))
+        })
+    };
     let bad = Event::ALL.into_iter().find(|event| event.url(config).is_some_and(|url| !is_good(url)));
     bad.map_or(Ok(()), |event| Err(event.name()))
 }

@@ -224,7 +224,7 @@ impl Desk {
                     "query": query,
                 });
                 let token = token.as_deref().unwrap_or_default();
-                let known_by = format!("{key}\n{}\n{token}\n{query}\n{agent}", asker.address);
+                let known_by = format!("{key}\n{protocol:?}\n{}\n{token}\n{query}\n{agent}", asker.address);
                 (number, self.hooks.ask(Event::Play, waiter, fields, Some(&known_by)))
             }
         };
