@@ -262,7 +262,7 @@ pub(crate) struct ExplainArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Examples:\n  thalweg serve --demo\n  thalweg serve edge.toml --check\n\nSIGHUP reads the certificates again; SIGTERM ends it when responses on their way have ended."
+    after_help = "Examples:\n  thalweg serve --demo\n  thalweg serve edge.toml --check\n\nSIGHUP reads the configuration and the certificates again; SIGTERM ends it when responses on their way have ended."
 )]
 pub(crate) struct ServeArgs {
     /// The configuration; default: everything as shipped
