@@ -12,7 +12,7 @@ use crate::tls::{Certificates, TlsError};
 use crate::worker::{Crowd, Listener, Load, Shared, Worker};
 use host::HostError;
 use host::poll::Waker;
-use host::socket::{KeepAlive, Tcp};
+use host::socket::Tcp;
 use host::table;
 use model::{FrontConfig, LogLevel, ServeConfig};
 use std::io;
@@ -23,7 +23,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use thiserror::Error;
-use units::Span;
 
 /// Descriptors of a worker's table that are not viewers': its epoll, listeners, wakers, the standard streams, segments being sent.
 const OTHER_DESCRIPTORS: u64 = 128;
@@ -321,11 +320,10 @@ fn listen(
     into: &mut Vec<Listener>,
     mut refused: Option<&mut Vec<String>>,
 ) -> Result<Vec<SocketAddr>, ServeError> {
-    let keep_alive = KeepAlive { idle: Span::from_millis(30_000), interval: Span::from_millis(10_000), count: 3 };
     let mut addresses = Vec::new();
     for &address in at {
         let socket = Tcp::listen_shared(address, BACKLOG)?;
-        let errors = socket.apply_each(&front.tcp, Some(keep_alive));
+        let errors = socket.apply_each(&front.tcp, Some(front.keepalive));
         addresses.push(socket.local()?);
         if let Some(refused) = &mut refused {
             refused.extend(errors.iter().map(|error| format!("{address}: {error}")));

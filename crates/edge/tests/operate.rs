@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{Client, Encoder, FPS, TlsClient, eventually, local, serve_logged, start};
-use model::{FrontConfig, LogConfig, LogLevel, TlsConfig};
+use common::{Client, Encoder, FPS, TlsClient, eventually, local, make_certificate, serve_logged, start, with_tls};
+use model::{LogConfig, LogLevel};
 use std::net::SocketAddr;
 
 #[test]
@@ -71,20 +71,11 @@ fn another_configuration_holds_at_once_and_those_who_play_go_on() {
 #[test]
 fn broken_certificates_leave_the_former_ones() {
     let folder = tempfile::tempdir().expect("a folder");
-    let [certificate, key] = ["chain.pem", "key.pem"].map(|name| folder.path().join(name));
-    let write = |name: &str| {
-        let made = rcgen::generate_simple_self_signed([name.to_owned()]).expect("a certificate");
-        std::fs::write(&certificate, made.cert.pem()).expect("written");
-        std::fs::write(&key, made.signing_key.serialize_pem()).expect("written");
-        made.cert.der().to_vec()
-    };
-    let first = write("first.test");
     let mut config = local("");
-    config.https = Some(TlsConfig {
-        front: FrontConfig { listen: vec![SocketAddr::from(([127, 0, 0, 1], 0))], ..FrontConfig::default() },
-        certificate: certificate.clone(),
-        key: key.clone(),
-    });
+    with_tls(&mut config, folder.path());
+    let [certificate, key] = ["chain.pem", "key.pem"].map(|name| folder.path().join(name));
+    let write = |name: &str| make_certificate(name, &certificate, &key);
+    let first = write("first.test");
     let server = start(config.clone(), std::sync::Arc::new(edge::log::Log::silent()));
     let https = server.addresses.https[0];
     let shown = || TlsClient::connect(https).certificate();

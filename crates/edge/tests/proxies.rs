@@ -2,9 +2,11 @@
 
 mod common;
 
-use common::{Client, Encoder, FPS, eventually, serve};
+use common::{Client, Encoder, FPS, TlsClient, eventually, local, serve, start, with_tls};
+use edge::log::Log;
 use std::io::Write;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The addresses of all viewers, once there are `count`.
@@ -50,6 +52,21 @@ fn a_proxy_header_tells_whose_a_connection_is() {
     bare.write(request);
     assert_eq!(bare.until(|_| false).len(), 0, "a header has to be there");
     assert_eq!(addresses(server.addresses.api[0], 2), ["192.0.2.1", "198.51.100.7"]);
+    server.drain().expect("drained");
+}
+
+#[test]
+fn a_proxy_header_goes_before_tls() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut config = local("trusted_proxies = ['127.0.0.1']\n[http]\nproxy_protocol = true");
+    with_tls(&mut config, folder.path());
+    let server = start(config, Arc::new(Log::silent()));
+    let _encoder = publish(&server);
+    let mut socket = TcpStream::connect(server.addresses.https[0]).expect("connected");
+    socket.write_all(b"PROXY TCP6 2001:db8::7 ::1 1 2\r\n").expect("sent");
+    let mut client = TlsClient::over(socket);
+    assert!(client.get("/live/cam.m3u8").starts_with("HTTP/1.1 200"));
+    assert_eq!(addresses(server.addresses.api[0], 1), ["2001:db8::7"]);
     server.drain().expect("drained");
 }
 

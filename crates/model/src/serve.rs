@@ -1,9 +1,11 @@
 //! How a server of live streams is set up; every key has a default, and one that is not known is refused.
 
+mod keepalive;
 mod log;
 mod secret;
 mod webhooks;
 
+pub use keepalive::KeepAlive;
 pub use log::{LogConfig, LogFormat, LogLevel};
 pub use secret::{FetchSecret, Secret, SecretSource};
 pub use webhooks::WebhooksConfig;
@@ -58,6 +60,8 @@ pub struct FrontConfig {
     pub proxy_protocol: bool,
     /// The options.
     pub tcp: SocketSettings,
+    /// Questions to those who are silent.
+    pub keepalive: KeepAlive,
 }
 
 /// Listeners with TLS.
@@ -157,7 +161,7 @@ impl Default for ServeConfig {
             workers: None,
             trusted_proxies: Vec::new(),
             rtmp: vec![any(1935)],
-            http: FrontConfig { listen: vec![any(8080)], proxy_protocol: false, tcp: viewer_socket() },
+            http: FrontConfig { listen: vec![any(8080)], tcp: viewer_socket(), ..FrontConfig::default() },
             https: None,
             hls: HlsConfig { target: Span::from_millis(2_000), window: 6, expiry: Span::from_millis(30_000) },
             flv: FlvConfig {
@@ -220,7 +224,7 @@ impl ServeConfig {
         }
         if let Some(section) = root.section("https")? {
             let listen = vec![SocketAddr::from(([0, 0, 0, 0], 8443))];
-            let mut own = FrontConfig { listen, proxy_protocol: false, tcp: viewer_socket() };
+            let mut own = FrontConfig { listen, tcp: viewer_socket(), ..FrontConfig::default() };
             front(&section, &config.trusted_proxies, &mut own)?;
             let (certificate, key) = (section.text("certificate")?, section.text("key")?);
             let certificate = section.require("certificate", certificate)?.into();
@@ -306,6 +310,7 @@ fn front(section: &Section<'_>, trusted: &[IpNet], into: &mut FrontConfig) -> Re
             section.error_at("proxy_protocol", "proxy_protocol is of no use while trusted_proxies names nobody")
         );
     }
+    into.keepalive.read(section)?;
     if let Some(tcp) = section.section("tcp")? {
         let given = read_socket(&tcp)?;
         if given.quickack.is_some() {
@@ -432,6 +437,8 @@ mod tests {
             ("[api]\nlisten = '0.0.0.0:1'", "0.0.0.0:1 can be reached from elsewhere, and api.token is not set"),
             ("[auth]\nplay_key = 'short'", "fewer than 8"),
             ("workers = -1", "cannot be read"),
+            ("[http]\nkeepalive = { idle = '0s' }", "idle is not between 1s and 32767s"),
+            ("[http.keepalive]\ncount = 200", "count is more than 127"),
             ("trusted_proxies = ['10.0.0.0/33']", "is no network such as"),
             ("[https]\ncertificate = 'c'\nkey = 'k'\nproxy_protocol = true", "trusted_proxies names nobody"),
             ("[webhooks]\non_play = 'ftp://x'", "no URL such as http"),

@@ -202,9 +202,10 @@ impl Worker {
         self.limits = limits(config);
         for listener in self.listeners.iter().filter(|_| self.api.is_none()) {
             let tls = config.https.as_ref().filter(|_| listener.tls.is_some());
-            let tcp = tls.map_or(&config.http.tcp, |tls| &tls.front.tcp);
+            let front = tls.map_or(&config.http, |tls| &tls.front);
             // All workers' are refused the same.
-            for why in listener.socket.apply_each(tcp, None).iter().filter(|_| self.number == 0) {
+            for why in listener.socket.apply_each(&front.tcp, Some(front.keepalive)).iter().filter(|_| self.number == 0)
+            {
                 let log = &self.shared.log;
                 log.event(LogLevel::Warn, "option-refused", || vec![("why", why.to_string().into())]);
             }

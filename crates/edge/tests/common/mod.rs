@@ -5,10 +5,11 @@ use edge::log::Log;
 use edge::server::Server;
 use media::rtmp::{Publisher, PublisherEvent};
 use media::{AvcConfig, Tag, TagKind};
-use model::{LogConfig, ServeConfig};
+use model::{FrontConfig, LogConfig, ServeConfig, TlsConfig};
 use rustls::{ClientConnection, StreamOwned};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,22 @@ pub fn local(text: &str) -> ServeConfig {
     config.api.listen = vec![any];
     config.http.listen = vec![any];
     config
+}
+
+/// Adds a listener with TLS, whose certificate is in `folder`.
+pub fn with_tls(config: &mut ServeConfig, folder: &Path) {
+    let [certificate, key] = ["chain.pem", "key.pem"].map(|name| folder.join(name));
+    make_certificate("edge.test", &certificate, &key);
+    let front = FrontConfig { listen: vec![SocketAddr::from(([127, 0, 0, 1], 0))], ..config.http.clone() };
+    config.https = Some(TlsConfig { front, certificate, key });
+}
+
+/// Writes a certificate for `name` and its key; returns it as DER.
+pub fn make_certificate(name: &str, certificate: &Path, key: &Path) -> Vec<u8> {
+    let made = rcgen::generate_simple_self_signed([name.to_owned()]).expect("a certificate");
+    std::fs::write(certificate, made.cert.pem()).expect("written");
+    std::fs::write(key, made.signing_key.serialize_pem()).expect("written");
+    made.cert.der().to_vec()
 }
 
 /// A server of that configuration.
@@ -247,6 +264,11 @@ pub struct TlsClient(StreamOwned<ClientConnection, TcpStream>);
 
 impl TlsClient {
     pub fn connect(to: SocketAddr) -> Self {
+        Self::over(TcpStream::connect(to).expect("connected"))
+    }
+
+    /// Over a connection whose first bytes were sent.
+    pub fn over(socket: TcpStream) -> Self {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
@@ -256,7 +278,7 @@ impl TlsClient {
             .with_no_client_auth();
         let name = rustls::pki_types::ServerName::try_from("edge.test").expect("a name");
         let tls = ClientConnection::new(Arc::new(config), name).expect("a client");
-        let mut stream = StreamOwned::new(tls, TcpStream::connect(to).expect("connected"));
+        let mut stream = StreamOwned::new(tls, socket);
         stream.conn.complete_io(&mut stream.sock).expect("a handshake");
         Self(stream)
     }

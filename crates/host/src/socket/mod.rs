@@ -7,7 +7,6 @@ mod server;
 mod tests;
 mod udp;
 
-pub use server::KeepAlive;
 pub use udp::{Datagram, STAMP_LEN, Udp};
 
 use crate::error::{HostError, check, wrap};

@@ -4,7 +4,7 @@
 
 use super::Tcp;
 use crate::error::{HostError, wrap};
-use model::SocketSettings;
+use model::{KeepAlive, SocketSettings};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, sockopt};
 use std::io::IoSlice;
@@ -17,17 +17,6 @@ use units::Span;
 pub(super) fn stream_socket(address: SocketAddr) -> Result<OwnedFd, Errno> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     net::socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)
-}
-
-/// When a silent connection is asked whether it is still there (`SO_KEEPALIVE`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KeepAlive {
-    /// Silence before the first question, in whole seconds (`TCP_KEEPIDLE`).
-    pub idle: Span,
-    /// Between questions, in whole seconds (`TCP_KEEPINTVL`).
-    pub interval: Span,
-    /// Questions without an answer before the connection breaks (`TCP_KEEPCNT`).
-    pub count: u32,
 }
 
 impl Tcp {
