@@ -52,6 +52,7 @@ fn plan(kind: Kind, args: &LoadArgs) -> Result<Plan, Failure> {
         stalled_percent,
         sources: args.source.clone(),
         buffer: span(args.buffer),
+        fastopen: args.fastopen,
         insecure: args.insecure,
         threads: args.threads as usize,
         part: (0, 1),

@@ -38,6 +38,9 @@ pub(crate) struct LoadArgs {
     /// Addresses they come from, one after the other; towards 127.0.0.0/8 one for each 20,000 players by default
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
     pub(crate) source: Vec<IpAddr>,
+    /// TCP Fast Open: a connection after the first sends its request with the SYN
+    #[arg(long)]
+    pub(crate) fastopen: bool,
     /// Take any certificate
     #[arg(long)]
     pub(crate) insecure: bool,

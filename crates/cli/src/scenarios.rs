@@ -25,7 +25,7 @@ macro_rules! built_in {
 const THEMES: [(&str, &[BuiltIn]); 5] = [
     (
         "The first picture of a live stream",
-        built_in!["first-frame", "last-mile", "crr-loss", "crr-netem", "send-buffer", "fast-open"],
+        built_in!["first-frame", "last-mile", "crr-loss", "crr-netem", "send-buffer", "fast-open", "edge-first-frame"],
     ),
     (
         "A download that is stuck",

@@ -59,9 +59,11 @@ impl Connection {
         to: SocketAddr,
         tls: Option<ClientConnection>,
         rcvbuf: Option<usize>,
+        fastopen: bool,
     ) -> io::Result<Self> {
-        let tcp = Tcp::connect_from(from, to, rcvbuf).map_err(|error| error.source)?;
-        Ok(Self { tcp, tls: tls.map(Box::new), connected: false, output: Vec::new() })
+        let tcp = Tcp::connect_from(from, to, rcvbuf, fastopen).map_err(|error| error.source)?;
+        // A SYN that carries data leaves with the first write, which must not wait until there is a connection.
+        Ok(Self { tcp, tls: tls.map(Box::new), connected: fastopen, output: Vec::new() })
     }
 
     /// Sends `request` as soon as that goes.

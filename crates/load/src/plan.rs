@@ -37,6 +37,8 @@ pub struct Plan {
     pub sources: Vec<IpAddr>,
     /// A player begins to play when it holds this much; below nothing it stalls.
     pub buffer: Duration,
+    /// TCP Fast Open: where the kernel has a server's cookie, the request goes with the SYN.
+    pub fastopen: bool,
     /// Servers' certificates are not looked at.
     pub insecure: bool,
     /// Threads; each has its part of the players.
@@ -140,6 +142,7 @@ mod tests {
             stalled_percent: 5,
             sources: vec![IpAddr::from([127, 0, 0, 1]), IpAddr::from([127, 0, 0, 2])],
             buffer: Duration::ZERO,
+            fastopen: false,
             insecure: false,
             threads: 1,
             part: (0, 1),

@@ -176,8 +176,9 @@ impl Player {
         if self.connection.is_none() {
             let tls = if url.scheme() == "https" { Some(tls(url, shared.tls)?) } else { None };
             let rcvbuf = (self.reading != Reading::Fast).then_some(SMALL_BUFFER);
-            let connection = Connection::open(shared.plan.source_of(self.number), to, tls, rcvbuf)
-                .map_err(|error| format!("connect: {error}"))?;
+            let connection =
+                Connection::open(shared.plan.source_of(self.number), to, tls, rcvbuf, shared.plan.fastopen)
+                    .map_err(|error| format!("connect: {error}"))?;
             (shared.watch)(&connection).map_err(|error| error.to_string())?;
             shared.tally.connections += 1;
             self.connection = Some(connection);

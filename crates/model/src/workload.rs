@@ -159,7 +159,7 @@ pub struct Part {
     pub workload: Workload,
 }
 
-/// Programs of the user's own; `{server}`, `{client}` and `{folder}` in their words are filled in.
+/// Programs of the user's own; `{server}`, `{client}`, `{folder}` and `{thalweg}` in their words are filled in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Command {
     /// The server's program and its arguments; `None` where the client needs none.

@@ -3,17 +3,24 @@
 use super::Tcp;
 use super::server::stream_socket;
 use crate::error::{HostError, wrap};
+use model::SocketSettings;
 use rustix::io::Errno;
 use rustix::net::{self, sockopt};
 use std::net::{IpAddr, SocketAddr};
 
 impl Tcp {
     /// Begins to connect; the socket becomes writable once it is or has failed. `from` is the address it comes from, for the kernel to
-    /// choose where it is `None`; `rcvbuf` is its receive buffer in bytes (`SO_RCVBUF`).
+    /// choose where it is `None`; `rcvbuf` is its receive buffer in bytes (`SO_RCVBUF`). With `fastopen` the SYN leaves with the first
+    /// write where the kernel has the other end's cookie, and the socket is writable from the beginning.
     ///
     /// # Errors
     /// When there is no descriptor left, `from` is not this host's, or the network is unreachable at once.
-    pub fn connect_from(from: Option<IpAddr>, to: SocketAddr, rcvbuf: Option<usize>) -> Result<Self, HostError> {
+    pub fn connect_from(
+        from: Option<IpAddr>,
+        to: SocketAddr,
+        rcvbuf: Option<usize>,
+        fastopen: bool,
+    ) -> Result<Self, HostError> {
         let connecting = || -> std::io::Result<Self> {
             let tcp = Self { fd: stream_socket(to)?, quickack: None };
             if let Some(rcvbuf) = rcvbuf {
@@ -24,6 +31,10 @@ impl Tcp {
                 let number = libc::IP_BIND_ADDRESS_NO_PORT;
                 tcp.set_number(libc::IPPROTO_IP, number, 1, "IP_BIND_ADDRESS_NO_PORT").map_err(|error| error.source)?;
                 net::bind(&tcp, &SocketAddr::new(from, 0))?;
+            }
+            if fastopen {
+                let settings = SocketSettings { fastopen: Some(1), ..SocketSettings::default() };
+                tcp.fast_open_client(&settings).map_err(|error| error.source)?;
             }
             match net::connect(&tcp, &to) {
                 Ok(()) | Err(Errno::INPROGRESS) => Ok(tcp),

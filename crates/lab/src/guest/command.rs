@@ -24,6 +24,8 @@ use units::Span;
 
 /// The folder that `{folder}` is: in the guest's memory, and every program's working directory.
 const FOLDER: &str = "/tmp/thalweg";
+/// The file that `{thalweg}` is: this same program, which the guest's first process is, wherever it lies.
+const THALWEG: &str = "/proc/1/exe";
 /// Where programs are looked for: the host's own folders, as its root is the guest's.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// How often it is looked whether the server listens.
@@ -414,7 +416,10 @@ impl Actor for Commands {
 
 /// Fills in what a word or a file may name.
 fn fill(text: &str, server: Ipv4Addr, client: Ipv4Addr) -> String {
-    text.replace("{server}", &server.to_string()).replace("{client}", &client.to_string()).replace("{folder}", FOLDER)
+    text.replace("{server}", &server.to_string())
+        .replace("{client}", &client.to_string())
+        .replace("{folder}", FOLDER)
+        .replace("{thalweg}", THALWEG)
 }
 
 /// Whether something on the server listens on a port, of IPv4 or of both.
