@@ -271,6 +271,9 @@ pub(crate) struct ServeArgs {
     /// Says whether the configuration is good, and ends
     #[arg(long)]
     pub(crate) check: bool,
+    /// Puts back the routes' initial windows that a server left which was killed, and ends
+    #[arg(long, conflicts_with_all = ["check", "demo"])]
+    pub(crate) undo: bool,
     /// Publishes a built-in picture with sound as live/demo
     #[arg(long, conflicts_with = "check")]
     pub(crate) demo: bool,

@@ -6,7 +6,7 @@ use crate::output::Output;
 use anyhow::anyhow;
 use edge::log::Log;
 use edge::server::{Addresses, ServeError, Server};
-use model::{SecretSource, ServeConfig};
+use model::{RoutesConfig, SecretSource, ServeConfig};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io;
@@ -23,6 +23,12 @@ pub(crate) fn run(args: &ServeArgs, output: &Output) -> Result<ExitCode, Failure
     if args.check {
         check(&config)?;
         output.result("the configuration is good");
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.undo {
+        let state = config.routes.map_or_else(|| RoutesConfig::STATE.into(), |routes| routes.state);
+        let done = edge::routes::undo(&state).map_err(Failure::host)?;
+        output.result(&format!("{done} routes have their former initial windows"));
         return Ok(ExitCode::SUCCESS);
     }
     let (is_open, is_keyed) = (config.auth.publish_key.is_none(), config.auth.play_key.is_some());
@@ -95,6 +101,8 @@ fn check(config: &ServeConfig) -> Result<(), Failure> {
     if let Some(tls) = &config.https {
         edge::tls::Certificates::load(&tls.certificate, &tls.key).map_err(Failure::user)?;
     }
+    edge::hooks::check(&config.webhooks)
+        .map_err(|key| Failure::user(anyhow!("webhooks.{key} is no URL that can be called")))?;
     if let Some(journal) = &config.journal {
         let folder = journal.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let unusable = |why: &dyn std::fmt::Display| {

@@ -13,6 +13,7 @@ pub mod journal;
 pub mod log;
 pub mod playout;
 mod reload;
+pub mod routes;
 pub mod server;
 mod slab;
 pub mod tls;

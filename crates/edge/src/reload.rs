@@ -36,6 +36,9 @@ pub(crate) fn merge(present: &ServeConfig, new: ServeConfig) -> (ServeConfig, Ve
     if keep("api.listen", next.api.listen != present.api.listen) {
         next.api.listen.clone_from(&present.api.listen);
     }
+    if keep("tcp_route", next.routes != present.routes) {
+        next.routes.clone_from(&present.routes);
+    }
     if keep("journal", next.journal != present.journal) {
         next.journal.clone_from(&present.journal);
     }
@@ -84,9 +87,18 @@ mod tests {
         let (next, restart) = merged(
             "[http]\ntcp = { congestion = 'bbr', sndbuf = '1MiB' }",
             "workers = 3\n[http]\nlisten = '127.0.0.1:1'\ntcp = { sndbuf = '2MiB' }\n[https]\ncertificate = 'c'\nkey = 'k'\n\
-             [rtmp]\nlisten = '127.0.0.1:2'\n[api]\nlisten = '127.0.0.1:3'\n[journal]\npath = 'x'",
+             [rtmp]\nlisten = '127.0.0.1:2'\n[api]\nlisten = '127.0.0.1:3'\n[journal]\npath = 'x'\n[tcp_route]\ninitcwnd = 9",
         );
-        let wanted = ["workers", "rtmp.listen", "http.listen", "https", "api.listen", "journal", "http.tcp.congestion"];
+        let wanted = [
+            "workers",
+            "rtmp.listen",
+            "http.listen",
+            "https",
+            "api.listen",
+            "tcp_route",
+            "journal",
+            "http.tcp.congestion",
+        ];
         assert_eq!(restart, wanted);
         let shipped = ServeConfig::default();
         assert_eq!((next.workers, next.rtmp, next.http.listen), (None, shipped.rtmp, shipped.http.listen));

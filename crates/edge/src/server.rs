@@ -8,6 +8,7 @@ use crate::ingest::Intake;
 use crate::journal::Journal;
 use crate::log::Log;
 use crate::reload::merge;
+use crate::routes::Routes;
 use crate::tls::{Certificates, TlsError};
 use crate::worker::{Crowd, Listener, Load, Shared, Worker};
 use host::HostError;
@@ -65,6 +66,8 @@ pub enum ServeError {
 pub struct Server {
     shared: Arc<Shared>,
     certificates: Option<Arc<Certificates>>,
+    /// Raised for as long as it runs.
+    routes: Option<Routes>,
     threads: Vec<JoinHandle<Result<(), HostError>>>,
     /// Where it really listens, by what for: a configured port 0 is another one here.
     pub addresses: Addresses,
@@ -139,7 +142,8 @@ impl Server {
             loads: (0..=workers).map(|_| Load::default()).collect(),
         });
         let (threads, refused) = (Vec::new(), Vec::new());
-        let mut server = Self { shared: Arc::clone(&shared), certificates, threads, addresses, refused, room: 0 };
+        let mut server =
+            Self { shared: Arc::clone(&shared), certificates, routes: None, threads, addresses, refused, room: 0 };
         let mut gates = Vec::new();
         for number in 0..workers {
             gates.push(server.worker(number)?);
@@ -154,8 +158,23 @@ impl Server {
             // One that has ended is told of by `has_failed`.
             let _ = gate.send(());
         }
+        server.raise();
         server.told();
         Ok(server)
+    }
+
+    /// Raises the routes' initial windows, where that is wanted and may be.
+    fn raise(&mut self) {
+        let (_, config) = self.shared.hub.config.get();
+        let Some(config) = &config.routes else { return };
+        match Routes::raise(config) {
+            Ok(routes) => {
+                let names = routes.names().join(", ");
+                self.shared.log.event(LogLevel::Info, "routes-raised", || vec![("routes", names.into())]);
+                self.routes = Some(routes);
+            }
+            Err(error) => self.refused.push(format!("tcp_route: {error}")),
+        }
     }
 
     /// Says what there is.

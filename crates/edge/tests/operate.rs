@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{Client, Encoder, FPS, TlsClient, eventually, local, make_certificate, serve_logged, start, with_tls};
+use common::{
+    Client, Encoder, FPS, TlsClient, eventually, local, make_certificate, serve, serve_logged, start, with_tls,
+};
 use model::{LogConfig, LogLevel};
 use std::net::SocketAddr;
 
@@ -66,6 +68,26 @@ fn another_configuration_holds_at_once_and_those_who_play_go_on() {
     {
         assert!(!lines.contains(secret), "{secret} is in\n{lines}");
     }
+}
+
+#[test]
+fn a_full_disk_under_the_journal_costs_its_lines_alone() {
+    let server = serve("[journal]\npath = '/dev/full'\n[hls]\ntarget = '1s'");
+    let (http, api) = (server.addresses.http[0], server.addresses.api[0]);
+    let mut encoder = Encoder::publish(server.addresses.rtmp[0], "cam").expect("published");
+    encoder.pictures(0, 2 * FPS + 1, 1_000);
+    for _ in 0..20 {
+        let mut client = Client::connect(http);
+        client.write("GET /live/cam.flv HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert_eq!(eventually(|| Some(client.head()).filter(|answer| answer.status != 404)).status, 200);
+        assert!(client.until(|bytes| bytes.len() > 1_000).starts_with(b"FLV"));
+    }
+    eventually(|| {
+        let text = Client::connect(api).get("/metrics").text().to_owned();
+        text.contains("\nthalweg_journal_lost_total 20\n").then_some(())
+    });
+    assert_eq!(Client::connect(http).get("/live/cam.m3u8").status, 200);
+    server.drain().expect("drained");
 }
 
 #[test]

@@ -2,6 +2,10 @@
 //!
 //! Source: linux/rtnetlink.h (`RTAX_*`).
 
+mod initial;
+
+pub use initial::Route;
+
 use crate::error::{HostError, wrap};
 use crate::netlink::{Message, Netlink, attributes, u32_at};
 use crate::netns::NetNs;

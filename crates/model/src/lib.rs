@@ -44,7 +44,7 @@ pub use report::{
 pub use scenario::{Arm, Experiment, RUNS_MAX, Scenario};
 pub use serve::{
     ApiConfig, AuthConfig, FetchSecret, FlvConfig, FrontConfig, HlsConfig, JournalConfig, KeepAlive, LimitsConfig,
-    LogConfig, LogFormat, LogLevel, Secret, SecretSource, ServeConfig, TlsConfig, WebhooksConfig,
+    LogConfig, LogFormat, LogLevel, RoutesConfig, Secret, SecretSource, ServeConfig, TlsConfig, WebhooksConfig,
 };
 pub use settings::{HostSettings, RouteFeature, RouteSettings, SocketSettings};
 pub use topology::{Between, HostName, Nic, Switch, Topology};

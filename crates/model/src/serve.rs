@@ -2,11 +2,13 @@
 
 mod keepalive;
 mod log;
+mod routes;
 mod secret;
 mod webhooks;
 
 pub use keepalive::KeepAlive;
 pub use log::{LogConfig, LogFormat, LogLevel};
+pub use routes::RoutesConfig;
 pub use secret::{FetchSecret, Secret, SecretSource};
 pub use webhooks::WebhooksConfig;
 
@@ -18,7 +20,7 @@ use secret::secret;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
-use units::{Bytes, Span};
+use units::{Bytes, Rate, Span};
 
 /// A server's configuration.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,6 +51,8 @@ pub struct ServeConfig {
     pub webhooks: WebhooksConfig,
     /// What it says of itself.
     pub log: LogConfig,
+    /// Initial windows of the host's routes.
+    pub routes: Option<RoutesConfig>,
 }
 
 /// Listeners and the options of their sockets.
@@ -111,6 +115,12 @@ pub struct LimitsConfig {
     pub request_rate: u32,
     /// Streams at a time.
     pub streams: u32,
+    /// What a publisher may send, over a few seconds.
+    pub publish_bitrate: Option<Rate>,
+    /// The longest that a publisher's video may be without a keyframe.
+    pub gop: Span,
+    /// As much as it may be.
+    pub gop_bytes: Bytes,
     /// Bytes of a request's head.
     pub head: Bytes,
     /// Time for a whole head, and for a TLS handshake.
@@ -175,6 +185,9 @@ impl Default for ServeConfig {
                 per_address: 10_000,
                 request_rate: 200,
                 streams: 1_000,
+                publish_bitrate: None,
+                gop: Span::from_millis(60_000),
+                gop_bytes: Bytes::new(64 << 20),
                 head: Bytes::new(8_192),
                 head_time: Span::from_millis(10_000),
                 keep_alive: Span::from_millis(60_000),
@@ -186,6 +199,7 @@ impl Default for ServeConfig {
             journal: None,
             webhooks: WebhooksConfig::default(),
             log: LogConfig::default(),
+            routes: None,
         }
     }
 }
@@ -253,6 +267,9 @@ impl ServeConfig {
             set(&mut limits.per_address, at_least(&section, "per_address", 1)?);
             set(&mut limits.request_rate, at_least(&section, "request_rate", 1)?);
             set(&mut limits.streams, at_least(&section, "streams", 1)?);
+            limits.publish_bitrate = section.quantity("publish_bitrate")?;
+            set(&mut limits.gop, time(&section, "gop")?);
+            set(&mut limits.gop_bytes, section.quantity("gop_bytes")?);
             set(&mut limits.head, section.quantity("head")?);
             set(&mut limits.head_time, time(&section, "head_time")?);
             set(&mut limits.keep_alive, time(&section, "keep_alive")?);
@@ -287,6 +304,9 @@ impl ServeConfig {
         }
         if let Some(section) = root.section("webhooks")? {
             config.webhooks.read(&section, fetch)?;
+        }
+        if let Some(section) = root.section("tcp_route")? {
+            config.routes = Some(RoutesConfig::read(&section)?);
         }
         if let Some(section) = root.section("log")? {
             config.log.read(&section)?;
@@ -407,6 +427,10 @@ mod tests {
         };
         assert_eq!((&read.webhooks, read.log), (&hooks, shipped.log));
         assert!(hooks.on_publish.is_some() && hooks.on_stop.is_some() && hooks.secret.is_some());
+        assert_eq!(
+            read.routes.map(|routes| (routes.initcwnd, routes.state)),
+            Some((Some(30), "/run/thalweg-routes".into()))
+        );
         assert!(read.rtmp == shipped.rtmp && read.api.listen == shipped.api.listen && read.journal.is_some());
     }
 
@@ -446,6 +470,11 @@ mod tests {
             ("[webhooks]\nfail = 'ajar'", "fail is 'open' or 'closed'"),
             ("[webhooks]\nretries = 11", "more than 10"),
             ("[webhooks]\non_pley = 'http://a'", "did you mean 'on_play'"),
+            ("[tcp_route]\ninitcwnd = 0", "initcwnd is 0"),
+            ("[tcp_route]\ninitcwnd = 2000", "more than 1000"),
+            ("[tcp_route]\ninitcwd = 30", "did you mean 'initcwnd'"),
+            ("[tcp_route]", "has neither initcwnd nor initrwnd"),
+            ("[limits]\npublish_bitrate = 'much'", "'limits.publish_bitrate' cannot be read"),
             ("[log]\nlevel = 'loud'", "it is error, warn, info or debug"),
             ("[log]\nformat = 'xml'", "it is text or json"),
             ("[auth]\nplay_key = { file = 'a', env = 'b' }", "has one of 'file' and 'env'"),

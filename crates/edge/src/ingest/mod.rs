@@ -5,7 +5,7 @@ mod writer;
 
 use crate::hooks::{self, Waiter};
 use crate::http::Query;
-use crate::hub::Signal;
+use crate::hub::{Signal, View};
 use crate::slab::Slab;
 use crate::token::is_same;
 use crate::worker::Shared;
@@ -13,7 +13,7 @@ use host::HostError;
 use host::poll::{Poller, Ready};
 use host::socket::Tcp;
 use media::rtmp::{Event, Limits, Refusal, Session};
-use model::LogLevel;
+use model::{LogLevel, ServeConfig};
 use rustls::crypto::SecureRandom;
 use serde_json::json;
 use std::collections::HashMap;
@@ -36,6 +36,8 @@ const CONNECTIONS_MAX: usize = 4_096;
 const NAME_MAX: usize = 128;
 /// Bytes read at a time.
 const SCRATCH: usize = 256 << 10;
+/// Publishers' bit rates are measured over so long, milliseconds: an encoder may send a large keyframe at once.
+const MEASURE_MS: u64 = 4_000;
 const CONNECTION: u64 = 1 << 63;
 const SIGNAL: u64 = CONNECTION - 1;
 
@@ -52,6 +54,8 @@ struct Publisher {
     number: u64,
     /// The stream it publishes.
     key: Option<Box<str>>,
+    /// What it sent since when, for its bit rate.
+    measured: (u64, u64),
     /// When it is closed unless it sends something.
     deadline_ms: u64,
 }
@@ -80,6 +84,7 @@ pub struct Intake {
     listeners: Vec<Tcp>,
     publishers: Slab<Publisher>,
     entries: HashMap<Box<str>, Entry>,
+    config: View<ServeConfig>,
     /// Woken when an application has answered.
     signal: Arc<Signal>,
     numbers: u64,
@@ -100,9 +105,9 @@ impl Intake {
             poller.add_readable(listener, at as u64)?;
         }
         let random = rustls::crypto::ring::default_provider().secure_random;
-        let numbers = shared.hub.now_ms() << 20;
+        let (numbers, config) = (shared.hub.now_ms() << 20, View::of(&shared.hub.config));
         let (publishers, entries, scratch) = (Slab::new(), HashMap::new(), vec![0; SCRATCH]);
-        Ok(Self { shared, poller, listeners, publishers, entries, signal, numbers, random, scratch })
+        Ok(Self { shared, poller, listeners, publishers, entries, config, signal, numbers, random, scratch })
     }
 
     /// Takes what publishers send until the server is drained.
@@ -115,6 +120,7 @@ impl Intake {
         while !self.shared.is_draining.load(Ordering::Acquire) {
             ready.clear();
             self.poller.wait(Some(Duration::from_millis(250)), &mut ready)?;
+            self.config.refresh(&self.shared.hub.config);
             for event in &ready {
                 match event.token {
                     SIGNAL => self.signal.lower(),
@@ -143,13 +149,14 @@ impl Intake {
             if self.publishers.len() >= CONNECTIONS_MAX || self.random.fill(&mut random).is_err() {
                 continue;
             }
-            let head_ms = self.shared.hub.config.get().1.limits.head_time.as_micros() / 1_000;
+            let head_ms = self.config.value().limits.head_time.as_micros() / 1_000;
             let deadline_ms = self.shared.hub.now_ms() + head_ms;
             let session = Session::new(random, Limits::default());
             self.numbers += 1;
             let number = self.numbers;
             let (input, asked, key) = (Vec::new(), None, None);
-            let publisher = Publisher { socket, peer, session, input, asked, number, key, deadline_ms };
+            let publisher =
+                Publisher { socket, peer, session, input, asked, number, key, measured: (0, 0), deadline_ms };
             let token = self.publishers.insert(publisher);
             if let Some(publisher) = self.publishers.get(token)
                 && self.poller.add_readable(&publisher.socket, token | CONNECTION).is_err()
@@ -168,8 +175,18 @@ impl Intake {
             Ok(Some(_)) => return self.close(token, "it closed the connection"),
             Err(error) => return self.close(token, &error.to_string()),
         };
+        let now_ms = self.shared.hub.now_ms();
         if publisher.key.is_some() {
-            publisher.deadline_ms = self.shared.hub.now_ms() + SILENCE_MS;
+            publisher.deadline_ms = now_ms + SILENCE_MS;
+        }
+        if now_ms.saturating_sub(publisher.measured.0) >= MEASURE_MS {
+            publisher.measured = (now_ms, 0);
+        }
+        publisher.measured.1 += got as u64;
+        let most =
+            self.config.value().limits.publish_bitrate.map(|rate| rate.bits_per_second() / 8 * MEASURE_MS / 1_000);
+        if most.is_some_and(|most| publisher.measured.1 > most) {
+            return self.close(token, "it sends more than limits.publish_bitrate");
         }
         let mut bytes = std::mem::take(&mut publisher.input);
         bytes.extend_from_slice(&self.scratch[..got]);
@@ -213,7 +230,9 @@ impl Intake {
                 }
                 Ok(Some(Event::Tag(tag))) => {
                     if let Some(entry) = publisher.key.as_ref().and_then(|key| self.entries.get_mut(key)) {
-                        entry.writer.take(&tag);
+                        let taken = entry.writer.take(&tag, &self.config.value().limits);
+                        taken
+                            .map_err(|_| "its video has no keyframe for longer than limits.gop or limits.gop_bytes")?;
                     }
                 }
                 Ok(Some(Event::Unpublish)) => {

@@ -3,8 +3,13 @@
 use super::segments::Segments;
 use crate::hub::Stream;
 use media::{Arrival, Config, Ingest, Tag, TagKind, Track, Unit, flv};
+use model::LimitsConfig;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+/// Nobody could join such a stream.
+#[derive(Debug)]
+pub(super) struct GopTooLong;
 
 /// What makes a stream. It outlives its publisher, so that the next one goes on behind a discontinuity.
 #[derive(Debug)]
@@ -20,6 +25,8 @@ pub(super) struct Writer {
     block: Vec<u8>,
     block_is_start: bool,
     block_at_ms: u64,
+    /// Since the last keyframe: when that was, and the video's bytes.
+    gop: Option<(u64, u64)>,
     /// Tags that were passed over.
     pub(super) odd: u64,
 }
@@ -38,6 +45,7 @@ impl Writer {
             block: Vec::new(),
             block_is_start: false,
             block_at_ms: 0,
+            gop: None,
             odd: 0,
         }
     }
@@ -46,12 +54,15 @@ impl Writer {
     pub(super) fn restart(&mut self) {
         self.ingest.restart();
         self.segments.restart(&self.stream);
-        (self.configs, self.metadata) = (Vec::new(), None);
+        (self.configs, self.metadata, self.gop) = (Vec::new(), None, None);
         self.stream.is_live.store(true, Ordering::Release);
     }
 
     /// Takes a tag. What it makes is seen by viewers after [`Writer::flush`].
-    pub(super) fn take(&mut self, tag: &Tag) {
+    ///
+    /// # Errors
+    /// The video is without a keyframe for longer than `limits` let it be.
+    pub(super) fn take(&mut self, tag: &Tag, limits: &LimitsConfig) -> Result<(), GopTooLong> {
         self.stream.received_bytes.fetch_add(tag.payload.len() as u64, Ordering::Relaxed);
         match self.ingest.take(tag) {
             Ok(Some(Arrival::Config(config))) => self.config(config),
@@ -60,9 +71,27 @@ impl Writer {
                 self.metadata = Some(text);
                 self.renew_header();
             }
-            Ok(Some(Arrival::Unit(unit))) => self.unit(&unit),
+            Ok(Some(Arrival::Unit(unit))) => {
+                self.bound_gop(&unit, limits)?;
+                self.unit(&unit);
+            }
             Ok(_) => {}
             Err(_) => self.odd += 1,
+        }
+        Ok(())
+    }
+
+    fn bound_gop(&mut self, unit: &Unit, limits: &LimitsConfig) -> Result<(), GopTooLong> {
+        if unit.track != Track::Video {
+            return Ok(());
+        }
+        let bytes = unit.payload.len() as u64;
+        let (began_ms, before) = self.gop.filter(|_| !unit.keyframe).unwrap_or((unit.dts_ms, 0));
+        self.gop = Some((began_ms, before + bytes));
+        let lasted_ms = unit.dts_ms.saturating_sub(began_ms);
+        match lasted_ms > limits.gop.as_micros() / 1_000 || before + bytes > limits.gop_bytes.get() {
+            true => Err(GopTooLong),
+            false => Ok(()),
         }
     }
 

@@ -1,0 +1,111 @@
+//! Publishers that send too much, too fast, or what nobody sends: they are cut off, by name, and nobody else notices.
+
+mod common;
+
+use common::{Client, Encoder, FPS, eventually, serve_logged};
+use model::LogConfig;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+#[test]
+fn who_sends_more_than_it_may_is_cut_off() {
+    for (limits, size, pictures, why) in [
+        ("publish_bitrate = '8Mbit'", 50_000, 200, "it sends more than limits.publish_bitrate"),
+        ("gop = '500ms'", 1_000, 24, "its video has no keyframe for longer than limits.gop"),
+        ("gop_bytes = '100kB'", 10_000, 24, "its video has no keyframe for longer than limits.gop"),
+    ] {
+        let (server, seen) = serve_logged(&format!("[limits]\n{limits}"), LogConfig::default());
+        let rtmp = server.addresses.rtmp[0];
+        let mut good = Encoder::publish(rtmp, "good").expect("published");
+        let mut bad = Encoder::publish(rtmp, "bad").expect("published");
+        good.pictures(0, 8, 1_000);
+        // It may be cut off while it sends.
+        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| bad.pictures(1, pictures, size)));
+        let line = format!("unpublish stream=live/bad why=\"{why}");
+        eventually(|| seen.text().contains(&line).then_some(()));
+        good.pictures(8, 12, 1_000);
+        let mut client = Client::connect(server.addresses.http[0]);
+        client.write("GET /live/good.flv HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert_eq!(client.head().status, 200);
+        assert!(!seen.text().contains("stream=live/good why"), "{}", seen.text());
+        server.drain().expect("drained");
+    }
+    // Under its limits it goes on: one keyframe in a second, and as many bytes as four seconds may have.
+    let limits = "[limits]\npublish_bitrate = '8Mbit'\ngop = '1s'\ngop_bytes = '30kB'";
+    let (server, seen) = serve_logged(limits, LogConfig::default());
+    let mut encoder = Encoder::publish(server.addresses.rtmp[0], "cam").expect("published");
+    encoder.pictures(0, 10 * FPS, 1_000);
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(!seen.text().contains("unpublish"), "{}", seen.text());
+    encoder.end();
+    server.drain().expect("drained");
+}
+
+/// A connection whose handshake is done.
+fn shaken(to: SocketAddr) -> TcpStream {
+    let mut socket = TcpStream::connect(to).expect("connected");
+    socket.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
+    socket.write_all(&[&[3][..], &[0; 1536]].concat()).expect("sent");
+    let mut answer = [0; 1 + 2 * 1536];
+    socket.read_exact(&mut answer).expect("an answer");
+    socket.write_all(&answer[1..1537]).expect("sent");
+    socket
+}
+
+/// A message of RTMP in chunks of 128 bytes (§5.3.1).
+fn message(kind: u8, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![3, 0, 0, 0];
+    bytes.extend(&(payload.len() as u32).to_be_bytes()[1..]);
+    bytes.extend([kind, 0, 0, 0, 0]);
+    for (at, chunk) in payload.chunks(128).enumerate() {
+        if at > 0 {
+            bytes.push(0xc3);
+        }
+        bytes.extend(chunk);
+    }
+    bytes
+}
+
+#[test]
+fn what_no_encoder_sends_ends_its_connection_alone() {
+    let (server, _) = serve_logged("[limits]\nhead_time = '60s'", LogConfig::default());
+    let rtmp = server.addresses.rtmp[0];
+    let mut encoder = Encoder::publish(rtmp, "cam").expect("published");
+    encoder.pictures(0, 2, 1_000);
+    let connect = b"\x02\0\x07connect\0\x3f\xf0\0\0\0\0\0\0";
+    let deep = [&connect[..], &b"\x03\0\x01a".repeat(100_000)].concat();
+    let wide = [&connect[..], b"\x0a\xff\xff\xff\xff", &[5; 1_000_000]].concat();
+    let long_name = [&connect[..], b"\x0c\xff\xff\xff\xff", &[b'x'; 1_000]].concat();
+    let chunk = |size: u32| message(1, &size.to_be_bytes());
+    let huge = [&chunk(0x7fff_ffff)[..], &[3, 0, 0, 0, 0xff, 0xff, 0xff, 20, 0, 0, 0, 0], &[0; 100_000]].concat();
+    // Each of many chunk streams begins a long message and ends none.
+    let held: Vec<u8> =
+        (3..64).flat_map(|id| [&[id, 0, 0, 0, 0x7f, 0xff, 0xff, 9, 1, 0, 0, 0][..], &[0; 128]].concat()).collect();
+    let held = [&chunk(128)[..], &held.repeat(3_000)].concat();
+    for (name, bytes) in [
+        ("objects in objects", message(20, &deep)),
+        ("an array of four thousand millions", message(20, &wide)),
+        ("a text of four thousand millions", message(20, &long_name)),
+        ("a message of 16 MB", huge),
+        ("messages that never end", held),
+        ("chunks of nothing", chunk(0)),
+        ("a chunk stream without a header", vec![0xc5; 1_000]),
+    ] {
+        let begun = Instant::now();
+        let mut socket = shaken(rtmp);
+        // It may be closed before all is sent.
+        let _ = socket.write_all(&bytes);
+        let mut rest = Vec::new();
+        let ended = socket.read_to_end(&mut rest);
+        let is_reset = ended.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionReset);
+        assert!(ended.is_ok() || is_reset, "{name}: {ended:?}");
+        assert!(begun.elapsed() < Duration::from_secs(10), "{name}");
+    }
+    encoder.pictures(2, 4, 1_000);
+    let statistics = Client::connect(server.addresses.api[0]).get("/api/statistics");
+    let statistics: serde_json::Value = serde_json::from_str(statistics.text()).expect("JSON");
+    assert_eq!(statistics["streams"], 1);
+    encoder.end();
+    server.drain().expect("drained");
+}

@@ -1,0 +1,234 @@
+//! Initial windows of the routes that are there: set, and put back.
+//!
+//! Source: linux/rtnetlink.h (`struct rtmsg`, `RTA_*`, `RTAX_*`); rtnetlink(7).
+
+use super::{RTA_DST, RTA_GATEWAY, RTA_METRICS, RTAX_INITCWND, RTAX_INITRWND};
+use crate::error::HostError;
+use crate::netlink::{Message, Netlink, attributes, u32_at};
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+const RTA_OIF: u16 = 4;
+const RTA_MULTIPATH: u16 = 9;
+const RTA_CACHEINFO: u16 = 12;
+const RTA_TABLE: u16 = 15;
+/// Length of `struct rtmsg`.
+const HEADER_LEN: usize = 12;
+
+/// A route as the kernel tells of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    header: [u8; HEADER_LEN],
+    /// By their numbers; the metrics are apart.
+    attributes: Vec<(u16, Vec<u8>)>,
+    metrics: Vec<(u16, Vec<u8>)>,
+}
+
+impl Route {
+    /// The unicast routes of the main table of the current namespace that lead past the neighbours: by a gateway, or to anywhere.
+    ///
+    /// # Errors
+    /// When the kernel does not tell.
+    pub fn leading_away() -> Result<Vec<Self>, HostError> {
+        let mut found = Vec::new();
+        for family in [libc::AF_INET, libc::AF_INET6] {
+            let mut message = Message::new(libc::RTM_GETROUTE, libc::NLM_F_DUMP);
+            let mut header = [0; HEADER_LEN];
+            header[0] = family as u8;
+            message.raw(&header);
+            let answers = Netlink::open()?.request(&mut message, "read the routes")?;
+            found.extend(answers.iter().filter_map(|answer| Self::read(answer)).filter(Self::leads_away));
+        }
+        Ok(found)
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let (mut header, rest) = bytes.split_first_chunk::<HEADER_LEN>().map(|(header, rest)| (*header, rest))?;
+        // Flags tell of the link's state; what may be set is `onlink` alone.
+        let flags = u32_at(&header, 8) & 4;
+        header[8..].copy_from_slice(&flags.to_ne_bytes());
+        let mut route = Self { header, attributes: Vec::new(), metrics: Vec::new() };
+        for (kind, value) in attributes(rest) {
+            match kind {
+                RTA_METRICS => route.metrics = attributes(value).into_iter().map(|(k, v)| (k, v.to_vec())).collect(),
+                RTA_CACHEINFO => {}
+                _ => route.attributes.push((kind, value.to_vec())),
+            }
+        }
+        route.attributes.sort();
+        route.metrics.sort();
+        Some(route)
+    }
+
+    fn leads_away(&self) -> bool {
+        let table = self.attribute(RTA_TABLE).map_or(u32::from(self.header[4]), |value| u32_at(value, 0));
+        let has_way = [RTA_GATEWAY, RTA_MULTIPATH].iter().any(|&kind| self.attribute(kind).is_some());
+        table == u32::from(libc::RT_TABLE_MAIN)
+            && self.header[7] == libc::RTN_UNICAST
+            && (has_way || self.header[1] == 0)
+    }
+
+    fn attribute(&self, kind: u16) -> Option<&[u8]> {
+        self.attributes.iter().find(|(found, _)| *found == kind).map(|(_, value)| value.as_slice())
+    }
+
+    /// The same route with these initial windows, in segments; what is `None` stays.
+    pub fn with(&self, initcwnd: Option<u32>, initrwnd: Option<u32>) -> Self {
+        let mut route = self.clone();
+        for (kind, value) in [(RTAX_INITCWND, initcwnd), (RTAX_INITRWND, initrwnd)] {
+            if let Some(value) = value {
+                route.metrics.retain(|(other, _)| *other != kind);
+                route.metrics.push((kind, value.to_ne_bytes().to_vec()));
+            }
+        }
+        route.metrics.sort();
+        route
+    }
+
+    /// Whether this is the other one as it was set, whatever else was measured of it since.
+    pub fn is_still(&self, other: &Self) -> bool {
+        let windows = |route: &Self| {
+            let wanted = |(kind, _): &&(u16, Vec<u8>)| [RTAX_INITCWND, RTAX_INITRWND].contains(kind);
+            route.metrics.iter().filter(wanted).cloned().collect::<Vec<_>>()
+        };
+        self.header == other.header && self.attributes == other.attributes && windows(self) == windows(other)
+    }
+
+    /// Puts this route in place of the one to the same destination.
+    ///
+    /// # Errors
+    /// When the kernel refuses, as it does without `CAP_NET_ADMIN`.
+    pub fn replace(&self) -> Result<(), HostError> {
+        let mut message = Message::new(libc::RTM_NEWROUTE, libc::NLM_F_CREATE | libc::NLM_F_REPLACE);
+        message.raw(&self.header);
+        for (kind, value) in &self.attributes {
+            message.attribute(*kind, value);
+        }
+        if !self.metrics.is_empty() {
+            message.nest(RTA_METRICS, |metrics| {
+                for (kind, value) in &self.metrics {
+                    metrics.attribute(*kind, value);
+                }
+            });
+        }
+        Netlink::open()?.request(&mut message, &format!("set the initial windows of the route {self}")).map(drop)
+    }
+
+    /// As a text that [`Route::parse`] reads.
+    pub fn to_text(&self) -> String {
+        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let list = |list: &[(u16, Vec<u8>)]| {
+            list.iter().map(|(kind, value)| format!(" {kind}={}", hex(value))).collect::<String>()
+        };
+        format!("{}{} metrics{}", hex(&self.header), list(&self.attributes), list(&self.metrics))
+    }
+
+    /// Reads what [`Route::to_text`] wrote.
+    pub fn parse(text: &str) -> Option<Self> {
+        let unhex = |text: &str| {
+            let byte = |at: usize| text.get(at..at + 2).and_then(|two| u8::from_str_radix(two, 16).ok());
+            (0..text.len()).step_by(2).map(byte).collect::<Option<Vec<u8>>>()
+        };
+        let list = |words: &str| {
+            let pair =
+                |word: &str| word.split_once('=').and_then(|(kind, value)| Some((kind.parse().ok()?, unhex(value)?)));
+            words.split_whitespace().map(pair).collect::<Option<Vec<(u16, Vec<u8>)>>>()
+        };
+        let (route, metrics) = text.split_once(" metrics")?;
+        let (header, attributes) = route.split_once(' ').unwrap_or((route, ""));
+        let header = unhex(header)?.try_into().ok()?;
+        Some(Self { header, attributes: list(attributes)?, metrics: list(metrics)? })
+    }
+}
+
+/// As `ip route` has it, as far as it tells routes apart.
+impl fmt::Display for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let address = |value: &[u8]| {
+            let four = <[u8; 4]>::try_from(value).map(|four| IpAddr::V4(Ipv4Addr::from(four)));
+            four.or_else(|_| <[u8; 16]>::try_from(value).map(|sixteen| IpAddr::V6(Ipv6Addr::from(sixteen))))
+        };
+        match self.attribute(RTA_DST).map(address) {
+            Some(Ok(to)) => write!(f, "{to}/{}", self.header[1])?,
+            _ => f.write_str("default")?,
+        }
+        if let Some(Ok(gateway)) = self.attribute(RTA_GATEWAY).map(address) {
+            write!(f, " via {gateway}")?;
+        }
+        match self.attribute(RTA_OIF).map(|value| crate::link::name(u32_at(value, 0))) {
+            Some(Some(name)) => write!(f, " dev {name}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::namespaces::inside;
+    use std::process::Command;
+
+    fn ip(arguments: &str) -> String {
+        let output = Command::new("ip").args(arguments.split(' ')).output().expect("ip");
+        assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    #[test]
+    fn routes_are_as_they_were_afterwards() {
+        inside("route::initial::tests::routes_are_as_they_were_afterwards", || {
+            for line in [
+                "link set lo up",
+                "link add v0 type veth peer name v1",
+                "address add 10.0.0.1/24 dev v0",
+                "address add fd00::1/64 dev v0 nodad",
+                "link set v0 up",
+                "link set v1 up",
+                "route add default via 10.0.0.254 metric 100 mtu 1400",
+                "route add 192.0.2.0/24 via 10.0.0.253 initcwnd 20 rto_min 50ms",
+                "route add 198.51.100.0/24 nexthop via 10.0.0.251 nexthop via 10.0.0.252",
+                "-6 route add default via fd00::fe metric 50",
+            ] {
+                ip(line);
+            }
+            let all = || ["route show", "-6 route show"].map(ip);
+            let before = all();
+            let routes = Route::leading_away().expect("read");
+            let mut names: Vec<String> = routes.iter().map(ToString::to_string).collect();
+            names.sort();
+            let wanted = [
+                "192.0.2.0/24 via 10.0.0.253 dev v0",
+                "198.51.100.0/24",
+                "default via 10.0.0.254 dev v0",
+                "default via fd00::fe dev v0",
+            ];
+            assert_eq!(names, wanted);
+            let raised: Vec<Route> = routes.iter().map(|route| route.with(Some(30), Some(40))).collect();
+            raised.iter().for_each(|route| route.replace().expect("replaced"));
+            let [four, six] = all();
+            for metric in ["initcwnd 30", "initrwnd 40"] {
+                assert_eq!((four.matches(metric).count(), six.matches(metric).count()), (3, 1), "{four}{six}");
+            }
+            assert!(
+                four.contains("mtu 1400") && four.contains("rto_min lock 50ms") && !four.contains("initcwnd 20"),
+                "{four}"
+            );
+            let now = Route::leading_away().expect("read");
+            assert!(raised.iter().all(|route| now.iter().any(|other| other.is_still(route))));
+            assert!(!routes.iter().any(|route| now.iter().any(|other| other.is_still(route))));
+            for route in &routes {
+                let read = Route::parse(&route.to_text()).expect("read");
+                assert_eq!(&read, route);
+                read.replace().expect("put back");
+            }
+            assert_eq!(all(), before);
+        });
+    }
+
+    #[test]
+    fn odd_texts_are_no_routes() {
+        for odd in ["", "metrics", "00 metrics", "0200 1=zz metrics", "020000000000000000000000 1=0 metrics x"] {
+            assert_eq!(Route::parse(odd), None, "{odd}");
+        }
+    }
+}

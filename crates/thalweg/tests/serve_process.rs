@@ -1,0 +1,226 @@
+//! The live edge as a process: signals, files that are broken, a death that nobody announced, and routes that are put back.
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A server's process; it goes with the test.
+struct Served {
+    child: Child,
+    http: SocketAddr,
+    log: std::path::PathBuf,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// So many addresses of this host that are free at present.
+fn free(count: usize) -> Vec<SocketAddr> {
+    let held: Vec<_> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("bound")).collect();
+    held.iter().map(|listener| listener.local_addr().expect("an address")).collect()
+}
+
+fn listeners(at: &[SocketAddr]) -> String {
+    format!("[rtmp]\nlisten = '{}'\n[http]\nlisten = '{}'\n[api]\nlisten = '{}'\n", at[0], at[1], at[2])
+}
+
+fn serve(folder: &Path, http: SocketAddr, args: &[&str]) -> Served {
+    let log = folder.join("log");
+    let stderr = std::fs::File::create(&log).expect("a file");
+    let mut command = common::thalweg(folder, &[&["serve", "edge.toml"], args].concat());
+    let child = command.stdout(Stdio::null()).stderr(stderr).spawn().expect("started");
+    let served = Served { child, http, log };
+    eventually("it listens", || TcpStream::connect(http).ok());
+    served
+}
+
+impl Served {
+    fn signal(&self, name: &str) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw).expect("a process");
+        let signal = match name {
+            "HUP" => rustix::process::Signal::HUP,
+            _ => rustix::process::Signal::TERM,
+        };
+        rustix::process::kill_process(pid, signal).expect("sent");
+    }
+
+    fn said(&self) -> String {
+        std::fs::read_to_string(&self.log).expect("read")
+    }
+
+    fn get(&self, path: &str) -> (u16, String) {
+        let mut socket = TcpStream::connect(self.http).expect("connected");
+        write!(socket, "GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").expect("sent");
+        let mut bytes = Vec::new();
+        socket.read_to_end(&mut bytes).expect("received");
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let status =
+            text.get(9..12).and_then(|digits| digits.parse().ok()).unwrap_or_else(|| panic!("no status: {text}"));
+        (status, text)
+    }
+}
+
+fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what}: it does not come");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_broken_file_leaves_all_as_it_was_and_shows_no_secret() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = free(3);
+    let file = folder.path().join("edge.toml");
+    let write = |rest: &str| std::fs::write(&file, format!("{}{rest}", listeners(&at))).expect("written");
+    write("[auth]\nplay_key = 'the-first-secret'\n[log]\nformat = 'json'\n");
+    let served = serve(folder.path(), at[1], &["--demo"]);
+    assert_eq!(eventually("the stream", || Some(served.get("/live/demo.m3u8").0).filter(|status| *status != 404)), 401);
+    let broken = [
+        "[auth]\nplay_key = 'the-second-secret",
+        "[auth]\nplay_key 'the-third-secret'",
+        "[limits]\nstreams = 0",
+        "[no]",
+    ];
+    for (at, text) in broken.into_iter().enumerate() {
+        write(text);
+        served.signal("HUP");
+        eventually("its complaint", || (served.said().matches("reload-failed").count() > at).then_some(()));
+        assert_eq!(served.get("/live/demo.m3u8").0, 401, "{text}");
+    }
+    write("[log]\nformat = 'json'\n");
+    served.signal("HUP");
+    eventually("the other configuration", || (served.get("/live/demo.m3u8").0 == 200).then_some(()));
+    write("[log]\nlevel = 'error'\n[journal]\npath = 'x'\n");
+    served.signal("HUP");
+    eventually("what needs a restart", || served.said().contains("\"needs_restart\":\"journal\"").then_some(()));
+    served.signal("TERM");
+    let mut served = served;
+    assert!(served.child.wait().expect("ended").success());
+    let said = served.said();
+    assert!(!said.contains("-secret"), "{said}");
+    for line in said.lines().filter(|line| line.starts_with('{')) {
+        let _: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+    }
+}
+
+#[test]
+fn who_plays_goes_on_after_a_death_and_a_restart() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = free(3);
+    let text = format!("{}[auth]\nplay_key = {{ env = 'PLAY_KEY' }}\n[hls]\ntarget = '1s'\n", listeners(&at));
+    std::fs::write(folder.path().join("edge.toml"), text).expect("written");
+    let key = "a-key-of-the-test";
+    let start = || {
+        let log = folder.path().join("log");
+        let mut command = common::thalweg(folder.path(), &["serve", "edge.toml", "--demo"]);
+        command.env("PLAY_KEY", key).stdout(Stdio::null()).stderr(std::fs::File::create(&log).expect("a file"));
+        let served = Served { child: command.spawn().expect("started"), http: at[1], log };
+        eventually("it listens", || TcpStream::connect(at[1]).ok());
+        served
+    };
+    let first = start();
+    // As the book says to make one.
+    let script =
+        format!("printf 'live/demo\\n4000000000\\nalice\\n\\n' | openssl dgst -sha256 -hmac {key} -r | cut -d' ' -f1");
+    let mac = Command::new("sh").args(["-c", &script]).output().expect("openssl");
+    let token = format!("4000000000.alice.{}", common::texts(&mac).0.trim());
+    let uri = eventually("a session", || {
+        let (status, text) = first.get(&format!("/live/demo.m3u8?token={token}"));
+        (status == 200).then(|| format!("/live/{}", text.lines().last().expect("a URI")))
+    });
+    let sequence = |text: &str| -> u64 {
+        let line = text.lines().find_map(|line| line.strip_prefix("#EXT-X-MEDIA-SEQUENCE:"));
+        line.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("no sequence: {text}"))
+    };
+    let before = sequence(&first.get(&uri).1);
+    // Dropping it kills it, as `kill -9` does.
+    drop(first);
+    let second = start();
+    let text = eventually("the same session", || Some(second.get(&uri)).filter(|(status, _)| *status == 200)).1;
+    assert!(sequence(&text) > before, "{text}");
+    let segment = text.lines().find(|line| line.ends_with(".ts")).expect("a segment");
+    assert_eq!(second.get(&uri.replace("index.m3u8", segment)).0, 200);
+}
+
+#[test]
+fn check_looks_at_what_the_configuration_names() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let check = |text: &str, code: i32| {
+        std::fs::write(folder.path().join("edge.toml"), text).expect("written");
+        let (out, err) = common::run(folder.path(), &["serve", "edge.toml", "--check"], code);
+        out + &err
+    };
+    assert!(
+        check("[webhooks]\non_play = 'https://hooks.test/play'\n[journal]\npath = 'viewers.jsonl'", 0)
+            .contains("is good")
+    );
+    for (text, problem) in [
+        ("[webhooks]\non_play = 'http://a:99999999/'", "webhooks.on_play is no URL that can be called"),
+        ("[journal]\npath = 'none/viewers.jsonl'", "the journal cannot be written in none"),
+        ("[https]\ncertificate = 'none.pem'\nkey = 'none.pem'", "cannot use none.pem"),
+        ("[auth]\nplay_key = { file = 'none' }", "play_key cannot be had: none: No such file"),
+        ("[auth]\nplay_key = { env = 'NO_SUCH_VARIABLE' }", "play_key cannot be had: NO_SUCH_VARIABLE"),
+    ] {
+        let said = check(text, 2);
+        assert!(said.contains(problem), "{said}");
+    }
+}
+
+#[test]
+fn routes_have_their_windows_while_the_server_runs_and_no_longer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = format!("{}[tcp_route]\ninitcwnd = 30\nstate = 'routes'\n", listeners(&free(3)));
+    std::fs::write(folder.path().join("edge.toml"), text).expect("written");
+    // A network of its own, in which it is root.
+    let script = r#"
+        ip link set lo up && ip link add v0 type veth peer name v1 && ip address add 10.0.0.1/24 dev v0
+        ip link set v0 up && ip link set v1 up && ip route add default via 10.0.0.254 initrwnd 20 || exit 99
+        until_is() { for _ in $(seq 600); do [ "$(ip route show default | grep -c 'initcwnd 30')" = "$1" ] && return; sleep 0.1; done; echo "never $1: $3"; exit 1; }
+        before=$(ip route show)
+        same() { [ "$(ip route show)" = "$before" ] || { echo "$1: $(ip route show)"; exit 1; }; }
+        "$0" serve edge.toml 2>>log & until_is 1 - start
+        ip route show default | grep -q 'initrwnd 20' || { echo "another metric has gone"; exit 1; }
+        kill -TERM $!; wait $!; same "after SIGTERM"; [ ! -e routes ] || { echo "the file stays"; exit 1; }
+        "$0" serve edge.toml 2>>log & until_is 1 - again
+        kill -KILL $!; wait $! 2>/dev/null; until_is 1 - "after kill -9"; [ -e routes ] || exit 1
+        "$0" serve edge.toml --undo || exit 1; same "after --undo"; [ ! -e routes ] || exit 1
+        "$0" serve edge.toml 2>>log & until_is 1 - third
+        kill -KILL $!; wait $! 2>/dev/null
+        "$0" serve edge.toml 2>>log & for _ in $(seq 600); do [ "$(grep -c routes-raised log)" = 4 ] && break; sleep 0.1; done
+        kill -TERM $!; wait $!; same "after a start that put back first"
+        "$0" serve edge.toml 2>>log & until_is 1 - fourth
+        ip route replace default via 10.0.0.253; kill -TERM $!; wait $!
+        ip route show default | grep -q 10.0.0.253 || { echo "what somebody changed was put back"; exit 1; }
+        echo all-is-well
+    "#;
+    let output = Command::new("unshare")
+        .args(["-r", "-n", "sh", "-c", script, env!("CARGO_BIN_EXE_thalweg")])
+        .current_dir(folder.path())
+        .output()
+        .expect("unshare");
+    let (out, err) = common::texts(&output);
+    let log = std::fs::read_to_string(folder.path().join("log")).unwrap_or_default();
+    assert!(output.status.success() && out.contains("all-is-well"), "{out}\n{err}\n{log}");
+
+    // Without privilege it says so, and runs. Root has it, and would change this host's routes.
+    if !rustix::process::geteuid().is_root() {
+        let at = free(3);
+        let text = format!("{}[tcp_route]\ninitcwnd = 30\nstate = 'routes'\n", listeners(&at));
+        std::fs::write(folder.path().join("edge.toml"), text).expect("written");
+        let served = serve(folder.path(), at[1], &[]);
+        eventually("its complaint", || served.said().contains("option-refused why=\"tcp_route: ").then_some(()));
+    }
+}
