@@ -258,13 +258,15 @@ impl Server {
         if let Err(error) = self.shared.hooks.configure(next.webhooks.clone()) {
             log.event(LogLevel::Error, "webhook-threads", || vec![("why", error.to_string().into())]);
         }
-        log.configure(next.log);
-        self.shared.hub.config.set(next);
-        self.shared.hub.signals.iter().for_each(|signal| signal.raise());
-        log.event(LogLevel::Info, "reload", || match restart.is_empty() {
+        // As the former configuration has it: the next one may not want to hear of it.
+        let level = if restart.is_empty() { LogLevel::Info } else { LogLevel::Warn };
+        log.event(level, "reload", || match restart.is_empty() {
             true => Vec::new(),
             false => vec![("needs_restart", restart.join(",").into())],
         });
+        log.configure(next.log);
+        self.shared.hub.config.set(next);
+        self.shared.hub.signals.iter().for_each(|signal| signal.raise());
         Ok(restart)
     }
 

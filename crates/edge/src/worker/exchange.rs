@@ -7,6 +7,7 @@ use crate::hooks;
 use crate::http::{Refusal, Status, forwarded, parse};
 use crate::playout::Fetched;
 use host::poll::Ready;
+use model::LogLevel;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -118,6 +119,8 @@ impl Worker {
                 let may_ask = is_again || connection.may_ask(self.desk.now_s, config.limits.request_rate);
                 let mut answer = match &mut self.api {
                     _ if !may_ask => {
+                        let fields = || vec![("address", address.to_string().into())];
+                        self.shared.log.event(LogLevel::Warn, "request-rate", fields);
                         self.desk.refuse(Status::TooManyRequests, true, &mut self.head);
                         Answer { body: Body::None, close: true, session: None }
                     }

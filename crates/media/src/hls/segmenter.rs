@@ -133,7 +133,9 @@ impl Segmenter {
             Some(open) => {
                 open.broken |= unit.discontinuity;
                 let passed_ms = unit.dts_ms.saturating_sub(open.start_ms);
-                let wanted = open.broken || first || passed_ms + EARLY_MS >= self.settings.target_ms;
+                // One that could not begin with a keyframe ends at the next: who joins there waits for a keyframe no longer than it must.
+                let wanted =
+                    open.broken || first || !open.independent || passed_ms + EARLY_MS >= self.settings.target_ms;
                 let last = open.latest[place(unit.track)];
                 let step_ms = last.map_or(STEP_MS, |last| unit.dts_ms.saturating_sub(last.dts_ms)).min(STEP_MAX_MS);
                 let late = passed_ms + step_ms > limit_ms || open.bytes.len() >= self.settings.bytes_max;

@@ -93,6 +93,28 @@ impl Stream {
 }
 
 #[test]
+fn a_publisher_with_fewer_keyframes_has_each_begin_a_segment() {
+    let mut settings = Settings::default();
+    settings.target_ms = 1_000;
+    let mut stream = Stream::new(settings);
+    stream.config(&avc());
+    let (before, after) = (100, 400);
+    (0..before).for_each(|at| stream.unit(&picture(at * 40, at % 25 == 0)));
+    let ended = stream.segmenter.restart();
+    stream.take(ended);
+    stream.config(&avc());
+    // The target duration of a second stays, and a keyframe comes each two or three seconds: not all segments can begin with one.
+    let keyframes: Vec<u64> = vec![100, 150, 225, 275, 350, 400, 475];
+    (before..before + after).for_each(|at| stream.unit(&picture(at * 40, keyframes.contains(&at))));
+    stream.end();
+    assert_eq!(stream.pictures as u64, before + after);
+    assert_eq!(stream.segmenter.target_duration_s(), Some(1));
+    let independent = stream.segments.iter().filter(|segment| segment.independent).count();
+    assert_eq!(independent, 4 + keyframes.len(), "{:?}", stream.segments);
+    assert!(stream.segments.len() > independent);
+}
+
+#[test]
 fn segments_begin_at_keyframes() {
     let mut stream = Stream::new(Settings::default());
     stream.config(&avc());
