@@ -94,9 +94,7 @@ impl Stream {
 
 #[test]
 fn a_publisher_with_fewer_keyframes_has_each_begin_a_segment() {
-    let mut settings = Settings::default();
-    settings.target_ms = 1_000;
-    let mut stream = Stream::new(settings);
+    let mut stream = Stream::new(Settings { target_ms: 1_000, ..Settings::default() });
     stream.config(&avc());
     let (before, after) = (100, 400);
     (0..before).for_each(|at| stream.unit(&picture(at * 40, at % 25 == 0)));
