@@ -44,6 +44,8 @@ pub(crate) const BOUND: u64 = 1;
 pub struct Keys {
     play: Option<HmacSha256>,
     session: HmacSha256,
+    /// What sessions' key was made of, where that is a secret.
+    secret: Option<[u8; 32]>,
     /// Sessions of the configuration before this one are good, too.
     former: Option<HmacSha256>,
 }
@@ -76,12 +78,16 @@ impl Keys {
     fn derived(play_key: Option<&str>, from: &[u8]) -> Self {
         let of = |key: &[u8]| HmacSha256::new_from_slice(key).expect("invariant: HMAC takes keys of any length");
         let session = of(from).chain_update(b"session").finalize().into_bytes();
-        Self { play: play_key.map(|key| of(key.as_bytes())), session: of(&session), former: None }
+        let secret = (!from.is_empty()).then(|| session.into());
+        Self { play: play_key.map(|key| of(key.as_bytes())), session: of(&session), secret, former: None }
     }
 
-    /// These keys; the sessions that `former` let in stay good.
+    /// These keys; the sessions that `former` let in stay good. Where anyone could play anyone could make an id, so that those are not.
     pub fn after(mut self, former: &Self) -> Self {
-        self.former = Some(former.session.clone());
+        self.former = match self.secret == former.secret {
+            true => former.former.clone(),
+            false => former.secret.map(|_| former.session.clone()),
+        };
         self
     }
 
@@ -267,6 +273,19 @@ mod tests {
         for odd in ["", "a", &text[1..], &format!("{text}A"), &text.replace(&text[..1], "!")] {
             assert_eq!(Session::parse(odd), None, "{odd}");
         }
+    }
+
+    #[test]
+    fn another_configuration_keeps_sessions_that_could_not_be_forged() {
+        let [open, one, two, three] = [None, Some("key-one"), Some("key-two"), Some("key-three")].map(Keys::new);
+        let is_good = |keys: &Keys, by: &Keys| keys.is_ours(&by.session(8, "live/cam", None, 0), "live/cam", HERE, 0);
+        let closed = one.clone().after(&open);
+        assert!(is_good(&closed, &one) && !is_good(&closed, &open), "anyone could have made that id");
+        let second = two.clone().after(&closed);
+        assert!(is_good(&second, &one) && is_good(&second, &two) && !is_good(&second, &open));
+        let same = two.clone().after(&second);
+        assert!(is_good(&same, &one), "what changes no key ends no session");
+        assert!(!is_good(&three.after(&same), &one), "one key before is remembered, not two");
     }
 
     #[test]
