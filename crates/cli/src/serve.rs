@@ -55,6 +55,8 @@ pub(crate) fn run(args: &ServeArgs, output: &Output) -> Result<ExitCode, Failure
             Err(failure) => server.reload_failed(&failure.to_string()),
         }
     }
+    // How it ends from here on is our doing.
+    let had_ended = demo.as_ref().is_some_and(|(_, thread)| thread.is_finished());
     if let Some((stop, _)) = &demo {
         stop.store(true, Ordering::Relaxed);
     }
@@ -64,6 +66,7 @@ pub(crate) fn run(args: &ServeArgs, output: &Output) -> Result<ExitCode, Failure
     server.drain().map_err(failure)?;
     if let Some((_, thread)) = demo
         && let Ok(Err(error)) = thread.join()
+        && had_ended
     {
         output.note(&format!("the built-in stream had ended: {error}"));
     }
