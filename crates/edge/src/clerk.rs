@@ -69,7 +69,7 @@ pub struct Viewer {
 /// The records of all viewers.
 #[derive(Debug)]
 pub struct Clerk {
-    viewers: Mutex<HashMap<u64, Viewer>>,
+    viewers: Mutex<HashMap<u64, Box<Viewer>>>,
     journal: Option<Journal>,
     kicks: Vec<Kicks>,
     hooks: Arc<Hooks>,
@@ -96,7 +96,7 @@ impl Clerk {
         Self { viewers: Mutex::default(), journal, kicks, hooks, log, seen, stalls, stalled_ms }
     }
 
-    fn viewers(&self) -> MutexGuard<'_, HashMap<u64, Viewer>> {
+    fn viewers(&self) -> MutexGuard<'_, HashMap<u64, Box<Viewer>>> {
         self.viewers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -120,7 +120,7 @@ impl Clerk {
                         ("session", viewer.id.as_str().into()),
                     ]
                 });
-                viewers.insert(update.number, viewer);
+                viewers.insert(update.number, Box::new(viewer));
             }
             let Some(viewer) = viewers.get_mut(&update.number) else { continue };
             let subject = update.who.and_then(|who| who.subject);
@@ -180,7 +180,7 @@ impl Clerk {
         viewers.drain().for_each(|(_, viewer)| self.record(Some(viewer)));
     }
 
-    fn record(&self, viewer: Option<Viewer>) {
+    fn record(&self, viewer: Option<Box<Viewer>>) {
         let Some(mut viewer) = viewer else { return };
         self.infer(&mut viewer, u64::MAX);
         self.log.event(LogLevel::Debug, "stop", || {
@@ -210,7 +210,7 @@ impl Clerk {
     pub fn list(&self, stream: Option<&str>) -> Vec<Viewer> {
         let viewers = self.viewers();
         let wanted = viewers.values().filter(|viewer| stream.is_none_or(|stream| *viewer.stream == *stream));
-        wanted.cloned().collect()
+        wanted.map(|viewer| Viewer::clone(viewer)).collect()
     }
 
     /// How many there are of each stream and protocol.

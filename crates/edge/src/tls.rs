@@ -83,6 +83,8 @@ fn read(certificate: &Path, key: &Path, tickets: &Arc<dyn ProducesTickets>) -> R
         .map_err(pair)?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     config.ticketer = Arc::clone(tickets);
+    // With a record's own head.
+    config.max_fragment_size = Some(crate::worker::RECORD + 5);
     // One ticket is what a player needs; each costs its connection some memory and a few hundred bytes.
     config.send_tls13_tickets = 1;
     // Tickets hold the state; nothing is remembered here.

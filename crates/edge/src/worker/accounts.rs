@@ -121,7 +121,8 @@ struct Slot {
 /// A worker's slots.
 #[derive(Debug, Default)]
 pub struct Accounts {
-    slots: HashMap<u64, Slot>,
+    /// Each in memory of its own, so that the table is small where it grows.
+    slots: HashMap<u64, Box<Slot>>,
     dirty: Vec<u64>,
     fetched: Vec<(u64, Fetched)>,
 }
@@ -142,7 +143,8 @@ impl Accounts {
             let who = who();
             dirty.push(number);
             let session = session.map(|session| Checked { session, stream: who.stream.clone(), address: who.address });
-            Slot { session, update: empty(number, now_ms, Some(Box::new(who))), is_dirty: true, has_media: false }
+            let update = empty(number, now_ms, Some(Box::new(who)));
+            Box::new(Slot { session, update, is_dirty: true, has_media: false })
         });
     }
 

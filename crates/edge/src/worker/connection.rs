@@ -14,8 +14,10 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
+/// Plaintext of a TLS record, such that the record is no more than 16 KiB: allocators keep one byte more in 20.
+pub(crate) const RECORD: usize = (16 << 10) - 29;
 /// What encrypted bytes may wait for the kernel, per connection.
-const TLS_BUFFER: usize = 64 << 10;
+const TLS_BUFFER: usize = 2 * RECORD;
 /// What is sent of a file before other connections have their turn.
 const TURN: usize = 1 << 20;
 

@@ -13,6 +13,7 @@ mod exchange;
 mod pieces;
 
 pub use accounts::{Accounts, Protocol, TcpFacts, Update, Who};
+pub(crate) use connection::RECORD;
 pub use crowd::Crowd;
 
 use crate::api::Api;
