@@ -23,6 +23,8 @@ impl Tcp {
     ) -> Result<Self, HostError> {
         let connecting = || -> std::io::Result<Self> {
             let tcp = Self { fd: stream_socket(to)?, quickack: None };
+            // As players have it: a request does not wait for the acknowledgement of the end of a handshake.
+            sockopt::set_tcp_nodelay(&tcp, true)?;
             if let Some(rcvbuf) = rcvbuf {
                 sockopt::set_socket_recv_buffer_size(&tcp, rcvbuf)?;
             }
