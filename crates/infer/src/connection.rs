@@ -101,12 +101,17 @@ impl Side {
 
     /// Hands on the acknowledgements that reach this side by `now`, or just after: the round trip beyond the tap varies by a
     /// little, and data must not seem to leave before what set it off.
-    fn deliver_until(&mut self, now: u64) {
-        let now = now.saturating_add((self.beyond / 64).min(1_000_000));
-        while let Some(ack) = self.on_the_way.front()
-            && (ack.now <= now || self.on_the_way.len() > MOST_ON_THE_WAY)
-        {
-            let ack = *ack;
+    ///
+    /// `heard` is the timestamp that a packet this side sent at `now` echoes: that of the latest acknowledgement it had (RFC 7323 §4.3).
+    fn deliver_until(&mut self, now: u64, heard: Option<u32>) {
+        let soon = now.saturating_add((self.beyond / 64).min(1_000_000));
+        while let Some(ack) = self.on_the_way.front() {
+            let late = ack.tsval.zip(heard).map_or(0, |(tsval, heard)| tsval.wrapping_sub(heard) as i32);
+            let is_there = late < 0 || late == 0 && ack.now <= soon;
+            if !is_there && self.on_the_way.len() <= MOST_ON_THE_WAY {
+                return;
+            }
+            let ack = Ack { now: ack.now.min(soon), ..*ack };
             self.on_the_way.pop_front();
             self.sender.ack(&ack);
         }
@@ -243,8 +248,14 @@ impl Connection {
             }
             return;
         }
-        for side in &mut self.sides {
-            side.deliver_until(now);
+        let heard =
+            segment.tcp.options.timestamps.map(|t| t.1).filter(|&echo| echo != 0 && segment.tcp.flags.has(Flags::ACK));
+        for (n, one) in self.sides.iter_mut().enumerate() {
+            if n == side {
+                one.deliver_until(now, heard);
+            } else if heard.is_none() {
+                one.deliver_until(now, None);
+            }
         }
         self.signals.packet(side, segment, &self.sides[side].sender);
         let tcp = &segment.tcp;
@@ -276,6 +287,9 @@ impl Connection {
         let (has_data, fin) = (segment.payload_len > 0, flags.has(Flags::FIN));
         self.sides[side].sender.came(segment.ip.id, has_data || fin);
         self.data_seen |= has_data;
+        if has_data && self.sides[side].sender.is_answered() {
+            self.sides[1 - side].sender.asked_for_more();
+        }
         if has_data || fin {
             let sender = &mut self.sides[side].sender;
             sender.data(&Data {
@@ -378,6 +392,7 @@ impl Connection {
             ack: tcp.ack,
             window: u64::from(tcp.window) << shift.unwrap_or(0),
             sack: tcp.options.sack,
+            tsval: tcp.options.timestamps.map(|t| t.0),
             tsecr: tcp.options.timestamps.map(|t| t.1),
             pure: segment.payload_len == 0 && tcp.flags.0 & (Flags::SYN | Flags::FIN | Flags::RST) == 0,
             is_syn,
@@ -421,7 +436,7 @@ impl Connection {
     /// Hands on what is on its way and ends the data phases.
     pub(crate) fn finish(&mut self) {
         for side in &mut self.sides {
-            side.deliver_until(u64::MAX);
+            side.deliver_until(u64::MAX, None);
             side.sender.finish();
         }
     }

@@ -7,6 +7,9 @@ const MOST_LOSSES: usize = 4_096;
 /// Retransmissions watched for proof that they were not needed.
 const MOST_WATCHED: usize = 1_024;
 
+/// Timers run on jiffies, of 4 ms at 250 Hz, and take two at least (`TCP_TIMEOUT_MIN`); twice that, in nanoseconds.
+pub(crate) const JIFFIES: f64 = 16e6;
+
 /// What made the sender send again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -135,7 +138,9 @@ impl Evidence {
         let least = if self.sack_permitted { self.timeout } else { self.shortest_timeout };
         let unmoved = self.unheard as f64 <= self.rtt && self.waited as f64 >= least;
         let spent = self.spent && self.waited as f64 >= self.timeout;
-        self.is_first && (!self.clocked && (self.is_silent() || unmoved || self.is_alone()) || spent)
+        // Without SACK acknowledgements have it sent again at once, or not at all.
+        let late = !self.sack_permitted && self.unheard as f64 > self.rtt / 2.0 + JIFFIES / 2.0;
+        self.is_first && (!self.clocked && (self.is_silent() || unmoved || late || self.is_alone()) || spent)
     }
 
     /// Whether it is too late for the reordering timer, and the retransmission timer may have run out: after a probe or that timer it
@@ -143,8 +148,6 @@ impl Evidence {
     ///
     /// The first acknowledgement that told of the loss set the reordering timer to a round trip at most. Linux `tcp_rack_detect_loss`, `tcp_rack_update_reo_wnd`, `tcp_rearm_rto`.
     fn is_alone(&self) -> bool {
-        /// Timers run on jiffies, of 4 ms at 250 Hz, and take two at least (`TCP_TIMEOUT_MIN`); twice that.
-        const JIFFIES: f64 = 16e6;
         let (age, silence) = (self.age as f64, self.silence as f64);
         let untold = !self.sacked_above && self.duplicates == 0 && !self.overtaken;
         let latest = self.rtt + JIFFIES;
@@ -237,7 +240,7 @@ impl Losses {
             Kind::Timer => {
                 self.timer += 1;
                 if self.fires(evidence) {
-                    if evidence.unheard as f64 > evidence.rtt && evidence.rtt > 0.0 {
+                    if evidence.unheard as f64 > evidence.rtt && evidence.rtt > 0.0 && evidence.kind.is_none() {
                         // Nothing else can have set it off: so short can a timeout be here.
                         let margin = (evidence.waited as f64 - evidence.rtt).max(0.0);
                         self.margin = Some(self.margin.map_or(margin, |least| least.min(margin)));

@@ -65,6 +65,8 @@ pub(crate) struct Sender {
     sent_to: u64,
     /// Segments after `nxt` that were lost, as what no retransmission can have been tells.
     tail: u64,
+    /// Since the last timeout everything missing up to here was sent again.
+    resent_to: u64,
     /// How long the first data was in coming, where nothing tells that there was none before it; nanoseconds.
     opened_late: Option<u64>,
     candidates: VecDeque<Candidate>,
@@ -158,6 +160,11 @@ impl Sender {
     /// what was acknowledged (RFC 9293 §3.8.4).
     pub(crate) fn is_probe(&self, seq: SeqNum, len: u32) -> bool {
         len <= 1 && self.nxt <= self.una && self.next_seq() == Some(seq.add(1))
+    }
+
+    /// Whether all that it sent was acknowledged.
+    pub(crate) const fn is_answered(&self) -> bool {
+        self.una >= self.nxt
     }
 
     fn unwrap_seq(&self, seq: SeqNum) -> Option<u64> {

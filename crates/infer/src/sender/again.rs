@@ -2,7 +2,7 @@
 
 use super::Sender;
 use crate::packet::Data;
-use crate::recovery::{Kind, Loss};
+use crate::recovery::{JIFFIES, Kind, Loss};
 use model::MarkKind;
 
 /// What is sent within this of an acknowledgement was set off by it: Linux sends in the softirq that handles it, in microseconds.
@@ -25,8 +25,9 @@ impl Sender {
         }
         let mut hole = start.saturating_sub(self.nxt).div_ceil(self.mss);
         let gap = self.unseen.gap();
+        let mut known = 0;
         if self.tail > 0 {
-            let known = self.tail.min(hole);
+            known = self.tail.min(hole);
             self.tail -= known;
             if hole == 0 {
                 self.tail -= 1;
@@ -37,12 +38,29 @@ impl Sender {
                 let timer = silence >= self.rtt.timeout(self.losses.margin);
                 let now = self.losses.kind_now();
                 let kind = if timer { Kind::Timer } else { now };
+                if timer && self.sack_permitted && gap > 0 && self.unseen.tells() {
+                    // Before the timer ran out new data may have been sent as well; what comes next tells.
+                    let timeout = self.rtt.timeout(self.losses.margin) / 0.9;
+                    let timeouts = (timeouts_in(silence, 0.0, timeout, self.rtt.least_timeout()) - 1).min(gap);
+                    let before = if now == Kind::Fast { 1 + self.tail } else { 0 };
+                    let excess = (gap - timeouts).saturating_sub(before);
+                    self.unseen.by_timer_again(excess, timeouts, now);
+                    self.sent_to = self.sent_to.max(1);
+                    self.tail += excess;
+                    return Some(kind);
+                }
                 self.unseen.judge(0, kind);
                 if timer && now == Kind::Fast && !self.sack_permitted {
                     // The acknowledgement of all before it had it sent again, once (RFC 6582 §3.2 step 3).
                     self.unseen.first_again(gap, now);
                 }
                 return Some(kind);
+            }
+            if self.tail > 0 && gap < hole {
+                // Retransmissions go from the lowest up, and those before this one would be missing too: it is new, and so less was
+                // new of what was missing before the timer's.
+                self.unseen.were_sent_again(std::mem::take(&mut self.tail), Kind::Timer);
+                self.losses.reaches_no_further_than(start);
             }
             hole -= known;
         }
@@ -99,12 +117,25 @@ impl Sender {
             let lost_tail =
                 self.gaps.total() == 0 && hole == 0 && gap > 0 && silence >= self.rtt.timeout(self.losses.margin);
             if !lost_tail {
+                let unseen = gap.saturating_sub(hole);
+                if episode.timer && self.sack_permitted && unseen > 0 {
+                    // What is lost besides was sent again, from the lowest up.
+                    let from = self.resent_to.max(self.una);
+                    let below = |end| self.gaps.pieces_below(end, self.mss);
+                    let beyond = unseen.saturating_sub(below(self.nxt).saturating_sub(below(from))).min(known);
+                    self.resent_to = self.gaps.end_of_pieces(from, unseen, self.mss);
+                    if beyond > 0 {
+                        self.resent_to = self.nxt + beyond * self.mss;
+                    }
+                }
                 self.unseen.judge(hole, if episode.timer { Kind::Timer } else { Kind::Fast });
                 return None;
             }
         }
         // No timer runs out before an acknowledgement could have come.
         let least = self.rtt.min.map_or(self.rtt.shortest_timeout(), |min| min.max(5_000_000) as f64);
+        // A FIN is the last there is, so a probe of it may come as soon as the timeout of what was sent long before it.
+        let least = if data.fin { least.min(JIFFIES) } else { least };
         if self.gaps.total() > 0 || gap <= hole || !self.unseen.tells() || silence < least {
             let first = if self.gaps.total() > 0 || gap <= hole { hole } else { gap };
             self.unseen.judge(first, Kind::Fast);
@@ -125,6 +156,20 @@ impl Sender {
         Some(Kind::Timer)
     }
 
+    /// The receiver's program, which has all that came, asks for more and nothing it asked before is on its way: there was no more to
+    /// send, so what was taken for new and lost was sent again.
+    pub(crate) fn asked_for_more(&mut self) {
+        if self.times_acks || self.gaps.total() > 0 {
+            return;
+        }
+        let beyond = self.sent_to.saturating_sub(self.nxt).div_ceil(self.mss).max(self.tail);
+        if beyond > 0 && self.bytes > 0 {
+            self.unseen.were_timers(beyond, self.sack_permitted);
+            (self.tail, self.sent_to, self.opened_late) = (0, 0, None);
+            self.losses.reaches_no_further_than(self.nxt);
+        }
+    }
+
     /// A packet below `nxt`: late, or sent again.
     pub(super) fn old_data(&mut self, data: &Data, start: u64, end: u64) {
         let (kind, waited) = (self.losses.kind_now(), data.now.saturating_sub(self.head_at) as f64);
@@ -139,8 +184,11 @@ impl Sender {
         } else if told || kind == Kind::Timer {
             missing
         } else {
-            missing.min(1)
+            // Without SACK it is an acknowledgement of a part that tells (RFC 6582 §3.2 step 3).
+            let part = self.losses.episode.is_some_and(|episode| self.una < episode.point);
+            missing.min(u64::from(self.sack_permitted || part))
         };
+        let resent_to = self.resent_to;
         self.judge_old(data, start, end);
         if self.times_acks {
             return;
@@ -158,6 +206,11 @@ impl Sender {
         } else {
             // What is sent again and lost is not sent again once more before something sent later is heard of, so each of the missing
             // below this one accounts for one packet.
+            let mut below = below;
+            if !self.sack_permitted && kind == Kind::Timer && resent_to > 0 && start > resent_to {
+                // Without SACK all is sent again after a timeout, what came as well.
+                below = below.max((start - resent_to).div_ceil(self.mss));
+            }
             let excess = if self.out_of_order > 0 { 0 } else { gap.saturating_sub(below) };
             self.unseen.judge(excess, kind);
             excess
@@ -219,7 +272,8 @@ impl Sender {
     pub(super) fn retransmission(&mut self, data: &Data, start: u64, end: u64, kind: Option<Kind>) {
         let from = self.candidates.partition_point(|candidate| candidate.end <= start);
         let timeouts = self.losses.timeouts as u32;
-        let again = self.candidates.get(from).is_some_and(|c| c.resent && c.timeouts == timeouts);
+        let unseen = !self.times_acks && self.unseen.tells() && end <= self.resent_to;
+        let again = unseen || self.candidates.get(from).is_some_and(|c| c.resent && c.timeouts == timeouts);
         // Elsewhere it is known only about when an acknowledgement reaches the sender.
         let clocked = if self.times_acks { CLOCKED } else { self.rtt.smoothed as u64 / 8 };
         let evidence = crate::recovery::Evidence {
@@ -269,6 +323,10 @@ impl Sender {
             self.una,
             self.nxt,
         );
+        if kind == Kind::Timer && self.losses.timer_just_fired {
+            self.resent_to = 0;
+        }
+        self.resent_to = self.resent_to.max(end);
         self.losses.reaches(self.sent_to);
         if self.tail > 0 {
             self.losses.reaches(self.nxt + self.tail * self.mss);
@@ -321,24 +379,29 @@ impl Sender {
 /// `usual` time or, where that does not fit, the `least`, or what is between them.
 pub(super) fn timeouts_in(silence: f64, probe: f64, usual: f64, least: f64) -> u64 {
     const NEAR: f64 = 0.1;
+    /// No timer runs out early, and round trips are known to a few percent of it: so many times worse than late.
+    const EARLY: f64 = 5.0;
+    /// The kernel's timer wheel has steps of an eighth (kernel/time/timer.c).
+    const WHEEL: f64 = 0.14;
     /// Timers run on jiffies, of 4 ms at 250 Hz: two at most are added.
-    const JIFFIES: f64 = 8e6;
+    const TWO: f64 = JIFFIES / 2.0;
     let silence = (silence - probe).max(1.0);
     let fit = |timeout: f64| {
         let miss = |count: &u64| {
             let first = silence / ((1u64 << count) - 1) as f64;
-            (first / first.clamp(timeout.max(1.0), timeout.max(1.0) + JIFFIES)).ln().abs()
+            let miss = (first / first.clamp(timeout.max(1.0), timeout.max(1.0) + TWO)).ln();
+            if miss < 0.0 { -miss * EARLY } else { miss }
         };
         (1..=16).map(|count| (miss(&count), count)).min_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((0.0, 1))
     };
     let (by_usual, by_least) = (fit(usual), fit(least));
-    if by_usual.0 <= NEAR {
+    if by_usual.0 <= WHEEL {
         return by_usual.1;
     }
     if by_least.0 < NEAR {
         return by_least.1;
     }
     // Something between the two, as a route may set.
-    let between = least..=usual + JIFFIES;
+    let between = least..=usual + TWO;
     (1..=16).find(|count| between.contains(&(silence / ((1u64 << count) - 1) as f64))).unwrap_or(by_usual.1)
 }

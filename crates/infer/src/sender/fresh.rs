@@ -40,6 +40,7 @@ impl Sender {
             noted: Noted::default(),
             sent_to: 0,
             tail: 0,
+            resent_to: 0,
             opened_late: None,
             candidates: VecDeque::new(),
             newest_tsval: None,

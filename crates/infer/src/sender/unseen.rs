@@ -213,6 +213,21 @@ impl Unseen {
         }
     }
 
+    /// So many that were taken for first transmissions, the newest, were sent again before the timer's packet: timeouts, and before them
+    /// a probe where nothing was amiss, if none is known yet and the sender would have `probed`.
+    pub(crate) fn were_timers(&mut self, count: u64, probed: bool) {
+        let probed = self.timer.take().is_some_and(|(from, _, own)| {
+            let known = self.missing.iter().any(|m| m.number >= from && m.kind == Some(Kind::Probe));
+            probed && own == 1 && !known
+        });
+        let taken = self.missing.iter_mut().rev().filter(|missing| missing.kind.is_none()).take(count as usize);
+        if let Some(oldest) = taken.map(|missing| missing.kind.insert(Kind::Timer)).last()
+            && probed
+        {
+            *oldest = Kind::Probe;
+        }
+    }
+
     /// So many that were taken for retransmissions, the newest, were first transmissions.
     pub(crate) fn are_first(&mut self, count: u64) {
         for missing in self.missing.iter_mut().rev().filter(|missing| missing.kind.is_some()).take(count as usize) {
