@@ -101,17 +101,12 @@ impl Side {
 
     /// Hands on the acknowledgements that reach this side by `now`, or just after: the round trip beyond the tap varies by a
     /// little, and data must not seem to leave before what set it off.
-    ///
-    /// `heard` is the timestamp that a packet this side sent at `now` echoes: that of the latest acknowledgement it had (RFC 7323 §4.3).
-    fn deliver_until(&mut self, now: u64, heard: Option<u32>) {
-        let soon = now.saturating_add((self.beyond / 64).min(1_000_000));
-        while let Some(ack) = self.on_the_way.front() {
-            let late = ack.tsval.zip(heard).map_or(0, |(tsval, heard)| tsval.wrapping_sub(heard) as i32);
-            let is_there = late < 0 || late == 0 && ack.now <= soon;
-            if !is_there && self.on_the_way.len() <= MOST_ON_THE_WAY {
-                return;
-            }
-            let ack = Ack { now: ack.now.min(soon), ..*ack };
+    fn deliver_until(&mut self, now: u64) {
+        let now = now.saturating_add((self.beyond / 64).min(1_000_000));
+        while let Some(ack) = self.on_the_way.front()
+            && (ack.now <= now || self.on_the_way.len() > MOST_ON_THE_WAY)
+        {
+            let ack = *ack;
             self.on_the_way.pop_front();
             self.sender.ack(&ack);
         }
@@ -248,14 +243,8 @@ impl Connection {
             }
             return;
         }
-        let heard =
-            segment.tcp.options.timestamps.map(|t| t.1).filter(|&echo| echo != 0 && segment.tcp.flags.has(Flags::ACK));
-        for (n, one) in self.sides.iter_mut().enumerate() {
-            if n == side {
-                one.deliver_until(now, heard);
-            } else if heard.is_none() {
-                one.deliver_until(now, None);
-            }
+        for side in &mut self.sides {
+            side.deliver_until(now);
         }
         self.signals.packet(side, segment, &self.sides[side].sender);
         let tcp = &segment.tcp;
@@ -392,7 +381,6 @@ impl Connection {
             ack: tcp.ack,
             window: u64::from(tcp.window) << shift.unwrap_or(0),
             sack: tcp.options.sack,
-            tsval: tcp.options.timestamps.map(|t| t.0),
             tsecr: tcp.options.timestamps.map(|t| t.1),
             pure: segment.payload_len == 0 && tcp.flags.0 & (Flags::SYN | Flags::FIN | Flags::RST) == 0,
             is_syn,
@@ -436,7 +424,7 @@ impl Connection {
     /// Hands on what is on its way and ends the data phases.
     pub(crate) fn finish(&mut self) {
         for side in &mut self.sides {
-            side.deliver_until(u64::MAX, None);
+            side.deliver_until(u64::MAX);
             side.sender.finish();
         }
     }

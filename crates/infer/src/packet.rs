@@ -27,8 +27,6 @@ pub(crate) struct Ack {
     /// In bytes where the scale is known.
     pub(crate) window: u64,
     pub(crate) sack: wire::SackBlocks,
-    /// Its own timestamp, and the one it echoes.
-    pub(crate) tsval: Option<u32>,
     pub(crate) tsecr: Option<u32>,
     /// It carries no data, SYN, FIN or RST.
     pub(crate) pure: bool,
