@@ -3,6 +3,7 @@
 use crate::client::Link;
 use crate::pin;
 use hmac::{Hmac, Mac};
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
@@ -28,6 +29,14 @@ pub(crate) struct Running(pub(crate) Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
+        // Asked first: nginx takes its workers along, which outlive one that is killed.
+        let _ = kill_process(Pid::from_child(&self.0), Signal::TERM);
+        for _ in 0..100 {
+            if matches!(self.0.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            sleep(Duration::from_millis(20));
+        }
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
