@@ -120,19 +120,25 @@ struct Line<'a> {
     at: usize,
     text: &'a str,
     table: &'a str,
+    is_header: bool,
     /// Where its value begins, if it is `key = value`.
     value: Option<usize>,
 }
 
 impl<'a> Good<'a> {
     fn read(text: &'a str) -> Self {
-        let mut table = "";
+        let (mut table, mut is_block) = ("", false);
         let lines = text.lines().enumerate().map(|(at, text)| {
-            if text.starts_with('[') {
+            // Strings of several lines, from the line they begin in to the one they end in, are left alone.
+            let is_plain = !is_block && !text.contains("'''");
+            is_block ^= text.matches("'''").count() % 2 == 1;
+            let is_header = is_plain && text.starts_with('[');
+            if is_header {
                 table = text.trim_matches(['[', ']']);
             }
-            let value = (!text.starts_with(['#', '['])).then(|| equals(text).map(|equals| equals + 2)).flatten();
-            Line { at, text, table, value }
+            let is_setting = is_plain && !is_header && !text.starts_with('#');
+            let value = is_setting.then(|| equals(text).map(|equals| equals + 2)).flatten();
+            Line { at, text, table, is_header, value }
         });
         Self { lines: lines.collect() }
     }
@@ -256,7 +262,7 @@ const KINDS: [(&str, Spoil); 19] = [
         Some(good.with(line.at, &text).says(&["unknown key", &wrong]).hints(format!("did you mean '{right}'?")))
     }),
     ("misspelt table", |good, random| {
-        let headers: Vec<&Line<'_>> = good.lines.iter().filter(|line| line.text.starts_with('[')).collect();
+        let headers: Vec<&Line<'_>> = good.lines.iter().filter(|line| line.is_header).collect();
         let line = random.pick(&headers);
         let parts: Vec<&str> = line.table.split('.').filter(|part| part.len() > 2).collect();
         let right = *random.pick_if(&parts)?;
@@ -439,7 +445,7 @@ const KINDS: [(&str, Spoil); 19] = [
         };
         let lines: Vec<_> = settings.iter().filter(needed).collect();
         let line = random.pick_if(&lines)?;
-        let header = good.lines[..line.at].iter().rposition(|line| line.text.starts_with('['));
+        let header = good.lines[..line.at].iter().rposition(|line| line.is_header);
         let mut spoilt = good.with(line.at, "").says(&[line.key(), "missing"]);
         spoilt.line = header.map_or(1, |header| header + 1);
         Some(spoilt)

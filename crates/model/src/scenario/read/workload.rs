@@ -51,15 +51,24 @@ fn size(section: &Section<'_>, key: &str) -> Result<Option<Bytes>, DocumentError
     Ok(size)
 }
 
+/// A time that is more than nothing.
+fn time(section: &Section<'_>, key: &str) -> Result<Option<Span>, DocumentError> {
+    let time = section.quantity::<Span>(key)?;
+    if time == Some(Span::ZERO) {
+        return Err(section.error_at(key, format!("'workload.{key}' must be more than nothing")));
+    }
+    Ok(time)
+}
+
 fn stream(section: &Section<'_>) -> Result<Stream, DocumentError> {
-    let amount = match (size(section, "bytes")?, section.quantity::<Span>("seconds")?) {
+    let amount = match (size(section, "bytes")?, time(section, "seconds")?) {
         (Some(bytes), None) => Amount::Bytes(bytes),
-        (None, Some(span)) if span > Span::ZERO => Amount::Seconds(span),
+        (None, Some(span)) => Amount::Seconds(span),
         (None, None) => {
             let error = section.error_at("kind", "a stream needs 'bytes' or 'seconds' (\"10s\")");
             return Err(section.missing(&["bytes", "seconds"], error));
         }
-        _ => {
+        (Some(_), Some(_)) => {
             return Err(section.error_at("seconds", "a stream ends by 'bytes' or by 'seconds' (\"10s\"): give one"));
         }
     };
@@ -83,18 +92,20 @@ fn stream(section: &Section<'_>) -> Result<Stream, DocumentError> {
 }
 
 fn exchange(section: &Section<'_>, kind: &str) -> Result<Exchange, DocumentError> {
-    let amount = match (section.quantity::<u32>("transactions")?, section.quantity::<Span>("seconds")?) {
-        (Some(count), None) if count > 0 => Transactions::Count(count),
-        (None, Some(span)) if span > Span::ZERO => Transactions::Seconds(span),
+    let count = section.quantity::<u32>("transactions")?;
+    if count == Some(0) {
+        return Err(section.error_at("transactions", "'workload.transactions' must be 1 at least"));
+    }
+    let amount = match (count, time(section, "seconds")?) {
+        (Some(count), None) => Transactions::Count(count),
+        (None, Some(span)) => Transactions::Seconds(span),
         (None, None) => {
             let error = section.error_at("kind", format!("{kind} needs 'transactions' or 'seconds' (\"60s\")"));
             return Err(section.missing(&["transactions", "seconds"], error));
         }
-        _ => {
-            return Err(section.error_at(
-                "transactions",
-                format!("{kind} ends by 'transactions', at least 1, or by 'seconds': give one"),
-            ));
+        (Some(_), Some(_)) => {
+            let reason = format!("{kind} ends by 'transactions' or by 'seconds': give one");
+            return Err(section.error_at("transactions", reason));
         }
     };
     Ok(Exchange {
