@@ -14,7 +14,7 @@ mod playlist;
 mod playout;
 mod response;
 mod tally;
-mod tls;
+pub mod tls;
 mod worker;
 
 pub use plan::{Kind, LoadError, Plan};

@@ -1,4 +1,4 @@
-//! Playlists, as far as a player needs them.
+//! Playlists, as far as a player needs them: what players forgive is forgiven, unlike in `media::hls`, which checks what we make.
 //!
 //! Source: RFC 8216 §4.3, §6.3.
 

@@ -19,7 +19,7 @@ const MAY_IMPORT: [(&str, &[&str]); 15] = [
     ("edge", &["media", "model", "host"]),
     ("load", &["model", "host"]),
     ("cli", &["model", "wire", "infer", "tune", "host", "lab", "report", "media", "edge", "load"]),
-    ("thalweg", &["cli"]),
+    ("thalweg", &["cli", "load"]),
     ("tidy", &[]),
     ("fuzz", &["wire", "infer", "model", "media", "edge"]),
 ];
