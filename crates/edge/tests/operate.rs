@@ -94,16 +94,15 @@ fn a_full_disk_under_the_journal_costs_its_lines_alone() {
 fn broken_certificates_leave_the_former_ones() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut config = local("");
-    with_tls(&mut config, folder.path());
+    let first = with_tls(&mut config, folder.path());
     let [certificate, key] = ["chain.pem", "key.pem"].map(|name| folder.path().join(name));
-    let write = |name: &str| make_certificate(name, &certificate, &key);
-    let first = write("first.test");
     let server = start(config.clone(), std::sync::Arc::new(edge::log::Log::silent()));
     let https = server.addresses.https[0];
-    let shown = || TlsClient::connect(https).certificate();
-    assert_eq!(shown(), first);
-    let mut held = TlsClient::connect(https);
-    let second = write("second.test");
+    let mut held = TlsClient::connect(https, std::slice::from_ref(&first));
+    assert_eq!(held.certificate(), first);
+    let second = make_certificate(&certificate, &key);
+    assert_ne!(first, second);
+    let shown = || TlsClient::connect(https, &[first.clone(), second.clone()]).certificate();
     assert_eq!(server.reload(config.clone()).expect("taken"), Vec::<String>::new());
     assert_eq!(shown(), second);
     assert_eq!(held.certificate(), first, "who is connected stays so");
@@ -117,7 +116,7 @@ fn broken_certificates_leave_the_former_ones() {
     assert!(server.reload(other.clone()).is_err() && shown() == second);
     std::fs::remove_file(&certificate).expect("removed");
     assert!(server.reload(other.clone()).is_err() && shown() == second);
-    write("third.test");
+    make_certificate(&certificate, &key);
     std::fs::write(&certificate, &whole).expect("written");
     assert!(server.reload(other).is_err() && shown() == second);
     // None of the broken configuration was taken: whoever asks needs no token.

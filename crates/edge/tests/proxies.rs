@@ -59,12 +59,12 @@ fn a_proxy_header_tells_whose_a_connection_is() {
 fn a_proxy_header_goes_before_tls() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut config = local("trusted_proxies = ['127.0.0.1']\n[http]\nproxy_protocol = true");
-    with_tls(&mut config, folder.path());
+    let certificate = with_tls(&mut config, folder.path());
     let server = start(config, Arc::new(Log::silent()));
     let _encoder = publish(&server);
     let mut socket = TcpStream::connect(server.addresses.https[0]).expect("connected");
     socket.write_all(b"PROXY TCP6 2001:db8::7 ::1 1 2\r\n").expect("sent");
-    let mut client = TlsClient::over(socket);
+    let mut client = TlsClient::over(socket, &[certificate]);
     assert!(client.get("/live/cam.m3u8").starts_with("HTTP/1.1 200"));
     assert_eq!(addresses(server.addresses.api[0], 1), ["2001:db8::7"]);
     server.drain().expect("drained");

@@ -27,17 +27,18 @@ pub fn local(text: &str) -> ServeConfig {
     config
 }
 
-/// Adds a listener with TLS, whose certificate is in `folder`.
-pub fn with_tls(config: &mut ServeConfig, folder: &Path) {
+/// Adds a listener with TLS, whose certificate is in `folder`, and returned as DER.
+pub fn with_tls(config: &mut ServeConfig, folder: &Path) -> Vec<u8> {
     let [certificate, key] = ["chain.pem", "key.pem"].map(|name| folder.join(name));
-    make_certificate("edge.test", &certificate, &key);
+    let der = make_certificate(&certificate, &key);
     let front = FrontConfig { listen: vec![SocketAddr::from(([127, 0, 0, 1], 0))], ..config.http.clone() };
     config.https = Some(TlsConfig { front, certificate, key });
+    der
 }
 
-/// Writes a certificate for `name` and its key; returns it as DER.
-pub fn make_certificate(name: &str, certificate: &Path, key: &Path) -> Vec<u8> {
-    let made = rcgen::generate_simple_self_signed([name.to_owned()]).expect("a certificate");
+/// Writes another certificate for `edge.test` and its key; returns it as DER.
+pub fn make_certificate(certificate: &Path, key: &Path) -> Vec<u8> {
+    let made = rcgen::generate_simple_self_signed(["edge.test".to_owned()]).expect("a certificate");
     std::fs::write(certificate, made.cert.pem()).expect("written");
     std::fs::write(key, made.signing_key.serialize_pem()).expect("written");
     made.cert.der().to_vec()
@@ -259,22 +260,24 @@ pub fn numbers(bytes: &[u8], mark: u8) -> Vec<u32> {
     found.map(|ten| std::str::from_utf8(&ten[1..9]).expect("digits").parse().expect("a number")).collect()
 }
 
-/// A client of TLS that believes any certificate.
+/// A client of TLS.
 pub struct TlsClient(StreamOwned<ClientConnection, TcpStream>);
 
 impl TlsClient {
-    pub fn connect(to: SocketAddr) -> Self {
-        Self::over(TcpStream::connect(to).expect("connected"))
+    /// Connects where one of these certificates (DER) is shown.
+    pub fn connect(to: SocketAddr, trusted: &[Vec<u8>]) -> Self {
+        Self::over(TcpStream::connect(to).expect("connected"), trusted)
     }
 
     /// Over a connection whose first bytes were sent.
-    pub fn over(socket: TcpStream) -> Self {
+    pub fn over(socket: TcpStream, trusted: &[Vec<u8>]) -> Self {
+        let mut roots = rustls::RootCertStore::empty();
+        trusted.iter().for_each(|der| roots.add(der.clone().into()).expect("a certificate"));
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
+        let config = rustls::ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .expect("versions")
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Credulous(provider)))
+            .with_root_certificates(roots)
             .with_no_client_auth();
         let name = rustls::pki_types::ServerName::try_from("edge.test").expect("a name");
         let tls = ClientConnection::new(Arc::new(config), name).expect("a client");
@@ -294,43 +297,5 @@ impl TlsClient {
         let mut buffer = [0; 4096];
         let got = self.0.read(&mut buffer).expect("received");
         String::from_utf8_lossy(&buffer[..got]).into_owned()
-    }
-}
-
-#[derive(Debug)]
-struct Credulous(Arc<rustls::crypto::CryptoProvider>);
-
-impl rustls::client::danger::ServerCertVerifier for Credulous {
-    fn verify_server_cert(
-        &self,
-        _: &rustls::pki_types::CertificateDer<'_>,
-        _: &[rustls::pki_types::CertificateDer<'_>],
-        _: &rustls::pki_types::ServerName<'_>,
-        _: &[u8],
-        _: rustls::pki_types::UnixTime,
-    ) -> Result<rustls::client::danger::ServerCertVerified, rustls::Error> {
-        Ok(rustls::client::danger::ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &rustls::pki_types::CertificateDer<'_>,
-        _: &rustls::DigitallySignedStruct,
-    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
-        Ok(rustls::client::danger::HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &rustls::pki_types::CertificateDer<'_>,
-        _: &rustls::DigitallySignedStruct,
-    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
-        Ok(rustls::client::danger::HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
     }
 }
