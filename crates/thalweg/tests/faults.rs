@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::edge::{Edge, LOCAL, Tied, ffmpeg, installed};
+use common::edge::{Edge, LOCAL, Tied, address, eventually, ffmpeg, installed};
 use common::thalweg;
 use serde_json::Value;
 use std::fs;
@@ -54,11 +54,6 @@ fn must_be_as_before(pid: u32, before: Held, most_kb: u64) {
     }
 }
 
-/// The address in a URL.
-fn address(url: &str) -> &str {
-    url.split('/').nth(2).expect("an address")
-}
-
 fn connect(to: &str) -> TcpStream {
     let stream = TcpStream::connect(to).expect("it listens");
     stream.set_read_timeout(Some(Duration::from_secs(10))).expect("set");
@@ -80,11 +75,7 @@ fn get(to: &str, path: &str) -> Option<u16> {
 }
 
 fn wait_for_stream(http: &str) {
-    let begun = Instant::now();
-    while get(http, "/live/demo.m3u8") != Some(200) {
-        assert!(begun.elapsed() < Duration::from_secs(20), "the built-in stream does not come");
-        sleep(Duration::from_millis(100));
-    }
+    eventually("the built-in stream", || (get(http, "/live/demo.m3u8") == Some(200)).then_some(()));
 }
 
 /// Writes until the other end closes; returns how many bytes it took.
@@ -209,8 +200,7 @@ fn ten_thousand_connects_at_once_are_taken_and_forgotten() {
     let folder = tempfile::tempdir().expect("a folder");
     let config = format!("workers = 2\n{LOCAL}[limits]\nper_address = 20000\n");
     let edge = Edge::start(folder.path(), &config, &["--demo"]);
-    let http = edge.url_of("play", "http", ".flv");
-    let http = address(&http);
+    let http = &edge.http();
     wait_for_stream(http);
     let before = held(edge.pid());
     let begun = Instant::now();
@@ -278,13 +268,8 @@ fn no_path_escapes_and_nothing_is_had_without_its_token() {
     fs::write(folder.path().join("secret.m3u8"), "secret").expect("written");
     let config = format!("{LOCAL}[auth]\nplay_key = \"a-long-key\"\n[hls]\ntarget = \"1s\"\n");
     let edge = Edge::start(folder.path(), &config, &["--demo"]);
-    let url = edge.url_of("play", "http", ".flv?token=TOKEN");
-    let http = address(&url);
-    let begun = Instant::now();
-    while get(http, "/live/demo.flv") != Some(401) {
-        assert!(begun.elapsed() < Duration::from_secs(20), "the built-in stream does not come");
-        sleep(Duration::from_millis(100));
-    }
+    let http = &edge.http();
+    eventually("the built-in stream", || (get(http, "/live/demo.flv") == Some(401)).then_some(()));
     sleep(Duration::from_secs(3));
     let long = format!("/live/{}.m3u8", "a".repeat(200_000));
     let deep = "/a".repeat(4_000);

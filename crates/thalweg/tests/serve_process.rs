@@ -2,91 +2,17 @@
 
 mod common;
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-
-/// A server's process; it goes with the test.
-struct Served {
-    child: Child,
-    http: SocketAddr,
-    log: std::path::PathBuf,
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// So many addresses of this host that are free at present.
-fn free(count: usize) -> Vec<SocketAddr> {
-    let held: Vec<_> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("bound")).collect();
-    held.iter().map(|listener| listener.local_addr().expect("an address")).collect()
-}
-
-fn listeners(at: &[SocketAddr]) -> String {
-    format!("[rtmp]\nlisten = '{}'\n[http]\nlisten = '{}'\n[api]\nlisten = '{}'\n", at[0], at[1], at[2])
-}
-
-fn serve(folder: &Path, http: SocketAddr, args: &[&str]) -> Served {
-    let log = folder.join("log");
-    let stderr = std::fs::File::create(&log).expect("a file");
-    let mut command = common::thalweg(folder, &[&["serve", "edge.toml"], args].concat());
-    let child = command.stdout(Stdio::null()).stderr(stderr).spawn().expect("started");
-    let served = Served { child, http, log };
-    eventually("it listens", || TcpStream::connect(http).ok());
-    served
-}
-
-impl Served {
-    fn signal(&self, name: &str) {
-        let pid = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw).expect("a process");
-        let signal = match name {
-            "HUP" => rustix::process::Signal::HUP,
-            _ => rustix::process::Signal::TERM,
-        };
-        rustix::process::kill_process(pid, signal).expect("sent");
-    }
-
-    fn said(&self) -> String {
-        std::fs::read_to_string(&self.log).expect("read")
-    }
-
-    fn get(&self, path: &str) -> (u16, String) {
-        let mut socket = TcpStream::connect(self.http).expect("connected");
-        write!(socket, "GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").expect("sent");
-        let mut bytes = Vec::new();
-        socket.read_to_end(&mut bytes).expect("received");
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        let status =
-            text.get(9..12).and_then(|digits| digits.parse().ok()).unwrap_or_else(|| panic!("no status: {text}"));
-        (status, text)
-    }
-}
-
-fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(60), "{what}: it does not come");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
+use common::edge::{Edge, LOCAL, eventually};
+use rustix::process::Signal;
+use std::process::Command;
 
 #[test]
 fn a_broken_file_leaves_all_as_it_was_and_shows_no_secret() {
     let folder = tempfile::tempdir().expect("a folder");
-    let at = free(3);
     let file = folder.path().join("edge.toml");
-    let write = |rest: &str| std::fs::write(&file, format!("{}{rest}", listeners(&at))).expect("written");
-    write("[auth]\nplay_key = 'the-first-secret'\n[log]\nformat = 'json'\n");
-    let served = serve(folder.path(), at[1], &["--demo"]);
+    let write = |rest: &str| std::fs::write(&file, format!("{LOCAL}{rest}")).expect("written");
+    let first = format!("{LOCAL}[auth]\nplay_key = 'the-first-secret'\n[log]\nformat = 'json'\n");
+    let mut served = Edge::start(folder.path(), &first, &["--demo"]);
     assert_eq!(eventually("the stream", || Some(served.get("/live/demo.m3u8").0).filter(|status| *status != 404)), 401);
     let broken = [
         "[auth]\nplay_key = 'the-second-secret",
@@ -96,19 +22,18 @@ fn a_broken_file_leaves_all_as_it_was_and_shows_no_secret() {
     ];
     for (at, text) in broken.into_iter().enumerate() {
         write(text);
-        served.signal("HUP");
+        served.signal(Signal::HUP);
         eventually("its complaint", || (served.said().matches("reload-failed").count() > at).then_some(()));
         assert_eq!(served.get("/live/demo.m3u8").0, 401, "{text}");
     }
     write("[log]\nformat = 'json'\n");
-    served.signal("HUP");
+    served.signal(Signal::HUP);
     eventually("the other configuration", || (served.get("/live/demo.m3u8").0 == 200).then_some(()));
     write("[log]\nlevel = 'error'\n[journal]\npath = 'x'\n");
-    served.signal("HUP");
+    served.signal(Signal::HUP);
     eventually("what needs a restart", || served.said().contains("\"needs_restart\":\"journal\"").then_some(()));
-    served.signal("TERM");
-    let mut served = served;
-    assert!(served.child.wait().expect("ended").success());
+    served.signal(Signal::TERM);
+    assert!(served.wait().success());
     let said = served.said();
     assert!(!said.contains("-secret") && !said.contains("had ended"), "{said}");
     for line in said.lines().filter(|line| line.starts_with('{')) {
@@ -119,17 +44,13 @@ fn a_broken_file_leaves_all_as_it_was_and_shows_no_secret() {
 #[test]
 fn who_plays_goes_on_after_a_death_and_a_restart() {
     let folder = tempfile::tempdir().expect("a folder");
-    let at = free(3);
-    let text = format!("{}[auth]\nplay_key = {{ env = 'PLAY_KEY' }}\n[hls]\ntarget = '1s'\n", listeners(&at));
+    let text = format!("{LOCAL}[auth]\nplay_key = {{ env = 'PLAY_KEY' }}\n[hls]\ntarget = '1s'\n");
     std::fs::write(folder.path().join("edge.toml"), text).expect("written");
     let key = "a-key-of-the-test";
     let start = || {
-        let log = folder.path().join("log");
         let mut command = common::thalweg(folder.path(), &["serve", "edge.toml", "--demo"]);
-        command.env("PLAY_KEY", key).stdout(Stdio::null()).stderr(std::fs::File::create(&log).expect("a file"));
-        let served = Served { child: command.spawn().expect("started"), http: at[1], log };
-        eventually("it listens", || TcpStream::connect(at[1]).ok());
-        served
+        command.env("PLAY_KEY", key);
+        Edge::spawn(command, folder.path())
     };
     let first = start();
     // As the book says to make one.
@@ -182,8 +103,8 @@ fn check_looks_at_what_the_configuration_names() {
 #[test]
 fn routes_have_their_windows_while_the_server_runs_and_no_longer() {
     let folder = tempfile::tempdir().expect("a folder");
-    let text = format!("{}[tcp_route]\ninitcwnd = 30\nstate = 'routes'\n", listeners(&free(3)));
-    std::fs::write(folder.path().join("edge.toml"), text).expect("written");
+    let text = format!("{LOCAL}[tcp_route]\ninitcwnd = 30\nstate = 'routes'\n");
+    std::fs::write(folder.path().join("edge.toml"), &text).expect("written");
     // A network of its own, in which it is root.
     let script = r#"
         ip link set lo up && ip link add v0 type veth peer name v1 && ip address add 10.0.0.1/24 dev v0
@@ -217,10 +138,7 @@ fn routes_have_their_windows_while_the_server_runs_and_no_longer() {
 
     // Without privilege it says so, and runs. Root has it, and would change this host's routes.
     if !rustix::process::geteuid().is_root() {
-        let at = free(3);
-        let text = format!("{}[tcp_route]\ninitcwnd = 30\nstate = 'routes'\n", listeners(&at));
-        std::fs::write(folder.path().join("edge.toml"), text).expect("written");
-        let served = serve(folder.path(), at[1], &[]);
+        let served = Edge::start(folder.path(), &text, &[]);
         eventually("its complaint", || served.said().contains("option-refused why=\"tcp_route: ").then_some(()));
     }
 }

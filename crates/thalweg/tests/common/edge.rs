@@ -1,15 +1,21 @@
 //! `thalweg serve` as a process of its own, and who publishes to it.
 
 use super::thalweg;
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 /// A server, gone with the test.
 pub struct Edge {
     child: Child,
     /// What it printed at its start: a line for each URL.
     lines: Vec<String>,
+    /// Where its standard error goes.
+    log: PathBuf,
 }
 
 /// Free ports of this host, for every listener but HTTPS.
@@ -19,9 +25,15 @@ pub const LOCAL: &str =
 impl Edge {
     /// Starts one with this configuration.
     pub fn start(folder: &Path, config: &str, args: &[&str]) -> Self {
-        std::fs::write(folder.join("edge.toml"), config).expect("written");
-        let args = [&["serve", "edge.toml"], args].concat();
-        let mut child = thalweg(folder, &args).stdout(Stdio::piped()).spawn().expect("it starts");
+        fs::write(folder.join("edge.toml"), config).expect("written");
+        Self::spawn(thalweg(folder, &[&["serve", "edge.toml"], args].concat()), folder)
+    }
+
+    /// Starts one by a command; its standard error goes to `log` in `folder`.
+    pub fn spawn(mut command: Command, folder: &Path) -> Self {
+        let log = folder.join("log");
+        command.stdout(Stdio::piped()).stderr(fs::File::create(&log).expect("a file"));
+        let mut child = command.spawn().expect("it starts");
         let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
         let mut lines = Vec::new();
         for line in stdout.lines().map_while(Result::ok) {
@@ -30,8 +42,8 @@ impl Edge {
                 break;
             }
         }
-        let edge = Self { child, lines };
-        assert!(!edge.url("api", "http").is_empty());
+        let edge = Self { child, lines, log };
+        assert!(edge.lines.last().is_some_and(|line| line.starts_with("api ")), "{}", edge.said());
         edge
     }
 
@@ -46,6 +58,37 @@ impl Edge {
         let urls = self.lines.iter().filter_map(|line| line.strip_prefix(what)).map(str::trim);
         let found = urls.into_iter().find(|url| url.starts_with(&begin) && url.ends_with(end));
         found.unwrap_or_else(|| panic!("no {what} {scheme} {end} in {:?}", self.lines)).to_owned()
+    }
+
+    /// Where it listens for HTTP: address and port.
+    pub fn http(&self) -> String {
+        address(&self.url("play", "http")).to_owned()
+    }
+
+    /// Its answer to a request over a connection of its own: status, and all of it as text.
+    pub fn get(&self, path: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(self.http()).expect("connected");
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").expect("sent");
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).expect("received");
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let status = text.get(9..12).and_then(|digits| digits.parse().ok());
+        (status.unwrap_or_else(|| panic!("no status: {text}")), text)
+    }
+
+    /// What it said on standard error so far.
+    pub fn said(&self) -> String {
+        fs::read_to_string(&self.log).expect("read")
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw).expect("a process");
+        kill_process(pid, signal).expect("sent");
+    }
+
+    /// Waits until it ends by itself.
+    pub fn wait(&mut self) -> ExitStatus {
+        self.child.wait().expect("ended")
     }
 
     /// Its process.
@@ -63,6 +106,23 @@ impl Edge {
 impl Drop for Edge {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+/// The address and port in a URL.
+pub fn address(url: &str) -> &str {
+    url.split('/').nth(2).expect("an address")
+}
+
+/// Looks until there is something, for a minute.
+pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what}: it does not come");
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 
