@@ -11,12 +11,13 @@ use media::ts::{Demuxer, Muxer, Pes};
 use media::{Arrival, Config, Ingest, Tag, TagKind, Track, Unit};
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-/// Whether `program` is installed; says so if it is not.
+/// Whether `program` is installed; says so if it is not, which in CI is a failure.
 fn installed(program: &str) -> bool {
     let found = Command::new(program).arg("-version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+    assert!(found || std::env::var("CI").is_err(), "{program} is not installed, and in CI nothing is skipped");
     if !found {
         eprintln!("SKIPPED: {program} is not installed, so nothing was compared with it");
     }
@@ -31,6 +32,21 @@ fn ffmpeg(arguments: &str) -> Command {
     let mut command = Command::new("ffmpeg");
     command.args(arguments.split_whitespace()).stdin(Stdio::null());
     command
+}
+
+/// What a program makes of `file` as its standard input, all of which it must read.
+fn fed(command: &mut Command, file: &[u8]) -> Output {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("it starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    std::thread::scope(|scope| {
+        let feeder = scope.spawn(move || stdin.write_all(file));
+        let output = child.wait_with_output().expect("it ends");
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && complaint.is_empty(), "{complaint}");
+        feeder.join().expect("a feeder").expect("it reads all");
+        output
+    })
 }
 
 #[test]
@@ -104,17 +120,8 @@ fn arrivals(file: &[u8]) -> (Vec<Config>, Vec<Unit>) {
 
 /// What ffprobe finds in `file`: a line for each packet, with the entries that are asked for.
 fn probed(file: &[u8], entries: &str) -> Vec<String> {
-    let mut child = Command::new("ffprobe")
-        .args(["-v", "error", "-of", "csv=p=0", "-show_entries", entries, "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("ffprobe");
-    let mut stdin = child.stdin.take().expect("a pipe");
-    let file = file.to_vec();
-    let feeder = std::thread::spawn(move || stdin.write_all(&file));
-    let output = child.wait_with_output().expect("ffprobe ends");
-    feeder.join().expect("a feeder").expect("ffprobe reads all");
+    let mut ffprobe = Command::new("ffprobe");
+    let output = fed(ffprobe.args(["-v", "error", "-of", "csv=p=0", "-show_entries", entries, "-"]), file);
     // Packets of MPEG-TS have lines of side data besides.
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let packets = text.lines().filter(|line| line.starts_with("video,") || line.starts_with("audio,"));
@@ -195,17 +202,7 @@ fn segments_of_ours_hold_what_ffmpeg_wrote() {
     assert_eq!(video, expected);
     // And it decodes to the same pictures and samples, to the bit.
     let hashes = |file: &[u8], format: &str| {
-        let mut child = Command::new("ffmpeg")
-            .args(["-v", "error", "-f", format, "-i", "-", "-map", "0:v", "-map", "0:a", "-f", "streamhash", "-"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("ffmpeg");
-        let mut stdin = child.stdin.take().expect("a pipe");
-        let file = file.to_vec();
-        let feeder = std::thread::spawn(move || stdin.write_all(&file));
-        let output = child.wait_with_output().expect("ffmpeg ends");
-        feeder.join().expect("a feeder").expect("ffmpeg reads all");
+        let output = fed(&mut ffmpeg(&format!("-v error -f {format} -i - -map 0:v -map 0:a -f streamhash -")), file);
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     let ours = hashes(&whole, "mpegts");
@@ -256,20 +253,7 @@ fn demo() -> (Vec<u8>, Vec<u8>) {
 
 /// What FFmpeg decodes, which must not complain of anything.
 fn decoded(file: &[u8], arguments: &str) -> Vec<u8> {
-    let mut child = ffmpeg(&format!("-v warning -xerror -err_detect explode -i - {arguments} -"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("ffmpeg");
-    let mut stdin = child.stdin.take().expect("a pipe");
-    let file = file.to_vec();
-    let feeder = std::thread::spawn(move || stdin.write_all(&file));
-    let output = child.wait_with_output().expect("ffmpeg ends");
-    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success() && complaint.is_empty(), "{complaint}");
-    feeder.join().expect("a feeder").expect("ffmpeg reads all");
-    output.stdout
+    fed(&mut ffmpeg(&format!("-v warning -xerror -err_detect explode -i - {arguments} -")), file).stdout
 }
 
 #[test]
