@@ -53,14 +53,11 @@ pub struct Viewer {
     pub skips: u32,
     /// By how much what a live viewer is sent is behind the newest, milliseconds.
     pub behind_ms: u64,
-    /// Times its player stood still, as far as that can be told from what it fetched when.
-    pub stalls: u32,
-    /// For how long in all, milliseconds.
-    pub stalled_ms: u64,
+    /// How its player fared, as far as that can be told from what it fetched when.
+    #[serde(flatten)]
+    pub playout: Playout,
     /// Its connection when last looked at.
     pub tcp: Option<TcpFacts>,
-    #[serde(skip)]
-    playout: Playout,
     /// Segments fetched of late, which other workers may still add to.
     #[serde(skip)]
     fetched: Vec<Fetched>,
@@ -158,7 +155,6 @@ impl Clerk {
             self.stalls.fetch_add(u64::from(stalled_ms > 0), Ordering::Relaxed);
             self.stalled_ms.fetch_add(stalled_ms, Ordering::Relaxed);
         }
-        (viewer.stalls, viewer.stalled_ms) = (viewer.playout.stalls, viewer.playout.stalled_ms);
     }
 
     /// Those who play segments and have been silent for `expiry_ms` have gone.
@@ -213,6 +209,11 @@ impl Clerk {
         wanted.map(|viewer| Viewer::clone(viewer)).collect()
     }
 
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.viewers().len()
+    }
+
     /// How many there are of each stream and protocol.
     pub fn counts(&self) -> HashMap<(Box<str>, Protocol), u64> {
         let mut counts = HashMap::new();
@@ -261,10 +262,8 @@ fn begin(who: &Who, update: &Update) -> Viewer {
         segments: 0,
         skips: 0,
         behind_ms: 0,
-        stalls: 0,
-        stalled_ms: 0,
-        tcp: None,
         playout: Playout::default(),
+        tcp: None,
         fetched: Vec::new(),
     }
 }
@@ -272,14 +271,13 @@ fn begin(who: &Who, update: &Update) -> Viewer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::worker::Accounts;
 
     fn clerk(workers: usize) -> Clerk {
         let log = Arc::new(Log::silent());
         let hooks = Hooks::new(model::WebhooksConfig::default(), Vec::new(), Arc::clone(&log));
         Clerk::new(workers, None, Arc::new(hooks), log)
     }
-
-    use crate::worker::Accounts;
 
     fn who(protocol: Protocol) -> Who {
         Who {
@@ -336,7 +334,8 @@ mod tests {
         for (now_ms, stalls, stalled_ms, left) in [(10_499, 0, 0, 2), (10_500, 1, 3_000, 1)] {
             clerk.expire(now_ms, 30_000);
             let viewer = &clerk.list(None)[0];
-            assert_eq!((viewer.stalls, viewer.stalled_ms, viewer.fetched.len()), (stalls, stalled_ms, left));
+            let playout = &viewer.playout;
+            assert_eq!((playout.stalls, playout.stalled_ms, viewer.fetched.len()), (stalls, stalled_ms, left));
         }
         clerk.close();
         assert_eq!((clerk.stalls.load(Ordering::Relaxed), clerk.stalled_ms.load(Ordering::Relaxed)), (1, 3_000));

@@ -3,6 +3,8 @@
 //! A player that begins with its first segment has played, after a time, as much as that time; when it had fetched less, it stood still.
 //! One that leaves a segment alone which it could have had is paused or has enough, and nothing is inferred from that.
 
+use serde::Serialize;
+
 /// A segment that a viewer has fetched whole. Times are milliseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fetched {
@@ -17,16 +19,19 @@ pub struct Fetched {
 }
 
 /// What is known of a player. Segments are told in the order in which they were complete.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Playout {
     /// When it would have begun had it never stood still.
+    #[serde(skip)]
     began_ms: Option<u64>,
     /// What it has fetched since.
+    #[serde(skip)]
     media_ms: u64,
+    #[serde(skip)]
     last_done_ms: u64,
     /// Times it stood still.
     pub stalls: u32,
-    /// For how long in all.
+    /// For how long in all, milliseconds.
     pub stalled_ms: u64,
 }
 
