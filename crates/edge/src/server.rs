@@ -50,7 +50,7 @@ pub enum ServeError {
     /// A thread.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
-    /// An URL, by its key.
+    /// A URL, by its key.
     #[error("webhooks.{0} is no URL that can be called")]
     Webhook(&'static str),
     /// The kernel gives no random numbers.
@@ -69,6 +69,8 @@ pub struct Server {
     /// Raised for as long as it runs.
     routes: Option<Routes>,
     threads: Vec<JoinHandle<Result<(), HostError>>>,
+    /// Each worker has a descriptor table of its own.
+    has_own_tables: bool,
     /// Where it really listens, by what for: a configured port 0 is another one here.
     pub addresses: Addresses,
     /// What the kernel refused, one sentence each; the server runs without it.
@@ -141,14 +143,21 @@ impl Server {
             is_draining: AtomicBool::new(false),
             loads: (0..=workers).map(|_| Load::default()).collect(),
         });
-        let (threads, refused) = (Vec::new(), Vec::new());
-        let mut server =
-            Self { shared: Arc::clone(&shared), certificates, routes: None, threads, addresses, refused, room: 0 };
+        let mut server = Self {
+            shared: Arc::clone(&shared),
+            certificates,
+            routes: None,
+            threads: Vec::new(),
+            has_own_tables: true,
+            addresses,
+            refused: Vec::new(),
+            room: 0,
+        };
         let mut gates = Vec::new();
         for number in 0..workers {
             gates.push(server.worker(number)?);
         }
-        let tables = if server.refused.iter().any(|why| why.contains("descriptor table")) { 1 } else { workers as u64 };
+        let tables = if server.has_own_tables { workers as u64 } else { 1 };
         server.room = tables * descriptors.saturating_sub(OTHER_DESCRIPTORS);
         let own = Arc::clone(&shared);
         server.thread("api".to_owned(), move || Worker::new(own, workers, operators, Some(Api::default()))?.run())?;
@@ -219,6 +228,7 @@ impl Server {
         })?;
         let opened = told.recv().map_err(|_| ServeError::Failed(format!("worker-{number}")))??;
         self.addresses = opened.addresses;
+        self.has_own_tables &= opened.has_own_table;
         if number == 0 {
             self.refused = opened.refused;
         }
@@ -313,6 +323,7 @@ impl Server {
 #[derive(Debug, Default)]
 struct Opened {
     addresses: Addresses,
+    has_own_table: bool,
     refused: Vec<String>,
 }
 
@@ -320,7 +331,9 @@ impl Opened {
     /// Opens a worker's listeners in a descriptor table of its own, at the addresses of those before it.
     fn open(&mut self, shared: &Shared, certificates: Option<&Arc<Certificates>>) -> Result<Vec<Listener>, ServeError> {
         let wakers: Vec<_> = shared.hub.signals.iter().map(|signal| signal.waker.as_fd()).collect();
-        self.refused.extend(table::own(&wakers).err().map(|error| error.to_string()));
+        let owned = table::own(&wakers);
+        self.has_own_table = owned.is_ok();
+        self.refused.extend(owned.err().map(|error| error.to_string()));
         let (_, config) = shared.hub.config.get();
         let mut listeners = Vec::new();
         let at = if self.addresses.http.is_empty() { &config.http.listen } else { &self.addresses.http };
