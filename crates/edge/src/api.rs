@@ -126,7 +126,7 @@ fn statistics(shared: &Shared) -> Value {
     json!({
         "streams": streams.len(),
         "connections": shared.crowd.count(),
-        "viewers": shared.clerk.list(None).len(),
+        "viewers": shared.clerk.count(),
         "segments": segments,
         "segment_bytes": segment_bytes,
         "flv_bytes": streams.values().map(|stream| stream.flv.bytes()).sum::<u64>(),
@@ -143,55 +143,57 @@ fn resident_bytes() -> Option<u64> {
     Some(pages * rustix::param::page_size() as u64)
 }
 
-/// Source: Prometheus text exposition format 0.0.4.
+/// In base units: seconds and bytes. Source: Prometheus text exposition format 0.0.4.
 fn metrics(shared: &Shared) -> String {
     let mut text = String::new();
-    let mut family = |name: &str, kind: &str, help: &str, lines: &[(String, u64)]| {
+    let mut family = |name: &str, kind: &str, help: &str, lines: &[(String, f64)]| {
         let _ = writeln!(text, "# HELP thalweg_{name} {help}\n# TYPE thalweg_{name} {kind}");
         for (labels, value) in lines {
             let _ = writeln!(text, "thalweg_{name}{labels} {value}");
         }
     };
     let (_, streams) = shared.hub.streams.get();
-    let own = |value| vec![(String::new(), value)];
+    let own = |value: u64| vec![(String::new(), value as f64)];
     family("streams", "gauge", "Streams there are.", &own(streams.len() as u64));
     family("connections", "gauge", "Viewers' connections.", &own(u64::from(shared.crowd.count())));
     family("viewers_seen_total", "counter", "Viewers that have come.", &own(shared.clerk.seen.load(Ordering::Relaxed)));
     family("stalls_total", "counter", "Times players stood still.", &own(shared.clerk.stalls.load(Ordering::Relaxed)));
-    let stalled_ms = shared.clerk.stalled_ms.load(Ordering::Relaxed);
-    family("stalled_milliseconds_total", "counter", "For how long players stood still.", &own(stalled_ms));
+    let stalled_s = shared.clerk.stalled_ms.load(Ordering::Relaxed) as f64 / 1e3;
+    family("stalled_seconds_total", "counter", "For how long players stood still.", &[(String::new(), stalled_s)]);
     family("journal_lost_total", "counter", "Journal lines lost.", &own(shared.clerk.journal_lost()));
     family("log_lost_total", "counter", "Log lines lost.", &own(shared.log.lost()));
     family("resident_bytes", "gauge", "Memory of the process.", &own(resident_bytes().unwrap_or(0)));
     let label = |key: &str| key.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     let mut viewers: Vec<_> = shared.clerk.counts().into_iter().collect();
     viewers.sort_by(|one, other| one.0.0.cmp(&other.0.0));
-    let protocol = |protocol| if protocol == Protocol::Hls { "hls" } else { "flv" };
     let viewers: Vec<_> = viewers
         .iter()
-        .map(|((key, kind), count)| (format!("{{stream=\"{}\",protocol=\"{}\"}}", label(key), protocol(*kind)), *count))
+        .map(|((key, kind), count)| {
+            (format!("{{stream=\"{}\",protocol=\"{}\"}}", label(key), kind.name()), *count as f64)
+        })
         .collect();
     family("viewers", "gauge", "Viewers at present.", &viewers);
     let received = streams.values().map(|stream| {
-        (format!("{{stream=\"{}\"}}", label(&stream.key)), stream.received_bytes.load(Ordering::Relaxed))
+        (format!("{{stream=\"{}\"}}", label(&stream.key)), stream.received_bytes.load(Ordering::Relaxed) as f64)
     });
     family("received_bytes_total", "counter", "Bytes of publishers.", &received.collect::<Vec<_>>());
     let outcomes = Event::ALL.iter().flat_map(|&event| Outcome::ALL.map(|outcome| (event, outcome)));
     let outcomes = outcomes.map(|(event, outcome)| {
         let labels = format!("{{event=\"{}\",outcome=\"{}\"}}", event.name(), outcome.name());
-        (labels, shared.hooks.counted(event, outcome))
+        (labels, shared.hooks.counted(event, outcome) as f64)
     });
     family("webhooks_total", "counter", "What became of webhooks' events.", &outcomes.collect::<Vec<_>>());
-    let mut threads = |name: &str, help: &str, of: &dyn Fn(&crate::worker::Load) -> &AtomicU64| {
+    let mut threads = |name: &str, help: &str, parts: f64, of: &dyn Fn(&crate::worker::Load) -> &AtomicU64| {
         let lines = shared.loads.iter().enumerate();
-        let lines = lines.map(|(at, load)| (format!("{{thread=\"{at}\"}}"), of(load).load(Ordering::Relaxed)));
+        let lines =
+            lines.map(|(at, load)| (format!("{{thread=\"{at}\"}}"), of(load).load(Ordering::Relaxed) as f64 / parts));
         family(name, "counter", help, &lines.collect::<Vec<_>>());
     };
-    threads("accepted_total", "Connections taken.", &|load| &load.accepted);
-    threads("refused_total", "Connections that found no room.", &|load| &load.refused);
-    threads("requests_total", "Requests.", &|load| &load.requests);
-    threads("sent_bytes_total", "Bytes of bodies.", &|load| &load.bytes);
-    threads("timeouts_total", "Connections cut off.", &|load| &load.timeouts);
-    threads("busy_microseconds_total", "Time not spent waiting.", &|load| &load.busy_us);
+    threads("accepted_total", "Connections taken.", 1.0, &|load| &load.accepted);
+    threads("refused_total", "Connections that found no room.", 1.0, &|load| &load.refused);
+    threads("requests_total", "Requests.", 1.0, &|load| &load.requests);
+    threads("sent_bytes_total", "Bytes of bodies.", 1.0, &|load| &load.bytes);
+    threads("timeouts_total", "Connections cut off.", 1.0, &|load| &load.timeouts);
+    threads("busy_seconds_total", "Time not spent waiting.", 1e6, &|load| &load.busy_us);
     text
 }
