@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout)]
 
 mod client;
+mod floor;
 mod measures;
 mod process;
 mod scale;
@@ -24,8 +25,10 @@ pub(crate) fn pin(processor: usize) {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
-    if let Some((_, more)) = arguments.split_first().filter(|(first, _)| *first == "scale") {
-        return scale::run(more);
+    match arguments.split_first() {
+        Some((first, more)) if first == "scale" => return scale::run(more),
+        Some((first, paths)) if first == floor::WORD => return floor::serve(paths).expect("the files are there"),
+        _ => {}
     }
     // Some measures by their keys, apart by commas.
     let only: Option<Vec<String>> =
@@ -35,12 +38,16 @@ fn main() {
     match servers::picture(Path::new(env!("CARGO_TARGET_TMPDIR")), Picture::Large) {
         Some(picture) => {
             let ours = servers::ours(folder.path(), &picture, 1, "");
-            let nginx = servers::nginx(folder.path(), &ours);
+            let root = folder.path().join("root");
+            let segment = servers::copy(&root, &ours).expect("there is a segment");
+            let nginx = servers::nginx(folder.path());
             if nginx.is_none() {
                 println!("**NOT MEASURED: nginx is not installed**");
             }
+            let floor = floor::start(&root.join("index.m3u8"), &segment);
             servers.push(ours);
             servers.extend(nginx);
+            servers.extend(floor);
         }
         None => println!("**NOT MEASURED: ffmpeg, which publishes, is not installed**"),
     }

@@ -6,7 +6,7 @@ use hmac::{Hmac, Mac};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::net::TcpListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ pub(crate) enum Picture {
 }
 
 /// Makes what is published, once.
-pub(crate) fn picture(folder: &Path, kind: Picture) -> Option<std::path::PathBuf> {
+pub(crate) fn picture(folder: &Path, kind: Picture) -> Option<PathBuf> {
     let (name, video, rate, audio, seconds) = match kind {
         Picture::Large => ("edge-720p25", "testsrc2=size=1280x720:rate=25", "3270k", "128k", "20"),
         Picture::Small => ("edge-180p12", "testsrc2=size=320x180:rate=12.5", "110k", "16k", "60"),
@@ -140,17 +140,21 @@ fn certificate(folder: &Path) {
     assert!(command.stderr(Stdio::null()).status().is_ok_and(|status| status.success()), "openssl makes a certificate");
 }
 
-/// nginx with one worker on processor 0, serving the segment and a playlist that `from` serves; `None` where there is none.
-pub(crate) fn nginx(folder: &Path, from: &Server) -> Option<Server> {
+/// Writes a playlist and a segment that `from` serves into `root`, for others to serve: `index.m3u8`, and by its name.
+pub(crate) fn copy(root: &Path, from: &Server) -> Option<PathBuf> {
     let found = resolve(from.playlists.first()?)?;
-    let root = folder.join("root");
-    fs::create_dir_all(&root).ok()?;
+    fs::create_dir_all(root).ok()?;
     let mut scratch = vec![0; 1 << 20];
     let segment =
         Link::open(&found.segment, false).and_then(|mut link| link.get(&found.segment, true, &mut scratch)).ok()?;
-    let name = found.segment.path_segments()?.next_back()?;
-    fs::write(root.join(name), &segment.body).ok()?;
+    let path = root.join(found.segment.path_segments()?.next_back()?);
+    fs::write(&path, &segment.body).ok()?;
     fs::write(root.join("index.m3u8"), &found.text).ok()?;
+    Some(path)
+}
+
+/// nginx with one worker on processor 0, serving what is in `root` of the folder; `None` where there is none.
+pub(crate) fn nginx(folder: &Path) -> Option<Server> {
     let [http, https] = [(); 2].map(|()| free_port());
     let folder = folder.display();
     let text = format!(
