@@ -136,9 +136,15 @@ fn routes_have_their_windows_while_the_server_runs_and_no_longer() {
     let log = std::fs::read_to_string(folder.path().join("log")).unwrap_or_default();
     assert!(output.status.success() && out.contains("all-is-well"), "{out}\n{err}\n{log}");
 
-    // Without privilege it says so, and runs. Root has it, and would change this host's routes.
-    if !rustix::process::geteuid().is_root() {
-        let served = Edge::start(folder.path(), &text, &[]);
-        eventually("its complaint", || served.said().contains("option-refused why=\"tcp_route: ").then_some(()));
-    }
+    // Root without the capability is refused: it says so, and runs.
+    let script = r#"
+        ip link set lo up && ip link add v0 type veth peer name v1 && ip address add 10.0.0.1/24 dev v0 && ip link set v0 up &&
+        ip link set v1 up && ip route add default via 10.0.0.254 &&
+        exec setpriv --bounding-set -net_admin --inh-caps -net_admin "$0" serve edge.toml
+    "#;
+    let mut command = Command::new("unshare");
+    command.args(["-r", "-n", "sh", "-c", script, env!("CARGO_BIN_EXE_thalweg")]).current_dir(folder.path());
+    let edge = Edge::spawn(command, folder.path());
+    let refused = |said: String| said.contains("option-refused why=\"tcp_route: ") && said.contains("not permitted");
+    eventually("its complaint", || refused(edge.said()).then_some(()));
 }
