@@ -130,8 +130,10 @@ fn connect(server: &Server, scheme: &str) -> Option<String> {
     Some(format!("{:.0}", best?))
 }
 
-/// Viewers that have asked for one playlist, and ask for nothing.
+/// Viewers that have asked for one playlist, and ask for nothing. They are so many that a megabyte or two, which come and go with the
+/// stream itself, do not count.
 fn idle(server: &Server, scheme: &str) -> Option<String> {
+    const COUNT: usize = 12_000;
     let entry = of_scheme(&server.playlists, scheme)?;
     let family = Family::of(server.pid);
     let mut scratch = vec![0; 64 << 10];
@@ -146,10 +148,10 @@ fn idle(server: &Server, scheme: &str) -> Option<String> {
         links.ok()
     };
     // What the first ones make a server allocate for good is not theirs.
-    let _first = come(500)?;
+    let _first = come(1_500)?;
     let before = family.anonymous();
-    let _more = come(4_000)?;
-    Some(format!("{:.1} KB", (family.anonymous() - before) / 4_000.0 / 1e3))
+    let _more = come(COUNT)?;
+    Some(format!("{:.1} KB", (family.anonymous() - before) / COUNT as f64 / 1e3))
 }
 
 /// Viewers of a segment that read a byte a second.
