@@ -65,6 +65,8 @@ pub(crate) struct Side {
     prints: Prints,
     /// Acknowledgements for this side's data that passed the tap but have not reached this side.
     on_the_way: VecDeque<Ack>,
+    /// What its last packet acknowledged: of what follows it takes no note of the TSval until it has acknowledged that (RFC 7323 §4.3).
+    answered: Option<SeqNum>,
     /// Round trip between the tap and this side, in nanoseconds; 0 at this side.
     pub(crate) beyond: u64,
     pub(crate) echo: Echo,
@@ -81,6 +83,7 @@ impl Side {
             fin_end: None,
             prints: Prints::default(),
             on_the_way: VecDeque::new(),
+            answered: None,
             beyond: 0,
             echo: Echo::default(),
         }
@@ -88,8 +91,8 @@ impl Side {
 
     /// Begins anew where one was that is over, in the room of its lists.
     fn renew(&mut self, new_at: Endpoint, draw: bool) {
-        let Self { at, sender, packets, fin, fin_end, prints, on_the_way, beyond, echo } = self;
-        (*at, *packets, *fin, *fin_end, *beyond) = (new_at, 0, false, None, 0);
+        let Self { at, sender, packets, fin, fin_end, prints, on_the_way, answered, beyond, echo } = self;
+        (*at, *packets, *fin, *fin_end, *answered, *beyond) = (new_at, 0, false, None, None, 0);
         sender.renew(draw);
         prints.next = 0;
         if let Some(known) = &mut prints.known {
@@ -100,17 +103,66 @@ impl Side {
     }
 
     /// Hands on the acknowledgements that reach this side by `now`, or just after: the round trip beyond the tap varies by a
-    /// little, and data must not seem to leave before what set it off.
-    fn deliver_until(&mut self, now: u64) {
-        let now = now.saturating_add((self.beyond / 64).min(1_000_000));
-        while let Some(ack) = self.on_the_way.front()
-            && (ack.now <= now || self.on_the_way.len() > MOST_ON_THE_WAY)
-        {
-            let ack = *ack;
+    /// little, and data must not seem to leave before what set it off. While losses are repaired it goes by what the side has `heard`, as its
+    /// own packets tell, for what it sends again depends on that alone.
+    fn deliver_until(&mut self, now: u64, heard: Heard) {
+        let due = now.saturating_add((self.beyond / 64).min(1_000_000));
+        // Acknowledgements of one tick have the same TSval: the first of them was heard at least.
+        let mut equal = false;
+        while let Some(&ack) = self.on_the_way.front() {
+            let mut ack = ack;
+            let repairing = self.sender.is_repairing();
+            let mut is_due = ack.now <= due;
+            match (heard, ack.tsval) {
+                (Heard::Until { echo, again }, Some(tsval)) if repairing || again => {
+                    let since = echo.wrapping_sub(tsval) as i32;
+                    if !is_due && (since > 0 || since == 0 && !equal) {
+                        equal |= since == 0;
+                        is_due = true;
+                        ack.now = now;
+                    } else if since < 0 && self.answered.is_some_and(|to| ack.seq.since(to) <= 0) {
+                        is_due = false;
+                    }
+                    ack.now = ack.now.max(self.sender.last_send);
+                }
+                (Heard::Nothing, Some(_)) if repairing => is_due = false,
+                _ => {}
+            }
+            if !is_due && self.on_the_way.len() <= MOST_ON_THE_WAY {
+                break;
+            }
             self.on_the_way.pop_front();
             self.sender.ack(&ack);
         }
     }
+
+    /// What a packet tells of what this side had heard; it is this side's own where `own`.
+    fn heard(&self, segment: &Segment, own: bool) -> Heard {
+        let flags = segment.tcp.flags.0;
+        let carries = segment.payload_len > 0 || flags & (Flags::SYN | Flags::FIN | Flags::RST) != 0;
+        match segment.tcp.options.timestamps {
+            Some((_, echo)) if own && flags & Flags::SYN == 0 => {
+                let end = segment.tcp.seq.add(segment.payload_len);
+                let again = carries && self.sender.next_seq().is_some_and(|next| end.since(next) <= 0);
+                Heard::Until { echo, again }
+            }
+            Some(_) if !own && !carries => Heard::Nothing,
+            _ => Heard::Unknown,
+        }
+    }
+}
+
+/// What a packet tells of the acknowledgements its sender had heard.
+#[derive(Debug, Clone, Copy)]
+enum Heard {
+    Unknown,
+    /// Nothing: it is an acknowledgement itself, and the sender's next packet will tell.
+    Nothing,
+    /// Those up to this TSval (RFC 7323 §4.3); and whether the packet is sent `again`.
+    Until {
+        echo: u32,
+        again: bool,
+    },
 }
 
 /// The client and the server, as the first segment tells them.
@@ -243,8 +295,14 @@ impl Connection {
             }
             return;
         }
-        for side in &mut self.sides {
-            side.deliver_until(now);
+        for (at, one) in self.sides.iter_mut().enumerate() {
+            if !one.on_the_way.is_empty() {
+                let heard = one.heard(segment, at == side);
+                one.deliver_until(now, heard);
+            }
+        }
+        if segment.tcp.flags.has(Flags::ACK) {
+            self.sides[side].answered = Some(segment.tcp.ack);
         }
         self.signals.packet(side, segment, &self.sides[side].sender);
         let tcp = &segment.tcp;
@@ -288,6 +346,7 @@ impl Connection {
                 len: segment.payload_len,
                 fin,
                 tsval: tcp.options.timestamps.map(|t| t.0),
+                tsecr: tcp.options.timestamps.map(|t| t.1),
                 ip_id: segment.ip.id,
             });
         }
@@ -382,6 +441,8 @@ impl Connection {
             window: u64::from(tcp.window) << shift.unwrap_or(0),
             sack: tcp.options.sack,
             tsecr: tcp.options.timestamps.map(|t| t.1),
+            tsval: tcp.options.timestamps.map(|t| t.0),
+            seq: tcp.seq,
             pure: segment.payload_len == 0 && tcp.flags.0 & (Flags::SYN | Flags::FIN | Flags::RST) == 0,
             is_syn,
             ecn_echo: tcp.flags.has(Flags::ECE) && !is_syn,
@@ -424,7 +485,7 @@ impl Connection {
     /// Hands on what is on its way and ends the data phases.
     pub(crate) fn finish(&mut self) {
         for side in &mut self.sides {
-            side.deliver_until(u64::MAX);
+            side.deliver_until(u64::MAX, Heard::Unknown);
             side.sender.finish();
         }
     }

@@ -14,6 +14,7 @@ pub(crate) struct Data {
     /// It is the last one: a FIN takes a sequence number after the payload.
     pub(crate) fin: bool,
     pub(crate) tsval: Option<u32>,
+    pub(crate) tsecr: Option<u32>,
     pub(crate) ip_id: Option<u16>,
 }
 
@@ -27,7 +28,10 @@ pub(crate) struct Ack {
     /// In bytes where the scale is known.
     pub(crate) window: u64,
     pub(crate) sack: wire::SackBlocks,
+    pub(crate) tsval: Option<u32>,
     pub(crate) tsecr: Option<u32>,
+    /// Its own number.
+    pub(crate) seq: SeqNum,
     /// It carries no data, SYN, FIN or RST.
     pub(crate) pure: bool,
     pub(crate) is_syn: bool,

@@ -267,6 +267,11 @@ impl Losses {
         kind
     }
 
+    /// Where the episode ends, and whether a timer began it: another one when these change.
+    pub(crate) fn bounds(&self) -> Option<(u64, bool)> {
+        self.episode.map(|episode| (episode.point, episode.timer))
+    }
+
     /// What was out when the episode began reaches to `point` at least.
     pub(crate) fn reaches(&mut self, point: u64) {
         if let Some(episode) = &mut self.episode {

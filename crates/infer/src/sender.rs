@@ -6,6 +6,7 @@
 mod again;
 mod fresh;
 mod noted;
+mod stamps;
 mod unseen;
 mod waiting;
 
@@ -23,6 +24,7 @@ use crate::timeline::{Class, Timeline};
 use crate::wakes::{End, Wakes};
 use model::MarkKind;
 use noted::Noted;
+use stamps::{Stamps, Then};
 use std::collections::VecDeque;
 use units::SeqNum;
 use unseen::Unseen;
@@ -60,6 +62,9 @@ pub(crate) struct Sender {
     gaps: Ranges,
     gap_at: u64,
     unseen: Unseen,
+    stamps: Stamps,
+    /// What the current packet's timestamps tell.
+    then: Option<Then>,
     pub(crate) noted: Noted,
     /// What was sent up to here is not all below `nxt`: some of it no tap saw.
     sent_to: u64,
@@ -172,6 +177,11 @@ impl Sender {
         at.checked_add_signed(i64::from(seq.since(reference)))
     }
 
+    /// Whether something is missing, or was and is not all acknowledged.
+    pub(crate) fn is_repairing(&self) -> bool {
+        self.losses.episode.is_some() || self.gaps.total() > 0
+    }
+
     /// Where its payload ends so far.
     fn payload_end(&self) -> u64 {
         self.nxt - u64::from(self.fin)
@@ -193,6 +203,9 @@ impl Sender {
         // The end of a direction that sent nothing.
         if data.len == 0 && self.first_data.is_none() {
             return;
+        }
+        if !self.times_acks {
+            self.then = data.tsval.zip(data.tsecr).and_then(|(tsval, tsecr)| self.stamps.sent(data.now, tsval, tsecr));
         }
         self.data_packets += u64::from(data.len > 0);
         if data.len > 0 {

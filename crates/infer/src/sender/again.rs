@@ -1,6 +1,6 @@
 //! Data that is old, or must be: late, sent again, or sent again unseen; and why.
 
-use super::Sender;
+use super::{Sender, stamps};
 use crate::packet::Data;
 use crate::recovery::{JIFFIES, Kind, Loss};
 use model::MarkKind;
@@ -189,6 +189,7 @@ impl Sender {
             missing.min(u64::from(self.sack_permitted || part))
         };
         let resent_to = self.resent_to;
+        let before_it = self.losses.bounds();
         self.judge_old(data, start, end);
         if self.times_acks {
             return;
@@ -217,7 +218,10 @@ impl Sender {
         };
         if excess > 0 && self.unseen.tells() {
             self.tail += excess;
-            self.losses.reaches(self.nxt + self.tail * self.mss);
+            // What was lost since the episode began was sent since.
+            if self.losses.bounds() != before_it {
+                self.losses.reaches(self.nxt + self.tail * self.mss);
+            }
         }
     }
 
@@ -276,7 +280,7 @@ impl Sender {
         let again = unseen || self.candidates.get(from).is_some_and(|c| c.resent && c.timeouts == timeouts);
         // Elsewhere it is known only about when an acknowledgement reaches the sender.
         let clocked = if self.times_acks { CLOCKED } else { self.rtt.smoothed as u64 / 8 };
-        let evidence = crate::recovery::Evidence {
+        let mut evidence = crate::recovery::Evidence {
             silence: data.now.saturating_sub(self.last_send.max(self.last_progress)),
             waited: data.now.saturating_sub(self.head_at),
             age: match self.candidates.get(from) {
@@ -309,6 +313,16 @@ impl Sender {
             tsval: data.tsval,
             kind,
         };
+        if let Some(then) = self.then {
+            evidence.unheard = then.unheard;
+            evidence.silence = then.unheard.min(then.quiet);
+            evidence.clocked = then.unheard <= stamps::TICK;
+            if evidence.first_again
+                && let Some(candidate) = self.candidates.get(from).filter(|candidate| !candidate.resent)
+            {
+                evidence.age = data.now.saturating_sub(candidate.sent);
+            }
+        }
         if start <= self.una {
             self.head_at = data.now;
         }
@@ -317,6 +331,7 @@ impl Sender {
         let repairing = self.losses.episode.is_some();
         let rtt_before = self.rtt.smoothed;
         let calm = self.losses.episode.is_none();
+        let before_it = self.losses.bounds();
         let kind = self.losses.retransmitted(
             &evidence,
             Loss { at: data.now, number: data.number, kind: Kind::Fast, rtt_before, silence: 0, packets: 1 },
@@ -327,9 +342,11 @@ impl Sender {
             self.resent_to = 0;
         }
         self.resent_to = self.resent_to.max(end);
-        self.losses.reaches(self.sent_to);
-        if self.tail > 0 {
-            self.losses.reaches(self.nxt + self.tail * self.mss);
+        if self.losses.bounds() != before_it {
+            self.losses.reaches(self.sent_to);
+            if self.tail > 0 {
+                self.losses.reaches(self.nxt + self.tail * self.mss);
+            }
         }
         if calm && kind == Kind::Fast && self.times_acks {
             self.heights.lost();

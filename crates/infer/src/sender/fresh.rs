@@ -1,6 +1,6 @@
 //! A sender of which nothing was seen yet.
 
-use super::{Noted, ORIGIN, Sender, Unseen};
+use super::{Noted, ORIGIN, Sender, Stamps, Unseen};
 use crate::drawn::Sights;
 use crate::heights::Heights;
 use crate::held::Held;
@@ -37,6 +37,8 @@ impl Sender {
             gaps: Ranges::default(),
             gap_at: 0,
             unseen: Unseen::default(),
+            stamps: Stamps::default(),
+            then: None,
             noted: Noted::default(),
             sent_to: 0,
             tail: 0,
