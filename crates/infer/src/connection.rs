@@ -337,6 +337,12 @@ impl Connection {
         if has_data && self.sides[side].sender.is_answered() {
             self.sides[1 - side].sender.asked_for_more();
         }
+        let stamps = tcp.options.timestamps;
+        if has_data
+            && self.sides[side].sender.next_seq().is_some_and(|next| seq.add(segment.payload_len).since(next) <= 0)
+        {
+            self.sides[1 - side].sender.asked_again(stamps.map(|stamps| stamps.0));
+        }
         if has_data || fin {
             let sender = &mut self.sides[side].sender;
             sender.data(&Data {
@@ -345,8 +351,8 @@ impl Connection {
                 seq,
                 len: segment.payload_len,
                 fin,
-                tsval: tcp.options.timestamps.map(|t| t.0),
-                tsecr: tcp.options.timestamps.map(|t| t.1),
+                tsval: stamps.map(|stamps| stamps.0),
+                tsecr: stamps.map(|stamps| stamps.1),
                 ip_id: segment.ip.id,
             });
         }

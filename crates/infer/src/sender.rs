@@ -65,6 +65,8 @@ pub(crate) struct Sender {
     stamps: Stamps,
     /// What the current packet's timestamps tell.
     then: Option<Then>,
+    /// TSval of what its receiver's program asked once more, until it is answered.
+    asked_again: Option<u32>,
     pub(crate) noted: Noted,
     /// What was sent up to here is not all below `nxt`: some of it no tap saw.
     sent_to: u64,
@@ -206,6 +208,7 @@ impl Sender {
         }
         if !self.times_acks {
             self.then = data.tsval.zip(data.tsecr).and_then(|(tsval, tsecr)| self.stamps.sent(data.now, tsval, tsecr));
+            self.answered_again(data.tsecr, start <= self.nxt);
         }
         self.data_packets += u64::from(data.len > 0);
         if data.len > 0 {

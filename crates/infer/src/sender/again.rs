@@ -13,6 +13,7 @@ impl Sender {
     pub(crate) fn came(&mut self, ip_id: Option<u16>, has_data: bool) {
         self.unseen.came(ip_id);
         if !has_data {
+            self.asked_again = None;
             self.unseen.carry(self.losses.kind_now(), self.losses.episode.is_none());
         }
     }
@@ -154,6 +155,23 @@ impl Sender {
         self.unseen.by_timer(first, probed);
         self.sent_to = start + u64::from(data.len) + (first - 1) * self.mss;
         Some(Kind::Timer)
+    }
+
+    /// The receiver sent data once more, with this TSval.
+    pub(crate) const fn asked_again(&mut self, tsval: Option<u32>) {
+        self.asked_again = tsval;
+    }
+
+    /// What comes twice is answered at once with a bare acknowledgement (Linux `tcp_data_queue`), which may be missing here. It did
+    /// come twice where this `follows` what came and is sent sooner after it than what is lost could be sent again: that was sent before.
+    pub(super) fn answered_again(&mut self, tsecr: Option<u32>, follows: bool) {
+        let Some((asked, heard)) = self.asked_again.zip(tsecr) else { return };
+        if heard.wrapping_sub(asked) as i32 >= 0 {
+            self.asked_again = None;
+            if follows && self.then.is_some_and(|then| (then.unheard as f64) < self.rtt.shortest_timeout()) {
+                self.unseen.one_is_bare();
+            }
+        }
     }
 
     /// The receiver's program, which has all that came, asks for more and nothing it asked before is on its way: there was no more to

@@ -39,6 +39,7 @@ impl Sender {
             unseen: Unseen::default(),
             stamps: Stamps::default(),
             then: None,
+            asked_again: None,
             noted: Noted::default(),
             sent_to: 0,
             tail: 0,

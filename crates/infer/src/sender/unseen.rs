@@ -98,6 +98,11 @@ impl Unseen {
         self.gap + self.carried
     }
 
+    /// One of the packets missing just before the current one carried nothing.
+    pub(crate) const fn one_is_bare(&mut self) {
+        self.gap = self.gap.saturating_sub(1);
+    }
+
     /// The current packet is a bare acknowledgement: what is lost before it may be anything, and the next data tells.
     pub(crate) fn carry(&mut self, kind: Kind, first: bool) {
         let gap = self.gap;
