@@ -35,6 +35,9 @@ struct Point {
     kernel_mb: f64,
     playlist_ms: [f64; 3],
     segment_ms: [f64; 3],
+    first_frame_ms: [f64; 3],
+    /// Whole ones.
+    segments: u64,
     gbps: f64,
     stalls: u64,
     failures: u64,
@@ -56,9 +59,9 @@ pub(crate) fn run(arguments: &[String]) {
     let folder = tempfile::tempdir().expect("a folder");
     let picture = servers::picture(Path::new(env!("CARGO_TARGET_TMPDIR")), Picture::Small).expect("ffmpeg publishes");
     println!(
-        "| | players | playing | server, cores | players, cores | server's own memory | kernel, both ends | playlist p50 / p99 / max, ms | segment p50 / p99 / max, ms | Gb/s | stalls | failures |"
+        "| | players | playing | server, cores | players, cores | server's own memory | kernel, both ends | playlist p50 / p99 / max, ms | segment p50 / p99 / max, ms | first frame p50 / p99 / max, ms | whole segments | Gb/s | stalls | failures |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     let mut found = Vec::new();
     for (scheme, players) in points {
         let Some(point) = hold(folder.path(), &picture, scheme, players, seconds) else {
@@ -67,7 +70,7 @@ pub(crate) fn run(arguments: &[String]) {
         };
         let three = |ms: &[f64; 3]| format!("{:.1} / {:.0} / {:.0}", ms[0], ms[1], ms[2]);
         println!(
-            "| {} | {} | {} | {:.3} | {:.3} | {:.0} MB | {:.0} MB | {} | {} | {:.2} | {} | {} |",
+            "| {} | {} | {} | {:.3} | {:.3} | {:.0} MB | {:.0} MB | {} | {} | {} | {} | {:.2} | {} | {} |",
             point.scheme,
             point.players,
             point.playing,
@@ -77,6 +80,8 @@ pub(crate) fn run(arguments: &[String]) {
             point.kernel_mb,
             three(&point.playlist_ms),
             three(&point.segment_ms),
+            three(&point.first_frame_ms),
+            point.segments,
             point.gbps,
             point.stalls,
             point.failures
@@ -123,6 +128,8 @@ fn hold(folder: &Path, picture: &Path, scheme: &str, players: u64, seconds: u64)
         kernel_mb,
         playlist_ms: three("playlist_ms"),
         segment_ms: three("segment_ms"),
+        first_frame_ms: three("first_frame_ms"),
+        segments: report["segment_ms"]["count"].as_u64()?,
         gbps: report["rate_bps"].as_f64()? / 1e9,
         stalls: report["stalls"]["count"].as_u64()?,
         failures: report["failures"].as_object()?.values().filter_map(Value::as_u64).sum(),
