@@ -14,8 +14,9 @@ use units::Span;
 
 /// Descriptors a process needs besides its players' connections.
 const OTHER_DESCRIPTORS: u64 = 64;
-/// Players that one source address is enough for: Linux's range of local ports has 28,232.
-const PLAYERS_EACH: u32 = 20_000;
+/// Players that one source address is enough for. Linux's range has 28,232 local ports, and `connect` looks at one half of them first:
+/// when that is used up it walks through all of it each time (`__inet_hash_connect`), for milliseconds.
+const PLAYERS_EACH: u32 = 10_000;
 
 pub(crate) fn run(kind: Kind, args: &LoadArgs, output: &Output) -> Result<ExitCode, Failure> {
     let mut plan = plan(kind, args)?;

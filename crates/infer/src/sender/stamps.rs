@@ -44,9 +44,8 @@ impl Stamps {
             return None;
         }
         self.newest = tsval;
-        while now.saturating_sub(self.least.1) > DRIFT {
-            self.least = (self.least.0.wrapping_add(1), self.least.1 + DRIFT);
-        }
+        let drifts = now.saturating_sub(self.least.1) / DRIFT;
+        self.least = (self.least.0.wrapping_add(drifts as i32), self.least.1 + drifts * DRIFT);
         if difference.wrapping_sub(self.least.0) <= 0 {
             self.least = (difference, now);
         }
