@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::edge::{Edge, LOCAL, Tied, address, eventually, ffmpeg, installed};
+use common::edge::{Edge, LOCAL, Tied, address, ffmpeg, installed, within};
 use common::thalweg;
 use serde_json::Value;
 use std::fs;
@@ -74,8 +74,11 @@ fn get(to: &str, path: &str) -> Option<u16> {
     asked(to, format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes())
 }
 
+/// How long the built-in stream may take to come.
+const COMING: Duration = Duration::from_secs(20);
+
 fn wait_for_stream(http: &str) {
-    eventually("the built-in stream", || (get(http, "/live/demo.m3u8") == Some(200)).then_some(()));
+    within(COMING, "the built-in stream", || (get(http, "/live/demo.m3u8") == Some(200)).then_some(()));
 }
 
 /// Writes until the other end closes; returns how many bytes it took.
@@ -277,7 +280,7 @@ fn no_path_escapes_and_nothing_is_had_without_its_token() {
     let config = format!("{LOCAL}[auth]\nplay_key = \"a-long-key\"\n[hls]\ntarget = \"1s\"\n");
     let edge = Edge::start(folder.path(), &config, &["--demo"]);
     let http = &edge.http();
-    eventually("the built-in stream", || (get(http, "/live/demo.flv") == Some(401)).then_some(()));
+    within(COMING, "the built-in stream", || (get(http, "/live/demo.flv") == Some(401)).then_some(()));
     sleep(Duration::from_secs(3));
     let long = format!("/live/{}.m3u8", "a".repeat(200_000));
     let deep = "/a".repeat(4_000);

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::edge::{Edge, LOCAL, eventually};
+use common::edge::{Edge, LOCAL, within};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
@@ -38,7 +38,7 @@ fn the_limit_of_descriptors_counts_for_each_worker() {
     command.current_dir(folder.path());
     let edge = Edge::spawn(command, folder.path());
     let to = edge.http();
-    eventually("the stream", || viewer(&to));
+    within(Duration::from_secs(20), "the stream", || viewer(&to));
     for _ in 0..2 {
         let viewers: Vec<_> = (0..400).filter_map(|_| viewer(&to)).collect();
         assert_eq!(viewers.len(), 400);

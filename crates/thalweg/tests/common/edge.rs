@@ -115,13 +115,18 @@ pub fn address(url: &str) -> &str {
 }
 
 /// Looks until there is something, for a minute.
-pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub fn eventually<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    within(Duration::from_secs(60), what, look)
+}
+
+/// Looks until there is something, for so long.
+pub fn within<T>(patience: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
         if let Some(found) = look() {
             return found;
         }
-        assert!(begun.elapsed() < Duration::from_secs(60), "{what}: it does not come");
+        assert!(begun.elapsed() < patience, "{what}: it does not come");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
