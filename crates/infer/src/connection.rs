@@ -109,8 +109,7 @@ impl Side {
         let due = now.saturating_add((self.beyond / 64).min(1_000_000));
         // Acknowledgements of one tick have the same TSval: the first of them was heard at least.
         let mut equal = false;
-        while let Some(&ack) = self.on_the_way.front() {
-            let mut ack = ack;
+        while let Some(mut ack) = self.on_the_way.front().copied() {
             let repairing = self.sender.is_repairing();
             let mut is_due = ack.now <= due;
             match (heard, ack.tsval) {
@@ -142,8 +141,7 @@ impl Side {
         let carries = segment.payload_len > 0 || flags & (Flags::SYN | Flags::FIN | Flags::RST) != 0;
         match segment.tcp.options.timestamps {
             Some((_, echo)) if own && flags & Flags::SYN == 0 => {
-                let end = segment.tcp.seq.add(segment.payload_len);
-                let again = carries && self.sender.next_seq().is_some_and(|next| end.since(next) <= 0);
+                let again = carries && self.sender.has_sent(segment.tcp.seq.add(segment.payload_len));
                 Heard::Until { echo, again }
             }
             Some(_) if !own && !carries => Heard::Nothing,
@@ -338,9 +336,7 @@ impl Connection {
             self.sides[1 - side].sender.asked_for_more();
         }
         let stamps = tcp.options.timestamps;
-        if has_data
-            && self.sides[side].sender.next_seq().is_some_and(|next| seq.add(segment.payload_len).since(next) <= 0)
-        {
+        if has_data && self.sides[side].sender.has_sent(seq.add(segment.payload_len)) {
             self.sides[1 - side].sender.asked_again(stamps.map(|stamps| stamps.0));
         }
         if has_data || fin {

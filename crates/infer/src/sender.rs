@@ -179,6 +179,11 @@ impl Sender {
         at.checked_add_signed(i64::from(seq.since(reference)))
     }
 
+    /// Whether all before `end` was sent already.
+    pub(crate) fn has_sent(&self, end: SeqNum) -> bool {
+        self.next_seq().is_some_and(|next| end.since(next) <= 0)
+    }
+
     /// Whether something is missing, or was and is not all acknowledged.
     pub(crate) fn is_repairing(&self) -> bool {
         self.losses.episode.is_some() || self.gaps.total() > 0

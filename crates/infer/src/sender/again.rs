@@ -348,7 +348,6 @@ impl Sender {
         self.log_again(data, start, end);
         let repairing = self.losses.episode.is_some();
         let rtt_before = self.rtt.smoothed;
-        let calm = self.losses.episode.is_none();
         let before_it = self.losses.bounds();
         let kind = self.losses.retransmitted(
             &evidence,
@@ -366,7 +365,7 @@ impl Sender {
                 self.losses.reaches(self.nxt + self.tail * self.mss);
             }
         }
-        if calm && kind == Kind::Fast && self.times_acks {
+        if !repairing && kind == Kind::Fast && self.times_acks {
             self.heights.lost();
         }
         self.losses.watch(start, end, data.now, data.tsval.filter(|_| start <= self.una));
