@@ -17,10 +17,10 @@ use wire::filter::Filter;
 
 /// Files from this size on are divided among processors; below it the work is over before threads have started to pay.
 const DIVIDED_BYTES: u64 = 32 << 20;
-/// Segments handed over at a time: enough that waking a thread costs little of what they do.
-const BATCH: usize = 2_048;
+/// Segments handed over at a time: enough that waking a thread costs little of what they do, and that several are of one connection.
+const BATCH: usize = 4_096;
 /// Batches on their way to a shard.
-const AHEAD: usize = 4;
+const AHEAD: usize = 2;
 /// Captures under way or waiting for one before them, for each worker: what bounds memory.
 const WINDOW: usize = 2;
 /// What capture files are called; also with a number behind (`tcpdump -C`) or compressed.
@@ -193,7 +193,7 @@ fn divided(from: impl Read, name: &str, options: &Options, shards: usize) -> Res
             ends.push((end, Vec::with_capacity(BATCH)));
             threads.push(scope.spawn(move || {
                 for mut batch in batches {
-                    batch.iter().for_each(|seen| shard.packet(seen));
+                    shard.packets(&batch);
                     batch.clear();
                     let _ = back.send(batch);
                 }

@@ -1,6 +1,6 @@
 //! What makes two packets parts of one connection, and how that is looked up.
 
-use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 use wire::{Segment, Tags};
 
@@ -92,9 +92,6 @@ impl Hasher for Mixer {
         self.0 = (product as u64) ^ (product >> 64) as u64;
     }
 }
-
-/// Builds [`Mixer`]s.
-pub(crate) type Mixing = BuildHasherDefault<Mixer>;
 
 #[cfg(test)]
 mod tests {

@@ -6,8 +6,10 @@
 
 use crate::connection::Connection;
 use crate::finished::{Finished, Over};
-use crate::key::{Key, Mixing};
-use std::collections::{HashMap, VecDeque};
+use crate::groups::{Group, Groups};
+use crate::key::Key;
+use crate::places::Places;
+use std::collections::VecDeque;
 use units::Timestamp;
 use wire::Segment;
 
@@ -67,12 +69,12 @@ type Look = (u64, u32, u64);
 /// Every connection of a capture, or of a part of it.
 #[derive(Debug)]
 pub(crate) struct Table {
-    current: HashMap<Key, u32, Mixing>,
+    current: Places,
+    groups: Groups,
     slots: Vec<Slot>,
     free: Vec<u32>,
     /// Memory of connections that are over, for the next ones: thousands of bytes each, which allocators are slow to find.
     spare: Vec<Box<Connection>>,
-    recent: Option<(Key, u32)>,
     /// Closed connections, all connections, and remembered ends, each in order of when to look.
     closed: VecDeque<Look>,
     looks: VecDeque<Look>,
@@ -85,11 +87,11 @@ pub(crate) struct Table {
 impl Table {
     pub(crate) fn new(drawn: Drawn) -> Self {
         Self {
-            current: HashMap::default(),
+            current: Places::default(),
+            groups: Groups::default(),
             slots: Vec::new(),
             free: Vec::new(),
             spare: Vec::new(),
-            recent: None,
             closed: VecDeque::new(),
             looks: VecDeque::new(),
             remembered: VecDeque::new(),
@@ -99,19 +101,39 @@ impl Table {
         }
     }
 
-    /// Takes a TCP packet in.
-    pub(crate) fn packet(&mut self, seen: &Seen) {
-        self.make_room(seen.clock);
-        let key = Key::of(seen.interface, &seen.segment);
-        let known = match self.recent {
-            Some((recent, index)) if recent == key => Some(index),
-            _ => self.current.get(&key).copied(),
-        };
+    /// Takes TCP packets in, in their order.
+    ///
+    /// Each connection's are taken in one after the other: where there are many connections, one is in no cache when its next packet
+    /// comes, and to fetch it takes as long as all that is done with it.
+    pub(crate) fn packets(&mut self, mut seen: &[Seen]) {
+        while let Some(first) = seen.first() {
+            // Which connections are the first to begin is seen when they begin in the capture's order.
+            let one_by_one = matches!(self.drawn, Drawn::First(count) if self.begun < count);
+            let (here, rest) = seen.split_at(if one_by_one { 1 } else { seen.len() });
+            self.make_room(first.clock);
+            self.by_connection(here);
+            seen = rest;
+        }
+    }
+
+    fn by_connection(&mut self, seen: &[Seen]) {
+        let mut groups = std::mem::take(&mut self.groups);
+        groups.divide(seen);
+        for group in groups.all() {
+            let mut index = self.current.find(group.hash, |index| self.slots[index as usize].key == group.key);
+            for at in groups.packets(group) {
+                index = Some(self.packet(&seen[at], group, index));
+            }
+        }
+        self.groups = groups;
+    }
+
+    /// Takes a packet of the group in, and gives where its connection is, which was at `known`.
+    fn packet(&mut self, seen: &Seen, group: &Group, known: Option<u32>) -> u32 {
         let index = match known.filter(|&index| self.takes(index, seen)) {
             Some(index) => index,
-            None => self.begin(key, seen),
+            None => self.begin(group, known, seen),
         };
-        self.recent = Some((key, index));
         let slot = &mut self.slots[index as usize];
         slot.last = seen.latest();
         match &mut slot.state {
@@ -125,6 +147,7 @@ impl Table {
             State::Over(over) => over.late(&mut self.finished, seen.at, &seen.segment),
             State::Free => {}
         }
+        index
     }
 
     /// Whether the packet belongs to what slot `index` holds; a connection that was silent for too long is summed up first.
@@ -138,7 +161,8 @@ impl Table {
         }
     }
 
-    fn begin(&mut self, key: Key, seen: &Seen) -> u32 {
+    /// Begins a connection, in the place of the one `before` it that has the same key.
+    fn begin(&mut self, group: &Group, before: Option<u32>, seen: &Seen) -> u32 {
         let draw = match &self.drawn {
             Drawn::None => false,
             Drawn::First(count) => self.begun < *count,
@@ -146,8 +170,9 @@ impl Table {
         };
         let serial = self.begun;
         self.begun += 1;
-        if let Some(&before) = self.current.get(&key) {
+        if let Some(before) = before {
             self.end(before);
+            self.current.remove(group.hash, before);
             self.release(before);
         }
         let connection = match self.spare.pop() {
@@ -157,7 +182,7 @@ impl Table {
             }
             None => Box::new(Connection::new(seen.interface, seen.at, seen.number, &seen.segment, draw)),
         };
-        let slot = Slot { key, serial, last: seen.latest(), state: State::On(connection) };
+        let slot = Slot { key: group.key, serial, last: seen.latest(), state: State::On(connection) };
         let index = if let Some(index) = self.free.pop() {
             self.slots[index as usize] = slot;
             index
@@ -166,7 +191,7 @@ impl Table {
             u32::try_from(self.slots.len() - 1).expect("invariant: no memory holds four thousand million connections")
         };
         self.looks.push_back((seen.clock.saturating_add(LOOKED_AT), index, serial));
-        self.current.insert(key, index);
+        self.current.insert(group.hash, index);
         index
     }
 
@@ -232,8 +257,7 @@ impl Table {
                 self.remembered.push_back((due.max(slot.last.saturating_add(REMEMBERED)), index, serial));
                 continue;
             }
-            self.current.remove(&slot.key);
-            self.recent = None;
+            self.current.remove(slot.key.spread(), index);
             self.release(index);
         }
     }

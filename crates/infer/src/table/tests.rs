@@ -14,11 +14,12 @@ struct Wire {
     table: Table,
     number: u64,
     now: u64,
+    seen: Vec<Seen>,
 }
 
 impl Wire {
     fn new() -> Self {
-        Self { table: Table::new(Drawn::None), number: 0, now: SECOND }
+        Self { table: Table::new(Drawn::None), number: 0, now: SECOND, seen: Vec::new() }
     }
 
     fn send(&mut self, up: bool, flags: u8, seq: u32, ack: u32, payload_len: u32, sack: &[(u32, u32)]) {
@@ -43,7 +44,9 @@ impl Wire {
             payload_len,
         };
         let at = Timestamp::from_nanos(self.now);
-        self.table.packet(&Seen { interface: 0, at, number: self.number, clock: self.now, segment });
+        let seen = Seen { interface: 0, at, number: self.number, clock: self.now, segment };
+        self.table.packets(&[seen]);
+        self.seen.push(seen);
     }
 
     /// A whole connection: 2,000 bytes down in two segments, then both FINs.
@@ -88,6 +91,46 @@ fn reused_ports_and_ends_long_forgotten_begin_anew() {
     let finished = wire.table.finish();
     let packets: Vec<u64> = finished.iter().map(|one| one.flow.packets_up + one.flow.packets_down).collect();
     assert_eq!(packets, [9, 9, 9, 1]);
+}
+
+#[test]
+fn packets_at_a_time_make_no_difference() {
+    let mut wire = Wire::new();
+    wire.connection(100);
+    wire.connection(50_000);
+    wire.now += 10 * SECOND;
+    wire.send(false, Flags::ACK, 51_001, 50_001, 1_000, &[]);
+    wire.connection(90_000);
+    wire.now += 300 * SECOND;
+    wire.send(false, Flags::ACK, 91_001, 90_001, 1_000, &[]);
+    // The same between other ports, a little later each.
+    let mut all = Vec::new();
+    for later in 0..40u16 {
+        all.extend(wire.seen.iter().map(|seen| {
+            let clock = seen.clock + u64::from(later) * 700_000;
+            let mut seen = Seen { at: Timestamp::from_nanos(clock), clock, ..*seen };
+            let tcp = &mut seen.segment.tcp;
+            let port = if tcp.source_port == CLIENT.1 { &mut tcp.source_port } else { &mut tcp.destination_port };
+            *port += later;
+            seen
+        }));
+    }
+    all.sort_by_key(|seen| seen.clock);
+    (1..).zip(&mut all).for_each(|(number, seen)| seen.number = number);
+    let found = |at_a_time: usize, drawn: Drawn| {
+        let mut table = Table::new(drawn);
+        all.chunks(at_a_time).for_each(|seen| table.packets(seen));
+        let mut found = table.finish();
+        found.sort_by_key(|one| one.flow.first_packet);
+        format!("{found:?}")
+    };
+    for drawn in [Drawn::None, Drawn::First(50)] {
+        let wanted = found(1, drawn.clone());
+        assert_eq!(wanted.matches("first_packet").count(), 4 * 40);
+        for at_a_time in [7, 300, all.len()] {
+            assert!(found(at_a_time, drawn.clone()) == wanted, "{at_a_time} at a time, {drawn:?}");
+        }
+    }
 }
 
 #[test]
