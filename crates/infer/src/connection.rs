@@ -33,22 +33,30 @@ pub(crate) type Endpoint = (IpAddr, u16);
 /// Prints of the latest packets of one side.
 #[derive(Debug, Default)]
 struct Prints {
-    /// They lie apart from their times, nanoseconds since the first packet, so that all are compared in a few instructions.
-    known: Option<Box<([u64; RECENT], [u64; RECENT])>>,
+    known: Option<Box<Known>>,
     next: usize,
+}
+
+/// The prints, and their times in nanoseconds since the first packet. A part of each lies apart, so that nearly always a few instructions
+/// and one line of the cache tell that a print is new.
+#[derive(Debug, Default)]
+struct Known {
+    parts: [u16; RECENT],
+    prints: [u64; RECENT],
+    times: [u64; RECENT],
 }
 
 impl Prints {
     /// Whether this print was noted at `since` or later.
     fn is_known(&self, print: u64, since: u64) -> bool {
-        let Some((prints, times)) = self.known.as_deref() else { return false };
-        let is_one = prints.iter().fold(false, |is_one, known| is_one | (*known == print));
-        is_one && prints.iter().zip(times).any(|(known, at)| *known == print && *at >= since)
+        let Some(known) = self.known.as_deref() else { return false };
+        let may_be = known.parts.iter().fold(false, |may_be, part| may_be | (*part == print as u16));
+        may_be && known.prints.iter().zip(&known.times).any(|(known, at)| *known == print && *at >= since)
     }
 
     fn note(&mut self, print: u64, now: u64) {
-        let (prints, times) = &mut **self.known.get_or_insert_with(|| Box::new(([0; RECENT], [0; RECENT])));
-        (prints[self.next], times[self.next]) = (print, now);
+        let known = self.known.get_or_insert_default();
+        (known.parts[self.next], known.prints[self.next], known.times[self.next]) = (print as u16, print, now);
         self.next = (self.next + 1) % RECENT;
     }
 }
@@ -96,7 +104,7 @@ impl Side {
         sender.renew(draw);
         prints.next = 0;
         if let Some(known) = &mut prints.known {
-            **known = ([0; RECENT], [0; RECENT]);
+            **known = Known::default();
         }
         *on_the_way = VecDeque::new();
         echo.renew();

@@ -79,6 +79,8 @@ pub(crate) struct Table {
     closed: VecDeque<Look>,
     looks: VecDeque<Look>,
     remembered: VecDeque<Look>,
+    /// The clock up to which what is over may be summed up now: that before the packets at hand.
+    due: u64,
     begun: u64,
     drawn: Drawn,
     finished: Vec<Finished>,
@@ -95,6 +97,7 @@ impl Table {
             closed: VecDeque::new(),
             looks: VecDeque::new(),
             remembered: VecDeque::new(),
+            due: 0,
             begun: 0,
             drawn,
             finished: Vec::new(),
@@ -110,8 +113,9 @@ impl Table {
             // Which connections are the first to begin is seen when they begin in the capture's order.
             let one_by_one = matches!(self.drawn, Drawn::First(count) if self.begun < count);
             let (here, rest) = seen.split_at(if one_by_one { 1 } else { seen.len() });
-            self.make_room(first.clock);
+            self.due = first.clock;
             self.by_connection(here);
+            self.make_room();
             seen = rest;
         }
     }
@@ -175,6 +179,8 @@ impl Table {
             self.current.remove(group.hash, before);
             self.release(before);
         }
+        // What was just summed up is in the cache, and in its memory the next one begins.
+        while self.spare.is_empty() && self.sum_one_up() {}
         let connection = match self.spare.pop() {
             Some(mut spare) => {
                 spare.renew(seen.interface, seen.at, seen.number, &seen.segment, draw);
@@ -228,18 +234,24 @@ impl Table {
         self.free.push(index);
     }
 
-    /// Sums up what is over, and forgets what was remembered for long enough.
-    fn make_room(&mut self, clock: u64) {
-        while let Some((due, index, serial)) = next(&mut self.closed, clock) {
-            if self.slots[index as usize].serial == serial {
-                self.expire(index, clock);
-                // It was not silent in between: it is looked at again.
-                let slot = &self.slots[index as usize];
-                if let State::On(connection) = &slot.state {
-                    self.closed.push_back((due.max(slot.last.saturating_add(connection.patience())), index, serial));
-                }
+    /// Looks at the closed connection whose turn it is, and sums it up if it is over; `false` when it is no one's turn.
+    fn sum_one_up(&mut self) -> bool {
+        let Some((due, index, serial)) = next(&mut self.closed, self.due) else { return false };
+        if self.slots[index as usize].serial == serial {
+            self.expire(index, self.due);
+            // It was not silent in between: it is looked at again.
+            let slot = &self.slots[index as usize];
+            if let State::On(connection) = &slot.state {
+                self.closed.push_back((due.max(slot.last.saturating_add(connection.patience())), index, serial));
             }
         }
+        true
+    }
+
+    /// Sums up what is over, and forgets what was remembered for long enough.
+    fn make_room(&mut self) {
+        while self.sum_one_up() {}
+        let clock = self.due;
         while let Some((_, index, serial)) = next(&mut self.looks, clock) {
             if self.slots[index as usize].serial == serial {
                 self.expire(index, clock);
