@@ -2,7 +2,7 @@
 
 use crate::http::Head;
 use host::HostError;
-use host::segment::{Segment, SegmentFile};
+use host::segment::Segment;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
@@ -23,15 +23,14 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// A segment of MPEG-TS that plays for `duration_ms`; `epoch` tells segments of the same number apart after a restart. Workers
-    /// can open it for as long as the file is kept.
+    /// A segment of MPEG-TS that plays for `duration_ms`; `epoch` tells segments of the same number apart after a restart.
     ///
     /// # Errors
-    /// When there is no descriptor or memory for it.
-    pub fn new(sequence: u64, epoch: u64, duration_ms: u64, bytes: &[u8]) -> Result<(Self, SegmentFile), HostError> {
-        let (segment, file) = Segment::seal("thalweg-segment", &[bytes])?;
+    /// When there is no memory for it.
+    pub fn new(sequence: u64, epoch: u64, duration_ms: u64, bytes: &[u8]) -> Result<Self, HostError> {
+        let segment = Segment::seal(&[bytes])?;
         let etag = format!("\"{epoch:x}-{sequence}\"");
-        Ok((Self { sequence, segment, etag, duration_ms, published: Instant::now() }, file))
+        Ok(Self { sequence, segment, etag, duration_ms, published: Instant::now() })
     }
 }
 

@@ -387,7 +387,7 @@ impl Intake {
     fn send(&mut self, token: u64) -> bool {
         let Some(publisher) = self.publishers.get(token) else { return false };
         while !publisher.session.output().is_empty() {
-            match publisher.socket.send_parts(&[IoSlice::new(publisher.session.output())], false) {
+            match publisher.socket.send_parts(&[IoSlice::new(publisher.session.output())]) {
                 Ok(Some(sent)) => publisher.session.sent(sent),
                 // The rest goes with what comes next, or with the tick; the session bounds it.
                 Ok(None) => return true,

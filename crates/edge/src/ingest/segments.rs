@@ -1,7 +1,6 @@
 //! Units into segments and playlists.
 
 use crate::hub::{Hls, Piece, Playlist, Stream};
-use host::segment::SegmentFile;
 use media::hls::{Segment, Segmenter, Settings, Window};
 use media::{Config, Unit};
 use std::collections::VecDeque;
@@ -18,8 +17,6 @@ pub(super) struct Segments {
     window: Option<Window<Arc<Piece>>>,
     window_len: usize,
     pieces: VecDeque<Arc<Piece>>,
-    /// Their files, in this thread's descriptor table.
-    files: VecDeque<SegmentFile>,
     /// The first segment's number: seconds since 1970, so that a server that was started again does not go back.
     base: u64,
     version: u64,
@@ -38,7 +35,6 @@ impl Segments {
             window: None,
             window_len,
             pieces: VecDeque::new(),
-            files: VecDeque::new(),
             base: stream.began_ms / 1_000,
             version: 0,
             peak_bits_per_second: 0,
@@ -80,7 +76,7 @@ impl Segments {
     fn publish(&mut self, segment: Option<Segment>, stream: &Stream) {
         let Some(Segment { mut info, bytes }) = segment else { return };
         info.number += self.base;
-        let Ok((piece, file)) = Piece::new(info.number, stream.began_ms, info.duration_ms, &bytes) else {
+        let Ok(piece) = Piece::new(info.number, stream.began_ms, info.duration_ms, &bytes) else {
             // Its number is never listed: players see a gap and a discontinuity would not help them.
             self.lost += 1;
             return;
@@ -91,10 +87,8 @@ impl Segments {
         let window = self.window.get_or_insert_with(|| Window::new(target_s, self.window_len));
         let piece = Arc::new(piece);
         self.pieces.push_back(Arc::clone(&piece));
-        self.files.push_back(file);
         for _ in window.push(info, piece) {
             self.pieces.pop_front();
-            self.files.pop_front();
         }
         self.renew(stream);
     }

@@ -2,10 +2,8 @@
 
 use super::connection::{Body, Waiting};
 use super::desk::{Answer, Desk};
-use super::pieces::OwnPiece;
 use crate::http::{CORS, Head, Method, Range, Request, Selected, Status, matches_any};
-use crate::hub::Hls;
-use std::rc::Rc;
+use crate::hub::{Hls, Piece};
 use std::sync::Arc;
 
 impl Desk {
@@ -78,8 +76,7 @@ impl Desk {
     }
 
     /// A segment, or the range of it that is asked for.
-    pub(super) fn piece(&self, own: Rc<OwnPiece>, request: &Request<'_>, session: u64, head: &mut Vec<u8>) -> Answer {
-        let piece = &own.piece;
+    pub(super) fn piece(&self, piece: Arc<Piece>, request: &Request<'_>, session: u64, head: &mut Vec<u8>) -> Answer {
         let len = piece.segment.len() as u64;
         let close = !request.keep_alive;
         let connection: &[u8] = if close { b"Connection: close\r\n" } else { b"" };
@@ -123,7 +120,7 @@ impl Desk {
         fields.end();
         answer(match request.method {
             Method::Head => Body::None,
-            _ => Body::Piece(own, from as usize, to as usize),
+            _ => Body::Piece(piece, from as usize, to as usize),
         })
     }
 }

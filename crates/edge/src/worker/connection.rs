@@ -2,24 +2,25 @@
 
 use super::TcpFacts;
 use super::cursor::{Cursor, Room};
-use super::pieces::OwnPiece;
-use crate::hub::Block;
+use crate::hub::{Block, Piece};
 use host::HostError;
+use host::segment::SplicePipe;
 use host::socket::Tcp;
 use host::tcp_info::TcpInfo;
 use rustls::ServerConnection;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::IpAddr;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// Plaintext of a TLS record, such that the record is no more than 16 KiB: allocators keep one byte more in 20.
 pub(crate) const RECORD: usize = (16 << 10) - 29;
 /// What encrypted bytes may wait for the kernel, per connection.
 const TLS_BUFFER: usize = 2 * RECORD;
-/// What is sent of a file before other connections have their turn.
+/// What is sent of a segment before other connections have their turn.
 const TURN: usize = 1 << 20;
+/// What is offered to a socket before it is known to have room for more.
+const FIRST_SHARE: usize = 64 << 10;
 
 /// A connection and the response on its way.
 #[derive(Debug)]
@@ -66,7 +67,7 @@ pub(super) enum Body {
     /// Bytes that many share, from one place to another.
     Shared(Arc<[u8]>, usize, usize),
     /// A segment, from one place to another.
-    Piece(Rc<OwnPiece>, usize, usize),
+    Piece(Arc<Piece>, usize, usize),
     /// A live stream.
     Live(Box<Cursor>),
     /// An application was asked whether this viewer may play, under this number; the request waits in the input.
@@ -185,8 +186,8 @@ impl Connection {
     }
 
     /// Sends of `parts` what there is room for; `None` when there is none.
-    fn send(&mut self, parts: &[IoSlice<'_>], more: bool) -> Result<Option<usize>, Broken> {
-        let Some(tls) = &mut self.tls else { return Ok(self.socket.send_parts(parts, more)?) };
+    fn send(&mut self, parts: &[IoSlice<'_>]) -> Result<Option<usize>, Broken> {
+        let Some(tls) = &mut self.tls else { return Ok(self.socket.send_parts(parts)?) };
         if !flush(tls, &self.socket)? {
             return Ok(None);
         }
@@ -200,8 +201,13 @@ impl Connection {
         self.tls.as_mut().map_or(Ok(true), |tls| flush(tls, &self.socket))
     }
 
-    /// Sends of the response as much as there is room for. `held` are the blocks of a live body's stream.
-    pub(super) fn advance(&mut self, held: Option<&VecDeque<Arc<Block>>>) -> Result<Sent, Broken> {
+    /// Sends of the response as much as there is room for. `held` are the blocks of a live body's stream;
+    /// `pipe` is the worker's.
+    pub(super) fn advance(
+        &mut self,
+        held: Option<&VecDeque<Arc<Block>>>,
+        pipe: &mut SplicePipe,
+    ) -> Result<Sent, Broken> {
         if !self.head.is_empty() && !self.send_head()? {
             return Ok(Sent::Blocked);
         }
@@ -209,7 +215,7 @@ impl Connection {
             Body::None => Ok(Sent::All),
             Body::Shared(bytes, mut at, end) => {
                 while at < end {
-                    let Some(sent) = self.send(&[IoSlice::new(&bytes[at..end])], false)? else {
+                    let Some(sent) = self.send(&[IoSlice::new(&bytes[at..end])])? else {
                         self.body = Body::Shared(bytes, at, end);
                         return Ok(Sent::Blocked);
                     };
@@ -218,7 +224,7 @@ impl Connection {
                 }
                 Ok(Sent::All)
             }
-            Body::Piece(own, at, end) => self.send_piece(own, at, end),
+            Body::Piece(piece, at, end) => self.send_piece(piece, at, end, pipe),
             Body::Live(mut cursor) => {
                 let state = held.map_or(Ok(Sent::Idle), |held| self.send_live(&mut cursor, held));
                 self.body = Body::Live(cursor);
@@ -231,8 +237,11 @@ impl Connection {
         }
     }
 
-    /// The head, and the beginning of a shared body in the same packet.
+    /// The head, and the beginning of the body in the same packet.
     fn send_head(&mut self) -> Result<bool, Broken> {
+        if self.tls.is_none() && matches!(self.body, Body::Piece(..)) {
+            self.socket.cork(true)?;
+        }
         while !self.head.is_empty() {
             let head = std::mem::take(&mut self.head);
             let (shared, range) = match &self.body {
@@ -240,8 +249,7 @@ impl Connection {
                 _ => (None, 0..0),
             };
             let tail = shared.as_deref().map_or(&[][..], |bytes| &bytes[range]);
-            let more = matches!(self.body, Body::Piece(..));
-            let sent = self.send(&[IoSlice::new(&head), IoSlice::new(tail)], more)?;
+            let sent = self.send(&[IoSlice::new(&head), IoSlice::new(tail)])?;
             let sent = sent.unwrap_or(0);
             if sent < head.len() {
                 self.head = head;
@@ -257,28 +265,37 @@ impl Connection {
         Ok(true)
     }
 
-    fn send_piece(&mut self, own: Rc<OwnPiece>, mut at: usize, end: usize) -> Result<Sent, Broken> {
+    fn send_piece(
+        &mut self,
+        piece: Arc<Piece>,
+        mut at: usize,
+        end: usize,
+        pipe: &mut SplicePipe,
+    ) -> Result<Sent, Broken> {
         let turn = (at + TURN).min(end);
+        let mut share = FIRST_SHARE;
         while at < turn {
-            let file = if self.tls.is_none() { own.file() } else { None };
-            let sent = match file {
-                // Nothing comes of a file before its end only if it were shorter than it is, and it is sealed.
-                Some(file) => self.socket.send_file(file, at as u64, turn - at)?.filter(|&sent| sent > 0),
-                None => {
-                    let until = (at + TLS_BUFFER).min(turn);
-                    self.send(&[IoSlice::new(&own.piece.segment[at..until])], false)?
-                }
+            let sent = if self.tls.is_none() {
+                let until = (at + share).min(turn);
+                pipe.send(&self.socket, &piece.segment, at..until)?
+            } else {
+                let until = (at + TLS_BUFFER).min(turn);
+                self.send(&[IoSlice::new(&piece.segment[at..until])])?
             };
             let Some(sent) = sent else {
-                self.body = Body::Piece(own, at, end);
+                self.body = Body::Piece(piece, at, end);
                 return Ok(Sent::Blocked);
             };
             at += sent;
+            share = TURN;
             self.sent += sent as u64;
         }
         if at < end {
-            self.body = Body::Piece(own, at, end);
+            self.body = Body::Piece(piece, at, end);
             return Ok(Sent::Turn);
+        }
+        if self.tls.is_none() {
+            self.socket.cork(false)?;
         }
         Ok(Sent::All)
     }
@@ -286,7 +303,7 @@ impl Connection {
     fn send_live(&mut self, cursor: &mut Cursor, held: &VecDeque<Arc<Block>>) -> Result<Sent, Broken> {
         while cursor.place(held) {
             let mut room = Room::default();
-            let Some(sent) = self.send(cursor.gather(held, &mut room).as_ref(), false)? else {
+            let Some(sent) = self.send(cursor.gather(held, &mut room).as_ref())? else {
                 return Ok(Sent::Blocked);
             };
             self.sent += sent as u64;
@@ -345,7 +362,7 @@ impl Write for Wire<'_> {
     }
 
     fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.0.send_parts(parts, false).map_err(|error| error.source)?.ok_or(io::ErrorKind::WouldBlock.into())
+        self.0.send_parts(parts).map_err(|error| error.source)?.ok_or(io::ErrorKind::WouldBlock.into())
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -3,7 +3,6 @@
 use super::accounts::{Accounts, Protocol, Who};
 use super::connection::{Body, Waiting};
 use super::cursor::Cursor;
-use super::pieces::OwnPieces;
 use crate::hooks::{self, Event, Hooks, Waiter};
 use crate::http::{CORS, Head, Method, Request, Status, Target, imf_fixdate};
 use crate::hub::{Block, Hls, Hub, Stream, View};
@@ -33,7 +32,6 @@ pub(super) struct Answer {
 pub(super) struct Local {
     pub(super) stream: Arc<Stream>,
     pub(super) hls: View<Hls>,
-    pub(super) pieces: OwnPieces,
     pub(super) blocks: VecDeque<Arc<Block>>,
     /// Tokens of connections with live responses, and of those that wait for the first playlist.
     pub(super) attending: Vec<u64>,
@@ -140,7 +138,7 @@ impl Desk {
         if self.locals.get(key).is_none_or(|local| !Arc::ptr_eq(&local.stream, stream) && local.attending.is_empty()) {
             let hls = View::of(&stream.hls);
             let (stream, blocks, attending) = (Arc::clone(stream), VecDeque::new(), Vec::new());
-            self.locals.insert(key.into(), Local { stream, hls, pieces: OwnPieces::default(), blocks, attending });
+            self.locals.insert(key.into(), Local { stream, hls, blocks, attending });
         }
         self.locals.get_mut(key)
     }
@@ -359,7 +357,7 @@ impl Desk {
             return Ok(self.playlist(&hls, &waiting(None), request.if_none_match, Some(number), head));
         }
         let sequence = file.strip_suffix(".ts").and_then(|digits| digits.parse().ok()).ok_or(Status::NotFound)?;
-        let piece = local.pieces.get(sequence, local.hls.value()).ok_or(Status::NotFound)?;
+        let piece = local.hls.value().piece(sequence).cloned().ok_or(Status::NotFound)?;
         self.accounts.count(number, now_ms, |update| update.requests += 1);
         Ok(self.piece(piece, request, number, head))
     }

@@ -174,15 +174,12 @@ impl Worker {
             _ => None,
         };
         let piece = match &connection.body {
-            Body::Piece(own, _, end) => {
-                let piece = &own.piece;
-                Some((piece.duration_ms, piece.published, *end == piece.segment.len()))
-            }
+            Body::Piece(piece, _, end) => Some((piece.duration_ms, piece.published, *end == piece.segment.len())),
             _ => None,
         };
         let is_live = matches!(connection.body, Body::Live(_));
         let was_busy = connection.is_busy();
-        let state = connection.advance(local.map(|local| &local.blocks));
+        let state = connection.advance(local.map(|local| &local.blocks), &mut self.pipe);
         let sent = std::mem::take(&mut connection.sent);
         let limits = &self.desk.config.value().limits;
         let (now_s, now_ms) = (self.desk.now_s, self.desk.now_ms);

@@ -10,7 +10,6 @@ mod cursor;
 mod desk;
 mod doors;
 mod exchange;
-mod pieces;
 
 pub use accounts::{Accounts, Protocol, TcpFacts, Update, Who};
 pub(crate) use connection::RECORD;
@@ -28,6 +27,7 @@ use connection::{Body, Connection};
 use desk::Desk;
 use host::HostError;
 use host::poll::{Poller, Ready};
+use host::segment::SplicePipe;
 use host::socket::Tcp;
 use model::{LogLevel, ServeConfig};
 use std::sync::Arc;
@@ -113,6 +113,7 @@ pub struct Worker {
     again: Vec<u64>,
     scratch: Vec<u8>,
     head: Vec<u8>,
+    pipe: SplicePipe,
     started: Instant,
     drain_until_s: Option<u32>,
 }
@@ -147,6 +148,7 @@ impl Worker {
             again: Vec::new(),
             scratch: vec![0; SCRATCH],
             head: Vec::new(),
+            pipe: SplicePipe::new()?,
             started: Instant::now(),
             drain_until_s: None,
         })
@@ -265,7 +267,6 @@ impl Worker {
                 self.desk.accounts.sample(session, facts, cursor.skips, behind_ms);
             }
         }
-        self.desk.locals.values_mut().for_each(|local| local.pieces.rest());
         let now_ms = self.desk.now_ms;
         self.desk.banned.retain(|_, until_ms| *until_ms > now_ms);
         let expiry_ms = self.desk.config.value().hls.expiry.as_micros() / 1_000;

@@ -128,15 +128,21 @@ impl Tcp {
         }
     }
 
+    /// With `true` holds back packets that are not full, for 200 ms at most; with `false` sends them (`TCP_CORK`).
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn cork(&self, on: bool) -> Result<(), HostError> {
+        wrap(net::sockopt::set_tcp_cork(&self.fd, on).map_err(Into::into), || "set TCP_CORK".to_owned())
+    }
+
     /// Sends from several buffers, one after the other; returns how many bytes the kernel took, `None` when its buffer is full.
-    /// With `more` the kernel may wait for what follows before it fills a packet (`MSG_MORE`).
     ///
     /// # Errors
     /// When the connection is broken.
-    pub fn send_parts(&self, parts: &[IoSlice<'_>], more: bool) -> Result<Option<usize>, HostError> {
-        let flags = SendFlags::NOSIGNAL | if more { SendFlags::MORE } else { SendFlags::empty() };
+    pub fn send_parts(&self, parts: &[IoSlice<'_>]) -> Result<Option<usize>, HostError> {
         loop {
-            match net::sendmsg(&self.fd, parts, &mut SendAncillaryBuffer::default(), flags) {
+            match net::sendmsg(&self.fd, parts, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL) {
                 Ok(sent) => return Ok(Some(sent)),
                 Err(Errno::AGAIN) => return Ok(None),
                 Err(Errno::INTR) => {}
@@ -209,7 +215,7 @@ mod tests {
         assert_eq!(until(|| near.receive(&mut got).expect("received")), 5);
         assert_eq!(near.receive(&mut got).expect("received"), None);
         let parts = [IoSlice::new(b"good "), IoSlice::new(b"day")];
-        assert_eq!(near.send_parts(&parts, false).expect("sent"), Some(8));
+        assert_eq!(near.send_parts(&parts).expect("sent"), Some(8));
         drop(near);
         let mut text = String::new();
         client.read_to_string(&mut text).expect("received");
