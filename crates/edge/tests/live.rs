@@ -60,7 +60,7 @@ fn every_access_unit_is_played_once_and_in_order() {
     let mut client = Client::connect(http);
     let (path, text) = eventually(|| {
         let (path, text) = session(&mut client, "cam");
-        (uris(&text).len() >= 10).then_some((path, text))
+        (uris(&text).len() >= 11).then_some((path, text))
     });
     assert_eq!(Checker::default().check(&text), [], "{text}");
     let folder = path.strip_suffix("index.m3u8").expect("its name");
