@@ -187,6 +187,8 @@ pub(crate) struct Losses {
     /// First unacknowledged byte when the timer fired last.
     fired_at: Option<u64>,
     watched: VecDeque<Watched>,
+    /// The episode that was over last, and what was acknowledged then.
+    ended: Option<(Episode, u64)>,
 }
 
 impl Losses {
@@ -272,6 +274,11 @@ impl Losses {
         self.episode.map(|episode| (episode.point, episode.timer))
     }
 
+    /// Whether a probe is out: there is no other one then (`tcp_schedule_loss_probe`).
+    pub(crate) const fn is_probing(&self) -> bool {
+        self.probing.is_some()
+    }
+
     /// What was out when the episode began reaches to `point` at least.
     pub(crate) fn reaches(&mut self, point: u64) {
         if let Some(episode) = &mut self.episode {
@@ -284,6 +291,16 @@ impl Losses {
         if let Some(episode) = &mut self.episode {
             episode.point = episode.point.min(point);
         }
+    }
+
+    /// Whether `end` was acknowledged by what ended the last episode: what is sent again of that left before, in that episode, which
+    /// goes on for now.
+    pub(crate) fn resume_before(&mut self, end: u64) -> bool {
+        let resumed = self.ended.filter(|&(_, una)| self.episode.is_none() && end <= una);
+        if let Some((episode, _)) = resumed {
+            self.episode = Some(episode);
+        }
+        resumed.is_some()
     }
 
     /// What is sent again now, without a timer's doing.
@@ -384,7 +401,7 @@ impl Losses {
         let delayed = heard.tsecr.zip(episode.stamp).is_some_and(|(echo, stamp)| (echo.wrapping_sub(stamp) as i32) < 0);
         let undone = heard.progress && (delayed || episode.unreported == 0);
         if episode.timer && (undone || episode.frto && heard.original) || episode.is_over(heard.una) {
-            self.episode = None;
+            self.ended = self.episode.take().map(|episode| (episode, heard.una));
         } else if episode.timer && episode.frto {
             if heard.next > episode.point {
                 episode.frto = !heard.sacked && !heard.duplicate;

@@ -53,6 +53,8 @@ pub(crate) struct Sender {
     /// The last number before `nxt` is its FIN's; that was acknowledged.
     fin: bool,
     fin_delivered: bool,
+    /// It came with data when that was sent again.
+    fin_joined: bool,
     pub(crate) first: u64,
     pub(crate) una: u64,
     pub(crate) nxt: u64,
@@ -67,6 +69,8 @@ pub(crate) struct Sender {
     then: Option<Then>,
     /// TSval of what its receiver's program asked once more, until it is answered.
     asked_again: Option<u32>,
+    /// Its receiver sent data since a packet came from it, so the next may be a bare acknowledgement.
+    is_asked: bool,
     pub(crate) noted: Noted,
     /// What was sent up to here is not all below `nxt`: some of it no tap saw.
     sent_to: u64,
@@ -244,6 +248,7 @@ impl Sender {
             self.old_data(data, start, end);
         }
         self.last_send = data.now;
+        self.is_asked = false;
         let flight = self.flight();
         self.flight_at_send = flight;
         self.note_flight(data.now, flight);
@@ -555,6 +560,9 @@ impl Sender {
     /// Ends the data phase.
     pub(crate) fn finish(&mut self) {
         if !self.times_acks {
+            if self.fin && self.gaps.total() == 0 {
+                self.unseen.add_up(self.fin_joined);
+            }
             self.losses.lost_unseen(self.unseen.lost());
         }
         self.noted.spans.finish();

@@ -14,6 +14,7 @@ impl Sender {
         self.unseen.came(ip_id);
         if !has_data {
             self.asked_again = None;
+            self.is_asked = false;
             self.unseen.carry(self.losses.kind_now(), self.losses.episode.is_none());
         }
     }
@@ -71,6 +72,13 @@ impl Sender {
                 self.unseen.judge(0, Kind::Timer);
                 return Some(Kind::Timer);
             }
+            let rest = data.fin || u64::from(data.len) < self.mss;
+            if rest && hole + gap == 0 && self.losses.kind_now() == Kind::Timer && self.unseen.probed_with_new() {
+                // After a timeout new data goes first (RFC 5682 §3.1), and this did not; where there was more to send when a probe
+                // was, it was the probe.
+                self.unseen.judge(0, Kind::Timer);
+                return Some(Kind::Timer);
+            }
             // New data tells how much was sent before the timeout.
             self.sent_to = 0;
             if let Some(silence) = self.opened_late.take()
@@ -112,7 +120,9 @@ impl Sender {
             return None;
         }
         let since = if self.bytes == 0 { self.last_heard } else { self.last_send.max(self.last_progress) };
-        let silence = data.now.saturating_sub(since) as f64;
+        // What carries nothing answers data, or is no more than what comes next.
+        let then = self.then.filter(|_| !self.is_asked && self.out_of_order == 0);
+        let silence = then.map_or(0, |then| then.unheard.min(then.quiet)).max(data.now.saturating_sub(since)) as f64;
         if let Some(episode) = self.losses.episode {
             // All that is known of is repaired, then silence: what is missing was sent meanwhile, and a timer had to begin with it.
             let lost_tail =
@@ -136,20 +146,21 @@ impl Sender {
         // No timer runs out before an acknowledgement could have come.
         let least = self.rtt.min.map_or(self.rtt.shortest_timeout(), |min| min.max(5_000_000) as f64);
         // A FIN is the last there is, so a probe of it may come as soon as the timeout of what was sent long before it.
-        let least = if data.fin { least.min(JIFFIES) } else { least };
+        let least = if data.fin || then.is_some() { least.min(JIFFIES) } else { least };
         if self.gaps.total() > 0 || gap <= hole || !self.unseen.tells() || silence < least {
             let first = if self.gaps.total() > 0 || gap <= hole { hole } else { gap };
             self.unseen.judge(first, Kind::Fast);
             return None;
         }
         // Nothing was amiss, yet more is missing than has made room: timers sent it, and this.
-        if self.sack_permitted && gap == hole + 1 {
+        let probes = self.sack_permitted && !self.losses.is_probing();
+        if probes && gap == hole + 1 {
             self.unseen.judge(gap, Kind::Probe);
             return Some(Kind::Probe);
         }
         let timeout = self.rtt.timeout(self.losses.margin) / 0.9;
-        let probe = if self.sack_permitted { 2.0 * self.rtt.smoothed } else { 0.0 };
-        let probed = self.sack_permitted && silence >= 0.8 * (probe + timeout.min(self.rtt.least_timeout()));
+        let probe = if probes { 2.0 * self.rtt.smoothed } else { 0.0 };
+        let probed = probes && silence >= 0.8 * (probe + timeout.min(self.rtt.least_timeout()));
         let timeouts = timeouts_in(silence, if probed { probe } else { 0.0 }, timeout, self.rtt.least_timeout());
         let first = gap.saturating_sub(u64::from(probed) + timeouts - 1).max(1);
         self.unseen.by_timer(first, probed);
@@ -159,6 +170,7 @@ impl Sender {
 
     /// The receiver sent data once more, with this TSval.
     pub(crate) const fn asked_again(&mut self, tsval: Option<u32>) {
+        self.is_asked = true;
         self.asked_again = tsval;
     }
 
@@ -177,6 +189,7 @@ impl Sender {
     /// The receiver's program, which has all that came, asks for more and nothing it asked before is on its way: there was no more to
     /// send, so what was taken for new and lost was sent again.
     pub(crate) fn asked_for_more(&mut self) {
+        self.is_asked = true;
         if self.times_acks || self.gaps.total() > 0 {
             return;
         }
@@ -186,10 +199,20 @@ impl Sender {
             (self.tail, self.sent_to, self.opened_late) = (0, 0, None);
             self.losses.reaches_no_further_than(self.nxt);
         }
+        self.unseen.add_up(false);
     }
 
     /// A packet below `nxt`: late, or sent again.
     pub(super) fn old_data(&mut self, data: &Data, start: u64, end: u64) {
+        // Nobody sends again what was acknowledged: it left before that was heard.
+        let resumed = !self.times_acks && self.losses.resume_before(end);
+        self.sent_already(data, start, end);
+        if resumed {
+            self.losses.episode = None;
+        }
+    }
+
+    fn sent_already(&mut self, data: &Data, start: u64, end: u64) {
         let (kind, waited) = (self.losses.kind_now(), data.now.saturating_sub(self.head_at) as f64);
         let (timeouts, before) = (self.losses.timeouts, self.losses.timer);
         let missing = self.gaps.pieces_below(self.nxt, self.mss);
@@ -231,7 +254,7 @@ impl Sender {
                 below = below.max((start - resent_to).div_ceil(self.mss));
             }
             let excess = if self.out_of_order > 0 { 0 } else { gap.saturating_sub(below) };
-            self.unseen.judge(excess, kind);
+            self.unseen.guess(excess, kind);
             excess
         };
         if excess > 0 && self.unseen.tells() {
@@ -335,8 +358,9 @@ impl Sender {
             evidence.unheard = then.unheard;
             evidence.silence = then.unheard.min(then.quiet);
             evidence.clocked = then.unheard <= stamps::TICK;
+            // Where it was not seen before, it was sent before what came instead.
             if evidence.first_again
-                && let Some(candidate) = self.candidates.get(from).filter(|candidate| !candidate.resent)
+                && let Some(candidate) = self.candidates.get(from).filter(|c| !c.resent || c.end > end)
             {
                 evidence.age = data.now.saturating_sub(candidate.sent);
             }
@@ -345,6 +369,7 @@ impl Sender {
             self.head_at = data.now;
         }
         self.last_again = data.now;
+        self.fin_joined |= data.fin && data.len > 0;
         self.log_again(data, start, end);
         let repairing = self.losses.episode.is_some();
         let rtt_before = self.rtt.smoothed;

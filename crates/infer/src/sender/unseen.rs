@@ -19,6 +19,8 @@ struct Missing {
     number: u64,
     /// What made the sender send it again; `None` for a first transmission.
     kind: Option<Kind>,
+    /// What made it, if it is a first transmission only for want of a better answer.
+    doubt: Option<Kind>,
 }
 
 /// Bytes that were overtaken.
@@ -55,6 +57,10 @@ pub(crate) struct Unseen {
     again: u64,
     /// The first data that came was the first sent, so the numbers tell of all.
     whole: bool,
+    /// The newest number of a packet with data.
+    newest_data: u64,
+    /// Up to which number it was added up what was lost again, and what had been filled by then.
+    added_up: (u64, u64),
     /// The current one's number.
     current: Option<u64>,
     /// What was believed of it while it was missing, where it is late.
@@ -66,7 +72,9 @@ impl Unseen {
     pub(crate) fn came(&mut self, id: Option<u16>) {
         (self.gap, self.current, self.late) = (0, None, None);
         self.linux |= id == Some(0) && self.newest.is_none();
-        let Some(id) = id.filter(|&id| id != 0) else { return };
+        // Zero is no number but where a sequence goes around.
+        let goes_around = self.newest.is_some_and(|newest| (newest as u16).wrapping_neg() <= MOST_MISSING as u16);
+        let Some(id) = id.filter(|&id| id != 0 || goes_around) else { return };
         let Some(newest) = self.newest else {
             let number = (1 << 32) + u64::from(id);
             (self.newest, self.current, self.oldest) = (Some(number), Some(number), Some(number));
@@ -146,14 +154,45 @@ impl Unseen {
     /// Of the packets missing just before the current one the first so many are first transmissions, the others of a kind. Where
     /// more are first transmissions than are missing here, some that were missing earlier are.
     pub(crate) fn judge(&mut self, first: u64, kind: Kind) {
-        if self.current.is_none() {
-            return;
-        }
+        let Some(current) = self.current else { return };
+        self.newest_data = self.newest_data.max(current);
         let (gap, carried) = (self.gap, std::mem::take(&mut self.carried));
         self.were_sent_again(carried.saturating_sub(first), kind);
         let here = first.saturating_sub(carried);
         self.push(here, kind);
         self.are_first(here.saturating_sub(gap));
+    }
+
+    /// The same where nothing shows those first transmissions yet.
+    pub(crate) fn guess(&mut self, first: u64, kind: Kind) {
+        let all = self.gap() as usize;
+        self.judge(first, kind);
+        let from = self.missing.len().saturating_sub(all);
+        for missing in self.missing.range_mut(from..).filter(|missing| missing.kind.is_none()) {
+            missing.doubt = Some(kind);
+        }
+    }
+
+    /// All that was sent has come. So each number missing before the newest data is the first copy of what came again, or a copy that was
+    /// lost as well, and how many were that is certain. Those taken for first transmissions for want of a better answer are the first
+    /// to be counted in; timeouts, of which there may have been fewer, to be left out.
+    pub(crate) fn add_up(&mut self, joined: bool) {
+        let from = self.missing.partition_point(|missing| missing.number < self.added_up.0);
+        let to = self.missing.partition_point(|missing| missing.number < self.newest_data);
+        let filled = self.filled - self.added_up.1;
+        self.added_up = (self.newest_data, self.filled);
+        if !self.whole || self.missing.len() >= MOST_KEPT || from >= to {
+            return;
+        }
+        let again = self.missing.range(from..to).filter(|missing| missing.kind.is_some()).count() as u64;
+        let short = ((to - from) as u64).saturating_sub(filled + again) as usize;
+        let surplus = (again + filled).saturating_sub((to - from) as u64) as usize;
+        let is_doubtful = |kind: Kind| !joined || kind == Kind::Timer;
+        let doubtful = |m: &&mut Missing| m.kind.is_none() && m.doubt.is_some_and(is_doubtful);
+        let doubtful = self.missing.range_mut(from..to).rev().filter(doubtful);
+        doubtful.take(short).for_each(|missing| missing.kind = missing.doubt);
+        let timers = self.missing.range_mut(from..to).filter(|missing| missing.kind == Some(Kind::Timer));
+        timers.take(surplus).for_each(|missing| missing.kind = None);
     }
 
     fn push(&mut self, first: u64, kind: Kind) {
@@ -164,7 +203,7 @@ impl Unseen {
             if self.missing.len() >= MOST_KEPT {
                 self.missing.pop_front();
             }
-            self.missing.push_back(Missing { number, kind: (n as u64 >= first).then_some(kind) });
+            self.missing.push_back(Missing { number, kind: (n as u64 >= first).then_some(kind), doubt: None });
         }
     }
 
@@ -172,7 +211,7 @@ impl Unseen {
     /// probe, if there was one, and earlier timeouts.
     pub(crate) fn by_timer(&mut self, first: u64, probed: bool) {
         let (gap, all) = (self.gap, self.gap());
-        self.judge(first, Kind::Timer);
+        self.guess(first, Kind::Timer);
         let from = self.missing.len().saturating_sub(all as usize);
         self.timer =
             self.current.map(|current| (self.missing.get(from).map_or(current - gap, |m| m.number), current, 1));
@@ -185,7 +224,7 @@ impl Unseen {
     /// earlier timeouts, the others of a kind.
     pub(crate) fn by_timer_again(&mut self, first: u64, timeouts: u64, kind: Kind) {
         let gap = self.gap;
-        self.judge(first, kind);
+        self.guess(first, kind);
         for missing in self.missing.iter_mut().rev().take((gap - first.min(gap)).min(timeouts) as usize) {
             missing.kind = Some(Kind::Timer);
         }
@@ -208,6 +247,18 @@ impl Unseen {
         for (n, missing) in self.missing.range_mut(from..to).enumerate() {
             missing.kind = (n as u64 >= first).then_some(Kind::Timer);
         }
+    }
+
+    /// Where all that was believed sent again before the timer's packet is a probe, it was a first transmission; gives whether it was so.
+    pub(crate) fn probed_with_new(&mut self) -> bool {
+        let Some((from, to, 1)) = self.timer else { return false };
+        let within = |m: &&mut Missing| m.kind.is_some() && (from..to).contains(&m.number);
+        let mut again = self.missing.iter_mut().filter(within);
+        if let (Some(Missing { kind: kind @ Some(Kind::Probe), .. }), None) = (again.next(), again.next()) {
+            *kind = None;
+            return true;
+        }
+        false
     }
 
     /// The first of so many that are missing before the current packet was sent again for another reason.
@@ -285,7 +336,9 @@ impl Unseen {
             if self.whole && self.missing.len() < MOST_KEPT {
                 let most = (self.missing.len() as u64).saturating_sub(self.filled);
                 let surplus = lost.iter().sum::<u64>().saturating_sub(most);
-                if let Some(largest) = lost.iter_mut().max() {
+                // A probe is one only, and known by its time.
+                let [fast, timer, probe] = &mut lost;
+                if let Some(largest) = [probe, fast, timer].into_iter().max() {
                     *largest -= surplus.min(*largest);
                 }
             }
