@@ -96,7 +96,10 @@ impl Sender {
                     packets: 1,
                 };
                 // What the late packet echoed is no round trip, so the handshake's is the one to go by.
-                let timeouts = timeouts_in(silence as f64, min * 2.0, min + (min * 2.0).max(200e6), min * 3.0);
+                let (silence, probe, usual) = (silence as f64, min * 2.0, min + (min * 2.0).max(200e6));
+                // How long its program had nothing for it is in this silence as well.
+                let once = (usual..1.5 * usual).contains(&(silence - probe));
+                let timeouts = if once { 1 } else { timeouts_in(silence, probe, usual, min * 3.0) };
                 self.losses.was_by_timer(timeouts, loss);
                 self.losses.still_by_timer(self.una, start);
                 self.unseen.judge(gap, Kind::Timer);
@@ -280,6 +283,10 @@ impl Sender {
                 return;
             }
             self.unseen.filled();
+        } else if self.unseen.tells() && self.unseen.came_after_its_copy(start) {
+            self.out_of_order += 1;
+            self.note_late(data.now, start);
+            return;
         } else {
             self.unseen.came_late(false);
         }

@@ -309,6 +309,16 @@ impl Unseen {
         }
     }
 
+    /// Whether the current packet, of which a copy came before it, is the first that was sent: it was overtaken by what was sent again.
+    pub(crate) fn came_after_its_copy(&mut self, start: u64) -> bool {
+        let is_first = self.late.is_some() && self.was_first(start) == Some(true);
+        if is_first {
+            self.came_late(true);
+            self.filled = self.filled.saturating_sub(1);
+        }
+        is_first
+    }
+
     /// How many retransmissions were lost since data was acknowledged last.
     pub(crate) const fn lost_again(&self) -> u64 {
         self.again
@@ -344,5 +354,78 @@ impl Unseen {
             }
         }
         lost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers that came, from the first data on.
+    fn came(ids: &[u16]) -> Unseen {
+        let mut unseen = Unseen::default();
+        for &id in ids {
+            unseen.came(Some(id));
+            unseen.judge(0, Kind::Fast);
+        }
+        unseen.begins(true);
+        unseen
+    }
+
+    #[test]
+    fn zero_is_a_number_where_they_go_around() {
+        let mut unseen = came(&[0xfffe, 0xffff, 0]);
+        unseen.came(Some(1));
+        assert_eq!(unseen.gap(), 0);
+        let mut unseen = came(&[7, 8]);
+        unseen.came(Some(0));
+        assert_eq!(unseen.current, None);
+    }
+
+    #[test]
+    fn what_was_lost_again_is_what_no_hole_accounts_for() {
+        let mut unseen = came(&[1, 2]);
+        // Three are lost, and a timer has the first sent again; how many of them it had sent is not known.
+        unseen.came(Some(6));
+        unseen.by_timer(3, false);
+        unseen.filled();
+        // The second comes, and it was the last.
+        unseen.came(Some(7));
+        unseen.judge(0, Kind::Timer);
+        unseen.filled();
+        assert_eq!(unseen.lost(), [0, 0, 0]);
+        unseen.add_up(false);
+        assert_eq!(unseen.lost(), [0, 1, 0]);
+    }
+
+    #[test]
+    fn timeouts_that_cannot_have_been_are_left_out_before_a_probe() {
+        let mut unseen = came(&[1, 2]);
+        unseen.came(Some(6));
+        unseen.by_timer(1, true);
+        assert_eq!(unseen.lost(), [0, 1, 1]);
+        unseen.filled();
+        unseen.came(Some(7));
+        unseen.judge(0, Kind::Timer);
+        unseen.filled();
+        unseen.add_up(false);
+        assert_eq!(unseen.lost(), [0, 0, 1]);
+    }
+
+    #[test]
+    fn a_first_copy_may_come_after_what_was_sent_again() {
+        let mut unseen = came(&[1, 2]);
+        unseen.came(Some(4));
+        unseen.judge(1, Kind::Fast);
+        unseen.overtook(100, 200);
+        unseen.came(Some(5));
+        assert_eq!(unseen.was_first(100), Some(false));
+        unseen.filled();
+        unseen.came(Some(3));
+        assert!(unseen.came_after_its_copy(100));
+        assert_eq!((unseen.filled, unseen.lost()), (0, [0, 0, 0]));
+        // The network's own copy of it.
+        unseen.came(Some(3));
+        assert!(!unseen.came_after_its_copy(100));
     }
 }
