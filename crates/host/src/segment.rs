@@ -19,7 +19,8 @@ use std::ptr::NonNull;
 
 /// Bytes that nobody can change any more.
 ///
-/// The memory goes back when the last owner drops it; what the kernel has taken of it to send keeps its own pages.
+/// The memory, which the kernel counts as `RssShmem`, goes back when the last owner drops it; what the kernel has taken of it to send
+/// keeps its own pages.
 #[derive(Debug)]
 pub struct Segment {
     start: NonNull<c_void>,
@@ -39,7 +40,8 @@ impl Segment {
     pub fn seal(parts: &[&[u8]]) -> Result<Self, HostError> {
         let len = parts.iter().map(|part| part.len()).sum();
         let act = || format!("take {len} bytes of memory for a segment");
-        let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::POPULATE);
+        // Shared, so that the kernel counts media apart from the program's own memory (`RssShmem`, not `RssAnon`).
+        let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::POPULATE);
         // SAFETY: the kernel chooses the place of a mapping that is new.
         let start = wrap(unsafe { mmap_anonymous(std::ptr::null_mut(), len, access, flags) }.map_err(Into::into), act)?;
         // Whatever follows, the mapping has an owner.
