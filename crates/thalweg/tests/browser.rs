@@ -166,7 +166,6 @@ fn hls_js_and_mpegts_js_play_the_built_in_stream_without_a_stall() {
         if told["waits"] != 0 {
             // A player this near to live waits once when something else has the processor for a tenth of a second. A server that
             // makes it wait does so the next time as well.
-            println!("watched again: {url}: {told}");
             told = watch(folder.path(), &players, &url, 10);
         }
         must_play(&told, &url, 10.0);
