@@ -73,8 +73,8 @@ impl Unseen {
         (self.gap, self.current, self.late) = (0, None, None);
         self.linux |= id == Some(0) && self.newest.is_none();
         // Zero is no number but where a sequence goes around.
-        let goes_around = self.newest.is_some_and(|newest| (newest as u16).wrapping_neg() <= MOST_MISSING as u16);
-        let Some(id) = id.filter(|&id| id != 0 || goes_around) else { return };
+        let goes_around = || self.newest.is_some_and(|newest| (newest as u16).wrapping_neg() <= MOST_MISSING as u16);
+        let Some(id) = id.filter(|&id| id != 0 || goes_around()) else { return };
         let Some(newest) = self.newest else {
             let number = (1 << 32) + u64::from(id);
             (self.newest, self.current, self.oldest) = (Some(number), Some(number), Some(number));
@@ -179,7 +179,8 @@ impl Unseen {
     pub(crate) fn add_up(&mut self, joined: bool) {
         let from = self.missing.partition_point(|missing| missing.number < self.added_up.0);
         let to = self.missing.partition_point(|missing| missing.number < self.newest_data);
-        let filled = self.filled - self.added_up.1;
+        // Less may have been filled than was thought by then: a first copy came after what was sent again.
+        let filled = self.filled.saturating_sub(self.added_up.1);
         self.added_up = (self.newest_data, self.filled);
         if !self.whole || self.missing.len() >= MOST_KEPT || from >= to {
             return;
@@ -427,5 +428,23 @@ mod tests {
         // The network's own copy of it.
         unseen.came(Some(3));
         assert!(!unseen.came_after_its_copy(100));
+    }
+    #[test]
+    fn a_first_copy_may_come_after_all_was_added_up() {
+        let mut unseen = came(&[1, 2]);
+        unseen.came(Some(4));
+        unseen.judge(1, Kind::Fast);
+        unseen.overtook(100, 200);
+        unseen.came(Some(5));
+        unseen.judge(0, Kind::Fast);
+        unseen.filled();
+        unseen.add_up(false);
+        unseen.came(Some(3));
+        assert!(unseen.came_after_its_copy(100));
+        // Two more are lost, and nothing that came was a copy of them: a timer had sent them.
+        unseen.came(Some(8));
+        unseen.guess(2, Kind::Timer);
+        unseen.add_up(false);
+        assert_eq!(unseen.lost(), [0, 2, 0]);
     }
 }
