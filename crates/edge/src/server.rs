@@ -25,7 +25,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use thiserror::Error;
 
-/// Descriptors of a worker's table that are not viewers': its epoll, listeners, wakers, the standard streams, segments being sent.
+/// Descriptors of a worker's table that are not viewers': its epoll, listeners, wakers, its pipe, the standard streams.
 const OTHER_DESCRIPTORS: u64 = 128;
 /// Connections that wait to be taken, for each listener.
 const BACKLOG: u16 = 4_096;

@@ -33,12 +33,12 @@ unsafe impl Send for Segment {}
 unsafe impl Sync for Segment {}
 
 impl Segment {
-    /// Makes a segment of `parts`, one after the other.
+    /// Makes a segment of `bytes`.
     ///
     /// # Errors
-    /// When `parts` hold nothing, or there is no memory for them.
-    pub fn seal(parts: &[&[u8]]) -> Result<Self, HostError> {
-        let len = parts.iter().map(|part| part.len()).sum();
+    /// When there are none, or no memory for them.
+    pub fn seal(bytes: &[u8]) -> Result<Self, HostError> {
+        let len = bytes.len();
         let act = || format!("take {len} bytes of memory for a segment");
         // Shared, so that the kernel counts media apart from the program's own memory (`RssShmem`, not `RssAnon`).
         let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::POPULATE);
@@ -47,12 +47,8 @@ impl Segment {
         // Whatever follows, the mapping has an owner.
         let start = NonNull::new(start).expect("invariant: a mapping the kernel places is not at zero");
         let segment = Self { start, len };
-        let mut at = 0;
-        for part in parts {
-            // SAFETY: the parts together have the mapping's length, and nobody else knows of it yet.
-            unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), start.as_ptr().cast::<u8>().add(at), part.len()) };
-            at += part.len();
-        }
+        // SAFETY: the mapping has this length, and nobody else knows of it yet.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), start.as_ptr().cast(), len) };
         // SAFETY: the mapping is ours, and nothing has a reference into it.
         let sealed = unsafe { mprotect(start.as_ptr(), len, MprotectFlags::READ) };
         wrap(sealed.map_err(Into::into), act)?;
@@ -155,16 +151,16 @@ mod tests {
     }
 
     #[test]
-    fn it_is_what_was_put_together() {
-        let segment = Segment::seal(&[b"one ", b"", b"two"]).expect("made");
+    fn it_is_what_it_was_made_of() {
+        let segment = Segment::seal(b"one two").expect("made");
         let there = std::thread::spawn(move || segment.to_vec()).join().expect("read elsewhere");
         assert_eq!(there, b"one two");
-        assert!(Segment::seal(&[b"", b""]).is_err());
+        assert!(Segment::seal(b"").is_err());
     }
 
     #[test]
     fn nobody_can_write_to_it() {
-        let segment = Segment::seal(&[&[7; 5_000]]).expect("made");
+        let segment = Segment::seal(&[7; 5_000]).expect("made");
         let (mut near, far) = std::os::unix::net::UnixStream::pair().expect("made");
         near.write_all(b"x").expect("sent");
         // The kernel is asked to write there, and may not.
@@ -177,7 +173,7 @@ mod tests {
     #[test]
     fn what_one_socket_had_no_room_for_does_not_go_to_the_next() {
         let bytes: Vec<u8> = (0..20_000_000u32).map(|i| (i % 251) as u8).collect();
-        let segment = Segment::seal(&[&bytes]).expect("made");
+        let segment = Segment::seal(&bytes).expect("made");
         let mut pipe = SplicePipe::new().expect("made");
         let (full, mut far) = pair();
         let mut at = 0;
@@ -201,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_broken_connection_is_told_of_and_leaves_nothing_behind() {
-        let segment = Segment::seal(&[&[1; 100_000]]).expect("made");
+        let segment = Segment::seal(&[1; 100_000]).expect("made");
         let mut pipe = SplicePipe::new().expect("made");
         let (near, far) = pair();
         near.finish().expect("shut");
@@ -217,7 +213,7 @@ mod tests {
 
     #[test]
     fn where_pages_are_refused_they_are_copied() {
-        let segment = Segment::seal(&[b"one two"]).expect("made");
+        let segment = Segment::seal(b"one two").expect("made");
         let mut pipe = SplicePipe::new().expect("made");
         pipe.into = OpenOptions::new().write(true).open("/dev/null").expect("opened").into();
         let (near, mut far) = pair();
@@ -230,7 +226,7 @@ mod tests {
 
     #[test]
     fn memory_comes_back() {
-        let some: Vec<_> = (0..50).map(|_| Segment::seal(&[&[7; 100_000]]).expect("made")).collect();
+        let some: Vec<_> = (0..50).map(|_| Segment::seal(&[7; 100_000]).expect("made")).collect();
         let starts: Vec<_> = some.iter().map(|segment| segment.start.as_ptr()).collect();
         drop(some);
         let mapped = |start: &&*mut c_void| {

@@ -28,7 +28,7 @@ impl Piece {
     /// # Errors
     /// When there is no memory for it.
     pub fn new(sequence: u64, epoch: u64, duration_ms: u64, bytes: &[u8]) -> Result<Self, HostError> {
-        let segment = Segment::seal(&[bytes])?;
+        let segment = Segment::seal(bytes)?;
         let etag = format!("\"{epoch:x}-{sequence}\"");
         Ok(Self { sequence, segment, etag, duration_ms, published: Instant::now() })
     }
