@@ -112,6 +112,8 @@ fn watch(folder: &Path, players: &Path, url: &str, seconds: u32) -> Value {
         }
     });
     let profile = tempfile::tempdir_in(folder).expect("a folder");
+    // It leaves its socket's folder behind when it is killed; a short path, as sockets' are.
+    let sockets = tempfile::tempdir().expect("a folder");
     let _browser = Tied(
         Command::new("chromium")
             .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"])
@@ -119,6 +121,7 @@ fn watch(folder: &Path, players: &Path, url: &str, seconds: u32) -> Value {
             .args(["--autoplay-policy=no-user-gesture-required", "--remote-debugging-port=0"])
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .arg(page)
+            .env("TMPDIR", sockets.path())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
