@@ -179,7 +179,7 @@ impl<'a> Rounds<'a> {
         let buffered = self.wakes().map(|wakes| wakes.peak).or(stands);
         let (mut flight_so_far, mut after_loss) = (0u64, u64::MAX);
         // A window that is used up doubles in a round trip. One that has not grown for several is not what holds a program that pauses.
-        let pauses = line.time[Class::Application as usize] * 20 > line.time.iter().sum::<u64>();
+        let pauses = line.time[Class::Application as usize] > line.time.iter().sum::<u64>() / 20;
         let (mut grown, mut grown_at) = (0u64, line.start.unwrap_or(0));
         for (n, view) in self.views.iter().enumerate() {
             if view.lossy && after_loss != view.at {

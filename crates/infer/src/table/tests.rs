@@ -189,3 +189,27 @@ fn a_finished_connection_takes_less_than_four_kilobytes() {
     let all = boxed + size_of::<Finished>() + texts + findings + evidence(&flow.verdict.evidence) + size_of::<Over>();
     assert!(all < 4_096, "{all} bytes");
 }
+
+/// Found by fuzzing, where overflow is checked.
+#[test]
+fn a_pause_of_decades_as_damaged_clocks_tell_is_summed_up() {
+    let mut wire = Wire::new();
+    wire.send(true, Flags::SYN, 100, 0, 0, &[]);
+    wire.send(false, Flags::SYN | Flags::ACK, 100, 101, 0, &[]);
+    wire.send(true, Flags::ACK, 101, 101, 0, &[]);
+    for n in 0..20 {
+        let seq = 101 + n * 1_000;
+        wire.send(false, Flags::ACK, seq, 101, 1_000, &[]);
+        wire.send(true, Flags::ACK, 101, seq + 1_000, 0, &[]);
+    }
+    let mut seen = wire.seen;
+    // The capture's clock does not believe it; the connection's goes on from there.
+    for late in &mut seen[13..] {
+        late.at = Timestamp::from_nanos(late.at.as_nanos() + 1_100_000_000 * SECOND);
+    }
+    let mut table = Table::new(Drawn::None);
+    table.packets(&seen);
+    let finished = table.finish();
+    let [one] = finished.as_slice() else { panic!("{} connections", finished.len()) };
+    assert!((one.flow.limits.total() - 1.0).abs() < 1e-9 && one.flow.limits.application > 0.99);
+}
