@@ -53,7 +53,7 @@ pub(crate) fn bound(shift: u8) -> (u64, Option<u64>) {
 pub(crate) fn state(sender: &Sender) -> Option<BufferState> {
     let growth = &sender.noted.growth;
     let line = &sender.timeline;
-    let all: u64 = line.time.iter().sum();
+    let all = line.total();
     let slow = line.time[Class::Reader as usize] as f64 > SLOW_PART * all as f64 && !sender.small_window_is_steady();
     if slow {
         return Some(BufferState::ReaderSlow);

@@ -115,7 +115,7 @@ impl<'a> Rounds<'a> {
         let plateau = best(false);
         let plateau = if plateau > 0.0 && plateau >= mean { plateau } else { best(true) };
         let line = &self.sender.timeline;
-        let open = line.time[Class::Open as usize] as f64 >= OPEN_PART * line.time.iter().sum::<u64>() as f64;
+        let open = line.time[Class::Open as usize] as f64 >= OPEN_PART * line.total() as f64;
         let elsewhere = trains.filter(|trains| !self.sender.times_acks && open && mean >= STEADY_PART * trains);
         let seen = elsewhere.map_or(plateau, |trains| plateau.min(trains.max(mean)));
         (seen > 0.0).then_some(seen)
@@ -173,13 +173,12 @@ impl<'a> Rounds<'a> {
         // packets that fill up later take more memory each.
         let line = &self.sender.timeline;
         let unpaused = self.sender.times_acks
-            && line.time[Class::Application as usize] as f64
-                <= (1.0 - OPEN_PART) * line.time.iter().sum::<u64>() as f64;
+            && line.time[Class::Application as usize] as f64 <= (1.0 - OPEN_PART) * line.total() as f64;
         let stands = ceiling.filter(|_| unpaused && first_loss == u64::MAX).map(|level| level as f64);
         let buffered = self.wakes().map(|wakes| wakes.peak).or(stands);
         let (mut flight_so_far, mut after_loss) = (0u64, u64::MAX);
         // A window that is used up doubles in a round trip. One that has not grown for several is not what holds a program that pauses.
-        let pauses = line.time[Class::Application as usize] > line.time.iter().sum::<u64>() / 20;
+        let pauses = line.time[Class::Application as usize] > line.total() / 20;
         let (mut grown, mut grown_at) = (0u64, line.start.unwrap_or(0));
         for (n, view) in self.views.iter().enumerate() {
             if view.lossy && after_loss != view.at {

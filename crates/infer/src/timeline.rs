@@ -75,6 +75,11 @@ impl Timeline {
         Self { slices: crate::room::of_list(&mut self.slices), ..Self::default() }
     }
 
+    /// All that was charged so far, in nanoseconds.
+    pub(crate) fn total(&self) -> u64 {
+        self.time.iter().sum()
+    }
+
     /// Begins the data phase.
     pub(crate) fn begin(&mut self, now: u64) {
         if self.start.is_none() {
