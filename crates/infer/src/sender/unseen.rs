@@ -179,8 +179,7 @@ impl Unseen {
     pub(crate) fn add_up(&mut self, joined: bool) {
         let from = self.missing.partition_point(|missing| missing.number < self.added_up.0);
         let to = self.missing.partition_point(|missing| missing.number < self.newest_data);
-        // Less may have been filled than was thought by then: a first copy came after what was sent again.
-        let filled = self.filled.saturating_sub(self.added_up.1);
+        let filled = self.filled - self.added_up.1;
         self.added_up = (self.newest_data, self.filled);
         if !self.whole || self.missing.len() >= MOST_KEPT || from >= to {
             return;
@@ -316,6 +315,8 @@ impl Unseen {
         if is_first {
             self.came_late(true);
             self.filled = self.filled.saturating_sub(1);
+            // It may be that it was added up already.
+            self.added_up.1 = self.added_up.1.min(self.filled);
         }
         is_first
     }
@@ -413,15 +414,22 @@ mod tests {
         assert_eq!(unseen.lost(), [0, 0, 1]);
     }
 
-    #[test]
-    fn a_first_copy_may_come_after_what_was_sent_again() {
+    /// Packet 4 overtook 3, and 5 is a copy of that.
+    fn overtaken() -> Unseen {
         let mut unseen = came(&[1, 2]);
         unseen.came(Some(4));
         unseen.judge(1, Kind::Fast);
         unseen.overtook(100, 200);
         unseen.came(Some(5));
         assert_eq!(unseen.was_first(100), Some(false));
+        unseen.judge(0, Kind::Fast);
         unseen.filled();
+        unseen
+    }
+
+    #[test]
+    fn a_first_copy_may_come_after_what_was_sent_again() {
+        let mut unseen = overtaken();
         unseen.came(Some(3));
         assert!(unseen.came_after_its_copy(100));
         assert_eq!((unseen.filled, unseen.lost()), (0, [0, 0, 0]));
@@ -429,22 +437,20 @@ mod tests {
         unseen.came(Some(3));
         assert!(!unseen.came_after_its_copy(100));
     }
+
     #[test]
     fn a_first_copy_may_come_after_all_was_added_up() {
-        let mut unseen = came(&[1, 2]);
-        unseen.came(Some(4));
-        unseen.judge(1, Kind::Fast);
-        unseen.overtook(100, 200);
-        unseen.came(Some(5));
-        unseen.judge(0, Kind::Fast);
-        unseen.filled();
-        unseen.add_up(false);
-        unseen.came(Some(3));
-        assert!(unseen.came_after_its_copy(100));
-        // Two more are lost, and nothing that came was a copy of them: a timer had sent them.
-        unseen.came(Some(8));
-        unseen.guess(2, Kind::Timer);
-        unseen.add_up(false);
-        assert_eq!(unseen.lost(), [0, 2, 0]);
+        // Two more are lost. What came since was a copy of neither, for a timer had sent them; or of one.
+        for (filled, lost) in [(0, 2), (1, 1)] {
+            let mut unseen = overtaken();
+            unseen.add_up(false);
+            unseen.came(Some(3));
+            assert!(unseen.came_after_its_copy(100));
+            unseen.came(Some(8));
+            unseen.guess(2, Kind::Timer);
+            (0..filled).for_each(|_| unseen.filled());
+            unseen.add_up(false);
+            assert_eq!(unseen.lost(), [0, lost, 0]);
+        }
     }
 }
