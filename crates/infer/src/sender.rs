@@ -93,6 +93,8 @@ pub(crate) struct Sender {
     edge: u64,
     /// When new data last left less than a segment of the window unused.
     filled_at: Option<u64>,
+    /// Since when the window has had room for all that is gathered into one burst, with nothing sent into it.
+    open_at: Option<u64>,
     pub(crate) last_send: u64,
     last_progress: u64,
     /// When anything was sent again last.
@@ -287,7 +289,8 @@ impl Sender {
             began_at: self.flight_at_send,
             ended_at: self.flight(),
         };
-        if self.drained && self.class_is_unforced(data.now) {
+        let was_open = self.was_open(data.now);
+        if self.drained && self.class_is_unforced(data.now) && (was_open || !self.times_acks || !self.window_known) {
             pause.charged = self.timeline.had_nothing_to_send();
         }
         self.drained = u64::from(data.len) < self.mss;
@@ -308,9 +311,14 @@ impl Sender {
         let quiet = data.now.saturating_sub(self.last_send);
         self.restarts.sent((data.number, data.now), start, self.una, self.flight() + end - start, quiet, self.mss);
         self.policed.sent(data.now, start, data.len);
+        self.open_at = None;
         self.extend(data, end);
+        self.note_room(data.now);
         // A quarter of a round trip; twice its deviation where it jitters, for acknowledgements come in clumps then.
         let patience = (self.rtt.min.unwrap_or(0) / 4).max(2 * self.rtt.variation as u64).max(1_000_000);
+        if was_open {
+            pause.charged += self.timeline.had_window();
+        }
         pause.charged += self.timeline.sent(data.now, patience);
         self.wakes.ended(pause);
         if !self.times_acks {
@@ -463,6 +471,7 @@ impl Sender {
             self.start.echoed(ack.now);
         }
         self.advertise(ack, to);
+        self.note_room(ack.now);
         let flight = self.flight();
         if flight + self.mss <= self.flight_at_send && self.class() == Class::Open {
             self.timeline.room(ack.now);

@@ -142,6 +142,19 @@ impl Timeline {
         open
     }
 
+    /// The time since the last send in which the receiver's window was full was the application's as well: there was room then, and
+    /// nothing to be sent. Gives how much that was.
+    pub(crate) fn had_window(&mut self) -> u64 {
+        self.progress();
+        let full = std::mem::take(&mut self.before_progress[Class::ReceiveWindow as usize]);
+        if full == 0 {
+            return 0;
+        }
+        self.before_progress[Class::Application as usize] += full;
+        // What fits the window fits the congestion window, which let as much out before.
+        full + self.had_nothing_to_send()
+    }
+
     /// A timer fired and the sender sent again: the silence since the last progress was a timeout.
     pub(crate) fn timer_fired(&mut self) {
         // A closed window is probed by a timer too, but what was waited for is the window.

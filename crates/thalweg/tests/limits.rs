@@ -121,7 +121,7 @@ fn hold(kernel: &str, seed: u64, count: u64, longest: f64) -> (usize, usize, Str
         all += 1;
         let windows = share("receive_window") + share("reader");
         let elsewhere = share("path_rate") + share("loss_recovery") + share("timeout");
-        let is_near = windows <= window + NEAR && windows + elsewhere >= window - NEAR;
+        let is_near = windows <= window + buffer + NEAR && windows + elsewhere >= window - NEAR;
         near += usize::from(is_near);
         if !is_near {
             writeln!(apart, "{kernel} {}: window {window:.3} of {busy:.3}, ours {}", arm["name"], flow["limits"])
@@ -129,7 +129,11 @@ fn hold(kernel: &str, seed: u64, count: u64, longest: f64) -> (usize, usize, Str
         }
         let idle = share("application") >= 1.0 - busy - NEAR;
         let held = share("send_buffer") + share("application") + share("path_rate") + share("slow_start");
-        if !idle || held < buffer - NEAR || windows > window + 2.0 * NEAR || windows + elsewhere < window - 2.0 * NEAR {
+        if !idle
+            || held < buffer - NEAR
+            || windows > window + buffer + 2.0 * NEAR
+            || windows + elsewhere < window - 2.0 * NEAR
+        {
             writeln!(
                 faults,
                 "{kernel} {}: the kernel says busy {busy:.3}, window {window:.3}, buffer {buffer:.3}: {}",

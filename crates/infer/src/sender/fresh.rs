@@ -58,6 +58,7 @@ impl Sender {
             window_max: 0,
             edge: 0,
             filled_at: None,
+            open_at: None,
             last_send: 0,
             last_progress: 0,
             last_again: 0,

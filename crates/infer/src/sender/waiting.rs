@@ -58,7 +58,29 @@ impl Sender {
         if self.times_acks && self.filled_at.is_none_or(|at| at < round) {
             return self.mss;
         }
-        (window / 8).min(65_536).max(self.mss)
+        let part = if self.times_acks { 3 } else { 8 };
+        (window / part).min(65_536).max(self.mss)
+    }
+
+    /// Notes that the window has room for all that Linux gathers into one burst: what waits for the window alone is sent at once.
+    ///
+    /// Source: `tcp_tso_should_defer`: a third of the window (`tcp_tso_win_divisor`), or `GSO_LEGACY_MAX_SIZE`.
+    pub(super) fn note_room(&mut self, now: u64) {
+        let Some(window) = self.window else { return };
+        let burst = (window / 3).min(65_536).max(self.mss);
+        if self.open_at.is_none() && self.times_acks && self.window_known && self.edge >= self.nxt + burst {
+            self.open_at = Some(now);
+        }
+    }
+
+    /// Whether what is sent at `now` did not wait for the window: there was room already, and no acknowledgement just set it off.
+    pub(super) fn was_open(&self, now: u64) -> bool {
+        /// Within it what waits is sent, in a softirq or once the processor is free.
+        const AT_ONCE: u64 = 250_000;
+        self.open_at.is_some_and(|at| {
+            let since = now.saturating_sub(at);
+            since > 4 * AT_ONCE || since > AT_ONCE && now.saturating_sub(self.last_heard) > AT_ONCE
+        })
     }
 
     /// What the sender waits for now.
