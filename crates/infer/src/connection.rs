@@ -106,7 +106,7 @@ impl Side {
         if let Some(known) = &mut prints.known {
             **known = Known::default();
         }
-        *on_the_way = VecDeque::new();
+        *on_the_way = crate::room::of_queue(on_the_way);
         echo.renew();
     }
 
@@ -223,7 +223,8 @@ impl Connection {
         (*on, *first_packet, *started, *ended) = (interface, number, at, at);
         client.renew(client_at, draw);
         server.renew(server_at, draw);
-        (*opening, *signals) = (Opening::default(), Signals::default());
+        *opening = Opening::default();
+        *signals = Signals::default();
         (*tap_duplicates, *reset, *data_seen) = (0, false, false);
     }
 
@@ -426,7 +427,7 @@ impl Connection {
         let other = 1 - side;
         let sack = self.opening.sack();
         let mss = self.opening.segment(other);
-        let handshake = [self.opening.to_client, self.opening.to_server][other];
+        let handshake = self.opening.to(other);
         let far = &mut self.sides[other];
         far.sender.window_known = shift.is_some();
         far.sender.sack_permitted =
@@ -467,7 +468,7 @@ impl Connection {
     /// Round trips from timestamp echoes, for senders that are not at the tap.
     fn timestamps(&mut self, side: usize, now: u64, segment: &Segment) {
         let Some((tsval, tsecr)) = segment.tcp.options.timestamps else { return };
-        let near = [self.opening.to_server, self.opening.to_client][side];
+        let near = self.opening.to(1 - side);
         let this = &mut self.sides[side];
         if segment.payload_len > 0
             && tsecr != 0

@@ -116,7 +116,7 @@ fn text((address, port): Endpoint) -> String {
     put(c, Some(b'.'));
     put(b, Some(b'.'));
     let at = put(a, None);
-    String::from_utf8_lossy(&text[at..]).into_owned()
+    String::from_utf8(text[at..].to_vec()).unwrap_or_default()
 }
 
 /// Where the tap is, seen from side `main`, by the two halves of the handshake or, without one, by timestamp echoes.

@@ -92,9 +92,14 @@ impl Opening {
         }
     }
 
+    /// The round trip between the tap and `side`.
+    pub(crate) const fn to(&self, side: usize) -> Option<u64> {
+        if side == 0 { self.to_client } else { self.to_server }
+    }
+
     /// The shift that turns `side`'s window fields into bytes; `None` where the capture does not tell.
     pub(crate) fn shift(&self, side: usize) -> Option<u8> {
-        let (own, other) = (self.syn[side], self.syn[1 - side]);
+        let (own, other) = (&self.syn[side], &self.syn[1 - side]);
         match (own.seen, other.seen) {
             (true, true) => Some(own.wscale.and(other.wscale).map_or(0, |_| own.wscale.unwrap_or(0))),
             // A SYN-ACK answers the option only when the SYN had it (RFC 7323 §2.2).
@@ -113,12 +118,12 @@ impl Opening {
     }
 
     fn timestamps(&self) -> Option<bool> {
-        let [client, server] = self.syn;
+        let [client, server] = &self.syn;
         (client.seen && server.seen).then_some(client.timestamps && server.timestamps)
     }
 
     pub(crate) fn sack(&self) -> Option<bool> {
-        let [client, server] = self.syn;
+        let [client, server] = &self.syn;
         (client.seen && server.seen).then_some(client.sack && server.sack)
     }
 

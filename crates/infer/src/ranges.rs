@@ -96,6 +96,11 @@ impl Ranges {
         self.ranges.get(from).is_some_and(|r| r.0 < end)
     }
 
+    /// Begins anew, in the room of its list.
+    pub(crate) fn renew(&mut self) {
+        *self = Self { ranges: crate::room::of_list(&mut self.ranges), total: 0 };
+    }
+
     /// Empties the set.
     pub(crate) fn clear(&mut self) {
         self.ranges.clear();

@@ -46,7 +46,7 @@ struct Candidate {
 }
 
 /// One direction's state and what was counted in it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Sender {
     reference: Option<(SeqNum, u64)>,
     knows_first: bool,

@@ -72,7 +72,23 @@ impl Reader {
     }
 
     /// The next record, consumed from `buffer`.
+    #[inline]
     pub(crate) fn next<R: Read>(&mut self, buffer: &mut Buffer<R>, damage: &mut Damage) -> io::Result<Option<Found>> {
+        // Nearly every record is at hand, whole and as it should be.
+        if let Some(head) = buffer.peek().first_chunk() {
+            let header = self.header(head);
+            if header.fraction < self.fractions()
+                && self.is_plain(header)
+                && buffer.peek().len() >= self.record_header + header.kept as usize
+            {
+                return Ok(Some(self.take(header, buffer)));
+            }
+        }
+        self.next_of_any(buffer, damage)
+    }
+
+    #[cold]
+    fn next_of_any<R: Read>(&mut self, buffer: &mut Buffer<R>, damage: &mut Damage) -> io::Result<Option<Found>> {
         loop {
             let available = buffer.want(self.record_header)?;
             if available < self.record_header {
@@ -105,18 +121,32 @@ impl Reader {
                 buffer.consume(available);
                 return Ok(None);
             }
-            buffer.consume(self.record_header + kept);
-            self.last_seconds = Some(header.seconds);
-            let nanos = if self.nanoseconds { u64::from(header.fraction) } else { u64::from(header.fraction) * 1_000 };
-            return Ok(Some(Found {
-                at: Timestamp::from_nanos(u64::from(header.seconds) * 1_000_000_000 + nanos),
-                interface: 0,
-                original_len: header.original.max(header.kept),
-                dropped_before: 0,
-                after: 0,
-                len: kept,
-            }));
+            return Ok(Some(self.take(header, buffer)));
         }
+    }
+
+    /// Consumes a record that is at hand.
+    #[inline]
+    fn take<R: Read>(&mut self, header: Header, buffer: &mut Buffer<R>) -> Found {
+        let kept = header.kept as usize;
+        buffer.consume(self.record_header + kept);
+        self.last_seconds = Some(header.seconds);
+        let nanos = if self.nanoseconds { u64::from(header.fraction) } else { u64::from(header.fraction) * 1_000 };
+        Found {
+            at: Timestamp::from_nanos(u64::from(header.seconds) * 1_000_000_000 + nanos),
+            interface: 0,
+            original_len: header.original.max(header.kept),
+            dropped_before: 0,
+            after: 0,
+            len: kept,
+        }
+    }
+
+    /// Whether a record's time and lengths are as those of nearly all are.
+    #[inline]
+    fn is_plain(&self, header: Header) -> bool {
+        let is_near = self.last_seconds.is_none_or(|seconds| header.seconds.abs_diff(seconds) <= PLAUSIBLE_STEP_S);
+        is_near && header.kept <= self.plausible_len && header.agrees()
     }
 
     /// Whether a record header can be one. One that is odd is believed when a sound record, or the file's end, follows.
@@ -124,8 +154,7 @@ impl Reader {
         if header.kept as usize > LONGEST || header.fraction >= self.fractions() {
             return Ok(false);
         }
-        let is_near = self.last_seconds.is_none_or(|seconds| header.seconds.abs_diff(seconds) <= PLAUSIBLE_STEP_S);
-        if is_near && header.kept <= self.plausible_len && header.agrees() {
+        if self.is_plain(header) {
             return Ok(true);
         }
         let next = self.record_header + header.kept as usize;
