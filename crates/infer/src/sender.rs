@@ -16,7 +16,7 @@ use crate::held::{Held, Left};
 use crate::packet::{Ack, Data};
 use crate::ranges::Ranges;
 use crate::rate::Trains;
-use crate::recovery::{Heard, Losses};
+use crate::recovery::{Heard, Kind, Losses};
 use crate::restarts::Restarts;
 use crate::rtt::Rtt;
 use crate::start::{Send, SlowStart};
@@ -241,6 +241,11 @@ impl Sender {
         self.timeline.advance(data.now, self.class());
         if end > self.nxt {
             let timer = self.unseen_before(data, start);
+            let silence = data.now.saturating_sub(self.last_send.max(self.last_progress));
+            if matches!(timer, Some(Kind::Timer | Kind::Probe)) && silence as f64 >= self.rtt.shortest_timeout() {
+                // What was lost before it never came here, and the program is not to be blamed for the silence.
+                self.timeline.timer_fired();
+            }
             self.new_data(data, start, end);
             if let Some(kind) = timer {
                 self.unseen.filled();
