@@ -472,7 +472,7 @@ impl Connection {
         let this = &mut self.sides[side];
         if segment.payload_len > 0
             && tsecr != 0
-            && let Some(sample) = this.echo.echoed(now, tsecr)
+            && let Some(sample) = this.echo.echoed(now, tsecr, segment.tcp.seq.add(segment.payload_len))
         {
             let near = near.unwrap_or(0);
             if !this.sender.times_acks {
@@ -490,7 +490,7 @@ impl Connection {
                 this.sender.rtt = crate::rtt::Rtt::default();
             }
         }
-        self.sides[1 - side].echo.sent(now, tsval);
+        self.sides[1 - side].echo.sent(now, tsval, segment.tcp.ack);
     }
 
     /// Hands on what is on its way and ends the data phases.

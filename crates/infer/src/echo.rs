@@ -2,7 +2,9 @@
 //!
 //! Source: Kathleen Nichols, pping: the first packet with a TSval to the first of the other direction that echoes it.
 
+use crate::flights::Flights;
 use std::collections::VecDeque;
+use units::SeqNum;
 
 /// TSvals awaiting their echo; a window of a thousand acknowledgements of different milliseconds is a second long.
 const MOST_WAITING: usize = 1_024;
@@ -10,11 +12,22 @@ const MOST_WAITING: usize = 1_024;
 const RECENT: usize = 16;
 const FEW: usize = 4;
 
+/// A TSval of the receiver's: when it passed the tap, and the most that packets with it acknowledged.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    tsval: u32,
+    at: u64,
+    ack: SeqNum,
+}
+
 /// Echoes of one receiver's timestamps by its sender.
 #[derive(Debug, Default)]
 pub(crate) struct Echo {
-    waiting: VecDeque<(u32, u64)>,
+    waiting: VecDeque<Waiting>,
     newest: Option<u32>,
+    /// The last that was echoed, what it acknowledged, and how far the sender had sent when it echoed it.
+    echoed: Option<(Waiting, SeqNum)>,
+    pub(crate) flights: Flights,
     /// The latest, in a ring.
     recent: [u64; RECENT],
     pub(crate) samples: u64,
@@ -27,9 +40,12 @@ impl Echo {
         *self = Self { waiting: crate::room::of_queue(&mut self.waiting), ..Self::default() };
     }
 
-    /// The receiver sent `tsval`.
-    pub(crate) fn sent(&mut self, now: u64, tsval: u32) {
+    /// The receiver sent `tsval` and acknowledged what is before `ack`.
+    pub(crate) fn sent(&mut self, now: u64, tsval: u32, ack: SeqNum) {
         if self.newest.is_some_and(|newest| (tsval.wrapping_sub(newest) as i32) <= 0) {
+            if let Some(last) = self.waiting.back_mut().filter(|last| last.tsval == tsval && ack.since(last.ack) > 0) {
+                last.ack = ack;
+            }
             return;
         }
         self.newest = Some(tsval);
@@ -39,12 +55,19 @@ impl Echo {
         if self.waiting.capacity() == 0 {
             self.waiting.reserve(16);
         }
-        self.waiting.push_back((tsval, now));
+        self.waiting.push_back(Waiting { tsval, at: now, ack });
     }
 
-    /// The sender echoed `tsecr`; gives the round trip where this is the first echo.
-    pub(crate) fn echoed(&mut self, now: u64, tsecr: u32) -> Option<u64> {
-        while let Some(&(tsval, at)) = self.waiting.front() {
+    /// The sender echoed `tsecr` with data up to `end`; gives the round trip where this is the first echo.
+    pub(crate) fn echoed(&mut self, now: u64, tsecr: u32, end: SeqNum) -> Option<u64> {
+        if let Some((_, reached)) = self.echoed.as_mut().filter(|(echoed, _)| echoed.tsval == tsecr) {
+            if end.since(*reached) > 0 {
+                *reached = end;
+            }
+            return None;
+        }
+        while let Some(&first) = self.waiting.front() {
+            let Waiting { tsval, at, .. } = first;
             match (tsval.wrapping_sub(tsecr) as i32).signum() {
                 -1 => {
                     self.waiting.pop_front();
@@ -52,6 +75,11 @@ impl Echo {
                 0 => {
                     self.waiting.pop_front();
                     let sample = now.saturating_sub(at);
+                    if let Some((before, reached)) = self.echoed.replace((first, end)) {
+                        let flight = reached.since(before.ack);
+                        let lasted = at.saturating_sub(before.at).min(sample);
+                        self.flights.spent(flight.max(0) as u64, lasted);
+                    }
                     self.recent[self.samples as usize % RECENT] = sample;
                     self.samples += 1;
                     self.min = Some(self.min.map_or(sample, |min| min.min(sample)));
@@ -69,5 +97,48 @@ impl Echo {
         let count = (self.samples as usize).min(RECENT);
         let least = self.recent[..count].iter().min().copied()?;
         Some(if count < FEW { handshake.map_or(least, |handshake| handshake.min(least)) } else { least })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: u64 = 40_000_000;
+    const MS: u64 = 1_000_000;
+
+    /// A tick of the receiver's clock in each of which two packets of 1,000 bytes are acknowledged, echoed a round trip later with
+    /// what the window then lets out.
+    fn told(window: impl Fn(u64) -> u32) -> Echo {
+        let mut echo = Echo::default();
+        for tick in 0..400u64 {
+            let first = SeqNum::new((tick as u32).wrapping_mul(2_000).wrapping_add(u32::MAX - 100_000));
+            echo.sent(tick * MS, tick as u32, first.add(1_000));
+            echo.sent(tick * MS + 500_000, tick as u32, first.add(2_000));
+            if let Some(heard) = tick.checked_sub(RTT / MS) {
+                let first = SeqNum::new((heard as u32).wrapping_mul(2_000).wrapping_add(u32::MAX - 100_000));
+                for ack in [1_000, 2_000] {
+                    echo.echoed(tick * MS + u64::from(ack) * 100, heard as u32, first.add(ack + window(heard)));
+                }
+            }
+        }
+        echo
+    }
+
+    #[test]
+    fn a_flight_that_stands_is_told_to_the_byte() {
+        let echo = told(|_| 80_000);
+        let flights = &echo.flights;
+        assert_eq!((flights.most, flights.time, echo.min), (80_000, flights.all, Some(RTT + 100_000)));
+        assert!(flights.all > 350 * MS);
+    }
+
+    #[test]
+    fn of_one_that_moves_no_size_has_most_of_the_time() {
+        let flights = told(|tick| 80_000 + (tick % 40) as u32 * 1_000).flights;
+        assert!(flights.time * 10 < flights.all, "{flights:?}");
+        // It has most of it again and again, with others between.
+        let flights = told(|tick| 80_000 + u32::from(tick % 4 == 0) * 1_000).flights;
+        assert!(flights.most == 80_000 && flights.time * 10 > flights.all * 7, "{flights:?}");
     }
 }

@@ -1,5 +1,6 @@
 //! A finished direction, summed up: the partition of its data phase, its rates, and what they would be without a limit.
 
+use crate::flights::Flights;
 use crate::held::Held;
 use crate::policer::Fit;
 use crate::rounds::Rounds;
@@ -74,7 +75,13 @@ pub(crate) struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    pub(crate) fn new(sender: &'a Sender, vantage: Vantage, scaling_missing: bool, held: &'a Held) -> Self {
+    pub(crate) fn new(
+        sender: &'a Sender,
+        flights: &Flights,
+        vantage: Vantage,
+        scaling_missing: bool,
+        held: &'a Held,
+    ) -> Self {
         let rtt_min_s = sender.rtt.min.unwrap_or(0) as f64 / 1e9;
         let rtt_mean_s = sender.rtt.mean().unwrap_or(0.0) / 1e9;
         let phase_s = match (sender.timeline.start, sender.last_delivery) {
@@ -125,7 +132,11 @@ impl<'a> Facts<'a> {
                 }
                 _ => {}
             }
-            facts.clamp = rounds.clamp();
+            facts.clamp = match vantage {
+                Vantage::Sender => rounds.clamp().or_else(|| rounds.clamp_told(flights)),
+                Vantage::Receiver | Vantage::Middle => rounds.clamp_told(flights),
+                Vantage::Unknown => None,
+            };
         }
         facts
     }

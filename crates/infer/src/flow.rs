@@ -24,7 +24,7 @@ pub(crate) fn flow(connection: &Connection) -> (f64, Flow) {
     } else {
         (Side::Server, &server.sender.held)
     };
-    let facts = Facts::new(sender, vantage, scaling_missing, held);
+    let facts = Facts::new(sender, &connection.sides[main].echo.flights, vantage, scaling_missing, held);
     let (verdict, findings) = rules::judge(&facts);
     let cost_s = facts.phase_s * (1.0 - 1.0 / verdict.gain.unwrap_or(1.0).max(1.0));
     let losses = &sender.losses;

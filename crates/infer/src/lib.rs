@@ -17,6 +17,7 @@ mod error;
 mod facts;
 mod family;
 mod finished;
+mod flights;
 mod flow;
 mod groups;
 mod handshake;

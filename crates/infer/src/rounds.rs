@@ -1,6 +1,7 @@
 //! The slices of a data phase, each with the round trip before it: the path's rate, and what the open time was spent on.
 
 use crate::facts::{Spent, Split};
+use crate::flights::Flights;
 use crate::sender::Sender;
 use crate::timeline::{Class, Slice};
 use crate::wakes::Wakes;
@@ -327,6 +328,16 @@ impl<'a> Rounds<'a> {
         let all: u64 = held.iter().map(|h| h.1).sum();
         let runs = held.chunk_by(|a, b| a.0 == b.0).map(|run| (run.iter().map(|h| h.1).sum::<u64>(), run[0].0));
         let (time, level) = runs.max()?;
+        self.clamp_at(level, time, all)
+    }
+
+    /// The same elsewhere than at the sender, where the flight is as its packets' timestamps tell it.
+    pub(crate) fn clamp_told(&self, flights: &Flights) -> Option<u64> {
+        self.clamp_at(flights.most, flights.time, flights.all)
+    }
+
+    /// The clamp, if a flight at which so much of all the time was spent shows one.
+    fn clamp_at(&self, level: u64, time: u64, all: u64) -> Option<u64> {
         // A full buffer may hold whole bursts of the stack's, and stands as still: that is not told from a clamp at as many segments.
         let mss = self.sender.mss.max(1);
         let burst = (LARGEST_BURST / mss).max(1) * mss;

@@ -1,7 +1,7 @@
 //! Each rule against two transfers of the lab's: one that has what the rule is about, and one that is like it and has not.
 //!
 //! The scenarios are `rules/CODE.toml` and `rules/CODE.not.toml`, for each code that `thalweg explain` lists. They are judged by the
-//! capture at the sender, from where everything can be told. Needs the lab kernel 6.12.
+//! captures at both ends. Needs the lab kernel 6.12.
 
 mod common;
 
@@ -13,6 +13,9 @@ use std::path::{Path, PathBuf};
 
 /// Sections of an explanation.
 const SECTIONS: [&str; 5] = ["What it means", "Why it matters", "Evidence", "How to confirm", "References"];
+
+/// What these have does not reach the receiver, or not enough of it.
+const NOT_AT_THE_RECEIVER: [&str; 3] = ["send-buffer", "policer", "path-mtu-black-hole"];
 
 fn scenarios() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rules")
@@ -27,14 +30,14 @@ fn codes(folder: &Path) -> Vec<String> {
     codes
 }
 
-/// What the capture of a run shows at the sender: the verdict of the connection with most data, and its other findings.
-fn found(folder: &Path, capture: &str) -> Vec<String> {
+/// What the capture of a run shows from there: the verdict of the connection with most data, and its other findings.
+fn found(folder: &Path, capture: &str, at_receiver: bool) -> Vec<String> {
     let output = thalweg(folder, &["diagnose", capture, "--json"]).output().expect("the program starts");
     let (text, err) = texts(&output);
     let report: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{capture}: {error}: {err}"));
     let flows = report["captures"][0]["flows"].as_array().expect("flows").iter();
-    let sender = flows.filter(|flow| flow["vantage"] != "receiver");
-    let flow = sender.max_by_key(|flow| flow["bytes_down"].as_u64()).expect("a flow");
+    let there = flows.filter(|flow| (flow["vantage"] == "receiver") == at_receiver);
+    let Some(flow) = there.max_by_key(|flow| flow["bytes_down"].as_u64()) else { return Vec::new() };
     let findings = flow["findings"].as_array().expect("findings").iter();
     let codes = [&flow["verdict"]].into_iter().chain(findings).map(|one| one["code"].as_str().expect("a code"));
     codes.map(str::to_owned).collect()
@@ -58,9 +61,12 @@ fn every_rule_finds_what_it_is_about_and_nothing_else() {
     json(folder, &args);
     let mut faults = Vec::new();
     for (code, name) in names.iter().map(|name| (name.trim_end_matches(".not"), name)) {
-        let found = found(folder, &format!("out/{}/0-as-given.pcapng", name.replace('.', "-")));
-        if found.iter().any(|one| one == code) == name.ends_with(".not") {
-            faults.push(format!("{name}: {found:?}"));
+        for at_receiver in [false, true] {
+            let found = found(folder, &format!("out/{}/0-as-given.pcapng", name.replace('.', "-")), at_receiver);
+            let is_not = name.ends_with(".not") || at_receiver && NOT_AT_THE_RECEIVER.contains(&code);
+            if found.iter().any(|one| one == code) == is_not {
+                faults.push(format!("{name}, at the receiver {at_receiver}: {found:?}"));
+            }
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));

@@ -9,7 +9,7 @@ pub(crate) const RULE: Rule = Rule { code: Code::CongestionWindowClamp, explain:
 
 fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let share = facts.limits().send_buffer;
-    let clamp = facts.clamp.filter(|_| share > 0.0 && facts.vantage == Vantage::Sender)?;
+    let clamp = facts.clamp.filter(|_| share > 0.0)?;
     let gain = facts.gain_without(facts.split.send_buffer, 0.0);
     let mss = facts.sender.mss;
     let claim = format!(
@@ -19,11 +19,17 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         words::time(facts.rtt_min_s),
         words::rate(clamp as f64 / facts.rtt_min_s.max(1e-6)),
     );
-    let evidence = vec![fact(format!(
+    let mut evidence = vec![fact(format!(
         "the flight of round trip after round trip is {clamp} bytes at its largest, {} whole segments of {mss}; the receiver's window is up to {} bytes",
         clamp / mss,
         facts.sender.window_max
     ))];
+    if facts.vantage != Vantage::Sender {
+        evidence.push(fact(
+            "the flight is what the sender had sent, less what it had heard of, as its packets' timestamps tell"
+                .to_owned(),
+        ));
+    }
     Some(Judged { share, weight: gain, gain: facts.capacity.map(|_| gain), claim, evidence, depends_on: None })
 }
 
@@ -40,7 +46,8 @@ Why it matters
 
 Evidence
   The largest flight of each round trip is the same to the byte and a whole number of segments; a socket buffer counts memory, and
-  holds a segment more or less.
+  holds a segment more or less. Elsewhere than at the sender the flight is told by timestamps: what was sent, less what the echoed
+  acknowledgement covers (RFC 7323 section 4.3).
 
 How to confirm
   On the sender: ip route get ADDRESS, and ip tcp_metrics show ADDRESS, for cwnd; ss -ti shows a cwnd that does not move.

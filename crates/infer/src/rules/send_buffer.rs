@@ -9,7 +9,7 @@ pub(crate) const RULE: Rule = Rule { code: Code::SendBuffer, explain: EXPLAIN, j
 
 fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let share = facts.limits().send_buffer;
-    if share <= 0.0 || facts.clamp.is_some() && facts.vantage == model::Vantage::Sender {
+    if share <= 0.0 || facts.clamp.is_some() {
         return None;
     }
     let gain = facts.gain_without(facts.split.send_buffer, 0.0);
@@ -34,7 +34,7 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
     }
     if facts.vantage != model::Vantage::Sender {
         evidence.push(fact(
-            "the flight is reconstructed from round-trip times, and a clamped congestion window looks the same from here; capture at the sender"
+            "the flight is reconstructed from round-trip times, and a clamped congestion window may look the same from here; capture at the sender"
                 .to_owned(),
         ));
     }

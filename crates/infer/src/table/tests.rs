@@ -213,3 +213,31 @@ fn a_pause_of_decades_as_damaged_clocks_tell_is_summed_up() {
     let [one] = finished.as_slice() else { panic!("{} connections", finished.len()) };
     assert!((one.flow.limits.total() - 1.0).abs() < 1e-9 && one.flow.limits.application > 0.99);
 }
+
+/// A window of 60,000 bytes is filled twenty times; it opens again after a round trip, and what is next comes `later` than that.
+fn fills_the_window(later: u64) -> model::Limits {
+    let mut wire = Wire::new();
+    wire.send(true, Flags::SYN, 100, 0, 0, &[]);
+    wire.send(false, Flags::SYN | Flags::ACK, 100, 101, 0, &[]);
+    wire.now += SECOND / 50;
+    wire.send(true, Flags::ACK, 101, 101, 0, &[]);
+    for round in 0..20 {
+        // Each packet comes a millisecond after the one before.
+        wire.now = wire.now + later - SECOND / 1_000;
+        for part in 0..3 {
+            wire.send(false, Flags::ACK, 101 + round * 60_000 + part * 20_000, 101, 20_000, &[]);
+        }
+        wire.now += SECOND / 50;
+        wire.send(true, Flags::ACK, 101, 101 + (round + 1) * 60_000, 0, &[]);
+    }
+    let finished = wire.table.finish();
+    finished[0].flow.limits
+}
+
+#[test]
+fn a_program_that_fills_the_window_and_has_no_more_does_not_wait_for_it() {
+    let limits = fills_the_window(SECOND / 20_000);
+    assert!(limits.receive_window > 0.9, "{limits:?}");
+    let limits = fills_the_window(SECOND / 20);
+    assert!(limits.application > 0.9 && limits.receive_window < 0.05, "{limits:?}");
+}

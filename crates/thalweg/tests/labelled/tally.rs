@@ -30,9 +30,7 @@ impl Tally {
         let named = made
             .finding
             .is_none_or(|wanted| wanted == code || findings.iter().any(|finding| finding["code"] == wanted));
-        let exact = (code == made.sender
-            || vantage == "receiver" && made.receiver.contains(&code) && code != "application" && code != "unknown")
-            && named;
+        let exact = code == made.sender && named;
         // What cannot be told from there must say so.
         let doubtful = vantage == "receiver"
             && made.receiver.contains(&code)
