@@ -62,6 +62,8 @@ struct View {
     lossy: bool,
     /// Part of that round trip's undecided time in which the receiver's window was full.
     windowed: f64,
+    /// Part of it in which that was closed or shrinking.
+    unread: f64,
 }
 
 impl<'a> Rounds<'a> {
@@ -93,8 +95,11 @@ impl<'a> Rounds<'a> {
             let flight = window.iter().rev().step_by(step).map(|s| s.flight_max).max().unwrap_or(0);
             let open: u64 = window.iter().rev().step_by(step).map(|s| s.open).sum();
             let full: u64 = window.iter().rev().step_by(step).map(|s| s.window).sum();
+            let unread: u64 = window.iter().rev().step_by(step).map(|s| s.reader).sum();
+            let part = |held: u64| if held > 0 { held as f64 / (open + held) as f64 } else { 0.0 };
             views.push(View {
-                windowed: if full > 0 { full as f64 / (open + full) as f64 } else { 0.0 },
+                windowed: part(full),
+                unread: part(unread),
                 slice: *slice,
                 at: start + slice.index * width,
                 rate: delivered as f64 / (span * width) as f64 * 1e9,
@@ -161,7 +166,8 @@ impl<'a> Rounds<'a> {
             timeout: spent(Class::Timeout),
             ..Split::default()
         };
-        if self.sender.small_window_is_steady() {
+        let steady = self.sender.small_window_is_steady();
+        if steady {
             split.receive_window = std::mem::take(&mut split.reader);
         }
         let plateau = plateau.unwrap_or(f64::INFINITY);
@@ -208,6 +214,9 @@ impl<'a> Rounds<'a> {
             } else if view.windowed > 0.5 {
                 // Between two segments that fill the window there is room for an instant.
                 &mut split.receive_window
+            } else if view.unread > 0.5 {
+                // What fits into a window that the program has made small is soon used up, though it seems to be sent for longer elsewhere.
+                if steady { &mut split.receive_window } else { &mut split.reader }
             } else if buffered.is_some_and(|peak| view.flight as f64 >= BUFFERED_PART * peak) && view.at >= exit {
                 split.buffered_flight += here.seconds * view.flight as f64;
                 &mut split.send_buffer

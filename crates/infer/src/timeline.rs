@@ -29,9 +29,10 @@ const FIRST_WIDTH: u64 = 1_000_000;
 pub(crate) struct Slice {
     /// Number of the slice since the first data, in units of its width.
     pub(crate) index: u64,
-    /// Time charged to [`Class::Open`] and to [`Class::ReceiveWindow`], in nanoseconds.
+    /// Time charged to [`Class::Open`], to [`Class::ReceiveWindow`] and to [`Class::Reader`], in nanoseconds.
     pub(crate) open: u64,
     pub(crate) window: u64,
+    pub(crate) reader: u64,
     /// Bytes newly delivered.
     pub(crate) delivered: u64,
     /// Of these, those delivered while the class was [`Class::Open`] or [`Class::ReceiveWindow`].
@@ -185,12 +186,14 @@ impl Timeline {
         }
         let open = self.before_progress[Class::Open as usize];
         let window = self.before_progress[Class::ReceiveWindow as usize];
+        let reader = self.before_progress[Class::Reader as usize];
         self.before_progress = [0; CLASSES];
-        if open + window > 0 {
+        if open + window + reader > 0 {
             let now = self.now;
             if let Some(slice) = self.slice(now) {
                 slice.open += open;
                 slice.window += window;
+                slice.reader += reader;
             }
         }
     }
@@ -229,6 +232,7 @@ impl Timeline {
                     Some(last) if last.index == slice.index => {
                         last.open += slice.open;
                         last.window += slice.window;
+                        last.reader += slice.reader;
                         last.window_delivered += slice.window_delivered;
                         last.delivered += slice.delivered;
                         last.open_delivered += slice.open_delivered;

@@ -179,9 +179,15 @@ pub fn judge(folder: &Path, cases: &[Case]) -> Tally {
         let flows = found["captures"][0]["flows"].as_array().expect("flows");
         for vantage in ["sender", "receiver"] {
             // The transfer itself: a clamp needs a small connection before it.
-            let seen = flows.iter().filter(|flow| flow["vantage"] == vantage);
-            let flow = seen.max_by_key(|flow| flow["bytes_up"].as_u64().max(flow["bytes_down"].as_u64()));
-            tally.count(case, vantage, flow);
+            let largest = |wanted: &dyn Fn(&Value) -> bool| {
+                let seen = flows.iter().filter(|flow| wanted(flow));
+                seen.max_by_key(|flow| flow["bytes_up"].as_u64().max(flow["bytes_down"].as_u64()))
+            };
+            let sender = largest(&|flow| flow["vantage"] == "sender");
+            let there = largest(&|flow| flow["vantage"] == vantage);
+            // Where nothing of the transfer came, that end's view does not tell which end it is.
+            let other = || largest(&|flow| sender.is_some_and(|sender| flow["interface"] != sender["interface"]));
+            tally.count(case, vantage, if vantage == "receiver" { there.or_else(other) } else { sender });
         }
     }
     tally
