@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 /// Seeds to work with, and seeds to measure by.
 const DEVELOPMENT: Range<u64> = 0..500;
-const HELD_OUT: Range<u64> = 300_000..300_550;
+const HELD_OUT: Range<u64> = 400_000..400_550;
 /// Of the development range, what every test run judges.
 const EVERY: usize = 9;
 
@@ -42,8 +42,11 @@ fn verdicts_on_the_labelled_set_are_right() {
     if wanted.as_deref() == Some("held-out") {
         write(&tally.markdown());
     }
-    assert!(tally.right("sender") >= 0.9, "right from the sender: {}", tally.right("sender"));
-    assert!(tally.right("receiver") >= 0.9, "right from the receiver: {}", tally.right("receiver"));
+    // Of a few dozen, one more or less is two percent.
+    let least = if wanted.is_some() { [0.98, 0.95] } else { [0.93, 0.93] };
+    for (vantage, least) in ["sender", "receiver"].into_iter().zip(least) {
+        assert!(tally.right(vantage) >= least, "right from the {vantage}: {}", tally.right(vantage));
+    }
     assert!(tally.false_findings() <= 0.01, "false findings on healthy flows: {}", tally.false_findings());
 }
 

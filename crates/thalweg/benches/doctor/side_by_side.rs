@@ -8,11 +8,13 @@ use std::process::{Command, Stdio};
 const RUNS: usize = 3;
 
 /// Programs and what they are called with; `FILE` is the capture. The first is the floor: reading, without looking.
-const OTHERS: [&[&str]; 4] = [
+const OTHERS: [&[&str]; 5] = [
     &["tcpdump", "-r", "FILE", "-w", "/dev/null"],
     &["tcptrace", "-n", "FILE"],
     &["tcptrace", "-l", "-r", "-W", "-n", "FILE"],
     &["tshark", "-q", "-z", "conv,tcp", "-r", "FILE"],
+    // Its own analysis of TCP, which the one before leaves out.
+    &["tshark", "-T", "fields", "-e", "tcp.analysis.retransmission", "-e", "tcp.analysis.ack_rtt", "-r", "FILE"],
 ];
 const OURS: [&[&str]; 2] = [&["diagnose", "--jobs", "1", "FILE"], &["diagnose", "FILE"]];
 
