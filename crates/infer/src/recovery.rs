@@ -137,9 +137,10 @@ impl Evidence {
         // Without SACK nothing but an acknowledgement or this timer sends again.
         let least = if self.sack_permitted { self.timeout } else { self.shortest_timeout };
         let unmoved = self.unheard as f64 <= self.rtt && self.waited as f64 >= least;
-        let spent = self.spent && self.waited as f64 >= self.timeout;
         // Without SACK acknowledgements have it sent again at once, or not at all.
         let late = !self.sack_permitted && self.unheard as f64 > self.rtt / 2.0 + JIFFIES / 2.0;
+        // And have it sent again once (RFC 6582 §3.2), whatever of them comes in between.
+        let spent = (self.spent || self.again && !self.sack_permitted) && self.waited as f64 >= self.shortest_timeout;
         self.is_first && (!self.clocked && (self.is_silent() || unmoved || late || self.is_alone()) || spent)
     }
 

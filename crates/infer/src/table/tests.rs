@@ -241,3 +241,27 @@ fn a_program_that_fills_the_window_and_has_no_more_does_not_wait_for_it() {
     let limits = fills_the_window(SECOND / 20);
     assert!(limits.application > 0.9 && limits.receive_window < 0.05, "{limits:?}");
 }
+
+/// Acknowledgements go on coming while the retransmission is lost as well: the next one follows one of them by chance.
+#[test]
+fn without_sack_what_is_sent_again_twice_in_place_was_the_timers() {
+    let mut wire = Wire::new();
+    wire.send(true, Flags::SYN, 100, 0, 0, &[]);
+    wire.send(false, Flags::SYN | Flags::ACK, 100, 101, 0, &[]);
+    wire.now += SECOND / 50;
+    wire.send(true, Flags::ACK, 101, 101, 0, &[]);
+    (0..20).for_each(|n| wire.send(false, Flags::ACK, 101 + n * 1_000, 101, 1_000, &[]));
+    (0..4).for_each(|_| wire.send(true, Flags::ACK, 101, 1_101, 0, &[]));
+    for duplicates in [12, 0] {
+        // Each comes 100 microseconds after the acknowledgement before it.
+        wire.now -= SECOND / 1_000 - SECOND / 10_000;
+        wire.send(false, Flags::ACK, 1_101, 101, 1_000, &[]);
+        for _ in 0..duplicates {
+            wire.now += SECOND / 200;
+            wire.send(true, Flags::ACK, 101, 1_101, 0, &[]);
+        }
+    }
+    let finished = wire.table.finish();
+    let again = finished[0].flow.retransmits;
+    assert_eq!((again.fast, again.rto, again.tlp), (1, 1, 0));
+}
