@@ -58,7 +58,11 @@ impl Sender {
         if self.times_acks && self.filled_at.is_none_or(|at| at < round) {
             return self.mss;
         }
-        let part = if self.times_acks { 3 } else { 8 };
+        self.burst(window, if self.times_acks { 3 } else { 8 })
+    }
+
+    /// What is gathered into one burst: at most such a part of the window, 64 KiB, and a segment at least.
+    fn burst(&self, window: u64, part: u64) -> u64 {
         (window / part).min(65_536).max(self.mss)
     }
 
@@ -67,8 +71,8 @@ impl Sender {
     /// Source: `tcp_tso_should_defer`: a third of the window (`tcp_tso_win_divisor`), or `GSO_LEGACY_MAX_SIZE`.
     pub(super) fn note_room(&mut self, now: u64) {
         let Some(window) = self.window else { return };
-        let burst = (window / 3).min(65_536).max(self.mss);
-        if self.open_at.is_none() && self.times_acks && self.window_known && self.edge >= self.nxt + burst {
+        let is_open = self.edge >= self.nxt + self.burst(window, 3);
+        if self.open_at.is_none() && self.times_acks && self.window_known && is_open {
             self.open_at = Some(now);
         }
     }
