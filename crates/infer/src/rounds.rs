@@ -337,22 +337,25 @@ impl<'a> Rounds<'a> {
         let all: u64 = held.iter().map(|h| h.1).sum();
         let runs = held.chunk_by(|a, b| a.0 == b.0).map(|run| (run.iter().map(|h| h.1).sum::<u64>(), run[0].0));
         let (time, level) = runs.max()?;
-        self.clamp_at(level, time, all)
+        // A buffer that is full lets the flight fall by a third before its program may write again.
+        let level_all_along =
+            self.sender.times_acks && self.sender.noted.lower as f64 <= (1.0 - OPEN_PART) * all as f64;
+        self.clamp_at(level, time, all, level_all_along)
     }
 
     /// The same elsewhere than at the sender, where the flight is as its packets' timestamps tell it.
     pub(crate) fn clamp_told(&self, flights: &Flights) -> Option<u64> {
-        self.clamp_at(flights.most, flights.time, flights.all)
+        self.clamp_at(flights.most, flights.time, flights.all, false)
     }
 
-    /// The clamp, if a flight at which so much of all the time was spent shows one.
-    fn clamp_at(&self, level: u64, time: u64, all: u64) -> Option<u64> {
-        // A full buffer may hold whole bursts of the stack's, and stands as still: that is not told from a clamp at as many segments.
+    /// The clamp, if a flight at which so much of all the time was spent shows one; `no_buffer` where it is known to be none's.
+    fn clamp_at(&self, level: u64, time: u64, all: u64, no_buffer: bool) -> Option<u64> {
+        // A full buffer may hold whole bursts of the stack's: its largest flights are not told from those of a clamp at as many segments.
         let mss = self.sender.mss.max(1);
         let burst = (LARGEST_BURST / mss).max(1) * mss;
         // A segment of the flight may be shorter than the others by an option that it carried.
         let odd = (level % mss).min(mss - level % mss);
-        let whole = odd * 100 <= mss && (level % burst).min(burst - level % burst) * 100 > mss;
+        let whole = odd * 100 <= mss && (no_buffer || (level % burst).min(burst - level % burst) * 100 > mss);
         let long = time as f64 >= 2.0 * CONSTANT_ROUNDS as f64 * self.sender.rtt.mean()?;
         (whole && long && time as f64 >= CEILING_PART * all as f64 && self.wakes().is_none())
             .then_some((level + odd) / mss * mss)

@@ -291,6 +291,7 @@ impl Sender {
             charged: 0,
             // Acknowledgements elsewhere than at the sender are too coarsely timed for this.
             clocked: clocked && self.times_acks && self.progress_was_pure && u64::from(data.len) >= self.mss,
+            short: self.drained,
             began_at: self.flight_at_send,
             ended_at: self.flight(),
         };
