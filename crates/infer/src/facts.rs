@@ -2,6 +2,7 @@
 
 use crate::flights::Flights;
 use crate::held::Held;
+use crate::holes::Room;
 use crate::policer::Fit;
 use crate::rounds::Rounds;
 use crate::sender::Sender;
@@ -125,8 +126,12 @@ impl<'a> Facts<'a> {
             facts.split = rounds.split(facts.plateau, trains);
             let origin = crate::queue::judge(sender, &rounds, facts.plateau, trains);
             (facts.random_losses, facts.congested_losses) = (origin.random, origin.congested);
-            match sender.policed.bucket(sender.rtt.min.unwrap_or(0), peak) {
-                Some(Fit::Policer(bucket)) if origin.overflow != Some(true) => facts.bucket = Some(bucket),
+            let fastest = facts.plateau.unwrap_or(0.0).max(trains.unwrap_or(0.0));
+            let room = sender.holes.room(fastest, sender.mss);
+            match sender.policed.bucket(sender.rtt.min.unwrap_or(0), peak, room == Some(Room::None)) {
+                Some(Fit::Policer(bucket)) if origin.overflow != Some(true) || room == Some(Room::Left) => {
+                    facts.bucket = Some(bucket);
+                }
                 Some(_) if origin.overflow != Some(false) => {
                     facts.congested_losses += std::mem::take(&mut facts.random_losses);
                 }

@@ -23,6 +23,7 @@ mod groups;
 mod handshake;
 mod heights;
 mod held;
+mod holes;
 mod key;
 mod late;
 mod packet;

@@ -19,6 +19,9 @@ const HEADERS: f64 = 66.0;
 const TOLD: f64 = 0.7;
 /// Packets that the smallest bucket holds: in a smaller one nothing could be told, as times err by half a packet.
 const SMALLEST: f64 = 4.0;
+/// The same where what was lost never came to the tap, and when it left is a guess: what is missing in a row then explains itself by
+/// a small bucket.
+const SMALLEST_UNSEEN: f64 = 16.0;
 /// Of the delay that a queue in the bucket's place would cause, the part that speaks against a policer.
 const DELAYED: f64 = 0.35;
 
@@ -46,6 +49,8 @@ pub(crate) struct Log {
     sent: Vec<Sent>,
     open: bool,
     losses: usize,
+    /// Some of them never came to the tap.
+    missed: bool,
 }
 
 /// What the losses behind a bucket tell.
@@ -94,6 +99,7 @@ impl Log {
     /// was seen before them at the distance of that: what empties a bucket is a burst.
     pub(crate) fn missed(&mut self, after: u64, now: u64, from: u64, to: u64, mss: u64) {
         self.open = true;
+        self.missed = true;
         let even = now.saturating_sub(after) / ((to - from) / mss + 1);
         let before = match self.sent.as_slice() {
             [.., a, b] if b.at == after => b.at - a.at,
@@ -141,8 +147,9 @@ impl Log {
 
     /// The bucket that explains the losses; `None` where none does.
     ///
-    /// `rtt` is the least round trip, `peak` what it is on average at most just before losses, in nanoseconds.
-    pub(crate) fn bucket(&self, rtt: u64, peak: f64) -> Option<Fit> {
+    /// `rtt` is the least round trip, `peak` what it is on average at most just before losses, in nanoseconds; `closed` where what is missing
+    /// left no room, as only a queue closes it.
+    pub(crate) fn bucket(&self, rtt: u64, peak: f64, closed: bool) -> Option<Fit> {
         if self.losses < ENOUGH {
             return None;
         }
@@ -159,8 +166,9 @@ impl Log {
         let size = sent.iter().map(|sent| f64::from(sent.len) + HEADERS).fold(0.0, f64::max);
         // Tokens that a full bucket turned away make the rate larger than the goodput.
         let mut best = (f64::NEG_INFINITY, goodput, size);
+        let smallest = size * if self.missed { SMALLEST_UNSEEN } else { SMALLEST };
         for rate in steps(goodput * 0.9, goodput * 4.0, 1.06) {
-            for burst in steps(SMALLEST * size, 2048.0 * size, 2.0) {
+            for burst in steps(smallest, 2048.0 * size, 2.0) {
                 let index = youden(sent, rate, burst, slice);
                 if index > best.0 + 1e-6 {
                     best = (index, rate, burst);
@@ -169,7 +177,7 @@ impl Log {
         }
         let (_, near, burst) = best;
         for rate in steps(near / 1.06, near * 1.06, 1.01) {
-            for burst in steps((burst / 1.5).max(SMALLEST * size), burst * 1.5, 1.2) {
+            for burst in steps((burst / 1.5).max(smallest), burst * 1.5, 1.2) {
                 let index = youden(sent, rate, burst, slice);
                 if index > best.0 + 1e-6 {
                     best = (index, rate, burst);
@@ -183,7 +191,7 @@ impl Log {
         let explained = parts(sent, rate, burst, slice);
         let delayed = delayed(sent, rate, burst);
         let waited = (peak - rtt as f64) / 1e9 * rate / burst;
-        let queues = delayed.map_or(waited >= WAITED, |delayed| delayed >= DELAYED);
+        let queues = closed || delayed.map_or(waited >= WAITED, |delayed| delayed >= DELAYED);
         if queues {
             return Some(Fit::Queue);
         }

@@ -13,6 +13,7 @@ mod waiting;
 use crate::drawn::{Drawn, Sights};
 use crate::heights::Heights;
 use crate::held::{Held, Left};
+use crate::holes::Holes;
 use crate::packet::{Ack, Data};
 use crate::ranges::Ranges;
 use crate::rate::Trains;
@@ -117,6 +118,9 @@ pub(crate) struct Sender {
     pub(crate) wakes: Wakes,
     pub(crate) policed: crate::policer::Log,
     pub(crate) heights: Heights,
+    pub(crate) holes: Holes,
+    /// Nanoseconds between the last two packets with data.
+    last_gap: u64,
     pub(crate) restarts: Restarts,
     pub(crate) held: Held,
     /// Largest payload of a segment that was acknowledged and sent once.
@@ -220,6 +224,9 @@ impl Sender {
         if !self.times_acks {
             self.then = data.tsval.zip(data.tsecr).and_then(|(tsval, tsecr)| self.stamps.sent(data.now, tsval, tsecr));
             self.answered_again(data.tsecr, start <= self.nxt);
+            if end > self.nxt {
+                self.noted.prompts.sent(self.then);
+            }
         }
         self.data_packets += u64::from(data.len > 0);
         if data.len > 0 {
@@ -254,6 +261,7 @@ impl Sender {
         } else {
             self.old_data(data, start, end);
         }
+        self.last_gap = data.now.saturating_sub(self.last_send);
         self.last_send = data.now;
         self.is_asked = false;
         let flight = self.flight();
@@ -265,6 +273,9 @@ impl Sender {
         if start > self.nxt {
             if !self.times_acks && self.gaps.total() == 0 && self.losses.episode.is_none() {
                 self.heights.missed();
+            }
+            if !self.times_acks {
+                self.holes.seen(data.now.saturating_sub(self.last_send), self.last_gap);
             }
             self.gaps.insert(self.nxt, start);
             self.gap_at = data.now;
@@ -295,6 +306,7 @@ impl Sender {
             began_at: self.flight_at_send,
             ended_at: self.flight(),
         };
+        self.noted.from_below += u64::from(pause.ended_at * 8 < self.flight_max * 7);
         let was_open = self.was_open(data.now);
         if self.drained && self.class_is_unforced(data.now) && (was_open || !self.times_acks || !self.window_known) {
             pause.charged = self.timeline.had_nothing_to_send();

@@ -2,6 +2,7 @@
 
 use crate::buffer;
 use crate::connection::Connection;
+use crate::rounds::FLAT;
 use crate::rules::initial_window;
 use crate::sender::Sender;
 use crate::start::Exit;
@@ -15,9 +16,6 @@ type Judged<'a> = crate::facts::Facts<'a>;
 
 /// Part of the episodes of loss that one cause must make out.
 const MOSTLY: f64 = 0.75;
-
-/// Rounds without growth after which slow start is over.
-const FLAT: u32 = 2;
 
 /// The facts of a connection whose data mostly comes from side `main`; `black_hole` is whether lengths were found to vanish.
 pub(crate) fn facts(connection: &Connection, main: usize, judged: &Judged<'_>, black_hole: bool) -> Facts {

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 const SECTIONS: [&str; 5] = ["What it means", "Why it matters", "Evidence", "How to confirm", "References"];
 
 /// What these have does not reach the receiver, or not enough of it.
-const NOT_AT_THE_RECEIVER: [&str; 3] = ["send-buffer", "policer", "path-mtu-black-hole"];
+const NOT_AT_THE_RECEIVER: [&str; 2] = ["policer", "path-mtu-black-hole"];
 
 fn scenarios() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rules")

@@ -30,7 +30,12 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         words::time(facts.phase_s.max(charged / share)),
         facts.sender.bursts
     ))];
-    if facts.vantage != model::Vantage::Sender {
+    if facts.sender.noted.prompts.are_the_programs() {
+        evidence.push(fact(
+            "its packets' timestamps tell that most of the data left when nothing had just been heard: the program wrote it then"
+                .to_owned(),
+        ));
+    } else if facts.vantage != model::Vantage::Sender {
         evidence.push(fact(
             "from this vantage a full send buffer looks the same, and so does a sender whose packets are lost before they get here; capture at the sender".to_owned(),
         ));

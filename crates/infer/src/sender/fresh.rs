@@ -3,6 +3,7 @@
 use super::{Noted, ORIGIN, Sender, Stamps, Unseen};
 use crate::drawn::Sights;
 use crate::held::Held;
+use crate::holes::Holes;
 use crate::recovery::Losses;
 use crate::restarts::Restarts;
 use crate::rtt::Rtt;
@@ -71,6 +72,8 @@ impl Sender {
             wakes,
             policed,
             heights,
+            holes,
+            last_gap,
             restarts,
             held,
             largest_delivered,
@@ -146,6 +149,8 @@ impl Sender {
         *wakes = Wakes::default();
         *policed = crate::policer::Log::default();
         *heights = heights.renewed();
+        *holes = Holes::default();
+        *last_gap = 0;
         *restarts = Restarts::default();
         *held = Held::default();
         *largest_delivered = 0;

@@ -1,6 +1,7 @@
 //! What is noted of a sender's packets for the facts that are told of it, and for plots; nothing here changes what is concluded.
 
 use super::Sender;
+use super::stamps::Prompts;
 use crate::buffer::Growth;
 use crate::bursts::Bursts;
 use crate::family::{Window, Windows};
@@ -24,11 +25,9 @@ pub(crate) struct Noted {
     pub(crate) bursts: Bursts,
     pub(crate) windows: Windows,
     pub(crate) growth: Growth,
-    /// The flight, and since when.
-    flight: u64,
-    flight_at: u64,
-    /// Nanoseconds in which it was an eighth and more below the largest so far.
-    pub(crate) lower: u64,
+    /// New segments that were sent while the flight was an eighth and more below the largest so far.
+    pub(crate) from_below: u64,
+    pub(crate) prompts: Prompts,
     /// Bytes of the millisecond that the current packet left in.
     pub(super) burst: u32,
     /// A TSval whose echo is awaited, and when it was sent first.
@@ -170,11 +169,6 @@ impl Sender {
     }
 
     pub(super) fn note_flight(&mut self, now: u64, flight: u64) {
-        let noted = &mut self.noted;
-        if noted.flight * 8 < self.flight_max * 7 {
-            noted.lower += now.saturating_sub(noted.flight_at);
-        }
-        (noted.flight, noted.flight_at) = (flight, now);
         self.flight_max = self.flight_max.max(flight);
         if let Some(slice) = self.timeline.slice(now) {
             slice.flight_max = slice.flight_max.max(flight);

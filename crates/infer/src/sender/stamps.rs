@@ -20,6 +20,35 @@ pub(super) struct Then {
     pub(super) quiet: u64,
 }
 
+/// Packets enough to judge by.
+const ENOUGH: u64 = 100;
+
+/// Whether new data of a far sender left when an acknowledgement came, or at a time of its own.
+#[derive(Debug, Default)]
+pub(crate) struct Prompts {
+    at_once: u64,
+    later: u64,
+}
+
+impl Prompts {
+    /// New data was sent; its times are as far as they are known.
+    pub(super) fn sent(&mut self, then: Option<Then>) {
+        if let Some(then) = then {
+            *(if then.unheard <= TICK { &mut self.at_once } else { &mut self.later }) += 1;
+        }
+    }
+
+    /// Whether acknowledgements set nearly all of it off: what a program sends when it pleases does not wait for them.
+    pub(crate) const fn are_acknowledgements(&self) -> bool {
+        self.at_once >= ENOUGH && self.later * 20 <= self.at_once
+    }
+
+    /// Whether acknowledgements set hardly any of it off.
+    pub(crate) const fn are_the_programs(&self) -> bool {
+        self.later >= ENOUGH && self.later >= self.at_once
+    }
+}
+
 /// The clocks of both ends as one direction's packets show them.
 #[derive(Debug, Default)]
 pub(super) struct Stamps {
