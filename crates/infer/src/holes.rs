@@ -10,8 +10,8 @@ const ENOUGH: usize = 8;
 /// A gap this many times a packet's own time has room for another packet; halfway between none and one, and a little more.
 const ROOM: f64 = 1.6;
 
-/// Part of the holes with such a gap, less that of the packets before them: up to 0.2 of the overflows of our labelled ranges of 400,000 and
-/// 600,000 but one, and from 0.04, nearly always 0.2, of their policers. Below the first it is a queue's, above the second it is not.
+/// Part of the holes with such a gap, less that of the packets before them. Below the first it is a queue's, above the second it is not: between
+/// the overflows and the policers of our labelled ranges of 400,000 to 600,000, which overlap between these.
 const CLOSED: f64 = 0.12;
 const OPEN: f64 = 0.25;
 /// Packets come in clumps where so many of the gaps before holes are as wide.
@@ -47,16 +47,18 @@ impl Holes {
         }
     }
 
-    /// Whether the holes have room for what is missing, where a path of `rate` bytes per second carries segments of `mss`; `None` of a few,
-    /// and where it is not clear.
+    /// Whether the holes have room for what is missing, where a path of `rate` bytes per second carries segments of `mss` and the least round
+    /// trip is `rtt` nanoseconds; `None` of a few, and where it is not clear.
     ///
     /// Where packets come in clumps, gaps are as wide before the holes, whatever was lost, and nothing is clear.
-    pub(crate) fn room(&self, rate: f64, mss: u64) -> Option<Room> {
+    pub(crate) fn room(&self, rate: f64, mss: u64, rtt: u64) -> Option<Room> {
         let wide = ROOM * (mss as f64 + HEADERS) / rate.max(1.0) * 1e9;
-        let count = |gap: fn(&Hole) -> u64| self.0.iter().filter(|hole| gap(hole) as f64 >= wide).count() as f64;
-        let all = self.0.len().max(1) as f64;
+        // After half a round trip it was the sender that waited.
+        let holes = || self.0.iter().filter(|hole| hole.across <= rtt / 2);
+        let count = |gap: fn(&Hole) -> u64| holes().filter(|hole| gap(hole) as f64 >= wide).count() as f64;
+        let all = holes().count().max(1) as f64;
         let (across, before) = (count(|hole| hole.across) / all, count(|hole| hole.before) / all);
-        match (self.0.len() >= ENOUGH, across - before) {
+        match (holes().count() >= ENOUGH, across - before) {
             (true, ..CLOSED) if before < CLUMPS => Some(Room::None),
             (true, OPEN..) => Some(Room::Left),
             _ => None,
@@ -72,7 +74,7 @@ mod tests {
     fn room(across: u64, before: u64, count: usize) -> Option<Room> {
         let mut holes = Holes::default();
         (0..count).for_each(|_| holes.seen(across * 1_000, before * 1_000));
-        holes.room(15_140_000.0, 1_448)
+        holes.room(15_140_000.0, 1_448, 20_000_000)
     }
 
     #[test]

@@ -274,7 +274,7 @@ impl Sender {
             if !self.times_acks && self.gaps.total() == 0 && self.losses.episode.is_none() {
                 self.heights.missed();
             }
-            if !self.times_acks {
+            if !self.times_acks && self.losses.episode.is_none() {
                 self.holes.seen(data.now.saturating_sub(self.last_send), self.last_gap);
             }
             self.gaps.insert(self.nxt, start);

@@ -1,6 +1,6 @@
 //! The congestion window stands at a fixed size.
 
-use super::{Judged, Rule, fact};
+use super::{Judged, Rule, fact, weight_of_time};
 use crate::facts::Facts;
 use crate::words;
 use model::{Code, Vantage};
@@ -30,7 +30,10 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
                 .to_owned(),
         ));
     }
-    Some(Judged { share, weight: gain, gain: facts.capacity.map(|_| gain), claim, evidence, depends_on: None })
+    // A window that stands with neither queue nor loss shows no more of the path than it uses, as often as not.
+    let (weight, gain) =
+        if facts.shows_capacity() { (gain, Some(gain)) } else { (gain.max(weight_of_time(share)), None) };
+    Some(Judged { share, weight, gain, claim, evidence, depends_on: None })
 }
 
 const EXPLAIN: &str = "\
