@@ -40,6 +40,9 @@ const CEILING_PART: f64 = 0.6;
 /// buffers.
 const TOLD_PART: f64 = 0.38;
 
+/// Part of the largest flight that a clamp must be at.
+const LARGEST_PART: f64 = 0.8;
+
 /// What Linux hands down at once, headers left out: `GSO_LEGACY_MAX_SIZE` less `MAX_TCP_HEADER` (`tcp_xmit_size_goal`).
 const LARGEST_BURST: u64 = 65_536 - 320;
 
@@ -377,7 +380,9 @@ impl<'a> Rounds<'a> {
         // A segment of the flight may be shorter than the others by an option that it carried.
         let odd = (level % mss).min(mss - level % mss);
         let long = time as f64 >= 2.0 * CONSTANT_ROUNDS as f64 * self.sender.rtt.mean()?;
-        let is_one = odd * 100 <= mss && (no_buffer || !bursts) && long && self.wakes().is_none();
+        // It never was larger; elsewhere than at the sender what it was by round trips that grow and shrink errs by a tenth.
+        let largest = level as f64 >= LARGEST_PART * self.sender.flight_max as f64;
+        let is_one = odd * 100 <= mss && (no_buffer || !bursts) && long && largest && self.wakes().is_none();
         is_one.then_some((level + odd) / mss * mss)
     }
 
