@@ -181,7 +181,7 @@ impl<'a> Rounds<'a> {
             split.receive_window = std::mem::take(&mut split.reader);
         }
         let plateau = plateau.unwrap_or(f64::INFINITY);
-        let prompts = &self.sender.noted.prompts;
+        let prompts = &self.sender.prompts;
         let prompted = prompts.are_acknowledgements();
         let start = &self.sender.start;
         let grows_until = start.exit.map_or(u64::MAX, |(at, _)| at);
@@ -359,7 +359,7 @@ impl<'a> Rounds<'a> {
         let runs = held.chunk_by(|a, b| a.0 == b.0).map(|run| (run.iter().map(|h| h.1).sum::<u64>(), run[0].0));
         let (time, level) = runs.max()?;
         // The program behind a full buffer fills it up burst by burst; a clamped window moves on by what is acknowledged.
-        let moves_on = self.sender.times_acks && self.sender.noted.from_below * 5 <= self.sender.data_packets;
+        let moves_on = self.sender.times_acks && self.sender.from_below * 5 <= self.sender.data_packets;
         (time as f64 >= CEILING_PART * all as f64).then_some(())?;
         self.clamp_at(level, time, moves_on)
     }

@@ -25,7 +25,7 @@ use crate::timeline::{Class, Timeline};
 use crate::wakes::{End, Wakes};
 use model::MarkKind;
 use noted::Noted;
-use stamps::{Stamps, Then};
+use stamps::{Prompts, Stamps, Then};
 use std::collections::VecDeque;
 use units::SeqNum;
 use unseen::Unseen;
@@ -68,6 +68,7 @@ pub(crate) struct Sender {
     stamps: Stamps,
     /// What the current packet's timestamps tell.
     then: Option<Then>,
+    pub(crate) prompts: Prompts,
     /// TSval of what its receiver's program asked once more, until it is answered.
     asked_again: Option<u32>,
     /// Its receiver sent data since a packet came from it, so the next may be a bare acknowledgement.
@@ -110,6 +111,8 @@ pub(crate) struct Sender {
     flight_at_send: u64,
     pub(crate) duplicates_in_row: u32,
     pub(crate) flight_max: u64,
+    /// New segments that were sent while the flight was an eighth and more below that.
+    pub(crate) from_below: u64,
     pub(crate) losses: Losses,
     pub(crate) rtt: Rtt,
     pub(crate) trains: Trains,
@@ -225,7 +228,7 @@ impl Sender {
             self.then = data.tsval.zip(data.tsecr).and_then(|(tsval, tsecr)| self.stamps.sent(data.now, tsval, tsecr));
             self.answered_again(data.tsecr, start <= self.nxt);
             if end > self.nxt {
-                self.noted.prompts.sent(self.then);
+                self.prompts.sent(self.then);
             }
         }
         self.data_packets += u64::from(data.len > 0);
@@ -306,7 +309,7 @@ impl Sender {
             began_at: self.flight_at_send,
             ended_at: self.flight(),
         };
-        self.noted.from_below += u64::from(pause.ended_at * 8 < self.flight_max * 7);
+        self.from_below += u64::from(pause.ended_at * 8 < self.flight_max * 7);
         let was_open = self.was_open(data.now);
         if self.drained && self.class_is_unforced(data.now) && (was_open || !self.times_acks || !self.window_known) {
             pause.charged = self.timeline.had_nothing_to_send();

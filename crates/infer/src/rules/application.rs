@@ -30,7 +30,7 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         words::time(facts.phase_s.max(charged / share)),
         facts.sender.bursts
     ))];
-    if facts.sender.noted.prompts.are_the_programs() {
+    if facts.sender.prompts.are_the_programs() {
         evidence.push(fact(
             "its packets' timestamps tell that most of the data left when nothing had just been heard: the program wrote it then"
                 .to_owned(),

@@ -1,6 +1,6 @@
 //! A sender of which nothing was seen yet.
 
-use super::{Noted, ORIGIN, Sender, Stamps, Unseen};
+use super::{Noted, ORIGIN, Prompts, Sender, Stamps, Unseen};
 use crate::drawn::Sights;
 use crate::held::Held;
 use crate::holes::Holes;
@@ -35,6 +35,7 @@ impl Sender {
             unseen,
             stamps,
             then,
+            prompts,
             asked_again,
             is_asked,
             noted,
@@ -64,6 +65,7 @@ impl Sender {
             flight_at_send,
             duplicates_in_row,
             flight_max,
+            from_below,
             losses,
             rtt,
             trains,
@@ -112,6 +114,7 @@ impl Sender {
         *unseen = Unseen::default();
         *stamps = Stamps::default();
         *then = None;
+        *prompts = Prompts::default();
         *asked_again = None;
         *is_asked = false;
         *noted = Noted::default();
@@ -141,6 +144,7 @@ impl Sender {
         *flight_at_send = 0;
         *duplicates_in_row = 0;
         *flight_max = 0;
+        *from_below = 0;
         *losses = Losses::default();
         *rtt = Rtt::default();
         *trains = trains.renewed();

@@ -1,7 +1,6 @@
 //! What is noted of a sender's packets for the facts that are told of it, and for plots; nothing here changes what is concluded.
 
 use super::Sender;
-use super::stamps::Prompts;
 use crate::buffer::Growth;
 use crate::bursts::Bursts;
 use crate::family::{Window, Windows};
@@ -25,9 +24,6 @@ pub(crate) struct Noted {
     pub(crate) bursts: Bursts,
     pub(crate) windows: Windows,
     pub(crate) growth: Growth,
-    /// New segments that were sent while the flight was an eighth and more below the largest so far.
-    pub(crate) from_below: u64,
-    pub(crate) prompts: Prompts,
     /// Bytes of the millisecond that the current packet left in.
     pub(super) burst: u32,
     /// A TSval whose echo is awaited, and when it was sent first.

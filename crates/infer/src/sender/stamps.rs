@@ -112,6 +112,22 @@ mod tests {
     }
 
     #[test]
+    fn what_sets_data_off_is_told_of_enough_of_it() {
+        let told = |at_once: u64, later: u64| {
+            let mut prompts = Prompts::default();
+            let mut sent = |count, unheard| (0..count).for_each(|_| prompts.sent(Some(Then { unheard, quiet: 0 })));
+            sent(at_once, TICK);
+            sent(later, 5 * TICK);
+            prompts.sent(None);
+            (prompts.are_acknowledgements(), prompts.are_the_programs())
+        };
+        assert_eq!(told(1_000, 50), (true, false));
+        assert_eq!(told(1_000, 100), (false, false));
+        assert_eq!(told(100, 100), (false, true));
+        assert_eq!((told(99, 0), told(0, 99)), ((false, false), (false, false)), "too few");
+    }
+
+    #[test]
     fn clocks_of_another_rate_tell_nothing() {
         let mut stamps = Stamps::default();
         assert!(stamps.sent(0, 1_000, 495).is_none());
