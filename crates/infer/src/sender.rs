@@ -197,11 +197,6 @@ impl Sender {
         self.next_seq().is_some_and(|next| end.since(next) <= 0)
     }
 
-    /// Whether something is missing, or was and is not all acknowledged.
-    pub(crate) fn is_repairing(&self) -> bool {
-        self.losses.episode.is_some() || self.gaps.total() > 0
-    }
-
     /// Where its payload ends so far.
     fn payload_end(&self) -> u64 {
         self.nxt - u64::from(self.fin)

@@ -87,6 +87,11 @@ impl Sender {
         })
     }
 
+    /// Whether something is missing, or was and is not all acknowledged.
+    pub(crate) fn is_repairing(&self) -> bool {
+        self.losses.episode.is_some() || self.gaps.total() > 0
+    }
+
     /// What the sender waits for now.
     pub(super) fn class(&self) -> Class {
         let closed = self
