@@ -126,9 +126,9 @@ impl<'a> Facts<'a> {
             facts.split = rounds.split(facts.plateau, trains);
             let origin = crate::queue::judge(sender, &rounds, facts.plateau, trains);
             (facts.random_losses, facts.congested_losses) = (origin.random, origin.congested);
-            let fastest = facts.plateau.unwrap_or(0.0).max(trains.unwrap_or(0.0));
-            let room = sender.holes.room(fastest, sender.mss, sender.rtt.min.unwrap_or(0));
-            match sender.policed.bucket(sender.rtt.min.unwrap_or(0), peak, room == Some(Room::None)) {
+            let rtt = sender.rtt.min.unwrap_or(0);
+            let room = sender.holes.room(crate::queue::packet_nanos(sender, facts.plateau, trains), rtt);
+            match sender.policed.bucket(rtt, peak, room == Some(Room::None)) {
                 Some(Fit::Policer(bucket)) if origin.overflow != Some(true) || room == Some(Room::Left) => {
                     facts.bucket = Some(bucket);
                 }

@@ -16,8 +16,6 @@ const CLOSED: f64 = 0.12;
 const OPEN: f64 = 0.25;
 /// Packets come in clumps where so many of the gaps before holes are as wide.
 const CLUMPS: f64 = 0.25;
-/// Ethernet, IP and TCP headers with timestamps.
-const HEADERS: f64 = 66.0;
 
 /// The time across a hole, and that between the two packets before it, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
@@ -47,12 +45,12 @@ impl Holes {
         }
     }
 
-    /// Whether the holes have room for what is missing, where a path of `rate` bytes per second carries segments of `mss` and the least round
-    /// trip is `rtt` nanoseconds; `None` of a few, and where it is not clear.
+    /// Whether the holes have room for what is missing, where a full packet takes `packet` nanoseconds on the path and the least round trip is
+    /// `rtt` nanoseconds; `None` of a few, and where it is not clear.
     ///
     /// Where packets come in clumps, gaps are as wide before the holes, whatever was lost, and nothing is clear.
-    pub(crate) fn room(&self, rate: f64, mss: u64, rtt: u64) -> Option<Room> {
-        let wide = ROOM * (mss as f64 + HEADERS) / rate.max(1.0) * 1e9;
+    pub(crate) fn room(&self, packet: f64, rtt: u64) -> Option<Room> {
+        let wide = ROOM * packet;
         // After half a round trip it was the sender that waited.
         let holes = || self.0.iter().filter(|hole| hole.across <= rtt / 2);
         let count = |gap: fn(&Hole) -> u64| holes().filter(|hole| gap(hole) as f64 >= wide).count() as f64;
@@ -74,7 +72,7 @@ mod tests {
     fn room(across: u64, before: u64, count: usize) -> Option<Room> {
         let mut holes = Holes::default();
         (0..count).for_each(|_| holes.seen(across * 1_000, before * 1_000));
-        holes.room(15_140_000.0, 1_448, 20_000_000)
+        holes.room(100_000.0, 20_000_000)
     }
 
     #[test]

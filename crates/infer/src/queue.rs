@@ -40,7 +40,13 @@ pub(crate) struct Origin {
     pub(crate) overflow: Option<bool>,
 }
 
-/// Judges the losses that acknowledgements told of; `rate` is the path's, in bytes per second.
+/// What a full packet takes on the path, in nanoseconds, by the largest rate that it showed.
+pub(crate) fn packet_nanos(sender: &Sender, plateau: Option<f64>, trains: Option<f64>) -> f64 {
+    let rate = plateau.unwrap_or(0.0).max(trains.unwrap_or(0.0));
+    (sender.mss as f64 + HEADERS) / rate.max(1.0) * 1e9
+}
+
+/// Judges the losses that acknowledgements told of; the rates are the path's, in bytes per second.
 pub(crate) fn judge(sender: &Sender, rounds: &Rounds<'_>, plateau: Option<f64>, trains: Option<f64>) -> Origin {
     let losses: Vec<&Loss> = sender.losses.episodes.iter().filter(|loss| loss.kind == Kind::Fast).collect();
     let rtt = &sender.rtt;
@@ -50,8 +56,7 @@ pub(crate) fn judge(sender: &Sender, rounds: &Rounds<'_>, plateau: Option<f64>, 
     else {
         return Origin { random: count, ..Origin::default() };
     };
-    let rate = plateau.unwrap_or(0.0).max(trains.unwrap_or(0.0));
-    let packet = (sender.mss as f64 + HEADERS) / rate.max(1.0) * 1e9;
+    let packet = packet_nanos(sender, plateau, trains);
     let is_queue = |over: f64| over >= (min * QUEUE_PART / 2.0).max(QUEUE_FLOOR_NS);
     let always = low - min >= ALWAYS * (high - min);
     match of_heights(&sender.heights, min, packet) {

@@ -248,11 +248,11 @@ impl<'a> Rounds<'a> {
             {
                 if prompts.are_the_programs() {
                     // However even the flight is, nothing set off what it is made of.
-                    split.application = split.application.and(here);
-                    continue;
+                    &mut split.application
+                } else {
+                    split.buffered_flight += here.seconds * view.flight as f64;
+                    &mut split.send_buffer
                 }
-                split.buffered_flight += here.seconds * view.flight as f64;
-                &mut split.send_buffer
             } else {
                 &mut split.congestion_window
             };

@@ -269,7 +269,7 @@ impl Sender {
 
     fn new_data(&mut self, data: &Data, start: u64, end: u64) {
         if start > self.nxt {
-            if !self.times_acks && self.gaps.total() == 0 && self.losses.episode.is_none() {
+            if !self.times_acks && !self.is_repairing() {
                 self.heights.missed();
             }
             if !self.times_acks && self.losses.episode.is_none() {
@@ -570,7 +570,7 @@ impl Sender {
     pub(crate) fn rtt_sample(&mut self, now: u64, nanos: u64) {
         self.rtt.sample(nanos);
         self.heights.at_sender = self.times_acks;
-        self.heights.sample(nanos, self.losses.episode.is_none() && self.gaps.total() == 0);
+        self.heights.sample(nanos, !self.is_repairing());
         self.policed.timed(if self.times_acks { now.saturating_sub(nanos) } else { now }, nanos);
         if let Some(slice) = self.timeline.slice(now) {
             slice.rtt_sum = slice.rtt_sum.saturating_add(nanos);
