@@ -111,6 +111,8 @@ pub(crate) struct Evidence {
     pub(crate) spent: bool,
     pub(crate) sacked_above: bool,
     pub(crate) duplicates: u32,
+    /// Packets overtook others before.
+    pub(crate) reordered: bool,
     /// It is the first unacknowledged segment.
     pub(crate) is_first: bool,
     /// It is the last segment sent.
@@ -141,7 +143,8 @@ impl Evidence {
         let late = !self.sack_permitted && self.unheard as f64 > self.rtt / 2.0 + JIFFIES / 2.0;
         // And have it sent again once (RFC 6582 §3.2), whatever of them comes in between.
         let spent = (self.spent || self.again && !self.sack_permitted) && self.waited as f64 >= self.shortest_timeout;
-        self.is_first && (!self.clocked && (self.is_silent() || unmoved || late || self.is_alone()) || spent)
+        let unprompted = !self.clocked && (self.is_silent() || unmoved || late || self.is_alone());
+        self.is_first && (unprompted || spent || self.is_passed_over())
     }
 
     /// Whether it is too late for the reordering timer, and the retransmission timer may have run out: after a probe or that timer it
@@ -152,8 +155,21 @@ impl Evidence {
         let (age, silence) = (self.age as f64, self.silence as f64);
         let untold = !self.sacked_above && self.duplicates == 0 && !self.overtaken;
         let latest = self.rtt + JIFFIES;
-        let over = untold || self.unheard as f64 > latest || self.told as f64 > latest && silence > self.rtt / 2.0;
+        let long_told = self.told as f64 > latest && (silence > self.rtt / 2.0 || age >= self.timeout);
+        let over = untold || self.unheard as f64 > latest || long_told;
         self.sack_permitted && over && age >= self.shortest_timeout
+    }
+
+    /// Whether retransmissions passed over a segment whose first copy was not seen, for as long as its timeout takes.
+    ///
+    /// What is believed lost is sent again from the lowest up. Where packets overtake each other Linux takes back what it believed and
+    /// sends again what is lost above; then nothing but this timer sends the first one.
+    fn is_passed_over(&self) -> bool {
+        /// It left before it came to be the first, which is when waiting begins here: by a part of a round trip.
+        const WAITED_PART: f64 = 0.75;
+        let unseen = self.sack_permitted && self.age == 0 && self.again && !self.lost_before;
+        let long_told = self.told as f64 > self.rtt + JIFFIES;
+        unseen && self.reordered && self.overtaken && long_told && self.waited as f64 >= WAITED_PART * self.timeout
     }
 }
 

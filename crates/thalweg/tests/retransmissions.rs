@@ -30,8 +30,8 @@ const FEW: u64 = 60;
 const MANY: u64 = 500;
 /// Percent of connections whose classes must be the kernel's, at the sender's tap and at the receiver's, which sees neither what is
 /// lost before it nor which acknowledgements arrive: it judges by what is missing in the IPv4 identification. One of the few is 1.7
-/// percent.
-const LEAST_OF_MANY: [f64; 2] = [99.4, 97.5];
+/// percent. Of another seed than the usual one the receiver may have half a percent less (docs/retransmissions.md).
+const LEAST_OF_MANY: [f64; 2] = [99.4, 99.0];
 const LEAST_OF_FEW: [f64; 2] = [98.0, 96.0];
 
 /// What was sent again: total, fast, rto, tlp.

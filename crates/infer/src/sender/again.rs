@@ -352,6 +352,7 @@ impl Sender {
             sacked_above: self.sacked.end().is_some_and(|top| top > end),
             duplicates: self.duplicates_in_row,
             spent: !self.times_acks && !self.sack_permitted && self.unseen.lost_again() > 0,
+            reordered: self.out_of_order > 0,
             is_first: start <= self.una,
             is_last: end >= self.nxt,
             sack_permitted: self.sack_permitted,
@@ -364,7 +365,8 @@ impl Sender {
         if let Some(then) = self.then {
             evidence.unheard = then.unheard;
             evidence.silence = then.unheard.min(then.quiet);
-            evidence.clocked = then.unheard <= stamps::TICK;
+            // Both stamps are whole ticks.
+            evidence.clocked = then.unheard <= 2 * stamps::TICK;
             // Where it was not seen before, it was sent before what came instead.
             if evidence.first_again
                 && let Some(candidate) = self.candidates.get(from).filter(|c| !c.resent || c.end > end)
