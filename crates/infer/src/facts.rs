@@ -1,6 +1,6 @@
 //! A finished direction, summed up: the partition of its data phase, its rates, and what they would be without a limit.
 
-use crate::flights::Flights;
+use crate::connection::Connection;
 use crate::held::Held;
 use crate::holes::Room;
 use crate::policer::Fit;
@@ -45,10 +45,11 @@ pub(crate) struct Split {
 /// What rules judge by.
 #[derive(Debug)]
 pub(crate) struct Facts<'a> {
+    pub(crate) connection: &'a Connection,
+    /// The side all this is about: 0 the client, 1 the server.
+    pub(crate) main: usize,
     pub(crate) sender: &'a Sender,
     pub(crate) vantage: Vantage,
-    /// Both SYNs were seen, and one lacked the window scale option.
-    pub(crate) scaling_missing: bool,
     /// Length of the data phase, in seconds.
     pub(crate) phase_s: f64,
     pub(crate) bytes: f64,
@@ -76,13 +77,10 @@ pub(crate) struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    pub(crate) fn new(
-        sender: &'a Sender,
-        flights: &Flights,
-        vantage: Vantage,
-        scaling_missing: bool,
-        held: &'a Held,
-    ) -> Self {
+    /// What side `main` of a finished connection went through, which sends most of its data.
+    pub(crate) fn new(connection: &'a Connection, main: usize, vantage: Vantage, held: &'a Held) -> Self {
+        let side = &connection.sides[main];
+        let sender = &side.sender;
         let rtt_min_s = sender.rtt.min.unwrap_or(0) as f64 / 1e9;
         let rtt_mean_s = sender.rtt.mean().unwrap_or(0.0) / 1e9;
         let phase_s = match (sender.timeline.start, sender.last_delivery) {
@@ -90,9 +88,10 @@ impl<'a> Facts<'a> {
             _ => 0.0,
         };
         let mut facts = Self {
+            connection,
+            main,
             sender,
             vantage,
-            scaling_missing,
             phase_s,
             bytes: sender.delivered as f64,
             split: Split::default(),
@@ -138,8 +137,8 @@ impl<'a> Facts<'a> {
                 _ => {}
             }
             facts.clamp = match vantage {
-                Vantage::Sender => rounds.clamp().or_else(|| rounds.clamp_told(flights)),
-                Vantage::Receiver | Vantage::Middle => rounds.clamp_told(flights),
+                Vantage::Sender => rounds.clamp().or_else(|| rounds.clamp_told(&side.echo.flights)),
+                Vantage::Receiver | Vantage::Middle => rounds.clamp_told(&side.echo.flights),
                 Vantage::Unknown => None,
             };
         }

@@ -16,15 +16,12 @@ pub(crate) fn flow(connection: &Connection) -> (f64, Flow) {
     let sender = &connection.sides[main].sender;
     let vantage = vantage(connection, main);
     let handshake = connection.opening.report();
-    let [syn_client, syn_server] = connection.opening.syn;
-    let scaling_missing =
-        syn_client.seen && syn_server.seen && (syn_client.wscale.is_none() || syn_server.wscale.is_none());
     let (nagle_side, held) = if client.sender.held.time > server.sender.held.time {
         (Side::Client, &client.sender.held)
     } else {
         (Side::Server, &server.sender.held)
     };
-    let facts = Facts::new(sender, &connection.sides[main].echo.flights, vantage, scaling_missing, held);
+    let facts = Facts::new(connection, main, vantage, held);
     let (verdict, findings) = rules::judge(&facts);
     let cost_s = facts.phase_s * (1.0 - 1.0 / verdict.gain.unwrap_or(1.0).max(1.0));
     let losses = &sender.losses;

@@ -97,6 +97,11 @@ impl Opening {
         if side == 0 { self.to_client } else { self.to_server }
     }
 
+    /// Whether both SYNs were seen and not both offer to scale windows.
+    pub(crate) fn lacks_scaling(&self) -> bool {
+        self.syn.iter().all(|syn| syn.seen) && self.syn.iter().any(|syn| syn.wscale.is_none())
+    }
+
     /// The shift that turns `side`'s window fields into bytes; `None` where the capture does not tell.
     pub(crate) fn shift(&self, side: usize) -> Option<u8> {
         let (own, other) = (&self.syn[side], &self.syn[1 - side]);

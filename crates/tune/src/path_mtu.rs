@@ -32,7 +32,8 @@ pub(crate) fn plan(facts: &Facts<'_>) -> Vec<Remedy> {
     let seen = facts.measured.delivered_segment_bytes;
     let payload = if (SHORTEST..facts.segment()).contains(&seen) { seen } else { BASE };
     let mtu = if facts.ipv6 { (payload + HEADERS[1]).max(LEAST_IPV6) } else { payload + HEADERS[0] };
-    let shorter = facts.set(facts.sender(), route("mtu"), mtu.to_string()).map(|change| {
+    let change = facts.set(facts.sender(), route("mtu"), mtu.to_string()).filter(|_| payload < facts.segment());
+    let shorter = change.map(|change| {
         remedy(
             code,
             format!(

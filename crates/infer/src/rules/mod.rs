@@ -18,6 +18,7 @@ mod reordering;
 mod retransmission_timeout;
 mod send_buffer;
 mod window_scaling_missing;
+mod without_cause;
 
 use crate::facts::Facts;
 use model::{Code, Evidence, Finding, Verdict};
@@ -72,9 +73,9 @@ pub(crate) const RULES: [Rule; 17] = [
 /// What a code means, why it matters, what it rests on, how to confirm it, and where it is described.
 pub fn explain(code: Code) -> &'static str {
     match code {
-        Code::NothingToGain => NOTHING_TO_GAIN,
-        Code::Unknown => UNKNOWN,
-        _ => RULES.iter().find(|rule| rule.code == code).map_or(UNKNOWN, |rule| rule.explain),
+        Code::NothingToGain => without_cause::NOTHING_TO_GAIN,
+        Code::Unknown => without_cause::UNKNOWN,
+        _ => RULES.iter().find(|rule| rule.code == code).map_or(without_cause::UNKNOWN, |rule| rule.explain),
     }
 }
 
@@ -88,7 +89,7 @@ pub(crate) fn judge(facts: &Facts<'_>) -> (Verdict, Vec<Finding>) {
         let (code, judged) = found.remove(0);
         Verdict { code, share: judged.share, claim: judged.claim, gain: judged.gain, evidence: judged.evidence }
     } else {
-        without_cause(facts)
+        without_cause::verdict(facts)
     };
     let top = verdict.code;
     let depends_on =
@@ -124,23 +125,6 @@ fn symptom_of(code: Code, verdict: Code) -> Option<Code> {
     explained.then_some(verdict)
 }
 
-fn without_cause(facts: &Facts<'_>) -> Verdict {
-    if facts.phase_s > 0.0 {
-        let claim = format!(
-            "No limit costs as much as five percent: {} in {}.",
-            crate::words::size(facts.bytes),
-            crate::words::time(facts.phase_s)
-        );
-        return Verdict { code: Code::NothingToGain, share: 0.0, claim, gain: Some(1.0), evidence: Vec::new() };
-    }
-    let claim = if facts.sender.data_packets == 0 {
-        "The connection carried no data that got here; what may have been lost before is seen where it is sent: capture at the sender."
-    } else {
-        "The capture holds no acknowledgement of the data, so nothing can be said of what the sender waited for; capture at the sender."
-    };
-    Verdict { code: Code::Unknown, share: 0.0, claim: claim.to_owned(), gain: None, evidence: Vec::new() }
-}
-
 /// A fact without packets to point at.
 pub(crate) fn fact(text: String) -> Evidence {
     Evidence { text, packets: Vec::new(), time_s: None }
@@ -155,44 +139,6 @@ pub(crate) fn seen(text: String, sights: &[(u64, u64)]) -> Evidence {
 pub(crate) fn weight_of_time(share: f64) -> f64 {
     1.0 / (1.0 - share.min(0.99))
 }
-
-const NOTHING_TO_GAIN: &str = "\
-nothing-to-gain
-
-What it means
-  No single limit costs the transfer as much as five percent of its time.
-
-Why it matters
-  Settings changed here cannot be told from chance afterwards. Look at the application, or at other connections.
-
-Evidence
-  Every rule's counterfactual: the time the data phase would take had that limit been absent.
-
-How to confirm
-  Repeat the transfer: its spread from run to run is larger than any gain offered.
-
-References
-  RFC 6349 (framework for TCP throughput testing) on the attainable rate.
-";
-
-const UNKNOWN: &str = "\
-unknown
-
-What it means
-  The capture does not tell: it holds no data, only one direction, or too few packets.
-
-Why it matters
-  A guess would send you to the wrong host.
-
-Evidence
-  The capture's notes say what is missing.
-
-How to confirm
-  Capture at the sender, both directions, from before the connection begins, with at least 128 bytes of each packet.
-
-References
-  tcpdump(8), -s and -B; RFC 9293 for what a handshake tells.
-";
 
 #[cfg(test)]
 mod tests {

@@ -12,6 +12,9 @@ pub(crate) const RULE: Rule = Rule { code: Code::PathMtuBlackHole, explain: EXPL
 const ENOUGH: u64 = 2;
 /// No link's MTU is below 576 (RFC 791): shorter segments vanish for another reason.
 const SHORTEST: u64 = 500;
+/// Where no segment at all arrived it may as well be the receiver that is gone. Then it takes a handshake that passed, and segments that are
+/// longer than what every link of IPv6 carries (1280, RFC 8200 §5), less headers: few of IPv4 carry less.
+const SHORTEST_ALONE: u64 = 1_200;
 /// At the receiver: a transfer of so many segments that all are shorter than agreed, after a silence of so long.
 const MANY: u64 = 20;
 const SILENCE_S: f64 = 1.0;
@@ -26,7 +29,9 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
     if sender.losses.timeouts < ENOUGH || largest < SHORTEST || got >= largest || sender.data_packets < 2 {
         return None;
     }
-    // With smaller segments let through, many must have been; with none, only that longer ones than a handshake's vanish is known.
+    if got == 0 && (largest < SHORTEST_ALONE || sender.rtt.handshake.is_none()) {
+        return None;
+    }
     let all = facts.phase_s <= 0.0;
     let fired: Vec<_> = sender.losses.episodes.iter().filter(|loss| loss.kind == Kind::Timer).collect();
     let first: Vec<(u64, u64)> = fired.iter().take(3).map(|loss| (loss.number, loss.at)).collect();
@@ -52,7 +57,9 @@ fn from_afar(facts: &Facts<'_>) -> Option<Judged> {
     let sender = facts.sender;
     let largest = u64::from(sender.largest_payload);
     let silent = sender.first_data.map_or(0.0, |(at, _)| at as f64 / 1e9) - facts.rtt_min_s;
-    let short = sender.mss_known && largest + 8 < sender.mss && sender.bytes >= MANY * sender.mss;
+    // What a host asks for is what its own link carries, and so the most that it sends.
+    let own = facts.connection.opening.segment(1 - facts.main).unwrap_or(sender.mss);
+    let short = sender.mss_known && largest + 8 < sender.mss.min(own) && sender.bytes >= MANY * sender.mss;
     if facts.vantage != Vantage::Receiver || !short || silent < SILENCE_S {
         return None;
     }

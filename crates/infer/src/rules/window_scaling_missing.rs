@@ -8,7 +8,7 @@ use model::Code;
 pub(crate) const RULE: Rule = Rule { code: Code::WindowScalingMissing, explain: EXPLAIN, judge };
 
 fn judge(facts: &Facts<'_>) -> Option<Judged> {
-    if !facts.scaling_missing || facts.sender.window_max > 65_535 {
+    if !facts.connection.opening.lacks_scaling() || facts.sender.window_max > 65_535 {
         return None;
     }
     let mut judged = super::receive_window::judge_window(facts)?;

@@ -44,9 +44,7 @@ fn connection(packets: &[Segment]) -> Connection {
 }
 
 fn facts_of(connection: &Connection, main: usize) -> Facts {
-    let sides = &connection.sides;
-    let judged =
-        Judged::new(&sides[main].sender, &sides[main].echo.flights, Vantage::Unknown, false, &sides[main].sender.held);
+    let judged = Judged::new(connection, main, Vantage::Unknown, &connection.sides[main].sender.held);
     shown::facts(connection, main, &judged, false)
 }
 

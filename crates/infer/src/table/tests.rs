@@ -265,3 +265,56 @@ fn without_sack_what_is_sent_again_twice_in_place_was_the_timers() {
     let again = finished[0].flow.retransmits;
     assert_eq!((again.fast, again.rto, again.tlp), (1, 1, 0));
 }
+
+/// What is said of the only connection there was.
+fn claim(wire: Wire) -> (model::Code, String) {
+    let finished = wire.table.finish();
+    let [one] = finished.as_slice() else { panic!("{} connections", finished.len()) };
+    (one.flow.verdict.code, one.flow.verdict.claim.clone())
+}
+
+#[test]
+fn what_never_opened_says_so_where_both_directions_were_captured() {
+    let answers: [&[u8]; 3] = [&[], &[Flags::RST | Flags::ACK], &[Flags::SYN | Flags::ACK]];
+    for (answer, wanted) in answers.into_iter().zip(["Nothing answered the SYN", "was refused", "carried no data"]) {
+        let mut wire = Wire::new();
+        wire.send(true, Flags::SYN, 100, 0, 0, &[]);
+        wire.now += SECOND;
+        wire.send(true, Flags::SYN, 100, 0, 0, &[]);
+        answer.iter().for_each(|&flags| wire.send(false, flags, 0, 101, 0, &[]));
+        let (code, claim) = claim(wire);
+        assert!(code == model::Code::Unknown && claim.contains(wanted), "{claim}");
+    }
+    // Of one direction alone the capture does not tell what answered.
+    let mut wire = Wire::new();
+    (0..2).for_each(|_| wire.send(true, Flags::SYN, 100, 0, 0, &[]));
+    wire.send(true, Flags::ACK, 101, 501, 0, &[]);
+    assert!(claim(wire).1.contains("carried no data"));
+}
+
+/// Segments of `len` bytes are sent again for half a minute, and nothing is heard, nor was before unless there was a handshake.
+fn in_vain(handshake: bool, len: u32) -> (model::Code, String) {
+    let mut wire = Wire::new();
+    if handshake {
+        wire.send(true, Flags::SYN, 100, 0, 0, &[]);
+        // The capture is the client's.
+        wire.now += SECOND / 50;
+        wire.send(false, Flags::SYN | Flags::ACK, 100, 101, 0, &[]);
+        wire.send(true, Flags::ACK, 101, 101, 0, &[]);
+    }
+    for doubling in 0..6 {
+        wire.send(true, Flags::ACK, 101, 101, len, &[]);
+        wire.now += SECOND << doubling;
+    }
+    claim(wire)
+}
+
+#[test]
+fn what_is_sent_in_vain_is_a_black_hole_where_only_its_length_explains_it() {
+    use model::Code::{PathMtuBlackHole, Unknown};
+    assert_eq!(in_vain(true, 1_448).0, PathMtuBlackHole);
+    for (handshake, len) in [(false, 1_448), (true, 648)] {
+        let (code, claim) = in_vain(handshake, len);
+        assert!(code == Unknown && claim.contains("though it was sent again 5 times in 31.0 s"), "{code} {claim}");
+    }
+}

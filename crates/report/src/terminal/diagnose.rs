@@ -3,7 +3,7 @@
 use super::bars;
 use super::page::{Entry, Page, Style, columns, shorten, table_columns};
 use super::sparkline;
-use crate::figures::{caution, clean, count, data, milliseconds, percent, rate, times};
+use crate::figures::{caution, clean, count, data, elapsed, milliseconds, percent, rate, times};
 use model::{CaptureReport, DiagnoseReport, Evidence, Flow, Remedy, Series, Way};
 
 /// Connections listed for each capture.
@@ -158,14 +158,15 @@ fn tell(page: &mut Page, flow: &Flow) {
     page.gap();
     page.sentence(&format!("#{} ", flow.id), &ends(flow), Style::Plain);
     page.sentence("  ", &flow.verdict.claim, Style::Strong);
-    let mut facts = vec![flow.verdict.code.to_string(), format!("{} of the data phase", percent(flow.verdict.share))];
+    let mut facts = vec![flow.verdict.code.to_string()];
+    if flow.verdict.share > 0.0 || flow.limits.total() > 0.0 {
+        facts.push(format!("{} of the data phase", percent(flow.verdict.share)));
+    }
     facts.extend(flow.verdict.gain.map(|value| format!("{} to gain", gain(value))));
-    facts.push(format!(
-        "{} in {}",
-        data((flow.bytes_up + flow.bytes_down) as f64),
-        milliseconds(flow.duration_s * 1e3)
-    ));
-    facts.push(rate(flow.goodput_bps));
+    facts.push(format!("{} in {}", data((flow.bytes_up + flow.bytes_down) as f64), elapsed(flow.duration_s)));
+    if flow.goodput_bps > 0.0 {
+        facts.push(rate(flow.goodput_bps));
+    }
     page.sentence("  ", &facts.join(" · "), Style::Faint);
     if flow.limits.total() > 0.0 {
         page.gap();
