@@ -339,13 +339,14 @@ impl Connection {
         }
         self.timestamps(side, now, segment);
         let (has_data, fin) = (segment.payload_len > 0, flags.has(Flags::FIN));
-        self.sides[side].sender.came(segment.ip.id, has_data || fin);
+        self.sides[side].sender.came(segment.ip.id, seq, has_data || fin);
         self.data_seen |= has_data;
-        if has_data && self.sides[side].sender.is_answered() {
-            self.sides[1 - side].sender.asked_for_more();
-        }
         let stamps = tcp.options.timestamps;
-        if has_data && self.sides[side].sender.has_sent(seq.add(segment.payload_len)) {
+        let again = has_data && self.sides[side].sender.has_sent(seq.add(segment.payload_len));
+        if has_data && self.sides[side].sender.is_answered() {
+            self.sides[1 - side].sender.asked_for_more((!again).then_some(now));
+        }
+        if again {
             self.sides[1 - side].sender.asked_again(stamps.map(|stamps| stamps.0));
         }
         if has_data || fin {

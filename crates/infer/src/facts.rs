@@ -82,6 +82,8 @@ impl<'a> Facts<'a> {
         let side = &connection.sides[main];
         let sender = &side.sender;
         let rtt_min_s = sender.rtt.min.unwrap_or(0) as f64 / 1e9;
+        // Where no data could be timed the handshake's is the least there is.
+        let rtt_min = sender.rtt.min.or(sender.rtt.handshake).unwrap_or(0);
         let rtt_mean_s = sender.rtt.mean().unwrap_or(0.0) / 1e9;
         let phase_s = match (sender.timeline.start, sender.last_delivery) {
             (Some(start), Some(end)) => end.saturating_sub(start) as f64 / 1e9,
@@ -99,7 +101,7 @@ impl<'a> Facts<'a> {
             capacity: None,
             rtt_min_s,
             rtt_mean_s,
-            rtt_low_s: sender.rtt.quantile(0.1).unwrap_or(0.0).max(sender.rtt.min.unwrap_or(0) as f64) / 1e9,
+            rtt_low_s: sender.rtt.quantile(0.1).unwrap_or(0.0).max(rtt_min as f64) / 1e9,
             congested_losses: 0,
             wakes: None,
             loss_peak_s: None,

@@ -35,13 +35,15 @@ const MOST_CANDIDATES: usize = 1 << 16;
 /// Where unwrapped sequence numbers begin, so that what came before the first packet seen stays positive.
 const ORIGIN: u64 = 1 << 32;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Candidate {
     end: u64,
     sent: u64,
     /// Bytes of the millisecond it was sent in, by then.
     burst: u32,
     resent: bool,
+    /// Sent again in parts, so what was acknowledged of it need not have come at its length.
+    parted: bool,
     /// Timeouts there had been when it was last sent again.
     timeouts: u32,
 }
@@ -73,6 +75,8 @@ pub(crate) struct Sender {
     asked_again: Option<u32>,
     /// Its receiver sent data since a packet came from it, so the next may be a bare acknowledgement.
     is_asked: bool,
+    /// When it was asked for more, having sent all.
+    asked_at: u64,
     pub(crate) noted: Noted,
     /// What was sent up to here is not all below `nxt`: some of it no tap saw.
     sent_to: u64,
@@ -190,11 +194,6 @@ impl Sender {
     fn unwrap_seq(&self, seq: SeqNum) -> Option<u64> {
         let (reference, at) = self.reference?;
         at.checked_add_signed(i64::from(seq.since(reference)))
-    }
-
-    /// Whether all before `end` was sent already.
-    pub(crate) fn has_sent(&self, end: SeqNum) -> bool {
-        self.next_seq().is_some_and(|next| end.since(next) <= 0)
     }
 
     /// Where its payload ends so far.
@@ -379,7 +378,7 @@ impl Sender {
                 // A first flight, at once.
                 self.candidates.reserve(16);
             }
-            self.candidates.push_back(Candidate { end, sent: data.now, burst, resent: false, timeouts: 0 });
+            self.candidates.push_back(Candidate { end, sent: data.now, burst, ..Candidate::default() });
         }
     }
 
@@ -517,7 +516,7 @@ impl Sender {
         }
         self.delivered += bytes;
         self.last_delivery = Some(now);
-        self.timeline.delivered[class as usize] += bytes;
+        self.timeline.delivered(class, bytes);
         if let Some(slice) = self.timeline.slice(now) {
             slice.delivered += bytes;
             match class {
@@ -535,13 +534,12 @@ impl Sender {
     ///
     /// Source: Karn's algorithm, RFC 6298 §3.
     fn time(&mut self, now: u64, to: u64) {
-        let mut sample = None;
-        let mut resent = false;
+        let (mut sample, mut resent) = (None, false);
         while let Some(&front) = self.candidates.front()
             && front.end <= to
         {
             resent |= front.resent;
-            if !front.resent {
+            if !front.parted {
                 let payload_end = front.end.min(self.payload_end());
                 self.largest_delivered = self.largest_delivered.max(payload_end.saturating_sub(self.acked_end));
             }
@@ -594,5 +592,9 @@ impl Sender {
         // A finished flow is to be small.
         self.unseen = Unseen::default();
         self.timeline.finish();
+        if self.times_acks || self.fin {
+            // Else there may have been more, beyond the tap.
+            self.timeline.end_with_data();
+        }
     }
 }

@@ -67,6 +67,8 @@ pub(crate) struct Timeline {
     since_progress: [u64; CLASSES],
     /// Open time since there was room to send.
     open_since_room: u64,
+    /// Idle time since data was delivered last: it is part of the phase once more is.
+    idle: u64,
     room_at: Option<u64>,
 }
 
@@ -98,9 +100,18 @@ impl Timeline {
         let elapsed = now - self.now;
         self.now = now;
         self.since_progress[class as usize] += elapsed;
+        if class == Class::Application {
+            self.idle += elapsed;
+        }
         if self.room_at.is_some() && class == Class::Open {
             self.open_since_room += elapsed;
         }
+    }
+
+    /// Bytes were delivered while the sender was in `class`.
+    pub(crate) fn delivered(&mut self, class: Class, bytes: u64) {
+        self.delivered[class as usize] += bytes;
+        self.idle = 0;
     }
 
     /// Acknowledgements made progress: what waited before is no part of a timer's silence any more.
@@ -178,6 +189,12 @@ impl Timeline {
     pub(crate) fn finish(&mut self) {
         self.progress();
         self.settle();
+    }
+
+    /// The data phase ended with the last byte delivered: what the program waited until it closed the connection is no part of it.
+    pub(crate) fn end_with_data(&mut self) {
+        let idle = &mut self.time[Class::Application as usize];
+        *idle = idle.saturating_sub(std::mem::take(&mut self.idle));
     }
 
     fn settle(&mut self) {

@@ -12,7 +12,7 @@ pub struct Measured {
     pub capacity_bps: Option<f64>,
     /// Payload of a full segment.
     pub segment_bytes: u64,
-    /// The longest payload that arrived with the first packet that carried it.
+    /// The longest payload known to have arrived in one packet.
     pub delivered_segment_bytes: u64,
     /// Most that was in flight.
     pub flight_max_bytes: u64,

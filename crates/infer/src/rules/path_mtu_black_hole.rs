@@ -46,7 +46,7 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
     );
     let evidence = vec![
         seen(format!("the timer sent the same data again {} times", sender.losses.timeouts), &first),
-        fact(format!("the longest segment that arrived, sent once, carried {got} bytes")),
+        fact(format!("the longest segment that arrived carried {got} bytes")),
     ];
     let weight = if all { f64::MAX } else { gain.max(super::weight_of_time(share)) * 1.5 };
     Some(Judged { share, weight, gain: (!all).then_some(gain), claim, evidence, depends_on: None })

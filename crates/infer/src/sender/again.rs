@@ -4,15 +4,28 @@ use super::{Sender, stamps};
 use crate::packet::Data;
 use crate::recovery::{JIFFIES, Kind, Loss};
 use model::MarkKind;
+use units::SeqNum;
 
 /// What is sent within this of an acknowledgement was set off by it: Linux sends in the softirq that handles it, in microseconds.
 const CLOCKED: u64 = 300_000;
 
+/// The first timeout of a sender that goes by RFC 6298 §2.4, which Linux and others undercut.
+const LONGEST_FIRST: f64 = 1e9;
+
 impl Sender {
+    /// Whether all before `end` was sent already.
+    pub(crate) fn has_sent(&self, end: SeqNum) -> bool {
+        self.next_seq().is_some_and(|next| end.since(next) <= 0)
+    }
+
     /// A packet of this sender came, with or without data.
-    pub(crate) fn came(&mut self, ip_id: Option<u16>, has_data: bool) {
+    pub(crate) fn came(&mut self, ip_id: Option<u16>, seq: SeqNum, has_data: bool) {
         self.unseen.came(ip_id);
         if !has_data {
+            // Its number is what would be sent next: nothing new is among the missing.
+            if self.has_sent(seq) {
+                self.unseen.are_bare();
+            }
             self.asked_again = None;
             self.is_asked = false;
             self.unseen.carry(self.losses.kind_now(), self.losses.episode.is_none());
@@ -122,7 +135,9 @@ impl Sender {
             self.unseen.judge(0, Kind::Timer);
             return None;
         }
+        // What is lost was sent once there was something to send.
         let since = if self.bytes == 0 { self.last_heard } else { self.last_send.max(self.last_progress) };
+        let since = since.max(self.asked_at);
         // What carries nothing answers data, or is no more than what comes next.
         let then = self.then.filter(|_| !self.is_asked && self.out_of_order == 0);
         let silence = then.map_or(0, |then| then.unheard.min(then.quiet)).max(data.now.saturating_sub(since)) as f64;
@@ -162,6 +177,12 @@ impl Sender {
             return Some(Kind::Probe);
         }
         let timeout = self.rtt.timeout(self.losses.margin) / 0.9;
+        // One of the missing is the first copy, and each timeout before the last one's sent another.
+        let longest = timeout.max(LONGEST_FIRST) * ((1u64 << gap.min(16)) - 1) as f64;
+        if silence > 1.2 * longest {
+            self.unseen.judge(gap, Kind::Fast);
+            return None;
+        }
         let probe = if probes { 2.0 * self.rtt.smoothed } else { 0.0 };
         let probed = probes && silence >= 0.8 * (probe + timeout.min(self.rtt.least_timeout()));
         let timeouts = timeouts_in(silence, if probed { probe } else { 0.0 }, timeout, self.rtt.least_timeout());
@@ -190,12 +211,13 @@ impl Sender {
     }
 
     /// The receiver's program, which has all that came, asks for more and nothing it asked before is on its way: there was no more to
-    /// send, so what was taken for new and lost was sent again.
-    pub(crate) fn asked_for_more(&mut self) {
+    /// send, so what was taken for new and lost was sent again. `first_at` is when, unless it was asked again.
+    pub(crate) fn asked_for_more(&mut self, first_at: Option<u64>) {
         self.is_asked = true;
         if self.times_acks || self.gaps.total() > 0 {
             return;
         }
+        self.asked_at = first_at.unwrap_or(self.asked_at);
         let beyond = self.sent_to.saturating_sub(self.nxt).div_ceil(self.mss).max(self.tail);
         if beyond > 0 && self.bytes > 0 {
             self.unseen.were_timers(beyond, self.sack_permitted);
@@ -417,9 +439,17 @@ impl Sender {
         self.start.lost(data.now);
         self.resent.insert(start.max(self.una), end.max(self.una));
         let timeouts = self.losses.timeouts as u32;
-        for candidate in self.candidates.range_mut(from..).take_while(|candidate| candidate.end <= end) {
-            candidate.resent = true;
-            candidate.timeouts = timeouts;
+        let mut begin = from.checked_sub(1).map_or(self.acked_end, |before| self.candidates[before].end);
+        for candidate in self.candidates.range_mut(from..) {
+            if begin >= end {
+                break;
+            }
+            candidate.parted |= begin < start || candidate.end > end;
+            if candidate.end <= end {
+                candidate.resent = true;
+                candidate.timeouts = timeouts;
+            }
+            begin = candidate.end;
         }
         if let Some(slice) = self.timeline.slice(data.now) {
             slice.lossy = true;

@@ -10,6 +10,8 @@ use std::collections::VecDeque;
 const MOST_MISSING: i16 = 4_096;
 /// Lost packets, and holes in what came, that are kept one by one.
 const MOST_KEPT: usize = 4_096;
+/// Acknowledgements that are lost in a row at most, where nothing else is.
+const MOST_BARE: u64 = 64;
 /// Packets before the numbers are trusted.
 const FEW: u64 = 2;
 
@@ -104,6 +106,14 @@ impl Unseen {
     /// How many were missing just before the current packet, since the last data.
     pub(crate) const fn gap(&self) -> u64 {
         self.gap + self.carried
+    }
+
+    /// None of the packets missing just before the current one carried anything new. So many are others': the sender numbers what it sends
+    /// on all its connections, as hosts other than Linux do.
+    pub(crate) const fn are_bare(&mut self) {
+        if self.gap > MOST_BARE {
+            self.in_sequence -= 1;
+        }
     }
 
     /// One of the packets missing just before the current one carried nothing.
