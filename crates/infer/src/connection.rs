@@ -17,6 +17,10 @@ const RECENT: usize = 32;
 /// Acknowledgements on their way to a far sender; past it they are handed on early.
 const MOST_ON_THE_WAY: usize = 1 << 16;
 
+/// The most that Linux's packets are allowed to live (RFC 1700 has 64). What comes with more, from Windows above all, is numbered by
+/// the host and not by the connection.
+const LINUX_TTL: u8 = 64;
+
 /// Longest a connection lasts here, in nanoseconds: 36 years. Damaged clocks say more; sums of such times stay within 64 bits.
 const LONGEST: u64 = 1 << 60;
 
@@ -339,12 +343,16 @@ impl Connection {
         }
         self.timestamps(side, now, segment);
         let (has_data, fin) = (segment.payload_len > 0, flags.has(Flags::FIN));
-        self.sides[side].sender.came(segment.ip.id, seq, has_data || fin);
+        let ip_id = segment.ip.id.filter(|_| segment.ip.ttl <= LINUX_TTL);
+        self.sides[side].sender.came(ip_id, seq, has_data || fin);
         self.data_seen |= has_data;
         let stamps = tcp.options.timestamps;
         let again = has_data && self.sides[side].sender.has_sent(seq.add(segment.payload_len));
         if has_data && self.sides[side].sender.is_answered() {
             self.sides[1 - side].sender.asked_for_more((!again).then_some(now));
+        }
+        if fin && !self.sides[side].fin {
+            self.sides[1 - side].sender.asked_to_close(now);
         }
         if again {
             self.sides[1 - side].sender.asked_again(stamps.map(|stamps| stamps.0));

@@ -17,7 +17,7 @@ use crate::holes::Holes;
 use crate::packet::{Ack, Data};
 use crate::ranges::Ranges;
 use crate::rate::Trains;
-use crate::recovery::{Heard, Kind, Losses};
+use crate::recovery::{Heard, Losses};
 use crate::restarts::Restarts;
 use crate::rtt::Rtt;
 use crate::start::{Send, SlowStart};
@@ -75,8 +75,8 @@ pub(crate) struct Sender {
     asked_again: Option<u32>,
     /// Its receiver sent data since a packet came from it, so the next may be a bare acknowledgement.
     is_asked: bool,
-    /// When it was asked for more, having sent all.
-    asked_at: u64,
+    /// When an answer to what it was asked last can come first: it had sent all before.
+    answers_at: u64,
     pub(crate) noted: Noted,
     /// What was sent up to here is not all below `nxt`: some of it no tap saw.
     sent_to: u64,
@@ -245,15 +245,11 @@ impl Sender {
         self.timeline.advance(data.now, self.class());
         if end > self.nxt {
             let timer = self.unseen_before(data, start);
-            let silence = data.now.saturating_sub(self.last_send.max(self.last_progress));
-            if matches!(timer, Some(Kind::Timer | Kind::Probe)) && silence as f64 >= self.rtt.shortest_timeout() {
-                // What was lost before it never came here, and the program is not to be blamed for the silence.
-                self.timeline.timer_fired();
-            }
+            self.charge_timer(timer, data.now);
             self.new_data(data, start, end);
-            if let Some(kind) = timer {
+            if timer.is_some() {
                 self.unseen.filled();
-                self.retransmission(data, start, end, Some(kind));
+                self.retransmission(data, start, end, timer);
             }
         } else {
             self.old_data(data, start, end);

@@ -167,11 +167,15 @@ impl Timeline {
         full + self.had_nothing_to_send()
     }
 
-    /// A timer fired and the sender sent again: the silence since the last progress was a timeout.
-    pub(crate) fn timer_fired(&mut self) {
+    /// A timer fired and the sender sent again: the silence since the last progress was a timeout, `most` nanoseconds of it at
+    /// most.
+    pub(crate) fn timer_fired(&mut self, most: u64) {
+        let mut left = most;
         // A closed window is probed by a timer too, but what was waited for is the window.
         for class in [Class::Application, Class::Recovery, Class::Open] {
-            let silence = std::mem::take(&mut self.since_progress[class as usize]);
+            let since = &mut self.since_progress[class as usize];
+            let silence = (*since).min(left);
+            (*since, left) = (*since - silence, left - silence);
             self.before_progress[Class::Timeout as usize] += silence;
         }
         self.progress();

@@ -12,6 +12,19 @@ const CLOCKED: u64 = 300_000;
 /// The first timeout of a sender that goes by RFC 6298 §2.4, which Linux and others undercut.
 const LONGEST_FIRST: f64 = 1e9;
 
+/// What had new data sent again, and for how many nanoseconds at most the sender waited for it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Timed {
+    pub(super) kind: Kind,
+    pub(super) most: u64,
+}
+
+impl From<Kind> for Timed {
+    fn from(kind: Kind) -> Self {
+        Self { kind, most: u64::MAX }
+    }
+}
+
 impl Sender {
     /// Whether all before `end` was sent already.
     pub(crate) fn has_sent(&self, end: SeqNum) -> bool {
@@ -34,7 +47,7 @@ impl Sender {
 
     /// Judges what the numbers say is missing before new data; gives what made the sender send that data again, where it must have
     /// been sent before.
-    pub(super) fn unseen_before(&mut self, data: &Data, start: u64) -> Option<Kind> {
+    pub(super) fn unseen_before(&mut self, data: &Data, start: u64) -> Option<Timed> {
         if self.times_acks {
             return None;
         }
@@ -62,14 +75,14 @@ impl Sender {
                     self.unseen.by_timer_again(excess, timeouts, now);
                     self.sent_to = self.sent_to.max(1);
                     self.tail += excess;
-                    return Some(kind);
+                    return Some(kind.into());
                 }
                 self.unseen.judge(0, kind);
                 if timer && now == Kind::Fast && !self.sack_permitted {
                     // The acknowledgement of all before it had it sent again, once (RFC 6582 §3.2 step 3).
                     self.unseen.first_again(gap, now);
                 }
-                return Some(kind);
+                return Some(kind.into());
             }
             if self.tail > 0 && gap < hole {
                 // Retransmissions go from the lowest up, and those before this one would be missing too: it is new, and so less was
@@ -83,14 +96,14 @@ impl Sender {
             if start < self.sent_to && hole == 0 && self.losses.episode.is_some() {
                 // It follows the timeout's own segment; that of which it is a copy was missing then.
                 self.unseen.judge(0, Kind::Timer);
-                return Some(Kind::Timer);
+                return Some(Kind::Timer.into());
             }
             let rest = data.fin || u64::from(data.len) < self.mss;
             if rest && hole + gap == 0 && self.losses.kind_now() == Kind::Timer && self.unseen.probed_with_new() {
                 // After a timeout new data goes first (RFC 5682 §3.1), and this did not; where there was more to send when a probe
                 // was, it was the probe.
                 self.unseen.judge(0, Kind::Timer);
-                return Some(Kind::Timer);
+                return Some(Kind::Timer.into());
             }
             // New data tells how much was sent before the timeout.
             self.sent_to = 0;
@@ -137,7 +150,7 @@ impl Sender {
         }
         // What is lost was sent once there was something to send.
         let since = if self.bytes == 0 { self.last_heard } else { self.last_send.max(self.last_progress) };
-        let since = since.max(self.asked_at);
+        let since = since.max(self.answers_at);
         // What carries nothing answers data, or is no more than what comes next.
         let then = self.then.filter(|_| !self.is_asked && self.out_of_order == 0);
         let silence = then.map_or(0, |then| then.unheard.min(then.quiet)).max(data.now.saturating_sub(since)) as f64;
@@ -166,22 +179,25 @@ impl Sender {
         // A FIN is the last there is, so a probe of it may come as soon as the timeout of what was sent long before it.
         let least = if data.fin || then.is_some() { least.min(JIFFIES) } else { least };
         if self.gaps.total() > 0 || gap <= hole || !self.unseen.tells() || silence < least {
-            let first = if self.gaps.total() > 0 || gap <= hole { hole } else { gap };
-            self.unseen.judge(first, Kind::Fast);
+            let all_came = self.gaps.total() == 0 && gap > hole;
+            if all_came {
+                self.unseen.are_others();
+            }
+            self.unseen.judge(if all_came { gap } else { hole }, Kind::Fast);
             return None;
         }
         // Nothing was amiss, yet more is missing than has made room: timers sent it, and this.
         let probes = self.sack_permitted && !self.losses.is_probing();
         if probes && gap == hole + 1 {
             self.unseen.judge(gap, Kind::Probe);
-            return Some(Kind::Probe);
+            return Some(Kind::Probe.into());
         }
         let timeout = self.rtt.timeout(self.losses.margin) / 0.9;
-        // One of the missing is the first copy, and each timeout before the last one's sent another.
-        let longest = timeout.max(LONGEST_FIRST) * ((1u64 << gap.min(16)) - 1) as f64;
-        if silence > 1.2 * longest {
-            self.unseen.judge(gap, Kind::Fast);
-            return None;
+        // One of the missing is the first copy, and each timeout before the last one's sent another: before them its program was silent.
+        let doubled = 1.2 * ((1u64 << gap.min(16)) - 1) as f64;
+        if silence > doubled * timeout.max(LONGEST_FIRST) {
+            self.unseen.by_timer(1, false);
+            return Some(Timed { kind: Kind::Timer, most: (doubled * timeout) as u64 });
         }
         let probe = if probes { 2.0 * self.rtt.smoothed } else { 0.0 };
         let probed = probes && silence >= 0.8 * (probe + timeout.min(self.rtt.least_timeout()));
@@ -189,7 +205,16 @@ impl Sender {
         let first = gap.saturating_sub(u64::from(probed) + timeouts - 1).max(1);
         self.unseen.by_timer(first, probed);
         self.sent_to = start + u64::from(data.len) + (first - 1) * self.mss;
-        Some(Kind::Timer)
+        Some(Kind::Timer.into())
+    }
+
+    /// What was lost before new data never came here, and the program is not to be blamed for the silence.
+    pub(super) fn charge_timer(&mut self, timed: Option<Timed>, now: u64) {
+        let silence = now.saturating_sub(self.last_send.max(self.last_progress));
+        let Some(timed) = timed.filter(|timed| timed.kind != Kind::Fast) else { return };
+        if silence as f64 >= self.rtt.shortest_timeout() {
+            self.timeline.timer_fired(timed.most);
+        }
     }
 
     /// The receiver sent data once more, with this TSval.
@@ -210,6 +235,11 @@ impl Sender {
         }
     }
 
+    /// The receiver closed its side: what comes now answers that.
+    pub(crate) fn asked_to_close(&mut self, now: u64) {
+        self.answers_at = now.saturating_add(self.rtt.min.unwrap_or(0));
+    }
+
     /// The receiver's program, which has all that came, asks for more and nothing it asked before is on its way: there was no more to
     /// send, so what was taken for new and lost was sent again. `first_at` is when, unless it was asked again.
     pub(crate) fn asked_for_more(&mut self, first_at: Option<u64>) {
@@ -217,7 +247,9 @@ impl Sender {
         if self.times_acks || self.gaps.total() > 0 {
             return;
         }
-        self.asked_at = first_at.unwrap_or(self.asked_at);
+        if let Some(at) = first_at {
+            self.answers_at = at.saturating_add(self.rtt.min.unwrap_or(0));
+        }
         let beyond = self.sent_to.saturating_sub(self.nxt).div_ceil(self.mss).max(self.tail);
         if beyond > 0 && self.bytes > 0 {
             self.unseen.were_timers(beyond, self.sack_permitted);
@@ -343,7 +375,7 @@ impl Sender {
         data.now.saturating_sub(self.gap_at) < self.rtt.min.unwrap_or(u64::MAX).min(3_000_000)
     }
 
-    pub(super) fn retransmission(&mut self, data: &Data, start: u64, end: u64, kind: Option<Kind>) {
+    pub(super) fn retransmission(&mut self, data: &Data, start: u64, end: u64, timed: Option<Timed>) {
         let from = self.candidates.partition_point(|candidate| candidate.end <= start);
         let timeouts = self.losses.timeouts as u32;
         let unseen = !self.times_acks && self.unseen.tells() && end <= self.resent_to;
@@ -382,7 +414,7 @@ impl Sender {
             timeout: self.rtt.timeout(self.losses.margin),
             rtt: self.rtt.usual(),
             tsval: data.tsval,
-            kind,
+            kind: timed.map(|timed| timed.kind),
         };
         if let Some(then) = self.then {
             evidence.unheard = then.unheard;
@@ -396,6 +428,7 @@ impl Sender {
                 evidence.age = data.now.saturating_sub(candidate.sent);
             }
         }
+        evidence.silence = evidence.silence.min(timed.map_or(u64::MAX, |timed| timed.most));
         if start <= self.una {
             self.head_at = data.now;
         }
@@ -429,7 +462,7 @@ impl Sender {
             Kind::Fast => self.timeline.sent_again(),
             Kind::Timer | Kind::Probe => {
                 if self.losses.timer_just_fired {
-                    self.timeline.timer_fired();
+                    self.timeline.timer_fired(u64::MAX);
                 } else {
                     self.timeline.sent_again();
                 }

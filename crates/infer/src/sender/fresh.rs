@@ -38,7 +38,7 @@ impl Sender {
             prompts,
             asked_again,
             is_asked,
-            asked_at,
+            answers_at,
             noted,
             sent_to,
             tail,
@@ -118,7 +118,7 @@ impl Sender {
         *prompts = Prompts::default();
         *asked_again = None;
         *is_asked = false;
-        *asked_at = 0;
+        *answers_at = 0;
         *noted = Noted::default();
         *sent_to = 0;
         *tail = 0;

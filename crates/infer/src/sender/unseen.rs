@@ -108,11 +108,18 @@ impl Unseen {
         self.gap + self.carried
     }
 
-    /// None of the packets missing just before the current one carried anything new. So many are others': the sender numbers what it sends
-    /// on all its connections, as hosts other than Linux do.
+    /// None of the packets missing just before the current one carried anything new. So many are others'.
     pub(crate) const fn are_bare(&mut self) {
         if self.gap > MOST_BARE {
-            self.in_sequence -= 1;
+            self.are_others();
+        }
+    }
+
+    /// The packets missing just before the current one are not this connection's: its sender numbers what it sends on all of them, as hosts
+    /// other than Linux do.
+    pub(crate) const fn are_others(&mut self) {
+        if self.gap > 0 {
+            self.in_sequence = self.in_sequence.saturating_sub(1);
         }
     }
 

@@ -318,3 +318,23 @@ fn what_is_sent_in_vain_is_a_black_hole_where_only_its_length_explains_it() {
         assert!(code == Unknown && claim.contains("though it was sent again 5 times in 31.0 s"), "{code} {claim}");
     }
 }
+
+#[test]
+fn the_data_phase_ends_with_the_data_whenever_the_program_closes() {
+    let mut wire = Wire::new();
+    wire.send(true, Flags::SYN, 100, 0, 0, &[]);
+    wire.send(false, Flags::SYN | Flags::ACK, 100, 101, 0, &[]);
+    // The capture is the server's.
+    wire.now += SECOND / 50;
+    wire.send(true, Flags::ACK, 101, 101, 0, &[]);
+    (0..10).for_each(|n| wire.send(false, Flags::ACK, 101 + n * 1_000, 101, 1_000, &[]));
+    wire.now += SECOND / 50;
+    wire.send(true, Flags::ACK, 101, 10_101, 0, &[]);
+    wire.now += 10 * SECOND;
+    wire.send(false, Flags::FIN | Flags::ACK, 10_101, 101, 0, &[]);
+    wire.send(true, Flags::FIN | Flags::ACK, 101, 10_102, 0, &[]);
+    wire.send(false, Flags::ACK, 10_102, 102, 0, &[]);
+    let finished = wire.table.finish();
+    let flow = &finished[0].flow;
+    assert!(flow.limits.application < 0.9 && flow.duration_s > 10.0, "{:?}", flow.limits);
+}
