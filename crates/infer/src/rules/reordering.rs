@@ -14,8 +14,10 @@ const ENOUGH: u64 = 3;
 /// Whether most of what was sent again was not lost, but late.
 pub(super) fn is_it(facts: &Facts<'_>) -> bool {
     let losses = &facts.sender.losses;
-    // More than half proven needless (RFC 8985 §1 on what reordering does).
-    let in_vain = losses.spurious >= ENOUGH && losses.spurious * 2 > losses.total;
+    // More than half proven needless (RFC 8985 §1 on what reordering does), and told by acknowledgements: a timer that runs out too early, or a
+    // probe, is not set off by what came late.
+    let told = losses.fast >= ENOUGH && losses.fast * 2 > losses.total;
+    let in_vain = told && losses.spurious >= ENOUGH && losses.spurious * 2 > losses.total;
     in_vain || facts.sender.out_of_order >= ENOUGH && losses.total > 0 && facts.sender.out_of_order >= losses.total
 }
 
