@@ -588,7 +588,8 @@ impl Sender {
         // A finished flow is to be small.
         self.unseen = Unseen::default();
         self.timeline.finish();
-        if self.times_acks || self.fin {
+        let all_came = self.payload_end() <= self.una && self.gaps.total() == 0;
+        if all_came && (self.times_acks || self.fin) {
             // Else there may have been more, beyond the tap.
             self.timeline.end_with_data();
         }

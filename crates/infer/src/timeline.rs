@@ -67,8 +67,8 @@ pub(crate) struct Timeline {
     since_progress: [u64; CLASSES],
     /// Open time since there was room to send.
     open_since_room: u64,
-    /// Idle time since data was delivered last: it is part of the phase once more is.
-    idle: u64,
+    /// Charged since data was delivered last: it is part of the phase once more is.
+    after: [u64; CLASSES],
     room_at: Option<u64>,
 }
 
@@ -100,9 +100,7 @@ impl Timeline {
         let elapsed = now - self.now;
         self.now = now;
         self.since_progress[class as usize] += elapsed;
-        if class == Class::Application {
-            self.idle += elapsed;
-        }
+        self.after[class as usize] += elapsed;
         if self.room_at.is_some() && class == Class::Open {
             self.open_since_room += elapsed;
         }
@@ -111,7 +109,7 @@ impl Timeline {
     /// Bytes were delivered while the sender was in `class`.
     pub(crate) fn delivered(&mut self, class: Class, bytes: u64) {
         self.delivered[class as usize] += bytes;
-        self.idle = 0;
+        self.after = [0; CLASSES];
     }
 
     /// Acknowledgements made progress: what waited before is no part of a timer's silence any more.
@@ -176,6 +174,9 @@ impl Timeline {
             let since = &mut self.since_progress[class as usize];
             let silence = (*since).min(left);
             (*since, left) = (*since - silence, left - silence);
+            let after = self.after[class as usize].min(silence);
+            self.after[class as usize] -= after;
+            self.after[Class::Timeout as usize] += after;
             self.before_progress[Class::Timeout as usize] += silence;
         }
         self.progress();
@@ -195,10 +196,12 @@ impl Timeline {
         self.settle();
     }
 
-    /// The data phase ended with the last byte delivered: what the program waited until it closed the connection is no part of it.
+    /// The data phase ended with the last byte delivered: what the program waited then until it closed the connection is no part of it, nor
+    /// is how long closing took.
     pub(crate) fn end_with_data(&mut self) {
-        let idle = &mut self.time[Class::Application as usize];
-        *idle = idle.saturating_sub(std::mem::take(&mut self.idle));
+        for (charged, after) in self.time.iter_mut().zip(std::mem::take(&mut self.after)) {
+            *charged = charged.saturating_sub(after);
+        }
     }
 
     fn settle(&mut self) {

@@ -338,3 +338,25 @@ fn the_data_phase_ends_with_the_data_whenever_the_program_closes() {
     let flow = &finished[0].flow;
     assert!(flow.limits.application < 0.9 && flow.duration_s > 10.0, "{:?}", flow.limits);
 }
+
+#[test]
+fn a_fin_that_is_sent_again_slows_no_data() {
+    let mut wire = Wire::new();
+    wire.send(true, Flags::SYN, 100, 0, 0, &[]);
+    wire.send(false, Flags::SYN | Flags::ACK, 100, 101, 0, &[]);
+    // The capture is the server's.
+    wire.now += SECOND / 50;
+    wire.send(true, Flags::ACK, 101, 101, 0, &[]);
+    (0..10).for_each(|n| wire.send(false, Flags::ACK, 101 + n * 1_000, 101, 1_000, &[]));
+    wire.now += SECOND / 50;
+    wire.send(true, Flags::ACK, 101, 10_101, 0, &[]);
+    for doubling in 0..5 {
+        wire.send(false, Flags::FIN | Flags::ACK, 10_101, 101, 0, &[]);
+        wire.now += (SECOND / 4) << doubling;
+    }
+    wire.send(true, Flags::FIN | Flags::ACK, 101, 10_102, 0, &[]);
+    let finished = wire.table.finish();
+    let flow = &finished[0].flow;
+    assert_eq!((flow.retransmits.total, flow.limits.timeout), (4, 0.0), "{:?}", flow.limits);
+    assert_ne!(flow.verdict.code, model::Code::RetransmissionTimeout, "{:?}", flow.verdict);
+}
