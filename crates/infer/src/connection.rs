@@ -352,7 +352,7 @@ impl Connection {
             self.sides[1 - side].sender.asked_for_more((!again).then_some(now));
         }
         if fin && !self.sides[side].fin {
-            self.sides[1 - side].sender.asked_to_close(now);
+            self.sides[1 - side].sender.answers(now);
         }
         if again {
             self.sides[1 - side].sender.asked_again(stamps.map(|stamps| stamps.0));

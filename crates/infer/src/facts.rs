@@ -81,9 +81,9 @@ impl<'a> Facts<'a> {
     pub(crate) fn new(connection: &'a Connection, main: usize, vantage: Vantage, held: &'a Held) -> Self {
         let side = &connection.sides[main];
         let sender = &side.sender;
-        let rtt_min_s = sender.rtt.min.unwrap_or(0) as f64 / 1e9;
+        let rtt = sender.rtt.min.unwrap_or(0);
         // Where no data could be timed the handshake's is the least there is.
-        let rtt_min = sender.rtt.min.or(sender.rtt.handshake).unwrap_or(0);
+        let least = sender.rtt.min.or(sender.rtt.handshake).unwrap_or(0);
         let rtt_mean_s = sender.rtt.mean().unwrap_or(0.0) / 1e9;
         let phase_s = match (sender.timeline.start, sender.last_delivery) {
             (Some(start), Some(end)) => end.saturating_sub(start) as f64 / 1e9,
@@ -99,9 +99,9 @@ impl<'a> Facts<'a> {
             split: Split::default(),
             plateau: None,
             capacity: None,
-            rtt_min_s,
+            rtt_min_s: rtt as f64 / 1e9,
             rtt_mean_s,
-            rtt_low_s: sender.rtt.quantile(0.1).unwrap_or(0.0).max(rtt_min as f64) / 1e9,
+            rtt_low_s: sender.rtt.quantile(0.1).unwrap_or(0.0).max(least as f64) / 1e9,
             congested_losses: 0,
             wakes: None,
             loss_peak_s: None,
@@ -127,7 +127,6 @@ impl<'a> Facts<'a> {
             facts.split = rounds.split(facts.plateau, trains);
             let origin = crate::queue::judge(sender, &rounds, facts.plateau, trains);
             (facts.random_losses, facts.congested_losses) = (origin.random, origin.congested);
-            let rtt = sender.rtt.min.unwrap_or(0);
             let room = sender.holes.room(crate::queue::packet_nanos(sender, facts.plateau, trains), rtt);
             match sender.policed.bucket(rtt, peak, room == Some(Room::None)) {
                 Some(Fit::Policer(bucket)) if origin.overflow != Some(true) || room == Some(Room::Left) => {

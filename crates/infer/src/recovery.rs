@@ -147,6 +147,16 @@ impl Evidence {
         self.is_first && (unprompted || spent || self.is_passed_over())
     }
 
+    /// The longest that the reordering timer waits.
+    fn latest(&self) -> f64 {
+        self.rtt + JIFFIES
+    }
+
+    /// Whether it was told of the loss longer ago than that.
+    fn is_long_told(&self) -> bool {
+        self.told as f64 > self.latest()
+    }
+
     /// Whether it is too late for the reordering timer, and the retransmission timer may have run out: after a probe or that timer it
     /// counts from when the segment was sent.
     ///
@@ -154,9 +164,8 @@ impl Evidence {
     fn is_alone(&self) -> bool {
         let (age, silence) = (self.age as f64, self.silence as f64);
         let untold = !self.sacked_above && self.duplicates == 0 && !self.overtaken;
-        let latest = self.rtt + JIFFIES;
-        let long_told = self.told as f64 > latest && (silence > self.rtt / 2.0 || age >= self.timeout);
-        let over = untold || self.unheard as f64 > latest || long_told;
+        let told = self.is_long_told() && (silence > self.rtt / 2.0 || age >= self.timeout);
+        let over = untold || self.unheard as f64 > self.latest() || told;
         self.sack_permitted && over && age >= self.shortest_timeout
     }
 
@@ -168,8 +177,11 @@ impl Evidence {
         /// It left before it came to be the first, which is when waiting begins here: by a part of a round trip.
         const WAITED_PART: f64 = 0.75;
         let unseen = self.sack_permitted && self.age == 0 && self.again && !self.lost_before;
-        let long_told = self.told as f64 > self.rtt + JIFFIES;
-        unseen && self.reordered && self.overtaken && long_told && self.waited as f64 >= WAITED_PART * self.timeout
+        unseen
+            && self.reordered
+            && self.overtaken
+            && self.is_long_told()
+            && self.waited as f64 >= WAITED_PART * self.timeout
     }
 }
 

@@ -589,8 +589,8 @@ impl Sender {
         self.unseen = Unseen::default();
         self.timeline.finish();
         let all_came = self.payload_end() <= self.una && self.gaps.total() == 0;
+        // Beyond the tap there may have been more, unless the sender closed.
         if all_came && (self.times_acks || self.fin) {
-            // Else there may have been more, beyond the tap.
             self.timeline.end_with_data();
         }
     }

@@ -44,6 +44,12 @@ fn name(path: &Path) -> &str {
     path.file_name().and_then(|n| n.to_str()).expect("name")
 }
 
+/// What tshark says of a file.
+fn truth(folder: &Path, path: &Path) -> serde_json::Value {
+    let truth = std::fs::read(folder.join("truth").join(format!("{}.json", name(path)))).expect("truth");
+    serde_json::from_slice(&truth).expect("json")
+}
+
 /// How many packets the index of the captures says a file has.
 fn packets_of<'a>(index: &'a str, name: &str) -> Option<&'a str> {
     let row = |line: &'a str| line.split('\t').collect::<Vec<_>>();
@@ -57,8 +63,7 @@ fn connections_are_counted_as_tshark_does_but_where_it_errs() {
     let index = std::fs::read_to_string(folder.join("index.tsv")).expect("index");
     let mut wrong = Vec::new();
     for path in files(&folder) {
-        let truth = std::fs::read(folder.join("truth").join(format!("{}.json", name(&path)))).expect("truth");
-        let truth: serde_json::Value = serde_json::from_slice(&truth).expect("json");
+        let truth = truth(&folder, &path);
         let expected = truth["tcp_streams"].as_u64().expect("tcp_streams") as usize;
         let expected = EXCEPTIONS.iter().find(|e| e.0 == name(&path)).map_or(expected, |e| e.1);
         let found = infer::diagnose_file(&path).expect("a capture").report;
@@ -251,8 +256,7 @@ fn options_and_keep_alives_are_those_tshark_sees() {
     let Some(folder) = captures() else { return };
     let (mut compared, mut probes, mut wrong) = (0, 0, Vec::new());
     for path in files(&folder) {
-        let truth = std::fs::read(folder.join("truth").join(format!("{}.json", name(&path)))).expect("truth");
-        let truth: serde_json::Value = serde_json::from_slice(&truth).expect("json");
+        let truth = truth(&folder, &path);
         let report = infer::diagnose_file(&path).expect("a capture").report;
         let streams = truth["streams"].as_array().expect("streams");
         for stream in streams {
@@ -306,8 +310,7 @@ fn nothing_is_sent_again_unseen_where_the_numbers_are_the_hosts() {
     let Some(folder) = captures() else { return };
     let (mut compared, mut wrong) = (0, Vec::new());
     for path in files(&folder) {
-        let truth = std::fs::read(folder.join("truth").join(format!("{}.json", name(&path)))).expect("truth");
-        let truth: serde_json::Value = serde_json::from_slice(&truth).expect("json");
+        let truth = truth(&folder, &path);
         let streams = truth["streams"].as_array().expect("streams");
         for flow in infer::diagnose_file(&path).expect("a capture").report.flows {
             let is_its = |stream: &&serde_json::Value| {

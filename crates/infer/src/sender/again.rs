@@ -235,9 +235,9 @@ impl Sender {
         }
     }
 
-    /// The receiver closed its side: what comes now answers that.
-    pub(crate) fn asked_to_close(&mut self, now: u64) {
-        self.answers_at = now.saturating_add(self.rtt.min.unwrap_or(0));
+    /// What comes now answers what the receiver sent at this time: it asked for more, or closed its side.
+    pub(crate) fn answers(&mut self, asked_at: u64) {
+        self.answers_at = asked_at.saturating_add(self.rtt.min.unwrap_or(0));
     }
 
     /// The receiver's program, which has all that came, asks for more and nothing it asked before is on its way: there was no more to
@@ -248,7 +248,7 @@ impl Sender {
             return;
         }
         if let Some(at) = first_at {
-            self.answers_at = at.saturating_add(self.rtt.min.unwrap_or(0));
+            self.answers(at);
         }
         let beyond = self.sent_to.saturating_sub(self.nxt).div_ceil(self.mss).max(self.tail);
         if beyond > 0 && self.bytes > 0 {

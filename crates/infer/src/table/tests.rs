@@ -22,6 +22,23 @@ impl Wire {
         Self { table: Table::new(Drawn::None), number: 0, now: SECOND, seen: Vec::new() }
     }
 
+    /// After a handshake over a path of 20 ms, captured beside the server.
+    fn opened() -> Self {
+        let mut wire = Self::new();
+        wire.send(true, Flags::SYN, 100, 0, 0, &[]);
+        wire.send(false, Flags::SYN | Flags::ACK, 100, 101, 0, &[]);
+        wire.now += SECOND / 50;
+        wire.send(true, Flags::ACK, 101, 101, 0, &[]);
+        wire
+    }
+
+    /// 10,000 bytes down in ten segments, acknowledged a round trip later.
+    fn answer(&mut self) {
+        (0..10).for_each(|n| self.send(false, Flags::ACK, 101 + n * 1_000, 101, 1_000, &[]));
+        self.now += SECOND / 50;
+        self.send(true, Flags::ACK, 101, 10_101, 0, &[]);
+    }
+
     fn send(&mut self, up: bool, flags: u8, seq: u32, ack: u32, payload_len: u32, sack: &[(u32, u32)]) {
         self.number += 1;
         self.now += SECOND / 1_000;
@@ -216,11 +233,7 @@ fn a_pause_of_decades_as_damaged_clocks_tell_is_summed_up() {
 
 /// A window of 60,000 bytes is filled twenty times; it opens again after a round trip, and what is next comes `later` than that.
 fn fills_the_window(later: u64) -> model::Limits {
-    let mut wire = Wire::new();
-    wire.send(true, Flags::SYN, 100, 0, 0, &[]);
-    wire.send(false, Flags::SYN | Flags::ACK, 100, 101, 0, &[]);
-    wire.now += SECOND / 50;
-    wire.send(true, Flags::ACK, 101, 101, 0, &[]);
+    let mut wire = Wire::opened();
     for round in 0..20 {
         // Each packet comes a millisecond after the one before.
         wire.now = wire.now + later - SECOND / 1_000;
@@ -245,11 +258,7 @@ fn a_program_that_fills_the_window_and_has_no_more_does_not_wait_for_it() {
 /// Acknowledgements go on coming while the retransmission is lost as well: the next one follows one of them by chance.
 #[test]
 fn without_sack_what_is_sent_again_twice_in_place_was_the_timers() {
-    let mut wire = Wire::new();
-    wire.send(true, Flags::SYN, 100, 0, 0, &[]);
-    wire.send(false, Flags::SYN | Flags::ACK, 100, 101, 0, &[]);
-    wire.now += SECOND / 50;
-    wire.send(true, Flags::ACK, 101, 101, 0, &[]);
+    let mut wire = Wire::opened();
     (0..20).for_each(|n| wire.send(false, Flags::ACK, 101 + n * 1_000, 101, 1_000, &[]));
     (0..4).for_each(|_| wire.send(true, Flags::ACK, 101, 1_101, 0, &[]));
     for duplicates in [12, 0] {
@@ -321,15 +330,8 @@ fn what_is_sent_in_vain_is_a_black_hole_where_only_its_length_explains_it() {
 
 #[test]
 fn the_data_phase_ends_with_the_data_whenever_the_program_closes() {
-    let mut wire = Wire::new();
-    wire.send(true, Flags::SYN, 100, 0, 0, &[]);
-    wire.send(false, Flags::SYN | Flags::ACK, 100, 101, 0, &[]);
-    // The capture is the server's.
-    wire.now += SECOND / 50;
-    wire.send(true, Flags::ACK, 101, 101, 0, &[]);
-    (0..10).for_each(|n| wire.send(false, Flags::ACK, 101 + n * 1_000, 101, 1_000, &[]));
-    wire.now += SECOND / 50;
-    wire.send(true, Flags::ACK, 101, 10_101, 0, &[]);
+    let mut wire = Wire::opened();
+    wire.answer();
     wire.now += 10 * SECOND;
     wire.send(false, Flags::FIN | Flags::ACK, 10_101, 101, 0, &[]);
     wire.send(true, Flags::FIN | Flags::ACK, 101, 10_102, 0, &[]);
@@ -341,15 +343,8 @@ fn the_data_phase_ends_with_the_data_whenever_the_program_closes() {
 
 #[test]
 fn a_fin_that_is_sent_again_slows_no_data() {
-    let mut wire = Wire::new();
-    wire.send(true, Flags::SYN, 100, 0, 0, &[]);
-    wire.send(false, Flags::SYN | Flags::ACK, 100, 101, 0, &[]);
-    // The capture is the server's.
-    wire.now += SECOND / 50;
-    wire.send(true, Flags::ACK, 101, 101, 0, &[]);
-    (0..10).for_each(|n| wire.send(false, Flags::ACK, 101 + n * 1_000, 101, 1_000, &[]));
-    wire.now += SECOND / 50;
-    wire.send(true, Flags::ACK, 101, 10_101, 0, &[]);
+    let mut wire = Wire::opened();
+    wire.answer();
     for doubling in 0..5 {
         wire.send(false, Flags::FIN | Flags::ACK, 10_101, 101, 0, &[]);
         wire.now += (SECOND / 4) << doubling;
