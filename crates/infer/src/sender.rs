@@ -5,6 +5,7 @@
 
 mod again;
 mod fresh;
+mod missing;
 mod noted;
 mod stamps;
 mod unseen;

@@ -1,29 +1,14 @@
 //! Data that is old, or must be: late, sent again, or sent again unseen; and why.
 
+use super::missing::{Timed, timeouts_in};
 use super::{Sender, stamps};
 use crate::packet::Data;
-use crate::recovery::{JIFFIES, Kind, Loss};
+use crate::recovery::{Evidence, Kind, Loss};
 use model::MarkKind;
 use units::SeqNum;
 
 /// What is sent within this of an acknowledgement was set off by it: Linux sends in the softirq that handles it, in microseconds.
 const CLOCKED: u64 = 300_000;
-
-/// The first timeout of a sender that goes by RFC 6298 §2.4, which Linux and others undercut.
-const LONGEST_FIRST: f64 = 1e9;
-
-/// What had new data sent again, and for how many nanoseconds at most the sender waited for it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Timed {
-    pub(super) kind: Kind,
-    pub(super) most: u64,
-}
-
-impl From<Kind> for Timed {
-    fn from(kind: Kind) -> Self {
-        Self { kind, most: u64::MAX }
-    }
-}
 
 impl Sender {
     /// Whether all before `end` was sent already.
@@ -42,178 +27,6 @@ impl Sender {
             self.asked_again = None;
             self.is_asked = false;
             self.unseen.carry(self.losses.kind_now(), self.losses.episode.is_none());
-        }
-    }
-
-    /// Judges what the numbers say is missing before new data; gives what made the sender send that data again, where it must have
-    /// been sent before.
-    pub(super) fn unseen_before(&mut self, data: &Data, start: u64) -> Option<Timed> {
-        if self.times_acks {
-            return None;
-        }
-        let mut hole = start.saturating_sub(self.nxt).div_ceil(self.mss);
-        let gap = self.unseen.gap();
-        let mut known = 0;
-        if self.tail > 0 {
-            known = self.tail.min(hole);
-            self.tail -= known;
-            if hole == 0 {
-                self.tail -= 1;
-                if self.tail == 0 {
-                    self.losses.reaches_no_further_than(start + u64::from(data.len));
-                }
-                let silence = data.now.saturating_sub(self.last_send.max(self.last_progress)) as f64;
-                let timer = silence >= self.rtt.timeout(self.losses.margin);
-                let now = self.losses.kind_now();
-                let kind = if timer { Kind::Timer } else { now };
-                if timer && self.sack_permitted && gap > 0 && self.unseen.tells() {
-                    // Before the timer ran out new data may have been sent as well; what comes next tells.
-                    let timeout = self.rtt.timeout(self.losses.margin) / 0.9;
-                    let timeouts = (timeouts_in(silence, 0.0, timeout, self.rtt.least_timeout()) - 1).min(gap);
-                    let before = if now == Kind::Fast { 1 + self.tail } else { 0 };
-                    let excess = (gap - timeouts).saturating_sub(before);
-                    self.unseen.by_timer_again(excess, timeouts, now);
-                    self.sent_to = self.sent_to.max(1);
-                    self.tail += excess;
-                    return Some(kind.into());
-                }
-                self.unseen.judge(0, kind);
-                if timer && now == Kind::Fast && !self.sack_permitted {
-                    // The acknowledgement of all before it had it sent again, once (RFC 6582 §3.2 step 3).
-                    self.unseen.first_again(gap, now);
-                }
-                return Some(kind.into());
-            }
-            if self.tail > 0 && gap < hole {
-                // Retransmissions go from the lowest up, and those before this one would be missing too: it is new, and so less was
-                // new of what was missing before the timer's.
-                self.unseen.were_sent_again(std::mem::take(&mut self.tail), Kind::Timer);
-                self.losses.reaches_no_further_than(start);
-            }
-            hole -= known;
-        }
-        if self.sent_to > 0 {
-            if start < self.sent_to && hole == 0 && self.losses.episode.is_some() {
-                // It follows the timeout's own segment; that of which it is a copy was missing then.
-                self.unseen.judge(0, Kind::Timer);
-                return Some(Kind::Timer.into());
-            }
-            let rest = data.fin || u64::from(data.len) < self.mss;
-            if rest && hole + gap == 0 && self.losses.kind_now() == Kind::Timer && self.unseen.probed_with_new() {
-                // After a timeout new data goes first (RFC 5682 §3.1), and this did not; where there was more to send when a probe
-                // was, it was the probe.
-                self.unseen.judge(0, Kind::Timer);
-                return Some(Kind::Timer.into());
-            }
-            // New data tells how much was sent before the timeout.
-            self.sent_to = 0;
-            if let Some(silence) = self.opened_late.take()
-                && hole > gap
-                && self.losses.episode.is_none()
-            {
-                // The very first packet that came was the timer's: all of the first flight was lost, and no numbers tell of it.
-                let min = self.rtt.min.unwrap_or(0) as f64;
-                let loss = Loss {
-                    at: data.now,
-                    number: data.number,
-                    kind: Kind::Timer,
-                    rtt_before: self.rtt.smoothed,
-                    silence,
-                    packets: 1,
-                };
-                // What the late packet echoed is no round trip, so the handshake's is the one to go by.
-                let (silence, probe, usual) = (silence as f64, min * 2.0, min + (min * 2.0).max(200e6));
-                // How long its program had nothing for it is in this silence as well.
-                let once = (usual..1.5 * usual).contains(&(silence - probe));
-                let timeouts = if once { 1 } else { timeouts_in(silence, probe, usual, min * 3.0) };
-                self.losses.was_by_timer(timeouts, loss);
-                self.losses.still_by_timer(self.una, start);
-                self.unseen.judge(gap, Kind::Timer);
-                self.unseen.begins(false);
-                return None;
-            }
-            if hole > gap {
-                self.unseen.revealed(hole - gap);
-                self.unseen.judge(gap, Kind::Timer);
-                self.losses.still_by_timer(self.una, start);
-                return None;
-            }
-        }
-        if self.bytes == 0 {
-            self.unseen.begins(start == self.first);
-        }
-        if self.bytes == 0 && self.unseen.is_oldest() && hole == 0 {
-            self.opened_late = Some(data.now.saturating_sub(self.last_heard));
-            self.sent_to = start + 1;
-            self.unseen.judge(0, Kind::Timer);
-            return None;
-        }
-        // What is lost was sent once there was something to send.
-        let since = if self.bytes == 0 { self.last_heard } else { self.last_send.max(self.last_progress) };
-        let since = since.max(self.answers_at);
-        // What carries nothing answers data, or is no more than what comes next.
-        let then = self.then.filter(|_| !self.is_asked && self.out_of_order == 0);
-        let silence = then.map_or(0, |then| then.unheard.min(then.quiet)).max(data.now.saturating_sub(since)) as f64;
-        if let Some(episode) = self.losses.episode {
-            // All that is known of is repaired, then silence: what is missing was sent meanwhile, and a timer had to begin with it.
-            let lost_tail =
-                self.gaps.total() == 0 && hole == 0 && gap > 0 && silence >= self.rtt.timeout(self.losses.margin);
-            if !lost_tail {
-                let unseen = gap.saturating_sub(hole);
-                if episode.timer && self.sack_permitted && unseen > 0 {
-                    // What is lost besides was sent again, from the lowest up.
-                    let from = self.resent_to.max(self.una);
-                    let below = |end| self.gaps.pieces_below(end, self.mss);
-                    let beyond = unseen.saturating_sub(below(self.nxt).saturating_sub(below(from))).min(known);
-                    self.resent_to = self.gaps.end_of_pieces(from, unseen, self.mss);
-                    if beyond > 0 {
-                        self.resent_to = self.nxt + beyond * self.mss;
-                    }
-                }
-                self.unseen.judge(hole, if episode.timer { Kind::Timer } else { Kind::Fast });
-                return None;
-            }
-        }
-        // No timer runs out before an acknowledgement could have come.
-        let least = self.rtt.min.map_or(self.rtt.shortest_timeout(), |min| min.max(5_000_000) as f64);
-        // A FIN is the last there is, so a probe of it may come as soon as the timeout of what was sent long before it.
-        let least = if data.fin || then.is_some() { least.min(JIFFIES) } else { least };
-        if self.gaps.total() > 0 || gap <= hole || !self.unseen.tells() || silence < least {
-            let all_came = self.gaps.total() == 0 && gap > hole;
-            if all_came {
-                self.unseen.are_others();
-            }
-            self.unseen.judge(if all_came { gap } else { hole }, Kind::Fast);
-            return None;
-        }
-        // Nothing was amiss, yet more is missing than has made room: timers sent it, and this.
-        let probes = self.sack_permitted && !self.losses.is_probing();
-        if probes && gap == hole + 1 {
-            self.unseen.judge(gap, Kind::Probe);
-            return Some(Kind::Probe.into());
-        }
-        let timeout = self.rtt.timeout(self.losses.margin) / 0.9;
-        // One of the missing is the first copy, and each timeout before the last one's sent another: before them its program was silent.
-        let doubled = 1.2 * ((1u64 << gap.min(16)) - 1) as f64;
-        if silence > doubled * timeout.max(LONGEST_FIRST) {
-            self.unseen.by_timer(1, false);
-            return Some(Timed { kind: Kind::Timer, most: (doubled * timeout) as u64 });
-        }
-        let probe = if probes { 2.0 * self.rtt.smoothed } else { 0.0 };
-        let probed = probes && silence >= 0.8 * (probe + timeout.min(self.rtt.least_timeout()));
-        let timeouts = timeouts_in(silence, if probed { probe } else { 0.0 }, timeout, self.rtt.least_timeout());
-        let first = gap.saturating_sub(u64::from(probed) + timeouts - 1).max(1);
-        self.unseen.by_timer(first, probed);
-        self.sent_to = start + u64::from(data.len) + (first - 1) * self.mss;
-        Some(Kind::Timer.into())
-    }
-
-    /// What was lost before new data never came here, and the program is not to be blamed for the silence.
-    pub(super) fn charge_timer(&mut self, timed: Option<Timed>, now: u64) {
-        let silence = now.saturating_sub(self.last_send.max(self.last_progress));
-        let Some(timed) = timed.filter(|timed| timed.kind != Kind::Fast) else { return };
-        if silence as f64 >= self.rtt.shortest_timeout() {
-            self.timeline.timer_fired(timed.most);
         }
     }
 
@@ -375,14 +188,79 @@ impl Sender {
         data.now.saturating_sub(self.gap_at) < self.rtt.min.unwrap_or(u64::MAX).min(3_000_000)
     }
 
+    /// Takes a retransmission of `[start, end)` in: why it was sent, and what follows from that.
     pub(super) fn retransmission(&mut self, data: &Data, start: u64, end: u64, timed: Option<Timed>) {
         let from = self.candidates.partition_point(|candidate| candidate.end <= start);
+        let evidence = self.evidence(data, start, end, from, timed);
+        if start <= self.una {
+            self.head_at = data.now;
+        }
+        self.last_again = data.now;
+        self.fin_joined |= data.fin && data.len > 0;
+        self.log_again(data, start, end);
+        let repairing = self.losses.episode.is_some();
+        let rtt_before = self.rtt.smoothed;
+        let before_it = self.losses.bounds();
+        let kind = self.losses.retransmitted(
+            &evidence,
+            Loss { at: data.now, number: data.number, kind: Kind::Fast, rtt_before, silence: 0, packets: 1 },
+            self.una,
+            self.nxt,
+        );
+        if kind == Kind::Timer && self.losses.timer_just_fired {
+            self.resent_to = 0;
+        }
+        self.resent_to = self.resent_to.max(end);
+        if self.losses.bounds() != before_it {
+            self.losses.reaches(self.sent_to);
+            if self.tail > 0 {
+                self.losses.reaches(self.nxt + self.tail * self.mss);
+            }
+        }
+        if !repairing && kind == Kind::Fast && self.times_acks {
+            self.heights.lost();
+        }
+        self.losses.watch(start, end, data.now, data.tsval.filter(|_| start <= self.una));
+        if kind != Kind::Fast && self.losses.timer_just_fired {
+            self.timeline.timer_fired(u64::MAX);
+        } else {
+            self.timeline.sent_again();
+        }
+        self.note_again((start, end), kind, !repairing && self.losses.episode.is_some());
+        self.start.lost(data.now);
+        self.resent.insert(start.max(self.una), end.max(self.una));
+        let timeouts = self.losses.timeouts as u32;
+        let mut begin = from.checked_sub(1).map_or(self.acked_end, |before| self.candidates[before].end);
+        for candidate in self.candidates.range_mut(from..) {
+            if begin >= end {
+                break;
+            }
+            candidate.parted |= begin < start || candidate.end > end;
+            if candidate.end <= end {
+                candidate.resent = true;
+                candidate.timeouts = timeouts;
+            }
+            begin = candidate.end;
+        }
+        if let Some(slice) = self.timeline.slice(data.now) {
+            slice.lossy = true;
+        }
+        let mark = match kind {
+            Kind::Fast => MarkKind::Fast,
+            Kind::Timer => MarkKind::Rto,
+            Kind::Probe => MarkKind::Tlp,
+        };
+        self.mark(data.now, start, mark);
+    }
+
+    /// What tells why `[start, end)` is sent again; `from` is where the first segment of it is among the candidates.
+    fn evidence(&self, data: &Data, start: u64, end: u64, from: usize, timed: Option<Timed>) -> Evidence {
         let timeouts = self.losses.timeouts as u32;
         let unseen = !self.times_acks && self.unseen.tells() && end <= self.resent_to;
         let again = unseen || self.candidates.get(from).is_some_and(|c| c.resent && c.timeouts == timeouts);
         // Elsewhere it is known only about when an acknowledgement reaches the sender.
         let clocked = if self.times_acks { CLOCKED } else { self.rtt.smoothed as u64 / 8 };
-        let mut evidence = crate::recovery::Evidence {
+        let mut evidence = Evidence {
             silence: data.now.saturating_sub(self.last_send.max(self.last_progress)),
             waited: data.now.saturating_sub(self.head_at),
             age: match self.candidates.get(from) {
@@ -429,70 +307,7 @@ impl Sender {
             }
         }
         evidence.silence = evidence.silence.min(timed.map_or(u64::MAX, |timed| timed.most));
-        if start <= self.una {
-            self.head_at = data.now;
-        }
-        self.last_again = data.now;
-        self.fin_joined |= data.fin && data.len > 0;
-        self.log_again(data, start, end);
-        let repairing = self.losses.episode.is_some();
-        let rtt_before = self.rtt.smoothed;
-        let before_it = self.losses.bounds();
-        let kind = self.losses.retransmitted(
-            &evidence,
-            Loss { at: data.now, number: data.number, kind: Kind::Fast, rtt_before, silence: 0, packets: 1 },
-            self.una,
-            self.nxt,
-        );
-        if kind == Kind::Timer && self.losses.timer_just_fired {
-            self.resent_to = 0;
-        }
-        self.resent_to = self.resent_to.max(end);
-        if self.losses.bounds() != before_it {
-            self.losses.reaches(self.sent_to);
-            if self.tail > 0 {
-                self.losses.reaches(self.nxt + self.tail * self.mss);
-            }
-        }
-        if !repairing && kind == Kind::Fast && self.times_acks {
-            self.heights.lost();
-        }
-        self.losses.watch(start, end, data.now, data.tsval.filter(|_| start <= self.una));
-        match kind {
-            Kind::Fast => self.timeline.sent_again(),
-            Kind::Timer | Kind::Probe => {
-                if self.losses.timer_just_fired {
-                    self.timeline.timer_fired(u64::MAX);
-                } else {
-                    self.timeline.sent_again();
-                }
-            }
-        }
-        self.note_again((start, end), kind, !repairing && self.losses.episode.is_some());
-        self.start.lost(data.now);
-        self.resent.insert(start.max(self.una), end.max(self.una));
-        let timeouts = self.losses.timeouts as u32;
-        let mut begin = from.checked_sub(1).map_or(self.acked_end, |before| self.candidates[before].end);
-        for candidate in self.candidates.range_mut(from..) {
-            if begin >= end {
-                break;
-            }
-            candidate.parted |= begin < start || candidate.end > end;
-            if candidate.end <= end {
-                candidate.resent = true;
-                candidate.timeouts = timeouts;
-            }
-            begin = candidate.end;
-        }
-        if let Some(slice) = self.timeline.slice(data.now) {
-            slice.lossy = true;
-        }
-        let mark = match kind {
-            Kind::Fast => MarkKind::Fast,
-            Kind::Timer => MarkKind::Rto,
-            Kind::Probe => MarkKind::Tlp,
-        };
-        self.mark(data.now, start, mark);
+        evidence
     }
 
     /// Whether a segment that ends in `(from, to]` and not after `point` was sent once and not acknowledged yet.
@@ -504,35 +319,4 @@ impl Sender {
         let found = within.any(|c| !c.resent && c.end <= point && !self.sacked.overlaps(c.end - 1, c.end));
         found && (self.sack_permitted || !self.resent.overlaps(from, to))
     }
-}
-
-/// How many timeouts made a silence: each is twice as long as the one before, and a probe comes first. The first took about the
-/// `usual` time or, where that does not fit, the `least`, or what is between them.
-pub(super) fn timeouts_in(silence: f64, probe: f64, usual: f64, least: f64) -> u64 {
-    const NEAR: f64 = 0.1;
-    /// No timer runs out early, and round trips are known to a few percent of it: so many times worse than late.
-    const EARLY: f64 = 5.0;
-    /// The kernel's timer wheel has steps of an eighth (kernel/time/timer.c).
-    const WHEEL: f64 = 0.14;
-    /// Timers run on jiffies, of 4 ms at 250 Hz: two at most are added.
-    const TWO: f64 = JIFFIES / 2.0;
-    let silence = (silence - probe).max(1.0);
-    let fit = |timeout: f64| {
-        let miss = |count: &u64| {
-            let first = silence / ((1u64 << count) - 1) as f64;
-            let miss = (first / first.clamp(timeout.max(1.0), timeout.max(1.0) + TWO)).ln();
-            if miss < 0.0 { -miss * EARLY } else { miss }
-        };
-        (1..=16).map(|count| (miss(&count), count)).min_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((0.0, 1))
-    };
-    let (by_usual, by_least) = (fit(usual), fit(least));
-    if by_usual.0 <= WHEEL {
-        return by_usual.1;
-    }
-    if by_least.0 < NEAR {
-        return by_least.1;
-    }
-    // Something between the two, as a route may set.
-    let between = least..=usual + TWO;
-    (1..=16).find(|count| between.contains(&(silence / ((1u64 << count) - 1) as f64))).unwrap_or(by_usual.1)
 }
