@@ -134,7 +134,6 @@ impl Side {
                     } else if since < 0 && self.answered.is_some_and(|to| ack.seq.since(to) <= 0) {
                         is_due = false;
                     }
-                    ack.now = ack.now.max(self.sender.last_send);
                 }
                 (Heard::Nothing, Some(_)) if repairing => is_due = false,
                 _ => {}
@@ -143,6 +142,8 @@ impl Side {
                 break;
             }
             self.on_the_way.pop_front();
+            // What was not heard when it was due was heard after what told so.
+            ack.now = ack.now.max(self.sender.last_send);
             self.sender.ack(&ack);
         }
     }

@@ -9,6 +9,9 @@ use crate::sender::Sender;
 use crate::wakes::Wakes;
 use model::{Limits, Vantage};
 
+/// Part of the time at the path's rate, or repairing losses, from which on the rate seen is the path's.
+const PATH_WAS_FULL: f64 = 0.05;
+
 /// Time and bytes of one limit.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Spent {
@@ -86,7 +89,8 @@ impl<'a> Facts<'a> {
         let least = sender.rtt.min.or(sender.rtt.handshake).unwrap_or(0);
         let rtt_mean_s = sender.rtt.mean().unwrap_or(0.0) / 1e9;
         let phase_s = match (sender.timeline.start, sender.last_delivery) {
-            (Some(start), Some(end)) => end.saturating_sub(start) as f64 / 1e9,
+            // Where the last of the data never came, the wait for it is part of the phase.
+            (Some(start), Some(end)) => end.saturating_sub(start).max(sender.timeline.total()) as f64 / 1e9,
             _ => 0.0,
         };
         let mut facts = Self {
@@ -101,7 +105,7 @@ impl<'a> Facts<'a> {
             capacity: None,
             rtt_min_s: rtt as f64 / 1e9,
             rtt_mean_s,
-            rtt_low_s: sender.rtt.quantile(0.1).unwrap_or(0.0).max(least as f64) / 1e9,
+            rtt_low_s: sender.rtt.percentiles([0.1])[0].max(least as f64) / 1e9,
             congested_losses: 0,
             wakes: None,
             loss_peak_s: None,
@@ -142,6 +146,11 @@ impl<'a> Facts<'a> {
                 Vantage::Receiver | Vantage::Middle => rounds.clamp_told(&side.echo.flights),
                 Vantage::Unknown => None,
             };
+            // What a full buffer lets go comes in bursts; whoever always sends as slowly, with room on the path, has no more.
+            if !sender.times_acks && facts.clamp.is_none() && !facts.knows_capacity() {
+                let evenly = std::mem::take(&mut facts.split.send_buffer);
+                facts.split.application = facts.split.application.and(evenly);
+            }
         }
         facts
     }
@@ -201,6 +210,22 @@ impl<'a> Facts<'a> {
     /// more of the path than it uses.
     pub(crate) fn shows_capacity(&self) -> bool {
         self.capacity.is_some_and(|capacity| capacity > 1.25 * self.rate())
+    }
+
+    /// What it weighs that one of the hosts' bounds is gone, and how many times faster the phase would be, where that can be told: what
+    /// stands at a bound with neither queue nor loss shows no more of the path than it uses, as often as not.
+    pub(crate) fn weigh_bound(&self, spent: Spent) -> (f64, Option<f64>) {
+        let gain = self.gain_without(spent, 0.0);
+        if self.knows_capacity() {
+            return (gain, self.capacity.map(|_| gain));
+        }
+        (gain.max(crate::rules::weight_of_time(spent.seconds / self.phase_s)), None)
+    }
+
+    /// Whether the rate that was seen is the path's: data came faster than on average, or the path was full at times.
+    fn knows_capacity(&self) -> bool {
+        let limits = self.limits();
+        self.shows_capacity() || limits.path_rate + limits.loss_recovery > PATH_WAS_FULL
     }
 
     /// The weight of the program's pauses: where the path's rate is not known, only that their time would go.

@@ -213,6 +213,8 @@ pub(crate) struct Losses {
     probing: Option<u64>,
     /// The least that a timeout took over the round trip, in nanoseconds.
     pub(crate) margin: Option<f64>,
+    /// How long nothing came in the end though something was missing, in nanoseconds.
+    pub(crate) in_vain: Option<u64>,
     /// First unacknowledged byte when the timer fired last.
     fired_at: Option<u64>,
     watched: VecDeque<Watched>,

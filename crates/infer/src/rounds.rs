@@ -200,6 +200,8 @@ impl<'a> Rounds<'a> {
         let stands = ceiling.filter(|_| unpaused && first_loss == u64::MAX).map(|level| level as f64);
         let buffered = self.wakes().map(|wakes| wakes.peak).or(stands);
         let (mut flight_so_far, mut after_loss) = (0u64, u64::MAX);
+        // Behind the last of the data the flight falls by itself.
+        let last_send = self.sender.last_send;
         // A window that is used up doubles in a round trip. One that has not grown for several is not what holds a program that pauses.
         let pauses = line.time[Class::Application as usize] > line.total() / 20;
         let (mut grown, mut grown_at) = (0u64, line.start.unwrap_or(0));
@@ -236,7 +238,10 @@ impl<'a> Rounds<'a> {
             } else if buffered.is_some_and(|peak| view.flight as f64 >= BUFFERED_PART * peak) && view.at >= exit {
                 split.buffered_flight += here.seconds * view.flight as f64;
                 &mut split.send_buffer
-            } else if !(prompted && unpaused) && view.flight * 10 < flight_so_far * 7 && view.rate < 0.7 * plateau
+            } else if !(prompted && unpaused)
+                && view.at < last_send
+                && view.flight * 10 < flight_so_far * 7
+                && view.rate < 0.7 * plateau
                 || view.at < exit && pauses && (view.at - grown_at.min(view.at)) as f64 > GROWS_WITHIN * view.rtt
             {
                 &mut split.application
@@ -295,10 +300,14 @@ impl<'a> Rounds<'a> {
     }
 
     fn path_is_full(&self, view: &View, plateau: f64, trains: Option<f64>) -> bool {
+        // A single flight is as much in a round trip as it is, whatever the path's rate.
+        let line = &self.sender.timeline;
+        let phase = self.sender.last_delivery.unwrap_or(0).saturating_sub(line.start.unwrap_or(0));
+        let lasted = phase >= 2 * self.sender.rtt.min.unwrap_or(0);
         let on_plateau = view.rate >= PLATEAU * plateau;
         let burst_rate = trains.is_some_and(|trains| view.rate >= PLATEAU * trains);
         let bursts_faster = trains.is_some_and(|trains| view.rate < BURSTS_FASTER * trains);
-        on_plateau && (burst_rate || self.is_queued(view.rtt) && !bursts_faster)
+        on_plateau && (burst_rate || lasted && self.is_queued(view.rtt) && !bursts_faster)
     }
 
     /// The flight at which a flow stands for most of its open time after slow start, over many round trips, though losses may come
@@ -325,7 +334,8 @@ impl<'a> Rounds<'a> {
         })?;
         let near: u64 = held.iter().filter(|h| is_near(h.0, median.0)).map(|h| h.1).sum();
         let round_trips = near as f64 / self.sender.rtt.mean()?;
-        let stands = near as f64 >= CEILING_PART * all as f64 && round_trips >= 2.0 * CONSTANT_ROUNDS as f64;
+        let stands =
+            median.0 > 0 && near as f64 >= CEILING_PART * all as f64 && round_trips >= 2.0 * CONSTANT_ROUNDS as f64;
         stands.then_some(median.0)
     }
 

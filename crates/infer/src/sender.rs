@@ -337,7 +337,7 @@ impl Sender {
             // Beside the receiver the data itself shows how bursts come out of the path.
             self.trains.delivered(data.now, self.bytes, self.mss);
         }
-        if self.window_known && self.window.is_some() && self.edge < self.nxt + self.mss {
+        if self.window_known && self.window.is_some() && self.edge < self.nxt + self.segment() {
             self.filled_at = Some(data.now);
             self.window_full += 1;
             self.noted.growth.full();
@@ -584,6 +584,7 @@ impl Sender {
                 self.unseen.add_up(self.fin_joined);
             }
             self.losses.lost_unseen(self.unseen.lost());
+            self.wait_in_vain();
         }
         self.noted.spans.finish();
         // A finished flow is to be small.

@@ -83,6 +83,11 @@ impl Timeline {
         self.time.iter().sum()
     }
 
+    /// Up to when time was charged, in nanoseconds since the flow's first packet.
+    pub(crate) const fn now(&self) -> u64 {
+        self.now
+    }
+
     /// Begins the data phase.
     pub(crate) fn begin(&mut self, now: u64) {
         if self.start.is_none() {

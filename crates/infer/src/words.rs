@@ -17,6 +17,11 @@ pub(crate) fn time(seconds: f64) -> String {
     if seconds < 1.0 { scaled(seconds * 1e6, &[(1e3, "ms")], "µs") } else { scaled(seconds, &[], "s") }
 }
 
+/// So many of something.
+pub(crate) fn count(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 /// A part of a whole.
 pub(crate) fn percent(part: f64) -> String {
     let percent = part * 100.0;

@@ -110,6 +110,19 @@ fn packets_sent_again_are_counted_exactly() {
     }
 }
 
+/// A verdict and the shares beside it say the same.
+fn agrees(flow: &model::Flow) {
+    use model::Code::{Application, CongestionWindowClamp, NothingToGain, Reader, ReceiveWindow, SendBuffer};
+    let (verdict, limits) = (&flow.verdict, flow.limits.named());
+    let slowed = limits.iter().filter(|(name, _)| !["path_rate", "slow_start"].contains(name));
+    let most = slowed.map(|(_, share)| *share).fold(0.0, f64::max);
+    assert!(verdict.code != NothingToGain || most < 0.3, "{verdict:?} {limits:?}");
+    // No more is gained than the time it took.
+    let alone = [Application, CongestionWindowClamp, Reader, ReceiveWindow, SendBuffer].contains(&verdict.code);
+    let bound = 1.02 / (1.0 - verdict.share.min(0.999));
+    assert!(!alone || verdict.gain.is_none_or(|gain| gain <= bound), "{verdict:?} {limits:?}");
+}
+
 #[test]
 fn shares_add_up_and_payload_is_counted_once() {
     let Some(folder) = captures() else { return };
@@ -122,6 +135,7 @@ fn shares_add_up_and_payload_is_counted_once() {
             assert!(flow.limits.named().iter().all(|(_, share)| (0.0..=1.0).contains(share)), "{flow:?}");
             assert!(flow.verdict.gain.is_none_or(|gain| gain.is_finite() && gain >= 1.0), "{flow:?}");
             assert!(!flow.verdict.claim.is_empty());
+            agrees(flow);
         }
         for (_, series) in &found.series {
             for points in [
@@ -349,4 +363,23 @@ fn what_went_nowhere_is_told_for_what_it_is() {
             assert_ne!(flow.verdict.code, model::Code::PathMtuBlackHole, "{} #{}", name(&path), flow.id);
         }
     }
+}
+
+/// On loopback a segment is as long as the window; what is shorter than half of it does not wait for it.
+#[test]
+fn a_short_answer_does_not_fill_a_window_of_one_segment() {
+    let Some(folder) = captures() else { return };
+    let found = infer::diagnose_file(&folder.join("public/pcpp-nanosecs_big_endian.pcap")).expect("a capture");
+    let limits = &found.report.flows[0].limits;
+    assert_eq!((limits.receive_window, limits.reader), (0.0, 0.0), "{limits:?}");
+}
+
+/// The answer's last packet came again because none of its acknowledgements was heard in 280 ms, as its timestamp tells.
+#[test]
+fn what_was_not_heard_when_it_was_due_is_waited_for() {
+    let Some(folder) = captures() else { return };
+    let found = infer::diagnose_file(&folder.join("public/ndpi-alexa-app.pcapng")).expect("a capture");
+    let flow = found.report.flows.iter().find(|flow| flow.client.ends_with(":51985")).expect("the connection");
+    assert_eq!(flow.verdict.code, model::Code::RetransmissionTimeout, "{:?}", flow.verdict);
+    assert!(flow.limits.timeout > 0.9 && flow.goodput_bps < 400e3, "{:?} {}", flow.limits, flow.goodput_bps);
 }

@@ -24,11 +24,11 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
     );
     let charged = facts.split.application.seconds;
     let mut evidence = vec![fact(format!(
-        "{} of {} the sender was idle although its windows were open, in {} bursts of data",
+        "{} of {} the sender was idle although its windows were open, in {} of data",
         words::time(charged),
         // What is charged after the last delivery, to the end of the connection, is not in the data phase.
         words::time(facts.phase_s.max(charged / share)),
-        facts.sender.bursts
+        words::count(facts.sender.bursts, "burst")
     ))];
     if facts.sender.prompts.are_the_programs() {
         evidence.push(fact(

@@ -1,6 +1,6 @@
 //! The congestion window stands at a fixed size.
 
-use super::{Judged, Rule, fact, weight_of_time};
+use super::{Judged, Rule, fact};
 use crate::facts::Facts;
 use crate::words;
 use model::{Code, Vantage};
@@ -10,7 +10,6 @@ pub(crate) const RULE: Rule = Rule { code: Code::CongestionWindowClamp, explain:
 fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let share = facts.limits().send_buffer;
     let clamp = facts.clamp.filter(|_| share > 0.0)?;
-    let gain = facts.gain_without(facts.split.send_buffer, 0.0);
     let mss = facts.sender.mss;
     let claim = format!(
         "The congestion window never passes {} segments, for {} of the time: over a round trip of {} that allows {}.",
@@ -30,9 +29,7 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
                 .to_owned(),
         ));
     }
-    // A window that stands with neither queue nor loss shows no more of the path than it uses, as often as not.
-    let (weight, gain) =
-        if facts.shows_capacity() { (gain, Some(gain)) } else { (gain.max(weight_of_time(share)), None) };
+    let (weight, gain) = facts.weigh_bound(facts.split.send_buffer);
     Some(Judged { share, weight, gain, claim, evidence, depends_on: None })
 }
 

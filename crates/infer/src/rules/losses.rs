@@ -3,6 +3,7 @@
 use super::{fact, seen};
 use crate::facts::Facts;
 use crate::recovery::Kind;
+use crate::words;
 use model::Evidence;
 
 /// Time, packets and round trips of a flow's losses, those a timer repaired left out.
@@ -34,16 +35,18 @@ impl Cost {
         let first: Vec<(u64, u64)> = fast.take(3).map(|loss| (loss.number, loss.at)).collect();
         let before = episodes.iter().map(|loss| loss.rtt_before).sum::<f64>() / episodes.len().max(1) as f64;
         let (random, congested) = (facts.random_losses, facts.congested_losses);
+        let sent_again = format!(
+            "{} sent again in {}; the first",
+            words::count(losses.total, "packet"),
+            words::count(episodes.len() as u64, "episode")
+        );
         Self {
             share: part * (limits.loss_recovery + limits.congestion_window),
             gain,
             known_gain: facts.capacity.map(|_| gain),
             rate: losses.total as f64 / facts.sender.data_packets.max(1) as f64,
             rtt_before_s: before / 1e9,
-            sent_again: seen(
-                format!("{} packets were sent again in {} episodes; the first ones", losses.total, episodes.len()),
-                &first,
-            ),
+            sent_again: seen(sent_again, &first),
             behind_a_queue: fact(format!(
                 "{congested} of {} episodes came behind a standing queue",
                 random + congested

@@ -20,7 +20,7 @@ pub(super) fn judge_window(facts: &Facts<'_>) -> Option<Judged> {
     if share <= 0.0 {
         return None;
     }
-    let gain = facts.gain_without(facts.split.receive_window, 0.0);
+    let (weight, gain) = facts.weigh_bound(facts.split.receive_window);
     let sender = facts.sender;
     let window = if sender.window_full > 0 {
         sender.full_window_sum / sender.window_full as f64
@@ -48,8 +48,7 @@ pub(super) fn judge_window(facts: &Facts<'_>) -> Option<Judged> {
             words::size(bdp)
         )));
     }
-    let known = facts.capacity.is_some();
-    Some(Judged { share, weight: gain, gain: known.then_some(gain), claim, evidence, depends_on: None })
+    Some(Judged { share, weight, gain, claim, evidence, depends_on: None })
 }
 
 const EXPLAIN: &str = "\

@@ -18,16 +18,27 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let after = facts.split.loss_recovery.and(facts.split.congestion_window).part(facts.timer_part());
     let gain = facts.gain_without(facts.split.timeout.and(after), 0.0);
     let fired: Vec<_> = losses.episodes.iter().filter(|loss| loss.kind != Kind::Fast).collect();
-    let longest = fired.iter().map(|loss| loss.silence).max().unwrap_or(0);
-    let claim = format!(
-        "The sender was silent for {} of the time until a timer fired: {} timeouts and {} tail loss probes, the longest silence {}.",
-        words::percent(share),
-        losses.timeouts,
-        losses.probe,
-        words::time(longest as f64 / 1e9),
-    );
+    let claim = if let (Some(silence), true) = (losses.in_vain, fired.is_empty()) {
+        format!(
+            "Something was missing when packets stopped coming, and never came: nothing for {}, {} of the time. The sender waited for its timer, or what that sent was lost as well.",
+            words::time(silence as f64 / 1e9),
+            words::percent(share),
+        )
+    } else {
+        let longest = fired.iter().map(|loss| loss.silence).chain(losses.in_vain).max().unwrap_or(0);
+        format!(
+            "The sender was silent for {} of the time until a timer fired: {} and {}, the longest silence {}.",
+            words::percent(share),
+            words::count(losses.timeouts, "timeout"),
+            words::count(losses.probe, "tail loss probe"),
+            words::time(longest as f64 / 1e9),
+        )
+    };
     let first: Vec<(u64, u64)> = fired.iter().take(3).map(|loss| (loss.number, loss.at)).collect();
-    let evidence = vec![seen("the retransmissions that ended the silences".to_owned(), &first)];
+    let mut evidence = Vec::new();
+    if !first.is_empty() {
+        evidence.push(seen("the retransmissions that ended the silences".to_owned(), &first));
+    }
     Some(Judged { share, weight: gain, gain: Some(gain), claim, evidence, depends_on: None })
 }
 

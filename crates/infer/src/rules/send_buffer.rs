@@ -12,7 +12,7 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
     if share <= 0.0 || facts.clamp.is_some() {
         return None;
     }
-    let gain = facts.gain_without(facts.split.send_buffer, 0.0);
+    let (weight, gain) = facts.weigh_bound(facts.split.send_buffer);
     let flight = facts.split.buffered_flight;
     let claim = format!(
         "The sender's socket buffer is full for {1} of the time: the flight stands at {0}, below the receiver's window, which over {2} allows {3}.",
@@ -38,7 +38,7 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
                 .to_owned(),
         ));
     }
-    Some(Judged { share, weight: gain, gain: facts.capacity.map(|_| gain), claim, evidence, depends_on: None })
+    Some(Judged { share, weight, gain, claim, evidence, depends_on: None })
 }
 
 const EXPLAIN: &str = "\

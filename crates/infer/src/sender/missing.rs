@@ -245,6 +245,15 @@ impl Sender {
         Break(Some(Kind::Timer.into()))
     }
 
+    /// Nothing came any more while something was missing, for longer than a timer waits: what it sent, if anything, was lost as well.
+    pub(super) fn wait_in_vain(&mut self) {
+        let silence = self.timeline.now().saturating_sub(self.last_send);
+        if self.gaps.total() > 0 && silence as f64 >= self.rtt.timeout(self.losses.margin) {
+            self.losses.in_vain = Some(silence);
+            self.timeline.timer_fired(u64::MAX);
+        }
+    }
+
     /// What was lost before new data never came here, and the program is not to be blamed for the silence.
     pub(super) fn charge_timer(&mut self, timed: Option<Timed>, now: u64) {
         let silence = now.saturating_sub(self.last_send.max(self.last_progress));

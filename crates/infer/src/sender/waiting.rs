@@ -48,6 +48,13 @@ impl Sender {
         now.saturating_sub(self.last_progress) > 1_000_000 || self.flight() * 4 < self.flight_max * 3
     }
 
+    /// The longest segment that is sent: no longer than half of the largest window, where that is less than the MSS, as on loopback.
+    ///
+    /// Source: Linux `tcp_bound_to_half_wnd`.
+    pub(super) fn segment(&self) -> u64 {
+        if self.window_max > 536 { self.mss.min(self.window_max / 2) } else { self.mss }
+    }
+
     /// How much of a `window` a sender that waits for more of it may leave unused.
     ///
     /// One segment, or what Linux gathers into one burst before it sends (`tcp_tso_should_defer`, `GSO_LEGACY_MAX_SIZE`): up to 64 KiB, and
@@ -56,14 +63,14 @@ impl Sender {
     fn unused(&self, window: u64) -> u64 {
         let round = self.last_send.saturating_sub(self.rtt.smoothed as u64);
         if self.times_acks && self.filled_at.is_none_or(|at| at < round) {
-            return self.mss;
+            return self.segment();
         }
         self.burst(window, if self.times_acks { 3 } else { 8 })
     }
 
     /// What is gathered into one burst: at most such a part of the window, 64 KiB, and a segment at least.
     fn burst(&self, window: u64, part: u64) -> u64 {
-        (window / part).min(65_536).max(self.mss)
+        (window / part).min(65_536).max(self.segment())
     }
 
     /// Notes that the window has room for all that Linux gathers into one burst: what waits for the window alone is sent at once.
@@ -94,16 +101,18 @@ impl Sender {
 
     /// What the sender waits for now.
     pub(super) fn class(&self) -> Class {
-        let closed = self
-            .window
-            .is_some_and(|w| w == 0 || (self.window_known && w < self.mss && self.edge <= self.nxt + self.mss));
+        let closed = self.window.is_some_and(|w| {
+            w == 0 || (self.window_known && w < self.segment() && self.edge <= self.nxt + self.segment())
+        });
         if closed && self.window_max > 0 {
             return Class::Reader;
         }
         if self.payload_end() <= self.una {
             return Class::Application;
         }
-        if self.losses.episode.is_some() {
+        // Something is missing, and nothing else is out.
+        let is_stuck = self.sacked.total() > 0 && self.flight() == 0;
+        if self.losses.episode.is_some() || is_stuck {
             return Class::Recovery;
         }
         if let Some(window) = self.window

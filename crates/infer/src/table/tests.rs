@@ -355,3 +355,38 @@ fn a_fin_that_is_sent_again_slows_no_data() {
     assert_eq!((flow.retransmits.total, flow.limits.timeout), (4, 0.0), "{:?}", flow.limits);
     assert_ne!(flow.verdict.code, model::Code::RetransmissionTimeout, "{:?}", flow.verdict);
 }
+
+#[test]
+fn one_small_write_leaves_nothing_to_gain_however_late_the_close() {
+    for late in [0, SECOND / 20, 10 * SECOND] {
+        let mut wire = Wire::opened();
+        wire.send(false, Flags::ACK, 101, 101, 100, &[]);
+        wire.now += SECOND / 50;
+        wire.send(true, Flags::ACK, 101, 201, 0, &[]);
+        wire.now += late;
+        wire.send(true, Flags::FIN | Flags::ACK, 101, 201, 0, &[]);
+        wire.send(false, Flags::FIN | Flags::ACK, 201, 102, 0, &[]);
+        let finished = wire.table.finish();
+        let (verdict, limits) = (&finished[0].flow.verdict, &finished[0].flow.limits);
+        assert_eq!((verdict.code, limits.application), (model::Code::NothingToGain, 0.0), "{verdict:?} {limits:?}");
+    }
+}
+
+/// Beside the receiver: of ten segments the second is lost, and nothing comes any more until the receiver closes.
+#[test]
+fn what_is_missing_until_the_end_was_left_to_a_timer() {
+    let mut wire = Wire::opened();
+    for n in (0..10).filter(|&n| n != 1) {
+        wire.send(true, Flags::ACK, 101 + n * 1_000, 101, 1_000, &[]);
+        let sack = [(2_101, 1_101 + n * 1_000)];
+        wire.send(false, Flags::ACK, 101, 1_101, 0, if n > 1 { &sack } else { &[] });
+    }
+    wire.now += 3 * SECOND;
+    wire.send(false, Flags::FIN | Flags::ACK, 101, 1_101, 0, &[(2_101, 10_101)]);
+    let finished = wire.table.finish();
+    let flow = &finished[0].flow;
+    let (verdict, seconds) = (&flow.verdict, 9_000.0 * 8.0 / flow.goodput_bps);
+    assert!((3.0..3.1).contains(&seconds) && flow.limits.timeout > 0.95, "{seconds} {:?}", flow.limits);
+    assert_eq!(verdict.code, model::Code::RetransmissionTimeout, "{verdict:?}");
+    assert!(verdict.claim.starts_with("Something was missing when packets stopped coming"), "{verdict:?}");
+}
