@@ -134,7 +134,8 @@ impl<'a> Rounds<'a> {
         let open = line.time[Class::Open as usize] as f64 >= OPEN_PART * line.total() as f64;
         let elsewhere = trains.filter(|trains| !self.sender.times_acks && open && mean >= STEADY_PART * trains);
         let seen = elsewhere.map_or(plateau, |trains| plateau.min(trains.max(mean)));
-        (seen > 0.0).then_some(seen)
+        // A phase of less than a round trip has no rate over one.
+        (seen > 0.0).then_some(seen.max(mean))
     }
 
     fn is_queued(&self, rtt: f64) -> bool {
@@ -322,6 +323,11 @@ impl<'a> Rounds<'a> {
         self.level(held)
     }
 
+    /// Whether a buffer, or a clamp, may hold so much: two segments at least, as the least that a program may set does (`SOCK_MIN_SNDBUF`).
+    fn is_held(&self, flight: u64) -> bool {
+        flight > self.sender.mss
+    }
+
     /// The level that most of this time was spent at, of flights with the time at each; over many round trips.
     fn level(&self, mut held: Vec<(u64, u64)>) -> Option<u64> {
         held.sort_unstable();
@@ -334,9 +340,8 @@ impl<'a> Rounds<'a> {
         })?;
         let near: u64 = held.iter().filter(|h| is_near(h.0, median.0)).map(|h| h.1).sum();
         let round_trips = near as f64 / self.sender.rtt.mean()?;
-        let stands =
-            median.0 > 0 && near as f64 >= CEILING_PART * all as f64 && round_trips >= 2.0 * CONSTANT_ROUNDS as f64;
-        stands.then_some(median.0)
+        let stands = near as f64 >= CEILING_PART * all as f64 && round_trips >= 2.0 * CONSTANT_ROUNDS as f64;
+        (stands && self.is_held(median.0)).then_some(median.0)
     }
 
     /// The flight at which a flow without loss or queue stands for most of all its open time after slow start. A window that the path holds
@@ -411,7 +416,7 @@ impl<'a> Rounds<'a> {
             }
             let span = self.views[to - 1].at.saturating_sub(self.views[from].at);
             let long = span as f64 >= CONSTANT_ROUNDS as f64 * self.views[from].rtt.max(1.0);
-            if long && (base + 2 * mss) * 20 >= largest * 19 {
+            if long && self.is_held(base) && (base + 2 * mss) * 20 >= largest * 19 {
                 constant[from..to].fill(true);
             }
             from = to;

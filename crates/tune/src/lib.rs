@@ -113,7 +113,8 @@ fn human_time(span: Span) -> String {
 }
 
 fn human(bytes: Bytes) -> String {
-    format!("{:.1} MB", bytes.get() as f64 / 1e6)
+    let bytes = bytes.get() as f64;
+    if bytes < 1e5 { format!("{:.1} kB", bytes / 1e3) } else { format!("{:.1} MB", bytes / 1e6) }
 }
 
 /// A gain below this is not worth a change; as the rules of `infer` have it.

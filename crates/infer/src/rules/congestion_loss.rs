@@ -22,15 +22,14 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         words::percent(cost.rate),
         words::percent(cost.share),
     );
-    let evidence = vec![
-        cost.sent_again,
+    let round_trip = facts.loss_peak_s.or(cost.rtt_before_s).map(|before| {
         fact(format!(
             "just before the losses the round trip reaches {} on average; its minimum is {}",
-            words::time(facts.loss_peak_s.unwrap_or(cost.rtt_before_s)),
+            words::time(before),
             words::time(facts.rtt_min_s)
-        )),
-        cost.behind_a_queue,
-    ];
+        ))
+    });
+    let evidence = [Some(cost.sent_again), round_trip, Some(cost.behind_a_queue)].into_iter().flatten().collect();
     Some(Judged { share: cost.share, weight: cost.gain, gain: cost.known_gain, claim, evidence, depends_on: None })
 }
 

@@ -16,8 +16,8 @@ pub(super) struct Cost {
     pub(super) known_gain: Option<f64>,
     /// Part of the data packets that was sent again.
     pub(super) rate: f64,
-    /// Mean smoothed round trip before them, in seconds.
-    pub(super) rtt_before_s: f64,
+    /// Mean smoothed round trip before them, in seconds, of those before which any was measured.
+    pub(super) rtt_before_s: Option<f64>,
     pub(super) sent_again: Evidence,
     pub(super) behind_a_queue: Evidence,
 }
@@ -33,7 +33,7 @@ impl Cost {
         let episodes = &losses.episodes;
         let fast = episodes.iter().filter(|loss| loss.kind == Kind::Fast);
         let first: Vec<(u64, u64)> = fast.take(3).map(|loss| (loss.number, loss.at)).collect();
-        let before = episodes.iter().map(|loss| loss.rtt_before).sum::<f64>() / episodes.len().max(1) as f64;
+        let before: Vec<f64> = episodes.iter().map(|loss| loss.rtt_before).filter(|&nanos| nanos > 0.0).collect();
         let (random, congested) = (facts.random_losses, facts.congested_losses);
         let sent_again = format!(
             "{} sent again in {}; the first",
@@ -45,7 +45,7 @@ impl Cost {
             gain,
             known_gain: facts.capacity.map(|_| gain),
             rate: losses.total as f64 / facts.sender.data_packets.max(1) as f64,
-            rtt_before_s: before / 1e9,
+            rtt_before_s: (!before.is_empty()).then(|| before.iter().sum::<f64>() / before.len() as f64 / 1e9),
             sent_again: seen(sent_again, &first),
             behind_a_queue: fact(format!(
                 "{congested} of {} episodes came behind a standing queue",
