@@ -51,11 +51,10 @@ pub(crate) fn judge(sender: &Sender, rounds: &Rounds<'_>, plateau: Option<f64>, 
     let losses: Vec<&Loss> = sender.losses.episodes.iter().filter(|loss| loss.kind == Kind::Fast).collect();
     let rtt = &sender.rtt;
     let count = losses.len();
-    let (Some(min), Some(low), Some(high), Some(mean)) =
-        (rtt.min.map(|min| min as f64), rtt.quantile(0.25), rtt.quantile(0.95), rtt.mean())
-    else {
+    let (Some(min), Some(mean)) = (rtt.min.map(|min| min as f64), rtt.mean()) else {
         return Origin { random: count, ..Origin::default() };
     };
+    let [low, high] = rtt.percentiles([0.25, 0.95]);
     let packet = packet_nanos(sender, plateau, trains);
     let is_queue = |over: f64| over >= (min * QUEUE_PART / 2.0).max(QUEUE_FLOOR_NS);
     let always = low - min >= ALWAYS * (high - min);

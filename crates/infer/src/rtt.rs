@@ -56,20 +56,6 @@ impl Rtt {
         (self.samples > 0).then(|| self.sum / self.samples as f64)
     }
 
-    /// The value a `part` of the samples stays under, in nanoseconds; the mean where there are too few to tell.
-    pub(crate) fn quantile(&self, part: f64) -> Option<f64> {
-        let Some(bins) = &self.bins else { return self.mean() };
-        let total: u64 = bins.iter().map(|&n| u64::from(n)).sum();
-        let mut left = (part * total as f64) as u64;
-        for (bin, &count) in bins.iter().enumerate() {
-            if u64::from(count) > left {
-                return Some(((bin as f64 + 0.5) / BINS_PER_OCTAVE).exp2() * 1e3);
-            }
-            left -= u64::from(count);
-        }
-        self.mean()
-    }
-
     /// The least a retransmission timeout can be, whatever `rto_min` is.
     ///
     /// Source: Linux `__tcp_set_rto`.

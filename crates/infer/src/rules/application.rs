@@ -56,6 +56,7 @@ Why it matters
 
 Evidence
   Silences of the sender that began with room to send, or after a last short segment, and the share of the data phase they take.
+  Beside the receiver also data that always comes as slowly, with neither queue nor loss: a full buffer lets go bursts.
 
 How to confirm
   ss -ti on the sender: app_limited in delivery_rate, and notsent 0; a profile of the program.

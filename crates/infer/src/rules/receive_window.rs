@@ -64,7 +64,8 @@ Why it matters
 
 Evidence
   The share of the data phase in which less than one segment of window was left; the window's size against the path's rate
-  times its minimum round-trip time; packets that filled the window.
+  times its minimum round-trip time; packets that filled the window. No gain is told where data never came faster and the path was
+  never full: its rate is not known then.
 
 How to confirm
   ss -ti on the sender shows rwnd_limited; on the receiver, raise tcp_rmem and repeat.

@@ -53,7 +53,8 @@ Why it matters
   segments of a message, of retransmissions, and of whole flights end so.
 
 Evidence
-  Each silence with its length and the packet that ended it, apart from retransmissions that acknowledgements asked for.
+  Each silence with its length and the packet that ended it, apart from retransmissions that acknowledgements asked for. Beside the
+  receiver also a silence that nothing ended though data was missing.
 
 How to confirm
   nstat on the sender: TcpExtTCPTimeouts, TcpExtTCPLossProbes.

@@ -56,7 +56,8 @@ Evidence
   Flight constant to within two segments over at least four round trips, at the largest the flow ever had; or, where losses come
   between, within one percent of one level for most of the time. A congestion window would have grown.
   At the sender also pauses that begin at one same flight and end with an acknowledgement, a third or more of that flight still
-  out: a full buffer wakes its program when a third is free. From elsewhere such pauses look like the application's.
+  out: a full buffer wakes its program when a third is free. From elsewhere such pauses look like the application's. No gain is told
+  where data never came faster and the path was never full: its rate is not known then.
 
 How to confirm
   ss -tim on the sender: sndbuf_limited grows and wmem_queued stays at the limit.
