@@ -278,8 +278,7 @@ impl<'a> Rounds<'a> {
     /// Moves the pauses that a full send buffer made from the application to it, with the bytes that moved meanwhile.
     fn charge_buffer(&self, split: &mut Split, trains: Option<f64>) {
         let Some(wakes) = self.wakes() else { return };
-        let line = &self.sender.timeline;
-        let phase = self.sender.last_delivery.unwrap_or(0).saturating_sub(line.start.unwrap_or(0)) as f64 / 1e9;
+        let phase = self.delivering() as f64 / 1e9;
         let path_is_full = trains.is_some_and(|trains| self.sender.delivered as f64 >= PLATEAU * trains * phase);
         let seconds = (wakes.time as f64 / 1e9).min(split.application.seconds);
         split.application.seconds -= seconds;
@@ -300,11 +299,14 @@ impl<'a> Rounds<'a> {
         split.buffered_flight += seconds * wakes.peak;
     }
 
+    /// From the first data to the last that was delivered, in nanoseconds.
+    fn delivering(&self) -> u64 {
+        self.sender.last_delivery.unwrap_or(0).saturating_sub(self.sender.timeline.start.unwrap_or(0))
+    }
+
     fn path_is_full(&self, view: &View, plateau: f64, trains: Option<f64>) -> bool {
         // A single flight is as much in a round trip as it is, whatever the path's rate.
-        let line = &self.sender.timeline;
-        let phase = self.sender.last_delivery.unwrap_or(0).saturating_sub(line.start.unwrap_or(0));
-        let lasted = phase >= 2 * self.sender.rtt.min.unwrap_or(0);
+        let lasted = self.delivering() >= 2 * self.sender.rtt.min.unwrap_or(0);
         let on_plateau = view.rate >= PLATEAU * plateau;
         let burst_rate = trains.is_some_and(|trains| view.rate >= PLATEAU * trains);
         let bursts_faster = trains.is_some_and(|trains| view.rate < BURSTS_FASTER * trains);

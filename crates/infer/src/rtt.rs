@@ -103,14 +103,14 @@ impl Rtt {
         self.estimate().map_or(150e6, |(smoothed, variation)| (smoothed + variation).max(5e6))
     }
 
-    /// About the retransmission timeout, where nothing shortens it: less a tenth, for the timer and the tap see other round trips.
+    /// About the retransmission timeout, where nothing shortens it.
     ///
     /// `margin` is the least that was seen of what it adds to the round trip.
     ///
     /// Source: Linux `__tcp_set_rto`; `TCP_RTO_MIN`, 200 ms.
     pub(crate) fn timeout(&self, margin: Option<f64>) -> f64 {
         let least = margin.map_or(200e6, |margin| margin.min(200e6));
-        self.estimate().map_or(0.9e9, |(smoothed, variation)| 0.9 * (smoothed + (4.0 * variation).max(least)))
+        self.estimate().map_or(1e9, |(smoothed, variation)| smoothed + (4.0 * variation).max(least))
     }
 }
 

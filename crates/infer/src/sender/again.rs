@@ -107,7 +107,7 @@ impl Sender {
         }
         let gap = self.unseen.gap();
         let excess = if self.losses.timeouts > timeouts && self.losses.timer > before {
-            let timeout = self.rtt.timeout(self.losses.margin) / 0.9;
+            let timeout = self.timeout();
             let timeouts = timeouts_in(waited, 0.0, timeout, self.rtt.least_timeout()) - 1;
             let fast = u64::from(told && kind == Kind::Fast && !spent);
             let timeouts = timeouts.min(gap.saturating_sub(fast));
@@ -261,7 +261,7 @@ impl Sender {
         // Elsewhere it is known only about when an acknowledgement reaches the sender.
         let clocked = if self.times_acks { CLOCKED } else { self.rtt.smoothed as u64 / 8 };
         let mut evidence = Evidence {
-            silence: data.now.saturating_sub(self.last_send.max(self.last_progress)),
+            silence: self.silence(data.now),
             waited: data.now.saturating_sub(self.head_at),
             age: match self.candidates.get(from) {
                 _ if !self.times_acks => 0,
@@ -289,7 +289,7 @@ impl Sender {
             is_last: end >= self.nxt,
             sack_permitted: self.sack_permitted,
             shortest_timeout: self.rtt.shortest_timeout(),
-            timeout: self.rtt.timeout(self.losses.margin),
+            timeout: self.nearly_timeout(),
             rtt: self.rtt.usual(),
             tsval: data.tsval,
             kind: timed.map(|timed| timed.kind),

@@ -89,13 +89,13 @@ impl Sender {
         if self.tail == 0 {
             self.losses.reaches_no_further_than(start + u64::from(data.len));
         }
-        let silence = data.now.saturating_sub(self.last_send.max(self.last_progress)) as f64;
-        let timer = silence >= self.rtt.timeout(self.losses.margin);
+        let silence = self.silence(data.now) as f64;
+        let timer = silence >= self.nearly_timeout();
         let now = self.losses.kind_now();
         let kind = if timer { Kind::Timer } else { now };
         if timer && self.sack_permitted && gap > 0 && self.unseen.tells() {
             // Before the timer ran out new data may have been sent as well; what comes next tells.
-            let timeout = self.rtt.timeout(self.losses.margin) / 0.9;
+            let timeout = self.timeout();
             let timeouts = (timeouts_in(silence, 0.0, timeout, self.rtt.least_timeout()) - 1).min(gap);
             let sent_before = if now == Kind::Fast { 1 + self.tail } else { 0 };
             let excess = (gap - timeouts).saturating_sub(sent_before);
@@ -190,7 +190,7 @@ impl Sender {
         let &Before { hole, gap, known } = before;
         let Some(episode) = self.losses.episode else { return Continue(()) };
         // All that is known of is repaired, then silence: what is missing was sent meanwhile, and a timer had to begin with it.
-        if self.gaps.total() == 0 && hole == 0 && gap > 0 && silence >= self.rtt.timeout(self.losses.margin) {
+        if self.gaps.total() == 0 && hole == 0 && gap > 0 && silence >= self.nearly_timeout() {
             return Continue(());
         }
         let unseen = gap.saturating_sub(hole);
@@ -229,7 +229,7 @@ impl Sender {
             self.unseen.judge(gap, Kind::Probe);
             return Break(Some(Kind::Probe.into()));
         }
-        let timeout = self.rtt.timeout(self.losses.margin) / 0.9;
+        let timeout = self.timeout();
         // One of the missing is the first copy, and each timeout before the last one's sent another: before them its program was silent.
         let doubled = 1.2 * ((1u64 << gap.min(16)) - 1) as f64;
         if silence > doubled * timeout.max(LONGEST_FIRST) {
@@ -248,7 +248,7 @@ impl Sender {
     /// Nothing came any more while something was missing, for longer than a timer waits: what it sent, if anything, was lost as well.
     pub(super) fn wait_in_vain(&mut self) {
         let silence = self.timeline.now().saturating_sub(self.last_send);
-        if self.gaps.total() > 0 && silence as f64 >= self.rtt.timeout(self.losses.margin) {
+        if self.gaps.total() > 0 && silence as f64 >= self.nearly_timeout() {
             self.losses.in_vain = Some(silence);
             self.timeline.timer_fired(u64::MAX);
         }
@@ -256,7 +256,7 @@ impl Sender {
 
     /// What was lost before new data never came here, and the program is not to be blamed for the silence.
     pub(super) fn charge_timer(&mut self, timed: Option<Timed>, now: u64) {
-        let silence = now.saturating_sub(self.last_send.max(self.last_progress));
+        let silence = self.silence(now);
         let Some(timed) = timed.filter(|timed| timed.kind != Kind::Fast) else { return };
         if silence as f64 >= self.rtt.shortest_timeout() {
             self.timeline.timer_fired(timed.most);

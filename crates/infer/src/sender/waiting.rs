@@ -94,6 +94,21 @@ impl Sender {
         })
     }
 
+    /// How long it neither sent nor made progress, in nanoseconds.
+    pub(super) fn silence(&self, now: u64) -> u64 {
+        now.saturating_sub(self.last_send.max(self.last_progress))
+    }
+
+    /// About the retransmission timeout, in nanoseconds.
+    pub(super) fn timeout(&self) -> f64 {
+        self.rtt.timeout(self.losses.margin)
+    }
+
+    /// From when on a silence may be the retransmission timer's: a tenth sooner, for the timer and the tap see other round trips.
+    pub(super) fn nearly_timeout(&self) -> f64 {
+        0.9 * self.timeout()
+    }
+
     /// Whether something is missing, or was and is not all acknowledged.
     pub(crate) fn is_repairing(&self) -> bool {
         self.losses.episode.is_some() || self.gaps.total() > 0
@@ -110,9 +125,8 @@ impl Sender {
         if self.payload_end() <= self.una {
             return Class::Application;
         }
-        // Something is missing, and nothing else is out.
-        let is_stuck = self.sacked.total() > 0 && self.flight() == 0;
-        if self.losses.episode.is_some() || is_stuck {
+        // Or something is missing, and nothing else is out.
+        if self.losses.episode.is_some() || self.sacked.total() > 0 && self.flight() == 0 {
             return Class::Recovery;
         }
         if let Some(window) = self.window
