@@ -1,6 +1,6 @@
 //! One TCP connection: both directions, fed packet by packet.
 
-use crate::echo::Echo;
+use crate::echo::{Echo, Echoed};
 use crate::handshake::Opening;
 use crate::key::Mixer;
 use crate::packet::{Ack, Data};
@@ -480,13 +480,14 @@ impl Connection {
         let Some((tsval, tsecr)) = segment.tcp.options.timestamps else { return };
         let near = self.opening.to(1 - side);
         let this = &mut self.sides[side];
-        if segment.payload_len > 0
-            && tsecr != 0
-            && let Some(sample) = this.echo.echoed(now, tsecr, segment.tcp.seq.add(segment.payload_len))
-        {
+        let has_echo = segment.payload_len > 0 && tsecr != 0;
+        let end = segment.tcp.seq.add(segment.payload_len);
+        let echoed = has_echo.then(|| this.echo.echoed(now, tsecr, end)).flatten();
+        this.sender.told_flights = echoed.and_then(|echoed| echoed.flights);
+        if let Some(Echoed { round_trip, .. }) = echoed {
             let near = near.unwrap_or(0);
             if !this.sender.times_acks {
-                this.sender.echo_sample(now, sample + near);
+                this.sender.echo_sample(now, round_trip + near);
             } else if this.beyond == 0
                 && self.opening.to_client.is_none()
                 && this.echo.samples >= 8

@@ -22,6 +22,15 @@ struct Waiting {
     ack: SeqNum,
 }
 
+/// What the first echo of a TSval tells.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Echoed {
+    /// From when the TSval passed the tap, in nanoseconds.
+    pub(crate) round_trip: u64,
+    /// What was in flight when the sender had sent what is before this packet, and what of that was when it had heard this TSval; in bytes.
+    pub(crate) flights: Option<(u64, u64)>,
+}
+
 /// Echoes of one receiver's timestamps by its sender.
 #[derive(Debug, Default)]
 pub(crate) struct Echo {
@@ -60,8 +69,8 @@ impl Echo {
         self.waiting.push_back(Waiting { tsval, at: now, ack });
     }
 
-    /// The sender echoed `tsecr` with data up to `end`; gives the round trip where this is the first echo.
-    pub(crate) fn echoed(&mut self, now: u64, tsecr: u32, end: SeqNum) -> Option<u64> {
+    /// The sender echoed `tsecr` with data up to `end`; gives what the first echo tells.
+    pub(crate) fn echoed(&mut self, now: u64, tsecr: u32, end: SeqNum) -> Option<Echoed> {
         if let Some((_, reached)) = self.echoed.as_mut().filter(|(echoed, _)| echoed.tsval == tsecr) {
             if end.since(*reached) > 0 {
                 *reached = end;
@@ -77,17 +86,19 @@ impl Echo {
                 0 => {
                     self.waiting.pop_front();
                     let sample = now.saturating_sub(at);
+                    let mut flights = None;
                     if let Some((before, reached)) = self.echoed.replace((first, end)) {
-                        let flight = reached.since(before.ack);
+                        let flight = reached.since(before.ack).max(0) as u64;
                         let lasted = at.saturating_sub(before.at).min(sample);
+                        flights = Some((flight, reached.since(first.ack).max(0) as u64));
                         if self.samples >= SETTLED {
-                            self.flights.spent(flight.max(0) as u64, lasted);
+                            self.flights.spent(flight, lasted);
                         }
                     }
                     self.recent[self.samples as usize % RECENT] = sample;
                     self.samples += 1;
                     self.min = Some(self.min.map_or(sample, |min| min.min(sample)));
-                    return Some(sample);
+                    return Some(Echoed { round_trip: sample, flights });
                 }
                 _ => return None,
             }
@@ -135,6 +146,18 @@ mod tests {
         let flights = &echo.flights;
         assert_eq!((flights.most(), echo.min), ((80_000, flights.all), Some(RTT + 100_000)));
         assert!(flights.all > 320 * MS);
+    }
+
+    #[test]
+    fn flights_around_a_pause_are_told_by_what_was_heard() {
+        let (mut echo, seq) = (Echo::default(), SeqNum::new);
+        echo.sent(0, 1, seq(1_000));
+        assert!(echo.echoed(RTT, 1, seq(15_000)).is_some_and(|first| first.flights.is_none()));
+        assert!(echo.echoed(RTT + MS, 1, seq(21_000)).is_none());
+        echo.sent(50 * MS, 51, seq(13_000));
+        echo.sent(50 * MS, 51, seq(15_000));
+        let told = echo.echoed(50 * MS + RTT, 51, seq(22_000)).expect("a first echo");
+        assert_eq!((told.round_trip, told.flights), (RTT, Some((20_000, 6_000))));
     }
 
     #[test]

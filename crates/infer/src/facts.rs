@@ -125,10 +125,15 @@ impl<'a> Facts<'a> {
                 (Some(plateau), Some(trains)) => Some(plateau.max(trains)),
                 (plateau, trains) => trains.or(plateau.filter(|_| rounds.queued_at_plateau(plateau))),
             };
-            facts.wakes = rounds.wakes();
+            facts.clamp = match vantage {
+                Vantage::Sender => rounds.clamp().or_else(|| rounds.clamp_told(&side.echo.flights)),
+                Vantage::Receiver | Vantage::Middle => rounds.clamp_told(&side.echo.flights),
+                Vantage::Unknown => None,
+            };
+            facts.wakes = rounds.wakes(trains).filter(|_| facts.clamp.is_none());
             facts.loss_peak_s = crate::queue::mean_peak(sender, &rounds).map(|nanos| nanos / 1e9);
             let peak = facts.loss_peak_s.unwrap_or(0.0) * 1e9;
-            facts.split = rounds.split(facts.plateau, trains);
+            facts.split = rounds.split(facts.plateau, trains, facts.wakes);
             let origin = crate::queue::judge(sender, &rounds, facts.plateau, trains);
             (facts.random_losses, facts.congested_losses) = (origin.random, origin.congested);
             let room = sender.holes.room(crate::queue::packet_nanos(sender, facts.plateau, trains), rtt);
@@ -141,11 +146,6 @@ impl<'a> Facts<'a> {
                 }
                 _ => {}
             }
-            facts.clamp = match vantage {
-                Vantage::Sender => rounds.clamp().or_else(|| rounds.clamp_told(&side.echo.flights)),
-                Vantage::Receiver | Vantage::Middle => rounds.clamp_told(&side.echo.flights),
-                Vantage::Unknown => None,
-            };
             // What a full buffer lets go comes in bursts; whoever always sends as slowly, with room on the path, has no more.
             if !sender.times_acks && facts.clamp.is_none() && !facts.knows_capacity() {
                 let evenly = std::mem::take(&mut facts.split.send_buffer);
@@ -217,7 +217,8 @@ impl<'a> Facts<'a> {
     pub(crate) fn weigh_bound(&self, spent: Spent) -> (f64, Option<f64>) {
         let gain = self.gain_without(spent, 0.0);
         if self.knows_capacity() {
-            return (gain, self.capacity.map(|_| gain));
+            // Bytes are charged when they are acknowledged, in part just after what held them.
+            return (gain, self.capacity.map(|capacity| gain.min((capacity / self.rate()).max(1.0))));
         }
         (gain.max(crate::rules::weight_of_time(spent.seconds / self.phase_s)), None)
     }

@@ -65,6 +65,7 @@ pub(crate) fn flow(connection: &Connection) -> (f64, Flow) {
             delivered_segment_bytes: sender.largest_delivered,
             flight_max_bytes: sender.flight_max,
             window_max_bytes: sender.window_max,
+            send_buffer_bytes: facts.wakes.map(|wakes| wakes.buffer() as u64),
             bursts: sender.bursts,
             nagle_side: (held.count > 0).then_some(nagle_side),
         },

@@ -52,6 +52,23 @@ fn is_near(flight: u64, level: u64) -> bool {
     flight.abs_diff(level) * 100 <= level
 }
 
+/// Moves this part of the application's time, which a full send buffer made, to the buffer, or to the path where that was full all the
+/// while; with the bytes that moved meanwhile.
+fn charge_buffer(split: &mut Split, part: f64, path_is_full: bool) {
+    let seconds = part * split.application.seconds;
+    split.application.seconds -= seconds;
+    // Bytes are charged when they are acknowledged, which was partly just after these pauses.
+    let others = [&mut split.application, &mut split.slow_start, &mut split.congestion_window];
+    let part = seconds / (seconds + others.iter().map(|spent| spent.seconds).sum::<f64>()).max(1e-9);
+    let mut bytes = 0.0;
+    for spent in others {
+        bytes += spent.bytes * part;
+        spent.bytes -= spent.bytes * part;
+    }
+    let into = if path_is_full { &mut split.path_rate } else { &mut split.send_buffer };
+    *into = into.and(Spent { seconds, bytes });
+}
+
 /// The slices of a phase with what lay in the round trip before each.
 pub(crate) struct Rounds<'a> {
     sender: &'a Sender,
@@ -163,8 +180,8 @@ impl<'a> Rounds<'a> {
         self.views.get(n.saturating_sub(1)).map_or(0.0, |v| v.rate)
     }
 
-    /// Charges every class, and tells the open time apart.
-    pub(crate) fn split(&self, plateau: Option<f64>, trains: Option<f64>) -> Split {
+    /// Charges every class, and tells the open time apart; `wakes` are the program's pauses, where a full send buffer made them.
+    pub(crate) fn split(&self, plateau: Option<f64>, trains: Option<f64>, wakes: Option<&Wakes>) -> Split {
         let line = &self.sender.timeline;
         let spent = |class: Class| Spent {
             seconds: line.time[class as usize] as f64 / 1e9,
@@ -198,8 +215,11 @@ impl<'a> Rounds<'a> {
         let line = &self.sender.timeline;
         let unpaused = (self.sender.times_acks || prompted)
             && line.time[Class::Application as usize] as f64 <= (1.0 - OPEN_PART) * line.total() as f64;
-        let stands = ceiling.filter(|_| unpaused && first_loss == u64::MAX).map(|level| level as f64);
-        let buffered = self.wakes().map(|wakes| wakes.peak).or(stands);
+        let stood = ceiling.filter(|_| unpaused && first_loss == u64::MAX).map(|level| level as f64);
+        // The buffer may hold what the path does, and a queue besides: more of it would wait there.
+        let fills = self.fills(trains, PLATEAU);
+        // Between such pauses as well it is the buffer that holds the flight, where they take a good part of the time.
+        let waits = wakes.is_some_and(|wakes| wakes.time * 4 >= self.delivering());
         let (mut flight_so_far, mut after_loss) = (0u64, u64::MAX);
         // Behind the last of the data the flight falls by itself.
         let last_send = self.sender.last_send;
@@ -220,7 +240,8 @@ impl<'a> Rounds<'a> {
             // While the window doubles, the last round trip's rate is the largest by its nature.
             let growing = view.at < grows_until && !self.is_queued(view.rtt);
             let stands = still.is_some_and(|level| is_near(view.flight, level)) && !self.is_queued(view.rtt);
-            let path_is_full = !growing && !stands && self.path_is_full(view, plateau, trains);
+            let path_is_full =
+                !growing && if waits { fills } else { !stands && self.path_is_full(view, plateau, trains) };
             // A window full behind a queue of the path costs nothing: the path delivers all it can.
             let windowed = Spent { seconds: view.slice.window as f64 / 1e9, bytes: view.slice.window_delivered as f64 };
             let into = if path_is_full { &mut split.path_rate } else { &mut split.receive_window };
@@ -236,7 +257,9 @@ impl<'a> Rounds<'a> {
             } else if view.unread > 0.5 {
                 // What fits into a window that the program has made small is soon used up, though it seems to be sent for longer elsewhere.
                 if steady { &mut split.receive_window } else { &mut split.reader }
-            } else if buffered.is_some_and(|peak| view.flight as f64 >= BUFFERED_PART * peak) && view.at >= exit {
+            } else if waits && view.at >= exit {
+                &mut split.send_buffer
+            } else if stood.is_some_and(|peak| view.flight as f64 >= BUFFERED_PART * peak) && view.at >= exit {
                 split.buffered_flight += here.seconds * view.flight as f64;
                 &mut split.send_buffer
             } else if !(prompted && unpaused)
@@ -264,39 +287,28 @@ impl<'a> Rounds<'a> {
             };
             *into = into.and(here);
         }
-        self.charge_buffer(&mut split, trains);
         split.buffered_flight /= split.send_buffer.seconds.max(1e-9);
+        if let Some(wakes) = wakes {
+            charge_buffer(&mut split, wakes.part(), fills);
+            split.buffered_flight = wakes.full().unwrap_or(wakes.level());
+        }
         split
     }
 
     /// The pauses of the sending program, where a full send buffer made them.
-    pub(crate) fn wakes(&self) -> Option<&'a Wakes> {
+    ///
+    /// What a full buffer lets go comes in bursts. Elsewhere than at the sender, where a program that writes every ten milliseconds over a round
+    /// trip of twenty cannot be told otherwise, data must have come faster than on average.
+    pub(crate) fn wakes(&self, trains: Option<f64>) -> Option<&'a Wakes> {
         let wakes = &self.sender.wakes;
-        wakes.are_a_buffers(self.sender.rtt.mean()?).then_some(wakes)
+        let shows_itself = self.sender.times_acks || !self.fills(trains, STEADY_PART);
+        (shows_itself && wakes.are_a_buffers(self.sender.rtt.mean()?)).then_some(wakes)
     }
 
-    /// Moves the pauses that a full send buffer made from the application to it, with the bytes that moved meanwhile.
-    fn charge_buffer(&self, split: &mut Split, trains: Option<f64>) {
-        let Some(wakes) = self.wakes() else { return };
+    /// Whether data came at this part of the rate of trains, or more, on average.
+    fn fills(&self, trains: Option<f64>, part: f64) -> bool {
         let phase = self.delivering() as f64 / 1e9;
-        let path_is_full = trains.is_some_and(|trains| self.sender.delivered as f64 >= PLATEAU * trains * phase);
-        let seconds = (wakes.time as f64 / 1e9).min(split.application.seconds);
-        split.application.seconds -= seconds;
-        // Bytes are charged when they are acknowledged, which was partly just after these pauses.
-        let others = [&mut split.application, &mut split.slow_start, &mut split.congestion_window];
-        let part = seconds / (seconds + others.iter().map(|spent| spent.seconds).sum::<f64>()).max(1e-9);
-        let mut bytes = 0.0;
-        for spent in others {
-            bytes += spent.bytes * part;
-            spent.bytes -= spent.bytes * part;
-        }
-        if path_is_full {
-            // The buffer holds what the path does, and a queue besides: more of it would wait there.
-            split.path_rate = split.path_rate.and(Spent { seconds, bytes }).and(std::mem::take(&mut split.send_buffer));
-            return;
-        }
-        split.send_buffer = split.send_buffer.and(Spent { seconds, bytes });
-        split.buffered_flight += seconds * wakes.peak;
+        trains.is_some_and(|trains| self.sender.delivered as f64 >= part * trains * phase)
     }
 
     /// From the first data to the last that was delivered, in nanoseconds.
@@ -399,7 +411,9 @@ impl<'a> Rounds<'a> {
         let long = time as f64 >= 2.0 * CONSTANT_ROUNDS as f64 * self.sender.rtt.mean()?;
         // It never was larger; elsewhere than at the sender what it was by round trips that grow and shrink errs by a tenth.
         let largest = level as f64 >= LARGEST_PART * self.sender.flight_max as f64;
-        let is_one = odd * 100 <= mss && (no_buffer || !bursts) && long && largest && self.wakes().is_none();
+        // At the sender a program that waits for its buffer is seen to; elsewhere a clamp of few bursts makes pauses like it.
+        let waits = self.sender.times_acks && self.wakes(None).is_some();
+        let is_one = odd * 100 <= mss && (no_buffer || !bursts) && long && largest && !waits;
         is_one.then_some((level + odd) / mss * mss)
     }
 

@@ -124,6 +124,7 @@ pub fn judge(id: u64, local: SocketAddr, remote: SocketAddr, samples: &[Sample])
             delivered_segment_bytes: 0,
             flight_max_bytes: samples.iter().map(|sample| sample.in_flight * sample.segment).max().unwrap_or(0),
             window_max_bytes: 0,
+            send_buffer_bytes: None,
             bursts: 0,
             nagle_side: None,
         },

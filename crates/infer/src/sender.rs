@@ -7,6 +7,7 @@ mod again;
 mod fresh;
 mod missing;
 mod noted;
+mod pauses;
 mod stamps;
 mod unseen;
 mod waiting;
@@ -23,7 +24,7 @@ use crate::restarts::Restarts;
 use crate::rtt::Rtt;
 use crate::start::{Send, SlowStart};
 use crate::timeline::{Class, Timeline};
-use crate::wakes::{End, Wakes};
+use crate::wakes::Wakes;
 use model::MarkKind;
 use noted::Noted;
 use stamps::{Prompts, Stamps, Then};
@@ -114,6 +115,9 @@ pub(crate) struct Sender {
     /// It was an acknowledgement without payload that brought it.
     progress_was_pure: bool,
     flight_at_send: u64,
+    /// What was in flight at a far sender when it had sent the packet before, and when it had heard what made it send this one; as far as
+    /// timestamps tell.
+    pub(crate) told_flights: Option<(u64, u64)>,
     pub(crate) duplicates_in_row: u32,
     pub(crate) flight_max: u64,
     /// New segments that were sent while the flight was an eighth and more below that.
@@ -292,14 +296,8 @@ impl Sender {
             return;
         }
         let clocked = data.now.saturating_sub(self.last_progress) <= 1_000_000;
-        let mut pause = End {
-            charged: 0,
-            // Acknowledgements elsewhere than at the sender are too coarsely timed for this.
-            clocked: clocked && self.times_acks && self.progress_was_pure && u64::from(data.len) >= self.mss,
-            short: self.drained,
-            began_at: self.flight_at_send,
-            ended_at: self.flight(),
-        };
+        let mut pause = self.pause_seen(data, clocked);
+        let told = self.pause_told(data);
         self.from_below += u64::from(pause.ended_at * 8 < self.flight_max * 7);
         let was_open = self.was_open(data.now);
         if self.drained && self.class_is_unforced(data.now) && (was_open || !self.times_acks || !self.window_known) {
@@ -332,7 +330,9 @@ impl Sender {
             pause.charged += self.timeline.had_window();
         }
         pause.charged += self.timeline.sent(data.now, patience);
-        self.wakes.ended(pause);
+        if let Some(pause) = if self.times_acks { Some(pause) } else { told } {
+            self.wakes.ended(pause);
+        }
         if !self.times_acks {
             // Beside the receiver the data itself shows how bursts come out of the path.
             self.trains.delivered(data.now, self.bytes, self.mss);

@@ -1,15 +1,18 @@
 //! Whether a full socket buffer is what made the sending program wait.
 //!
 //! A program blocked on a full buffer is woken when a third of it is free, and fills it again at once. Each pause so ends with an
-//! acknowledgement, while much is still in flight, and begins at the same flight as the one before. A program that has nothing to
-//! send ends its pauses when it pleases, or with the request that an acknowledgement carries.
+//! acknowledgement, when what is still in flight has come down to one and the same level. How much was in flight when the pause began
+//! tells less: Linux lets a program write more than the buffer holds while the congestion window is open (docs/limits.md, "A send
+//! buffer that does not hold"). A program that has nothing to send ends its pauses when it pleases, or with the request that an
+//! acknowledgement carries, and most often with nothing in flight.
+//!
+//! Source: Linux `sk_stream_is_writeable`.
 
-/// A program is woken when what the buffer holds is at most two thirds of it (Linux `sk_stream_is_writeable`); whole packets'
-/// memory is what is counted, so payload in flight was down to 0.50 of its peak at 40 ms, 500 Mb/s and 512 kB, and to 0.37 where a
-/// queue grew beside a buffer of 300 kB. A third of it.
-const STILL_IN_FLIGHT: u64 = 3;
 /// Where more is in flight yet, in quarters, no program was woken: the kernel gathers segments before it sends them (`tcp_tso_should_defer`).
 const GATHERED: u64 = 3;
+/// Most such pauses for each of the others: a full buffer made 0.1 at the sender's tap in our labelled ranges and 0.5 as timestamps tell
+/// them, a program that writes each ten milliseconds over a round trip of twenty as many as of the others.
+const GATHERED_PART: f64 = 0.6;
 /// What is shorter is no pause: within this time a program that is woken has written and the kernel sent.
 const SHORTEST: u64 = 1_000_000;
 /// Pauses enough to judge by.
@@ -23,23 +26,53 @@ const PART: f64 = 0.8;
 /// A full buffer holds whole segments; where most pauses began after a short one, the program had written all it had. In the labelled
 /// range of 400,000 every pause of 23 of the 29 programs that pause by themselves began so, and at most half of any full buffer's.
 const SHORT_PART: f64 = 0.75;
-/// Mean deviation of the flights that pauses begin at, against their mean. A buffer counted in packets' memory varies by 1 %
-/// in our lab; a window that grows from 70 to 100 % of its peak (RFC 9438, β = 0.7) by 7 %.
-const SPREAD: f64 = 0.05;
+/// A pause ends at the same flight as the others within this part of it. In our lab flights differ by 2 % on average at the sender's tap
+/// and by 7 % as timestamps tell them, which blurs what is acknowledged within a millisecond.
+const SAME_END: f64 = 0.15;
+/// And begins at the same one, where the buffer holds. One counted in packets' memory varies by 1 % in our lab; a window that grows from
+/// 70 to 100 % of its peak (RFC 9438, β = 0.7) by 7 % on average.
+const SAME_BEGIN: f64 = 0.05;
+/// Weight of the latest flight in the mean: one of a buffer that tunes itself, and of packets that grow, is soon forgotten.
+const LATEST: f64 = 0.25;
+/// Part of the pauses that must be at the same flight: a buffer that tunes itself grows first.
+const SAME_PART: f64 = 0.75;
+
+/// A flight that keeps coming back, in bytes.
+#[derive(Debug, Default, Clone, Copy)]
+struct Level {
+    mean: f64,
+    /// How many were near the mean of the latest before them.
+    near: u64,
+}
+
+impl Level {
+    /// Takes the `count`th flight in, counted from 1.
+    fn take(&mut self, flight: u64, count: u64, same: f64) {
+        let flight = flight as f64;
+        self.near += u64::from((flight - self.mean).abs() <= same * self.mean);
+        self.mean += (flight - self.mean) * (1.0 / count as f64).max(LATEST);
+    }
+
+    fn keeps_coming_back(&self, count: u64) -> bool {
+        self.near as f64 + 1.0 >= SAME_PART * count as f64
+    }
+}
 
 /// Pauses that room in all windows made the application's, and how they ended.
 #[derive(Debug, Default)]
 pub(crate) struct Wakes {
     pauses: u64,
+    /// Others, of which the kernel's gathering made most.
+    gathered: u64,
     /// Those that ended as a full buffer's do.
     pub(crate) woken: u64,
     /// Of these, those that began after a short segment.
     short: u64,
-    /// Nanoseconds of these.
+    /// Nanoseconds of these, and of all.
     pub(crate) time: u64,
-    /// Mean and mean deviation of the flights they began at.
-    pub(crate) peak: f64,
-    spread: f64,
+    all: u64,
+    began_at: Level,
+    ended_at: Level,
 }
 
 /// How a pause ended.
@@ -59,28 +92,54 @@ pub(crate) struct End {
 impl Wakes {
     /// A pause ended.
     pub(crate) fn ended(&mut self, end: End) {
-        if end.charged < SHORTEST || end.clocked && end.ended_at * 4 > end.began_at * GATHERED {
+        if end.charged < SHORTEST {
+            return;
+        }
+        if end.clocked && end.ended_at * 4 > end.began_at * GATHERED {
+            self.gathered += 1;
             return;
         }
         self.pauses += 1;
-        if !end.clocked || end.ended_at * STILL_IN_FLIGHT < end.began_at {
+        self.all += end.charged;
+        if !end.clocked || end.ended_at == 0 {
             return;
         }
         self.woken += 1;
         self.short += u64::from(end.short);
         self.time += end.charged;
-        let peak = end.began_at as f64;
-        // The first ones weigh less: a buffer that tunes itself, and packets that grow, settle within them.
-        let weight = (1.0 / self.woken as f64).max(1.0 / MANY as f64);
-        self.peak += (peak - self.peak) * weight;
-        self.spread += ((peak - self.peak).abs() - self.spread) * weight;
+        self.began_at.take(end.began_at, self.woken, SAME_BEGIN);
+        self.ended_at.take(end.ended_at, self.woken, SAME_END);
     }
 
     /// Whether the pauses are those of a program that waits for its socket buffer; `rtt` in nanoseconds.
     pub(crate) fn are_a_buffers(&self, rtt: f64) -> bool {
         let enough = self.woken >= MANY || self.woken >= FEW && self.time as f64 >= LONG * rtt;
         let whole = (self.short as f64) < SHORT_PART * self.woken as f64;
-        enough && whole && self.woken as f64 >= PART * self.pauses as f64 && self.spread <= SPREAD * self.peak
+        // A window that is used up moves on by what is acknowledged, and pauses like a buffer by chance.
+        let mostly = self.woken as f64 >= PART * self.pauses as f64
+            && self.gathered as f64 <= GATHERED_PART * self.pauses as f64;
+        enough && whole && mostly && self.ended_at.keeps_coming_back(self.woken)
+    }
+
+    /// The part of all pauses' time that is theirs.
+    pub(crate) fn part(&self) -> f64 {
+        self.time as f64 / self.all.max(1) as f64
+    }
+
+    /// What is in flight when the program is let write again, in bytes.
+    pub(crate) fn level(&self) -> f64 {
+        self.ended_at.mean
+    }
+
+    /// About what the buffer is to hold, in bytes: one and a half of what is in flight when the program is let write again. What packets take
+    /// besides their payload is not in it, a twentieth in our lab.
+    pub(crate) fn buffer(&self) -> f64 {
+        1.5 * self.ended_at.mean
+    }
+
+    /// The flight at which the pauses begin, in bytes: what the buffer holds; `None` where it does not hold.
+    pub(crate) fn full(&self) -> Option<f64> {
+        self.began_at.keeps_coming_back(self.woken).then_some(self.began_at.mean)
     }
 }
 
@@ -91,11 +150,20 @@ mod tests {
     const PAUSE: End = End { charged: 30_000_000, clocked: true, short: false, began_at: 400_000, ended_at: 220_000 };
 
     #[test]
-    fn equal_flights_and_acknowledgements_that_wake_are_a_buffers() {
+    fn one_level_at_which_acknowledgements_wake_is_a_buffers() {
         let mut wakes = Wakes::default();
         (0..5).for_each(|n| wakes.ended(End { began_at: 400_000 + n * 1_000, ..PAUSE }));
         assert!(wakes.are_a_buffers(30e6));
         assert!(!wakes.are_a_buffers(60e6), "too few for that long a round trip");
+        assert!(wakes.full().is_some_and(|full| (full - 402_000.0).abs() < 1_000.0));
+    }
+
+    #[test]
+    fn a_buffer_that_does_not_hold_wakes_at_its_level_nonetheless() {
+        let mut wakes = Wakes::default();
+        (0..20).for_each(|n| wakes.ended(End { began_at: 400_000 + n % 4 * 300_000, ..PAUSE }));
+        assert!(wakes.are_a_buffers(30e6));
+        assert_eq!((wakes.level(), wakes.full()), (220_000.0, None));
     }
 
     #[test]
@@ -109,6 +177,7 @@ mod tests {
         assert!(!judge(|_| End { ended_at: 0, ..PAUSE }));
         assert!(!judge(|_| End { ended_at: 380_000, ..PAUSE }), "gathered by the kernel");
         assert!(!judge(|_| End { short: true, ..PAUSE }), "all that was written had gone");
-        assert!(!judge(|n| End { began_at: 400_000 + n % 10 * 40_000, ..PAUSE }));
+        assert!(!judge(|n| End { ended_at: if n % 2 == 0 { 380_000 } else { 220_000 }, ..PAUSE }), "every other one");
+        assert!(!judge(|n| End { ended_at: 220_000 + n % 10 * 20_000, ..PAUSE }));
     }
 }

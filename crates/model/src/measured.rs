@@ -18,6 +18,9 @@ pub struct Measured {
     pub flight_max_bytes: u64,
     /// Largest window the receiver advertised.
     pub window_max_bytes: u64,
+    /// About what the sender's socket buffer is to hold, where its program waits for it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub send_buffer_bytes: Option<u64>,
     /// Stretches of data with silence of the sender between.
     pub bursts: u64,
     /// The side whose small writes waited for delayed acknowledgements, where some did.

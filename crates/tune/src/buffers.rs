@@ -71,7 +71,7 @@ pub(crate) fn send(facts: &Facts<'_>) -> Vec<Remedy> {
         so: "SO_SNDBUF",
         called: "send buffer",
         // Each byte in flight costs up to as much again in overhead.
-        holds: facts.measured.flight_max_bytes * 2,
+        holds: facts.measured.send_buffer_bytes.unwrap_or(facts.measured.flight_max_bytes * 2),
         needed: facts.bdp().map(|bdp| bdp.get() as f64 * TIMES_BDP),
         why: "every byte in flight stays in the buffer, with what its packet costs, until it is acknowledged"
             .to_owned(),

@@ -27,6 +27,7 @@ fn facts<'a>(kernel: &str, settings: &'a SettingsReport) -> Facts<'a> {
             delivered_segment_bytes: 1320,
             flight_max_bytes: 2_000_000,
             window_max_bytes: 2_000_000,
+            send_buffer_bytes: None,
             bursts: 1,
             nagle_side: Some(Side::Client),
         },

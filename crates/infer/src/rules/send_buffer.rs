@@ -2,6 +2,7 @@
 
 use super::{Judged, Rule, fact};
 use crate::facts::Facts;
+use crate::wakes::Wakes;
 use crate::words;
 use model::Code;
 
@@ -13,29 +14,52 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         return None;
     }
     let (weight, gain) = facts.weigh_bound(facts.split.send_buffer);
-    let flight = facts.split.buffered_flight;
-    let claim = format!(
-        "The sender's socket buffer is full for {1} of the time: the flight stands at {0}, below the receiver's window, which over {2} allows {3}.",
-        words::size(flight),
-        words::percent(share),
-        words::time(facts.rtt_min_s),
-        words::rate(flight / facts.rtt_min_s.max(1e-6)),
-    );
-    let mut evidence = vec![fact(format!(
-        "the flight stands at {:.0} bytes, neither growing nor cut; the receiver's window is up to {} bytes",
-        flight, facts.sender.window_max
-    ))];
+    let full = match facts.wakes {
+        Some(wakes) => wakes.full(),
+        None => Some(facts.split.buffered_flight),
+    };
+    let share_of_time = words::percent(share);
+    let mut evidence = Vec::new();
+    let claim = if let Some(flight) = full {
+        evidence.push(fact(format!(
+            "the flight stands at {flight:.0} bytes, neither growing nor cut; the receiver's window is up to {} bytes",
+            facts.sender.window_max
+        )));
+        format!(
+            "The sender's socket buffer is full for {share_of_time} of the time: the flight stands at {}, below the receiver's window, which over {} allows {}.",
+            words::size(flight),
+            words::time(facts.rtt_min_s),
+            words::rate(flight / facts.rtt_min_s.max(1e-6)),
+        )
+    } else {
+        let level = facts.wakes.map_or(0.0, Wakes::level);
+        evidence.push(fact(format!(
+            "up to {} are in flight in between: Linux lets a program write past the limit while the congestion window is open",
+            words::size(facts.sender.flight_max as f64)
+        )));
+        format!(
+            "The sender's socket buffer is full for {share_of_time} of the time: its program is let write again only when no more than {} of what it sent is unacknowledged, two thirds of what the buffer is to hold.",
+            words::size(level)
+        )
+    };
     if let Some(wakes) = facts.wakes {
         evidence.push(fact(format!(
-            "{} pauses, {} together, began at about that flight and ended with an acknowledgement while much of it was still out: the program waited to be let write",
+            "{} pauses, {} together, ended with an acknowledgement that left about {} in flight: a program is let write again when a third of its buffer is free, which holds about {} then",
             wakes.woken,
-            words::time(wakes.time as f64 / 1e9)
+            words::time(wakes.time as f64 / 1e9),
+            words::size(wakes.level()),
+            words::size(wakes.buffer()),
         )));
     }
     if facts.vantage != model::Vantage::Sender {
         evidence.push(fact(
-            "the flight is reconstructed from round-trip times, and a clamped congestion window may look the same from here; capture at the sender"
-                .to_owned(),
+            match facts.wakes {
+                Some(_) => "when the sender sent, and what it had heard by then, are as its packets' timestamps tell it",
+                None => {
+                    "the flight is reconstructed from round-trip times, and a clamped congestion window may look the same from here; capture at the sender"
+                }
+            }
+            .to_owned(),
         ));
     }
     Some(Judged { share, weight, gain, claim, evidence, depends_on: None })
@@ -45,23 +69,26 @@ const EXPLAIN: &str = "\
 send-buffer
 
 What it means
-  The bytes in flight stayed the same, below the receiver's window and without loss: the sender's socket buffer was full, so the
-  program could hand over no more until something was acknowledged.
+  The sender's socket buffer was full below the receiver's window, so the program could hand over no more until something was
+  acknowledged: it waited, and so did the path.
 
 Why it matters
-  The rate is at most the buffer divided by the round-trip time. A program that sets SO_SNDBUF switches auto-tuning off;
-  net.ipv4.tcp_wmem's third number bounds the rest.
+  The rate is at most about the buffer divided by the round-trip time. A program that sets SO_SNDBUF switches auto-tuning off;
+  net.ipv4.tcp_wmem's third number bounds the rest. Linux lets a program write past the limit at times (new_segment), and then waits
+  the longer: flights of many times the buffer, with silence between, are a full buffer as well.
 
 Evidence
-  Flight constant to within two segments over at least four round trips, at the largest the flow ever had; or, where losses come
+  Pauses that end with an acknowledgement, each time with as much still in flight: a program is let write again when a third of its
+  buffer is free. At the sender as they are; from elsewhere as timestamps tell when data was sent and what had been heard by then, which
+  takes both directions and a path on which data comes faster than on average.
+  Or flight constant to within two segments over at least four round trips, at the largest the flow ever had; or, where losses come
   between, within one percent of one level for most of the time. A congestion window would have grown.
-  At the sender also pauses that begin at one same flight and end with an acknowledgement, a third or more of that flight still
-  out: a full buffer wakes its program when a third is free. From elsewhere such pauses look like the application's. No gain is told
-  where data never came faster and the path was never full: its rate is not known then.
+  No gain is told where data never came faster and the path was never full: its rate is not known then.
 
 How to confirm
-  ss -tim on the sender: sndbuf_limited grows and wmem_queued stays at the limit.
+  ss -tm on the sender: w in skmem, what is queued, is at tb, the limit, or above it. sndbuf_limited of ss -ti grows only where the
+  buffer is full when the last of what was written leaves; with a program that writes large pieces it may stay at nothing.
 
 References
-  RFC 5681 section 3.1; Linux tcp_sndbuf_expand, tcpi_sndbuf_limited.
+  RFC 5681 section 3.1; Linux sk_stream_is_writeable, tcp_sndbuf_expand, tcp_cwnd_validate (tcpi_sndbuf_limited).
 ";

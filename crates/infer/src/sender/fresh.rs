@@ -73,6 +73,7 @@ impl Sender {
             timeline,
             start,
             wakes,
+            told_flights,
             policed,
             heights,
             holes,
@@ -153,6 +154,7 @@ impl Sender {
         *timeline = timeline.renewed();
         *start = SlowStart::default();
         *wakes = Wakes::default();
+        *told_flights = None;
         *policed = crate::policer::Log::default();
         *heights = heights.renewed();
         *holes = Holes::default();

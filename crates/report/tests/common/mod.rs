@@ -226,6 +226,7 @@ pub fn diagnose() -> DiagnoseReport {
             delivered_segment_bytes: 1448,
             flight_max_bytes: 2_516_582,
             window_max_bytes: 2_516_582,
+            send_buffer_bytes: None,
             bursts: 1,
             nagle_side: Some(Side::Client),
         },
