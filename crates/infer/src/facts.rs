@@ -147,7 +147,7 @@ impl<'a> Facts<'a> {
                 _ => {}
             }
             // What a full buffer lets go comes in bursts; whoever always sends as slowly, with room on the path, has no more.
-            if !sender.times_acks && facts.clamp.is_none() && !facts.knows_capacity() {
+            if !sender.times_acks && facts.clamp.is_none() && facts.wakes.is_none() && !facts.knows_capacity() {
                 let evenly = std::mem::take(&mut facts.split.send_buffer);
                 facts.split.application = facts.split.application.and(evenly);
             }

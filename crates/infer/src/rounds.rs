@@ -301,8 +301,9 @@ impl<'a> Rounds<'a> {
     /// trip of twenty cannot be told otherwise, data must have come faster than on average.
     pub(crate) fn wakes(&self, trains: Option<f64>) -> Option<&'a Wakes> {
         let wakes = &self.sender.wakes;
-        let shows_itself = self.sender.times_acks || !self.fills(trains, STEADY_PART);
-        (shows_itself && wakes.are_a_buffers(self.sender.rtt.mean()?)).then_some(wakes)
+        let told = !self.sender.times_acks;
+        let shows_itself = !told || !self.fills(trains, PLATEAU);
+        (shows_itself && wakes.are_a_buffers(self.sender.rtt.mean()?, told)).then_some(wakes)
     }
 
     /// Whether data came at this part of the rate of trains, or more, on average.
