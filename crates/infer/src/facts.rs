@@ -246,6 +246,13 @@ impl<'a> Facts<'a> {
         self.weight_of_pauses().max(gain) * 1.02
     }
 
+    /// The part of the segments that was sent again, needless ones included. A packet beside a sender may hold many segments.
+    pub(crate) fn lost_part(&self) -> f64 {
+        let sender = self.sender;
+        let whole = sender.bytes.div_ceil(sender.mss.max(1)) + sender.losses.segments;
+        sender.losses.segments as f64 / sender.data_packets.max(whole).max(1) as f64
+    }
+
     /// The part of what followed losses that a timer's firing brought about; the rest followed fast retransmissions.
     pub(crate) fn timer_part(&self) -> f64 {
         let episodes = &self.sender.losses.episodes;

@@ -198,6 +198,8 @@ pub(crate) struct Proofs {
 pub(crate) struct Losses {
     pub(crate) episode: Option<Episode>,
     pub(crate) total: u64,
+    /// All of them in full segments: beside a sender one packet may hold many.
+    pub(crate) segments: u64,
     pub(crate) fast: u64,
     pub(crate) timer: u64,
     pub(crate) probe: u64,
@@ -342,6 +344,7 @@ impl Losses {
     /// A packet already counted as new was the timer's, after so many timeouts, its own among them.
     pub(crate) fn was_by_timer(&mut self, timeouts: u64, loss: Loss) {
         self.total += timeouts;
+        self.segments += timeouts;
         self.timer += timeouts;
         self.timeouts += timeouts;
         self.note(loss);
@@ -359,6 +362,7 @@ impl Losses {
         self.timer += timer;
         self.probe += probe;
         self.total += fast + timer + probe;
+        self.segments += fast + timer + probe;
     }
 
     /// Whether a retransmission of class [`Kind::Timer`] is the timeout's own, not one of those that follow.

@@ -44,7 +44,7 @@ impl Cost {
             share: part * (limits.loss_recovery + limits.congestion_window),
             gain,
             known_gain: facts.capacity.map(|_| gain),
-            rate: losses.total as f64 / facts.sender.data_packets.max(1) as f64,
+            rate: facts.lost_part(),
             rtt_before_s: (!before.is_empty()).then(|| before.iter().sum::<f64>() / before.len() as f64 / 1e9),
             sent_again: seen(sent_again, &first),
             behind_a_queue: fact(format!(

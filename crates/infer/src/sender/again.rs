@@ -201,6 +201,7 @@ impl Sender {
         let repairing = self.losses.episode.is_some();
         let rtt_before = self.rtt.smoothed;
         let before_it = self.losses.bounds();
+        self.losses.segments += (end - start).div_ceil(self.mss.max(1)).max(1);
         let kind = self.losses.retransmitted(
             &evidence,
             Loss { at: data.now, number: data.number, kind: Kind::Fast, rtt_before, silence: 0, packets: 1 },

@@ -390,3 +390,27 @@ fn what_is_missing_until_the_end_was_left_to_a_timer() {
     assert_eq!(verdict.code, model::Code::RetransmissionTimeout, "{verdict:?}");
     assert!(verdict.claim.starts_with("Something was missing when packets stopped coming"), "{verdict:?}");
 }
+
+#[test]
+fn losses_out_of_bursts_handed_down_whole_are_a_part_of_their_segments() {
+    let mut wire = Wire::opened();
+    for round in 0..12 {
+        let start = 101 + round * 58_400;
+        (0..2).for_each(|frame| wire.send(false, Flags::ACK, start + frame * 29_200, 101, 29_200, &[]));
+        wire.now += SECOND / 50;
+        if round % 3 == 2 {
+            wire.send(true, Flags::ACK, 101, start, 0, &[(start + 1_460, start + 58_400)]);
+            wire.send(false, Flags::ACK, start, 101, 1_460, &[]);
+            wire.now += SECOND / 50;
+        }
+        wire.send(true, Flags::ACK, 101, start + 58_400, 0, &[]);
+    }
+    // 4 of 480 and 4, not 4 of 28 packets.
+    let finished = wire.table.finish();
+    let flow = &finished[0].flow;
+    let claims: Vec<&str> = std::iter::once(&flow.verdict.claim)
+        .chain(flow.findings.iter().map(|f| &f.claim))
+        .map(String::as_str)
+        .collect();
+    assert!(claims.iter().any(|claim| claim.contains("(0.8 % of the packets)")), "{claims:?}");
+}
