@@ -41,7 +41,7 @@ pub(crate) struct Split {
     pub(crate) loss_recovery: Spent,
     pub(crate) timeout: Spent,
     pub(crate) reader: Spent,
-    /// Mean flight while the send buffer was full, in bytes.
+    /// Mean flight where it stood as a full send buffer has it, in bytes.
     pub(crate) buffered_flight: f64,
 }
 

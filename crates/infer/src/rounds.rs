@@ -217,7 +217,7 @@ impl<'a> Rounds<'a> {
             && line.time[Class::Application as usize] as f64 <= (1.0 - OPEN_PART) * line.total() as f64;
         let stood = ceiling.filter(|_| unpaused && first_loss == u64::MAX).map(|level| level as f64);
         // The buffer may hold what the path does, and a queue besides: more of it would wait there.
-        let fills = self.fills(trains, PLATEAU);
+        let fills = self.fills(trains);
         // Between such pauses as well it is the buffer that holds the flight, where they take a good part of the time.
         let waits = wakes.is_some_and(|wakes| wakes.time * 4 >= self.delivering());
         let (mut flight_so_far, mut after_loss) = (0u64, u64::MAX);
@@ -290,7 +290,6 @@ impl<'a> Rounds<'a> {
         split.buffered_flight /= split.send_buffer.seconds.max(1e-9);
         if let Some(wakes) = wakes {
             charge_buffer(&mut split, wakes.part(), fills);
-            split.buffered_flight = wakes.full().unwrap_or(wakes.level());
         }
         split
     }
@@ -302,14 +301,14 @@ impl<'a> Rounds<'a> {
     pub(crate) fn wakes(&self, trains: Option<f64>) -> Option<&'a Wakes> {
         let wakes = &self.sender.wakes;
         let told = !self.sender.times_acks;
-        let shows_itself = !told || !self.fills(trains, PLATEAU);
+        let shows_itself = !told || !self.fills(trains);
         (shows_itself && wakes.are_a_buffers(self.sender.rtt.mean()?, told)).then_some(wakes)
     }
 
-    /// Whether data came at this part of the rate of trains, or more, on average.
-    fn fills(&self, trains: Option<f64>, part: f64) -> bool {
+    /// Whether data came at about the rate of trains on average.
+    fn fills(&self, trains: Option<f64>) -> bool {
         let phase = self.delivering() as f64 / 1e9;
-        trains.is_some_and(|trains| self.sender.delivered as f64 >= part * trains * phase)
+        trains.is_some_and(|trains| self.sender.delivered as f64 >= PLATEAU * trains * phase)
     }
 
     /// From the first data to the last that was delivered, in nanoseconds.

@@ -14,10 +14,7 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         return None;
     }
     let (weight, gain) = facts.weigh_bound(facts.split.send_buffer);
-    let full = match facts.wakes {
-        Some(wakes) => wakes.full(),
-        None => Some(facts.split.buffered_flight),
-    };
+    let full = facts.wakes.map_or(Some(facts.split.buffered_flight), Wakes::full);
     let share_of_time = words::percent(share);
     let mut evidence = Vec::new();
     let claim = if let Some(flight) = full {
