@@ -112,6 +112,19 @@ fn what_is_large_enough_is_left_alone() {
 }
 
 #[test]
+fn a_send_buffer_that_its_program_overfills_is_raised_by_what_it_is_to_hold() {
+    let unknown = SettingsReport::default();
+    let mut facts = facts("6.12.117", &unknown);
+    facts.path_rate = Some(Rate::from_bits_per_second(182_000_000));
+    facts.measured.flight_max_bytes = 2_700_000;
+    // By what was in flight it would seem to be large enough for the 0.8 MB that the path holds.
+    assert_eq!(first(Code::SendBuffer, &facts).expect("a remedy").changes[0].setting, socket("sndbuf"));
+    facts.measured.send_buffer_bytes = Some(528_000);
+    let remedy = first(Code::SendBuffer, &facts).expect("a remedy");
+    assert!(remedy.changes[0].to.ends_with(" 4194304"), "{:?}", remedy.changes);
+}
+
+#[test]
 fn a_buffer_the_program_fixed_is_freed() {
     let small = settings(&[("net.ipv4.tcp_wmem", "4096 16384 4194304")]);
     let mut facts = facts("6.12.117", &small);
