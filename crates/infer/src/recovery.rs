@@ -87,6 +87,8 @@ pub(crate) struct Heard {
 /// What is known when data is sent again.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Evidence {
+    /// How many full segments it holds.
+    pub(crate) segments: u64,
     /// Nanoseconds since the sender last sent or heard of progress.
     pub(crate) silence: u64,
     /// Nanoseconds since the first unacknowledged byte was sent or came to be the first, which starts the timer.
@@ -237,6 +239,7 @@ impl Losses {
     pub(crate) fn retransmitted(&mut self, evidence: &Evidence, loss: Loss, una: u64, next: u64) -> Kind {
         let kind = evidence.kind.unwrap_or_else(|| self.classify(evidence));
         self.total += 1;
+        self.segments += evidence.segments;
         self.timer_just_fired = false;
         if self.episode.is_some()
             && let Some(last) = self.episodes.last_mut()

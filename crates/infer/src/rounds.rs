@@ -299,10 +299,13 @@ impl<'a> Rounds<'a> {
     /// What a full buffer lets go comes in bursts. Elsewhere than at the sender, where a program that writes every ten milliseconds over a round
     /// trip of twenty cannot be told otherwise, data must have come faster than on average.
     pub(crate) fn wakes(&self, trains: Option<f64>) -> Option<&'a Wakes> {
-        let wakes = &self.sender.wakes;
+        let shows_itself = self.sender.times_acks || !self.fills(trains);
+        (shows_itself && self.waits_for_a_buffer()).then_some(&self.sender.wakes)
+    }
+
+    fn waits_for_a_buffer(&self) -> bool {
         let told = !self.sender.times_acks;
-        let shows_itself = !told || !self.fills(trains);
-        (shows_itself && wakes.are_a_buffers(self.sender.rtt.mean()?, told)).then_some(wakes)
+        self.sender.rtt.mean().is_some_and(|rtt| self.sender.wakes.are_a_buffers(rtt, told))
     }
 
     /// Whether data came at about the rate of trains on average.
@@ -412,7 +415,7 @@ impl<'a> Rounds<'a> {
         // It never was larger; elsewhere than at the sender what it was by round trips that grow and shrink errs by a tenth.
         let largest = level as f64 >= LARGEST_PART * self.sender.flight_max as f64;
         // At the sender a program that waits for its buffer is seen to; elsewhere a clamp of few bursts makes pauses like it.
-        let waits = self.sender.times_acks && self.wakes(None).is_some();
+        let waits = self.sender.times_acks && self.waits_for_a_buffer();
         let is_one = odd * 100 <= mss && (no_buffer || !bursts) && long && largest && !waits;
         is_one.then_some((level + odd) / mss * mss)
     }

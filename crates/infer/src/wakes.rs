@@ -63,7 +63,7 @@ impl Level {
     }
 }
 
-/// Pauses that room in all windows made the application's, and how they ended.
+/// Pauses that room in all windows made the application's or, of a far sender, that timestamps tell, and how they ended.
 #[derive(Debug, Default)]
 pub(crate) struct Wakes {
     pauses: u64,
@@ -83,7 +83,7 @@ pub(crate) struct Wakes {
 /// How a pause ended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct End {
-    /// Nanoseconds that were charged to the application.
+    /// Nanoseconds that were charged to the application; of a far sender, for which it sent nothing.
     pub(crate) charged: u64,
     /// The send followed an acknowledgement without payload at once, and was a full segment.
     pub(crate) clocked: bool,
@@ -141,7 +141,7 @@ impl Wakes {
     /// About what the buffer is to hold, in bytes: one and a half of what is in flight when the program is let write again. What packets take
     /// besides their payload is not in it, a twentieth in our lab.
     pub(crate) fn buffer(&self) -> f64 {
-        1.5 * self.ended_at.mean
+        1.5 * self.level()
     }
 
     /// The flight at which the pauses begin, in bytes: what the buffer holds; `None` where it does not hold.

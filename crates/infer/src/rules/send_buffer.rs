@@ -14,10 +14,19 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         return None;
     }
     let (weight, gain) = facts.weigh_bound(facts.split.send_buffer);
-    let full = facts.wakes.map_or(Some(facts.split.buffered_flight), Wakes::full);
     let share_of_time = words::percent(share);
     let mut evidence = Vec::new();
-    let claim = if let Some(flight) = full {
+    let claim = if let Some(wakes) = facts.wakes.filter(|wakes| wakes.full().is_none()) {
+        evidence.push(fact(format!(
+            "up to {} are in flight in between: Linux lets a program write past the limit while the congestion window is open",
+            words::size(facts.sender.flight_max as f64)
+        )));
+        format!(
+            "The sender's socket buffer is full for {share_of_time} of the time: its program is let write again only when no more than {} of what it sent is unacknowledged, two thirds of what the buffer is to hold.",
+            words::size(wakes.level())
+        )
+    } else {
+        let flight = facts.wakes.and_then(Wakes::full).unwrap_or(facts.split.buffered_flight);
         evidence.push(fact(format!(
             "the flight stands at {flight:.0} bytes, neither growing nor cut; the receiver's window is up to {} bytes",
             facts.sender.window_max
@@ -27,16 +36,6 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
             words::size(flight),
             words::time(facts.rtt_min_s),
             words::rate(flight / facts.rtt_min_s.max(1e-6)),
-        )
-    } else {
-        let level = facts.wakes.map_or(0.0, Wakes::level);
-        evidence.push(fact(format!(
-            "up to {} are in flight in between: Linux lets a program write past the limit while the congestion window is open",
-            words::size(facts.sender.flight_max as f64)
-        )));
-        format!(
-            "The sender's socket buffer is full for {share_of_time} of the time: its program is let write again only when no more than {} of what it sent is unacknowledged, two thirds of what the buffer is to hold.",
-            words::size(level)
         )
     };
     if let Some(wakes) = facts.wakes {

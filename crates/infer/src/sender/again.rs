@@ -201,7 +201,6 @@ impl Sender {
         let repairing = self.losses.episode.is_some();
         let rtt_before = self.rtt.smoothed;
         let before_it = self.losses.bounds();
-        self.losses.segments += (end - start).div_ceil(self.mss.max(1)).max(1);
         let kind = self.losses.retransmitted(
             &evidence,
             Loss { at: data.now, number: data.number, kind: Kind::Fast, rtt_before, silence: 0, packets: 1 },
@@ -262,6 +261,7 @@ impl Sender {
         // Elsewhere it is known only about when an acknowledgement reaches the sender.
         let clocked = if self.times_acks { CLOCKED } else { self.rtt.smoothed as u64 / 8 };
         let mut evidence = Evidence {
+            segments: (end - start).div_ceil(self.mss.max(1)).max(1),
             silence: self.silence(data.now),
             waited: data.now.saturating_sub(self.head_at),
             age: match self.candidates.get(from) {
