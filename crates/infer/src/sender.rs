@@ -4,6 +4,7 @@
 //! Sequence numbers are unwrapped to 64 bits.
 
 mod again;
+mod beyond;
 mod fresh;
 mod missing;
 mod noted;
@@ -25,6 +26,7 @@ use crate::rtt::Rtt;
 use crate::start::{Send, SlowStart};
 use crate::timeline::{Class, Timeline};
 use crate::wakes::Wakes;
+use beyond::Beyond;
 use model::MarkKind;
 use noted::Noted;
 use stamps::{Prompts, Stamps, Then};
@@ -119,6 +121,8 @@ pub(crate) struct Sender {
     /// timestamps tell.
     pub(crate) told_flights: Option<(u64, u64)>,
     pub(crate) duplicates_in_row: u32,
+    /// Bytes that duplicates told of and that are not acknowledged yet, where nothing is acknowledged selectively.
+    duplicated: u64,
     pub(crate) flight_max: u64,
     /// New segments that were sent while the flight was an eighth and more below that.
     pub(crate) from_below: u64,
@@ -153,6 +157,9 @@ pub(crate) struct Sender {
     pub(crate) full_window_sum: f64,
     /// Number, mean and mean deviation of full windows below half of the largest.
     small_windows: (f64, f64, f64),
+    /// Acknowledgements of new data under such windows, and those of them that left the window ending about where it did: its receiver
+    /// has the data, and its program has not read it.
+    small_edges: (u64, u64),
     pub(crate) missed_bytes: u64,
     pub(crate) first_data: Option<(u64, u64)>,
     /// Times data was sent with nothing in flight.
@@ -407,32 +414,11 @@ impl Sender {
         self.note_overtaken(ack, to);
         let repairing = self.losses.episode.is_some();
         let mut delivered = 0;
-        let mut sacked_new = 0;
-        let mut reported_above = None;
-        let watched = self.losses.watches_originals();
-        let mut original = watched.is_some_and(|point| self.has_original(self.una, to, point));
-        for (n, &(left, right)) in ack.sack.as_slice().iter().enumerate() {
-            let (Some(left), Some(right)) = (self.unwrap_seq(left), self.unwrap_seq(right)) else { continue };
-            let within_next = ack.sack.as_slice().get(1).is_some_and(|&(l, r)| {
-                self.unwrap_seq(l).zip(self.unwrap_seq(r)).is_some_and(|(l, r)| l <= left && right <= r)
-            });
-            if n == 0 && left < right && (right <= acknowledged || within_next) {
-                // RFC 2883 §4: the first block reports a segment received twice.
-                reported_above = Some(right);
-                self.losses.dsacks += 1;
-                if self.losses.reported_twice(left, right) {
-                    self.policed.arrived(left);
-                    self.mark(ack.now, left, MarkKind::Spurious);
-                }
-            } else if right > to && left < right && right <= self.nxt + 1 {
-                let right = right.min(self.nxt);
-                original |= watched.is_some_and(|point| self.has_original(left.max(to), right, point));
-                sacked_new += self.sacked.insert(left.max(to), right);
-            }
-        }
+        let Beyond { sacked_new, reported_above, original } = self.beyond(ack, to, acknowledged);
         let progress = to > self.una;
         if progress {
             delivered += to - self.una - self.sacked.remove_below(to).min(to - self.una);
+            delivered -= self.duplicates_told(delivered);
             self.missed_bytes += self.gaps.remove_below(to);
             self.resent.remove_below(to);
             let from = std::mem::replace(&mut self.una, to);
@@ -448,7 +434,7 @@ impl Sender {
             }
             self.time(ack.now, to);
         } else {
-            self.duplicate(ack, to, sacked_new);
+            delivered += self.duplicate(ack, to, sacked_new);
         }
         let told_at = if progress { None } else { self.told_at };
         self.told_at = (self.sacked.total() > 0).then(|| told_at.unwrap_or(ack.now));
@@ -482,6 +468,9 @@ impl Sender {
         if ack.ecn_echo {
             self.start.echoed(ack.now);
         }
+        if progress {
+            self.note_edge(to + ack.window, delivered);
+        }
         self.advertise(ack, to);
         self.note_room(ack.now);
         let flight = self.flight();
@@ -495,15 +484,6 @@ impl Sender {
         let acked = self.una.saturating_sub(self.first);
         if progress && let Some(drawn) = &mut self.drawn {
             drawn.acked.push(ack.now as f64 / 1e9, acked as f64);
-        }
-    }
-
-    fn duplicate(&mut self, ack: &Ack, to: u64, sacked_new: u64) {
-        // RFC 5681 §2: data outstanding, no data, the same number and the same window; with SACK the window may move.
-        let same_window = self.window == Some(ack.window) || sacked_new > 0;
-        if ack.pure && to == self.una && self.nxt > self.una && same_window {
-            self.dup_acks += 1;
-            self.duplicates_in_row += 1;
         }
     }
 

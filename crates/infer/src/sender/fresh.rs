@@ -65,6 +65,7 @@ impl Sender {
             progress_was_pure,
             flight_at_send,
             duplicates_in_row,
+            duplicated,
             flight_max,
             from_below,
             losses,
@@ -93,6 +94,7 @@ impl Sender {
             window_full,
             full_window_sum,
             small_windows,
+            small_edges,
             missed_bytes,
             first_data,
             bursts,
@@ -146,6 +148,7 @@ impl Sender {
         *progress_was_pure = false;
         *flight_at_send = 0;
         *duplicates_in_row = 0;
+        *duplicated = 0;
         *flight_max = 0;
         *from_below = 0;
         *losses = Losses::default();
@@ -174,6 +177,7 @@ impl Sender {
         *window_full = 0;
         *full_window_sum = 0.0;
         *small_windows = (0.0, 0.0, 0.0);
+        *small_edges = (0, 0);
         *missed_bytes = 0;
         *first_data = None;
         *bursts = 0;

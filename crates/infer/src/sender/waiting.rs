@@ -8,6 +8,9 @@ use crate::timeline::Class;
 /// the windows are that small, while they grow (our labelled set's receive windows).
 const FULL_PART: f64 = 0.75;
 
+/// One acknowledgement in so many under a small window may leave its end where it is, and the receiver gives room at once nonetheless.
+const STAYS: u64 = 8;
+
 impl Sender {
     /// Notes for the policer's bucket that `[start, end)` was lost and is sent again.
     pub(super) fn log_again(&mut self, data: &Data, start: u64, end: u64) {
@@ -33,11 +36,22 @@ impl Sender {
         }
     }
 
+    /// Notes where the window ends by an acknowledgement of so many bytes that were not known to have come.
+    pub(super) fn note_edge(&mut self, edge: u64, delivered: u64) {
+        let is_small = self.window.is_some_and(|window| (window as f64) < self.window_max as f64 * FULL_PART);
+        if is_small && delivered > 0 {
+            self.small_edges.0 += 1;
+            self.small_edges.1 += u64::from(edge.saturating_sub(self.edge) < delivered / 2);
+        }
+    }
+
     /// Whether the windows that were small and full stayed about the same: no program reading in fits and starts, but a receiver
-    /// that gives no more, as Linux under memory pressure does (`tcp_under_memory_pressure`, `rcv_ssthresh`).
+    /// that gives no more, as Linux under memory pressure does (`tcp_under_memory_pressure`, `rcv_ssthresh`), and gives it with each
+    /// acknowledgement. Where a program reads evenly, the window is as large from one reading to the next, and smaller in between.
     pub(crate) fn small_window_is_steady(&self) -> bool {
         let (count, mean, spread) = self.small_windows;
-        self.zero_windows == 0 && count >= 16.0 && spread < mean / 20.0
+        let (acknowledged, stayed) = self.small_edges;
+        self.zero_windows == 0 && count >= 16.0 && spread < mean / 20.0 && stayed * STAYS <= acknowledged
     }
 
     /// Whether a send at `now` was not set off by an acknowledgement that made room for it.
@@ -158,8 +172,36 @@ impl Sender {
                     let holes = (top - self.una.min(top)).saturating_sub(self.sacked.total());
                     self.nxt.saturating_sub(top.max(self.una)) + self.resent.total().min(holes)
                 }
+                // The same by duplicates, where there is no SACK: Linux `tcp_packets_in_flight`, `tcp_add_reno_sack`.
+                None if self.is_repairing() || self.duplicates_in_row > 0 => {
+                    outstanding.saturating_sub(self.duplicated)
+                }
                 None => outstanding,
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a window that is small and full whenever data is sent is steady, where it stays as it ends at so many of eight
+    /// acknowledgements.
+    fn is_steady(stays: u64) -> bool {
+        let mut sender = Sender { window: Some(20_000), window_max: 100_000, ..Sender::default() };
+        for n in 0..64 {
+            sender.note_full_window();
+            let edge = sender.edge + if n % 8 < stays { 0 } else { 1_000 };
+            sender.note_edge(edge, 1_000);
+            sender.edge = edge;
+        }
+        sender.small_window_is_steady()
+    }
+
+    #[test]
+    fn a_window_that_only_reading_moves_on_is_the_programs() {
+        assert!(is_steady(0) && is_steady(1));
+        assert!(!is_steady(4));
     }
 }
