@@ -12,6 +12,9 @@ use model::{Limits, Vantage};
 /// Part of the time at the path's rate, or repairing losses, from which on the rate seen is the path's.
 const PATH_WAS_FULL: f64 = 0.05;
 
+/// And from which on that is the rate without a program's pauses too.
+const PATH_WAS_MOSTLY_FULL: f64 = 0.5;
+
 /// Time and bytes of one limit.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Spent {
@@ -73,6 +76,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) random_losses: usize,
     /// The token bucket that discards what is over its rate.
     pub(crate) bucket: Option<crate::policer::Bucket>,
+    /// The flights grow after slow start as well, though more slowly.
+    pub(crate) grows_on: bool,
     /// The flight, in bytes, that the congestion window never passes.
     pub(crate) clamp: Option<u64>,
     /// Waits for delayed acknowledgements, of the side that waited longer.
@@ -111,6 +116,7 @@ impl<'a> Facts<'a> {
             loss_peak_s: None,
             random_losses: 0,
             bucket: None,
+            grows_on: false,
             clamp: None,
             held,
         };
@@ -130,6 +136,7 @@ impl<'a> Facts<'a> {
                 Vantage::Receiver | Vantage::Middle => rounds.clamp_told(&side.echo.flights),
                 Vantage::Unknown => None,
             };
+            facts.grows_on = rounds.grow_on();
             facts.wakes = rounds.wakes(trains).filter(|_| facts.clamp.is_none());
             facts.loss_peak_s = crate::queue::mean_peak(sender, &rounds).map(|nanos| nanos / 1e9);
             let peak = facts.loss_peak_s.unwrap_or(0.0) * 1e9;
@@ -145,6 +152,11 @@ impl<'a> Facts<'a> {
                     facts.congested_losses += std::mem::take(&mut facts.random_losses);
                 }
                 _ => {}
+            }
+            if facts.bucket.is_some() && facts.wakes.is_none() {
+                // A flight that stands behind a policer is that of a sender which paces itself by what is let through (`tcp_bbr.c`, lt_bw).
+                let paced = std::mem::take(&mut facts.split.send_buffer);
+                facts.split.congestion_window = facts.split.congestion_window.and(paced);
             }
             // What a full buffer lets go comes in bursts; whoever always sends as slowly, with room on the path, has no more.
             if !sender.times_acks && facts.clamp.is_none() && facts.wakes.is_none() && !facts.knows_capacity() {
@@ -232,7 +244,8 @@ impl<'a> Facts<'a> {
     /// The weight of the program's pauses: where the path's rate is not known, only that their time would go.
     pub(crate) fn weight_of_pauses(&self) -> f64 {
         let gain = self.gain_without(self.split.application, 0.0);
-        if self.shows_capacity() { gain } else { gain.max(crate::rules::weight_of_time(self.limits().application)) }
+        let known = self.shows_capacity() || self.limits().path_rate >= PATH_WAS_MOSTLY_FULL;
+        if known { gain } else { gain.max(crate::rules::weight_of_time(self.limits().application)) }
     }
 
     /// The flight that fills the path, in bytes.

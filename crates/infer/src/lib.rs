@@ -20,6 +20,8 @@ mod finished;
 mod flights;
 mod flow;
 mod groups;
+#[cfg(test)]
+mod handmade;
 mod handshake;
 mod heights;
 mod held;

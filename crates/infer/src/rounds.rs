@@ -11,6 +11,11 @@ use crate::wakes::Wakes;
 const PLATEAU: f64 = 0.85;
 /// Below this part of the rate of trains the path is not full, whatever the RTT does: it jitters, then.
 const BURSTS_FASTER: f64 = 0.6;
+/// A rate that hardly ever is larger than its mean, which is at least this part of it. BBR's were 0.95 of it and more behind full paths of
+/// ours, and of programs that write every some milliseconds most are at 0.9 and less.
+const EVEN: f64 = 0.95;
+/// One part in so many of the bytes may have come faster than the path lets them.
+const CAUGHT_UP: u64 = 100;
 /// A flow whose mean is this part of its trains' rate hardly ever paused; trains' rates are known to within 9 %, and a window cut
 /// to 0.7 over a short queue costs as much again.
 const STEADY_PART: f64 = 0.8;
@@ -82,6 +87,8 @@ struct View {
     at: u64,
     /// Bytes per second over the round trip that ends with this slice.
     rate: f64,
+    /// The same, and no more than what comes evenly tells: a round trip of few acknowledgements may hold one more than its part of them.
+    evenly: f64,
     /// Largest flight in that round trip.
     flight: u64,
     /// RTT, carried forward where the slice has no sample; nanoseconds.
@@ -117,6 +124,16 @@ impl<'a> Rounds<'a> {
                 delivered += line.slices[from].delivered;
             }
             let window = &line.slices[from..=n];
+            let rate = delivered as f64 / (span * width) as f64 * 1e9;
+            // From one slice to another, what came with the first is of the time before it.
+            let between = |first: Option<&Slice>, bytes: u64| match first.map(|first| slice.index - first.index) {
+                None => 0.0,
+                Some(0) => f64::INFINITY,
+                Some(slices) => bytes as f64 / (slices * width) as f64 * 1e9,
+            };
+            let before = between(line.slices[..from].iter().rev().find(|s| s.delivered > 0), delivered);
+            let first = window.iter().find(|s| s.delivered > 0);
+            let within = between(first, delivered - first.map_or(0, |first| first.delivered));
             // Long windows of narrow slices are sampled: extremes of flight move slowly.
             let step = (window.len() / 64).max(1);
             let flight = window.iter().rev().step_by(step).map(|s| s.flight_max).max().unwrap_or(0);
@@ -129,7 +146,8 @@ impl<'a> Rounds<'a> {
                 unread: part(unread),
                 slice: *slice,
                 at: start + slice.index * width,
-                rate: delivered as f64 / (span * width) as f64 * 1e9,
+                rate,
+                evenly: rate.min(before.max(within)),
                 flight,
                 rtt,
                 lossy: window.iter().rev().step_by(step).any(|s| s.lossy),
@@ -144,15 +162,28 @@ impl<'a> Rounds<'a> {
     /// round-trip times that grow and shrink, which squeezes them together at times; `trains` were seen as they came, and are the
     /// path's where the flow hardly ever paused between them.
     pub(crate) fn plateau(&self, mean: f64, trains: Option<f64>) -> Option<f64> {
-        let best = |lossy: bool| self.views.iter().filter(|v| lossy || !v.lossy).map(|v| v.rate).fold(0.0f64, f64::max);
-        let plateau = best(false);
-        let plateau = if plateau > 0.0 && plateau >= mean { plateau } else { best(true) };
+        let plateau = self.largest(false);
+        let plateau = if plateau > 0.0 && plateau >= mean { plateau } else { self.largest(true) };
         let line = &self.sender.timeline;
         let open = line.time[Class::Open as usize] as f64 >= OPEN_PART * line.total() as f64;
         let elsewhere = trains.filter(|trains| !self.sender.times_acks && open && mean >= STEADY_PART * trains);
         let seen = elsewhere.map_or(plateau, |trains| plateau.min(trains.max(mean)));
         // A phase of less than a round trip has no rate over one.
         (seen > 0.0).then_some(seen.max(mean))
+    }
+
+    /// The rate that a hundredth of the bytes came at or above: what is larger was stopped on its way, and caught up.
+    fn largest(&self, lossy: bool) -> f64 {
+        let mut rates: Vec<(f64, u64)> =
+            self.views.iter().filter(|v| lossy || !v.lossy).map(|v| (v.evenly, v.slice.delivered)).collect();
+        rates.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
+        let mut above = rates.iter().map(|rate| rate.1).sum::<u64>() / CAUGHT_UP;
+        let found = rates.iter().find(|rate| {
+            let found = rate.1 > above;
+            above = above.saturating_sub(rate.1);
+            found
+        });
+        found.map_or(0.0, |rate| rate.0)
     }
 
     fn is_queued(&self, rtt: f64) -> bool {
@@ -320,12 +351,27 @@ impl<'a> Rounds<'a> {
     }
 
     fn path_is_full(&self, view: &View, plateau: f64, trains: Option<f64>) -> bool {
+        // What a sender sends by its own clock is a program's pieces, or paced at the path's rate: then it comes evenly.
+        let mean = self.sender.delivered as f64 / (self.delivering() as f64 / 1e9);
+        if self.sender.prompts.are_the_programs() && mean < EVEN * plateau {
+            return false;
+        }
         // A single flight is as much in a round trip as it is, whatever the path's rate.
         let lasted = self.delivering() >= 2 * self.sender.rtt.min.unwrap_or(0);
         let on_plateau = view.rate >= PLATEAU * plateau;
         let burst_rate = trains.is_some_and(|trains| view.rate >= PLATEAU * trains);
         let bursts_faster = trains.is_some_and(|trains| view.rate < BURSTS_FASTER * trains);
         on_plateau && (burst_rate || lasted && self.is_queued(view.rtt) && !bursts_faster)
+    }
+
+    /// Whether the flights of the later half of what follows slow start are larger than those of the half before. A window that is held by
+    /// nothing but its own growth makes them so.
+    pub(crate) fn grow_on(&self) -> bool {
+        let exit = self.sender.start.exit.map_or(u64::MAX, |(at, _)| at);
+        let after = &self.views[self.views.partition_point(|view| view.at < exit)..];
+        let (earlier, later) = after.split_at(after.len() / 2);
+        let largest = |views: &[View]| views.iter().map(|view| view.flight).max().unwrap_or(0);
+        largest(later) * 10 >= largest(earlier) * 11
     }
 
     /// The flight at which a flow stands for most of its open time after slow start, over many round trips, though losses may come

@@ -28,7 +28,7 @@ const SMALL_SENDER: &str = "[server.sysctl]\n\"net.ipv4.tcp_wmem\" = \"4096 1638
 const LARGE_RECEIVER: &str = "[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 33554432\"\n";
 
 #[rustfmt::skip]
-const CASES: [Case; 23] = [
+const CASES: [Case; 25] = [
     Case { name: "receive-window", path: FAST, workload: STREAM,
         settings: "[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 1048576\"",
         sender: "receive-window", receiver: &["receive-window"] },
@@ -67,6 +67,10 @@ const CASES: [Case; 23] = [
         workload: STREAM, settings: "", sender: "random-loss", receiver: &["random-loss"] },
     Case { name: "random-loss-high", path: "rtt = \"50ms\"\nrate = \"200mbit\"\nqueue = \"2000 packets\"\nloss = \"1%\"",
         workload: STREAM, settings: "", sender: "random-loss", receiver: &["random-loss"] },
+    // What closes a gap is acknowledged all at once, and duplicates alone tell what came before.
+    Case { name: "random-loss-no-sack", path: "rtt = \"11ms\"\nrate = \"39mbit\"\nqueue = \"100 packets\"\nloss = \"1.3%\"",
+        workload: STREAM, settings: "[server.sysctl]\n\"net.ipv4.tcp_sack\" = 0",
+        sender: "random-loss", receiver: &["random-loss"] },
     // BBR is not held down by it: the path's rate is.
     Case { name: "random-loss-bbr", path: "rtt = \"50ms\"\nrate = \"200mbit\"\nqueue = \"2000 packets\"\nloss = \"1%\"",
         workload: STREAM, settings: "[server.socket]\ncongestion = \"bbr\"",
@@ -89,6 +93,10 @@ const CASES: [Case; 23] = [
     Case { name: "application", path: "rtt = \"40ms\"\nrate = \"100mbit\"",
         workload: "kind = \"burst\"\nbuffered = \"100kB\"\nrate = \"4mbit\"\ntotal = \"5MB\"\nkeyframe = \"50kB\"", settings: "",
         sender: "application", receiver: &["application"] },
+    // What it writes while the window grows is no burst: it writes as much all the time.
+    Case { name: "application-even", path: "rtt = \"112ms\"\nrate = \"105mbit\"\nqueue = \"1000 packets\"",
+        workload: "kind = \"stream\"\nseconds = \"5s\"\npace = \"21mbit\"", settings: "",
+        sender: "application", receiver: &["application", "nothing-to-gain"] },
     // The timer's period is not the round trip, so bursts and acknowledgements meet by chance only.
     Case { name: "application-long", path: "rtt = \"70ms\"\nrate = \"100mbit\"",
         workload: "kind = \"burst\"\nbuffered = \"100kB\"\nrate = \"8mbit\"\ntotal = \"5MB\"\nkeyframe = \"50kB\"", settings: "",
@@ -111,6 +119,18 @@ fn made(folder: &Path, case: &Case) -> (Value, Value) {
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}: {err}", case.name);
     fs::remove_dir_all(folder.join(case.name)).expect("a folder");
     (report["arms"][0]["metrics"].clone(), serde_json::from_str(&found).expect("JSON"))
+}
+
+/// The rate of a path, in bits per second.
+fn rate_of(path: &str) -> f64 {
+    let rate = path.lines().find_map(|line| line.strip_prefix("rate = \"")?.strip_suffix('"')).expect("a rate");
+    let digits = rate.find(|c: char| !c.is_ascii_digit()).expect("a unit");
+    let unit = match &rate[digits..] {
+        "mbit" => 1e6,
+        "gbit" => 1e9,
+        unit => panic!("{unit}: a unit of rates that no case has"),
+    };
+    rate[..digits].parse::<f64>().expect("a number") * unit
 }
 
 /// What is wrong with a diagnosis.
@@ -136,6 +156,11 @@ fn faults(case: &Case, metrics: &Value, found: &Value) -> Vec<String> {
         let total: f64 = limits.values().filter_map(Value::as_f64).sum();
         if (total - 1.0).abs() > 1e-9 {
             faults.push(format!("{}: {} limits add to {total}", case.name, flow["vantage"]));
+        }
+        // No path delivers more than it can; rates of trains are told in steps of 9 %.
+        let capacity = flow["measured"]["capacity_bps"].as_f64().unwrap_or(0.0);
+        if capacity > 1.1 * rate_of(case.path) {
+            faults.push(format!("{}: {} tells a capacity of {capacity}", case.name, flow["vantage"]));
         }
         let from_afar = code == "application" && flow["vantage"] == "receiver";
         let evidence = flow["verdict"]["evidence"].to_string();

@@ -10,6 +10,8 @@ pub(crate) const RULE: Rule = Rule { code: Code::InitialWindow, explain: EXPLAIN
 /// Part of the bytes that must have moved in slow start for a flow that is paced by its application afterwards to be judged by
 /// its start: a burst smaller than a tenth of a stream is not what its user waits for.
 const BURST_PART: f64 = 0.1;
+/// And so many times faster than the rest it must have moved, for all that slow start is slow.
+const BURST_PACE: f64 = 1.5;
 
 fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let limits = facts.limits();
@@ -19,7 +21,7 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         return None;
     }
     // Growth after a slow start that ended without loss is the same lack of a larger window.
-    let grown_without_loss = !sender.losses.any();
+    let grown_without_loss = !sender.losses.any() && facts.grows_on;
     let mut spent = facts.split.slow_start;
     let mut share = limits.slow_start;
     if grown_without_loss {
@@ -33,7 +35,10 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let bursts = sender.bursts.max(1) as f64;
     let gain = facts.gain_without(spent, bursts.min(spent.seconds / facts.rtt_min_s.max(1e-6)));
     let waited = facts.split.application.seconds;
-    let burst = waited > 0.0 && spent.bytes >= BURST_PART * facts.bytes && sender.start.rounds >= 2;
+    // A burst comes faster than what follows it; a program that writes as much all the time has none.
+    let pace = (facts.bytes - spent.bytes) / (facts.phase_s - spent.seconds).max(1e-9);
+    let faster = spent.bytes >= BURST_PACE * pace * spent.seconds;
+    let burst = waited > 0.0 && spent.bytes >= BURST_PART * facts.bytes && sender.start.rounds >= 2 && faster;
     // Where the application paces the rest, what can be gained is gained in the burst.
     let weight = if burst && gain > 1.0 {
         let busy = (facts.phase_s - waited).max(facts.rtt_min_s);

@@ -21,7 +21,8 @@ const SILENCE_S: f64 = 1.0;
 
 fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let sender = facts.sender;
-    let largest = u64::from(sender.largest_payload);
+    // A packet beside its sender may hold many segments.
+    let largest = u64::from(sender.largest_payload).min(sender.mss);
     let got = sender.largest_delivered;
     if !sender.times_acks {
         return from_afar(facts);
@@ -102,3 +103,40 @@ How to confirm
 References
   RFC 2923 section 2.1; RFC 4821 and 8899 (probing); Linux net.ipv4.tcp_mtu_probing, tcp_base_mss.
 ";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handmade::{connection_at, packet};
+    use wire::{Flags, Options};
+
+    /// A packet of so many bytes arrives; a timer sends the beginning of one of `len` bytes again, twice and in vain, and then half of it.
+    fn is_black_hole(arrives: u32, len: u32) -> bool {
+        const ACK: u8 = Flags::ACK;
+        let [mut syn, mut answer] = [packet(true, Flags::SYN, 100, 0, 0), packet(false, Flags::SYN | ACK, 500, 101, 0)];
+        for opening in [&mut syn, &mut answer] {
+            opening.tcp.options = Options { mss: Some(1_460), ..Options::default() };
+        }
+        let from = 501 + arrives;
+        let made = connection_at(&[
+            (0, syn),
+            (0, answer),
+            (20, packet(true, ACK, 101, 501, 0)),
+            (20, packet(false, ACK, 501, 101, arrives)),
+            (40, packet(true, ACK, 101, from, 0)),
+            (40, packet(false, ACK, from, 101, len)),
+            (300, packet(false, ACK, from, 101, 1_460)),
+            (900, packet(false, ACK, from, 101, 1_460)),
+            (2_000, packet(false, ACK, from, 101, 730)),
+            (2_020, packet(true, ACK, 101, from + 730, 0)),
+        ]);
+        let facts = Facts::new(&made, 1, Vantage::Sender, &made.sides[1].sender.held);
+        judge(&facts).is_some()
+    }
+
+    #[test]
+    fn a_burst_handed_down_whole_need_not_arrive_whole() {
+        assert!(is_black_hole(1_000, 1_460));
+        assert!(!is_black_hole(7_300, 14_600), "segments of the agreed length arrived");
+    }
+}

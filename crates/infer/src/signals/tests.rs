@@ -2,46 +2,12 @@
 
 use crate::connection::Connection;
 use crate::facts::Facts as Judged;
+use crate::handmade::{connection, packet};
 use crate::shown;
 use model::{Ecn, Facts, FastOpen, KeepAlives, Multipath, MultipathKind, Vantage};
-use std::net::{IpAddr, Ipv4Addr};
-use units::{SeqNum, Timestamp};
-use wire::{Flags, IpFacts, Options, Segment, Tags, TcpHeader};
+use wire::{Flags, Options, Segment};
 
 const ACK: u8 = Flags::ACK;
-
-/// A packet of the client (`up`) or the server.
-fn packet(up: bool, flags: u8, seq: u32, ack: u32, payload_len: u32) -> Segment {
-    let ends = [(Ipv4Addr::new(10, 0, 0, 1), 40_000), (Ipv4Addr::new(10, 0, 0, 2), 443)];
-    let (from, to) = if up { (ends[0], ends[1]) } else { (ends[1], ends[0]) };
-    Segment {
-        ip: IpFacts { source: IpAddr::V4(from.0), destination: IpAddr::V4(to.0), ttl: 64, ecn: 0, id: None },
-        tcp: TcpHeader {
-            source_port: from.1,
-            destination_port: to.1,
-            seq: SeqNum::new(seq),
-            ack: SeqNum::new(ack),
-            flags: Flags(flags),
-            window: 60_000,
-            checksum: 0,
-            header_len: 20,
-            options: Options::default(),
-        },
-        tags: Tags::default(),
-        payload_len,
-    }
-}
-
-/// A connection of these packets, a second apart.
-fn connection(packets: &[Segment]) -> Connection {
-    let at = |n: usize| Timestamp::from_nanos((n as u64 + 1) * 1_000_000_000);
-    let mut connection = Connection::new(0, at(0), 1, &packets[0], false);
-    for (n, packet) in packets.iter().enumerate() {
-        connection.packet(at(n), n as u64 + 1, packet);
-    }
-    connection.finish();
-    connection
-}
 
 fn facts_of(connection: &Connection, main: usize) -> Facts {
     let judged = Judged::new(connection, main, Vantage::Unknown, &connection.sides[main].sender.held);
