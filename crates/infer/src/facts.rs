@@ -15,6 +15,9 @@ const PATH_WAS_FULL: f64 = 0.05;
 /// And from which on that is the rate without a program's pauses too.
 const PATH_WAS_MOSTLY_FULL: f64 = 0.5;
 
+/// Part of a policer's rate, which has headers in it, that a sender is held by it from.
+const POLICED: f64 = 0.8;
+
 /// Time and bytes of one limit.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Spent {
@@ -153,9 +156,13 @@ impl<'a> Facts<'a> {
                 }
                 _ => {}
             }
-            if facts.bucket.is_some() && facts.wakes.is_none() {
-                // A flight that stands behind a policer is that of a sender which paces itself by what is let through (`tcp_bbr.c`, lt_bw).
-                let paced = std::mem::take(&mut facts.split.send_buffer);
+            if facts.wakes.is_none() && facts.bucket.is_some_and(|bucket| facts.rate() >= POLICED * bucket.rate) {
+                // What stands while it uses up what a policer lets through is a sender that paces itself by that (`tcp_bbr.c`, lt_bw); beside
+                // the receiver it seems to send when it pleases.
+                let mut paced = std::mem::take(&mut facts.split.send_buffer);
+                if !sender.times_acks && sender.prompts.are_the_programs() {
+                    paced = paced.and(std::mem::take(&mut facts.split.application));
+                }
                 facts.split.congestion_window = facts.split.congestion_window.and(paced);
             }
             // What a full buffer lets go comes in bursts; whoever always sends as slowly, with room on the path, has no more.

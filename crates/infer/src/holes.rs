@@ -14,6 +14,9 @@ const ROOM: f64 = 1.6;
 /// the overflows and the policers of our labelled ranges of 400,000 to 600,000, which overlap between these.
 const CLOSED: f64 = 0.12;
 const OPEN: f64 = 0.25;
+/// A gap of less than this part of a packet's time, and the part of such gaps before holes with which packets come in bursts.
+const CLOSE: f64 = 0.5;
+const MOSTLY: f64 = 0.5;
 /// Packets come in clumps where so many of the gaps before holes are as wide.
 const CLUMPS: f64 = 0.25;
 
@@ -56,8 +59,10 @@ impl Holes {
         let count = |gap: fn(&Hole) -> u64| holes().filter(|hole| gap(hole) as f64 >= wide).count() as f64;
         let all = holes().count().max(1) as f64;
         let (across, before) = (count(|hole| hole.across) / all, count(|hole| hole.before) / all);
+        // What came closer than the path's packets do was not handed on by its queue.
+        let close = holes().filter(|hole| (hole.before as f64) < CLOSE * packet).count() as f64 / all;
         match (holes().count() >= ENOUGH, across - before) {
-            (true, ..CLOSED) if before < CLUMPS => Some(Room::None),
+            (true, ..CLOSED) if before < CLUMPS && close < MOSTLY => Some(Room::None),
             (true, OPEN..) => Some(Room::Left),
             _ => None,
         }
@@ -80,6 +85,8 @@ mod tests {
         assert_eq!(room(100, 100, 20), Some(Room::None));
         assert_eq!(room(200, 100, 20), Some(Room::Left));
         assert_eq!(room(200, 100, ENOUGH - 1), None);
+        // Behind a policer bursts come at the rate of the line.
+        assert_eq!(room(10, 10, 20), None);
         // In clumps.
         assert_eq!(room(800, 800, 20), None);
     }

@@ -9,6 +9,10 @@ use crate::sender::Sender;
 /// is chance. The sum of −ln r is Erlang's then, so chance is as steep for one loss in seven, for two in 16, for five in 150, for ten in
 /// 5,000. In the labelled set random losses reach 2.4, and overflows begin at 6.
 const STEEP: f64 = 4.0;
+/// And of so many losses, which chance makes as steep for one in 200: where others share the queue it stands nearly always, and most
+/// round trips are long.
+const STEEP_OF_MANY: f64 = 3.0;
+const SEVERAL: usize = 6;
 /// The least that a rank tells: one loss after the longest round trip of all is not infinitely sure.
 const DOUBT: f64 = 0.1;
 /// A queue that overflows is as long each time: its length varies by what arrives at once. In the labelled set by 8 %, from queues of 12
@@ -96,7 +100,8 @@ fn of_heights(heights: &Heights, min: f64, packet: f64) -> Option<bool> {
     let alike = over.iter().filter(|over| (*over - median).abs() <= error.max(AS_EVER * median)).count();
     let as_ever = alike as f64 >= MOSTLY * over.len() as f64;
     let tall = if over.len() == 1 { median + error } else { median };
-    Some(steep >= STEEP && as_ever && tall >= PACKETS * packet)
+    let steep_enough = if ranks.len() >= SEVERAL { STEEP_OF_MANY } else { STEEP };
+    Some(steep >= steep_enough && as_ever && tall >= PACKETS * packet)
 }
 
 /// Mean of the largest round trips just before losses, in nanoseconds; `None` without such samples.
