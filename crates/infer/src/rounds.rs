@@ -351,9 +351,9 @@ impl<'a> Rounds<'a> {
     }
 
     fn path_is_full(&self, view: &View, plateau: f64, trains: Option<f64>) -> bool {
-        // What a sender sends by its own clock is a program's pieces, or paced at the path's rate: then it comes evenly.
+        // What a sender sends by its own clock, and none of it is lost, is a program's pieces, or paced at the path's rate: then it comes evenly.
         let mean = self.sender.delivered as f64 / (self.delivering() as f64 / 1e9);
-        if self.sender.prompts.are_the_programs() && mean < EVEN * plateau {
+        if self.sender.prompts.are_the_programs() && !self.sender.losses.any() && mean < EVEN * plateau {
             return false;
         }
         // A single flight is as much in a round trip as it is, whatever the path's rate.
