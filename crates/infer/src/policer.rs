@@ -112,16 +112,19 @@ impl Log {
         }
     }
 
-    /// `[start, …)` is sent again: what carried it last is lost.
-    pub(crate) fn sent_again(&mut self, start: u64) {
-        let found =
-            self.sent.iter_mut().rev().find(|sent| sent.start <= start && start < sent.start + u64::from(sent.len));
-        if let Some(sent) = found
-            && !sent.lost
-        {
-            sent.lost = true;
-            self.losses += 1;
-        }
+    /// `[start, end)` is sent again: what carried it last is lost. Of a burst that was handed down whole, that is the part alone.
+    pub(crate) fn sent_again(&mut self, start: u64, end: u64) {
+        let carried = |sent: &Sent| sent.start <= start && start < sent.start + u64::from(sent.len);
+        let Some(n) = self.sent.iter().rposition(carried).filter(|&n| !self.sent[n].lost) else { return };
+        self.losses += 1;
+        let whole = self.sent[n];
+        let cuts =
+            [whole.start, start, end.min(whole.start + u64::from(whole.len)), whole.start + u64::from(whole.len)];
+        let parts = cuts.windows(2).zip([false, true, false]).filter(|(cut, _)| cut[0] < cut[1]);
+        let parts = parts.map(|(cut, lost)| Sent { start: cut[0], len: (cut[1] - cut[0]) as u32, lost, ..whole });
+        self.sent.splice(n..=n, parts);
+        // As many as are kept at most, the lost ones too.
+        self.sent.truncate(MOST);
     }
 
     /// `[start, …)` had arrived all the same, or came late: it was not lost.
@@ -287,4 +290,26 @@ fn delayed(sent: &[Sent], rate: f64, burst: f64) -> Option<f64> {
     let expected = long.0 - short.0;
     let part = (long.1 - short.1) / expected.max(1e-9);
     (expected >= SPREAD * burst / rate && part > -DELAYED).then_some(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_burst_handed_down_whole_the_part_that_is_sent_again_is_lost() {
+        let mut log = Log::default();
+        log.open(std::iter::once((0, 14_480, 5)));
+        log.sent_again(2_896, 4_344);
+        let parts: Vec<_> = log.sent.iter().map(|sent| (sent.start, sent.len, sent.lost)).collect();
+        assert_eq!(parts, [(0, 2_896, false), (2_896, 1_448, true), (4_344, 10_136, false)]);
+        // Another part, the same once more, and one that begins where it was handed down.
+        log.sent_again(13_032, 20_000);
+        log.sent_again(2_896, 4_344);
+        log.sent_again(0, 1_448);
+        assert_eq!((log.losses, log.sent.len()), (3, 5));
+        log.arrived(13_032);
+        assert_eq!((log.losses, log.sent.iter().filter(|sent| sent.lost).count()), (2, 2));
+        assert_eq!(log.sent.iter().map(|sent| sent.len).sum::<u32>(), 14_480);
+    }
 }

@@ -40,6 +40,9 @@ const BUFFERED_PART: f64 = 0.9;
 /// just under half of an epoch (RFC 9438 §4.2: W(t) = C(t − K)³ + W_max), and the peaks of random losses differ.
 const CEILING_PART: f64 = 0.6;
 
+/// Slices of a round trip that are looked at, of however many.
+const LOOKED_AT: usize = 64;
+
 /// Part of the time that a flight, as timestamps tell it, must stand at one size for that to be a clamp. It had 39 to 99 % of it in the clamps
 /// of our labelled ranges of 400,000 and 600,000 but one, where several acknowledgements of one tick blur it, and 2 to 21 % in their send
 /// buffers.
@@ -126,16 +129,16 @@ impl<'a> Rounds<'a> {
             let window = &line.slices[from..=n];
             let rate = delivered as f64 / (span * width) as f64 * 1e9;
             // From one slice to another, what came with the first is of the time before it.
-            let between = |first: Option<&Slice>, bytes: u64| match first.map(|first| slice.index - first.index) {
-                None => 0.0,
-                Some(0) => f64::INFINITY,
-                Some(slices) => bytes as f64 / (slices * width) as f64 * 1e9,
+            let between = |first: &Slice, bytes: u64| match slice.index - first.index {
+                0 => f64::INFINITY,
+                slices => bytes as f64 / (slices * width) as f64 * 1e9,
             };
-            let before = between(line.slices[..from].iter().rev().find(|s| s.delivered > 0), delivered);
-            let first = window.iter().find(|s| s.delivered > 0);
-            let within = between(first, delivered - first.map_or(0, |first| first.delivered));
+            let earlier = line.slices[..from].iter().rev().take(LOOKED_AT).find(|s| s.delivered > 0);
+            let before = earlier.map_or(0.0, |first| between(first, delivered));
+            let first = window.iter().take(LOOKED_AT).find(|s| s.delivered > 0);
+            let within = first.map_or(f64::INFINITY, |first| between(first, delivered - first.delivered));
             // Long windows of narrow slices are sampled: extremes of flight move slowly.
-            let step = (window.len() / 64).max(1);
+            let step = (window.len() / LOOKED_AT).max(1);
             let flight = window.iter().rev().step_by(step).map(|s| s.flight_max).max().unwrap_or(0);
             let open: u64 = window.iter().rev().step_by(step).map(|s| s.open).sum();
             let full: u64 = window.iter().rev().step_by(step).map(|s| s.window).sum();

@@ -21,7 +21,7 @@ impl Sender {
                 (from, candidate.end.saturating_sub(from) as u32, candidate.sent)
             }));
         }
-        self.policed.sent_again(start);
+        self.policed.sent_again(start, end);
         self.policed.sent(data.now, start, (end - start) as u32);
     }
 
