@@ -1,16 +1,18 @@
 //! Connections made by hand, for tests.
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Endpoint};
 use std::net::{IpAddr, Ipv4Addr};
 use units::{SeqNum, Timestamp};
 use wire::{Flags, IpFacts, Options, Segment, Tags, TcpHeader};
 
+pub(crate) const CLIENT: Endpoint = (IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 40_000);
+const SERVER: Endpoint = (IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)), 443);
+
 /// A packet of the client (`up`) or the server.
 pub(crate) fn packet(up: bool, flags: u8, seq: u32, ack: u32, payload_len: u32) -> Segment {
-    let ends = [(Ipv4Addr::new(10, 0, 0, 1), 40_000), (Ipv4Addr::new(10, 0, 0, 2), 443)];
-    let (from, to) = if up { (ends[0], ends[1]) } else { (ends[1], ends[0]) };
+    let (from, to) = if up { (CLIENT, SERVER) } else { (SERVER, CLIENT) };
     Segment {
-        ip: IpFacts { source: IpAddr::V4(from.0), destination: IpAddr::V4(to.0), ttl: 64, ecn: 0, id: None },
+        ip: IpFacts { source: from.0, destination: to.0, ttl: 64, ecn: 0, id: None },
         tcp: TcpHeader {
             source_port: from.1,
             destination_port: to.1,

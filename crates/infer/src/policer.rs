@@ -43,6 +43,16 @@ struct Sent {
     lost: bool,
 }
 
+impl Sent {
+    fn end(&self) -> u64 {
+        self.start + u64::from(self.len)
+    }
+
+    fn carries(&self, byte: u64) -> bool {
+        (self.start..self.end()).contains(&byte)
+    }
+}
+
 /// What left since the first loss.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
@@ -114,12 +124,11 @@ impl Log {
 
     /// `[start, end)` is sent again: what carried it last is lost. Of a burst that was handed down whole, that is the part alone.
     pub(crate) fn sent_again(&mut self, start: u64, end: u64) {
-        let carried = |sent: &Sent| sent.start <= start && start < sent.start + u64::from(sent.len);
-        let Some(n) = self.sent.iter().rposition(carried).filter(|&n| !self.sent[n].lost) else { return };
+        let last = self.sent.iter().rposition(|sent| sent.carries(start));
+        let Some(n) = last.filter(|&n| !self.sent[n].lost) else { return };
         self.losses += 1;
         let whole = self.sent[n];
-        let cuts =
-            [whole.start, start, end.min(whole.start + u64::from(whole.len)), whole.start + u64::from(whole.len)];
+        let cuts = [whole.start, start, end.min(whole.end()), whole.end()];
         let parts = cuts.windows(2).zip([false, true, false]).filter(|(cut, _)| cut[0] < cut[1]);
         let parts = parts.map(|(cut, lost)| Sent { start: cut[0], len: (cut[1] - cut[0]) as u32, lost, ..whole });
         self.sent.splice(n..=n, parts);
@@ -129,11 +138,7 @@ impl Log {
 
     /// `[start, …)` had arrived all the same, or came late: it was not lost.
     pub(crate) fn arrived(&mut self, start: u64) {
-        let found = self
-            .sent
-            .iter_mut()
-            .rev()
-            .find(|sent| sent.lost && sent.start <= start && start < sent.start + u64::from(sent.len));
+        let found = self.sent.iter_mut().rev().find(|sent| sent.lost && sent.carries(start));
         if let Some(sent) = found {
             sent.lost = false;
             self.losses -= 1;

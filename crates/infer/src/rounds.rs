@@ -54,6 +54,17 @@ const LARGEST_PART: f64 = 0.8;
 /// What Linux hands down at once, headers left out: `GSO_LEGACY_MAX_SIZE` less `MAX_TCP_HEADER` (`tcp_xmit_size_goal`).
 const LARGEST_BURST: u64 = 65_536 - 320;
 
+/// Behind one part in `parts` of the weight, in this order: what lies there, of values with the weight of each.
+fn behind<T: Copy>(weighed: &[(T, u64)], parts: u64) -> Option<T> {
+    let mut before = weighed.iter().map(|one| one.1).sum::<u64>() / parts;
+    let found = weighed.iter().find(|one| {
+        let found = one.1 > before;
+        before = before.saturating_sub(one.1);
+        found
+    });
+    found.map(|one| one.0)
+}
+
 /// Whether two flights differ by no more than one percent: socket buffers count whole packets' memory, so what they hold in bytes
 /// varies a little (our long-fat scenario with default buffers: 1,940 to 1,962 segments).
 fn is_near(flight: u64, level: u64) -> bool {
@@ -180,13 +191,7 @@ impl<'a> Rounds<'a> {
         let mut rates: Vec<(f64, u64)> =
             self.views.iter().filter(|v| lossy || !v.lossy).map(|v| (v.evenly, v.slice.delivered)).collect();
         rates.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
-        let mut above = rates.iter().map(|rate| rate.1).sum::<u64>() / CAUGHT_UP;
-        let found = rates.iter().find(|rate| {
-            let found = rate.1 > above;
-            above = above.saturating_sub(rate.1);
-            found
-        });
-        found.map_or(0.0, |rate| rate.0)
+        behind(&rates, CAUGHT_UP).unwrap_or(0.0)
     }
 
     fn is_queued(&self, rtt: f64) -> bool {
@@ -344,8 +349,12 @@ impl<'a> Rounds<'a> {
 
     /// Whether data came at about the rate of trains on average.
     fn fills(&self, trains: Option<f64>) -> bool {
-        let phase = self.delivering() as f64 / 1e9;
-        trains.is_some_and(|trains| self.sender.delivered as f64 >= PLATEAU * trains * phase)
+        trains.is_some_and(|trains| self.averages(PLATEAU * trains))
+    }
+
+    /// Whether the mean, from the first data to the last that was delivered, is at least this rate.
+    fn averages(&self, rate: f64) -> bool {
+        self.sender.delivered as f64 >= rate * (self.delivering() as f64 / 1e9)
     }
 
     /// From the first data to the last that was delivered, in nanoseconds.
@@ -355,8 +364,8 @@ impl<'a> Rounds<'a> {
 
     fn path_is_full(&self, view: &View, plateau: f64, trains: Option<f64>) -> bool {
         // What a sender sends by its own clock, and none of it is lost, is a program's pieces, or paced at the path's rate: then it comes evenly.
-        let mean = self.sender.delivered as f64 / (self.delivering() as f64 / 1e9);
-        if self.sender.prompts.are_the_programs() && !self.sender.losses.any() && mean < EVEN * plateau {
+        let by_its_clock = self.sender.prompts.are_the_programs() && !self.sender.losses.any();
+        if by_its_clock && !self.averages(EVEN * plateau) {
             return false;
         }
         // A single flight is as much in a round trip as it is, whatever the path's rate.
@@ -398,16 +407,11 @@ impl<'a> Rounds<'a> {
     fn level(&self, mut held: Vec<(u64, u64)>) -> Option<u64> {
         held.sort_unstable();
         let all: u64 = held.iter().map(|h| h.1).sum();
-        let mut left = all / 2;
-        let median = held.iter().find(|h| {
-            let found = h.1 > left;
-            left = left.saturating_sub(h.1);
-            found
-        })?;
-        let near: u64 = held.iter().filter(|h| is_near(h.0, median.0)).map(|h| h.1).sum();
+        let median = behind(&held, 2)?;
+        let near: u64 = held.iter().filter(|h| is_near(h.0, median)).map(|h| h.1).sum();
         let round_trips = near as f64 / self.sender.rtt.mean()?;
         let stands = near as f64 >= CEILING_PART * all as f64 && round_trips >= 2.0 * CONSTANT_ROUNDS as f64;
-        (stands && self.is_held(median.0)).then_some(median.0)
+        (stands && self.is_held(median)).then_some(median)
     }
 
     /// The flight at which a flow without loss or queue stands for most of all its open time after slow start. A window that the path holds

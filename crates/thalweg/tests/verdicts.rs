@@ -8,6 +8,7 @@ use common::{json, texts, thalweg};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
+use units::Rate;
 
 /// A transfer whose cause is known by how it was made.
 struct Case {
@@ -124,13 +125,7 @@ fn made(folder: &Path, case: &Case) -> (Value, Value) {
 /// The rate of a path, in bits per second.
 fn rate_of(path: &str) -> f64 {
     let rate = path.lines().find_map(|line| line.strip_prefix("rate = \"")?.strip_suffix('"')).expect("a rate");
-    let digits = rate.find(|c: char| !c.is_ascii_digit()).expect("a unit");
-    let unit = match &rate[digits..] {
-        "mbit" => 1e6,
-        "gbit" => 1e9,
-        unit => panic!("{unit}: a unit of rates that no case has"),
-    };
-    rate[..digits].parse::<f64>().expect("a number") * unit
+    rate.parse::<Rate>().expect("a rate that scenarios take").bits_per_second() as f64
 }
 
 /// What is wrong with a diagnosis.

@@ -25,10 +25,15 @@ impl Sender {
         self.policed.sent(data.now, start, (end - start) as u32);
     }
 
+    /// Whether a window is no full one.
+    fn is_small(&self, window: u64) -> bool {
+        (window as f64) < self.window_max as f64 * FULL_PART
+    }
+
     pub(super) fn note_full_window(&mut self) {
         let window = self.window.unwrap_or(0) as f64;
         self.full_window_sum += window;
-        if window < self.window_max as f64 * FULL_PART {
+        if self.is_small(self.window.unwrap_or(0)) {
             let count = self.small_windows.0 + 1.0;
             let mean = self.small_windows.1 + (window - self.small_windows.1) / count;
             let spread = self.small_windows.2 + ((window - mean).abs() - self.small_windows.2) / count;
@@ -38,8 +43,7 @@ impl Sender {
 
     /// Notes where the window ends by an acknowledgement of so many bytes that were not known to have come.
     pub(super) fn note_edge(&mut self, edge: u64, delivered: u64) {
-        let is_small = self.window.is_some_and(|window| (window as f64) < self.window_max as f64 * FULL_PART);
-        if is_small && delivered > 0 {
+        if self.window.is_some_and(|window| self.is_small(window)) && delivered > 0 {
             self.small_edges.0 += 1;
             self.small_edges.1 += u64::from(edge.saturating_sub(self.edge) < delivered / 2);
         }
@@ -149,11 +153,7 @@ impl Sender {
         {
             // A window well below what it was: the buffer behind it fills. Half is Linux's own measure of a receiver under
             // pressure (`__tcp_select_window`: free space below half of the full space).
-            return if (window as f64) < self.window_max as f64 * FULL_PART {
-                Class::Reader
-            } else {
-                Class::ReceiveWindow
-            };
+            return if self.is_small(window) { Class::Reader } else { Class::ReceiveWindow };
         }
         Class::Open
     }

@@ -1,13 +1,11 @@
 //! Connections that are over: what comes late, what begins anew, and what is kept in memory.
 
 use super::*;
-use std::net::{IpAddr, Ipv4Addr};
+use crate::handmade::{CLIENT, packet};
 use units::SeqNum;
-use wire::{Flags, IpFacts, Options, SackBlocks, Tags, TcpHeader};
+use wire::{Flags, SackBlocks};
 
 const SECOND: u64 = 1_000_000_000;
-const CLIENT: (IpAddr, u16) = (IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 40_000);
-const SERVER: (IpAddr, u16) = (IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)), 443);
 
 /// A table and the packets of connections between two ends, a millisecond apart.
 struct Wire {
@@ -42,24 +40,9 @@ impl Wire {
     fn send(&mut self, up: bool, flags: u8, seq: u32, ack: u32, payload_len: u32, sack: &[(u32, u32)]) {
         self.number += 1;
         self.now += SECOND / 1_000;
-        let (source, destination) = if up { (CLIENT, SERVER) } else { (SERVER, CLIENT) };
         let sack: Vec<_> = sack.iter().map(|&(l, r)| (SeqNum::new(l), SeqNum::new(r))).collect();
-        let segment = Segment {
-            ip: IpFacts { source: source.0, destination: destination.0, ttl: 64, ecn: 0, id: None },
-            tcp: TcpHeader {
-                source_port: source.1,
-                destination_port: destination.1,
-                seq: SeqNum::new(seq),
-                ack: SeqNum::new(ack),
-                flags: Flags(flags),
-                window: 60_000,
-                checksum: 0,
-                header_len: 20,
-                options: Options { sack: SackBlocks::new(&sack), ..Options::default() },
-            },
-            tags: Tags::default(),
-            payload_len,
-        };
+        let mut segment = packet(up, flags, seq, ack, payload_len);
+        segment.tcp.options.sack = SackBlocks::new(&sack);
         let at = Timestamp::from_nanos(self.now);
         let seen = Seen { interface: 0, at, number: self.number, clock: self.now, segment };
         self.table.packets(&[seen]);
