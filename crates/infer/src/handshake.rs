@@ -35,10 +35,13 @@ pub(crate) struct Opening {
     /// Payload of the SYN, and whether the SYN-ACK acknowledges all of it.
     syn_bytes: u32,
     syn_bytes_taken: Option<bool>,
-    /// SYN to SYN-ACK: the round trip between the tap and the server.
+    /// SYN to SYN-ACK: the round trip between the tap and the server. Where one was sent again it is from the last one: enough to place
+    /// the tap by, as no round trip is as long as the timer (RFC 6298 §2.1).
     pub(crate) to_server: Option<u64>,
-    /// SYN-ACK to its ACK: the round trip between the tap and the client.
+    /// SYN-ACK to its ACK: the round trip between the tap and the client, as above.
     pub(crate) to_client: Option<u64>,
+    /// One of the two is from one that was sent again: which was answered is not known (Karn).
+    guessed: bool,
 }
 
 impl Opening {
@@ -65,9 +68,9 @@ impl Opening {
             syn.ecn_asked = tcp.flags.has(Flags::ECE | Flags::CWR);
             syn.ecn_agreed = tcp.flags.has(Flags::ECE) && !tcp.flags.has(Flags::CWR);
             (syn.multipath, syn.cookie) = (options.multipath, options.fast_open);
-            // A SYN sent again makes the time ambiguous (Karn).
-            if side == 1 && client.seen && client.count == 1 {
-                self.to_server = Some(now.saturating_sub(client.first_at));
+            if side == 1 && client.seen {
+                self.to_server = Some(now.saturating_sub(client.last_at));
+                self.guessed |= client.count > 1;
             }
         }
         let syn = &mut self.syn[side];
@@ -79,16 +82,17 @@ impl Opening {
     /// copy before the answer is the one to time from.
     pub(crate) fn copied(&mut self, side: usize, now: u64) {
         let answered = if side == 0 { self.to_server } else { self.to_client };
-        if answered.is_none() && self.syn[side].count == 1 {
-            self.syn[side].first_at = now;
+        if answered.is_none() {
+            self.syn[side].last_at = now;
         }
     }
 
     /// The client acknowledged the server's SYN for the first time.
     pub(crate) fn acknowledged(&mut self, now: u64) {
         let server = self.syn[1];
-        if self.to_client.is_none() && server.seen && server.count == 1 {
-            self.to_client = Some(now.saturating_sub(server.first_at));
+        if self.to_client.is_none() && server.seen {
+            self.to_client = Some(now.saturating_sub(server.last_at));
+            self.guessed |= server.count > 1;
         }
     }
 
@@ -157,7 +161,7 @@ impl Opening {
     pub(crate) fn report(&self) -> Handshake {
         let [client, server] = self.syn;
         Handshake {
-            rtt_ms: self.to_server.zip(self.to_client).map(|(a, b)| (a + b) as f64 / 1e6),
+            rtt_ms: self.to_server.zip(self.to_client).filter(|_| !self.guessed).map(|(a, b)| (a + b) as f64 / 1e6),
             mss_client: client.mss,
             mss_server: server.mss,
             wscale_client: client.wscale,
@@ -167,5 +171,36 @@ impl Opening {
             fast_open: self.fast_open,
             syn_retransmits: client.count.saturating_sub(1) + server.count.saturating_sub(1),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handmade::packet;
+
+    const SECOND: u64 = 1_000_000_000;
+    const ROUND_TRIP: u64 = SECOND / 20;
+
+    /// A handshake of these SYNs, each with whether the client sends it and when, acknowledged at `end`.
+    fn opened(syns: &[(bool, u64)], end: u64) -> Opening {
+        let mut opening = Opening::default();
+        for &(up, now) in syns {
+            let flags = if up { Flags::SYN } else { Flags::SYN | Flags::ACK };
+            opening.syn(usize::from(!up), now, &packet(up, flags, 100, 101, 0).tcp, 0);
+        }
+        opening.acknowledged(end);
+        opening
+    }
+
+    #[test]
+    fn syns_sent_again_place_the_tap_and_time_no_round_trip() {
+        let soon = 20_000;
+        let client = opened(&[(true, 0), (true, SECOND), (false, SECOND + ROUND_TRIP)], SECOND + ROUND_TRIP + soon);
+        assert_eq!((client.to_server, client.to_client), (Some(ROUND_TRIP), Some(soon)));
+        let server = opened(&[(true, 0), (false, soon), (false, SECOND)], SECOND + ROUND_TRIP);
+        assert_eq!((server.to_server, server.to_client), (Some(soon), Some(ROUND_TRIP)));
+        let plain = opened(&[(true, 0), (false, ROUND_TRIP)], ROUND_TRIP + soon);
+        assert_eq!([client, server, plain].map(|opening| opening.report().rtt_ms), [None, None, Some(50.02)]);
     }
 }
