@@ -59,9 +59,9 @@ impl Trains {
             }
         }
         let step = self.recent.back().map_or(0, |last| delivered.saturating_sub(last.1));
-        if let Some((at, before)) = start {
-            let seconds = now.saturating_sub(at) as f64 / 1e9;
-            let rate = (delivered - before) as f64 / seconds.max(1e-9);
+        // What was held and let go at one instant has no rate.
+        if let Some((at, before)) = start.filter(|&(at, _)| now > at) {
+            let rate = (delivered - before) as f64 / ((now - at) as f64 / 1e9);
             let bin = ((rate.max(1.0).log2() * BINS_PER_OCTAVE) as usize).min(BINS - 1);
             let bins = self.bins.get_or_insert_with(|| Box::new([0; BINS]));
             bins[bin] += step;
@@ -106,6 +106,21 @@ impl Trains {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_came_at_one_instant_has_no_rate() {
+        let mut trains = Trains::default();
+        for delivered in 1..=400u64 {
+            // Half a window is held somewhere and let go at once.
+            trains.delivered(
+                if delivered % 40 < 20 { delivered / 40 * 40 } else { delivered } * 1_000_000,
+                delivered * 1_500,
+                1_500,
+            );
+        }
+        let rate = trains.rate().expect("trains");
+        assert!(rate < 1e8, "{rate}");
+    }
 
     #[test]
     fn bursts_tell_the_line_rate_though_the_mean_is_far_below() {
