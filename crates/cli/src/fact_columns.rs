@@ -6,7 +6,7 @@ use report::tables::{Column, Kind, Value};
 type Of = for<'a> fn(&'a Facts) -> Value<'a>;
 
 /// Name, kind, and what of the facts stands there.
-const COLUMNS: [(&str, Kind, Of); 58] = {
+const COLUMNS: [(&str, Kind, Of); 62] = {
     use Kind::{Count, Flag, Number, Text};
     [
         ("tap_duplicates", Count, |f| f.tap_duplicates.into()),
@@ -43,6 +43,10 @@ const COLUMNS: [(&str, Kind, Of); 58] = {
         ("slow_start_rounds", Count, |f| f.slow_start.map(|start| start.rounds).into()),
         ("slow_start_exit", Text, |f| f.slow_start.and_then(|start| start.exit).map(|exit| exit.as_str()).into()),
         ("slow_start_exit_s", Number, |f| f.slow_start.and_then(|start| start.exit_s).into()),
+        ("shared_others", Count, |f| f.shared_path.as_ref().map(|shared| shared.others).into()),
+        ("shared_together_bps", Number, |f| f.shared_path.as_ref().map(|shared| shared.together_bps).into()),
+        ("shared_path_rate_bps", Number, |f| f.shared_path.as_ref().map(|shared| shared.path_rate_bps).into()),
+        ("shared_full_share", Number, |f| f.shared_path.as_ref().map(|shared| shared.full_share).into()),
         ("delivery_rate_bps", Number, |f| f.delivery.and_then(|delivery| delivery.rate_bps).into()),
         ("capacity_bps", Number, |f| f.delivery.and_then(|delivery| delivery.capacity_bps).into()),
         ("bdp_bytes", Number, |f| f.delivery.and_then(|delivery| delivery.bdp_bytes).into()),

@@ -77,8 +77,7 @@ pub(crate) fn watch(
     all.sort_by_key(|one| one.order);
     let mut flows: Vec<_> =
         all.iter().filter_map(|one| judge(one.order, one.ends.0, one.ends.1, &one.samples)).map(Box::new).collect();
-    let cost = |flow: &model::Flow| flow.duration_s * (1.0 - 1.0 / flow.verdict.gain.unwrap_or(1.0).max(1.0));
-    flows.sort_by(|a, b| cost(b).total_cmp(&cost(a)));
+    flows.sort_by_cached_key(|flow| infer::costliest(flow, flow.duration_s));
     let mut notes = vec![why.to_owned()];
     let quiet = all.len() - flows.len();
     if quiet > 0 {

@@ -6,9 +6,9 @@
 use crate::diagnose::{CaptureDiagnosis, Options};
 use crate::finished::Finished;
 use crate::key::Key;
+use crate::order::costliest;
 use crate::table::{Seen, Table};
 use model::CaptureReport;
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::Read;
 use wire::filter::Filter;
@@ -120,10 +120,11 @@ pub fn join<R: Read>(name: &str, capture: &Capture<R>, intake: Intake, parts: Ve
     if duplicates > 0 {
         notes.push(format!("the tap delivered {duplicates} packets twice; the second copies were dropped"));
     }
-    // Flows are numbered in order of their first packets, and listed costliest first: by the time that could be saved.
+    crate::shared::judge(&mut found);
+    // Flows are numbered in order of their first packets, and listed costliest first.
     let mut firsts: Vec<u64> = found.iter().map(|one| one.flow.first_packet).collect();
     firsts.sort_unstable();
-    found.sort_by_cached_key(|one| (Reverse(one.cost_s.max(0.0).to_bits()), one.flow.first_packet));
+    found.sort_by_cached_key(|one| costliest(&one.flow, one.phase_s));
     let mut series = Vec::new();
     let interfaces = capture.interfaces();
     for (index, one) in found.iter_mut().enumerate() {

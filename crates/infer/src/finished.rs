@@ -2,6 +2,7 @@
 
 use crate::connection::{Connection, Endpoint};
 use crate::flow;
+use crate::together::Carried;
 use model::{Evidence, Flow, Series, Way};
 use units::{SeqNum, Timestamp};
 use wire::{Flags, Segment};
@@ -9,24 +10,27 @@ use wire::{Flags, Segment};
 /// A connection, summed up.
 #[derive(Debug)]
 pub(crate) struct Finished {
-    /// Seconds that could be saved.
-    pub(crate) cost_s: f64,
+    /// Length of the data phase, in seconds.
+    pub(crate) phase_s: f64,
     /// Index of the interface among the capture's.
     pub(crate) interface: u32,
     pub(crate) tap_duplicates: u64,
     pub(crate) flow: Box<Flow>,
+    /// What it carried, where others may have shared its path.
+    pub(crate) carried: Option<Carried>,
     pub(crate) series: Option<Box<Series>>,
 }
 
 impl Finished {
     pub(crate) fn new(connection: &Connection) -> Self {
-        let (cost_s, mut flow) = flow::flow(connection);
+        let (phase_s, mut flow) = flow::flow(connection);
         compact(&mut flow);
         Self {
-            cost_s,
+            phase_s,
             interface: connection.interface,
             tap_duplicates: connection.tap_duplicates,
             flow: Box::new(flow),
+            carried: Carried::of(flow::main(connection), connection.started),
             series: flow::series_of(connection).map(Box::new),
         }
     }

@@ -7,7 +7,7 @@ use crate::sender::Sender;
 use model::{Code, Flow, Measured, Retransmits, Series, Side, TokenBucket, Vantage, Way};
 use std::net::{IpAddr, SocketAddr};
 
-/// Sums a connection up; with it comes what could be saved of its time, in seconds, by which flows are ranked.
+/// Sums a connection up; with it comes the length of its data phase, in seconds.
 ///
 /// What only the whole capture tells is left open: the flow's number, and its interface's name.
 pub(crate) fn flow(connection: &Connection) -> (f64, Flow) {
@@ -23,7 +23,7 @@ pub(crate) fn flow(connection: &Connection) -> (f64, Flow) {
     };
     let facts = Facts::new(connection, main, vantage, held);
     let (verdict, findings) = rules::judge(&facts);
-    let cost_s = facts.phase_s * (1.0 - 1.0 / verdict.gain.unwrap_or(1.0).max(1.0));
+    let phase_s = facts.phase_s;
     let losses = &sender.losses;
     let black_hole =
         verdict.code == Code::PathMtuBlackHole || findings.iter().any(|f| f.code == Code::PathMtuBlackHole);
@@ -76,14 +76,19 @@ pub(crate) fn flow(connection: &Connection) -> (f64, Flow) {
         findings,
         remedies: Vec::new(),
     };
-    (cost_s, flow)
+    (phase_s, flow)
 }
 
 /// What is drawn of a connection: the direction with more payload.
 pub(crate) fn series_of(connection: &Connection) -> Option<Series> {
-    let [client, server] = &connection.sides;
-    let sender = if client.sender.bytes > server.sender.bytes { &client.sender } else { &server.sender };
+    let sender = main(connection);
     sender.drawn.is_some().then(|| series(sender))
+}
+
+/// The sender of the direction with more payload.
+pub(crate) fn main(connection: &Connection) -> &Sender {
+    let [client, server] = &connection.sides;
+    if client.sender.bytes > server.sender.bytes { &client.sender } else { &server.sender }
 }
 
 /// An end, as people write it.

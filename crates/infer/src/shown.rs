@@ -31,6 +31,7 @@ pub(crate) fn facts(connection: &Connection, main: usize, judged: &Judged<'_>, b
         receive_window: receive_window(connection, main),
         initial_window: first_window(judged),
         slow_start: slow_start(sender),
+        shared_path: None,
         delivery: delivery(judged),
         flight_max_bytes: sender.flight_max,
         losses: losses(judged),

@@ -7,7 +7,8 @@ mod motion;
 
 pub use motion::{
     BufferState, BurstLosses, Bursts, CongestionFamily, DelayedAcks, Delivery, FamilyName, IdleRestarts, InitialWindow,
-    LossClass, LossFacts, PathMtu, ReceiveWindow, Reordering, RoundTrips, RttSource, SlowStart, SlowStartExit,
+    LossClass, LossFacts, PathMtu, ReceiveWindow, Reordering, RoundTrips, RttSource, SharedPath, SlowStart,
+    SlowStartExit,
 };
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +45,9 @@ pub struct Facts {
     /// How slow start went, where there was data.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub slow_start: Option<SlowStart>,
+    /// What it shared with others of the same two hosts, where that and the path's rate are known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub shared_path: Option<Box<SharedPath>>,
     /// How fast data arrived, where it was seen to.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub delivery: Option<Delivery>,

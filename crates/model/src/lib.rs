@@ -27,7 +27,7 @@ pub use expect::{Expectation, Outcome};
 pub use facts::{
     BufferState, BurstLosses, Bursts, CongestionFamily, DelayedAcks, Delivery, Ecn, Facts, FamilyName, FastOpen,
     IdleRestarts, InitialWindow, KeepAlives, LossClass, LossFacts, Multipath, MultipathKind, PathMtu, ReceiveWindow,
-    Reordering, RoundTrips, RttSource, SlowStart, SlowStartExit,
+    Reordering, RoundTrips, RttSource, SharedPath, SlowStart, SlowStartExit,
 };
 pub use flow::{Flow, Handshake, LossMark, MarkKind, Point, Retransmits, Series, TokenBucket, Vantage, Way};
 pub use load::{Held, LoadReport, Percentiles, PlayerCount, Stalls};

@@ -62,6 +62,7 @@ fn a_missing_or_an_unknown_field_is_refused_wherever_it_is() {
         "slow_start",
         "exit",
         "exit_s",
+        "shared_path",
         "delivery",
         "rate_bps",
         "capacity_bps",

@@ -17,8 +17,11 @@ mod receive_window;
 mod reordering;
 mod retransmission_timeout;
 mod send_buffer;
+mod share;
 mod window_scaling_missing;
 mod without_cause;
+
+pub(crate) use share::share;
 
 use crate::facts::Facts;
 use model::{Code, Evidence, Finding, Verdict};

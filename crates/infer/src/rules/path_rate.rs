@@ -3,13 +3,13 @@
 use super::{Judged, Rule, fact};
 use crate::facts::Facts;
 use crate::words;
-use model::Code;
+use model::{Code, Evidence, SharedPath, Verdict};
 
 pub(crate) const RULE: Rule = Rule { code: Code::PathRate, explain: EXPLAIN, judge };
 
 /// Nothing is gained beyond the path's rate, so another cause comes first where its own gain is larger than this. What is told of a gain
 /// beside a full path errs by as much: the plateau is known to within 15 %, trains to 9 %.
-const USED: f64 = 0.25;
+pub(super) const USED: f64 = 0.25;
 
 fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let limits = facts.limits();
@@ -36,6 +36,27 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
     Some(Judged { share, weight: 1.0 + USED * share, gain: None, claim, evidence, depends_on: None })
 }
 
+/// The verdict of one of several connections that have the path's rate together; `own` is its part, in bits per second.
+pub(super) fn shared(shared: &SharedPath, own: f64) -> Verdict {
+    let (path, share) = (words::rate(shared.path_rate_bps / 8.0), words::percent(shared.full_share));
+    let others = if shared.others == 1 {
+        "another connection of the same two hosts shares".to_owned()
+    } else {
+        format!("{} other connections of the same two hosts share", shared.others)
+    };
+    let claim = format!(
+        "The path delivers {path} and no more, and {others} it: together they use it up for {share} of the time, and this one has {} of it.",
+        words::rate(own / 8.0),
+    );
+    Verdict { code: Code::PathRate, share: shared.full_share, claim, gain: None, evidence: vec![together(shared)] }
+}
+
+/// What connections carry together.
+pub(super) fn together(shared: &SharedPath) -> Evidence {
+    let [together, path] = [shared.together_bps, shared.path_rate_bps].map(|rate| words::rate(rate / 8.0));
+    fact(format!("the {} connections carry {together} together on average, of {path}", shared.others + 1))
+}
+
 const EXPLAIN: &str = "\
 path-rate
 
@@ -47,7 +68,9 @@ Why it matters
   No setting of either host makes this faster; another path, or less data, does.
 
 Evidence
-  The plateau of delivery, the rate of packet trains, and the round-trip time on the plateau against its minimum.
+  The plateau of delivery, the rate of packet trains, and the round-trip time on the plateau against its minimum. Of several
+  connections between the same two hosts, what they carry together: where that is the path's rate, none of them gains by what
+  seems to hold it back but at the others' cost.
 
 How to confirm
   A second connection in parallel: the two share the same rate.

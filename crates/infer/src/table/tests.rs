@@ -183,6 +183,7 @@ fn a_finished_connection_takes_less_than_four_kilobytes() {
         Some(
             size_of::<(model::LossFacts, model::Reordering, model::IdleRestarts, model::KeepAlives, model::FastOpen)>(),
         ),
+        Some(size_of::<model::SharedPath>() + crate::together::MOST_BINS as usize * size_of::<f32>()),
     ];
     assert!(boxed.iter().all(Option::is_some), "{facts:?}");
     let boxed: usize = boxed.iter().flatten().sum();

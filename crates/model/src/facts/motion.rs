@@ -164,6 +164,19 @@ pub struct SlowStart {
     pub exit_s: Option<f64>,
 }
 
+/// A path that several connections of the same two hosts have data on at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SharedPath {
+    /// How many others.
+    pub others: u64,
+    /// What all of them carry on average while this one has data, of payload.
+    pub together_bps: f64,
+    /// What the path lets through: the most that one of them measured, or that they carry together in one span of ten.
+    pub path_rate_bps: f64,
+    /// Part of the time in which they use that up together.
+    pub full_share: f64,
+}
+
 /// How fast data arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Delivery {

@@ -3,7 +3,7 @@
 use crate::figures::{count, data, milliseconds, percent, rate};
 use model::{
     BufferState, Bursts, CongestionFamily, Delivery, FamilyName, Flow, InitialWindow, LossClass, LossFacts,
-    ReceiveWindow, Reordering, RoundTrips, RttSource, SlowStart, SlowStartExit,
+    ReceiveWindow, Reordering, RoundTrips, RttSource, SharedPath, SlowStart, SlowStartExit,
 };
 
 /// What there is to tell, in order.
@@ -18,6 +18,7 @@ pub(super) fn lines(flow: &Flow) -> Vec<(&'static str, String)> {
     }
     lines.extend(facts.receive_window.as_deref().map(|window| ("window", receive_window(window))));
     lines.extend(facts.delivery.as_ref().map(|delivery| ("delivery", self::delivery(delivery))));
+    lines.extend(facts.shared_path.as_deref().map(|shared| ("shared path", shared_path(shared))));
     lines.extend(facts.congestion_control.as_ref().map(|family| ("control", self::family(family))));
     lines.extend(facts.losses.as_deref().map(|losses| ("losses", self::losses(losses))));
     lines.extend(facts.bursts.as_deref().map(|bursts| ("bursts", self::bursts(bursts))));
@@ -53,6 +54,17 @@ fn round_trips(rtt: &RoundTrips, min: Option<f64>) -> String {
         }
     }
     text
+}
+
+fn shared_path(shared: &SharedPath) -> String {
+    let s = if shared.others == 1 { "" } else { "s" };
+    format!(
+        "with {} other connection{s} of the same two hosts: together {} of {}, all of it for {} of the time",
+        count(shared.others as f64),
+        rate(shared.together_bps),
+        rate(shared.path_rate_bps),
+        percent(shared.full_share)
+    )
 }
 
 fn initial_window(first: &InitialWindow) -> String {

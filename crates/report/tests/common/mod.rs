@@ -322,6 +322,12 @@ fn facts() -> model::Facts {
             exit: Some(model::SlowStartExit::ReceiveWindow),
             exit_s: Some(0.32),
         }),
+        shared_path: Some(Box::new(model::SharedPath {
+            others: 3,
+            together_bps: 540e6,
+            path_rate_bps: 560e6,
+            full_share: 0.92,
+        })),
         delivery: Some(model::Delivery { rate_bps: Some(560e6), capacity_bps: Some(2.9e9), bdp_bytes: Some(12.9e6) }),
         flight_max_bytes: 2_500_000,
         losses: Some(Box::new(model::LossFacts {

@@ -1,0 +1,109 @@
+//! Several connections on one path: of those that use it up together none is told to gain, and of those that random loss holds each is.
+//!
+//! Needs the lab kernel 6.12, which `./x test` builds first; without it this test fails and says so.
+
+#![allow(clippy::print_stdout)]
+
+mod common;
+
+use common::{json, texts, thalweg};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// A path with connections on it. What they carry together says what holds them: a full path, or something else.
+struct Case {
+    name: String,
+    text: String,
+    /// What the path lets through, in bits per second of payload: 1,448 of a frame's 1,514 bytes.
+    rate: f64,
+}
+
+/// Every pair of a path and what is on it.
+fn cases() -> Vec<Case> {
+    let paths = [("8mbit", 8e6, "30ms", 40), ("50mbit", 50e6, "60ms", 200), ("200mbit", 200e6, "12ms", 150)];
+    let parallel = |count: u32| format!("kind = \"stream\"\nparallel = {count}\nseconds = \"8s\"");
+    let joined = "kind = \"mixed\"\n[[workload.part]]\nname = \"first\"\nkind = \"stream\"\nseconds = \"8s\"\n[[workload.part]]\nname = \"others\"\nkind = \"stream\"\nparallel = 3\nseconds = \"4s\"\nstart = \"2s\"";
+    let mut cases = Vec::new();
+    for (rate, bits, rtt, queue) in paths {
+        for (what, workload) in [("two", parallel(2)), ("six", parallel(6)), ("joined", joined.to_owned())] {
+            for control in ["cubic", "bbr"] {
+                let name = format!("full-{rate}-{what}-{control}");
+                let path = format!("rtt = \"{rtt}\"\nrate = \"{rate}\"\nqueue = \"{queue} packets\"");
+                cases.push(case(name, &path, &workload, control, bits));
+            }
+        }
+        // Windows of 1.22 segments over the root of the loss rate (Mathis et al.): six of them use up a part of ten times the rate.
+        let lossy = bits * 10.0;
+        for jitter in ["", "jitter = \"2ms\"\n"] {
+            let name = format!("lossy-{rate}-{}", if jitter.is_empty() { "even" } else { "jitter" });
+            let path =
+                format!("rtt = \"{rtt}\"\nrate = \"{lossy}bit\"\nqueue = \"5000 packets\"\nloss = \"2%\"\n{jitter}");
+            cases.push(case(name, &path, &parallel(6), "cubic", lossy));
+        }
+    }
+    cases
+}
+
+fn case(name: String, path: &str, workload: &str, control: &str, rate: f64) -> Case {
+    let text =
+        format!("name = \"v\"\n[path]\n{path}\n[workload]\n{workload}\n[server.socket]\ncongestion = \"{control}\"\n");
+    Case { name, text, rate: rate * 1_448.0 / 1_514.0 }
+}
+
+/// The connections with data that the capture of a run shows.
+fn flows(folder: &Path, case: &Case) -> Vec<Value> {
+    let file = format!("{}.toml", case.name);
+    fs::write(folder.join(&file), &case.text).expect("written");
+    json(folder, &["lab", "run", &file, "--kernel", "6.12", "--samples", "off", "--out", &case.name, "-q"]);
+    let capture = format!("{}/0-as-given.pcapng", case.name);
+    let output = thalweg(folder, &["diagnose", &capture, "--json"]).output().expect("the program starts");
+    let (found, err) = texts(&output);
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}: {err}", case.name);
+    fs::remove_dir_all(folder.join(&case.name)).expect("a folder");
+    let found: Value = serde_json::from_str(&found).expect("JSON");
+    let flows = found["captures"][0]["flows"].as_array().expect("flows");
+    flows.iter().filter(|flow| flow["bytes_down"].as_u64() > Some(100_000)).cloned().collect()
+}
+
+#[test]
+fn connections_that_use_a_path_up_together_are_told_so_and_others_are_not() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut counts: BTreeMap<(&str, String), u32> = BTreeMap::new();
+    let (mut wrong, mut errors) = (Vec::new(), Vec::new());
+    for case in cases() {
+        let full = case.name.starts_with("full");
+        for flow in flows(folder.path(), &case) {
+            let code = flow["verdict"]["code"].as_str().expect("a code").to_owned();
+            let (gain, shared) = (flow["verdict"]["gain"].as_f64(), &flow["facts"]["shared_path"]);
+            let right = match &*code {
+                "path-rate" => full,
+                // A queue that holds less than a round trip's data is empty at times.
+                "congestion-loss" => full && gain < Some(1.3),
+                "random-loss" => !full,
+                _ => false,
+            };
+            if !right {
+                wrong.push(format!("{} {}: {code} {gain:?} {shared}", case.name, flow["vantage"]));
+            }
+            if let Some(rate) = shared["path_rate_bps"].as_f64().filter(|_| full) {
+                errors.push((rate / case.rate - 1.0).abs());
+            }
+            *counts.entry((if full { "full" } else { "lossy" }, code)).or_default() += 1;
+        }
+    }
+    println!("{counts:?}\n{}", wrong.join("\n"));
+    let judged: u32 = counts.values().sum();
+    assert!(judged >= 200, "connections with data: {judged}");
+    // Of those that jitter holds apart a program's pause is told once in a while.
+    assert!(wrong.len() * 50 <= judged as usize, "{} of {judged} are wrong", wrong.len());
+    assert!(!counts.contains_key(&("lossy", "path-rate".to_owned())), "{counts:?}");
+    errors.sort_by(f64::total_cmp);
+    let [middle, most] = [errors.len() / 2, errors.len() * 95 / 100].map(|at| errors[at]);
+    println!(
+        "the path's rate, told by {} connections: off by {middle:.3} in the middle, {most:.3} of 19 in 20",
+        errors.len()
+    );
+    assert!(errors.len() >= 120 && middle < 0.02 && most < 0.05, "{} rates, {middle} {most}", errors.len());
+}
