@@ -4,10 +4,10 @@ use crate::connection::Connection;
 use crate::held::Held;
 use crate::holes::Room;
 use crate::policer::Fit;
-use crate::rounds::Rounds;
+use crate::rounds::{PLATEAU, Rounds};
 use crate::sender::Sender;
 use crate::wakes::Wakes;
-use model::{Limits, Vantage};
+use model::{Ecn, Limits, Vantage};
 
 /// Part of the time at the path's rate, or repairing losses, from which on the rate seen is the path's.
 const PATH_WAS_FULL: f64 = 0.05;
@@ -17,6 +17,11 @@ const PATH_WAS_MOSTLY_FULL: f64 = 0.5;
 
 /// Part of a policer's rate, which has headers in it, that a sender is held by it from.
 const POLICED: f64 = 0.8;
+
+/// How many times the rate over a round trip trains of acknowledgements come at, at least, that were held and let go, where round trips are
+/// so much longer than the least: with nothing before it, a path that fast has no queue.
+const BUNCHED: f64 = 4.0;
+const WAITED: f64 = 1.5;
 
 /// Time and bytes of one limit.
 #[derive(Debug, Clone, Copy, Default)]
@@ -134,6 +139,20 @@ impl<'a> Facts<'a> {
                 (Some(plateau), Some(trains)) => Some(plateau.max(trains)),
                 (plateau, trains) => trains.or(plateau.filter(|_| rounds.queued_at_plateau(plateau))),
             };
+            // Acknowledgements that wait behind data of the other way come at its rate, each for as much as it tells of.
+            let bunched = facts.plateau.zip(trains).is_some_and(|(plateau, trains)| trains > BUNCHED * plateau);
+            if bunched
+                && sender.times_acks
+                && rtt_mean_s >= WAITED * facts.rtt_min_s
+                && rounds.queued_at_plateau(facts.plateau)
+            {
+                facts.capacity = facts.plateau;
+            }
+            if rounds.busy && facts.plateau.is_some_and(|plateau| facts.rate() < PLATEAU * plateau) {
+                // Faster moments are its own; on average it delivers no more.
+                facts.plateau = Some(facts.rate());
+                facts.capacity = facts.plateau;
+            }
             facts.clamp = match vantage {
                 Vantage::Sender => rounds.clamp().or_else(|| rounds.clamp_told(&side.echo.flights)),
                 Vantage::Receiver | Vantage::Middle => rounds.clamp_told(&side.echo.flights),
@@ -221,7 +240,13 @@ impl<'a> Facts<'a> {
         let at_capacity = self.capacity.map_or(0.0, |capacity| spent.bytes / capacity);
         let instead = at_capacity + round_trips * self.rtt_low_s;
         let phase = (self.phase_s - spent.seconds + instead).max(self.rtt_low_s).max(self.phase_s * 1e-3);
-        (self.phase_s / phase).max(1.0)
+        let gain = (self.phase_s / phase).max(1.0);
+        // Bytes are charged when they are acknowledged, which may be just after the time that is taken away.
+        if self.shows_capacity() {
+            gain.min(self.capacity.map_or(f64::INFINITY, |capacity| capacity / self.rate()))
+        } else {
+            gain
+        }
     }
 
     /// Whether data came clearly faster than it does on average, so that the path's rate is known to be more than the mean: trains' rates are
@@ -253,6 +278,12 @@ impl<'a> Facts<'a> {
         let gain = self.gain_without(self.split.application, 0.0);
         let known = self.shows_capacity() || self.limits().path_rate >= PATH_WAS_MOSTLY_FULL;
         if known { gain } else { gain.max(crate::rules::weight_of_time(self.limits().application)) }
+    }
+
+    /// The marks of queues that made the sender cut its window, where any did.
+    pub(crate) fn marks(&self) -> Option<Ecn> {
+        let connection = self.connection;
+        connection.signals.ecn_of(self.main, &connection.opening).filter(|ecn| ecn.reductions > 0)
     }
 
     /// The flight that fills the path, in bytes.

@@ -1,5 +1,7 @@
 //! The slices of a data phase, each with the round trip before it: the path's rate, and what the open time was spent on.
 
+mod busy;
+
 use crate::facts::{Spent, Split};
 use crate::flights::Flights;
 use crate::sender::Sender;
@@ -8,7 +10,7 @@ use crate::wakes::Wakes;
 
 /// Delivery within this part of the highest rate counts as that rate: delayed acknowledgements alone move a round's sum by
 /// one part in ten of a twenty-segment window.
-const PLATEAU: f64 = 0.85;
+pub(crate) const PLATEAU: f64 = 0.85;
 /// Below this part of the rate of trains the path is not full, whatever the RTT does: it jitters, then.
 const BURSTS_FASTER: f64 = 0.6;
 /// A rate that hardly ever is larger than its mean, which is at least this part of it. BBR's were 0.95 of it and more behind full paths of
@@ -92,6 +94,8 @@ fn charge_buffer(split: &mut Split, part: f64, path_is_full: bool) {
 pub(crate) struct Rounds<'a> {
     sender: &'a Sender,
     views: Vec<View>,
+    /// Something on the path is never idle.
+    pub(crate) busy: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -167,7 +171,8 @@ impl<'a> Rounds<'a> {
                 lossy: window.iter().rev().step_by(step).any(|s| s.lossy),
             });
         }
-        Self { sender, views }
+        let busy = busy::is_busy(&views, sender);
+        Self { sender, views, busy }
     }
 
     /// Largest rate over a round trip, away from losses where there is such a place: what fills a hole arrives all at once.
@@ -344,7 +349,7 @@ impl<'a> Rounds<'a> {
 
     fn waits_for_a_buffer(&self) -> bool {
         let told = !self.sender.times_acks;
-        self.sender.rtt.mean().is_some_and(|rtt| self.sender.wakes.are_a_buffers(rtt, told))
+        self.sender.rtt.mean().is_some_and(|rtt| self.sender.wakes.are_a_buffers(rtt, self.sender.window_max, told))
     }
 
     /// Whether data came at about the rate of trains on average.
@@ -367,6 +372,9 @@ impl<'a> Rounds<'a> {
         let by_its_clock = self.sender.prompts.are_the_programs() && !self.sender.losses.any();
         if by_its_clock && !self.averages(EVEN * plateau) {
             return false;
+        }
+        if self.busy && busy::waits(view.rtt, self.sender) {
+            return true;
         }
         // A single flight is as much in a round trip as it is, whatever the path's rate.
         let lasted = self.delivering() >= 2 * self.sender.rtt.min.unwrap_or(0);

@@ -39,6 +39,8 @@ const LATEST: f64 = 0.25;
 const WOKEN_AT: f64 = 2.0 / 3.0;
 /// The same as timestamps tell it, which take all off that is acknowledged within a millisecond: at most 0.656.
 const TOLD_AT: f64 = 0.66;
+/// Part of the window at which it is full: whole segments fit, and of those that the kernel makes of many the last may not.
+const WINDOW_PART: f64 = 0.97;
 /// Part of the pauses that must be at the same flight: a buffer that tunes itself grows first.
 const SAME_PART: f64 = 0.75;
 
@@ -116,15 +118,17 @@ impl Wakes {
         self.ended_at.take(end.ended_at, self.woken, SAME_END);
     }
 
-    /// Whether the pauses are those of a program that waits for its socket buffer; `rtt` in nanoseconds. `told`: by timestamps.
-    pub(crate) fn are_a_buffers(&self, rtt: f64, told: bool) -> bool {
+    /// Whether the pauses are those of a program that waits for its socket buffer; `rtt` in nanoseconds, the receiver's largest `window` in bytes.
+    /// `told`: by timestamps.
+    pub(crate) fn are_a_buffers(&self, rtt: f64, window: u64, told: bool) -> bool {
         let enough = self.woken >= MANY || self.woken >= FEW && self.time as f64 >= LONG * rtt;
         let whole = (self.short as f64) < SHORT_PART * self.woken as f64;
         // A window that is used up moves on by what is acknowledged, and pauses like a buffer by chance.
         let mostly = self.woken as f64 >= PART * self.pauses as f64
             && self.gathered as f64 <= GATHERED_PART * self.pauses as f64;
         let most = if told { TOLD_AT } else { WOKEN_AT };
-        let fits = self.full().is_none_or(|full| self.level() <= most * full);
+        // Where the window is full as well, what the buffer holds besides is not in flight.
+        let fits = self.full().is_none_or(|full| self.level() <= most * full || full >= WINDOW_PART * window as f64);
         enough && whole && mostly && fits && self.ended_at.keeps_coming_back(self.woken)
     }
 
@@ -160,8 +164,8 @@ mod tests {
     fn one_level_at_which_acknowledgements_wake_is_a_buffers() {
         let mut wakes = Wakes::default();
         (0..5).for_each(|n| wakes.ended(End { began_at: 400_000 + n * 1_000, ..PAUSE }));
-        assert!(wakes.are_a_buffers(30e6, false));
-        assert!(!wakes.are_a_buffers(60e6, false), "too few for that long a round trip");
+        assert!(wakes.are_a_buffers(30e6, u64::MAX, false));
+        assert!(!wakes.are_a_buffers(60e6, u64::MAX, false), "too few for that long a round trip");
         assert!(wakes.full().is_some_and(|full| (full - 402_000.0).abs() < 1_000.0));
     }
 
@@ -169,8 +173,15 @@ mod tests {
     fn a_buffer_that_does_not_hold_wakes_at_its_level_nonetheless() {
         let mut wakes = Wakes::default();
         (0..20).for_each(|n| wakes.ended(End { began_at: 400_000 + n % 4 * 300_000, ..PAUSE }));
-        assert!(wakes.are_a_buffers(30e6, false));
+        assert!(wakes.are_a_buffers(30e6, u64::MAX, false));
         assert_eq!((wakes.level(), wakes.full()), (220_000.0, None));
+    }
+
+    #[test]
+    fn a_buffer_that_holds_more_than_the_window_wakes_above_two_thirds_of_that() {
+        let mut wakes = Wakes::default();
+        (0..20).for_each(|_| wakes.ended(End { ended_at: 280_000, ..PAUSE }));
+        assert_eq!([400_000, 500_000].map(|window| wakes.are_a_buffers(30e6, window, false)), [true, false]);
     }
 
     #[test]
@@ -178,7 +189,7 @@ mod tests {
         let judge = |end: fn(u64) -> End| {
             let mut wakes = Wakes::default();
             (0..100).for_each(|n| wakes.ended(end(n)));
-            wakes.are_a_buffers(30e6, false)
+            wakes.are_a_buffers(30e6, u64::MAX, false)
         };
         assert!(!judge(|n| End { clocked: n % 2 == 0, ..PAUSE }));
         assert!(!judge(|_| End { ended_at: 0, ..PAUSE }));

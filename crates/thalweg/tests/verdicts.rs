@@ -26,10 +26,12 @@ const FAST: &str = "rtt = \"40ms\"\nrate = \"500mbit\"\nqueue = \"5000 packets\"
 const STREAM: &str = "kind = \"stream\"\nseconds = \"10s\"";
 const EXCEEDED: &str = "rtt = \"24ms\"\nrate = \"242mbit\"\nqueue = \"1000 packets\"";
 const SMALL_SENDER: &str = "[server.sysctl]\n\"net.ipv4.tcp_wmem\" = \"4096 16384 361443\"\n[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 33554432\"";
+const MARKED: &str = "[server.sysctl]\n\"net.ipv4.tcp_ecn\" = 1\n[client.sysctl]\n\"net.ipv4.tcp_ecn\" = 1";
+const VARIES: &str = "rtt = \"50ms\"\nrate = \"9mbit\"\nqueue = \"600 packets\"\n[[path.down.step]]\nat = \"0.7s\"\nrate = \"2mbit\"\n[[path.down.step]]\nat = \"1.5s\"\nrate = \"8mbit\"\n[[path.down.step]]\nat = \"2.2s\"\nrate = \"3mbit\"\n[[path.down.step]]\nat = \"3s\"\nrate = \"1mbit\"\n[[path.down.step]]\nat = \"3.8s\"\nrate = \"6mbit\"\n[[path.down.step]]\nat = \"4.5s\"\nrate = \"2mbit\"\n[[path.down.step]]\nat = \"5.2s\"\nrate = \"9mbit\"\n[[path.down.step]]\nat = \"6s\"\nrate = \"4mbit\"\n[[path.down.step]]\nat = \"6.8s\"\nrate = \"1mbit\"\n[[path.down.step]]\nat = \"7.5s\"\nrate = \"5mbit\"\n[[path.down.step]]\nat = \"8.2s\"\nrate = \"3mbit\"\n[[path.down.step]]\nat = \"9s\"\nrate = \"7mbit\"";
 const LARGE_RECEIVER: &str = "[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 33554432\"\n";
 
 #[rustfmt::skip]
-const CASES: [Case; 25] = [
+const CASES: [Case; 31] = [
     Case { name: "receive-window", path: FAST, workload: STREAM,
         settings: "[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 1048576\"",
         sender: "receive-window", receiver: &["receive-window"] },
@@ -58,6 +60,9 @@ const CASES: [Case; 25] = [
     Case { name: "send-buffer-small", path: "rtt = \"20ms\"\nrate = \"1gbit\"\nqueue = \"5000 packets\"", workload: STREAM,
         settings: "[server.socket]\nsndbuf = \"100kB\"\n[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 33554432\"",
         sender: "send-buffer", receiver: &["send-buffer", "application"] },
+    // Both as Linux has them: the window is full too, at times, and the buffer holds more than is in flight.
+    Case { name: "send-buffer-default", path: "rtt = \"80ms\"\nrate = \"1gbit\"\nqueue = \"2000 packets\"", workload: STREAM,
+        settings: "", sender: "send-buffer", receiver: &["send-buffer"] },
     // Full, but larger than what the path holds.
     Case { name: "send-buffer-harmless", path: "rtt = \"20ms\"\nrate = \"50mbit\"\nqueue = \"1000 packets\"", workload: STREAM,
         settings: "[server.socket]\nsndbuf = \"300kB\"", sender: "path-rate", receiver: &["path-rate"] },
@@ -80,6 +85,19 @@ const CASES: [Case; 25] = [
         workload: STREAM, settings: "", sender: "congestion-loss", receiver: &["congestion-loss"] },
     Case { name: "congestion-loss-mild", path: "rtt = \"40ms\"\nrate = \"100mbit\"\nqueue = \"60 packets\"",
         workload: STREAM, settings: "", sender: "congestion-loss", receiver: &["congestion-loss"] },
+    // Nothing is lost: marks cut the window.
+    Case { name: "marks-random", path: "rtt = \"50ms\"\nrate = \"100mbit\"\nqueue = \"1000 packets\"\nloss = \"0.5%\"\necn = true",
+        workload: STREAM, settings: MARKED, sender: "congestion-loss", receiver: &["congestion-loss"] },
+    Case { name: "marks-red", path: "rtt = \"80ms\"\nrate = \"100mbit\"\nqueue = \"1000 packets\"\necn = true\ndiscipline = { kind = \"red\", min = \"15KB\", max = \"60KB\", probability = \"10%\" }",
+        workload: STREAM, settings: MARKED, sender: "congestion-loss", receiver: &["congestion-loss"] },
+    // Never idle, and never as fast for long: radio.
+    Case { name: "path-rate-varies", path: VARIES, workload: STREAM, settings: "", sender: "path-rate", receiver: &["path-rate"] },
+    Case { name: "path-rate-varies-bbr", path: VARIES, workload: STREAM, settings: "[server.socket]\ncongestion = \"bbr\"",
+        sender: "path-rate", receiver: &["path-rate"] },
+    // Acknowledgements wait behind the data of the other way, and come in bunches.
+    Case { name: "both-ways", path: "rtt = \"30ms\"\nrate = \"20mbit\"\nqueue = \"100 packets\"",
+        workload: "kind = \"mixed\"\n[[workload.part]]\nname = \"down\"\nkind = \"stream\"\nseconds = \"10s\"\n[[workload.part]]\nname = \"up\"\nkind = \"stream\"\ndirection = \"up\"\nseconds = \"10s\"",
+        settings: "", sender: "congestion-loss", receiver: &["path-rate"] },
     Case { name: "path-rate", path: "rtt = \"20ms\"\nrate = \"50mbit\"\nqueue = \"200 packets\"",
         workload: STREAM, settings: "", sender: "path-rate", receiver: &["path-rate", "nothing-to-gain"] },
     Case { name: "path-rate-bloat", path: "rtt = \"20ms\"\nrate = \"20mbit\"\nqueue = \"1000 packets\"",
@@ -152,9 +170,10 @@ fn faults(case: &Case, metrics: &Value, found: &Value) -> Vec<String> {
         if (total - 1.0).abs() > 1e-9 {
             faults.push(format!("{}: {} limits add to {total}", case.name, flow["vantage"]));
         }
-        // No path delivers more than it can; rates of trains are told in steps of 9 %.
+        // No path delivers more than it can; rates of trains are told in steps of 9 %, and a round trip may hold one bunch more.
         let capacity = flow["measured"]["capacity_bps"].as_f64().unwrap_or(0.0);
-        if capacity > 1.1 * rate_of(case.path) {
+        let most = if case.name == "both-ways" { 1.25 } else { 1.1 };
+        if capacity > most * rate_of(case.path) {
             faults.push(format!("{}: {} tells a capacity of {capacity}", case.name, flow["vantage"]));
         }
         let from_afar = code == "application" && flow["vantage"] == "receiver";

@@ -21,7 +21,7 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         return None;
     }
     // Growth after a slow start that ended without loss is the same lack of a larger window.
-    let grown_without_loss = !sender.losses.any() && facts.grows_on;
+    let grown_without_loss = !sender.losses.any() && facts.marks().is_none() && facts.grows_on;
     let mut spent = facts.split.slow_start;
     let mut share = limits.slow_start;
     if grown_without_loss {
