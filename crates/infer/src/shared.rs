@@ -136,13 +136,27 @@ fn spread(mut rates: Vec<f64>) -> (f64, f64) {
     (at(0.5), at(HIGHEST))
 }
 
-/// Whether the connection sends as much as something takes: it loses packets or has a queue.
+/// Whether the connection sends as much as something takes: it loses packets or has a queue. One that a host holds, and that loses a packet now
+/// and then, carries the same all the time by itself.
 fn fills(flow: &Flow) -> bool {
-    let codes = std::iter::once(flow.verdict.code).chain(flow.findings.iter().map(|finding| finding.code));
-    codes.into_iter().any(|code| {
-        matches!(
-            code,
-            Code::RandomLoss | Code::CongestionLoss | Code::RetransmissionTimeout | Code::PathRate | Code::Bufferbloat
-        )
-    })
+    let is_held = matches!(
+        flow.verdict.code,
+        Code::ReceiveWindow
+            | Code::WindowScalingMissing
+            | Code::Reader
+            | Code::SendBuffer
+            | Code::CongestionWindowClamp
+    );
+    let mut codes = std::iter::once(flow.verdict.code).chain(flow.findings.iter().map(|finding| finding.code));
+    !is_held
+        && codes.any(|code| {
+            matches!(
+                code,
+                Code::RandomLoss
+                    | Code::CongestionLoss
+                    | Code::RetransmissionTimeout
+                    | Code::PathRate
+                    | Code::Bufferbloat
+            )
+        })
 }

@@ -43,6 +43,11 @@ fn cases() -> Vec<Case> {
             cases.push(case(name, &path, &parallel(6), "cubic", lossy));
         }
     }
+    // Held by their receivers' buffers, which take a part of the path together, and now and then a packet is lost.
+    let windows = "rtt = \"40ms\"\nrate = \"500mbit\"\nqueue = \"5000 packets\"\nloss = \"0.01%\"";
+    let mut held = case("held-500mbit".to_owned(), windows, &parallel(4), "cubic", 500e6);
+    held.text.push_str("[client.socket]\nrcvbuf = \"200kB\"\n");
+    cases.push(held);
     cases
 }
 
@@ -73,7 +78,8 @@ fn connections_that_use_a_path_up_together_are_told_so_and_others_are_not() {
     let mut counts: BTreeMap<(&str, String), u32> = BTreeMap::new();
     let (mut wrong, mut errors) = (Vec::new(), Vec::new());
     for case in cases() {
-        let full = case.name.starts_with("full");
+        let kind = ["full", "lossy", "held"].into_iter().find(|kind| case.name.starts_with(kind)).expect("a kind");
+        let full = kind == "full";
         for flow in flows(folder.path(), &case) {
             let code = flow["verdict"]["code"].as_str().expect("a code").to_owned();
             let (gain, shared) = (flow["verdict"]["gain"].as_f64(), &flow["facts"]["shared_path"]);
@@ -81,7 +87,8 @@ fn connections_that_use_a_path_up_together_are_told_so_and_others_are_not() {
                 "path-rate" => full,
                 // A queue that holds less than a round trip's data is empty at times.
                 "congestion-loss" => full && gain < Some(1.3),
-                "random-loss" => !full,
+                "random-loss" => kind == "lossy",
+                "receive-window" => kind == "held",
                 _ => false,
             };
             if !right {
@@ -90,7 +97,7 @@ fn connections_that_use_a_path_up_together_are_told_so_and_others_are_not() {
             if let Some(rate) = shared["path_rate_bps"].as_f64().filter(|_| full) {
                 errors.push((rate / case.rate - 1.0).abs());
             }
-            *counts.entry((if full { "full" } else { "lossy" }, code)).or_default() += 1;
+            *counts.entry((kind, code)).or_default() += 1;
         }
     }
     println!("{counts:?}\n{}", wrong.join("\n"));
@@ -98,7 +105,9 @@ fn connections_that_use_a_path_up_together_are_told_so_and_others_are_not() {
     assert!(judged >= 200, "connections with data: {judged}");
     // Of those that jitter holds apart a program's pause is told once in a while.
     assert!(wrong.len() * 50 <= judged as usize, "{} of {judged} are wrong", wrong.len());
-    assert!(!counts.contains_key(&("lossy", "path-rate".to_owned())), "{counts:?}");
+    for kind in ["lossy", "held"] {
+        assert!(!counts.contains_key(&(kind, "path-rate".to_owned())), "{counts:?}");
+    }
     errors.sort_by(f64::total_cmp);
     let [middle, most] = [errors.len() / 2, errors.len() * 95 / 100].map(|at| errors[at]);
     println!(
