@@ -21,6 +21,11 @@ pub(crate) fn share(flow: &mut Flow, least_ms: f64) {
     let left = if full { 0.0 } else { (path_rate_bps - together_bps) / own };
     let most = (path_rate_bps / together_bps).max(1.0 + left).max(1.0);
     if full {
+        let path_holds = flow.rtt_min_ms.map(|least_ms| path_rate_bps / 8.0 * least_ms / 1e3);
+        flow.measured.capacity_bps = Some(path_rate_bps);
+        if let Some(delivery) = &mut flow.facts.delivery {
+            (delivery.capacity_bps, delivery.bdp_bytes) = (Some(path_rate_bps), path_holds);
+        }
         let waits = waits(flow, least_ms);
         if waits && flow.policer.take().is_some() {
             flow.facts.losses.iter_mut().for_each(|losses| losses.class = Some(LossClass::Queue));
