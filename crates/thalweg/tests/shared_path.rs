@@ -82,6 +82,11 @@ fn connections_that_use_a_path_up_together_are_told_so_and_others_are_not() {
         let full = kind == "full";
         for flow in flows(folder.path(), &case) {
             let code = flow["verdict"]["code"].as_str().expect("a code").to_owned();
+            let findings = flow["findings"].as_array().expect("findings");
+            for on in findings.iter().map(|finding| &finding["depends_on"]).filter(|on| !on.is_null()) {
+                let is_told = *on == code || findings.iter().any(|finding| finding["code"] == *on);
+                assert!(is_told, "{}: a finding depends on {on}, which is not told", case.name);
+            }
             let (gain, shared) = (flow["verdict"]["gain"].as_f64(), &flow["facts"]["shared_path"]);
             let right = match &*code {
                 "path-rate" => full,

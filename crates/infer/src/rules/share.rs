@@ -56,10 +56,12 @@ pub(crate) fn share(flow: &mut Flow, least_ms: f64) {
     } else if full && verdict.code == Code::PathRate {
         *verdict = path_rate::shared(&shared, own);
     }
+    // What another depended on may be told by another name now, or not at all.
     let top = flow.verdict.code;
+    let told: Vec<Code> = std::iter::once(top).chain(flow.findings.iter().map(|finding| finding.code)).collect();
     for finding in &mut flow.findings {
-        finding.depends_on =
-            finding.depends_on.filter(|on| *on != finding.code).or_else(|| symptom_of(finding.code, top));
+        let is_told = |on: &Code| *on != finding.code && told.contains(on);
+        finding.depends_on = finding.depends_on.filter(is_told).or_else(|| symptom_of(finding.code, top));
     }
     flow.findings.retain(|finding| finding.depends_on.is_some() || finding.gain.is_none_or(|gain| gain >= WORTH));
 }
