@@ -18,11 +18,6 @@ const PATH_WAS_MOSTLY_FULL: f64 = 0.5;
 /// Part of a policer's rate, which has headers in it, that a sender is held by it from.
 const POLICED: f64 = 0.8;
 
-/// How many times the rate over a round trip trains of acknowledgements come at, at least, that were held and let go, where round trips are
-/// so much longer than the least: with nothing before it, a path that fast has no queue.
-const BUNCHED: f64 = 4.0;
-const WAITED: f64 = 1.5;
-
 /// Time and bytes of one limit.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Spent {
@@ -135,19 +130,10 @@ impl<'a> Facts<'a> {
             let fastest = sender.trains.fastest().filter(|_| !sender.times_acks);
             let arrives = fastest.map_or(f64::INFINITY, |fastest| fastest.max(facts.rate()));
             facts.plateau = rounds.plateau(facts.rate(), trains).map(|plateau| plateau.min(arrives));
-            facts.capacity = match (facts.plateau, trains) {
+            facts.capacity = match (facts.plateau, trains.filter(|&trains| !rounds.bunched(trains, facts.plateau))) {
                 (Some(plateau), Some(trains)) => Some(plateau.max(trains)),
                 (plateau, trains) => trains.or(plateau.filter(|_| rounds.queued_at_plateau(plateau))),
             };
-            // Acknowledgements that wait behind data of the other way come at its rate, each for as much as it tells of.
-            let bunched = facts.plateau.zip(trains).is_some_and(|(plateau, trains)| trains > BUNCHED * plateau);
-            if bunched
-                && sender.times_acks
-                && rtt_mean_s >= WAITED * facts.rtt_min_s
-                && rounds.queued_at_plateau(facts.plateau)
-            {
-                facts.capacity = facts.plateau;
-            }
             if rounds.busy && facts.plateau.is_some_and(|plateau| facts.rate() < PLATEAU * plateau) {
                 // Faster moments are its own; on average it delivers no more.
                 facts.plateau = Some(facts.rate());
@@ -242,11 +228,8 @@ impl<'a> Facts<'a> {
         let phase = (self.phase_s - spent.seconds + instead).max(self.rtt_low_s).max(self.phase_s * 1e-3);
         let gain = (self.phase_s / phase).max(1.0);
         // Bytes are charged when they are acknowledged, which may be just after the time that is taken away.
-        if self.shows_capacity() {
-            gain.min(self.capacity.map_or(f64::INFINITY, |capacity| capacity / self.rate()))
-        } else {
-            gain
-        }
+        let shown = self.capacity.filter(|_| self.shows_capacity());
+        shown.map_or(gain, |capacity| gain.min(capacity / self.rate()))
     }
 
     /// Whether data came clearly faster than it does on average, so that the path's rate is known to be more than the mean: trains' rates are

@@ -12,7 +12,8 @@ use std::net::{IpAddr, SocketAddr};
 /// What only the whole capture tells is left open: the flow's number, and its interface's name.
 pub(crate) fn flow(connection: &Connection) -> (f64, Flow) {
     let [client, server] = &connection.sides;
-    let (direction, main) = if client.sender.bytes > server.sender.bytes { (Way::Up, 0) } else { (Way::Down, 1) };
+    let main = main_side(connection);
+    let direction = if main == 0 { Way::Up } else { Way::Down };
     let sender = &connection.sides[main].sender;
     let vantage = vantage(connection, main);
     let handshake = connection.opening.report();
@@ -85,10 +86,15 @@ pub(crate) fn series_of(connection: &Connection) -> Option<Series> {
     sender.drawn.is_some().then(|| series(sender))
 }
 
+/// The side that sends more payload: 0 the client, 1 the server.
+fn main_side(connection: &Connection) -> usize {
+    let [client, server] = &connection.sides;
+    usize::from(client.sender.bytes <= server.sender.bytes)
+}
+
 /// The sender of the direction with more payload.
 pub(crate) fn main(connection: &Connection) -> &Sender {
-    let [client, server] = &connection.sides;
-    if client.sender.bytes > server.sender.bytes { &client.sender } else { &server.sender }
+    &connection.sides[main_side(connection)].sender
 }
 
 /// An end, as people write it.

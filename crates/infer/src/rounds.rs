@@ -42,6 +42,9 @@ const BUFFERED_PART: f64 = 0.9;
 /// just under half of an epoch (RFC 9438 §4.2: W(t) = C(t − K)³ + W_max), and the peaks of random losses differ.
 const CEILING_PART: f64 = 0.6;
 
+/// How many times the rate over a round trip trains of acknowledgements come at, at least, that were held and let go.
+const BUNCHED: f64 = 4.0;
+
 /// Slices of a round trip that are looked at, of however many.
 const LOOKED_AT: usize = 64;
 
@@ -206,6 +209,15 @@ impl<'a> Rounds<'a> {
 
     pub(crate) fn queued_at_plateau(&self, plateau: Option<f64>) -> bool {
         plateau.is_some_and(|plateau| self.views.iter().any(|v| v.rate >= PLATEAU * plateau && self.is_queued(v.rtt)))
+    }
+
+    /// Whether trains of acknowledgements come at a rate that is not the path's: those that wait behind data of the other way come at its rate,
+    /// each for as much as it tells of. With nothing before it, a path that fast has no queue.
+    pub(crate) fn bunched(&self, trains: f64, plateau: Option<f64>) -> bool {
+        plateau.is_some_and(|plateau| trains > BUNCHED * plateau)
+            && self.sender.times_acks
+            && busy::waits(self.sender.rtt.mean().unwrap_or(0.0), self.sender)
+            && self.queued_at_plateau(plateau)
     }
 
     /// The largest RTT sample of the two round trips up to `at`, in nanoseconds.

@@ -468,9 +468,7 @@ impl Sender {
         if ack.ecn_echo {
             self.start.echoed(ack.now);
             // The window is cut as after a loss (RFC 3168 §6.1.2).
-            if let Some(slice) = self.timeline.slice(ack.now) {
-                slice.lossy = true;
-            }
+            self.timeline.lossy(ack.now);
         }
         if progress {
             self.note_edge(to + ack.window, delivered);

@@ -45,7 +45,7 @@ pub(crate) struct Slice {
     pub(crate) rtt_count: u32,
     /// Largest of them.
     pub(crate) rtt_max: u64,
-    /// Bytes were lost or being repaired in it.
+    /// Bytes were lost or being repaired in it, or a mark cut the window.
     pub(crate) lossy: bool,
 }
 
@@ -249,6 +249,13 @@ impl Timeline {
             }
         }
         self.slices.last_mut()
+    }
+
+    /// The window is cut at `now`, or what was lost is sent again.
+    pub(crate) fn lossy(&mut self, now: u64) {
+        if let Some(slice) = self.slice(now) {
+            slice.lossy = true;
+        }
     }
 
     fn merge(&mut self) {

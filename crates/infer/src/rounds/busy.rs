@@ -23,6 +23,10 @@ pub(super) fn waits(rtt: f64, sender: &Sender) -> bool {
 /// moment to the next, as radio's does. No flow with losses is asked: they say more.
 pub(super) fn is_busy(views: &[View], sender: &Sender) -> bool {
     let Some(min) = sender.rtt.min.filter(|_| !sender.losses.any()) else { return false };
+    // Of most connections none ever waited.
+    if !waits(sender.rtt.max as f64, sender) {
+        return false;
+    }
     let exit = sender.start.exit.map_or(0, |(at, _)| at);
     let held = || views.iter().filter(|view| view.at >= exit && view.windowed <= 0.5 && view.slice.open > 0);
     let open = |view: &View| view.slice.open as f64;

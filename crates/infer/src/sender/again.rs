@@ -242,9 +242,7 @@ impl Sender {
             }
             begin = candidate.end;
         }
-        if let Some(slice) = self.timeline.slice(data.now) {
-            slice.lossy = true;
-        }
+        self.timeline.lossy(data.now);
         let mark = match kind {
             Kind::Fast => MarkKind::Fast,
             Kind::Timer => MarkKind::Rto,
