@@ -6,10 +6,9 @@
 
 mod common;
 
-use common::{json, texts, thalweg};
+use common::diagnosed;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 /// A path with connections on it. What they carry together says what holds them: a full path, or something else.
@@ -59,15 +58,7 @@ fn case(name: String, path: &str, workload: &str, control: &str, rate: f64) -> C
 
 /// The connections with data that the capture of a run shows.
 fn flows(folder: &Path, case: &Case) -> Vec<Value> {
-    let file = format!("{}.toml", case.name);
-    fs::write(folder.join(&file), &case.text).expect("written");
-    json(folder, &["lab", "run", &file, "--kernel", "6.12", "--samples", "off", "--out", &case.name, "-q"]);
-    let capture = format!("{}/0-as-given.pcapng", case.name);
-    let output = thalweg(folder, &["diagnose", &capture, "--json"]).output().expect("the program starts");
-    let (found, err) = texts(&output);
-    assert!(matches!(output.status.code(), Some(0 | 1)), "{}: {err}", case.name);
-    fs::remove_dir_all(folder.join(&case.name)).expect("a folder");
-    let found: Value = serde_json::from_str(&found).expect("JSON");
+    let (_, found) = diagnosed(folder, &case.name, &case.text, &["--samples", "off"]);
     let flows = found["captures"][0]["flows"].as_array().expect("flows");
     flows.iter().filter(|flow| flow["bytes_down"].as_u64() > Some(100_000)).cloned().collect()
 }

@@ -4,9 +4,8 @@
 
 mod common;
 
-use common::{json, texts, thalweg};
+use common::diagnosed;
 use serde_json::Value;
-use std::fs;
 use std::path::Path;
 use units::Rate;
 
@@ -127,17 +126,9 @@ const CASES: [Case; 31] = [
 
 /// Runs it and gives the kernel's figures and the diagnosis of the capture.
 fn made(folder: &Path, case: &Case) -> (Value, Value) {
-    let file = format!("{}.toml", case.name);
     let text = format!("name = \"v\"\n[path]\n{}\n[workload]\n{}\n{}\n", case.path, case.workload, case.settings);
-    fs::write(folder.join(&file), text).expect("written");
-    let report = json(folder, &["lab", "run", &file, "--kernel", "6.12", "--out", case.name, "-q"]);
-    // Exit 1: a problem was found; 0: none that a setting mends.
-    let capture = format!("{}/0-as-given.pcapng", case.name);
-    let output = thalweg(folder, &["diagnose", &capture, "--json"]).output().expect("the program starts");
-    let (found, err) = texts(&output);
-    assert!(matches!(output.status.code(), Some(0 | 1)), "{}: {err}", case.name);
-    fs::remove_dir_all(folder.join(case.name)).expect("a folder");
-    (report["arms"][0]["metrics"].clone(), serde_json::from_str(&found).expect("JSON"))
+    let (report, found) = diagnosed(folder, case.name, &text, &[]);
+    (report["arms"][0]["metrics"].clone(), found)
 }
 
 /// The rate of a path, in bits per second.

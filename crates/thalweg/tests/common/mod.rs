@@ -43,6 +43,21 @@ pub fn lab_in(folder: &Path, text: &str, args: &[&str]) -> Value {
     json(folder, &[&["lab", "run", "s.toml", "--out", "out"], args].concat())
 }
 
+/// Runs a scenario's text on kernel 6.12 in a folder and diagnoses its capture; returns both reports and leaves neither run nor capture behind.
+pub fn diagnosed(folder: &Path, name: &str, text: &str, args: &[&str]) -> (Value, Value) {
+    let file = format!("{name}.toml");
+    std::fs::write(folder.join(&file), text).expect("written");
+    let run = [&["lab", "run", &file, "--kernel", "6.12", "--out", name, "-q"], args].concat();
+    let report = json(folder, &run);
+    // Exit 1: a problem was found; 0: none that a setting mends.
+    let capture = format!("{name}/0-as-given.pcapng");
+    let output = thalweg(folder, &["diagnose", &capture, "--json"]).output().expect("the program starts");
+    let (found, err) = texts(&output);
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{name}: {err}");
+    std::fs::remove_dir_all(folder.join(name)).expect("a folder");
+    (report, serde_json::from_str(&found).expect("JSON"))
+}
+
 /// The lines of a table that `--export csv` left in `out`, each by its columns' names.
 pub fn table(folder: &Path, name: &str) -> Vec<std::collections::HashMap<String, String>> {
     let text = std::fs::read_to_string(folder.join("out").join(format!("{name}.csv"))).expect("the table");
