@@ -6,7 +6,7 @@ use report::tables::{Column, Kind, Value};
 type Of = for<'a> fn(&'a Facts) -> Value<'a>;
 
 /// Name, kind, and what of the facts stands there.
-const COLUMNS: [(&str, Kind, Of); 62] = {
+const COLUMNS: [(&str, Kind, Of); 63] = {
     use Kind::{Count, Flag, Number, Text};
     [
         ("tap_duplicates", Count, |f| f.tap_duplicates.into()),
@@ -30,6 +30,7 @@ const COLUMNS: [(&str, Kind, Of); 62] = {
         ("rtt_p99_ms", Number, |f| f.rtt.as_ref().map(|rtt| rtt.p99_ms).into()),
         ("rtt_max_ms", Number, |f| f.rtt.as_ref().map(|rtt| rtt.max_ms).into()),
         ("rtt_loaded_ms", Number, |f| f.rtt.as_ref().and_then(|rtt| rtt.loaded_ms).into()),
+        ("rtt_ack_wait_ms", Number, |f| f.rtt.as_ref().and_then(|rtt| rtt.ack_wait_ms).into()),
         ("rtt_timestamps_min_ms", Number, |f| f.rtt.as_ref().and_then(|rtt| rtt.timestamps_min_ms).into()),
         ("window_first_bytes", Count, |f| f.receive_window.as_ref().map(|w| w.first_bytes).into()),
         ("window_max_bytes", Count, |f| f.receive_window.as_ref().map(|w| w.max_bytes).into()),

@@ -487,7 +487,7 @@ impl Connection {
         if let Some(Echoed { round_trip, .. }) = echoed {
             let near = near.unwrap_or(0);
             if !this.sender.times_acks {
-                this.sender.echo_sample(now, round_trip + near);
+                this.sender.echo_sample(now, round_trip + near, tsval);
             } else if this.beyond == 0
                 && self.opening.to_client.is_none()
                 && this.echo.samples >= 8

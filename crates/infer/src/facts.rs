@@ -69,6 +69,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) capacity: Option<f64>,
     pub(crate) rtt_min_s: f64,
     pub(crate) rtt_mean_s: f64,
+    /// The mean time that acknowledgements wait on their way, where that is what makes the round trips long.
+    pub(crate) ack_wait_s: Option<f64>,
     /// The round trip a tenth of the samples stay under: the least that can be hoped for where it jitters.
     pub(crate) rtt_low_s: f64,
     pub(crate) congested_losses: usize,
@@ -113,6 +115,7 @@ impl<'a> Facts<'a> {
             capacity: None,
             rtt_min_s: rtt as f64 / 1e9,
             rtt_mean_s,
+            ack_wait_s: None,
             rtt_low_s: sender.rtt.percentiles([0.1])[0].max(least as f64) / 1e9,
             congested_losses: 0,
             wakes: None,
@@ -125,6 +128,7 @@ impl<'a> Facts<'a> {
         };
         if phase_s > 0.0 {
             let rounds = Rounds::new(sender);
+            facts.ack_wait_s = rounds.ack_wait.map(|nanos| nanos / 1e9);
             let trains = sender.trains.rate();
             // Beside the receiver data shows itself how fast it comes; acknowledgements that close a gap tell of much at once.
             let fastest = sender.trains.fastest().filter(|_| !sender.times_acks);
@@ -132,12 +136,21 @@ impl<'a> Facts<'a> {
             facts.plateau = rounds.plateau(facts.rate(), trains).map(|plateau| plateau.min(arrives));
             facts.capacity = match (facts.plateau, trains.filter(|&trains| !rounds.bunched(trains, facts.plateau))) {
                 (Some(plateau), Some(trains)) => Some(plateau.max(trains)),
-                (plateau, trains) => trains.or(plateau.filter(|_| rounds.queued_at_plateau(plateau))),
+                (plateau, trains) => {
+                    trains.or(plateau.filter(|_| rounds.ack_wait.is_some() || rounds.queued_at_plateau(plateau)))
+                }
             };
             if rounds.busy && facts.plateau.is_some_and(|plateau| facts.rate() < PLATEAU * plateau) {
                 // Faster moments are its own; on average it delivers no more.
                 facts.plateau = Some(facts.rate());
                 facts.capacity = facts.plateau;
+            }
+            let standing = rounds.standing.filter(|standing| standing.always);
+            let trains = standing.map_or(trains, |standing| trains.map(|trains| trains.min(standing.rate)));
+            if let Some(standing) = standing {
+                let most = standing.rate.max(facts.rate());
+                facts.plateau = facts.plateau.map(|plateau| plateau.min(most));
+                facts.capacity = facts.capacity.map(|capacity| capacity.min(most));
             }
             facts.clamp = match vantage {
                 Vantage::Sender => rounds.clamp().or_else(|| rounds.clamp_told(&side.echo.flights)),
@@ -153,6 +166,8 @@ impl<'a> Facts<'a> {
             (facts.random_losses, facts.congested_losses) = (origin.random, origin.congested);
             let room = sender.holes.room(crate::queue::packet_nanos(sender, facts.plateau, trains), rtt);
             match sender.policed.bucket(rtt, peak, room == Some(Room::None)) {
+                // That no queue stood before its losses cannot be told where acknowledgements wait.
+                _ if rounds.ack_wait.is_some() => {}
                 Some(Fit::Policer(bucket)) if origin.overflow != Some(true) || room == Some(Room::Left) => {
                     facts.bucket = Some(bucket);
                 }

@@ -28,6 +28,7 @@ mod held;
 mod holes;
 mod key;
 mod late;
+mod legs;
 mod order;
 mod packet;
 mod places;

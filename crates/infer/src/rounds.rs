@@ -1,12 +1,16 @@
 //! The slices of a data phase, each with the round trip before it: the path's rate, and what the open time was spent on.
 
 mod busy;
+mod lately;
+mod standing;
+mod ways;
 
 use crate::facts::{Spent, Split};
 use crate::flights::Flights;
 use crate::sender::Sender;
 use crate::timeline::{Class, Slice};
 use crate::wakes::Wakes;
+pub(crate) use standing::Standing;
 
 /// Delivery within this part of the highest rate counts as that rate: delayed acknowledgements alone move a round's sum by
 /// one part in ten of a twenty-segment window.
@@ -97,8 +101,12 @@ fn charge_buffer(split: &mut Split, part: f64, path_is_full: bool) {
 pub(crate) struct Rounds<'a> {
     sender: &'a Sender,
     views: Vec<View>,
+    /// The mean time that acknowledgements wait, in nanoseconds, where that makes the round trips long: those tell nothing of the data's queue then.
+    pub(crate) ack_wait: Option<f64>,
     /// Something on the path is never idle.
     pub(crate) busy: bool,
+    /// What passed a queue that was never empty, where more in flight brought no more through.
+    pub(crate) standing: Option<Standing>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -106,6 +114,8 @@ struct View {
     slice: Slice,
     /// Nanoseconds since the flow's first packet, at the slice's start.
     at: u64,
+    /// The slices of the round trip that ends with this one.
+    span: u64,
     /// Bytes per second over the round trip that ends with this slice.
     rate: f64,
     /// The same, and no more than what comes evenly tells: a round trip of few acknowledgements may hold one more than its part of them.
@@ -119,6 +129,8 @@ struct View {
     windowed: f64,
     /// Part of it in which that was closed or shrinking.
     unread: f64,
+    /// A queue stood all through it, and was never empty.
+    queued: bool,
 }
 
 impl<'a> Rounds<'a> {
@@ -165,8 +177,10 @@ impl<'a> Rounds<'a> {
             views.push(View {
                 windowed: part(full),
                 unread: part(unread),
+                queued: false,
                 slice: *slice,
                 at: start + slice.index * width,
+                span,
                 rate,
                 evenly: rate.min(before.max(within)),
                 flight,
@@ -174,8 +188,11 @@ impl<'a> Rounds<'a> {
                 lossy: window.iter().rev().step_by(step).any(|s| s.lossy),
             });
         }
-        let busy = busy::is_busy(&views, sender);
-        Self { sender, views, busy }
+        let ways = ways::tell(&views, sender);
+        let ack_wait = ways.and_then(|ways| ways.wait);
+        let busy = ack_wait.is_none() && busy::is_busy(&views, sender);
+        let standing = standing::standing(&mut views, sender, ways);
+        Self { sender, views, ack_wait, busy, standing }
     }
 
     /// Largest rate over a round trip, away from losses where there is such a place: what fills a hole arrives all at once.
@@ -204,7 +221,7 @@ impl<'a> Rounds<'a> {
 
     fn is_queued(&self, rtt: f64) -> bool {
         let min = self.sender.rtt.min.unwrap_or(0) as f64;
-        rtt - min >= (min * QUEUE_PART).max(QUEUE_FLOOR_NS)
+        self.ack_wait.is_none() && rtt - min >= (min * QUEUE_PART).max(QUEUE_FLOOR_NS)
     }
 
     pub(crate) fn queued_at_plateau(&self, plateau: Option<f64>) -> bool {
@@ -214,10 +231,12 @@ impl<'a> Rounds<'a> {
     /// Whether trains of acknowledgements come at a rate that is not the path's: those that wait behind data of the other way come at its rate,
     /// each for as much as it tells of. With nothing before it, a path that fast has no queue.
     pub(crate) fn bunched(&self, trains: f64, plateau: Option<f64>) -> bool {
-        plateau.is_some_and(|plateau| trains > BUNCHED * plateau)
-            && self.sender.times_acks
-            && busy::waits(self.sender.rtt.mean().unwrap_or(0.0), self.sender)
-            && self.queued_at_plateau(plateau)
+        let waits = || {
+            plateau.is_some_and(|plateau| trains > BUNCHED * plateau)
+                && busy::waits(self.sender.rtt.mean().unwrap_or(0.0), self.sender)
+                && self.queued_at_plateau(plateau)
+        };
+        self.sender.times_acks && (self.ack_wait.is_some() || waits())
     }
 
     /// The largest RTT sample of the two round trips up to `at`, in nanoseconds.
@@ -385,7 +404,7 @@ impl<'a> Rounds<'a> {
         if by_its_clock && !self.averages(EVEN * plateau) {
             return false;
         }
-        if self.busy && busy::waits(view.rtt, self.sender) {
+        if self.busy && busy::waits(view.rtt, self.sender) || self.standing.is_some() && view.queued {
             return true;
         }
         // A single flight is as much in a round trip as it is, whatever the path's rate.

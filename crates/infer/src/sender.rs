@@ -17,6 +17,7 @@ use crate::drawn::{Drawn, Sights};
 use crate::heights::Heights;
 use crate::held::{Held, Left};
 use crate::holes::Holes;
+use crate::legs::Legs;
 use crate::packet::{Ack, Data};
 use crate::ranges::Ranges;
 use crate::rate::Trains;
@@ -128,6 +129,7 @@ pub(crate) struct Sender {
     pub(crate) from_below: u64,
     pub(crate) losses: Losses,
     pub(crate) rtt: Rtt,
+    pub(crate) legs: Legs,
     pub(crate) trains: Trains,
     pub(crate) timeline: Timeline,
     pub(crate) start: SlowStart,
@@ -432,7 +434,7 @@ impl Sender {
             if let Some(at) = self.losses.acknowledged((from, to), ack.now, ack.tsecr, self.rtt.min, least) {
                 self.mark(ack.now, at, MarkKind::Spurious);
             }
-            self.time(ack.now, to);
+            self.time(ack, to);
         } else {
             delivered += self.duplicate(ack, to, sacked_new);
         }
@@ -512,7 +514,7 @@ impl Sender {
     /// RTT from an acknowledgement that ends exactly on a segment never sent again.
     ///
     /// Source: Karn's algorithm, RFC 6298 §3.
-    fn time(&mut self, now: u64, to: u64) {
+    fn time(&mut self, ack: &Ack, to: u64) {
         let (mut sample, mut resent) = (None, false);
         while let Some(&front) = self.candidates.front()
             && front.end <= to
@@ -531,28 +533,27 @@ impl Sender {
             && self.times_acks
             && self.losses.episode.is_none()
         {
-            self.rtt_sample(now, now.saturating_sub(sent));
+            self.rtt_sample(ack.now, ack.now.saturating_sub(sent), ack.tsval, true);
         }
     }
 
     /// Takes in a round trip that a timestamp's echo tells of, unless the sender was silent meanwhile: it waited, then.
-    pub(crate) fn echo_sample(&mut self, now: u64, nanos: u64) {
+    pub(crate) fn echo_sample(&mut self, now: u64, nanos: u64, tsval: u32) {
+        let quiet = self.newest_tsval.map_or(0, |newest| tsval.wrapping_sub(newest) as i32);
         let silent = now.saturating_sub(self.last_send) as f64 > 0.75 * nanos as f64;
         if !(silent && nanos as f64 > 2.0 * self.rtt.smoothed + 100e6) {
-            self.rtt_sample(now, nanos);
+            self.rtt_sample(now, nanos, Some(tsval), Legs::is_prompt(quiet, nanos));
         }
     }
 
-    /// Takes an RTT sample in.
-    pub(crate) fn rtt_sample(&mut self, now: u64, nanos: u64) {
+    /// Takes an RTT sample in, which a packet told that left at `tsval` by its sender's clock, without a pause before if `prompt`.
+    fn rtt_sample(&mut self, now: u64, nanos: u64, tsval: Option<u32>, prompt: bool) {
         self.rtt.sample(nanos);
         self.heights.at_sender = self.times_acks;
         self.heights.sample(nanos, !self.is_repairing());
         self.policed.timed(if self.times_acks { now.saturating_sub(nanos) } else { now }, nanos);
         if let Some(slice) = self.timeline.slice(now) {
-            slice.rtt_sum = slice.rtt_sum.saturating_add(nanos);
-            slice.rtt_count += 1;
-            slice.rtt_max = slice.rtt_max.max(nanos);
+            slice.timed(nanos, prompt.then(|| self.legs.late(now, tsval)));
         }
         if let Some(drawn) = &mut self.drawn {
             drawn.rtt.push(now as f64 / 1e9, nanos as f64 / 1e6);

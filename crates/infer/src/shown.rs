@@ -27,7 +27,7 @@ pub(crate) fn facts(connection: &Connection, main: usize, judged: &Judged<'_>, b
         multipath: signals.multipath(opening),
         keep_alives: signals.keep_alives(),
         reordering: reordering(sender),
-        rtt: round_trips(sender),
+        rtt: round_trips(sender, judged.ack_wait_s),
         receive_window: receive_window(connection, main),
         initial_window: first_window(judged),
         slow_start: slow_start(sender),
@@ -56,7 +56,7 @@ fn reordering(sender: &Sender) -> Option<Box<Reordering>> {
     })
 }
 
-fn round_trips(sender: &Sender) -> Option<Box<RoundTrips>> {
+fn round_trips(sender: &Sender, ack_wait_s: Option<f64>) -> Option<Box<RoundTrips>> {
     let rtt = &sender.rtt;
     if rtt.samples == 0 {
         return None;
@@ -82,6 +82,7 @@ fn round_trips(sender: &Sender) -> Option<Box<RoundTrips>> {
         max_ms: rtt.max as f64 / 1e6,
         loaded_ms: (delivered > 0.0).then(|| met / delivered / 1e6),
         timestamps_min_ms: sender.noted.echo_min.filter(|_| sender.times_acks).map(|min| min as f64 / 1e6),
+        ack_wait_ms: ack_wait_s.map(|wait| wait * 1e3),
     }))
 }
 

@@ -43,10 +43,45 @@ pub(crate) struct Slice {
     /// Sum and number of RTT samples, in nanoseconds.
     pub(crate) rtt_sum: u64,
     pub(crate) rtt_count: u32,
-    /// Largest of them.
+    /// Least and largest of them.
+    pub(crate) rtt_min: u64,
     pub(crate) rtt_max: u64,
+    /// Of packets whose sender had not paused before, the least of the round trips they told, and the least that they came late by its clock,
+    /// from an arbitrary moment on.
+    pub(crate) prompt: Option<(u64, i64)>,
     /// Bytes were lost or being repaired in it, or a mark cut the window.
     pub(crate) lossy: bool,
+}
+
+impl Slice {
+    /// Takes a round trip in, and how late the packet that told it came, unless its sender had paused; in nanoseconds.
+    pub(crate) fn timed(&mut self, nanos: u64, late: Option<i64>) {
+        let prompt = late.map(|late| (nanos, late));
+        self.join_times(&Self {
+            rtt_sum: nanos,
+            rtt_count: 1,
+            rtt_min: nanos,
+            rtt_max: nanos,
+            prompt,
+            ..Self::default()
+        });
+    }
+
+    /// Takes in what another timed.
+    fn join_times(&mut self, other: &Self) {
+        self.rtt_min = match (self.rtt_count, other.rtt_count) {
+            (_, 0) => self.rtt_min,
+            (0, _) => other.rtt_min,
+            _ => self.rtt_min.min(other.rtt_min),
+        };
+        self.rtt_sum = self.rtt_sum.saturating_add(other.rtt_sum);
+        self.rtt_count += other.rtt_count;
+        self.rtt_max = self.rtt_max.max(other.rtt_max);
+        self.prompt = match (self.prompt, other.prompt) {
+            (Some((rtt, late)), Some(other)) => Some((rtt.min(other.0), late.min(other.1))),
+            (own, other) => own.or(other),
+        };
+    }
 }
 
 /// Time charged so far.
@@ -273,9 +308,7 @@ impl Timeline {
                         last.delivered += slice.delivered;
                         last.open_delivered += slice.open_delivered;
                         last.flight_max = last.flight_max.max(slice.flight_max);
-                        last.rtt_sum = last.rtt_sum.saturating_add(slice.rtt_sum);
-                        last.rtt_count += slice.rtt_count;
-                        last.rtt_max = last.rtt_max.max(slice.rtt_max);
+                        last.join_times(&slice);
                         last.lossy |= slice.lossy;
                     }
                     _ => self.slices.push(slice),

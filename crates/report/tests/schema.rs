@@ -54,6 +54,7 @@ fn a_missing_or_an_unknown_field_is_refused_wherever_it_is() {
         "rtt",
         "loaded_ms",
         "timestamps_min_ms",
+        "ack_wait_ms",
         "receive_window",
         "state",
         "buffer_least_bytes",

@@ -27,10 +27,11 @@ const EXCEEDED: &str = "rtt = \"24ms\"\nrate = \"242mbit\"\nqueue = \"1000 packe
 const SMALL_SENDER: &str = "[server.sysctl]\n\"net.ipv4.tcp_wmem\" = \"4096 16384 361443\"\n[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 33554432\"";
 const MARKED: &str = "[server.sysctl]\n\"net.ipv4.tcp_ecn\" = 1\n[client.sysctl]\n\"net.ipv4.tcp_ecn\" = 1";
 const VARIES: &str = "rtt = \"50ms\"\nrate = \"9mbit\"\nqueue = \"600 packets\"\n[[path.down.step]]\nat = \"0.7s\"\nrate = \"2mbit\"\n[[path.down.step]]\nat = \"1.5s\"\nrate = \"8mbit\"\n[[path.down.step]]\nat = \"2.2s\"\nrate = \"3mbit\"\n[[path.down.step]]\nat = \"3s\"\nrate = \"1mbit\"\n[[path.down.step]]\nat = \"3.8s\"\nrate = \"6mbit\"\n[[path.down.step]]\nat = \"4.5s\"\nrate = \"2mbit\"\n[[path.down.step]]\nat = \"5.2s\"\nrate = \"9mbit\"\n[[path.down.step]]\nat = \"6s\"\nrate = \"4mbit\"\n[[path.down.step]]\nat = \"6.8s\"\nrate = \"1mbit\"\n[[path.down.step]]\nat = \"7.5s\"\nrate = \"5mbit\"\n[[path.down.step]]\nat = \"8.2s\"\nrate = \"3mbit\"\n[[path.down.step]]\nat = \"9s\"\nrate = \"7mbit\"";
+const JITTERS: &str = "rtt = \"40ms\"\nrate = \"30mbit\"\nqueue = \"200 packets\"\njitter = { stddev = \"5ms\", distribution = \"normal\", reorder = false }";
 const LARGE_RECEIVER: &str = "[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 33554432\"\n";
 
 #[rustfmt::skip]
-const CASES: [Case; 31] = [
+const CASES: [Case; 34] = [
     Case { name: "receive-window", path: FAST, workload: STREAM,
         settings: "[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 1048576\"",
         sender: "receive-window", receiver: &["receive-window"] },
@@ -92,6 +93,13 @@ const CASES: [Case; 31] = [
     // Never idle, and never as fast for long: radio.
     Case { name: "path-rate-varies", path: VARIES, workload: STREAM, settings: "", sender: "path-rate", receiver: &["path-rate"] },
     Case { name: "path-rate-varies-bbr", path: VARIES, workload: STREAM, settings: "[server.socket]\ncongestion = \"bbr\"",
+        sender: "path-rate", receiver: &["path-rate"] },
+    // Slower by a fifth of its time, and full all the while.
+    Case { name: "path-rate-steps", path: "rtt = \"40ms\"\nrate = \"50mbit\"\nqueue = \"60 packets\"\n[[path.down.step]]\nat = \"5s\"\nrate = \"10mbit\"",
+        workload: STREAM, settings: "", sender: "path-rate", receiver: &["path-rate"] },
+    // Delays that vary by a quarter of the round trip bunch packets up, which come faster then than the path lets them.
+    Case { name: "path-rate-jitters", path: JITTERS, workload: STREAM, settings: "", sender: "path-rate", receiver: &["path-rate"] },
+    Case { name: "path-rate-jitters-bbr", path: JITTERS, workload: STREAM, settings: "[server.socket]\ncongestion = \"bbr\"",
         sender: "path-rate", receiver: &["path-rate"] },
     // Acknowledgements wait behind the data of the other way, and come in bunches.
     Case { name: "both-ways", path: "rtt = \"30ms\"\nrate = \"20mbit\"\nqueue = \"100 packets\"",
@@ -216,4 +224,38 @@ fn what_a_small_send_buffer_costs_comes_true() {
         let buffer = flow["measured"]["send_buffer_bytes"].as_f64().expect("a size");
         assert!((buffer / 361_443.0 - 0.95).abs() < 0.08, "{}: {buffer}", flow["vantage"]);
     }
+}
+
+/// An upload fills the queue of a slow uplink, and the download's acknowledgements wait in it; how much faster it is without the upload is told.
+#[test]
+fn a_download_that_an_upload_holds_down_says_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = "rtt = \"30ms\"\nqueue = \"100 packets\"\n[path.down]\nrate = \"20mbit\"\n[path.up]\nrate = \"1mbit\"";
+    let part = |name: &str| {
+        format!("[[workload.part]]\nname = \"{name}\"\nkind = \"stream\"\ndirection = \"{name}\"\nseconds = \"10s\"\n")
+    };
+    let run = |name: &str, parts: &str| {
+        let text = format!("name = \"v\"\n[path]\n{path}\n[workload]\nkind = \"mixed\"\n{parts}");
+        let (report, found) = diagnosed(folder.path(), name, &text, &[]);
+        (report["arms"][0]["metrics"]["down"]["goodput_bps"].as_f64().expect("a goodput"), found)
+    };
+    let (alone, _) = run("alone", &part("down"));
+    let (_, found) = run("held", &(part("down") + &part("up")));
+    let flows = found["captures"][0]["flows"].as_array().expect("flows");
+    let down: Vec<&Value> = flows.iter().filter(|flow| flow["direction"] == "down").collect();
+    assert_eq!(down.len(), 2, "one for each end");
+    for flow in down {
+        let (verdict, gain) = (&flow["verdict"], flow["verdict"]["gain"].as_f64().unwrap_or(0.0));
+        assert_eq!(verdict["code"], "bufferbloat", "{verdict}");
+        let held = flow["goodput_bps"].as_f64().expect("a rate");
+        // No more than the upload's end brings, though a transfer so slow may not have shown all that the path lets through.
+        let most = 1.1 * alone / held;
+        assert!((3.0..most).contains(&gain), "{gain}, and {alone} without the upload, {held} with it");
+        let waits = flow["facts"]["rtt"]["ack_wait_ms"].as_f64().expect("a wait");
+        assert!(waits > 100.0, "{waits}");
+        let remedy = &flow["remedies"][0];
+        assert_eq!(remedy["changes"][0]["side"], "client", "{remedy}");
+    }
+    let waits = |flow: &Value| !flow["facts"]["rtt"]["ack_wait_ms"].is_null();
+    assert!(!flows.iter().any(|flow| flow["direction"] == "up" && waits(flow)), "its own data waits there");
 }

@@ -15,9 +15,10 @@ pub(crate) fn plan(code: Code, facts: &Facts<'_>) -> Vec<Remedy> {
     remedies
 }
 
-/// BBR at the sender; `None` where it sends with BBR already.
+/// BBR at the sender, or at who fills the queue of the other direction; `None` where it sends with BBR already.
 pub(crate) fn bbr(code: Code, facts: &Facts<'_>) -> Option<Remedy> {
-    let side = facts.sender();
+    let other_way = code == Code::Bufferbloat && facts.acks_wait;
+    let side = if other_way { facts.receiver() } else { facts.sender() };
     let chosen = facts.value(side, &Setting::Socket("congestion".to_owned())).or_else(|| facts.sysctl(side, SYSCTL));
     if chosen.is_some_and(|chosen| chosen == "bbr") {
         return None;
@@ -27,6 +28,10 @@ pub(crate) fn bbr(code: Code, facts: &Facts<'_>) -> Option<Remedy> {
         change.from = Some(chosen.clone());
     }
     let reason = match code {
+        Code::Bufferbloat if other_way => {
+            "Send what goes the other way with BBR, if this host is who sends it: BBR keeps in flight what the path holds and little more, \
+             where CUBIC fills the queue that these acknowledgements wait in."
+        }
         Code::Bufferbloat => {
             "Send with BBR: it keeps in flight what the path holds and little more, where CUBIC fills whatever queue there is."
         }
@@ -63,6 +68,9 @@ fn elsewhere(code: Code, facts: &Facts<'_>) -> String {
             "On the path: a queue at the bottleneck that holds what the path does{bdp}, so that a window cut by a loss still \
              fills it; AQM there keeps it short."
         ),
+        Code::Bufferbloat if facts.acks_wait => "On the path: AQM (fq_codel, CAKE) where the queue of the other direction stands, most often in \
+            the access router in front of a slow uplink, shaped to just below its rate; or send less that way."
+            .to_owned(),
         Code::Bufferbloat => format!(
             "On the path: AQM at the bottleneck (fq_codel, CAKE), or a queue of no more than the path holds{bdp}."
         ),

@@ -23,6 +23,8 @@ pub struct Facts<'a> {
     pub measured: Measured,
     /// What the handshake agreed.
     pub handshake: Handshake,
+    /// Acknowledgements wait in a queue of the other direction.
+    pub acks_wait: bool,
     /// The token bucket on the path.
     pub policer: Option<TokenBucket>,
     /// Payload of the direction.
@@ -43,6 +45,7 @@ impl<'a> Facts<'a> {
             path_rate: flow.measured.capacity_bps.map(three_digits),
             measured: flow.measured,
             handshake: flow.handshake.clone(),
+            acks_wait: flow.facts.rtt.as_deref().is_some_and(|rtt| rtt.ack_wait_ms.is_some()),
             policer: flow.policer,
             bytes: if flow.direction == Way::Up { flow.bytes_up } else { flow.bytes_down },
             ipv6: flow.client.starts_with('['),

@@ -32,6 +32,7 @@ fn facts<'a>(kernel: &str, settings: &'a SettingsReport) -> Facts<'a> {
             nagle_side: Some(Side::Client),
         },
         handshake: Handshake { sack: Some(true), wscale_client: Some(7), ..Handshake::default() },
+        acks_wait: false,
         policer: Some(TokenBucket { rate_bps: 1e7, burst_bytes: 1e5 }),
         bytes: 1_000_000,
         ipv6: false,
@@ -122,6 +123,17 @@ fn a_send_buffer_that_its_program_overfills_is_raised_by_what_it_is_to_hold() {
     facts.measured.send_buffer_bytes = Some(528_000);
     let remedy = first(Code::SendBuffer, &facts).expect("a remedy");
     assert!(remedy.changes[0].to.ends_with(" 4194304"), "{:?}", remedy.changes);
+}
+
+#[test]
+fn the_queue_that_acknowledgements_wait_in_is_the_other_hosts_to_shorten() {
+    let unknown = SettingsReport::default();
+    let mut facts = facts("6.12.117", &unknown);
+    assert_eq!(first(Code::Bufferbloat, &facts).expect("a remedy").changes[0].side, Side::Server);
+    facts.acks_wait = true;
+    assert_eq!(first(Code::Bufferbloat, &facts).expect("a remedy").changes[0].side, Side::Client);
+    // Losses are the sender's to survive, wherever acknowledgements wait.
+    assert_eq!(first(Code::RandomLoss, &facts).expect("a remedy").changes[0].side, Side::Server);
 }
 
 #[test]

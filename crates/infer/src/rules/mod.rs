@@ -31,6 +31,9 @@ use model::{Code, Evidence, Finding, Verdict};
 /// Source: diagnosis.md, "below 5 % gain the verdict is nothing to gain here".
 const WORTH: f64 = 1.05;
 
+/// Part of what a symptom costs that its cause must save for the symptom to be its.
+const BY_ITSELF: f64 = 0.5;
+
 /// A rule: one cause.
 pub(crate) struct Rule {
     pub(crate) code: Code,
@@ -86,6 +89,7 @@ pub fn explain(code: Code) -> &'static str {
 pub(crate) fn judge(facts: &Facts<'_>) -> (Verdict, Vec<Finding>) {
     let mut found: Vec<(Code, Judged)> =
         RULES.iter().filter_map(|rule| (rule.judge)(facts).map(|judged| (rule.code, judged))).collect();
+    put_cause_first(&mut found);
     // A stable sort: equal weights keep the rules' order, so the same capture always gives the same text.
     found.sort_by(|a, b| b.1.weight.total_cmp(&a.1.weight));
     let verdict = if found.first().is_some_and(|(_, judged)| judged.weight >= WORTH) {
@@ -113,6 +117,21 @@ pub(crate) fn judge(facts: &Facts<'_>) -> (Verdict, Vec<Finding>) {
     (verdict, findings)
 }
 
+/// The queue that acknowledgements wait in makes all that goes by round trips cost more: it comes before what it brings about, unless that
+/// costs far more by itself.
+fn put_cause_first(found: &mut [(Code, Judged)]) {
+    let saves = |weight: f64| 1.0 - 1.0 / weight.max(1.0);
+    let Some(at) = found.iter().position(|(code, judged)| *code == Code::Bufferbloat && judged.weight >= WORTH) else {
+        return;
+    };
+    let brought_about = found.iter().filter(|(code, _)| symptom_of(*code, Code::Bufferbloat).is_some());
+    let most = brought_about.map(|(_, judged)| judged.weight).fold(1.0, f64::max);
+    let own = &mut found[at].1.weight;
+    if saves(*own) >= BY_ITSELF * saves(most) {
+        *own = own.max(most * 1.01);
+    }
+}
+
 /// Symptoms that a verdict explains.
 fn symptom_of(code: Code, verdict: Code) -> Option<Code> {
     let explained = match verdict {
@@ -122,6 +141,15 @@ fn symptom_of(code: Code, verdict: Code) -> Option<Code> {
         Code::Policer => matches!(code, Code::PathRate | Code::RetransmissionTimeout | Code::InitialWindow),
         Code::PathMtuBlackHole => matches!(code, Code::RetransmissionTimeout | Code::RandomLoss | Code::CongestionLoss),
         Code::Reordering => matches!(code, Code::RetransmissionTimeout | Code::PathRate),
+        // As a verdict it is the other direction's.
+        Code::Bufferbloat => matches!(
+            code,
+            Code::RetransmissionTimeout
+                | Code::RandomLoss
+                | Code::CongestionLoss
+                | Code::InitialWindow
+                | Code::Application
+        ),
         Code::IdleRestart => matches!(code, Code::InitialWindow),
         _ => false,
     };

@@ -4,6 +4,7 @@ use super::{Noted, ORIGIN, Prompts, Sender, Stamps, Unseen};
 use crate::drawn::Sights;
 use crate::held::Held;
 use crate::holes::Holes;
+use crate::legs::Legs;
 use crate::recovery::Losses;
 use crate::restarts::Restarts;
 use crate::rtt::Rtt;
@@ -70,6 +71,7 @@ impl Sender {
             from_below,
             losses,
             rtt,
+            legs,
             trains,
             timeline,
             start,
@@ -153,6 +155,7 @@ impl Sender {
         *from_below = 0;
         *losses = Losses::default();
         *rtt = Rtt::default();
+        *legs = Legs::default();
         *trains = trains.renewed();
         *timeline = timeline.renewed();
         *start = SlowStart::default();

@@ -63,6 +63,9 @@ pub struct RoundTrips {
     /// At the sender's tap, the shortest by timestamps: from a TSval's first packet to its first echo.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub timestamps_min_ms: Option<f64>,
+    /// The mean time that acknowledgements wait on their way, where that is what makes the round trips long.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub ack_wait_ms: Option<f64>,
 }
 
 /// What a receiver's buffer does, as its window shows.

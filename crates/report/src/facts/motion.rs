@@ -52,6 +52,9 @@ fn round_trips(rtt: &RoundTrips, min: Option<f64>) -> String {
         if let Some(loaded) = rtt.loaded_ms {
             text.push_str(&format!("; under load {} above the best", milliseconds((loaded - min).max(0.0))));
         }
+        if let Some(wait) = rtt.ack_wait_ms {
+            text.push_str(&format!("; acknowledgements wait {} of it", milliseconds(wait)));
+        }
     }
     text
 }

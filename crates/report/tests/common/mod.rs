@@ -308,6 +308,7 @@ fn facts() -> model::Facts {
             max_ms: 61.0,
             loaded_ms: Some(36.4),
             timestamps_min_ms: Some(35.8),
+            ack_wait_ms: Some(22.5),
         })),
         receive_window: Some(Box::new(model::ReceiveWindow {
             first_bytes: 64_256,

@@ -1,0 +1,123 @@
+//! The path's rate as it is behind a queue that never empties, which delays that vary from packet to packet do not blur.
+
+use super::ways::Ways;
+use super::{QUEUE_FLOOR_NS, View, lately};
+use crate::sender::Sender;
+
+/// How many times the least round trip the least of those lately is while a queue stands.
+const STANDS: f64 = 1.5;
+/// Of what round trips vary by, the most that may be on the way of acknowledgements, where the clocks tell: it is 0.06 and less at the sender and
+/// 0.16 elsewhere where the data's queue varies, and more than twice as much where both ways jitter.
+const DATA_WAITS: f64 = 0.2;
+/// Part of the time after slow start that it must stand, and round trips.
+const OFTEN: f64 = 0.3;
+const ROUND_TRIPS: f64 = 8.0;
+/// Behind a queue more in flight brings no more through: of ours 0.3 and less of what a flight is larger by, and of windows that others
+/// than the path hold 0.75 and more, however round trips vary.
+const BRINGS: f64 = 0.35;
+/// How much the rate may vary, as a part of it: of a path that always delivers as fast it does by 0.13 and less.
+const VARIES: f64 = 0.2;
+/// The rest must not be faster than this part of it for the rate behind the queue to be the path's at all times.
+const FASTER: f64 = 1.1;
+
+/// A queue that stands.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Standing {
+    /// What comes through it, in bytes per second.
+    pub(crate) rate: f64,
+    /// Nor was it faster where none stood.
+    pub(crate) always: bool,
+}
+
+/// Time, and what was delivered in it.
+#[derive(Debug, Default)]
+struct Passed {
+    nanos: f64,
+    bytes: u64,
+}
+
+/// Marks the views throughout which a queue stood; gives what passed it meanwhile, if it was the path that held it back.
+pub(super) fn standing(views: &mut [View], sender: &Sender, ways: Option<Ways>) -> Option<Standing> {
+    let (min, mean) = (sender.rtt.min? as f64, sender.rtt.mean()?);
+    // Of most connections none ever waited.
+    if (sender.rtt.max as f64) < STANDS * min {
+        return None;
+    }
+    if ways.is_some_and(|ways| ways.of_acknowledgements > DATA_WAITS) {
+        return None;
+    }
+    let least = lately::least(views, |slice| (slice.rtt_count > 0).then_some(slice.rtt_min as f64));
+    let varies = lately::varies(views, &least);
+    // What a program writes evenly has more in flight as delays vary, too, and comes no faster for it.
+    let by_its_clock = ways.is_none() && sender.prompts.are_the_programs() && !sender.losses.any();
+    let jitters = if by_its_clock { lately::JITTERS } else { 1.0 };
+    let floor = (STANDS * min).max(min + (jitters * varies).max(QUEUE_FLOOR_NS));
+    let exit = sender.start.exit.map_or(0, |(at, _)| at);
+    let (mut stood, mut rest) = (Passed::default(), Passed::default());
+    // Time that a queue stood, and all; of losses too, whose repair comes in leaps.
+    let (mut queued, mut all) = (0.0, 0.0);
+    let mut fit = Fit::default();
+    let width = sender.timeline.width;
+    let mut before: Option<(u64, f64)> = None;
+    for (view, least) in views.iter_mut().zip(&least) {
+        let (at, rtt) = before.replace((view.at, view.rtt)).unwrap_or((view.at, view.rtt));
+        if view.at < exit {
+            continue;
+        }
+        // Over a silence, in which the path may be dead, nothing is told.
+        let nanos = if (view.at - at) * 2 > view.span * width { 0.0 } else { (view.at - at) as f64 };
+        view.queued = least.is_some_and(|least| least >= floor);
+        all += nanos;
+        queued += if view.queued { nanos } else { 0.0 };
+        if view.queued && view.rate > 0.0 && view.flight > 0 {
+            fit.add((view.flight as f64).ln(), view.rate.ln());
+        }
+        if !view.lossy {
+            // Elsewhere than at the sender acknowledgements are placed a round trip after they passed the tap, and came as the data did.
+            let placed = if sender.times_acks { 0.0 } else { view.rtt - rtt };
+            let into = if view.queued { &mut stood } else { &mut rest };
+            into.nanos += nanos - placed;
+            into.bytes += view.slice.delivered;
+        }
+    }
+    let long = queued >= OFTEN * all && queued.min(stood.nanos) >= ROUND_TRIPS * mean;
+    if !long || fit.slope() > BRINGS || fit.varies() > VARIES {
+        return None;
+    }
+    let rate = stood.bytes as f64 / stood.nanos * 1e9;
+    Some(Standing { rate, always: rest.bytes as f64 <= FASTER * rate * (rest.nanos + mean) / 1e9 })
+}
+
+/// A line through points, as sums.
+#[derive(Debug, Default)]
+struct Fit {
+    n: f64,
+    x: f64,
+    y: f64,
+    xx: f64,
+    xy: f64,
+    yy: f64,
+}
+
+impl Fit {
+    fn add(&mut self, x: f64, y: f64) {
+        self.n += 1.0;
+        self.x += x;
+        self.y += y;
+        self.xx += x * x;
+        self.xy += x * y;
+        self.yy += y * y;
+    }
+
+    /// What `y` grows by as `x` grows by one; 0 where that does not.
+    fn slope(&self) -> f64 {
+        let (over, of) = (self.n * self.xy - self.x * self.y, self.n * self.xx - self.x * self.x);
+        if of > 1e-9 { over / of } else { 0.0 }
+    }
+
+    /// Standard deviation of `y`.
+    fn varies(&self) -> f64 {
+        let n = self.n.max(1.0);
+        (self.yy / n - (self.y / n) * (self.y / n)).max(0.0).sqrt()
+    }
+}
