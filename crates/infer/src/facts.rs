@@ -18,6 +18,10 @@ const PATH_WAS_MOSTLY_FULL: f64 = 0.5;
 /// Part of a policer's rate, which has headers in it, that a sender is held by it from.
 const POLICED: f64 = 0.8;
 
+/// How many times as long as round trips vary by from packet to packet a queue of a policer's size would delay them, at least, for it to be seen
+/// that there is none: five times and more behind policers of our lab, three and less behind short queues.
+const SEEN: f64 = 4.0;
+
 /// Time and bytes of one limit.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Spent {
@@ -168,7 +172,10 @@ impl<'a> Facts<'a> {
             match sender.policed.bucket(rtt, peak, room == Some(Room::None)) {
                 // That no queue stood before its losses cannot be told where acknowledgements wait.
                 _ if rounds.ack_wait.is_some() => {}
-                Some(Fit::Policer(bucket)) if origin.overflow != Some(true) || room == Some(Room::Left) => {
+                Some(Fit::Policer(bucket))
+                    if (origin.overflow != Some(true) || room == Some(Room::Left))
+                        && bucket.burst / bucket.rate * 1e9 >= SEEN * rounds.jitter() =>
+                {
                     facts.bucket = Some(bucket);
                 }
                 Some(_) if origin.overflow != Some(false) => {

@@ -224,6 +224,12 @@ impl<'a> Rounds<'a> {
         self.ack_wait.is_none() && rtt - min >= (min * QUEUE_PART).max(QUEUE_FLOOR_NS)
     }
 
+    /// What round trips are above the least of those lately, in the middle: how much they vary from packet to packet; nanoseconds.
+    pub(crate) fn jitter(&self) -> f64 {
+        let least = lately::least(&self.views, |slice| (slice.rtt_count > 0).then_some(slice.rtt_min as f64));
+        lately::varies(&self.views, &least)
+    }
+
     pub(crate) fn queued_at_plateau(&self, plateau: Option<f64>) -> bool {
         plateau.is_some_and(|plateau| self.views.iter().any(|v| v.rate >= PLATEAU * plateau && self.is_queued(v.rtt)))
     }
