@@ -427,8 +427,13 @@ impl<'a> Rounds<'a> {
         let exit = self.sender.start.exit.map_or(u64::MAX, |(at, _)| at);
         let after = &self.views[self.views.partition_point(|view| view.at < exit)..];
         let (earlier, later) = after.split_at(after.len() / 2);
-        let largest = |views: &[View]| views.iter().map(|view| view.flight).max().unwrap_or(0);
-        largest(later) * 10 >= largest(earlier) * 11
+        // The largest, and those in the middle: where delays vary one of the two is larger by chance.
+        let flights = |views: &[View]| {
+            let mut flights: Vec<u64> = views.iter().map(|view| view.flight).collect();
+            flights.sort_unstable();
+            [flights.last(), flights.get(flights.len() / 2)].map(|flight| flight.copied().unwrap_or(0))
+        };
+        flights(later).into_iter().zip(flights(earlier)).all(|(later, earlier)| later * 10 >= earlier * 11)
     }
 
     /// The flight at which a flow stands for most of its open time after slow start, over many round trips, though losses may come
