@@ -78,6 +78,7 @@ const fn is_bound(code: Code) -> bool {
             | Code::RetransmissionTimeout
             | Code::CongestionWindowClamp
             | Code::Reordering
+            | Code::Bufferbloat
     )
 }
 
