@@ -85,9 +85,9 @@ const CASES: [Case; 35] = [
         workload: STREAM, settings: "", sender: "congestion-loss", receiver: &["congestion-loss"] },
     Case { name: "congestion-loss-mild", path: "rtt = \"40ms\"\nrate = \"100mbit\"\nqueue = \"60 packets\"",
         workload: STREAM, settings: "", sender: "congestion-loss", receiver: &["congestion-loss"] },
-    // Round trips vary by as much as the queue would delay them, so that none shows: that proves no policer.
+    // Round trips vary by as much as the queue would delay them, so that none shows: that proves no policer, nor chance.
     Case { name: "congestion-loss-jitters", path: "rtt = \"40ms\"\nrate = \"50mbit\"\nqueue = \"30 packets\"\njitter = { stddev = \"2ms\", distribution = \"normal\", reorder = false }",
-        workload: STREAM, settings: "", sender: "congestion-loss", receiver: &["congestion-loss"] },
+        workload: STREAM, settings: "", sender: "congestion-loss", receiver: &["congestion-loss", "random-loss"] },
     // Nothing is lost: marks cut the window.
     Case { name: "marks-random", path: "rtt = \"50ms\"\nrate = \"100mbit\"\nqueue = \"1000 packets\"\nloss = \"0.5%\"\necn = true",
         workload: STREAM, settings: MARKED, sender: "congestion-loss", receiver: &["congestion-loss"] },
@@ -237,13 +237,14 @@ fn a_download_that_an_upload_holds_down_says_so() {
     let part = |name: &str| {
         format!("[[workload.part]]\nname = \"{name}\"\nkind = \"stream\"\ndirection = \"{name}\"\nseconds = \"10s\"\n")
     };
-    let run = |name: &str, parts: &str| {
-        let text = format!("name = \"v\"\n[path]\n{path}\n[workload]\nkind = \"mixed\"\n{parts}");
+    let run = |name: &str, up: &str, parts: &str, settings: &str| {
+        let text = format!("name = \"v\"\n[path]\n{path}\n{up}\n[workload]\nkind = \"mixed\"\n{parts}{settings}");
         let (report, found) = diagnosed(folder.path(), name, &text, &[]);
         (report["arms"][0]["metrics"]["down"]["goodput_bps"].as_f64().expect("a goodput"), found)
     };
-    let (alone, _) = run("alone", &part("down"));
-    let (_, found) = run("held", &(part("down") + &part("up")));
+    let (alone, _) = run("alone", "", &part("down"), "");
+    let both = part("down") + &part("up");
+    let (held, found) = run("held", "", &both, "");
     let flows = found["captures"][0]["flows"].as_array().expect("flows");
     let down: Vec<&Value> = flows.iter().filter(|flow| flow["direction"] == "down").collect();
     assert_eq!(down.len(), 2, "one for each end");
@@ -256,9 +257,13 @@ fn a_download_that_an_upload_holds_down_says_so() {
         assert!((3.0..most).contains(&gain), "{gain}, and {alone} without the upload, {held} with it");
         let waits = flow["facts"]["rtt"]["ack_wait_ms"].as_f64().expect("a wait");
         assert!(waits > 100.0, "{waits}");
-        let remedy = &flow["remedies"][0];
-        assert_eq!(remedy["changes"][0]["side"], "client", "{remedy}");
+        let change = &flow["remedies"][0]["changes"][0];
+        assert_eq!((&change["side"], &change["to"]), (&"client".into(), &"bbr".into()), "{change}");
     }
+    // What is advised, at the uploading host and on the path.
+    let (paced, _) = run("paced", "", &both, "[client.sysctl]\n\"net.ipv4.tcp_congestion_control\" = \"bbr\"\n");
+    let (managed, _) = run("managed", "discipline = { kind = \"fq_codel\" }", &both, "");
+    assert!(paced > 3.0 * held && managed > 6.0 * held, "{held}, {paced} with BBR, {managed} with fq_codel");
     let waits = |flow: &Value| !flow["facts"]["rtt"]["ack_wait_ms"].is_null();
     assert!(!flows.iter().any(|flow| flow["direction"] == "up" && waits(flow)), "its own data waits there");
 }
