@@ -3,8 +3,7 @@
 //! Each carries the time it left at, by its own sender's clock (TSval). How much later than that it came tells of one of the two ways, up to
 //! what the clocks differ by: acknowledgements' at the sender, the data's elsewhere.
 
-/// Linux's clocks of timestamps run at 1 kHz (`TCP_TS_HZ`); in nanoseconds.
-const TICK: i64 = 1_000_000;
+use crate::sender::TICK;
 
 /// The clock of those who tell round trips.
 #[derive(Debug, Default)]
@@ -18,7 +17,7 @@ impl Legs {
     /// Whether a packet that tells a round trip was not held back by its sender for long, which sent the one before so many ticks earlier: had
     /// it heard what this one echoes before that, that one had told it.
     pub(crate) fn is_prompt(quiet: i32, rtt: u64) -> bool {
-        i64::from(quiet) * TICK <= (rtt as i64 / 8).max(2 * TICK)
+        i64::from(quiet) * TICK as i64 <= (rtt as i64 / 8).max(2 * TICK as i64)
     }
 
     /// How late a packet came that left at `tsval`, in nanoseconds from an arbitrary moment on.
@@ -29,7 +28,7 @@ impl Legs {
             return 0;
         };
         let first = *self.first.get_or_insert(tsval);
-        now as i64 - i64::from(tsval.wrapping_sub(first) as i32) * TICK
+        now as i64 - i64::from(tsval.wrapping_sub(first) as i32) * TICK as i64
     }
 }
 

@@ -30,6 +30,7 @@ use crate::wakes::Wakes;
 use beyond::Beyond;
 use model::MarkKind;
 use noted::Noted;
+pub(crate) use stamps::TICK;
 use stamps::{Prompts, Stamps, Then};
 use std::collections::VecDeque;
 use units::SeqNum;

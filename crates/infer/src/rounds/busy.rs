@@ -4,7 +4,7 @@ use super::View;
 use crate::sender::Sender;
 
 /// How many times the least round trip one is that waits, and the part of the open time that must be so.
-const WAITS: f64 = 1.5;
+pub(super) const WAITS: f64 = 1.5;
 const NEARLY_ALWAYS: f64 = 0.7;
 /// The part of a connection that must be open: neither the program nor a window holds it then.
 const MOSTLY: f64 = 0.5;

@@ -1,11 +1,10 @@
 //! The path's rate as it is behind a queue that never empties, which delays that vary from packet to packet do not blur.
 
+use super::busy::{self, WAITS};
 use super::ways::Ways;
 use super::{QUEUE_FLOOR_NS, View, lately};
 use crate::sender::Sender;
 
-/// How many times the least round trip the least of those lately is while a queue stands.
-const STANDS: f64 = 1.5;
 /// Of what round trips vary by, the most that may be on the way of acknowledgements, where the clocks tell: it is 0.06 and less at the sender and
 /// 0.16 elsewhere where the data's queue varies, and more than twice as much where both ways jitter.
 const DATA_WAITS: f64 = 0.2;
@@ -40,10 +39,7 @@ struct Passed {
 pub(super) fn standing(views: &mut [View], sender: &Sender, ways: Option<Ways>) -> Option<Standing> {
     let (min, mean) = (sender.rtt.min? as f64, sender.rtt.mean()?);
     // Of most connections none ever waited.
-    if (sender.rtt.max as f64) < STANDS * min {
-        return None;
-    }
-    if ways.is_some_and(|ways| ways.of_acknowledgements > DATA_WAITS) {
+    if !busy::waits(sender.rtt.max as f64, sender) || ways.is_some_and(|ways| ways.of_acknowledgements > DATA_WAITS) {
         return None;
     }
     let least = lately::least(views, |slice| (slice.rtt_count > 0).then_some(slice.rtt_min as f64));
@@ -51,7 +47,7 @@ pub(super) fn standing(views: &mut [View], sender: &Sender, ways: Option<Ways>) 
     // What a program writes evenly has more in flight as delays vary, too, and comes no faster for it.
     let by_its_clock = ways.is_none() && sender.prompts.are_the_programs() && !sender.losses.any();
     let jitters = if by_its_clock { lately::JITTERS } else { 1.0 };
-    let floor = (STANDS * min).max(min + (jitters * varies).max(QUEUE_FLOOR_NS));
+    let floor = (WAITS * min).max(min + (jitters * varies).max(QUEUE_FLOOR_NS));
     let exit = sender.start.exit.map_or(0, |(at, _)| at);
     let (mut stood, mut rest) = (Passed::default(), Passed::default());
     // Time that a queue stood, and all; of losses too, whose repair comes in leaps.

@@ -1,5 +1,6 @@
 //! Which way packets wait: of what makes round trips longer, the part that acknowledgements spend on theirs.
 
+use super::busy::WAITS;
 use super::{View, lately};
 use crate::sender::Sender;
 
@@ -7,8 +8,6 @@ use crate::sender::Sender;
 const APART: f64 = 1e-2;
 /// Views with a round trip, at least.
 const ENOUGH: usize = 16;
-/// How many times the least round trip the mean is, at least, where packets wait.
-const LONG: f64 = 1.5;
 /// The part of what round trips vary by that is on the way of acknowledgements where they wait: 0.95 and more in our lab, 0.02 and less where
 /// data does, and 0.3 to 0.7 where both ways jitter.
 const MOSTLY: f64 = 0.85;
@@ -30,7 +29,7 @@ pub(super) fn tell(views: &[View], sender: &Sender) -> Option<Ways> {
     let min = rtt.min.map(|min| rtt.handshake.map_or(min, |handshake| handshake.min(min)))? as f64;
     // Of most connections none ever waited.
     let mean = rtt.mean()?;
-    if sender.legs.unstamped || (rtt.max as f64) < LONG * min {
+    if sender.legs.unstamped || (rtt.max as f64) < WAITS * min {
         return None;
     }
     let rtts = lately::least(views, |slice| slice.prompt.map(|(rtt, _)| rtt as f64));
@@ -49,7 +48,7 @@ pub(super) fn tell(views: &[View], sender: &Sender) -> Option<Ways> {
     let least = points.iter().map(|point| point[1]).fold(f64::INFINITY, f64::min);
     let usual = points.iter().map(|point| point[1]).sum::<f64>() / points.len() as f64;
     let jitters = lately::JITTERS * lately::varies(views, &rtts);
-    let long = usual >= (LONG * least).max(least + jitters);
+    let long = usual >= (WAITS * least).max(least + jitters);
     let wait = (long && of_acknowledgements >= MOSTLY).then_some(of_acknowledgements * (mean - min));
     Some(Ways { of_acknowledgements, wait })
 }

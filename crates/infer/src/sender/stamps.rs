@@ -5,7 +5,7 @@
 //! the longer the sender had heard nothing. Queues behind the sender do not change it.
 
 /// Linux's clocks of timestamps run at 1 kHz (`TCP_TS_HZ`); other ones are not used. In nanoseconds.
-pub(super) const TICK: u64 = 1_000_000;
+pub(crate) const TICK: u64 = 1_000_000;
 /// For so long the clocks are watched first, in nanoseconds.
 const WATCHED: u64 = 30_000_000;
 /// Clocks drift apart by 100 ppm at most: one tick in so many nanoseconds.
