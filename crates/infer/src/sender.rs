@@ -424,6 +424,7 @@ impl Sender {
             delivered -= self.duplicates_told(delivered);
             self.missed_bytes += self.gaps.remove_below(to);
             self.resent.remove_below(to);
+            self.wakes.heard(ack.now, self.nxt - self.una);
             let from = std::mem::replace(&mut self.una, to);
             self.duplicates_in_row = 0;
             self.last_progress = ack.now;

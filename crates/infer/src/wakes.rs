@@ -1,8 +1,8 @@
 //! Whether a full socket buffer is what made the sending program wait.
 //!
 //! A program blocked on a full buffer is woken when a third of it is free, and fills it again at once. Each pause so ends with an
-//! acknowledgement, when what is still in flight has come down to one and the same level. How much was in flight when the pause began
-//! tells less: Linux lets a program write more than the buffer holds while the congestion window is open (docs/limits.md, "A send
+//! acknowledgement, when what is still in flight has come down to one and the same level: between what was in flight before the
+//! acknowledgements that came at once and after them, which is much where delays vary. How much was in flight when the pause began tells less: Linux lets a program write more than the buffer holds while the congestion window is open (docs/limits.md, "A send
 //! buffer that does not hold"). A program that has nothing to send ends its pauses when it pleases, or with the request that an
 //! acknowledgement carries, and most often with nothing in flight.
 //!
@@ -29,6 +29,8 @@ const SHORT_PART: f64 = 0.75;
 /// A pause ends at the same flight as the others within this part of it. In our lab flights differ by 2 % on average at the sender's tap
 /// and by 7 % as timestamps tell them, which blurs what is acknowledged within a millisecond.
 const SAME_END: f64 = 0.15;
+/// Acknowledgements no further apart than this, in nanoseconds, came at once: a program that the first of them wakes writes after the last.
+const AT_ONCE: u64 = 20_000;
 /// And begins at the same one, where the buffer holds. One counted in packets' memory varies by 1 % in our lab; a window that grows from
 /// 70 to 100 % of its peak (RFC 9438, β = 0.7) by 7 % on average.
 const SAME_BEGIN: f64 = 0.05;
@@ -53,9 +55,9 @@ struct Level {
 }
 
 impl Level {
-    /// Takes the `count`th flight in, counted from 1.
-    fn take(&mut self, flight: u64, count: u64, same: f64) {
-        let flight = flight as f64;
+    /// Takes the `count`th flight in, counted from 1, which was between these two.
+    fn take(&mut self, (least, most): (u64, u64), count: u64, same: f64) {
+        let flight = if count == 1 { least as f64 } else { self.mean.max(least as f64).min(most as f64) };
         self.near += u64::from((flight - self.mean).abs() <= same * self.mean);
         self.mean += (flight - self.mean) * (1.0 / count as f64).max(LATEST);
     }
@@ -80,6 +82,8 @@ pub(crate) struct Wakes {
     all: u64,
     began_at: Level,
     ended_at: Level,
+    /// When the sender heard last, and what was in flight before the acknowledgements that came at once then.
+    heard: (u64, u64),
 }
 
 /// How a pause ended.
@@ -91,12 +95,24 @@ pub(crate) struct End {
     pub(crate) clocked: bool,
     /// It began after a segment that was shorter than a full one.
     pub(crate) short: bool,
-    /// In flight when the pause began, and when it ended.
+    /// In flight when the pause began, before the acknowledgements that came at once ended it, and when it ended.
     pub(crate) began_at: u64,
+    pub(crate) before: u64,
     pub(crate) ended_at: u64,
 }
 
 impl Wakes {
+    /// The sender heard of new data with so much in flight.
+    pub(crate) const fn heard(&mut self, now: u64, flight: u64) {
+        let flight = if now.saturating_sub(self.heard.0) <= AT_ONCE { self.heard.1 } else { flight };
+        self.heard = (now, flight);
+    }
+
+    /// What was in flight before the acknowledgements that came at once last.
+    pub(crate) const fn before(&self) -> u64 {
+        self.heard.1
+    }
+
     /// A pause ended.
     pub(crate) fn ended(&mut self, end: End) {
         if end.charged < SHORTEST {
@@ -114,8 +130,8 @@ impl Wakes {
         self.woken += 1;
         self.short += u64::from(end.short);
         self.time += end.charged;
-        self.began_at.take(end.began_at, self.woken, SAME_BEGIN);
-        self.ended_at.take(end.ended_at, self.woken, SAME_END);
+        self.began_at.take((end.began_at, end.began_at), self.woken, SAME_BEGIN);
+        self.ended_at.take((end.ended_at, end.before.max(end.ended_at)), self.woken, SAME_END);
     }
 
     /// Whether the pauses are those of a program that waits for its socket buffer; `rtt` in nanoseconds, the receiver's largest `window` in bytes.
@@ -158,7 +174,7 @@ impl Wakes {
 mod tests {
     use super::*;
 
-    const PAUSE: End = End { charged: 30_000_000, clocked: true, short: false, began_at: 400_000, ended_at: 220_000 };
+    const PAUSE: End = End { charged: 30_000_000, clocked: true, short: false, began_at: 400_000, before: 0, ended_at: 220_000 };
 
     #[test]
     fn one_level_at_which_acknowledgements_wake_is_a_buffers() {

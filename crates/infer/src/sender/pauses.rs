@@ -15,6 +15,7 @@ impl Sender {
             clocked: clocked && self.progress_was_pure && u64::from(data.len) >= self.mss,
             short: self.drained,
             began_at: self.flight_at_send,
+            before: self.wakes.before(),
             ended_at: self.flight(),
         }
     }
@@ -30,6 +31,7 @@ impl Sender {
             clocked: then.unheard <= stamps::TICK && u64::from(data.len) >= self.mss,
             short: self.drained,
             began_at,
+            before: ended_at,
             ended_at,
         })
     }
