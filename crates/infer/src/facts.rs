@@ -15,6 +15,10 @@ const PATH_WAS_FULL: f64 = 0.05;
 /// And from which on that is the rate without a program's pauses too.
 const PATH_WAS_MOSTLY_FULL: f64 = 0.5;
 
+/// How many times the mean rate data came at for the path to be known to be faster: trains' rates are 9 % apart, and what one fast train of
+/// acknowledgements tells errs by as much again.
+const FASTER: f64 = 1.25;
+
 /// Part of a policer's rate, which has headers in it, that a sender is held by it from.
 const POLICED: f64 = 0.8;
 
@@ -87,6 +91,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) bucket: Option<crate::policer::Bucket>,
     /// The flights grow after slow start as well, though more slowly.
     pub(crate) grows_on: bool,
+    /// Delays that vary bunch packets up: the capacity is what came through at least.
+    pub(crate) blurred: bool,
     /// The flight, in bytes, that the congestion window never passes.
     pub(crate) clamp: Option<u64>,
     /// Waits for delayed acknowledgements, of the side that waited longer.
@@ -127,6 +133,7 @@ impl<'a> Facts<'a> {
             random_losses: 0,
             bucket: None,
             grows_on: false,
+            blurred: false,
             clamp: None,
             held,
         };
@@ -197,6 +204,12 @@ impl<'a> Facts<'a> {
                 let evenly = std::mem::take(&mut facts.split.send_buffer);
                 facts.split.application = facts.split.application.and(evenly);
             }
+            // What is promised is what was seen to come through at least.
+            if let Some(blurred) = sender.trains.blurred(sender.mss, || rounds.jitter().max(sender.rtt.variation)) {
+                let least = facts.plateau.map_or(blurred, |plateau| plateau.max(blurred));
+                facts.blurred = true;
+                facts.capacity = facts.capacity.map(|capacity| capacity.min(least));
+            }
         }
         facts
     }
@@ -250,15 +263,14 @@ impl<'a> Facts<'a> {
         let phase = (self.phase_s - spent.seconds + instead).max(self.rtt_low_s).max(self.phase_s * 1e-3);
         let gain = (self.phase_s / phase).max(1.0);
         // Bytes are charged when they are acknowledged, which may be just after the time that is taken away.
-        let shown = self.capacity.filter(|_| self.shows_capacity());
-        shown.map_or(gain, |capacity| gain.min(capacity / self.rate()))
+        let faster = self.capacity.filter(|&capacity| capacity > FASTER * self.rate());
+        faster.map_or(gain, |capacity| gain.min(capacity / self.rate()))
     }
 
-    /// Whether data came clearly faster than it does on average, so that the path's rate is known to be more than the mean: trains' rates are
-    /// 9 % apart, and what one fast train of acknowledgements tells errs by as much again. A program that always sends as slowly shows no
-    /// more of the path than it uses.
+    /// Whether data came clearly faster than it does on average, so that the path's rate is known to be more than the mean. A program that always
+    /// sends as slowly shows no more of the path than it uses.
     pub(crate) fn shows_capacity(&self) -> bool {
-        self.capacity.is_some_and(|capacity| capacity > 1.25 * self.rate())
+        !self.blurred && self.capacity.is_some_and(|capacity| capacity > FASTER * self.rate())
     }
 
     /// What it weighs that one of the hosts' bounds is gone, and how many times faster the phase would be, where that can be told: what

@@ -174,7 +174,8 @@ impl Wakes {
 mod tests {
     use super::*;
 
-    const PAUSE: End = End { charged: 30_000_000, clocked: true, short: false, began_at: 400_000, before: 0, ended_at: 220_000 };
+    const PAUSE: End =
+        End { charged: 30_000_000, clocked: true, short: false, began_at: 400_000, before: 0, ended_at: 220_000 };
 
     #[test]
     fn one_level_at_which_acknowledgements_wake_is_a_buffers() {

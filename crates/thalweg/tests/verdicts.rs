@@ -28,10 +28,11 @@ const SMALL_SENDER: &str = "[server.sysctl]\n\"net.ipv4.tcp_wmem\" = \"4096 1638
 const MARKED: &str = "[server.sysctl]\n\"net.ipv4.tcp_ecn\" = 1\n[client.sysctl]\n\"net.ipv4.tcp_ecn\" = 1";
 const VARIES: &str = "rtt = \"50ms\"\nrate = \"9mbit\"\nqueue = \"600 packets\"\n[[path.down.step]]\nat = \"0.7s\"\nrate = \"2mbit\"\n[[path.down.step]]\nat = \"1.5s\"\nrate = \"8mbit\"\n[[path.down.step]]\nat = \"2.2s\"\nrate = \"3mbit\"\n[[path.down.step]]\nat = \"3s\"\nrate = \"1mbit\"\n[[path.down.step]]\nat = \"3.8s\"\nrate = \"6mbit\"\n[[path.down.step]]\nat = \"4.5s\"\nrate = \"2mbit\"\n[[path.down.step]]\nat = \"5.2s\"\nrate = \"9mbit\"\n[[path.down.step]]\nat = \"6s\"\nrate = \"4mbit\"\n[[path.down.step]]\nat = \"6.8s\"\nrate = \"1mbit\"\n[[path.down.step]]\nat = \"7.5s\"\nrate = \"5mbit\"\n[[path.down.step]]\nat = \"8.2s\"\nrate = \"3mbit\"\n[[path.down.step]]\nat = \"9s\"\nrate = \"7mbit\"";
 const JITTERS: &str = "rtt = \"40ms\"\nrate = \"30mbit\"\nqueue = \"200 packets\"\njitter = { stddev = \"5ms\", distribution = \"normal\", reorder = false }";
+const ROOM_THAT_JITTERS: &str = "rtt = \"40ms\"\nrate = \"200mbit\"\nqueue = \"3000 packets\"\njitter = { stddev = \"5ms\", distribution = \"normal\", reorder = false }";
 const LARGE_RECEIVER: &str = "[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 33554432\"\n";
 
 #[rustfmt::skip]
-const CASES: [Case; 35] = [
+const CASES: [Case; 37] = [
     Case { name: "receive-window", path: FAST, workload: STREAM,
         settings: "[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 1048576\"",
         sender: "receive-window", receiver: &["receive-window"] },
@@ -60,6 +61,11 @@ const CASES: [Case; 35] = [
     Case { name: "send-buffer-small", path: "rtt = \"20ms\"\nrate = \"1gbit\"\nqueue = \"5000 packets\"", workload: STREAM,
         settings: "[server.socket]\nsndbuf = \"100kB\"\n[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 33554432\"",
         sender: "send-buffer", receiver: &["send-buffer", "application"] },
+    // Acknowledgements come in clumps, and what is in flight when one wakes the program is less than its level by as much.
+    Case { name: "send-buffer-jitters", path: ROOM_THAT_JITTERS, workload: STREAM, settings: SMALL_SENDER,
+        sender: "send-buffer", receiver: &["send-buffer", "application"] },
+    Case { name: "receive-window-jitters", path: ROOM_THAT_JITTERS, workload: STREAM,
+        settings: "[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 524288\"", sender: "receive-window", receiver: &["receive-window"] },
     // Both as Linux has them: the window is full too, at times, and the buffer holds more than is in flight.
     Case { name: "send-buffer-default", path: "rtt = \"80ms\"\nrate = \"1gbit\"\nqueue = \"2000 packets\"", workload: STREAM,
         settings: "", sender: "send-buffer", receiver: &["send-buffer"] },

@@ -30,7 +30,8 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         words::time(facts.phase_s.max(charged / share)),
         words::count(facts.sender.bursts, "burst")
     ))];
-    if facts.sender.prompts.are_the_programs() {
+    // Where delays vary, so does when acknowledgements reach a far sender.
+    if facts.sender.prompts.are_the_programs() && !facts.blurred {
         evidence.push(fact(
             "its packets' timestamps tell that most of the data left when nothing had just been heard: the program wrote it then"
                 .to_owned(),

@@ -42,11 +42,12 @@ pub(super) fn judge_window(facts: &Facts<'_>) -> Option<Judged> {
         evidence.push(seen(format!("the largest window advertised is {} bytes", sender.window_max), &[largest]));
     }
     if let (Some(capacity), Some(bdp)) = (facts.capacity, facts.bdp()) {
-        evidence.push(fact(format!(
-            "the path delivers bursts at {}, so it holds {} in a round trip",
-            words::rate(capacity),
-            words::size(bdp)
-        )));
+        let (rate, size) = (words::rate(capacity), words::size(bdp));
+        evidence.push(fact(if facts.blurred {
+            format!("delays that vary bunch packets up: the path delivers {rate} at least, so it holds {size} or more in a round trip")
+        } else {
+            format!("the path delivers bursts at {rate}, so it holds {size} in a round trip")
+        }));
     }
     Some(Judged { share, weight, gain, claim, evidence, depends_on: None })
 }
