@@ -66,6 +66,8 @@ struct Watched {
     /// Its TSval, where the segment was the first unacknowledged one.
     tsval: Option<u32>,
     known_spurious: bool,
+    /// A DSACK told so.
+    reported: bool,
 }
 
 /// What an acknowledgement told.
@@ -206,6 +208,8 @@ pub(crate) struct Losses {
     pub(crate) timer: u64,
     pub(crate) probe: u64,
     pub(crate) spurious: u64,
+    /// Of these, those of what was sent again more than once: the first copy may have been lost.
+    pub(crate) repeated: u64,
     pub(crate) proofs: Proofs,
     /// Acknowledgements with a DSACK, whatever it was about.
     pub(crate) dsacks: u64,
@@ -421,7 +425,7 @@ impl Losses {
         if self.watched.len() >= MOST_WATCHED {
             self.watched.pop_front();
         }
-        self.watched.push_back(Watched { start, end, at, tsval, known_spurious: false });
+        self.watched.push_back(Watched { start, end, at, tsval, known_spurious: false, reported: false });
     }
 
     /// An acknowledgement came in: ends the episode where it is over, or proven needless.
@@ -458,13 +462,21 @@ impl Losses {
     ///
     /// Source: RFC 2883; RFC 3708 for its use as proof.
     pub(crate) fn reported_twice(&mut self, left: u64, right: u64) -> bool {
-        let Some(watched) = self.watched.iter_mut().find(|w| !w.known_spurious && w.start < right && left < w.end)
-        else {
+        let mut copies = self.watched.iter_mut().filter(|w| !w.reported && w.start < right && left < w.end);
+        let Some(mut watched) = copies.next() else { return false };
+        // One of its copies that was proven before is what came twice.
+        if !watched.known_spurious
+            && let Some(proven) = copies.find(|w| w.known_spurious)
+        {
+            watched = proven;
+        }
+        watched.reported = true;
+        if std::mem::replace(&mut watched.known_spurious, true) {
             return false;
-        };
-        watched.known_spurious = true;
-        self.spurious += 1;
+        }
+        let (start, end) = (watched.start, watched.end);
         self.proofs.dsack += 1;
+        self.proven(start, end);
         true
     }
 
@@ -490,9 +502,8 @@ impl Losses {
             && now.saturating_sub(first.at) < rtt_min.map_or(0, |min| min.saturating_mul(4))
         {
             first.known_spurious = true;
-            self.spurious += 1;
             self.proofs.eifel += 1;
-            proven = Some(first.start);
+            proven = Some((first.start, first.end));
         } else if tsecr.is_none()
             && let Some(least) = least
             && let Some(first) = self.watched.iter_mut().rev().find(|w| w.start <= from && from < w.end && w.end <= to)
@@ -500,14 +511,23 @@ impl Losses {
             && now.saturating_sub(first.at) < least / 10 * 9
         {
             first.known_spurious = true;
-            self.spurious += 1;
             self.proofs.timing += 1;
-            proven = Some(first.start);
+            proven = Some((first.start, first.end));
+        }
+        if let Some((start, end)) = proven {
+            self.proven(start, end);
         }
         // A DSACK follows the acknowledgement by up to a round trip: keep the watched a while, they are bounded anyway.
         while self.watched.front().is_some_and(|w| w.end + (1 << 24) < to) {
             self.watched.pop_front();
         }
-        proven
+        proven.map(|(start, _)| start)
+    }
+
+    /// Counts what was sent again, `start` to `end`, as proven needless.
+    fn proven(&mut self, start: u64, end: u64) {
+        self.spurious += 1;
+        let copies = self.watched.iter().filter(|w| w.start < end && start < w.end).take(2).count();
+        self.repeated += u64::from(copies > 1);
     }
 }

@@ -17,7 +17,8 @@ pub(super) fn is_it(facts: &Facts<'_>) -> bool {
     // More than half proven needless (RFC 8985 §1 on what reordering does), and told by acknowledgements: a timer that runs out too early, or a
     // probe, is not set off by what came late.
     let told = losses.fast >= ENOUGH && losses.fast * 2 > losses.total;
-    let in_vain = told && losses.spurious >= ENOUGH && losses.spurious * 2 > losses.total;
+    let needless = losses.spurious - losses.repeated;
+    let in_vain = told && needless >= ENOUGH && needless * 2 > losses.total;
     in_vain || facts.sender.out_of_order >= ENOUGH && losses.total > 0 && facts.sender.out_of_order >= losses.total
 }
 

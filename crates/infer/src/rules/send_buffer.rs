@@ -79,7 +79,8 @@ Evidence
   takes both directions and a path on which data comes faster than on average.
   Or flight constant to within two segments over at least four round trips, at the largest the flow ever had; or, where losses come
   between, within one percent of one level for most of the time. A congestion window would have grown.
-  No gain is told where data never came faster and the path was never full: its rate is not known then.
+  No gain is told where data never came faster and the path was never full, or delays that vary blur how fast it comes: the
+  path's rate is not known then.
 
 How to confirm
   ss -tm on the sender: w in skmem, what is queued, is at tb, the limit, or above it. sndbuf_limited of ss -ti grows only where the
