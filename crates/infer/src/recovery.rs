@@ -476,7 +476,7 @@ impl Losses {
         }
         let (start, end) = (watched.start, watched.end);
         self.proofs.dsack += 1;
-        self.proven(start, end);
+        self.count_needless(start, end);
         true
     }
 
@@ -502,8 +502,7 @@ impl Losses {
             && now.saturating_sub(first.at) < rtt_min.map_or(0, |min| min.saturating_mul(4))
         {
             first.known_spurious = true;
-            self.proofs.eifel += 1;
-            proven = Some((first.start, first.end));
+            proven = Some((first.start, first.end, &mut self.proofs.eifel));
         } else if tsecr.is_none()
             && let Some(least) = least
             && let Some(first) = self.watched.iter_mut().rev().find(|w| w.start <= from && from < w.end && w.end <= to)
@@ -511,21 +510,27 @@ impl Losses {
             && now.saturating_sub(first.at) < least / 10 * 9
         {
             first.known_spurious = true;
-            self.proofs.timing += 1;
-            proven = Some((first.start, first.end));
+            proven = Some((first.start, first.end, &mut self.proofs.timing));
         }
-        if let Some((start, end)) = proven {
-            self.proven(start, end);
+        // What was reported of another copy of it may be this one.
+        let of_it = |w: &Watched, (start, end)| w.reported && w.start < end && start < w.end;
+        let mut needless = None;
+        if let Some((start, end, proofs)) = proven
+            && !self.watched.iter().any(|w| of_it(w, (start, end)))
+        {
+            *proofs += 1;
+            self.count_needless(start, end);
+            needless = Some(start);
         }
         // A DSACK follows the acknowledgement by up to a round trip: keep the watched a while, they are bounded anyway.
         while self.watched.front().is_some_and(|w| w.end + (1 << 24) < to) {
             self.watched.pop_front();
         }
-        proven.map(|(start, _)| start)
+        needless
     }
 
     /// Counts what was sent again, `start` to `end`, as proven needless.
-    fn proven(&mut self, start: u64, end: u64) {
+    fn count_needless(&mut self, start: u64, end: u64) {
         self.spurious += 1;
         let copies = self.watched.iter().filter(|w| w.start < end && start < w.end).take(2).count();
         self.repeated += u64::from(copies > 1);
