@@ -3,6 +3,7 @@
 mod busy;
 mod lately;
 mod standing;
+mod steps;
 mod ways;
 
 use crate::facts::{Spent, Split};

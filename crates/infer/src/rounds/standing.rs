@@ -1,6 +1,7 @@
 //! The path's rate as it is behind a queue that never empties, which delays that vary from packet to packet do not blur.
 
 use super::busy::{self, WAITS};
+use super::steps::{self, Fit, Point, nanos};
 use super::ways::Ways;
 use super::{QUEUE_FLOOR_NS, View, lately};
 use crate::sender::Sender;
@@ -14,7 +15,7 @@ const ROUND_TRIPS: f64 = 8.0;
 /// Behind a queue more in flight brings no more through: of ours 0.3 and less of what a flight is larger by, and of windows that others
 /// than the path hold 0.75 and more, however round trips vary.
 const BRINGS: f64 = 0.35;
-/// How much the rate may vary, as a part of it: of a path that always delivers as fast it does by 0.13 and less.
+/// How much the rate may vary, as a part of it: of a path that delivers as fast all the while it does by 0.13 and less.
 const VARIES: f64 = 0.2;
 /// The rest must not be faster than this part of it for the rate behind the queue to be the path's at all times.
 const FASTER: f64 = 1.1;
@@ -50,12 +51,12 @@ pub(super) fn standing(views: &mut [View], sender: &Sender, ways: Option<Ways>) 
     let floor = (WAITS * min).max(min + (jitters * varies).max(QUEUE_FLOOR_NS));
     let exit = sender.start.exit.map_or(0, |(at, _)| at);
     let (mut stood, mut rest) = (Passed::default(), Passed::default());
-    // Time that a queue stood, and all; of losses too, whose repair comes in leaps.
-    let (mut queued, mut all) = (0.0, 0.0);
-    let mut fit = Fit::default();
+    // Time, of losses too, whose repair comes in leaps.
+    let mut all = 0.0;
+    let mut points: Vec<Point> = Vec::new();
     let width = sender.timeline.width;
     let mut before: Option<(u64, f64)> = None;
-    for (view, least) in views.iter_mut().zip(&least) {
+    for (n, (view, least)) in views.iter_mut().zip(&least).enumerate() {
         let (at, rtt) = before.replace((view.at, view.rtt)).unwrap_or((view.at, view.rtt));
         if view.at < exit {
             continue;
@@ -64,9 +65,9 @@ pub(super) fn standing(views: &mut [View], sender: &Sender, ways: Option<Ways>) 
         let nanos = if (view.at - at) * 2 > view.span * width { 0.0 } else { (view.at - at) as f64 };
         view.queued = least.is_some_and(|least| least >= floor);
         all += nanos;
-        queued += if view.queued { nanos } else { 0.0 };
-        if view.queued && view.rate > 0.0 && view.flight > 0 {
-            fit.add((view.flight as f64).ln(), view.rate.ln());
+        if view.queued {
+            let shows = view.rate > 0.0 && view.flight > 0;
+            points.push(Point { view: n, nanos, at: shows.then(|| ((view.flight as f64).ln(), view.rate.ln())) });
         }
         if !view.lossy {
             // Elsewhere than at the sender acknowledgements are placed a round trip after they passed the tap, and came as the data did.
@@ -76,44 +77,27 @@ pub(super) fn standing(views: &mut [View], sender: &Sender, ways: Option<Ways>) 
             into.bytes += view.slice.delivered;
         }
     }
-    let long = queued >= OFTEN * all && queued.min(stood.nanos) >= ROUND_TRIPS * mean;
-    if !long || fit.slope() > BRINGS || fit.varies() > VARIES {
+    if stood.nanos < ROUND_TRIPS * mean {
+        return None;
+    }
+    let pieces = steps::pieces(&points, VARIES, ROUND_TRIPS * mean);
+    let held = |piece: &[Point]| {
+        let fit = Fit::of(piece);
+        fit.slope() <= BRINGS && fit.varies() <= VARIES && nanos(piece) >= ROUND_TRIPS * mean
+    };
+    let mut queued = 0.0;
+    for piece in &pieces {
+        if held(piece) {
+            queued += nanos(piece);
+        } else {
+            piece.iter().for_each(|point| views[point.view].queued = false);
+        }
+    }
+    if queued < OFTEN * all {
         return None;
     }
     let rate = stood.bytes as f64 / stood.nanos * 1e9;
-    Some(Standing { rate, always: rest.bytes as f64 <= FASTER * rate * (rest.nanos + mean) / 1e9 })
-}
-
-/// A line through points, as sums.
-#[derive(Debug, Default)]
-struct Fit {
-    n: f64,
-    x: f64,
-    y: f64,
-    xx: f64,
-    xy: f64,
-    yy: f64,
-}
-
-impl Fit {
-    fn add(&mut self, x: f64, y: f64) {
-        self.n += 1.0;
-        self.x += x;
-        self.y += y;
-        self.xx += x * x;
-        self.xy += x * y;
-        self.yy += y * y;
-    }
-
-    /// What `y` grows by as `x` grows by one; 0 where that does not.
-    fn slope(&self) -> f64 {
-        let (over, of) = (self.n * self.xy - self.x * self.y, self.n * self.xx - self.x * self.x);
-        if of > 1e-9 { over / of } else { 0.0 }
-    }
-
-    /// Standard deviation of `y`.
-    fn varies(&self) -> f64 {
-        let n = self.n.max(1.0);
-        (self.yy / n - (self.y / n) * (self.y / n)).max(0.0).sqrt()
-    }
+    // A path that changes its rate has no one for all times.
+    let always = pieces.len() == 1 && rest.bytes as f64 <= FASTER * rate * (rest.nanos + mean) / 1e9;
+    Some(Standing { rate, always })
 }

@@ -32,7 +32,6 @@ impl Sender {
                 found.reported_above = Some(right);
                 self.losses.dsacks += 1;
                 if self.losses.reported_twice(left, right) {
-                    self.policed.arrived(left);
                     self.mark(ack.now, left, MarkKind::Spurious);
                 }
             } else if right > below && left < right && right <= self.nxt + 1 {

@@ -152,6 +152,7 @@ impl Sender {
 
     pub(super) fn mark(&mut self, now: u64, at: u64, kind: MarkKind) {
         if kind == MarkKind::Spurious {
+            self.policed.arrived(at);
             self.noted.tails.needless(at);
             self.noted.spans.arrived();
             self.noted.windows.forget();
