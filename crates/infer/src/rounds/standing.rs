@@ -12,6 +12,8 @@ const DATA_WAITS: f64 = 0.2;
 /// Part of the time after slow start that it must stand, and round trips.
 const OFTEN: f64 = 0.3;
 const ROUND_TRIPS: f64 = 8.0;
+/// And round trips that a piece must last in which the path is always as fast.
+const PIECE: f64 = 4.0;
 /// Behind a queue more in flight brings no more through: of ours 0.3 and less of what a flight is larger by, and of windows that others
 /// than the path hold 0.75 and more, however round trips vary.
 const BRINGS: f64 = 0.35;
@@ -67,7 +69,8 @@ pub(super) fn standing(views: &mut [View], sender: &Sender, ways: Option<Ways>) 
         all += nanos;
         if view.queued {
             let shows = view.rate > 0.0 && view.flight > 0;
-            points.push(Point { view: n, nanos, at: shows.then(|| ((view.flight as f64).ln(), view.rate.ln())) });
+            let since = view.at.saturating_sub(view.span * width);
+            points.push(Point { view: n, since, nanos, at: shows.then(|| ((view.flight as f64).ln(), view.rate.ln())) });
         }
         if !view.lossy {
             // Elsewhere than at the sender acknowledgements are placed a round trip after they passed the tap, and came as the data did.
@@ -80,14 +83,16 @@ pub(super) fn standing(views: &mut [View], sender: &Sender, ways: Option<Ways>) 
     if stood.nanos < ROUND_TRIPS * mean {
         return None;
     }
-    let pieces = steps::pieces(&points, VARIES, ROUND_TRIPS * mean);
-    let held = |piece: &[Point]| {
-        let fit = Fit::of(piece);
-        fit.slope() <= BRINGS && fit.varies() <= VARIES && nanos(piece) >= ROUND_TRIPS * mean
+    let pieces = steps::pieces(&points, VARIES, PIECE * mean);
+    let held = |views: &[View], piece: &[Point]| {
+        // The round trips in which the rate changed are of both.
+        let from = piece.first().filter(|first| first.view > points[0].view).map_or(0, |first| views[first.view].at);
+        let fit = Fit::of(&piece[piece.partition_point(|point| point.since < from)..]);
+        fit.slope() <= BRINGS && fit.varies() <= VARIES && nanos(piece) >= PIECE * mean
     };
     let mut queued = 0.0;
     for piece in &pieces {
-        if held(piece) {
+        if held(views, piece) {
             queued += nanos(piece);
         } else {
             piece.iter().for_each(|point| views[point.view].queued = false);

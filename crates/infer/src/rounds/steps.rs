@@ -5,6 +5,8 @@
 pub(super) struct Point {
     /// Of the views, which.
     pub(super) view: usize,
+    /// When the round trip that it ends began.
+    pub(super) since: u64,
     /// Time that it stands for, in nanoseconds.
     pub(super) nanos: f64,
     /// The logarithms of the flight and of the rate, where it shows any.
@@ -107,7 +109,7 @@ mod tests {
     use super::*;
 
     fn lengths(rates: &[f64], shortest: f64) -> Vec<usize> {
-        let point = |(view, rate): (usize, &f64)| Point { view, nanos: 1.0, at: Some((0.0, *rate)) };
+        let point = |(view, rate): (usize, &f64)| Point { view, since: 0, nanos: 1.0, at: Some((0.0, *rate)) };
         let points: Vec<Point> = rates.iter().enumerate().map(point).collect();
         pieces(&points, 0.2, shortest).iter().map(|piece| piece.len()).collect()
     }
