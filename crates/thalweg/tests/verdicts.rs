@@ -32,7 +32,7 @@ const ROOM_THAT_JITTERS: &str = "rtt = \"40ms\"\nrate = \"200mbit\"\nqueue = \"3
 const LARGE_RECEIVER: &str = "[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 33554432\"\n";
 
 #[rustfmt::skip]
-const CASES: [Case; 37] = [
+const CASES: [Case; 39] = [
     Case { name: "receive-window", path: FAST, workload: STREAM,
         settings: "[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 1048576\"",
         sender: "receive-window", receiver: &["receive-window"] },
@@ -106,6 +106,10 @@ const CASES: [Case; 37] = [
     // Slower by a fifth of its time, and full all the while.
     Case { name: "path-rate-steps", path: "rtt = \"40ms\"\nrate = \"50mbit\"\nqueue = \"60 packets\"\n[[path.down.step]]\nat = \"5s\"\nrate = \"10mbit\"",
         workload: STREAM, settings: "", sender: "path-rate", receiver: &["path-rate"] },
+    Case { name: "path-rate-steps-deep", path: "rtt = \"40ms\"\nrate = \"20mbit\"\nqueue = \"400 packets\"\n[[path.down.step]]\nat = \"5s\"\nrate = \"5mbit\"",
+        workload: STREAM, settings: "", sender: "path-rate", receiver: &["path-rate"] },
+    Case { name: "path-rate-steps-up", path: "rtt = \"40ms\"\nrate = \"10mbit\"\nqueue = \"400 packets\"\n[[path.down.step]]\nat = \"5s\"\nrate = \"50mbit\"",
+        workload: STREAM, settings: LARGE_RECEIVER, sender: "path-rate", receiver: &["path-rate"] },
     // Delays that vary by a quarter of the round trip bunch packets up, which come faster then than the path lets them.
     Case { name: "path-rate-jitters", path: JITTERS, workload: STREAM, settings: "", sender: "path-rate", receiver: &["path-rate"] },
     Case { name: "path-rate-jitters-bbr", path: JITTERS, workload: STREAM, settings: "[server.socket]\ncongestion = \"bbr\"",
@@ -148,10 +152,11 @@ fn made(folder: &Path, case: &Case) -> (Value, Value) {
     (report["arms"][0]["metrics"].clone(), found)
 }
 
-/// The rate of a path, in bits per second.
+/// The rate of a path where it is fastest, in bits per second.
 fn rate_of(path: &str) -> f64 {
-    let rate = path.lines().find_map(|line| line.strip_prefix("rate = \"")?.strip_suffix('"')).expect("a rate");
-    rate.parse::<Rate>().expect("a rate that scenarios take").bits_per_second() as f64
+    let rates = path.lines().filter_map(|line| line.strip_prefix("rate = \"")?.strip_suffix('"'));
+    let rate = |rate: &str| rate.parse::<Rate>().expect("a rate that scenarios take").bits_per_second();
+    rates.map(rate).max().expect("a rate") as f64
 }
 
 /// What is wrong with a diagnosis.

@@ -10,7 +10,7 @@ use crate::sender::Sender;
 /// 0.16 elsewhere where the data's queue varies, and more than twice as much where both ways jitter.
 const DATA_WAITS: f64 = 0.2;
 /// Part of the time after slow start that it must stand, and round trips.
-const OFTEN: f64 = 0.3;
+const OFTEN: f64 = 0.2;
 const ROUND_TRIPS: f64 = 8.0;
 /// And round trips that a piece must last in which the path is always as fast.
 const PIECE: f64 = 4.0;
@@ -19,6 +19,8 @@ const PIECE: f64 = 4.0;
 const BRINGS: f64 = 0.35;
 /// How much the rate may vary, as a part of it: of a path that delivers as fast all the while it does by 0.13 and less.
 const VARIES: f64 = 0.2;
+/// What varies by less is one piece, whatever held it.
+const EVEN: f64 = 0.1;
 /// The rest must not be faster than this part of it for the rate behind the queue to be the path's at all times.
 const FASTER: f64 = 1.1;
 
@@ -70,7 +72,12 @@ pub(super) fn standing(views: &mut [View], sender: &Sender, ways: Option<Ways>) 
         if view.queued {
             let shows = view.rate > 0.0 && view.flight > 0;
             let since = view.at.saturating_sub(view.span * width);
-            points.push(Point { view: n, since, nanos, at: shows.then(|| ((view.flight as f64).ln(), view.rate.ln())) });
+            points.push(Point {
+                view: n,
+                since,
+                nanos,
+                at: shows.then(|| ((view.flight as f64).ln(), view.rate.ln())),
+            });
         }
         if !view.lossy {
             // Elsewhere than at the sender acknowledgements are placed a round trip after they passed the tap, and came as the data did.
@@ -83,16 +90,21 @@ pub(super) fn standing(views: &mut [View], sender: &Sender, ways: Option<Ways>) 
     if stood.nanos < ROUND_TRIPS * mean {
         return None;
     }
-    let pieces = steps::pieces(&points, VARIES, PIECE * mean);
-    let held = |views: &[View], piece: &[Point]| {
-        // The round trips in which the rate changed are of both.
-        let from = piece.first().filter(|first| first.view > points[0].view).map_or(0, |first| views[first.view].at);
-        let fit = Fit::of(&piece[piece.partition_point(|point| point.since < from)..]);
-        fit.slope() <= BRINGS && fit.varies() <= VARIES && nanos(piece) >= PIECE * mean
+    // The round trips in which the rate changed are of both.
+    let since = |piece: &[Point]| {
+        piece.first().filter(|first| first.view > points[0].view).map_or(0, |first| views[first.view].at)
     };
+    let fit = |piece: &[Point]| {
+        let from = since(piece);
+        Fit::of(&piece[piece.partition_point(|point| point.since < from)..])
+    };
+    let held = |fit: &Fit| fit.slope() <= BRINGS && fit.varies() <= VARIES;
+    let is_one = |piece: &[Point]| Fit::of(piece).varies() <= EVEN || held(&fit(piece));
+    let pieces = steps::pieces(&points, is_one, PIECE * mean);
+    let stands: Vec<bool> = pieces.iter().map(|piece| held(&fit(piece)) && nanos(piece) >= PIECE * mean).collect();
     let mut queued = 0.0;
-    for piece in &pieces {
-        if held(views, piece) {
+    for (piece, stands) in pieces.iter().zip(stands) {
+        if stands {
             queued += nanos(piece);
         } else {
             piece.iter().for_each(|point| views[point.view].queued = false);

@@ -18,16 +18,16 @@ pub(super) fn nanos(points: &[Point]) -> f64 {
     points.iter().map(|point| point.nanos).sum()
 }
 
-/// Cuts at the largest change of the mean, and what is left again, until the rate varies by no more than `varies` within a piece, or one would
-/// last for less than `shortest` nanoseconds.
+/// Cuts at the largest change of the mean, and what is left again, until a piece `is_one`, or what is cut off would last for less than
+/// `shortest` nanoseconds.
 ///
 /// Binary segmentation: Scott and Knott, "A cluster analysis method for grouping means in the analysis of variance", Biometrics 30 (1974).
-pub(super) fn pieces(points: &[Point], varies: f64, shortest: f64) -> Vec<&[Point]> {
+pub(super) fn pieces(points: &[Point], is_one: impl Fn(&[Point]) -> bool, shortest: f64) -> Vec<&[Point]> {
     let mut pieces = Vec::new();
     // From the last to the first, as they are to come off it again.
     let mut uncut = vec![points];
     while let Some(piece) = uncut.pop() {
-        let cut = if Fit::of(piece).varies() <= varies { None } else { change(piece, shortest) };
+        let cut = if is_one(piece) { None } else { change(piece, shortest) };
         match cut.map(|at| piece.split_at(at)) {
             Some((earlier, later)) => uncut.extend([later, earlier]),
             None => pieces.push(piece),
@@ -111,7 +111,7 @@ mod tests {
     fn lengths(rates: &[f64], shortest: f64) -> Vec<usize> {
         let point = |(view, rate): (usize, &f64)| Point { view, since: 0, nanos: 1.0, at: Some((0.0, *rate)) };
         let points: Vec<Point> = rates.iter().enumerate().map(point).collect();
-        pieces(&points, 0.2, shortest).iter().map(|piece| piece.len()).collect()
+        pieces(&points, |piece| Fit::of(piece).varies() <= 0.2, shortest).iter().map(|piece| piece.len()).collect()
     }
 
     #[test]
