@@ -493,34 +493,37 @@ impl Losses {
         rtt_min: Option<u64>,
         least: Option<u64>,
     ) -> Option<u64> {
-        let mut proven = None;
-        if let Some(first) = self.watched.iter_mut().find(|w| w.start < to && w.end <= to && w.tsval.is_some() && !w.known_spurious)
-            && let (Some(tsval), Some(echo)) = (first.tsval.take(), tsecr)
+        let first =
+            self.watched.iter().position(|w| w.start < to && w.end <= to && w.tsval.is_some() && !w.known_spurious);
+        let age = |n: usize, watched: &VecDeque<Watched>| now.saturating_sub(watched[n].at);
+        let proven = if let Some(n) = first
+            && let (Some(tsval), Some(echo)) = (self.watched[n].tsval.take(), tsecr)
             && (echo.wrapping_sub(tsval) as i32) < 0
             && echo != 0
             // Without a round trip in between, the acknowledgement cannot speak of the retransmission at all.
-            && now.saturating_sub(first.at) < rtt_min.map_or(0, |min| min.saturating_mul(4))
+            && age(n, &self.watched) < rtt_min.map_or(0, |min| min.saturating_mul(4))
         {
-            first.known_spurious = true;
-            proven = Some((first.start, first.end, &mut self.proofs.eifel));
+            Some((n, &mut self.proofs.eifel))
         } else if tsecr.is_none()
             && let Some(least) = least
-            && let Some(first) = self.watched.iter_mut().rev().find(|w| w.start <= from && from < w.end && w.end <= to)
-            && !first.known_spurious
-            && now.saturating_sub(first.at) < least / 10 * 9
+            && let Some(n) = self.watched.iter().rposition(|w| w.start <= from && from < w.end && w.end <= to)
+            && !self.watched[n].known_spurious
+            && age(n, &self.watched) < least / 10 * 9
         {
-            first.known_spurious = true;
-            proven = Some((first.start, first.end, &mut self.proofs.timing));
-        }
-        // What was reported of another copy of it may be this one.
-        let of_it = |w: &Watched, (start, end)| w.reported && w.start < end && start < w.end;
+            Some((n, &mut self.proofs.timing))
+        } else {
+            None
+        };
         let mut needless = None;
-        if let Some((start, end, proofs)) = proven
-            && !self.watched.iter().any(|w| of_it(w, (start, end)))
-        {
-            *proofs += 1;
-            self.count_needless(start, end);
-            needless = Some(start);
+        if let Some((n, proofs)) = proven {
+            let Watched { start, end, .. } = self.watched[n];
+            // What was reported of another copy of it may be this one; if it is not, this will be reported, too.
+            if !self.watched.iter().any(|w| w.reported && w.start < end && start < w.end) {
+                *proofs += 1;
+                self.watched[n].known_spurious = true;
+                self.count_needless(start, end);
+                needless = Some(start);
+            }
         }
         // A DSACK follows the acknowledgement by up to a round trip: keep the watched a while, they are bounded anyway.
         while self.watched.front().is_some_and(|w| w.end + (1 << 24) < to) {
