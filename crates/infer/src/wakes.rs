@@ -71,6 +71,8 @@ impl Level {
 #[derive(Debug, Default)]
 pub(crate) struct Wakes {
     pauses: u64,
+    /// Of these, those in which the program had written all it had: they began after a short segment, or ended with nothing in flight.
+    empty: u64,
     /// Others, of which the kernel's gathering made most.
     gathered: u64,
     /// Those that ended as a full buffer's do.
@@ -123,6 +125,7 @@ impl Wakes {
             return;
         }
         self.pauses += 1;
+        self.empty += u64::from(end.short || end.ended_at == 0);
         self.all += end.charged;
         if !end.clocked || end.ended_at == 0 {
             return;
@@ -146,6 +149,11 @@ impl Wakes {
         // Where the window is full as well, what the buffer holds besides is not in flight.
         let fits = self.full().is_none_or(|full| self.level() <= most * full || full >= WINDOW_PART * window as f64);
         enough && whole && mostly && fits && self.ended_at.keeps_coming_back(self.woken)
+    }
+
+    /// Whether the program had more to send at most of the pauses, as far as they tell.
+    pub(crate) const fn had_more(&self) -> bool {
+        self.pauses > 0 && self.empty * 4 < self.pauses
     }
 
     /// The part of all pauses' time that is theirs.

@@ -49,8 +49,10 @@ fn other_way(facts: &Facts<'_>, wait_s: f64) -> Option<Judged> {
         [split.slow_start, split.congestion_window, split.receive_window, split.send_buffer, split.loss_recovery];
     let mut held = by_round_trips.into_iter().fold(Spent::default(), Spent::and);
     let known = facts.shows_capacity();
-    // Elsewhere than at the sender its waits for acknowledgements look like a program's pauses; one that writes evenly would show no more.
-    if !sender.times_acks && (known || !sender.prompts.are_the_programs()) {
+    // Waits for acknowledgements look like a program's pauses: at the sender where they come in bunches, elsewhere all do. A program that writes
+    // evenly would show no more.
+    let waits = if sender.times_acks { sender.wakes.had_more() } else { known || !sender.prompts.are_the_programs() };
+    if waits {
         held = held.and(application);
     }
     let part = (wait_s / facts.rtt_mean_s.max(1e-9)).min(1.0);
