@@ -14,10 +14,12 @@ const FEW_SEGMENTS: u64 = 256;
 /// Short trains that must come as fast: one may be two acknowledgements that met.
 const AS_FAST: usize = 4;
 
-/// How many times as fast at least a quarter of the bytes is as half of them, and a tenth as a quarter, where delays that vary bunch packets up;
-/// a fiftieth is twice as fast as a tenth. Of no transfer of 1,600 of ours without such delays are they that far apart while round trips
-/// vary by as much as a train takes.
+/// How many times as fast at least a quarter of the bytes is as half of them, and a tenth as a quarter, where delays that vary bunch packets up. Of
+/// no transfer of 1,600 of ours without such delays are they that far apart, and a fiftieth from a tenth, while round trips vary by as much
+/// as a train takes.
 const SPREAD: f64 = 1.5;
+/// And a fiftieth as a tenth.
+const STILL: f64 = 1.25;
 
 /// Bins for each doubling of the rate: 9 % apart.
 const BINS_PER_OCTAVE: f64 = 8.0;
@@ -95,7 +97,7 @@ impl Trains {
     pub(crate) fn blurred(&self, mss: u64, varies: impl Fn() -> f64) -> Option<f64> {
         let [half, quarter, tenth, fastest] = [2, 4, 10, 50].map(|part| self.quantile(part));
         let (half, quarter) = (half?, quarter?);
-        let is_spread = quarter >= SPREAD * half && tenth? >= SPREAD * quarter && fastest? >= 2.0 * tenth?;
+        let is_spread = quarter >= SPREAD * half && tenth? >= SPREAD * quarter && fastest? >= STILL * tenth?;
         let train = (TRAIN_SEGMENTS * mss) as f64 / quarter * 1e9;
         (is_spread && varies() >= train).then_some(half)
     }

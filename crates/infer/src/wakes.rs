@@ -2,7 +2,8 @@
 //!
 //! A program blocked on a full buffer is woken when a third of it is free, and fills it again at once. Each pause so ends with an
 //! acknowledgement, when what is still in flight has come down to one and the same level: between what was in flight before the
-//! acknowledgements that came at once and after them, which is much where delays vary. How much was in flight when the pause began tells less: Linux lets a program write more than the buffer holds while the congestion window is open (docs/limits.md, "A send
+//! acknowledgements that came at once and after them, which is much where delays vary. How much was in flight when the pause began
+//! tells less: Linux lets a program write more than the buffer holds while the congestion window is open (docs/limits.md, "A send
 //! buffer that does not hold"). A program that has nothing to send ends its pauses when it pleases, or with the request that an
 //! acknowledgement carries, and most often with nothing in flight.
 //!
@@ -29,11 +30,11 @@ const SHORT_PART: f64 = 0.75;
 /// A pause ends at the same flight as the others within this part of it. In our lab flights differ by 2 % on average at the sender's tap
 /// and by 7 % as timestamps tell them, which blurs what is acknowledged within a millisecond.
 const SAME_END: f64 = 0.15;
-/// Acknowledgements no further apart than this, in nanoseconds, came at once: a program that the first of them wakes writes after the last.
-const AT_ONCE: u64 = 20_000;
 /// And begins at the same one, where the buffer holds. One counted in packets' memory varies by 1 % in our lab; a window that grows from
 /// 70 to 100 % of its peak (RFC 9438, β = 0.7) by 7 % on average.
 const SAME_BEGIN: f64 = 0.05;
+/// Acknowledgements no further apart than this, in nanoseconds, came at once: a program that the first of them wakes writes after the last.
+const AT_ONCE: u64 = 20_000;
 /// Weight of the latest flight in the mean: one of a buffer that tunes itself, and of packets that grow, is soon forgotten.
 const LATEST: f64 = 0.25;
 /// Where the buffer holds, a program is let write again at two thirds of what there was, or less, for what packets take besides is counted as
@@ -207,6 +208,37 @@ mod tests {
         let mut wakes = Wakes::default();
         (0..20).for_each(|_| wakes.ended(End { ended_at: 280_000, ..PAUSE }));
         assert_eq!([400_000, 500_000].map(|window| wakes.are_a_buffers(30e6, window, false)), [true, false]);
+    }
+
+    #[test]
+    fn acknowledgements_that_come_at_once_hold_the_level_between_them() {
+        let judge = |before: u64| {
+            let mut wakes = Wakes::default();
+            (0..40).for_each(|n| wakes.ended(End { before, ended_at: 80_000 + n * 61 % 40 * 3_500, ..PAUSE }));
+            wakes.are_a_buffers(30e6, u64::MAX, false)
+        };
+        assert!(judge(900_000));
+        assert!(!judge(0), "one at a time, and no level");
+        let mut wakes = Wakes::default();
+        [(1_000_000, 900_000), (1_010_000, 700_000), (1_020_000, 400_000)]
+            .into_iter()
+            .for_each(|(now, flight)| wakes.heard(now, flight));
+        assert_eq!(wakes.before(), 900_000);
+        wakes.heard(1_050_000, 300_000);
+        assert_eq!(wakes.before(), 300_000);
+    }
+
+    #[test]
+    fn a_program_with_more_to_send_pauses_after_whole_segments_with_some_in_flight() {
+        let had_more = |end: fn(u64) -> End| {
+            let mut wakes = Wakes::default();
+            (0..16).for_each(|n| wakes.ended(end(n)));
+            wakes.had_more()
+        };
+        assert!(had_more(|n| End { clocked: n % 2 == 0, short: n % 8 == 0, ..PAUSE }));
+        assert!(!had_more(|n| End { short: n % 2 == 0, ..PAUSE }));
+        assert!(!had_more(|_| End { ended_at: 0, ..PAUSE }));
+        assert!(!had_more(|_| End { charged: 0, ..PAUSE }), "no pause");
     }
 
     #[test]

@@ -20,7 +20,7 @@ const BRINGS: f64 = 0.35;
 /// How much the rate may vary, as a part of it: of a path that delivers as fast all the while it does by 0.13 and less.
 const VARIES: f64 = 0.2;
 /// What varies by less is one piece, whatever held it.
-const EVEN: f64 = 0.1;
+const ONE_RATE: f64 = 0.1;
 /// The rest must not be faster than this part of it for the rate behind the queue to be the path's at all times.
 const FASTER: f64 = 1.1;
 
@@ -99,7 +99,7 @@ pub(super) fn standing(views: &mut [View], sender: &Sender, ways: Option<Ways>) 
         Fit::of(&piece[piece.partition_point(|point| point.since < from)..])
     };
     let held = |fit: &Fit| fit.slope() <= BRINGS && fit.varies() <= VARIES;
-    let is_one = |piece: &[Point]| Fit::of(piece).varies() <= EVEN || held(&fit(piece));
+    let is_one = |piece: &[Point]| Fit::of(piece).varies() <= ONE_RATE || held(&fit(piece));
     let pieces = steps::pieces(&points, is_one, PIECE * mean);
     let stands: Vec<bool> = pieces.iter().map(|piece| held(&fit(piece)) && nanos(piece) >= PIECE * mean).collect();
     let mut queued = 0.0;

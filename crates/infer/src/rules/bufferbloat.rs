@@ -51,7 +51,11 @@ fn other_way(facts: &Facts<'_>, wait_s: f64) -> Option<Judged> {
     let known = facts.shows_capacity();
     // Waits for acknowledgements look like a program's pauses: at the sender where they come in bunches, elsewhere all do. A program that writes
     // evenly would show no more.
-    let waits = if sender.times_acks { sender.wakes.had_more() } else { known || !sender.prompts.are_the_programs() };
+    let waits = if sender.times_acks {
+        sender.wakes.had_more()
+    } else {
+        known || facts.blurred || !sender.prompts.are_the_programs()
+    };
     if waits {
         held = held.and(application);
     }
