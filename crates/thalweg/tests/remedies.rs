@@ -62,6 +62,14 @@ fn cases() -> Vec<Case> {
             told: (0.2, 1.0),
             ..case("initial-window", ["server", "route", "initcwnd"], (1.25, 1.4), "")
         },
+        // Delays that vary by an eighth of the round trip end CUBIC's slow start at a fifth of what the path holds.
+        Case {
+            text: "[path]\nrtt = \"80ms\"\nrate = \"200mbit\"\nqueue = \"3000 packets\"\njitter = { stddev = \"10ms\", distribution = \"normal\", reorder = false }\n\
+                   [workload]\nkind = \"stream\"\nseconds = \"10s\"\n[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 67108864\"\n\
+                   [server.sysctl]\n\"net.ipv4.tcp_wmem\" = \"4096 65536 67108864\"\n"
+                .to_owned(),
+            ..case("initial-window", ["server", "sysctl", "net.ipv4.tcp_congestion_control"], (2.0, 2.8), "")
+        },
         // Losses end trains of packets, from which the path's rate is read: it is more than is told.
         Case {
             told: (0.75, 2.0),

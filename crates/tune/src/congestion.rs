@@ -38,6 +38,10 @@ pub(crate) fn bbr(code: Code, facts: &Facts<'_>) -> Option<Remedy> {
         Code::Reordering => {
             "Send with BBR: it does not shrink its window for what it takes for a loss, and so loses little by being wrong."
         }
+        Code::InitialWindow => {
+            "Send with BBR: it doubles its rate until more of it brings no more through, where CUBIC stops as soon as round trips are an eighth \
+             longer (HyStart), which delays that vary make them as well as a queue, and creeps up from there."
+        }
         Code::Policer => {
             "Or send with BBR: it notices a policer and paces at its rate, after some loss (tcp_bbr.c, lt_bw)."
         }

@@ -1,7 +1,7 @@
-//! The transfer is over before the congestion window has grown: begin with a larger one.
+//! The transfer is over before the congestion window has grown: begin with a larger one, or let it grow faster.
 
 use crate::facts::{Facts, route};
-use crate::{advice, human_time, remedy};
+use crate::{advice, congestion, human_time, remedy};
 use model::{Applicability, Code, Remedy};
 
 /// What CDNs are known to begin with, and the most seed 000 tries; a burst of 58 KB, which a queue of any access line
@@ -11,6 +11,20 @@ const SEGMENTS: u64 = 40;
 const USUAL: u64 = 10;
 
 pub(crate) fn plan(facts: &Facts<'_>) -> Vec<Remedy> {
+    let mut remedies = if facts.grew_slowly { let_grow(facts) } else { Vec::new() };
+    remedies.extend(begin_larger(facts));
+    remedies
+}
+
+/// What takes no round trip that is a little longer for a queue. Source: Linux `hystart_update`, tcp_cubic.c, whose parameter is read for each
+/// acknowledgement.
+fn let_grow(facts: &Facts<'_>) -> Vec<Remedy> {
+    let off = "Or keep CUBIC and switch off what ends its slow start by delay: echo 0 > /sys/module/tcp_cubic/parameters/hystart on the sender. \
+               Where a long queue does stand, slow start then fills it, and loses at its end.";
+    congestion::bbr(Code::InitialWindow, facts).into_iter().chain([advice(Code::InitialWindow, off)]).collect()
+}
+
+fn begin_larger(facts: &Facts<'_>) -> Vec<Remedy> {
     let reuse = "Or keep connections open and use them again: the second transfer begins with the window the first one left \
                  (net.ipv4.tcp_slow_start_after_idle 0 keeps it over pauses).";
     let reuse = advice(Code::InitialWindow, reuse);

@@ -57,13 +57,21 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
     } else {
         None
     };
-    let claim = format!(
-        "{} of the time is growth of the congestion window{} over {} round trips of {}.",
-        words::percent(share),
-        first.as_ref().map_or(String::new(), |first| format!(" from {first}")),
-        sender.start.rounds.max(1),
-        words::time(facts.rtt_min_s),
-    );
+    let ended = sender.start.exit.map(|(at, _)| at as f64 / 1e9);
+    let claim = match ended.filter(|_| grown_without_loss && limits.congestion_window > limits.slow_start) {
+        Some(ended) => format!(
+            "Slow start ended without a loss after {}, and the window crept up from there: that took {} of the time.",
+            words::time(ended),
+            words::percent(share)
+        ),
+        None => format!(
+            "{} of the time is growth of the congestion window{} over {} round trips of {}.",
+            words::percent(share),
+            first.as_ref().map_or(String::new(), |first| format!(" from {first}")),
+            sender.start.rounds.max(1),
+            words::time(facts.rtt_min_s),
+        ),
+    };
     let evidence = vec![
         seen(
             first.map_or_else(
@@ -105,7 +113,9 @@ initial-window
 
 What it means
   The time went into slow start: from a small initial window the sender doubles what it sends in each round trip, and the
-  transfer, or its first burst, was over before the window fitted the path.
+  transfer, or its first burst, was over before the window fitted the path. Or slow start ended without a loss, and the window
+  crept up from there: CUBIC ends it when round trips are an eighth longer (HyStart), which delays that vary make them as well
+  as a queue.
 
 Why it matters
   For short transfers over long paths the number of round trips is everything: with 10 segments to begin, 1 MB takes seven;
@@ -115,7 +125,8 @@ Evidence
   The share of the data phase in slow start, the rounds counted, and the largest first flight.
 
 How to confirm
-  ip route change ... initcwnd 40 on the sender, and repeat; ip tcp_metrics show what the kernel remembers.
+  ip route change ... initcwnd 40 on the sender, and repeat; ip tcp_metrics show what the kernel remembers. Where slow start ended
+  early, nstat TcpExtTCPHystartDelayDetect grows on the sender, and another congestion control is faster.
 
 References
   RFC 6928; RFC 5681 section 3.1; Dukkipati et al., An argument for increasing TCP's initial congestion window, CCR 2010.
