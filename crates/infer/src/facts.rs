@@ -263,14 +263,18 @@ impl<'a> Facts<'a> {
         let phase = (self.phase_s - spent.seconds + instead).max(self.rtt_low_s).max(self.phase_s * 1e-3);
         let gain = (self.phase_s / phase).max(1.0);
         // Bytes are charged when they are acknowledged, which may be just after the time that is taken away.
-        let faster = self.capacity.filter(|&capacity| capacity > FASTER * self.rate());
-        faster.map_or(gain, |capacity| gain.min(capacity / self.rate()))
+        self.faster_than_mean().map_or(gain, |capacity| gain.min(capacity / self.rate()))
     }
 
     /// Whether data came clearly faster than it does on average, so that the path's rate is known to be more than the mean. A program that always
     /// sends as slowly shows no more of the path than it uses.
     pub(crate) fn shows_capacity(&self) -> bool {
-        !self.blurred && self.capacity.is_some_and(|capacity| capacity > FASTER * self.rate())
+        !self.blurred && self.faster_than_mean().is_some()
+    }
+
+    /// The capacity, where data came at clearly more than the mean rate.
+    fn faster_than_mean(&self) -> Option<f64> {
+        self.capacity.filter(|&capacity| capacity > FASTER * self.rate())
     }
 
     /// What it weighs that one of the hosts' bounds is gone, and how many times faster the phase would be, where that can be told: what

@@ -70,6 +70,13 @@ struct Watched {
     reported: bool,
 }
 
+impl Watched {
+    /// Whether it carried any of these bytes.
+    const fn carried(&self, start: u64, end: u64) -> bool {
+        self.start < end && start < self.end
+    }
+}
+
 /// What an acknowledgement told.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Heard {
@@ -462,7 +469,7 @@ impl Losses {
     ///
     /// Source: RFC 2883; RFC 3708 for its use as proof.
     pub(crate) fn reported_twice(&mut self, left: u64, right: u64) -> bool {
-        let mut copies = self.watched.iter_mut().filter(|w| !w.reported && w.start < right && left < w.end);
+        let mut copies = self.watched.iter_mut().filter(|w| !w.reported && w.carried(left, right));
         let Some(mut watched) = copies.next() else { return false };
         // One of its copies that was proven before is what came twice.
         if !watched.known_spurious
@@ -495,20 +502,20 @@ impl Losses {
     ) -> Option<u64> {
         let first =
             self.watched.iter().position(|w| w.start < to && w.end <= to && w.tsval.is_some() && !w.known_spurious);
-        let age = |n: usize, watched: &VecDeque<Watched>| now.saturating_sub(watched[n].at);
+        let age = |watched: &Watched| now.saturating_sub(watched.at);
         let proven = if let Some(n) = first
             && let (Some(tsval), Some(echo)) = (self.watched[n].tsval.take(), tsecr)
             && (echo.wrapping_sub(tsval) as i32) < 0
             && echo != 0
             // Without a round trip in between, the acknowledgement cannot speak of the retransmission at all.
-            && age(n, &self.watched) < rtt_min.map_or(0, |min| min.saturating_mul(4))
+            && age(&self.watched[n]) < rtt_min.map_or(0, |min| min.saturating_mul(4))
         {
             Some((n, &mut self.proofs.eifel))
         } else if tsecr.is_none()
             && let Some(least) = least
             && let Some(n) = self.watched.iter().rposition(|w| w.start <= from && from < w.end && w.end <= to)
             && !self.watched[n].known_spurious
-            && age(n, &self.watched) < least / 10 * 9
+            && age(&self.watched[n]) < least / 10 * 9
         {
             Some((n, &mut self.proofs.timing))
         } else {
@@ -518,7 +525,7 @@ impl Losses {
         if let Some((n, proofs)) = proven {
             let Watched { start, end, .. } = self.watched[n];
             // What was reported of another copy of it may be this one; if it is not, this will be reported, too.
-            if !self.watched.iter().any(|w| w.reported && w.start < end && start < w.end) {
+            if !self.watched.iter().any(|w| w.reported && w.carried(start, end)) {
                 *proofs += 1;
                 self.watched[n].known_spurious = true;
                 self.count_needless(start, end);
@@ -535,7 +542,7 @@ impl Losses {
     /// Counts what was sent again, `start` to `end`, as proven needless.
     fn count_needless(&mut self, start: u64, end: u64) {
         self.spurious += 1;
-        let copies = self.watched.iter().filter(|w| w.start < end && start < w.end).take(2).count();
+        let copies = self.watched.iter().filter(|w| w.carried(start, end)).take(2).count();
         self.repeated += u64::from(copies > 1);
     }
 }

@@ -71,12 +71,12 @@ pub(super) fn standing(views: &mut [View], sender: &Sender, ways: Option<Ways>) 
         all += nanos;
         if view.queued {
             let shows = view.rate > 0.0 && view.flight > 0;
-            let since = view.at.saturating_sub(view.span * width);
             points.push(Point {
                 view: n,
-                since,
+                at: view.at,
+                since: view.at.saturating_sub(view.span * width),
                 nanos,
-                at: shows.then(|| ((view.flight as f64).ln(), view.rate.ln())),
+                shows: shows.then(|| ((view.flight as f64).ln(), view.rate.ln())),
             });
         }
         if !view.lossy {
@@ -90,21 +90,17 @@ pub(super) fn standing(views: &mut [View], sender: &Sender, ways: Option<Ways>) 
     if stood.nanos < ROUND_TRIPS * mean {
         return None;
     }
-    // The round trips in which the rate changed are of both.
-    let since = |piece: &[Point]| {
-        piece.first().filter(|first| first.view > points[0].view).map_or(0, |first| views[first.view].at)
+    let is_held = |piece: &[Point]| {
+        // The round trips in which the rate changed are of both pieces.
+        let cut = piece.first().filter(|first| first.view > points[0].view).map_or(0, |first| first.at);
+        let fit = Fit::of(&piece[piece.partition_point(|point| point.since < cut)..]);
+        fit.slope() <= BRINGS && fit.varies() <= VARIES
     };
-    let fit = |piece: &[Point]| {
-        let from = since(piece);
-        Fit::of(&piece[piece.partition_point(|point| point.since < from)..])
-    };
-    let held = |fit: &Fit| fit.slope() <= BRINGS && fit.varies() <= VARIES;
-    let is_one = |piece: &[Point]| Fit::of(piece).varies() <= ONE_RATE || held(&fit(piece));
+    let is_one = |piece: &[Point]| Fit::of(piece).varies() <= ONE_RATE || is_held(piece);
     let pieces = steps::pieces(&points, is_one, PIECE * mean);
-    let stands: Vec<bool> = pieces.iter().map(|piece| held(&fit(piece)) && nanos(piece) >= PIECE * mean).collect();
     let mut queued = 0.0;
-    for (piece, stands) in pieces.iter().zip(stands) {
-        if stands {
+    for piece in &pieces {
+        if is_held(piece) && nanos(piece) >= PIECE * mean {
             queued += nanos(piece);
         } else {
             piece.iter().for_each(|point| views[point.view].queued = false);

@@ -5,12 +5,13 @@
 pub(super) struct Point {
     /// Of the views, which.
     pub(super) view: usize,
-    /// When the round trip that it ends began.
+    /// When it was, and when the round trip that it ends began.
+    pub(super) at: u64,
     pub(super) since: u64,
     /// Time that it stands for, in nanoseconds.
     pub(super) nanos: f64,
     /// The logarithms of the flight and of the rate, where it shows any.
-    pub(super) at: Option<(f64, f64)>,
+    pub(super) shows: Option<(f64, f64)>,
 }
 
 /// How long a queue stood at these, in nanoseconds.
@@ -52,7 +53,7 @@ fn change(points: &[Point], shortest: f64) -> Option<usize> {
             }
         }
         past += point.nanos;
-        if let Some((_, rate)) = point.at {
+        if let Some((_, rate)) = point.shows {
             n += 1.0;
             before += rate;
         }
@@ -61,7 +62,7 @@ fn change(points: &[Point], shortest: f64) -> Option<usize> {
 }
 
 fn rates(points: &[Point]) -> impl Iterator<Item = f64> + '_ {
-    points.iter().filter_map(|point| point.at).map(|(_, rate)| rate)
+    points.iter().filter_map(|point| point.shows).map(|(_, rate)| rate)
 }
 
 /// A line through points, as sums.
@@ -78,7 +79,7 @@ pub(super) struct Fit {
 impl Fit {
     pub(super) fn of(points: &[Point]) -> Self {
         let mut fit = Self::default();
-        points.iter().filter_map(|point| point.at).for_each(|(x, y)| fit.add(x, y));
+        points.iter().filter_map(|point| point.shows).for_each(|(x, y)| fit.add(x, y));
         fit
     }
 
@@ -109,7 +110,8 @@ mod tests {
     use super::*;
 
     fn lengths(rates: &[f64], shortest: f64) -> Vec<usize> {
-        let point = |(view, rate): (usize, &f64)| Point { view, since: 0, nanos: 1.0, at: Some((0.0, *rate)) };
+        let point =
+            |(view, rate): (usize, &f64)| Point { view, at: 0, since: 0, nanos: 1.0, shows: Some((0.0, *rate)) };
         let points: Vec<Point> = rates.iter().enumerate().map(point).collect();
         pieces(&points, |piece| Fit::of(piece).varies() <= 0.2, shortest).iter().map(|piece| piece.len()).collect()
     }
