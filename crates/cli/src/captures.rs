@@ -2,7 +2,7 @@
 
 use crate::output::Output;
 use crate::progress;
-use infer::{CaptureDiagnosis, Drawn, Error, Intake, Options, Part, Seen, Shard};
+use infer::{CaptureDiagnosis, Drawn, Error, Intake, Options, Part, Seen, Shard, Wanted};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -39,6 +39,8 @@ pub(crate) struct Work {
     pub(crate) filter: Option<Filter>,
     /// Draw this flow of each capture.
     pub(crate) flow: Option<u64>,
+    /// Which flows of a capture are told of.
+    pub(crate) wanted: Wanted,
 }
 
 /// The captures that `paths` name: a folder stands for the captures in it and below, in order of their names.
@@ -149,11 +151,19 @@ fn one(work: &Work, place: usize, threads: usize, read: &AtomicU64) -> Result<Ca
     let draws = flows > 0 || work.flow.is_some();
     if path == Path::new("-") {
         let drawn = if draws { Options::default().drawn } else { Drawn::None };
-        let options = Options { drawn, filter: work.filter.clone() };
+        let options = Options { drawn, filter: work.filter.clone(), wanted: Wanted::All };
         return infer::diagnose_reader_with(io::stdin().lock(), "-", options);
     }
-    let options = |drawn| Options { drawn, filter: work.filter.clone() };
-    let found = file(path, options(Drawn::None), threads, Some(read))?;
+    let options = |drawn, wanted| Options { drawn, filter: work.filter.clone(), wanted };
+    let mut wanted = work.wanted;
+    let mut found = file(path, options(Drawn::None, wanted), threads, Some(read))?;
+    let interfaces = found.report.flows.iter().any(|flow| flow.interface.is_some());
+    if interfaces && found.connections > found.report.flows.len() as u64 {
+        // Where the costliest are told, so is what other interfaces saw of them, however little that cost.
+        drop(found);
+        wanted = Wanted::All;
+        found = file(path, options(Drawn::None, wanted), threads, None)?;
+    }
     let all = found.report.flows.iter().enumerate();
     let drawn = all.filter(|(index, flow)| *index < flows || work.flow == Some(flow.id));
     let mut drawn: Vec<u64> = drawn.map(|(_, flow)| flow.first_packet).collect();
@@ -162,7 +172,7 @@ fn one(work: &Work, place: usize, threads: usize, read: &AtomicU64) -> Result<Ca
     }
     drop(found);
     drawn.sort_unstable();
-    file(path, options(Drawn::Of(drawn)), threads, None)
+    file(path, options(Drawn::Of(drawn), wanted), threads, None)
 }
 
 fn file(path: &Path, options: Options, threads: usize, read: Option<&AtomicU64>) -> Result<CaptureDiagnosis, Error> {
@@ -262,13 +272,15 @@ mod tests {
         for path in files {
             let name = path.display().to_string();
             let bytes = fs::read(&path).expect("read");
-            let options = Options { drawn: Drawn::Of(vec![1, 2, 3, 50]), filter: None };
-            let whole = infer::diagnose_reader_with(bytes.as_slice(), &name, options.clone()).expect("a capture");
-            let text = report::json::to_string(&whole.report).expect("JSON");
-            for shards in [1, 2, 5] {
-                let found = divided(bytes.as_slice(), &name, &options, shards).expect("a capture");
-                assert!(report::json::to_string(&found.report).expect("JSON") == text, "{name} with {shards}");
-                assert!(found.series == whole.series, "{name}'s plots with {shards}");
+            for wanted in [Wanted::All, Wanted::Costliest(3)] {
+                let options = Options { drawn: Drawn::Of(vec![1, 2, 3, 50]), filter: None, wanted };
+                let whole = infer::diagnose_reader_with(bytes.as_slice(), &name, options.clone()).expect("a capture");
+                let text = report::json::to_string(&whole.report).expect("JSON");
+                for shards in [1, 2, 5] {
+                    let found = divided(bytes.as_slice(), &name, &options, shards).expect("a capture");
+                    assert!(report::json::to_string(&found.report).expect("JSON") == text, "{name} with {shards}");
+                    assert!(found == whole, "{name} with {shards}");
+                }
             }
         }
     }

@@ -9,8 +9,7 @@ use crate::output::Output;
 use crate::remedies::Remedies;
 use crate::{annotate, whole};
 use anyhow::anyhow;
-use infer::{CaptureDiagnosis, Drawn, Options};
-use model::Code;
+use infer::{CaptureDiagnosis, Drawn, Options, Wanted};
 use report::html::{ArmPlots, Page};
 use report::json::DiagnoseDocument;
 use std::io::{self, BufWriter, Stdout};
@@ -18,8 +17,6 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::thread;
 
-/// Below this gain there is nothing to report.
-const WORTH: f64 = 1.05;
 /// Connections for which remedies are planned where they are not all told; more than the terminal and a page tell of.
 const PLANNED: usize = 64;
 /// Plots on one page.
@@ -38,7 +35,9 @@ pub(crate) fn run(args: &DiagnoseArgs, output: &Output) -> Result<ExitCode, Fail
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let drawn = if args.html.is_some() { (PLOTS_MAX, PLOTS_MAX) } else { (0, 0) };
     let jobs = args.jobs.map_or(cores, usize::from);
-    let work = Work { paths, jobs, drawn, flow: args.flow, filter: args.filter.clone() };
+    let all = output.json || args.parquet.is_some() || args.pcapng.is_some() || args.flow.is_some();
+    let wanted = if all { Wanted::All } else { Wanted::Costliest(args.top.max(PLANNED)) };
+    let work = Work { paths, jobs, drawn, flow: args.flow, filter: args.filter.clone(), wanted };
     let mut told = Told {
         args,
         output,
@@ -53,7 +52,7 @@ pub(crate) fn run(args: &DiagnoseArgs, output: &Output) -> Result<ExitCode, Fail
     };
     if let Some(filter) = &args.live {
         let draws = args.html.is_some() || args.flow.is_some();
-        let options = if draws { Options::default() } else { Options { drawn: Drawn::None, filter: None } };
+        let options = if draws { Options::default() } else { Options { drawn: Drawn::None, ..Options::default() } };
         told.capture(0, Path::new("live"), live::watch(args, filter, options, output)?)?;
     }
     captures::diagnose(&work, output, |place, found| {
@@ -101,11 +100,7 @@ impl Told<'_> {
         if let Some(fleet) = &mut self.fleet {
             fleet.add(&found.report)?;
         }
-        self.problem |= found.report.flows.iter().any(|flow| {
-            let own =
-                matches!(flow.verdict.code, Code::NothingToGain | Code::Unknown | Code::Application | Code::PathRate);
-            !own && flow.verdict.gain.is_some_and(|gain| gain >= WORTH)
-        });
+        self.problem |= found.slowed;
         if let Some(copy) = &self.args.pcapng {
             annotate::write(&found.report, path, copy, self.output)?;
         }
@@ -119,11 +114,12 @@ impl Told<'_> {
             self.output.result(&report::terminal::diagnose_flow(&found.report, flow, series, width, color));
         } else if self.args.flow.is_none() {
             let (width, color) = (self.output.width, self.output.color);
-            let text = report::terminal::diagnose_capture(&found.report, self.args.top, width, color);
+            let all = found.connections;
+            let text = report::terminal::diagnose_capture(&found.report, all, self.args.top, width, color);
             self.output.result(&if place > 0 { format!("\n{text}") } else { text });
         }
         if self.args.html.is_some() {
-            let CaptureDiagnosis { report: capture, series } = found;
+            let CaptureDiagnosis { report: capture, series, .. } = found;
             for (index, series) in series {
                 let flow = &capture.flows[index];
                 if self.arms.len() < PLOTS_MAX {

@@ -77,7 +77,9 @@ pub(crate) fn watch(
     all.sort_by_key(|one| one.order);
     let mut flows: Vec<_> =
         all.iter().filter_map(|one| judge(one.order, one.ends.0, one.ends.1, &one.samples)).map(Box::new).collect();
-    flows.sort_by_cached_key(|flow| infer::costliest(flow, flow.duration_s));
+    flows.sort_by_cached_key(|flow| {
+        infer::Cost::of(&flow.verdict, flow.duration_s, flow.bytes_up + flow.bytes_down, flow.first_packet)
+    });
     let mut notes = vec![why.to_owned()];
     let quiet = all.len() - flows.len();
     if quiet > 0 {
@@ -89,7 +91,8 @@ pub(crate) fn watch(
     let packets = flows.iter().map(|flow| flow.packets_up + flow.packets_down).sum();
     let bytes = flows.iter().map(|flow| flow.bytes_up + flow.bytes_down).sum();
     let report = CaptureReport { file: NAME.to_owned(), packets, bytes, truncated: false, notes, flows };
-    Ok(CaptureDiagnosis { report, series: Vec::new() })
+    let slowed = report.flows.iter().any(|flow| infer::is_slowed(&flow.verdict));
+    Ok(CaptureDiagnosis { connections: report.flows.len() as u64, report, series: Vec::new(), slowed })
 }
 
 fn sample(at_s: f64, connection: &Connection) -> Sample {

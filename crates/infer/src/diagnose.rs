@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::engine::{Intake, Shard, join};
+use crate::kept::Wanted;
 use crate::table::Drawn;
 use model::{CaptureReport, Series};
 use std::fs::File;
@@ -23,12 +24,14 @@ pub struct Options {
     pub drawn: Drawn,
     /// Which packets are looked at; `None` for all.
     pub filter: Option<Filter>,
+    /// Which connections are reported.
+    pub wanted: Wanted,
 }
 
 impl Default for Options {
-    /// The first 256 are drawn.
+    /// All connections are reported, and the first 256 drawn.
     fn default() -> Self {
-        Self { drawn: Drawn::First(DRAWN), filter: None }
+        Self { drawn: Drawn::First(DRAWN), filter: None, wanted: Wanted::All }
     }
 }
 
@@ -39,6 +42,10 @@ pub struct CaptureDiagnosis {
     pub report: CaptureReport,
     /// What is drawn, with the index of its flow in the report, in the report's order. Each series has at most 4,000 points.
     pub series: Vec<(usize, Series)>,
+    /// How many connections the capture has, reported or not.
+    pub connections: u64,
+    /// Whether something other than its program makes one of them slower than it could be on its path.
+    pub slowed: bool,
 }
 
 impl CaptureDiagnosis {

@@ -5,8 +5,9 @@
 
 use crate::diagnose::{CaptureDiagnosis, Options};
 use crate::finished::Finished;
+use crate::kept::{Kept, Wanted};
 use crate::key::Key;
-use crate::order::costliest;
+use crate::order::{Cost, is_slowed};
 use crate::table::{Seen, Table};
 use model::CaptureReport;
 use std::collections::BTreeMap;
@@ -85,7 +86,7 @@ impl Shard {
     /// Follows connections as `options` say. Of several shards none may be asked to draw the first so many: it does not know which
     /// those are.
     pub fn new(options: Options) -> Self {
-        Self { table: Table::new(options.drawn) }
+        Self { table: Table::new(options.drawn, options.wanted) }
     }
 
     /// Takes the next packets of its connections in. However many it is given at a time, it finds the same; thousands are fastest.
@@ -95,36 +96,45 @@ impl Shard {
 
     /// Sums its connections up.
     pub fn finish(self) -> Part {
-        Part { finished: self.table.finish() }
+        Part { kept: self.table.finish() }
     }
 }
 
 /// What a shard found.
 #[derive(Debug)]
 pub struct Part {
-    finished: Vec<Finished>,
+    kept: Kept,
 }
 
 /// Joins what the shards found in a capture that was read to its end.
 pub fn join<R: Read>(name: &str, capture: &Capture<R>, intake: Intake, parts: Vec<Part>) -> CaptureDiagnosis {
-    let mut parts = parts.into_iter().map(|part| part.finished);
-    let mut found = parts.next().unwrap_or_default();
-    found.extend(parts.flatten());
+    let mut parts = parts.into_iter().map(|part| part.kept);
+    let mut kept = parts.next().unwrap_or_else(|| Kept::new(Wanted::All));
+    for part in parts {
+        kept.records.extend(part.records);
+        kept.firsts.extend(part.firsts);
+        kept.tap_duplicates += part.tap_duplicates;
+        kept.slowed |= part.slowed;
+    }
+    let most = kept.most();
+    let Kept { records: mut found, mut firsts, tap_duplicates: duplicates, slowed, .. } = kept;
     let mut notes = capture.damage().notes();
     notes.extend(intake.others.iter().map(|(other, count)| note_of(*other, *count)));
     if intake.cut > 0 {
         notes
             .push(format!("{} packets are cut by the snapshot length; their headers are what is analysed", intake.cut));
     }
-    let duplicates: u64 = found.iter().map(|one| one.tap_duplicates).sum();
     if duplicates > 0 {
         notes.push(format!("the tap delivered {duplicates} packets twice; the second copies were dropped"));
     }
     crate::shared::judge(&mut found);
     // Flows are numbered in order of their first packets, and listed costliest first.
-    let mut firsts: Vec<u64> = found.iter().map(|one| one.flow.first_packet).collect();
     firsts.sort_unstable();
-    found.sort_by_cached_key(|one| costliest(&one.flow, one.phase_s));
+    let slowed = slowed || found.iter().any(|one| is_slowed(&one.flow.verdict));
+    found.sort_by_cached_key(|Finished { flow, phase_s, .. }| {
+        Cost::of(&flow.verdict, *phase_s, flow.bytes_up + flow.bytes_down, flow.first_packet)
+    });
+    found.truncate(most);
     let mut series = Vec::new();
     let interfaces = capture.interfaces();
     for (index, one) in found.iter_mut().enumerate() {
@@ -141,6 +151,8 @@ pub fn join<R: Read>(name: &str, capture: &Capture<R>, intake: Intake, parts: Ve
     CaptureDiagnosis {
         report: CaptureReport { file: name.to_owned(), packets, bytes, truncated, notes, flows },
         series,
+        connections: firsts.len() as u64,
+        slowed,
     }
 }
 

@@ -1,7 +1,8 @@
 //! What is kept of a connection that is over: its report, and enough of its ends to know what comes late.
 
 use crate::connection::{Connection, Endpoint};
-use crate::flow;
+use crate::flow::{self, Judged};
+use crate::kept::{Kept, Place};
 use crate::together::Carried;
 use model::{Evidence, Flow, Series, Way};
 use units::{SeqNum, Timestamp};
@@ -14,7 +15,6 @@ pub(crate) struct Finished {
     pub(crate) phase_s: f64,
     /// Index of the interface among the capture's.
     pub(crate) interface: u32,
-    pub(crate) tap_duplicates: u64,
     pub(crate) flow: Box<Flow>,
     /// What it carried, where others may have shared its path.
     pub(crate) carried: Option<Carried>,
@@ -22,15 +22,15 @@ pub(crate) struct Finished {
 }
 
 impl Finished {
-    pub(crate) fn new(connection: &Connection) -> Self {
-        let (phase_s, mut flow) = flow::flow(connection);
+    pub(crate) fn new(connection: &Connection, judged: Judged<'_>, carried: Option<Carried>) -> Self {
+        let phase_s = judged.phase_s();
+        let mut flow = Box::new(judged.flow());
         compact(&mut flow);
         Self {
             phase_s,
             interface: connection.interface,
-            tap_duplicates: connection.tap_duplicates,
-            flow: Box::new(flow),
-            carried: Carried::of(flow::main(connection), connection.started),
+            flow,
+            carried,
             series: flow::series_of(connection).map(Box::new),
         }
     }
@@ -61,8 +61,7 @@ fn compact(flow: &mut Flow) {
 /// What comes that late after all was acknowledged, or after a reset, can only have been sent by a timer.
 #[derive(Debug)]
 pub(crate) struct Over {
-    /// Index among the finished.
-    record: usize,
+    place: Place,
     client: Endpoint,
     started: Timestamp,
     isn: [Option<SeqNum>; 2],
@@ -72,10 +71,10 @@ pub(crate) struct Over {
 }
 
 impl Over {
-    pub(crate) fn new(connection: &Connection, record: usize) -> Self {
+    pub(crate) fn new(connection: &Connection, place: Place) -> Self {
         let [client, server] = &connection.sides;
         Self {
-            record,
+            place,
             client: client.at,
             started: connection.started,
             isn: connection.opening.syn.map(|syn| syn.isn),
@@ -99,8 +98,8 @@ impl Over {
     }
 
     /// Counts a late packet in.
-    pub(crate) fn late(&mut self, finished: &mut [Finished], at: Timestamp, segment: &Segment) {
-        let Some(Finished { flow, .. }) = finished.get_mut(self.record) else { return };
+    pub(crate) fn late(&mut self, kept: &mut Kept, at: Timestamp, segment: &Segment) {
+        let Some(flow) = kept.at(self.place) else { return };
         let (side, tcp) = (self.side_of(segment), &segment.tcp);
         *(if side == 0 { &mut flow.packets_up } else { &mut flow.packets_down }) += 1;
         flow.duration_s = flow.duration_s.max(at.seconds_since(self.started));

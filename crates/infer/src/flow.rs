@@ -2,82 +2,108 @@
 
 use crate::connection::{Connection, Endpoint};
 use crate::facts::Facts;
+use crate::order::Cost;
 use crate::rules;
 use crate::sender::Sender;
-use model::{Code, Flow, Measured, Retransmits, Series, Side, TokenBucket, Vantage, Way};
+use model::{Code, Finding, Flow, Measured, Retransmits, Series, Side, TokenBucket, Vantage, Verdict, Way};
 use std::net::{IpAddr, SocketAddr};
 
-/// Sums a connection up; with it comes the length of its data phase, in seconds.
-///
-/// What only the whole capture tells is left open: the flow's number, and its interface's name.
-pub(crate) fn flow(connection: &Connection) -> (f64, Flow) {
-    let [client, server] = &connection.sides;
-    let main = main_side(connection);
-    let direction = if main == 0 { Way::Up } else { Way::Down };
-    let sender = &connection.sides[main].sender;
-    let vantage = vantage(connection, main);
-    let handshake = connection.opening.report();
-    let (nagle_side, held) = if client.sender.held.time > server.sender.held.time {
-        (Side::Client, &client.sender.held)
-    } else {
-        (Side::Server, &server.sender.held)
-    };
-    let facts = Facts::new(connection, main, vantage, held);
-    let (verdict, findings) = rules::judge(&facts);
-    let phase_s = facts.phase_s;
-    let losses = &sender.losses;
-    let black_hole =
-        verdict.code == Code::PathMtuBlackHole || findings.iter().any(|f| f.code == Code::PathMtuBlackHole);
-    let flow = Flow {
-        id: 0,
-        first_packet: connection.first_packet,
-        client: text(client.at),
-        server: text(server.at),
-        interface: None,
-        vantage,
-        start: connection.started.as_nanos() as f64 / 1e9,
-        duration_s: connection.ended.seconds_since(connection.started),
-        bytes_up: client.sender.bytes,
-        bytes_down: server.sender.bytes,
-        packets_up: client.packets,
-        packets_down: server.packets,
-        handshake,
-        direction,
-        retransmits: Retransmits {
-            total: losses.total,
-            fast: losses.fast,
-            rto: losses.timer,
-            tlp: losses.probe,
-            spurious: losses.spurious,
-            spurious_dsack: losses.proofs.dsack,
-            spurious_eifel: losses.proofs.eifel,
-            spurious_timing: losses.proofs.timing,
-            dsacks: losses.dsacks,
-        },
-        out_of_order: sender.out_of_order,
-        dup_acks: sender.dup_acks,
-        zero_windows: sender.zero_windows,
-        window_full: sender.window_full,
-        rtt_min_ms: sender.rtt.min.map(|min| min as f64 / 1e6),
-        goodput_bps: facts.rate() * 8.0,
-        measured: Measured {
-            capacity_bps: facts.capacity.map(|capacity| capacity * 8.0),
-            segment_bytes: sender.mss,
-            delivered_segment_bytes: sender.largest_delivered,
-            flight_max_bytes: sender.flight_max,
-            window_max_bytes: sender.window_max,
-            send_buffer_bytes: facts.wakes.map(|wakes| wakes.buffer() as u64),
-            bursts: sender.bursts,
-            nagle_side: (held.count > 0).then_some(nagle_side),
-        },
-        policer: facts.bucket.map(|bucket| TokenBucket { rate_bps: bucket.rate * 8.0, burst_bytes: bucket.burst }),
-        facts: crate::shown::facts(connection, main, &facts, black_hole),
-        limits: facts.limits(),
-        verdict,
-        findings,
-        remedies: Vec::new(),
-    };
-    (phase_s, flow)
+/// A finished connection, judged. Its report is a matter of its own: where only the costliest are kept, most need none.
+#[derive(Debug)]
+pub(crate) struct Judged<'a> {
+    facts: Facts<'a>,
+    verdict: Verdict,
+    findings: Vec<Finding>,
+    held_side: Side,
+}
+
+impl<'a> Judged<'a> {
+    pub(crate) fn new(connection: &'a Connection) -> Self {
+        let [client, server] = &connection.sides;
+        let main = main_side(connection);
+        let (held_side, held) = if client.sender.held.time > server.sender.held.time {
+            (Side::Client, &client.sender.held)
+        } else {
+            (Side::Server, &server.sender.held)
+        };
+        let facts = Facts::new(connection, main, vantage(connection, main), held);
+        let (verdict, findings) = rules::judge(&facts);
+        Self { facts, verdict, findings, held_side }
+    }
+
+    /// Length of the data phase, in seconds.
+    pub(crate) fn phase_s(&self) -> f64 {
+        self.facts.phase_s
+    }
+
+    /// By what the connection is listed.
+    pub(crate) fn cost(&self) -> Cost {
+        let Connection { sides: [client, server], first_packet, .. } = self.facts.connection;
+        Cost::of(&self.verdict, self.facts.phase_s, client.sender.bytes + server.sender.bytes, *first_packet)
+    }
+
+    pub(crate) fn verdict(&self) -> &Verdict {
+        &self.verdict
+    }
+
+    /// The report. What only the whole capture tells is left open: the flow's number, and its interface's name.
+    pub(crate) fn flow(self) -> Flow {
+        let Self { facts, verdict, findings, held_side } = self;
+        let Facts { connection, main, sender, vantage, held, .. } = facts;
+        let [client, server] = &connection.sides;
+        let losses = &sender.losses;
+        let black_hole =
+            verdict.code == Code::PathMtuBlackHole || findings.iter().any(|f| f.code == Code::PathMtuBlackHole);
+        Flow {
+            id: 0,
+            first_packet: connection.first_packet,
+            client: text(client.at),
+            server: text(server.at),
+            interface: None,
+            vantage,
+            start: connection.started.as_nanos() as f64 / 1e9,
+            duration_s: connection.ended.seconds_since(connection.started),
+            bytes_up: client.sender.bytes,
+            bytes_down: server.sender.bytes,
+            packets_up: client.packets,
+            packets_down: server.packets,
+            handshake: connection.opening.report(),
+            direction: if main == 0 { Way::Up } else { Way::Down },
+            retransmits: Retransmits {
+                total: losses.total,
+                fast: losses.fast,
+                rto: losses.timer,
+                tlp: losses.probe,
+                spurious: losses.spurious,
+                spurious_dsack: losses.proofs.dsack,
+                spurious_eifel: losses.proofs.eifel,
+                spurious_timing: losses.proofs.timing,
+                dsacks: losses.dsacks,
+            },
+            out_of_order: sender.out_of_order,
+            dup_acks: sender.dup_acks,
+            zero_windows: sender.zero_windows,
+            window_full: sender.window_full,
+            rtt_min_ms: sender.rtt.min.map(|min| min as f64 / 1e6),
+            goodput_bps: facts.rate() * 8.0,
+            measured: Measured {
+                capacity_bps: facts.capacity.map(|capacity| capacity * 8.0),
+                segment_bytes: sender.mss,
+                delivered_segment_bytes: sender.largest_delivered,
+                flight_max_bytes: sender.flight_max,
+                window_max_bytes: sender.window_max,
+                send_buffer_bytes: facts.wakes.map(|wakes| wakes.buffer() as u64),
+                bursts: sender.bursts,
+                nagle_side: (held.count > 0).then_some(held_side),
+            },
+            policer: facts.bucket.map(|bucket| TokenBucket { rate_bps: bucket.rate * 8.0, burst_bytes: bucket.burst }),
+            facts: crate::shown::facts(connection, main, &facts, black_hole),
+            limits: facts.limits(),
+            verdict,
+            findings,
+            remedies: Vec::new(),
+        }
+    }
 }
 
 /// What is drawn of a connection: the direction with more payload.

@@ -26,6 +26,7 @@ mod handshake;
 mod heights;
 mod held;
 mod holes;
+mod kept;
 mod key;
 mod late;
 mod legs;
@@ -61,6 +62,7 @@ pub use diagnose::{
 };
 pub use engine::{Intake, Part, Shard, join};
 pub use error::Error;
-pub use order::costliest;
+pub use kept::Wanted;
+pub use order::{Cost, is_slowed};
 pub use rules::explain;
 pub use table::{Drawn, Seen};

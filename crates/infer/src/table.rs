@@ -5,8 +5,9 @@
 //! answer does not depend on when room was made, nor on how connections are divided among tables.
 
 use crate::connection::Connection;
-use crate::finished::{Finished, Over};
+use crate::finished::Over;
 use crate::groups::{Group, Groups};
+use crate::kept::{Kept, Wanted};
 use crate::key::Key;
 use crate::places::Places;
 use std::collections::VecDeque;
@@ -83,11 +84,11 @@ pub(crate) struct Table {
     due: u64,
     begun: u64,
     drawn: Drawn,
-    finished: Vec<Finished>,
+    kept: Kept,
 }
 
 impl Table {
-    pub(crate) fn new(drawn: Drawn) -> Self {
+    pub(crate) fn new(drawn: Drawn, wanted: Wanted) -> Self {
         Self {
             current: Places::default(),
             groups: Groups::default(),
@@ -100,7 +101,7 @@ impl Table {
             due: 0,
             begun: 0,
             drawn,
-            finished: Vec::new(),
+            kept: Kept::new(wanted),
         }
     }
 
@@ -148,7 +149,7 @@ impl Table {
                     self.closed.push_back((seen.clock.saturating_add(connection.patience()), index, slot.serial));
                 }
             }
-            State::Over(over) => over.late(&mut self.finished, seen.at, &seen.segment),
+            State::Over(over) => over.late(&mut self.kept, seen.at, &seen.segment),
             State::Free => {}
         }
         index
@@ -221,8 +222,8 @@ impl Table {
         let slot = &mut self.slots[index as usize];
         if let State::On(connection) = &mut slot.state {
             connection.finish();
-            let over = Box::new(Over::new(connection, self.finished.len()));
-            self.finished.push(Finished::new(connection));
+            let place = self.kept.take(connection);
+            let over = Box::new(Over::new(connection, place));
             if let State::On(connection) = std::mem::replace(&mut slot.state, State::Over(over)) {
                 self.spare.push(connection);
             }
@@ -274,13 +275,13 @@ impl Table {
         }
     }
 
-    /// Sums up all that goes on, and gives every connection in the order in which they were summed up.
-    pub(crate) fn finish(mut self) -> Vec<Finished> {
+    /// Sums up all that goes on.
+    pub(crate) fn finish(mut self) -> Kept {
         for index in 0..self.slots.len() {
             self.end(index as u32);
             self.slots[index].state = State::Free;
         }
-        self.finished
+        self.kept
     }
 }
 

@@ -160,6 +160,38 @@ fn a_taps_copies_are_no_losses() {
     assert!(found.notes.iter().any(|note| note.contains("twice")), "{:?}", found.notes);
 }
 
+/// Of a capture of which only the costliest are kept, these are as in the whole report, and what is said of the others is true of it.
+#[test]
+fn the_costliest_are_those_that_the_whole_report_begins_with() {
+    let Some(folder) = captures() else { return };
+    let mut left_out = 0;
+    for path in files(&folder) {
+        let bytes = std::fs::read(&path).expect("file");
+        let of = |wanted| {
+            let options = infer::Options { drawn: infer::Drawn::None, wanted, ..infer::Options::default() };
+            infer::diagnose_reader_with(bytes.as_slice(), "capture", options).expect("a capture")
+        };
+        let mut all = of(infer::Wanted::All);
+        for most in [1, 5] {
+            let some = of(infer::Wanted::Costliest(most));
+            let kept = all.report.flows.len().min(most);
+            assert!(some.report.flows[..] == all.report.flows[..kept], "{}", path.display());
+            assert_eq!((some.connections, some.slowed), (all.connections, all.slowed), "{}", path.display());
+            left_out += all.report.flows.len() - kept;
+        }
+        assert_eq!(all.connections, all.report.flows.len() as u64);
+        // What slows a connection has a gain, so it is among those listed first.
+        all.report.flows.truncate(5);
+        assert_eq!(
+            all.slowed,
+            all.report.flows.iter().any(|flow| infer::is_slowed(&flow.verdict)),
+            "{}",
+            path.display()
+        );
+    }
+    assert!(left_out > 500, "{left_out}");
+}
+
 #[test]
 fn every_prefix_is_diagnosed_within_memory() {
     /// The engine's bound on one capture of these sizes, and what the files themselves take.
@@ -214,7 +246,11 @@ fn damaged_copies_never_panic() {
 fn a_filter_leaves_what_it_names() {
     let Some(folder) = captures() else { return };
     for (file, filter, packets, flows) in FILTERED {
-        let options = infer::Options { drawn: infer::Drawn::None, filter: Some(filter.parse().expect("a filter")) };
+        let options = infer::Options {
+            drawn: infer::Drawn::None,
+            filter: Some(filter.parse().expect("a filter")),
+            ..infer::Options::default()
+        };
         let path = folder.join("public").join(file);
         let report = infer::diagnose_file_with(&path, options).expect("a capture").report;
         let kept: u64 = report.flows.iter().map(|flow| flow.packets_up + flow.packets_down).sum();

@@ -29,7 +29,7 @@ use model::{Code, Evidence, Finding, Verdict};
 /// Gains below this are not worth a change: run-to-run spread of a bulk transfer on a quiet path is of this size.
 ///
 /// Source: diagnosis.md, "below 5 % gain the verdict is nothing to gain here".
-const WORTH: f64 = 1.05;
+pub(crate) const WORTH: f64 = 1.05;
 
 /// Part of what a symptom costs that its cause must save for the symptom to be its.
 const BY_ITSELF: f64 = 0.5;

@@ -17,7 +17,7 @@ struct Wire {
 
 impl Wire {
     fn new() -> Self {
-        Self { table: Table::new(Drawn::None), number: 0, now: SECOND, seen: Vec::new() }
+        Self { table: Table::new(Drawn::None, Wanted::All), number: 0, now: SECOND, seen: Vec::new() }
     }
 
     /// After a handshake over a path of 20 ms, captured beside the server.
@@ -69,9 +69,9 @@ fn a_late_retransmission_counts_though_the_connection_was_summed_up() {
     wire.connection(100);
     wire.now += 10 * SECOND;
     wire.send(false, Flags::ACK, 1_101, 101, 1_000, &[]);
-    assert_eq!(wire.table.finished.len(), 1, "it was summed up before");
+    assert_eq!(wire.table.kept.records.len(), 1, "it was summed up before");
     wire.send(true, Flags::ACK, 102, 2_102, 0, &[(1_101, 2_101)]);
-    let finished = wire.table.finish();
+    let finished = wire.table.finish().records;
     let [one] = finished.as_slice() else { panic!("{} connections", finished.len()) };
     let sent_again = &one.flow.retransmits;
     assert_eq!((sent_again.total, sent_again.rto, sent_again.spurious), (1, 1, 1));
@@ -88,7 +88,7 @@ fn reused_ports_and_ends_long_forgotten_begin_anew() {
     wire.connection(90_000);
     wire.now += 300 * SECOND;
     wire.send(false, Flags::ACK, 91_001, 90_001, 1_000, &[]);
-    let finished = wire.table.finish();
+    let finished = wire.table.finish().records;
     let packets: Vec<u64> = finished.iter().map(|one| one.flow.packets_up + one.flow.packets_down).collect();
     assert_eq!(packets, [9, 9, 9, 1]);
 }
@@ -118,9 +118,9 @@ fn packets_at_a_time_make_no_difference() {
     all.sort_by_key(|seen| seen.clock);
     (1..).zip(&mut all).for_each(|(number, seen)| seen.number = number);
     let found = |at_a_time: usize, drawn: Drawn| {
-        let mut table = Table::new(drawn);
+        let mut table = Table::new(drawn, Wanted::All);
         all.chunks(at_a_time).for_each(|seen| table.packets(seen));
-        let mut found = table.finish();
+        let mut found = table.finish().records;
         found.sort_by_key(|one| one.flow.first_packet);
         format!("{found:?}")
     };
@@ -142,7 +142,7 @@ fn an_open_connection_may_be_silent_for_two_hours() {
     }
     wire.now += 1_000 * SECOND;
     wire.send(true, Flags::ACK, 100, 100, 0, &[]);
-    assert_eq!(wire.table.finish().len(), 2);
+    assert_eq!(wire.table.finish().records.len(), 2);
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn what_is_kept_does_not_grow_with_what_is_over() {
     let noted = [&wire.table.closed, &wire.table.looks, &wire.table.remembered].map(VecDeque::len);
     // One look every 240 s for each connection begun since.
     assert!(noted.iter().all(|&noted| noted <= 81), "{noted:?}");
-    let finished = wire.table.finish();
+    let finished = wire.table.finish().records;
     assert_eq!(finished.len(), 2_000);
 }
 
@@ -165,7 +165,7 @@ fn what_is_kept_does_not_grow_with_what_is_over() {
 fn a_finished_connection_takes_less_than_four_kilobytes() {
     let mut wire = Wire::new();
     wire.connection(100);
-    let one = &wire.table.finish()[0];
+    let one = &wire.table.finish().records[0];
     let flow = &one.flow;
     let evidence = |evidence: &[model::Evidence]| -> usize {
         let held = |e: &model::Evidence| size_of::<model::Evidence>() + e.text.capacity() + 8 * e.packets.capacity();
@@ -187,7 +187,12 @@ fn a_finished_connection_takes_less_than_four_kilobytes() {
     ];
     assert!(boxed.iter().all(Option::is_some), "{facts:?}");
     let boxed: usize = boxed.iter().flatten().sum();
-    let all = boxed + size_of::<Finished>() + texts + findings + evidence(&flow.verdict.evidence) + size_of::<Over>();
+    let all = boxed
+        + size_of::<crate::finished::Finished>()
+        + texts
+        + findings
+        + evidence(&flow.verdict.evidence)
+        + size_of::<Over>();
     assert!(all < 4_096, "{all} bytes");
 }
 
@@ -208,9 +213,9 @@ fn a_pause_of_decades_as_damaged_clocks_tell_is_summed_up() {
     for late in &mut seen[13..] {
         late.at = Timestamp::from_nanos(late.at.as_nanos() + 1_100_000_000 * SECOND);
     }
-    let mut table = Table::new(Drawn::None);
+    let mut table = Table::new(Drawn::None, Wanted::All);
     table.packets(&seen);
-    let finished = table.finish();
+    let finished = table.finish().records;
     let [one] = finished.as_slice() else { panic!("{} connections", finished.len()) };
     assert!((one.flow.limits.total() - 1.0).abs() < 1e-9 && one.flow.limits.application > 0.99);
 }
@@ -227,7 +232,7 @@ fn fills_the_window(later: u64) -> model::Limits {
         wire.now += SECOND / 50;
         wire.send(true, Flags::ACK, 101, 101 + (round + 1) * 60_000, 0, &[]);
     }
-    let finished = wire.table.finish();
+    let finished = wire.table.finish().records;
     finished[0].flow.limits
 }
 
@@ -254,14 +259,14 @@ fn without_sack_what_is_sent_again_twice_in_place_was_the_timers() {
             wire.send(true, Flags::ACK, 101, 1_101, 0, &[]);
         }
     }
-    let finished = wire.table.finish();
+    let finished = wire.table.finish().records;
     let again = finished[0].flow.retransmits;
     assert_eq!((again.fast, again.rto, again.tlp), (1, 1, 0));
 }
 
 /// What is said of the only connection there was.
 fn claim(wire: Wire) -> (model::Code, String) {
-    let finished = wire.table.finish();
+    let finished = wire.table.finish().records;
     let [one] = finished.as_slice() else { panic!("{} connections", finished.len()) };
     (one.flow.verdict.code, one.flow.verdict.claim.clone())
 }
@@ -320,7 +325,7 @@ fn the_data_phase_ends_with_the_data_whenever_the_program_closes() {
     wire.send(false, Flags::FIN | Flags::ACK, 10_101, 101, 0, &[]);
     wire.send(true, Flags::FIN | Flags::ACK, 101, 10_102, 0, &[]);
     wire.send(false, Flags::ACK, 10_102, 102, 0, &[]);
-    let finished = wire.table.finish();
+    let finished = wire.table.finish().records;
     let flow = &finished[0].flow;
     assert!(flow.limits.application < 0.9 && flow.duration_s > 10.0, "{:?}", flow.limits);
 }
@@ -334,7 +339,7 @@ fn a_fin_that_is_sent_again_slows_no_data() {
         wire.now += (SECOND / 4) << doubling;
     }
     wire.send(true, Flags::FIN | Flags::ACK, 101, 10_102, 0, &[]);
-    let finished = wire.table.finish();
+    let finished = wire.table.finish().records;
     let flow = &finished[0].flow;
     assert_eq!((flow.retransmits.total, flow.limits.timeout), (4, 0.0), "{:?}", flow.limits);
     assert_ne!(flow.verdict.code, model::Code::RetransmissionTimeout, "{:?}", flow.verdict);
@@ -350,7 +355,7 @@ fn one_small_write_leaves_nothing_to_gain_however_late_the_close() {
         wire.now += late;
         wire.send(true, Flags::FIN | Flags::ACK, 101, 201, 0, &[]);
         wire.send(false, Flags::FIN | Flags::ACK, 201, 102, 0, &[]);
-        let finished = wire.table.finish();
+        let finished = wire.table.finish().records;
         let (verdict, limits) = (&finished[0].flow.verdict, &finished[0].flow.limits);
         assert_eq!((verdict.code, limits.application), (model::Code::NothingToGain, 0.0), "{verdict:?} {limits:?}");
     }
@@ -367,7 +372,7 @@ fn what_is_missing_until_the_end_was_left_to_a_timer() {
     }
     wire.now += 3 * SECOND;
     wire.send(false, Flags::FIN | Flags::ACK, 101, 1_101, 0, &[(2_101, 10_101)]);
-    let finished = wire.table.finish();
+    let finished = wire.table.finish().records;
     let flow = &finished[0].flow;
     let (verdict, seconds) = (&flow.verdict, 9_000.0 * 8.0 / flow.goodput_bps);
     assert!((3.0..3.1).contains(&seconds) && flow.limits.timeout > 0.95, "{seconds} {:?}", flow.limits);
@@ -390,7 +395,7 @@ fn losses_out_of_bursts_handed_down_whole_are_a_part_of_their_segments() {
         wire.send(true, Flags::ACK, 101, start + 58_400, 0, &[]);
     }
     // 4 of 480 and 4, not 4 of 28 packets.
-    let finished = wire.table.finish();
+    let finished = wire.table.finish().records;
     let flow = &finished[0].flow;
     let claims: Vec<&str> = std::iter::once(&flow.verdict.claim)
         .chain(flow.findings.iter().map(|f| &f.claim))

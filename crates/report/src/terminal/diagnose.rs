@@ -20,15 +20,16 @@ pub fn diagnose(report: &DiagnoseReport, width: usize, color: bool) -> String {
         if place > 0 {
             page.gap();
         }
-        self::capture(&mut page, capture, LISTED);
+        self::capture(&mut page, capture, capture.flows.len() as u64, LISTED);
     }
     page.finish()
 }
 
-/// Prints what was found in one capture, with `listed` of its connections in the list.
-pub fn diagnose_capture(capture: &CaptureReport, listed: usize, width: usize, color: bool) -> String {
+/// Prints what was found in one capture of so many `connections`, of which the report may have the costliest only, with `listed` of them in
+/// the list.
+pub fn diagnose_capture(capture: &CaptureReport, connections: u64, listed: usize, width: usize, color: bool) -> String {
     let mut page = Page::new(width, color);
-    self::capture(&mut page, capture, listed);
+    self::capture(&mut page, capture, connections, listed);
     page.finish()
 }
 
@@ -51,13 +52,12 @@ pub fn diagnose_flow(
     page.finish()
 }
 
-fn capture(page: &mut Page, capture: &CaptureReport, listed: usize) {
+fn capture(page: &mut Page, capture: &CaptureReport, connections: u64, listed: usize) {
     page.sentence("", &capture.file, Style::Strong);
-    let flows = capture.flows.len();
     let mut facts = vec![
         plural(capture.packets, "packet"),
         format!("{} on the wire", data(capture.bytes as f64)),
-        plural(flows as u64, "TCP connection"),
+        plural(connections, "TCP connection"),
     ];
     if capture.truncated {
         facts.push("the file ends within a record".to_owned());
@@ -66,13 +66,13 @@ fn capture(page: &mut Page, capture: &CaptureReport, listed: usize) {
     for note in &capture.notes {
         page.sentence("note: ", note, Style::Plain);
     }
-    if flows == 0 {
+    if connections == 0 {
         page.sentence("", "No TCP connection to tell about.", Style::Plain);
         return;
     }
-    if flows > 1 {
+    if connections > 1 {
         page.gap();
-        list(page, &capture.flows, listed);
+        list(page, &capture.flows, connections, listed);
     }
     let mut told: Vec<&Flow> = Vec::new();
     for flow in &capture.flows {
@@ -105,7 +105,7 @@ fn again(page: &mut Page, known: &Flow, flow: &Flow) {
 }
 
 /// One line for each connection, with as many columns as fit.
-fn list(page: &mut Page, flows: &[Box<Flow>], listed: usize) {
+fn list(page: &mut Page, flows: &[Box<Flow>], connections: u64, listed: usize) {
     let heading = ["", "connection", "verdict", "share", "goodput", "to gain", "retransmits", "min RTT", "data"];
     let rows: Vec<Vec<Entry>> = flows
         .iter()
@@ -139,12 +139,9 @@ fn list(page: &mut Page, flows: &[Box<Flow>], listed: usize) {
         }
     }
     page.table(&head, &cells, 3);
-    if flows.len() > listed {
-        page.sentence(
-            "  ",
-            &format!("and {}; --json has them all", plural((flows.len() - listed) as u64, "more")),
-            Style::Faint,
-        );
+    let more = connections.saturating_sub(listed as u64);
+    if more > 0 {
+        page.sentence("  ", &format!("and {}; --json has them all", plural(more, "more")), Style::Faint);
     }
 }
 

@@ -1,0 +1,106 @@
+//! What is kept of connections that are over: the reports of all, or of the costliest.
+
+use crate::connection::Connection;
+use crate::finished::Finished;
+use crate::flow::{self, Judged};
+use crate::order::{Cost, is_slowed};
+use crate::together::Carried;
+use model::Flow;
+use std::collections::BinaryHeap;
+
+/// Which connections are reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Wanted {
+    /// All of them; each takes up to 4 KB.
+    #[default]
+    All,
+    /// So many, the costliest; the others are judged as well and counted.
+    Costliest(usize),
+}
+
+/// The connections of a capture, or of a part of it, that are over.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    wanted: Wanted,
+    pub(crate) records: Vec<Finished>,
+    /// Where only the costliest are wanted: what each costs and its place among the records, the least costly on top.
+    ranked: BinaryHeap<(Cost, usize)>,
+    /// The first packet of each connection, kept or not.
+    pub(crate) firsts: Vec<u64>,
+    pub(crate) tap_duplicates: u64,
+    /// Whether one that is not kept is slower than it could be.
+    pub(crate) slowed: bool,
+}
+
+/// Where a connection's report is, if it is kept.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    index: usize,
+    first_packet: u64,
+}
+
+impl Kept {
+    pub(crate) fn new(wanted: Wanted) -> Self {
+        Self {
+            wanted,
+            records: Vec::new(),
+            ranked: BinaryHeap::new(),
+            firsts: Vec::new(),
+            tap_duplicates: 0,
+            slowed: false,
+        }
+    }
+
+    /// Sums a finished connection up, and keeps what is wanted of it.
+    pub(crate) fn take(&mut self, connection: &Connection) -> Place {
+        let first_packet = connection.first_packet;
+        self.firsts.push(first_packet);
+        self.tap_duplicates += connection.tap_duplicates;
+        let judged = Judged::new(connection);
+        let carried = Carried::of(flow::main(connection), connection.started);
+        let index = match self.wanted {
+            // What one carried beside others may change what they cost.
+            Wanted::Costliest(most) if carried.is_none() => self.rank(judged.cost(), most),
+            Wanted::All | Wanted::Costliest(_) => Some(self.records.len()),
+        };
+        let Some(index) = index else {
+            self.slowed |= is_slowed(judged.verdict());
+            return Place { index: usize::MAX, first_packet };
+        };
+        let record = Finished::new(connection, judged, carried);
+        match self.records.get_mut(index) {
+            Some(before) => {
+                self.slowed |= is_slowed(&before.flow.verdict);
+                *before = record;
+            }
+            None => self.records.push(record),
+        }
+        Place { index, first_packet }
+    }
+
+    /// The place of one that costs so much, if that is among the `most` costliest; the least costly has it no longer.
+    fn rank(&mut self, cost: Cost, most: usize) -> Option<usize> {
+        let index = if self.ranked.len() < most {
+            self.records.len()
+        } else {
+            let least = self.ranked.peek_mut().filter(|least| cost < least.0)?;
+            std::collections::binary_heap::PeekMut::pop(least).1
+        };
+        self.ranked.push((cost, index));
+        Some(index)
+    }
+
+    /// The report of the connection that had this place.
+    pub(crate) fn at(&mut self, place: Place) -> Option<&mut Flow> {
+        let flow = &mut self.records.get_mut(place.index)?.flow;
+        (flow.first_packet == place.first_packet).then_some(flow)
+    }
+
+    /// Most that are reported in the end.
+    pub(crate) fn most(&self) -> usize {
+        match self.wanted {
+            Wanted::All => usize::MAX,
+            Wanted::Costliest(most) => most,
+        }
+    }
+}
