@@ -6,7 +6,7 @@ use report::tables::{Column, Kind, Value};
 type Of = for<'a> fn(&'a Facts) -> Value<'a>;
 
 /// Name, kind, and what of the facts stands there.
-const COLUMNS: [(&str, Kind, Of); 63] = {
+const COLUMNS: [(&str, Kind, Of); 64] = {
     use Kind::{Count, Flag, Number, Text};
     [
         ("tap_duplicates", Count, |f| f.tap_duplicates.into()),
@@ -44,6 +44,7 @@ const COLUMNS: [(&str, Kind, Of); 63] = {
         ("slow_start_rounds", Count, |f| f.slow_start.map(|start| start.rounds).into()),
         ("slow_start_exit", Text, |f| f.slow_start.and_then(|start| start.exit).map(|exit| exit.as_str()).into()),
         ("slow_start_exit_s", Number, |f| f.slow_start.and_then(|start| start.exit_s).into()),
+        ("slow_start_crept", Flag, |f| f.slow_start.map(|start| start.crept).into()),
         ("shared_others", Count, |f| f.shared_path.as_ref().map(|shared| shared.others).into()),
         ("shared_together_bps", Number, |f| f.shared_path.as_ref().map(|shared| shared.together_bps).into()),
         ("shared_path_rate_bps", Number, |f| f.shared_path.as_ref().map(|shared| shared.path_rate_bps).into()),

@@ -251,6 +251,19 @@ impl<'a> Facts<'a> {
         }
     }
 
+    /// When slow start ended, in seconds, where neither a loss nor an echo ended it and the window crept up from there for longer than it had
+    /// taken.
+    pub(crate) fn crept_from(&self) -> Option<f64> {
+        let ended = self.sender.start.exit.map(|(at, _)| at as f64 / 1e9)?;
+        let longer = self.split.congestion_window.seconds > self.split.slow_start.seconds;
+        (self.grows_without_loss() && longer).then_some(ended)
+    }
+
+    /// Whether the window grows after slow start as well, with nothing that made it smaller.
+    pub(crate) fn grows_without_loss(&self) -> bool {
+        self.grows_on && !self.sender.losses.any() && self.marks().is_none()
+    }
+
     /// Mean rate over the data phase, in bytes per second.
     pub(crate) fn rate(&self) -> f64 {
         if self.phase_s > 0.0 { self.bytes / self.phase_s } else { 0.0 }

@@ -30,7 +30,7 @@ pub(crate) fn facts(connection: &Connection, main: usize, judged: &Judged<'_>, b
         rtt: round_trips(sender, judged.ack_wait_s),
         receive_window: receive_window(connection, main),
         initial_window: first_window(judged),
-        slow_start: slow_start(sender),
+        slow_start: slow_start(judged),
         shared_path: None,
         delivery: delivery(judged),
         flight_max_bytes: sender.flight_max,
@@ -110,8 +110,8 @@ fn first_window(judged: &Judged<'_>) -> Option<InitialWindow> {
     })
 }
 
-fn slow_start(sender: &Sender) -> Option<SlowStart> {
-    let start = &sender.start;
+fn slow_start(judged: &Judged<'_>) -> Option<SlowStart> {
+    let start = &judged.sender.start;
     let growth = &start.growth;
     let exit = match start.exit {
         Some((_, Exit::Loss)) => Some(SlowStartExit::Loss),
@@ -124,7 +124,8 @@ fn slow_start(sender: &Sender) -> Option<SlowStart> {
     };
     let at = start.exit.map_or(growth.until, |(at, _)| at);
     let exit_s = exit.map(|_| at as f64 / 1e9);
-    (growth.rounds > 0).then_some(SlowStart { rounds: u64::from(growth.rounds), exit, exit_s })
+    let crept = judged.crept_from().is_some();
+    (growth.rounds > 0 || crept).then_some(SlowStart { rounds: u64::from(growth.rounds), exit, exit_s, crept })
 }
 
 fn delivery(judged: &Judged<'_>) -> Option<Delivery> {

@@ -1,9 +1,7 @@
 //! What is known of a path and its hosts when a remedy is planned.
 
 use model::since::Release;
-use model::{
-    Change, Flow, Handshake, HostReport, Measured, Setting, SettingsReport, Side, SlowStartExit, TokenBucket, Way,
-};
+use model::{Change, Flow, Handshake, HostReport, Measured, Setting, SettingsReport, Side, TokenBucket, Way};
 use units::{Bytes, Rate, Span};
 
 /// What is known of the path and the hosts when a remedy is planned.
@@ -28,7 +26,7 @@ pub struct Facts<'a> {
     /// Acknowledgements wait in a queue of the other direction.
     pub acks_wait: bool,
     /// Slow start ended without a loss, and growing on from there took longer than it did.
-    pub grew_slowly: bool,
+    pub crept: bool,
     /// The token bucket on the path.
     pub policer: Option<TokenBucket>,
     /// Payload of the direction.
@@ -50,8 +48,7 @@ impl<'a> Facts<'a> {
             measured: flow.measured,
             handshake: flow.handshake.clone(),
             acks_wait: flow.facts.rtt.as_deref().is_some_and(|rtt| rtt.ack_wait_ms.is_some()),
-            grew_slowly: flow.limits.congestion_window > flow.limits.slow_start
-                && flow.facts.slow_start.and_then(|start| start.exit) == Some(SlowStartExit::GrowthStopped),
+            crept: flow.facts.slow_start.is_some_and(|start| start.crept),
             policer: flow.policer,
             bytes: if flow.direction == Way::Up { flow.bytes_up } else { flow.bytes_down },
             ipv6: flow.client.starts_with('['),

@@ -11,7 +11,7 @@ const SEGMENTS: u64 = 40;
 const USUAL: u64 = 10;
 
 pub(crate) fn plan(facts: &Facts<'_>) -> Vec<Remedy> {
-    let mut remedies = if facts.grew_slowly { let_grow(facts) } else { Vec::new() };
+    let mut remedies = if facts.crept { let_grow(facts) } else { Vec::new() };
     remedies.extend(begin_larger(facts));
     remedies
 }

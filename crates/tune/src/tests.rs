@@ -33,7 +33,7 @@ fn facts<'a>(kernel: &str, settings: &'a SettingsReport) -> Facts<'a> {
         },
         handshake: Handshake { sack: Some(true), wscale_client: Some(7), ..Handshake::default() },
         acks_wait: false,
-        grew_slowly: false,
+        crept: false,
         policer: Some(TokenBucket { rate_bps: 1e7, burst_bytes: 1e5 }),
         bytes: 1_000_000,
         ipv6: false,
@@ -159,7 +159,7 @@ fn first_frames_get_a_larger_first_flight_and_no_more_than_the_path_or_the_trans
     (facts.bytes, facts.measured.bursts) = (100_000, 5);
     assert_eq!(first(Code::InitialWindow, &facts).expect("a remedy").changes[0].to, "14");
     // Where slow start ended early a larger beginning is the least that helps.
-    facts.grew_slowly = true;
+    facts.crept = true;
     let changes: Vec<String> =
         plan(Code::InitialWindow, &facts).iter().flat_map(|remedy| &remedy.changes).map(|c| c.to.clone()).collect();
     assert_eq!(changes, ["bbr", "14"]);

@@ -21,10 +21,9 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         return None;
     }
     // Growth after a slow start that ended without loss is the same lack of a larger window.
-    let grown_without_loss = !sender.losses.any() && facts.marks().is_none() && facts.grows_on;
     let mut spent = facts.split.slow_start;
     let mut share = limits.slow_start;
-    if grown_without_loss {
+    if facts.grows_without_loss() {
         spent = spent.and(facts.split.congestion_window);
         share += limits.congestion_window;
     }
@@ -57,8 +56,7 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
     } else {
         None
     };
-    let ended = sender.start.exit.map(|(at, _)| at as f64 / 1e9);
-    let claim = match ended.filter(|_| grown_without_loss && limits.congestion_window > limits.slow_start) {
+    let claim = match facts.crept_from() {
         Some(ended) => format!(
             "Slow start ended without a loss after {}, and the window crept up from there: that took {} of the time.",
             words::time(ended),

@@ -165,6 +165,9 @@ pub struct SlowStart {
     /// When, in seconds since the connection's first packet.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exit_s: Option<f64>,
+    /// It ended without a loss or an ECN echo, and the window crept up from there for longer than slow start had taken.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub crept: bool,
 }
 
 /// A path that several connections of the same two hosts have data on at the same time.

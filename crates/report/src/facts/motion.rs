@@ -85,7 +85,8 @@ fn slow_start(start: &SlowStart) -> String {
         Some(SlowStartExit::Application) => "ended by the program, which had nothing to send",
     };
     let at = start.exit_s.map(|at| format!(", at {at:.3} s")).unwrap_or_default();
-    format!("{} round trips; {why}{at}", count(start.rounds as f64))
+    let then = if start.crept { "; the window crept up from there" } else { "" };
+    format!("{} round trips; {why}{at}{then}", count(start.rounds as f64))
 }
 
 fn receive_window(window: &ReceiveWindow) -> String {

@@ -322,6 +322,7 @@ fn facts() -> model::Facts {
             rounds: 8,
             exit: Some(model::SlowStartExit::ReceiveWindow),
             exit_s: Some(0.32),
+            crept: false,
         }),
         shared_path: Some(Box::new(model::SharedPath {
             others: 3,
