@@ -3,7 +3,7 @@
 use crate::args::DiagnoseArgs;
 use crate::failure::Failure;
 use crate::live::NAME;
-use host::sockets::{Connection, connections};
+use host::sockets::connections;
 use infer::CaptureDiagnosis;
 use infer::sampled::{Sample, judge};
 use model::CaptureReport;
@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use wire::filter::Filter;
 
-const EVERY: Duration = Duration::from_millis(100);
+/// A prime: what programs do every ten or fifty milliseconds is not always met at the same moment.
+const EVERY: Duration = Duration::from_millis(97);
 /// Samples kept of a connection: past it every other one is forgotten, and from then on half as many are taken.
 const MOST_SAMPLES: usize = 4_096;
 /// Connections that are followed.
@@ -56,7 +57,8 @@ pub(crate) fn watch(
                 stride: 1,
             });
             if round.is_multiple_of(entry.stride) {
-                entry.samples.push(sample(at_s, &connection));
+                let field = |name: &str| connection.info.get(name) + connection.memory.get(name);
+                entry.samples.push(Sample::of(at_s, field, u64::from(connection.unread)));
             }
             if entry.samples.len() >= MOST_SAMPLES {
                 let mut keep = false;
@@ -93,29 +95,4 @@ pub(crate) fn watch(
     let report = CaptureReport { file: NAME.to_owned(), packets, bytes, truncated: false, notes, flows };
     let slowed = report.flows.iter().any(|flow| infer::is_slowed(&flow.verdict));
     Ok(CaptureDiagnosis { connections: report.flows.len() as u64, report, series: Vec::new(), slowed })
-}
-
-fn sample(at_s: f64, connection: &Connection) -> Sample {
-    let field = |name| connection.info.get(name);
-    Sample {
-        at_s,
-        busy_us: field("tcpi_busy_time"),
-        window_limited_us: field("tcpi_rwnd_limited"),
-        buffer_limited_us: field("tcpi_sndbuf_limited"),
-        bytes_acked: field("tcpi_bytes_acked"),
-        bytes_received: field("tcpi_bytes_received"),
-        data_segments_out: field("tcpi_data_segs_out"),
-        data_segments_in: field("tcpi_data_segs_in"),
-        sent_again: field("tcpi_total_retrans"),
-        timeouts: field("tcpi_total_rto"),
-        needless: field("tcpi_dsack_dups"),
-        state: field("tcpi_ca_state"),
-        window: field("tcpi_snd_cwnd"),
-        threshold: field("tcpi_snd_ssthresh"),
-        in_flight: field("tcpi_unacked"),
-        segment: field("tcpi_snd_mss"),
-        rtt_us: field("tcpi_rtt"),
-        rtt_min_us: field("tcpi_min_rtt"),
-        unread: u64::from(connection.unread),
-    }
 }

@@ -9,6 +9,7 @@ mod error;
 pub mod filter;
 pub mod guest;
 pub mod link;
+pub mod mem_info;
 #[cfg(test)]
 mod namespaces;
 mod netlink;

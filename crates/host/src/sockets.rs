@@ -3,12 +3,14 @@
 //! Source: sock_diag(7); linux/inet_diag.h.
 
 use crate::error::HostError;
+use crate::mem_info::MemInfo;
 use crate::netlink::{Message, Netlink, attributes, u32_at};
 use crate::tcp_info::TcpInfo;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const INET_DIAG_INFO: u16 = 2;
+const INET_DIAG_SKMEMINFO: u16 = 7;
 /// States in which data moves, as bits by number (include/net/tcp_states.h): established, and those of closing but TIME_WAIT.
 const MOVING: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
 /// Length of `struct inet_diag_msg`.
@@ -29,6 +31,8 @@ pub struct Connection {
     pub unacknowledged: u32,
     /// What `TCP_INFO` tells.
     pub info: TcpInfo,
+    /// What `SO_MEMINFO` tells.
+    pub memory: MemInfo,
 }
 
 /// Asks for all connections of the namespace.
@@ -41,7 +45,8 @@ pub fn connections() -> Result<Vec<Connection>, HostError> {
     for family in [libc::AF_INET, libc::AF_INET6] {
         // `struct inet_diag_req_v2`: family, protocol, extensions, padding, states, and an identity that is all zeroes.
         let mut request = [0u8; 56];
-        request[..3].copy_from_slice(&[family as u8, libc::IPPROTO_TCP as u8, 1 << (INET_DIAG_INFO - 1)]);
+        let extensions = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_SKMEMINFO - 1);
+        request[..3].copy_from_slice(&[family as u8, libc::IPPROTO_TCP as u8, extensions]);
         request[4..8].copy_from_slice(&MOVING.to_ne_bytes());
         let mut message = Message::new(SOCK_DIAG_BY_FAMILY, libc::NLM_F_DUMP);
         message.raw(&request);
@@ -63,7 +68,8 @@ fn connection(answer: &[u8]) -> Option<Connection> {
     };
     let port = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
     let attributes = attributes(&answer[MESSAGE_LEN..]);
-    let (_, info) = attributes.iter().find(|(kind, _)| *kind == INET_DIAG_INFO)?;
+    let attribute = |wanted: u16| attributes.iter().find(|(kind, _)| *kind == wanted).map(|(_, bytes)| bytes);
+    let (info, memory) = (attribute(INET_DIAG_INFO)?, attribute(INET_DIAG_SKMEMINFO));
     Some(Connection {
         cookie: u64::from(u32_at(head, 44)) | u64::from(u32_at(head, 48)) << 32,
         local: (address(8)?, port(4)),
@@ -71,6 +77,7 @@ fn connection(answer: &[u8]) -> Option<Connection> {
         unread: u32_at(head, 56),
         unacknowledged: u32_at(head, 60),
         info: TcpInfo::from_bytes(info),
+        memory: memory.map(|bytes| MemInfo::from_bytes(bytes)).unwrap_or_default(),
     })
 }
 

@@ -92,7 +92,6 @@ fn of_heights(heights: &Heights, min: f64, packet: f64) -> Option<bool> {
     if ranks.is_empty() {
         return None;
     }
-    let steep = ranks.len() as f64 / (DOUBT - ranks.iter().map(|rank| rank.max(1e-3).ln()).sum::<f64>());
     let mut over: Vec<f64> = heights.before_losses().map(|nanos| nanos - min).collect();
     over.sort_unstable_by(f64::total_cmp);
     let median = over[over.len() / 2];
@@ -100,8 +99,13 @@ fn of_heights(heights: &Heights, min: f64, packet: f64) -> Option<bool> {
     let alike = over.iter().filter(|over| (*over - median).abs() <= error.max(AS_EVER * median)).count();
     let as_ever = alike as f64 >= MOSTLY * over.len() as f64;
     let tall = if over.len() == 1 { median + error } else { median };
-    let steep_enough = if ranks.len() >= SEVERAL { STEEP_OF_MANY } else { STEEP };
-    Some(steep >= steep_enough && as_ever && tall >= PACKETS * packet)
+    Some(are_highest(&ranks) && as_ever && tall >= PACKETS * packet)
+}
+
+/// Whether round trips of these ranks, from 0 of the shortest of all to 1 of the longest, are among the longest: more than chance makes them.
+pub(crate) fn are_highest(ranks: &[f64]) -> bool {
+    let steep = ranks.len() as f64 / (DOUBT - ranks.iter().map(|rank| rank.max(1e-3).ln()).sum::<f64>());
+    steep >= if ranks.len() >= SEVERAL { STEEP_OF_MANY } else { STEEP }
 }
 
 /// Mean of the largest round trips just before losses, in nanoseconds; `None` without such samples.

@@ -11,7 +11,7 @@
 mod common;
 mod labelled;
 
-use labelled::{Case, case, judge, run};
+use labelled::{CAPTURES, Case, case, judge, run};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -35,7 +35,7 @@ fn verdicts_on_the_labelled_set_are_right() {
     let folder = std::env::var_os("THALWEG_LABELLED_FOLDER").map_or(temporary.path().to_owned(), PathBuf::from);
     std::fs::create_dir_all(&folder).expect("a folder");
     let cases: Vec<Case> = seeds.into_iter().map(case).collect();
-    run(&folder, &cases);
+    run(&folder, &cases, &CAPTURES);
     let tally = judge(&folder, &cases);
     println!("{}\n{}", tally.markdown(), tally.wrong.join("\n"));
     println!("refused: {}", tally.refused.join(" "));

@@ -19,7 +19,7 @@ const MAY_IMPORT: [(&str, &[&str]); 15] = [
     ("edge", &["media", "model", "host"]),
     ("load", &["model", "host"]),
     ("cli", &["model", "wire", "infer", "tune", "host", "lab", "report", "media", "edge", "load"]),
-    ("thalweg", &["cli", "load"]),
+    ("thalweg", &["cli", "infer", "load", "model"]),
     ("tidy", &[]),
     ("fuzz", &["wire", "infer", "model", "media", "edge"]),
 ];

@@ -3,6 +3,7 @@
 use super::hosts::{DEVICE, Host, Topology};
 use crate::plan::{CAPTURE_FILE, RunOptions, SAMPLES_FILE};
 use host::capture::{Capture, SNAPLEN};
+use host::mem_info::MemInfo;
 use host::tcp_info::TcpInfo;
 use host::{HostError, link};
 use model::Side;
@@ -10,6 +11,7 @@ use rustix::fs::{Advice, fadvise};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroU64;
+use std::os::fd::AsFd;
 use std::path::Path;
 use units::{Span, Timestamp};
 use wire::{LinkType, pcapng};
@@ -112,16 +114,18 @@ impl Samples {
     }
 
     /// Writes one line.
-    pub(super) fn write(&mut self, at: Span, host: &Host, connection: u32, info: &TcpInfo) -> Result<(), HostError> {
+    pub(super) fn write(&mut self, at: Span, host: &Host, connection: u32, tcp: impl AsFd) -> Result<(), HostError> {
+        let (info, memory) = (TcpInfo::of(&tcp)?, MemInfo::of(&tcp)?);
+        let fields = || info.fields().chain(memory.fields());
         if !self.begun {
             self.begun = true;
-            let names: Vec<&str> = info.fields().map(|(name, _)| name).collect();
+            let names: Vec<&str> = fields().map(|(name, _)| name).collect();
             writeln!(self.file, "time_s,host,connection,{}", names.join(",")).map_err(written)?;
         }
         let nanos = at.as_nanos();
         write!(self.file, "{}.{:09},{},{connection}", nanos / 1_000_000_000, nanos % 1_000_000_000, host.name)
             .map_err(written)?;
-        for (_, value) in info.fields() {
+        for (_, value) in fields() {
             write!(self.file, ",{value}").map_err(written)?;
         }
         writeln!(self.file).map_err(written)

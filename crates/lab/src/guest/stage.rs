@@ -9,7 +9,6 @@ use super::record::{Packets, Samples};
 use crate::plan::{PROGRESS_MARK, RunOptions};
 use host::HostError;
 use host::socket::{Tcp, Udp};
-use host::tcp_info::TcpInfo;
 use model::{Experiment, HostSettings, Side, SocketSettings};
 use rustix::event::epoll;
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
@@ -309,7 +308,7 @@ impl Stage {
         if let Some(place) = self.places[key].take() {
             if let (Some(samples), Some(at), Thing::Connection { tcp, number }) = (&mut self.samples, at, &place.thing)
             {
-                samples.write(at, self.topology.host(place.host), *number, &TcpInfo::of(tcp)?)?;
+                samples.write(at, self.topology.host(place.host), *number, tcp)?;
             }
             // The key may be used again before the loop is entered: drop what it still held.
             self.pending.retain(|(_, event)| !matches!(event, Event::Ready { key: other, .. } if *other == key));
@@ -403,7 +402,7 @@ impl Stage {
         if let Some(samples) = &mut self.samples {
             for place in self.places.iter().flatten() {
                 if let Thing::Connection { tcp, number } = &place.thing {
-                    samples.write(now, self.topology.host(place.host), *number, &TcpInfo::of(tcp)?)?;
+                    samples.write(now, self.topology.host(place.host), *number, tcp)?;
                 }
             }
         }

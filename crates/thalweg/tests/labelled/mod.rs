@@ -1,5 +1,5 @@
 //! The labelled set: transfers drawn from a seed, each with a limiter that arithmetic gives, run in the lab and judged from both ends.
-#![allow(unreachable_pub)]
+#![allow(dead_code, unreachable_pub)]
 
 mod causes;
 mod tally;
@@ -110,19 +110,31 @@ pub fn case(seed: u64) -> Case {
     Case { name, cause, kernel, made }
 }
 
-/// Runs what of `cases` has no capture in `folder` yet, or one of another scenario than it is now.
-pub fn run(folder: &Path, cases: &[Case]) {
+/// What is recorded of a run, and the file that it is in.
+pub struct Recorded {
+    args: [&'static str; 4],
+    file: &'static str,
+}
+
+/// Captures at both ends.
+pub const CAPTURES: Recorded = Recorded { args: ["--capture", "both", "--samples", "off"], file: "0-as-given.pcapng" };
+/// What kernels say of sockets, as often as `diagnose --live` asks.
+pub const SAMPLES: Recorded = Recorded { args: ["--capture", "off", "--samples", "97ms"], file: "0-as-given.csv" };
+
+/// Runs what of `cases` has no such file in `folder` yet, or one of another scenario than it is now.
+pub fn run(folder: &Path, cases: &[Case], recorded: &Recorded) {
+    let made = |case: &Case| recorded.path(folder, case);
     for case in cases {
         let was = fs::read_to_string(folder.join(format!("{}.toml", case.name)));
         if was.is_ok_and(|was| was != text(case)) {
-            let _ = fs::remove_file(capture(folder, case));
+            let _ = fs::remove_file(made(case));
         }
     }
     for kernel in ["6.12", "6.1"] {
-        let wanted: Vec<&Case> =
-            cases.iter().filter(|case| case.kernel == kernel && !capture(folder, case).is_file()).collect();
+        let wanted: Vec<&Case> = cases.iter().filter(|case| case.kernel == kernel && !made(case).is_file()).collect();
         for batch in wanted.chunks(BATCH) {
-            let mut args = vec!["lab", "run", "--kernel", kernel, "--samples", "off", "--out", "out", "-q"];
+            let mut args = vec!["lab", "run", "--kernel", kernel, "--out", "out", "-q"];
+            args.extend(recorded.args);
             let files: Vec<String> = batch.iter().map(|case| format!("{}.toml", case.name)).collect();
             for (case, file) in batch.iter().zip(&files) {
                 fs::write(folder.join(file), text(case)).expect("written");
@@ -147,12 +159,15 @@ fn text(case: &Case) -> String {
     format!("name = \"{}\"\n{}", case.name, case.made.text)
 }
 
-fn capture(folder: &Path, case: &Case) -> PathBuf {
-    folder.join("out").join(&case.name).join("0-as-given.pcapng")
+impl Recorded {
+    /// The file of a case.
+    pub fn path(&self, folder: &Path, case: &Case) -> PathBuf {
+        folder.join("out").join(&case.name).join(self.file)
+    }
 }
 
 /// Whether what the lab measured contradicts the label's arithmetic: the goodput, or the kernel's own counters.
-fn contradicts(folder: &Path, case: &Case) -> bool {
+pub fn contradicts(folder: &Path, case: &Case) -> bool {
     let report = fs::read(folder.join("out").join(&case.name).join("report.json")).expect("a report");
     let report: Value = serde_json::from_slice(&report).expect("JSON");
     let figure = |name: &str| report["arms"][0]["metrics"][name].as_f64();
@@ -170,7 +185,7 @@ pub fn judge(folder: &Path, cases: &[Case]) -> Tally {
             tally.refused.push(case.name.clone());
             continue;
         }
-        let path = capture(folder, case).display().to_string();
+        let path = CAPTURES.path(folder, case).display().to_string();
         let output = thalweg(folder, &["diagnose", &path, "--json"]).output().expect("the program starts");
         let (out, err) = texts(&output);
         // Exit 1: a problem was found; 0: none that a setting mends.

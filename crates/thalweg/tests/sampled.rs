@@ -1,0 +1,112 @@
+//! Verdicts by what the sender's kernel says of its socket ten times a second, as `diagnose --live` asks it, on the labelled set.
+//!
+//! A part of it is judged in every test run; all of a range, the development range or one that nothing was learned from, by
+//!
+//!     THALWEG_LABELLED=held-out cargo test --release -p thalweg --test sampled -- --nocapture
+//!
+//! which prints the table of docs/verdicts.md. `THALWEG_LABELLED_FOLDER` keeps the samples. Needs the lab kernels 6.12 and 6.1.
+
+mod common;
+mod labelled;
+
+use infer::sampled::{Sample, judge};
+use labelled::{Case, SAMPLES, case, contradicts, run};
+use model::{Flow, Vantage};
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// Seeds to work with, and seeds to measure by.
+const DEVELOPMENT: Range<u64> = 0..500;
+const HELD_OUT: Range<u64> = 1_500_000..1_500_550;
+/// Of the development range, what every test run judges.
+const EVERY: usize = 7;
+/// `TCP_ESTABLISHED`, include/net/tcp_states.h.
+const ESTABLISHED: u64 = 1;
+
+/// Causes that a socket does not tell from what they bring about: the verdict must say where to capture.
+const IN_DOUBT: [(&str, &[&str]); 2] =
+    [("policer", &["random-loss", "congestion-loss"]), ("path-mtu-black-hole", &["retransmission-timeout"])];
+
+/// The samples of the connection that carried the transfer, at its sender.
+fn samples(path: &Path) -> Vec<Sample> {
+    let text = fs::read_to_string(path).expect("samples");
+    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<&str>>());
+    let names = lines.next().expect("names");
+    let mut connections: BTreeMap<(&str, &str), Vec<Sample>> = BTreeMap::new();
+    for cells in lines {
+        let value = |name: &str| names.iter().position(|other| *other == name).map(|at| cells[at]);
+        let field = |name: &str| value(name).and_then(|value| value.parse().ok()).unwrap_or(0);
+        if field("tcpi_state") == ESTABLISHED {
+            let sample = Sample::of(cells[0].parse().expect("a time"), field, 0);
+            connections.entry((cells[1], cells[2])).or_default().push(sample);
+        }
+    }
+    // Or would have, had any of it come.
+    let carried = |samples: &Vec<Sample>| samples.last().map(|last| last.bytes_acked + last.in_flight * last.segment);
+    connections.into_values().max_by_key(carried).unwrap_or_default()
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "the table is what is asked for")]
+fn sockets_tell_what_holds_a_transfer() {
+    let wanted = std::env::var("THALWEG_LABELLED").ok();
+    let seeds: Vec<u64> = match wanted.as_deref() {
+        None => DEVELOPMENT.step_by(EVERY).collect(),
+        Some("development") => DEVELOPMENT.collect(),
+        Some("held-out") => HELD_OUT.collect(),
+        Some(other) => panic!("THALWEG_LABELLED is '{other}': neither 'development' nor 'held-out'"),
+    };
+    let temporary = tempfile::tempdir().expect("a folder");
+    let folder = std::env::var_os("THALWEG_LABELLED_FOLDER").map_or(temporary.path().to_owned(), PathBuf::from);
+    fs::create_dir_all(&folder).expect("a folder");
+    // Programs of their own have sockets of their own, which the lab does not ask.
+    let cases: Vec<Case> =
+        seeds.into_iter().map(case).filter(|case| !case.made.text.contains("kind = \"command\"")).collect();
+    run(&folder, &cases, &SAMPLES);
+    let ends = ["10.0.0.1:443", "10.0.0.2:40000"].map(|end| end.parse::<SocketAddr>().expect("an end"));
+    let mut table: BTreeMap<&str, BTreeMap<String, usize>> = BTreeMap::new();
+    let (mut right, mut doubtful, mut all, mut short, mut refused) = (0, 0, 0, 0, 0);
+    for case in &cases {
+        if contradicts(&folder, case) {
+            refused += 1;
+            continue;
+        }
+        let samples = samples(&SAMPLES.path(&folder, case));
+        // Of a short one its end is in the samples of neither host, or in the receiver's only.
+        let of_sender = |flow: &Flow| flow.vantage == Vantage::Sender;
+        let Some(flow) = judge(0, ends[0], ends[1], &samples).filter(of_sender) else {
+            short += 1;
+            assert!(samples.len() < 6, "{}: {samples:?}", case.name);
+            continue;
+        };
+        assert!((flow.limits.total() - 1.0).abs() < 1e-6, "{}: {:?}", case.name, flow.limits);
+        let (code, made) = (flow.verdict.code.as_str(), case.made.sender);
+        let says_so = flow.verdict.evidence.iter().any(|fact| fact.text.contains("capture at the sender"));
+        let in_doubt = IN_DOUBT.iter().any(|(cause, told)| *cause == made && told.contains(&code)) && says_so;
+        all += 1;
+        if code == made {
+            right += 1;
+        } else if in_doubt {
+            doubtful += 1;
+        } else {
+            println!("{}: {code} {:?} {:?}", case.name, flow.verdict.gain, flow.limits);
+        }
+        let cell = if in_doubt { format!("({code})") } else { code.to_owned() };
+        *table.entry(case.cause).or_default().entry(cell).or_default() += 1;
+    }
+    println!("| made | verdicts |\n|---|---|");
+    for (cause, codes) in table {
+        let mut cells: Vec<(usize, String)> = codes.into_iter().map(|(code, count)| (count, code)).collect();
+        cells.sort_by(|a, b| b.cmp(a));
+        let cells: Vec<String> = cells.iter().map(|(count, code)| format!("{code} {count}")).collect();
+        println!("| {cause} | {} |", cells.join(", "));
+    }
+    println!(
+        "{all} verdicts: {right} right, {doubtful} in doubt; {short} too short to be sampled twice, {refused} refused"
+    );
+    let part = f64::from(right + doubtful) / f64::from(all.max(1));
+    assert!(all >= 40 && part >= if wanted.is_some() { 0.95 } else { 0.9 }, "{part}");
+}
