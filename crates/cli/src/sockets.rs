@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::live::NAME;
 use host::sockets::connections;
 use infer::CaptureDiagnosis;
-use infer::sampled::{Sample, judge};
+use infer::sampled::{Sample, Sampled, diagnose};
 use model::CaptureReport;
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -16,14 +16,12 @@ use wire::filter::Filter;
 /// A prime: what programs do every ten or fifty milliseconds is not always met at the same moment.
 const EVERY: Duration = Duration::from_millis(97);
 /// Samples kept of a connection: past it every other one is forgotten, and from then on half as many are taken.
-const MOST_SAMPLES: usize = 4_096;
+const MOST_SAMPLES: usize = 1_024;
 /// Connections that are followed.
 const MOST_CONNECTIONS: usize = 4_096;
 
 struct Followed {
-    order: u64,
-    ends: (SocketAddr, SocketAddr),
-    samples: Vec<Sample>,
+    one: Sampled,
     /// Of the rounds, every so many-th is kept.
     stride: u64,
 }
@@ -51,18 +49,21 @@ pub(crate) fn watch(
                 continue;
             }
             let entry = followed.entry(connection.cookie).or_insert_with(|| Followed {
-                order,
-                ends: (SocketAddr::from(connection.local), SocketAddr::from(connection.remote)),
-                samples: Vec::new(),
+                one: Sampled {
+                    id: order,
+                    local: SocketAddr::from(connection.local),
+                    remote: SocketAddr::from(connection.remote),
+                    samples: Vec::new(),
+                },
                 stride: 1,
             });
             if round.is_multiple_of(entry.stride) {
                 let field = |name: &str| connection.info.get(name) + connection.memory.get(name);
-                entry.samples.push(Sample::of(at_s, field, u64::from(connection.unread)));
+                entry.one.samples.push(Sample::of(at_s, field, u64::from(connection.unread)));
             }
-            if entry.samples.len() >= MOST_SAMPLES {
+            if entry.one.samples.len() >= MOST_SAMPLES {
                 let mut keep = false;
-                entry.samples.retain(|_| {
+                entry.one.samples.retain(|_| {
                     keep = !keep;
                     keep
                 });
@@ -75,13 +76,9 @@ pub(crate) fn watch(
         round += 1;
         std::thread::sleep(EVERY);
     }
-    let mut all: Vec<Followed> = followed.into_values().collect();
-    all.sort_by_key(|one| one.order);
-    let mut flows: Vec<_> =
-        all.iter().filter_map(|one| judge(one.order, one.ends.0, one.ends.1, &one.samples)).map(Box::new).collect();
-    flows.sort_by_cached_key(|flow| {
-        infer::Cost::of(&flow.verdict, flow.duration_s, flow.bytes_up + flow.bytes_down, flow.first_packet)
-    });
+    let mut all: Vec<Sampled> = followed.into_values().map(|followed| followed.one).collect();
+    all.sort_by_key(|one| one.id);
+    let flows = diagnose(&all);
     let mut notes = vec![why.to_owned()];
     let quiet = all.len() - flows.len();
     if quiet > 0 {

@@ -63,6 +63,6 @@ pub use diagnose::{
 pub use engine::{Intake, Part, Shard, join};
 pub use error::Error;
 pub use kept::Wanted;
-pub use order::{Cost, is_slowed};
+pub use order::is_slowed;
 pub use rules::explain;
 pub use table::{Drawn, Seen};

@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 /// What its program alone could save counts for nothing here: nothing else is to be done about it, and an idle session would come
 /// before all others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cost {
+pub(crate) struct Cost {
     saved: Reverse<u64>,
     bytes: Reverse<u64>,
     first_packet: u64,
@@ -19,7 +19,7 @@ pub struct Cost {
 impl Cost {
     /// Of a connection whose data phase took `phase_s` seconds and which carried `bytes` both ways; `first_packet` tells it from those that
     /// cost the same.
-    pub fn of(verdict: &Verdict, phase_s: f64, bytes: u64, first_packet: u64) -> Self {
+    pub(crate) fn of(verdict: &Verdict, phase_s: f64, bytes: u64, first_packet: u64) -> Self {
         let gain = verdict.gain.filter(|_| verdict.code != Code::Application).unwrap_or(1.0).max(1.0);
         let saved_s = (phase_s * (1.0 - 1.0 / gain)).max(0.0);
         Self { saved: Reverse(saved_s.to_bits()), bytes: Reverse(bytes), first_packet }

@@ -7,7 +7,11 @@
 mod causes;
 mod spent;
 
-use model::{Flow, Handshake, Limits, Measured, Retransmits, Vantage, Way};
+use crate::finished::Finished;
+use crate::order::Cost;
+use crate::shared;
+use crate::together::{Carried, LEAST_BINS, LEAST_BYTES, MOST_BINS};
+use model::{Code, Flow, Handshake, Limits, Measured, Retransmits, RoundTrips, RttSource, Vantage, Way};
 use spent::Spending;
 use std::net::SocketAddr;
 
@@ -68,6 +72,8 @@ pub struct Sample {
     pub rtt_min_us: u64,
     /// Received and not yet read by the program, in bytes.
     pub unread: u64,
+    /// What the receive buffer may hold, in bytes of memory; 0 where the kernel does not tell.
+    pub receive_buffer: u64,
 }
 
 impl Sample {
@@ -104,6 +110,7 @@ impl Sample {
             rtt_us: field("tcpi_rtt"),
             rtt_min_us: field("tcpi_min_rtt"),
             unread,
+            receive_buffer: field("sk_rcvbuf"),
         }
     }
 }
@@ -111,8 +118,57 @@ impl Sample {
 /// `TCPI_OPT_WSCALE`, include/uapi/linux/tcp.h.
 const OPTION_SCALE: u64 = 4;
 
+/// A connection of this host's, and what its kernel said of it.
+#[derive(Debug)]
+pub struct Sampled {
+    /// The number it is told by.
+    pub id: u64,
+    /// This host's end.
+    pub local: SocketAddr,
+    /// The other end.
+    pub remote: SocketAddr,
+    /// In the order of time.
+    pub samples: Vec<Sample>,
+}
+
+/// Judges a host's connections, and those between the same two hosts by what they share; the costliest come first. Those that had fewer than two
+/// samples, or moved nothing, are left out.
+pub fn diagnose(all: &[Sampled]) -> Vec<Box<Flow>> {
+    let finished = |one: &Sampled| {
+        let flow = judge(one.id, one.local, one.remote, &one.samples)?;
+        let carried = Some(&flow).filter(|flow| flow.vantage == Vantage::Sender).and_then(|_| carried(&one.samples));
+        Some(Finished { phase_s: flow.duration_s, interface: 0, flow: Box::new(flow), carried, series: None })
+    };
+    let mut found: Vec<Finished> = all.iter().filter_map(finished).collect();
+    shared::judge(&mut found);
+    found.sort_by_cached_key(|Finished { flow, phase_s, .. }| {
+        Cost::of(&flow.verdict, *phase_s, flow.bytes_up + flow.bytes_down, flow.id)
+    });
+    found.into_iter().map(|one| one.flow).collect()
+}
+
+/// What a sender carried, in as many bins as it has samples, or as may be; `None` where that was little.
+fn carried(samples: &[Sample]) -> Option<Carried> {
+    let (first, last) = (samples.first()?, samples.last()?);
+    let nanos = |sample: &Sample| (sample.at_s.max(0.0) * 1e9) as u64;
+    let (start, end) = (nanos(first), nanos(last));
+    let count = (samples.len() as u64 - 1).min(MOST_BINS);
+    if count < LEAST_BINS || last.bytes_acked.saturating_sub(first.bytes_acked) < LEAST_BYTES {
+        return None;
+    }
+    let width = end.checked_sub(start)?.checked_div(count)?.max(1);
+    let mut bins = vec![0.0; count as usize].into_boxed_slice();
+    for pair in samples.windows(2) {
+        let bytes = pair[1].bytes_acked.saturating_sub(pair[0].bytes_acked) as f32;
+        let (from, to) = (nanos(&pair[0]).saturating_sub(start), nanos(&pair[1]).saturating_sub(start));
+        let middle = (from + to.saturating_sub(from) / 2) / width;
+        bins[middle.min(count - 1) as usize] += bytes;
+    }
+    Some(Carried { start, width, bins })
+}
+
 /// Judges a connection between these ends by its samples; `None` when there are fewer than two, or nothing moved and nothing was tried again.
-pub fn judge(id: u64, local: SocketAddr, remote: SocketAddr, samples: &[Sample]) -> Option<Flow> {
+fn judge(id: u64, local: SocketAddr, remote: SocketAddr, samples: &[Sample]) -> Option<Flow> {
     let (first, last) = (samples.first()?, samples.last()?);
     let elapsed_s = last.at_s - first.at_s;
     let (sent, received) = (
@@ -129,11 +185,14 @@ pub fn judge(id: u64, local: SocketAddr, remote: SocketAddr, samples: &[Sample])
     let needless = last.needless.saturating_sub(first.needless);
     let timeouts = last.timeouts.saturating_sub(first.timeouts).min(sent_again);
     let spending = is_sender.then(|| Spending::of(samples));
-    let limits = spending.as_ref().map_or_else(Limits::default, Spending::limits);
+    let mut limits = spending.as_ref().map_or_else(Limits::default, Spending::limits);
     let verdict = match &spending {
         Some(spending) => causes::of_sender(samples, spending),
         None => causes::of_receiver(samples),
     };
+    if is_sender && verdict.code == Code::Reader {
+        limits.reader = std::mem::take(&mut limits.receive_window);
+    }
     let (client, server) = if is_server { (remote, local) } else { (local, remote) };
     let (bytes_up, bytes_down) = if is_server { (received, sent) } else { (sent, received) };
     let out = last.data_segments_out.saturating_sub(first.data_segments_out);
@@ -183,11 +242,36 @@ pub fn judge(id: u64, local: SocketAddr, remote: SocketAddr, samples: &[Sample])
             nagle_side: None,
         },
         policer: None,
-        facts: model::Facts::default(),
+        facts: model::Facts { rtt: round_trips(samples).map(Box::new), ..model::Facts::default() },
         limits,
         verdict,
         findings: Vec::new(),
         remedies: Vec::new(),
+    })
+}
+
+/// The round trips, as the kernel smooths them from acknowledgements.
+fn round_trips(samples: &[Sample]) -> Option<RoundTrips> {
+    let mut all: Vec<f64> = samples.iter().filter(|s| s.rtt_us > 0).map(|s| s.rtt_us as f64 / 1e3).collect();
+    all.sort_unstable_by(f64::total_cmp);
+    let last = all.len().checked_sub(1)?;
+    let at = |part: f64| all[(last as f64 * part).round() as usize];
+    let (mut bytes, mut waited) = (0.0, 0.0);
+    for pair in samples.windows(2) {
+        let delivered = pair[1].bytes_acked.saturating_sub(pair[0].bytes_acked) as f64;
+        bytes += delivered;
+        waited += delivered * pair[1].rtt_us as f64 / 1e3;
+    }
+    Some(RoundTrips {
+        source: RttSource::Acknowledgements,
+        samples: all.len() as u64,
+        p50_ms: at(0.5),
+        p90_ms: at(0.9),
+        p99_ms: at(0.99),
+        max_ms: at(1.0),
+        loaded_ms: (bytes > 0.0).then(|| waited / bytes),
+        timestamps_min_ms: None,
+        ack_wait_ms: None,
     })
 }
 

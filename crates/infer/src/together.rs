@@ -6,8 +6,8 @@ use units::Timestamp;
 /// Most bins of a connection: with them it stays within the 4 KB that are kept of each.
 pub(crate) const MOST_BINS: u64 = 128;
 /// Fewest in which a connection's own course is seen, and the bytes under which it is a matter of its first windows.
-const LEAST_BINS: u64 = 8;
-const LEAST_BYTES: u64 = 100_000;
+pub(crate) const LEAST_BINS: u64 = 8;
+pub(crate) const LEAST_BYTES: u64 = 100_000;
 
 /// What one connection carried.
 #[derive(Debug)]

@@ -9,9 +9,9 @@
 mod common;
 mod labelled;
 
-use infer::sampled::{Sample, judge};
+use infer::sampled::{Sample, Sampled, diagnose};
 use labelled::{Case, SAMPLES, case, contradicts, run};
-use model::{Flow, Vantage};
+use model::{Code, Vantage};
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
@@ -30,23 +30,34 @@ const ESTABLISHED: u64 = 1;
 const IN_DOUBT: [(&str, &[&str]); 2] =
     [("policer", &["random-loss", "congestion-loss"]), ("path-mtu-black-hole", &["retransmission-timeout"])];
 
-/// The samples of the connection that carried the transfer, at its sender.
-fn samples(path: &Path) -> Vec<Sample> {
+/// What a run's hosts asked of their sockets, of each host's each connection.
+fn connections(path: &Path) -> Vec<Vec<Sample>> {
     let text = fs::read_to_string(path).expect("samples");
     let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<&str>>());
     let names = lines.next().expect("names");
-    let mut connections: BTreeMap<(&str, &str), Vec<Sample>> = BTreeMap::new();
+    let mut all: BTreeMap<(&str, &str), Vec<Sample>> = BTreeMap::new();
     for cells in lines {
         let value = |name: &str| names.iter().position(|other| *other == name).map(|at| cells[at]);
         let field = |name: &str| value(name).and_then(|value| value.parse().ok()).unwrap_or(0);
         if field("tcpi_state") == ESTABLISHED {
             let sample = Sample::of(cells[0].parse().expect("a time"), field, 0);
-            connections.entry((cells[1], cells[2])).or_default().push(sample);
+            all.entry((cells[1], cells[2])).or_default().push(sample);
         }
     }
-    // Or would have, had any of it come.
+    all.into_values().collect()
+}
+
+/// Those of the connection that carried the transfer, at its sender: or would have, had any of it come.
+fn main_of(connections: Vec<Vec<Sample>>) -> Vec<Sample> {
     let carried = |samples: &Vec<Sample>| samples.last().map(|last| last.bytes_acked + last.in_flight * last.segment);
-    connections.into_values().max_by_key(carried).unwrap_or_default()
+    connections.into_iter().max_by_key(carried).unwrap_or_default()
+}
+
+/// A connection between the same two hosts as the others.
+fn sampled(id: u64, samples: Vec<Sample>) -> Sampled {
+    let [local, remote] =
+        [(1, 443), (2, 40_000 + id as u16)].map(|(host, port)| SocketAddr::from(([10, 0, 0, host], port)));
+    Sampled { id, local, remote, samples }
 }
 
 #[test]
@@ -66,7 +77,6 @@ fn sockets_tell_what_holds_a_transfer() {
     let cases: Vec<Case> =
         seeds.into_iter().map(case).filter(|case| !case.made.text.contains("kind = \"command\"")).collect();
     run(&folder, &cases, &SAMPLES);
-    let ends = ["10.0.0.1:443", "10.0.0.2:40000"].map(|end| end.parse::<SocketAddr>().expect("an end"));
     let mut table: BTreeMap<&str, BTreeMap<String, usize>> = BTreeMap::new();
     let (mut right, mut doubtful, mut all, mut short, mut refused) = (0, 0, 0, 0, 0);
     for case in &cases {
@@ -74,12 +84,11 @@ fn sockets_tell_what_holds_a_transfer() {
             refused += 1;
             continue;
         }
-        let samples = samples(&SAMPLES.path(&folder, case));
+        let one = [sampled(0, main_of(connections(&SAMPLES.path(&folder, case))))];
         // Of a short one its end is in the samples of neither host, or in the receiver's only.
-        let of_sender = |flow: &Flow| flow.vantage == Vantage::Sender;
-        let Some(flow) = judge(0, ends[0], ends[1], &samples).filter(of_sender) else {
+        let Some(flow) = diagnose(&one).pop().filter(|flow| flow.vantage == Vantage::Sender) else {
             short += 1;
-            assert!(samples.len() < 6, "{}: {samples:?}", case.name);
+            assert!(one[0].samples.len() < 6, "{}: {one:?}", case.name);
             continue;
         };
         assert!((flow.limits.total() - 1.0).abs() < 1e-6, "{}: {:?}", case.name, flow.limits);
@@ -109,4 +118,62 @@ fn sockets_tell_what_holds_a_transfer() {
     );
     let part = f64::from(right + doubtful) / f64::from(all.max(1));
     assert!(all >= 40 && part >= if wanted.is_some() { 0.95 } else { 0.9 }, "{part}");
+}
+
+/// Of those that use a path up together none is told to gain what it could only take from the others; those that random loss holds are.
+#[test]
+fn sockets_that_share_a_path_are_added_up() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut wrong = Vec::new();
+    let mut all = 0;
+    for control in ["cubic", "bbr"] {
+        for (path, full) in [
+            ("rtt = \"60ms\"\nrate = \"50mbit\"\nqueue = \"200 packets\"", true),
+            ("rtt = \"20ms\"\nrate = \"200mbit\"\nqueue = \"150 packets\"", true),
+            ("rtt = \"60ms\"\nrate = \"500mbit\"\nqueue = \"5000 packets\"\nloss = \"2%\"", false),
+        ] {
+            // BBR does not take single losses for a full path.
+            if !full && control == "bbr" {
+                continue;
+            }
+            let text = format!(
+                "name = \"shared\"\n[path]\n{path}\n[workload]\nkind = \"stream\"\nparallel = 5\nseconds = \"10s\"\n[server.socket]\ncongestion = \"{control}\"\n"
+            );
+            fs::write(folder.path().join("shared.toml"), text).expect("written");
+            let args = [
+                "lab",
+                "run",
+                "shared.toml",
+                "--kernel",
+                "6.12",
+                "--out",
+                "out",
+                "--capture",
+                "off",
+                "--samples",
+                "97ms",
+            ];
+            common::json(folder.path(), &args);
+            let found = connections(&folder.path().join("out/0-as-given.csv"));
+            fs::remove_dir_all(folder.path().join("out")).expect("removed");
+            let found: Vec<Sampled> = (0..).zip(found).map(|(id, samples)| sampled(id, samples)).collect();
+            for flow in diagnose(&found).iter().filter(|flow| flow.vantage == Vantage::Sender) {
+                all += 1;
+                let (code, gain) = (flow.verdict.code, flow.verdict.gain);
+                let right = match code {
+                    Code::PathRate => full,
+                    Code::CongestionLoss => full && gain.is_some_and(|gain| gain < 1.3),
+                    Code::RandomLoss => !full,
+                    _ => false,
+                };
+                if !right {
+                    wrong.push(format!(
+                        "{control} {path:?}: {code} {gain:?} {:?} {:?}",
+                        flow.facts.shared_path, flow.limits
+                    ));
+                }
+            }
+        }
+    }
+    assert!(all >= 25 && wrong.len() * 12 <= all, "{} of {all}:\n{}", wrong.len(), wrong.join("\n"));
 }

@@ -12,6 +12,8 @@ use model::{Code, Verdict};
 const LEAST: f64 = 0.05;
 /// Bytes that lie unread in this share of the samples tell of a slow reader.
 const UNREAD: f64 = 0.5;
+/// And so many bytes in the receive buffer's memory: half of it is what packets cost beside their bytes.
+const UNREAD_PART: u64 = 4;
 /// A window that closes to this part of what it was is closed by who does not read.
 const CLOSES: f64 = 0.5;
 /// The largest window without scaling (RFC 9293 §3.1).
@@ -259,7 +261,9 @@ fn evidence(samples: &[Sample], spending: &Spending, code: Code, again: u64) -> 
 
 /// The receiver's kernel knows what its own program does, and little of the sender.
 pub(super) fn of_receiver(samples: &[Sample]) -> Verdict {
-    let unread = samples.iter().filter(|s| s.unread > 2 * s.segment.max(1_460)).count();
+    // What comes fast is never all read; what fills a part of the buffer closes the window.
+    let lies = |s: &&Sample| s.unread > (2 * s.segment.max(1_460)).max(s.receive_buffer / UNREAD_PART);
+    let unread = samples.iter().filter(lies).count();
     let share = unread as f64 / samples.len() as f64;
     let evidence = vec![fact(format!("received data lay unread in {unread} of {} samples", samples.len()))];
     if share >= UNREAD {

@@ -2,7 +2,6 @@
 
 use super::spent::{CA_LOSS, CA_RECOVERY};
 use super::*;
-use model::Code;
 
 /// A second of samples, ten milliseconds apart, each as `change` makes it of the moment: a bulk transfer whose congestion window is full.
 fn flow(change: impl Fn(&mut Sample, u64)) -> Flow {
@@ -148,9 +147,14 @@ fn packets_that_overtake_make_no_queue_of_the_others_round_trip() {
 
 #[test]
 fn a_receiver_tells_of_its_reader() {
-    let receiver = |unread| flow(|s, n| (s.bytes_acked, s.bytes_received, s.unread) = (0, n * 100_000, unread));
+    let receiver = |unread| {
+        flow(|s, n| {
+            (s.bytes_acked, s.bytes_received) = (0, n * 100_000);
+            (s.unread, s.receive_buffer) = (unread, 1_000_000);
+        })
+    };
     assert_eq!(receiver(500_000).verdict.code, Code::Reader);
-    let found = receiver(0);
+    let found = receiver(100_000);
     assert_eq!((found.verdict.code, found.vantage, found.direction), (Code::Unknown, Vantage::Receiver, Way::Up));
 }
 
