@@ -68,6 +68,8 @@ pub struct Sample {
     pub silent_ms: u64,
     /// Smoothed round trip, in microseconds.
     pub rtt_us: u64,
+    /// By how much round trips vary, their smoothed mean deviation, in microseconds.
+    pub rtt_var_us: u64,
     /// Least round trip, in microseconds.
     pub rtt_min_us: u64,
     /// Received and not yet read by the program, in bytes.
@@ -108,6 +110,7 @@ impl Sample {
             delivery_rate: if field("tcpi_delivery_rate_app_limited") == 0 { field("tcpi_delivery_rate") } else { 0 },
             silent_ms: field("tcpi_last_data_sent"),
             rtt_us: field("tcpi_rtt"),
+            rtt_var_us: field("tcpi_rttvar"),
             rtt_min_us: field("tcpi_min_rtt"),
             unread,
             receive_buffer: field("sk_rcvbuf"),

@@ -11,12 +11,11 @@
 mod common;
 mod labelled;
 
-use labelled::{CAPTURES, Case, case, judge, run};
+use labelled::{CAPTURES, Case, asked, case, judge, run};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// Seeds to work with, and seeds to measure by.
-const DEVELOPMENT: Range<u64> = 0..500;
+/// Seeds to measure by.
 const HELD_OUT: Range<u64> = 1_300_000..1_300_550;
 /// Of the development range, what every test run judges.
 const EVERY: usize = 9;
@@ -24,26 +23,18 @@ const EVERY: usize = 9;
 #[test]
 #[expect(clippy::print_stdout, reason = "the tables are what is asked for")]
 fn verdicts_on_the_labelled_set_are_right() {
-    let wanted = std::env::var("THALWEG_LABELLED").ok();
-    let seeds: Vec<u64> = match wanted.as_deref() {
-        None => DEVELOPMENT.step_by(EVERY).collect(),
-        Some("development") => DEVELOPMENT.collect(),
-        Some("held-out") => HELD_OUT.collect(),
-        Some(other) => panic!("THALWEG_LABELLED is '{other}': neither 'development' nor 'held-out'"),
-    };
-    let temporary = tempfile::tempdir().expect("a folder");
-    let folder = std::env::var_os("THALWEG_LABELLED_FOLDER").map_or(temporary.path().to_owned(), PathBuf::from);
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let cases: Vec<Case> = seeds.into_iter().map(case).collect();
-    run(&folder, &cases, &CAPTURES);
-    let tally = judge(&folder, &cases);
+    let asked = asked(HELD_OUT, EVERY);
+    let folder = &asked.folder;
+    let cases: Vec<Case> = asked.seeds.iter().copied().map(case).collect();
+    run(folder, &cases, &CAPTURES);
+    let tally = judge(folder, &cases);
     println!("{}\n{}", tally.markdown(), tally.wrong.join("\n"));
     println!("refused: {}", tally.refused.join(" "));
-    if wanted.as_deref() == Some("held-out") {
+    if asked.range.as_deref() == Some("held-out") {
         write(&tally.markdown());
     }
     // Of a few dozen, one more or less is two percent.
-    let least = if wanted.is_some() { [0.98, 0.95] } else { [0.93, 0.93] };
+    let least = if asked.range.is_some() { [0.98, 0.95] } else { [0.93, 0.93] };
     for (vantage, least) in ["sender", "receiver"].into_iter().zip(least) {
         assert!(tally.right(vantage) >= least, "right from the {vantage}: {}", tally.right(vantage));
     }

@@ -10,16 +10,15 @@ mod common;
 mod labelled;
 
 use infer::sampled::{Sample, Sampled, diagnose};
-use labelled::{Case, SAMPLES, case, contradicts, run};
+use labelled::{Case, SAMPLES, asked, case, contradicts, run};
 use model::{Code, Vantage};
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// Seeds to work with, and seeds to measure by.
-const DEVELOPMENT: Range<u64> = 0..500;
+/// Seeds to measure by.
 const HELD_OUT: Range<u64> = 1_500_000..1_500_550;
 /// Of the development range, what every test run judges.
 const EVERY: usize = 7;
@@ -63,28 +62,20 @@ fn sampled(id: u64, samples: Vec<Sample>) -> Sampled {
 #[test]
 #[expect(clippy::print_stdout, reason = "the table is what is asked for")]
 fn sockets_tell_what_holds_a_transfer() {
-    let wanted = std::env::var("THALWEG_LABELLED").ok();
-    let seeds: Vec<u64> = match wanted.as_deref() {
-        None => DEVELOPMENT.step_by(EVERY).collect(),
-        Some("development") => DEVELOPMENT.collect(),
-        Some("held-out") => HELD_OUT.collect(),
-        Some(other) => panic!("THALWEG_LABELLED is '{other}': neither 'development' nor 'held-out'"),
-    };
-    let temporary = tempfile::tempdir().expect("a folder");
-    let folder = std::env::var_os("THALWEG_LABELLED_FOLDER").map_or(temporary.path().to_owned(), PathBuf::from);
-    fs::create_dir_all(&folder).expect("a folder");
+    let asked = asked(HELD_OUT, EVERY);
+    let folder = &asked.folder;
     // Programs of their own have sockets of their own, which the lab does not ask.
     let cases: Vec<Case> =
-        seeds.into_iter().map(case).filter(|case| !case.made.text.contains("kind = \"command\"")).collect();
-    run(&folder, &cases, &SAMPLES);
+        asked.seeds.iter().copied().map(case).filter(|case| !case.made.text.contains("kind = \"command\"")).collect();
+    run(folder, &cases, &SAMPLES);
     let mut table: BTreeMap<&str, BTreeMap<String, usize>> = BTreeMap::new();
     let (mut right, mut doubtful, mut all, mut short, mut refused) = (0, 0, 0, 0, 0);
     for case in &cases {
-        if contradicts(&folder, case) {
+        if contradicts(folder, case) {
             refused += 1;
             continue;
         }
-        let one = [sampled(0, main_of(connections(&SAMPLES.path(&folder, case))))];
+        let one = [sampled(0, main_of(connections(&SAMPLES.path(folder, case))))];
         // Of a short one its end is in the samples of neither host, or in the receiver's only.
         let Some(flow) = diagnose(&one).pop().filter(|flow| flow.vantage == Vantage::Sender) else {
             short += 1;
@@ -117,7 +108,40 @@ fn sockets_tell_what_holds_a_transfer() {
         "{all} verdicts: {right} right, {doubtful} in doubt; {short} too short to be sampled twice, {refused} refused"
     );
     let part = f64::from(right + doubtful) / f64::from(all.max(1));
-    assert!(all >= 40 && part >= if wanted.is_some() { 0.95 } else { 0.9 }, "{part}");
+    assert!(all >= 40 && part >= if asked.range.is_some() { 0.95 } else { 0.9 }, "{part}");
+}
+
+/// The connections of streams of ten seconds on a path, as their hosts' sockets tell.
+fn sampled_run(folder: &Path, path: &str, workload: &str, settings: &str) -> Vec<Sampled> {
+    let workload = format!("kind = \"stream\"\nseconds = \"10s\"\n{workload}");
+    let text = format!("name = \"sampled\"\n[path]\n{path}\n[workload]\n{workload}\n{settings}\n");
+    fs::write(folder.join("sampled.toml"), text).expect("written");
+    let run =
+        ["lab", "run", "sampled.toml", "--kernel", "6.12", "--out", "out", "--capture", "off", "--samples", "97ms"];
+    common::json(folder, &run);
+    let found = connections(&folder.join("out/0-as-given.csv"));
+    fs::remove_dir_all(folder.join("out")).expect("removed");
+    (0..).zip(found).map(|(id, samples)| sampled(id, samples)).collect()
+}
+
+/// Delays that vary make no queue, and what is repaired while a sender paces itself does not hold it.
+#[test]
+fn jitter_is_no_queue_and_pacing_is_held_by_the_path() {
+    const JITTER: &str = "jitter = { stddev = \"5ms\", distribution = \"normal\", reorder = false }";
+    const BBR: &str = "[server.socket]\ncongestion = \"bbr\"";
+    let folder = tempfile::tempdir().expect("a folder");
+    for (rate, rest, settings, code) in [
+        ("50mbit", "loss = \"1%\"", BBR, Code::PathRate),
+        ("50mbit", JITTER, BBR, Code::PathRate),
+        ("50mbit", JITTER, "", Code::PathRate),
+        ("50mbit", &format!("loss = \"1%\"\n{JITTER}"), "", Code::RandomLoss),
+        ("200mbit", JITTER, "[client.socket]\nrcvbuf = \"200kB\"", Code::ReceiveWindow),
+    ] {
+        let path = format!("rtt = \"40ms\"\nrate = \"{rate}\"\nqueue = \"400 packets\"\n{rest}");
+        let found = diagnose(&sampled_run(folder.path(), &path, "", settings));
+        let sender = found.iter().find(|flow| flow.vantage == Vantage::Sender).expect("the sender's");
+        assert_eq!(sender.verdict.code, code, "{path} {settings}: {:?} {:?}", sender.verdict, sender.limits);
+    }
 }
 
 /// Of those that use a path up together none is told to gain what it could only take from the others; those that random loss holds are.
@@ -136,27 +160,12 @@ fn sockets_that_share_a_path_are_added_up() {
             if !full && control == "bbr" {
                 continue;
             }
-            let text = format!(
-                "name = \"shared\"\n[path]\n{path}\n[workload]\nkind = \"stream\"\nparallel = 5\nseconds = \"10s\"\n[server.socket]\ncongestion = \"{control}\"\n"
+            let found = sampled_run(
+                folder.path(),
+                path,
+                "parallel = 5",
+                &format!("[server.socket]\ncongestion = \"{control}\""),
             );
-            fs::write(folder.path().join("shared.toml"), text).expect("written");
-            let args = [
-                "lab",
-                "run",
-                "shared.toml",
-                "--kernel",
-                "6.12",
-                "--out",
-                "out",
-                "--capture",
-                "off",
-                "--samples",
-                "97ms",
-            ];
-            common::json(folder.path(), &args);
-            let found = connections(&folder.path().join("out/0-as-given.csv"));
-            fs::remove_dir_all(folder.path().join("out")).expect("removed");
-            let found: Vec<Sampled> = (0..).zip(found).map(|(id, samples)| sampled(id, samples)).collect();
             for flow in diagnose(&found).iter().filter(|flow| flow.vantage == Vantage::Sender) {
                 all += 1;
                 let (code, gain) = (flow.verdict.code, flow.verdict.gain);

@@ -138,8 +138,10 @@ fn stays(samples: &[Sample]) -> bool {
 /// Whether the window began anew after pauses (RFC 5681 §4.1): it is smaller than before, and nothing was lost.
 fn restarts(samples: &[Sample]) -> bool {
     let (first, last) = (&samples[0], &samples[samples.len() - 1]);
+    // Nothing was under way: it is no congestion control that takes its own window back (BBR, each ten seconds).
     let anew = |pair: &&[Sample]| {
-        pair[1].window < pair[0].window && pair[1].sent_again == pair[0].sent_again && pair[1].state == 0
+        let is_less = pair[1].window < pair[0].window && pair[0].in_flight == 0;
+        is_less && pair[1].sent_again == pair[0].sent_again && pair[1].state == 0
     };
     let times = samples.windows(2).filter(anew).count();
     let bytes = last.bytes_acked.saturating_sub(first.bytes_acked);
@@ -221,7 +223,7 @@ fn claim(code: Code, share: f64) -> String {
         }
         Code::Reordering => {
             format!(
-                "For {share} of the time what was taken for losses held the congestion window down; it had been overtaken."
+                "For {share} of the time what was taken for losses held the congestion window down; those packets had been overtaken."
             )
         }
         _ => "No limit costs as much as five percent.".to_owned(),

@@ -4,13 +4,14 @@ use super::Sample;
 use crate::facts::Spent;
 use model::Limits;
 
-/// A round trip this many times the least one tells of a queue.
-pub(super) const QUEUED: f64 = 1.25;
+/// A round trip this many times the least one tells of a queue, if it is above that by more than round trips vary by: where delays vary, the
+/// least of thousands is this many mean deviations below their mean.
+const QUEUED: f64 = 1.25;
+const VARIES: f64 = 6.0;
 /// `TCP_CA_Recovery` and `TCP_CA_Loss`, include/uapi/linux/tcp.h.
 pub(super) const CA_RECOVERY: u64 = 3;
 pub(super) const CA_LOSS: u64 = 4;
-/// Part of the congestion window from which on it is full: what is gathered into one burst may still wait (`tcp_tso_should_defer` lets a third of
-/// the window wait at most, and an eighth of a millisecond's pacing).
+/// Part of the congestion window from which on it is full: what is gathered into one burst may still wait (`tcp_tso_should_defer`).
 const FULL: f64 = 0.9;
 /// Part of the send buffer from which on it is full: a program that waits is let write again when a third is free (`sk_stream_is_writeable`).
 const BUFFERED: f64 = 0.6;
@@ -175,11 +176,11 @@ fn holder(before: &Sample, now: &Sample, least_us: u64) -> Holder {
     let is_buffered = now.buffer > 0 && now.buffered as f64 >= BUFFERED * now.buffer as f64;
     match now.state {
         CA_LOSS => Holder::Timeout,
+        // What could go and does not is paced, by what the path was found to deliver (BBR); so it is while losses are repaired.
+        _ if !is_full && has_more && now.in_flight > 0 => Holder::PathRate,
         CA_RECOVERY => Holder::LossRecovery,
-        _ if !is_full && !has_more && is_buffered => Holder::SendBuffer,
-        _ if !is_full && !has_more => Holder::Application,
-        // What could go and does not is paced, by what the path was found to deliver (BBR).
-        _ if !is_full && now.in_flight > 0 => Holder::PathRate,
+        _ if !is_full && is_buffered => Holder::SendBuffer,
+        _ if !is_full => Holder::Application,
         _ if now.window < now.threshold && now.window as f64 > GROWS * before.window as f64 => Holder::SlowStart,
         _ if is_queued(now, least_us) => Holder::PathRate,
         _ => Holder::CongestionWindow,
@@ -212,7 +213,8 @@ fn least_us(samples: &[Sample]) -> u64 {
 
 /// Whether packets wait before the path.
 fn is_queued(sample: &Sample, least_us: u64) -> bool {
-    sample.rtt_us as f64 > QUEUED * least_us as f64
+    let (rtt_us, least_us) = (sample.rtt_us as f64, least_us as f64);
+    rtt_us > QUEUED * least_us && rtt_us - least_us > VARIES * sample.rtt_var_us as f64
 }
 
 fn high(rates: &[f64]) -> f64 {

@@ -10,7 +10,9 @@ pub use tally::Tally;
 use crate::common::{texts, thalweg};
 use serde_json::Value;
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 
 /// Runs handed to the lab at once.
 const BATCH: usize = 50;
@@ -90,6 +92,36 @@ pub struct Case {
     pub kernel: &'static str,
     /// What it is.
     pub made: Made,
+}
+
+/// Seeds to work with.
+pub const DEVELOPMENT: Range<u64> = 0..500;
+
+/// What `THALWEG_LABELLED` asks for: all of a range, and where it asks for nothing every so many-th of the development range; and the folder that
+/// keeps what is recorded.
+pub struct Asked {
+    /// The transfers to judge.
+    pub seeds: Vec<u64>,
+    /// A whole range: `development` or `held-out`.
+    pub range: Option<String>,
+    /// `THALWEG_LABELLED_FOLDER`, or one that goes away.
+    pub folder: PathBuf,
+    _temporary: TempDir,
+}
+
+/// Reads the environment.
+pub fn asked(held_out: Range<u64>, every: usize) -> Asked {
+    let range = std::env::var("THALWEG_LABELLED").ok();
+    let seeds = match range.as_deref() {
+        None => DEVELOPMENT.step_by(every).collect(),
+        Some("development") => DEVELOPMENT.collect(),
+        Some("held-out") => held_out.collect(),
+        Some(other) => panic!("THALWEG_LABELLED is '{other}': neither 'development' nor 'held-out'"),
+    };
+    let temporary = tempfile::tempdir().expect("a folder");
+    let folder = std::env::var_os("THALWEG_LABELLED_FOLDER").map_or(temporary.path().to_owned(), PathBuf::from);
+    fs::create_dir_all(&folder).expect("a folder");
+    Asked { seeds, range, folder, _temporary: temporary }
 }
 
 /// The transfer of a seed: its cause follows from the seed's place in a hundred, so every hundred seeds hold all causes alike.
