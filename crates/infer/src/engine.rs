@@ -7,7 +7,7 @@ use crate::diagnose::{CaptureDiagnosis, Options};
 use crate::finished::Finished;
 use crate::kept::{Kept, Wanted};
 use crate::key::Key;
-use crate::order::{Cost, is_slowed};
+use crate::order::is_slowed;
 use crate::table::{Seen, Table};
 use model::CaptureReport;
 use std::collections::BTreeMap;
@@ -131,9 +131,7 @@ pub fn join<R: Read>(name: &str, capture: &Capture<R>, intake: Intake, parts: Ve
     // Flows are numbered in order of their first packets, and listed costliest first.
     firsts.sort_unstable();
     let slowed = slowed || found.iter().any(|one| is_slowed(&one.flow.verdict));
-    found.sort_by_cached_key(|Finished { flow, phase_s, .. }| {
-        Cost::of(&flow.verdict, *phase_s, flow.bytes_up + flow.bytes_down, flow.first_packet)
-    });
+    found.sort_by_cached_key(Finished::cost);
     found.truncate(most);
     let mut series = Vec::new();
     let interfaces = capture.interfaces();

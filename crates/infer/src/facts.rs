@@ -17,7 +17,7 @@ const PATH_WAS_MOSTLY_FULL: f64 = 0.5;
 
 /// How many times the mean rate data came at for the path to be known to be faster: trains' rates are 9 % apart, and what one fast train of
 /// acknowledgements tells errs by as much again.
-const FASTER: f64 = 1.25;
+pub(crate) const FASTER: f64 = 1.25;
 
 /// Part of a policer's rate, which has headers in it, that a sender is held by it from.
 const POLICED: f64 = 0.8;

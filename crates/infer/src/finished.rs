@@ -3,6 +3,7 @@
 use crate::connection::{Connection, Endpoint};
 use crate::flow::{self, Judged};
 use crate::kept::{Kept, Place};
+use crate::order::Cost;
 use crate::together::Carried;
 use model::{Evidence, Flow, Series, Way};
 use units::{SeqNum, Timestamp};
@@ -33,6 +34,12 @@ impl Finished {
             carried,
             series: flow::series_of(connection).map(Box::new),
         }
+    }
+
+    /// By what it is listed.
+    pub(crate) fn cost(&self) -> Cost {
+        let flow = &self.flow;
+        Cost::of(&flow.verdict, self.phase_s, flow.bytes_up + flow.bytes_down, flow.first_packet)
     }
 }
 

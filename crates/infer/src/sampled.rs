@@ -8,7 +8,6 @@ mod causes;
 mod spent;
 
 use crate::finished::Finished;
-use crate::order::Cost;
 use crate::shared;
 use crate::together::{Carried, LEAST_BINS, LEAST_BYTES, MOST_BINS};
 use model::{Code, Flow, Handshake, Limits, Measured, Retransmits, RoundTrips, RttSource, Vantage, Way};
@@ -144,9 +143,8 @@ pub fn diagnose(all: &[Sampled]) -> Vec<Box<Flow>> {
     };
     let mut found: Vec<Finished> = all.iter().filter_map(finished).collect();
     shared::judge(&mut found);
-    found.sort_by_cached_key(|Finished { flow, phase_s, .. }| {
-        Cost::of(&flow.verdict, *phase_s, flow.bytes_up + flow.bytes_down, flow.id)
-    });
+    // A stable sort: those that cost the same stay in the order in which they were given.
+    found.sort_by_cached_key(Finished::cost);
     found.into_iter().map(|one| one.flow).collect()
 }
 
@@ -174,10 +172,8 @@ fn carried(samples: &[Sample]) -> Option<Carried> {
 fn judge(id: u64, local: SocketAddr, remote: SocketAddr, samples: &[Sample]) -> Option<Flow> {
     let (first, last) = (samples.first()?, samples.last()?);
     let elapsed_s = last.at_s - first.at_s;
-    let (sent, received) = (
-        last.bytes_acked - first.bytes_acked.min(last.bytes_acked),
-        last.bytes_received.saturating_sub(first.bytes_received),
-    );
+    let sent = last.bytes_acked.saturating_sub(first.bytes_acked);
+    let received = last.bytes_received.saturating_sub(first.bytes_received);
     let sent_again = last.sent_again.saturating_sub(first.sent_again);
     if elapsed_s <= 0.0 || sent + received + sent_again == 0 {
         return None;

@@ -116,10 +116,9 @@ fn sampled_run(folder: &Path, path: &str, workload: &str, settings: &str) -> Vec
     let workload = format!("kind = \"stream\"\nseconds = \"10s\"\n{workload}");
     let text = format!("name = \"sampled\"\n[path]\n{path}\n[workload]\n{workload}\n{settings}\n");
     fs::write(folder.join("sampled.toml"), text).expect("written");
-    let run =
-        ["lab", "run", "sampled.toml", "--kernel", "6.12", "--out", "out", "--capture", "off", "--samples", "97ms"];
-    common::json(folder, &run);
-    let found = connections(&folder.join("out/0-as-given.csv"));
+    let run = ["lab", "run", "sampled.toml", "--kernel", "6.12", "--out", "out"];
+    common::json(folder, &[&run[..], &SAMPLES.args].concat());
+    let found = connections(&folder.join("out").join(SAMPLES.file));
     fs::remove_dir_all(folder.join("out")).expect("removed");
     (0..).zip(found).map(|(id, samples)| sampled(id, samples)).collect()
 }

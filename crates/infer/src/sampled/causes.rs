@@ -2,7 +2,7 @@
 
 use super::Sample;
 use super::spent::{CA_LOSS, CA_RECOVERY, Spending};
-use crate::facts::Spent;
+use crate::facts::{FASTER, Spent};
 use crate::queue;
 use crate::rules::{WORTH, fact, weight_of_time};
 use crate::words::{count, percent, rate, time};
@@ -34,8 +34,6 @@ const BESIDE_A_FULL_PATH: f64 = 1.2;
 /// What slow start loses at once where it overshoots a queue: at least so many packets, and this part of the window.
 const MANY: u64 = 8;
 const OVERSHOT: f64 = 0.2;
-/// How many times the mean rate data came at for the path to be known to be faster.
-const FASTER: f64 = 1.25;
 
 /// A cause, what it took, and whether its end gains anything.
 struct Candidate {

@@ -144,8 +144,10 @@ pub fn case(seed: u64) -> Case {
 
 /// What is recorded of a run, and the file that it is in.
 pub struct Recorded {
-    args: [&'static str; 4],
-    file: &'static str,
+    /// What the lab is asked for.
+    pub args: [&'static str; 4],
+    /// The file's name in the run's folder.
+    pub file: &'static str,
 }
 
 /// Captures at both ends.
