@@ -24,9 +24,9 @@ const LINUX_TTL: u8 = 64;
 /// Longest a connection lasts here, in nanoseconds: 36 years. Damaged clocks say more; sums of such times stay within 64 bits.
 const LONGEST: u64 = 1 << 60;
 
-/// Silence after which a closed connection that carried data is over: the first timeout of a host that knows no round trip, 1 s (RFC 6298 §2.1), twice.
-/// What comes later was sent by a timer that had run out before.
-const LINGER: u64 = 2_000_000_000;
+/// Silence after which a closed connection that carried data is over: the first timeout of a host that knows no round trip (RFC 6298 §2.1).
+/// What comes later was sent by a timer.
+const LINGER: u64 = 1_000_000_000;
 /// The same for one that is opening or closing, and for one that is open: what NATs must keep them for (RFC 5382 §5, REQ-5).
 const TRANSITORY: u64 = 240_000_000_000;
 const ESTABLISHED: u64 = 7_440_000_000_000;

@@ -3,7 +3,7 @@
 use crate::connection::{Connection, Endpoint};
 use crate::flow::{self, Judged};
 use crate::kept::{Kept, Place};
-use crate::order::Cost;
+use crate::order::{Cost, Phase};
 use crate::together::Carried;
 use model::{Evidence, Flow, Series, Way};
 use units::{SeqNum, Timestamp};
@@ -12,8 +12,7 @@ use wire::{Flags, Segment};
 /// A connection, summed up.
 #[derive(Debug)]
 pub(crate) struct Finished {
-    /// Length of the data phase, in seconds.
-    pub(crate) phase_s: f64,
+    pub(crate) phase: Phase,
     /// Index of the interface among the capture's.
     pub(crate) interface: u32,
     pub(crate) flow: Box<Flow>,
@@ -24,11 +23,11 @@ pub(crate) struct Finished {
 
 impl Finished {
     pub(crate) fn new(connection: &Connection, judged: Judged<'_>, carried: Option<Carried>) -> Self {
-        let phase_s = judged.phase_s();
+        let phase = judged.phase();
         let mut flow = Box::new(judged.flow());
         compact(&mut flow);
         Self {
-            phase_s,
+            phase,
             interface: connection.interface,
             flow,
             carried,
@@ -39,7 +38,7 @@ impl Finished {
     /// By what it is listed.
     pub(crate) fn cost(&self) -> Cost {
         let flow = &self.flow;
-        Cost::of(&flow.verdict, self.phase_s, flow.bytes_up + flow.bytes_down, flow.first_packet)
+        Cost::of(&flow.verdict, self.phase, flow.bytes_up + flow.bytes_down, flow.first_packet)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::connection::{Connection, Endpoint};
 use crate::facts::Facts;
-use crate::order::Cost;
+use crate::order::{Cost, Phase};
 use crate::rules;
 use crate::sender::Sender;
 use model::{Code, Finding, Flow, Measured, Retransmits, Series, Side, TokenBucket, Vantage, Verdict, Way};
@@ -31,15 +31,14 @@ impl<'a> Judged<'a> {
         Self { facts, verdict, findings, held_side }
     }
 
-    /// Length of the data phase, in seconds.
-    pub(crate) fn phase_s(&self) -> f64 {
-        self.facts.phase_s
+    pub(crate) fn phase(&self) -> Phase {
+        Phase { took: self.facts.phase_s, least: self.facts.rtt_min_s }
     }
 
     /// By what the connection is listed.
     pub(crate) fn cost(&self) -> Cost {
         let Connection { sides: [client, server], first_packet, .. } = self.facts.connection;
-        Cost::of(&self.verdict, self.facts.phase_s, client.sender.bytes + server.sender.bytes, *first_packet)
+        Cost::of(&self.verdict, self.phase(), client.sender.bytes + server.sender.bytes, *first_packet)
     }
 
     pub(crate) fn verdict(&self) -> &Verdict {

@@ -1,9 +1,10 @@
 //! What is kept of connections that are over: the reports of all, or of the costliest.
 
 use crate::connection::Connection;
+use crate::facts::phase;
 use crate::finished::Finished;
 use crate::flow::{self, Judged};
-use crate::order::{Cost, is_slowed};
+use crate::order::{Cost, Phase, is_slowed};
 use crate::together::Carried;
 use model::Flow;
 use std::collections::BinaryHeap;
@@ -14,7 +15,7 @@ pub enum Wanted {
     /// All of them; each takes up to 4 KB.
     #[default]
     All,
-    /// So many, the costliest; the others are judged as well and counted.
+    /// So many, the costliest; the others are counted, and judged where they could be among these.
     Costliest(usize),
 }
 
@@ -28,7 +29,7 @@ pub(crate) struct Kept {
     /// The first packet of each connection, kept or not.
     pub(crate) firsts: Vec<u64>,
     pub(crate) tap_duplicates: u64,
-    /// Whether one that is not kept is slower than it could be.
+    /// Whether one whose verdict is final, kept or not, is slower than it could be.
     pub(crate) slowed: bool,
 }
 
@@ -37,6 +38,13 @@ pub(crate) struct Kept {
 pub(crate) struct Place {
     index: usize,
     first_packet: u64,
+}
+
+impl Place {
+    /// That of a connection that is not kept.
+    const fn none(first_packet: u64) -> Self {
+        Self { index: usize::MAX, first_packet }
+    }
 }
 
 impl Kept {
@@ -56,26 +64,38 @@ impl Kept {
         let first_packet = connection.first_packet;
         self.firsts.push(first_packet);
         self.tap_duplicates += connection.tap_duplicates;
-        let judged = Judged::new(connection);
-        let carried = Carried::of(flow::main(connection), connection.started);
-        let index = match self.wanted {
-            // What one carried beside others may change what they cost.
-            Wanted::Costliest(most) if carried.is_none() => self.rank(judged.cost(), most),
-            Wanted::All | Wanted::Costliest(_) => Some(self.records.len()),
+        let sender = flow::main(connection);
+        let carried = Carried::of(sender, connection.started);
+        // What one carried beside others may change its verdict in the end.
+        let most = match self.wanted {
+            Wanted::Costliest(most) if carried.is_none() => Some(most),
+            Wanted::All | Wanted::Costliest(_) => None,
         };
-        let Some(index) = index else {
-            self.slowed |= is_slowed(judged.verdict());
-            return Place { index: usize::MAX, first_packet };
+        if most.is_some_and(|most| self.needs_no_verdict(phase(sender), most)) {
+            return Place::none(first_packet);
+        }
+        let judged = Judged::new(connection);
+        let index = match most {
+            None => self.records.len(),
+            Some(most) => {
+                self.slowed |= is_slowed(judged.verdict());
+                let Some(index) = self.rank(judged.cost(), most) else { return Place::none(first_packet) };
+                index
+            }
         };
         let record = Finished::new(connection, judged, carried);
         match self.records.get_mut(index) {
-            Some(before) => {
-                self.slowed |= is_slowed(&before.flow.verdict);
-                *before = record;
-            }
+            Some(before) => *before = record,
             None => self.records.push(record),
         }
         Place { index, first_packet }
+    }
+
+    /// Whether nothing asks for the verdict of a connection with this data phase: it is none of the `most` costliest, whatever holds it, and
+    /// that some connection is slowed is known.
+    fn needs_no_verdict(&self, phase: Phase, most: usize) -> bool {
+        let least = if self.ranked.len() < most { None } else { self.ranked.peek() };
+        self.slowed && least.is_some_and(|(cost, _)| cost.is_beyond(phase))
     }
 
     /// The place of one that costs so much, if that is among the `most` costliest; the least costly has it no longer.

@@ -4,6 +4,20 @@ use crate::rules::WORTH;
 use model::{Code, Verdict};
 use std::cmp::Reverse;
 
+/// A connection's data phase, in seconds: what it took, and what it takes at least, a round trip; 0 where that is not known.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Phase {
+    pub(crate) took: f64,
+    pub(crate) least: f64,
+}
+
+impl Phase {
+    /// The most of it that another setting or path can save.
+    fn most_saved(self) -> f64 {
+        (self.took - self.least).max(0.0)
+    }
+}
+
 /// By what a connection is listed, the costliest first: by the time that another setting or another path could save, then by the bytes it
 /// carried.
 ///
@@ -17,12 +31,16 @@ pub(crate) struct Cost {
 }
 
 impl Cost {
-    /// Of a connection whose data phase took `phase_s` seconds and which carried `bytes` both ways; `first_packet` tells it from those that
-    /// cost the same.
-    pub(crate) fn of(verdict: &Verdict, phase_s: f64, bytes: u64, first_packet: u64) -> Self {
+    /// Of a connection that carried `bytes` both ways; `first_packet` tells it from those that cost the same.
+    pub(crate) fn of(verdict: &Verdict, phase: Phase, bytes: u64, first_packet: u64) -> Self {
         let gain = verdict.gain.filter(|_| verdict.code != Code::Application).unwrap_or(1.0).max(1.0);
-        let saved_s = (phase_s * (1.0 - 1.0 / gain)).max(0.0);
+        let saved_s = (phase.took * (1.0 - 1.0 / gain)).clamp(0.0, phase.most_saved());
         Self { saved: Reverse(saved_s.to_bits()), bytes: Reverse(bytes), first_packet }
+    }
+
+    /// Whether it is more than a connection with this data phase can cost, whatever its verdict.
+    pub(crate) fn is_beyond(&self, phase: Phase) -> bool {
+        self.saved.0 > phase.most_saved().to_bits()
     }
 }
 
@@ -37,6 +55,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn no_verdict_saves_more_than_all_but_a_round_trip() {
+        let phase = |took| Phase { took, least: 0.1 };
+        let cost = |took, gain| {
+            let verdict =
+                Verdict { code: Code::ReceiveWindow, share: 1.0, claim: String::new(), gain, evidence: Vec::new() };
+            Cost::of(&verdict, phase(took), 0, 0)
+        };
+        let half = cost(2.0, Some(2.0));
+        assert!(half.is_beyond(phase(1.099)) && half.is_beyond(phase(0.0)));
+        // As much is not beyond: bytes and the order of first packets decide then.
+        let all = cost(1.5, Some(f64::INFINITY));
+        assert!(all.is_beyond(phase(1.499)) && !all.is_beyond(phase(1.5)) && !half.is_beyond(phase(1.101)));
+        assert!(cost(1.5, Some(1_000.0)) == all, "a thousand times as fast would be less than a round trip");
+        assert!(!cost(5.0, None).is_beyond(phase(0.05)));
+    }
+
+    #[test]
     fn what_a_setting_could_save_comes_first_and_then_the_most_bytes() {
         let mut order = [
             (Code::Application, Some(177.0), 1_500, 500.0),
@@ -44,9 +79,9 @@ mod tests {
             (Code::RandomLoss, Some(1.2), 4_000, 5.0),
             (Code::ReceiveWindow, Some(2.0), 90_000, 5.0),
         ];
-        order.sort_by_key(|&(code, gain, bytes, phase_s)| {
+        order.sort_by_key(|&(code, gain, bytes, took)| {
             let verdict = Verdict { code, share: 1.0, claim: String::new(), gain, evidence: Vec::new() };
-            Cost::of(&verdict, phase_s, bytes, 1)
+            Cost::of(&verdict, Phase { took, least: 0.0 }, bytes, 1)
         });
         assert_eq!(
             order.map(|(code, ..)| code),

@@ -8,6 +8,7 @@ mod causes;
 mod spent;
 
 use crate::finished::Finished;
+use crate::order::Phase;
 use crate::shared;
 use crate::together::{Carried, LEAST_BINS, LEAST_BYTES, MOST_BINS};
 use model::{Code, Flow, Handshake, Limits, Measured, Retransmits, RoundTrips, RttSource, Vantage, Way};
@@ -139,7 +140,8 @@ pub fn diagnose(all: &[Sampled]) -> Vec<Box<Flow>> {
     let finished = |one: &Sampled| {
         let flow = judge(one.id, one.local, one.remote, &one.samples)?;
         let carried = Some(&flow).filter(|flow| flow.vantage == Vantage::Sender).and_then(|_| carried(&one.samples));
-        Some(Finished { phase_s: flow.duration_s, interface: 0, flow: Box::new(flow), carried, series: None })
+        let phase = Phase { took: flow.duration_s, least: flow.rtt_min_ms.unwrap_or(0.0) / 1e3 };
+        Some(Finished { phase, interface: 0, flow: Box::new(flow), carried, series: None })
     };
     let mut found: Vec<Finished> = all.iter().filter_map(finished).collect();
     shared::judge(&mut found);

@@ -3,7 +3,7 @@
 //! They are a sender's captures of a small TCP of our own over a path with a rate, a delay and losses: slow start, a window that
 //! halves on loss, selective acknowledgements, retransmissions. There is no timer in it, so what is sent again is never lost again.
 
-use crate::frames::{Frame, Pcap};
+use crate::frames::{Frame, Pcap, Text};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, Write};
@@ -12,6 +12,9 @@ use std::io::{self, Write};
 const BEGIN_NS: u64 = 1_793_491_200_000_000_000;
 /// The senders' network card, which spaces the packets of a burst: 40 Gb/s.
 const CARD_BYTES_PER_US: u64 = 5_000;
+/// The servers' ports: of HTTP, and of what is encrypted.
+const HTTP: u16 = 80;
+const HTTPS: u16 = 443;
 /// Packets a receiver acknowledges one by one before it delays: Linux's `TCP_MAX_QUICKACKS`, include/net/tcp.h.
 const QUICK_ACKS: u32 = 16;
 const ACK: u8 = 0x10;
@@ -47,13 +50,14 @@ pub(crate) fn bulk(out: impl Write) -> io::Result<Made> {
     write(out, flows, 11)
 }
 
-/// 607 MB, 1.19 M packets, 60,000 flows: a thousand requests a second for a minute, answered with 8 KB on average.
+/// 607 MB, 1.19 M packets, 60,000 flows: a thousand HTTP requests a second for a minute, answered with 8 KB on average.
 pub(crate) fn many_flows(out: impl Write) -> io::Result<Made> {
     let mut random = Random(7);
     let flows = (0..60_000u32)
         .map(|index| Flow {
             client: [10, 64 + (index / 16_000) as u8, (index / 250 % 64) as u8, (index % 250) as u8 + 2],
             port: 32_768 + (random.below(28_000)) as u16,
+            service: HTTP,
             mss: 1_448,
             request: 120 + random.below(700),
             // A heavy tail: most answers fit into the initial window, few are a hundred times the median.
@@ -67,12 +71,31 @@ pub(crate) fn many_flows(out: impl Write) -> io::Result<Made> {
     write(out, flows, 23)
 }
 
+/// A request, of 120 bytes or more with a cookie of any length.
+const REQUEST: Text<'_> = Text {
+    head: b"GET /live/1.ts HTTP/1.1\r\nHost: live.example.net\r\nUser-Agent: player/1.0\r\nAccept: */*\r\nCookie: id=",
+    tail: b"\r\n\r\n",
+};
+
+/// The head of a response that has so many bytes with it.
+fn head_of(response: u64) -> String {
+    let head = |body: u64| {
+        format!(
+            "HTTP/1.1 200 OK\r\nServer: origin\r\nContent-Type: application/octet-stream\r\nContent-Length: {body:06}\r\n\r\n"
+        )
+    };
+    let body = response - head(0).len() as u64;
+    head(body)
+}
+
 /// One connection: what it does, and where it stands.
 #[derive(Debug, Default)]
 struct Flow {
     starts_ns: u64,
     client: [u8; 4],
     port: u16,
+    /// The server's port.
+    service: u16,
     mss: u64,
     request: u64,
     response: u64,
@@ -102,7 +125,7 @@ struct Flow {
 
 impl Flow {
     fn at(starts_ns: u64) -> Self {
-        Self { starts_ns, window: 10.0, threshold: f64::MAX, ..Self::default() }
+        Self { starts_ns, service: HTTPS, window: 10.0, threshold: f64::MAX, ..Self::default() }
     }
 
     /// Packets the response has.
@@ -117,7 +140,7 @@ impl Flow {
     fn frame(&mut self, from_server: bool, flags: u8, seq: u64, ack: u64) -> Frame {
         let id = &mut self.ids[usize::from(from_server)];
         *id = id.wrapping_add(1).max(1);
-        let server = ([10, 0, 0, 1], 443);
+        let server = ([10, 0, 0, 1], self.service);
         let client = (self.client, self.port);
         let (source, destination) = if from_server { (server, client) } else { (client, server) };
         // Initial sequence numbers differ from flow to flow, and some wrap.
@@ -188,7 +211,11 @@ impl<W: Write> Writing<W> {
     }
 
     fn record(&mut self, now: u64, frame: Frame) -> io::Result<()> {
-        self.pcap.packet(BEGIN_NS + now, &Frame { tsval: (now / 1_000_000) as u32 + 1, ..frame })
+        self.record_text(now, frame, Text::default())
+    }
+
+    fn record_text(&mut self, now: u64, frame: Frame, text: Text<'_>) -> io::Result<()> {
+        self.pcap.packet(BEGIN_NS + now, &Frame { tsval: (now / 1_000_000) as u32 + 1, ..frame }, text)
     }
 
     fn handle(&mut self, now: u64, index: u32, flow: &mut Flow, event: Event) -> io::Result<()> {
@@ -208,7 +235,8 @@ impl<W: Write> Writing<W> {
                 let ack = flow.frame(false, ACK, 1, 1);
                 self.record(now, ack)?;
                 let request = Frame { payload: flow.request as u32, ..flow.frame(false, PSH | ACK, 1, 1) };
-                self.record(now, request)?;
+                let text = if flow.service == HTTP { REQUEST } else { Text::default() };
+                self.record_text(now, request, text)?;
                 let ack = flow.frame(true, ACK, 1, request_end);
                 self.record(now, ack)?;
                 flow.echo = (now / 1_000_000) as u32;
@@ -259,7 +287,10 @@ impl<W: Write> Writing<W> {
         let payload = flow.payload(packet);
         let push = if packet + 1 == flow.packets() { 0x08 } else { 0 };
         let frame = flow.frame(true, ACK | push, flow.behind(packet), 1 + flow.request);
-        self.record(now, Frame { payload: payload as u32, tsecr: flow.echo, ..frame })?;
+        let begins = packet == 0 && flow.service == HTTP;
+        let head = if begins { head_of(flow.response) } else { String::new() };
+        let text = Text { head: head.as_bytes(), ..Text::default() };
+        self.record_text(now, Frame { payload: payload as u32, tsecr: flow.echo, ..frame }, text)?;
         self.at(now + (payload + 90) * 1_000 / CARD_BYTES_PER_US, index, Event::Send);
 
         // The path is first come, first served, so the receiver can act at once; its answer comes when it is due.

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 const LINK_LEN: usize = 14;
 const IP_LEN: usize = 20;
-/// Every payload byte.
-const FILL: u8 = 0xa5;
+/// Every payload byte that is no text.
+const FILL: u8 = b'x';
 
 /// A TCP segment.
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,6 +23,13 @@ pub(crate) struct Frame {
     /// What a SYN offers.
     pub(crate) mss: u16,
     pub(crate) payload: u32,
+}
+
+/// What a payload begins and ends with.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Text<'a> {
+    pub(crate) head: &'a [u8],
+    pub(crate) tail: &'a [u8],
 }
 
 /// A pcap file being written.
@@ -43,10 +50,10 @@ impl<W: Write> Pcap<W> {
         Ok(Self { out, frame: Vec::new(), bytes: header.len() as u64, packets: 0 })
     }
 
-    pub(crate) fn packet(&mut self, at_ns: u64, frame: &Frame) -> io::Result<()> {
+    pub(crate) fn packet(&mut self, at_ns: u64, frame: &Frame, text: Text<'_>) -> io::Result<()> {
         self.frame.clear();
         self.frame.extend([0; 16]);
-        emit(frame, &mut self.frame);
+        emit(frame, text, &mut self.frame);
         let len = self.frame.len() as u32 - 16;
         let micros = at_ns / 1_000;
         for (at, word) in [(micros / 1_000_000) as u32, (micros % 1_000_000) as u32, len, len].into_iter().enumerate() {
@@ -64,7 +71,7 @@ impl<W: Write> Pcap<W> {
     }
 }
 
-fn emit(frame: &Frame, out: &mut Vec<u8>) {
+fn emit(frame: &Frame, text: Text<'_>, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend([2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0]);
     out.extend([0x45, 0, 0, 0]);
@@ -106,16 +113,16 @@ fn emit(frame: &Frame, out: &mut Vec<u8>) {
     let ip = start + LINK_LEN;
     let tcp = ip + IP_LEN;
     out[tcp + 12] = ((out.len() - tcp) as u8 / 4) << 4;
-    let header_end = out.len();
-    out.resize(header_end + frame.payload as usize, FILL);
+    let end = out.len() + frame.payload as usize;
+    out.extend(text.head);
+    out.resize(end - text.tail.len(), FILL);
+    out.extend(text.tail);
     let total = (out.len() - ip) as u16;
     out[ip + 2..ip + 4].copy_from_slice(&total.to_be_bytes());
     let sum = checksum(words(&out[ip..tcp]));
     out[ip + 10..ip + 12].copy_from_slice(&sum.to_be_bytes());
-    let filled = u64::from(frame.payload / 2) * u64::from(u16::from_be_bytes([FILL; 2]))
-        + u64::from(frame.payload % 2) * u64::from(FILL) * 256;
     let pseudo = words(&out[ip + 12..tcp]) + 6 + (out.len() - tcp) as u64;
-    let sum = checksum(pseudo + words(&out[tcp..header_end]) + filled);
+    let sum = checksum(pseudo + words(&out[tcp..]));
     out[tcp + 16..tcp + 18].copy_from_slice(&sum.to_be_bytes());
 }
 
