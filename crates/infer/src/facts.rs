@@ -3,7 +3,7 @@
 use crate::connection::Connection;
 use crate::held::Held;
 use crate::holes::Room;
-use crate::order::Phase;
+use crate::phase::Phase;
 use crate::policer::Fit;
 use crate::rounds::{PLATEAU, Rounds};
 use crate::sender::Sender;
@@ -100,16 +100,6 @@ pub(crate) struct Facts<'a> {
     pub(crate) held: &'a Held,
 }
 
-/// A sender's data phase.
-pub(crate) fn phase(sender: &Sender) -> Phase {
-    let took = match (sender.timeline.start, sender.last_delivery) {
-        // Where the last of the data never came, the wait for it is part of the phase.
-        (Some(start), Some(end)) => end.saturating_sub(start).max(sender.timeline.total()) as f64 / 1e9,
-        _ => 0.0,
-    };
-    Phase { took, least: sender.rtt.min.unwrap_or(0) as f64 / 1e9 }
-}
-
 impl<'a> Facts<'a> {
     /// What side `main` of a finished connection went through, which sends most of its data.
     pub(crate) fn new(connection: &'a Connection, main: usize, vantage: Vantage, held: &'a Held) -> Self {
@@ -119,7 +109,7 @@ impl<'a> Facts<'a> {
         // Where no data could be timed the handshake's is the least there is.
         let least = sender.rtt.min.or(sender.rtt.handshake).unwrap_or(0);
         let rtt_mean_s = sender.rtt.mean().unwrap_or(0.0) / 1e9;
-        let Phase { took: phase_s, least: rtt_min_s } = phase(sender);
+        let Phase { took: phase_s, least: rtt_min_s } = Phase::of(sender);
         let mut facts = Self {
             connection,
             main,

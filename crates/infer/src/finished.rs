@@ -3,7 +3,8 @@
 use crate::connection::{Connection, Endpoint};
 use crate::flow::{self, Judged};
 use crate::kept::{Kept, Place};
-use crate::order::{Cost, Phase};
+use crate::order::Cost;
+use crate::phase::Phase;
 use crate::together::Carried;
 use model::{Evidence, Flow, Series, Way};
 use units::{SeqNum, Timestamp};

@@ -2,7 +2,8 @@
 
 use crate::connection::{Connection, Endpoint};
 use crate::facts::Facts;
-use crate::order::{Cost, Phase};
+use crate::order::Cost;
+use crate::phase::Phase;
 use crate::rules;
 use crate::sender::Sender;
 use model::{Code, Finding, Flow, Measured, Retransmits, Series, Side, TokenBucket, Vantage, Verdict, Way};

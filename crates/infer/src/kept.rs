@@ -1,10 +1,10 @@
 //! What is kept of connections that are over: the reports of all, or of the costliest.
 
 use crate::connection::Connection;
-use crate::facts::phase;
 use crate::finished::Finished;
 use crate::flow::{self, Judged};
-use crate::order::{Cost, Phase, is_slowed};
+use crate::order::{Cost, is_slowed};
+use crate::phase::Phase;
 use crate::together::Carried;
 use model::Flow;
 use std::collections::BinaryHeap;
@@ -71,7 +71,7 @@ impl Kept {
             Wanted::Costliest(most) if carried.is_none() => Some(most),
             Wanted::All | Wanted::Costliest(_) => None,
         };
-        if most.is_some_and(|most| self.needs_no_verdict(phase(sender), most)) {
+        if most.is_some_and(|most| self.needs_no_verdict(Phase::of(sender), most)) {
             return Place::none(first_packet);
         }
         let judged = Judged::new(connection);

@@ -32,6 +32,7 @@ mod late;
 mod legs;
 mod order;
 mod packet;
+mod phase;
 mod places;
 mod policer;
 mod queue;

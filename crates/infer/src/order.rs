@@ -1,22 +1,9 @@
 //! In which order connections are listed.
 
+use crate::phase::Phase;
 use crate::rules::WORTH;
 use model::{Code, Verdict};
 use std::cmp::Reverse;
-
-/// A connection's data phase, in seconds: what it took, and what it takes at least, a round trip; 0 where that is not known.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Phase {
-    pub(crate) took: f64,
-    pub(crate) least: f64,
-}
-
-impl Phase {
-    /// The most of it that another setting or path can save.
-    fn most_saved(self) -> f64 {
-        (self.took - self.least).max(0.0)
-    }
-}
 
 /// By what a connection is listed, the costliest first: by the time that another setting or another path could save, then by the bytes it
 /// carried.

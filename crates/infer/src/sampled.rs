@@ -8,7 +8,7 @@ mod causes;
 mod spent;
 
 use crate::finished::Finished;
-use crate::order::Phase;
+use crate::phase::Phase;
 use crate::shared;
 use crate::together::{Carried, LEAST_BINS, LEAST_BYTES, MOST_BINS};
 use model::{Code, Flow, Handshake, Limits, Measured, Retransmits, RoundTrips, RttSource, Vantage, Way};
