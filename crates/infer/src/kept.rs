@@ -1,10 +1,12 @@
 //! What is kept of connections that are over: the reports of all, or of the costliest.
 
+use crate::at_once;
 use crate::connection::Connection;
 use crate::finished::Finished;
 use crate::flow::{self, Judged};
 use crate::order::{Cost, is_slowed};
 use crate::phase::Phase;
+use crate::sender::Sender;
 use crate::together::Carried;
 use model::Flow;
 use std::collections::BinaryHeap;
@@ -71,7 +73,7 @@ impl Kept {
             Wanted::Costliest(most) if carried.is_none() => Some(most),
             Wanted::All | Wanted::Costliest(_) => None,
         };
-        if most.is_some_and(|most| self.needs_no_verdict(Phase::of(sender), most)) {
+        if most.is_some_and(|most| self.needs_no_verdict(connection, sender, most)) {
             return Place::none(first_packet);
         }
         let judged = Judged::new(connection);
@@ -91,11 +93,15 @@ impl Kept {
         Place { index, first_packet }
     }
 
-    /// Whether nothing asks for the verdict of a connection with this data phase: it is none of the `most` costliest, whatever holds it, and
-    /// that some connection is slowed is known.
-    fn needs_no_verdict(&self, phase: Phase, most: usize) -> bool {
-        let least = if self.ranked.len() < most { None } else { self.ranked.peek() };
-        self.slowed && least.is_some_and(|(cost, _)| cost.is_beyond(phase))
+    /// Whether nothing asks for a connection's verdict: whatever holds it, it is none of the `most` costliest; and that some connection
+    /// is slowed is known, or this one is not.
+    fn needs_no_verdict(&self, connection: &Connection, sender: &Sender, most: usize) -> bool {
+        let Some((least, _)) = self.ranked.peek().filter(|_| self.ranked.len() >= most) else { return false };
+        let phase = Phase::of(sender);
+        let nothing_held = at_once::was_sent(connection, sender, phase);
+        let saved_s = if nothing_held { 0.0 } else { phase.most_saved() };
+        let cost = Cost::saving(saved_s, flow::bytes(connection), connection.first_packet);
+        (self.slowed || nothing_held) && cost >= *least
     }
 
     /// The place of one that costs so much, if that is among the `most` costliest; the least costly has it no longer.

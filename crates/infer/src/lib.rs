@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod at_once;
 mod buffer;
 mod bursts;
 mod connection;

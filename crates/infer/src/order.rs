@@ -22,12 +22,12 @@ impl Cost {
     pub(crate) fn of(verdict: &Verdict, phase: Phase, bytes: u64, first_packet: u64) -> Self {
         let gain = verdict.gain.filter(|_| verdict.code != Code::Application).unwrap_or(1.0).max(1.0);
         let saved_s = (phase.took * (1.0 - 1.0 / gain)).clamp(0.0, phase.most_saved());
-        Self { saved: Reverse(saved_s.to_bits()), bytes: Reverse(bytes), first_packet }
+        Self::saving(saved_s, bytes, first_packet)
     }
 
-    /// Whether it is more than a connection with this data phase can cost, whatever its verdict.
-    pub(crate) fn is_beyond(&self, phase: Phase) -> bool {
-        self.saved.0 > phase.most_saved().to_bits()
+    /// Of one of which `saved_s` seconds could be saved, or so many at most.
+    pub(crate) fn saving(saved_s: f64, bytes: u64, first_packet: u64) -> Self {
+        Self { saved: Reverse(saved_s.to_bits()), bytes: Reverse(bytes), first_packet }
     }
 }
 
@@ -43,19 +43,14 @@ mod tests {
 
     #[test]
     fn no_verdict_saves_more_than_all_but_a_round_trip() {
-        let phase = |took| Phase { took, least: 0.1 };
-        let cost = |took, gain| {
+        let phase = Phase { took: 1.5, least: 0.1 };
+        let most = Cost::saving(phase.most_saved(), 9, 1);
+        for gain in [None, Some(0.9), Some(1.0), Some(2.0), Some(1_000.0), Some(f64::INFINITY)] {
             let verdict =
                 Verdict { code: Code::ReceiveWindow, share: 1.0, claim: String::new(), gain, evidence: Vec::new() };
-            Cost::of(&verdict, phase(took), 0, 0)
-        };
-        let half = cost(2.0, Some(2.0));
-        assert!(half.is_beyond(phase(1.099)) && half.is_beyond(phase(0.0)));
-        // As much is not beyond: bytes and the order of first packets decide then.
-        let all = cost(1.5, Some(f64::INFINITY));
-        assert!(all.is_beyond(phase(1.499)) && !all.is_beyond(phase(1.5)) && !half.is_beyond(phase(1.101)));
-        assert!(cost(1.5, Some(1_000.0)) == all, "a thousand times as fast would be less than a round trip");
-        assert!(!cost(5.0, None).is_beyond(phase(0.05)));
+            let cost = Cost::of(&verdict, phase, 9, 1);
+            assert!(cost >= most && (cost == most) == gain.is_some_and(|gain| gain > 100.0), "{cost:?}");
+        }
     }
 
     #[test]
