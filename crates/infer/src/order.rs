@@ -43,14 +43,20 @@ mod tests {
 
     #[test]
     fn no_verdict_saves_more_than_all_but_a_round_trip() {
-        let phase = Phase { took: 1.5, least: 0.1 };
-        let most = Cost::saving(phase.most_saved(), 9, 1);
-        for gain in [None, Some(0.9), Some(1.0), Some(2.0), Some(1_000.0), Some(f64::INFINITY)] {
+        let phase = |took| Phase { took, least: 0.1 };
+        let cost = |took, gain| {
             let verdict =
                 Verdict { code: Code::ReceiveWindow, share: 1.0, claim: String::new(), gain, evidence: Vec::new() };
-            let cost = Cost::of(&verdict, phase, 9, 1);
-            assert!(cost >= most && (cost == most) == gain.is_some_and(|gain| gain > 100.0), "{cost:?}");
-        }
+            Cost::of(&verdict, phase(took), 0, 0)
+        };
+        let most = |took| Cost::saving(phase(took).most_saved(), 0, 0);
+        let half = cost(2.0, Some(2.0));
+        assert!(half < most(1.099) && half < most(0.0));
+        // As much does not come first: bytes and the order of first packets decide then.
+        let all = cost(1.5, Some(f64::INFINITY));
+        assert!(all < most(1.499) && all == most(1.5) && half > most(1.101));
+        assert!(cost(1.5, Some(1_000.0)) == all, "a thousand times as fast would be less than a round trip");
+        assert!(cost(5.0, None) >= most(0.05));
     }
 
     #[test]
