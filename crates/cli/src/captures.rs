@@ -17,7 +17,7 @@ use wire::filter::Filter;
 
 /// Files from this size on are divided among processors; below it the work is over before threads have started to pay.
 const DIVIDED_BYTES: u64 = 32 << 20;
-/// Segments handed over at a time: enough that waking a thread costs little of what they do, and that several are of one connection.
+/// Segments handed over at a time: enough that waking a thread costs little of what they do.
 const BATCH: usize = 4_096;
 /// Batches on their way to a shard.
 const AHEAD: usize = 2;
@@ -203,7 +203,7 @@ fn divided(from: impl Read, name: &str, options: &Options, shards: usize) -> Res
             ends.push((end, Vec::with_capacity(BATCH)));
             threads.push(scope.spawn(move || {
                 for mut batch in batches {
-                    shard.packets(&batch);
+                    batch.iter().for_each(|seen| shard.packet(seen));
                     batch.clear();
                     let _ = back.send(batch);
                 }

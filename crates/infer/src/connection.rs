@@ -3,14 +3,13 @@
 use crate::echo::{Echo, Echoed};
 use crate::handshake::Opening;
 use crate::key::Mixer;
-use crate::packet::{Ack, Data};
+use crate::packet::{Ack, Data, Endpoint, Packet};
 use crate::sender::Sender;
 use crate::signals::Signals;
 use std::collections::VecDeque;
 use std::hash::Hasher;
-use std::net::IpAddr;
 use units::{SeqNum, Timestamp};
-use wire::{Flags, Segment};
+use wire::Flags;
 
 /// Packets a tap's second copy is looked for among; mirror ports deliver copies within a few packets.
 const RECENT: usize = 32;
@@ -23,16 +22,6 @@ const LINUX_TTL: u8 = 64;
 
 /// Longest a connection lasts here, in nanoseconds: 36 years. Damaged clocks say more; sums of such times stay within 64 bits.
 const LONGEST: u64 = 1 << 60;
-
-/// Silence after which a closed connection that carried data is over: the first timeout of a host that knows no round trip (RFC 6298 §2.1).
-/// What comes later was sent by a timer.
-const LINGER: u64 = 1_000_000_000;
-/// The same for one that is opening or closing, and for one that is open: what NATs must keep them for (RFC 5382 §5, REQ-5).
-const TRANSITORY: u64 = 240_000_000_000;
-const ESTABLISHED: u64 = 7_440_000_000_000;
-
-/// An end of a connection.
-pub(crate) type Endpoint = (IpAddr, u16);
 
 /// Prints of the latest packets of one side.
 #[derive(Debug, Default)]
@@ -71,9 +60,7 @@ pub(crate) struct Side {
     pub(crate) at: Endpoint,
     pub(crate) sender: Sender,
     pub(crate) packets: u64,
-    pub(crate) fin: bool,
-    /// The sequence number after its FIN, until that is acknowledged.
-    fin_end: Option<SeqNum>,
+    fin: bool,
     prints: Prints,
     /// Acknowledgements for this side's data that passed the tap but have not reached this side.
     on_the_way: VecDeque<Ack>,
@@ -92,7 +79,6 @@ impl Side {
             sender: Sender::new(draw),
             packets: 0,
             fin: false,
-            fin_end: None,
             prints: Prints::default(),
             on_the_way: VecDeque::new(),
             answered: None,
@@ -103,8 +89,8 @@ impl Side {
 
     /// Begins anew where one was that is over, in the room of its lists.
     fn renew(&mut self, new_at: Endpoint, draw: bool) {
-        let Self { at, sender, packets, fin, fin_end, prints, on_the_way, answered, beyond, echo } = self;
-        (*at, *packets, *fin, *fin_end, *answered, *beyond) = (new_at, 0, false, None, None, 0);
+        let Self { at, sender, packets, fin, prints, on_the_way, answered, beyond, echo } = self;
+        (*at, *packets, *fin, *answered, *beyond) = (new_at, 0, false, None, 0);
         sender.renew(draw);
         prints.next = 0;
         if let Some(known) = &mut prints.known {
@@ -149,12 +135,12 @@ impl Side {
     }
 
     /// What a packet tells of what this side had heard; it is this side's own where `own`.
-    fn heard(&self, segment: &Segment, own: bool) -> Heard {
-        let flags = segment.tcp.flags.0;
-        let carries = segment.payload_len > 0 || flags & (Flags::SYN | Flags::FIN | Flags::RST) != 0;
-        match segment.tcp.options.timestamps {
+    fn heard(&self, packet: &Packet, own: bool) -> Heard {
+        let flags = packet.tcp.flags.0;
+        let carries = packet.payload_len > 0 || flags & (Flags::SYN | Flags::FIN | Flags::RST) != 0;
+        match packet.tcp.options.timestamps {
             Some((_, echo)) if own && flags & Flags::SYN == 0 => {
-                let again = carries && self.sender.has_sent(segment.tcp.seq.add(segment.payload_len));
+                let again = carries && self.sender.has_sent(packet.tcp.seq.add(packet.payload_len));
                 Heard::Until { echo, again }
             }
             Some(_) if !own && !carries => Heard::Nothing,
@@ -176,17 +162,6 @@ enum Heard {
     },
 }
 
-/// The client and the server, as the first segment tells them.
-fn ends(segment: &Segment) -> [Endpoint; 2] {
-    let source = (segment.ip.source, segment.tcp.source_port);
-    let destination = (segment.ip.destination, segment.tcp.destination_port);
-    let flags = segment.tcp.flags;
-    // Without a SYN, a well-known port is the server's (RFC 6335 §6).
-    let source_is_server =
-        if flags.has(Flags::SYN) { flags.has(Flags::ACK) } else { source.1 < 1024 && destination.1 >= 1024 };
-    if source_is_server { [destination, source] } else { [source, destination] }
-}
-
 /// A connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
@@ -202,16 +177,12 @@ pub(crate) struct Connection {
     pub(crate) ended: Timestamp,
     pub(crate) tap_duplicates: u64,
     pub(crate) reset: bool,
-    pub(crate) data_seen: bool,
 }
 
 impl Connection {
-    /// The least that [`Self::patience`] gives.
-    pub(crate) const LEAST_PATIENCE: u64 = LINGER;
-
-    /// A connection that begins (for this capture) with `segment`, in the memory of one that is over.
-    pub(crate) fn renew(&mut self, interface: u32, at: Timestamp, number: u64, segment: &Segment, draw: bool) {
-        let [client_at, server_at] = ends(segment);
+    /// A connection between these ends that begins (for this capture) with the packet, in the memory of one that is over.
+    pub(crate) fn renew(&mut self, interface: u32, ends: [Endpoint; 2], first: &Packet, draw: bool) {
+        let [client_at, server_at] = ends;
         // Field by field: to make one elsewhere and move it here is to copy thousands of bytes.
         let Self {
             interface: on,
@@ -223,101 +194,56 @@ impl Connection {
             ended,
             tap_duplicates,
             reset,
-            data_seen,
         } = self;
-        (*on, *first_packet, *started, *ended) = (interface, number, at, at);
+        (*on, *first_packet, *started, *ended) = (interface, first.number, first.at, first.at);
         client.renew(client_at, draw);
         server.renew(server_at, draw);
         *opening = Opening::default();
         *signals = Signals::default();
-        (*tap_duplicates, *reset, *data_seen) = (0, false, false);
+        (*tap_duplicates, *reset) = (0, false);
     }
 
-    /// A connection that begins (for this capture) with `segment`.
+    /// A connection between these ends that begins (for this capture) with the packet.
     #[inline]
-    pub(crate) fn new(interface: u32, at: Timestamp, number: u64, segment: &Segment, draw: bool) -> Self {
-        let [client, server] = ends(segment);
+    pub(crate) fn new(interface: u32, [client, server]: [Endpoint; 2], first: &Packet, draw: bool) -> Self {
         Self {
             interface,
-            first_packet: number,
+            first_packet: first.number,
             sides: [Side::new(client, draw), Side::new(server, draw)],
             opening: Opening::default(),
             signals: Signals::default(),
-            started: at,
-            ended: at,
+            started: first.at,
+            ended: first.at,
             tap_duplicates: 0,
             reset: false,
-            data_seen: false,
         }
     }
 
-    /// Whether a SYN of this segment begins another connection between the same ends.
-    pub(crate) fn is_reused_by(&self, segment: &Segment) -> bool {
-        let flags = segment.tcp.flags;
-        if !flags.has(Flags::SYN) || flags.has(Flags::RST) {
-            return false;
-        }
-        let side = self.side_of(segment);
-        let isn = self.opening.syn[side].isn;
-        if flags.has(Flags::ACK) {
-            // A second SYN-ACK with another number: another server's answer, or an old one. It begins nothing by itself unless this
-            // connection is over.
-            return isn.is_some_and(|isn| isn != segment.tcp.seq) && (self.reset || self.sides.iter().all(|s| s.fin));
-        }
-        match isn {
-            Some(isn) => isn != segment.tcp.seq,
-            // The start was not captured: its ports are used anew if anything else was.
-            None => self.sides[side].packets > 0 || self.data_seen,
-        }
-    }
-
-    /// Whether nothing is expected any more: both sides' FINs are acknowledged, or one side reset it.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.reset || self.sides.iter().all(|side| side.fin && side.fin_end.is_none())
-    }
-
-    /// For how long it must be silent to be over, in nanoseconds.
-    pub(crate) fn patience(&self) -> u64 {
-        let opening = self.opening.syn.iter().any(|syn| syn.seen);
-        let begun = self.data_seen || !opening || self.sides.iter().all(|side| side.packets > 0);
-        if self.is_closed() && self.data_seen {
-            LINGER
-        } else if begun && !self.sides.iter().all(|side| side.fin) {
-            ESTABLISHED
-        } else {
-            TRANSITORY
-        }
-    }
-
-    fn side_of(&self, segment: &Segment) -> usize {
-        usize::from((segment.ip.source, segment.tcp.source_port) != self.sides[0].at)
-    }
-
-    /// Takes a packet in; `number` is its number in the file.
-    pub(crate) fn packet(&mut self, at: Timestamp, number: u64, segment: &Segment) {
+    /// Takes a packet in.
+    pub(crate) fn packet(&mut self, packet: &Packet) {
         // Clocks that were stepped back must not let time run backwards here.
-        self.ended = self.ended.max(at);
+        self.ended = self.ended.max(packet.at);
         let now = self.ended.since(self.started).as_nanos().min(LONGEST);
-        let side = self.side_of(segment);
+        let side = packet.side();
         self.sides[side].packets += 1;
-        if self.is_tap_duplicate(side, now, segment) {
+        if self.is_tap_duplicate(side, now, packet) {
             self.tap_duplicates += 1;
-            if segment.tcp.flags.has(Flags::SYN) {
+            if packet.tcp.flags.has(Flags::SYN) {
                 self.opening.copied(side, now);
             }
             return;
         }
         for (at, one) in self.sides.iter_mut().enumerate() {
             if !one.on_the_way.is_empty() {
-                let heard = one.heard(segment, at == side);
+                let heard = one.heard(packet, at == side);
                 one.deliver_until(now, heard);
             }
         }
-        if segment.tcp.flags.has(Flags::ACK) {
-            self.sides[side].answered = Some(segment.tcp.ack);
+        if packet.tcp.flags.has(Flags::ACK) {
+            self.sides[side].answered = Some(packet.tcp.ack);
         }
-        self.signals.packet(side, segment, &self.sides[side].sender);
-        let tcp = &segment.tcp;
+        self.signals.packet(packet, &self.sides[side].sender);
+        let tcp = &packet.tcp;
         let flags = tcp.flags;
         if flags.has(Flags::RST) {
             self.reset = true;
@@ -325,13 +251,11 @@ impl Connection {
         }
         let mut seq = tcp.seq;
         if flags.has(Flags::SYN) {
-            self.opening.syn(side, now, tcp, segment.payload_len);
+            self.opening.syn(side, now, tcp, packet.payload_len);
             seq = seq.add(1);
             self.sides[side].sender.begin_with_syn(seq);
         }
         if flags.has(Flags::ACK) {
-            let far = &mut self.sides[1 - side];
-            far.fin_end = far.fin_end.filter(|end| tcp.ack.since(*end) < 0);
             if side == 0
                 && !flags.has(Flags::SYN)
                 && self.opening.to_client.is_none()
@@ -340,15 +264,14 @@ impl Connection {
                 self.opening.acknowledged(now);
                 self.place();
             }
-            self.acknowledge(side, now, number, segment);
+            self.acknowledge(side, now, packet);
         }
-        self.timestamps(side, now, segment);
-        let (has_data, fin) = (segment.payload_len > 0, flags.has(Flags::FIN));
-        let ip_id = segment.ip.id.filter(|_| segment.ip.ttl <= LINUX_TTL);
+        self.timestamps(side, now, packet);
+        let (has_data, fin) = (packet.payload_len > 0, flags.has(Flags::FIN));
+        let ip_id = packet.id.filter(|_| packet.ttl <= LINUX_TTL);
         self.sides[side].sender.came(ip_id, seq, has_data || fin);
-        self.data_seen |= has_data;
         let stamps = tcp.options.timestamps;
-        let again = has_data && self.sides[side].sender.has_sent(seq.add(segment.payload_len));
+        let again = has_data && self.sides[side].sender.has_sent(seq.add(packet.payload_len));
         if has_data && self.sides[side].sender.is_answered() {
             self.sides[1 - side].sender.asked_for_more((!again).then_some(now));
         }
@@ -362,19 +285,16 @@ impl Connection {
             let sender = &mut self.sides[side].sender;
             sender.data(&Data {
                 now,
-                number,
+                number: packet.number,
                 seq,
-                len: segment.payload_len,
+                len: packet.payload_len,
                 fin,
                 tsval: stamps.map(|stamps| stamps.0),
                 tsecr: stamps.map(|stamps| stamps.1),
-                ip_id: segment.ip.id,
+                ip_id: packet.id,
             });
         }
-        if flags.has(Flags::FIN) && !self.sides[side].fin {
-            self.sides[side].fin = true;
-            self.sides[side].fin_end = Some(seq.add(segment.payload_len).add(1));
-        }
+        self.sides[side].fin |= fin;
     }
 
     /// Whether the tap delivered this very packet before.
@@ -382,15 +302,15 @@ impl Connection {
     /// Of IPv4, a copy has the same identification, which no retransmission has. Where there is none (IPv6, or 0 as RFC 6864 allows),
     /// a copy has the same checksum, and so the same TSval and payload, and comes before anything came from the other side and
     /// before any timer of TCP's can fire: a retransmission has waited for one of the two.
-    fn is_tap_duplicate(&mut self, side: usize, now: u64, segment: &Segment) -> bool {
+    fn is_tap_duplicate(&mut self, side: usize, now: u64, packet: &Packet) -> bool {
         /// Half of what Linux's tail loss probe waits at least (`TCP_TIMEOUT_MIN`, 2 ms; include/net/tcp.h).
         const COPY_NS: u64 = 1_000_000;
-        let tcp = &segment.tcp;
-        let ip_id = segment.ip.id.filter(|&id| id != 0);
+        let tcp = &packet.tcp;
+        let ip_id = packet.id.filter(|&id| id != 0);
         let (checksum, answers) = if ip_id.is_none() { (tcp.checksum, self.sides[1 - side].packets) } else { (0, 0) };
         let mut print = Mixer::default();
         print.write_u64(u64::from(tcp.seq.get()) << 32 | u64::from(tcp.ack.get()));
-        print.write_u64(u64::from(segment.payload_len) << 32 | u64::from(tcp.options.timestamps.map_or(0, |t| t.0)));
+        print.write_u64(u64::from(packet.payload_len) << 32 | u64::from(tcp.options.timestamps.map_or(0, |t| t.0)));
         print.write_u64(
             u64::from(ip_id.unwrap_or(0)) << 48
                 | u64::from(checksum) << 32
@@ -401,7 +321,7 @@ impl Connection {
         let print = print.finish();
         // Acknowledgements that repeat are no copies, unless this tap is known to make them.
         let is_telling = ip_id.is_some()
-            || segment.payload_len > 0
+            || packet.payload_len > 0
             || tcp.flags.0 & (Flags::SYN | Flags::FIN) != 0
             || self.tap_duplicates > 0;
         let since = if ip_id.is_some() { 0 } else { (now + 1).saturating_sub(COPY_NS) };
@@ -430,8 +350,8 @@ impl Connection {
     }
 
     /// Feeds what `side` acknowledges and advertises to the other side's sender, when it gets there.
-    fn acknowledge(&mut self, side: usize, now: u64, number: u64, segment: &Segment) {
-        let tcp = &segment.tcp;
+    fn acknowledge(&mut self, side: usize, now: u64, packet: &Packet) {
+        let tcp = &packet.tcp;
         let is_syn = tcp.flags.has(Flags::SYN);
         let shift = if is_syn { Some(0) } else { self.opening.shift(side) };
         let other = 1 - side;
@@ -457,14 +377,14 @@ impl Connection {
         }
         let ack = Ack {
             now: due,
-            number,
+            number: packet.number,
             ack: tcp.ack,
             window: u64::from(tcp.window) << shift.unwrap_or(0),
             sack: tcp.options.sack,
             tsecr: tcp.options.timestamps.map(|t| t.1),
             tsval: tcp.options.timestamps.map(|t| t.0),
             seq: tcp.seq,
-            pure: segment.payload_len == 0 && tcp.flags.0 & (Flags::SYN | Flags::FIN | Flags::RST) == 0,
+            pure: packet.payload_len == 0 && tcp.flags.0 & (Flags::SYN | Flags::FIN | Flags::RST) == 0,
             is_syn,
             ecn_echo: tcp.flags.has(Flags::ECE) && !is_syn,
         };
@@ -476,12 +396,12 @@ impl Connection {
     }
 
     /// Round trips from timestamp echoes, for senders that are not at the tap.
-    fn timestamps(&mut self, side: usize, now: u64, segment: &Segment) {
-        let Some((tsval, tsecr)) = segment.tcp.options.timestamps else { return };
+    fn timestamps(&mut self, side: usize, now: u64, packet: &Packet) {
+        let Some((tsval, tsecr)) = packet.tcp.options.timestamps else { return };
         let near = self.opening.to(1 - side);
         let this = &mut self.sides[side];
-        let has_echo = segment.payload_len > 0 && tsecr != 0;
-        let end = segment.tcp.seq.add(segment.payload_len);
+        let has_echo = packet.payload_len > 0 && tsecr != 0;
+        let end = packet.tcp.seq.add(packet.payload_len);
         let echoed = has_echo.then(|| this.echo.echoed(now, tsecr, end)).flatten();
         this.sender.told_flights = echoed.and_then(|echoed| echoed.flights);
         if let Some(Echoed { round_trip, .. }) = echoed {
@@ -501,7 +421,7 @@ impl Connection {
                 this.sender.rtt = crate::rtt::Rtt::default();
             }
         }
-        self.sides[1 - side].echo.sent(now, tsval, segment.tcp.ack);
+        self.sides[1 - side].echo.sent(now, tsval, packet.tcp.ack);
     }
 
     /// Hands on what is on its way and ends the data phases.

@@ -14,9 +14,6 @@ use wire::filter::Filter;
 /// Connections that are drawn where nobody says which.
 const DRAWN: u64 = 256;
 
-/// Segments that are taken in at a time: so many of one connection are among them that most are brought into the cache a few times only.
-const BATCH: usize = 8_192;
-
 /// What is wanted of a diagnosis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
@@ -91,14 +88,8 @@ pub fn diagnose_reader_with(from: impl Read, name: &str, options: Options) -> Re
     let mut capture = Capture::new(from).map_err(|error| Error::from_wire(error, name))?;
     let mut intake = Intake::new(options.filter.clone());
     let mut shard = Shard::new(options);
-    let mut batch = Vec::with_capacity(BATCH);
     while let Some(packet) = capture.next().map_err(|error| Error::from_wire(error, name))? {
-        intake.packet(&packet, |seen| batch.push(seen));
-        if batch.len() >= BATCH {
-            shard.packets(&batch);
-            batch.clear();
-        }
+        intake.packet(&packet, |seen| shard.packet(&seen));
     }
-    shard.packets(&batch);
     Ok(join(name, &capture, intake, vec![shard.finish()]))
 }

@@ -89,9 +89,9 @@ impl Shard {
         Self { table: Table::new(options.drawn, options.wanted) }
     }
 
-    /// Takes the next packets of its connections in. However many it is given at a time, it finds the same; thousands are fastest.
-    pub fn packets(&mut self, seen: &[Seen]) {
-        self.table.packets(seen);
+    /// Takes the next packet of its connections in.
+    pub fn packet(&mut self, seen: &Seen) {
+        self.table.packet(seen);
     }
 
     /// Sums its connections up.

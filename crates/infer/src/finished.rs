@@ -1,9 +1,10 @@
 //! What is kept of a connection that is over: its report, and enough of its ends to know what comes late.
 
-use crate::connection::{Connection, Endpoint};
+use crate::connection::Connection;
 use crate::flow::{self, Judged};
 use crate::kept::{Kept, Place};
 use crate::order::Cost;
+use crate::packet::Endpoint;
 use crate::phase::Phase;
 use crate::together::Carried;
 use model::{Evidence, Flow, Series, Way};

@@ -1,8 +1,9 @@
 //! A finished connection as the report has it, and what its plots draw.
 
-use crate::connection::{Connection, Endpoint};
+use crate::connection::Connection;
 use crate::facts::Facts;
 use crate::order::Cost;
+use crate::packet::Endpoint;
 use crate::phase::Phase;
 use crate::rules;
 use crate::sender::Sender;

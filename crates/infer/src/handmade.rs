@@ -1,6 +1,8 @@
 //! Connections made by hand, for tests.
 
-use crate::connection::{Connection, Endpoint};
+use crate::connection::Connection;
+use crate::life::Life;
+use crate::packet::{Endpoint, Packet};
 use std::net::{IpAddr, Ipv4Addr};
 use units::{SeqNum, Timestamp};
 use wire::{Flags, IpFacts, Options, Segment, Tags, TcpHeader};
@@ -39,10 +41,13 @@ pub(crate) fn connection(packets: &[Segment]) -> Connection {
 /// A connection of these packets, each with its time in milliseconds.
 pub(crate) fn connection_at(packets: &[(u64, Segment)]) -> Connection {
     let at = |millis: u64| Timestamp::from_nanos((millis + 1_000) * 1_000_000);
-    let mut connection = Connection::new(0, at(packets[0].0), 1, &packets[0].1, false);
-    for (number, (millis, packet)) in (1..).zip(packets) {
-        connection.packet(at(*millis), number, packet);
-    }
+    let life = Life::new(&packets[0].1);
+    let packets: Vec<Packet> = (1..)
+        .zip(packets)
+        .map(|(number, (millis, segment))| Packet::new(life.side_of(segment), at(*millis), number, segment))
+        .collect();
+    let mut connection = Connection::new(0, life.ends, &packets[0], false);
+    packets.iter().for_each(|packet| connection.packet(packet));
     connection.finish();
     connection
 }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod at_once;
+mod backlog;
 mod buffer;
 mod bursts;
 mod connection;
@@ -20,7 +21,6 @@ mod family;
 mod finished;
 mod flights;
 mod flow;
-mod groups;
 #[cfg(test)]
 mod handmade;
 mod handshake;
@@ -31,6 +31,7 @@ mod kept;
 mod key;
 mod late;
 mod legs;
+mod life;
 mod order;
 mod packet;
 mod phase;

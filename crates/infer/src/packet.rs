@@ -1,6 +1,40 @@
-//! What a sender's analysis takes in: data that left, and acknowledgements that arrived.
+//! What is taken in: a connection's packets, and of them what a sender's analysis asks for, data that left and acknowledgements that arrived.
 
-use units::SeqNum;
+use std::net::IpAddr;
+use units::{SeqNum, Timestamp};
+use wire::{Segment, TcpHeader};
+
+/// An end of a connection.
+pub(crate) type Endpoint = (IpAddr, u16);
+
+/// A packet of a connection, without its addresses: all of the connection's have the same.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Packet {
+    pub(crate) at: Timestamp,
+    /// Its number in the file.
+    pub(crate) number: u64,
+    pub(crate) tcp: TcpHeader,
+    pub(crate) payload_len: u32,
+    /// Of its IP header.
+    pub(crate) id: Option<u16>,
+    pub(crate) ttl: u8,
+    pub(crate) ecn: u8,
+    side: u8,
+}
+
+impl Packet {
+    /// A segment that `side` sent, 0 the client or 1 the server.
+    #[inline]
+    pub(crate) const fn new(side: usize, at: Timestamp, number: u64, segment: &Segment) -> Self {
+        let Segment { ip, tcp, payload_len, .. } = segment;
+        Self { at, number, tcp: *tcp, payload_len: *payload_len, id: ip.id, ttl: ip.ttl, ecn: ip.ecn, side: side as u8 }
+    }
+
+    /// Which side sent it: 0 the client, 1 the server.
+    pub(crate) const fn side(&self) -> usize {
+        self.side as usize
+    }
+}
 
 /// A packet that takes sequence numbers: one with payload, or with the FIN.
 #[derive(Debug, Clone, Copy)]

@@ -23,12 +23,6 @@ const FREE: u32 = u32::MAX;
 const FIRST: usize = 64;
 
 impl Places {
-    /// Removes all.
-    pub(crate) fn clear(&mut self) {
-        self.cells.fill(Cell { print: 0, place: FREE });
-        self.taken = 0;
-    }
-
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.taken

@@ -2,9 +2,10 @@
 //! there are more subflows.
 
 use crate::handshake::Opening;
+use crate::packet::Packet;
 use crate::sender::Sender;
 use model::{Ecn, KeepAlives, Multipath, MultipathKind};
-use wire::{Flags, Segment};
+use wire::Flags;
 
 /// Signals of both sides, counted.
 #[derive(Debug, Default)]
@@ -28,16 +29,16 @@ struct Marks {
 }
 
 impl Signals {
-    /// Takes in a packet of `side`, whose data is `own`; it is not a tap's copy, and its data is not taken in yet.
-    pub(crate) fn packet(&mut self, side: usize, segment: &Segment, own: &Sender) {
+    /// Takes in a packet of the side whose data is `own`; it is not a tap's copy, and its data is not taken in yet.
+    pub(crate) fn packet(&mut self, packet: &Packet, own: &Sender) {
         const ECN: u8 = Flags::ECE | Flags::CWR;
-        let tcp = &segment.tcp;
-        if segment.ip.ecn != 0 || tcp.flags.0 & ECN != 0 {
-            self.ecn(side, segment);
+        let (tcp, side) = (&packet.tcp, packet.side());
+        if packet.ecn != 0 || tcp.flags.0 & ECN != 0 {
+            self.ecn(packet);
         }
         self.multipath |= tcp.options.multipath.is_some();
         let controls = tcp.flags.0 & (Flags::SYN | Flags::FIN | Flags::RST) != 0;
-        if own.is_probe(tcp.seq, segment.payload_len) && !controls {
+        if own.is_probe(tcp.seq, packet.payload_len) && !controls {
             if own.window == Some(0) {
                 self.window_probes += 1;
             } else {
@@ -45,14 +46,14 @@ impl Signals {
             }
             self.probing = Some(side);
         } else if let Some(probing) = self.probing.take() {
-            self.answers += u64::from(probing != side && segment.payload_len == 0 && !controls);
+            self.answers += u64::from(probing != side && packet.payload_len == 0 && !controls);
         }
     }
 
-    fn ecn(&mut self, side: usize, segment: &Segment) {
-        let (marks, flags) = (&mut self.sides[side], segment.tcp.flags);
-        marks.capable += u64::from(segment.ip.ecn != 0);
-        marks.marked += u64::from(segment.ip.ecn == 3);
+    fn ecn(&mut self, packet: &Packet) {
+        let (marks, flags) = (&mut self.sides[packet.side()], packet.tcp.flags);
+        marks.capable += u64::from(packet.ecn != 0);
+        marks.marked += u64::from(packet.ecn == 3);
         if !flags.has(Flags::SYN) {
             marks.echoes += u64::from(flags.has(Flags::ECE));
             marks.reductions += u64::from(flags.has(Flags::CWR));

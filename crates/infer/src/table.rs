@@ -2,13 +2,16 @@
 //!
 //! A connection is summed up when it is closed and silent, not when the capture ends: what is in memory is what goes on, and for
 //! each of the others its report. Whether one is over is decided from the capture's clock at its own next packet, so the
-//! answer does not depend on when room was made, nor on how connections are divided among tables.
+//! answer does not depend on when room was made, nor on how connections are divided among tables. Nor does it depend on when packets are
+//! analysed: what decides is followed at each of them ([`Life`]), and the analysis when several wait ([`Backlog`]).
 
+use crate::backlog::{Backlog, Queue};
 use crate::connection::Connection;
 use crate::finished::Over;
-use crate::groups::{Group, Groups};
 use crate::kept::{Kept, Wanted};
 use crate::key::Key;
+use crate::life::Life;
+use crate::packet::Packet;
 use crate::places::Places;
 use std::collections::VecDeque;
 use units::Timestamp;
@@ -16,6 +19,8 @@ use wire::Segment;
 
 /// How often a connection is looked at for having gone silent, in nanoseconds.
 const LOOKED_AT: u64 = 240_000_000_000;
+/// Packets of a connection that are analysed at a time: so many that most connections are analysed when they are over, in one go.
+const AT_A_TIME: usize = 64;
 /// How long a closed connection's ends are remembered for what comes late: 2 MSL (RFC 9293 §3.4.2).
 const REMEMBERED: u64 = 240_000_000_000;
 
@@ -60,8 +65,39 @@ struct Slot {
 #[derive(Debug)]
 enum State {
     Free,
-    On(Box<Connection>),
+    On(Box<Going>),
     Over(Box<Over>),
+}
+
+/// A connection that goes on.
+#[derive(Debug)]
+struct Going {
+    life: Life,
+    /// Index of the interface among the capture's.
+    interface: u32,
+    draw: bool,
+    waiting: Queue,
+    /// Its analysis, as far as that went; most have none before they are over.
+    connection: Option<Box<Connection>>,
+}
+
+impl Going {
+    /// Analyses what waits, in spare memory where that is the connection's beginning.
+    fn analyse(&mut self, backlog: &mut Backlog, spare: &mut Vec<Box<Connection>>) {
+        let Self { life, interface, draw, waiting, connection } = self;
+        let (ends, interface, draw) = (life.ends, *interface, *draw);
+        backlog.drain(waiting, |packet| {
+            connection
+                .get_or_insert_with(|| match spare.pop() {
+                    Some(mut spare) => {
+                        spare.renew(interface, ends, packet, draw);
+                        spare
+                    }
+                    None => Box::new(Connection::new(interface, ends, packet, draw)),
+                })
+                .packet(packet);
+        });
+    }
 }
 
 /// A slot to look at: when, which, and whose it was.
@@ -71,17 +107,18 @@ type Look = (u64, u32, u64);
 #[derive(Debug)]
 pub(crate) struct Table {
     current: Places,
-    groups: Groups,
+    /// The slot of the latest packet.
+    recent: u32,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// Memory of connections that are over, for the next ones: thousands of bytes each, which allocators are slow to find.
+    /// Memory of analyses that are done, for the next ones: thousands of bytes each. That which is in the cache is taken first.
     spare: Vec<Box<Connection>>,
+    backlog: Backlog,
+    at_a_time: usize,
     /// Closed connections, all connections, and remembered ends, each in order of when to look.
     closed: VecDeque<Look>,
     looks: VecDeque<Look>,
     remembered: VecDeque<Look>,
-    /// The clock up to which what is over may be summed up now: that before the packets at hand.
-    due: u64,
     begun: u64,
     drawn: Drawn,
     kept: Kept,
@@ -91,68 +128,57 @@ impl Table {
     pub(crate) fn new(drawn: Drawn, wanted: Wanted) -> Self {
         Self {
             current: Places::default(),
-            groups: Groups::default(),
+            recent: 0,
             slots: Vec::new(),
             free: Vec::new(),
             spare: Vec::new(),
+            backlog: Backlog::default(),
+            at_a_time: AT_A_TIME,
             closed: VecDeque::new(),
             looks: VecDeque::new(),
             remembered: VecDeque::new(),
-            due: 0,
             begun: 0,
             drawn,
             kept: Kept::new(wanted),
         }
     }
 
-    /// Takes TCP packets in, in their order.
-    ///
-    /// Each connection's are taken in one after the other: where there are many connections, one is in no cache when its next packet
-    /// comes, and to fetch it takes as long as all that is done with it.
-    pub(crate) fn packets(&mut self, mut seen: &[Seen]) {
-        while let Some(first) = seen.first() {
-            // Which connections are the first to begin is seen when they begin in the capture's order.
-            let one_by_one = matches!(self.drawn, Drawn::First(count) if self.begun < count);
-            let (here, rest) = seen.split_at(if one_by_one { 1 } else { seen.len() });
-            self.due = first.clock;
-            self.by_connection(here);
-            self.make_room();
-            seen = rest;
-        }
-    }
-
-    fn by_connection(&mut self, seen: &[Seen]) {
-        let mut groups = std::mem::take(&mut self.groups);
-        groups.divide(seen);
-        for group in groups.all() {
-            let mut index = self.current.find(group.hash, |index| self.slots[index as usize].key == group.key);
-            for at in groups.packets(group) {
-                index = Some(self.packet(&seen[at], group, index));
-            }
-        }
-        self.groups = groups;
-    }
-
-    /// Takes a packet of the group in, and gives where its connection is, which was at `known`.
-    fn packet(&mut self, seen: &Seen, group: &Group, known: Option<u32>) -> u32 {
-        let index = match known.filter(|&index| self.takes(index, seen)) {
-            Some(index) => index,
-            None => self.begin(group, known, seen),
+    /// Takes the next TCP packet in.
+    pub(crate) fn packet(&mut self, seen: &Seen) {
+        self.make_room(seen.clock);
+        let key = Key::of(seen.interface, &seen.segment);
+        let index = match self.known(&key) {
+            Some(index) if self.takes(index, seen) => index,
+            before => self.begin(key, before, seen),
         };
+        self.recent = index;
         let slot = &mut self.slots[index as usize];
         slot.last = seen.latest();
         match &mut slot.state {
-            State::On(connection) => {
-                let was_closed = connection.is_closed();
-                connection.packet(seen.at, seen.number, &seen.segment);
-                if connection.is_closed() && !was_closed {
-                    self.closed.push_back((seen.clock.saturating_add(connection.patience()), index, slot.serial));
+            State::On(going) => {
+                let packet = Packet::new(going.life.side_of(&seen.segment), seen.at, seen.number, &seen.segment);
+                let was_closed = going.life.is_closed();
+                going.life.packet(&packet);
+                if going.life.is_closed() && !was_closed {
+                    self.closed.push_back((seen.clock.saturating_add(going.life.patience()), index, slot.serial));
+                }
+                self.backlog.push(&mut going.waiting, &packet);
+                if going.waiting.len() >= self.at_a_time {
+                    going.analyse(&mut self.backlog, &mut self.spare);
                 }
             }
             State::Over(over) => over.late(&mut self.kept, seen.at, &seen.segment),
             State::Free => {}
         }
-        index
+    }
+
+    /// The slot of this key.
+    fn known(&self, key: &Key) -> Option<u32> {
+        let recent = self.slots.get(self.recent as usize);
+        if recent.is_some_and(|slot| slot.key == *key && !matches!(slot.state, State::Free)) {
+            return Some(self.recent);
+        }
+        self.current.find(key.spread(), |index| self.slots[index as usize].key == *key)
     }
 
     /// Whether the packet belongs to what slot `index` holds; a connection that was silent for too long is summed up first.
@@ -160,14 +186,14 @@ impl Table {
         self.expire(index, seen.clock);
         let slot = &self.slots[index as usize];
         match &slot.state {
-            State::On(connection) => !connection.is_reused_by(&seen.segment),
+            State::On(going) => !going.life.is_reused_by(&seen.segment),
             State::Over(over) => seen.clock.saturating_sub(slot.last) <= REMEMBERED && over.takes(&seen.segment),
             State::Free => false,
         }
     }
 
     /// Begins a connection, in the place of the one `before` it that has the same key.
-    fn begin(&mut self, group: &Group, before: Option<u32>, seen: &Seen) -> u32 {
+    fn begin(&mut self, key: Key, before: Option<u32>, seen: &Seen) -> u32 {
         let draw = match &self.drawn {
             Drawn::None => false,
             Drawn::First(count) => self.begun < *count,
@@ -177,19 +203,17 @@ impl Table {
         self.begun += 1;
         if let Some(before) = before {
             self.end(before);
-            self.current.remove(group.hash, before);
+            self.current.remove(key.spread(), before);
             self.release(before);
         }
-        // What was just summed up is in the cache, and in its memory the next one begins.
-        while self.spare.is_empty() && self.sum_one_up() {}
-        let connection = match self.spare.pop() {
-            Some(mut spare) => {
-                spare.renew(seen.interface, seen.at, seen.number, &seen.segment, draw);
-                spare
-            }
-            None => Box::new(Connection::new(seen.interface, seen.at, seen.number, &seen.segment, draw)),
+        let going = Going {
+            life: Life::new(&seen.segment),
+            interface: seen.interface,
+            draw,
+            waiting: Queue::EMPTY,
+            connection: None,
         };
-        let slot = Slot { key: group.key, serial, last: seen.latest(), state: State::On(connection) };
+        let slot = Slot { key, serial, last: seen.latest(), state: State::On(Box::new(going)) };
         let index = if let Some(index) = self.free.pop() {
             self.slots[index as usize] = slot;
             index
@@ -198,7 +222,7 @@ impl Table {
             u32::try_from(self.slots.len() - 1).expect("invariant: no memory holds four thousand million connections")
         };
         self.looks.push_back((seen.clock.saturating_add(LOOKED_AT), index, serial));
-        self.current.insert(group.hash, index);
+        self.current.insert(key.spread(), index);
         index
     }
 
@@ -207,9 +231,9 @@ impl Table {
         let slot = &self.slots[index as usize];
         let silence = clock.saturating_sub(slot.last);
         // No connection is over sooner, so most need not be looked at.
-        if silence > Connection::LEAST_PATIENCE
-            && let State::On(connection) = &slot.state
-            && silence > connection.patience()
+        if silence > Life::LEAST_PATIENCE
+            && let State::On(going) = &slot.state
+            && silence > going.life.patience()
         {
             self.end(index);
             let slot = &self.slots[index as usize];
@@ -220,11 +244,12 @@ impl Table {
     /// Sums up the connection in a slot; its ends are remembered there, for what may come late.
     fn end(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
-        if let State::On(connection) = &mut slot.state {
-            connection.finish();
-            let place = self.kept.take(connection);
-            let over = Box::new(Over::new(connection, place));
-            if let State::On(connection) = std::mem::replace(&mut slot.state, State::Over(over)) {
+        if let State::On(going) = &mut slot.state {
+            going.analyse(&mut self.backlog, &mut self.spare);
+            if let Some(mut connection) = going.connection.take() {
+                connection.finish();
+                let place = self.kept.take(&connection);
+                slot.state = State::Over(Box::new(Over::new(&connection, place)));
                 self.spare.push(connection);
             }
         }
@@ -235,24 +260,19 @@ impl Table {
         self.free.push(index);
     }
 
-    /// Looks at the closed connection whose turn it is, and sums it up if it is over; `false` when it is no one's turn.
-    fn sum_one_up(&mut self) -> bool {
-        let Some((due, index, serial)) = next(&mut self.closed, self.due) else { return false };
-        if self.slots[index as usize].serial == serial {
-            self.expire(index, self.due);
-            // It was not silent in between: it is looked at again.
-            let slot = &self.slots[index as usize];
-            if let State::On(connection) = &slot.state {
-                self.closed.push_back((due.max(slot.last.saturating_add(connection.patience())), index, serial));
+    /// Sums up what is over by the clock, and forgets what was remembered for long enough.
+    fn make_room(&mut self, clock: u64) {
+        while let Some((due, index, serial)) = next(&mut self.closed, clock) {
+            if self.slots[index as usize].serial == serial {
+                self.expire(index, clock);
+                // It was not silent in between: it is looked at again.
+                let slot = &self.slots[index as usize];
+                if let State::On(going) = &slot.state {
+                    let due = due.max(slot.last.saturating_add(going.life.patience()));
+                    self.closed.push_back((due, index, serial));
+                }
             }
         }
-        true
-    }
-
-    /// Sums up what is over, and forgets what was remembered for long enough.
-    fn make_room(&mut self) {
-        while self.sum_one_up() {}
-        let clock = self.due;
         while let Some((_, index, serial)) = next(&mut self.looks, clock) {
             if self.slots[index as usize].serial == serial {
                 self.expire(index, clock);

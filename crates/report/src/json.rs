@@ -2,6 +2,8 @@
 
 use model::CaptureReport;
 use serde::Serialize;
+use serde_json::Serializer;
+use serde_json::ser::Formatter;
 use std::io::{self, Write};
 
 /// Why a document could not be written.
@@ -46,7 +48,8 @@ impl<W: Write> DiagnoseDocument<W> {
     pub fn add(&mut self, capture: &CaptureReport) -> io::Result<()> {
         self.out.write_all(if self.begun { b",\n    " } else { b"\n    " })?;
         self.begun = true;
-        serde_json::to_writer_pretty(Indented(&mut self.out), capture).map_err(io::Error::from)
+        let mut serializer = Serializer::with_formatter(&mut self.out, Indented::from(2));
+        capture.serialize(&mut serializer).map_err(io::Error::from)
     }
 
     /// Ends it.
@@ -59,28 +62,92 @@ impl<W: Write> DiagnoseDocument<W> {
     }
 }
 
-/// Moves lines to the right by four columns; texts in JSON hold no line ends of their own.
-struct Indented<W>(W);
+/// Indents by two columns for each level, as [`serde_json`] does, but from any level on, and each line in one write.
+struct Indented {
+    level: usize,
+    is_empty: bool,
+}
 
-impl<W: Write> Write for Indented<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        for (n, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
-            if n > 0 {
-                self.0.write_all(b"\n    ")?;
-            }
-            self.0.write_all(line)?;
-        }
-        Ok(bytes.len())
+impl Indented {
+    const fn from(level: usize) -> Self {
+        Self { level, is_empty: true }
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+    fn begin<W: ?Sized + Write>(&mut self, out: &mut W, bracket: &[u8]) -> io::Result<()> {
+        self.level += 1;
+        self.is_empty = true;
+        out.write_all(bracket)
+    }
+
+    fn end<W: ?Sized + Write>(&mut self, out: &mut W, bracket: &[u8]) -> io::Result<()> {
+        self.level -= 1;
+        if !self.is_empty {
+            self.line(out, b"\n")?;
+        }
+        out.write_all(bracket)
+    }
+
+    /// Ends a line, and writes the next one's indentation.
+    fn line<W: ?Sized + Write>(&self, out: &mut W, end: &[u8]) -> io::Result<()> {
+        /// More columns than reports are deep.
+        const DEEP: usize = 48;
+        let mut line = [b' '; 2 + DEEP];
+        line[..end.len()].copy_from_slice(end);
+        let columns = 2 * self.level;
+        out.write_all(&line[..end.len() + columns.min(DEEP)])?;
+        (DEEP..columns).try_for_each(|_| out.write_all(b" "))
+    }
+
+    fn next<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        self.line(out, if first { b"\n" } else { b",\n" })
+    }
+}
+
+impl Formatter for Indented {
+    fn begin_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.begin(out, b"[")
+    }
+
+    fn end_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.end(out, b"]")
+    }
+
+    fn begin_array_value<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        self.next(out, first)
+    }
+
+    fn end_array_value<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
+        self.is_empty = false;
+        Ok(())
+    }
+
+    fn begin_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.begin(out, b"{")
+    }
+
+    fn end_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.end(out, b"}")
+    }
+
+    fn begin_object_key<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        self.next(out, first)
+    }
+
+    fn begin_object_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        out.write_all(b": ")
+    }
+
+    fn end_object_value<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
+        self.is_empty = false;
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+    use std::collections::BTreeMap;
 
     #[test]
     fn captures_written_one_by_one_give_the_same_bytes() {
@@ -101,7 +168,17 @@ mod tests {
             assert_eq!(String::from_utf8(out).expect("text"), to_string(&whole).expect("JSON"));
         }
     }
-    use std::collections::BTreeMap;
+
+    #[test]
+    fn lines_are_indented_as_in_the_whole_document() {
+        let some = json!({"a": [], "b": {}, "c": [1, [2.5, null], {"d": "e\nf"}], "g": {"h": true}});
+        let deep = (0..40).fold(some.clone(), |deep, n| if n % 2 == 0 { json!([deep, n]) } else { json!({"i": deep}) });
+        for value in [some, deep] {
+            let mut out = Vec::new();
+            value.serialize(&mut Serializer::with_formatter(&mut out, Indented::from(0))).expect("a vector");
+            assert_eq!(String::from_utf8(out).expect("text") + "\n", to_string(&value).expect("JSON"));
+        }
+    }
 
     #[test]
     fn the_same_document_gives_the_same_bytes() {
