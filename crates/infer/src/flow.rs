@@ -40,7 +40,8 @@ impl<'a> Judged<'a> {
     /// By what the connection is listed.
     pub(crate) fn cost(&self) -> Cost {
         let connection = self.facts.connection;
-        Cost::of(&self.verdict, self.phase(), bytes(connection), connection.first_packet)
+        let bytes = connection.sides.iter().map(|side| side.sender.bytes).sum();
+        Cost::of(&self.verdict, self.phase(), bytes, connection.first_packet)
     }
 
     pub(crate) fn verdict(&self) -> &Verdict {
@@ -117,11 +118,6 @@ pub(crate) fn series_of(connection: &Connection) -> Option<Series> {
 fn main_side(connection: &Connection) -> usize {
     let [client, server] = &connection.sides;
     usize::from(client.sender.bytes <= server.sender.bytes)
-}
-
-/// Bytes of payload, both ways.
-pub(crate) fn bytes(connection: &Connection) -> u64 {
-    connection.sides.iter().map(|side| side.sender.bytes).sum()
 }
 
 /// The sender of the direction with more payload.

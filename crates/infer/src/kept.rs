@@ -1,12 +1,9 @@
 //! What is kept of connections that are over: the reports of all, or of the costliest.
 
-use crate::at_once;
 use crate::connection::Connection;
 use crate::finished::Finished;
 use crate::flow::{self, Judged};
 use crate::order::{Cost, is_slowed};
-use crate::phase::Phase;
-use crate::sender::Sender;
 use crate::together::Carried;
 use model::Flow;
 use std::collections::BinaryHeap;
@@ -17,7 +14,7 @@ pub enum Wanted {
     /// All of them; each takes up to 4 KB.
     #[default]
     All,
-    /// So many, the costliest; the others are counted, and judged where they could be among these.
+    /// So many, the costliest; the others are judged and counted.
     Costliest(usize),
 }
 
@@ -66,24 +63,16 @@ impl Kept {
         let first_packet = connection.first_packet;
         self.firsts.push(first_packet);
         self.tap_duplicates += connection.tap_duplicates;
-        let sender = flow::main(connection);
-        let carried = Carried::of(sender, connection.started);
-        // What one carried beside others may change its verdict in the end.
-        let most = match self.wanted {
-            Wanted::Costliest(most) if carried.is_none() => Some(most),
-            Wanted::All | Wanted::Costliest(_) => None,
-        };
-        if most.is_some_and(|most| self.needs_no_verdict(connection, sender, most)) {
-            return Place::none(first_packet);
-        }
         let judged = Judged::new(connection);
-        let index = match most {
-            None => self.records.len(),
-            Some(most) => {
+        let carried = Carried::of(flow::main(connection), connection.started);
+        let index = match self.wanted {
+            // What one carried beside others may change its verdict in the end.
+            Wanted::Costliest(most) if carried.is_none() => {
                 self.slowed |= is_slowed(judged.verdict());
                 let Some(index) = self.rank(judged.cost(), most) else { return Place::none(first_packet) };
                 index
             }
+            Wanted::All | Wanted::Costliest(_) => self.records.len(),
         };
         let record = Finished::new(connection, judged, carried);
         match self.records.get_mut(index) {
@@ -91,17 +80,6 @@ impl Kept {
             None => self.records.push(record),
         }
         Place { index, first_packet }
-    }
-
-    /// Whether nothing asks for a connection's verdict: whatever holds it, it is none of the `most` costliest; and that some connection
-    /// is slowed is known, or this one is not.
-    fn needs_no_verdict(&self, connection: &Connection, sender: &Sender, most: usize) -> bool {
-        let Some((least, _)) = self.ranked.peek().filter(|_| self.ranked.len() >= most) else { return false };
-        let phase = Phase::of(sender);
-        let nothing_held = at_once::was_sent(connection, sender, phase);
-        let saved_s = if nothing_held { 0.0 } else { phase.most_saved() };
-        let cost = Cost::saving(saved_s, flow::bytes(connection), connection.first_packet);
-        (self.slowed || nothing_held) && cost >= *least
     }
 
     /// The place of one that costs so much, if that is among the `most` costliest; the least costly has it no longer.

@@ -5,7 +5,6 @@
 
 #![forbid(unsafe_code)]
 
-mod at_once;
 mod backlog;
 mod buffer;
 mod bursts;

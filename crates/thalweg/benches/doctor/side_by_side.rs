@@ -16,7 +16,9 @@ const OTHERS: [&[&str]; 5] = [
     // Its own analysis of TCP, which the one before leaves out.
     &["tshark", "-T", "fields", "-e", "tcp.analysis.retransmission", "-e", "tcp.analysis.ack_rtt", "-r", "FILE"],
 ];
-const OURS: [&[&str]; 2] = [&["diagnose", "--jobs", "1", "FILE"], &["diagnose", "FILE"]];
+/// Ours, the first of which the others are compared with. As JSON every connection is judged, kept and written.
+const OURS: [&[&str]; 3] =
+    [&["diagnose", "--jobs", "1", "FILE"], &["diagnose", "--jobs", "1", "--json", "FILE"], &["diagnose", "FILE"]];
 
 /// What a run took.
 struct Took {
