@@ -42,17 +42,18 @@ impl Queue {
 
 impl Backlog {
     /// Adds a packet to a queue.
-    pub(crate) fn push(&mut self, queue: &mut Queue, packet: &Packet) {
+    #[inline]
+    pub(crate) fn push(&mut self, queue: &mut Queue, packet: Packet) {
         let within = queue.len() % CHUNK;
         if within == 0 {
-            let chunk = self.chunk(packet);
+            let chunk = self.chunk(&packet);
             match queue.last {
                 NONE => queue.first = chunk,
                 last => self.next[last as usize] = chunk,
             }
             queue.last = chunk;
         }
-        self.packets[queue.last as usize * CHUNK + within] = *packet;
+        self.packets[queue.last as usize * CHUNK + within] = packet;
         queue.len += 1;
     }
 
@@ -112,7 +113,7 @@ mod tests {
                     wanted[at].clear();
                 } else {
                     let segment = packet(true, Flags::ACK, 1, 1, 0);
-                    backlog.push(&mut queues[at], &Packet::new(0, Timestamp::from_nanos(0), number, &segment));
+                    backlog.push(&mut queues[at], Packet::new(0, Timestamp::from_nanos(0), number, &segment));
                     wanted[at].push(number);
                 }
                 prop_assert_eq!(queues[at].len(), wanted[at].len());

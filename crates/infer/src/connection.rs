@@ -49,8 +49,9 @@ impl Prints {
 
     fn note(&mut self, print: u64, now: u64) {
         let known = self.known.get_or_insert_default();
-        (known.parts[self.next], known.prints[self.next], known.times[self.next]) = (print as u16, print, now);
-        self.next = (self.next + 1) % RECENT;
+        let at = self.next % RECENT;
+        (known.parts[at], known.prints[at], known.times[at]) = (print as u16, print, now);
+        self.next = at + 1;
     }
 }
 

@@ -42,6 +42,16 @@ pub(crate) struct Opening {
     pub(crate) to_client: Option<u64>,
     /// One of the two is from one that was sent again: which was answered is not known (Karn).
     guessed: bool,
+    agreed: Agreed,
+}
+
+/// What follows from the SYNs, worked out when one comes: it is asked for at each acknowledgement.
+#[derive(Debug, Clone, Default)]
+struct Agreed {
+    sack: Option<bool>,
+    /// For each side.
+    shift: [Option<u8>; 2],
+    segment: [Option<u64>; 2],
 }
 
 impl Opening {
@@ -76,6 +86,16 @@ impl Opening {
         let syn = &mut self.syn[side];
         syn.count += 1;
         syn.last_at = now;
+        self.agreed = Agreed {
+            sack: self.both(|syn| syn.sack),
+            shift: [0, 1].map(|side| self.agreed_shift(side)),
+            segment: [0, 1].map(|side| self.agreed_segment(side)),
+        };
+    }
+
+    /// Whether both SYNs have something; `None` where one was not seen.
+    fn both(&self, has: fn(&Syn) -> bool) -> Option<bool> {
+        self.syn.iter().all(|syn| syn.seen).then(|| self.syn.iter().all(has))
     }
 
     /// The tap delivered `side`'s SYN once more: on its way in and on its way out of an emulator or router at the tap. The last
@@ -107,7 +127,11 @@ impl Opening {
     }
 
     /// The shift that turns `side`'s window fields into bytes; `None` where the capture does not tell.
-    pub(crate) fn shift(&self, side: usize) -> Option<u8> {
+    pub(crate) const fn shift(&self, side: usize) -> Option<u8> {
+        self.agreed.shift[side]
+    }
+
+    fn agreed_shift(&self, side: usize) -> Option<u8> {
         let (own, other) = (&self.syn[side], &self.syn[1 - side]);
         match (own.seen, other.seen) {
             (true, true) => Some(own.wscale.and(other.wscale).map_or(0, |_| own.wscale.unwrap_or(0))),
@@ -120,20 +144,22 @@ impl Opening {
     }
 
     /// Payload bytes of a full segment that `side` sends; `None` where the capture does not tell.
-    pub(crate) fn segment(&self, side: usize) -> Option<u64> {
+    pub(crate) const fn segment(&self, side: usize) -> Option<u64> {
+        self.agreed.segment[side]
+    }
+
+    fn agreed_segment(&self, side: usize) -> Option<u64> {
         let limit = self.syn[1 - side].mss?;
         let options = if self.timestamps() == Some(true) { 12 } else { 0 };
         (limit > 100).then(|| u64::from(limit) - options)
     }
 
     fn timestamps(&self) -> Option<bool> {
-        let [client, server] = &self.syn;
-        (client.seen && server.seen).then_some(client.timestamps && server.timestamps)
+        self.both(|syn| syn.timestamps)
     }
 
-    pub(crate) fn sack(&self) -> Option<bool> {
-        let [client, server] = &self.syn;
-        (client.seen && server.seen).then_some(client.sack && server.sack)
+    pub(crate) const fn sack(&self) -> Option<bool> {
+        self.agreed.sack
     }
 
     /// Whether ECN was negotiated; `None` where the capture does not tell.

@@ -1,6 +1,6 @@
 //! Whether a connection goes on: what of it must be known at each packet, however much later it is analysed.
 
-use crate::packet::{Endpoint, Packet};
+use crate::packet::Endpoint;
 use units::SeqNum;
 use wire::{Flags, Segment};
 
@@ -76,9 +76,9 @@ impl Life {
         }
     }
 
-    /// Takes a packet in; a tap's copy changes nothing.
-    pub(crate) fn packet(&mut self, packet: &Packet) {
-        let (tcp, side) = (&packet.tcp, packet.side());
+    /// Takes in a packet that `side` sent; a tap's copy changes nothing.
+    pub(crate) fn packet(&mut self, side: usize, segment: &Segment) {
+        let tcp = &segment.tcp;
         let flags = tcp.flags;
         self.sides[side].heard = true;
         if flags.has(Flags::RST) {
@@ -89,7 +89,7 @@ impl Life {
             let [client, server] = &mut self.sides;
             if side == 0 { [client, server] } else { [server, client] }
         };
-        let mut end = tcp.seq.add(packet.payload_len);
+        let mut end = tcp.seq.add(segment.payload_len);
         if flags.has(Flags::ACK) {
             far.fin_end = far.fin_end.filter(|end| tcp.ack.since(*end) < 0);
         }
@@ -102,7 +102,7 @@ impl Life {
                 (own.syn_seen, own.isn) = (true, Some(tcp.seq));
             }
         }
-        self.carried_data |= packet.payload_len > 0;
+        self.carried_data |= segment.payload_len > 0;
         if flags.has(Flags::FIN) && !own.fin {
             (own.fin, own.fin_end) = (true, Some(end.add(1)));
         }
@@ -132,18 +132,13 @@ mod tests {
     use super::*;
     use crate::handmade::packet;
     use proptest::prelude::*;
-    use units::Timestamp;
-
-    fn take(life: &mut Life, segment: &Segment) {
-        life.packet(&Packet::new(life.side_of(segment), Timestamp::from_nanos(0), 1, segment));
-    }
 
     /// That of a connection of these packets: which side sent each, its flags, its numbers and how much it carries.
     fn life_of(packets: &[(bool, u8, u32, u32, u32)]) -> Life {
         let segments: Vec<Segment> =
             packets.iter().map(|&(up, flags, seq, ack, len)| packet(up, flags, seq, ack, len)).collect();
         let mut life = Life::new(&segments[0]);
-        segments.iter().for_each(|segment| take(&mut life, segment));
+        segments.iter().for_each(|segment| life.packet(life.side_of(segment), segment));
         life
     }
 

@@ -145,7 +145,6 @@ impl Table {
 
     /// Takes the next TCP packet in.
     pub(crate) fn packet(&mut self, seen: &Seen) {
-        self.make_room(seen.clock);
         let key = Key::of(seen.interface, &seen.segment);
         let index = match self.known(&key) {
             Some(index) if self.takes(index, seen) => index,
@@ -156,13 +155,13 @@ impl Table {
         slot.last = seen.latest();
         match &mut slot.state {
             State::On(going) => {
-                let packet = Packet::new(going.life.side_of(&seen.segment), seen.at, seen.number, &seen.segment);
+                let side = going.life.side_of(&seen.segment);
                 let was_closed = going.life.is_closed();
-                going.life.packet(&packet);
+                going.life.packet(side, &seen.segment);
                 if going.life.is_closed() && !was_closed {
                     self.closed.push_back((seen.clock.saturating_add(going.life.patience()), index, slot.serial));
                 }
-                self.backlog.push(&mut going.waiting, &packet);
+                self.backlog.push(&mut going.waiting, Packet::new(side, seen.at, seen.number, &seen.segment));
                 if going.waiting.len() >= self.at_a_time {
                     going.analyse(&mut self.backlog, &mut self.spare);
                 }
@@ -206,6 +205,7 @@ impl Table {
             self.current.remove(key.spread(), before);
             self.release(before);
         }
+        self.make_room(seen.clock);
         let going = Going {
             life: Life::new(&seen.segment),
             interface: seen.interface,
