@@ -6,7 +6,7 @@
 use crate::packet::Packet;
 
 /// Packets whose room lies together: so many that they are fetched as one, and so few that a scan's connections, of one or two packets each,
-/// take a thousand bytes.
+/// take half a kilobyte.
 const CHUNK: usize = 8;
 
 /// No chunk.
@@ -46,7 +46,7 @@ impl Backlog {
     pub(crate) fn push(&mut self, queue: &mut Queue, packet: Packet) {
         let within = queue.len() % CHUNK;
         if within == 0 {
-            let chunk = self.chunk(&packet);
+            let chunk = self.chunk();
             match queue.last {
                 NONE => queue.first = chunk,
                 last => self.next[last as usize] = chunk,
@@ -57,10 +57,10 @@ impl Backlog {
         queue.len += 1;
     }
 
-    /// A chunk that is in no queue. Where none is free there will be one more, and `filler` is in it.
-    fn chunk(&mut self, filler: &Packet) -> u32 {
+    /// A chunk that is in no queue.
+    fn chunk(&mut self) -> u32 {
         let chunk = self.free.pop().unwrap_or_else(|| {
-            self.packets.extend([*filler; CHUNK]);
+            self.packets.extend([const { Packet::EMPTY }; CHUNK]);
             self.next.push(NONE);
             u32::try_from(self.next.len() - 1).expect("invariant: no memory holds four thousand million chunks")
         });

@@ -137,11 +137,11 @@ impl Side {
 
     /// What a packet tells of what this side had heard; it is this side's own where `own`.
     fn heard(&self, packet: &Packet, own: bool) -> Heard {
-        let flags = packet.tcp.flags.0;
+        let flags = packet.flags.0;
         let carries = packet.payload_len > 0 || flags & (Flags::SYN | Flags::FIN | Flags::RST) != 0;
-        match packet.tcp.options.timestamps {
+        match packet.timestamps {
             Some((_, echo)) if own && flags & Flags::SYN == 0 => {
-                let again = carries && self.sender.has_sent(packet.tcp.seq.add(packet.payload_len));
+                let again = carries && self.sender.has_sent(packet.seq.add(packet.payload_len));
                 Heard::Until { echo, again }
             }
             Some(_) if !own && !carries => Heard::Nothing,
@@ -229,7 +229,7 @@ impl Connection {
         self.sides[side].packets += 1;
         if self.is_tap_duplicate(side, now, packet) {
             self.tap_duplicates += 1;
-            if packet.tcp.flags.has(Flags::SYN) {
+            if packet.flags.has(Flags::SYN) {
                 self.opening.copied(side, now);
             }
             return;
@@ -240,19 +240,18 @@ impl Connection {
                 one.deliver_until(now, heard);
             }
         }
-        if packet.tcp.flags.has(Flags::ACK) {
-            self.sides[side].answered = Some(packet.tcp.ack);
+        if packet.flags.has(Flags::ACK) {
+            self.sides[side].answered = Some(packet.ack);
         }
         self.signals.packet(packet, &self.sides[side].sender);
-        let tcp = &packet.tcp;
-        let flags = tcp.flags;
+        let flags = packet.flags;
         if flags.has(Flags::RST) {
             self.reset = true;
             return;
         }
-        let mut seq = tcp.seq;
+        let mut seq = packet.seq;
         if flags.has(Flags::SYN) {
-            self.opening.syn(side, now, tcp, packet.payload_len);
+            self.opening.syn(side, now, packet);
             seq = seq.add(1);
             self.sides[side].sender.begin_with_syn(seq);
         }
@@ -260,7 +259,7 @@ impl Connection {
             if side == 0
                 && !flags.has(Flags::SYN)
                 && self.opening.to_client.is_none()
-                && self.opening.syn[1].isn.is_some_and(|isn| tcp.ack.since(isn) > 0)
+                && self.opening.syn[1].isn.is_some_and(|isn| packet.ack.since(isn) > 0)
             {
                 self.opening.acknowledged(now);
                 self.place();
@@ -271,7 +270,7 @@ impl Connection {
         let (has_data, fin) = (packet.payload_len > 0, flags.has(Flags::FIN));
         let ip_id = packet.id.filter(|_| packet.ttl <= LINUX_TTL);
         self.sides[side].sender.came(ip_id, seq, has_data || fin);
-        let stamps = tcp.options.timestamps;
+        let stamps = packet.timestamps;
         let again = has_data && self.sides[side].sender.has_sent(seq.add(packet.payload_len));
         if has_data && self.sides[side].sender.is_answered() {
             self.sides[1 - side].sender.asked_for_more((!again).then_some(now));
@@ -306,24 +305,24 @@ impl Connection {
     fn is_tap_duplicate(&mut self, side: usize, now: u64, packet: &Packet) -> bool {
         /// Half of what Linux's tail loss probe waits at least (`TCP_TIMEOUT_MIN`, 2 ms; include/net/tcp.h).
         const COPY_NS: u64 = 1_000_000;
-        let tcp = &packet.tcp;
         let ip_id = packet.id.filter(|&id| id != 0);
-        let (checksum, answers) = if ip_id.is_none() { (tcp.checksum, self.sides[1 - side].packets) } else { (0, 0) };
+        let (checksum, answers) =
+            if ip_id.is_none() { (packet.checksum, self.sides[1 - side].packets) } else { (0, 0) };
         let mut print = Mixer::default();
-        print.write_u64(u64::from(tcp.seq.get()) << 32 | u64::from(tcp.ack.get()));
-        print.write_u64(u64::from(packet.payload_len) << 32 | u64::from(tcp.options.timestamps.map_or(0, |t| t.0)));
+        print.write_u64(u64::from(packet.seq.get()) << 32 | u64::from(packet.ack.get()));
+        print.write_u64(u64::from(packet.payload_len) << 32 | u64::from(packet.timestamps.map_or(0, |t| t.0)));
         print.write_u64(
             u64::from(ip_id.unwrap_or(0)) << 48
                 | u64::from(checksum) << 32
-                | u64::from(tcp.window) << 8
-                | u64::from(tcp.flags.0),
+                | u64::from(packet.window) << 8
+                | u64::from(packet.flags.0),
         );
         print.write_u64(answers);
         let print = print.finish();
         // Acknowledgements that repeat are no copies, unless this tap is known to make them.
         let is_telling = ip_id.is_some()
             || packet.payload_len > 0
-            || tcp.flags.0 & (Flags::SYN | Flags::FIN) != 0
+            || packet.flags.0 & (Flags::SYN | Flags::FIN) != 0
             || self.tap_duplicates > 0;
         let since = if ip_id.is_some() { 0 } else { (now + 1).saturating_sub(COPY_NS) };
         let prints = &mut self.sides[side].prints;
@@ -352,17 +351,15 @@ impl Connection {
 
     /// Feeds what `side` acknowledges and advertises to the other side's sender, when it gets there.
     fn acknowledge(&mut self, side: usize, now: u64, packet: &Packet) {
-        let tcp = &packet.tcp;
-        let is_syn = tcp.flags.has(Flags::SYN);
+        let is_syn = packet.flags.has(Flags::SYN);
         let shift = if is_syn { Some(0) } else { self.opening.shift(side) };
         let other = 1 - side;
-        let sack = self.opening.sack();
+        let (sack, sacked) = (self.opening.sack(), packet.sack());
         let mss = self.opening.segment(other);
         let handshake = self.opening.to(other);
         let far = &mut self.sides[other];
         far.sender.window_known = shift.is_some();
-        far.sender.sack_permitted =
-            sack == Some(true) || !tcp.options.sack.as_slice().is_empty() || far.sender.sack_permitted;
+        far.sender.sack_permitted = sack == Some(true) || !sacked.as_slice().is_empty() || far.sender.sack_permitted;
         if let Some(mss) = mss {
             far.sender.mss = mss;
             far.sender.mss_known = true;
@@ -379,15 +376,15 @@ impl Connection {
         let ack = Ack {
             now: due,
             number: packet.number,
-            ack: tcp.ack,
-            window: u64::from(tcp.window) << shift.unwrap_or(0),
-            sack: tcp.options.sack,
-            tsecr: tcp.options.timestamps.map(|t| t.1),
-            tsval: tcp.options.timestamps.map(|t| t.0),
-            seq: tcp.seq,
-            pure: packet.payload_len == 0 && tcp.flags.0 & (Flags::SYN | Flags::FIN | Flags::RST) == 0,
+            ack: packet.ack,
+            window: u64::from(packet.window) << shift.unwrap_or(0),
+            sack: sacked,
+            tsecr: packet.timestamps.map(|t| t.1),
+            tsval: packet.timestamps.map(|t| t.0),
+            seq: packet.seq,
+            pure: packet.payload_len == 0 && packet.flags.0 & (Flags::SYN | Flags::FIN | Flags::RST) == 0,
             is_syn,
-            ecn_echo: tcp.flags.has(Flags::ECE) && !is_syn,
+            ecn_echo: packet.flags.has(Flags::ECE) && !is_syn,
         };
         if far.beyond == 0 && far.on_the_way.is_empty() {
             far.sender.ack(&ack);
@@ -398,11 +395,11 @@ impl Connection {
 
     /// Round trips from timestamp echoes, for senders that are not at the tap.
     fn timestamps(&mut self, side: usize, now: u64, packet: &Packet) {
-        let Some((tsval, tsecr)) = packet.tcp.options.timestamps else { return };
+        let Some((tsval, tsecr)) = packet.timestamps else { return };
         let near = self.opening.to(1 - side);
         let this = &mut self.sides[side];
         let has_echo = packet.payload_len > 0 && tsecr != 0;
-        let end = packet.tcp.seq.add(packet.payload_len);
+        let end = packet.seq.add(packet.payload_len);
         let echoed = has_echo.then(|| this.echo.echoed(now, tsecr, end)).flatten();
         this.sender.told_flights = echoed.and_then(|echoed| echoed.flights);
         if let Some(Echoed { round_trip, .. }) = echoed {
@@ -422,7 +419,7 @@ impl Connection {
                 this.sender.rtt = crate::rtt::Rtt::default();
             }
         }
-        self.sides[1 - side].echo.sent(now, tsval, packet.tcp.ack);
+        self.sides[1 - side].echo.sent(now, tsval, packet.ack);
     }
 
     /// Hands on what is on its way and ends the data phases.

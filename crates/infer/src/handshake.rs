@@ -1,8 +1,9 @@
 //! The handshake: what it agreed, and how its times place the tap.
 
+use crate::packet::Packet;
 use model::{FastOpen, Handshake};
 use units::SeqNum;
-use wire::{Flags, TcpHeader};
+use wire::Flags;
 
 /// What one side's SYN said.
 #[derive(Debug, Clone, Copy, Default)]
@@ -56,28 +57,29 @@ struct Agreed {
 
 impl Opening {
     /// Takes a SYN or SYN-ACK of `side` (0 the client, 1 the server) in.
-    pub(crate) fn syn(&mut self, side: usize, now: u64, tcp: &TcpHeader, payload_len: u32) {
-        if tcp.flags.has(Flags::ACK) && self.syn[0].isn.is_none() {
-            self.syn[0].isn = Some(tcp.ack.add(u32::MAX));
+    pub(crate) fn syn(&mut self, side: usize, now: u64, packet: &Packet) {
+        if packet.flags.has(Flags::ACK) && self.syn[0].isn.is_none() {
+            self.syn[0].isn = Some(packet.ack.add(u32::MAX));
         }
-        self.fast_open |= payload_len > 0 && !tcp.flags.has(Flags::ACK);
+        self.fast_open |= packet.payload_len > 0 && !packet.flags.has(Flags::ACK);
         let client = self.syn[0];
-        if !tcp.flags.has(Flags::ACK) {
-            self.syn_bytes = self.syn_bytes.max(payload_len);
+        if !packet.flags.has(Flags::ACK) {
+            self.syn_bytes = self.syn_bytes.max(packet.payload_len);
         } else if self.syn_bytes > 0
             && let Some(isn) = client.isn
         {
-            self.syn_bytes_taken.get_or_insert(tcp.ack == isn.add(self.syn_bytes).add(1));
+            self.syn_bytes_taken.get_or_insert(packet.ack == isn.add(self.syn_bytes).add(1));
         }
         let syn = &mut self.syn[side];
         if !syn.seen {
-            *syn = Syn { isn: Some(tcp.seq), seen: true, first_at: now, last_at: now, count: 0, ..*syn };
-            let options = &tcp.options;
-            (syn.mss, syn.wscale, syn.sack, syn.timestamps) =
-                (options.mss, options.window_scale, options.sack_permitted, options.timestamps.is_some());
-            syn.ecn_asked = tcp.flags.has(Flags::ECE | Flags::CWR);
-            syn.ecn_agreed = tcp.flags.has(Flags::ECE) && !tcp.flags.has(Flags::CWR);
-            (syn.multipath, syn.cookie) = (options.multipath, options.fast_open);
+            *syn = Syn { isn: Some(packet.seq), seen: true, first_at: now, last_at: now, count: 0, ..*syn };
+            syn.timestamps = packet.timestamps.is_some();
+            if let Some(options) = packet.options() {
+                (syn.mss, syn.wscale, syn.sack) = (options.mss, options.window_scale, options.sack_permitted);
+                (syn.multipath, syn.cookie) = (options.multipath, options.fast_open);
+            }
+            syn.ecn_asked = packet.flags.has(Flags::ECE | Flags::CWR);
+            syn.ecn_agreed = packet.flags.has(Flags::ECE) && !packet.flags.has(Flags::CWR);
             if side == 1 && client.seen {
                 self.to_server = Some(now.saturating_sub(client.last_at));
                 self.guessed |= client.count > 1;
@@ -204,6 +206,7 @@ impl Opening {
 mod tests {
     use super::*;
     use crate::handmade::packet;
+    use units::Timestamp;
 
     const SECOND: u64 = 1_000_000_000;
     const ROUND_TRIP: u64 = SECOND / 20;
@@ -213,7 +216,8 @@ mod tests {
         let mut opening = Opening::default();
         for &(up, now) in syns {
             let flags = if up { Flags::SYN } else { Flags::SYN | Flags::ACK };
-            opening.syn(usize::from(!up), now, &packet(up, flags, 100, 101, 0).tcp, 0);
+            let (side, segment) = (usize::from(!up), packet(up, flags, 100, 101, 0));
+            opening.syn(side, now, &Packet::new(side, Timestamp::from_nanos(now), 1, &segment));
         }
         opening.acknowledged(end);
         opening

@@ -2,37 +2,90 @@
 
 use std::net::IpAddr;
 use units::{SeqNum, Timestamp};
-use wire::{Segment, TcpHeader};
+use wire::{Flags, Options, SackBlocks, Segment};
 
 /// An end of a connection.
 pub(crate) type Endpoint = (IpAddr, u16);
 
-/// A packet of a connection, without its addresses: all of the connection's have the same.
-#[derive(Debug, Clone, Copy)]
+/// A packet of a connection, without its addresses: all of the connection's have the same. It takes one line of the cache.
+#[derive(Debug)]
+#[repr(align(64))]
 pub(crate) struct Packet {
     pub(crate) at: Timestamp,
     /// Its number in the file.
     pub(crate) number: u64,
-    pub(crate) tcp: TcpHeader,
+    /// Its options, where it has any but timestamps: few packets have.
+    options: Option<Box<Options>>,
+    pub(crate) seq: SeqNum,
+    pub(crate) ack: SeqNum,
     pub(crate) payload_len: u32,
-    /// Of its IP header.
+    /// TSval and TSecr.
+    pub(crate) timestamps: Option<(u32, u32)>,
+    pub(crate) window: u16,
+    pub(crate) checksum: u16,
+    /// Identification, time to live and ECN field of its IP header.
     pub(crate) id: Option<u16>,
     pub(crate) ttl: u8,
     pub(crate) ecn: u8,
+    pub(crate) flags: Flags,
     side: u8,
 }
+
+const _: () = assert!(size_of::<Packet>() == 64, "a packet takes one line of the cache");
 
 impl Packet {
     /// A segment that `side` sent, 0 the client or 1 the server.
     #[inline]
-    pub(crate) const fn new(side: usize, at: Timestamp, number: u64, segment: &Segment) -> Self {
+    pub(crate) fn new(side: usize, at: Timestamp, number: u64, segment: &Segment) -> Self {
         let Segment { ip, tcp, payload_len, .. } = segment;
-        Self { at, number, tcp: *tcp, payload_len: *payload_len, id: ip.id, ttl: ip.ttl, ecn: ip.ecn, side: side as u8 }
+        Self {
+            at,
+            number,
+            options: if tcp.options.are_plain() { None } else { Some(Box::new(tcp.options)) },
+            seq: tcp.seq,
+            ack: tcp.ack,
+            payload_len: *payload_len,
+            timestamps: tcp.options.timestamps,
+            window: tcp.window,
+            checksum: tcp.checksum,
+            id: ip.id,
+            ttl: ip.ttl,
+            ecn: ip.ecn,
+            flags: tcp.flags,
+            side: side as u8,
+        }
     }
+
+    /// The room of one.
+    pub(crate) const EMPTY: Self = Self {
+        at: Timestamp::from_nanos(0),
+        number: 0,
+        options: None,
+        seq: SeqNum::new(0),
+        ack: SeqNum::new(0),
+        payload_len: 0,
+        timestamps: None,
+        window: 0,
+        checksum: 0,
+        id: None,
+        ttl: 0,
+        ecn: 0,
+        flags: Flags(0),
+        side: 0,
+    };
 
     /// Which side sent it: 0 the client, 1 the server.
     pub(crate) const fn side(&self) -> usize {
         self.side as usize
+    }
+
+    /// Its options; timestamps are in [`Self::timestamps`] alone where it has no others.
+    pub(crate) fn options(&self) -> Option<&Options> {
+        self.options.as_deref()
+    }
+
+    pub(crate) fn sack(&self) -> SackBlocks {
+        self.options().map_or_else(SackBlocks::default, |options| options.sack)
     }
 }
 
@@ -61,7 +114,7 @@ pub(crate) struct Ack {
     pub(crate) ack: SeqNum,
     /// In bytes where the scale is known.
     pub(crate) window: u64,
-    pub(crate) sack: wire::SackBlocks,
+    pub(crate) sack: SackBlocks,
     pub(crate) tsval: Option<u32>,
     pub(crate) tsecr: Option<u32>,
     /// Its own number.

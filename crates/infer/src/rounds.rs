@@ -170,10 +170,13 @@ impl<'a> Rounds<'a> {
             let within = first.map_or(f64::INFINITY, |first| between(first, delivered - first.delivered));
             // Long windows of narrow slices are sampled: extremes of flight move slowly.
             let step = (window.len() / LOOKED_AT).max(1);
-            let flight = window.iter().rev().step_by(step).map(|s| s.flight_max).max().unwrap_or(0);
-            let open: u64 = window.iter().rev().step_by(step).map(|s| s.open).sum();
-            let full: u64 = window.iter().rev().step_by(step).map(|s| s.window).sum();
-            let unread: u64 = window.iter().rev().step_by(step).map(|s| s.reader).sum();
+            let (mut flight, mut open, mut full, mut unread) = (0, 0, 0, 0);
+            for slice in window.iter().rev().step_by(step) {
+                flight = flight.max(slice.flight_max);
+                open += slice.open;
+                full += slice.window;
+                unread += slice.reader;
+            }
             let part = |held: u64| if held > 0 { held as f64 / (open + held) as f64 } else { 0.0 };
             views.push(View {
                 windowed: part(full),

@@ -32,13 +32,13 @@ impl Signals {
     /// Takes in a packet of the side whose data is `own`; it is not a tap's copy, and its data is not taken in yet.
     pub(crate) fn packet(&mut self, packet: &Packet, own: &Sender) {
         const ECN: u8 = Flags::ECE | Flags::CWR;
-        let (tcp, side) = (&packet.tcp, packet.side());
-        if packet.ecn != 0 || tcp.flags.0 & ECN != 0 {
+        let side = packet.side();
+        if packet.ecn != 0 || packet.flags.0 & ECN != 0 {
             self.ecn(packet);
         }
-        self.multipath |= tcp.options.multipath.is_some();
-        let controls = tcp.flags.0 & (Flags::SYN | Flags::FIN | Flags::RST) != 0;
-        if own.is_probe(tcp.seq, packet.payload_len) && !controls {
+        self.multipath |= packet.options().is_some_and(|options| options.multipath.is_some());
+        let controls = packet.flags.0 & (Flags::SYN | Flags::FIN | Flags::RST) != 0;
+        if own.is_probe(packet.seq, packet.payload_len) && !controls {
             if own.window == Some(0) {
                 self.window_probes += 1;
             } else {
@@ -51,7 +51,7 @@ impl Signals {
     }
 
     fn ecn(&mut self, packet: &Packet) {
-        let (marks, flags) = (&mut self.sides[packet.side()], packet.tcp.flags);
+        let (marks, flags) = (&mut self.sides[packet.side()], packet.flags);
         marks.capable += u64::from(packet.ecn != 0);
         marks.marked += u64::from(packet.ecn == 3);
         if !flags.has(Flags::SYN) {

@@ -85,6 +85,14 @@ pub struct Options {
 }
 
 impl Options {
+    /// Whether there is none but timestamps, as in most packets.
+    #[inline]
+    pub const fn are_plain(&self) -> bool {
+        let Self { mss, window_scale, sack_permitted, sack, timestamps: _, fast_open, multipath } = self;
+        let agrees = mss.is_some() || window_scale.is_some() || *sack_permitted || fast_open.is_some();
+        !agrees && sack.count == 0 && multipath.is_none()
+    }
+
     /// Reads options up to the first that is malformed or cut.
     pub fn parse(mut bytes: &[u8]) -> Self {
         let mut options = Self::default();
