@@ -10,6 +10,7 @@ const COLUMNS: [(&str, Kind, Of); 64] = {
     use Kind::{Count, Flag, Number, Text};
     [
         ("tap_duplicates", Count, |f| f.tap_duplicates.into()),
+        ("missed_bytes", Count, |f| f.missed_bytes.into()),
         ("ecn_negotiated", Flag, |f| f.ecn.and_then(|ecn| ecn.negotiated).into()),
         ("ecn_capable", Count, |f| f.ecn.map(|ecn| ecn.capable).into()),
         ("ecn_marked", Count, |f| f.ecn.map(|ecn| ecn.marked).into()),

@@ -114,10 +114,11 @@ pub fn join<R: Read>(name: &str, capture: &Capture<R>, intake: Intake, parts: Ve
         kept.records.extend(part.records);
         kept.firsts.extend(part.firsts);
         kept.tap_duplicates += part.tap_duplicates;
+        kept.missed = (kept.missed.0 + part.missed.0, kept.missed.1 + part.missed.1);
         kept.slowed |= part.slowed;
     }
     let most = kept.most();
-    let Kept { records: mut found, mut firsts, tap_duplicates: duplicates, slowed, .. } = kept;
+    let Kept { records: mut found, mut firsts, tap_duplicates: duplicates, missed, slowed, .. } = kept;
     let mut notes = capture.damage().notes();
     notes.extend(intake.others.iter().map(|(other, count)| note_of(*other, *count)));
     if intake.cut > 0 {
@@ -126,6 +127,14 @@ pub fn join<R: Read>(name: &str, capture: &Capture<R>, intake: Intake, parts: Ve
     }
     if duplicates > 0 {
         notes.push(format!("the tap delivered {duplicates} packets twice; the second copies were dropped"));
+    }
+    if missed.0 > 0 {
+        notes.push(format!(
+            "{} of {} were acknowledged but are not in the capture, which lost packets: what is told of {} rests on the rest",
+            crate::words::size(missed.1 as f64),
+            crate::words::count(missed.0, "connection"),
+            if missed.0 == 1 { "it" } else { "them" },
+        ));
     }
     crate::shared::judge(&mut found);
     // Flows are numbered in order of their first packets, and listed costliest first.

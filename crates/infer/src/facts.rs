@@ -207,8 +207,19 @@ impl<'a> Facts<'a> {
                 facts.blurred = true;
                 facts.capacity = facts.capacity.map(|capacity| capacity.min(least));
             }
+            // Faster moments used up what the bucket held: nothing of another limit's time could have gone at that rate.
+            if let Some(lasting) = facts.policed_rate() {
+                facts.plateau = facts.plateau.map(|plateau| plateau.min(lasting));
+                facts.capacity = Some(facts.capacity.map_or(lasting, |capacity| capacity.min(lasting)));
+            }
         }
         facts
+    }
+
+    /// The rate that a policer lets payload through at for as long as one likes, or what came through where that is more, in bytes per second.
+    pub(crate) fn policed_rate(&self) -> Option<f64> {
+        let payload = |bucket: crate::policer::Bucket| bucket.payload_rate(self.sender.mss);
+        self.bucket.map(|bucket| payload(bucket).max(self.rate()))
     }
 
     /// The partition as shares; all zero without a data phase.

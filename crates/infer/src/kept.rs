@@ -28,6 +28,8 @@ pub(crate) struct Kept {
     /// The first packet of each connection, kept or not.
     pub(crate) firsts: Vec<u64>,
     pub(crate) tap_duplicates: u64,
+    /// Connections of whose data some was acknowledged and never seen, and how many bytes that was.
+    pub(crate) missed: (u64, u64),
     /// Whether one whose verdict is final, kept or not, is slower than it could be.
     pub(crate) slowed: bool,
 }
@@ -54,6 +56,7 @@ impl Kept {
             ranked: BinaryHeap::new(),
             firsts: Vec::new(),
             tap_duplicates: 0,
+            missed: (0, 0),
             slowed: false,
         }
     }
@@ -63,6 +66,9 @@ impl Kept {
         let first_packet = connection.first_packet;
         self.firsts.push(first_packet);
         self.tap_duplicates += connection.tap_duplicates;
+        let missed: u64 = connection.sides.iter().map(|side| side.sender.missed_bytes).sum();
+        self.missed.0 += u64::from(missed > 0);
+        self.missed.1 += missed;
         let judged = Judged::new(connection);
         let carried = Carried::of(flow::main(connection), connection.started);
         let index = match self.wanted {

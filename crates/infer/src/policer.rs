@@ -86,6 +86,14 @@ pub(crate) struct Bucket {
     pub(crate) losses: usize,
 }
 
+impl Bucket {
+    /// The part of its rate that is payload of segments of `mss` bytes, in bytes per second.
+    pub(crate) fn payload_rate(self, mss: u64) -> f64 {
+        let mss = mss.max(1) as f64;
+        self.rate * mss / (mss + HEADERS)
+    }
+}
+
 impl Log {
     /// Whether nothing was lost yet.
     pub(crate) const fn is_closed(&self) -> bool {

@@ -9,6 +9,7 @@ mod fresh;
 mod missing;
 mod noted;
 mod pauses;
+mod probes;
 mod stamps;
 mod unseen;
 mod waiting;
@@ -155,6 +156,8 @@ pub(crate) struct Sender {
     pub(crate) out_of_order: u64,
     pub(crate) dup_acks: u64,
     pub(crate) zero_windows: u64,
+    /// Where the byte ends that was sent into a closed window to ask for room; it counts when it is acknowledged.
+    probed: Option<u64>,
     pub(crate) window_full: u64,
     /// Sum of the windows that were full.
     pub(crate) full_window_sum: f64,
@@ -195,12 +198,6 @@ impl Sender {
         Some(reference.add(self.nxt.wrapping_sub(at) as u32))
     }
 
-    /// Whether a packet with this number and payload, not taken in yet, probes: it brings nothing but an old byte at most, the last of
-    /// what was acknowledged (RFC 9293 §3.8.4).
-    pub(crate) fn is_probe(&self, seq: SeqNum, len: u32) -> bool {
-        len <= 1 && self.nxt <= self.una && self.next_seq() == Some(seq.add(1))
-    }
-
     /// Whether all that it sent was acknowledged.
     pub(crate) const fn is_answered(&self) -> bool {
         self.una >= self.nxt
@@ -227,6 +224,10 @@ impl Sender {
         }
         // Keep-alives carry one old byte, or none (RFC 9293 §3.8.4): no loss, no data.
         if data.len <= 1 && !data.fin && start + 1 == self.nxt && end <= self.una {
+            return;
+        }
+        if self.is_window_probe(start, data.len) {
+            self.probed = Some(end);
             return;
         }
         // The end of a direction that sent nothing.
@@ -329,7 +330,9 @@ impl Sender {
             rtt_min: self.rtt.min.unwrap_or(0),
         });
         let quiet = data.now.saturating_sub(self.last_send);
-        self.restarts.sent((data.number, data.now), start, self.una, self.flight() + end - start, quiet, self.mss);
+        let flight = self.flight() + end - start;
+        let counted = (self.mss, self.losses.total);
+        self.restarts.sent((data.number, data.now), start, self.una, flight, quiet, counted);
         self.policed.sent(data.now, start, data.len);
         self.open_at = None;
         self.extend(data, end);
@@ -399,12 +402,22 @@ impl Sender {
         let class = self.class();
         self.timeline.advance(ack.now, class);
         let acknowledged = to;
+        if to == self.first && self.nxt > to && ack.is_syn {
+            self.take_back(to);
+        }
         if to > self.nxt {
-            if self.first_data.is_some() && to > self.nxt + 1 {
+            if self.probed.take() == Some(to) {
+                // The byte that asked for room found some.
+                self.bytes += 1;
+                self.nxt = to;
+                self.reference = Some((ack.ack, to));
+            } else if self.first_data.is_some() && to > self.nxt + 1 {
                 // Acknowledged but never seen: the capture missed it.
                 self.gaps.insert(self.nxt, to);
                 self.nxt = to;
                 self.reference = Some((ack.ack, to));
+                // It left a round trip ago at the latest: the silence before it is the capture's.
+                self.last_send = self.last_send.max(ack.now.saturating_sub(self.rtt.min.unwrap_or(0)));
             } else if self.first_data.is_none() {
                 (self.una, self.nxt, self.first) = (to, to, to);
                 self.acked_end = to;
@@ -564,6 +577,7 @@ impl Sender {
 
     /// Ends the data phase.
     pub(crate) fn finish(&mut self) {
+        self.restarts.end(self.payload_end(), self.mss, self.losses.total);
         if !self.times_acks {
             if self.fin && self.gaps.total() == 0 {
                 self.unseen.add_up(self.fin_joined);

@@ -22,6 +22,7 @@ pub(crate) fn facts(connection: &Connection, main: usize, judged: &Judged<'_>, b
     let (opening, signals, sender) = (&connection.opening, &connection.signals, judged.sender);
     Facts {
         tap_duplicates: connection.tap_duplicates,
+        missed_bytes: sender.missed_bytes,
         ecn: signals.ecn_of(main, opening),
         fast_open: opening.fast_open(),
         multipath: signals.multipath(opening),

@@ -18,6 +18,9 @@ pub struct Facts {
     /// Copies that the tap delivered of packets it had delivered before, both ways; they are counted nowhere else.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub tap_duplicates: u64,
+    /// Payload that was acknowledged though it is not in the capture, in bytes: the capture lost packets.
+    #[serde(default)]
+    pub missed_bytes: u64,
     /// Explicit congestion notification, where an end asked for it or packets carry it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub ecn: Option<Ecn>,

@@ -2,12 +2,12 @@
 
 mod motion;
 
-use crate::figures::count;
+use crate::figures::{count, data};
 use model::{Ecn, Facts, FastOpen, Flow, KeepAlives, Multipath, MultipathKind};
 
 /// What there is to tell, in order.
 pub(crate) fn lines(flow: &Flow) -> Vec<(&'static str, String)> {
-    let Facts { tap_duplicates, ecn, fast_open, multipath, keep_alives, .. } = &flow.facts;
+    let Facts { tap_duplicates, missed_bytes, ecn, fast_open, multipath, keep_alives, .. } = &flow.facts;
     let mut lines = motion::lines(flow);
     lines.extend(ecn.as_ref().map(|ecn| ("ECN", self::ecn(ecn))));
     lines.extend(fast_open.as_ref().map(|open| ("Fast Open", self::fast_open(open))));
@@ -15,6 +15,9 @@ pub(crate) fn lines(flow: &Flow) -> Vec<(&'static str, String)> {
     lines.extend(keep_alives.as_ref().map(|probes| ("keep-alives", self::keep_alives(probes))));
     if *tap_duplicates > 0 {
         lines.push(("tap", format!("{} packets delivered twice", count(*tap_duplicates as f64))));
+    }
+    if *missed_bytes > 0 {
+        lines.push(("capture", format!("{} acknowledged that are not in it", data(*missed_bytes as f64))));
     }
     lines
 }

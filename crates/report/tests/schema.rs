@@ -39,6 +39,7 @@ fn a_missing_or_an_unknown_field_is_refused_wherever_it_is() {
         "intervals",
         "policer",
         "tap_duplicates",
+        "missed_bytes",
         "ecn",
         "negotiated",
         "fast_open",

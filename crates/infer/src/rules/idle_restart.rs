@@ -7,17 +7,17 @@ use model::Code;
 
 pub(crate) const RULE: Rule = Rule { code: Code::IdleRestart, explain: EXPLAIN, judge };
 
-/// Bursts that must have begun anew: one may be chance.
+/// Bursts that must have begun anew and lost nothing: one may be chance.
 const ENOUGH: u64 = 2;
 /// How much faster they must be with the window kept for that to outweigh the pauses between them, which are the program's own.
 const IN_BURST: f64 = 1.3;
 
 fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let restarts = &facts.sender.restarts;
-    if restarts.restarted < ENOUGH || restarts.restarted * 2 < restarts.bursts {
+    if restarts.whole < ENOUGH || restarts.whole * 2 < restarts.bursts {
         return None;
     }
-    let count = restarts.restarted as f64;
+    let count = restarts.whole as f64;
     let spent = restarts.time as f64 / 1e9;
     let kept = count * facts.rtt_low_s + facts.capacity.map_or(0.0, |capacity| restarts.bytes as f64 / capacity);
     let gain = spent / kept.max(1e-9);
@@ -27,7 +27,7 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let share = (spent / facts.phase_s.max(1e-9)).min(1.0);
     let claim = format!(
         "After each pause the congestion window begins anew: {} of {} bursts took {} on average, where one round trip of {} and the path's rate would do in {}.",
-        restarts.restarted,
+        restarts.whole,
         restarts.bursts,
         words::time(spent / count),
         words::time(facts.rtt_low_s),
@@ -55,7 +55,8 @@ Why it matters
   then takes several round trips each time, as over a new connection.
 
 Evidence
-  Bursts after at least 200 ms of silence whose first flight is half of the one before the pause, or less, and grows again.
+  Bursts after at least 200 ms of silence whose first flight is half of the one before the pause, or less, and grows again
+  without a loss.
 
 How to confirm
   On the sender: sysctl net.ipv4.tcp_slow_start_after_idle; ss -ti before and after a pause shows cwnd fall. Set it to 0: bursts take

@@ -23,6 +23,10 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         words::size(bucket.burst),
         words::percent(share),
     );
+    // What a sender has that stays below the rate: its losses, and what it took to repair them, are gone.
+    let split = &facts.split;
+    let policed = split.loss_recovery.and(split.congestion_window).and(split.path_rate).and(split.timeout);
+    let gain = facts.gain_without(policed, 0.0);
     let evidence = vec![
         cost.sent_again,
         fact(format!(
@@ -36,7 +40,7 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
             words::percent(bucket.delayed.max(0.0))
         )),
     ];
-    Some(Judged { share, weight: super::weight_of_time(share), gain: None, claim, evidence, depends_on: None })
+    Some(Judged { share, weight: super::weight_of_time(share), gain: Some(gain), claim, evidence, depends_on: None })
 }
 
 const EXPLAIN: &str = "\

@@ -93,6 +93,7 @@ impl Sender {
             out_of_order,
             dup_acks,
             zero_windows,
+            probed,
             window_full,
             full_window_sum,
             small_windows,
@@ -177,6 +178,7 @@ impl Sender {
         *out_of_order = 0;
         *dup_acks = 0;
         *zero_windows = 0;
+        *probed = None;
         *window_full = 0;
         *full_window_sum = 0.0;
         *small_windows = (0.0, 0.0, 0.0);

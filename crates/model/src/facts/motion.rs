@@ -286,7 +286,7 @@ pub struct IdleRestarts {
     pub pauses: u64,
     /// Of these, pauses after which the congestion window began anew (RFC 5681 §4.1, Linux `tcp_slow_start_after_idle`).
     pub restarts: u64,
-    /// Time the bursts after these took.
+    /// Time the bursts after these took, those left out in which something was sent again.
     pub restarted_ms: f64,
 }
 

@@ -284,6 +284,7 @@ pub fn diagnose() -> DiagnoseReport {
 fn facts() -> model::Facts {
     model::Facts {
         tap_duplicates: 2,
+        missed_bytes: 5_000,
         ecn: Some(model::Ecn { negotiated: Some(true), capable: 344_997, marked: 12, echoes: 40, reductions: 3 }),
         fast_open: Some(Box::new(model::FastOpen {
             syn_bytes: 300,
