@@ -6,7 +6,7 @@ use report::tables::{Column, Kind, Value};
 type Of = for<'a> fn(&'a Facts) -> Value<'a>;
 
 /// Name, kind, and what of the facts stands there.
-const COLUMNS: [(&str, Kind, Of); 64] = {
+const COLUMNS: [(&str, Kind, Of); 65] = {
     use Kind::{Count, Flag, Number, Text};
     [
         ("tap_duplicates", Count, |f| f.tap_duplicates.into()),
