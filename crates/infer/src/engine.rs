@@ -115,10 +115,11 @@ pub fn join<R: Read>(name: &str, capture: &Capture<R>, intake: Intake, parts: Ve
         kept.firsts.extend(part.firsts);
         kept.tap_duplicates += part.tap_duplicates;
         kept.missed = (kept.missed.0 + part.missed.0, kept.missed.1 + part.missed.1);
+        kept.joined += part.joined;
         kept.slowed |= part.slowed;
     }
     let most = kept.most();
-    let Kept { records: mut found, mut firsts, tap_duplicates: duplicates, missed, slowed, .. } = kept;
+    let Kept { records: mut found, mut firsts, tap_duplicates: duplicates, joined, missed, slowed, .. } = kept;
     let mut notes = capture.damage().notes();
     notes.extend(intake.others.iter().map(|(other, count)| note_of(*other, *count)));
     if intake.cut > 0 {
@@ -128,12 +129,17 @@ pub fn join<R: Read>(name: &str, capture: &Capture<R>, intake: Intake, parts: Ve
     if duplicates > 0 {
         notes.push(format!("the tap delivered {duplicates} packets twice; the second copies were dropped"));
     }
+    if joined > 0 {
+        notes.push(format!(
+            "the two directions of {} came under different tags or from different interfaces; they were joined",
+            crate::words::count(joined, "connection")
+        ));
+    }
     if missed.0 > 0 {
         notes.push(format!(
-            "{} of {} were acknowledged but are not in the capture, which lost packets: what is told of {} rests on the rest",
+            "the capture lacks {} that were acknowledged ({}): it lost packets, and what is told rests on the others",
             crate::words::size(missed.1 as f64),
             crate::words::count(missed.0, "connection"),
-            if missed.0 == 1 { "it" } else { "them" },
         ));
     }
     crate::shared::judge(&mut found);

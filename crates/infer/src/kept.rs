@@ -28,6 +28,8 @@ pub(crate) struct Kept {
     /// The first packet of each connection, kept or not.
     pub(crate) firsts: Vec<u64>,
     pub(crate) tap_duplicates: u64,
+    /// Connections whose two directions came under different tags, or from different interfaces.
+    pub(crate) joined: u64,
     /// Connections of whose data some was acknowledged and never seen, and how many bytes that was.
     pub(crate) missed: (u64, u64),
     /// Whether one whose verdict is final, kept or not, is slower than it could be.
@@ -56,6 +58,7 @@ impl Kept {
             ranked: BinaryHeap::new(),
             firsts: Vec::new(),
             tap_duplicates: 0,
+            joined: 0,
             missed: (0, 0),
             slowed: false,
         }

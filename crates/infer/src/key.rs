@@ -6,7 +6,8 @@ use wire::{Segment, Tags};
 
 /// What makes two packets parts of one connection, apart from the reuse of ports.
 ///
-/// One 5-tuple on several VLANs, tunnels or interfaces is one connection seen several times: each view is analysed by itself.
+/// One 5-tuple on several VLANs, tunnels or interfaces is one connection seen several times: each view is analysed by itself, unless each
+/// has one of the two directions ([`Self::has_ends_of`]).
 #[derive(Debug, Clone, Copy, Eq)]
 pub(crate) struct Key {
     /// The smaller end's address, then the larger's, in two halves each; their ports, the interface, and whether they are IPv6's: as few
@@ -51,7 +52,13 @@ impl Key {
         Self { words, tags: segment.tags }
     }
 
-    /// A number that spreads connections evenly; the same in every run, for the work is divided by it.
+    /// Whether the addresses and ports are the same, whatever is around them.
+    pub(crate) fn has_ends_of(&self, other: &Self) -> bool {
+        let ends = |[a_high, a, b_high, b, rest]: [u64; 5]| [a_high, a, b_high, b, rest & ENDS];
+        ends(self.words) == ends(other.words)
+    }
+
+    /// A number that spreads connections evenly; the same in every run, for the work is divided by it. It is that of all with these ends.
     #[inline]
     pub(crate) fn spread(&self) -> u64 {
         let mut hasher = Mixer::default();
@@ -59,7 +66,7 @@ impl Key {
         // Tags are left out: most packets have none, and views of one connection are few.
         hasher.write_u64(a);
         hasher.write_u64(b);
-        hasher.write_u64(rest);
+        hasher.write_u64(rest & ENDS);
         if a_high | b_high != 0 {
             hasher.write_u64(a_high);
             hasher.write_u64(b_high);
@@ -67,6 +74,9 @@ impl Key {
         hasher.finish()
     }
 }
+
+/// What of that word tells ends apart: all but the interface.
+const ENDS: u64 = (1 << 33) - 1;
 
 /// What is not an address, in one word: no capture describes two thousand million interfaces.
 const fn rest(interface: u32, is_v6: bool, small: u64, large: u64) -> u64 {

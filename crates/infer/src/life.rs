@@ -76,6 +76,12 @@ impl Life {
         }
     }
 
+    /// Whether nothing came yet from the side that sent the segment, and something from the other.
+    pub(crate) fn lacks(&self, segment: &Segment) -> bool {
+        let side = self.side_of(segment);
+        !self.sides[side].heard && self.sides[1 - side].heard
+    }
+
     /// Takes in a packet that `side` sent; a tap's copy changes nothing.
     pub(crate) fn packet(&mut self, side: usize, segment: &Segment) {
         let tcp = &segment.tcp;

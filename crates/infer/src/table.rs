@@ -67,6 +67,8 @@ enum State {
     Free,
     On(Box<Going>),
     Over(Box<Over>),
+    /// The other direction of the connection in this slot, if that still has this serial.
+    OtherHalf(u32, u64),
 }
 
 /// A connection that goes on.
@@ -146,9 +148,10 @@ impl Table {
     /// Takes the next TCP packet in.
     pub(crate) fn packet(&mut self, seen: &Seen) {
         let key = Key::of(seen.interface, &seen.segment);
-        let index = match self.known(&key) {
+        let before = self.known(&key);
+        let index = match before.map(|before| self.whole(before)) {
             Some(index) if self.takes(index, seen) => index,
-            before => self.begin(key, before, seen),
+            _ => self.join(key, before, seen).unwrap_or_else(|| self.begin(key, before, seen)),
         };
         self.recent = index;
         let slot = &mut self.slots[index as usize];
@@ -167,7 +170,7 @@ impl Table {
                 }
             }
             State::Over(over) => over.late(&mut self.kept, seen.at, &seen.segment),
-            State::Free => {}
+            State::Free | State::OtherHalf(..) => {}
         }
     }
 
@@ -187,7 +190,7 @@ impl Table {
         match &slot.state {
             State::On(going) => !going.life.is_reused_by(&seen.segment),
             State::Over(over) => seen.clock.saturating_sub(slot.last) <= REMEMBERED && over.takes(&seen.segment),
-            State::Free => false,
+            State::Free | State::OtherHalf(..) => false,
         }
     }
 
@@ -200,11 +203,7 @@ impl Table {
         };
         let serial = self.begun;
         self.begun += 1;
-        if let Some(before) = before {
-            self.end(before);
-            self.current.remove(key.spread(), before);
-            self.release(before);
-        }
+        self.replace(&key, before);
         self.make_room(seen.clock);
         let going = Going {
             life: Life::new(&seen.segment),
@@ -213,7 +212,12 @@ impl Table {
             waiting: Queue::EMPTY,
             connection: None,
         };
-        let slot = Slot { key, serial, last: seen.latest(), state: State::On(Box::new(going)) };
+        self.put(Slot { key, serial, last: seen.latest(), state: State::On(Box::new(going)) }, seen.clock)
+    }
+
+    /// Gives the slot a place.
+    fn put(&mut self, slot: Slot, clock: u64) -> u32 {
+        let (hash, serial) = (slot.key.spread(), slot.serial);
         let index = if let Some(index) = self.free.pop() {
             self.slots[index as usize] = slot;
             index
@@ -221,9 +225,18 @@ impl Table {
             self.slots.push(slot);
             u32::try_from(self.slots.len() - 1).expect("invariant: no memory holds four thousand million connections")
         };
-        self.looks.push_back((seen.clock.saturating_add(LOOKED_AT), index, serial));
-        self.current.insert(key.spread(), index);
+        self.looks.push_back((clock.saturating_add(LOOKED_AT), index, serial));
+        self.current.insert(hash, index);
         index
+    }
+
+    /// Sums up what is in the slot `before`, whose key is needed for another.
+    fn replace(&mut self, key: &Key, before: Option<u32>) {
+        if let Some(before) = before {
+            self.end(before);
+            self.current.remove(key.spread(), before);
+            self.release(before);
+        }
     }
 
     /// Sums up the connection in a slot if it is over by the clock.
@@ -276,8 +289,16 @@ impl Table {
         while let Some((_, index, serial)) = next(&mut self.looks, clock) {
             if self.slots[index as usize].serial == serial {
                 self.expire(index, clock);
-                if let State::On(_) = &self.slots[index as usize].state {
-                    self.looks.push_back((clock.saturating_add(LOOKED_AT), index, serial));
+                match self.slots[index as usize].state {
+                    State::On(_) => self.looks.push_back((clock.saturating_add(LOOKED_AT), index, serial)),
+                    State::OtherHalf(..) if self.whole(index) != index => {
+                        self.looks.push_back((clock.saturating_add(LOOKED_AT), index, serial));
+                    }
+                    State::OtherHalf(..) => {
+                        self.current.remove(self.slots[index as usize].key.spread(), index);
+                        self.release(index);
+                    }
+                    State::Free | State::Over(_) => {}
                 }
             }
         }
@@ -310,5 +331,6 @@ fn next(queue: &mut VecDeque<Look>, clock: u64) -> Option<Look> {
     if queue.front().is_some_and(|look| look.0 < clock) { queue.pop_front() } else { None }
 }
 
+mod halves;
 #[cfg(test)]
 mod tests;
