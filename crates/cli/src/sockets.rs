@@ -90,6 +90,6 @@ pub(crate) fn watch(
     let packets = flows.iter().map(|flow| flow.packets_up + flow.packets_down).sum();
     let bytes = flows.iter().map(|flow| flow.bytes_up + flow.bytes_down).sum();
     let report = CaptureReport { file: NAME.to_owned(), packets, bytes, truncated: false, notes, flows };
-    let slowed = report.flows.iter().any(|flow| infer::is_slowed(&flow.verdict));
+    let slowed = report.flows.iter().any(|flow| infer::is_slowed(flow));
     Ok(CaptureDiagnosis { connections: report.flows.len() as u64, report, series: Vec::new(), slowed })
 }

@@ -145,7 +145,7 @@ pub fn join<R: Read>(name: &str, capture: &Capture<R>, intake: Intake, parts: Ve
     crate::shared::judge(&mut found);
     // Flows are numbered in order of their first packets, and listed costliest first.
     firsts.sort_unstable();
-    let slowed = slowed || found.iter().any(|one| is_slowed(&one.flow.verdict));
+    let slowed = slowed || found.iter().any(|one| is_slowed(&one.flow));
     found.sort_by_cached_key(Finished::cost);
     found.truncate(most);
     let mut series = Vec::new();

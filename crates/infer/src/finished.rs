@@ -15,6 +15,8 @@ use wire::{Flags, Segment};
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) phase: Phase,
+    /// Its other direction's, where that was judged.
+    pub(crate) other_phase: Option<Phase>,
     /// Index of the interface among the capture's.
     pub(crate) interface: u32,
     pub(crate) flow: Box<Flow>,
@@ -25,11 +27,12 @@ pub(crate) struct Finished {
 
 impl Finished {
     pub(crate) fn new(connection: &Connection, judged: Judged<'_>, carried: Option<Carried>) -> Self {
-        let phase = judged.phase();
+        let (phase, other_phase) = (judged.phase(), judged.other_phase());
         let mut flow = Box::new(judged.flow());
         compact(&mut flow);
         Self {
             phase,
+            other_phase,
             interface: connection.interface,
             flow,
             carried,
@@ -40,7 +43,10 @@ impl Finished {
     /// By what it is listed.
     pub(crate) fn cost(&self) -> Cost {
         let flow = &self.flow;
-        Cost::of(&flow.verdict, self.phase, flow.bytes_up + flow.bytes_down, flow.first_packet)
+        let of = |verdict, phase| Cost::of(verdict, phase, flow.bytes_up + flow.bytes_down, flow.first_packet);
+        let cost = of(&flow.verdict, self.phase);
+        let other = flow.other_direction.as_ref().zip(self.other_phase);
+        other.map_or(cost, |(other, phase)| cost.min(of(&other.verdict, phase)))
     }
 }
 
@@ -61,6 +67,10 @@ fn compact(flow: &mut Flow) {
     for finding in &mut flow.findings {
         finding.claim.shrink_to_fit();
         evidence(&mut finding.evidence);
+    }
+    if let Some(other) = &mut flow.other_direction {
+        other.verdict.claim.shrink_to_fit();
+        evidence(&mut other.verdict.evidence);
     }
 }
 

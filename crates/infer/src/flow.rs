@@ -2,12 +2,15 @@
 
 use crate::connection::Connection;
 use crate::facts::Facts;
-use crate::order::Cost;
+use crate::held::Held;
+use crate::order::{Cost, is_held};
 use crate::packet::Endpoint;
 use crate::phase::Phase;
 use crate::rules;
 use crate::sender::Sender;
-use model::{Code, Finding, Flow, Measured, Retransmits, Series, Side, TokenBucket, Vantage, Verdict, Way};
+use model::{
+    Code, Finding, Flow, Measured, OtherDirection, Retransmits, Series, Side, TokenBucket, Vantage, Verdict, Way,
+};
 use std::net::{IpAddr, SocketAddr};
 
 /// A finished connection, judged. Its report is a matter of its own: where only the costliest are kept, most need none.
@@ -17,6 +20,7 @@ pub(crate) struct Judged<'a> {
     verdict: Verdict,
     findings: Vec<Finding>,
     held_side: Side,
+    other: Option<(Phase, Box<OtherDirection>)>,
 }
 
 impl<'a> Judged<'a> {
@@ -30,7 +34,8 @@ impl<'a> Judged<'a> {
         };
         let facts = Facts::new(connection, main, vantage(connection, main), held);
         let (verdict, findings) = rules::judge(&facts);
-        Self { facts, verdict, findings, held_side }
+        let other = other_direction(connection, 1 - main, held);
+        Self { facts, verdict, findings, held_side, other }
     }
 
     pub(crate) fn phase(&self) -> Phase {
@@ -41,16 +46,24 @@ impl<'a> Judged<'a> {
     pub(crate) fn cost(&self) -> Cost {
         let connection = self.facts.connection;
         let bytes = connection.sides.iter().map(|side| side.sender.bytes).sum();
-        Cost::of(&self.verdict, self.phase(), bytes, connection.first_packet)
+        let of = |verdict, phase| Cost::of(verdict, phase, bytes, connection.first_packet);
+        let cost = of(&self.verdict, self.phase());
+        self.other.as_ref().map_or(cost, |(phase, other)| cost.min(of(&other.verdict, *phase)))
     }
 
-    pub(crate) fn verdict(&self) -> &Verdict {
-        &self.verdict
+    /// Whether something other than its programs makes either direction slower than it could be.
+    pub(crate) fn is_slowed(&self) -> bool {
+        is_held(&self.verdict) || self.other.as_ref().is_some_and(|(_, other)| is_held(&other.verdict))
+    }
+
+    /// The data phase of its other direction, where that was judged.
+    pub(crate) fn other_phase(&self) -> Option<Phase> {
+        self.other.as_ref().map(|other| other.0)
     }
 
     /// The report. What only the whole capture tells is left open: the flow's number, and its interface's name.
     pub(crate) fn flow(self) -> Flow {
-        let Self { facts, verdict, findings, held_side } = self;
+        let Self { facts, verdict, findings, held_side, other } = self;
         let Facts { connection, main, sender, vantage, held, .. } = facts;
         let [client, server] = &connection.sides;
         let losses = &sender.losses;
@@ -70,7 +83,7 @@ impl<'a> Judged<'a> {
             packets_up: client.packets,
             packets_down: server.packets,
             handshake: connection.opening.report(),
-            direction: if main == 0 { Way::Up } else { Way::Down },
+            direction: way(main),
             retransmits: Retransmits {
                 total: losses.total,
                 fast: losses.fast,
@@ -103,9 +116,36 @@ impl<'a> Judged<'a> {
             limits: facts.limits(),
             verdict,
             findings,
+            other_direction: other.map(|other| other.1),
             remedies: Vec::new(),
         }
     }
+}
+
+/// What held the direction of `side` back, which carried less than the other.
+fn other_direction(connection: &Connection, side: usize, held: &Held) -> Option<(Phase, Box<OtherDirection>)> {
+    /// Segments from which on more than the initial window is asked of a path (RFC 6928).
+    const ENOUGH: u64 = 10;
+    let sender = &connection.sides[side].sender;
+    if sender.delivered <= ENOUGH * sender.mss.max(1) {
+        return None;
+    }
+    let facts = Facts::new(connection, side, vantage(connection, side), held);
+    let (verdict, _) = rules::judge(&facts);
+    let phase = Phase { took: facts.phase_s, least: facts.rtt_min_s };
+    let other = OtherDirection {
+        direction: way(side),
+        vantage: facts.vantage,
+        goodput_bps: facts.rate() * 8.0,
+        retransmits: sender.losses.total,
+        limits: facts.limits(),
+        verdict,
+    };
+    Some((phase, Box::new(other)))
+}
+
+const fn way(side: usize) -> Way {
+    if side == 0 { Way::Up } else { Way::Down }
 }
 
 /// What is drawn of a connection: the direction with more payload.
@@ -228,6 +268,10 @@ fn series(sender: &Sender) -> Series {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::handmade::{connection_at, packet};
+    use wire::{Flags, Segment};
+
+    const ACK: u8 = Flags::ACK;
 
     #[test]
     fn ends_are_written_as_the_standard_library_does() {
@@ -235,5 +279,45 @@ mod tests {
             let end: SocketAddr = end.parse().expect("an address");
             assert_eq!(text((end.ip(), end.port())), end.to_string());
         }
+    }
+    #[test]
+    fn a_lesser_direction_that_a_window_held_is_judged_beside_the_greater() {
+        // 200 round trips of ten segments up, whose receiver never offers more, and then more than that down.
+        let small = |mut segment: Segment| {
+            segment.tcp.window = 10_000;
+            segment
+        };
+        let mut packets = vec![
+            (0, packet(true, Flags::SYN, 100, 0, 0)),
+            (20, small(packet(false, Flags::SYN | ACK, 500, 101, 0))),
+            (20, packet(true, ACK, 101, 501, 0)),
+        ];
+        let (mut now, mut up, mut down) = (20, 101, 501);
+        for _ in 0..200 {
+            for _ in 0..10 {
+                packets.push((now, packet(true, ACK, up, down, 1_000)));
+                up += 1_000;
+            }
+            now += 20;
+            packets.push((now, small(packet(false, ACK, down, up, 0))));
+        }
+        for round in 0..100u32 {
+            for _ in 0..(10 + round).min(40) {
+                packets.push((now, small(packet(false, ACK, down, up, 1_000))));
+                down += 1_000;
+            }
+            now += 20;
+            packets.push((now, packet(true, ACK, up, down, 0)));
+        }
+        let connection = connection_at(&packets);
+        let judged = Judged::new(&connection);
+        let flow = judged.flow();
+        assert_eq!(flow.direction, Way::Down);
+        let other = flow.other_direction.expect("2 MB went up");
+        assert_eq!((other.direction, other.verdict.code), (Way::Up, Code::ReceiveWindow), "{other:?}");
+        assert!((other.limits.total() - 1.0).abs() < 1e-9 && other.limits.receive_window > 0.9, "{other:?}");
+        // A request of a few segments is held back by nothing.
+        let asked = connection_at(&packets[..8]);
+        assert!(Judged::new(&asked).flow().other_direction.is_none());
     }
 }

@@ -3,7 +3,7 @@
 use crate::connection::Connection;
 use crate::finished::Finished;
 use crate::flow::{self, Judged};
-use crate::order::{Cost, is_slowed};
+use crate::order::Cost;
 use crate::together::Carried;
 use model::Flow;
 use std::collections::BinaryHeap;
@@ -77,7 +77,7 @@ impl Kept {
         let index = match self.wanted {
             // What one carried beside others may change its verdict in the end.
             Wanted::Costliest(most) if carried.is_none() => {
-                self.slowed |= is_slowed(judged.verdict());
+                self.slowed |= judged.is_slowed();
                 let Some(index) = self.rank(judged.cost(), most) else { return Place::none(first_packet) };
                 index
             }

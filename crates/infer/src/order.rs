@@ -2,7 +2,7 @@
 
 use crate::phase::Phase;
 use crate::rules::WORTH;
-use model::{Code, Verdict};
+use model::{Code, Flow, Verdict};
 use std::cmp::Reverse;
 
 /// By what a connection is listed, the costliest first: by the time that another setting or another path could save, then by the bytes it
@@ -26,8 +26,13 @@ impl Cost {
     }
 }
 
-/// Whether something other than its program makes the connection slower than it could be on its path.
-pub fn is_slowed(verdict: &Verdict) -> bool {
+/// Whether something other than its programs makes the connection slower than it could be on its path, either way.
+pub fn is_slowed(flow: &Flow) -> bool {
+    is_held(&flow.verdict) || flow.other_direction.as_ref().is_some_and(|other| is_held(&other.verdict))
+}
+
+/// Whether the verdict is something other than the program, with a gain that is worth it.
+pub(crate) fn is_held(verdict: &Verdict) -> bool {
     let own = matches!(verdict.code, Code::NothingToGain | Code::Unknown | Code::Application | Code::PathRate);
     !own && verdict.gain.is_some_and(|gain| gain >= WORTH)
 }

@@ -141,7 +141,7 @@ pub fn diagnose(all: &[Sampled]) -> Vec<Box<Flow>> {
         let flow = judge(one.id, one.local, one.remote, &one.samples)?;
         let carried = Some(&flow).filter(|flow| flow.vantage == Vantage::Sender).and_then(|_| carried(&one.samples));
         let phase = Phase { took: flow.duration_s, least: flow.rtt_min_ms.unwrap_or(0.0) / 1e3 };
-        Some(Finished { phase, interface: 0, flow: Box::new(flow), carried, series: None })
+        Some(Finished { phase, other_phase: None, interface: 0, flow: Box::new(flow), carried, series: None })
     };
     let mut found: Vec<Finished> = all.iter().filter_map(finished).collect();
     shared::judge(&mut found);
@@ -247,6 +247,7 @@ fn judge(id: u64, local: SocketAddr, remote: SocketAddr, samples: &[Sample]) -> 
         limits,
         verdict,
         findings: Vec::new(),
+        other_direction: None,
         remedies: Vec::new(),
     })
 }

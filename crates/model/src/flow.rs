@@ -60,7 +60,7 @@ pub struct Flow {
     pub packets_down: u64,
     /// What the handshake agreed.
     pub handshake: Handshake,
-    /// The direction all that follows is about: the one with more payload.
+    /// The direction all that follows is about, up to the other one's part: the one with more payload.
     pub direction: Way,
     /// Data packets that carried bytes sent before.
     pub retransmits: Retransmits,
@@ -89,8 +89,28 @@ pub struct Flow {
     pub verdict: Verdict,
     /// What else is worth knowing.
     pub findings: Vec<Finding>,
+    /// The other direction, where that carried enough to be held back by anything.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub other_direction: Option<Box<OtherDirection>>,
     /// What mends it; each is a way of its own, and the first is the best. Empty until a remedy is asked for.
     pub remedies: Vec<Remedy>,
+}
+
+/// The direction of a connection with less payload.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OtherDirection {
+    /// Which it is.
+    pub direction: Way,
+    /// Where the capture was taken, seen from the sender of this data.
+    pub vantage: Vantage,
+    /// Mean payload rate over its data phase.
+    pub goodput_bps: f64,
+    /// Data packets that carried bytes sent before.
+    pub retransmits: u64,
+    /// Where the time of its data phase went.
+    pub limits: Limits,
+    /// Why it was no faster.
+    pub verdict: Verdict,
 }
 
 /// A policer, as the losses behind it tell.

@@ -29,7 +29,9 @@ pub use facts::{
     IdleRestarts, InitialWindow, KeepAlives, LossClass, LossFacts, Multipath, MultipathKind, PathMtu, ReceiveWindow,
     Reordering, RoundTrips, RttSource, SharedPath, SlowStart, SlowStartExit,
 };
-pub use flow::{Flow, Handshake, LossMark, MarkKind, Point, Retransmits, Series, TokenBucket, Vantage, Way};
+pub use flow::{
+    Flow, Handshake, LossMark, MarkKind, OtherDirection, Point, Retransmits, Series, TokenBucket, Vantage, Way,
+};
 pub use load::{Held, LoadReport, Percentiles, PlayerCount, Stalls};
 pub use measured::Measured;
 pub use metric::{Metric, Metrics};

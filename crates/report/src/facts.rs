@@ -2,8 +2,8 @@
 
 mod motion;
 
-use crate::figures::{count, data};
-use model::{Ecn, Facts, FastOpen, Flow, KeepAlives, Multipath, MultipathKind};
+use crate::figures::{count, data, percent, rate, times};
+use model::{Ecn, Facts, FastOpen, Flow, KeepAlives, Multipath, MultipathKind, OtherDirection, Way};
 
 /// What there is to tell, in order.
 pub(crate) fn lines(flow: &Flow) -> Vec<(&'static str, String)> {
@@ -20,6 +20,31 @@ pub(crate) fn lines(flow: &Flow) -> Vec<(&'static str, String)> {
         lines.push(("capture", format!("{} acknowledged that are not in it", data(*missed_bytes as f64))));
     }
     lines
+}
+
+/// What held the other direction back, where that was judged.
+pub(crate) fn other_direction(flow: &Flow) -> Option<String> {
+    let OtherDirection { direction, goodput_bps, limits, verdict, .. } = &**flow.other_direction.as_ref()?;
+    let (name, bytes) = match direction {
+        Way::Up => ("up", flow.bytes_up),
+        Way::Down => ("down", flow.bytes_down),
+    };
+    let gain = verdict.gain.filter(|&gain| gain > 1.0).map(|gain| format!(", {} to gain", times(gain)));
+    let shares: Vec<String> = limits
+        .named()
+        .iter()
+        .filter(|(_, share)| *share >= 0.05)
+        .map(|(name, share)| format!("{} {}", name.replace('_', " "), percent(*share)))
+        .collect();
+    Some(format!(
+        "The other way ({name}, {} at {}): {}{}. {} ({})",
+        data(bytes as f64),
+        rate(*goodput_bps),
+        verdict.code,
+        gain.unwrap_or_default(),
+        verdict.claim,
+        shares.join(", "),
+    ))
 }
 
 fn ecn(ecn: &Ecn) -> String {

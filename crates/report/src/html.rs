@@ -64,13 +64,15 @@ impl ArmPlots {
             depends_on: None,
             evidence: flow.verdict.evidence.clone(),
         };
+        let mut facts = facts::lines(flow);
+        facts.extend(facts::other_direction(flow).map(|text| ("other way", text)));
         Self {
             name: name.into(),
             series,
             verdict: Some(verdict),
             limits: Some(flow.limits),
             retransmits: Some(flow.retransmits.total),
-            facts: facts::lines(flow),
+            facts,
             findings: [main].into_iter().chain(flow.findings.iter().cloned()).collect(),
             remedies: flow.remedies.clone(),
         }

@@ -40,6 +40,7 @@ fn a_missing_or_an_unknown_field_is_refused_wherever_it_is() {
         "policer",
         "tap_duplicates",
         "missed_bytes",
+        "other_direction",
         "ecn",
         "negotiated",
         "fast_open",

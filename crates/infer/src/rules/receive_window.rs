@@ -8,7 +8,7 @@ use model::Code;
 pub(crate) const RULE: Rule = Rule { code: Code::ReceiveWindow, explain: EXPLAIN, judge };
 
 fn judge(facts: &Facts<'_>) -> Option<Judged> {
-    if facts.connection.opening.lacks_scaling() && facts.sender.window_max <= 65_535 {
+    if super::window_scaling_missing::is_the_bound(facts) {
         return None;
     }
     judge_window(facts)

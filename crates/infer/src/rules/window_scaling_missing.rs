@@ -7,8 +7,16 @@ use model::Code;
 
 pub(crate) const RULE: Rule = Rule { code: Code::WindowScalingMissing, explain: EXPLAIN, judge };
 
+/// The largest window without scaling (RFC 9293 §3.1).
+const MOST: u64 = 65_535;
+
+/// Whether it is the missing option that keeps the window small: one that stays below half of what it could be is kept there by its buffer.
+pub(super) fn is_the_bound(facts: &Facts<'_>) -> bool {
+    facts.connection.opening.lacks_scaling() && (MOST / 2..=MOST).contains(&facts.sender.window_max)
+}
+
 fn judge(facts: &Facts<'_>) -> Option<Judged> {
-    if !facts.connection.opening.lacks_scaling() || facts.sender.window_max > 65_535 {
+    if !is_the_bound(facts) {
         return None;
     }
     let mut judged = super::receive_window::judge_window(facts)?;
@@ -32,7 +40,8 @@ Why it matters
   some systems, or to a firewall or load balancer that strips or rewrites SYN options.
 
 Evidence
-  The SYN or SYN-ACK without the option, and the share of the data phase in which the window was full.
+  The SYN or SYN-ACK without the option, a window that came to half of 65,535 bytes at least, and the share of the data phase in which
+  it was full.
 
 How to confirm
   Capture at both ends: an option present where it left and absent where it arrives was stripped on the way.

@@ -178,6 +178,9 @@ fn tell(page: &mut Page, flow: &Flow) {
         let text = format!("{} {}: {}{symptom}", finding.code, percent(finding.share), finding.claim);
         page.sentence("  also  ", &text, Style::Plain);
     }
+    if let Some(text) = crate::facts::other_direction(flow) {
+        page.sentence("  ", &text, Style::Plain);
+    }
     for remedy in &flow.remedies {
         self::remedy(page, remedy);
     }

@@ -241,6 +241,20 @@ pub fn diagnose() -> DiagnoseReport {
         limits,
         verdict,
         findings: vec![finding],
+        other_direction: Some(Box::new(model::OtherDirection {
+            direction: Way::Up,
+            vantage: Vantage::Receiver,
+            goodput_bps: 2.5e6,
+            retransmits: 0,
+            limits: model::Limits { receive_window: 1.0, ..model::Limits::default() },
+            verdict: model::Verdict {
+                code: Code::ReceiveWindow,
+                share: 1.0,
+                claim: "The receiver's window of 14.6 kB was full.".to_owned(),
+                gain: Some(3.0),
+                evidence: vec![],
+            },
+        })),
         remedies: vec![
             Remedy {
                 commands: vec!["sysctl -w net.ipv4.tcp_rmem=\"4096 131072 33554432\"   # on the client".to_owned()],
