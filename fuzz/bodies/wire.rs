@@ -17,6 +17,7 @@ fn read(file: &[u8]) -> usize {
         bytes += packet.bytes.len();
         decoder.decode(&packet, |_| {});
     }
+    decoder.finish(|_| {});
     assert!(capture.damage().notes().len() <= 5);
     bytes
 }

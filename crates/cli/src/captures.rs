@@ -226,6 +226,7 @@ fn divided(from: impl Read, name: &str, options: &Options, shards: usize) -> Res
                 Err(error) => return Err(Error::from_wire(error, name)),
             }
         }
+        intake.finish(&mut hand_over);
         for (end, batch) in ends {
             let _ = end.send(batch);
         }

@@ -91,5 +91,6 @@ pub fn diagnose_reader_with(from: impl Read, name: &str, options: Options) -> Re
     while let Some(packet) = capture.next().map_err(|error| Error::from_wire(error, name))? {
         intake.packet(&packet, |seen| shard.packet(&seen));
     }
+    intake.finish(|seen| shard.packet(&seen));
     Ok(join(name, &capture, intake, vec![shard.finish()]))
 }

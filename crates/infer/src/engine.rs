@@ -13,7 +13,7 @@ use model::CaptureReport;
 use std::collections::BTreeMap;
 use std::io::Read;
 use wire::filter::Filter;
-use wire::{Capture, Decoded, Decoder, Other, Packet};
+use wire::{Capture, Decoded, Decoder, Late, Other, Packet};
 
 /// Most nanoseconds by which one packet alone moves the clock on: a damaged time must not end every connection.
 const STRIDE: u64 = 3 * 3600 * 1_000_000_000;
@@ -64,12 +64,27 @@ impl Intake {
         let (interface, at, number) = (packet.interface, packet.at, packet.number);
         self.decoder.decode(packet, |decoded| match decoded {
             Decoded::Tcp(found) => segment(Seen { interface, at, number, clock, segment: found }),
+            Decoded::Late(late) => segment(Seen::late(&late, clock)),
+            Decoded::Other(other) => *self.others.entry(other).or_default() += 1,
+        });
+    }
+
+    /// Hands on what is known of packets in fragments whose last did not come; to be called when the capture is over.
+    pub fn finish(&mut self, mut segment: impl FnMut(Seen)) {
+        let clock = self.clock.now.unwrap_or_default();
+        self.decoder.finish(|decoded| match decoded {
+            Decoded::Tcp(_) => {}
+            Decoded::Late(late) => segment(Seen::late(&late, clock)),
             Decoded::Other(other) => *self.others.entry(other).or_default() += 1,
         });
     }
 }
 
 impl Seen {
+    const fn late(late: &Late, clock: u64) -> Self {
+        Self { interface: late.interface, at: late.at, number: late.number, clock, segment: late.segment }
+    }
+
     /// A number by which connections are divided among shards: all packets of one connection have the same.
     pub fn spread(&self) -> u64 {
         Key::of(self.interface, &self.segment).spread()
@@ -178,7 +193,10 @@ fn note_of(other: Other, count: u64) -> String {
         Other::Encrypted => {
             format!("{count} frame{s} of 802.11 and encrypted: capture behind the decryption to see what is in them")
         }
-        Other::Fragment => format!("{count} packet{s} later fragments whose first is not before them in the capture"),
+        Other::Fragment => format!("{count} packet{s} fragments of IP whose first is not in the capture"),
+        Other::FrameRest => {
+            format!("{count} frame{s} later fragments of 802.11 frames, whose first tell the length of the whole")
+        }
         Other::Unwanted => format!("{count} packet{s} TCP that the filter leaves out"),
         Other::Malformed => format!("{count} packet{s} cut within the headers, or contradicting themselves there"),
     }

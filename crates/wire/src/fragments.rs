@@ -1,28 +1,43 @@
-//! The fragments of IP packets: their payload is counted whole, though the first alone has the TCP header.
+//! The fragments of IP packets, put together as far as the analysis asks: the headers at the front, and how long the whole is.
 //!
-//! Nothing waits for anything: each fragment is told as a segment of its own as soon as the first one is known. What is kept of one
-//! packet are its first fragment's headers and the places of its fragments, of the last few hundred packets in parts.
+//! A datagram is told once, as what it is whole, at the time of the fragment that completes it: its receiver's TCP sees it then, and
+//! acknowledges it after. One whose rest does not come is told as far as it is known from its front on, with the time of its
+//! latest fragment; what comes later still is told as the segment's rest, so that no byte counts twice.
 
-use crate::frame::{Decoded, Other, Segment, Tags};
+use crate::frame::{Decoded, Late, Other, Segment, Tags};
 use crate::ip::{Layer, Part};
-use crate::{Flags, Packet};
+use crate::walk::whole;
+use crate::{Flags, IpFacts, Packet};
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use units::Timestamp;
 
-/// Packets in parts that are known at a time; the oldest is forgotten for the next.
-const MOST_PACKETS: usize = 256;
-/// Fragments of one packet; the largest IP packet has 45 at Ethernet's length.
-const MOST_PARTS: usize = 64;
-/// Seconds after which an identification may be used anew: Linux's `ip_frag_time` and `IP6_FRAG_TIMEOUT`.
-const LIFE_S: f64 = 30.0;
+/// Datagrams that are known at a time, whole ones included; the oldest is forgotten for the next.
+const MOST_DATAGRAMS: usize = 256;
+/// Pieces of one datagram with gaps between; one in more is no work of a network.
+const MOST_RUNS: usize = 64;
+/// Bytes of a datagram that are kept: the headers of an overlay in an overlay are fewer.
+const HEAD: usize = 256;
+/// The rest of a datagram is not waited for when nothing of it came for so long: no sender that heard nothing of it sends its data
+/// again sooner (Linux `TCP_RTO_MIN`), and what is sent again has to be told after what was sent first.
+const PATIENCE_NS: u64 = 200_000_000;
+/// Nor when so many that began later between the same hosts are whole: a sender takes a segment for lost then (RFC 5681 §3.2).
+const OVERTAKEN: u8 = 3;
+/// How long an identification stands for one datagram: Linux's `IP_FRAG_TIME` (RFC 791 §3.2 asks for 15 s at least).
+const LIFE_V4_NS: u64 = 30_000_000_000;
+/// RFC 8200 §4.5.
+const LIFE_V6_NS: u64 = 60_000_000_000;
 
 /// A fragment, as far as the IP header tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Piece {
     key: Key,
     part: Part,
-    len: u32,
+    pub(crate) facts: IpFacts,
+    pub(crate) protocol: u8,
+    /// Where in the frame what it carries begins.
+    pub(crate) at: usize,
+    pub(crate) len: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,97 +45,328 @@ struct Key {
     source: IpAddr,
     destination: IpAddr,
     id: u32,
+    /// A part of the key over IPv4 alone (RFC 791 §3.2); over IPv6 the first fragment's counts.
+    protocol: u8,
     tags: Tags,
 }
 
 impl Piece {
-    /// `None` when it carries no TCP.
-    pub(crate) fn new(layer: &Layer, part: Part, tags: Tags) -> Option<Self> {
-        let key = Key { source: layer.facts.source, destination: layer.facts.destination, id: part.id, tags };
-        let len = u32::try_from(layer.len).ok()?;
-        (layer.protocol == 6).then_some(Self { key, part, len })
+    /// The fragment whose IP header is `layer`; what it carries is at `at` in the frame.
+    pub(crate) fn new(layer: &Layer, part: Part, at: usize, tags: Tags) -> Self {
+        let Layer { facts, protocol, len, .. } = *layer;
+        let (source, destination) = (facts.source, facts.destination);
+        let in_key = if source.is_ipv4() { protocol } else { 0 };
+        Self { key: Key { source, destination, id: part.id, protocol: in_key, tags }, part, facts, protocol, at, len }
+    }
+
+    pub(crate) const fn is_first(&self) -> bool {
+        self.part.offset == 0
+    }
+
+    pub(crate) const fn tags(&self) -> Tags {
+        self.key.tags
     }
 }
 
-#[derive(Debug)]
-struct Known {
-    interface: u32,
-    key: Key,
-    at: Timestamp,
-    /// The first fragment's segment.
-    first: Option<Segment>,
-    /// Offset and length of each fragment.
-    parts: Vec<(u32, u32)>,
+/// What a datagram's fragments came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Not told yet.
+    Waiting,
+    /// Told as far as it was known, with so many bytes of payload.
+    Told(u32),
+    /// Told whole.
+    Whole,
+    /// Its fragments contradict each other.
+    Refused,
 }
 
-/// Packets whose fragments are arriving.
-#[derive(Debug, Default)]
-pub(crate) struct Fragments(VecDeque<Known>);
+/// Where a fragment's bytes stand to those known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    New,
+    Copy,
+    Wrong,
+}
+
+#[derive(Debug)]
+struct Datagram {
+    interface: u32,
+    key: Key,
+    state: State,
+    /// Every fragment of it was seen before: it may be what a tap delivers twice, and is told when it is whole again.
+    again: bool,
+    begun: Timestamp,
+    /// The latest fragment's time and number.
+    latest: (Timestamp, u64),
+    /// The first fragment's, once that is known.
+    facts: IpFacts,
+    protocol: u8,
+    /// Fragments that are not told.
+    held: u32,
+    overtaken: u8,
+    total: Option<u32>,
+    /// From where to where bytes are known, in order, with gaps between.
+    runs: Vec<(u32, u32)>,
+    head: Head,
+}
+
+impl Datagram {
+    fn new(packet: &Packet<'_>, piece: &Piece) -> Self {
+        Self {
+            interface: packet.interface,
+            key: piece.key,
+            state: State::Waiting,
+            again: false,
+            begun: packet.at,
+            latest: (packet.at, packet.number),
+            facts: piece.facts,
+            protocol: piece.protocol,
+            held: 0,
+            overtaken: 0,
+            total: None,
+            runs: Vec::new(),
+            head: Head::EMPTY,
+        }
+    }
+
+    fn is_of(&self, packet: &Packet<'_>, key: Key) -> bool {
+        let life = if key.source.is_ipv4() { LIFE_V4_NS } else { LIFE_V6_NS };
+        self.key == key
+            && self.interface == packet.interface
+            && packet.at.as_nanos().abs_diff(self.begun.as_nanos()) < life
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.state == State::Waiting && !self.again
+    }
+
+    fn is_due(&self, now: Timestamp) -> bool {
+        self.is_waiting() && now.as_nanos().saturating_sub(self.latest.0.as_nanos()) >= PATIENCE_NS
+    }
+
+    /// Puts a fragment in its place. One within what is known is a copy, as Linux has it (`inet_frag_queue_insert`); one that lies
+    /// over an edge of it makes the whole datagram wrong (RFC 5722 §4).
+    fn insert(&mut self, piece: &Piece, bytes: &[u8]) -> Place {
+        let from = piece.part.offset;
+        let Some(to) = u32::try_from(piece.len).ok().and_then(|len| from.checked_add(len)) else { return Place::Wrong };
+        let is_past = self.total.is_some_and(|total| to > total || (!piece.part.more && to != total));
+        let ends_within = !piece.part.more && self.runs.last().is_some_and(|run| run.1 > to);
+        if is_past || ends_within {
+            return Place::Wrong;
+        }
+        let next = self.runs.partition_point(|run| run.1 <= from);
+        if from == to || self.runs.get(next).is_some_and(|run| run.0 <= from && to <= run.1) {
+            return Place::Copy;
+        }
+        if self.runs.get(next).is_some_and(|run| run.0 < to) || self.runs.len() >= MOST_RUNS {
+            return Place::Wrong;
+        }
+        if !piece.part.more {
+            self.total = Some(to);
+        }
+        if from == 0 {
+            (self.facts, self.protocol) = (piece.facts, piece.protocol);
+        }
+        let joins_next = self.runs.get(next).is_some_and(|run| run.0 == to);
+        let joins_last = next > 0 && self.runs[next - 1].1 == from;
+        match (joins_last, joins_next) {
+            (true, true) => self.runs[next - 1].1 = self.runs.remove(next).1,
+            (true, false) => self.runs[next - 1].1 = to,
+            (false, true) => self.runs[next].0 = from,
+            (false, false) => self.runs.insert(next, (from, to)),
+        }
+        self.head.put(from as usize, &bytes[..bytes.len().min(piece.len)]);
+        Place::New
+    }
+
+    /// How much of its front is known.
+    fn front(&self) -> u32 {
+        self.runs.first().filter(|run| run.0 == 0).map_or(0, |run| run.1)
+    }
+
+    fn is_whole(&self) -> bool {
+        self.total.is_some_and(|total| self.front() == total)
+    }
+
+    /// The segment in what is known of its front.
+    fn segment(&self) -> Result<Segment, Other> {
+        match self.front() {
+            0 => Err(Other::Fragment),
+            front => whole(self.head.known(), front as usize, self.protocol, self.facts, self.key.tags),
+        }
+    }
+
+    /// Tells what is known of it, as more is not waited for.
+    fn give_up(&mut self, mut each: impl FnMut(Decoded)) {
+        if self.is_waiting() {
+            let (at, number) = self.latest;
+            let told = match self.segment() {
+                Ok(segment) => {
+                    each(Decoded::Late(Late { segment, at, number, interface: self.interface }));
+                    segment.payload_len
+                }
+                Err(other) => {
+                    (0..self.held).for_each(|_| each(Decoded::Other(other)));
+                    0
+                }
+            };
+            self.state = State::Told(told);
+        }
+        self.held = 0;
+    }
+}
+
+/// The first bytes of a datagram, which fragments may bring in any order.
+#[derive(Debug)]
+struct Head {
+    bytes: [u8; HEAD],
+    /// A bit for each eight bytes that are there: fragments begin at such places.
+    there: u32,
+    /// Where the first piece ends that does so elsewhere: the datagram's last, or one that was cut.
+    odd_end: usize,
+}
+
+const _: () = assert!(HEAD == 8 * u32::BITS as usize, "a bit for each eight bytes");
+
+impl Head {
+    const EMPTY: Self = Self { bytes: [0; HEAD], there: 0, odd_end: usize::MAX };
+
+    fn put(&mut self, at: usize, bytes: &[u8]) {
+        let Some(room) = self.bytes.get_mut(at..) else { return };
+        let len = bytes.len().min(room.len());
+        room[..len].copy_from_slice(&bytes[..len]);
+        (at / 8..(at + len) / 8).for_each(|eight| self.there |= 1 << eight);
+        if !len.is_multiple_of(8) {
+            self.odd_end = self.odd_end.min(at + len);
+        }
+    }
+
+    fn known(&self) -> &[u8] {
+        let eights = 8 * self.there.trailing_ones() as usize;
+        &self.bytes[..if self.odd_end & !7 == eights { self.odd_end } else { eights }]
+    }
+}
+
+/// Datagrams whose fragments are arriving.
+#[derive(Debug)]
+pub(crate) struct Fragments {
+    known: VecDeque<Datagram>,
+    /// When one that waits may be due; far away when none waits.
+    due: Timestamp,
+}
+
+impl Default for Fragments {
+    fn default() -> Self {
+        Self { known: VecDeque::new(), due: NEVER }
+    }
+}
 
 impl Fragments {
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.known.len()
     }
 
-    /// Takes a fragment in; `result` is what stands in it, the segment if it is the first.
-    pub(crate) fn handle(
-        &mut self,
-        packet: &Packet<'_>,
-        piece: Piece,
-        result: Result<Segment, Other>,
-        mut each: impl FnMut(Decoded),
-    ) {
-        let Piece { key, part, len } = piece;
-        let is_first = part.offset == 0;
-        let is_same = |known: &Known| {
-            known.key == key && known.interface == packet.interface && packet.at.seconds_since(known.at).abs() < LIFE_S
-        };
-        let index = match self.0.iter().rposition(is_same) {
+    /// Whether a datagram may wait for its rest.
+    pub(crate) fn are_waiting(&self) -> bool {
+        self.due < NEVER
+    }
+
+    /// Whether [`Self::tell_due`] may have something to tell.
+    pub(crate) fn may_be_due(&self, now: Timestamp) -> bool {
+        self.are_waiting() && now >= self.due
+    }
+
+    /// Tells the datagrams whose rest is not waited for any longer.
+    #[cold]
+    pub(crate) fn tell_due(&mut self, now: Timestamp, mut each: impl FnMut(Decoded)) {
+        for datagram in self.known.iter_mut().filter(|datagram| datagram.is_due(now)) {
+            datagram.give_up(&mut each);
+        }
+        self.due = NEVER;
+        for datagram in self.known.iter().filter(|datagram| datagram.is_waiting()) {
+            self.due = self.due.min(patience_from(datagram.latest.0));
+        }
+    }
+
+    /// Tells what is known of all that wait: nothing comes any more.
+    pub(crate) fn finish(&mut self, mut each: impl FnMut(Decoded)) {
+        self.known.drain(..).for_each(|mut datagram| datagram.give_up(&mut each));
+        self.due = NEVER;
+    }
+
+    /// Takes a fragment in, of which `bytes` were captured.
+    pub(crate) fn handle(&mut self, packet: &Packet<'_>, piece: &Piece, bytes: &[u8], mut each: impl FnMut(Decoded)) {
+        let index = match self.known.iter().rposition(|datagram| datagram.is_of(packet, piece.key)) {
             Some(index) => index,
             None => {
-                if self.0.len() >= MOST_PACKETS {
-                    self.0.pop_front();
+                if self.known.len() >= MOST_DATAGRAMS
+                    && let Some(mut oldest) = self.known.pop_front()
+                {
+                    oldest.give_up(&mut each);
                 }
-                let known = Known { interface: packet.interface, key, at: packet.at, first: None, parts: Vec::new() };
-                self.0.push_back(known);
-                self.0.len() - 1
+                self.known.push_back(Datagram::new(packet, piece));
+                self.known.len() - 1
             }
         };
-        let known = &mut self.0[index];
-        let is_copy = known.parts.contains(&(part.offset, len));
-        if !is_copy && known.parts.len() < MOST_PARTS {
-            known.parts.push((part.offset, len));
+        let datagram = &mut self.known[index];
+        match datagram.state {
+            State::Refused => return each(Decoded::Other(Other::Malformed)),
+            State::Whole => *datagram = Datagram { again: true, ..Datagram::new(packet, piece) },
+            State::Waiting | State::Told(_) => {}
         }
-        match (result, known.first) {
-            (Ok(segment), _) => {
-                known.first = Some(segment);
-                each(Decoded::Tcp(segment));
-                if !is_copy && is_first {
-                    // Those that came before it.
-                    for &(offset, len) in known.parts.iter().filter(|(offset, _)| *offset > 0) {
-                        each(Decoded::Tcp(behind(&segment, offset, len)));
-                    }
-                }
+        match datagram.insert(piece, bytes) {
+            Place::Copy => return,
+            Place::Wrong => {
+                (0..=datagram.held).for_each(|_| each(Decoded::Other(Other::Malformed)));
+                datagram.state = State::Refused;
+                return;
             }
-            (Err(Other::Fragment), Some(first)) if !is_copy && part.offset >= u32::from(first.tcp.header_len) => {
-                each(Decoded::Tcp(behind(&first, part.offset, len)));
+            Place::New => {}
+        }
+        datagram.held += 1;
+        datagram.latest = (packet.at, packet.number);
+        if !datagram.is_whole() {
+            self.due = self.due.min(patience_from(packet.at));
+            return;
+        }
+        match (datagram.segment(), datagram.state) {
+            (Ok(segment), State::Told(told)) => each(Decoded::Tcp(rest(segment, told))),
+            (Ok(segment), _) => each(Decoded::Tcp(segment)),
+            (Err(other), _) => (0..datagram.held).for_each(|_| each(Decoded::Other(other))),
+        }
+        let key = piece.key;
+        *datagram = Datagram { state: State::Whole, begun: datagram.begun, ..Datagram::new(packet, piece) };
+        for earlier in self.known.range_mut(..index).filter(|earlier| {
+            let Key { source, destination, tags, .. } = earlier.key;
+            (source, destination, tags) == (key.source, key.destination, key.tags) && earlier.is_waiting()
+        }) {
+            earlier.overtaken += 1;
+            if earlier.overtaken >= OVERTAKEN {
+                earlier.give_up(&mut each);
             }
-            // Told when the first one arrives.
-            (Err(other), _) => each(Decoded::Other(other)),
         }
     }
 }
 
-/// What a later fragment carries, as a segment.
-fn behind(first: &Segment, offset: u32, len: u32) -> Segment {
-    let mut segment = *first;
-    let syn = u32::from(first.tcp.flags.has(Flags::SYN));
-    segment.tcp.seq = first.tcp.seq.add(syn + offset.saturating_sub(u32::from(first.tcp.header_len)));
-    segment.tcp.flags = Flags(first.tcp.flags.0 & Flags::ACK);
-    segment.payload_len = len;
+/// What is left of a segment of which so many bytes were told before.
+fn rest(mut segment: Segment, told: u32) -> Segment {
+    let told = told.min(segment.payload_len);
+    if told > 0 {
+        let syn = u32::from(segment.tcp.flags.has(Flags::SYN));
+        segment.tcp.seq = segment.tcp.seq.add(syn + told);
+        segment.tcp.flags = Flags(segment.tcp.flags.0 & !Flags::SYN);
+        segment.payload_len -= told;
+    }
     segment
 }
+
+fn patience_from(at: Timestamp) -> Timestamp {
+    Timestamp::from_nanos(at.as_nanos().saturating_add(PATIENCE_NS))
+}
+
+const NEVER: Timestamp = Timestamp::from_nanos(u64::MAX);
 
 #[cfg(test)]
 mod tests;

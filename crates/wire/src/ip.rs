@@ -102,41 +102,47 @@ fn parse_v6(bytes: &[u8], wire_len: usize) -> Option<Layer> {
     let mut part = None;
     // A chain longer than eight is no packet of a working host; RFC 8200 §4.1 expects each header once.
     for _ in 0..8 {
-        let length = match protocol {
-            // Hop-by-hop, routing, destination options, mobility, HIP, shim6: length in units of 8 bytes, the first not counted.
-            0 | 43 | 60 | 135 | 139 | 140 => {
-                let length = (usize::from(*bytes.get(at + 1)?) + 1) * 8;
-                if protocol == 0
-                    && let Some(jumbo) = jumbo_length(bytes.get(at + 2..bytes.len().min(at + length))?)
-                {
-                    payload = jumbo;
-                }
-                length
+        if protocol == 44 {
+            let place = be16(bytes, at + 2)?;
+            // A lone fragment is whole (RFC 6946).
+            part = (place & 0xfff9 != 0).then_some(Part {
+                id: be32(bytes, at + 4)?,
+                offset: u32::from(place & 0xfff8),
+                more: place & 1 != 0,
+            });
+            protocol = *bytes.get(at)?;
+            at += 8;
+            // What follows is for whoever puts the parts together.
+            if part.is_some() {
+                break;
             }
-            44 => {
-                let place = be16(bytes, at + 2)?;
-                // A lone fragment is whole (RFC 6946).
-                part = (place & 0xfff9 != 0).then_some(Part {
-                    id: be32(bytes, at + 4)?,
-                    offset: u32::from(place & 0xfff8),
-                    more: place & 1 != 0,
-                });
-                // What follows in a later fragment is no header.
-                if place & 0xfff8 != 0 {
-                    protocol = *bytes.get(at)?;
-                    at += 8;
-                    break;
-                }
-                8
-            }
-            // Authentication header: length in units of 4 bytes, less 2.
-            51 => (usize::from(*bytes.get(at + 1)?) + 2) * 4,
-            _ => break,
-        };
-        protocol = *bytes.get(at)?;
+            continue;
+        }
+        if !matches!(protocol, 0 | 43 | 51 | 60 | 135 | 139 | 140) {
+            break;
+        }
+        let (next, length) = extension(protocol, bytes.get(at..)?)?;
+        if protocol == 0
+            && let Some(jumbo) = jumbo_length(bytes.get(at + 2..bytes.len().min(at + length))?)
+        {
+            payload = jumbo;
+        }
+        protocol = next;
         at += length;
     }
     Some(Layer { facts, protocol, at, len: (HEADER + payload).checked_sub(at)?, part })
+}
+
+/// Steps over an extension header: what follows it, and its length; `None` for what is none, or cut.
+pub(crate) fn extension(protocol: u8, bytes: &[u8]) -> Option<(u8, usize)> {
+    let (next, length) = (*bytes.first()?, usize::from(*bytes.get(1)?));
+    match protocol {
+        // Hop-by-hop, routing, destination options, mobility, HIP, shim6: in units of 8 bytes, the first not counted.
+        0 | 43 | 60 | 135 | 139 | 140 => Some((next, (length + 1) * 8)),
+        // Authentication header: in units of 4 bytes, less 2 (RFC 4302 §2.2).
+        51 => Some((next, (length + 2) * 4)),
+        _ => None,
+    }
 }
 
 /// The length in a jumbo payload option (RFC 2675 §2), where `options` hold one.

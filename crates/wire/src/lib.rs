@@ -21,11 +21,12 @@ pub mod pcapng;
 mod plain;
 mod tcp;
 mod tunnel;
+mod walk;
 mod wlan;
 
 pub use capture::{Capture, Error, Interface, Packet};
 pub use damage::Damage;
-pub use frame::{Decoded, Decoder, Other, Segment, Tag, Tags, decode};
+pub use frame::{Decoded, Decoder, Late, Other, Segment, Tag, Tags, decode};
 pub use ip::IpFacts;
 pub use link::LinkType;
 pub use tcp::{Flags, Options, SackBlocks, TcpHeader};

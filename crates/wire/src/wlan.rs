@@ -66,7 +66,7 @@ pub(crate) fn data(bytes: &[u8], padded: bool) -> Result<(usize, Next), Other> {
         return Err(Other::Encrypted);
     }
     if le16(bytes, 22).ok_or(Other::Malformed)? & 0x000f != 0 {
-        return Err(Other::Fragment);
+        return Err(Other::FrameRest);
     }
     let mut at = 24;
     if control[1] & 0x03 == 0x03 {

@@ -37,7 +37,7 @@ fn packet(ends: [(IpAddr, u16); 2], options: usize) -> Vec<u8> {
 fn segment(bytes: &[u8]) -> Segment {
     match decode(LinkType::RAW, bytes, bytes.len() as u32) {
         Decoded::Tcp(segment) => segment,
-        Decoded::Other(other) => panic!("{other:?}"),
+        other => panic!("{other:?}"),
     }
 }
 

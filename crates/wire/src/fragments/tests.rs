@@ -49,71 +49,171 @@ fn packet(seconds: u64, bytes: &[u8]) -> Packet<'_> {
     }
 }
 
-/// Sequence numbers and payloads of what was decoded; `None` for what is no segment.
-fn decode(packets: &[(u64, Vec<u8>)]) -> Vec<Option<(u32, u32)>> {
+/// What was told, and at which packet, the end being one more.
+#[derive(Debug, PartialEq, Eq)]
+enum Told {
+    /// Sequence number and payload.
+    Tcp(usize, u32, u32),
+    /// The same of what was not waited for any longer, and the second its latest fragment is of.
+    Late(usize, u32, u32, u64),
+    Other(usize, Other),
+}
+use Told::{Late, Tcp};
+
+fn told(index: usize, decoded: Decoded) -> Told {
+    match decoded {
+        Decoded::Tcp(segment) => Tcp(index, segment.tcp.seq.get(), segment.payload_len),
+        Decoded::Late(late) => {
+            Late(index, late.segment.tcp.seq.get(), late.segment.payload_len, late.at.as_nanos() / 1_000_000_000)
+        }
+        Decoded::Other(other) => Told::Other(index, other),
+    }
+}
+
+fn decode(packets: &[(u64, Vec<u8>)]) -> Vec<Told> {
+    decode_cut(packets, usize::MAX)
+}
+
+/// With so many bytes of each packet captured.
+fn decode_cut(packets: &[(u64, Vec<u8>)], snaplen: usize) -> Vec<Told> {
     let mut decoder = Decoder::default();
     let mut found = Vec::new();
-    for (seconds, bytes) in packets {
-        decoder.decode(&packet(*seconds, bytes), |decoded| {
-            found.push(match decoded {
-                Decoded::Tcp(segment) => Some((segment.tcp.seq.get(), segment.payload_len)),
-                Decoded::Other(other) => {
-                    assert_eq!(other, Other::Fragment);
-                    None
-                }
-            });
-        });
+    for (index, (seconds, bytes)) in packets.iter().enumerate() {
+        let whole = packet(*seconds, bytes);
+        let packet = Packet { bytes: &bytes[..bytes.len().min(snaplen)], ..whole };
+        decoder.decode(&packet, |decoded| found.push(told(index, decoded)));
     }
+    decoder.finish(|decoded| found.push(told(packets.len(), decoded)));
     found
 }
 
+/// `whole` in parts of `size` bytes.
+fn parts(id: u16, whole: &[u8], size: usize) -> Vec<(u64, Vec<u8>)> {
+    let count = whole.len().div_ceil(size);
+    whole.chunks(size).enumerate().map(|(n, bytes)| (1, part(id, n * size, n + 1 < count, bytes))).collect()
+}
+
+fn parts_v6(id: u32, whole: &[u8], size: usize) -> Vec<(u64, Vec<u8>)> {
+    let count = whole.len().div_ceil(size);
+    whole.chunks(size).enumerate().map(|(n, bytes)| (1, part_v6(id, n * size, n + 1 < count, bytes))).collect()
+}
+
 #[test]
-fn in_order_they_are_segments_that_follow_each_other() {
+fn a_packet_in_parts_is_one_segment_when_it_is_whole_in_whatever_order() {
     let whole = segment(0x18, 3_000);
-    for make in [|o, m, b: &[u8]| part(7, o, m, b), |o, m, b: &[u8]| part_v6(7, o, m, b)] {
-        let parts = [
-            (1, make(0, true, &whole[..1_480])),
-            (1, make(1_480, true, &whole[1_480..2_960])),
-            (1, make(2_960, false, &whole[2_960..])),
-        ];
-        assert_eq!(decode(&parts), [Some((1_000, 1_460)), Some((2_460, 1_480)), Some((3_940, 60))]);
-        let reversed = [parts[2].clone(), parts[1].clone(), parts[0].clone()];
-        let told = decode(&reversed);
-        assert_eq!(told, [None, None, Some((1_000, 1_460)), Some((3_940, 60)), Some((2_460, 1_480))]);
+    for mut parts in [parts(7, &whole, 1_480), parts_v6(7, &whole, 1_480)] {
+        assert_eq!(decode(&parts), [Tcp(2, 1_000, 3_000)]);
+        // Of the first part the headers alone are captured, of the others no byte of TCP.
+        assert_eq!(decode_cut(&parts, 70), [Tcp(2, 1_000, 3_000)]);
+        parts.reverse();
+        assert_eq!(decode(&parts), [Tcp(2, 1_000, 3_000)]);
+        parts.swap(0, 1);
+        assert_eq!(decode(&parts), [Tcp(2, 1_000, 3_000)]);
     }
 }
 
 #[test]
-fn copies_are_told_once_but_for_the_first() {
-    let whole = segment(0x02, 2_000);
-    let parts = [
-        (1, part(7, 0, true, &whole[..1_480])),
-        (1, part(7, 0, true, &whole[..1_480])),
-        (1, part(7, 1_480, false, &whole[1_480..])),
-        (1, part(7, 1_480, false, &whole[1_480..])),
-    ];
-    // A SYN takes a sequence number before its data. That the first fragment comes twice, the tap's duplicates tell.
-    assert_eq!(decode(&parts), [Some((1_000, 1_460)), Some((1_000, 1_460)), Some((2_461, 540)), None]);
+fn a_header_over_two_parts_is_read() {
+    let whole = segment(0x18, 3_000);
+    for mut parts in [parts(7, &whole, 8), parts_v6(7, &whole, 8)] {
+        assert_eq!(decode(&parts), [Tcp(377, 1_000, 3_000)]);
+        parts.reverse();
+        assert_eq!(decode(&parts), [Tcp(377, 1_000, 3_000)]);
+    }
 }
 
 #[test]
-fn an_identification_is_used_anew_after_its_life_and_others_are_not_joined() {
-    let whole = segment(0x18, 2_000);
-    let parts = [
-        (1, part(7, 0, true, &whole[..1_480])),
-        (2, part(8, 1_480, false, &whole[1_480..])),
-        (40, part(7, 1_480, false, &whole[1_480..])),
-    ];
-    assert_eq!(decode(&parts), [Some((1_000, 1_460)), None, None]);
-    // A lone fragment is a whole packet (RFC 6946).
-    assert_eq!(decode(&[(1, part_v6(7, 0, false, &whole))]), [Some((1_000, 2_000))]);
+fn a_tunnel_whose_packets_are_in_parts_is_followed() {
+    let inner = part(0, 0, false, &segment(0x18, 1_400));
+    let gre = [&[0, 0, 8, 0][..], &inner].concat();
+    let mut parts = parts(7, &gre, 1_000);
+    parts.iter_mut().for_each(|(_, bytes)| bytes[9] = 47);
+    assert_eq!(decode(&parts), [Tcp(1, 1_000, 1_400)]);
+    // Behind IPv6's fragment header come destination options of eight bytes.
+    let options = [&[6, 0, 1, 4, 0, 0, 0, 0][..], &segment(0x18, 1_400)].concat();
+    let mut parts = parts_v6(7, &options, 1_000);
+    parts.iter_mut().for_each(|(_, bytes)| bytes[40] = 60);
+    assert_eq!(decode(&parts), [Tcp(1, 1_000, 1_400)]);
 }
 
 #[test]
-fn what_overlaps_the_header_is_refused() {
+fn what_a_tap_delivers_twice_is_told_twice_or_not_at_all() {
+    let once = parts(7, &segment(0x18, 2_000), 1_480);
+    let again = [once.clone(), once.clone()].concat();
+    assert_eq!(decode(&again), [Tcp(1, 1_000, 2_000), Tcp(3, 1_000, 2_000)]);
+    let each_twice: Vec<_> = once.iter().flat_map(|part| [part.clone(), part.clone()]).collect();
+    assert_eq!(decode(&each_twice), [Tcp(2, 1_000, 2_000)]);
+}
+
+#[test]
+fn what_is_known_of_a_packet_that_is_never_whole_counts_once() {
     let whole = segment(0x18, 2_000);
-    let parts = [(1, part(7, 0, true, &whole[..1_480])), (1, part(7, 8, true, &whole[..16]))];
-    assert_eq!(decode(&parts), [Some((1_000, 1_460)), None]);
+    let parts = parts(7, &whole, 1_480);
+    let other = |seconds, id| (seconds, part(id, 0, true, &whole[..1_480]));
+    // To the end of the capture.
+    assert_eq!(decode(&parts[..1]), [Late(1, 1_000, 1_460, 1)]);
+    // Nothing of it for a second; another's part, and a packet that is no part.
+    assert_eq!(decode(&[parts[0].clone(), other(2, 8)])[0], Late(1, 1_000, 1_460, 1));
+    let plain = (2, part(9, 0, false, &segment(0x18, 10)));
+    assert_eq!(decode(&[parts[0].clone(), plain]), [Late(1, 1_000, 1_460, 1), Tcp(1, 1_000, 10)]);
+    // The rest comes after that, and another, much later, with its number.
+    let late = [parts[0].clone(), other(2, 8), (3, parts[1].1.clone()), (40, parts[1].1.clone())];
+    assert_eq!(
+        decode(&late),
+        [Late(1, 1_000, 1_460, 1), Late(2, 1_000, 1_460, 2), Tcp(2, 2_460, 540), Told::Other(4, Other::Fragment)]
+    );
+    // A SYN takes a sequence number before its data.
+    let syn = [(1, part(7, 0, true, &segment(0x02, 1_460))), other(2, 8), (2, parts[1].1.clone())];
+    assert_eq!(decode(&syn)[..2], [Late(1, 1_000, 1_460, 1), Tcp(2, 2_461, 540)]);
+    // Without its first part it is nothing; nor with a number that is another's.
+    let no_first = [parts[1].clone(), (1, part(8, 2_960, false, &whole[..8]))];
+    assert_eq!(decode(&no_first), [Told::Other(2, Other::Fragment), Told::Other(2, Other::Fragment)]);
+    // A lone part is a whole packet (RFC 6946).
+    assert_eq!(decode(&parts_v6(7, &whole, 2_020)), [Tcp(0, 1_000, 2_000)]);
+}
+
+#[test]
+fn a_packet_that_three_overtook_is_not_waited_for() {
+    let whole = segment(0x18, 2_000);
+    let mut packets = vec![parts(7, &whole, 1_480)[0].clone()];
+    (8..12).for_each(|id| packets.extend(parts(id, &whole, 1_480)));
+    assert_eq!(
+        decode(&packets),
+        [
+            Tcp(2, 1_000, 2_000),
+            Tcp(4, 1_000, 2_000),
+            Tcp(6, 1_000, 2_000),
+            Late(6, 1_000, 1_460, 1),
+            Tcp(8, 1_000, 2_000)
+        ]
+    );
+}
+
+#[test]
+fn parts_that_contradict_each_other_are_refused() {
+    let whole = segment(0x18, 2_000);
+    let first = (1, part(7, 0, true, &whole[..1_480]));
+    let refused = |n| Told::Other(n, Other::Malformed);
+    // Over an edge; a second end; behind the end.
+    for second in
+        [part(7, 1_472, false, &whole[1_472..]), part(7, 8, false, &whole[8..16]), part(7, 0, true, &whole[..1_488])]
+    {
+        let packets = [first.clone(), (1, second), (1, part(7, 1_480, false, &whole[1_480..]))];
+        assert_eq!(decode(&packets), [refused(1), refused(1), refused(2)]);
+    }
+    let behind = [(1, part(7, 1_480, false, &whole[1_480..])), (1, part(7, 2_960, true, &whole[..8]))];
+    assert_eq!(decode(&behind), [refused(1), refused(1)]);
+    // What lies within the known is a copy, whose bytes are not looked at.
+    let within = [first, (1, part(7, 8, true, &[0xff; 16])), (1, part(7, 1_480, false, &whole[1_480..]))];
+    assert_eq!(decode(&within), [Tcp(2, 1_000, 2_000)]);
+}
+
+#[test]
+fn parts_of_what_is_no_tcp_are_told_each() {
+    let mut parts = parts(7, &[0; 3_000], 1_480);
+    parts.iter_mut().for_each(|(_, bytes)| bytes[9] = 17);
+    let other = || Told::Other(2, Other::NotTcp);
+    assert_eq!(decode(&parts), [other(), other(), other()]);
 }
 
 #[test]
@@ -126,7 +226,7 @@ fn many_unfinished_packets_take_no_memory() {
         let later = part_v6(id / 64, id as usize % 64 * 8 + 1_480, true, &whole);
         decoder.decode(&packet(1, &later), |_| {});
     }
-    assert!(decoder.fragments_known() <= super::MOST_PACKETS);
+    assert!(decoder.fragments_known() <= super::MOST_DATAGRAMS);
 }
 
 proptest! {
@@ -143,5 +243,39 @@ proptest! {
         for (seconds, bytes) in &packets {
             decoder.decode(&packet(*seconds, bytes), |_| {});
         }
+        decoder.finish(|_| {});
+        prop_assert_eq!(decoder.fragments_known(), 0);
+    }
+
+    /// However the parts of some packets are mixed, nothing is told but the packets.
+    #[test]
+    fn mixed_parts_are_the_packets(
+        sizes in proptest::collection::vec((20usize..2_000, 1usize..40), 1..6),
+        swaps in proptest::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..40),
+        v6 in any::<bool>(),
+    ) {
+        let mut packets = Vec::new();
+        for (id, &(payload, eights)) in sizes.iter().enumerate() {
+            let whole = segment(0x18, payload);
+            let size = (8 * eights).max(whole.len().div_ceil(40).next_multiple_of(8));
+            packets.extend(if v6 { parts_v6(id as u32, &whole, size) } else { parts(id as u16, &whole, size) });
+        }
+        let count = packets.len();
+        for (one, other) in swaps {
+            packets.swap(one.index(count), other.index(count));
+        }
+        let mut lens = Vec::new();
+        let mut told = 0;
+        for found in decode(&packets) {
+            match found {
+                Tcp(_, 1_000, len) => lens.push(len),
+                Tcp(_, seq, len) => { prop_assert!(seq > 1_000); told += len; }
+                Late(_, _, len, _) => told += len,
+                Told::Other(_, other) => prop_assert_eq!(other, Other::Fragment),
+            }
+        }
+        // One that three overtook is told in two parts.
+        let all: usize = sizes.iter().map(|size| size.0).sum();
+        prop_assert_eq!(lens.iter().sum::<u32>() + told, all as u32);
     }
 }

@@ -44,7 +44,7 @@ fn payload_of(link: LinkType, frame: &[u8]) -> Option<(u32, Vec<Tag>)> {
             assert_eq!((segment.tcp.source_port, segment.tcp.destination_port), (5000, 80));
             Some((segment.payload_len, segment.tags.iter().collect()))
         }
-        Decoded::Other(_) => None,
+        _ => None,
     }
 }
 
@@ -247,7 +247,7 @@ fn the_frames_of_an_aggregate_are_all_told() {
         Decoder::default().decode(&packet, |decoded| {
             found.push(match decoded {
                 Decoded::Tcp(segment) => segment.payload_len,
-                Decoded::Other(_) => 0,
+                _ => 0,
             });
         });
     }
@@ -272,7 +272,7 @@ fn lengths_that_do_not_fit_their_fields() {
     let whole = ipv4(6, &tcp(1000));
     match decode(LinkType::RAW, &whole[..40], 1040) {
         Decoded::Tcp(segment) => assert_eq!(segment.payload_len, 1000),
-        Decoded::Other(other) => panic!("{other:?}"),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -280,7 +280,7 @@ fn lengths_that_do_not_fit_their_fields() {
 fn what_is_no_tcp_segment_is_told_apart() {
     let other = |link, bytes: &[u8]| match decode(link, bytes, bytes.len() as u32) {
         Decoded::Other(other) => other,
-        Decoded::Tcp(_) => panic!("tcp"),
+        other => panic!("{other:?}"),
     };
     let ip = ipv4(6, &tcp(5));
     assert_eq!(other(LinkType::IEEE802_11, &wlan([0x08, 0x41], &[], &ip)), Other::Encrypted);

@@ -1,0 +1,157 @@
+//! From a frame's start to the TCP segment in it, through VLANs, MPLS and tunnels.
+
+use crate::begin::{Next, PPPOE_SESSION, llc, nsh, ppp, ppp_frame};
+use crate::bytes::{be16, be32};
+use crate::fragments::Piece;
+use crate::{IpFacts, Other, Segment, Tag, Tags, TcpHeader, ip, tunnel};
+
+/// Most headers between the frame's start and TCP: an overlay in an overlay, each with VLANs, is under half of it.
+const MOST_LAYERS: usize = 24;
+
+const MOST_EXTENSIONS: usize = 8;
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const GRE: u8 = 47;
+
+/// Where the subframe at `at` has its payload: two addresses and a length before it. `None` when there is none, or it is cut.
+pub(crate) fn subframe(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
+    const HEADER: usize = 14;
+    let len = usize::from(be16(bytes, at + 12)?);
+    let end = at + HEADER + len;
+    (len > 0 && end <= bytes.len()).then_some((at + HEADER, end))
+}
+
+/// Finds the segment in what begins at `at` as `next` says, in a frame of which the wire had `wire_len` bytes and that came through
+/// the networks of `tags`. At a fragment of IP the way ends: that is given in `piece`.
+pub(crate) fn walk(
+    bytes: &[u8],
+    wire_len: usize,
+    mut at: usize,
+    mut next: Next,
+    mut tags: Tags,
+    piece: &mut Option<Piece>,
+) -> Result<Segment, Other> {
+    // What remains on the wire from `at`, by the innermost length field so far.
+    let mut end = wire_len;
+    for _ in 0..MOST_LAYERS {
+        let rest = bytes.get(at..).ok_or(Other::Malformed)?;
+        match next {
+            Next::Ethernet => {
+                next = Next::EtherType(be16(rest, 12).ok_or(Other::Malformed)?);
+                at += 14;
+            }
+            // 802.1Q, 802.1ad, and the older tags of QinQ switches.
+            Next::EtherType(0x8100 | 0x88a8 | 0x9100 | 0x9200) => {
+                let vlan = be16(rest, 0).ok_or(Other::Malformed)? & 0x0fff;
+                if vlan != 0 {
+                    tags.push(Tag::Vlan(vlan));
+                }
+                next = Next::EtherType(be16(rest, 2).ok_or(Other::Malformed)?);
+                at += 4;
+            }
+            Next::EtherType(0x8847 | 0x8848) => {
+                // Labels are not told: the two directions of one connection have different ones.
+                let label = be32(rest, 0).ok_or(Other::Malformed)?;
+                at += 4;
+                if label & 0x100 != 0 {
+                    // What follows the bottom of the stack is told by its first nibble alone (RFC 4385 §3, RFC 4928).
+                    next = match bytes.get(at).ok_or(Other::Malformed)? >> 4 {
+                        4 | 6 => Next::Ip,
+                        0 => {
+                            at += 4;
+                            Next::Ethernet
+                        }
+                        _ => return Err(Other::NotIp),
+                    };
+                }
+            }
+            Next::EtherType(0x0800 | 0x86dd) => next = Next::Ip,
+            Next::EtherType(PPPOE_SESSION) => {
+                // Six bytes, then the PPP protocol.
+                next = ppp(be16(rest, 6).ok_or(Other::Malformed)?)?;
+                at += 8;
+            }
+            Next::EtherType(0x880b) => {
+                let (skip, inner) = ppp_frame(rest)?;
+                at += skip;
+                next = inner;
+            }
+            // 802.3: up to 1,500 it is a length, and LLC follows; Linux's cooked captures have 4 for that.
+            Next::EtherType(0..=1_500) | Next::Llc => {
+                let (skip, inner) = llc(rest)?;
+                at += skip;
+                next = inner;
+            }
+            Next::EtherType(0x6558) => next = Next::Ethernet,
+            Next::EtherType(0x894f) | Next::Nsh => {
+                let (skip, inner) = nsh(rest)?;
+                at += skip;
+                next = inner;
+            }
+            Next::EtherType(_) | Next::Subframes => return Err(Other::NotIp),
+            Next::Ip => {
+                let layer = ip::parse(rest, end.saturating_sub(at)).ok_or(Other::Malformed)?;
+                at += layer.at;
+                end = at + layer.len;
+                if let Some(part) = layer.part {
+                    *piece = Some(Piece::new(&layer, part, at, tags));
+                    return Err(Other::Fragment);
+                }
+                let rest = bytes.get(at..).ok_or(Other::Malformed)?;
+                let inner = match carried(rest, layer.len, layer.protocol, layer.facts, tags)? {
+                    Carried::Tcp(segment) => return Ok(segment),
+                    Carried::Inner(inner) => inner,
+                };
+                tags.push(inner.tag);
+                at += inner.at;
+                next = inner.next;
+            }
+        }
+    }
+    Err(Other::Malformed)
+}
+
+/// Finds the segment in what IP carries, `len` bytes on the wire of which `bytes` are the first.
+pub(crate) fn whole(bytes: &[u8], len: usize, protocol: u8, facts: IpFacts, mut tags: Tags) -> Result<Segment, Other> {
+    match carried(bytes, len, protocol, facts, tags)? {
+        Carried::Tcp(segment) => Ok(segment),
+        Carried::Inner(inner) => {
+            tags.push(inner.tag);
+            walk(bytes, len, inner.at, inner.next, tags, &mut None)
+        }
+    }
+}
+
+/// What IP carries.
+enum Carried {
+    Tcp(Segment),
+    Inner(tunnel::Inner),
+}
+
+fn carried(bytes: &[u8], len: usize, protocol: u8, facts: IpFacts, tags: Tags) -> Result<Carried, Other> {
+    let (mut protocol, mut at) = (protocol, 0);
+    // Authentication, and the headers of IPv6 behind that of a fragment; of these there are a few at most.
+    for _ in 0..MOST_EXTENSIONS {
+        let is_other = matches!(protocol, TCP | UDP | GRE | 4 | 41) || (facts.source.is_ipv4() && protocol != 51);
+        let Some((next, length)) = bytes.get(at..).filter(|_| !is_other).and_then(|rest| ip::extension(protocol, rest))
+        else {
+            break;
+        };
+        (protocol, at) = (next, at + length);
+    }
+    let rest = bytes.get(at..).ok_or(Other::Malformed)?;
+    let inner = match protocol {
+        TCP => {
+            let tcp = TcpHeader::parse(rest).ok_or(Other::Malformed)?;
+            let payload = len.checked_sub(at + usize::from(tcp.header_len)).ok_or(Other::Malformed)?;
+            let payload_len = u32::try_from(payload).map_err(|_| Other::Malformed)?;
+            return Ok(Carried::Tcp(Segment { ip: facts, tcp, tags, payload_len }));
+        }
+        4 | 41 => tunnel::Inner { at: 0, next: Next::Ip, tag: Tag::IpInIp },
+        GRE => tunnel::gre(rest).ok_or(Other::NotTcp)?,
+        UDP => tunnel::overlay(rest).ok_or(Other::NotTcp)?,
+        _ => return Err(Other::NotTcp),
+    };
+    Ok(Carried::Inner(tunnel::Inner { at: at + inner.at, ..inner }))
+}
