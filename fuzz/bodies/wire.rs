@@ -63,7 +63,7 @@ pub(crate) fn filter(text: &str, frame: &[u8]) -> usize {
     if let Decoded::Tcp(segment) = wire::decode(LinkType::RAW, frame, frame.len() as u32) {
         let _ = filter.matches(&segment);
     }
-    if let Some(program) = filter.program(96) {
+    if let Some(program) = filter.program(96, 256) {
         let last = program.len() - 1;
         // Every jump stays within the program, or the kernel would refuse it.
         assert!(program.iter().enumerate().all(|(at, i)| i.code & 7 != 5 || {

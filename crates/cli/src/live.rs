@@ -6,7 +6,7 @@ use crate::output::Output;
 use crate::{sockets, stop};
 use anyhow::anyhow;
 use host::HostError;
-use host::capture::{Capture, Captured, SNAPLEN};
+use host::capture::{Capture, Captured, SNAPLEN, TUNNEL_SNAPLEN};
 use infer::{CaptureDiagnosis, Options};
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -18,7 +18,7 @@ use wire::LinkType;
 use wire::filter::Filter;
 use wire::pcapng::Writer;
 
-/// Packets the ring holds: 16 MiB of slots.
+/// Packets the ring holds: 32 MiB of slots.
 const RING: usize = 1 << 16;
 /// How long nothing may arrive before the end of the time, or Ctrl-C, is looked for.
 const LOOK_EVERY_MS: i32 = 50;
@@ -44,8 +44,9 @@ pub(crate) fn watch(
         })?,
         None => 0,
     };
-    let program: Option<Vec<_>> =
-        filter.program(SNAPLEN).map(|steps| steps.iter().map(|step| (step.code, step.jt, step.jf, step.k)).collect());
+    let program: Option<Vec<_>> = filter
+        .program(SNAPLEN, TUNNEL_SNAPLEN)
+        .map(|steps| steps.iter().map(|step| (step.code, step.jt, step.jf, step.k)).collect());
     let capture = match Capture::start_network_layer(device, RING, program.as_deref()) {
         Ok(capture) => capture,
         // Packets of one interface were asked for: sockets would be something else.
@@ -130,7 +131,7 @@ impl Watch {
         self.dropped += u64::from(self.capture.dropped().map_err(io::Error::other)?);
         if self.dropped > 0 {
             if self.devices.is_empty() {
-                self.writer.add_interface("any", LinkType::RAW, SNAPLEN)?;
+                self.writer.add_interface("any", LinkType::RAW, TUNNEL_SNAPLEN)?;
             }
             self.writer.dropped(0, self.last, self.dropped)?;
         }
@@ -152,7 +153,7 @@ fn record(
         Some(&interface) => interface,
         None => {
             let name = host::link::name(packet.device).unwrap_or_else(|| format!("device {}", packet.device));
-            let interface = writer.add_interface(&name, LinkType::RAW, SNAPLEN)?;
+            let interface = writer.add_interface(&name, LinkType::RAW, TUNNEL_SNAPLEN)?;
             devices.insert(packet.device, interface);
             interface
         }

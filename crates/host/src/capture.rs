@@ -8,7 +8,9 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use units::Timestamp;
 
+/// A slot holds the ring's own header, of 80 bytes at most, and what is kept of the packet.
 const SLOT_BYTES: usize = 256;
+const WIDE_SLOT_BYTES: usize = 512;
 const BLOCK_BYTES: usize = 1 << 18;
 const STATUS_USER: u32 = 1;
 /// `sizeof(struct tpacket2_hdr)`, aligned: where `struct sockaddr_ll` begins.
@@ -18,6 +20,10 @@ const PACKET_TYPE_AT: usize = ADDRESS_AT + 10;
 /// Bytes of each packet that are kept at most. Of a TCP segment over IPv4 its headers are, with every option, and none of
 /// its payload, which would be a third of a bulk transfer's capture.
 pub const SNAPLEN: u32 = 128;
+
+/// Bytes that are kept at most of a packet that may hold another. GENEVE over IPv6 with IPv6 and TCP in it has 188 bytes of headers
+/// with every TCP option and none of its own, and a VLAN and a few of those are more.
+pub const TUNNEL_SNAPLEN: u32 = 320;
 
 const ETHER_TYPE_AT: u32 = 12;
 const IP_AT: u32 = 14;
@@ -47,6 +53,7 @@ pub struct Capture {
     socket: OwnedFd,
     ring: *mut u8,
     slots: usize,
+    slot_bytes: usize,
     next: usize,
 }
 
@@ -57,11 +64,11 @@ impl Capture {
     /// When the kernel refuses; capturing needs CAP_NET_RAW in the namespace.
     pub fn start(index: u32, slots: usize) -> Result<Self, HostError> {
         let mut keep = keep_program();
-        Self::open(libc::SOCK_RAW, index, slots, &mut keep)
+        Self::open(libc::SOCK_RAW, index, slots, SLOT_BYTES, &mut keep)
     }
 
     /// Begins to capture a device, or all with an index of 0, from the IP header on. `program` is classic BPF, as (code, jt, jf, k),
-    /// and says how much of each packet is kept; without one [`SNAPLEN`] bytes are.
+    /// and says how much of each packet is kept, up to [`TUNNEL_SNAPLEN`] bytes; without one those are. A slot takes 512 bytes.
     ///
     /// # Errors
     /// When the kernel refuses; capturing needs CAP_NET_RAW in the namespace.
@@ -70,13 +77,19 @@ impl Capture {
         slots: usize,
         program: Option<&[(u16, u8, u8, u32)]>,
     ) -> Result<Self, HostError> {
-        let all = [(libc::BPF_RET as u16, 0, 0, SNAPLEN)];
+        let all = [(libc::BPF_RET as u16, 0, 0, TUNNEL_SNAPLEN)];
         let mut steps: Vec<libc::sock_filter> =
             program.unwrap_or(&all).iter().map(|&(code, jt, jf, k)| libc::sock_filter { code, jt, jf, k }).collect();
-        Self::open(libc::SOCK_DGRAM, index, slots, &mut steps)
+        Self::open(libc::SOCK_DGRAM, index, slots, WIDE_SLOT_BYTES, &mut steps)
     }
 
-    fn open(kind: i32, index: u32, slots: usize, steps: &mut [libc::sock_filter]) -> Result<Self, HostError> {
+    fn open(
+        kind: i32,
+        index: u32,
+        slots: usize,
+        slot_bytes: usize,
+        steps: &mut [libc::sock_filter],
+    ) -> Result<Self, HostError> {
         let act = || if index == 0 { "capture".to_owned() } else { format!("capture on device {index}") };
         let protocol = (libc::ETH_P_ALL as u16).to_be();
         // SAFETY: no pointers. Protocol 0: nothing arrives before the ring is set up and the socket bound.
@@ -89,24 +102,24 @@ impl Capture {
         let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
         set(&socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)?;
 
-        let slots = slots.next_multiple_of(BLOCK_BYTES / SLOT_BYTES);
+        let slots = slots.next_multiple_of(BLOCK_BYTES / slot_bytes);
         let request = libc::tpacket_req {
             tp_block_size: BLOCK_BYTES as u32,
-            tp_block_nr: (slots * SLOT_BYTES / BLOCK_BYTES) as u32,
-            tp_frame_size: SLOT_BYTES as u32,
+            tp_block_nr: (slots * slot_bytes / BLOCK_BYTES) as u32,
+            tp_frame_size: slot_bytes as u32,
             tp_frame_nr: slots as u32,
         };
         set(&socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
         // SAFETY: a fresh mapping of the ring just made, of exactly its size; unmapped on drop.
         let ring = unsafe {
             let access = libc::PROT_READ | libc::PROT_WRITE;
-            libc::mmap(std::ptr::null_mut(), slots * SLOT_BYTES, access, libc::MAP_SHARED, socket.as_raw_fd(), 0)
+            libc::mmap(std::ptr::null_mut(), slots * slot_bytes, access, libc::MAP_SHARED, socket.as_raw_fd(), 0)
         };
         check(if ring == libc::MAP_FAILED { -1 } else { 0 }, || "map the capture ring".to_owned())?;
-        let capture = Self { socket, ring: ring.cast(), slots, next: 0 };
+        let capture = Self { socket, ring: ring.cast(), slots, slot_bytes, next: 0 };
         // No program that is started needs the ring, and a lab kernel 6.12 dies of one that gives its copy back.
         // SAFETY: the mapping just made, of exactly its size; what this process sees of it stays as it is.
-        let kept = unsafe { libc::madvise(ring, slots * SLOT_BYTES, libc::MADV_DONTFORK) };
+        let kept = unsafe { libc::madvise(ring, slots * slot_bytes, libc::MADV_DONTFORK) };
         check(kept, || "keep the capture ring from child processes".to_owned())?;
 
         // SAFETY: `sockaddr_ll` is plain data for which zeroes are valid.
@@ -132,15 +145,15 @@ impl Capture {
             // SAFETY: `next < slots`, so the slot lies within the mapping; its status word is aligned and shared with
             // the kernel, hence atomic; the rest of the slot is ours while the status says so.
             let (status, slot) = unsafe {
-                let at = self.ring.add(self.next * SLOT_BYTES);
-                (AtomicU32::from_ptr(at.cast()), std::slice::from_raw_parts(at, SLOT_BYTES))
+                let at = self.ring.add(self.next * self.slot_bytes);
+                (AtomicU32::from_ptr(at.cast()), std::slice::from_raw_parts(at, self.slot_bytes))
             };
             if status.load(Ordering::Acquire) & STATUS_USER == 0 {
                 return Ok(());
             }
             let word = |at: usize| u32::from_ne_bytes([slot[at], slot[at + 1], slot[at + 2], slot[at + 3]]);
             let mac = usize::from(u16::from_ne_bytes([slot[12], slot[13]]));
-            let kept = (word(8) as usize).min(SLOT_BYTES.saturating_sub(mac));
+            let kept = (word(8) as usize).min(self.slot_bytes.saturating_sub(mac));
             let result = each(Captured {
                 at: Timestamp::from_nanos(u64::from(word(16)) * 1_000_000_000 + u64::from(word(20))),
                 original_len: word(4),
@@ -189,7 +202,7 @@ impl Capture {
 impl Drop for Capture {
     fn drop(&mut self) {
         // SAFETY: the mapping was made by `start` with this size and nothing borrows from it any more.
-        unsafe { libc::munmap(self.ring.cast(), self.slots * SLOT_BYTES) };
+        unsafe { libc::munmap(self.ring.cast(), self.slots * self.slot_bytes) };
     }
 }
 

@@ -69,10 +69,10 @@ impl Filter {
     }
 
     /// The filter as a program for a packet socket whose frames begin with the IP header (`SOCK_DGRAM`), that keeps `keep` bytes of
-    /// what it lets pass. It lets pass what is wanted, later fragments, and whatever may hold a tunnel: [`Self::matches`] decides
+    /// the TCP it lets pass, and `keep_tunnel` of what may have more headers before TCP's. It lets pass what is wanted, later fragments, and whatever may hold a tunnel: [`Self::matches`] decides
     /// there. `None` when the program would be longer than the kernel takes.
-    pub fn program(&self, keep: u32) -> Option<Vec<Instruction>> {
-        program::compile(&self.0, keep)
+    pub fn program(&self, keep: u32, keep_tunnel: u32) -> Option<Vec<Instruction>> {
+        program::compile(&self.0, keep, keep_tunnel)
     }
 }
 

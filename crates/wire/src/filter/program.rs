@@ -39,9 +39,11 @@ const RETURN: u16 = 0x06;
 type Label = usize;
 const ACCEPT: Label = 0;
 const REFUSE: Label = 1;
+/// Accepted for what may be in it.
+const TUNNEL: Label = 2;
 
-pub(super) fn compile(expression: &Expression, keep: u32) -> Option<Vec<Instruction>> {
-    let mut code = Code { instructions: Vec::new(), labels: vec![None; 2] };
+pub(super) fn compile(expression: &Expression, keep: u32, keep_tunnel: u32) -> Option<Vec<Instruction>> {
+    let mut code = Code { instructions: Vec::new(), labels: vec![None; 3] };
     let (v4, v6) = (code.label(), code.label());
     code.load(LD_B, 0);
     code.add(AND, 0xf0);
@@ -54,7 +56,7 @@ pub(super) fn compile(expression: &Expression, keep: u32) -> Option<Vec<Instruct
     code.branch_or(JUMP_EQUAL, 6, tcp);
     // IP in IP and GRE.
     for tunnel in [4, 41, 47] {
-        code.branch_or(JUMP_EQUAL, tunnel, ACCEPT);
+        code.branch_or(JUMP_EQUAL, tunnel, TUNNEL);
     }
     code.branch(JUMP_EQUAL, 17, udp, REFUSE);
     code.place(udp);
@@ -76,7 +78,7 @@ pub(super) fn compile(expression: &Expression, keep: u32) -> Option<Vec<Instruct
     code.branch_or(JUMP_EQUAL, 6, tcp);
     // Extension headers, of which the program does not know the length, and tunnels.
     for other in [0, 43, 44, 60, 51, 135, 139, 140, 4, 41, 47] {
-        code.branch_or(JUMP_EQUAL, other, ACCEPT);
+        code.branch_or(JUMP_EQUAL, other, TUNNEL);
     }
     code.branch(JUMP_EQUAL, 17, udp, REFUSE);
     code.place(udp);
@@ -87,6 +89,8 @@ pub(super) fn compile(expression: &Expression, keep: u32) -> Option<Vec<Instruct
 
     code.place(ACCEPT);
     code.add(RETURN, keep);
+    code.place(TUNNEL);
+    code.add(RETURN, keep_tunnel);
     code.place(REFUSE);
     code.add(RETURN, 0);
     code.finish()
@@ -132,9 +136,9 @@ impl Code {
     /// Accepts the ports of overlays in the accumulator.
     fn overlays(&mut self) {
         for port in [4789, 8472, 4790] {
-            self.branch_or(JUMP_EQUAL, port, ACCEPT);
+            self.branch_or(JUMP_EQUAL, port, TUNNEL);
         }
-        self.branch(JUMP_EQUAL, 6081, ACCEPT, REFUSE);
+        self.branch(JUMP_EQUAL, 6081, TUNNEL, REFUSE);
     }
 
     fn expression(&mut self, expression: &Expression, version: u8, yes: Label, no: Label) {

@@ -134,7 +134,7 @@ fn says_what_tcpdump_says() {
         for (ends, expected) in [([a, b], there), ([b, a], back), (six, v6)] {
             let bytes = packet(ends, 0);
             assert_eq!(filter.matches(&segment(&bytes)), expected, "{text} on {ends:?}");
-            let program = filter.program(96).expect("short");
+            let program = filter.program(96, 200).expect("short");
             assert_eq!(run(&program, &bytes), if expected { 96 } else { 0 }, "{text} compiled, on {ends:?}");
         }
         assert_eq!(filter.matches_connection(b, a), there || back, "{text}");
@@ -173,7 +173,7 @@ fn errors_have_a_place_and_a_hint() {
 
 #[test]
 fn what_may_hold_a_tunnel_passes_the_program() {
-    let program = "port 1".parse::<Filter>().expect("a filter").program(96).expect("short");
+    let program = "port 1".parse::<Filter>().expect("a filter").program(96, 200).expect("short");
     let plain = packet([end("10.0.0.1", 40_000), end("10.0.0.2", 80)], 0);
     let with = |changes: &[(usize, u8)]| {
         let mut bytes = plain.clone();
@@ -183,6 +183,12 @@ fn what_may_hold_a_tunnel_passes_the_program() {
         }
         run(&program, &bytes) > 0
     };
+    // More headers are kept of what may hold another packet than of a segment.
+    let mut tunnel = plain.clone();
+    tunnel[9] = 47;
+    assert_eq!(run(&program, &tunnel), 200);
+    let every = "".parse::<Filter>().expect("a filter").program(96, 200).expect("short");
+    assert_eq!(run(&every, &plain), 96);
     assert!(!with(&[]));
     assert!(with(&[(9, 47)]) && with(&[(9, 4)]) && with(&[(9, 41)]), "tunnels in IP");
     assert!(with(&[(7, 9)]), "a later fragment");
@@ -194,7 +200,7 @@ fn what_may_hold_a_tunnel_passes_the_program() {
 #[test]
 fn a_program_too_long_for_the_kernel_is_none() {
     let text = vec!["host 2001:db8::1"; 400].join(" or ");
-    assert!(text.parse::<Filter>().expect("a filter").program(96).is_none());
+    assert!(text.parse::<Filter>().expect("a filter").program(96, 200).is_none());
 }
 
 fn what() -> impl Strategy<Value = What> {
@@ -258,7 +264,7 @@ proptest! {
         let bytes = packet([(address(ends.0.0), ends.0.1), (address(ends.1.0), ends.1.1)], options);
         let filter = Filter(expression);
         let expected = filter.matches(&segment(&bytes));
-        let program = filter.program(1).expect("short");
+        let program = filter.program(1, 1).expect("short");
         prop_assert_eq!(run(&program, &bytes) == 1, expected);
         let again: Filter = text(&filter.0).parse().expect("text of ours");
         prop_assert_eq!(again.matches(&segment(&bytes)), expected);
@@ -267,7 +273,7 @@ proptest! {
     #[test]
     fn any_text_is_read_or_refused(text in "[ ()!a-z0-9./:-]{0,80}|\\PC{0,40}") {
         match text.parse::<Filter>() {
-            Ok(filter) => prop_assert!(filter.program(1).is_some_and(|program| !program.is_empty())),
+            Ok(filter) => prop_assert!(filter.program(1, 1).is_some_and(|program| !program.is_empty())),
             Err(error) => {
                 prop_assert!(error.at <= text.chars().count());
                 let _ = error.to_string();
