@@ -43,6 +43,7 @@ pub(crate) fn begin(link: LinkType, bytes: &[u8]) -> Result<(usize, Next), Other
         },
         LinkType::PPP_ETHER => Ok((0, Next::EtherType(PPPOE_SESSION))),
         LinkType::C_HDLC => Ok((4, Next::EtherType(be16(bytes, 2).ok_or(Other::Malformed)?))),
+        LinkType::MPLS => Ok((0, Next::EtherType(MPLS))),
         LinkType::ATM_RFC1483 => Ok((0, Next::Llc)),
         // A frame control byte, of which the upper bits 01 are LLC, and two addresses (ISO 9314-2).
         LinkType::FDDI => match bytes.first().ok_or(Other::Malformed)? & 0xc0 {
@@ -83,6 +84,8 @@ pub(crate) fn begin(link: LinkType, bytes: &[u8]) -> Result<(usize, Next), Other
 
 /// EtherType of a PPPoE session (RFC 2516 §4).
 pub(crate) const PPPOE_SESSION: u16 = 0x8864;
+/// EtherType of MPLS, unicast (RFC 3032 §5).
+pub(crate) const MPLS: u16 = 0x8847;
 
 fn after(skipped: usize, inner: Result<(usize, Next), Other>) -> Result<(usize, Next), Other> {
     inner.map(|(at, next)| (skipped + at, next))
@@ -127,8 +130,8 @@ pub(crate) fn ppp_frame(bytes: &[u8]) -> Result<(usize, Next), Other> {
 pub(crate) const fn ppp(protocol: u16) -> Result<Next, Other> {
     match protocol {
         0x0021 | 0x0057 => Ok(Next::Ip),
-        // MPLS, unicast (RFC 3032 §4.3).
-        0x0281 => Ok(Next::EtherType(0x8847)),
+        // RFC 3032 §4.3.
+        0x0281 => Ok(Next::EtherType(MPLS)),
         _ => Err(Other::NotIp),
     }
 }
@@ -164,7 +167,22 @@ pub(crate) fn nsh(bytes: &[u8]) -> Result<(usize, Next), Other> {
         1 | 2 => Ok((len, Next::Ip)),
         3 => Ok((len, Next::Ethernet)),
         4 => Ok((len, Next::Nsh)),
-        5 => Ok((len, Next::EtherType(0x8847))),
+        5 => Ok((len, Next::EtherType(MPLS))),
+        _ => Err(Other::NotIp),
+    }
+}
+
+/// What follows the bottom of a stack of MPLS labels, which its first nibble alone tells (RFC 4385 §3, RFC 4928 §3): IP, or a
+/// pseudowire's Ethernet frame, with a control word before it or not.
+pub(crate) fn labelled(bytes: &[u8]) -> Result<(usize, Next), Other> {
+    const CONTROL_WORD: usize = 4;
+    // Nothing says whether there is a control word but whether a frame makes sense without.
+    let is_frame =
+        |at: usize| matches!(be16(bytes, at + 12), Some(0x0800 | 0x0806 | 0x8100 | 0x86dd | 0x8847 | 0x8864 | 0x88a8));
+    match bytes.first().ok_or(Other::Malformed)? >> 4 {
+        4 | 6 => Ok((0, Next::Ip)),
+        0 if is_frame(CONTROL_WORD) || !is_frame(0) => Ok((CONTROL_WORD, Next::Ethernet)),
+        _ if is_frame(0) => Ok((0, Next::Ethernet)),
         _ => Err(Other::NotIp),
     }
 }

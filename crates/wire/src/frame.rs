@@ -23,6 +23,10 @@ pub enum Tag {
     Geneve(u32),
     /// ERSPAN with its session, 0 for type I, which has none.
     Erspan(u16),
+    /// MPLS in IP or in UDP (RFC 4023, RFC 7510).
+    MplsInIp,
+    /// GTP-U; its endpoints are numbered for each direction, so they are not told.
+    Gtp,
 }
 
 /// The virtual networks around a segment, outermost first; those past the fourth are not told apart.

@@ -59,6 +59,8 @@ impl LinkType {
     pub const PPI: Self = Self(192);
     /// PPP behind a direction byte.
     pub const PPP_WITH_DIR: Self = Self(204);
+    /// MPLS, from the first label on.
+    pub const MPLS: Self = Self(219);
     /// Linux netfilter's log.
     pub const NFLOG: Self = Self(239);
 }
@@ -86,6 +88,7 @@ impl fmt::Display for LinkType {
             Self::IEEE802_11_PRISM => "IEEE 802.11 with a Prism header",
             Self::IEEE802_11_RADIOTAP => "IEEE 802.11 with radiotap",
             Self::IEEE802_11_AVS => "IEEE 802.11 with an AVS header",
+            Self::MPLS => "MPLS",
             Self::PPI => "per-packet information",
             Self(189 | 220) => "USB",
             Self(number) => return write!(f, "link type {number}"),

@@ -1,6 +1,6 @@
 //! From a frame's start to the TCP segment in it, through VLANs, MPLS and tunnels.
 
-use crate::begin::{Next, PPPOE_SESSION, llc, nsh, ppp, ppp_frame};
+use crate::begin::{MPLS, Next, PPPOE_SESSION, labelled, llc, nsh, ppp, ppp_frame};
 use crate::bytes::{be16, be32};
 use crate::fragments::Piece;
 use crate::{IpFacts, Other, Segment, Tag, Tags, TcpHeader, ip, tunnel};
@@ -13,6 +13,7 @@ const MOST_EXTENSIONS: usize = 8;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 const GRE: u8 = 47;
+const MPLS_IN_IP: u8 = 137;
 
 /// Where the subframe at `at` has its payload: two addresses and a length before it. `None` when there is none, or it is cut.
 pub(crate) fn subframe(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
@@ -50,20 +51,14 @@ pub(crate) fn walk(
                 next = Next::EtherType(be16(rest, 2).ok_or(Other::Malformed)?);
                 at += 4;
             }
-            Next::EtherType(0x8847 | 0x8848) => {
+            Next::EtherType(MPLS | 0x8848) => {
                 // Labels are not told: the two directions of one connection have different ones.
                 let label = be32(rest, 0).ok_or(Other::Malformed)?;
                 at += 4;
                 if label & 0x100 != 0 {
-                    // What follows the bottom of the stack is told by its first nibble alone (RFC 4385 §3, RFC 4928).
-                    next = match bytes.get(at).ok_or(Other::Malformed)? >> 4 {
-                        4 | 6 => Next::Ip,
-                        0 => {
-                            at += 4;
-                            Next::Ethernet
-                        }
-                        _ => return Err(Other::NotIp),
-                    };
+                    let (skip, inner) = labelled(bytes.get(at..).ok_or(Other::Malformed)?)?;
+                    at += skip;
+                    next = inner;
                 }
             }
             Next::EtherType(0x0800 | 0x86dd) => next = Next::Ip,
@@ -133,7 +128,8 @@ fn carried(bytes: &[u8], len: usize, protocol: u8, facts: IpFacts, tags: Tags) -
     let (mut protocol, mut at) = (protocol, 0);
     // Authentication, and the headers of IPv6 behind that of a fragment; of these there are a few at most.
     for _ in 0..MOST_EXTENSIONS {
-        let is_other = matches!(protocol, TCP | UDP | GRE | 4 | 41) || (facts.source.is_ipv4() && protocol != 51);
+        let is_other =
+            matches!(protocol, TCP | UDP | GRE | MPLS_IN_IP | 4 | 41) || (facts.source.is_ipv4() && protocol != 51);
         let Some((next, length)) = bytes.get(at..).filter(|_| !is_other).and_then(|rest| ip::extension(protocol, rest))
         else {
             break;
@@ -151,6 +147,8 @@ fn carried(bytes: &[u8], len: usize, protocol: u8, facts: IpFacts, tags: Tags) -
         4 | 41 => tunnel::Inner { at: 0, next: Next::Ip, tag: Tag::IpInIp },
         GRE => tunnel::gre(rest).ok_or(Other::NotTcp)?,
         UDP => tunnel::overlay(rest).ok_or(Other::NotTcp)?,
+        // RFC 4023 §2.
+        MPLS_IN_IP => tunnel::Inner { at: 0, next: Next::EtherType(MPLS), tag: Tag::MplsInIp },
         _ => return Err(Other::NotTcp),
     };
     Ok(Carried::Inner(tunnel::Inner { at: at + inner.at, ..inner }))

@@ -74,8 +74,10 @@ pub(crate) fn data(bytes: &[u8], padded: bool) -> Result<(usize, Next), Other> {
         at += 6;
     }
     let mut is_aggregate = false;
+    let mut may_be_mesh = false;
     if is_qos {
         is_aggregate = bytes.get(at).ok_or(Other::Malformed)? & 0x80 != 0;
+        may_be_mesh = control[1] & 0x03 == 0x03 && bytes.get(at + 1).ok_or(Other::Malformed)? & 1 != 0;
         at += 2;
         if control[1] & 0x80 != 0 {
             // High-throughput control.
@@ -85,5 +87,23 @@ pub(crate) fn data(bytes: &[u8], padded: bool) -> Result<(usize, Next), Other> {
     if padded {
         at = at.next_multiple_of(4);
     }
+    if may_be_mesh && !is_aggregate {
+        at += mesh(bytes.get(at..).unwrap_or_default());
+    }
     Ok((at, if is_aggregate { Next::Subframes } else { Next::Llc }))
+}
+
+/// Length of the mesh control field at the start of a frame's body, 0 where there is none (IEEE 802.11-2020 §9.2.4.8.3).
+///
+/// The bit that announces it means something else outside of a mesh, so LLC has to be behind it, and not in its place.
+fn mesh(body: &[u8]) -> usize {
+    const SNAP: [u8; 3] = [0xaa, 0xaa, 0x03];
+    let addresses = match body.first() {
+        Some(0) => 0,
+        Some(1) => 6,
+        Some(2) => 12,
+        _ => return 0,
+    };
+    let len = 6 + addresses;
+    if body.get(len..).is_some_and(|rest| rest.starts_with(&SNAP)) { len } else { 0 }
 }

@@ -54,8 +54,8 @@ pub(super) fn compile(expression: &Expression, keep: u32, keep_tunnel: u32) -> O
     let (tcp, udp) = (code.label(), code.label());
     code.load(LD_B, 9);
     code.branch_or(JUMP_EQUAL, 6, tcp);
-    // IP in IP and GRE.
-    for tunnel in [4, 41, 47] {
+    // IP in IP, GRE, authentication and MPLS.
+    for tunnel in [4, 41, 47, 51, 137] {
         code.branch_or(JUMP_EQUAL, tunnel, TUNNEL);
     }
     code.branch(JUMP_EQUAL, 17, udp, REFUSE);
@@ -77,7 +77,7 @@ pub(super) fn compile(expression: &Expression, keep: u32, keep_tunnel: u32) -> O
     code.load(LD_B, 6);
     code.branch_or(JUMP_EQUAL, 6, tcp);
     // Extension headers, of which the program does not know the length, and tunnels.
-    for other in [0, 43, 44, 60, 51, 135, 139, 140, 4, 41, 47] {
+    for other in [0, 43, 44, 60, 51, 135, 139, 140, 4, 41, 47, 137] {
         code.branch_or(JUMP_EQUAL, other, TUNNEL);
     }
     code.branch(JUMP_EQUAL, 17, udp, REFUSE);
@@ -135,7 +135,7 @@ impl Code {
 
     /// Accepts the ports of overlays in the accumulator.
     fn overlays(&mut self) {
-        for port in [4789, 8472, 4790] {
+        for port in [4789, 8472, 4790, 2152, 6635] {
             self.branch_or(JUMP_EQUAL, port, TUNNEL);
         }
         self.branch(JUMP_EQUAL, 6081, TUNNEL, REFUSE);

@@ -102,6 +102,15 @@ fn links() -> Vec<(LinkType, Vec<u8>)> {
         (LinkType::IEEE802_11, wlan([0x88, 0x81], &[0, 0, 9, 9, 9, 9], &ip)),
         (LinkType::IEEE802_11, wlan([0x08, 0x03], &[7; 6], &ip)),
         (LinkType::IEEE802_11, wlan([0x88, 0x03], &[7, 7, 7, 7, 7, 7, 0, 0], &ip)),
+        // In a mesh: the control field, with no addresses more and with two.
+        (LinkType::IEEE802_11, wlan([0x88, 0x03], &[7, 7, 7, 7, 7, 7, 0, 1, 0, 31, 0, 0, 0, 1], &ip)),
+        (
+            LinkType::IEEE802_11,
+            wlan([0x88, 0x03], &[&[7, 7, 7, 7, 7, 7, 0, 1, 2, 31, 0, 0, 0, 1][..], &[8; 12]].concat(), &ip),
+        ),
+        // The same bit without one.
+        (LinkType::IEEE802_11, wlan([0x88, 0x03], &[7, 7, 7, 7, 7, 7, 0, 1], &ip)),
+        (LinkType::MPLS, behind(&[0, 1, 0, 64, 0, 2, 1, 64], &ip)),
         (LinkType::IEEE802_11_RADIOTAP, behind(&radiotap(0), &plain)),
         // Padded: the header's 26 bytes and two more.
         (LinkType::IEEE802_11_RADIOTAP, behind(&radiotap(0x20), &wlan([0x88, 0x01], &[0, 0, 0, 0], &ip))),
@@ -141,6 +150,15 @@ fn tunnels() -> Vec<(LinkType, Vec<u8>, Vec<Tag>)> {
         (eth, ethernet(0x8847, &behind(&[0, 1, 0, 64, 0, 2, 1, 64], &ip)), vec![]),
         // A pseudowire: a control word, then Ethernet.
         (eth, ethernet(0x8847, &behind(&[0, 2, 1, 64, 0, 0, 0, 0], &inner)), vec![]),
+        // Without the control word, to addresses that begin with another nibble or the same.
+        (eth, ethernet(0x8847, &behind(&[0, 2, 1, 64], &inner)), vec![]),
+        (eth, ethernet(0x8847, &behind(&[0, 2, 1, 64, 0x98], &inner[1..])), vec![]),
+        (raw, ipv4(137, &behind(&[0, 2, 1, 64], &ip)), vec![Tag::MplsInIp]),
+        (raw, udp(6635, &[0, 2, 1, 64], &ip), vec![Tag::MplsInIp]),
+        (raw, udp(2152, &[0x30, 255, 0, 45, 0, 0, 0, 1], &ip), vec![Tag::Gtp]),
+        // A sequence number; a PDU session container before the user's packet.
+        (raw, udp(2152, &[0x32, 255, 0, 49, 0, 0, 0, 1, 0, 9, 0, 0], &ip), vec![Tag::Gtp]),
+        (raw, udp(2152, &[0x34, 255, 0, 53, 0, 0, 0, 1, 0, 0, 0, 0x85, 1, 0, 9, 0], &ip), vec![Tag::Gtp]),
         (eth, ethernet(0x894f, &behind(&[0x0f, 0xc2, 1, 3, 0, 0, 0, 0], &inner)), vec![]),
         (raw, gre(&[0, 0, 8, 0], &ip), vec![Tag::Gre(0)]),
         (raw, gre(&[0x20, 0, 8, 0, 0, 0, 0, 9], &ip), vec![Tag::Gre(9)]),
@@ -166,6 +184,19 @@ fn tunnels() -> Vec<(LinkType, Vec<u8>, Vec<Tag>)> {
                 &inner,
             ),
             vec![Tag::Erspan(5)],
+        ),
+        // The mirrored frame began with IP.
+        (
+            raw,
+            gre(&[0x10, 0, 0x22, 0xeb, 0, 0, 0, 1, 0x20, 0, 0, 5, 0, 0, 0, 0, 0, 0, 8, 0], &ip),
+            vec![Tag::Erspan(5)],
+        ),
+        // Source routes: none, and one of four bytes behind a key.
+        (raw, gre(&[0x40, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0], &ip), vec![Tag::Gre(0)]),
+        (
+            raw,
+            gre(&[0x60, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 9, 8, 0, 0, 4, 10, 0, 0, 1, 0, 0, 0, 0], &ip),
+            vec![Tag::Gre(9)],
         ),
         (raw, ipv4(41, &ipv6(6, &tcp(5), 25)), vec![Tag::IpInIp]),
         (raw, ipv4(4, &ip), vec![Tag::IpInIp]),
@@ -194,6 +225,8 @@ fn headers_between_ip_and_tcp_are_stepped_over() {
     let mut options = ipv4(6, &behind(&[0x94, 4, 0, 0], &tcp(5)));
     options[0] = 0x46;
     assert_eq!(payload_of(LinkType::RAW, &options), Some((5, vec![])));
+    let authentication = [6, 4, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
+    assert_eq!(payload_of(LinkType::RAW, &ipv4(51, &behind(&authentication, &tcp(5)))), Some((5, vec![])));
     // Hop-by-hop with a router alert, destination options of 16 bytes, routing, authentication.
     let chain = [
         &[60, 0, 5, 2, 0, 0, 1, 0][..],
