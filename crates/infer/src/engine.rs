@@ -18,6 +18,9 @@ use wire::{Capture, Decoded, Decoder, Late, Other, Packet};
 /// Most nanoseconds by which one packet alone moves the clock on: a damaged time must not end every connection.
 const STRIDE: u64 = 3 * 3600 * 1_000_000_000;
 
+/// Unknown link types that are told each.
+const LINKS_TOLD: usize = 3;
+
 /// The packets of a capture, counted and decoded in their order.
 #[derive(Debug, Default)]
 pub struct Intake {
@@ -136,7 +139,7 @@ pub fn join<R: Read>(name: &str, capture: &Capture<R>, intake: Intake, parts: Ve
     let most = kept.most();
     let Kept { records: mut found, mut firsts, tap_duplicates: duplicates, joined, missed, slowed, .. } = kept;
     let mut notes = capture.damage().notes();
-    notes.extend(intake.others.iter().map(|(other, count)| note_of(*other, *count)));
+    notes.extend(notes_of(&intake.others));
     if intake.cut > 0 {
         notes
             .push(format!("{} packets are cut by the snapshot length; their headers are what is analysed", intake.cut));
@@ -184,10 +187,22 @@ pub fn join<R: Read>(name: &str, capture: &Capture<R>, intake: Intake, parts: Ve
     }
 }
 
+/// A note for each kind of packet that is not analysed. Of link types, which a file may name by the thousand, only some are told.
+fn notes_of(others: &BTreeMap<Other, u64>) -> Vec<String> {
+    let (links, others): (Vec<_>, Vec<_>) =
+        others.iter().partition(|(other, _)| matches!(other, Other::UnknownLink(_)));
+    let told = links.iter().take(LINKS_TOLD).chain(&others).map(|(other, count)| note_of(**other, **count));
+    let rest: u64 = links.iter().skip(LINKS_TOLD).map(|(_, count)| **count).sum();
+    told.chain((rest > 0).then(|| format!("{rest} packets of other link types are not read either"))).collect()
+}
+
 fn note_of(other: Other, count: u64) -> String {
     let s = if count == 1 { " is" } else { "s are" };
     match other {
-        Other::UnknownLink => format!("{count} packet{s} of a link type that is not known here"),
+        Other::UnknownLink(link) => {
+            let name = link.name().map_or_else(String::new, |name| format!(" ({name})"));
+            format!("{count} packet{s} of link type {}{name}, which is not read here", link.0)
+        }
         Other::NotIp => format!("{count} packet{s} not IP"),
         Other::NotTcp => format!("{count} packet{s} IP but not TCP"),
         Other::Encrypted => {
@@ -205,6 +220,24 @@ fn note_of(other: Other, count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wire::LinkType;
+
+    #[test]
+    fn an_unknown_link_type_is_told_by_number_and_name_and_many_are_not_told_each() {
+        let mut others: BTreeMap<Other, u64> =
+            [147, 219, 300, 301, 302].map(|link| (Other::UnknownLink(LinkType(link)), 2)).into();
+        others.insert(Other::NotIp, 1);
+        assert_eq!(
+            notes_of(&others),
+            [
+                "2 packets are of link type 147 (for private use), which is not read here",
+                "2 packets are of link type 219 (MPLS), which is not read here",
+                "2 packets are of link type 300, which is not read here",
+                "1 packet is not IP",
+                "4 packets of other link types are not read either",
+            ]
+        );
+    }
 
     #[test]
     fn one_damaged_time_does_not_move_the_clock_and_a_gap_of_days_does() {

@@ -78,7 +78,7 @@ pub(crate) fn begin(link: LinkType, bytes: &[u8]) -> Result<(usize, Next), Other
             }
             after(len, begin(inner, bytes.get(len..).ok_or(Other::Malformed)?))
         }
-        _ => Err(Other::UnknownLink),
+        _ => Err(Other::UnknownLink(link)),
     }
 }
 

@@ -69,7 +69,7 @@ pub struct Segment {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Other {
     /// The link type is not known here.
-    UnknownLink,
+    UnknownLink(LinkType),
     /// Not IP: ARP, LLDP and the like.
     NotIp,
     /// IP with another protocol.

@@ -65,9 +65,10 @@ impl LinkType {
     pub const NFLOG: Self = Self(239);
 }
 
-impl fmt::Display for LinkType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = match *self {
+impl LinkType {
+    /// What it is called; `None` for types that nobody here has heard of.
+    pub const fn name(self) -> Option<&'static str> {
+        Some(match self {
             Self::NULL => "BSD loopback",
             Self::ETHERNET => "Ethernet",
             Self::PPP | Self::PPP_HDLC | Self::PPP_PPPD | Self::PPP_WITH_DIR => "PPP",
@@ -90,9 +91,32 @@ impl fmt::Display for LinkType {
             Self::IEEE802_11_AVS => "IEEE 802.11 with an AVS header",
             Self::MPLS => "MPLS",
             Self::PPI => "per-packet information",
-            Self(189 | 220) => "USB",
-            Self(number) => return write!(f, "link type {number}"),
-        };
-        f.write_str(name)
+            // Those below are not read: a note names them.
+            Self(6) => "token ring",
+            Self(8) => "SLIP",
+            Self(107) => "frame relay",
+            Self(123) => "SunATM",
+            Self(143) => "DOCSIS",
+            Self(147..=162) => "for private use",
+            Self(187 | 201 | 251 | 254 | 255 | 256) => "Bluetooth",
+            Self(186 | 189 | 220 | 249 | 266) => "USB",
+            Self(195 | 215 | 230 | 283) => "IEEE 802.15.4",
+            Self(197) => "Endace ERF",
+            Self(227) => "CAN",
+            Self(242 | 247) => "InfiniBand",
+            Self(252) => "Wireshark's exported PDUs",
+            Self(253) => "Linux netlink",
+            Self(258) => "Apple pktap",
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for LinkType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => f.write_str(name),
+            None => write!(f, "link type {}", self.0),
+        }
     }
 }

@@ -329,7 +329,7 @@ fn what_is_no_tcp_segment_is_told_apart() {
     assert_eq!(other(LinkType::ETHERNET, &nsh_of_nothing), Other::Malformed);
     let forever = behind(&[0; 12], &[0x81, 0, 0, 1].repeat(40));
     assert_eq!(other(LinkType::ETHERNET, &forever), Other::Malformed, "VLANs without end");
-    assert_eq!(other(LinkType(147), &[0; 60]), Other::UnknownLink);
+    assert_eq!(other(LinkType(147), &[0; 60]), Other::UnknownLink(LinkType(147)));
     assert_eq!(other(LinkType::ETHERNET, &ethernet(0x0806, &[0; 28])), Other::NotIp);
     assert_eq!(other(LinkType::RAW, &ipv4(1, &[0; 8])), Other::NotTcp);
     assert_eq!(other(LinkType::RAW, &ipv4(6, &[0; 8])), Other::Malformed);
