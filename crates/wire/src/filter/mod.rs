@@ -4,6 +4,7 @@
 //! right, and a value without a qualifier takes that of the one before.
 
 mod error;
+mod names;
 mod parse;
 mod program;
 

@@ -1,6 +1,6 @@
 //! From text to an expression.
 
-use super::{Expression, FilterError, Side, What};
+use super::{Expression, FilterError, Side, What, names};
 use std::net::{IpAddr, Ipv4Addr};
 
 /// Longest filter that is read, in bytes; 4,096 instructions, the most the kernel takes, are less.
@@ -8,7 +8,7 @@ const LONGEST: usize = 16 << 10;
 /// Parentheses and negations in one another.
 const DEEPEST: usize = 64;
 
-const PRIMITIVES: &str = "write: host ADDRESS, net ADDRESS/BITS, port NUMBER, portrange FIRST-LAST, each with src or dst before it; tcp, ip, ip6; and, or, not, ( )";
+const PRIMITIVES: &str = "write: host ADDRESS, net ADDRESS/BITS, port NUMBER or NAME, portrange FIRST-LAST, each with src or dst before it; tcp, ip, ip6; and, or, not, ( )";
 const WORDS: [&str; 11] = ["host", "net", "port", "portrange", "src", "dst", "tcp", "ip", "ip6", "and", "or"];
 const ADDRESS_HINT: &str = "an address is numbers, such as 192.0.2.1 or 2001:db8::1; names are not looked up";
 
@@ -46,7 +46,28 @@ struct Parser<'a> {
     words: Vec<(usize, &'a str)>,
     next: usize,
     depth: usize,
-    last: Option<(Side, Kind)>,
+    last: Option<(Ends, Kind)>,
+}
+
+/// Which ends a value is about, as they are typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    Either,
+    Source,
+    Destination,
+    Both,
+}
+
+impl Ends {
+    fn test(self, what: What) -> Expression {
+        let of = |side| Expression::Test(side, what);
+        match self {
+            Self::Either => of(Side::Either),
+            Self::Source => of(Side::Source),
+            Self::Destination => of(Side::Destination),
+            Self::Both => Expression::All(vec![of(Side::Source), of(Side::Destination)]),
+        }
+    }
 }
 
 impl<'a> Parser<'a> {
@@ -99,28 +120,29 @@ impl<'a> Parser<'a> {
         while self.take(&["not", "!"]) {
             negated = !negated;
         }
-        let inner = if self.peek() == Some("(") {
-            self.depth += 1;
-            if self.depth > DEEPEST {
-                return Err(self.here("too many parentheses in one another", "write it flatter"));
-            }
-            let open = self.next;
-            self.next += 1;
-            let inner = self.expression()?;
-            if !self.take(&[")"]) {
-                let problem = match self.peek() {
-                    Some(word) => format!("'{word}' where 'and', 'or' or ')' should be"),
-                    None => "this '(' is never closed".to_owned(),
-                };
-                let at = self.words.get(self.next).unwrap_or(&self.words[open]).0;
-                return Err(self.error(at, &problem, "close it with ')'"));
-            }
-            self.depth -= 1;
-            inner
-        } else {
-            self.test()?
-        };
+        let inner = if self.peek() == Some("(") { self.parenthesized()? } else { self.test()? };
         Ok(if negated { Expression::Not(Box::new(inner)) } else { inner })
+    }
+
+    /// What stands in parentheses, of which the first is next.
+    fn parenthesized(&mut self) -> Result<Expression, FilterError> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return Err(self.here("too many parentheses in one another", "write it flatter"));
+        }
+        let open = self.next;
+        self.next += 1;
+        let inner = self.expression()?;
+        if !self.take(&[")"]) {
+            let problem = match self.peek() {
+                Some(word) => format!("'{word}' where 'and', 'or' or ')' should be"),
+                None => "this '(' is never closed".to_owned(),
+            };
+            let at = self.words.get(self.next).unwrap_or(&self.words[open]).0;
+            return Err(self.error(at, &problem, "close it with ')'"));
+        }
+        self.depth -= 1;
+        Ok(inner)
     }
 
     fn test(&mut self) -> Result<Expression, FilterError> {
@@ -140,20 +162,7 @@ impl<'a> Parser<'a> {
             let rest = self.test()?;
             return Ok(if what == What::Tcp { rest } else { Expression::All(vec![alone, rest]) });
         }
-        let mut side = match self.peek() {
-            Some("src") => Some(Side::Source),
-            Some("dst") => Some(Side::Destination),
-            _ => None,
-        };
-        self.next += usize::from(side.is_some());
-        // "src or dst" is either.
-        if side == Some(Side::Source)
-            && self.peek() == Some("or")
-            && self.words.get(self.next + 1).is_some_and(|w| w.1 == "dst")
-        {
-            self.next += 2;
-            side = Some(Side::Either);
-        }
+        let ends = self.ends();
         let kind = match self.peek() {
             Some("host") => Some(Kind::Host),
             Some("net") => Some(Kind::Net),
@@ -162,10 +171,18 @@ impl<'a> Parser<'a> {
             _ => None,
         };
         self.next += usize::from(kind.is_some());
-        let (side, kind) = match (side, kind, self.last) {
+        let is_qualified = ends.is_some() || kind.is_some();
+        let (ends, kind) = match (ends, kind, self.last) {
             (None, None, Some(last)) => last,
-            (side, kind, _) => (side.unwrap_or(Side::Either), kind.unwrap_or(Kind::Host)),
+            (ends, kind, _) => (ends.unwrap_or(Ends::Either), kind.unwrap_or(Kind::Host)),
         };
+        self.last = Some((ends, kind));
+        if is_qualified && matches!(self.peek(), Some("(" | "not" | "!")) {
+            // Values in parentheses take what is before them, and so does a value after them.
+            let values = self.negation()?;
+            self.last = Some((ends, kind));
+            return Ok(values);
+        }
         let Some(word) = self.peek() else {
             return Err(self.here("it ends where something is to be tested", PRIMITIVES));
         };
@@ -187,8 +204,41 @@ impl<'a> Parser<'a> {
             }
         };
         self.next += 1;
-        self.last = Some((side, kind));
-        Ok(Expression::Test(side, what))
+        let what = if kind == Kind::Net && self.take(&["mask"]) { self.masked(what)? } else { what };
+        Ok(ends.test(what))
+    }
+
+    /// "src", "dst", or the two with "or" or "and" between.
+    fn ends(&mut self) -> Option<Ends> {
+        let word = |n: usize| self.words.get(self.next + n).map(|(_, word)| *word);
+        let (taken, ends) = match (word(0), word(1), word(2)) {
+            (Some("src"), Some("or"), Some("dst")) | (Some("dst"), Some("or"), Some("src")) => (3, Ends::Either),
+            (Some("src"), Some("and"), Some("dst")) | (Some("dst"), Some("and"), Some("src")) => (3, Ends::Both),
+            (Some("src"), ..) => (1, Ends::Source),
+            (Some("dst"), ..) => (1, Ends::Destination),
+            _ => return None,
+        };
+        self.next += taken;
+        Some(ends)
+    }
+
+    /// A network whose bits are given by the mask that comes next.
+    fn masked(&mut self, what: What) -> Result<What, FilterError> {
+        const HINT: &str = "write it as net 192.0.2.0 mask 255.255.255.0, or as net 192.0.2.0/24";
+        let Some(word) = self.peek() else { return Err(self.here("it ends where a mask should be", HINT)) };
+        let wrong = |problem: &str| self.here(&format!("'{word}' is no mask: {problem}"), HINT);
+        let Ok(What::Net(IpAddr::V4(mask), _)) = self.net(word) else { return Err(wrong("it cannot be read")) };
+        let (mask, bits) = (mask.to_bits(), mask.to_bits().leading_ones());
+        if mask.count_ones() != bits {
+            return Err(wrong("its bits have a gap"));
+        }
+        match what {
+            What::Net(address @ IpAddr::V4(_), _) => {
+                self.next += 1;
+                Ok(What::Net(address, bits as u8))
+            }
+            _ => Err(wrong("masks are for IPv4")),
+        }
     }
 
     fn host(&self, word: &str) -> Result<What, FilterError> {
@@ -233,9 +283,11 @@ impl<'a> Parser<'a> {
     }
 
     fn port(&self, word: &str) -> Result<u16, FilterError> {
-        word.parse().map_err(|_| {
-            let hint = "a port is a number from 0 to 65535; names are not looked up";
-            self.here(&format!("'{word}' is no port"), &near(word).unwrap_or_else(|| hint.to_owned()))
+        let named = || names::port(word);
+        word.parse().ok().or_else(named).ok_or_else(|| {
+            let hint = "a port is a number from 0 to 65535, or a name such as https or ssh";
+            let meant = near(word, names::all()).or_else(|| near(word, WORDS));
+            self.here(&format!("'{word}' is no port"), &meant.unwrap_or_else(|| hint.to_owned()))
         })
     }
 }
@@ -265,15 +317,18 @@ fn words(text: &str) -> Vec<(usize, &str)> {
 
 /// What was probably meant: a word that differs in one or two letters, else what there is.
 fn suggestion(word: &str) -> String {
-    near(word).unwrap_or_else(|| PRIMITIVES.to_owned())
+    if names::port(word).is_some() {
+        return format!("write port {word}");
+    }
+    near(word, WORDS).unwrap_or_else(|| PRIMITIVES.to_owned())
 }
 
-fn near(word: &str) -> Option<String> {
+fn near<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let word = word.to_ascii_lowercase();
-    let near = WORDS.iter().find(|known| {
+    let is_near = |known: &&str| {
         let same = known.chars().filter(|c| word.contains(*c)).count();
         let is_near = known.len().abs_diff(word.len()) <= 1 && same + 1 >= known.len();
         is_near && known.chars().next() == word.chars().next()
-    });
-    near.map(|known| format!("did you mean '{known}'?"))
+    };
+    known.into_iter().find(is_near).map(|known| format!("did you mean '{known}'?"))
 }
