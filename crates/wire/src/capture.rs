@@ -90,6 +90,9 @@ impl<R: Read> Capture<R> {
 
     pub(crate) fn of_buffer(mut buffer: Buffer<R>) -> Result<Self, Error> {
         buffer.want(64)?;
+        if pcap::Reader::begin(buffer.peek()).is_some() {
+            buffer.want(pcap::PROBED)?;
+        }
         let mut interfaces = Vec::new();
         let format = if let Some((reader, interface)) = pcap::Reader::begin(buffer.peek()) {
             buffer.consume(pcap::FILE_HEADER);

@@ -22,6 +22,17 @@ const MODIFIED: u32 = 0xa1b2_cd34;
 /// A search meets random bytes as seconds; a window of 20 days of 136 years refuses all but 1 in 2,500 of them.
 const PLAUSIBLE_STEP_S: u32 = 10 * 86_400;
 
+/// Bytes above which a record's length is believed only when what follows is a record: a jumbo frame has fewer. A wrong length hides
+/// the packets within it, and up to here those are few.
+const UNQUESTIONED: u32 = 9_216;
+
+/// Lengths of record headers by the file's magic, the usual one first. Some patched libpcaps kept the magic of the standard format:
+/// Nokia's firewalls (20 bytes), Red Hat 6.1 (24), SuSE 6.3 (28, with the modified magic). Source: Wireshark `wiretap/libpcap.c`.
+const RECORD_HEADERS: [&[usize]; 2] = [&[16, 20, 24], &[24, 28]];
+/// Bytes that are looked at to tell which it is, and the records in a row that make one believed.
+pub(crate) const PROBED: usize = 128 << 10;
+const PROBED_RECORDS: usize = 4;
+
 /// State between records.
 #[derive(Debug)]
 pub(crate) struct Reader {
@@ -41,6 +52,13 @@ struct Header {
     original: u32,
 }
 
+/// What is asked of a record's two lengths: at a place that was found by searching, more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lengths {
+    Any,
+    Agree,
+}
+
 impl Header {
     /// Whether no more was kept than there was. Old writers count a frame check sequence or padding in one length only.
     const fn agrees(&self) -> bool {
@@ -49,7 +67,7 @@ impl Header {
 }
 
 impl Reader {
-    /// Reads the file header at the start of `head`; `None` when it is none of this format.
+    /// Reads the file header at the start of `head`, which should go on for [`PROBED`] bytes; `None` when it is none of this format.
     pub(crate) fn begin(head: &[u8]) -> Option<(Self, Interface)> {
         if head.len() < FILE_HEADER {
             return None;
@@ -61,14 +79,37 @@ impl Reader {
         let snaplen = order.u32(head, 16);
         // The upper bits hold the FCS length and flags.
         let link = LinkType(order.u32(head, 20) as u16);
-        let reader = Self {
+        let mut reader = Self {
             order,
             nanoseconds: magic == NANOSECONDS,
             record_header: if magic == MODIFIED { 24 } else { 16 },
             plausible_len: snaplen.clamp(65_535, 262_144),
             last_seconds: None,
         };
+        if magic != NANOSECONDS {
+            let lengths = RECORD_HEADERS[usize::from(magic == MODIFIED)];
+            // The usual length stays unless another is followed by records, and it is not.
+            let found = lengths.iter().find(|&&length| {
+                reader.record_header = length;
+                reader.begins_records(&head[FILE_HEADER..])
+            });
+            reader.record_header = *found.unwrap_or(&lengths[0]);
+        }
         Some((reader, Interface { name: None, link, snaplen }))
+    }
+
+    /// Whether some records follow each other, to the end of what is there if that comes first.
+    fn begins_records(&self, mut bytes: &[u8]) -> bool {
+        let mut seconds = None;
+        for _ in 0..PROBED_RECORDS {
+            if bytes.len() < self.record_header {
+                return true;
+            }
+            let Some(header) = self.plausible(bytes, seconds, Lengths::Agree) else { return false };
+            seconds = Some(header.seconds);
+            bytes = bytes.get(self.record_header + header.kept as usize..).unwrap_or_default();
+        }
+        true
     }
 
     /// The next record, consumed from `buffer`.
@@ -79,6 +120,7 @@ impl Reader {
             let header = self.header(head);
             if header.fraction < self.fractions()
                 && self.is_plain(header)
+                && header.kept <= UNQUESTIONED
                 && buffer.peek().len() >= self.record_header + header.kept as usize
             {
                 return Ok(Some(self.take(header, buffer)));
@@ -149,20 +191,27 @@ impl Reader {
         is_near && header.kept <= self.plausible_len && header.agrees()
     }
 
-    /// Whether a record header can be one. One that is odd is believed when a sound record, or the file's end, follows.
+    /// Whether a record header can be one. One that is odd is believed when a sound record, or the file's end, follows; one that is
+    /// long, unless none follows and there are some within it.
     fn believes<R: Read>(&self, header: Header, buffer: &mut Buffer<R>) -> io::Result<bool> {
         if header.kept as usize > LONGEST || header.fraction >= self.fractions() {
             return Ok(false);
         }
-        if self.is_plain(header) {
+        let is_plain = self.is_plain(header);
+        if is_plain && header.kept <= UNQUESTIONED {
             return Ok(true);
         }
         let next = self.record_header + header.kept as usize;
         let available = buffer.want(next + self.record_header)?;
+        let bytes = buffer.peek();
         Ok(match available.checked_sub(next) {
-            None => false,
+            // The file is cut within it, which is looked at later.
+            None => is_plain,
             Some(0) => true,
-            Some(_) => self.plausible(&buffer.peek()[next..], Some(header.seconds)).is_some(),
+            Some(rest) if is_plain && rest < self.record_header => true,
+            // Some writers have more kept than there was, in all records.
+            Some(_) if self.plausible(&bytes[next..], Some(header.seconds), Lengths::Any).is_some() => true,
+            Some(_) => is_plain && !(self.record_header..next).any(|at| self.plausible_pair(&bytes[at..])),
         })
     }
 
@@ -173,23 +222,24 @@ impl Reader {
     }
 
     fn plausible_pair(&self, bytes: &[u8]) -> bool {
-        let Some(first) = self.plausible(bytes, self.last_seconds) else { return false };
+        let Some(first) = self.plausible(bytes, self.last_seconds, Lengths::Agree) else { return false };
         let next = self.record_header + first.kept as usize;
         match bytes.len().checked_sub(next) {
             None => false,
             Some(0) => true,
-            Some(_) => self.plausible(&bytes[next..], Some(first.seconds)).is_some(),
+            Some(_) => self.plausible(&bytes[next..], Some(first.seconds), Lengths::Agree).is_some(),
         }
     }
 
-    fn plausible(&self, bytes: &[u8], near_seconds: Option<u32>) -> Option<Header> {
+    fn plausible(&self, bytes: &[u8], near_seconds: Option<u32>, lengths: Lengths) -> Option<Header> {
         if bytes.len() < self.record_header {
             return None;
         }
         let header = self.header(bytes.first_chunk()?);
         let near = near_seconds.is_none_or(|seconds| header.seconds.abs_diff(seconds) <= PLAUSIBLE_STEP_S);
-        let sizes =
-            (1..=self.plausible_len).contains(&header.kept) && header.agrees() && header.original as usize <= LONGEST;
+        let sizes = (1..=self.plausible_len).contains(&header.kept)
+            && (lengths == Lengths::Any || header.agrees())
+            && header.original as usize <= LONGEST;
         (near && sizes && header.fraction < self.fractions()).then_some(header)
     }
 
@@ -207,81 +257,4 @@ impl Reader {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Capture;
-
-    fn file(magic: u32, big: bool, records: &[(u32, u32, &[u8])]) -> Vec<u8> {
-        let word = |n: u32| if big { n.to_be_bytes() } else { n.to_le_bytes() };
-        let mut out = Vec::new();
-        out.extend(word(magic));
-        out.extend(if big { [0, 2, 0, 4] } else { [2, 0, 4, 0] });
-        for n in [0, 0, 65_535, 1] {
-            out.extend(word(n));
-        }
-        for (seconds, fraction, bytes) in records {
-            for n in [*seconds, *fraction, bytes.len() as u32, bytes.len() as u32] {
-                out.extend(word(n));
-            }
-            if magic == MODIFIED {
-                out.extend([0; 8]);
-            }
-            out.extend(*bytes);
-        }
-        out
-    }
-
-    #[test]
-    fn reads_every_magic_in_both_orders() {
-        for (magic, nanos) in [(MICROSECONDS, 5_000), (NANOSECONDS, 5), (MODIFIED, 5_000)] {
-            for big in [false, true] {
-                let file = file(magic, big, &[(1, 5, b"abc"), (2, 5, b"defg")]);
-                let mut capture = Capture::new(file.as_slice()).expect("capture");
-                let first = capture.next().expect("read").expect("packet");
-                assert_eq!((first.at.as_nanos(), first.bytes), (1_000_000_000 + nanos, &b"abc"[..]));
-                let second = capture.next().expect("read").expect("packet");
-                assert_eq!(second.bytes, b"defg");
-                assert!(capture.next().expect("read").is_none());
-                assert_eq!(capture.damage(), &Damage::default());
-            }
-        }
-    }
-
-    #[test]
-    fn a_bad_length_is_stepped_over() {
-        let packets: Vec<(u32, u32, &[u8])> =
-            vec![(100, 1, b"one"), (100, 2, b"two"), (101, 3, b"three"), (101, 4, b"four")];
-        let mut file = file(MICROSECONDS, false, &packets);
-        // The second record's length becomes absurd.
-        file[24 + 19 + 8..24 + 19 + 12].copy_from_slice(&u32::MAX.to_le_bytes());
-        let mut capture = Capture::new(file.as_slice()).expect("capture");
-        let mut seen = Vec::new();
-        while let Some(packet) = capture.next().expect("read") {
-            seen.push(packet.bytes.to_vec());
-        }
-        assert_eq!(seen, [b"one".to_vec(), b"three".to_vec(), b"four".to_vec()]);
-        assert_eq!((capture.damage().resyncs, capture.damage().skipped_bytes), (1, 19));
-    }
-
-    #[test]
-    fn a_writer_whose_two_lengths_differ_by_a_checksum_is_believed() {
-        let mut file = file(MICROSECONDS, false, &[(1, 1, b"onetwo"), (1, 2, b"threes"), (1, 3, b"fourth")]);
-        for record in 0..3 {
-            file[24 + record * 22 + 12] = 2;
-        }
-        let mut capture = Capture::new(file.as_slice()).expect("capture");
-        for _ in 0..3 {
-            assert_eq!(capture.next().expect("read").expect("packet").original_len, 6);
-        }
-        assert_eq!(capture.damage(), &Damage::default());
-    }
-
-    #[test]
-    fn a_cut_file_gives_its_whole_records() {
-        let file = file(MICROSECONDS, false, &[(1, 1, b"one"), (1, 2, b"two")]);
-        let mut capture = Capture::new(&file[..file.len() - 1]).expect("capture");
-        assert!(capture.next().expect("read").is_some());
-        assert!(capture.next().expect("read").is_none());
-        assert!(capture.damage().truncated);
-    }
-}
+mod tests;
