@@ -29,6 +29,8 @@ pub struct Intake {
     packets: u64,
     bytes: u64,
     cut: u64,
+    /// Of those, the ones whose options are not all there.
+    options_cut: u64,
     clock: Clock,
 }
 
@@ -62,14 +64,22 @@ impl Intake {
     pub fn packet(&mut self, packet: &Packet<'_>, mut segment: impl FnMut(Seen)) {
         self.packets += 1;
         self.bytes += u64::from(packet.original_len);
-        self.cut += u64::from((packet.bytes.len() as u64) < u64::from(packet.original_len));
+        let is_cut = (packet.bytes.len() as u64) < u64::from(packet.original_len);
+        let mut options_cut = false;
         let clock = self.clock.at(packet.at.as_nanos());
         let (interface, at, number) = (packet.interface, packet.at, packet.number);
         self.decoder.decode(packet, |decoded| match decoded {
-            Decoded::Tcp(found) => segment(Seen { interface, at, number, clock, segment: found }),
+            Decoded::Tcp(found) => {
+                options_cut |= found.tcp.options.cut;
+                segment(Seen { interface, at, number, clock, segment: found });
+            }
             Decoded::Late(late) => segment(Seen::late(&late, clock)),
             Decoded::Other(other) => *self.others.entry(other).or_default() += 1,
         });
+        if is_cut {
+            self.cut += 1;
+            self.options_cut += u64::from(options_cut);
+        }
     }
 
     /// Hands on what is known of packets in fragments whose last did not come; to be called when the capture is over.
@@ -140,10 +150,7 @@ pub fn join<R: Read>(name: &str, capture: &Capture<R>, intake: Intake, parts: Ve
     let Kept { records: mut found, mut firsts, tap_duplicates: duplicates, joined, missed, slowed, .. } = kept;
     let mut notes = capture.damage().notes();
     notes.extend(notes_of(&intake.others));
-    if intake.cut > 0 {
-        notes
-            .push(format!("{} packets are cut by the snapshot length; their headers are what is analysed", intake.cut));
-    }
+    notes.extend(cut_note(intake.cut, intake.options_cut));
     if duplicates > 0 {
         notes.push(format!("the tap delivered {duplicates} packets twice; the second copies were dropped"));
     }
@@ -187,6 +194,17 @@ pub fn join<R: Read>(name: &str, capture: &Capture<R>, intake: Intake, parts: Ve
     }
 }
 
+/// What the snapshot length cut; the options are asked for by name, as without a SYN's the analysis lacks them.
+fn cut_note(cut: u64, options_cut: u64) -> Option<String> {
+    match (cut, options_cut) {
+        (0, _) => None,
+        (_, 0) => Some(format!("{cut} packets are cut by the snapshot length; their headers are what is analysed")),
+        _ => Some(format!(
+            "{cut} packets are cut by the snapshot length, {options_cut} of them within their TCP options: what those say (window scale, selective acknowledgements, timestamps) is not known; capture 128 bytes of each packet or more"
+        )),
+    }
+}
+
 /// A note for each kind of packet that is not analysed. Of link types, which a file may name by the thousand, only some are told.
 fn notes_of(others: &BTreeMap<Other, u64>) -> Vec<String> {
     let (links, others): (Vec<_>, Vec<_>) =
@@ -221,6 +239,13 @@ fn note_of(other: Other, count: u64) -> String {
 mod tests {
     use super::*;
     use wire::LinkType;
+
+    #[test]
+    fn options_that_are_cut_are_told() {
+        assert_eq!(cut_note(0, 0), None);
+        assert!(cut_note(7, 0).is_some_and(|note| note.ends_with("their headers are what is analysed")));
+        assert!(cut_note(7, 2).is_some_and(|note| note.contains("2 of them within their TCP options")));
+    }
 
     #[test]
     fn an_unknown_link_type_is_told_by_number_and_name_and_many_are_not_told_each() {

@@ -15,6 +15,8 @@ pub struct Damage {
     pub unknown_interface: u64,
     /// Packets that the capturing program says it lost.
     pub dropped: u64,
+    /// Packets that carry no time.
+    pub untimed: u64,
     /// How the file is compressed, and why it could not be unpacked to its end.
     pub decompression: Option<(&'static str, String)>,
 }
@@ -53,6 +55,12 @@ impl Damage {
             notes.push(format!(
                 "the capturing program lost {} packets, as the file says itself: what is missing here was not lost on the path",
                 self.dropped
+            ));
+        }
+        if self.untimed > 0 {
+            notes.push(format!(
+                "{} packets carry no time (simple packet blocks): each is taken to be of the one before it, so what depends on time is not known of them",
+                self.untimed
             ));
         }
         notes

@@ -37,7 +37,7 @@ pub(crate) fn plain(bytes: &[u8]) -> Option<Segment> {
             let timestamps = (u32::from_be_bytes([v0, v1, v2, v3]), u32::from_be_bytes([e0, e1, e2, e3]));
             Options { timestamps: Some(timestamps), ..Options::default() }
         }
-        _ => Options::parse(rest),
+        _ => Options { cut: TcpHeader::MIN_LEN + rest.len() < usize::from(header_len), ..Options::parse(rest) },
     };
     Some(Segment {
         ip: IpFacts {

@@ -82,13 +82,15 @@ pub struct Options {
     pub fast_open: Option<u8>,
     /// The subtype of a Multipath TCP option: 0 `MP_CAPABLE`, 1 `MP_JOIN` (RFC 8684 §3 and §8.2).
     pub multipath: Option<u8>,
+    /// The capture holds some of the header's options only.
+    pub cut: bool,
 }
 
 impl Options {
     /// Whether there is none but timestamps, as in most packets.
     #[inline]
     pub const fn are_plain(&self) -> bool {
-        let Self { mss, window_scale, sack_permitted, sack, timestamps: _, fast_open, multipath } = self;
+        let Self { mss, window_scale, sack_permitted, sack, timestamps: _, fast_open, multipath, cut: _ } = self;
         let agrees = mss.is_some() || window_scale.is_some() || *sack_permitted || fast_open.is_some();
         !agrees && sack.count == 0 && multipath.is_none()
     }
@@ -176,7 +178,7 @@ impl TcpHeader {
             window: be16(fixed, 14)?,
             checksum: be16(fixed, 16)?,
             header_len,
-            options: Options::parse(options),
+            options: Options { cut: bytes.len() < usize::from(header_len), ..Options::parse(options) },
         })
     }
 }

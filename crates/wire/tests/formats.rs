@@ -114,8 +114,9 @@ fn every_block_that_occurs() {
         };
         assert_eq!(seen, [section(1, 0), section(5, 2)].concat());
         // On each interface: the greater of what packets and what statistics say.
-        assert_eq!(damage, Damage { dropped: 2 * (6 + 3), ..Damage::default() });
+        assert_eq!(damage, Damage { dropped: 2 * (6 + 3), untimed: 2, ..Damage::default() });
         assert!(damage.notes()[0].contains("lost 18 packets"), "{:?}", damage.notes());
+        assert!(damage.notes()[1].contains("2 packets carry no time"), "{:?}", damage.notes());
     }
 }
 

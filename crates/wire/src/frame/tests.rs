@@ -310,6 +310,22 @@ fn lengths_that_do_not_fit_their_fields() {
 }
 
 #[test]
+fn options_that_are_cut_are_known_to_be() {
+    let mut segment = tcp(0);
+    segment[12] = 0x70;
+    segment.extend([2, 4, 5, 0xb4, 1, 3, 3, 7]);
+    let whole = ethernet(0x0800, &ipv4(6, &segment));
+    let vlan = ethernet(0x8100, &behind(&[0, 7, 8, 0], &ipv4(6, &segment)));
+    for (frame, headers) in [(whole, 54), (vlan, 58)] {
+        for cut in headers..=frame.len() {
+            let Decoded::Tcp(found) = decode(LinkType::ETHERNET, &frame[..cut], frame.len() as u32) else { panic!() };
+            assert_eq!(found.tcp.options.cut, cut < frame.len());
+            assert_eq!(found.tcp.options.mss.is_some(), cut >= headers + 4);
+        }
+    }
+}
+
+#[test]
 fn what_is_no_tcp_segment_is_told_apart() {
     let other = |link, bytes: &[u8]| match decode(link, bytes, bytes.len() as u32) {
         Decoded::Other(other) => other,

@@ -165,6 +165,7 @@ impl Reader {
                 ENHANCED_PACKET | OLD_PACKET | SIMPLE_PACKET => {
                     packet = self.packet(kind, body, interfaces, damage);
                     if let Some(found) = packet {
+                        damage.untimed += u64::from(kind == SIMPLE_PACKET);
                         self.last = found.at;
                         self.losses.before(found.interface, found.dropped_before);
                         damage.dropped = self.losses.total();
