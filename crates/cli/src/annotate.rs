@@ -5,12 +5,12 @@ use crate::output::Output;
 use crate::whole;
 use anyhow::anyhow;
 use model::CaptureReport;
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::Path;
 use wire::pcapng::{AnnotateError, annotate};
 
 /// Refuses what cannot be copied, before anything is read.
-pub(crate) fn check(captures: &[impl AsRef<Path>], copy: &Path) -> Result<(), Failure> {
+pub(crate) fn check(captures: &[impl AsRef<Path>]) -> Result<(), Failure> {
     let [capture] = captures else {
         return Err(Failure::user(anyhow!("--pcapng copies one capture, {} were given", captures.len())));
     };
@@ -18,12 +18,6 @@ pub(crate) fn check(captures: &[impl AsRef<Path>], copy: &Path) -> Result<(), Fa
     if capture == Path::new("-") {
         return Err(Failure::user(anyhow!("--pcapng reads the capture twice, which stdin does not allow"))
             .hint("save it to a file first: tcpdump -w capture.pcap …"));
-    }
-    if let (Ok(from), Ok(to)) = (fs::canonicalize(capture), fs::canonicalize(copy))
-        && from == to
-    {
-        return Err(Failure::user(anyhow!("--pcapng would write over the capture '{}'", capture.display()))
-            .hint("name another file"));
     }
     Ok(())
 }

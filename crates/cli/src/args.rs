@@ -221,13 +221,13 @@ pub(crate) struct DiagnoseArgs {
     /// With --live: ends after this time, such as 10s
     #[arg(long = "for", value_name = "TIME", requires = "live")]
     pub(crate) duration: Option<Span>,
-    /// Also writes a page with plots of the flows
+    /// Also writes a page with plots of the flows; a file that is there is replaced
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// Also writes the tables captures, flows and findings into this folder, for DuckDB, pandas and polars
+    /// Also writes the tables captures, flows and findings into this folder, for DuckDB, pandas and polars; tables that are there are not replaced
     #[arg(long, value_name = "DIR")]
     pub(crate) parquet: Option<PathBuf>,
-    /// Also writes a copy of the capture with what was found as packet comments, for Wireshark
+    /// Also writes a copy of the capture with what was found as packet comments, for Wireshark; a file that is there is replaced
     #[arg(long, value_name = "FILE", conflicts_with = "live")]
     pub(crate) pcapng: Option<PathBuf>,
     /// Tells of this connection alone, in full, with its flight against the window

@@ -3,10 +3,11 @@
 use crate::args::DiagnoseArgs;
 use crate::captures::{self, Work};
 use crate::failure::Failure;
-use crate::fleet::Fleet;
+use crate::fleet::{self, Fleet};
 use crate::live;
 use crate::output::Output;
 use crate::remedies::Remedies;
+use crate::targets::{self, Target};
 use crate::{annotate, whole};
 use anyhow::anyhow;
 use infer::{CaptureDiagnosis, Drawn, Options, Wanted};
@@ -29,9 +30,14 @@ pub(crate) fn run(args: &DiagnoseArgs, output: &Output) -> Result<ExitCode, Fail
         return Err(Failure::user(anyhow!("there is no capture in the folders given"))
             .hint("in folders, files named .pcap, .pcapng or .cap are read, also with a number or compressed"));
     }
-    if let Some(copy) = &args.pcapng {
-        annotate::check(&paths, copy)?;
+    if args.pcapng.is_some() {
+        annotate::check(&paths)?;
     }
+    let tables = args.parquet.as_deref().map(fleet::files).unwrap_or_default();
+    let files = [("--html", &args.html), ("--pcapng", &args.pcapng)].into_iter();
+    let files = files.filter_map(|(option, path)| Some((option, path.as_deref()?)));
+    let written: Vec<Target<'_>> = files.chain(tables.iter().map(|path| ("--parquet", path.as_path()))).collect();
+    targets::check(&paths, &written)?;
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let drawn = if args.html.is_some() { (PLOTS_MAX, PLOTS_MAX) } else { (0, 0) };
     let jobs = args.jobs.map_or(cores, usize::from);

@@ -5,7 +5,10 @@ use crate::flow_columns;
 use model::{CaptureReport, Code, Evidence, Flow};
 use report::tables::{Column, Format, Kind, Table, Value};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// What the tables are called.
+const NAMES: [&str; 3] = ["captures", "flows", "findings"];
 
 /// The tables `captures`, `flows` and `findings`, being written.
 pub(crate) struct Fleet {
@@ -14,9 +17,20 @@ pub(crate) struct Fleet {
     findings: Table,
 }
 
+/// The tables' files in `folder`.
+pub(crate) fn files(folder: &Path) -> [PathBuf; 3] {
+    NAMES.map(|name| folder.join(format!("{name}.{}", Format::Parquet.extension())))
+}
+
 impl Fleet {
     /// Begins them in `folder`, which is made where it is not there.
+    ///
+    /// Tables that are there already are those of other captures, and hours of work: they are not replaced.
     pub(crate) fn create(folder: &Path) -> Result<Self, Failure> {
+        if let Some(known) = files(folder).into_iter().find(|path| path.exists()) {
+            return Err(Failure::user(anyhow::anyhow!("there is a table already: {}", known.display()))
+                .hint("name another folder, or remove the tables first; queries read several folders as one: '*/flows.parquet'"));
+        }
         fs::create_dir_all(folder).map_err(|error| {
             Failure::host(anyhow::anyhow!("cannot make the folder '{}': {error}", folder.display()))
         })?;
@@ -27,7 +41,7 @@ impl Fleet {
         let columns = |columns: &[(&str, Kind)]| columns.iter().map(|(name, kind)| Column::new(*name, *kind)).collect();
         Ok(Self {
             captures: table(
-                "captures",
+                NAMES[0],
                 columns(&[
                     ("start", Kind::Number),
                     ("packets", Kind::Count),
@@ -37,9 +51,9 @@ impl Fleet {
                     ("notes", Kind::Text),
                 ]),
             )?,
-            flows: table("flows", flow_columns::columns("interface"))?,
+            flows: table(NAMES[1], flow_columns::columns("interface"))?,
             findings: table(
-                "findings",
+                NAMES[2],
                 columns(&[
                     ("flow", Kind::Count),
                     ("is_verdict", Kind::Flag),

@@ -3,18 +3,22 @@
 use crate::args::LabCompareArgs;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::whole;
+use crate::{targets, whole};
 use anyhow::anyhow;
 use model::{ArmComparison, LabReport};
 use report::figures::{Better, Figure, leading};
 use report::html::Page;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const SCHEMA: &str = "thalweg.lab/1";
 
 pub(crate) fn run(args: &LabCompareArgs, output: &Output) -> Result<ExitCode, Failure> {
-    let reports = args.reports.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+    let read_from: Vec<PathBuf> = args.reports.iter().map(|path| file(path)).collect();
+    let written = [("--html", &args.html), ("--junit", &args.junit)].into_iter();
+    let written: Vec<_> = written.filter_map(|(option, path)| Some((option, path.as_deref()?))).collect();
+    targets::check(&read_from, &written)?;
+    let reports = read_from.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
     if reports.iter().any(|(_, report)| report.shard.is_some()) {
         return join(args, reports, output);
     }
@@ -88,12 +92,15 @@ fn worse_percent(figure: &Figure, base: f64, value: f64) -> f64 {
     if change.is_finite() { (change * 100.0).max(0.0) } else { 0.0 }
 }
 
-/// Reads a report, or the one in a run's folder.
+/// A report's file: itself, or the one in a run's folder.
+fn file(path: &Path) -> PathBuf {
+    if path.is_dir() { path.join("report.json") } else { path.to_owned() }
+}
+
 fn read(path: &Path) -> Result<(String, LabReport), Failure> {
-    let path = if path.is_dir() { path.join("report.json") } else { path.to_owned() };
     let name = path.display().to_string();
     let hint = "lab run writes report.json into its folder, and prints the same with --json";
-    let text = std::fs::read(&path)
+    let text = std::fs::read(path)
         .map_err(|error| Failure::user(anyhow!("cannot read the report '{name}': {error}")).hint(hint))?;
     let no_report = |cause: String| Failure::user(anyhow!("'{name}' is no report of lab run: {cause}")).hint(hint);
     let document: serde_json::Value =

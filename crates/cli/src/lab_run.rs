@@ -5,7 +5,7 @@ use crate::experiment::{self, Bench, Task};
 use crate::export::Export;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::{scenarios, stop, whole};
+use crate::{scenarios, stop, targets, whole};
 use anyhow::anyhow;
 use lab::{CaptureEnds, RunOptions};
 use model::{LabReport, RUNS_MAX, Scenario};
@@ -24,6 +24,9 @@ pub(crate) fn run(args: LabRunArgs, output: &Output) -> Result<ExitCode, Failure
         },
         samples: interval(&args.samples)?,
     };
+    if let Some(junit) = &args.junit {
+        targets::check(&args.scenarios, &[("--junit", junit)])?;
+    }
     // Before anything is made or run: what is wrong here is the user's mistake.
     let chosen = args.scenarios.iter().map(|name| choose(name, &args)).collect::<Result<Vec<_>, _>>()?;
     for (at, scenario) in chosen.iter().enumerate() {

@@ -27,6 +27,7 @@ mod scenarios;
 mod serve;
 mod sockets;
 mod stop;
+mod targets;
 mod whole;
 
 use args::{Args, LabVerb, LoadVerb, Verb};

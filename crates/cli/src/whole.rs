@@ -18,9 +18,7 @@ pub(crate) fn fill<T>(
     path: &Path,
     fill: impl FnOnce(&mut BufWriter<File>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = PathBuf::from(partial);
+    let partial = self::partial(path);
     let written = File::create(&partial).map_err(|error| failed(path, &error)).and_then(|file| {
         let mut file = BufWriter::with_capacity(BUFFER_BYTES, file);
         let done = fill(&mut file)?;
@@ -31,6 +29,13 @@ pub(crate) fn fill<T>(
         let _ = fs::remove_file(&partial);
     }
     written
+}
+
+/// Where a file grows until it is whole.
+pub(crate) fn partial(path: &Path) -> PathBuf {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    PathBuf::from(partial)
 }
 
 /// That a file cannot be written.

@@ -148,6 +148,47 @@ fn wrong_input_gets_one_sentence_a_hint_and_the_right_code() {
     assert_eq!(files(folder.path()), before, "something was left");
 }
 
+/// A capture without a packet.
+const EMPTY: [u8; 24] = [0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0];
+
+#[test]
+fn what_is_read_is_never_written_over() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).expect("written");
+    write("self.pcap", &EMPTY);
+    write("other.pcap", &EMPTY);
+    write("report.json", b"{}");
+    std::os::unix::fs::symlink("self.pcap", folder.path().join("link.pcap")).expect("linked");
+    let before = files(folder.path());
+    for (args, says) in [
+        (&["diagnose", "-q", "self.pcap", "--html", "self.pcap"][..], "--html would write over 'self.pcap'"),
+        (&["diagnose", "-q", "link.pcap", "--html", "./self.pcap"], "--html would write over 'link.pcap'"),
+        (&["diagnose", "other.pcap", "self.pcap", "--html", "link.pcap"], "--html would write over 'self.pcap'"),
+        (&["diagnose", "self.pcap", "--html", "x", "--pcapng", "./x"], "--html and --pcapng would both write './x'"),
+        (&["diagnose", "self.pcap", "--html", "t/flows.parquet", "--parquet", "t"], "--parquet would both write"),
+        (&["lab", "compare", "report.json", "report.json", "--html", "report.json"], "would write over 'report.json'"),
+        (&["lab", "run", "report.json", "--junit", "report.json"], "--junit would write over 'report.json'"),
+    ] {
+        let (out, err) = run(folder.path(), args, 2);
+        assert!(err.contains(says) && out.is_empty(), "{args:?}\n{err}");
+    }
+    let file = fs::File::open(folder.path().join("self.pcap")).expect("opened");
+    let stdin =
+        thalweg(folder.path(), &["diagnose", "-", "--html", "self.pcap"]).stdin(file).output().expect("started");
+    assert_eq!(stdin.status.code(), Some(2), "{:?}", texts(&stdin));
+    assert_eq!(files(folder.path()), before);
+    assert_eq!(fs::read(folder.path().join("self.pcap")).expect("there"), EMPTY);
+
+    // What is not read is replaced, but tables, which are hours of work, are not.
+    write("page.html", b"old");
+    run(folder.path(), &["diagnose", "self.pcap", "--html", "page.html", "--parquet", "tables"], 0);
+    assert!(fs::read(folder.path().join("page.html")).expect("there").starts_with(b"<!doctype html>"));
+    let tables = files(&folder.path().join("tables"));
+    let (_, err) = run(folder.path(), &["diagnose", "other.pcap", "--parquet", "tables"], 2);
+    assert!(err.contains("there is a table already: tables/captures.parquet"), "{err}");
+    assert_eq!(files(&folder.path().join("tables")), tables);
+}
+
 #[test]
 fn a_full_disk_is_said_and_nothing_half_written_stays() {
     if !is_root() {
