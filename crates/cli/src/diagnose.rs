@@ -5,7 +5,7 @@ use crate::captures::{self, Work};
 use crate::failure::Failure;
 use crate::fleet::{self, Fleet};
 use crate::live;
-use crate::output::Output;
+use crate::output::{Output, printed};
 use crate::remedies::Remedies;
 use crate::targets::{self, Target};
 use crate::{annotate, whole};
@@ -117,12 +117,12 @@ impl Told<'_> {
         } else if let Some(index) = chosen {
             let (flow, series) = (&found.report.flows[index], found.series_of(index));
             let (width, color) = (self.output.width, self.output.color);
-            self.output.result(&report::terminal::diagnose_flow(&found.report, flow, series, width, color));
+            self.output.result(&report::terminal::diagnose_flow(&found.report, flow, series, width, color))?;
         } else if self.args.flow.is_none() {
             let (width, color) = (self.output.width, self.output.color);
             let all = found.connections;
             let text = report::terminal::diagnose_capture(&found.report, all, self.args.top, width, color);
-            self.output.result(&if place > 0 { format!("\n{text}") } else { text });
+            self.output.result(&if place > 0 { format!("\n{text}") } else { text })?;
         }
         if self.args.html.is_some() {
             let CaptureDiagnosis { report: capture, series, .. } = found;
@@ -148,12 +148,12 @@ impl Told<'_> {
             none => DiagnoseDocument::begin(BufWriter::with_capacity(1 << 16, io::stdout()))
                 .map(|document| none.insert(document)),
         };
-        document.and_then(|document| document.add(&found.report)).or_else(gone).map_err(Failure::host)
+        printed(document.and_then(|document| document.add(&found.report)))
     }
 
     fn finish(self, work: &Work) -> Result<ExitCode, Failure> {
         if let Some(document) = self.json {
-            document.finish().or_else(gone).map_err(Failure::host)?;
+            printed(document.finish())?;
         }
         if let (Some(fleet), Some(folder)) = (self.fleet, &self.args.parquet) {
             fleet.finish()?;
@@ -177,9 +177,4 @@ impl Told<'_> {
             None => Ok(if self.problem { ExitCode::from(1) } else { ExitCode::SUCCESS }),
         }
     }
-}
-
-/// A reader that went away (`| head`) is no failure.
-fn gone(error: io::Error) -> io::Result<()> {
-    if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) }
 }

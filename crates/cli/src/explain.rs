@@ -13,7 +13,7 @@ pub(crate) fn run(args: &ExplainArgs, output: &Output) -> Result<ExitCode, Failu
             let first = infer::explain(code).lines().find(|line| !line.is_empty() && !line.starts_with('#'));
             format!("{:<24} {}", code.as_str(), first.unwrap_or_default())
         });
-        output.result(&lines.join("\n"));
+        output.result(&lines.join("\n"))?;
         return Ok(ExitCode::SUCCESS);
     };
     let code = Code::ALL.into_iter().find(|code| code.as_str() == wanted).ok_or_else(|| {
@@ -24,7 +24,7 @@ pub(crate) fn run(args: &ExplainArgs, output: &Output) -> Result<ExitCode, Failu
     if output.json {
         output.json_result(&serde_json::json!({"code": code, "text": text}))?;
     } else {
-        output.result(text);
+        output.result(text)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -78,9 +78,9 @@ pub(crate) fn run(args: FixArgs, output: &Output) -> Result<ExitCode, Failure> {
     let html = bench.out.write("report.html", &report::html::page(&page))?;
     let html = html.canonicalize().unwrap_or(html).display().to_string();
     if output.json {
-        output.result(&json);
+        output.result(&json)?;
     } else {
-        output.result(&report::terminal::fix(&fix, Some(&html), output.width, output.color));
+        output.result(&report::terminal::fix(&fix, Some(&html), output.width, output.color))?;
     }
     let mended = fix.remedy.is_some() || fix.cause.code == Code::NothingToGain;
     Ok(if mended { ExitCode::SUCCESS } else { ExitCode::from(1) })

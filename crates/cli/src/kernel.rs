@@ -31,7 +31,7 @@ fn list(output: &Output) -> Result<ExitCode, Failure> {
         output.note("no lab kernel is built yet\n\nhint: thalweg lab kernel build");
     } else {
         for Kernel { release, id, path } in &kernels {
-            output.result(&format!("{release:<10} {id:<26} {}", path.display()));
+            output.result(&format!("{release:<10} {id:<26} {}", path.display()))?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -56,7 +56,7 @@ fn build(request: &BuildRequest, output: &Output) -> Result<ExitCode, Failure> {
         let Kernel { release, id, path } = &built;
         output.json_result(&serde_json::json!({"release": release, "id": id, "path": path}))?;
     } else {
-        output.result(&format!("lab kernel {} is at {}", built.release, built.path.display()));
+        output.result(&format!("lab kernel {} is at {}", built.release, built.path.display()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

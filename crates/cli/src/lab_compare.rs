@@ -39,7 +39,7 @@ pub(crate) fn run(args: &LabCompareArgs, output: &Output) -> Result<ExitCode, Fa
     if output.json {
         output.json_result(&compared)?;
     } else {
-        output.result(&report::terminal::compare(&compared, output.width, output.color));
+        output.result(&report::terminal::compare(&compared, output.width, output.color))?;
     }
     Ok(exit(compared.arms.iter().any(|arm| arm.failed)))
 }
@@ -63,7 +63,7 @@ fn join(args: &LabCompareArgs, parts: Vec<(String, LabReport)>, output: &Output)
     if output.json {
         output.json_result(&whole)?;
     } else {
-        output.result(&report::terminal::lab(&whole, false, output.width, output.color));
+        output.result(&report::terminal::lab(&whole, false, output.width, output.color))?;
     }
     Ok(exit(whole.expect.iter().any(|outcome| !outcome.met)))
 }

@@ -47,9 +47,9 @@ pub(crate) fn run(args: LabRunArgs, output: &Output) -> Result<ExitCode, Failure
         let report = one(bench, &args, options, output)?;
         if !output.json {
             if !reports.is_empty() {
-                output.result("");
+                output.result("")?;
             }
-            output.result(&report::terminal::lab(&report, args.intervals, output.width, output.color));
+            output.result(&report::terminal::lab(&report, args.intervals, output.width, output.color))?;
         }
         reports.push(report);
     }

@@ -24,7 +24,7 @@ pub(crate) fn run(kind: Kind, args: &LoadArgs, output: &Output) -> Result<ExitCo
         plan.part = (part.index - 1, part.of);
         let stop = stop::listen()?;
         let tally = load::run(&plan, &stop, |_, _| {}).map_err(failure)?;
-        output.result(&serde_json::to_string(&tally).map_err(Failure::host)?);
+        output.result(&serde_json::to_string(&tally).map_err(Failure::host)?)?;
         return Ok(ExitCode::SUCCESS);
     }
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
@@ -132,7 +132,7 @@ fn tell(plan: &Plan, args: &LoadArgs, tally: &Tally, took: Duration, output: &Ou
     if output.json {
         output.json_result(&report)?;
     } else {
-        output.result(&report::terminal::load(&report, output.width, output.color));
+        output.result(&report::terminal::load(&report, output.width, output.color))?;
     }
     Ok(if holds { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }

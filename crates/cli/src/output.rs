@@ -1,8 +1,8 @@
 //! Where results, notes and failures go: data to stdout, the rest to stderr.
-#![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use crate::args::{Color, Global};
 use crate::failure::Failure;
+use anyhow::anyhow;
 use rustix::termios::{isatty, tcgetwinsize};
 use std::io::{self, Write};
 
@@ -42,30 +42,43 @@ impl Output {
         }
     }
 
-    /// Prints a result. A reader that went away (`| head`) is no failure.
-    pub(crate) fn result(&self, text: &str) {
+    /// Prints a result. A reader that went away (`| head`) is no failure; a disk that is full is one, as the result is lost.
+    pub(crate) fn result(&self, text: &str) -> Result<(), Failure> {
         let mut out = io::stdout().lock();
-        let _ = out.write_all(text.as_bytes());
-        if !text.ends_with('\n') {
-            let _ = out.write_all(b"\n");
-        }
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        let written = out.write_all(text.as_bytes()).and_then(|()| out.write_all(end.as_bytes()));
+        printed(written.and_then(|()| out.flush()))
     }
 
     /// Prints a JSON document.
     pub(crate) fn json_result(&self, document: &impl serde::Serialize) -> Result<(), Failure> {
-        self.result(&report::json::to_string(document).map_err(Failure::host)?);
-        Ok(())
+        self.result(&report::json::to_string(document).map_err(Failure::host)?)
     }
 
     /// Prints a note, unless notes are not wanted.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
-            eprintln!("{text}");
+            say(text);
         }
     }
 
     /// Prints a failure.
     pub(crate) fn failure(&self, failure: &Failure) {
-        eprintln!("thalweg: {failure}");
+        say(&format!("thalweg: {failure}"));
     }
+}
+
+/// What became of writing to stdout.
+pub(crate) fn printed(written: io::Result<()>) -> Result<(), Failure> {
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::host(anyhow!("cannot write to stdout: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A line on stderr. Where that cannot be written there is nobody to tell; the exit code still does.
+fn say(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
 }

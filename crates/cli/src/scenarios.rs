@@ -98,7 +98,7 @@ pub(crate) fn list(output: &Output) -> Result<ExitCode, Failure> {
     for (at, (theme, scenarios)) in THEMES.iter().enumerate() {
         if !output.json {
             let gap = if at == 0 { "" } else { "\n" };
-            output.result(&format!("{gap}{theme}"));
+            output.result(&format!("{gap}{theme}"))?;
         }
         for (name, _) in *scenarios {
             let scenario = find(name, &[])?;
@@ -107,8 +107,8 @@ pub(crate) fn list(output: &Output) -> Result<ExitCode, Failure> {
                 let entry = serde_json::json!({"name": name, "theme": theme, "about": scenario.about, "arms": arms});
                 list.push(entry);
             } else {
-                output.result(&format!("  {name:<18} {}", scenario.about));
-                output.result(&format!("  {:<18} {}", "", some_of(&arms)));
+                output.result(&format!("  {name:<18} {}", scenario.about))?;
+                output.result(&format!("  {:<18} {}", "", some_of(&arms)))?;
             }
         }
     }

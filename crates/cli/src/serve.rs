@@ -22,13 +22,13 @@ pub(crate) fn run(args: &ServeArgs, output: &Output) -> Result<ExitCode, Failure
     let config = configuration(args)?;
     if args.check {
         check(&config)?;
-        output.result("the configuration is good");
+        output.result("the configuration is good")?;
         return Ok(ExitCode::SUCCESS);
     }
     if args.undo {
         let state = config.routes.map_or_else(|| RoutesConfig::STATE.into(), |routes| routes.state);
         let done = edge::routes::undo(&state).map_err(Failure::host)?;
-        output.result(&format!("{done} routes have their former initial windows"));
+        output.result(&format!("{done} routes have their former initial windows"))?;
         return Ok(ExitCode::SUCCESS);
     }
     let (is_open, is_keyed) = (config.auth.publish_key.is_none(), config.auth.play_key.is_some());
@@ -44,7 +44,8 @@ pub(crate) fn run(args: &ServeArgs, output: &Output) -> Result<ExitCode, Failure
         ));
     }
     let name = if args.demo { "demo" } else { "NAME" };
-    output.result(&urls(&server.addresses, name, is_open, is_keyed));
+    // Who serves goes on where nobody reads what is printed.
+    let _ = output.result(&urls(&server.addresses, name, is_open, is_keyed));
     let demo = args.demo.then(|| demo(&server.addresses, publish_key)).transpose()?;
     for signal in signals.forever() {
         if signal != SIGHUP {

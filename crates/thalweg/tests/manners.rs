@@ -190,6 +190,33 @@ fn what_is_read_is_never_written_over() {
 }
 
 #[test]
+fn what_cannot_be_printed_is_said_where_it_can_be_and_never_a_panic() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::create_dir(folder.path().join("bad")).expect("made");
+    for n in 0..50 {
+        fs::write(folder.path().join(format!("bad/{n}.pcap")), "no capture").expect("written");
+    }
+    fs::write(folder.path().join("ok.pcap"), EMPTY).expect("written");
+    let full = || fs::File::options().write(true).open("/dev/full").expect("Linux has it");
+    let gone = || std::io::pipe().expect("a pipe").1;
+    for args in [["diagnose", "nosuch"], ["diagnose", "bad"]] {
+        for stderr in [Stdio::from(full()), Stdio::from(gone())] {
+            let output = thalweg(folder.path(), &args).stderr(stderr).output().expect("started");
+            assert_eq!(output.status.code(), Some(2), "{args:?}");
+        }
+    }
+    for args in [&["diagnose", "ok.pcap"][..], &["diagnose", "ok.pcap", "--json"], &["lab", "list"], &["explain"]] {
+        let lost = thalweg(folder.path(), args).stdout(full()).output().expect("started");
+        let (_, err) = texts(&lost);
+        assert_eq!(lost.status.code(), Some(3), "{args:?}: {err}");
+        assert!(err.contains("cannot write to stdout: No space left on device"), "{args:?}: {err}");
+        // A reader that has seen enough is no failure.
+        let enough = thalweg(folder.path(), args).stdout(gone()).output().expect("started");
+        assert_eq!((enough.status.code(), texts(&enough).1.as_str()), (Some(0), ""), "{args:?}");
+    }
+}
+
+#[test]
 fn a_full_disk_is_said_and_nothing_half_written_stays() {
     if !is_root() {
         // Past the test harness, which swallows what a passing test prints.
