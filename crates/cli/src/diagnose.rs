@@ -11,6 +11,7 @@ use crate::targets::{self, Target};
 use crate::{annotate, whole};
 use anyhow::anyhow;
 use infer::{CaptureDiagnosis, Drawn, Options, Wanted};
+use model::CaptureReport;
 use report::html::{ArmPlots, Page};
 use report::json::DiagnoseDocument;
 use std::io::{self, BufWriter, Stdout};
@@ -39,7 +40,7 @@ pub(crate) fn run(args: &DiagnoseArgs, output: &Output) -> Result<ExitCode, Fail
     let written: Vec<Target<'_>> = files.chain(tables.iter().map(|path| ("--parquet", path.as_path()))).collect();
     targets::check(&paths, &written)?;
     let cores = thread::available_parallelism().map_or(1, usize::from);
-    let drawn = if args.html.is_some() { (PLOTS_MAX, PLOTS_MAX) } else { (0, 0) };
+    let drawn = if args.html.is_some() && args.flow.is_none() { (PLOTS_MAX, PLOTS_MAX) } else { (0, 0) };
     let jobs = args.jobs.map_or(cores, usize::from);
     let all = output.json || args.parquet.is_some() || args.pcapng.is_some() || args.flow.is_some();
     let wanted = if all { Wanted::All } else { Wanted::Costliest(args.top.max(PLANNED)) };
@@ -113,7 +114,11 @@ impl Told<'_> {
         let chosen = self.args.flow.and_then(|id| found.report.flows.iter().position(|flow| flow.id == id));
         self.flow_found |= chosen.is_some();
         if self.output.json {
-            self.json(&found)?;
+            match (self.args.flow, chosen) {
+                (None, _) => self.json(&found.report)?,
+                (Some(_), Some(index)) => self.json(&alone(&found.report, index))?,
+                (Some(_), None) => {}
+            }
         } else if let Some(index) = chosen {
             let (flow, series) = (&found.report.flows[index], found.series_of(index));
             let (width, color) = (self.output.width, self.output.color);
@@ -128,7 +133,7 @@ impl Told<'_> {
             let CaptureDiagnosis { report: capture, series, .. } = found;
             for (index, series) in series {
                 let flow = &capture.flows[index];
-                if self.arms.len() < PLOTS_MAX {
+                if self.args.flow.is_none_or(|id| id == flow.id) && self.arms.len() < PLOTS_MAX {
                     let seen_at = flow.interface.as_ref().map(|name| format!(", at {name}")).unwrap_or_default();
                     let file = if self.count > 1 { format!(", in {}", capture.file) } else { String::new() };
                     let name = format!("#{} {} – {}{seen_at}{file}", flow.id, flow.client, flow.server);
@@ -142,16 +147,20 @@ impl Told<'_> {
         Ok(())
     }
 
-    fn json(&mut self, found: &CaptureDiagnosis) -> Result<(), Failure> {
+    fn json(&mut self, found: &CaptureReport) -> Result<(), Failure> {
         let document = match &mut self.json {
             Some(document) => Ok(document),
             none => DiagnoseDocument::begin(BufWriter::with_capacity(1 << 16, io::stdout()))
                 .map(|document| none.insert(document)),
         };
-        printed(document.and_then(|document| document.add(&found.report)))
+        printed(document.and_then(|document| document.add(found)))
     }
 
     fn finish(self, work: &Work) -> Result<ExitCode, Failure> {
+        if let Some(id) = self.args.flow.filter(|_| !self.flow_found) {
+            return Err(Failure::user(anyhow!("there is no connection #{id} in what was read"))
+                .hint("the list without --flow numbers them"));
+        }
         if let Some(document) = self.json {
             printed(document.finish())?;
         }
@@ -169,12 +178,17 @@ impl Told<'_> {
             whole::write(path, &report::html::page(&page))?;
             self.output.note(&format!("plots: {}", path.display()));
         }
-        match self.args.flow.filter(|_| !self.flow_found) {
-            Some(id) => Err(Failure::user(anyhow!("there is no connection #{id} in what was read"))
-                .hint("the list without --flow numbers them")),
-            // 2, as when the one capture cannot be read.
-            None if self.failed => Ok(ExitCode::from(2)),
-            None => Ok(if self.problem { ExitCode::from(1) } else { ExitCode::SUCCESS }),
-        }
+        // 2, as when the one capture cannot be read.
+        Ok(ExitCode::from(if self.failed { 2 } else { u8::from(self.problem) }))
+    }
+}
+
+/// A capture's report with this one of its connections.
+fn alone(report: &CaptureReport, index: usize) -> CaptureReport {
+    CaptureReport {
+        file: report.file.clone(),
+        notes: report.notes.clone(),
+        flows: vec![report.flows[index].clone()],
+        ..*report
     }
 }

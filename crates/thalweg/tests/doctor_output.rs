@@ -28,6 +28,48 @@ bytes = "3MB"
     fs::write(folder.join("day/note.txt"), "no capture").expect("written");
 }
 
+/// A capture of raw IP packets: the SYNs of so many connections.
+fn syns(connections: u16) -> Vec<u8> {
+    let mut file: Vec<u8> =
+        [0xa1b2_c3d4u32, 0x0004_0002, 0, 0, 65_535, 101].iter().flat_map(|n| n.to_le_bytes()).collect();
+    for n in 0..connections {
+        let ip = [0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        let ports = [40_000 + n, 80].map(u16::to_be_bytes).concat();
+        let rest = [0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 0xff, 0xff, 0, 0, 0, 0];
+        file.extend([1_700_000_000 + u32::from(n), 0, 40, 40].iter().flat_map(|n| n.to_le_bytes()));
+        file.extend([&ip[..], &ports, &rest].concat());
+    }
+    file
+}
+
+#[test]
+fn one_connection_is_told_alone_in_json_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    for (name, connections) in [("two.pcap", 2), ("one.pcap", 1)] {
+        fs::write(folder.join(name), syns(connections)).expect("written");
+    }
+    let read = |args: &[&str]| -> serde_json::Value {
+        let (out, _) = run(folder, &[&["diagnose", "--json"], args].concat(), 0);
+        serde_json::from_str(&out).expect("JSON")
+    };
+    let all = read(&["two.pcap"]);
+    let flows = all["captures"][0]["flows"].as_array().expect("flows");
+    assert_eq!(flows.len(), 2);
+    for id in [0, 1] {
+        let alone = read(&["two.pcap", "--flow", &id.to_string()]);
+        let told = alone["captures"][0]["flows"].as_array().expect("flows");
+        assert_eq!(told.iter().collect::<Vec<_>>(), flows.iter().filter(|flow| flow["id"] == id).collect::<Vec<_>>());
+    }
+    // Of several captures, those that have it.
+    let some = read(&["one.pcap", "two.pcap", "--flow", "1"]);
+    assert_eq!(some["captures"].as_array().map(Vec::len), Some(1));
+    assert_eq!(some["captures"][0]["file"], "two.pcap");
+    let (out, err) = run(folder, &["diagnose", "two.pcap", "--json", "--flow", "99", "--html", "p.html"], 2);
+    assert!(out.is_empty() && err.contains("no connection #99"), "{out}{err}");
+    assert!(!folder.join("p.html").exists());
+}
+
 #[test]
 fn folders_are_read_and_one_flow_is_drawn() {
     let folder = tempfile::tempdir().expect("a folder");
