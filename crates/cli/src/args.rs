@@ -213,13 +213,14 @@ pub(crate) struct DiagnoseArgs {
     #[arg(long, value_name = "FILTER", value_parser = filter, num_args = 0..=1, default_missing_value = "", conflicts_with = "captures")]
     pub(crate) live: Option<Filter>,
     /// With --live: packets of this interface only
-    #[arg(long, value_name = "NAME", requires = "live")]
+    // To require what conflicts with something that is there asks for nothing: clap wants both said.
+    #[arg(long, value_name = "NAME", requires = "live", conflicts_with = "captures")]
     pub(crate) interface: Option<String>,
     /// With --live: asks the kernel about its sockets and captures nothing, which needs no privilege
-    #[arg(long, requires = "live", conflicts_with = "interface")]
+    #[arg(long, requires = "live", conflicts_with_all = ["interface", "captures"])]
     pub(crate) sockets: bool,
     /// With --live: ends after this time, such as 10s
-    #[arg(long = "for", value_name = "TIME", requires = "live")]
+    #[arg(long = "for", value_name = "TIME", requires = "live", conflicts_with = "captures")]
     pub(crate) duration: Option<Span>,
     /// Also writes a page with plots of the flows; a file that is there is replaced
     #[arg(long, value_name = "FILE")]

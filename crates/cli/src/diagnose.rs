@@ -66,8 +66,7 @@ pub(crate) fn run(args: &DiagnoseArgs, output: &Output) -> Result<ExitCode, Fail
         match found {
             Ok(found) => told.capture(place, &work.paths[place], found),
             Err(error) => {
-                let failure = Failure::user(anyhow!("{error}"))
-                    .hint("captures are pcap or pcapng files, as tcpdump -w and Wireshark write them, as they are or packed with gzip, xz or zstd");
+                let failure = Failure::user(anyhow!("{error}")).hint(captures::hint(&error));
                 // Of many captures one that cannot be read is told, and the others are diagnosed all the same.
                 if told.count == 1 {
                     return Err(failure);
