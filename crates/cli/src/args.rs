@@ -200,7 +200,7 @@ pub(crate) enum ExportFormat {
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Examples:\n  thalweg diagnose slow.pcap\n  thalweg diagnose server.pcapng --html why.html\n  thalweg diagnose server.pcap --flow 12\n  thalweg diagnose slow.pcap --pcapng found.pcapng && wireshark found.pcapng\n  thalweg diagnose --quiet --parquet tables day/\n  tcpdump -w - port 443 | thalweg diagnose -\n  thalweg diagnose trace.pcap.zst --filter 'host 192.0.2.1 and not port 22'\n  thalweg diagnose --live 'port 443' --for 30s"
+    after_help = "Examples:\n  thalweg diagnose slow.pcap\n  thalweg diagnose server.pcapng --html why.html\n  thalweg diagnose server.pcap --flow 12\n  thalweg diagnose slow.pcap --pcapng found.pcapng && wireshark found.pcapng\n  thalweg diagnose --quiet --parquet tables day/\n  tcpdump -w - port 443 | thalweg diagnose -\n  thalweg diagnose trace.pcap.zst --filter 'host 192.0.2.1 and not port 22'\n  thalweg diagnose --live 'port 443' --for 30s\n\nWith --quiet and --html, --parquet or --pcapng the files are all there is: no text."
 )]
 pub(crate) struct DiagnoseArgs {
     /// Capture files, pcap or pcapng, also packed with gzip, xz or zstd; a folder stands for the captures in it; - is stdin

@@ -47,6 +47,7 @@ pub(crate) fn run(args: &DiagnoseArgs, output: &Output) -> Result<ExitCode, Fail
     let work = Work { paths, jobs, drawn, flow: args.flow, filter: args.filter.clone(), wanted };
     let mut told = Told {
         args,
+        to_files: output.quiet && !written.is_empty(),
         output,
         count: work.paths.len(),
         fleet: args.parquet.as_deref().map(Fleet::create).transpose()?,
@@ -83,6 +84,8 @@ pub(crate) fn run(args: &DiagnoseArgs, output: &Output) -> Result<ExitCode, Fail
 /// What is told of captures as they come; none is kept.
 struct Told<'a> {
     args: &'a DiagnoseArgs,
+    /// Nothing is printed: files were asked for, and quiet.
+    to_files: bool,
     output: &'a Output,
     count: usize,
     fleet: Option<Fleet>,
@@ -118,6 +121,8 @@ impl Told<'_> {
                 (Some(_), Some(index)) => self.json(&alone(&found.report, index))?,
                 (Some(_), None) => {}
             }
+        } else if self.to_files {
+            // Asked for nothing but files.
         } else if let Some(index) = chosen {
             let (flow, series) = (&found.report.flows[index], found.series_of(index));
             let (width, color) = (self.output.width, self.output.color);

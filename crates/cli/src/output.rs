@@ -17,7 +17,8 @@ pub(crate) struct Output {
     pub(crate) color: bool,
     /// Columns of the terminal.
     pub(crate) width: usize,
-    quiet: bool,
+    /// No notes.
+    pub(crate) quiet: bool,
 }
 
 /// Columns where stdout is no terminal.

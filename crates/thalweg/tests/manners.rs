@@ -186,6 +186,10 @@ fn what_is_read_is_never_written_over() {
     write("page.html", b"old");
     run(folder.path(), &["diagnose", "self.pcap", "--html", "page.html", "--parquet", "tables"], 0);
     assert!(fs::read(folder.path().join("page.html")).expect("there").starts_with(b"<!doctype html>"));
+    let (out, err) = run(folder.path(), &["diagnose", "-q", "self.pcap", "--html", "page.html"], 0);
+    assert_eq!((out.as_str(), err.as_str()), ("", ""), "files were asked for, and nothing else");
+    let (out, _) = run(folder.path(), &["diagnose", "-q", "self.pcap"], 0);
+    assert!(out.contains("0 packets"), "{out}");
     let tables = files(&folder.path().join("tables"));
     let (_, err) = run(folder.path(), &["diagnose", "other.pcap", "--parquet", "tables"], 2);
     assert!(err.contains("there is a table already: tables/captures.parquet"), "{err}");
