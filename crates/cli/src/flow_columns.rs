@@ -5,7 +5,7 @@ use model::{Flow, Vantage, Way};
 use report::tables::{Column, Kind, Value};
 
 /// Columns before the shares of time; `seen_at` names the one that says where it was captured.
-const COLUMNS: [(&str, Kind); 35] = {
+const COLUMNS: [(&str, Kind); 36] = {
     use Kind::{Count, Flag, Number, Text};
     [
         ("client", Text),
@@ -19,6 +19,7 @@ const COLUMNS: [(&str, Kind); 35] = {
         ("packets_up", Count),
         ("packets_down", Count),
         ("goodput_bps", Number),
+        ("phase_s", Number),
         ("handshake_rtt_ms", Number),
         ("rtt_min_ms", Number),
         ("mss_client", Count),
@@ -87,6 +88,7 @@ pub(crate) fn values(flow: &Flow, begin: f64) -> Vec<Value<'_>> {
         flow.packets_up.into(),
         flow.packets_down.into(),
         flow.goodput_bps.into(),
+        flow.phase_s.into(),
         handshake.rtt_ms.into(),
         flow.rtt_min_ms.into(),
         count(handshake.mss_client),

@@ -101,6 +101,7 @@ impl<'a> Judged<'a> {
             window_full: sender.window_full,
             rtt_min_ms: sender.rtt.min.map(|min| min as f64 / 1e6),
             goodput_bps: facts.rate() * 8.0,
+            phase_s: facts.phase_s,
             measured: Measured {
                 capacity_bps: facts.capacity.map(|capacity| capacity * 8.0),
                 segment_bytes: sender.mss,

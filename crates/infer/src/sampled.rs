@@ -232,6 +232,7 @@ fn judge(id: u64, local: SocketAddr, remote: SocketAddr, samples: &[Sample]) -> 
         rtt_min_ms: (last.rtt_min_us > 0 && last.rtt_min_us < u64::from(u32::MAX))
             .then(|| last.rtt_min_us as f64 / 1e3),
         goodput_bps: sent.max(received) as f64 * 8.0 / elapsed_s,
+        phase_s: elapsed_s,
         measured: Measured {
             capacity_bps: spending.as_ref().and_then(Spending::capacity).map(|bytes| bytes * 8.0),
             segment_bytes: last.segment,

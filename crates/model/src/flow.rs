@@ -76,6 +76,8 @@ pub struct Flow {
     pub rtt_min_ms: Option<f64>,
     /// Mean payload rate over the data phase.
     pub goodput_bps: f64,
+    /// How long the data phase took, which goodput, gain and shares are of; the connection may have been idle for longer.
+    pub phase_s: f64,
     /// What remedies are reckoned from.
     pub measured: Measured,
     /// The token bucket that discards what is over its rate, where losses fit one.

@@ -77,6 +77,11 @@ fn folders_are_read_and_one_flow_is_drawn() {
     lossy(folder);
     let (out, _) = run(folder, &["diagnose", "--json", "day"], 1);
     let report: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    let flow = &report["captures"][1]["flows"][0];
+    let number = |name: &str| flow[name].as_f64().expect(name);
+    let carried = number("goodput_bps") * number("phase_s") / 8.0;
+    assert!((carried / number("bytes_down") - 1.0).abs() < 0.01, "{carried} bytes in the data phase");
+    assert!(number("phase_s") > 0.0 && number("phase_s") <= number("duration_s"));
     let files: Vec<&str> =
         report["captures"].as_array().expect("captures").iter().filter_map(|c| c["file"].as_str()).collect();
     assert_eq!(files, ["day/below/again.pcapng", "day/lossy.pcapng"]);

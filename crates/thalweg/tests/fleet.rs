@@ -63,6 +63,12 @@ fn a_fleet_of_captures_is_read_by_duckdb_pandas_and_polars() {
     queries.push("SELECT count(*), sum(flows), sum(packets) FROM 'captures.parquet'".to_owned());
     queries.push("SELECT verdict, count(*) FROM 'flows.parquet' GROUP BY ALL".to_owned());
     queries.push("SELECT count(*) FROM 'findings.parquet' WHERE is_verdict".to_owned());
+    let host = "regexp_replace(server, ':[0-9]+$', '')";
+    assert!(docs.contains(host));
+    for (server, address) in [("[fd00::1]:443", "[fd00::1]"), ("10.0.0.2:80", "10.0.0.2")] {
+        queries.push(format!("SELECT {} = '{address}'", host.replace("server", &format!("'{server}'"))));
+    }
+    queries.push("SELECT count(*) FROM 'flows.parquet' WHERE phase_s > 0 AND phase_s <= duration_s".to_owned());
     let answers = ask(&python, &tables, &queries);
     let window = answers[0].iter().find(|row| row[0] == "receive-window").expect("the window costs something");
     assert_eq!((number(&window[1]), number(&window[2])), (100.0, 100.0));
@@ -72,6 +78,10 @@ fn a_fleet_of_captures_is_read_by_duckdb_pandas_and_polars() {
     assert_eq!((number(&answers[3][0][0]), number(&answers[3][0][1])), (300.0, 300.0));
     assert_eq!(answers[4].iter().map(|row| number(&row[1])).sum::<f64>(), 300.0);
     assert_eq!(number(&answers[5][0][0]), 300.0);
+    for is_the_address in &answers[6..8] {
+        assert_eq!(is_the_address[0][0], true, "{is_the_address:?}");
+    }
+    assert_eq!(number(&answers[8][0][0]), 300.0);
 
     let report = json_of_some(folder.path());
     assert_eq!(report["captures"].as_array().map(Vec::len), Some(3));

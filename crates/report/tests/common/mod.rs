@@ -238,6 +238,7 @@ pub fn diagnose() -> DiagnoseReport {
         window_full: 4100,
         rtt_min_ms: Some(35.7),
         goodput_bps: 541e6,
+        phase_s: 7.394,
         limits,
         verdict,
         findings: vec![finding],
