@@ -230,6 +230,7 @@ fn merge(remedies: Vec<Remedy>) -> Option<Remedy> {
     for next in all {
         whole.reason = format!("{} {}", whole.reason, next.reason);
         whole.wont_help = format!("{} {}", whole.wont_help, next.wont_help);
+        whole.notes.extend(next.notes);
         if next.applicability == model::Applicability::NeedsThought {
             whole.applicability = next.applicability;
         }

@@ -45,6 +45,9 @@ pub struct Remedy {
     pub applicability: Applicability,
     /// What it would not help.
     pub wont_help: String,
+    /// What else to know before it is set: what it costs, what goes with it, another way to the same.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub notes: Vec<String>,
 }
 
 /// A range of Linux releases, such as those from 6.6 on.

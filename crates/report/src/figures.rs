@@ -1,6 +1,6 @@
 //! Figures as people say them: `452 Mb/s`, `801 ms`, `4.0 MiB`; and which figure of an experiment leads.
 
-use model::{Applicability, ArmReport, Metric, Metrics};
+use model::{Applicability, ArmReport, Metric, Metrics, Remedy, Side};
 
 /// Which way is better for a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -376,13 +376,16 @@ fn number(text: &str) -> f64 {
 }
 
 /// What to think of before a remedy is applied.
-pub(crate) const fn caution(applicability: Applicability) -> Option<&'static str> {
-    match applicability {
+pub(crate) fn caution(remedy: &Remedy) -> Option<&'static str> {
+    let on = |side: Side| remedy.changes.iter().any(|change| change.side == side);
+    match remedy.applicability {
         Applicability::Safe => None,
         Applicability::NeedsThought => Some("Think first: it changes what other connections of the host do, too."),
-        Applicability::OtherSide => {
-            Some("For the other side: it is not set on the host beside which this was measured.")
-        }
+        Applicability::OtherSide => Some(match (on(Side::Client), on(Side::Server)) {
+            (true, false) => "For the other side: it is set on the client, and this was measured beside the server.",
+            (false, true) => "For the other side: it is set on the server, and this was measured beside the client.",
+            _ => "For both sides: it is set on both hosts, and this was measured beside one of them.",
+        }),
     }
 }
 

@@ -50,6 +50,7 @@ fn a_missing_or_an_unknown_field_is_refused_wherever_it_is() {
         "keep_alives",
         "nagle_side",
         "commands",
+        "notes",
         "kernels",
         "reordering",
         "late_ms_max",

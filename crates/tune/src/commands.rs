@@ -1,6 +1,7 @@
 //! Changes as commands for a shell.
 
 use model::{Change, Remedy, Setting, Side};
+use std::net::IpAddr;
 
 /// The commands that apply a remedy, one a line, each with the host it is for.
 pub fn apply(remedy: &Remedy) -> Vec<String> {
@@ -9,7 +10,15 @@ pub fn apply(remedy: &Remedy) -> Vec<String> {
 
 /// The commands that undo it.
 pub fn undo(remedy: &Remedy) -> Vec<String> {
-    remedy.changes.iter().rev().map(|change| command(change, change.from.as_deref(), peer(change.side))).collect()
+    let one = |change: &Change| match change.setting {
+        // The route was made for it.
+        Setting::Route(_) => {
+            let (peer, host) = (peer(change.side), host(change.side));
+            format!("{} route del {peer}   # on the {host}", ip(peer))
+        }
+        _ => command(change, change.from.as_deref(), peer(change.side)),
+    };
+    remedy.changes.iter().rev().map(one).collect()
 }
 
 /// The commands that apply a remedy between these ends, each `ip:port`.
@@ -33,14 +42,15 @@ const fn peer(side: Side) -> &'static str {
     }
 }
 
-fn command(change: &Change, value: Option<&str>, peer: &str) -> String {
-    let host = match change.side {
+const fn host(side: Side) -> &'static str {
+    match side {
         Side::Client => "client",
         Side::Server => "server",
-    };
-    let ip = if peer.contains(':') { "ip -6" } else { "ip" };
-    // `ip route change` replaces all of a route's metrics: what `ip route show` prints goes in front.
-    let found = format!("{ip} route show to match {peer} | tail -1");
+    }
+}
+
+fn command(change: &Change, value: Option<&str>, peer: &str) -> String {
+    let host = host(change.side);
     let text = match (&change.setting, value) {
         (Setting::Sysctl(name), Some(value)) => match limit(change, value) {
             // What it is is not known, so it is only ever raised.
@@ -50,20 +60,33 @@ fn command(change: &Change, value: Option<&str>, peer: &str) -> String {
             None => format!("sysctl -w {name}=\"{value}\""),
         },
         (Setting::Sysctl(name), None) => format!("sysctl -w {name}=…  (its value before is not known)"),
-        (Setting::Route(name), Some("auto") | None) => {
-            format!("{ip} route change $({found} | sed -E 's/ {name} (lock )?[^ ]+//')")
-        }
-        (Setting::Route(name), Some(value)) => {
-            format!("{ip} route change $({found} | sed -E 's/ {name} (lock )?[^ ]+//') {name} {value}")
-        }
         (Setting::Socket(name), Some("auto")) => format!("# in the program: do not set {}", option(name)),
         (Setting::Socket(name), Some("true")) => format!("# in the program: set {} to 1", option(name)),
         (Setting::Socket(name), Some(value)) => {
             format!("# in the program: set {} to {value}{}", option(name), bytes(name, value))
         }
+        (Setting::Route(name), value) => route(name, value, peer),
         (Setting::Socket(name), None) => format!("# in the program: leave {} alone", option(name)),
     };
     format!("{text}   # on the {host}")
+}
+
+/// A route of the peer's own with the metric: by where its packets go now. The route that leads there now is most often that of all others,
+/// too, and is left as it is. With no value, a route of its own without the metric.
+fn route(name: &str, value: Option<&str>, peer: &str) -> String {
+    if peer.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback()) {
+        return format!("# no command: {peer} is the host itself, to which no route is set");
+    }
+    let ip = ip(peer);
+    let way = format!("{ip} route get {peer} | grep -oE '(via( inet6)?|dev) [^ ]+' | xargs");
+    match value {
+        Some("auto") | None => format!("{ip} route replace {peer} $({way})"),
+        Some(value) => format!("{ip} route replace {peer} $({way}) {name} {value}"),
+    }
+}
+
+fn ip(peer: &str) -> &'static str {
+    if peer.contains(':') { "ip -6" } else { "ip" }
 }
 
 /// The last of three values, where the ones before it are not known.

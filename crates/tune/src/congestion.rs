@@ -2,12 +2,16 @@
 //! control that reads neither as the path's size.
 
 use crate::facts::{Facts, sysctl};
-use crate::{advice, human, remedy};
+use crate::{advice, human, noted, remedy};
 use model::{Applicability, Code, Remedy, Setting};
 
 const SYSCTL: &str = "net.ipv4.tcp_congestion_control";
 /// Before it BBR is paced only by the fq queueing discipline. Source: Linux 4.13, `sk_pacing_status`, tcp_bbr.c.
 const PACES_ITSELF: (u32, u32) = (4, 13);
+
+/// What there is to do about losses, wherever they are.
+pub(crate) const VANISH: &str = "On the path: find where packets vanish and mend that: ethtool -S and interface counters of each hop, a cable, \
+                                 a radio, a ring that is too short.";
 
 pub(crate) fn plan(code: Code, facts: &Facts<'_>) -> Vec<Remedy> {
     let mut remedies: Vec<Remedy> = bbr(code, facts).into_iter().collect();
@@ -50,18 +54,17 @@ pub(crate) fn bbr(code: Code, facts: &Facts<'_>) -> Option<Remedy> {
              CUBIC gives up 30 % of its window at each."
         }
     };
-    let fq = if facts.kernel.is_none_or(|kernel| kernel < PACES_ITSELF) {
-        " Before Linux 4.13 it also needs the fq queueing discipline on the sender's device."
-    } else {
-        ""
-    };
-    let wont_help = format!(
-        "The other direction, whose sender chooses for itself; a path whose rate is used up; and a program that chooses its \
-         congestion control by TCP_CONGESTION. Against CUBIC flows in a shallow shared queue BBR v1 takes more than its \
-         share and retransmits more.{fq}"
-    );
+    let wont_help = "The other direction, whose sender chooses for itself; a path whose rate is used up; and a program that chooses its \
+                     congestion control by TCP_CONGESTION.";
     // It shares a full queue with CUBIC flows otherwise than CUBIC does (Ware et al., IMC 2019).
-    Some(remedy(code, reason.to_owned(), change, Applicability::NeedsThought, &wont_help))
+    let bbr = remedy(code, reason.to_owned(), change, Applicability::NeedsThought, wont_help);
+    let bbr = noted(
+        bbr,
+        &["Against CUBIC flows in a shallow shared queue BBR v1 takes more than its share and retransmits more."],
+    );
+    let unpaced = facts.kernel.is_none_or(|kernel| kernel < PACES_ITSELF);
+    let fq = "Before Linux 4.13 it also needs the fq queueing discipline on the sender's device.";
+    Some(if unpaced { noted(bbr, &[fq]) } else { bbr })
 }
 
 /// What there is to do outside of the hosts.
@@ -72,14 +75,14 @@ fn elsewhere(code: Code, facts: &Facts<'_>) -> String {
             "On the path: a queue at the bottleneck that holds what the path does{bdp}, so that a window cut by a loss still \
              fills it; AQM there keeps it short."
         ),
-        Code::Bufferbloat if facts.acks_wait => "On the path: AQM (fq_codel, CAKE) where the queue of the other direction stands, most often in \
+        Code::Bufferbloat if facts.acks_wait => {
+            "On the path: AQM (fq_codel, CAKE) where the queue of the other direction stands, most often in \
             the access router in front of a slow uplink, shaped to just below its rate; or send less that way."
-            .to_owned(),
+                .to_owned()
+        }
         Code::Bufferbloat => format!(
             "On the path: AQM at the bottleneck (fq_codel, CAKE), or a queue of no more than the path holds{bdp}."
         ),
-        _ => "On the path: find where packets vanish and mend that: ethtool -S and interface counters of each hop, a cable, a \
-              radio, a ring that is too short."
-            .to_owned(),
+        _ => VANISH.to_owned(),
     }
 }

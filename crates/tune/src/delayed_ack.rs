@@ -1,23 +1,23 @@
 //! Small writes wait for acknowledgements that the other side delays: do not wait, or do not delay.
 
 use crate::facts::{Facts, other, route, socket};
-use crate::remedy;
+use crate::{noted, remedy};
 use model::{Applicability, Code, Remedy};
 
 pub(crate) fn plan(facts: &Facts<'_>) -> Vec<Remedy> {
     let code = Code::DelayedAck;
     let side = facts.measured.nagle_side.unwrap_or(facts.sender());
     let at_once = facts.set(side, socket("nodelay"), "true").map(|change| {
-        remedy(
+        let at_once = remedy(
             code,
             "Let the program that writes twice turn Nagle's algorithm off, or, better, hand over both pieces in one write \
              (writev, MSG_MORE): then neither waits for an acknowledgement."
                 .to_owned(),
             vec![change],
             Applicability::Safe,
-            "Time that the other side takes to answer. A program that writes in many small pieces then sends as many small \
-             packets.",
-        )
+            "Time that the other side takes to answer.",
+        );
+        noted(at_once, &["A program that writes in many small pieces then sends as many small packets."])
     });
     let answered = facts.set(other(side), route("quickack"), "1").map(|change| {
         remedy(

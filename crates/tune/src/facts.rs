@@ -23,6 +23,10 @@ pub struct Facts<'a> {
     pub measured: Measured,
     /// What the handshake agreed.
     pub handshake: Handshake,
+    /// Segments in the first flight, where the beginning was seen, and whether that is all that its window allowed.
+    pub first_flight: Option<(u64, bool)>,
+    /// How long the sender was silent until a timer fired, on average; zero where it never was.
+    pub silence: Span,
     /// Acknowledgements wait in a queue of the other direction.
     pub acks_wait: bool,
     /// Slow start ended without a loss, and growing on from there took longer than it did.
@@ -47,6 +51,8 @@ impl<'a> Facts<'a> {
             path_rate: flow.measured.capacity_bps.map(three_digits),
             measured: flow.measured,
             handshake: flow.handshake.clone(),
+            first_flight: flow.facts.initial_window.map(|first| (first.segments.round().max(1.0) as u64, first.exact)),
+            silence: Span::from_secs_f64(flow.limits.timeout * flow.phase_s / flow.retransmits.rto.max(1) as f64),
             acks_wait: flow.facts.rtt.as_deref().is_some_and(|rtt| rtt.ack_wait_ms.is_some()),
             crept: flow.facts.slow_start.is_some_and(|start| start.crept),
             policer: flow.policer,

@@ -95,7 +95,14 @@ fn remedy(code: Code, reason: String, changes: Vec<Change>, applicability: Appli
         kernels: None,
         applicability,
         wont_help: wont_help.to_owned(),
+        notes: Vec::new(),
     }
+}
+
+/// The same remedy with what else to know of it.
+fn noted(mut remedy: Remedy, notes: &[&str]) -> Remedy {
+    remedy.notes.extend(notes.iter().map(|note| (*note).to_owned()));
+    remedy
 }
 
 /// What there is to do where no setting of the hosts mends it.
@@ -109,7 +116,11 @@ fn round_up(bytes: u64) -> Bytes {
 }
 
 fn human_time(span: Span) -> String {
-    format!("{:.1} ms", span.as_millis_f64())
+    match span.as_millis_f64() {
+        ms if ms < 0.9995 => format!("{:.0} µs", ms * 1e3),
+        ms if ms < 999.95 => format!("{ms:.1} ms"),
+        ms => format!("{:.2} s", ms / 1e3),
+    }
 }
 
 fn human(bytes: Bytes) -> String {

@@ -1,7 +1,7 @@
 //! Packets longer than the path carries vanish: find the length that passes, or agree on a shorter one.
 
 use crate::facts::{Facts, route, sysctl};
-use crate::remedy;
+use crate::{noted, remedy};
 use model::{Applicability, Code, Remedy};
 
 /// What the kernel's probing falls back to. Source: Linux `TCP_BASE_MSS`, include/net/tcp.h.
@@ -16,7 +16,7 @@ const LEAST_IPV6: u64 = 1280;
 pub(crate) fn plan(facts: &Facts<'_>) -> Vec<Remedy> {
     let code = Code::PathMtuBlackHole;
     let probing = facts.set(facts.sender(), sysctl("net.ipv4.tcp_mtu_probing"), "1").map(|change| {
-        remedy(
+        let probing = remedy(
             code,
             "Let the sender look for the length that passes (RFC 4821) once its timer has run out: it goes on with 1024 bytes \
              and tries longer ones from there."
@@ -25,9 +25,10 @@ pub(crate) fn plan(facts: &Facts<'_>) -> Vec<Remedy> {
             // It acts on connections alone that would hang otherwise.
             Applicability::Safe,
             "The first seconds of each connection, until the timer has told of the hole several times, and the slow growth \
-             after that. The filter that drops ICMP \
-             \"fragmentation needed\", or the tunnel that sends none, is the fault itself.",
-        )
+             after that.",
+        );
+        let fault = "The fault itself is the filter that drops ICMP \"fragmentation needed\", or the tunnel that sends none.";
+        noted(probing, &[fault])
     });
     let seen = facts.measured.delivered_segment_bytes;
     let payload = if (SHORTEST..facts.segment()).contains(&seen) { seen } else { BASE };

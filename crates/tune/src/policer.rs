@@ -1,7 +1,7 @@
 //! A policer discards what is over its rate: stay below it.
 
 use crate::facts::{Facts, socket};
-use crate::{congestion, remedy};
+use crate::{congestion, noted, remedy};
 use model::{Applicability, Code, Remedy};
 use units::Rate;
 
@@ -23,14 +23,16 @@ pub(crate) fn plan(facts: &Facts<'_>) -> Vec<Remedy> {
             "Send no faster than {rate}: the policer passes {} on the wire, and what stays below it loses nothing.",
             Rate::from_bits_per_second(bucket.rate_bps as u64 / STEP * STEP)
         );
-        Some(remedy(
+        let paced = remedy(
             code,
             reason,
             vec![change],
             Applicability::Safe,
-            "A bucket that several connections share: each is to have its part of the rate. Outside of the program, the fq \
-             queueing discipline's maxrate does the same; before Linux 4.13 pacing needs fq in any case.",
-        ))
+            "A bucket that several connections share: each is to have its part of the rate.",
+        );
+        let elsewhere = "Outside of the program, the fq queueing discipline's maxrate does the same; before Linux 4.13 pacing needs fq \
+                         in any case.";
+        Some(noted(paced, &[elsewhere]))
     });
     paced.into_iter().chain(congestion::bbr(code, facts)).collect()
 }

@@ -32,6 +32,8 @@ fn facts<'a>(kernel: &str, settings: &'a SettingsReport) -> Facts<'a> {
             nagle_side: Some(Side::Client),
         },
         handshake: Handshake { sack: Some(true), wscale_client: Some(7), ..Handshake::default() },
+        first_flight: None,
+        silence: Span::from_millis(204),
         acks_wait: false,
         crept: false,
         policer: Some(TokenBucket { rate_bps: 1e7, burst_bytes: 1e5 }),
@@ -245,4 +247,61 @@ fn every_cause_has_a_remedy_or_says_that_there_is_none_on_every_kernel() {
             }
         }
     }
+}
+
+/// The default route is everybody's: a peer that has no route of its own is given one.
+#[test]
+fn a_route_is_set_for_the_peer_alone_and_never_for_this_host() {
+    let none = settings(&[]);
+    let remedy = first(Code::InitialWindow, &facts("6.12", &none)).expect("a remedy");
+    let command = |client| commands::between(&remedy, client, "192.0.2.1:80").remove(0);
+    assert_eq!(
+        command("198.51.100.7:4000"),
+        "ip route replace 198.51.100.7 $(ip route get 198.51.100.7 | grep -oE '(via( inet6)?|dev) [^ ]+' | xargs) initcwnd 40   # on the server"
+    );
+    assert!(
+        command("[2001:db8::7]:4000").starts_with("ip -6 route replace 2001:db8::7 $(ip -6 route get 2001:db8::7 |")
+    );
+    for own in ["127.0.0.1:4000", "[::1]:4000", "[::ffff:127.0.0.1]:4000"] {
+        assert!(command(own).starts_with("# no command: "), "{}", command(own));
+    }
+    assert_eq!(undo(&remedy), ["ip route del CLIENT_ADDRESS   # on the server"]);
+}
+
+#[test]
+fn a_first_flight_is_told_as_it_was_seen_and_one_that_saves_nothing_is_not_proposed() {
+    let none = settings(&[]);
+    let mut facts = facts("6.12", &none);
+    let reason = |facts: &Facts<'_>| plan(Code::InitialWindow, facts).remove(0).reason;
+    assert!(
+        reason(&facts).contains("40 segments instead of the 10 that Linux as it ships begins with"),
+        "{}",
+        reason(&facts)
+    );
+    facts.first_flight = Some((2, true));
+    assert!(reason(&facts).contains("40 segments instead of 2: "), "{}", reason(&facts));
+    facts.first_flight = Some((2, false));
+    assert!(reason(&facts).contains("no more than 2 to send at first"), "{}", reason(&facts));
+    facts.first_flight = Some((64, false));
+    assert!(first(Code::InitialWindow, &facts).is_none(), "it begins with more already");
+    facts.first_flight = None;
+    (facts.rtt, facts.path_rate) = (Span::from_micros(600), None);
+    assert!(reason(&facts).contains("saves one round trip of 600 µs."), "{}", reason(&facts));
+    facts.rtt = Span::from_micros(36);
+    assert!(first(Code::InitialWindow, &facts).is_none());
+    assert!(reason(&facts).contains("would save 72 µs in all"), "{}", reason(&facts));
+}
+
+#[test]
+fn what_is_no_limit_of_a_remedy_is_not_among_what_it_does_not_help() {
+    let none = settings(&[]);
+    let mut facts = facts("", &none);
+    let policer = first(Code::Policer, &facts).expect("a remedy");
+    assert!(!policer.wont_help.contains("maxrate") && policer.notes[0].contains("maxrate"), "{policer:?}");
+    let bbr = first(Code::RandomLoss, &facts).expect("a remedy");
+    assert!(!bbr.wont_help.contains("4.13") && bbr.notes.iter().any(|note| note.contains("4.13")), "{bbr:?}");
+    let last = |facts: &Facts<'_>| plan(Code::RetransmissionTimeout, facts).pop().expect("advice").reason;
+    assert!(!last(&facts).contains("seconds"), "{}", last(&facts));
+    facts.silence = Span::from_millis(3_200);
+    assert!(last(&facts).contains("a silence of seconds"), "{}", last(&facts));
 }

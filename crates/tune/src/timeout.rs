@@ -1,7 +1,7 @@
 //! Silences until the retransmission timer fires: repair what lets the timer decide.
 
 use crate::facts::{Facts, route, sysctl};
-use crate::{advice, congestion, human_time, remedy};
+use crate::{advice, congestion, human_time, noted, remedy};
 use model::{Applicability, Change, Code, Remedy, Side};
 use units::Span;
 
@@ -13,6 +13,12 @@ const LOCAL_RTO_MIN: &str = "10ms";
 const NEAR: Span = Span::from_millis(50);
 /// Least timeout there: past the 40 ms by which acknowledgements are delayed (Linux `TCP_DELACK_MIN`), with a timer's tick of 10.
 const NEAR_RTO_MIN: &str = "50ms";
+
+/// Silences from this on are more than one timeout: the first is of 200 ms and little more than a round trip, and each doubles (RFC 6298
+/// §5.5), so all that was sent for that long was lost.
+const GONE: Span = Span::from_millis(1_000);
+const PATH_GONE: &str =
+    "On the path: a silence of seconds is a path that was gone for as long, and no timer makes up for it.";
 
 pub(crate) fn plan(facts: &Facts<'_>) -> Vec<Remedy> {
     let code = Code::RetransmissionTimeout;
@@ -30,10 +36,7 @@ pub(crate) fn plan(facts: &Facts<'_>) -> Vec<Remedy> {
     }
     let mut remedies: Vec<Remedy> = rto_min(facts).into_iter().collect();
     remedies.extend(congestion::bbr(code, facts));
-    remedies.push(advice(
-        code,
-        "On the path: a silence of seconds is a path that was gone for as long, and no timer makes up for it.",
-    ));
+    remedies.push(advice(code, if facts.silence >= GONE { PATH_GONE } else { congestion::VANISH }));
     remedies
 }
 
@@ -66,12 +69,9 @@ fn rto_min(facts: &Facts<'_>) -> Option<Remedy> {
         human_time(facts.rtt)
     );
     // Too small a value resends what a delayed acknowledgement (up to 40 ms) would have confirmed.
-    Some(remedy(
-        Code::RetransmissionTimeout,
-        reason,
-        vec![change],
-        Applicability::NeedsThought,
-        "The loss itself. Below the receiver's delayed acknowledgement, 40 ms on Linux, it causes needless retransmissions: \
-         lower that too, with the route's quickack.",
-    ))
+    let sooner =
+        remedy(Code::RetransmissionTimeout, reason, vec![change], Applicability::NeedsThought, "The loss itself.");
+    let delayed = "Below the receiver's delayed acknowledgement, 40 ms on Linux, it causes needless retransmissions: lower that too, with \
+                   the route's quickack.";
+    Some(noted(sooner, &[delayed]))
 }

@@ -69,11 +69,14 @@ pub(super) fn remedies(remedies: &[Remedy]) -> String {
         if let Some(kernels) = &remedy.kernels {
             html.push_str(&format!("<p class=\"faint\">For {}.</p>", escape(&kernels.to_string())));
         }
-        if let Some(caution) = caution(remedy.applicability) {
+        if let Some(caution) = caution(remedy) {
             html.push_str(&format!("<p class=\"caution\">{caution}</p>"));
         }
         if !remedy.wont_help.is_empty() {
             html.push_str(&format!("<p class=\"faint\">Would not help: {}</p>", escape(&remedy.wont_help)));
+        }
+        for note in &remedy.notes {
+            html.push_str(&format!("<p class=\"faint\">Note: {}</p>", escape(note)));
         }
         html + "</div>"
     };

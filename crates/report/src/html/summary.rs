@@ -36,7 +36,7 @@ pub(super) fn fix(fix: &FixReport) -> String {
             html.push_str(&self::change(change));
         }
         html.push_str(&format!("</tbody></table></div><p>{}</p>", escape(&remedy.reason)));
-        if let Some(caution) = caution(remedy.applicability) {
+        if let Some(caution) = caution(remedy) {
             html.push_str(&format!("<p class=\"caution\">{caution}</p>"));
         }
         html.push_str("<div class=\"pair\">");
@@ -45,6 +45,10 @@ pub(super) fn fix(fix: &FixReport) -> String {
         html.push_str("</div>");
         if !remedy.wont_help.is_empty() {
             html.push_str(&format!("<h3>What it would not help</h3><p>{}</p>", escape(&remedy.wont_help)));
+        }
+        if !remedy.notes.is_empty() {
+            let notes: String = remedy.notes.iter().map(|note| format!("<p>{}</p>", escape(note))).collect();
+            html.push_str(&format!("<h3>What else to know</h3>{notes}"));
         }
         html.push_str("</section>\n");
     }

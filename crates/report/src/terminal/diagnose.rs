@@ -235,11 +235,14 @@ fn remedy(page: &mut Page, remedy: &Remedy) {
     if let Some(kernels) = &remedy.kernels {
         page.sentence("        ", &format!("for {kernels}"), Style::Faint);
     }
-    if let Some(caution) = caution(remedy.applicability) {
+    if let Some(caution) = caution(remedy) {
         page.sentence("        ", caution, Style::Bad);
     }
     if !remedy.wont_help.is_empty() {
         page.sentence("        ", &format!("would not help: {}", remedy.wont_help), Style::Faint);
+    }
+    for note in &remedy.notes {
+        page.sentence("        ", &format!("note: {note}"), Style::Faint);
     }
 }
 

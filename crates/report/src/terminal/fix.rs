@@ -18,6 +18,10 @@ pub fn fix(report: &FixReport, html: Option<&str>, width: usize, color: bool) ->
     if let Some(remedy) = &report.remedy {
         page.heading("What it would not help");
         page.sentence("  ", &remedy.wont_help, Style::Plain);
+        if !remedy.notes.is_empty() {
+            page.heading("What else to know");
+            page.sentence("  ", &remedy.notes.join(" "), Style::Plain);
+        }
     }
     proof(&mut page, report);
     if let Some(html) = html {
@@ -73,7 +77,7 @@ fn settings(page: &mut Page, report: &FixReport) {
         }
     }
     page.sentence("  ", &remedy.reason, Style::Plain);
-    if let Some(caution) = caution(remedy.applicability) {
+    if let Some(caution) = caution(remedy) {
         page.sentence("  ", caution, Style::Bad);
     }
 }

@@ -158,6 +158,7 @@ pub fn remedy() -> Remedy {
         kernels: None,
         applicability: Applicability::NeedsThought,
         wont_help: "Connections that lose packets, or that end before the window has grown.".to_owned(),
+        notes: vec!["Memory of the host: each connection may use that much.".to_owned()],
     }
 }
 
@@ -267,6 +268,7 @@ pub fn diagnose() -> DiagnoseReport {
                 changes: vec![],
                 reason: "Or several connections.".to_owned(),
                 wont_help: String::new(),
+                notes: vec![],
                 ..remedy()
             },
         ],
