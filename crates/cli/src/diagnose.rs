@@ -34,7 +34,7 @@ pub(crate) fn run(args: &DiagnoseArgs, output: &Output) -> Result<ExitCode, Fail
     if args.pcapng.is_some() {
         annotate::check(&paths)?;
     }
-    let tables = args.parquet.as_deref().map(fleet::files).unwrap_or_default();
+    let tables: Vec<_> = args.parquet.as_deref().map(fleet::files).into_iter().flatten().collect();
     let files = [("--html", &args.html), ("--pcapng", &args.pcapng)].into_iter();
     let files = files.filter_map(|(option, path)| Some((option, path.as_deref()?)));
     let written: Vec<Target<'_>> = files.chain(tables.iter().map(|path| ("--parquet", path.as_path()))).collect();
