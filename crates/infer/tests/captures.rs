@@ -295,7 +295,7 @@ const TAKEN_OTHERWISE: [(&str, &str); 2] = [
     ("tcptrace-urgent.pcap", "one byte sent again that was not acknowledged (frame 5747)"),
 ];
 
-/// What tshark says of handshakes and keep-alives, stream by stream; a keep-alive of tshark's is one of a closed window, too.
+/// What tshark says of handshakes and probes, stream by stream; where a closed window is probed with an old byte, tshark calls that a keep-alive.
 #[test]
 fn options_and_keep_alives_are_those_tshark_sees() {
     let Some(folder) = captures() else { return };
@@ -318,7 +318,11 @@ fn options_and_keep_alives_are_those_tshark_sees() {
                 handshake.wscale_server.map(u64::from),
                 Some(alive.client + alive.server + alive.window_probes),
             ];
-            let theirs = ["a_mss", "b_mss", "a_wscale", "b_wscale", "keep_alives"].map(|field| stream[field].as_u64());
+            let [mss, other_mss, scale, other_scale, alive_probes, window_probes] =
+                ["a_mss", "b_mss", "a_wscale", "b_wscale", "keep_alives", "zero_window_probes"]
+                    .map(|field| stream[field].as_u64());
+            let all = alive_probes.zip(window_probes).map(|(alive, window)| alive + window);
+            let theirs = [mss, other_mss, scale, other_scale, all];
             let sack =
                 (stream["a_sack_perm"] == true && stream["b_sack_perm"] == true, handshake.sack.unwrap_or(false));
             let (options, theirs) = if TAKEN_OTHERWISE.iter().any(|one| one.0 == name(&path)) {

@@ -99,3 +99,28 @@ fn policers_are_told_from_shapers_and_random_loss() {
     let errors = &found["policed"].errors;
     assert!(errors[errors.len() / 2] < 0.047, "off by {}", errors[errors.len() / 2]);
 }
+
+/// What the program tells of a whole capture: the policer, and no more to gain than it lets through.
+#[test]
+fn behind_one_policer_the_verdict_is_the_policer() {
+    let Some(folder) = folder() else { return };
+    let manifest = std::fs::read_to_string(folder.join("manifest.tsv")).expect("the manifest");
+    let (mut policed, mut told, mut beyond) = (0, 0, Vec::new());
+    for line in manifest.lines().skip(1) {
+        let fields: Vec<&str> = line.split('\t').collect();
+        if fields[1] != "policed" || fields[6] != "1" {
+            continue;
+        }
+        let file = File::open(folder.join(fields[0])).expect("a file");
+        let report = infer::diagnose_reader(file, fields[0]).expect("a capture").report;
+        let flow = report.flows.iter().max_by_key(|flow| flow.bytes_down).expect("a flow");
+        policed += 1;
+        told += usize::from(flow.verdict.code == model::Code::Policer);
+        let gains = flow.findings.iter().map(|finding| finding.gain).chain([flow.verdict.gain]);
+        let Some(bucket) = flow.policer else { continue };
+        let most = (bucket.rate_bps / flow.goodput_bps).max(1.0) * 1.01;
+        beyond.extend(gains.flatten().filter(|&gain| gain > most).map(|gain| (fields[0].to_owned(), gain, most)));
+    }
+    assert!(policed == 14 && told >= 13, "{told} of {policed}");
+    assert!(beyond.is_empty(), "{beyond:?}");
+}
