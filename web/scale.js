@@ -37,7 +37,7 @@ const Data = (() => {
 // `sent`: the mark is a packet sent again.
 const MARKS = [
   { name: "fast retransmit", color: "--m-fast", shape: "triangle", sent: true },
-  { name: "timeout (RTO)", color: "--m-rto", shape: "cross", sent: true },
+  { name: "sent again after a timeout", color: "--m-rto", shape: "cross", sent: true },
   { name: "tail loss probe", color: "--m-tlp", shape: "diamond", sent: true },
   { name: "spurious", color: "--m-spurious", shape: "ring", sent: true },
   { name: "zero window", color: "--m-zero", shape: "square" },

@@ -2,7 +2,7 @@
 
 mod motion;
 
-use crate::figures::{count, data, percent, rate, times};
+use crate::figures::{count, counted, data, percent, rate, times};
 use model::{Ecn, Facts, FastOpen, Flow, KeepAlives, Multipath, MultipathKind, OtherDirection, Way};
 
 /// What there is to tell, in order.
@@ -14,7 +14,7 @@ pub(crate) fn lines(flow: &Flow) -> Vec<(&'static str, String)> {
     lines.extend(multipath.as_ref().map(|multipath| ("MPTCP", self::multipath(multipath))));
     lines.extend(keep_alives.as_ref().map(|probes| ("keep-alives", self::keep_alives(probes))));
     if *tap_duplicates > 0 {
-        lines.push(("tap", format!("{} packets delivered twice", count(*tap_duplicates as f64))));
+        lines.push(("tap", format!("{} delivered twice", counted(*tap_duplicates, "packet"))));
     }
     if *missed_bytes > 0 {
         lines.push(("capture", format!("{} acknowledged that are not in it", data(*missed_bytes as f64))));

@@ -264,6 +264,11 @@ pub fn count(value: f64) -> String {
     if value < 0.0 && whole != "0" { format!("-{text}") } else { text }
 }
 
+/// A number of things: `1 packet`, `2 packets`.
+pub(crate) fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", count(number as f64), if number == 1 { "" } else { "s" })
+}
+
 /// A share of a whole: `97 %`, and `<1 %` for what is there but small.
 pub fn percent(share: f64) -> String {
     match share * 100.0 {

@@ -1,6 +1,6 @@
 //! How data moved, in words.
 
-use crate::figures::{count, data, milliseconds, percent, rate};
+use crate::figures::{count, counted, data, milliseconds, percent, rate};
 use model::{
     BufferState, Bursts, CongestionFamily, Delivery, FamilyName, Flow, InitialWindow, LossClass, LossFacts,
     ReceiveWindow, Reordering, RoundTrips, RttSource, SharedPath, SlowStart, SlowStartExit,
@@ -86,7 +86,7 @@ fn slow_start(start: &SlowStart) -> String {
     };
     let at = start.exit_s.map(|at| format!(", at {at:.3} s")).unwrap_or_default();
     let then = if start.crept { "; the window crept up from there" } else { "" };
-    format!("{} round trips; {why}{at}{then}", count(start.rounds as f64))
+    format!("{}; {why}{at}{then}", counted(start.rounds, "round trip"))
 }
 
 fn receive_window(window: &ReceiveWindow) -> String {
@@ -117,7 +117,7 @@ fn delivery(delivery: &Delivery) -> String {
 
 fn family(family: &CongestionFamily) -> String {
     let name = match family.name {
-        FamilyName::Unknown => return format!("not told by {} episodes of loss", count(family.episodes as f64)),
+        FamilyName::Unknown => return format!("not told by {} of loss", counted(family.episodes, "episode")),
         FamilyName::Reno => "Reno",
         FamilyName::Cubic => "CUBIC",
         FamilyName::Bbr => "BBR",
@@ -143,11 +143,11 @@ fn losses(losses: &LossFacts) -> String {
     let [p50, p80, p90, p99, max] =
         [losses.p50_ms, losses.p80_ms, losses.p90_ms, losses.p99_ms, losses.max_ms].map(milliseconds);
     let (packets, episodes, most) = (losses.packets, losses.episodes, losses.packets_max);
-    let [packets, episodes, most] = [packets, episodes, most].map(|number| count(number as f64));
+    let (packets, episodes, most) = (counted(packets, "packet"), counted(episodes, "episode"), count(most as f64));
     let tails =
         if losses.tails > 0 { format!(" · {} at the tail", count(losses.tails as f64)) } else { String::new() };
     format!(
-        "{packets} packets{by} in {episodes} episodes, at most {most} in one · lengths p50 {p50}, p80 {p80}, p90 {p90}, p99 {p99}, at most {max}{tails}"
+        "{packets}{by} in {episodes}, at most {most} in one · lengths p50 {p50}, p80 {p80}, p90 {p90}, p99 {p99}, at most {max}{tails}"
     )
 }
 

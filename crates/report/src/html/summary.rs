@@ -113,7 +113,7 @@ pub(super) fn commands(heading: &str, commands: &[String]) -> String {
 }
 
 fn verdict_facts(line: &DiagnosisLine) -> String {
-    let gain = line.gain.map(|gain| format!(" · up to {} to gain", times(gain))).unwrap_or_default();
+    let gain = line.gain.map(|gain| format!(" · {} to gain", times(gain))).unwrap_or_default();
     format!("<code>{}</code> · {} of the data phase{gain}", line.code, percent(line.share))
 }
 

@@ -3,13 +3,15 @@
 use super::bars;
 use super::page::{Entry, Page, Style, columns, shorten, table_columns};
 use super::sparkline;
-use crate::figures::{caution, clean, count, data, elapsed, milliseconds, percent, rate, times};
-use model::{CaptureReport, DiagnoseReport, Evidence, Flow, Remedy, Series, Way};
+use crate::figures::{caution, clean, count, counted, data, elapsed, milliseconds, percent, rate, times};
+use model::{CaptureReport, Code, DiagnoseReport, Evidence, Flow, Remedy, Series, Way};
 
 /// Connections listed for each capture.
 const LISTED: usize = 20;
 /// Connections told in full for each capture.
 const TOLD: usize = 3;
+/// A connection that lasted this much longer than its data phase is told to have.
+const IDLE: f64 = 1.1;
 /// Packet numbers printed with a fact.
 const PACKETS: usize = 8;
 
@@ -106,19 +108,20 @@ fn again(page: &mut Page, known: &Flow, flow: &Flow) {
 
 /// One line for each connection, with as many columns as fit.
 fn list(page: &mut Page, flows: &[Box<Flow>], connections: u64, listed: usize) {
-    let heading = ["", "connection", "verdict", "share", "goodput", "to gain", "retransmits", "min RTT", "data"];
+    let heading = ["", "connection", "verdict", "to gain", "share", "goodput", "retransmits", "min RTT", "data"];
     let rows: Vec<Vec<Entry>> = flows
         .iter()
         .take(listed)
         .map(|flow| {
             let code = flow.verdict.code.as_str();
+            let is_known = flow.verdict.code != Code::Unknown || flow.verdict.share > 0.0;
             vec![
                 Entry::new(format!("#{}", flow.id), Style::Faint),
                 Entry::new(ends(flow), Style::Plain),
                 Entry::new(code, Style::Strong),
-                Entry::new(percent(flow.verdict.share), Style::Plain),
-                Entry::new(rate(flow.goodput_bps), Style::Plain),
                 Entry::new(flow.verdict.gain.map_or("–".to_owned(), gain), Style::Plain),
+                Entry::new(if is_known { percent(flow.verdict.share) } else { "–".to_owned() }, Style::Plain),
+                Entry::new(if flow.goodput_bps > 0.0 { rate(flow.goodput_bps) } else { "–".to_owned() }, Style::Plain),
                 Entry::new(count(flow.retransmits.total as f64), Style::Plain),
                 Entry::new(flow.rtt_min_ms.map_or("–".to_owned(), milliseconds), Style::Plain),
                 Entry::new(data((flow.bytes_up + flow.bytes_down) as f64), Style::Plain),
@@ -127,7 +130,7 @@ fn list(page: &mut Page, flows: &[Box<Flow>], connections: u64, listed: usize) {
         .collect();
     let mut shown = heading.len();
     let (mut head, mut cells) = cut(&heading, &rows, shown);
-    while shown > 3 && table_columns(&head, &cells) > page.width {
+    while shown > 4 && table_columns(&head, &cells) > page.width {
         shown -= 1;
         (head, cells) = cut(&heading, &rows, shown);
     }
@@ -160,9 +163,14 @@ fn tell(page: &mut Page, flow: &Flow) {
         facts.push(format!("{} of the data phase", percent(flow.verdict.share)));
     }
     facts.extend(flow.verdict.gain.map(|value| format!("{} to gain", gain(value))));
-    facts.push(format!("{} in {}", data((flow.bytes_up + flow.bytes_down) as f64), elapsed(flow.duration_s)));
-    if flow.goodput_bps > 0.0 {
+    // Bytes, time and rate of one direction and of one stretch of time, so that each follows from the others.
+    let (bytes, way) = if flow.direction == Way::Up { (flow.bytes_up, "up") } else { (flow.bytes_down, "down") };
+    if flow.goodput_bps > 0.0 && flow.phase_s > 0.0 {
+        facts.push(format!("{} {way} in {}", data(bytes as f64), elapsed(flow.phase_s)));
         facts.push(rate(flow.goodput_bps));
+    }
+    if flow.duration_s > flow.phase_s * IDLE || flow.goodput_bps <= 0.0 {
+        facts.push(format!("open for {}", elapsed(flow.duration_s)));
     }
     page.sentence("  ", &facts.join(" · "), Style::Faint);
     if flow.limits.total() > 0.0 {
@@ -255,10 +263,17 @@ fn ends(flow: &Flow) -> String {
 
 /// What there is to gain: how many times faster, or that it is nothing.
 fn gain(ratio: f64) -> String {
-    if ratio < 1.005 { "nothing".to_owned() } else { times(ratio) }
+    match ratio {
+        ratio if ratio < 1.005 => "nothing".to_owned(),
+        // Where no gain is told to be larger, as infer caps it.
+        ratio if ratio >= MOST_TOLD => format!("over {}", times(MOST_TOLD)),
+        ratio => times(ratio),
+    }
 }
 
+/// The largest gain that is told.
+const MOST_TOLD: f64 = 1_000.0;
+
 fn plural(number: u64, noun: &str) -> String {
-    let ending = if number == 1 || noun == "more" { "" } else { "s" };
-    format!("{} {noun}{ending}", count(number as f64))
+    if noun == "more" { format!("{} more", count(number as f64)) } else { counted(number, noun) }
 }

@@ -34,7 +34,7 @@ pub fn fix(report: &FixReport, html: Option<&str>, width: usize, color: bool) ->
 fn cause(page: &mut Page, report: &FixReport) {
     page.sentence("", &report.cause.claim, Style::Strong);
     let mut facts = vec![report.cause.code.to_string(), format!("{} of the data phase", percent(report.cause.share))];
-    facts.extend(report.cause.gain.map(|gain| format!("up to {} to gain", times(gain))));
+    facts.extend(report.cause.gain.map(|gain| format!("{} to gain", times(gain))));
     facts.push(format!("{} on Linux {}", report.proof.scenario, report.proof.kernel));
     page.sentence("", &facts.join(" · "), Style::Faint);
 }
