@@ -286,7 +286,9 @@ impl<'a> Parser<'a> {
         let named = || names::port(word);
         word.parse().ok().or_else(named).ok_or_else(|| {
             let hint = "a port is a number from 0 to 65535, or a name such as https or ssh";
-            let meant = near(word, names::all()).or_else(|| near(word, WORDS));
+            // Behind a port "and" may go on with another port, or begin another test.
+            let turned = WORDS.iter().copied().filter(|known| is_turned(word, known));
+            let meant = near(word, turned).or_else(|| near(word, names::all())).or_else(|| near(word, WORDS));
             self.here(&format!("'{word}' is no port"), &meant.unwrap_or_else(|| hint.to_owned()))
         })
     }
@@ -321,6 +323,16 @@ fn suggestion(word: &str) -> String {
         return format!("write port {word}");
     }
     near(word, WORDS).unwrap_or_else(|| PRIMITIVES.to_owned())
+}
+
+/// Whether the two have the same letters, in another order.
+fn is_turned(word: &str, known: &str) -> bool {
+    let sorted = |text: &str| {
+        let mut letters: Vec<char> = text.to_ascii_lowercase().chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    sorted(word) == sorted(known)
 }
 
 fn near<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {

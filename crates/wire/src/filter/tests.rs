@@ -171,6 +171,7 @@ fn errors_have_a_place_and_a_hint() {
         ("host 10.0.0.300", 5, "'10.0.0.300' is no address", "names are not looked up"),
         ("host example.org", 5, "'example.org' is not known", "write: host ADDRESS"),
         ("port htps", 5, "'htps' is no port", "did you mean 'http'?"),
+        ("port 80 and hots 10.0.0.1", 12, "'hots' is no port", "did you mean 'host'?"),
         ("port teapot", 5, "'teapot' is no port", "0 to 65535"),
         ("https", 0, "'https' is not known", "write port https"),
         ("net 10.0.0.0 mask", 17, "it ends where a mask", "mask 255.255.255.0"),
