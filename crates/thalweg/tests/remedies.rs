@@ -110,6 +110,8 @@ fn cases() -> Vec<Case> {
         // The rate is the contract's either way; what is lost is not.
         Case {
             figure: ("/retransmits", false),
+            // What is told is of the rate, which stays what the policer lets through.
+            told: (0.0, f64::INFINITY),
             ..case("policer", ["server", "socket", "max_pacing_rate"], (10.0, f64::INFINITY), &format!("{STREAM}[path.down]\npolicer = {{ rate = \"20mbit\", burst = \"100kB\" }}\n"))
         },
     ]
