@@ -54,6 +54,8 @@ pub(crate) fn run(args: &DiagnoseArgs, output: &Output) -> Result<ExitCode, Fail
         json: None,
         remedies: Remedies::new(args.kernel, args.live.is_some()),
         arms: Vec::new(),
+        page_notes: Vec::new(),
+        connections: 0,
         problem: false,
         flow_found: false,
         failed: false,
@@ -92,6 +94,9 @@ struct Told<'a> {
     json: Option<DiagnoseDocument<BufWriter<Stdout>>>,
     remedies: Remedies,
     arms: Vec<ArmPlots>,
+    /// Of the page: what is said of each capture, and connections in all.
+    page_notes: Vec<String>,
+    connections: u64,
     problem: bool,
     flow_found: bool,
     failed: bool,
@@ -134,7 +139,10 @@ impl Told<'_> {
             self.output.result(&if place > 0 { format!("\n{text}") } else { text })?;
         }
         if self.args.html.is_some() {
-            let CaptureDiagnosis { report: capture, series, .. } = found;
+            let CaptureDiagnosis { report: capture, series, connections, .. } = found;
+            self.connections += connections;
+            let file = if self.count > 1 { format!("{}: ", capture.file) } else { String::new() };
+            self.page_notes.extend(capture.notes.iter().map(|note| format!("{file}{note}")));
             for (index, series) in series {
                 let flow = &capture.flows[index];
                 if self.args.flow.is_none_or(|id| id == flow.id) && self.arms.len() < PLOTS_MAX {
@@ -178,7 +186,12 @@ impl Told<'_> {
                 [] => "live".to_owned(),
                 few => few.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", "),
             };
-            let page = Page { title, lab: None, fix: None, arms: self.arms };
+            let shown = self.arms.len() as u64;
+            let mut notes = self.page_notes;
+            if shown < self.connections && self.args.flow.is_none() {
+                notes.insert(0, format!("{shown} of {} connections are shown", self.connections));
+            }
+            let page = Page { title, notes, arms: self.arms, ..Page::default() };
             whole::write(path, &report::html::page(&page))?;
             self.output.note(&format!("plots: {}", path.display()));
         }

@@ -71,6 +71,7 @@ pub(crate) fn run(args: FixArgs, output: &Output) -> Result<ExitCode, Failure> {
     bench.out.write("fix.json", &json)?;
     let page = Page {
         title: format!("fix {}", bench.scenario.name),
+        notes: Vec::new(),
         lab: Some(&fix.proof),
         fix: Some(&fix),
         arms: experiment::plots(&fix.proof, found),

@@ -54,7 +54,7 @@ fn join(args: &LabCompareArgs, parts: Vec<(String, LabReport)>, output: &Output)
         Failure::user(error).hint("give all parts of one run, and join each run on its own, with --json > whole.json")
     })?;
     if let Some(path) = &args.html {
-        let page = Page { title: whole.scenario.clone(), lab: Some(&whole), fix: None, arms: Vec::new() };
+        let page = Page { title: whole.scenario.clone(), lab: Some(&whole), ..Page::default() };
         whole::write(path, &report::html::page(&page))?;
     }
     if let Some(path) = &args.junit {

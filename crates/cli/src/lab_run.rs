@@ -112,7 +112,7 @@ fn one(bench: &Bench, args: &LabRunArgs, options: RunOptions, output: &Output) -
         Export { scenario: &report.scenario, arms: &arms, runs: &ran.runs, folder, format }.write()?;
     }
     let arms = experiment::plots(&report, ran.findings);
-    let page = Page { title: report.scenario.clone(), lab: Some(&report), fix: None, arms };
+    let page = Page { title: report.scenario.clone(), lab: Some(&report), arms, ..Page::default() };
     let html = bench.out.write("report.html", &report::html::page(&page))?;
     output.note(&format!("plots: {}", html.display()));
     Ok(report)

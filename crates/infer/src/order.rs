@@ -45,8 +45,14 @@ mod tests {
     fn no_verdict_saves_more_than_all_but_a_round_trip() {
         let phase = |took| Phase { took, least: 0.1 };
         let cost = |took, gain| {
-            let verdict =
-                Verdict { code: Code::ReceiveWindow, share: 1.0, claim: String::new(), gain, evidence: Vec::new() };
+            let verdict = Verdict {
+                code: Code::ReceiveWindow,
+                share: 1.0,
+                claim: String::new(),
+                gain,
+                weight: None,
+                evidence: Vec::new(),
+            };
             Cost::of(&verdict, phase(took), 0, 0)
         };
         let saved = |cost: Cost| f64::from_bits(cost.saved.0);
@@ -65,7 +71,7 @@ mod tests {
             (Code::ReceiveWindow, Some(2.0), 90_000, 5.0),
         ];
         order.sort_by_key(|&(code, gain, bytes, took)| {
-            let verdict = Verdict { code, share: 1.0, claim: String::new(), gain, evidence: Vec::new() };
+            let verdict = Verdict { code, share: 1.0, claim: String::new(), gain, weight: None, evidence: Vec::new() };
             Cost::of(&verdict, Phase { took, least: 0.0 }, bytes, 1)
         });
         assert_eq!(

@@ -1,5 +1,6 @@
 //! Why data was sent again: told by acknowledgements, by a timer, as a probe; and whether it was needed.
 
+use crate::sender::TailProbes;
 use std::collections::VecDeque;
 
 /// Losses kept one by one; more are only counted.
@@ -129,6 +130,8 @@ pub(crate) struct Evidence {
     /// It is the last segment sent.
     pub(crate) is_last: bool,
     pub(crate) sack_permitted: bool,
+    /// It may be a probe, as far as its time and what its sender did before tell.
+    pub(crate) may_be_probe: bool,
     /// See [`crate::rtt::Rtt::shortest_timeout`].
     pub(crate) shortest_timeout: f64,
     /// See [`crate::rtt::Rtt::timeout`].
@@ -226,6 +229,7 @@ pub(crate) struct Losses {
     pub(crate) timer_just_fired: bool,
     /// A probe is out until this is acknowledged (`tlp_high_seq`).
     probing: Option<u64>,
+    pub(crate) tail_probes: TailProbes,
     /// The least that a timeout took over the round trip, in nanoseconds.
     pub(crate) margin: Option<f64>,
     /// How long nothing came in the end though something was missing, in nanoseconds.
@@ -243,12 +247,8 @@ impl Losses {
         self.total > 0
     }
 
-    /// Classifies a retransmission, and counts it. `una` and `next` are where an episode it opens begins and ends.
-    ///
-    /// As Linux has it, a segment's class is the state it is sent in: `TCP_CA_Recovery` is fast (`TCPFastRetrans`); the timeout's
-    /// own segment and all of `TCP_CA_Loss` is the timer's (`TCPTimeouts`, `TCPSlowStartRetrans`).
-    pub(crate) fn retransmitted(&mut self, evidence: &Evidence, loss: Loss, una: u64, next: u64) -> Kind {
-        let kind = evidence.kind.unwrap_or_else(|| self.classify(evidence));
+    /// Counts a retransmission of class `loss.kind`. `una` and `next` are where an episode it opens begins and ends.
+    pub(crate) fn retransmitted(&mut self, evidence: &Evidence, loss: Loss, una: u64, next: u64) {
         self.total += 1;
         self.segments += evidence.segments;
         self.timer_just_fired = false;
@@ -266,13 +266,13 @@ impl Losses {
             unreported: 0,
             past: !evidence.sack_permitted,
         };
-        match kind {
+        match loss.kind {
             Kind::Fast => {
                 self.fast += 1;
                 match &mut self.episode {
                     None => {
                         self.episode = Some(open);
-                        self.note(Loss { kind, ..loss });
+                        self.note(loss);
                     }
                     // A retransmission was found lost: Linux goes from Loss to Recovery then (`FLAG_LOST_RETRANS`).
                     Some(episode) if episode.timer => (episode.timer, episode.point) = (false, next),
@@ -283,8 +283,8 @@ impl Losses {
                 self.probe += 1;
                 self.probing = Some(next);
                 self.timer_just_fired = true;
-                self.note(Loss { kind, silence: evidence.silence, ..loss });
-                return kind;
+                self.note(Loss { silence: evidence.silence, ..loss });
+                return;
             }
             Kind::Timer => {
                 self.timer += 1;
@@ -296,7 +296,7 @@ impl Losses {
                     }
                     self.timeouts += 1;
                     self.timer_just_fired = true;
-                    self.note(Loss { kind, silence: evidence.silence, ..loss });
+                    self.note(Loss { silence: evidence.silence, ..loss });
                     // RFC 5682 §3.1 and §3.2: not where another recovery was under way.
                     let frto = self.episode.is_none() || self.fired_at == Some(una);
                     self.fired_at = Some(una);
@@ -313,7 +313,14 @@ impl Losses {
                 episode.frto = false;
             }
         }
-        kind
+    }
+
+    /// The class of a retransmission.
+    ///
+    /// As Linux has it, a segment's class is the state it is sent in: `TCP_CA_Recovery` is fast (`TCPFastRetrans`); the timeout's
+    /// own segment and all of `TCP_CA_Loss` is the timer's (`TCPTimeouts`, `TCPSlowStartRetrans`).
+    pub(crate) fn kind(&self, evidence: &Evidence) -> Kind {
+        evidence.kind.unwrap_or_else(|| self.classify(evidence))
     }
 
     /// Where the episode ends, and whether a timer began it: another one when these change.
@@ -324,6 +331,11 @@ impl Losses {
     /// Whether a probe is out: there is no other one then (`tcp_schedule_loss_probe`).
     pub(crate) const fn is_probing(&self) -> bool {
         self.probing.is_some()
+    }
+
+    /// Whether an episode ended when `una` was acknowledged.
+    pub(crate) fn ended_at(&self, una: u64) -> bool {
+        self.ended.is_some_and(|(_, at)| at == una)
     }
 
     /// What was out when the episode began reaches to `point` at least.
@@ -406,7 +418,7 @@ impl Losses {
         }
         // Linux tcp_schedule_loss_probe: SACK, not in recovery, the last segment, 2·SRTT after the last send, once. It never comes
         // after the timeout would, whose time it has where that is short, or of a single segment.
-        let probes = evidence.sack_permitted && evidence.is_last && self.probing.is_none();
+        let probes = evidence.sack_permitted && evidence.is_last && self.probing.is_none() && evidence.may_be_probe;
         if probes && (evidence.silence as f64 >= 1.5 * evidence.rtt || silent) {
             return Kind::Probe;
         }

@@ -11,6 +11,7 @@ mod noted;
 mod pauses;
 mod probes;
 mod stamps;
+mod tail_probes;
 mod unseen;
 mod waiting;
 
@@ -34,6 +35,7 @@ use noted::Noted;
 pub(crate) use stamps::TICK;
 use stamps::{Prompts, Stamps, Then};
 use std::collections::VecDeque;
+pub(crate) use tail_probes::TailProbes;
 use units::SeqNum;
 use unseen::Unseen;
 
@@ -438,6 +440,7 @@ impl Sender {
             self.missed_bytes += self.gaps.remove_below(to);
             self.resent.remove_below(to);
             self.wakes.heard(ack.now, self.nxt - self.una);
+            self.note_missed_probe(ack.now);
             let from = std::mem::replace(&mut self.una, to);
             self.duplicates_in_row = 0;
             self.last_progress = ack.now;

@@ -159,6 +159,9 @@ pub struct Verdict {
     pub claim: String,
     /// How much faster the flow would be without it; 1 is no gain, `None` where it cannot be told.
     pub gain: Option<f64>,
+    /// By what causes are ranked, where several are: how many times faster without it, or a bound of that where it cannot be told.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub weight: Option<f64>,
     /// What the claim rests on.
     pub evidence: Vec<Evidence>,
 }
@@ -174,6 +177,9 @@ pub struct Finding {
     pub claim: String,
     /// How much faster the flow would be without it; 1 is no gain, `None` where it cannot be told.
     pub gain: Option<f64>,
+    /// By what causes are ranked, where several are: how many times faster without it, or a bound of that where it cannot be told.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub weight: Option<f64>,
     /// The cause this is a symptom of.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub depends_on: Option<Code>,

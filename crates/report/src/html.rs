@@ -18,6 +18,8 @@ use model::{DiagnosisLine, Finding, FixReport, Flow, LabReport, Limits, Remedy, 
 pub struct Page<'a> {
     /// Its title.
     pub title: String,
+    /// What to know of the capture as a whole: what was read, how much of it is shown, what was wrong with it.
+    pub notes: Vec<String>,
     /// The experiment, where there was one.
     pub lab: Option<&'a LabReport>,
     /// The fix and its proof, where one was sought; its `proof` is shown unless `lab` is given.
@@ -61,6 +63,7 @@ impl ArmPlots {
             share: verdict.share,
             claim: verdict.claim.clone(),
             gain: verdict.gain,
+            weight: flow.verdict.weight,
             depends_on: None,
             evidence: flow.verdict.evidence.clone(),
         };
@@ -89,6 +92,7 @@ pub fn page(page: &Page<'_>) -> String {
     if let Some(lab) = lab {
         body.push_str(&summary::about(lab));
     }
+    body.extend(page.notes.iter().map(|note| format!("<p class=\"faint\">{}</p>", escape(note))));
     body.push_str("</header>\n<main>\n");
     if let Some(fix) = page.fix {
         body.push_str(&summary::fix(fix));

@@ -83,6 +83,7 @@ fn a_missing_or_an_unknown_field_is_refused_wherever_it_is() {
         "packets",
         "time_s",
         "depends_on",
+        "weight",
         "matrix",
         "differences",
         "outliers",

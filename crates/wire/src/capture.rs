@@ -39,7 +39,7 @@ pub struct Packet<'a> {
     pub number: u64,
     /// When it was seen.
     pub at: Timestamp,
-    /// Index into [`Capture::interfaces`].
+    /// Index into [`Capture::interfaces`]; what goes on in a further section keeps its first.
     pub interface: u32,
     /// What `bytes` begin with.
     pub link: LinkType,

@@ -31,6 +31,9 @@ use model::{Code, Evidence, Finding, Verdict};
 /// Source: diagnosis.md, "below 5 % gain the verdict is nothing to gain here".
 pub(crate) const WORTH: f64 = 1.05;
 
+/// The weight of what lets nothing through, and the most that is told.
+const MOST: f64 = 1e6;
+
 /// Part of what a symptom costs that its cause must save for the symptom to be its.
 const BY_ITSELF: f64 = 0.5;
 
@@ -94,7 +97,14 @@ pub(crate) fn judge(facts: &Facts<'_>) -> (Verdict, Vec<Finding>) {
     found.sort_by(|a, b| b.1.weight.total_cmp(&a.1.weight));
     let verdict = if found.first().is_some_and(|(_, judged)| judged.weight >= WORTH) {
         let (code, judged) = found.remove(0);
-        Verdict { code, share: judged.share, claim: judged.claim, gain: judged.gain, evidence: judged.evidence }
+        Verdict {
+            code,
+            share: judged.share,
+            claim: judged.claim,
+            gain: judged.gain,
+            weight: Some(judged.weight.min(MOST)),
+            evidence: judged.evidence,
+        }
     } else {
         without_cause::verdict(facts)
     };
@@ -111,6 +121,7 @@ pub(crate) fn judge(facts: &Facts<'_>) -> (Verdict, Vec<Finding>) {
             depends_on: depends_on(code, &judged),
             claim: judged.claim,
             gain: judged.gain,
+            weight: Some(judged.weight.min(MOST)),
             evidence: judged.evidence,
         })
         .collect();

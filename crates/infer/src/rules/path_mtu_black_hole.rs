@@ -1,6 +1,6 @@
 //! Packets longer than the path carries vanish without a word.
 
-use super::{Judged, Rule, fact, seen};
+use super::{Judged, MOST, Rule, fact, seen};
 use crate::facts::Facts;
 use crate::recovery::Kind;
 use crate::words;
@@ -49,7 +49,7 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         seen(format!("the timer sent the same data again {} times", sender.losses.timeouts), &first),
         fact(format!("the longest segment that arrived carried {got} bytes")),
     ];
-    let weight = if all { f64::MAX } else { gain.max(super::weight_of_time(share)) * 1.5 };
+    let weight = if all { MOST } else { gain.max(super::weight_of_time(share)) * 1.5 };
     Some(Judged { share, weight, gain: (!all).then_some(gain), claim, evidence, depends_on: None })
 }
 

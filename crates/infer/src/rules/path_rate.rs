@@ -48,7 +48,14 @@ pub(super) fn shared(shared: &SharedPath, own: f64) -> Verdict {
         "The path delivers {path} and no more, and {others} it: together they use it up for {share} of the time, and this one has {} of it.",
         words::rate(own / 8.0),
     );
-    Verdict { code: Code::PathRate, share: shared.full_share, claim, gain: None, evidence: vec![together(shared)] }
+    Verdict {
+        code: Code::PathRate,
+        share: shared.full_share,
+        claim,
+        gain: None,
+        weight: None,
+        evidence: vec![together(shared)],
+    }
 }
 
 /// What connections carry together.

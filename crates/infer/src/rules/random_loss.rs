@@ -38,7 +38,7 @@ random-loss
 
 What it means
   Packets were lost although no queue had built up before them: radio, a bad cable, an overrun of some box's ring, or a
-  policer. Loss-based congestion control takes each for congestion and halves its window.
+  policer. Loss-based congestion control takes each for congestion and reduces its window: Reno to half, CUBIC to 0.7.
 
 Why it matters
   On a long path a cubic or reno sender needs thousands of round trips without loss to fill the path, so even 0.01 % is far too

@@ -42,7 +42,7 @@ What it means
 
 Why it matters
   No network setting helps: a larger buffer only delays the moment. The program reads too slowly, or stops to write, compute or
-  wait for another lock.
+  wait for a lock.
 
 Evidence
   Advertisements of a zero window, with their packets, and the share of the data phase spent behind a shrunken window.

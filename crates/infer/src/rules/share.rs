@@ -47,9 +47,10 @@ pub(crate) fn share(flow: &mut Flow, least_ms: f64) {
         let gain = verdict.gain.unwrap_or(most);
         if gain < WORTH || full && gain < 1.0 + USED * full_share {
             let was = std::mem::replace(verdict, path_rate::shared(&shared, own));
-            let Verdict { code, share, claim, evidence, .. } = was;
+            let Verdict { code, share, claim, evidence, weight, .. } = was;
             flow.findings.retain(|finding| finding.code != Code::PathRate);
-            flow.findings.insert(0, Finding { code, share, depends_on: None, claim, gain: Some(gain), evidence });
+            flow.findings
+                .insert(0, Finding { code, share, depends_on: None, claim, gain: Some(gain), weight, evidence });
         } else if full {
             verdict.evidence.push(path_rate::together(&shared));
         }

@@ -12,7 +12,14 @@ pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
             words::size(facts.bytes),
             words::time(facts.phase_s)
         );
-        return Verdict { code: Code::NothingToGain, share: 0.0, claim, gain: Some(1.0), evidence: Vec::new() };
+        return Verdict {
+            code: Code::NothingToGain,
+            share: 0.0,
+            claim,
+            gain: Some(1.0),
+            weight: None,
+            evidence: Vec::new(),
+        };
     }
     let (claim, evidence) = unopened(facts).or_else(|| unacknowledged(facts)).unwrap_or_else(|| {
         let claim = if facts.sender.data_packets == 0 {
@@ -22,7 +29,7 @@ pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
         };
         (claim.to_owned(), Vec::new())
     });
-    Verdict { code: Code::Unknown, share: 0.0, claim, gain: None, evidence }
+    Verdict { code: Code::Unknown, share: 0.0, claim, gain: None, weight: None, evidence }
 }
 
 /// The client sent SYNs and nothing else, and got no SYN-ACK.

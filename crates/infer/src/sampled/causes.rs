@@ -87,7 +87,14 @@ pub(super) fn of_sender(samples: &[Sample], spending: &Spending) -> Verdict {
         None if path >= LEAST => (Code::PathRate, path, Some(1.0)),
         None => (Code::NothingToGain, 0.0, Some(1.0)),
     };
-    Verdict { code, share, claim: claim(code, share), gain, evidence: evidence(samples, spending, code, again) }
+    Verdict {
+        code,
+        share,
+        claim: claim(code, share),
+        gain,
+        weight: None,
+        evidence: evidence(samples, spending, code, again),
+    }
 }
 
 /// How many times faster it would have been, had what `spent` covers gone as fast as data was seen to; `None` where it was never seen to go
@@ -269,8 +276,8 @@ pub(super) fn of_receiver(samples: &[Sample]) -> Verdict {
     if share >= UNREAD {
         let claim =
             format!("The receiving program reads too slowly: data lay unread for {} of the time.", percent(share));
-        return Verdict { code: Code::Reader, share, claim, gain: None, evidence };
+        return Verdict { code: Code::Reader, share, claim, gain: None, weight: None, evidence };
     }
     let claim = "This end receives, and its program keeps up; look at the sender's end, or capture packets.".to_owned();
-    Verdict { code: Code::Unknown, share: 0.0, claim, gain: None, evidence }
+    Verdict { code: Code::Unknown, share: 0.0, claim, gain: None, weight: None, evidence }
 }

@@ -192,6 +192,8 @@ impl Sender {
     pub(super) fn retransmission(&mut self, data: &Data, start: u64, end: u64, timed: Option<Timed>) {
         let from = self.candidates.partition_point(|candidate| candidate.end <= start);
         let evidence = self.evidence(data, start, end, from, timed);
+        let kind = self.losses.kind(&evidence);
+        self.note_probe(&evidence, kind);
         if start <= self.una {
             self.head_at = data.now;
         }
@@ -201,12 +203,8 @@ impl Sender {
         let repairing = self.losses.episode.is_some();
         let rtt_before = self.rtt.smoothed;
         let before_it = self.losses.bounds();
-        let kind = self.losses.retransmitted(
-            &evidence,
-            Loss { at: data.now, number: data.number, kind: Kind::Fast, rtt_before, silence: 0, packets: 1 },
-            self.una,
-            self.nxt,
-        );
+        let loss = Loss { at: data.now, number: data.number, kind, rtt_before, silence: 0, packets: 1 };
+        self.losses.retransmitted(&evidence, loss, self.una, self.nxt);
         if kind == Kind::Timer && self.losses.timer_just_fired {
             self.resent_to = 0;
         }
@@ -285,8 +283,10 @@ impl Sender {
             spent: !self.times_acks && !self.sack_permitted && self.unseen.lost_again() > 0,
             reordered: self.out_of_order > 0,
             is_first: start <= self.una,
-            is_last: end >= self.nxt,
+            // What is missing before it was sent after it, or is an earlier copy, and only one probe is sent.
+            is_last: end >= self.nxt && (self.times_acks || !self.unseen.tells() || self.unseen.gap() == 0),
             sack_permitted: self.sack_permitted,
+            may_be_probe: self.may_be_probe(data.now, start <= self.una),
             shortest_timeout: self.rtt.shortest_timeout(),
             timeout: self.nearly_timeout(),
             rtt: self.rtt.usual(),

@@ -190,12 +190,20 @@ pub fn diagnose() -> DiagnoseReport {
         },
         Evidence { text: "the window never passed 2.40 MiB".to_owned(), packets: vec![], time_s: None },
     ];
-    let verdict = Verdict { code: Code::ReceiveWindow, share: 0.9, claim: cause().claim, gain: Some(5.3), evidence };
+    let verdict = Verdict {
+        code: Code::ReceiveWindow,
+        share: 0.9,
+        claim: cause().claim,
+        gain: Some(5.3),
+        weight: Some(5.3),
+        evidence,
+    };
     let finding = Finding {
         code: Code::RetransmissionTimeout,
         share: 0.005,
         claim: "One timeout of 204 ms.".to_owned(),
         gain: None,
+        weight: Some(1.3),
         depends_on: Some(Code::RandomLoss),
         evidence: vec![],
     };
@@ -254,6 +262,7 @@ pub fn diagnose() -> DiagnoseReport {
                 share: 1.0,
                 claim: "The receiver's window of 14.6 kB was full.".to_owned(),
                 gain: Some(3.0),
+                weight: Some(3.0),
                 evidence: vec![],
             },
         })),
@@ -280,6 +289,7 @@ pub fn diagnose() -> DiagnoseReport {
         share: 1.0,
         claim: "The server had nothing to send.".to_owned(),
         gain: Some(1.0),
+        weight: None,
         evidence: vec![],
     };
     idle.limits = Limits { application: 1.0, ..Limits::default() };

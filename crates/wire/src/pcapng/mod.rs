@@ -3,6 +3,7 @@
 //! Source: IETF draft-ietf-opsawg-pcapng.
 
 mod annotate;
+mod going_on;
 pub(crate) mod read;
 mod write;
 

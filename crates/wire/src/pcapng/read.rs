@@ -1,5 +1,6 @@
 //! Reading pcapng: several sections and interfaces, every kind of packet block, either byte order.
 
+use super::going_on::GoingOn;
 use super::{BYTE_ORDER_MAGIC, ENHANCED_PACKET, INTERFACE, OLD_PACKET, OPT_END, SECTION, SIMPLE_PACKET, STATISTICS};
 use crate::buffer::{Buffer, LONGEST};
 use crate::bytes::Order;
@@ -87,6 +88,7 @@ pub(crate) struct Reader {
     clocks: Vec<Clock>,
     /// Where this section's interfaces begin among all.
     section_base: usize,
+    going_on: GoingOn,
     last: Timestamp,
     losses: Losses,
 }
@@ -97,6 +99,7 @@ impl Default for Reader {
             order: Order::Little,
             clocks: Vec::new(),
             section_base: 0,
+            going_on: GoingOn::default(),
             last: Timestamp::default(),
             losses: Losses::default(),
         }
@@ -198,9 +201,10 @@ impl Reader {
         }
         interfaces.push(interface);
         self.clocks.push(clock);
+        self.going_on.describe(self.section_base);
     }
 
-    fn packet(&self, kind: u32, body: &[u8], interfaces: &[Interface], damage: &mut Damage) -> Option<Found> {
+    fn packet(&mut self, kind: u32, body: &[u8], interfaces: &[Interface], damage: &mut Damage) -> Option<Found> {
         let header = if kind == SIMPLE_PACKET { 4 } else { 20 };
         if body.len() < header {
             damage.at(0);
@@ -239,9 +243,10 @@ impl Reader {
             OLD_PACKET => Some(self.order.u16(body, 2)).filter(|&drops| drops != u16::MAX).map_or(0, u32::from),
             _ => 0,
         };
+        let interface = self.going_on.interface(index, at, interfaces) as u32;
         Some(Found {
             at,
-            interface: index as u32,
+            interface,
             dropped_before,
             original_len: original.max(kept as u32),
             // What follows the packet in its block, with the block's trailing length.
@@ -337,34 +342,51 @@ mod tests {
         assert_eq!(Clock { resolution: 6, offset_s: -2 }.timestamp(1).as_nanos(), 0);
     }
 
-    fn two_sections() -> Vec<u8> {
-        let section = |byte: u8| {
+    /// A section for each interface that is named, with three packets from that second on.
+    fn sections(all: &[(&str, u64)]) -> Vec<u8> {
+        let mut file = Vec::new();
+        for (&(name, second), byte) in all.iter().zip(1..) {
             let mut writer = Writer::new(Vec::new(), "test").expect("vec");
-            writer.add_interface("eth0", LinkType::ETHERNET, 0).expect("vec");
+            writer.add_interface(name, LinkType::ETHERNET, 0).expect("vec");
             for nanos in 1..=3 {
-                writer.packet(0, Timestamp::from_nanos(nanos), 5, &[byte; 5], None).expect("vec");
+                let at = Timestamp::from_nanos(second * 1_000_000_000 + nanos);
+                writer.packet(0, at, 5, &[byte; 5], None).expect("vec");
             }
-            writer.finish().expect("vec")
-        };
-        let mut file = section(1);
-        file.extend(section(2));
+            file.extend(writer.finish().expect("vec"));
+        }
         file
     }
 
-    #[test]
-    fn a_second_section_has_its_own_interfaces() {
-        let file = two_sections();
+    fn interfaces_of(all: &[(&str, u64)]) -> Vec<(u32, u8)> {
+        let file = sections(all);
         let mut capture = Capture::new(file.as_slice()).expect("capture");
         let mut interfaces = Vec::new();
         while let Some(packet) = capture.next().expect("read") {
             interfaces.push((packet.interface, packet.bytes[0]));
         }
-        assert_eq!(interfaces, [(0, 1), (0, 1), (0, 1), (1, 2), (1, 2), (1, 2)]);
+        interfaces.dedup();
+        interfaces
+    }
+
+    #[test]
+    fn a_second_section_has_its_own_interfaces() {
+        assert_eq!(interfaces_of(&[("eth0", 0), ("eth1", 1)]), [(0, 1), (1, 2)]);
+        // Captures of two hosts overlap.
+        assert_eq!(interfaces_of(&[("eth0", 1), ("eth0", 0)]), [(0, 1), (1, 2)]);
+    }
+
+    #[test]
+    fn an_interface_goes_on_in_further_sections() {
+        assert_eq!(
+            interfaces_of(&[("eth0", 0), ("eth0", 1), ("eth1", 1), ("eth0", 2)]),
+            [(0, 1), (0, 2), (2, 3), (0, 4)]
+        );
+        assert_eq!(interfaces_of(&[("", 0), ("", 1)]), [(0, 1), (0, 2)]);
     }
 
     #[test]
     fn a_block_with_a_bad_length_is_stepped_over() {
-        let mut file = two_sections();
+        let mut file = sections(&[("eth0", 0), ("eth0", 1)]);
         let second_packet =
             file.windows(8).enumerate().filter(|(_, w)| w[..4] == [6, 0, 0, 0]).nth(1).expect("block").0;
         file[second_packet + 4] ^= 0x40;

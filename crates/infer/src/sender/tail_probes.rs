@@ -1,0 +1,85 @@
+//! Whether a sender probes for the loss of its tail, told by probes that were due and did not come.
+//!
+//! With several segments out a probe comes long before the retransmission timer. With one the two come at the same time, so of that one
+//! nothing but what the sender did before tells.
+
+use super::Sender;
+use crate::recovery::{Evidence, Kind};
+
+/// What a timer of two ticks at 100 Hz adds to a probe's time, and its own tick, in nanoseconds.
+const TICKS: f64 = 30e6;
+/// What is added for an acknowledgement that may be held back, of a single segment: `rto_min`, of which more is rare.
+const HELD_BACK: f64 = 200e6;
+/// The kernel's smoothed round trip and ours may differ by as much.
+const NEAR: f64 = 1.25;
+
+/// Whether it sends tail-loss probes (RFC 8985 §7).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum TailProbes {
+    #[default]
+    Unknown,
+    /// What was sent again can have been nothing else.
+    Sent,
+    /// One was due, and did not come.
+    Missed,
+}
+
+impl Sender {
+    /// Whether a probe would be sent before a timeout now: the congestion state is open and no probe is out.
+    ///
+    /// Source: Linux `tcp_schedule_loss_probe`.
+    fn may_probe(&self) -> bool {
+        self.times_acks
+            && self.sack_permitted
+            && self.losses.episode.is_none()
+            && !self.losses.is_probing()
+            && self.sacked.total() == 0
+            && self.duplicates_in_row == 0
+            // What ended an episode starts the timer, not a probe's.
+            && self.last_again < self.last_send.max(self.last_progress)
+            && !self.losses.ended_at(self.una)
+            && self.rtt.usual() > 0.0
+    }
+
+    /// How long a probe waits at most, in nanoseconds.
+    fn probe_timeout(&self, segments: u64) -> f64 {
+        2.0 * NEAR * self.rtt.usual() + TICKS + if segments > 1 { 0.0 } else { HELD_BACK }
+    }
+
+    /// An acknowledgement of new data comes at `now`: was a probe due before?
+    pub(super) fn note_missed_probe(&mut self, now: u64) {
+        let late = self.silence(now) as f64 > self.probe_timeout(2);
+        if late && self.nxt > self.una + self.mss && self.losses.tail_probes == TailProbes::Unknown && self.may_probe()
+        {
+            self.losses.tail_probes = TailProbes::Missed;
+        }
+    }
+
+    /// Whether what is sent again now may be a probe, as far as its time and what the sender did before tell.
+    pub(super) fn may_be_probe(&self, now: u64, is_first: bool) -> bool {
+        // A timer sends the first segment again, so another one is no timer's.
+        !is_first
+            || self.losses.tail_probes != TailProbes::Missed
+                && (!self.times_acks || (self.silence(now) as f64) < self.probe_timeout(1))
+    }
+
+    /// Takes in what a retransmission, just before it is counted, tells of probes.
+    pub(super) fn note_probe(&mut self, evidence: &Evidence, kind: Kind) {
+        let silent = evidence.silence as f64 > evidence.rtt;
+        match kind {
+            Kind::Probe if !evidence.is_first => self.losses.tail_probes = TailProbes::Sent,
+            // The first of several, and nothing that could have been a probe with new data before it.
+            Kind::Timer
+                if self.losses.tail_probes == TailProbes::Unknown
+                    && evidence.is_first
+                    && !evidence.is_last
+                    && silent
+                    && self.last_gap as f64 <= evidence.rtt
+                    && self.may_probe() =>
+            {
+                self.losses.tail_probes = TailProbes::Missed;
+            }
+            _ => {}
+        }
+    }
+}
