@@ -13,8 +13,10 @@ use std::process::Command;
 #[test]
 fn a_page_loads_nothing_and_keeps_names_as_text() {
     let arm = ArmPlots { name: common::HOSTILE.to_owned(), ..ArmPlots::default() };
-    let html = page(&Page { title: common::HOSTILE.to_owned(), arms: vec![arm], ..Page::default() });
-    assert!(!html.contains("<img"), "markup in a name");
+    let notes = vec![common::HOSTILE.to_owned()];
+    let html = page(&Page { title: common::HOSTILE.to_owned(), notes, arms: vec![arm], ..Page::default() });
+    assert!(!html.contains("<img"), "markup in a name or a note");
+    assert!(html.contains("<p class=\"faint\">"), "the note is there");
     assert!(!html.contains("<!--"), "a comment could swallow the page");
     assert_eq!(html.matches("</script>").count(), 5, "one for the data, four for the scripts");
     assert!(html.contains("default-src 'none'"));
@@ -186,7 +188,8 @@ fn sample(folder: &Path) -> PathBuf {
         },
         ArmPlots { name: common::HOSTILE.to_owned(), ..ArmPlots::default() },
     ];
-    let html = page(&Page { title: "slow-download: the receive window".to_owned(), lab: None, fix: Some(&fix), arms });
+    let html =
+        page(&Page { title: "slow-download: the receive window".to_owned(), fix: Some(&fix), arms, ..Page::default() });
     let file = folder.join("page.html");
     std::fs::write(&file, html).expect("a file in the temporary folder");
     file

@@ -5,8 +5,9 @@
 //!
 //!     THALWEG_LABELLED=held-out cargo test --release -p thalweg --test labelled_set -- --nocapture
 //!
-//! which rewrites the tables in docs/verdicts.md and takes some minutes. `development` is the range to work with; its captures are
-//! kept in `THALWEG_LABELLED_FOLDER`, if that is set, and only what is missing there is run. Needs the lab kernels 6.12 and 6.1.
+//! which rewrites the tables in docs/verdicts.md and takes some minutes. `1600000..1600550` judges another range, `development` the one to
+//! work with. Captures are kept in `THALWEG_LABELLED_FOLDER`, if that is set, and only what is missing there is run. Needs the lab kernels
+//! 6.12 and 6.1.
 
 mod common;
 mod labelled;

@@ -83,3 +83,62 @@ impl Sender {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::connection::Connection;
+    use crate::handmade::{connection_at, packet};
+    use wire::{Flags, Segment};
+
+    const ACK: u8 = Flags::ACK;
+
+    /// Two segments at 20 ms over a round trip of 20 ms, of which the first is acknowledged at `acked`; what follows is sent again.
+    fn again(acked: u64, then: &[(u64, Segment)]) -> [u64; 3] {
+        let opens = |up, ack| {
+            let mut syn = packet(up, Flags::SYN | if up { 0 } else { ACK }, if up { 100 } else { 500 }, ack, 0);
+            syn.tcp.options.sack_permitted = true;
+            syn
+        };
+        let mut packets = vec![
+            (0, opens(true, 0)),
+            (20, opens(false, 101)),
+            (20, packet(true, ACK, 101, 501, 0)),
+            (20, packet(true, ACK, 101, 501, 1_460)),
+            (20, packet(true, ACK, 1_561, 501, 1_460)),
+        ];
+        if acked > 0 {
+            packets.push((acked, packet(false, ACK, 501, 1_561, 0)));
+        }
+        packets.extend_from_slice(then);
+        let Connection { sides, .. } = connection_at(&packets);
+        let losses = &sides[0].sender.losses;
+        [losses.fast, losses.timer, losses.probe]
+    }
+
+    fn second() -> Segment {
+        packet(true, ACK, 1_561, 501, 1_460)
+    }
+
+    #[test]
+    fn one_segment_sent_again_after_silence_is_a_probes() {
+        assert_eq!(again(40, &[(260, second())]), [0, 0, 1]);
+        // Later than a probe.
+        assert_eq!(again(40, &[(400, second())]), [0, 1, 0]);
+    }
+
+    #[test]
+    fn and_the_timers_where_a_probe_was_missed() {
+        // Both were out for 120 ms.
+        assert_eq!(again(140, &[(360, second())]), [0, 1, 0]);
+        // The timer sent the first of both again.
+        let first = (240, packet(true, ACK, 101, 501, 1_460));
+        let acked = (260, packet(false, ACK, 501, 1_561, 0));
+        let more = (260, packet(true, ACK, 3_021, 501, 1_460));
+        assert_eq!(again(0, &[first, acked, more]), [0, 1, 0]);
+    }
+
+    #[test]
+    fn the_last_of_several_is_a_probes_at_any_time() {
+        assert_eq!(again(0, &[(400, second())]), [0, 0, 1]);
+    }
+}

@@ -116,7 +116,15 @@ pub fn asked(held_out: Range<u64>, every: usize) -> Asked {
         None => DEVELOPMENT.step_by(every).collect(),
         Some("development") => DEVELOPMENT.collect(),
         Some("held-out") => held_out.collect(),
-        Some(other) => panic!("THALWEG_LABELLED is '{other}': neither 'development' nor 'held-out'"),
+        Some(other) => {
+            let ends = other.split_once("..").map(|(from, to)| (from.parse::<u64>(), to.parse::<u64>()));
+            let Some((Ok(from), Ok(to))) = ends else {
+                panic!(
+                    "THALWEG_LABELLED is '{other}': neither 'development', 'held-out' nor a range as '1600000..1600550'"
+                )
+            };
+            (from..to).collect()
+        }
     };
     let temporary = tempfile::tempdir().expect("a folder");
     let folder = std::env::var_os("THALWEG_LABELLED_FOLDER").map_or(temporary.path().to_owned(), PathBuf::from);

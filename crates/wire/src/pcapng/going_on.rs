@@ -23,6 +23,8 @@ struct View {
 #[derive(Debug, Default)]
 pub(super) struct GoingOn {
     views: Vec<View>,
+    /// The section of the latest packet, and when it began.
+    began: (usize, Timestamp),
 }
 
 impl GoingOn {
@@ -32,23 +34,20 @@ impl GoingOn {
     }
 
     /// The interface that a packet at `at` on interface `index` is of: that of an earlier section with the same name, or without names the
-    /// same number, and link type, if its packets were over by then. Two hosts' captures overlap, so their interfaces stay two.
+    /// same number, and link type, if its packets were over when this section began. Two hosts' captures overlap, so their interfaces stay two.
     pub(super) fn interface(&mut self, index: usize, at: Timestamp, interfaces: &[Interface]) -> usize {
-        let is = match self.views.get(index).map(|view| view.is) {
-            Some(Some(is)) => is,
-            Some(None) => {
-                let is = self.earlier(index, at, interfaces).unwrap_or(index);
-                self.views[index].is = Some(is);
-                is
-            }
-            None => return index,
-        };
+        let Some(&View { section, is, .. }) = self.views.get(index) else { return index };
+        if section != self.began.0 {
+            self.began = (section, at);
+        }
+        let is = is.unwrap_or_else(|| self.earlier(index, interfaces).unwrap_or(index));
+        self.views[index].is = Some(is);
         let latest = &mut self.views[is].latest;
         *latest = (*latest).max(at);
         is
     }
 
-    fn earlier(&self, index: usize, at: Timestamp, interfaces: &[Interface]) -> Option<usize> {
+    fn earlier(&self, index: usize, interfaces: &[Interface]) -> Option<usize> {
         let View { section, .. } = *self.views.get(index)?;
         let wanted = interfaces.get(index)?;
         let is_it = |&before: &usize| {
@@ -59,7 +58,7 @@ impl GoingOn {
         };
         let mut before = (0..section.min(interfaces.len())).rev().take(LOOKED_THROUGH).filter(is_it);
         let found = before.find_map(|before| self.views[before].is)?;
-        let over = self.views[found].latest.as_nanos() <= at.as_nanos().saturating_add(OUT_OF_ORDER);
+        let over = self.views[found].latest.as_nanos() <= self.began.1.as_nanos().saturating_add(OUT_OF_ORDER);
         over.then_some(found)
     }
 }

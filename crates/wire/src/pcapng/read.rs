@@ -170,7 +170,6 @@ impl Reader {
                     if let Some(found) = packet {
                         damage.untimed += u64::from(kind == SIMPLE_PACKET);
                         self.last = found.at;
-                        self.losses.before(found.interface, found.dropped_before);
                         damage.dropped = self.losses.total();
                     }
                 }
@@ -243,6 +242,7 @@ impl Reader {
             OLD_PACKET => Some(self.order.u16(body, 2)).filter(|&drops| drops != u16::MAX).map_or(0, u32::from),
             _ => 0,
         };
+        self.losses.before(index as u32, dropped_before);
         let interface = self.going_on.interface(index, at, interfaces) as u32;
         Some(Found {
             at,
