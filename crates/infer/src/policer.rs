@@ -22,6 +22,9 @@ const SMALLEST: f64 = 4.0;
 /// The same where what was lost never came to the tap, and when it left is a guess: what is missing in a row then explains itself by
 /// a small bucket.
 const SMALLEST_UNSEEN: f64 = 16.0;
+/// By how much of a packet the bucket errs, as times are those at the tap; and of what was lost and never came there, whose time is a guess.
+const ERRS: f64 = 0.5;
+const ERRS_UNSEEN: f64 = 1.0;
 /// Of the delay that a queue in the bucket's place would cause, the part that speaks against a policer.
 const DELAYED: f64 = 0.35;
 
@@ -41,6 +44,8 @@ struct Sent {
     /// Microseconds until its acknowledgement; 0 is not known.
     rtt: u32,
     lost: bool,
+    /// It never came to the tap.
+    unseen: bool,
 }
 
 impl Sent {
@@ -103,13 +108,16 @@ impl Log {
     /// The first loss: `flying` are the packets on their way, oldest first, by their first byte, length and time.
     pub(crate) fn open(&mut self, flying: impl Iterator<Item = (u64, u32, u64)>) {
         self.open = true;
-        self.sent = flying.take(MOST).map(|(start, len, at)| Sent { at, start, len, rtt: 0, lost: false }).collect();
+        self.sent = flying
+            .take(MOST)
+            .map(|(start, len, at)| Sent { at, start, len, rtt: 0, lost: false, unseen: false })
+            .collect();
     }
 
     /// A packet left.
     pub(crate) fn sent(&mut self, at: u64, start: u64, len: u32) {
         if self.open && self.sent.len() < MOST {
-            self.sent.push(Sent { at, start, len, rtt: 0, lost: false });
+            self.sent.push(Sent { at, start, len, rtt: 0, lost: false, unseen: false });
         }
     }
 
@@ -126,7 +134,7 @@ impl Log {
         for (n, start) in (from..to).step_by(mss as usize).enumerate().take(MOST - self.sent.len()) {
             self.losses += 1;
             let at = after + even.min(before) * (n as u64 + 1);
-            self.sent.push(Sent { at, start, len: mss.min(to - start) as u32, rtt: 0, lost: true });
+            self.sent.push(Sent { at, start, len: mss.min(to - start) as u32, rtt: 0, lost: true, unseen: true });
         }
     }
 
@@ -148,7 +156,7 @@ impl Log {
     pub(crate) fn arrived(&mut self, start: u64) {
         let found = self.sent.iter_mut().rev().find(|sent| sent.lost && sent.carries(start));
         if let Some(sent) = found {
-            sent.lost = false;
+            (sent.lost, sent.unseen) = (false, false);
             self.losses -= 1;
         }
     }
@@ -240,8 +248,7 @@ fn parts(sent: &[Sent], rate: f64, burst: f64, slice: u64) -> (f64, f64) {
     let (mut lost_here, mut explained_here, mut until) = (0.0f64, 0.0f64, 0u64);
     follow(sent, rate, burst, |packet, tokens| {
         let size = f64::from(packet.len) + HEADERS;
-        // Times are not those at the bucket: they err by half a packet.
-        let slack = 0.5 * size;
+        let slack = size * if packet.unseen { ERRS_UNSEEN } else { ERRS };
         if !packet.lost {
             passed += 1.0;
             free += f64::from(u8::from(tokens > size - slack));
