@@ -1,6 +1,5 @@
 //! Why data was sent again: told by acknowledgements, by a timer, as a probe; and whether it was needed.
 
-use crate::sender::TailProbes;
 use std::collections::VecDeque;
 
 /// Losses kept one by one; more are only counted.
@@ -17,6 +16,17 @@ pub(crate) enum Kind {
     Fast,
     Timer,
     Probe,
+}
+
+/// Whether a sender sends tail-loss probes (RFC 8985 §7).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum TailProbes {
+    #[default]
+    Unknown,
+    /// What was sent again can have been nothing else.
+    Sent,
+    /// One was due, and did not come.
+    Missed,
 }
 
 /// A loss episode's first retransmission.

@@ -35,7 +35,6 @@ use noted::Noted;
 pub(crate) use stamps::TICK;
 use stamps::{Prompts, Stamps, Then};
 use std::collections::VecDeque;
-pub(crate) use tail_probes::TailProbes;
 use units::SeqNum;
 use unseen::Unseen;
 

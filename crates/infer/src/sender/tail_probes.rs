@@ -4,7 +4,7 @@
 //! nothing but what the sender did before tells.
 
 use super::Sender;
-use crate::recovery::{Evidence, Kind};
+use crate::recovery::{Evidence, Kind, TailProbes};
 
 /// What a timer of two ticks at 100 Hz adds to a probe's time, and its own tick, in nanoseconds.
 const TICKS: f64 = 30e6;
@@ -12,17 +12,6 @@ const TICKS: f64 = 30e6;
 const HELD_BACK: f64 = 200e6;
 /// The kernel's smoothed round trip and ours may differ by as much.
 const NEAR: f64 = 1.25;
-
-/// Whether it sends tail-loss probes (RFC 8985 §7).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum TailProbes {
-    #[default]
-    Unknown,
-    /// What was sent again can have been nothing else.
-    Sent,
-    /// One was due, and did not come.
-    Missed,
-}
 
 impl Sender {
     /// Whether a probe would be sent before a timeout now: the congestion state is open and no probe is out.
