@@ -26,7 +26,10 @@ pub(crate) fn count(count: u64, noun: &str) -> String {
 pub(crate) fn percent(part: f64) -> String {
     let percent = part * 100.0;
     let mut text = String::with_capacity(8);
-    fixed(&mut text, percent, usize::from(percent < 10.0));
+    // What is nearly all is not told as all.
+    let nearly = percent > 99.0 && percent < 100.0;
+    let told = if nearly { percent.min(99.94) } else { percent };
+    fixed(&mut text, told, usize::from(percent < 10.0 || nearly));
     text.push_str(" %");
     text
 }
@@ -76,6 +79,7 @@ mod tests {
         assert_eq!(super::time(0.0357), "35.7 ms");
         assert_eq!(super::time(12.0), "12.0 s");
         assert_eq!([0.0, 0.0123, 0.5, 1.0].map(super::percent), ["0.0 %", "1.2 %", "50 %", "100 %"]);
+        assert_eq!([0.9951, 0.999_96].map(super::percent), ["99.5 %", "99.9 %"]);
         assert_eq!((super::time(1e12), super::time(0.0)), ("1000000000000 s".into(), "0 µs".into()));
     }
 }
