@@ -22,7 +22,7 @@
 mod common;
 mod connections;
 
-use common::thalweg;
+use common::{json, thalweg};
 use connections::{Case, case};
 use serde_json::Value;
 use std::fmt::Write;
@@ -77,6 +77,14 @@ struct Tally {
     faults: String,
 }
 
+/// The connections of a capture, one at each end.
+fn flows(folder: &Path, capture: &str) -> Vec<Value> {
+    // It exits with 1 where there is something to gain.
+    let diagnosis = thalweg(folder, &["diagnose", capture, "--json"]).output().expect("the program starts");
+    let mut diagnosis: Value = serde_json::from_slice(&diagnosis.stdout).expect("JSON");
+    serde_json::from_value(diagnosis["captures"][0]["flows"].take()).expect("flows")
+}
+
 fn hold(cases: &[Case], seed: u64, folder: &Path) -> Tally {
     let mut scenario = String::from(
         "name = \"retransmissions\"\nabout = \"random connections\"\n[path]\nrtt = \"10ms\"\n[workload]\nkind = \"mixed\"\n",
@@ -99,10 +107,7 @@ fn hold(cases: &[Case], seed: u64, folder: &Path) -> Tally {
         assert_eq!(case.name, arm["name"].as_str().expect("a name"));
         let metrics = &arm["metrics"];
         let capture = format!("out/{}", arm["capture"].as_str().expect("a capture"));
-        // It exits with 1 where there is something to gain.
-        let diagnosis = thalweg(folder, &["diagnose", &capture, "--json"]).output().expect("the program starts");
-        let diagnosis: Value = serde_json::from_slice(&diagnosis.stdout).expect("JSON");
-        let flows = diagnosis["captures"][0]["flows"].as_array().expect("flows");
+        let flows = flows(folder, &capture);
         let truth = kernels(metrics, case.sender);
         tally.connections += 1;
         tally.with_loss += usize::from(truth[0] > 0);
@@ -191,17 +196,12 @@ const ALIKE: [&str; 2] = ["last lost, TLP off, rto_min 10 ms, quickack", "only o
 #[test]
 fn timers_and_probes_are_told_apart_where_the_tail_is_lost() {
     let folder = tempfile::tempdir().expect("a folder");
-    let args = ["lab", "run", "tail-loss", "--out", "out", "--samples", "off", "--json"];
-    let output = thalweg(folder.path(), &args).output().expect("the program starts");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let report = json(folder.path(), &["lab", "run", "tail-loss", "--out", "out", "--samples", "off"]);
     let arms = report["arms"].as_array().expect("arms");
     assert_eq!(arms.len(), 13);
     for arm in arms {
         let (name, capture) = (arm["name"].as_str().expect("a name"), arm["capture"].as_str().expect("a capture"));
-        let diagnosis = thalweg(&folder.path().join("out"), &["diagnose", capture, "--json"]).output();
-        let diagnosis: Value = serde_json::from_slice(&diagnosis.expect("the program starts").stdout).expect("JSON");
-        let flows = diagnosis["captures"][0]["flows"].as_array().expect("flows");
+        let flows = flows(&folder.path().join("out"), capture);
         let flow = flows.iter().find(|flow| flow["interface"] == "server").expect("a flow at the server");
         let mut truth = kernels(&arm["metrics"], "server");
         if ALIKE.contains(&name) {

@@ -14,10 +14,10 @@ const HELD_BACK: f64 = 200e6;
 const NEAR: f64 = 1.25;
 
 impl Sender {
-    /// Whether a probe would be sent before a timeout now: the congestion state is open and no probe is out.
+    /// Whether the next that is sent of itself would be a probe: the congestion state is open and no probe is out.
     ///
     /// Source: Linux `tcp_schedule_loss_probe`.
-    fn may_probe(&self) -> bool {
+    fn is_probe_next(&self) -> bool {
         self.times_acks
             && self.sack_permitted
             && self.losses.episode.is_none()
@@ -37,9 +37,14 @@ impl Sender {
 
     /// An acknowledgement of new data comes at `now`: was a probe due before?
     pub(super) fn note_missed_probe(&mut self, now: u64) {
-        let late = self.silence(now) as f64 > self.probe_timeout(2);
-        if late && self.nxt > self.una + self.mss && self.losses.tail_probes == TailProbes::Unknown && self.may_probe()
-        {
+        if self.silence(now) as f64 > self.probe_timeout(2) && self.nxt > self.una + self.mss {
+            self.missed_probe();
+        }
+    }
+
+    /// None came for so long: it sends none, if one was next and nothing tells otherwise.
+    fn missed_probe(&mut self) {
+        if self.losses.tail_probes == TailProbes::Unknown && self.is_probe_next() {
             self.losses.tail_probes = TailProbes::Missed;
         }
     }
@@ -58,15 +63,8 @@ impl Sender {
         match kind {
             Kind::Probe if !evidence.is_first => self.losses.tail_probes = TailProbes::Sent,
             // The first of several, and nothing that could have been a probe with new data before it.
-            Kind::Timer
-                if self.losses.tail_probes == TailProbes::Unknown
-                    && evidence.is_first
-                    && !evidence.is_last
-                    && silent
-                    && self.last_gap as f64 <= evidence.rtt
-                    && self.may_probe() =>
-            {
-                self.losses.tail_probes = TailProbes::Missed;
+            Kind::Timer if evidence.is_first && !evidence.is_last && silent && self.last_gap as f64 <= evidence.rtt => {
+                self.missed_probe();
             }
             _ => {}
         }
