@@ -125,12 +125,10 @@ type Demo = (Arc<AtomicBool>, JoinHandle<io::Result<()>>);
 
 /// Publishes the built-in stream to this server.
 fn demo(addresses: &Addresses, key: Option<String>) -> Result<Demo, Failure> {
-    let &(mut to) = addresses.rtmp.first().ok_or_else(|| {
+    let &to = addresses.rtmp.first().ok_or_else(|| {
         Failure::user(anyhow!("there is nowhere to publish the built-in stream to")).hint("give rtmp.listen an address")
     })?;
-    if to.ip().is_unspecified() {
-        to.set_ip(if to.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
-    }
+    let to = reachable(to);
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     let run = move || edge::demo::publish(to, "live", "demo", key.as_deref(), &stopped);
@@ -150,14 +148,10 @@ fn failure(error: ServeError) -> Failure {
 
 /// Where to publish and to play.
 fn urls(addresses: &Addresses, name: &str, is_open: bool, is_keyed: bool) -> String {
-    let host = |address: &SocketAddr| {
-        let ip = if address.ip().is_unspecified() { "127.0.0.1".to_owned() } else { address.ip().to_string() };
-        if address.is_ipv6() && !address.ip().is_unspecified() { format!("[{ip}]") } else { ip }
-    };
     let mut text = String::new();
     let mut line = |what: &str, scheme: &str, at: &[SocketAddr], path: &str| {
         for address in at {
-            text += &format!("{what:<8} {scheme}://{}:{}{path}\n", host(address), address.port());
+            text += &format!("{what:<8} {scheme}://{}{path}\n", reachable(*address));
         }
     };
     line("publish", "rtmp", &addresses.rtmp, if is_open { "/live/NAME" } else { "/live/NAME?key=KEY" });
@@ -168,4 +162,29 @@ fn urls(addresses: &Addresses, name: &str, is_open: bool, is_keyed: bool) -> Str
     }
     line("api", "http", &addresses.api, "/api/streams");
     text
+}
+
+/// An address that this host reaches a listener at: the loopback address of the same family for one that listens at all addresses.
+/// A listener at `[::]` takes IPv6 only.
+fn reachable(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        address.set_ip(if address.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
+    }
+    address
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_banner_has_addresses_that_answer() {
+        let at = |text: &str| vec![text.parse().expect("an address")];
+        let addresses =
+            Addresses { rtmp: at("[::]:1936"), http: at("0.0.0.0:80"), https: at("192.0.2.1:443"), api: at("[::1]:1") };
+        let text = urls(&addresses, "NAME", true, false);
+        for url in ["rtmp://[::1]:1936/", "http://127.0.0.1:80/", "https://192.0.2.1:443/", "http://[::1]:1/api"] {
+            assert!(text.contains(url), "{url} is not in\n{text}");
+        }
+    }
 }

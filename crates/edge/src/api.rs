@@ -49,8 +49,7 @@ impl Api {
         }
         let (_, config) = shared.hub.config.get();
         if let Some(token) = &config.api.token {
-            let given = request.authorization.and_then(|field| field.strip_prefix("Bearer ")).unwrap_or_default();
-            if !is_same(given, token) {
+            if !is_same(request.authorization.and_then(bearer).unwrap_or_default(), token) {
                 return Err(Status::Unauthorized);
             }
         }
@@ -67,12 +66,25 @@ impl Api {
                 shared.hub.signals.iter().for_each(|signal| signal.raise());
                 json_text(&json!({ "kicked": id }))
             }
+            (["api", "streams", _, .., _], Method::Delete) => {
+                let key = names[2..].join("/");
+                match shared.hub.kick_publisher(&key) {
+                    true => json_text(&json!({ "closed": key })),
+                    false => Err(Status::NotFound),
+                }
+            }
             (["metrics"] | ["api", "streams" | "viewers" | "threads" | "statistics"], _) => {
                 Err(Status::MethodNotAllowed)
             }
             _ => Err(Status::NotFound),
         }
     }
+}
+
+/// The token of `Authorization: Bearer TOKEN`. The scheme is case-insensitive. Source: RFC 9110 §11.1, §11.4.
+fn bearer(field: &str) -> Option<&str> {
+    let (scheme, token) = field.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("Bearer").then(|| token.trim_start_matches(' '))
 }
 
 fn json_text(value: &Value) -> Found {
@@ -196,4 +208,19 @@ fn metrics(shared: &Shared) -> String {
     threads("timeouts_total", "Connections cut off.", 1.0, &|load| &load.timeouts);
     threads("busy_seconds_total", "Time not spent waiting.", 1e6, &|load| &load.busy_us);
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bearer;
+
+    #[test]
+    fn the_scheme_is_read_in_any_case() {
+        for field in ["Bearer a b", "bearer a b", "BEARER   a b"] {
+            assert_eq!(bearer(field), Some("a b"), "{field}");
+        }
+        for field in ["Basic a b", "Bearer", "Bearera b", ""] {
+            assert_eq!(bearer(field), None, "{field}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Who watched what, as lines of JSON in a file that is rotated: bounded on disk, and in memory where the disk is slow or full.
 
-use model::JournalConfig;
+use crate::log::Log;
+use model::{JournalConfig, LogLevel};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -8,9 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// Lines that may wait for the disk.
 const WAITING_MAX: usize = 1 << 16;
+
+/// While lines are lost, the log says so this often.
+const REMINDER: Duration = Duration::from_secs(60);
 
 /// A journal, written by a thread of its own: nobody waits for the disk.
 #[derive(Debug)]
@@ -21,17 +26,17 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens the file, and begins to write at its end.
+    /// Opens the file, and begins to write at its end. The log says when lines are lost, and when none are any more.
     ///
     /// # Errors
     /// When it cannot be opened.
-    pub fn open(config: &JournalConfig) -> io::Result<Self> {
+    pub fn open(config: &JournalConfig, log: Arc<Log>) -> io::Result<Self> {
         let (sender, receiver) = sync_channel(WAITING_MAX);
         let lost = Arc::new(AtomicU64::new(0));
         let file = Rotated::open(config)?;
-        let mine = Arc::clone(&lost);
+        let writer = Writer { file, lost: Arc::clone(&lost), log, failed: None };
         let thread = std::thread::Builder::new().name("journal".to_owned());
-        let thread = thread.spawn(move || write_all(file, &receiver, &mine))?;
+        let thread = thread.spawn(move || writer.run(&receiver))?;
         Ok(Self { lines: Some(sender), lost, thread: Some(thread) })
     }
 
@@ -57,12 +62,48 @@ impl Drop for Journal {
     }
 }
 
-fn write_all(mut file: Rotated, lines: &Receiver<String>, lost: &AtomicU64) {
-    for mut line in lines {
-        line.push('\n');
-        if file.write(line.as_bytes()).is_err() {
-            lost.fetch_add(1, Ordering::Relaxed);
+/// The journal's thread.
+#[derive(Debug)]
+struct Writer {
+    file: Rotated,
+    lost: Arc<AtomicU64>,
+    log: Arc<Log>,
+    /// While lines are lost: when the log last said so.
+    failed: Option<Instant>,
+}
+
+impl Writer {
+    fn run(mut self, lines: &Receiver<String>) {
+        for mut line in lines {
+            line.push('\n');
+            match self.file.write(line.as_bytes()) {
+                Ok(()) => self.succeeded(),
+                Err(error) => self.failed(&error),
+            }
         }
+    }
+
+    fn succeeded(&mut self) {
+        if self.failed.take().is_some() {
+            self.report(LogLevel::Info, "journal-recovered", None);
+        }
+    }
+
+    fn failed(&mut self, error: &io::Error) {
+        self.lost.fetch_add(1, Ordering::Relaxed);
+        if self.failed.is_none_or(|last| last.elapsed() >= REMINDER) {
+            self.failed = Some(Instant::now());
+            self.report(LogLevel::Error, "journal-failed", Some(error));
+        }
+    }
+
+    fn report(&self, level: LogLevel, event: &'static str, error: Option<&io::Error>) {
+        self.log.event(level, event, || {
+            let mut fields = vec![("path", self.file.path.display().to_string().into())];
+            fields.extend(error.map(|error| ("why", error.to_string().into())));
+            fields.push(("lines_lost", self.lost.load(Ordering::Relaxed).into()));
+            fields
+        });
     }
 }
 
@@ -139,7 +180,7 @@ mod tests {
             let path = folder.path().join(format!("journal-{files}"));
             let config = JournalConfig { path: path.clone(), size: Bytes::new(100), files };
             for half in 0..2 {
-                let journal = Journal::open(&config).expect("open");
+                let journal = Journal::open(&config, Arc::new(Log::silent())).expect("open");
                 (0..20).for_each(|at| journal.write(format!("{{\"line\":{:06}}}", half * 20 + at)));
                 assert_eq!(journal.lost(), 0);
             }
@@ -153,7 +194,7 @@ mod tests {
     #[test]
     fn a_full_disk_loses_lines_and_nothing_else() {
         let config = JournalConfig { path: "/dev/full".into(), size: Bytes::new(1 << 20), files: 1 };
-        let journal = Journal::open(&config).expect("open");
+        let journal = Journal::open(&config, Arc::new(Log::silent())).expect("open");
         journal.write("x".to_owned());
         while journal.lost() == 0 {
             std::thread::sleep(std::time::Duration::from_millis(1));

@@ -121,7 +121,7 @@ impl Server {
 
         let journal = config.journal.as_ref().map(|journal| {
             let path = journal.path.display().to_string();
-            Journal::open(journal).map_err(|source| ServeError::Journal { path, source })
+            Journal::open(journal, Arc::clone(&log)).map_err(|source| ServeError::Journal { path, source })
         });
         let journal = journal.transpose()?;
         // All are made before the first worker has its own descriptor table: they are in every table under the same number.

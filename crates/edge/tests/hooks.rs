@@ -191,11 +191,35 @@ fn no_is_no_and_remembered() {
     assert_eq!(client.get(&format!("/live/cam/{forged}/index.m3u8")).status, 403);
     server.drain().expect("drained");
 
-    let (server, _) = serve_logged(&format!("[webhooks]\non_publish = '{}'", application.url("/no/publish")), loud());
+    let (server, seen) =
+        serve_logged(&format!("[webhooks]\non_publish = '{}'", application.url("/no/publish")), loud());
     let refused = Encoder::publish(server.addresses.rtmp[0], "cam").err();
     assert_eq!(refused.as_deref(), Some("NetStream.Publish.Denied"));
     assert_eq!(Client::connect(server.addresses.http[0]).get("/live/cam.flv").status, 404);
     server.drain().expect("drained");
+    assert!(seen.text().contains("(webhooks.on_publish) refuses this stream"), "{}", seen.text());
+}
+
+#[test]
+fn a_publisher_is_refused_for_the_true_reason() {
+    let application = Application::start();
+    let nowhere = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("an address");
+    for (url, code, reason) in [
+        (format!("http://{nowhere}/"), "NetStream.Publish.Rejected", "does not answer"),
+        (application.url("/down/publish"), "NetStream.Publish.Rejected", "does not answer"),
+        (application.url("/no/publish"), "NetStream.Publish.Denied", "refuses this stream"),
+    ] {
+        let text = format!(
+            "[auth]\npublish_key = 'the-right-key'\n[webhooks]\non_publish = '{url}'\nretries = 0\ntimeout = '1s'"
+        );
+        let (server, seen) = serve_logged(&text, loud());
+        let refused = Encoder::publish(server.addresses.rtmp[0], "cam?key=the-right-key").err();
+        assert_eq!(refused.as_deref(), Some(code), "{url}");
+        server.drain().expect("drained");
+        let lines = seen.text();
+        let line = lines.lines().find(|line| line.contains("publish-refused")).expect("a line");
+        assert!(line.contains(reason) && !line.contains("key is wrong"), "{line}");
+    }
 }
 
 #[test]
@@ -203,7 +227,7 @@ fn where_nobody_answers_the_configuration_decides() {
     let application = Application::start();
     // Nobody listens there.
     let nowhere = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("an address");
-    for (fail, status) in [("open", 200), ("closed", 403)] {
+    for (fail, status) in [("open", 200), ("closed", 503)] {
         for url in [application.url(&format!("/down/{fail}")), format!("http://{nowhere}/")] {
             let text = format!(
                 "[webhooks]\non_play = '{url}'\non_stop = '{url}'\nfail = '{fail}'\nretries = 2\nbackoff = '10ms'\ntimeout = '1s'\n\
@@ -267,7 +291,7 @@ fn nobody_else_waits_for_a_slow_application() {
     assert!(most < Duration::from_secs(1), "a playlist took {most:?} beside a slow application");
     // The queue holds two: a third one is turned away at once.
     let mut third = Client::connect(http);
-    assert_eq!(third.get("/live/cam.flv?seat=9").status, 403);
+    assert_eq!(third.get("/live/cam.flv?seat=9").status, 503);
     assert!(begun.elapsed() < Duration::from_secs(3) || metric(api, "on_play", "dropped") > 0);
     assert_eq!(publisher.join().expect("joined"), Ok(()));
     for client in &mut waiting {

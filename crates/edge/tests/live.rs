@@ -189,6 +189,35 @@ fn responses_are_as_the_rfcs_have_them() {
 }
 
 #[test]
+fn an_application_has_several_parts() {
+    let server = serve("[hls]\ntarget = '1s'\n[auth]\nplay_key = 'a-long-key'");
+    let (rtmp, http) = (server.addresses.rtmp[0], server.addresses.http[0]);
+    let mut encoder = Encoder::publish_in(rtmp, "live/sub", "stream").expect("published");
+    encoder.pictures(0, 2 * FPS + 1, 1_000);
+    // Another encoder divides the same path elsewhere.
+    assert_eq!(
+        Encoder::publish_in(rtmp, "live", "sub/stream").err().as_deref(),
+        Some("NetStream.Publish.BadName"),
+        "the name is taken"
+    );
+    assert_eq!(Encoder::publish_in(rtmp, "live/../sub", "x").err().as_deref(), Some("NetStream.Publish.Rejected"));
+    let keys = edge::token::Keys::new(Some("a-long-key"));
+    let token = keys.token("live/sub/stream", 4_000_000_000, "alice", None).expect("a key");
+    let mut client = Client::connect(http);
+    let start = eventually(|| {
+        Some(client.get(&format!("/live/sub/stream.m3u8?token={token}"))).filter(|answer| answer.status == 200)
+    });
+    let path = format!("/live/sub/{}", start.text().lines().last().expect("a URI"));
+    let playlist = client.get(&path);
+    assert_eq!(playlist.status, 200, "{path}");
+    let segment = path.replace("index.m3u8", &uris(playlist.text())[0]);
+    assert_eq!(client.get(&segment).status, 200);
+    client.write(&format!("GET /live/sub/stream.flv?token={token} HTTP/1.1\r\nHost: a\r\n\r\n"));
+    assert_eq!(client.head().status, 200);
+    server.drain().expect("drained");
+}
+
+#[test]
 fn nothing_is_played_or_published_without_its_key() {
     let server = serve("[auth]\nplay_key = 'a-long-key'\npublish_key = 'another-key'\n[hls]\ntarget = '1s'");
     let rtmp = server.addresses.rtmp[0];

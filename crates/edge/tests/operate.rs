@@ -72,7 +72,7 @@ fn another_configuration_holds_at_once_and_those_who_play_go_on() {
 
 #[test]
 fn a_full_disk_under_the_journal_costs_its_lines_alone() {
-    let server = serve("[journal]\npath = '/dev/full'\n[hls]\ntarget = '1s'");
+    let (server, seen) = serve_logged("[journal]\npath = '/dev/full'\n[hls]\ntarget = '1s'", LogConfig::default());
     let (http, api) = (server.addresses.http[0], server.addresses.api[0]);
     let mut encoder = Encoder::publish(server.addresses.rtmp[0], "cam").expect("published");
     encoder.pictures(0, 2 * FPS + 1, 1_000);
@@ -87,6 +87,43 @@ fn a_full_disk_under_the_journal_costs_its_lines_alone() {
         text.contains("\nthalweg_journal_lost_total 20\n").then_some(())
     });
     assert_eq!(Client::connect(http).get("/live/cam.m3u8").status, 200);
+    let lines = eventually(|| Some(seen.text()).filter(|text| text.contains("journal-failed")));
+    assert!(lines.contains("path=/dev/full") && lines.contains("No space left on device"), "{lines}");
+    assert_eq!(lines.matches("journal-failed").count(), 1, "one line a minute, not one for each lost line\n{lines}");
+    server.drain().expect("drained");
+}
+
+#[test]
+fn an_operator_closes_a_publisher() {
+    let (server, seen) = serve_logged("", LogConfig::default());
+    let (rtmp, api) = (server.addresses.rtmp[0], server.addresses.api[0]);
+    let mut encoder = Encoder::publish_in(rtmp, "live/sub", "cam").expect("published");
+    encoder.pictures(0, 2, 1_000);
+    let delete = |path: &str| {
+        let mut client = Client::connect(api);
+        client.write(&format!("DELETE {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        client.response(false).status
+    };
+    assert_eq!((delete("/api/streams/live/cam"), delete("/api/streams/live")), (404, 404));
+    assert_eq!(delete("/api/streams/live/sub/cam"), 200);
+    let lines = eventually(|| Some(seen.text()).filter(|text| text.contains("unpublish")));
+    assert!(lines.contains("unpublish stream=live/sub/cam why=\"an operator ended it\""), "{lines}");
+    assert_eq!(delete("/api/streams/live/sub/cam"), 404, "nobody publishes it any more");
+    assert!(Encoder::publish_in(rtmp, "live/sub", "cam").is_ok(), "it may come back");
+    server.drain().expect("drained");
+}
+
+#[test]
+fn times_of_publishers_are_settings() {
+    let text = "[limits]\npublish_silence = '500ms'\npublish_return = '300ms'\n[hls]\ntarget = '1s'";
+    let (server, seen) = serve_logged(text, LogConfig::default());
+    let mut encoder = Encoder::publish(server.addresses.rtmp[0], "cam").expect("published");
+    encoder.pictures(0, 2 * FPS + 1, 1_000);
+    let mut client = Client::connect(server.addresses.http[0]);
+    let playlist = eventually(|| Some(client.get("/live/cam.m3u8")).filter(|answer| answer.status == 200));
+    let uri = format!("/live/{}", playlist.text().lines().last().expect("a URI"));
+    eventually(|| client.get(&uri).text().contains("#EXT-X-ENDLIST").then_some(()));
+    assert!(seen.text().contains("unpublish stream=live/cam why=\"it was silent\""), "{}", seen.text());
     server.drain().expect("drained");
 }
 

@@ -1,12 +1,14 @@
 //! How a server of live streams is set up; every key has a default, and one that is not known is refused.
 
 mod keepalive;
+mod limits;
 mod log;
 mod routes;
 mod secret;
 mod webhooks;
 
 pub use keepalive::KeepAlive;
+pub use limits::LimitsConfig;
 pub use log::{LogConfig, LogFormat, LogLevel};
 pub use routes::RoutesConfig;
 pub use secret::{FetchSecret, Secret, SecretSource};
@@ -20,7 +22,7 @@ use secret::secret;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
-use units::{Bytes, Rate, Span};
+use units::{Bytes, Span};
 
 /// A server's configuration.
 #[derive(Debug, Clone, PartialEq)]
@@ -104,35 +106,6 @@ pub struct FlvConfig {
     pub catch_up: bool,
 }
 
-/// What clients may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LimitsConfig {
-    /// Viewers' connections at a time.
-    pub connections: u32,
-    /// From one address.
-    pub per_address: u32,
-    /// Requests in a second on one connection.
-    pub request_rate: u32,
-    /// Streams at a time.
-    pub streams: u32,
-    /// What a publisher may send, over a few seconds.
-    pub publish_bitrate: Option<Rate>,
-    /// The longest that a publisher's video may be without a keyframe.
-    pub gop: Span,
-    /// As much as it may be.
-    pub gop_bytes: Bytes,
-    /// Bytes of a request's head.
-    pub head: Bytes,
-    /// Time for a whole head, and for a TLS handshake.
-    pub head_time: Span,
-    /// Time an idle connection is kept.
-    pub keep_alive: Span,
-    /// A response that does not move for so long is cut off.
-    pub write_stall: Span,
-    /// Time that responses on their way have when the server ends.
-    pub drain: Span,
-}
-
 /// Who may publish and play.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AuthConfig {
@@ -180,20 +153,7 @@ impl Default for ServeConfig {
                 stall: Span::from_millis(20_000),
                 catch_up: true,
             },
-            limits: LimitsConfig {
-                connections: 100_000,
-                per_address: 10_000,
-                request_rate: 200,
-                streams: 1_000,
-                publish_bitrate: None,
-                gop: Span::from_millis(60_000),
-                gop_bytes: Bytes::new(64 << 20),
-                head: Bytes::new(8_192),
-                head_time: Span::from_millis(10_000),
-                keep_alive: Span::from_millis(60_000),
-                write_stall: Span::from_millis(30_000),
-                drain: Span::from_millis(5_000),
-            },
+            limits: LimitsConfig::default(),
             auth: AuthConfig::default(),
             api: ApiConfig { listen: vec![SocketAddr::from(([127, 0, 0, 1], 8090))], token: None },
             journal: None,
@@ -237,14 +197,7 @@ impl ServeConfig {
             section.finish()?;
         }
         if let Some(section) = root.section("https")? {
-            let listen = vec![SocketAddr::from(([0, 0, 0, 0], 8443))];
-            let mut own = FrontConfig { listen, tcp: viewer_socket(), ..FrontConfig::default() };
-            front(&section, &config.trusted_proxies, &mut own)?;
-            let (certificate, key) = (section.text("certificate")?, section.text("key")?);
-            let certificate = section.require("certificate", certificate)?.into();
-            let key = section.require("key", key)?.into();
-            config.https = Some(TlsConfig { front: own, certificate, key });
-            section.finish()?;
+            config.https = Some(TlsConfig::read(&section, &config.trusted_proxies)?);
         }
         if let Some(section) = root.section("hls")? {
             let hls = &mut config.hls;
@@ -262,20 +215,7 @@ impl ServeConfig {
             section.finish()?;
         }
         if let Some(section) = root.section("limits")? {
-            let limits = &mut config.limits;
-            set(&mut limits.connections, at_least(&section, "connections", 1)?);
-            set(&mut limits.per_address, at_least(&section, "per_address", 1)?);
-            set(&mut limits.request_rate, at_least(&section, "request_rate", 1)?);
-            set(&mut limits.streams, at_least(&section, "streams", 1)?);
-            limits.publish_bitrate = section.quantity("publish_bitrate")?;
-            set(&mut limits.gop, time(&section, "gop")?);
-            set(&mut limits.gop_bytes, section.quantity("gop_bytes")?);
-            set(&mut limits.head, section.quantity("head")?);
-            set(&mut limits.head_time, time(&section, "head_time")?);
-            set(&mut limits.keep_alive, time(&section, "keep_alive")?);
-            set(&mut limits.write_stall, time(&section, "write_stall")?);
-            set(&mut limits.drain, section.quantity("drain")?);
-            section.finish()?;
+            config.limits.read(&section)?;
         }
         if let Some(section) = root.section("auth")? {
             config.auth.publish_key = secret(&section, "publish_key", fetch)?;
@@ -284,23 +224,10 @@ impl ServeConfig {
             section.finish()?;
         }
         if let Some(section) = root.section("api")? {
-            set(&mut config.api.listen, addresses(&section, "listen")?);
-            config.api.token = secret(&section, "token", fetch)?;
-            let open = config.api.listen.iter().find(|address| !address.ip().is_loopback());
-            if let (Some(address), None) = (open, &config.api.token) {
-                return Err(section
-                    .error_at("listen", format!("{address} can be reached from elsewhere, and api.token is not set")));
-            }
-            section.finish()?;
+            config.api.read(&section, fetch)?;
         }
         if let Some(section) = root.section("journal")? {
-            let path = section.text("path")?;
-            let mut journal =
-                JournalConfig { path: section.require("path", path)?.into(), size: Bytes::new(64 << 20), files: 4 };
-            set(&mut journal.size, section.quantity("size")?);
-            set(&mut journal.files, at_least(&section, "files", 1)?);
-            section.finish()?;
-            config.journal = Some(journal);
+            config.journal = Some(JournalConfig::read(&section)?);
         }
         if let Some(section) = root.section("webhooks")? {
             config.webhooks.read(&section, fetch)?;
@@ -313,6 +240,43 @@ impl ServeConfig {
         }
         root.finish()?;
         Ok(config)
+    }
+}
+
+impl TlsConfig {
+    fn read(section: &Section<'_>, trusted: &[IpNet]) -> Result<Self, DocumentError> {
+        let listen = vec![SocketAddr::from(([0, 0, 0, 0], 8443))];
+        let mut own = FrontConfig { listen, tcp: viewer_socket(), ..FrontConfig::default() };
+        front(section, trusted, &mut own)?;
+        let (certificate, key) = (section.text("certificate")?, section.text("key")?);
+        let certificate = section.require("certificate", certificate)?.into();
+        let key = section.require("key", key)?.into();
+        section.finish()?;
+        Ok(Self { front: own, certificate, key })
+    }
+}
+
+impl ApiConfig {
+    fn read(&mut self, section: &Section<'_>, fetch: &FetchSecret<'_>) -> Result<(), DocumentError> {
+        set(&mut self.listen, addresses(section, "listen")?);
+        self.token = secret(section, "token", fetch)?;
+        let open = self.listen.iter().find(|address| !address.ip().is_loopback());
+        if let (Some(address), None) = (open, &self.token) {
+            return Err(section
+                .error_at("listen", format!("{address} can be reached from elsewhere, and api.token is not set")));
+        }
+        section.finish()
+    }
+}
+
+impl JournalConfig {
+    fn read(section: &Section<'_>) -> Result<Self, DocumentError> {
+        let path = section.text("path")?;
+        let mut journal = Self { path: section.require("path", path)?.into(), size: Bytes::new(64 << 20), files: 4 };
+        set(&mut journal.size, section.quantity("size")?);
+        set(&mut journal.files, at_least(section, "files", 1)?);
+        section.finish()?;
+        Ok(journal)
     }
 }
 

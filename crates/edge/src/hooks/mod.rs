@@ -97,13 +97,34 @@ pub struct Waiter {
     pub number: u64,
 }
 
+/// What follows from a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The application allows it, no application is asked, or none answers and `webhooks.fail` is `open`.
+    Allowed,
+    /// The application answers with no.
+    Denied,
+    /// No application answers, and `webhooks.fail` is `closed`.
+    Unanswered,
+}
+
+impl Verdict {
+    const fn of(is_yes: bool) -> Self {
+        if is_yes { Self::Allowed } else { Self::Denied }
+    }
+
+    const fn without_answer(config: &WebhooksConfig) -> Self {
+        if config.fail_open { Self::Allowed } else { Self::Unanswered }
+    }
+}
+
 /// An answer that came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer {
     /// Whose.
     pub waiter: Waiter,
-    /// Whether it may.
-    pub is_yes: bool,
+    /// What follows.
+    pub verdict: Verdict,
 }
 
 #[derive(Debug)]
@@ -200,16 +221,16 @@ impl Hooks {
 
     /// Asks, unless the answer is known: `fields` is what is asked, and `known_by` what makes the same question. `None`: the answer
     /// comes to the waiter.
-    pub fn ask(&self, event: Event, waiter: Waiter, mut fields: Value, known_by: Option<&str>) -> Option<bool> {
+    pub fn ask(&self, event: Event, waiter: Waiter, mut fields: Value, known_by: Option<&str>) -> Option<Verdict> {
         let (_, held) = self.config.get();
         let config = &held.0;
         if event.url(config).is_none() {
-            return Some(true);
+            return Some(Verdict::Allowed);
         }
         let known_as = known_by.filter(|_| config.cache.as_micros() > 0).map(|by| Sha256::digest(by).into());
         if let Some(is_yes) = known_as.and_then(|key| self.cache().get(&key, Instant::now())) {
             self.count(event, Outcome::Cached);
-            return Some(is_yes);
+            return Some(Verdict::of(is_yes));
         }
         let until = Instant::now() + config.patience().to_duration();
         self.complete(event, &mut fields);
@@ -219,7 +240,7 @@ impl Hooks {
         }
         self.count(event, Outcome::Dropped);
         self.log.event(LogLevel::Warn, "webhook-dropped", || vec![("event", event.name().into())]);
-        Some(config.fail_open)
+        Some(Verdict::without_answer(config))
     }
 
     /// Tells of something, when there is time.
@@ -274,18 +295,18 @@ impl Hooks {
             let (_, held) = self.config.get();
             let config = &held.0;
             let Question { event, body, waiter, known_as, until } = question;
-            let is_yes = match self.attempts(event, &body, Some(until)) {
+            let verdict = match self.attempts(event, &body, Some(until)) {
                 Ok(is_yes) => {
                     if let Some(key) = known_as {
                         let until = Instant::now() + config.cache.to_duration();
                         self.cache().put(key, is_yes, until, config.cache_size as usize);
                     }
-                    is_yes
+                    Verdict::of(is_yes)
                 }
-                Err(()) => config.fail_open,
+                Err(()) => Verdict::without_answer(config),
             };
             if let (Some(answers), Some(signal)) = (self.answers.get(waiter.thread), self.signals.get(waiter.thread)) {
-                answers.lock().unwrap_or_else(PoisonError::into_inner).push(Answer { waiter, is_yes });
+                answers.lock().unwrap_or_else(PoisonError::into_inner).push(Answer { waiter, verdict });
                 signal.raise();
             }
             self.questions.done();

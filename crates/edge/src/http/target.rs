@@ -3,14 +3,16 @@
 use super::Refusal;
 use std::borrow::Cow;
 
-/// Most names a path may have.
-const NAMES_MAX: usize = 8;
-
 /// The names in a path, in order. `/live/cam.flv` has two; `/` has none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target<'a> {
-    names: [Cow<'a, str>; NAMES_MAX],
+    names: [Cow<'a, str>; Target::PARTS_MAX],
     count: usize,
+}
+
+impl Target<'_> {
+    /// Most parts of a path.
+    pub const PARTS_MAX: usize = 8;
 }
 
 impl<'a> Target<'a> {
@@ -20,7 +22,7 @@ impl<'a> Target<'a> {
     /// [`Refusal::BadTarget`] for what no name of ours can be: empty names, `.` and `..`, `%` without two hexadecimal digits,
     /// slashes, backslashes and control characters however they are written, and bytes that are not UTF-8.
     pub fn parse(path: &'a str) -> Result<Self, Refusal> {
-        let mut target = Self { names: [const { Cow::Borrowed("") }; NAMES_MAX], count: 0 };
+        let mut target = Self { names: [const { Cow::Borrowed("") }; Target::PARTS_MAX], count: 0 };
         let inner = path.strip_prefix('/').ok_or(Refusal::BadTarget)?;
         if inner.is_empty() {
             return Ok(target);
@@ -28,7 +30,8 @@ impl<'a> Target<'a> {
         for raw in inner.split('/') {
             let name = decode(raw, false).ok_or(Refusal::BadTarget)?;
             let odd = |c: char| c.is_control() || c == '/' || c == '\\';
-            if name.is_empty() || name == "." || name == ".." || name.contains(odd) || target.count == NAMES_MAX {
+            if name.is_empty() || name == "." || name == ".." || name.contains(odd) || target.count == Target::PARTS_MAX
+            {
                 return Err(Refusal::BadTarget);
             }
             target.names[target.count] = name;

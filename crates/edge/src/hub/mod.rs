@@ -11,8 +11,8 @@ pub use ring::{Block, Ring};
 use host::poll::Waker;
 use model::ServeConfig;
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// A live stream, from its first publisher until it has been silent for long.
@@ -97,6 +97,8 @@ pub struct Hub {
     pub config: Cell<ServeConfig>,
     /// What no other server has: sessions' ids are signed with it where no configured key is there for it.
     pub salt: [u8; 32],
+    /// Keys of streams whose publishers' connections an operator wants closed.
+    kicked: Mutex<Vec<Box<str>>>,
     started: Instant,
     started_unix_ms: u64,
 }
@@ -110,6 +112,7 @@ impl Hub {
             signals,
             config: Cell::new(config),
             salt,
+            kicked: Mutex::default(),
             started: Instant::now(),
             started_unix_ms: unix.as_millis() as u64,
         }
@@ -149,6 +152,24 @@ impl Hub {
             (is_it.then_some(fewer), ())
         });
         self.announce(stream);
+    }
+
+    /// Has the publisher's connection of the stream closed; whether there is one.
+    pub fn kick_publisher(&self, key: &str) -> bool {
+        let is_live = |stream: &Arc<Stream>| stream.is_live.load(Ordering::Acquire);
+        let (_, streams) = self.streams.get();
+        let found = streams.get(key).is_some_and(is_live);
+        if found {
+            self.kicked.lock().unwrap_or_else(PoisonError::into_inner).push(key.into());
+            // The publishers' thread has the last signal.
+            self.signals.iter().last().into_iter().for_each(|signal| signal.raise());
+        }
+        found
+    }
+
+    /// The streams whose publishers' connections are to be closed.
+    pub fn kicked_publishers(&self) -> Vec<Box<str>> {
+        std::mem::take(&mut self.kicked.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Wakes the workers that attend to the stream.

@@ -3,8 +3,8 @@
 mod segments;
 mod writer;
 
-use crate::hooks::{self, Waiter};
-use crate::http::Query;
+use crate::hooks::{self, Verdict, Waiter};
+use crate::http::{Query, Target};
 use crate::hub::{Signal, View};
 use crate::slab::Slab;
 use crate::token::is_same;
@@ -24,16 +24,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use writer::Writer;
 
-/// How long a publisher may be away before its viewers are told that the stream is over, milliseconds.
-const GRACE_MS: u64 = 15_000;
 /// How long what is over can still be played, milliseconds.
 const FAREWELL_MS: u64 = 30_000;
-/// A publisher that sends nothing for so long has gone, milliseconds.
-const SILENCE_MS: u64 = 30_000;
 /// Connections of publishers, and of those who have not said what they want, at a time.
 const CONNECTIONS_MAX: usize = 4_096;
-/// Bytes of a name.
-const NAME_MAX: usize = 128;
+/// Bytes of a part of a stream's key.
+const PART_BYTES_MAX: usize = 128;
+/// Parts of a stream's key: a path of [`Target::PARTS_MAX`] has the session's id and the file as well.
+const KEY_PARTS_MAX: usize = Target::PARTS_MAX - 2;
 /// Bytes read at a time.
 const SCRATCH: usize = 256 << 10;
 /// Publishers' bit rates are measured over so long, milliseconds: an encoder may send a large keyframe at once.
@@ -128,6 +126,11 @@ impl Intake {
                     listener => self.accept(listener as usize),
                 }
             }
+            for key in self.shared.hub.kicked_publishers() {
+                if let Some(token) = self.entries.get(&key).and_then(|entry| entry.publisher) {
+                    self.close(token, "an operator ended it");
+                }
+            }
             for answer in self.shared.hooks.answers(self.shared.hub.signals.len() - 1) {
                 self.settle(answer);
             }
@@ -177,7 +180,7 @@ impl Intake {
         };
         let now_ms = self.shared.hub.now_ms();
         if publisher.key.is_some() {
-            publisher.deadline_ms = now_ms + SILENCE_MS;
+            publisher.deadline_ms = now_ms + silence_ms;
         }
         if now_ms.saturating_sub(publisher.measured.0) >= MEASURE_MS {
             publisher.measured = (now_ms, 0);
@@ -213,6 +216,7 @@ impl Intake {
 
     /// Takes what there is of `input`; or why the connection ends.
     fn handle(&mut self, token: u64, input: &mut &[u8]) -> Result<(), String> {
+        let silence_ms = self.silence_ms();
         let gone = || "it has gone".to_owned();
         loop {
             let publisher = self.publishers.get(token).ok_or_else(gone)?;
@@ -220,9 +224,12 @@ impl Intake {
                 Err(error) => return Err(error.to_string()),
                 Ok(None) => return Ok(()),
                 Ok(Some(Event::Publish { app, name, query })) => {
-                    let key: Box<str> = format!("{app}/{name}").into();
-                    match self.may(token, &key, &app, &name, Query(&query)) {
-                        Ok(true) => self.decide(token, key, true)?,
+                    let Some(key) = stream_key(&app, &name) else {
+                        self.refuse(token, &format!("{app}/{name}"), Refusal::Name)?;
+                        continue;
+                    };
+                    match self.may(token, &key, Query(&query)) {
+                        Ok(true) => self.decide(token, key, Verdict::Allowed)?,
                         // The answer comes; nothing is read meanwhile.
                         Ok(false) => {}
                         Err(refusal) => self.refuse(token, &key, refusal)?,
@@ -237,7 +244,7 @@ impl Intake {
                 }
                 Ok(Some(Event::Unpublish)) => {
                     if let Some(key) = publisher.key.take() {
-                        publisher.deadline_ms = self.shared.hub.now_ms() + SILENCE_MS;
+                        publisher.deadline_ms = self.shared.hub.now_ms() + silence_ms;
                         self.leave(&key, token, "it ended the stream");
                     }
                 }
@@ -247,14 +254,7 @@ impl Intake {
     }
 
     /// Whether somebody may publish `key`, as far as that is known: an application may have been asked.
-    fn may(&mut self, token: u64, key: &str, app: &str, name: &str, query: Query<'_>) -> Result<bool, Refusal> {
-        let is_name = |name: &str| {
-            let odd = |c: char| c.is_control() || c == '/' || c == '\\';
-            !name.is_empty() && name.len() <= NAME_MAX && name != "." && name != ".." && !name.contains(odd)
-        };
-        if !is_name(app) || !is_name(name) {
-            return Err(Refusal::Rejected);
-        }
+    fn may(&mut self, token: u64, key: &str, query: Query<'_>) -> Result<bool, Refusal> {
         let (_, config) = self.shared.hub.config.get();
         let given = query.get("key");
         if let Some(key) = &config.auth.publish_key
@@ -277,8 +277,8 @@ impl Intake {
         });
         let waiter = Waiter { thread: self.shared.hub.signals.len() - 1, token, number };
         match self.shared.hooks.ask(hooks::Event::Publish, waiter, fields, None) {
-            Some(true) => Ok(true),
-            Some(false) => Err(Refusal::Denied),
+            Some(Verdict::Allowed) => Ok(true),
+            Some(verdict) => Err(refusal(verdict)),
             None => {
                 publisher.asked = Some(Asked { number, key: key.into() });
                 let patience = self.shared.hooks.patience().as_millis() as u64;
@@ -292,22 +292,22 @@ impl Intake {
 
     /// An application has answered.
     fn settle(&mut self, answer: hooks::Answer) {
-        let hooks::Answer { waiter, is_yes } = answer;
+        let hooks::Answer { waiter, verdict } = answer;
         let Some(publisher) = self.publishers.get(waiter.token) else { return };
         let Some(asked) = publisher.asked.take_if(|asked| asked.number == waiter.number) else { return };
         if self.poller.add_readable(&publisher.socket, waiter.token | CONNECTION).is_err() {
             return self.close(waiter.token, "there is no room to wait for it");
         }
         let input = std::mem::take(&mut publisher.input);
-        match self.decide(waiter.token, asked.key, is_yes) {
+        match self.decide(waiter.token, asked.key, verdict) {
             Ok(()) => self.proceed(waiter.token, &input),
             Err(why) => self.close(waiter.token, &why),
         }
     }
 
     /// Lets somebody publish who may, and refuses others; why the connection ends if it does.
-    fn decide(&mut self, token: u64, key: Box<str>, is_yes: bool) -> Result<(), String> {
-        let opened = if is_yes { self.open(token, &key) } else { Err(Refusal::Denied) };
+    fn decide(&mut self, token: u64, key: Box<str>, verdict: Verdict) -> Result<(), String> {
+        let opened = if verdict == Verdict::Allowed { self.open(token, &key) } else { Err(refusal(verdict)) };
         if let Err(refusal) = opened {
             return self.refuse(token, &key, refusal);
         }
@@ -318,7 +318,7 @@ impl Intake {
             .log
             .event(LogLevel::Info, "publish", || vec![("stream", (*key).into()), ("address", address.into())]);
         publisher.session.accept();
-        publisher.deadline_ms = now_ms + SILENCE_MS;
+        publisher.deadline_ms = now_ms + self.silence_ms();
         publisher.key = Some(key);
         Ok(())
     }
@@ -329,7 +329,7 @@ impl Intake {
         self.shared.log.event(LogLevel::Warn, "publish-refused", || {
             vec![("stream", key.into()), ("address", address.into()), ("why", refusal.reason().into())]
         });
-        publisher.deadline_ms = self.shared.hub.now_ms() + SILENCE_MS;
+        publisher.deadline_ms = self.shared.hub.now_ms() + silence_ms;
         publisher.session.refuse(refusal);
         Ok(())
     }
@@ -354,7 +354,7 @@ impl Intake {
             return Ok(());
         }
         let hub = &self.shared.hub;
-        let stream = hub.open(key).ok_or(Refusal::Rejected)?;
+        let stream = hub.open(key).ok_or(Refusal::Full)?;
         let writer = Writer::new(stream, config.hls.target.as_micros() / 1_000, config.hls.window as usize);
         let entry = Entry { writer, publisher: Some(token), began_ms, gone_ms: 0, is_over: false };
         self.entries.insert(key.into(), entry);
@@ -405,6 +405,10 @@ impl Intake {
         }
     }
 
+    fn silence_ms(&self) -> u64 {
+        self.config.value().limits.publish_silence.as_micros() / 1_000
+    }
+
     /// Who is silent, and which streams are over.
     fn tick(&mut self, now_ms: u64) {
         for token in self.publishers.tokens() {
@@ -415,18 +419,63 @@ impl Intake {
                 self.close(token, "it takes no answer");
             }
         }
+        let return_ms = self.config.value().limits.publish_return.as_micros() / 1_000;
         let mut gone = Vec::new();
         for (key, entry) in self.entries.iter_mut().filter(|(_, entry)| entry.publisher.is_none()) {
             let away_ms = now_ms.saturating_sub(entry.gone_ms);
-            if away_ms > GRACE_MS && !entry.is_over {
+            if away_ms > return_ms && !entry.is_over {
                 entry.is_over = true;
                 entry.writer.end();
                 self.shared.hub.announce(&entry.writer.stream);
             }
-            if away_ms > GRACE_MS + FAREWELL_MS {
+            if away_ms > return_ms + FAREWELL_MS {
                 gone.push(key.clone());
             }
         }
         gone.iter().for_each(|key| self.forget(key));
+    }
+}
+
+/// How a publisher is refused on a verdict that is not [`Verdict::Allowed`].
+const fn refusal(verdict: Verdict) -> Refusal {
+    match verdict {
+        Verdict::Allowed | Verdict::Denied => Refusal::Forbidden,
+        Verdict::Unanswered => Refusal::Unanswered,
+    }
+}
+
+/// The key of the stream `name` in the application `app`: the parts of both, divided by slashes. Encoders divide a path of several parts
+/// in different places: FFmpeg takes two parts as the application, GStreamer all but the last. `None` for names that no path can hold.
+fn stream_key(app: &str, name: &str) -> Option<Box<str>> {
+    let is_part = |part: &&str| {
+        let odd = |c: char| c.is_control() || c == '\\';
+        !part.is_empty() && part.len() <= PART_BYTES_MAX && *part != "." && *part != ".." && !part.contains(odd)
+    };
+    let parts: Vec<&str> = app.trim_end_matches('/').split('/').chain(name.split('/')).collect();
+    (parts.len() <= KEY_PARTS_MAX && parts.iter().all(is_part)).then(|| parts.join("/").into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stream_key;
+
+    #[test]
+    fn a_key_is_the_same_wherever_an_encoder_divides_the_path() {
+        for (app, name) in [("live/sub", "cam"), ("live", "sub/cam"), ("live/sub/", "cam")] {
+            assert_eq!(stream_key(app, name).as_deref(), Some("live/sub/cam"));
+        }
+        let long = "x".repeat(129);
+        for (app, name) in [
+            ("", "cam"),
+            ("live", ""),
+            ("live//a", "cam"),
+            ("..", "cam"),
+            ("live", "./cam"),
+            ("a\\b", "c"),
+            ("live", &long),
+            ("a/b/c", "d/e/f/g"),
+        ] {
+            assert_eq!(stream_key(app, name), None, "{app} {name}");
+        }
     }
 }

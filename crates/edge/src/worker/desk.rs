@@ -3,12 +3,13 @@
 use super::accounts::{Accounts, Protocol, Who};
 use super::connection::{Body, Waiting};
 use super::cursor::Cursor;
-use crate::hooks::{self, Event, Hooks, Waiter};
+use crate::hooks::{self, Event, Hooks, Verdict, Waiter};
 use crate::http::{CORS, Head, Method, Request, Status, Target, imf_fixdate};
 use crate::hub::{Block, Hls, Hub, Stream, View};
 use crate::token::{Admission, BOUND, Keys, Session};
 use model::ServeConfig;
 use serde_json::json;
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -48,8 +49,8 @@ pub(super) struct Desk {
     pub(super) config: View<ServeConfig>,
     keys: Keys,
     hooks: Arc<Hooks>,
-    /// What an application said of the request that is about to be answered again: its number, and whether it may.
-    pub(super) settled: Option<(u64, bool)>,
+    /// The verdict on the request that is about to be answered again, and the number it was asked under.
+    pub(super) settled: Option<(u64, Verdict)>,
     streams: View<HashMap<Box<str>, Arc<Stream>>>,
     key: String,
     /// The worker's.
@@ -161,22 +162,27 @@ impl Desk {
         let Ok(target) = Target::parse(request.path) else { return self.plain(Status::BadRequest, request, head) };
         let mut key = std::mem::take(&mut self.key);
         let answer = match target.names() {
-            [app, file] => {
-                let (name, is_flv) = match (file.strip_suffix(".flv"), file.strip_suffix(".m3u8")) {
-                    (Some(name), _) => (name, true),
-                    (_, Some(name)) => (name, false),
-                    _ => ("", false),
-                };
-                join(&mut key, app, name);
-                match (name.is_empty(), is_flv) {
-                    (true, _) => Err(Status::NotFound),
-                    (_, true) => self.flv(&key, request, asker, head),
-                    (_, false) => self.start(&key, name, request, asker, head),
-                }
-            }
-            [app, name, session, file] => {
-                join(&mut key, app, name);
+            // Below a session's id are its playlist and the segments; whatever else is there names a stream.
+            [stream @ .., session, file]
+                if stream.len() >= 2 && is_in_session(file) && Session::parse(session).is_some() =>
+            {
+                join(&mut key, stream);
                 self.hls(&key, session, file, request, asker, head)
+            }
+            [app @ .., file] if !app.is_empty() => {
+                join(&mut key, app);
+                key.push('/');
+                match (file.strip_suffix(".flv"), file.strip_suffix(".m3u8")) {
+                    (Some(name), _) if !name.is_empty() => {
+                        key.push_str(name);
+                        self.flv(&key, request, asker, head)
+                    }
+                    (_, Some(name)) if !name.is_empty() => {
+                        key.push_str(name);
+                        self.start(&key, name, request, asker, head)
+                    }
+                    _ => Err(Status::NotFound),
+                }
             }
             _ => Err(Status::NotFound),
         };
@@ -202,8 +208,8 @@ impl Desk {
         let admission = self.keys.check(token.as_deref(), key, asker.address, self.now_ms / 1_000);
         let admission = admission.ok_or(if token.is_some() { Status::Forbidden } else { Status::Unauthorized })?;
         let (number, verdict) = match self.settled.take() {
-            Some((number, is_yes)) => (number, Some(is_yes)),
-            None if self.config.value().webhooks.on_play.is_none() => (self.new_number(), Some(true)),
+            Some((number, verdict)) => (number, Some(verdict)),
+            None if self.config.value().webhooks.on_play.is_none() => (self.new_number(), Some(Verdict::Allowed)),
             None => {
                 self.local(key).ok_or(Status::NotFound)?;
                 let is_bound = protocol == Protocol::Hls && admission.address.is_some();
@@ -227,8 +233,9 @@ impl Desk {
             }
         };
         match verdict {
-            Some(true) => Ok(Admitted::In(admission, number)),
-            Some(false) => Err(Status::Forbidden),
+            Some(Verdict::Allowed) => Ok(Admitted::In(admission, number)),
+            Some(Verdict::Denied) => Err(Status::Forbidden),
+            Some(Verdict::Unanswered) => Err(Status::ServiceUnavailable),
             None => Ok(Admitted::Asked(Answer { body: Body::Asked(number), close: false, session: None })),
         }
     }
@@ -356,7 +363,7 @@ impl Desk {
             self.accounts.count(number, now_ms, |update| update.requests += 1);
             return Ok(self.playlist(&hls, &waiting(None), request.if_none_match, Some(number), head));
         }
-        let sequence = file.strip_suffix(".ts").and_then(|digits| digits.parse().ok()).ok_or(Status::NotFound)?;
+        let sequence = sequence(file).ok_or(Status::NotFound)?;
         let piece = local.hls.value().piece(sequence).cloned().ok_or(Status::NotFound)?;
         self.accounts.count(number, now_ms, |update| update.requests += 1);
         Ok(self.piece(piece, request, number, head))
@@ -377,11 +384,24 @@ impl Desk {
     }
 }
 
-fn join(key: &mut String, app: &str, name: &str) {
+fn join(key: &mut String, parts: &[Cow<'_, str>]) {
     key.clear();
-    key.push_str(app);
-    key.push('/');
-    key.push_str(name);
+    for (at, part) in parts.iter().enumerate() {
+        if at > 0 {
+            key.push('/');
+        }
+        key.push_str(part);
+    }
+}
+
+/// Whether a file is one of those that each session has: its playlist, or a segment.
+fn is_in_session(file: &str) -> bool {
+    file == "index.m3u8" || sequence(file).is_some()
+}
+
+/// The media sequence number of a segment, from its file's name.
+fn sequence(file: &str) -> Option<u64> {
+    file.strip_suffix(".ts").and_then(|digits| digits.parse().ok())
 }
 
 /// What a viewer calls itself, as much as is kept.

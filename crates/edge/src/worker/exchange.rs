@@ -259,11 +259,11 @@ impl Worker {
 
     /// Answers a request that an application was asked about.
     pub(super) fn settle(&mut self, answer: hooks::Answer) {
-        let hooks::Answer { waiter, is_yes } = answer;
+        let hooks::Answer { waiter, verdict } = answer;
         let Some(connection) = self.connections.get(waiter.token) else { return };
         if matches!(connection.body, Body::Asked(number) if number == waiter.number) {
             connection.body = Body::None;
-            self.desk.settled = Some((waiter.number, is_yes));
+            self.desk.settled = Some((waiter.number, verdict));
             self.read(waiter.token);
             self.desk.settled = None;
         }

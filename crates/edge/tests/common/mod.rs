@@ -104,10 +104,13 @@ pub struct Encoder {
 impl Encoder {
     /// Publishes `name` in `live`; or why not.
     pub fn publish(to: SocketAddr, name: &str) -> Result<Self, String> {
-        let mut encoder = Self {
-            socket: TcpStream::connect(to).expect("connected"),
-            session: Publisher::new([7; 1536], "live", name),
-        };
+        Self::publish_in(to, "live", name)
+    }
+
+    /// Publishes `name` in `app`; or why not.
+    pub fn publish_in(to: SocketAddr, app: &str, name: &str) -> Result<Self, String> {
+        let mut encoder =
+            Self { socket: TcpStream::connect(to).expect("connected"), session: Publisher::new([7; 1536], app, name) };
         encoder.socket.set_read_timeout(Some(Duration::from_secs(10))).expect("set");
         let mut buffer = [0; 4096];
         loop {

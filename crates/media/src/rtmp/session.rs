@@ -83,7 +83,15 @@ pub enum Refusal {
     Busy,
     /// The key is wrong or missing.
     Denied,
-    /// The server takes no more, or no such name.
+    /// The application that decides who may publish refuses this stream.
+    Forbidden,
+    /// The application that decides who may publish does not answer.
+    Unanswered,
+    /// The application's name or the stream's is not valid.
+    Name,
+    /// The server has as many streams as it may have.
+    Full,
+    /// The server does not take this stream for another reason.
     Rejected,
 }
 
@@ -114,6 +122,14 @@ impl Refusal {
         match self {
             Self::Busy => "Somebody else publishes under this name.",
             Self::Denied => "The publishing key is wrong or missing.",
+            Self::Forbidden => {
+                "The application that decides who may publish (webhooks.on_publish) refuses this stream."
+            }
+            Self::Unanswered => "The application that decides who may publish (webhooks.on_publish) does not answer.",
+            Self::Name => {
+                "The application's name or the stream's is empty, too long, or has a character that is not allowed."
+            }
+            Self::Full => "The server has as many streams as limits.streams allows.",
             Self::Rejected => "The server does not take this stream.",
         }
     }
@@ -201,8 +217,8 @@ impl Session {
             self.publishing = Publishing::No;
             let code = match refusal {
                 Refusal::Busy => "NetStream.Publish.BadName",
-                Refusal::Denied => "NetStream.Publish.Denied",
-                Refusal::Rejected => "NetStream.Publish.Rejected",
+                Refusal::Denied | Refusal::Forbidden => "NetStream.Publish.Denied",
+                Refusal::Unanswered | Refusal::Name | Refusal::Full | Refusal::Rejected => "NetStream.Publish.Rejected",
             };
             self.on_status(stream, "error", code, refusal.reason());
         }
