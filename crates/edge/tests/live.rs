@@ -189,6 +189,48 @@ fn responses_are_as_the_rfcs_have_them() {
 }
 
 #[test]
+fn a_live_response_ends_cleanly() {
+    let server = serve("[limits]\npublish_return = '300ms'");
+    let mut encoder = Encoder::publish(server.addresses.rtmp[0], "cam").expect("published");
+    let http = server.addresses.http[0];
+    encoder.pictures(0, FPS / 2, 20_000);
+    let play = |version: &str| {
+        eventually(|| {
+            let mut client = Client::connect(http);
+            client.write(&format!("GET /live/cam.flv HTTP/{version}\r\nHost: a\r\n\r\n"));
+            let head = client.head();
+            (head.status == 200).then_some((client, head))
+        })
+    };
+    let (mut one, head) = play("1.1");
+    assert_eq!(head.field("Transfer-Encoding"), Some("chunked"));
+    // One that reads nothing for a while: its chunks are sent in parts.
+    let (mut slow, _) = play("1.1");
+    let (mut old, head) = play("1.0");
+    assert_eq!((head.field("Transfer-Encoding"), head.field("Connection")), (None, Some("close")));
+    encoder.pictures(FPS / 2, 10 * FPS, 20_000);
+    encoder.end();
+    let bodies = [&mut one, &mut old, &mut slow].map(|client| client.until(|_| false));
+    assert!(one.is_ended && slow.is_ended, "the last chunk came before the connection's end");
+    for body in &bodies {
+        assert_eq!(numbers(body, b'#').last(), Some(&(10 * FPS - 1)));
+        let (mut reader, mut rest) = (FlvReader::new(1 << 20), body.as_slice());
+        while reader.read(&mut rest).expect("FLV").is_some() {}
+        assert!(rest.is_empty(), "the last tag is whole");
+    }
+    // A server that ends says so as well.
+    let mut encoder = Encoder::publish(server.addresses.rtmp[0], "cam").expect("published");
+    encoder.pictures(0, FPS, 1_000);
+    let (mut client, _) = play("1.1");
+    client.held.clear();
+    assert!(!client.until(|bytes| numbers(bytes, b'#').contains(&(FPS - 1))).is_empty());
+    let drained = std::thread::spawn(move || server.drain());
+    client.until(|_| false);
+    assert!(client.is_ended);
+    drained.join().expect("joined").expect("drained");
+}
+
+#[test]
 fn an_application_has_several_parts() {
     let server = serve("[hls]\ntarget = '1s'\n[auth]\nplay_key = 'a-long-key'");
     let (rtmp, http) = (server.addresses.rtmp[0], server.addresses.http[0]);

@@ -24,7 +24,7 @@ const HEAD_MOST: usize = 4096;
 fn bytes_to_first_keyframe(address: &str) -> u64 {
     loop {
         let mut stream = TcpStream::connect(address).expect("it listens");
-        write!(stream, "GET /live/demo.flv HTTP/1.1\r\nHost: {address}\r\n\r\n").expect("sent");
+        write!(stream, "GET /live/demo.flv HTTP/1.0\r\nHost: {address}\r\n\r\n").expect("sent");
         let mut reader = BufReader::new(stream);
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).expect("a head") > 0 {}

@@ -83,6 +83,8 @@ pub struct Request<'a> {
     pub path: &'a str,
     /// What follows its question mark.
     pub query: Query<'a>,
+    /// Whether the client speaks HTTP/1.1, and so reads chunked bodies.
+    pub is_http_1_1: bool,
     /// Whether the connection may serve another request after this one.
     pub keep_alive: bool,
     /// `Range`.
@@ -183,6 +185,7 @@ fn request_line(line: &str) -> Result<Request<'_>, Refusal> {
         method,
         path,
         query: Query(query),
+        is_http_1_1: keep_alive,
         keep_alive,
         range: None,
         if_range: None,

@@ -5,6 +5,7 @@
 //! the last one at its own; the sound begins where they end. The bytes are the blocks that all viewers share: only the tags'
 //! heads are made anew, when they are sent.
 
+use super::chunked::Coding;
 use crate::hub::Block;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,8 +26,9 @@ pub(super) struct CatchUp {
     block: Arc<Block>,
     /// Where in it the tag begins.
     at: usize,
-    /// Bytes of it that were sent.
+    /// Bytes of its chunk that were sent.
     sent: usize,
+    coding: Coding,
     /// The number of the last block that it is about.
     pub(super) last: u64,
     retiming: Retiming,
@@ -54,7 +56,7 @@ pub(super) struct Picture<'a> {
 
 impl CatchUp {
     /// From the keyframe at the beginning of `held[start]` to the newest picture of the same codecs; `None` where that takes no time.
-    pub(super) fn new(held: &VecDeque<Arc<Block>>, start: usize) -> Option<Self> {
+    pub(super) fn new(held: &VecDeque<Arc<Block>>, start: usize, coding: Coding) -> Option<Self> {
         let first = held.get(start)?;
         let blocks = held.iter().skip(start).take_while(|block| Arc::ptr_eq(&block.header, &first.header));
         let (mut count, mut from_ms, mut end_ms, mut last) = (0, None, 0, first.number);
@@ -70,7 +72,7 @@ impl CatchUp {
         let span_ms = u64::from(end_ms.wrapping_sub(from_ms?));
         let short_ms = (count - 1) * PICTURE_MS;
         let retiming = Retiming { end_ms, span_ms, short_ms };
-        (short_ms < span_ms).then(|| Self { block: Arc::clone(first), at: 0, sent: 0, last, retiming })
+        (short_ms < span_ms).then(|| Self { block: Arc::clone(first), at: 0, sent: 0, coding, last, retiming })
     }
 
     /// The tags to be sent next, from what was not sent of the first one; at most `most`.
@@ -93,7 +95,7 @@ impl CatchUp {
         std::iter::from_fn(next).take(most)
     }
 
-    /// Bytes of the first of [`CatchUp::pictures`] that were sent.
+    /// Bytes of the first chunk of [`CatchUp::pictures`] that were sent.
     pub(super) const fn sent(&self) -> usize {
         self.sent
     }
@@ -106,7 +108,7 @@ impl CatchUp {
                 (self.block, self.at) = (next, 0);
                 continue;
             };
-            let left = end - begin - self.sent;
+            let left = self.coding.coded_len(end - begin) - self.sent;
             if sent < left {
                 self.sent += sent;
                 return Ok(());
@@ -210,7 +212,7 @@ mod tests {
 
     /// All that is sent when the kernel takes `step` bytes at a time.
     fn sent(held: &VecDeque<Arc<Block>>, step: usize) -> Vec<u8> {
-        let mut catch_up = CatchUp::new(held, 0).expect("something to catch up with");
+        let mut catch_up = CatchUp::new(held, 0, Coding::Identity).expect("something to catch up with");
         let mut all = Vec::new();
         loop {
             let mut bytes = Vec::new();
@@ -263,18 +265,18 @@ mod tests {
 
     #[test]
     fn there_is_nothing_to_catch_up_with_at_a_keyframe_or_without_pictures() {
-        assert!(CatchUp::new(&blocks(1, 7, 40), 0).is_none());
-        assert!(CatchUp::new(&blocks(50, 7, 2), 0).is_none(), "it would take no less");
+        assert!(CatchUp::new(&blocks(1, 7, 40), 0, Coding::Identity).is_none());
+        assert!(CatchUp::new(&blocks(50, 7, 2), 0, Coding::Identity).is_none(), "it would take no less");
         let mut bytes = Vec::new();
         write_unit(&unit(Track::Audio, 5, 0, true), &mut bytes);
         let block = Block { number: 0, bytes: bytes.into(), is_start: true, at_ms: 5, header: Arc::from([]) };
-        assert!(CatchUp::new(&VecDeque::from([Arc::new(block)]), 0).is_none());
+        assert!(CatchUp::new(&VecDeque::from([Arc::new(block)]), 0, Coding::Identity).is_none());
     }
 
     #[test]
     fn what_has_left_the_ring_ends_it() {
         let mut held = blocks(50, 0, 40);
-        let mut catch_up = CatchUp::new(&held, 0).expect("something to catch up with");
+        let mut catch_up = CatchUp::new(&held, 0, Coding::Identity).expect("something to catch up with");
         assert!(catch_up.moved(10, &held).is_ok());
         held.drain(..10);
         let rest: usize = catch_up.pictures(&held, 99).map(|picture| picture.head.len() + picture.rest.len()).sum();

@@ -1,15 +1,18 @@
 //! A viewer's place in a live stream, and what is sent from there.
 
 use super::catch_up::{CatchUp, HEAD};
+use super::chunked::{Coding, SizeLine};
 use crate::hub::Block;
 use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::sync::Arc;
 
+/// Chunks in one send.
+const CHUNKS: usize = 16;
+/// Buffers of a chunk: its size line, two of payload, its end.
+const CHUNK_PARTS: usize = 4;
 /// Buffers in one send.
-const PARTS: usize = 32;
-/// Pictures in one send before the viewer is live: each takes two buffers, and what is on its way one.
-const PICTURES: usize = PARTS / 2 - 1;
+const PARTS: usize = CHUNKS * CHUNK_PARTS;
 /// Bytes of an FLV file before its first tag: nine of header, four of a previous tag's size. Source: Adobe's FLV 10.1, E.2, E.3.
 const FLV_HEADER: usize = 13;
 
@@ -29,19 +32,38 @@ pub(super) struct Cursor {
     /// The header the viewer has.
     header: Option<Arc<[u8]>>,
     catches_up: bool,
+    coding: Coding,
 }
 
-/// Bytes of a live stream of which some were sent.
+/// A chunk of a live stream of which some may have been sent.
 #[derive(Debug)]
-enum Current {
-    Header(Arc<[u8]>, usize),
-    Block(Arc<Block>, usize),
+struct Current {
+    payload: Payload,
+    /// Bytes of the chunk that were sent.
+    sent: usize,
 }
 
-/// Where heads are made that no block holds, for one send.
+#[derive(Debug)]
+enum Payload {
+    /// A header from a byte on.
+    Header(Arc<[u8]>, usize),
+    Block(Arc<Block>),
+}
+
+impl Payload {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Header(bytes, from) => &bytes[*from..],
+            Self::Block(block) => &block.bytes,
+        }
+    }
+}
+
+/// Where what no block holds is made, for one send.
 #[derive(Debug, Default)]
 pub(super) struct Room {
-    heads: [[u8; HEAD]; PICTURES],
+    size_lines: [SizeLine; CHUNKS],
+    heads: [[u8; HEAD]; CHUNKS],
 }
 
 /// The buffers of one send.
@@ -52,13 +74,17 @@ pub(super) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    fn push(&mut self, part: &'a [u8]) {
-        self.parts[self.count] = IoSlice::new(part);
-        self.count += 1;
-    }
-
-    const fn is_full(&self) -> bool {
-        self.count == PARTS
+    /// Adds what is left of a chunk after its first `skip` bytes.
+    fn push_chunk(&mut self, coding: Coding, line: &'a mut SizeLine, payload: [&'a [u8]; 2], mut skip: usize) {
+        *line = coding.size_line(payload[0].len() + payload[1].len());
+        for part in [line.as_bytes(), payload[0], payload[1], coding.end()] {
+            let from = skip.min(part.len());
+            skip -= from;
+            if from < part.len() {
+                self.parts[self.count] = IoSlice::new(&part[from..]);
+                self.count += 1;
+            }
+        }
     }
 }
 
@@ -70,9 +96,21 @@ impl<'a> AsRef<[IoSlice<'a>]> for Parts<'a> {
 
 impl Cursor {
     /// For one who has nothing yet. `catches_up`: what it gets of the past comes in little time.
-    pub(super) fn new(stream: &str, catches_up: bool) -> Self {
+    pub(super) fn new(stream: &str, catches_up: bool, coding: Coding) -> Self {
         let stream = stream.into();
-        Self { stream, skips: 0, current: None, catch_up: None, next: None, header: None, catches_up }
+        Self { stream, skips: 0, current: None, catch_up: None, next: None, header: None, catches_up, coding }
+    }
+
+    /// How the body is written.
+    pub(super) const fn coding(&self) -> Coding {
+        self.coding
+    }
+
+    /// Whether no chunk was sent in part.
+    pub(super) fn is_between_chunks(&self) -> bool {
+        let is_begun = |current: &Current| current.sent > 0;
+        !self.current.as_ref().is_some_and(is_begun)
+            && self.catch_up.as_ref().is_none_or(|catch_up| catch_up.sent() == 0)
     }
 
     /// Chooses what is sent next when nothing is on its way; whether there is something.
@@ -85,7 +123,7 @@ impl Cursor {
         if self.next.is_none() || fell_behind {
             let Some(start) = held.iter().rposition(|block| block.is_start) else { return false };
             self.skips += u32::from(fell_behind);
-            self.catch_up = if self.catches_up { CatchUp::new(held, start).map(Box::new) } else { None };
+            self.catch_up = if self.catches_up { CatchUp::new(held, start, self.coding).map(Box::new) } else { None };
             self.next = Some(self.catch_up.as_ref().map_or(held[start].number, |catch_up| catch_up.last + 1));
             self.announce(&held[start].header);
         } else {
@@ -99,7 +137,7 @@ impl Cursor {
     pub(super) fn behind_ms(&self, held: &VecDeque<Arc<Block>>) -> u64 {
         let (Some(first), Some(last)) = (held.front(), held.back()) else { return 0 };
         let at_ms = match (&self.current, &self.catch_up, self.next) {
-            (Some(Current::Block(block, _)), ..) => block.at_ms,
+            (Some(Current { payload: Payload::Block(block), .. }), ..) => block.at_ms,
             (_, Some(catch_up), _) => catch_up.at_ms(),
             (.., Some(next)) if next <= last.number => held[next.saturating_sub(first.number) as usize].at_ms,
             _ => last.at_ms,
@@ -113,36 +151,31 @@ impl Cursor {
             // A viewer that has a header already gets what is new in it: the configurations, not FLV's own header again.
             let skip = if self.header.is_some() { FLV_HEADER.min(header.len()) } else { 0 };
             self.header = Some(Arc::clone(header));
-            self.current = Some(Current::Header(Arc::clone(header), skip));
+            self.current = Some(Current { payload: Payload::Header(Arc::clone(header), skip), sent: 0 });
         }
     }
 
     /// What is sent next, after [`Cursor::place`] has said that there is something.
     pub(super) fn gather<'a>(&'a self, held: &'a VecDeque<Arc<Block>>, room: &'a mut Room) -> Parts<'a> {
         let mut parts = Parts { parts: std::array::from_fn(|_| IoSlice::new(&[])), count: 0 };
-        match &self.current {
-            Some(Current::Header(bytes, at)) => parts.push(&bytes[*at..]),
-            Some(Current::Block(block, at)) => parts.push(&block.bytes[*at..]),
-            None => {}
+        let mut lines = room.size_lines.iter_mut();
+        if let (Some(current), Some(line)) = (&self.current, lines.next()) {
+            parts.push_chunk(self.coding, line, [current.payload.bytes(), &[]], current.sent);
         }
         let first = held.front().map_or(0, |block| block.number);
         if let Some(catch_up) = &self.catch_up {
             let mut sent = catch_up.sent();
-            for (head, picture) in room.heads.iter_mut().zip(catch_up.pictures(held, PICTURES)) {
+            let pictures = catch_up.pictures(held, CHUNKS);
+            for ((line, head), picture) in lines.zip(room.heads.iter_mut()).zip(pictures) {
                 *head = picture.head;
-                let (of_head, of_rest) = (sent.min(HEAD), sent.saturating_sub(HEAD));
-                sent = 0;
-                if of_head < HEAD {
-                    parts.push(&head[of_head..]);
-                }
-                parts.push(&picture.rest[of_rest..]);
+                parts.push_chunk(self.coding, line, [head, picture.rest], std::mem::take(&mut sent));
             }
         } else if let Some(from) = self.next.and_then(|next| next.checked_sub(first)) {
-            for block in held.iter().skip(from as usize) {
-                if parts.is_full() || !self.header.as_ref().is_some_and(|header| Arc::ptr_eq(header, &block.header)) {
-                    break;
-                }
-                parts.push(&block.bytes);
+            let has_header =
+                |block: &&Arc<Block>| self.header.as_ref().is_some_and(|has| Arc::ptr_eq(has, &block.header));
+            let blocks = held.iter().skip(from as usize).take_while(has_header);
+            for (line, block) in lines.zip(blocks) {
+                parts.push_chunk(self.coding, line, [&block.bytes, &[]], 0);
             }
         }
         parts
@@ -151,14 +184,11 @@ impl Cursor {
     /// Counts `sent` bytes of what was gathered.
     pub(super) fn moved(&mut self, mut sent: usize, held: &VecDeque<Arc<Block>>) {
         if let Some(current) = &mut self.current {
-            let (len, at) = match current {
-                Current::Header(bytes, at) => (bytes.len(), at),
-                Current::Block(block, at) => (block.bytes.len(), at),
-            };
-            let here = sent.min(len - *at);
-            *at += here;
+            let len = self.coding.coded_len(current.payload.bytes().len());
+            let here = sent.min(len - current.sent);
+            current.sent += here;
             sent -= here;
-            if *at < len {
+            if current.sent < len {
                 return;
             }
             self.current = None;
@@ -181,11 +211,12 @@ impl Cursor {
             && let Some(block) = next.checked_sub(first).and_then(|at| held.get(at as usize))
         {
             self.next = Some(next + 1);
-            if sent < block.bytes.len() {
-                self.current = Some(Current::Block(Arc::clone(block), sent));
+            let len = self.coding.coded_len(block.bytes.len());
+            if sent < len {
+                self.current = Some(Current { payload: Payload::Block(Arc::clone(block)), sent });
                 return;
             }
-            sent -= block.bytes.len();
+            sent -= len;
         }
     }
 }

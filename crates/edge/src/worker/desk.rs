@@ -1,6 +1,7 @@
 //! What viewers may ask for, and the answers.
 
 use super::accounts::{Accounts, Protocol, Who};
+use super::chunked::Coding;
 use super::connection::{Body, Waiting};
 use super::cursor::Cursor;
 use crate::hooks::{self, Event, Hooks, Verdict, Waiter};
@@ -261,11 +262,16 @@ impl Desk {
             self.accounts.open(number, None, self.now_ms, who);
             self.accounts.count(number, self.now_ms, |update| update.requests += 1);
         }
+        let (coding, field): (_, &[u8]) = match request.is_http_1_1 {
+            true => (Coding::Chunked, b"Transfer-Encoding: chunked\r\n"),
+            false => (Coding::Identity, b""),
+        };
         Head::begin(head, Status::Ok, &self.date)
             .raw(b"Content-Type: video/x-flv\r\nCache-Control: no-store\r\nConnection: close\r\n")
+            .raw(field)
             .raw(CORS)
             .end();
-        let cursor = Cursor::new(key, self.config.value().flv.catch_up);
+        let cursor = Cursor::new(key, self.config.value().flv.catch_up, coding);
         let body = if is_head { Body::None } else { Body::Live(Box::new(cursor)) };
         Ok(Answer { body, close: true, session: (!is_head).then_some(number) })
     }

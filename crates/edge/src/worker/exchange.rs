@@ -1,8 +1,10 @@
 //! A connection's requests and responses: reading, answering, sending.
 
+use super::chunked::{Coding, LAST_CHUNK};
 use super::connection::{Body, Broken, Sent};
+use super::cursor::Cursor;
 use super::desk::{Answer, Asker, Local};
-use super::{Worker, seconds};
+use super::{TcpFacts, Worker, seconds};
 use crate::hooks;
 use crate::http::{Refusal, Status, forwarded, parse};
 use crate::playout::Fetched;
@@ -202,7 +204,7 @@ impl Worker {
                 connection.deadline_s = u32::MAX;
                 let is_over = |local: &Local| local.blocks.is_empty() && local.stream.flv.is_over();
                 if local.is_none_or(is_over) {
-                    self.close(token);
+                    self.end_live(token);
                 }
             }
             Ok(Sent::Idle) => {}
@@ -242,19 +244,38 @@ impl Worker {
         load.connections.fetch_sub(1, Ordering::Relaxed);
         self.shared.crowd.leave(connection.counted);
         match &connection.body {
-            Body::Live(cursor) => {
-                self.desk.depart(&cursor.stream, token);
-                if let Some(session) = connection.session {
-                    let facts = connection.tcp_facts();
-                    let now_ms = self.desk.now_ms;
-                    self.desk.accounts.count(session, now_ms, |update| {
-                        (update.tcp, update.skips, update.is_over) = (facts.or(update.tcp), cursor.skips, true);
-                    });
-                }
-            }
+            Body::Live(cursor) => self.viewer_left(token, cursor, connection.session, connection.tcp_facts()),
             Body::Playlist(waiting) => self.desk.depart(&waiting.stream, token),
             _ => {}
         }
+    }
+
+    /// Ends a live response: with its last chunk where that can follow what was sent, otherwise by closing the connection.
+    pub(super) fn end_live(&mut self, token: u64) {
+        let Some(connection) = self.connections.get(token) else { return };
+        let can_end = |cursor: &Cursor| cursor.coding() == Coding::Chunked && cursor.is_between_chunks();
+        match std::mem::replace(&mut connection.body, Body::None) {
+            Body::Live(cursor) if connection.head.is_empty() && can_end(&cursor) => {
+                let (session, facts) = (connection.session.take(), connection.tcp_facts());
+                connection.body = Body::Shared(Arc::from(LAST_CHUNK), 0, LAST_CHUNK.len());
+                connection.deadline_s = self.desk.now_s + seconds(self.desk.config.value().limits.write_stall);
+                self.viewer_left(token, &cursor, session, facts);
+                self.advance(token);
+            }
+            body => {
+                connection.body = body;
+                self.finish(token);
+            }
+        }
+    }
+
+    /// The viewer of a live response has gone.
+    fn viewer_left(&mut self, token: u64, cursor: &Cursor, session: Option<u64>, facts: Option<TcpFacts>) {
+        self.desk.depart(&cursor.stream, token);
+        let Some(session) = session else { return };
+        self.desk.accounts.count(session, self.desk.now_ms, |update| {
+            (update.tcp, update.skips, update.is_over) = (facts.or(update.tcp), cursor.skips, true);
+        });
     }
 
     /// Answers a request that an application was asked about.

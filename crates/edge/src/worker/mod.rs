@@ -4,6 +4,7 @@
 mod accounts;
 mod answers;
 mod catch_up;
+mod chunked;
 mod connection;
 mod crowd;
 mod cursor;
@@ -294,13 +295,12 @@ impl Worker {
         for token in self.connections.tokens() {
             let Some(connection) = self.connections.get(token) else { continue };
             connection.close = true;
-            let ends = match connection.body {
+            match connection.body {
                 // It would go on for as long as the stream does.
-                Body::Live(_) | Body::Playlist(_) | Body::Asked(_) => true,
-                _ => !connection.is_busy(),
-            };
-            if ends || is_late {
-                self.finish(token);
+                Body::Live(_) => self.end_live(token),
+                Body::Playlist(_) | Body::Asked(_) => self.finish(token),
+                _ if is_late || !connection.is_busy() => self.finish(token),
+                _ => {}
             }
         }
         let is_over = self.connections.len() == 0;

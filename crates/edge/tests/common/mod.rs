@@ -195,13 +195,17 @@ impl Response {
 pub struct Client {
     pub socket: TcpStream,
     pub held: Vec<u8>,
+    /// Of a chunked body: what was not decoded yet.
+    chunks: Option<Vec<u8>>,
+    /// The last chunk of a body has come.
+    pub is_ended: bool,
 }
 
 impl Client {
     pub fn connect(to: SocketAddr) -> Self {
         let socket = TcpStream::connect(to).expect("connected");
         socket.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
-        Self { socket, held: Vec::new() }
+        Self { socket, held: Vec::new(), chunks: None, is_ended: false }
     }
 
     pub fn write(&mut self, text: &str) {
@@ -211,8 +215,32 @@ impl Client {
     fn more(&mut self) -> bool {
         let mut buffer = [0; 65_536];
         let got = self.socket.read(&mut buffer).expect("received");
-        self.held.extend_from_slice(&buffer[..got]);
+        match &mut self.chunks {
+            Some(chunks) => {
+                chunks.extend_from_slice(&buffer[..got]);
+                self.decode();
+            }
+            None => self.held.extend_from_slice(&buffer[..got]),
+        }
         got > 0
+    }
+
+    /// Takes the chunks that are whole.
+    fn decode(&mut self) {
+        let Some(chunks) = &mut self.chunks else { return };
+        while let Some(line) = chunks.windows(2).position(|two| two == b"\r\n") {
+            let digits = std::str::from_utf8(&chunks[..line]).expect("digits");
+            let len = usize::from_str_radix(digits, 16).expect("a chunk's size");
+            let end = line + 2 + len;
+            if chunks.len() < end + 2 {
+                return;
+            }
+            assert_eq!(&chunks[end..end + 2], b"\r\n", "a chunk's end");
+            self.held.extend_from_slice(&chunks[line + 2..end]);
+            chunks.drain(..end + 2);
+            assert!(!self.is_ended, "a chunk after the last one");
+            self.is_ended = len == 0;
+        }
     }
 
     /// The head of the next response.
@@ -225,7 +253,12 @@ impl Client {
         };
         let head = String::from_utf8(self.held.drain(..end).collect()).expect("text");
         let status = head[9..12].parse().expect("a status");
-        Response { status, head, body: Vec::new() }
+        let response = Response { status, head, body: Vec::new() };
+        if response.field("Transfer-Encoding") == Some("chunked") {
+            self.chunks = Some(std::mem::take(&mut self.held));
+            self.decode();
+        }
+        response
     }
 
     /// The next response whole; `bodyless` for one to HEAD.
