@@ -2,8 +2,9 @@
 
 use crate::hooks::{Event, Outcome};
 use crate::http::{Head, Method, Request, Status, Target, imf_fixdate};
+use crate::shared::{Load, Shared};
 use crate::token::is_same;
-use crate::worker::{Protocol, Shared};
+use crate::viewer::Protocol;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -12,6 +13,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// What answers operators.
 #[derive(Debug, Default)]
 pub struct Api {}
+
+/// Most viewers in a page, 400 KB with agents of 100 bytes; as many without `limit`.
+const PAGE_MAX: usize = 1_000;
 
 /// An answer's text and kind, or only a status.
 type Found = Result<(&'static str, String), Status>;
@@ -56,13 +60,10 @@ impl Api {
         match (names.as_slice(), request.method) {
             (["metrics"], _) if is_read => Ok(("text/plain; version=0.0.4", metrics(shared))),
             (["api", "streams"], _) if is_read => json_text(&streams(shared)),
-            (["api", "viewers"], _) if is_read => {
-                let stream = request.query.get("stream");
-                json_text(&json!({ "viewers": shared.clerk.list(stream.as_deref()) }))
-            }
+            (["api", "viewers"], _) if is_read => viewers(request, shared),
             (["api", "threads"], _) if is_read => json_text(&threads(shared)),
             (["api", "statistics"], _) if is_read => json_text(&statistics(shared)),
-            (["api", "viewers", id], Method::Delete) if shared.clerk.kick(id) => {
+            (["api", "viewers", id], Method::Delete) if shared.viewers.kick(id) => {
                 shared.hub.signals.iter().for_each(|signal| signal.raise());
                 json_text(&json!({ "kicked": id }))
             }
@@ -91,8 +92,22 @@ fn json_text(value: &Value) -> Found {
     Ok(("application/json", format!("{value}\n")))
 }
 
+/// A page of viewers: `limit` of those after the number `after`, of `stream` or of all.
+fn viewers(request: &Request<'_>, shared: &Shared) -> Found {
+    let query = request.query;
+    let limit = query.get("limit").map_or(Ok(PAGE_MAX), |limit| limit.parse()).map_err(|_| Status::BadRequest)?;
+    let after =
+        query.get("after").map(|id| u64::from_str_radix(&id, 16)).transpose().map_err(|_| Status::BadRequest)?;
+    let page = shared.viewers.page(query.get("stream").as_deref(), after, limit.clamp(1, PAGE_MAX));
+    json_text(&json!({
+        "viewers": page.viewers,
+        "total": page.total,
+        "next": page.next.map(|number| format!("{number:x}")),
+    }))
+}
+
 fn streams(shared: &Shared) -> Value {
-    let counts = shared.clerk.counts();
+    let counts = shared.viewers.counts();
     let count = |key: &str, protocol| counts.get(&(key.into(), protocol)).copied().unwrap_or(0);
     let (_, streams) = shared.hub.streams.get();
     let list = streams.values().map(|stream| {
@@ -137,12 +152,12 @@ fn statistics(shared: &Shared) -> Value {
         pieces.fold((0, 0), |(count, bytes), piece| (count + 1, bytes + piece.segment.len()));
     json!({
         "streams": streams.len(),
-        "connections": shared.crowd.count(),
-        "viewers": shared.clerk.count(),
+        "connections": shared.connections.count(),
+        "viewers": shared.viewers.count(),
         "segments": segments,
         "segment_bytes": segment_bytes,
         "flv_bytes": streams.values().map(|stream| stream.flv.bytes()).sum::<u64>(),
-        "journal_lost": shared.clerk.journal_lost(),
+        "journal_lost": shared.viewers.journal_lost(),
         "log_lost": shared.log.lost(),
         "resident_bytes": resident_bytes(),
     })
@@ -167,16 +182,26 @@ fn metrics(shared: &Shared) -> String {
     let (_, streams) = shared.hub.streams.get();
     let own = |value: u64| vec![(String::new(), value as f64)];
     family("streams", "gauge", "Streams there are.", &own(streams.len() as u64));
-    family("connections", "gauge", "Viewers' connections.", &own(u64::from(shared.crowd.count())));
-    family("viewers_seen_total", "counter", "Viewers that have come.", &own(shared.clerk.seen.load(Ordering::Relaxed)));
-    family("stalls_total", "counter", "Times players stood still.", &own(shared.clerk.stalls.load(Ordering::Relaxed)));
-    let stalled_s = shared.clerk.stalled_ms.load(Ordering::Relaxed) as f64 / 1e3;
+    family("connections", "gauge", "Viewers' connections.", &own(u64::from(shared.connections.count())));
+    family(
+        "viewers_seen_total",
+        "counter",
+        "Viewers that have come.",
+        &own(shared.viewers.seen.load(Ordering::Relaxed)),
+    );
+    family(
+        "stalls_total",
+        "counter",
+        "Times players stood still.",
+        &own(shared.viewers.stalls.load(Ordering::Relaxed)),
+    );
+    let stalled_s = shared.viewers.stalled_ms.load(Ordering::Relaxed) as f64 / 1e3;
     family("stalled_seconds_total", "counter", "For how long players stood still.", &[(String::new(), stalled_s)]);
-    family("journal_lost_total", "counter", "Journal lines lost.", &own(shared.clerk.journal_lost()));
+    family("journal_lost_total", "counter", "Journal lines lost.", &own(shared.viewers.journal_lost()));
     family("log_lost_total", "counter", "Log lines lost.", &own(shared.log.lost()));
     family("resident_bytes", "gauge", "Memory of the process.", &own(resident_bytes().unwrap_or(0)));
     let label = |key: &str| key.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-    let mut viewers: Vec<_> = shared.clerk.counts().into_iter().collect();
+    let mut viewers: Vec<_> = shared.viewers.counts().into_iter().collect();
     viewers.sort_by(|one, other| one.0.0.cmp(&other.0.0));
     let viewers: Vec<_> = viewers
         .iter()
@@ -195,7 +220,7 @@ fn metrics(shared: &Shared) -> String {
         (labels, shared.hooks.counted(event, outcome) as f64)
     });
     family("webhooks_total", "counter", "What became of webhooks' events.", &outcomes.collect::<Vec<_>>());
-    let mut threads = |name: &str, help: &str, parts: f64, of: &dyn Fn(&crate::worker::Load) -> &AtomicU64| {
+    let mut threads = |name: &str, help: &str, parts: f64, of: &dyn Fn(&Load) -> &AtomicU64| {
         let lines = shared.loads.iter().enumerate();
         let lines =
             lines.map(|(at, load)| (format!("{{thread=\"{at}\"}}"), of(load).load(Ordering::Relaxed) as f64 / parts));

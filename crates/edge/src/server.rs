@@ -1,7 +1,7 @@
 //! A server: its listeners, threads, and how it ends.
 
 use crate::api::Api;
-use crate::clerk::Clerk;
+use crate::connection_limits::ConnectionLimits;
 use crate::hooks::{self, Hooks};
 use crate::hub::{Hub, Signal, WORKERS_MAX};
 use crate::ingest::Intake;
@@ -9,8 +9,10 @@ use crate::journal::Journal;
 use crate::log::Log;
 use crate::reload::merge;
 use crate::routes::Routes;
+use crate::shared::{Load, Shared};
 use crate::tls::{Certificates, TlsError};
-use crate::worker::{Crowd, Listener, Load, Shared, Worker};
+use crate::viewer_registry::ViewerRegistry;
+use crate::worker::{Listener, Worker};
 use host::HostError;
 use host::poll::Waker;
 use host::socket::Tcp;
@@ -128,7 +130,7 @@ impl Server {
         let signal = || Ok::<_, HostError>(Arc::new(Signal { waker: Waker::new()?, pending: AtomicBool::new(false) }));
         // The workers', the API's and the publishers'.
         let signals = (0..workers + 2).map(|_| signal()).collect::<Result<Vec<_>, _>>()?;
-        let crowd = Crowd::new(config.limits.connections, config.limits.per_address);
+        let connections = ConnectionLimits::new(config.limits.connections, config.limits.per_address);
         let mut salt = [0; 32];
         let random = rustls::crypto::ring::default_provider().secure_random;
         random.fill(&mut salt).map_err(|_| ServeError::Random)?;
@@ -136,8 +138,8 @@ impl Server {
         hooks.start().map_err(ServeError::Thread)?;
         let shared = Arc::new(Shared {
             hub: Arc::new(Hub::new(config, signals, salt)),
-            clerk: Arc::new(Clerk::new(workers, journal, Arc::clone(&hooks), Arc::clone(&log))),
-            crowd: Arc::new(crowd),
+            viewers: Arc::new(ViewerRegistry::new(workers, journal, Arc::clone(&hooks), Arc::clone(&log))),
+            connections: Arc::new(connections),
             hooks,
             log,
             is_draining: AtomicBool::new(false),
@@ -264,7 +266,7 @@ impl Server {
             self.reload_failed(&error.to_string());
             return Err(error.into());
         }
-        self.shared.crowd.bound(next.limits.connections, next.limits.per_address);
+        self.shared.connections.bound(next.limits.connections, next.limits.per_address);
         if let Err(error) = self.shared.hooks.configure(next.webhooks.clone()) {
             log.event(LogLevel::Error, "webhook-threads", || vec![("why", error.to_string().into())]);
         }
@@ -309,7 +311,7 @@ impl Server {
                 Err(_) => failed = Some(ServeError::Failed(name)),
             }
         }
-        self.shared.clerk.close();
+        self.shared.viewers.close(self.shared.hub.now_ms());
         self.shared.hooks.close(self.shared.hub.config.get().1.limits.drain.to_duration());
         match &failed {
             None => self.shared.log.event(LogLevel::Info, "end", Vec::new),

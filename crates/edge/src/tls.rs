@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use thiserror::Error;
 
+/// Plaintext of a TLS record, such that the record is no more than 16 KiB: allocators keep one byte more in 20.
+pub(crate) const RECORD_BYTES: usize = (16 << 10) - 29;
+
 /// Why there is no TLS with these files.
 #[derive(Debug, Error)]
 pub enum TlsError {
@@ -84,7 +87,7 @@ fn read(certificate: &Path, key: &Path, tickets: &Arc<dyn ProducesTickets>) -> R
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     config.ticketer = Arc::clone(tickets);
     // With a record's own head.
-    config.max_fragment_size = Some(crate::worker::RECORD + 5);
+    config.max_fragment_size = Some(RECORD_BYTES + 5);
     // One ticket is what a player needs; each costs its connection some memory and a few hundred bytes.
     config.send_tls13_tickets = 1;
     // Tickets hold the state; nothing is remembered here.

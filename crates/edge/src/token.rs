@@ -7,6 +7,8 @@
 //! printf 'live/cam\n1800000000\nalice\n\n' | openssl dgst -sha256 -hmac "$PLAY_KEY"
 //! ```
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, Mac};
 use model::ServeConfig;
 use sha2::Sha256;
@@ -16,15 +18,19 @@ type HmacSha256 = Hmac<Sha256>;
 
 /// How long a session's id is good, in seconds: longer than anybody watches without a pause.
 const SESSION_S: u64 = 86_400;
-/// Bytes of a session id: number, expiry, MAC.
-const SESSION_LEN: usize = 24;
+/// Bytes of a session's id before its subject: number, expiry, MAC.
+const SESSION_BYTES: usize = 24;
+/// Characters of these bytes.
+const SESSION_CHARS: usize = SESSION_BYTES / 3 * 4;
+/// Bytes of a subject.
+const SUBJECT_MAX: usize = 64;
 
 /// A viewer's session, from its id in a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Session {
     /// Tells viewers apart.
     pub number: u64,
-    bytes: [u8; SESSION_LEN],
+    bytes: [u8; SESSION_BYTES],
 }
 
 /// What a token says of who may play.
@@ -96,7 +102,8 @@ impl Keys {
         let Some(key) = &self.play else { return Some(Admission::default()) };
         let mut parts = token?.splitn(3, '.');
         let (expires, subject, mac) = (parts.next()?, parts.next()?, parts.next()?);
-        if subject.len() > 64 || subject.chars().any(char::is_control) || expires.parse::<u64>().ok()? < now_s {
+        if subject.len() > SUBJECT_MAX || subject.chars().any(char::is_control) || expires.parse::<u64>().ok()? < now_s
+        {
             return None;
         }
         let mac = unhex(mac)?;
@@ -120,35 +127,40 @@ impl Keys {
         Some(format!("{expires_s}.{subject}.{digits}"))
     }
 
-    /// A session's id for `stream`, good only from `address` if there is one. The number is even, and odd for one that is bound.
-    pub fn session(&self, number: u64, stream: &str, address: Option<IpAddr>, now_s: u64) -> Session {
+    /// A session of `stream`, good only from `address` if there is one. The number is even, and odd for one that is bound. What shows the
+    /// session is [`Session::id`] with the same subject.
+    pub fn session(&self, number: u64, stream: &str, address: Option<IpAddr>, subject: &str, now_s: u64) -> Session {
         let number = number | if address.is_some() { BOUND } else { 0 };
-        let mut bytes = [0; SESSION_LEN];
+        let mut bytes = [0; SESSION_BYTES];
         bytes[..8].copy_from_slice(&number.to_be_bytes());
         bytes[8..12].copy_from_slice(&((now_s + SESSION_S) as u32).to_be_bytes());
-        let mac = session_mac(&self.session, &bytes, stream, address);
+        let mac = session_mac(&self.session, &bytes, stream, address, subject);
         bytes[12..].copy_from_slice(&mac);
         Session { number, bytes }
     }
 
-    /// Whether a session's id was made here for `stream` and is still good at `address`.
-    pub fn is_ours(&self, session: &Session, stream: &str, address: IpAddr, now_s: u64) -> bool {
+    /// Whether a session was made here for `stream` and this subject, and is still good at `address`.
+    pub fn is_ours(&self, session: &Session, stream: &str, address: IpAddr, subject: &str, now_s: u64) -> bool {
         let expires = u32::from_be_bytes([session.bytes[8], session.bytes[9], session.bytes[10], session.bytes[11]]);
         let bound = session.is_bound().then_some(address);
         let is_right = |key: &HmacSha256| {
-            let mac = session_mac(key, &session.bytes, stream, bound);
+            let mac = session_mac(key, &session.bytes, stream, bound, subject);
             mac.iter().zip(&session.bytes[12..]).fold(0, |all, (one, other)| all | (one ^ other)) == 0
         };
         u64::from(expires) >= now_s && (is_right(&self.session) || self.former.as_ref().is_some_and(is_right))
     }
 }
 
-fn session_mac(key: &HmacSha256, bytes: &[u8; SESSION_LEN], stream: &str, address: Option<IpAddr>) -> [u8; 12] {
-    let mut mac = key.clone().chain_update(&bytes[..12]).chain_update(stream);
-    if let Some(address) = address {
-        // No stream's name holds a line feed.
-        mac.update(format!("\n{address}").as_bytes());
-    }
+fn session_mac(
+    key: &HmacSha256,
+    bytes: &[u8; SESSION_BYTES],
+    stream: &str,
+    address: Option<IpAddr>,
+    subject: &str,
+) -> [u8; 12] {
+    let address = address.map(|address| address.to_string()).unwrap_or_default();
+    // Neither a stream's key nor an address holds a line feed.
+    let mac = key.clone().chain_update(&bytes[..12]).chain_update(format!("{stream}\n{address}\n{subject}"));
     let mac = mac.finalize().into_bytes();
     std::array::from_fn(|at| mac[at])
 }
@@ -159,32 +171,27 @@ impl Session {
         self.number & BOUND != 0
     }
 
-    /// Reads an id, without checking it.
-    pub fn parse(text: &str) -> Option<Self> {
-        let text: &[u8; SESSION_LEN / 3 * 4] = text.as_bytes().try_into().ok()?;
-        let mut bytes = [0; SESSION_LEN];
-        for (four, three) in text.chunks_exact(4).zip(bytes.chunks_exact_mut(3)) {
-            let mut word = 0;
-            for &digit in four {
-                word = word << 6 | ALPHABET.iter().position(|&known| known == digit)? as u32;
-            }
-            three.copy_from_slice(&word.to_be_bytes()[1..]);
-        }
+    /// Reads an id, without checking it: the session, and its subject as [`decode_subject`] reads it.
+    pub fn parse(id: &str) -> Option<(Self, &str)> {
+        let (fixed, subject) = id.split_at_checked(SESSION_CHARS)?;
+        let mut bytes = [0; SESSION_BYTES];
+        let len = URL_SAFE_NO_PAD.decode_slice(fixed, &mut bytes).ok()?;
         let number = u64::from_be_bytes(std::array::from_fn(|at| bytes[at]));
-        Some(Self { number, bytes })
+        (len == SESSION_BYTES).then_some((Self { number, bytes }, subject))
+    }
+
+    /// The id: what was checked, so that nothing has to be remembered of a session that never plays.
+    pub fn id(&self, subject: &str) -> String {
+        URL_SAFE_NO_PAD.encode(self.bytes) + &URL_SAFE_NO_PAD.encode(subject)
     }
 }
 
-impl std::fmt::Display for Session {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for three in self.bytes.chunks_exact(3) {
-            let word = u32::from_be_bytes([0, three[0], three[1], three[2]]);
-            for shift in [18, 12, 6, 0] {
-                write!(f, "{}", char::from(ALPHABET[(word >> shift & 63) as usize]))?;
-            }
-        }
-        Ok(())
+/// The subject in a session's id.
+pub fn decode_subject(text: &str) -> Option<String> {
+    if text.len() > SUBJECT_MAX * 4 / 3 + 1 {
+        return None;
     }
+    String::from_utf8(URL_SAFE_NO_PAD.decode(text).ok()?).ok()
 }
 
 /// Compares without telling by the time it takes how much of it is right.
@@ -197,9 +204,6 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
     let pairs = text.as_bytes().chunks(2);
     pairs.map(|pair| Some((digit(pair[0])? << 4 | digit(*pair.get(1)?)?) as u8)).collect()
 }
-
-/// Source: RFC 4648 §5.
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 #[cfg(test)]
 mod tests {
@@ -238,47 +242,58 @@ mod tests {
         let token = keys.token("live/cam", 9, "a", Some(HERE)).expect("a key");
         assert_eq!(keys.check(Some(&token), "live/cam", HERE, 0), admission("a", Some(HERE)));
         assert!(keys.check(Some(&token), "live/cam", ELSEWHERE, 0).is_none());
-        let session = keys.session(8, "live/cam", Some(HERE), 0);
-        let read = Session::parse(&session.to_string()).expect("read");
-        assert!(read.is_bound() && read.number == 9);
-        assert!(keys.is_ours(&read, "live/cam", HERE, 0) && !keys.is_ours(&read, "live/cam", ELSEWHERE, 0));
+        let session = keys.session(8, "live/cam", Some(HERE), "a", 0);
+        let id = session.id("a");
+        let (read, subject) = Session::parse(&id).expect("read");
+        assert!(read.is_bound() && read.number == 9 && decode_subject(subject).as_deref() == Some("a"));
+        assert!(keys.is_ours(&read, "live/cam", HERE, "a", 0) && !keys.is_ours(&read, "live/cam", ELSEWHERE, "a", 0));
     }
 
     #[test]
     fn a_session_is_good_for_its_stream_and_server() {
         let keys = Keys::new(Some("a-long-key"));
-        let session = keys.session(8, "live/cam", None, 1_000);
-        let text = session.to_string();
-        assert_eq!(text.len(), 32);
-        let read = Session::parse(&text).expect("read");
-        assert_eq!((read, read.number), (session, 8));
+        let session = keys.session(8, "live/cam", None, "ä/b", 1_000);
+        let text = session.id("ä/b");
+        assert!(text.len() == 38 && !text.contains('/'), "{text}");
+        let (read, subject) = Session::parse(&text).expect("read");
+        assert_eq!((read, read.number, decode_subject(subject).as_deref()), (session, 8, Some("ä/b")));
         assert!(
-            keys.is_ours(&read, "live/cam", ELSEWHERE, 1_000) && keys.is_ours(&read, "live/cam", ELSEWHERE, 87_400)
+            keys.is_ours(&read, "live/cam", ELSEWHERE, "ä/b", 1_000)
+                && keys.is_ours(&read, "live/cam", ELSEWHERE, "ä/b", 87_400)
         );
         assert!(
-            !keys.is_ours(&read, "live/cam", ELSEWHERE, 87_401) && !keys.is_ours(&read, "live/cat", ELSEWHERE, 1_000)
+            !keys.is_ours(&read, "live/cam", ELSEWHERE, "ä/b", 87_401)
+                && !keys.is_ours(&read, "live/cat", ELSEWHERE, "ä/b", 1_000)
         );
-        assert!(Keys::new(Some("a-long-key")).is_ours(&read, "live/cam", ELSEWHERE, 1_000), "a restart keeps it");
-        assert!(!Keys::new(Some("another-key")).is_ours(&read, "live/cam", ELSEWHERE, 1_000));
         assert!(
-            Keys::new(Some("another-key")).after(&keys).is_ours(&read, "live/cam", ELSEWHERE, 1_000),
+            Keys::new(Some("a-long-key")).is_ours(&read, "live/cam", ELSEWHERE, "ä/b", 1_000),
+            "a restart keeps it"
+        );
+        assert!(!Keys::new(Some("another-key")).is_ours(&read, "live/cam", ELSEWHERE, "ä/b", 1_000));
+        assert!(
+            Keys::new(Some("another-key")).after(&keys).is_ours(&read, "live/cam", ELSEWHERE, "ä/b", 1_000),
             "a reload keeps it"
         );
-        for at in 0..32 {
+        for at in 0..text.len() {
             let mut other = text.clone().into_bytes();
             other[at] = if other[at] == b'A' { b'B' } else { b'A' };
-            let other = Session::parse(std::str::from_utf8(&other).expect("text")).expect("read");
-            assert!(!keys.is_ours(&other, "live/cam", ELSEWHERE, 1_000), "{at}");
+            let (other, subject) = Session::parse(std::str::from_utf8(&other).expect("text")).expect("read");
+            let is_good = |subject: String| keys.is_ours(&other, "live/cam", ELSEWHERE, &subject, 1_000);
+            assert!(!decode_subject(subject).is_some_and(is_good), "{at}");
         }
-        for odd in ["", "a", &text[1..], &format!("{text}A"), &text.replace(&text[..1], "!")] {
+        for odd in ["", "a", &text[..31], &text.replace(&text[..1], "!"), &"ä".repeat(20)] {
             assert_eq!(Session::parse(odd), None, "{odd}");
+        }
+        for odd in ["A", "!!", "_w", &"A".repeat(88)] {
+            assert_eq!(decode_subject(odd), None, "{odd}");
         }
     }
 
     #[test]
     fn another_configuration_keeps_sessions_that_could_not_be_forged() {
         let [open, one, two, three] = [None, Some("key-one"), Some("key-two"), Some("key-three")].map(Keys::new);
-        let is_good = |keys: &Keys, by: &Keys| keys.is_ours(&by.session(8, "live/cam", None, 0), "live/cam", HERE, 0);
+        let is_good =
+            |keys: &Keys, by: &Keys| keys.is_ours(&by.session(8, "live/cam", None, "", 0), "live/cam", HERE, "", 0);
         let closed = one.clone().after(&open);
         assert!(is_good(&closed, &one) && !is_good(&closed, &open), "anyone could have made that id");
         let second = two.clone().after(&closed);
@@ -293,13 +308,14 @@ mod tests {
         let of = |text: &str, salt: &[u8]| Keys::of(&ServeConfig::parse("test", text).expect("read"), salt);
         let hook = "[webhooks]\non_play = 'http://h/'\n";
         let keys = of(hook, b"one");
-        let session = keys.session(8, "live/cam", None, 0);
+        let session = keys.session(8, "live/cam", None, "", 0);
         assert!(
-            keys.is_ours(&session, "live/cam", HERE, 0) && !of(hook, b"two").is_ours(&session, "live/cam", HERE, 0)
+            keys.is_ours(&session, "live/cam", HERE, "", 0)
+                && !of(hook, b"two").is_ours(&session, "live/cam", HERE, "", 0)
         );
-        assert!(!Keys::new(None).is_ours(&session, "live/cam", HERE, 0));
+        assert!(!Keys::new(None).is_ours(&session, "live/cam", HERE, "", 0));
         let signed = format!("{hook}secret = 'a-long-secret'");
-        let session = of(&signed, b"one").session(8, "live/cam", None, 0);
-        assert!(of(&signed, b"two").is_ours(&session, "live/cam", HERE, 0), "a restart keeps it");
+        let session = of(&signed, b"one").session(8, "live/cam", None, "", 0);
+        assert!(of(&signed, b"two").is_ours(&session, "live/cam", HERE, "", 0), "a restart keeps it");
     }
 }

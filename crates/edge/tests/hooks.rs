@@ -187,7 +187,7 @@ fn no_is_no_and_remembered() {
     }
     assert_eq!(application.calls("/no/play").len(), 2, "once for each way of playing");
     // A session's id is not to be had elsewhere either.
-    let forged = edge::token::Keys::new(None).session(8, "live/cam", None, 4_000_000_000);
+    let forged = edge::token::Keys::new(None).session(8, "live/cam", None, "", 4_000_000_000).id("");
     assert_eq!(client.get(&format!("/live/cam/{forged}/index.m3u8")).status, 403);
     server.drain().expect("drained");
 
@@ -220,6 +220,56 @@ fn a_publisher_is_refused_for_the_true_reason() {
         let line = lines.lines().find(|line| line.contains("publish-refused")).expect("a line");
         assert!(line.contains(reason) && !line.contains("key is wrong"), "{line}");
     }
+}
+
+#[test]
+fn each_session_has_one_on_play_and_one_on_stop() {
+    let application = Application::start();
+    let text = format!(
+        "[webhooks]\non_play = '{}'\non_stop = '{}'\n[hls]\ntarget = '1s'\nexpiry = '500ms'",
+        application.url("/yes/play"),
+        application.url("/yes/stop"),
+    );
+    let (server, _) = serve_logged(&text, loud());
+    let http = server.addresses.http[0];
+    let mut encoder = Encoder::publish(server.addresses.rtmp[0], "cam").expect("published");
+    encoder.pictures(0, 2 * FPS + 1, 1_000);
+    let mut client = Client::connect(http);
+    eventually(|| (client.get("/live/cam.m3u8").status == 200).then_some(()));
+    // Sessions that play, and one that does not, let in by an answer that is known.
+    let entries: Vec<String> = (0..4).map(|_| client.get("/live/cam.m3u8").text().to_owned()).collect();
+    for entry in &entries[..3] {
+        assert_eq!(client.get(&format!("/live/{}", entry.lines().last().expect("a URI"))).status, 200);
+    }
+    // A session that was asked about and never plays.
+    assert_eq!(client.get("/live/cam.m3u8?seat=1").status, 200);
+    for _ in 0..3 {
+        let mut client = Client::connect(http);
+        client.write("GET /live/cam.flv HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert_eq!(client.head().status, 200);
+    }
+    // One that leaves before the answer comes.
+    let mut gone = Client::connect(http);
+    gone.write("GET /live/cam.flv?seat=2 HTTP/1.1\r\nHost: a\r\n\r\n");
+    drop(gone);
+    let sessions = |path: &str| {
+        let calls = application.calls(path);
+        let mut found: Vec<String> =
+            calls.iter().map(|call| call.json()["session"].as_str().expect("a session").to_owned()).collect();
+        found.sort();
+        found
+    };
+    // The first poll, three that play, seat 1, three FLV, and seat 2 where it was read before its end.
+    eventually(|| (sessions("/yes/stop").len() >= 8 && sessions("/yes/stop") == sessions("/yes/play")).then_some(()));
+    server.drain().expect("drained");
+    let (plays, stops) = (sessions("/yes/play"), sessions("/yes/stop"));
+    assert_eq!(plays, stops);
+    let mut distinct = plays.clone();
+    distinct.dedup();
+    assert_eq!(plays, distinct, "each once");
+    assert!((8..=9).contains(&plays.len()), "{plays:?}");
+    let known = application.calls("/yes/play").iter().filter(|call| call.json()["known"] == true).count();
+    assert!(known >= 3, "those that were let in by a known answer are sent as well");
 }
 
 #[test]

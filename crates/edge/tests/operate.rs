@@ -2,9 +2,7 @@
 
 mod common;
 
-use common::{
-    Client, Encoder, FPS, TlsClient, eventually, local, make_certificate, serve, serve_logged, start, with_tls,
-};
+use common::{Client, Encoder, FPS, TlsClient, eventually, local, make_certificate, serve_logged, start, with_tls};
 use model::{LogConfig, LogLevel};
 use std::net::SocketAddr;
 

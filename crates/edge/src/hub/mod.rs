@@ -162,7 +162,9 @@ impl Hub {
         if found {
             self.kicked.lock().unwrap_or_else(PoisonError::into_inner).push(key.into());
             // The publishers' thread has the last signal.
-            self.signals.iter().last().into_iter().for_each(|signal| signal.raise());
+            if let Some(signal) = self.signals.last() {
+                signal.raise();
+            }
         }
         found
     }

@@ -6,9 +6,9 @@ mod writer;
 use crate::hooks::{self, Verdict, Waiter};
 use crate::http::{Query, Target};
 use crate::hub::{Signal, View};
+use crate::shared::Shared;
 use crate::slab::Slab;
 use crate::token::is_same;
-use crate::worker::Shared;
 use host::HostError;
 use host::poll::{Poller, Ready};
 use host::socket::Tcp;
@@ -180,7 +180,7 @@ impl Intake {
         };
         let now_ms = self.shared.hub.now_ms();
         if publisher.key.is_some() {
-            publisher.deadline_ms = now_ms + silence_ms;
+            publisher.deadline_ms = now_ms + silence_ms(self.config.value());
         }
         if now_ms.saturating_sub(publisher.measured.0) >= MEASURE_MS {
             publisher.measured = (now_ms, 0);
@@ -216,7 +216,6 @@ impl Intake {
 
     /// Takes what there is of `input`; or why the connection ends.
     fn handle(&mut self, token: u64, input: &mut &[u8]) -> Result<(), String> {
-        let silence_ms = self.silence_ms();
         let gone = || "it has gone".to_owned();
         loop {
             let publisher = self.publishers.get(token).ok_or_else(gone)?;
@@ -244,7 +243,7 @@ impl Intake {
                 }
                 Ok(Some(Event::Unpublish)) => {
                     if let Some(key) = publisher.key.take() {
-                        publisher.deadline_ms = self.shared.hub.now_ms() + silence_ms;
+                        publisher.deadline_ms = self.shared.hub.now_ms() + silence_ms(self.config.value());
                         self.leave(&key, token, "it ended the stream");
                     }
                 }
@@ -318,7 +317,7 @@ impl Intake {
             .log
             .event(LogLevel::Info, "publish", || vec![("stream", (*key).into()), ("address", address.into())]);
         publisher.session.accept();
-        publisher.deadline_ms = now_ms + self.silence_ms();
+        publisher.deadline_ms = now_ms + silence_ms(self.config.value());
         publisher.key = Some(key);
         Ok(())
     }
@@ -329,7 +328,7 @@ impl Intake {
         self.shared.log.event(LogLevel::Warn, "publish-refused", || {
             vec![("stream", key.into()), ("address", address.into()), ("why", refusal.reason().into())]
         });
-        publisher.deadline_ms = self.shared.hub.now_ms() + silence_ms;
+        publisher.deadline_ms = self.shared.hub.now_ms() + silence_ms(self.config.value());
         publisher.session.refuse(refusal);
         Ok(())
     }
@@ -405,10 +404,6 @@ impl Intake {
         }
     }
 
-    fn silence_ms(&self) -> u64 {
-        self.config.value().limits.publish_silence.as_micros() / 1_000
-    }
-
     /// Who is silent, and which streams are over.
     fn tick(&mut self, now_ms: u64) {
         for token in self.publishers.tokens() {
@@ -434,6 +429,11 @@ impl Intake {
         }
         gone.iter().for_each(|key| self.forget(key));
     }
+}
+
+/// After how much silence a publisher is closed.
+fn silence_ms(config: &ServeConfig) -> u64 {
+    config.limits.publish_silence.as_micros() / 1_000
 }
 
 /// How a publisher is refused on a verdict that is not [`Verdict::Allowed`].

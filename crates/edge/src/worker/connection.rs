@@ -1,8 +1,9 @@
 //! A viewer's connection: plain or TLS, one response at a time, nothing held that is not about to be sent.
 
-use super::TcpFacts;
 use super::cursor::{Cursor, Room};
 use crate::hub::{Block, Piece};
+use crate::tls::RECORD_BYTES;
+use crate::viewer::TcpFacts;
 use host::HostError;
 use host::segment::SplicePipe;
 use host::socket::Tcp;
@@ -13,10 +14,8 @@ use std::io::{self, IoSlice, Read, Write};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Plaintext of a TLS record, such that the record is no more than 16 KiB: allocators keep one byte more in 20.
-pub(crate) const RECORD: usize = (16 << 10) - 29;
 /// What encrypted bytes may wait for the kernel, per connection.
-const TLS_BUFFER: usize = 2 * RECORD;
+const TLS_BUFFER: usize = 2 * RECORD_BYTES;
 /// What is sent of a segment before other connections have their turn.
 const TURN: usize = 1 << 20;
 /// What is offered to a socket before it is known to have room for more.

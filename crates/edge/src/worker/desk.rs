@@ -1,13 +1,16 @@
 //! What viewers may ask for, and the answers.
 
-use super::accounts::{Accounts, Protocol, Who};
 use super::chunked::Coding;
 use super::connection::{Body, Waiting};
 use super::cursor::Cursor;
-use crate::hooks::{self, Event, Hooks, Verdict, Waiter};
+use crate::hooks::{self, Event, Verdict, Waiter};
 use crate::http::{CORS, Head, Method, Request, Status, Target, imf_fixdate};
-use crate::hub::{Block, Hls, Hub, Stream, View};
-use crate::token::{Admission, BOUND, Keys, Session};
+use crate::hub::{Block, Hls, Stream, View};
+use crate::session_stats::SessionStats;
+use crate::shared::Shared;
+use crate::token::{Admission, BOUND, Keys, Session, decode_subject};
+use crate::viewer::{Protocol, Who};
+use crate::viewer_registry::Full;
 use model::ServeConfig;
 use serde_json::json;
 use std::borrow::Cow;
@@ -18,8 +21,10 @@ use std::sync::atomic::Ordering;
 
 /// How long a first playlist is waited for, in seconds.
 const PLAYLIST_WAIT_S: u32 = 15;
-/// Of what a viewer calls itself so much is kept, in bytes.
+/// Bytes of a `User-Agent` that are kept.
 const AGENT_MAX: usize = 200;
+/// Bits of a session's number below its time in milliseconds.
+const NUMBER_TIME_SHIFT: u32 = 20;
 
 /// An answer, besides its head.
 #[derive(Debug)]
@@ -42,14 +47,15 @@ pub(super) struct Local {
 /// What a worker answers viewers from.
 #[derive(Debug)]
 pub(super) struct Desk {
-    pub(super) hub: Arc<Hub>,
-    pub(super) accounts: Accounts,
+    shared: Arc<Shared>,
+    pub(super) stats: SessionStats,
     pub(super) locals: HashMap<Box<str>, Local>,
     /// Sessions that operators ended, and until when they are remembered, milliseconds.
     pub(super) banned: HashMap<u64, u64>,
     pub(super) config: View<ServeConfig>,
     keys: Keys,
-    hooks: Arc<Hooks>,
+    /// Viewers that an application was asked about, by the numbers of their sessions.
+    asked: HashMap<u64, Who>,
     /// The verdict on the request that is about to be answered again, and the number it was asked under.
     pub(super) settled: Option<(u64, Verdict)>,
     streams: View<HashMap<Box<str>, Arc<Stream>>>,
@@ -81,40 +87,36 @@ pub(super) struct Asker {
 
 impl Desk {
     /// Of worker `number`.
-    pub(super) fn new(hub: Arc<Hub>, hooks: Arc<Hooks>, number: usize) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, number: usize) -> Self {
+        let hub = &shared.hub;
         let config = View::of(&hub.config);
         let keys = Keys::of(config.value(), &hub.salt);
         let streams = View::of(&hub.streams);
         let now_ms = hub.now_ms();
-        // Numbers of different workers, and of a server that was started again, do not meet.
-        let numbers = now_ms << 20 | (number as u64) << 4;
-        let date = imf_fixdate(now_ms / 1_000);
-        let (accounts, locals, banned) = (Accounts::default(), HashMap::new(), HashMap::new());
-        let key = String::new();
         Self {
-            hub,
             config,
-            accounts,
-            locals,
-            banned,
+            stats: SessionStats::default(),
+            locals: HashMap::new(),
+            banned: HashMap::new(),
             keys,
-            hooks,
+            asked: HashMap::new(),
             settled: None,
             streams,
-            key,
+            key: String::new(),
             number,
-            numbers,
+            numbers: 0,
             now_ms,
             now_s: 0,
-            date,
+            date: imf_fixdate(now_ms / 1_000),
+            shared,
         }
     }
 
     /// Takes another configuration, if there is one. Sessions that the former one let in go on.
     pub(super) fn reconfigure(&mut self) -> bool {
-        let is_other = self.config.refresh(&self.hub.config);
+        let is_other = self.config.refresh(&self.shared.hub.config);
         if is_other {
-            self.keys = Keys::of(self.config.value(), &self.hub.salt).after(&self.keys);
+            self.keys = Keys::of(self.config.value(), &self.shared.hub.salt).after(&self.keys);
         }
         is_other
     }
@@ -129,7 +131,7 @@ impl Desk {
 
     /// The worker's hold on a stream, if there is one of that key.
     pub(super) fn local(&mut self, key: &str) -> Option<&mut Local> {
-        if self.streams.refresh(&self.hub.streams) {
+        if self.streams.refresh(&self.shared.hub.streams) {
             let streams = self.streams.value();
             let is_there = |key: &str, local: &Local| {
                 !local.attending.is_empty() || streams.get(key).is_some_and(|found| Arc::ptr_eq(found, &local.stream))
@@ -162,15 +164,20 @@ impl Desk {
         }
         let Ok(target) = Target::parse(request.path) else { return self.plain(Status::BadRequest, request, head) };
         let mut key = std::mem::take(&mut self.key);
-        let answer = match target.names() {
-            // Below a session's id are its playlist and the segments; whatever else is there names a stream.
-            [stream @ .., session, file]
-                if stream.len() >= 2 && is_in_session(file) && Session::parse(session).is_some() =>
-            {
+        let names = target.names();
+        // Below a session's id are its playlist and the segments; whatever else is there names a stream.
+        let in_session = match names {
+            [stream @ .., session, file] if stream.len() >= 2 && is_in_session(file) => {
+                Session::parse(session).map(|session| (stream, session, file))
+            }
+            _ => None,
+        };
+        let answer = match (in_session, names) {
+            (Some((stream, session, file)), _) => {
                 join(&mut key, stream);
                 self.hls(&key, session, file, request, asker, head)
             }
-            [app @ .., file] if !app.is_empty() => {
+            (None, [app @ .., file]) if !app.is_empty() => {
                 join(&mut key, app);
                 key.push('/');
                 match (file.strip_suffix(".flv"), file.strip_suffix(".m3u8")) {
@@ -191,10 +198,32 @@ impl Desk {
         answer.unwrap_or_else(|status| self.plain(status, request, head))
     }
 
-    /// A session's number that no other has.
+    /// A session's number that no other has: its upper bits are the time, see [`began_ms`].
     fn new_number(&mut self) -> u64 {
-        self.numbers += 1 << 10;
+        // Numbers of different workers do not meet, nor do those of a server that was started again.
+        let now = self.now_ms << NUMBER_TIME_SHIFT | (self.number as u64) << 4;
+        self.numbers = now.max(self.numbers + (1 << 10));
         self.numbers
+    }
+
+    /// Counts a viewer, and makes its slot.
+    fn enter(&mut self, number: u64, session: Option<Session>, who: Who) -> Result<(), Status> {
+        self.stats.open(number, session, &who.stream, who.address, self.now_ms);
+        let entered = self.shared.viewers.enter(number, &self.config.value().limits, || who);
+        entered.map_err(|full| {
+            self.stats.forget(number);
+            match full {
+                Full::All => Status::ServiceUnavailable,
+                Full::Address => Status::TooManyRequests,
+            }
+        })
+    }
+
+    /// An application has answered.
+    pub(super) fn settle(&mut self, number: u64, verdict: Verdict) {
+        if let (Some(who), Verdict::Allowed) = (self.asked.remove(&number), verdict) {
+            self.shared.viewers.allow(number, who);
+        }
     }
 
     /// Whether the token in the query lets this viewer play, and the application that is asked, if one is.
@@ -230,7 +259,12 @@ impl Desk {
                 });
                 let token = token.as_deref().unwrap_or_default();
                 let known_by = format!("{key}\n{protocol:?}\n{}\n{token}\n{query}\n{agent}", asker.address);
-                (number, self.hooks.ask(Event::Play, waiter, fields, Some(&known_by)))
+                let verdict = self.shared.hooks.ask(Event::Play, waiter, fields, Some(&known_by));
+                if verdict.is_none() {
+                    let who = who(key, protocol, request, asker, Some(admission.subject.clone()), self.now_ms);
+                    self.asked.insert(number, who);
+                }
+                (number, verdict)
             }
         };
         match verdict {
@@ -254,13 +288,12 @@ impl Desk {
         }
         let is_head = request.method == Method::Head;
         if !is_head {
+            self.enter(number, None, who(key, Protocol::Flv, request, asker, Some(admission.subject), now_ms))?;
+            self.stats.count(number, now_ms, |update| update.requests += 1);
+            let local = self.local(key).ok_or(Status::NotFound)?;
             local.stream.attend(worker);
             local.attending.push(asker.token);
-            let stream = &local.stream;
-            stream.flv.copy_into(&mut local.blocks);
-            let who = || who(key, Protocol::Flv, request, asker, Some(admission.subject), now_ms);
-            self.accounts.open(number, None, self.now_ms, who);
-            self.accounts.count(number, self.now_ms, |update| update.requests += 1);
+            local.stream.flv.copy_into(&mut local.blocks);
         }
         let (coding, field): (_, &[u8]) = match request.is_http_1_1 {
             true => (Coding::Chunked, b"Transfer-Encoding: chunked\r\n"),
@@ -276,7 +309,7 @@ impl Desk {
         Ok(Answer { body, close: true, session: (!is_head).then_some(number) })
     }
 
-    /// The multivariant playlist, which gives each viewer a session.
+    /// The multivariant playlist, which gives each viewer a session. A viewer is counted when it uses the session.
     fn start(
         &mut self,
         key: &str,
@@ -289,9 +322,8 @@ impl Desk {
             Admitted::In(admission, number) => (admission, number),
             Admitted::Asked(answer) => return Ok(answer),
         };
-        let now_ms = self.now_ms;
-        let session = self.keys.session(number, key, admission.address, self.now_ms / 1_000);
-        let number = session.number;
+        let Admission { subject, address } = admission;
+        let session = self.keys.session(number, key, address, &subject, self.now_ms / 1_000).id(&subject);
         let until_s = self.now_s + PLAYLIST_WAIT_S;
         let worker = self.number;
         let local = self.local(key).ok_or(Status::NotFound)?;
@@ -310,42 +342,34 @@ impl Desk {
             local.stream.attend(worker);
             local.attending.push(asker.token);
         }
-        if request.method == Method::Get {
-            let who = || who(key, Protocol::Hls, request, asker, Some(admission.subject), now_ms);
-            self.accounts.open(number, Some(session), self.now_ms, who);
-        }
         if is_waiting {
-            return Ok(Answer {
-                body: Body::Playlist(Box::new(waiting)),
-                close: !request.keep_alive,
-                session: Some(number),
-            });
+            let body = Body::Playlist(Box::new(waiting));
+            return Ok(Answer { body, close: !request.keep_alive, session: None });
         }
-        Ok(self.playlist(&hls, &waiting, None, Some(number), head))
+        Ok(self.playlist(&hls, &waiting, None, None, head))
     }
 
     fn hls(
         &mut self,
         key: &str,
-        session: &str,
+        (session, subject): (Session, &str),
         file: &str,
         request: &Request<'_>,
         asker: Asker,
         head: &mut Vec<u8>,
     ) -> Result<Answer, Status> {
-        let session = Session::parse(session).ok_or(Status::NotFound)?;
         let (number, now_ms) = (session.number, self.now_ms);
-        if !self.accounts.knows(&session, key, asker.address) {
-            if !self.keys.is_ours(&session, key, asker.address, self.now_ms / 1_000) {
-                return Err(Status::Forbidden);
-            }
-            if self.local(key).is_some() {
-                let who = || who(key, Protocol::Hls, request, asker, None, now_ms);
-                self.accounts.open(number, Some(session), self.now_ms, who);
-            }
-        }
         if self.banned.contains_key(&number) {
             return Err(Status::Forbidden);
+        }
+        if !self.stats.knows(&session, key, asker.address) {
+            let subject = decode_subject(subject).ok_or(Status::Forbidden)?;
+            if !self.keys.is_ours(&session, key, asker.address, &subject, now_ms / 1_000) {
+                return Err(Status::Forbidden);
+            }
+            self.local(key).ok_or(Status::NotFound)?;
+            let began_ms = self.began_ms(number);
+            self.enter(number, Some(session), who(key, Protocol::Hls, request, asker, Some(subject), began_ms))?;
         }
         let now_s = self.now_s;
         let worker = self.number;
@@ -366,13 +390,20 @@ impl Desk {
                 let body = Body::Playlist(Box::new(waiting(None)));
                 return Ok(Answer { body, close: !request.keep_alive, session: Some(number) });
             }
-            self.accounts.count(number, now_ms, |update| update.requests += 1);
+            self.stats.count(number, now_ms, |update| update.requests += 1);
             return Ok(self.playlist(&hls, &waiting(None), request.if_none_match, Some(number), head));
         }
         let sequence = sequence(file).ok_or(Status::NotFound)?;
         let piece = local.hls.value().piece(sequence).cloned().ok_or(Status::NotFound)?;
-        self.accounts.count(number, now_ms, |update| update.requests += 1);
+        self.stats.count(number, now_ms, |update| update.requests += 1);
         Ok(self.piece(piece, request, number, head))
+    }
+
+    /// When a session began: when its id was made, unless that is so long ago that it comes back.
+    fn began_ms(&self, number: u64) -> u64 {
+        let made_ms = number >> NUMBER_TIME_SHIFT;
+        let expiry_ms = self.config.value().hls.expiry.as_micros() / 1_000;
+        if made_ms.saturating_add(expiry_ms) < self.now_ms { self.now_ms } else { made_ms.min(self.now_ms) }
     }
 
     /// The connection `token` no longer attends to the stream.
@@ -431,7 +462,7 @@ fn who(
         is_tls: asker.is_tls,
         address: asker.address,
         agent: agent(request).into(),
-        subject: subject.map(String::into_boxed_str),
+        subject: subject.filter(|subject| !subject.is_empty()).map(String::into_boxed_str),
         began_ms: now_ms,
     }
 }

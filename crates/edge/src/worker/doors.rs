@@ -50,13 +50,13 @@ impl Worker {
         let counted = (!is_trusted).then_some(peer);
         // Who says whom it forwards for has to be one who is believed.
         let may_enter = is_trusted || !listener.proxy_protocol;
-        if !may_enter || !self.shared.crowd.enter(counted) {
+        if !may_enter || !self.shared.connections.enter(counted) {
             load.refused.fetch_add(1, Ordering::Relaxed);
             self.shared.log.event(LogLevel::Warn, "connection-refused", || vec![("address", peer.to_string().into())]);
             return;
         }
         let Some(tls) = listener.tls.as_ref().map_or(Some(None), |tls| tls.accept().map(Some)) else {
-            return self.shared.crowd.leave(counted);
+            return self.shared.connections.leave(counted);
         };
         load.accepted.fetch_add(1, Ordering::Relaxed);
         load.connections.fetch_add(1, Ordering::Relaxed);
@@ -88,7 +88,7 @@ impl Worker {
                     if let Some(source) = proxied.source {
                         let is_trusted = is_trusted(source, &self.desk.config.value().trusted_proxies);
                         let counted = (!is_trusted).then_some(source);
-                        if !self.shared.crowd.is_really(connection.counted, counted) {
+                        if !self.shared.connections.is_really(connection.counted, counted) {
                             self.shared.loads[self.number].refused.fetch_add(1, Ordering::Relaxed);
                             let fields = || vec![("address", source.to_string().into())];
                             self.shared.log.event(LogLevel::Warn, "connection-refused", fields);

@@ -4,10 +4,11 @@ use super::chunked::{Coding, LAST_CHUNK};
 use super::connection::{Body, Broken, Sent};
 use super::cursor::Cursor;
 use super::desk::{Answer, Asker, Local};
-use super::{TcpFacts, Worker, seconds};
+use super::{Worker, seconds};
 use crate::hooks;
 use crate::http::{Refusal, Status, forwarded, parse};
 use crate::playout::Fetched;
+use crate::viewer::TcpFacts;
 use host::poll::Ready;
 use model::LogLevel;
 use std::sync::Arc;
@@ -190,9 +191,9 @@ impl Worker {
             connection.deadline_s = now_s + seconds(patience);
             self.shared.loads[self.number].bytes.fetch_add(sent, Ordering::Relaxed);
             if let Some(session) = connection.session {
-                self.desk.accounts.count(session, now_ms, |update| update.bytes += sent);
+                self.desk.stats.count(session, now_ms, |update| update.bytes += sent);
                 if is_live {
-                    self.desk.accounts.first_media(session, now_ms);
+                    self.desk.stats.first_media(session, now_ms);
                 }
             }
         }
@@ -215,7 +216,7 @@ impl Worker {
                     let asked_ms = connection.asked_ms;
                     let fetched = Fetched { asked_ms, done_ms: now_ms, published_ms, duration_ms };
                     let fetched = is_whole.then_some(fetched);
-                    self.desk.accounts.media(session, now_ms, connection.tcp_facts(), fetched);
+                    self.desk.stats.media(session, now_ms, connection.tcp_facts(), fetched);
                 }
                 connection.head = Vec::new();
                 connection.session = None;
@@ -242,7 +243,7 @@ impl Worker {
         let Some(connection) = self.connections.remove(token) else { return };
         let load = &self.shared.loads[self.number];
         load.connections.fetch_sub(1, Ordering::Relaxed);
-        self.shared.crowd.leave(connection.counted);
+        self.shared.connections.leave(connection.counted);
         match &connection.body {
             Body::Live(cursor) => self.viewer_left(token, cursor, connection.session, connection.tcp_facts()),
             Body::Playlist(waiting) => self.desk.depart(&waiting.stream, token),
@@ -273,7 +274,7 @@ impl Worker {
     fn viewer_left(&mut self, token: u64, cursor: &Cursor, session: Option<u64>, facts: Option<TcpFacts>) {
         self.desk.depart(&cursor.stream, token);
         let Some(session) = session else { return };
-        self.desk.accounts.count(session, self.desk.now_ms, |update| {
+        self.desk.stats.count(session, self.desk.now_ms, |update| {
             (update.tcp, update.skips, update.is_over) = (facts.or(update.tcp), cursor.skips, true);
         });
     }
@@ -281,6 +282,7 @@ impl Worker {
     /// Answers a request that an application was asked about.
     pub(super) fn settle(&mut self, answer: hooks::Answer) {
         let hooks::Answer { waiter, verdict } = answer;
+        self.desk.settle(waiter.number, verdict);
         let Some(connection) = self.connections.get(waiter.token) else { return };
         if matches!(connection.body, Body::Asked(number) if number == waiter.number) {
             connection.body = Body::None;

@@ -1,27 +1,19 @@
 //! A thread that serves viewers: its own epoll, listeners and connections; nothing is shared with other workers on the way of a
 //! segment.
 
-mod accounts;
 mod answers;
 mod catch_up;
 mod chunked;
 mod connection;
-mod crowd;
 mod cursor;
 mod desk;
 mod doors;
 mod exchange;
 
-pub use accounts::{Accounts, Protocol, TcpFacts, Update, Who};
-pub(crate) use connection::RECORD;
-pub use crowd::Crowd;
-
 use crate::api::Api;
-use crate::clerk::Clerk;
-use crate::hooks::Hooks;
 use crate::http::Limits;
-use crate::hub::{Hub, Signal};
-use crate::log::Log;
+use crate::hub::Signal;
+use crate::shared::Shared;
 use crate::slab::Slab;
 use crate::tls::Certificates;
 use connection::{Body, Connection};
@@ -32,7 +24,7 @@ use host::segment::SplicePipe;
 use host::socket::Tcp;
 use model::{LogLevel, ServeConfig};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use units::Span;
 
@@ -45,47 +37,6 @@ pub struct Listener {
     pub tls: Option<Arc<Certificates>>,
     /// Whether each connection begins with a PROXY header.
     pub proxy_protocol: bool,
-}
-
-/// What the threads of a server share.
-#[derive(Debug)]
-pub struct Shared {
-    /// Streams.
-    pub hub: Arc<Hub>,
-    /// Viewers.
-    pub clerk: Arc<Clerk>,
-    /// Connections.
-    pub crowd: Arc<Crowd>,
-    /// Applications that are asked and told.
-    pub hooks: Arc<Hooks>,
-    /// What is said of all this.
-    pub log: Arc<Log>,
-    /// The server ends: nothing new is taken.
-    pub is_draining: AtomicBool,
-    /// What each worker counts, by number.
-    pub loads: Vec<Load>,
-}
-
-/// A worker's figures, written by it alone.
-#[derive(Debug, Default)]
-#[repr(align(64))]
-pub struct Load {
-    /// Connections at present.
-    pub connections: AtomicU64,
-    /// Viewers that have a slot at present.
-    pub viewers: AtomicU64,
-    /// Connections taken since the start.
-    pub accepted: AtomicU64,
-    /// Connections that found no room.
-    pub refused: AtomicU64,
-    /// Requests read.
-    pub requests: AtomicU64,
-    /// Bytes of bodies sent.
-    pub bytes: AtomicU64,
-    /// Connections cut off for being slow or silent.
-    pub timeouts: AtomicU64,
-    /// Time not spent waiting, microseconds.
-    pub busy_us: AtomicU64,
 }
 
 /// Marks tokens of connections; smaller ones are the signal's and the listeners'.
@@ -133,7 +84,7 @@ impl Worker {
         let signal = Arc::clone(&shared.hub.signals[number]);
         let poller = Poller::new()?;
         poller.add_readable(&signal.waker, SIGNAL)?;
-        let desk = Desk::new(Arc::clone(&shared.hub), Arc::clone(&shared.hooks), number);
+        let desk = Desk::new(Arc::clone(&shared), number);
         let limits = limits(desk.config.value());
         Ok(Self {
             shared,
@@ -236,7 +187,7 @@ impl Worker {
         for answer in self.shared.hooks.answers(self.number) {
             self.settle(answer);
         }
-        for number in self.shared.clerk.kicked(self.number) {
+        for number in self.shared.viewers.kicked(self.number) {
             self.kick(number);
         }
     }
@@ -249,7 +200,7 @@ impl Worker {
                 self.close(token);
             }
         }
-        self.desk.accounts.forget(number);
+        self.desk.stats.forget(number);
     }
 
     /// Once a second: who is too slow, what changed, and whether there is room again.
@@ -265,17 +216,19 @@ impl Worker {
                 let blocks = self.desk.locals.get(&cursor.stream).map(|local| &local.blocks);
                 let behind_ms = blocks.map_or(0, |blocks| cursor.behind_ms(blocks));
                 let facts = connection.tcp_facts();
-                self.desk.accounts.sample(session, facts, cursor.skips, behind_ms);
+                self.desk.stats.sample(session, facts, cursor.skips, behind_ms);
             }
         }
         let now_ms = self.desk.now_ms;
         self.desk.banned.retain(|_, until_ms| *until_ms > now_ms);
         let expiry_ms = self.desk.config.value().hls.expiry.as_micros() / 1_000;
-        let (updates, fetched) = self.desk.accounts.hand_over(now_ms, expiry_ms);
-        self.shared.clerk.update(updates, fetched);
-        self.shared.loads[self.number].viewers.store(self.desk.accounts.viewers() as u64, Ordering::Relaxed);
+        let (updates, fetched) = self.desk.stats.hand_over(now_ms, expiry_ms);
+        for number in self.shared.viewers.update(updates, fetched) {
+            self.desk.stats.forget(number);
+        }
+        self.shared.loads[self.number].viewers.store(self.desk.stats.viewers() as u64, Ordering::Relaxed);
         if self.api.is_some() {
-            self.shared.clerk.expire(now_ms, expiry_ms);
+            self.shared.viewers.expire(now_ms, expiry_ms);
         }
         if !self.is_accepting && self.drain_until_s.is_none() {
             self.accept(true)?;
@@ -305,8 +258,8 @@ impl Worker {
         }
         let is_over = self.connections.len() == 0;
         if is_over {
-            let (updates, fetched) = self.desk.accounts.hand_over(self.desk.now_ms, 0);
-            self.shared.clerk.update(updates, fetched);
+            let (updates, fetched) = self.desk.stats.hand_over(self.desk.now_ms, 0);
+            self.shared.viewers.update(updates, fetched);
         }
         Ok(is_over)
     }

@@ -11,6 +11,10 @@ pub struct LimitsConfig {
     pub connections: u32,
     /// From one address.
     pub per_address: u32,
+    /// Viewers at a time. One that plays HLS is one until `hls.expiry` after its last request.
+    pub viewers: u32,
+    /// From one IPv4 address or IPv6 network of 64 bits.
+    pub viewers_per_address: u32,
     /// Requests in a second on one connection.
     pub request_rate: u32,
     /// Streams at a time.
@@ -42,6 +46,8 @@ impl Default for LimitsConfig {
         Self {
             connections: 100_000,
             per_address: 10_000,
+            viewers: 200_000,
+            viewers_per_address: 20_000,
             request_rate: 200,
             streams: 1_000,
             publish_bitrate: None,
@@ -62,6 +68,8 @@ impl LimitsConfig {
     pub(super) fn read(&mut self, section: &Section<'_>) -> Result<(), DocumentError> {
         set(&mut self.connections, at_least(section, "connections", 1)?);
         set(&mut self.per_address, at_least(section, "per_address", 1)?);
+        set(&mut self.viewers, at_least(section, "viewers", 1)?);
+        set(&mut self.viewers_per_address, at_least(section, "viewers_per_address", 1)?);
         set(&mut self.request_rate, at_least(section, "request_rate", 1)?);
         set(&mut self.streams, at_least(section, "streams", 1)?);
         self.publish_bitrate = section.quantity("publish_bitrate")?;

@@ -98,7 +98,7 @@ pub(crate) fn ours(folder: &Path, picture: &Path, workers: u32, more: &str) -> S
     let text = format!(
         "workers = {workers}\nrtmp.listen = ['127.0.0.1:{rtmp}']\nhttp.listen = ['127.0.0.1:{http}']\napi.listen = ['127.0.0.1:{api}']\n\
          [https]\nlisten = ['127.0.0.1:{https}']\ncertificate = 'cert.pem'\nkey = 'key.pem'\n\
-         [auth]\nplay_key = '{PLAY_KEY}'\n[limits]\nper_address = 100000\nrequest_rate = 1000000\n[journal]\npath = 'viewers.jsonl'\n{more}"
+         [auth]\nplay_key = '{PLAY_KEY}'\n[limits]\nper_address = 100000\nviewers = 1000000\nviewers_per_address = 1000000\nrequest_rate = 1000000\n[journal]\npath = 'viewers.jsonl'\n{more}"
     );
     fs::write(folder.join("edge.toml"), text).expect("written");
     if workers == 1 {

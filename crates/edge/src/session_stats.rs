@@ -1,104 +1,10 @@
-//! What a worker counts of its viewers, in memory of its own, and hands to the clerk once a second.
+//! What a worker counts of its viewers, in memory of its own, and hands to the registry once a second.
 
 use crate::playout::Fetched;
 use crate::token::Session;
-use host::tcp_info::TcpInfo;
+use crate::viewer::{TcpFacts, Update};
 use std::collections::HashMap;
 use std::net::IpAddr;
-
-/// How a viewer plays.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Protocol {
-    /// HLS: a session over any number of connections.
-    Hls,
-    /// HTTP-FLV: one response.
-    Flv,
-}
-
-impl Protocol {
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Hls => "hls",
-            Self::Flv => "flv",
-        }
-    }
-}
-
-/// Who a viewer is, told when a worker first sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Who {
-    /// `app/stream`.
-    pub stream: Box<str>,
-    /// How it plays.
-    pub protocol: Protocol,
-    /// Whether over TLS.
-    pub is_tls: bool,
-    /// Where from.
-    pub address: IpAddr,
-    /// What it calls itself, cut to 200 bytes.
-    pub agent: Box<str>,
-    /// The token's subject, where this worker checked the token.
-    pub subject: Option<Box<str>>,
-    /// When it came, milliseconds since 1970.
-    pub began_ms: u64,
-}
-
-/// What the kernel said of a viewer's connection when it was last asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
-pub struct TcpFacts {
-    /// Smoothed round-trip time, microseconds.
-    pub rtt_us: u64,
-    /// Congestion window, segments.
-    pub cwnd: u64,
-    /// Segments sent again since the connection began.
-    pub retransmits: u64,
-    /// Bytes not sent yet.
-    pub unsent_bytes: u64,
-    /// Delivery rate, bytes per second.
-    pub delivery_rate: u64,
-}
-
-impl TcpFacts {
-    /// Of a connection's `tcp_info`.
-    pub fn of(info: &TcpInfo) -> Self {
-        Self {
-            rtt_us: info.get("tcpi_rtt"),
-            cwnd: info.get("tcpi_snd_cwnd"),
-            retransmits: info.get("tcpi_total_retrans"),
-            unsent_bytes: info.get("tcpi_notsent_bytes"),
-            delivery_rate: info.get("tcpi_delivery_rate"),
-        }
-    }
-}
-
-/// What happened to a viewer since the last time.
-#[derive(Debug, Clone)]
-pub struct Update {
-    /// The session's number.
-    pub number: u64,
-    /// Who it is, the first time.
-    pub who: Option<Box<Who>>,
-    /// Bytes of bodies.
-    pub bytes: u64,
-    /// Requests answered.
-    pub requests: u64,
-    /// Responses with media that were complete.
-    pub segments: u64,
-    /// Times a live viewer was moved to the newest keyframe, in all.
-    pub skips: u32,
-    /// By how much what a live viewer is sent is behind the newest, milliseconds.
-    pub behind_ms: u64,
-    /// When it last asked or took something, milliseconds since 1970.
-    pub seen_ms: u64,
-    /// When its first media was complete.
-    pub first_media_ms: Option<u64>,
-    /// The connection.
-    pub tcp: Option<TcpFacts>,
-    /// A live response ended: the viewer has gone.
-    pub is_over: bool,
-}
 
 /// A session that was found to be good.
 #[derive(Debug)]
@@ -120,14 +26,14 @@ struct Slot {
 
 /// A worker's slots.
 #[derive(Debug, Default)]
-pub struct Accounts {
+pub struct SessionStats {
     /// Each in memory of its own, so that the table is small where it grows.
     slots: HashMap<u64, Box<Slot>>,
     dirty: Vec<u64>,
     fetched: Vec<(u64, Fetched)>,
 }
 
-impl Accounts {
+impl SessionStats {
     /// Whether this worker has checked this id for this stream before, and for this address if it is bound to one.
     pub fn knows(&self, session: &Session, stream: &str, address: IpAddr) -> bool {
         let checked = self.slots.get(&session.number).and_then(|slot| slot.session.as_ref());
@@ -137,14 +43,11 @@ impl Accounts {
     }
 
     /// Makes a viewer's slot, unless it is there.
-    pub fn open(&mut self, number: u64, session: Option<Session>, now_ms: u64, who: impl FnOnce() -> Who) {
-        let dirty = &mut self.dirty;
+    pub fn open(&mut self, number: u64, session: Option<Session>, stream: &str, address: IpAddr, now_ms: u64) {
         self.slots.entry(number).or_insert_with(|| {
-            let who = who();
-            dirty.push(number);
-            let session = session.map(|session| Checked { session, stream: who.stream.clone(), address: who.address });
-            let update = empty(number, now_ms, Some(Box::new(who)));
-            Box::new(Slot { session, update, is_dirty: true, has_media: false })
+            let session = session.map(|session| Checked { session, stream: stream.into(), address });
+            let update = Update::empty(number, now_ms);
+            Box::new(Slot { session, update, is_dirty: false, has_media: false })
         });
     }
 
@@ -191,7 +94,7 @@ impl Accounts {
             slot.is_dirty = false;
             let seen_ms = slot.update.seen_ms;
             let Update { skips, behind_ms, .. } = slot.update;
-            let next = Update { skips, behind_ms, ..empty(number, seen_ms, None) };
+            let next = Update { skips, behind_ms, ..Update::empty(number, seen_ms) };
             let update = std::mem::replace(&mut slot.update, next);
             if update.is_over {
                 self.slots.remove(&number);
@@ -211,21 +114,5 @@ impl Accounts {
     /// Viewers that have a slot.
     pub fn viewers(&self) -> usize {
         self.slots.len()
-    }
-}
-
-fn empty(number: u64, seen_ms: u64, who: Option<Box<Who>>) -> Update {
-    Update {
-        number,
-        who,
-        bytes: 0,
-        requests: 0,
-        segments: 0,
-        skips: 0,
-        behind_ms: 0,
-        seen_ms,
-        first_media_ms: None,
-        tcp: None,
-        is_over: false,
     }
 }

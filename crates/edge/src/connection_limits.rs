@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The counts of all workers together.
 #[derive(Debug)]
-pub struct Crowd {
+pub struct ConnectionLimits {
     most: AtomicU32,
     most_per_address: AtomicU32,
     present: Mutex<Present>,
@@ -19,13 +19,13 @@ struct Present {
     addresses: HashMap<IpAddr, u32>,
 }
 
-impl Crowd {
-    /// An empty crowd that may grow to `most`, with `most_per_address` from each.
+impl ConnectionLimits {
+    /// No connections yet; there may be `most`, with `most_per_address` from each address.
     pub fn new(most: u32, most_per_address: u32) -> Self {
         Self { most: most.into(), most_per_address: most_per_address.into(), present: Mutex::default() }
     }
 
-    /// May grow so far from now on; who is there stays.
+    /// Sets other limits; connections that exceed them stay.
     pub fn bound(&self, most: u32, most_per_address: u32) {
         self.most.store(most, Ordering::Relaxed);
         self.most_per_address.store(most_per_address, Ordering::Relaxed);
@@ -94,20 +94,23 @@ mod tests {
 
     #[test]
     fn no_more_enter_than_may() {
-        let crowd = Crowd::new(3, 2);
+        let limits = ConnectionLimits::new(3, 2);
         let [a, b] = [Some(IpAddr::from([192, 0, 2, 1])), Some(IpAddr::from([192, 0, 2, 2]))];
-        assert!(crowd.enter(a) && crowd.enter(a) && !crowd.enter(a));
-        assert!(crowd.enter(b) && !crowd.enter(b));
-        crowd.leave(a);
-        assert!(crowd.enter(b) && crowd.count() == 3);
-        crowd.bound(4, 2);
-        assert!(crowd.enter(a) && !crowd.enter(a) && !crowd.enter(b));
-        crowd.leave(a);
-        crowd.bound(3, 2);
-        assert!(crowd.is_really(b, a) && !crowd.is_really(b, a) && crowd.is_really(b, None), "a proxy's are another's");
+        assert!(limits.enter(a) && limits.enter(a) && !limits.enter(a));
+        assert!(limits.enter(b) && !limits.enter(b));
+        limits.leave(a);
+        assert!(limits.enter(b) && limits.count() == 3);
+        limits.bound(4, 2);
+        assert!(limits.enter(a) && !limits.enter(a) && !limits.enter(b));
+        limits.leave(a);
+        limits.bound(3, 2);
+        assert!(
+            limits.is_really(b, a) && !limits.is_really(b, a) && limits.is_really(b, None),
+            "a proxy's are another's"
+        );
         for address in [a, a, None] {
-            crowd.leave(address);
+            limits.leave(address);
         }
-        assert!(crowd.count() == 0 && crowd.present.lock().expect("whole").addresses.is_empty());
+        assert!(limits.count() == 0 && limits.present.lock().expect("whole").addresses.is_empty());
     }
 }
