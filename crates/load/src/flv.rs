@@ -1,5 +1,6 @@
 //! An HTTP-FLV player: one answer, for as long as it plays.
 
+use crate::format;
 use crate::glance;
 use crate::playout::Playout;
 use crate::tally::Tally;
@@ -35,8 +36,11 @@ impl Flv {
     }
 
     /// Takes a part of the body, `now` after the start.
-    pub(crate) fn body(&mut self, bytes: &[u8], now: Duration, tally: &mut Tally) -> Result<(), &'static str> {
-        self.glance.read(bytes).map_err(|_| "a stream that is no FLV")?;
+    pub(crate) fn body(&mut self, bytes: &[u8], now: Duration, tally: &mut Tally) -> Result<(), String> {
+        self.glance.read(bytes).map_err(|_| match format::name(bytes) {
+            Some(name) if self.counted_ms.is_none() => format!("a stream that is no FLV: it is {name}"),
+            _ => "a stream that is no FLV".to_owned(),
+        })?;
         if !self.glance.has_keyframe {
             return Ok(());
         }

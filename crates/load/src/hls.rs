@@ -2,16 +2,18 @@
 //!
 //! Source: RFC 8216 §6.3.
 
-use crate::glance::Ts;
+use crate::format;
 use crate::player::{Next, What};
-use crate::playlist::{Media, Playlist, parse};
+use crate::playlist::{Media, Playlist, Resource, parse};
 use crate::playout::Playout;
+use crate::segment::Segment;
 use crate::tally::Tally;
 use std::time::Duration;
 use url::Url;
 
 /// Longest playlist that is taken.
 const PLAYLIST_MAX: usize = 1 << 20;
+const BAD_URI: &str = "a URI that cannot be read";
 /// After a failure it is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -26,9 +28,12 @@ pub(crate) struct Hls {
     next: Option<u64>,
     /// When the playlist was asked for last, and whether it had anything new.
     loaded: Duration,
-    /// What came of a playlist; of a segment, a glance at it.
+    /// What came of a playlist.
     text: Vec<u8>,
-    glance: Ts,
+    /// What came of a segment.
+    segment: Segment,
+    /// The initialization section that the player has.
+    map: Option<Resource>,
     playout: Playout,
     pictured: bool,
 }
@@ -42,7 +47,8 @@ impl Hls {
             next: None,
             loaded: Duration::ZERO,
             text: Vec::new(),
-            glance: Ts::default(),
+            segment: Segment::default(),
+            map: None,
             playout: Playout::new(buffer),
             pictured: false,
         }
@@ -64,22 +70,22 @@ impl Hls {
     }
 
     /// Takes a part of an answer's body, `now` after the start.
-    pub(crate) fn body(
-        &mut self,
-        what: What,
-        bytes: &[u8],
-        now: Duration,
-        tally: &mut Tally,
-    ) -> Result<(), &'static str> {
-        if what == What::Playlist {
-            if self.text.len() + bytes.len() > PLAYLIST_MAX {
-                return Err("a playlist of more than 1 MiB");
+    pub(crate) fn body(&mut self, what: What, bytes: &[u8], now: Duration, tally: &mut Tally) -> Result<(), String> {
+        match what {
+            What::Playlist => {
+                if self.text.len() + bytes.len() > PLAYLIST_MAX {
+                    return Err(match format::name(&self.text) {
+                        Some("an HLS playlist") | None => "a playlist of more than 1 MiB".to_owned(),
+                        Some(name) => format!("an answer that is no playlist: it is {name}"),
+                    });
+                }
+                self.text.extend_from_slice(bytes);
+                return Ok(());
             }
-            self.text.extend_from_slice(bytes);
-            return Ok(());
+            What::Map(_) => return Ok(()),
+            What::Segment(..) => self.segment.read(bytes)?,
         }
-        self.glance.read(bytes).map_err(|_| "a segment that is no MPEG-TS")?;
-        if !self.pictured && self.glance.has_picture() {
+        if !self.pictured && self.segment.has_picture() {
             self.pictured = true;
             tally.playing += 1;
             tally.first_frame.record(now);
@@ -94,17 +100,17 @@ impl Hls {
         due: Duration,
         now: Duration,
         tally: &mut Tally,
-    ) -> Result<Next, &'static str> {
+    ) -> Result<Next, String> {
         match what {
             What::Playlist => {
                 tally.playlist.record(now.saturating_sub(due));
                 let text = std::mem::take(&mut self.text);
-                match parse(&text).ok_or("an answer that is no playlist")? {
+                match parse(&text)? {
                     Playlist::Multivariant(uri) => {
                         let base = self.media.as_ref().unwrap_or(&self.entry);
-                        let url = base.join(&uri).map_err(|_| "a URI that cannot be read")?;
+                        let url = base.join(&uri).map_err(|_| BAD_URI)?;
                         if self.media.replace(url.clone()).is_some() {
-                            return Err("a multivariant playlist in a multivariant playlist");
+                            return Err("a multivariant playlist in a multivariant playlist".to_owned());
                         }
                         return Ok(Next::Ask { url, what: What::Playlist, due: now });
                     }
@@ -117,11 +123,16 @@ impl Hls {
                     }
                 }
             }
-            What::Segment(length) => {
+            What::Map(_) => {
+                let playlist = &self.playlist;
+                let segment = self.next.and_then(|next| playlist.segment(next));
+                self.map = segment.and_then(|segment| segment.map.clone());
+            }
+            What::Segment(length, _) => {
                 tally.segment.record(now.saturating_sub(due));
-                let glance = std::mem::take(&mut self.glance);
-                if !glance.bytes.is_multiple_of(188) {
-                    tally.failed("segments that are not whole packets");
+                let mut segment = std::mem::take(&mut self.segment);
+                if let Err(why) = segment.end() {
+                    tally.failed(&why);
                 }
                 if !self.pictured {
                     // One picture alone has no second one that ends it.
@@ -141,8 +152,8 @@ impl Hls {
     /// What comes after something failed.
     pub(crate) fn failed(&mut self, what: What, now: Duration) -> Next {
         self.text.clear();
-        self.glance = Ts::default();
-        if let What::Segment(_) = what {
+        self.segment = Segment::default();
+        if let What::Segment(..) | What::Map(_) = what {
             // A player steps over what it cannot have.
             self.next = self.next.map(|next| next + 1);
         }
@@ -153,7 +164,7 @@ impl Hls {
         Next::Ask { url: self.media.clone().unwrap_or_else(|| self.entry.clone()), what: What::Playlist, due }
     }
 
-    fn next(&mut self, now: Duration, is_new: bool, tally: &mut Tally) -> Result<Next, &'static str> {
+    fn next(&mut self, now: Duration, is_new: bool, tally: &mut Tally) -> Result<Next, String> {
         let playlist = &self.playlist;
         let mut next = *self.next.get_or_insert_with(|| playlist.start());
         if next < playlist.sequence {
@@ -161,10 +172,18 @@ impl Hls {
             next = playlist.sequence;
             self.next = Some(next);
         }
-        if let Some((uri, length)) = playlist.segment(next) {
+        if let Some(segment) = playlist.segment(next) {
+            if let Some(method) = &segment.encryption {
+                tally.failed(&format!("an encrypted stream (EXT-X-KEY METHOD={method}), which is not decrypted here"));
+                return Ok(Next::Over);
+            }
+            let (resource, what) = match &segment.map {
+                Some(map) if self.map.as_ref() != Some(map) => (map, What::Map(map.range)),
+                _ => (&segment.resource, What::Segment(segment.duration, segment.resource.range)),
+            };
             let base = self.media.as_ref().unwrap_or(&self.entry);
-            let url = base.join(uri).map_err(|_| "a URI that cannot be read")?;
-            return Ok(Next::Ask { url, what: What::Segment(*length), due: now });
+            let url = base.join(&resource.uri).map_err(|_| BAD_URI)?;
+            return Ok(Next::Ask { url, what, due: now });
         }
         if playlist.ended {
             return Ok(Next::Over);
@@ -200,9 +219,9 @@ mod tests {
         let multivariant = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nx/7/index.m3u8\n";
         assert_eq!(at(multivariant, &mut player, 0.0, 0.01), ("/live/x/7/index.m3u8".into(), What::Playlist, 0.01));
         let one = format!("{head}#EXT-X-MEDIA-SEQUENCE:4\n#EXTINF:2.0,\n4.ts\n");
-        assert_eq!(at(&one, &mut player, 0.01, 0.02), ("/live/x/7/4.ts".into(), What::Segment(s(2.0)), 0.02));
+        assert_eq!(at(&one, &mut player, 0.01, 0.02), ("/live/x/7/4.ts".into(), What::Segment(s(2.0), None), 0.02));
         let mut other = Tally::default();
-        let next = player.whole(What::Segment(s(2.0)), s(0.02), s(0.05), &mut other).expect("next");
+        let next = player.whole(What::Segment(s(2.0), None), s(0.02), s(0.05), &mut other).expect("next");
         assert_eq!(ask(next), ("/live/x/7/index.m3u8".into(), What::Playlist, 2.01));
         assert_eq!(at(&one, &mut player, 2.01, 2.02), ("/live/x/7/index.m3u8".into(), What::Playlist, 3.01), "half");
         let two = format!("{head}#EXT-X-MEDIA-SEQUENCE:5\n#EXTINF:2.0,\n5.ts\n");
@@ -210,5 +229,37 @@ mod tests {
         let late = format!("{head}#EXT-X-MEDIA-SEQUENCE:9\n#EXTINF:2.0,\n9.ts\n");
         assert_eq!(at(&late, &mut player, 5.0, 5.0).0, "/live/x/7/9.ts");
         assert_eq!(tally.failures.values().sum::<u64>(), 1, "{:?}", tally.failures);
+    }
+
+    #[test]
+    fn an_initialization_section_is_fetched_once_and_ranges_are_asked_for() {
+        let s = Duration::from_secs_f64;
+        let mut tally = Tally::default();
+        let mut player = Hls::new(Url::parse("http://a/live/x.m3u8").expect("a URL"), Duration::ZERO);
+        let text = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-MAP:URI=\"a.mp4\",BYTERANGE=\"700@0\"\n\
+                    #EXTINF:2,\n#EXT-X-BYTERANGE:8@700\na.mp4\n#EXTINF:2,\n#EXT-X-BYTERANGE:8\na.mp4\n#EXT-X-ENDLIST\n";
+        player.body(What::Playlist, text.as_bytes(), s(0.0), &mut tally).expect("taken");
+        let mut next = player.whole(What::Playlist, s(0.0), s(0.0), &mut tally).expect("a playlist");
+        let mut asked = Vec::new();
+        while let Next::Ask { what, .. } = next {
+            asked.push(what);
+            player.body(what, b"\0\0\0\x08mdat", s(0.0), &mut tally).expect("taken");
+            next = player.whole(what, s(0.0), s(0.0), &mut tally).expect("next");
+        }
+        let segment = |from| What::Segment(s(2.0), Some((from, 8)));
+        assert_eq!(asked, [What::Map(Some((0, 700))), segment(700), segment(708)]);
+        assert!(tally.failures.is_empty(), "{:?}", tally.failures);
+    }
+
+    #[test]
+    fn an_encrypted_stream_is_named_and_not_played() {
+        let mut tally = Tally::default();
+        let mut player = Hls::new(Url::parse("http://a/live/x.m3u8").expect("a URL"), Duration::ZERO);
+        let text = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-KEY:METHOD=SAMPLE-AES,URI=\"k\"\n#EXTINF:2,\na.ts\n";
+        player.body(What::Playlist, text.as_bytes(), Duration::ZERO, &mut tally).expect("taken");
+        let next = player.whole(What::Playlist, Duration::ZERO, Duration::ZERO, &mut tally);
+        assert_eq!(next, Ok(Next::Over));
+        let failure = tally.failures.keys().next().expect("a failure");
+        assert!(failure.contains("METHOD=SAMPLE-AES"), "{failure}");
     }
 }

@@ -6,6 +6,7 @@
 
 mod connection;
 mod flv;
+mod format;
 mod glance;
 mod hls;
 mod plan;
@@ -13,6 +14,7 @@ mod player;
 mod playlist;
 mod playout;
 mod response;
+mod segment;
 mod tally;
 pub mod tls;
 mod worker;

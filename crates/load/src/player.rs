@@ -28,8 +28,25 @@ const AGAIN: Duration = Duration::from_secs(1);
 pub(crate) enum What {
     /// A playlist, or a stream.
     Playlist,
-    /// A segment of this duration.
-    Segment(Duration),
+    /// An initialization section, or the range of a resource that holds it.
+    Map(Option<(u64, u64)>),
+    /// A segment of this duration, or the range of a resource that holds it.
+    Segment(Duration, Option<(u64, u64)>),
+}
+
+impl What {
+    /// The first byte that is asked for, and how many; `None` is the whole resource.
+    const fn range(self) -> Option<(u64, u64)> {
+        match self {
+            Self::Playlist => None,
+            Self::Map(range) | Self::Segment(_, range) => range,
+        }
+    }
+
+    /// The status of an answer that holds what was asked for.
+    const fn status(self) -> u16 {
+        if self.range().is_some() { 206 } else { 200 }
+    }
 }
 
 /// What a player does next.
@@ -158,7 +175,7 @@ impl Player {
     fn is_sipping(&self) -> bool {
         let is_media = match &self.playing {
             Playing::Hls(hls) => {
-                matches!(self.asked.1, What::Segment(_)) && (self.reading == Reading::Slow || hls.has_picture())
+                matches!(self.asked.1, What::Segment(..)) && (self.reading == Reading::Slow || hls.has_picture())
             }
             Playing::Flv(flv) => self.reading == Reading::Slow || flv.has_picture(),
         };
@@ -187,10 +204,13 @@ impl Player {
         let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
         let host = url.host_str().unwrap_or_default();
         let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+        let range = self.asked.1.range().filter(|&(_, len)| len > 0);
+        let range = range.map(|(start, len)| format!("Range: bytes={start}-{}\r\n", start.saturating_add(len - 1)));
         let request = format!(
-            "GET {}{query} HTTP/1.1\r\nHost: {host}{port}\r\nUser-Agent: thalweg-load/{}\r\nAccept: */*\r\n\r\n",
+            "GET {}{query} HTTP/1.1\r\nHost: {host}{port}\r\nUser-Agent: thalweg-load/{}\r\nAccept: */*\r\n{}\r\n",
             url.path(),
-            env!("CARGO_PKG_VERSION")
+            env!("CARGO_PKG_VERSION"),
+            range.unwrap_or_default(),
         );
         self.response = Response::new();
         self.is_asked = true;
@@ -243,7 +263,7 @@ impl Player {
         status = status.or_else(|| self.response.head().map(|head| head.status));
         for (at, length) in bodies {
             tally.bytes += length as u64;
-            if status != Some(200) || refused.is_some() {
+            if status != Some(what.status()) || refused.is_some() {
                 continue;
             }
             let body = &bytes[at..at + length];
@@ -254,7 +274,11 @@ impl Player {
             .err();
         }
         if let Some(why) = refused {
-            return Err(why.to_owned());
+            return Err(why);
+        }
+        if status == Some(200) && what.range().is_some() {
+            // The whole resource follows, which may be many times as large.
+            return Err("a server that ignores Range".to_owned());
         }
         if self.response.is_over() {
             if taken < count {
@@ -308,7 +332,7 @@ impl Player {
             return Ok(());
         }
         self.moves = 0;
-        if head.status != 200 {
+        if head.status != what.status() {
             return Err(format!("HTTP {}", head.status));
         }
         match &mut self.playing {

@@ -1,11 +1,10 @@
-//! Playlists, as far as a player needs them: what players forgive is forgiven, unlike in `media::hls`, which checks what we make.
+//! Playlists as a player uses them: where it begins, and where each segment is.
 //!
 //! Source: RFC 8216 §4.3, §6.3.
 
+use crate::format;
+use media::hls;
 use std::time::Duration;
-
-/// Most lines that are read of one.
-const LINES_MAX: usize = 100_000;
 
 /// A playlist.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,25 +21,49 @@ pub(crate) struct Media {
     pub(crate) target: Duration,
     /// The number of the first segment.
     pub(crate) sequence: u64,
-    pub(crate) segments: Vec<(String, Duration)>,
+    pub(crate) segments: Vec<Segment>,
     /// No more will come.
     pub(crate) ended: bool,
 }
 
+/// A resource, or a range of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Resource {
+    /// As it is written.
+    pub(crate) uri: String,
+    /// The first byte and how many; `None` is all.
+    pub(crate) range: Option<(u64, u64)>,
+}
+
+/// A segment.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Segment {
+    pub(crate) resource: Resource,
+    pub(crate) duration: Duration,
+    /// The initialization section that it needs.
+    pub(crate) map: Option<Resource>,
+    /// The method it is encrypted by.
+    pub(crate) encryption: Option<String>,
+}
+
 impl Media {
-    /// Where a player begins: three target durations before the end, so that it need not wait (§6.3.3).
+    /// Where a player begins: three target durations before the end of a live stream, so that it need not wait (§6.3.3), and at the
+    /// first segment of one that has ended.
     pub(crate) fn start(&self) -> u64 {
+        if self.ended {
+            return self.sequence;
+        }
         let mut behind = Duration::ZERO;
-        let back = self.segments.iter().rev().take_while(|(_, length)| {
+        let back = self.segments.iter().rev().take_while(|segment| {
             let counts = behind < 3 * self.target;
-            behind += *length;
+            behind += segment.duration;
             counts
         });
         self.sequence + (self.segments.len() - back.count()) as u64
     }
 
     /// The segment with this number.
-    pub(crate) fn segment(&self, number: u64) -> Option<&(String, Duration)> {
+    pub(crate) fn segment(&self, number: u64) -> Option<&Segment> {
         self.segments.get(usize::try_from(number.checked_sub(self.sequence)?).ok()?)
     }
 
@@ -50,35 +73,43 @@ impl Media {
     }
 }
 
-/// Reads a playlist; `None` where it is none.
-pub(crate) fn parse(bytes: &[u8]) -> Option<Playlist> {
-    let text = std::str::from_utf8(bytes).ok()?;
-    let mut lines = text.trim_start_matches('\u{feff}').lines().map(str::trim).take(LINES_MAX);
-    if lines.next()? != "#EXTM3U" {
-        return None;
-    }
-    let (mut media, mut length, mut variant) = (Media::default(), None, false);
-    for line in lines {
-        let value = |tag: &str| line.strip_prefix(tag).and_then(|rest| rest.strip_prefix(':'));
-        if let Some(seconds) = value("#EXTINF") {
-            let seconds: f64 = seconds.split(',').next()?.trim().parse().ok()?;
-            length = Some(Duration::try_from_secs_f64(seconds).ok()?);
-        } else if let Some(seconds) = value("#EXT-X-TARGETDURATION") {
-            media.target = Duration::from_secs(seconds.parse::<u32>().ok()?.into());
-        } else if let Some(number) = value("#EXT-X-MEDIA-SEQUENCE") {
-            media.sequence = number.parse().ok()?;
-        } else if line == "#EXT-X-ENDLIST" {
-            media.ended = true;
-        } else if value("#EXT-X-STREAM-INF").is_some() {
-            variant = true;
-        } else if !line.is_empty() && !line.starts_with('#') {
-            if variant {
-                return Some(Playlist::Multivariant(line.to_owned()));
-            }
-            media.segments.push((line.to_owned(), length.take()?));
+/// Reads a playlist.
+///
+/// # Errors
+/// What it is instead, or which line of it is wrong.
+pub(crate) fn parse(bytes: &[u8]) -> Result<Playlist, String> {
+    let text = std::str::from_utf8(bytes).map_err(|_| no_playlist(bytes))?;
+    match hls::Playlist::parse(text) {
+        Ok(hls::Playlist::Multivariant(variants)) => {
+            let first = variants.into_iter().next().ok_or("a multivariant playlist without a playlist")?;
+            Ok(Playlist::Multivariant(first.uri))
         }
+        Ok(hls::Playlist::Media(media)) => Ok(Playlist::Media(Media {
+            target: Duration::from_secs(media.target_duration_s.into()),
+            sequence: media.media_sequence,
+            segments: media.entries.into_iter().map(segment).collect(),
+            ended: media.ended,
+        })),
+        Err(hls::ParseError::Begin) => Err(no_playlist(bytes)),
+        Err(error) => Err(format!("a playlist that cannot be read: {error}")),
     }
-    Some(Playlist::Media(media))
+}
+
+fn segment(entry: hls::Entry) -> Segment {
+    let range = |range: hls::ByteRange| (range.start, range.len);
+    Segment {
+        resource: Resource { uri: entry.uri, range: entry.range.map(range) },
+        duration: Duration::from_micros(entry.duration_us),
+        map: entry.map.map(|uri| Resource { uri: uri.to_string(), range: entry.map_range.map(range) }),
+        encryption: entry.encryption.map(|method| method.to_string()),
+    }
+}
+
+fn no_playlist(bytes: &[u8]) -> String {
+    match format::name(bytes) {
+        Some(name) => format!("an answer that is no playlist: it is {name}"),
+        None => "an answer that is no playlist".to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -90,20 +121,41 @@ mod tests {
     fn a_player_begins_three_targets_before_the_end() {
         let mut text = String::from("#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:17\n");
         (0..6).for_each(|n| text += &format!("#EXTINF:2.000,\n{n}.ts?token=a\n"));
-        let Some(Playlist::Media(media)) = parse(text.as_bytes()) else { panic!("no media playlist") };
+        let Ok(Playlist::Media(media)) = parse(text.as_bytes()) else { panic!("no media playlist") };
         assert_eq!((media.start(), media.end(), media.ended), (20, 23, false));
-        assert_eq!(media.segment(20).map(|(uri, _)| uri.as_str()), Some("3.ts?token=a"));
+        assert_eq!(media.segment(20).map(|segment| segment.resource.uri.as_str()), Some("3.ts?token=a"));
         assert_eq!((media.segment(16), media.segment(23)), (None, None));
-        let short = Media { segments: media.segments[..2].to_vec(), ..media };
+        let short = Media { segments: media.segments[..2].to_vec(), ..media.clone() };
         assert_eq!(short.start(), 17);
+        assert_eq!(Media { ended: true, ..media }.start(), 17, "one that has ended is played from its start");
     }
 
     #[test]
-    fn the_first_variant_is_taken_and_other_texts_are_refused() {
+    fn ranges_maps_and_keys_belong_to_segments() {
+        let text = "#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-TARGETDURATION:2\n#EXT-X-MAP:URI=\"all.mp4\",BYTERANGE=\"700@0\"\n\
+                    #EXTINF:2,\n#EXT-X-BYTERANGE:1000@700\nall.mp4\n#EXTINF:2,\n#EXT-X-BYTERANGE:500\nall.mp4\n\
+                    #EXT-X-KEY:METHOD=AES-128,URI=\"k\"\n#EXTINF:2,\nb.ts\n#EXT-X-KEY:METHOD=NONE\n#EXTINF:2,\nc.ts\n#EXT-X-ENDLIST\n";
+        let Ok(Playlist::Media(media)) = parse(text.as_bytes()) else { panic!("no media playlist") };
+        let ranges: Vec<_> = media.segments.iter().map(|segment| segment.resource.range).collect();
+        assert_eq!(ranges, [Some((700, 1_000)), Some((1_700, 500)), None, None]);
+        let map = Some(Resource { uri: "all.mp4".to_owned(), range: Some((0, 700)) });
+        assert!(media.segments.iter().all(|segment| segment.map == map));
+        let methods: Vec<_> = media.segments.iter().map(|segment| segment.encryption.as_deref()).collect();
+        assert_eq!(methods, [None, None, Some("AES-128"), None]);
+    }
+
+    #[test]
+    fn the_first_variant_is_taken_and_other_texts_are_named() {
         let text = b"#EXTM3U\r\n#EXT-X-STREAM-INF:BANDWIDTH=1\r\na/index.m3u8\r\n";
-        assert_eq!(parse(text), Some(Playlist::Multivariant("a/index.m3u8".to_owned())));
-        assert_eq!(parse(b"<html>"), None);
-        assert_eq!(parse(b"#EXTM3U\nno-duration.ts\n"), None);
+        assert_eq!(parse(text), Ok(Playlist::Multivariant("a/index.m3u8".to_owned())));
+        for (bytes, part) in [
+            (&b"<html>"[..], "it is an HTML page"),
+            (b"FLV\x01\x05\0\0\0\x09\xff", "it is FLV"),
+            (b"#EXTM3U\n#EXT-X-TARGETDURATION:2\nno-duration.ts\n", "without #EXTINF"),
+        ] {
+            let error = parse(bytes).expect_err("refused");
+            assert!(error.contains(part), "{error}");
+        }
     }
 
     proptest! {

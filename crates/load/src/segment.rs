@@ -39,7 +39,9 @@ impl Segment {
                 let begun = std::mem::take(begun);
                 self.begin(&begun)
             }
-            Self::Ts(ts) => ts.read(bytes).map_err(|NotMedia| "a segment that is no MPEG-TS after its start".to_owned()),
+            Self::Ts(ts) => {
+                ts.read(bytes).map_err(|NotMedia| "a segment that is no MPEG-TS after its start".to_owned())
+            }
             Self::Mp4(mp4) => mp4.read(bytes).map_err(|NotMedia| "a segment that is no MP4 after its start".to_owned()),
             Self::Other => Ok(()),
         }
@@ -107,17 +109,18 @@ impl Mp4 {
             if bytes.is_empty() {
                 return Ok(());
             }
-            let wanted = if self.header.starts_with(&[0, 0, 0, 1]) { 16 } else { 8 };
-            let n = (wanted - self.header.len()).min(bytes.len());
+            let n = (self.header_len() - self.header.len()).min(bytes.len());
             self.header.extend_from_slice(&bytes[..n]);
             bytes = &bytes[n..];
-            if self.header.len() == 8 && self.header.starts_with(&[0, 0, 0, 1]) {
-                continue;
-            }
-            if self.header.len() >= 8 {
+            if self.header.len() == self.header_len() {
                 self.begin_box()?;
             }
         }
+    }
+
+    /// Bytes of a box's size and type: a size of 1 says that a size of 64 bits follows.
+    fn header_len(&self) -> usize {
+        if self.header.starts_with(&[0, 0, 0, 1]) { 16 } else { 8 }
     }
 
     fn begin_box(&mut self) -> Result<(), NotMedia> {

@@ -12,7 +12,7 @@ mod segmenter;
 mod window;
 
 pub use check::{Checker, Violation};
-pub use parse::{Entry, MediaPlaylist, ParseError, Playlist, Variant};
+pub use parse::{ByteRange, Entry, MediaPlaylist, ParseError, Playlist, Variant};
 pub use segmenter::{Segment, SegmentInfo, Segmenter, Settings};
 pub use window::{Window, write_multivariant};
 

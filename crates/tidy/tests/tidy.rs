@@ -17,7 +17,7 @@ const MAY_IMPORT: [(&str, &[&str]); 15] = [
     ("report", &["model"]),
     ("media", &[]),
     ("edge", &["media", "model", "host"]),
-    ("load", &["model", "host"]),
+    ("load", &["media", "model", "host"]),
     ("cli", &["model", "wire", "infer", "tune", "host", "lab", "report", "media", "edge", "load"]),
     ("thalweg", &["cli", "infer", "load", "model"]),
     ("tidy", &[]),

@@ -1,5 +1,7 @@
 //! Playlists out of text, this server's and others'.
 
+use std::sync::Arc;
+
 /// A playlist of either kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Playlist {
@@ -39,6 +41,23 @@ pub struct Entry {
     pub duration_us: u64,
     /// `EXT-X-DISCONTINUITY` is before it.
     pub discontinuity: bool,
+    /// The address of its initialization section (`EXT-X-MAP`), as it is written.
+    pub map: Option<Arc<str>>,
+    /// The part of that resource, where it is not all.
+    pub map_range: Option<ByteRange>,
+    /// The part of the resource at `uri` that is the segment (`EXT-X-BYTERANGE`), where it is not all.
+    pub range: Option<ByteRange>,
+    /// `METHOD` of the `EXT-X-KEY` that it is encrypted by.
+    pub encryption: Option<Arc<str>>,
+}
+
+/// A part of a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ByteRange {
+    /// Its first byte, counted from 0.
+    pub start: u64,
+    /// Bytes.
+    pub len: u64,
 }
 
 /// A playlist in a multivariant playlist.
@@ -117,6 +136,12 @@ struct Parser {
     /// Of the segment that follows.
     duration_us: Option<u64>,
     discontinuity: bool,
+    /// Its length and first byte; without the latter it follows the segment before it.
+    range: Option<(u64, Option<u64>)>,
+    /// Of all segments that follow.
+    map: Option<Arc<str>>,
+    map_range: Option<ByteRange>,
+    encryption: Option<Arc<str>>,
     /// Of the variant that follows.
     bandwidth: Option<u64>,
 }
@@ -153,6 +178,27 @@ impl Parser {
                 self.duration_us = Some((seconds * 1e6).round() as u64);
                 Ok(())
             }
+            "EXT-X-BYTERANGE" => {
+                let wrong = ParseError::Value { line, tag: "EXT-X-BYTERANGE" };
+                self.range = Some(byte_range(value).ok_or(wrong)?);
+                Ok(())
+            }
+            "EXT-X-MAP" => {
+                let wrong = || ParseError::Value { line, tag: "EXT-X-MAP" };
+                let uri = attribute(value, "URI").ok_or_else(wrong)?;
+                let range = match attribute(value, "BYTERANGE").map(byte_range) {
+                    None => None,
+                    Some(Some((len, start))) => Some(ByteRange { start: start.unwrap_or(0), len }),
+                    Some(None) => return Err(wrong()),
+                };
+                (self.map, self.map_range) = (Some(uri.into()), range);
+                Ok(())
+            }
+            "EXT-X-KEY" => {
+                let method = attribute(value, "METHOD").ok_or(ParseError::Value { line, tag: "EXT-X-KEY" })?;
+                self.encryption = (method != "NONE").then(|| method.into());
+                Ok(())
+            }
             "EXT-X-STREAM-INF" => {
                 let wrong = ParseError::Value { line, tag: "EXT-X-STREAM-INF" };
                 let found = attributes(value).find(|(name, _)| *name == "BANDWIDTH");
@@ -174,7 +220,17 @@ impl Parser {
         }
         let duration_us = self.duration_us.take().ok_or(ParseError::NoDuration(line))?;
         let discontinuity = std::mem::take(&mut self.discontinuity);
-        self.media.entries.push(Entry { uri, duration_us, discontinuity });
+        let range = match self.range.take() {
+            None => None,
+            Some((len, start)) => {
+                let before = self.media.entries.last().filter(|entry| entry.uri == uri);
+                let follows = || before?.range.map(|range| range.start.saturating_add(range.len));
+                let wrong = ParseError::Value { line, tag: "EXT-X-BYTERANGE" };
+                Some(ByteRange { start: start.or_else(follows).ok_or(wrong)?, len })
+            }
+        };
+        let (map, map_range, encryption) = (self.map.clone(), self.map_range, self.encryption.clone());
+        self.media.entries.push(Entry { uri, duration_us, discontinuity, map, map_range, range, encryption });
         Ok(())
     }
 
@@ -205,6 +261,19 @@ fn once<N: std::str::FromStr>(
     }
     *place = Some(value.trim().parse().map_err(|_| ParseError::Value { line, tag })?);
     Ok(())
+}
+
+/// `LENGTH[@START]` (§4.3.2.2).
+fn byte_range(text: &str) -> Option<(u64, Option<u64>)> {
+    match text.trim().split_once('@') {
+        Some((len, start)) => Some((len.parse().ok()?, Some(start.parse().ok()?))),
+        None => Some((text.trim().parse().ok()?, None)),
+    }
+}
+
+/// An attribute's value.
+fn attribute<'a>(list: &'a str, wanted: &str) -> Option<&'a str> {
+    attributes(list).find(|(name, _)| *name == wanted).map(|(_, value)| value)
 }
 
 /// An attribute list's names and values, quotes taken off (§4.2).
