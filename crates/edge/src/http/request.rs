@@ -4,20 +4,27 @@
 
 use super::Status;
 use super::target::Query;
+use memchr::memchr_iter;
+use std::mem::MaybeUninit;
 use thiserror::Error;
+
+/// Most fields of a head, whatever the limits are.
+const FIELDS_MAX: usize = 64;
+/// Bytes of a method.
+const METHOD_BYTES_MAX: usize = 32;
 
 /// What a request's head may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of the whole head.
     pub head_bytes: usize,
-    /// Fields in it.
+    /// Fields in it, 64 at most.
     pub fields: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { head_bytes: 8_192, fields: 64 }
+        Self { head_bytes: 8_192, fields: FIELDS_MAX }
     }
 }
 
@@ -104,70 +111,46 @@ pub struct Request<'a> {
 /// Reads the first request of `bytes`; returns it and how many bytes it takes, `None` while its end has not come.
 ///
 /// # Errors
-/// Why it is not served; this is told as soon as it is sure.
+/// Why it is not served, as soon as that is certain.
 pub fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Request<'a>, usize)>, Refusal> {
     // A client may send an empty line after a request that had a body. Source: RFC 9112 §2.2.
     let skipped = if bytes.starts_with(b"\r\n") { 2 } else { 0 };
-    let head = &bytes[skipped..];
-    let Some((line, mut at)) = next_line(head, 0, limits.head_bytes, Refusal::TargetTooLong)? else {
-        return Ok(None);
-    };
-    let mut request = request_line(line)?;
-    let mut fields = Fields::default();
-    let mut count = 0;
-    loop {
-        let Some((line, after)) = next_line(head, at, limits.head_bytes, Refusal::HeadTooLarge)? else {
-            return Ok(None);
-        };
-        at = after;
-        if line.is_empty() {
-            break;
-        }
-        count += 1;
-        if count > limits.fields {
-            return Err(Refusal::HeadTooLarge);
-        }
-        field(line, &mut request, &mut fields)?;
+    let head = &bytes[skipped..bytes.len().min(skipped + limits.head_bytes)];
+    if head.starts_with(b"\n") || (skipped > 0 && head.starts_with(b"\r")) {
+        return Err(Refusal::Malformed);
     }
-    fields.judge(&mut request)?;
-    Ok(Some((request, skipped + at)))
-}
-
-/// The line that begins at `at`, without its end, and where the next one begins.
-fn next_line(head: &[u8], at: usize, most: usize, past: Refusal) -> Result<Option<(&str, usize)>, Refusal> {
-    let window = &head[at..head.len().min(most)];
-    // Only what a line may hold is looked at, so that an end that never comes is not waited for.
-    let stop = window.iter().position(|&byte| (byte < b' ' && byte != b'\t') || byte == 0x7f);
-    match stop {
-        Some(end) if window[end] == b'\r' && window.get(end + 1) == Some(&b'\n') => {
-            let line = std::str::from_utf8(&window[..end]).map_err(|_| Refusal::Malformed)?;
-            Ok(Some((line, at + end + 2)))
+    let mut headers = [const { MaybeUninit::uninit() }; FIELDS_MAX];
+    let mut parsed = httparse::Request::new(&mut []);
+    match parsed.parse_with_uninit_headers(head, &mut headers[..limits.fields.min(FIELDS_MAX)]) {
+        Ok(httparse::Status::Complete(len)) => {
+            let head = &head[..len];
+            // What ends a line in another way, or is no text, may be read in another way by another server.
+            if memchr_iter(b'\n', head).any(|at| at == 0 || head[at - 1] != b'\r') || std::str::from_utf8(head).is_err()
+            {
+                return Err(Refusal::Malformed);
+            }
+            Ok(Some((request(&parsed)?, skipped + len)))
         }
-        Some(end) if window[end] == b'\r' && end + 1 == window.len() && head.len() < most => Ok(None),
-        None if head.len() < most => Ok(None),
-        Some(end) if window[end] == b'\r' && end + 1 == window.len() => Err(past),
-        Some(_) => Err(Refusal::Malformed),
-        None => Err(past),
+        Ok(httparse::Status::Partial) if head.len() < limits.head_bytes => Ok(None),
+        Ok(httparse::Status::Partial) if head.contains(&b'\n') => Err(Refusal::HeadTooLarge),
+        Ok(httparse::Status::Partial) => Err(Refusal::TargetTooLong),
+        Err(httparse::Error::TooManyHeaders) => Err(Refusal::HeadTooLarge),
+        Err(httparse::Error::Version) if is_other_version(head) => Err(Refusal::Version),
+        Err(_) => Err(Refusal::Malformed),
     }
 }
 
-fn request_line(line: &str) -> Result<Request<'_>, Refusal> {
-    let mut words = line.split(' ');
-    let (Some(method), Some(target), Some(version), None) = (words.next(), words.next(), words.next(), words.next())
-    else {
-        return Err(Refusal::Malformed);
-    };
-    if method.is_empty() || method.len() > 32 || !method.bytes().all(is_token) {
+/// Whether the version in a request line is one of HTTP. Source: RFC 9112 §2.3.
+fn is_other_version(head: &[u8]) -> bool {
+    let version = head.splitn(3, |&byte| byte == b' ').nth(2).and_then(|rest| rest.first_chunk::<8>());
+    matches!(version, Some([b'H', b'T', b'T', b'P', b'/', major, b'.', minor]) if major.is_ascii_digit() && minor.is_ascii_digit())
+}
+
+fn request<'a>(parsed: &httparse::Request<'_, 'a>) -> Result<Request<'a>, Refusal> {
+    let (method, target) = (parsed.method.unwrap_or_default(), parsed.path.unwrap_or_default());
+    if method.len() > METHOD_BYTES_MAX || !target.bytes().all(|byte| (0x21..0x7f).contains(&byte) && byte != b'#') {
         return Err(Refusal::Malformed);
     }
-    let keep_alive = match version {
-        "HTTP/1.1" => true,
-        "HTTP/1.0" => false,
-        // A later 1.x is served as 1.1. Source: RFC 9110 §2.5.
-        _ if is_version(version, b'1') => true,
-        _ if version.len() == 8 && version.starts_with("HTTP/") => return Err(Refusal::Version),
-        _ => return Err(Refusal::Malformed),
-    };
     let method = match method {
         "GET" => Method::Get,
         "HEAD" => Method::Head,
@@ -176,29 +159,27 @@ fn request_line(line: &str) -> Result<Request<'_>, Refusal> {
         "DELETE" => Method::Delete,
         _ => Method::Other,
     };
-    if !target.bytes().all(|byte| (0x21..0x7f).contains(&byte) && byte != b'#') {
-        return Err(Refusal::Malformed);
-    }
     let local = origin_form(target, method)?;
     let (path, query) = local.split_once('?').unwrap_or((local, ""));
-    Ok(Request {
+    let mut request = Request {
         method,
         path,
         query: Query(query),
-        is_http_1_1: keep_alive,
-        keep_alive,
+        is_http_1_1: parsed.version == Some(1),
+        keep_alive: false,
         range: None,
         if_range: None,
         if_none_match: None,
         user_agent: None,
         forwarded_for: None,
         authorization: None,
-    })
-}
-
-fn is_version(text: &str, major: u8) -> bool {
-    let [b'H', b'T', b'T', b'P', b'/', found, b'.', minor] = text.as_bytes() else { return false };
-    *found == major && minor.is_ascii_digit()
+    };
+    let mut fields = Fields::default();
+    for header in parsed.headers.iter() {
+        field(header, &mut request, &mut fields)?;
+    }
+    fields.judge(&mut request)?;
+    Ok(request)
 }
 
 /// The path and query of a target: `/path`, `http://host/path`, or `*` for OPTIONS. Source: RFC 9112 §3.2.
@@ -233,7 +214,7 @@ struct Fields {
 
 impl Fields {
     fn judge(&self, request: &mut Request<'_>) -> Result<(), Refusal> {
-        let is_1_1 = request.keep_alive;
+        let is_1_1 = request.is_http_1_1;
         // Source: RFC 9112 §3.2: a server must refuse a 1.1 request with no Host or several.
         if self.hosts > 1 || (is_1_1 && self.hosts == 0) {
             return Err(Refusal::Malformed);
@@ -249,50 +230,41 @@ impl Fields {
     }
 }
 
-fn field<'a>(line: &'a str, request: &mut Request<'a>, fields: &mut Fields) -> Result<(), Refusal> {
-    let (name, value) = line.split_once(':').ok_or(Refusal::Malformed)?;
-    // A space before the colon, and the old folding of lines, are ways to smuggle. Source: RFC 9112 §5.1, §5.2.
-    if name.is_empty() || !name.bytes().all(is_token) {
-        return Err(Refusal::Malformed);
-    }
-    let value = value.trim_matches([' ', '\t']);
-    let is = |known: &str| name.eq_ignore_ascii_case(known);
+fn field<'a>(header: &httparse::Header<'a>, request: &mut Request<'a>, fields: &mut Fields) -> Result<(), Refusal> {
+    let is = |known: &str| header.name.eq_ignore_ascii_case(known);
+    let value = || std::str::from_utf8(header.value).map_err(|_| Refusal::Malformed);
     // The length first: it is cheaper than any comparison, and most fields are none of ours.
-    match name.len() {
+    match header.name.len() {
         4 if is("host") => {
             fields.hosts += 1;
-            if value.contains([' ', '\t', ',', '/', '@']) {
+            if value()?.contains([' ', '\t', ',', '/', '@']) {
                 return Err(Refusal::Malformed);
             }
         }
-        5 if is("range") => request.range = Some(value),
-        8 if is("if-range") => request.if_range = Some(value),
-        10 if is("user-agent") => request.user_agent = Some(value),
+        5 if is("range") => request.range = Some(value()?),
+        8 if is("if-range") => request.if_range = Some(value()?),
+        10 if is("user-agent") => request.user_agent = Some(value()?),
         10 if is("connection") => {
-            for option in value.split(',').map(str::trim) {
+            for option in value()?.split(',').map(str::trim) {
                 fields.close |= option.eq_ignore_ascii_case("close");
                 fields.keep |= option.eq_ignore_ascii_case("keep-alive");
             }
         }
-        13 if is("if-none-match") => request.if_none_match = Some(value),
-        13 if is("authorization") => request.authorization = Some(value),
+        13 if is("if-none-match") => request.if_none_match = Some(value()?),
+        13 if is("authorization") => request.authorization = Some(value()?),
         14 if is("content-length") => {
+            let value = value()?;
             let digits = !value.is_empty() && value.len() <= 18 && value.bytes().all(|byte| byte.is_ascii_digit());
             let bytes = value.parse().ok().filter(|_| digits).ok_or(Refusal::Malformed)?;
             if fields.content_length.replace(bytes).is_some_and(|before| before != bytes) {
                 return Err(Refusal::Malformed);
             }
         }
-        15 if is("x-forwarded-for") => request.forwarded_for = Some(value),
+        15 if is("x-forwarded-for") => request.forwarded_for = Some(value()?),
         17 if is("transfer-encoding") => fields.transfer_coding = true,
         _ => {}
     }
     Ok(())
-}
-
-/// Source: RFC 9110 §5.6.2, `tchar`.
-fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ fn targets() {
 fn versions() {
     for (version, result) in [
         ("HTTP/1.1", Ok(true)),
-        ("HTTP/1.2", Ok(true)),
+        ("HTTP/1.2", Err(Refusal::Version)),
         ("HTTP/1.0", Ok(false)),
         ("HTTP/2.0", Err(Refusal::Version)),
         ("HTTP/0.9", Err(Refusal::Version)),
