@@ -17,7 +17,7 @@ const WAITING_MAX: usize = 1 << 16;
 /// While lines are lost, the log says so this often.
 const REMINDER: Duration = Duration::from_secs(60);
 
-/// A journal, written by a thread of its own: nobody waits for the disk.
+/// A journal, written by a thread of its own, so that no other thread waits for the disk.
 #[derive(Debug)]
 pub struct Journal {
     lines: Option<SyncSender<String>>,
@@ -40,7 +40,7 @@ impl Journal {
         Ok(Self { lines: Some(sender), lost, thread: Some(thread) })
     }
 
-    /// Adds a line; it is lost, and counted, where too many wait.
+    /// Adds a line; it is lost, and counted, when too many wait.
     pub fn write(&self, line: String) {
         if self.lines.as_ref().is_none_or(|lines| lines.try_send(line).is_err()) {
             self.lost.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What the server says of what it does: a line for each event, written by a thread of its own, so many a second and no more.
+//! The log: a line for each event, written by a thread of its own, with a bound on lines per second.
 
 use crate::http::rfc3339;
 use model::{LogConfig, LogFormat, LogLevel};
@@ -11,15 +11,15 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Lines that may wait for whoever reads them.
+/// Lines that may wait for the reader.
 const WAITING_MAX: usize = 4_096;
 /// How long the last lines are waited for.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// What an event has besides its name. No key, token or query string belongs here.
+/// The fields of an event. No key, token or query string belongs here.
 pub type Fields = Vec<(&'static str, Value)>;
 
-/// Takes events. Nobody waits for it: what finds no room is counted.
+/// Takes events without blocking; lines that find no room are counted.
 #[derive(Debug)]
 pub struct Log {
     config: RwLock<LogConfig>,
@@ -48,7 +48,7 @@ impl Log {
         let (done, over) = sync_channel(1);
         let write = move || {
             for line in receiver {
-                // Whoever read it may have gone: there is nobody left to tell.
+                // The reader may have gone; then the line is lost.
                 let _ = sink.write_all(line.as_bytes()).and_then(|()| sink.flush());
             }
             let _ = done.send(());
@@ -57,7 +57,7 @@ impl Log {
         Ok(Self::with(config, Some(sender), Some(over)))
     }
 
-    /// Says nothing.
+    /// Writes nothing.
     pub fn silent() -> Self {
         Self::with(LogConfig::default(), None, None)
     }
@@ -72,17 +72,17 @@ impl Log {
         }
     }
 
-    /// Says more, less, or in another way from now on.
+    /// Takes another configuration.
     pub fn configure(&self, config: LogConfig) {
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
     }
 
-    /// Lines that nobody took in time.
+    /// Lines that the reader did not take in time.
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Says that something happened; `fields` is called only where that is worth a line.
+    /// Writes an event; `fields` is called only if the level asks for the line.
     pub fn event(&self, level: LogLevel, name: &'static str, fields: impl FnOnce() -> Fields) {
         let Some(lines) = &self.lines else { return };
         let config = *self.config.read().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,6 @@
 //! What a viewer's player has in hand, inferred from when it asked for segments and when it had them.
 //!
-//! A player that begins with its first segment has played, after a time, as much as that time; when it had fetched less, it stood still.
+//! After some time of playing, a player has played that much media; if it had fetched less, it stalled meanwhile.
 //! One that leaves a segment alone which it could have had is paused or has enough, and nothing is inferred from that.
 
 use serde::Serialize;
@@ -18,7 +18,7 @@ pub struct Fetched {
     pub duration_ms: u64,
 }
 
-/// What is known of a player. Segments are told in the order in which they were complete.
+/// The state of a player. Segments are added in the order in which they were complete.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Playout {
     /// When it would have begun had it never stood still.
@@ -35,9 +35,9 @@ pub struct Playout {
     pub stalled_ms: u64,
 }
 
-/// Less than this nobody sees: three pictures.
+/// A shorter stall is not counted: three pictures.
 const TOLERANCE_MS: u64 = 100;
-/// A player asks for a new segment at most this much later than it could, besides one segment's duration between its looks at the playlist.
+/// A player asks for a new segment at most this much later than it could, in addition to the segment's duration between two polls.
 const SLACK_MS: u64 = 1_000;
 
 impl Playout {

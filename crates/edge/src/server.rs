@@ -166,7 +166,7 @@ impl Server {
         let intake = Intake::new(shared, rtmp)?;
         server.thread("ingest".to_owned(), move || intake.run())?;
         for gate in gates {
-            // One that has ended is told of by `has_failed`.
+            // `has_failed` reports one that has ended.
             let _ = gate.send(());
         }
         server.raise();
@@ -207,8 +207,8 @@ impl Server {
         }
     }
 
-    /// Starts a worker with a descriptor table and listeners of its own. It serves once it is told to; where it never is, because the
-    /// server cannot be, it ends.
+    /// Starts a worker with a descriptor table and listeners of its own. It serves once the returned gate opens; if the gate is dropped,
+    /// because the server cannot start, it ends.
     fn worker(&mut self, number: usize) -> Result<SyncSender<()>, ServeError> {
         let (tell, told) = sync_channel(1);
         let (gate, opens) = sync_channel(1);
@@ -289,7 +289,7 @@ impl Server {
         });
     }
 
-    /// Whether a thread has ended though nobody asked for it.
+    /// Whether a thread has ended before the server was drained.
     pub fn has_failed(&self) -> bool {
         self.threads.iter().any(JoinHandle::is_finished)
     }

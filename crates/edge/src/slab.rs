@@ -1,4 +1,4 @@
-//! Connections by token: an index, and how often it was used before, so that a late event finds nobody.
+//! Connections by token: an index and its generation, so that a late event finds no other connection.
 
 /// What is kept under tokens.
 #[derive(Debug)]

@@ -33,7 +33,7 @@ pub struct Session {
     bytes: [u8; SESSION_BYTES],
 }
 
-/// What a token says of who may play.
+/// What a token admits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Admission {
     /// Who that is.

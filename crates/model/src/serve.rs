@@ -49,7 +49,7 @@ pub struct ServeConfig {
     pub api: ApiConfig,
     /// Who watched what.
     pub journal: Option<JournalConfig>,
-    /// Whom it asks and tells.
+    /// Applications that are asked and notified.
     pub webhooks: WebhooksConfig,
     /// What it says of itself.
     pub log: LogConfig,
@@ -66,7 +66,7 @@ pub struct FrontConfig {
     pub proxy_protocol: bool,
     /// The options.
     pub tcp: SocketSettings,
-    /// Questions to those who are silent.
+    /// Probes of silent connections.
     pub keepalive: KeepAlive,
 }
 
@@ -88,21 +88,21 @@ pub struct HlsConfig {
     pub target: Span,
     /// Segments in a playlist.
     pub window: u32,
-    /// A viewer who asks for nothing for so long has gone.
+    /// A viewer without a request for this time has gone.
     pub expiry: Span,
 }
 
 /// HTTP-FLV.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlvConfig {
-    /// Most bytes that are kept of a stream for those who join or fall behind.
+    /// Most bytes kept of a stream for viewers that join or fall behind.
     pub cache: Bytes,
     /// Most time that is kept.
     pub cache_time: Span,
-    /// A viewer who takes nothing for so long is closed.
+    /// A viewer that takes nothing for this time is closed.
     pub stall: Span,
-    /// Who joins between keyframes is given the pictures since the last one in little time, and is live then; otherwise it stays
-    /// behind by as much as it joined late.
+    /// A viewer that joins between keyframes gets the pictures since the last one with compressed timestamps, and is live then;
+    /// otherwise it stays behind by the time since the keyframe.
     pub catch_up: bool,
 }
 
@@ -122,7 +122,7 @@ pub struct AuthConfig {
 pub struct ApiConfig {
     /// The addresses.
     pub listen: Vec<SocketAddr>,
-    /// What they give as `Authorization: Bearer`; without it anyone who reaches the address may ask.
+    /// The token of `Authorization: Bearer`; without it every client that reaches the address is answered.
     pub token: Option<Secret>,
 }
 
@@ -164,7 +164,7 @@ impl Default for ServeConfig {
     }
 }
 
-/// What viewers' sockets have unless told otherwise: little waits unsent, so that a slow one holds little.
+/// Default options of viewers' sockets: a small unsent backlog, so that a slow viewer holds little memory.
 fn viewer_socket() -> SocketSettings {
     SocketSettings { notsent_lowat: Some(Bytes::new(65_536)), nodelay: Some(true), ..SocketSettings::default() }
 }

@@ -1,4 +1,4 @@
-//! Answers that are good for a while, so many at most.
+//! A bounded cache of answers with an expiry.
 
 use std::collections::HashMap;
 use std::time::Instant;

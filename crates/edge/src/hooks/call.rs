@@ -10,7 +10,7 @@ use ureq::Agent;
 use ureq::http::Uri;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
-/// Of an answer's body so much is read, so that its connection can be used again, in bytes.
+/// Most bytes of an answer's body that are read, so that its connection can be used again.
 const BODY_MAX: u64 = 64 << 10;
 
 /// Why a call did not end with yes.
@@ -18,7 +18,7 @@ const BODY_MAX: u64 = 64 << 10;
 pub(super) enum Failure {
     /// The application says no, with this status.
     No(u16),
-    /// There is no answer that means anything.
+    /// There is no usable answer.
     None(String),
 }
 
@@ -68,7 +68,7 @@ impl Caller {
         match request.send(body) {
             Ok(mut response) => {
                 let status = response.status().as_u16();
-                // What it says besides is nobody's concern.
+                // The body is read so that the connection can be used again, and ignored.
                 let _ = response.body_mut().with_config().limit(BODY_MAX).read_to_vec();
                 match status {
                     200..=299 => Ok(()),

@@ -1,5 +1,5 @@
-//! Webhooks: an application is asked whether somebody may publish or play, and told who has gone. Threads of their own do it:
-//! nobody else waits for the network.
+//! Webhooks: an application decides who may publish and play, and is notified of what ended. Threads of their own make the calls, so
+//! that no other thread waits for the network.
 
 mod cache;
 mod call;
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What an application is asked or told.
+/// What an application is asked or notified of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// May this be published?
@@ -55,14 +55,14 @@ impl Event {
     }
 }
 
-/// What became of an event.
+/// The outcome of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// It was answered with yes, or taken.
     Accepted,
     /// It was answered with no.
     Denied,
-    /// Nobody answered.
+    /// No answer came.
     Failed,
     /// It found no room.
     Dropped,
@@ -243,7 +243,7 @@ impl Hooks {
         Some(Verdict::without_answer(config))
     }
 
-    /// Tells of something, when there is time.
+    /// Queues a notice.
     pub fn tell(&self, event: Event, mut fields: Value) {
         let (_, held) = self.config.get();
         let config = &held.0;
@@ -268,12 +268,12 @@ impl Hooks {
         held.map(|mut answers| std::mem::take(&mut *answers)).unwrap_or_default()
     }
 
-    /// How often what became of an event.
+    /// How often an event had this outcome.
     pub fn counted(&self, event: Event, outcome: Outcome) -> u64 {
         self.counts[event as usize][outcome as usize].load(Ordering::Relaxed)
     }
 
-    /// The server ends: what is to be told may take so long, and is dropped then.
+    /// The server ends: pending notices have this time, and are dropped then.
     pub fn close(&self, within: Duration) {
         self.questions.close();
         let left = self.notices.drain(within);
@@ -324,7 +324,7 @@ impl Hooks {
     fn attempts(&self, event: Event, body: &[u8], until: Option<Instant>) -> Result<bool, ()> {
         let (_, held) = self.config.get();
         let (config, caller) = &*held;
-        // Its URL is gone since: there is nobody to ask any more.
+        // Its URL was removed since.
         let Some(url) = event.url(config) else { return Err(()) };
         let mut number = 0;
         let why = loop {
@@ -344,7 +344,7 @@ impl Hooks {
                     });
                     return Ok(false);
                 }
-                // Nobody is asked: what was told will not be taken another time either.
+                // A notice that was rejected will be rejected again.
                 Err(Failure::No(status)) => break format!("status {status}"),
                 Err(Failure::None(why)) if number >= config.retries => break why,
                 Err(Failure::None(_)) => {}
@@ -366,7 +366,7 @@ impl Hooks {
     }
 }
 
-/// A secret as an application can compare it and nobody can read it: SHA-256 in hexadecimal.
+/// A secret's SHA-256 in hexadecimal: an application can compare it without learning the secret.
 pub fn digest(secret: &str) -> String {
     Sha256::digest(secret).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -30,7 +30,7 @@ impl<T> Queue<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds one, unless so many wait already.
+    /// Adds one, unless `most` wait already.
     pub(super) fn push(&self, value: T, most: usize) -> bool {
         let mut state = self.lock();
         if state.is_closed || state.waiting.len() >= most {
@@ -72,7 +72,7 @@ impl<T> Queue<T> {
         left
     }
 
-    /// Waits until all is done, so long at most, and closes; how many were left.
+    /// Waits until all is done, for `within` at most, and closes. Returns how many were left.
     pub(super) fn drain(&self, within: Duration) -> usize {
         let until = Instant::now() + within;
         let mut state = self.lock();

@@ -26,11 +26,11 @@ const FIRST_SHARE: usize = 64 << 10;
 pub(super) struct Connection {
     pub(super) socket: Tcp,
     pub(super) tls: Option<Box<ServerConnection>>,
-    /// Whose it is; of a proxy, whom it forwards for where that was said.
+    /// The client's address; behind a proxy, the address from the PROXY header.
     pub(super) peer: IpAddr,
-    /// The address it is counted under; none for a proxy, which stands for many.
+    /// The address it is counted under; `None` for a trusted proxy, which has the connections of many clients.
     pub(super) counted: Option<IpAddr>,
-    /// `peer` is a trusted proxy, whose requests say for whom they are.
+    /// `peer` is a trusted proxy, whose `X-Forwarded-For` is read.
     pub(super) is_trusted: bool,
     /// A PROXY header has to come first.
     pub(super) awaits_proxy: bool,
@@ -39,13 +39,15 @@ pub(super) struct Connection {
     asked_s: u32,
     /// The beginning of a request whose end has not come; without memory while there is none.
     pub(super) input: Vec<u8>,
-    /// What of the response's head was not sent yet.
+    /// The part of the response's head that was not sent yet.
     pub(super) head: Vec<u8>,
     pub(super) body: Body,
     /// The connection ends after the response.
     pub(super) close: bool,
     /// The kernel may have bytes that were not taken, since a response was on its way.
     pub(super) unread: bool,
+    /// The peer sends no more: its end has to be read.
+    pub(super) peer_closed: bool,
     /// The session that the response is for.
     pub(super) session: Option<u64>,
     /// When it is closed unless something happens, in seconds of the worker.
@@ -119,6 +121,7 @@ impl Connection {
             body: Body::None,
             close: false,
             unread: true,
+            peer_closed: false,
             session: None,
             deadline_s,
             in_head: true,
@@ -139,7 +142,12 @@ impl Connection {
 
     /// Takes what has come; 0 at the end, `None` when there is nothing yet.
     pub(super) fn receive(&mut self, into: &mut [u8]) -> Result<Option<usize>, Broken> {
-        let Some(tls) = &mut self.tls else { return Ok(self.socket.receive(into)?) };
+        let Some(tls) = &mut self.tls else {
+            let got = self.socket.receive(into)?;
+            // A read that is short has emptied the socket: what comes later is another edge. Source: epoll(7), questions and answers, 9.
+            self.unread &= self.peer_closed || got.is_some_and(|got| got == into.len());
+            return Ok(got);
+        };
         loop {
             match tls.reader().read(into) {
                 Ok(got) => return Ok(Some(got)),
@@ -200,7 +208,7 @@ impl Connection {
         self.tls.as_mut().map_or(Ok(true), |tls| flush(tls, &self.socket))
     }
 
-    /// Sends of the response as much as there is room for. `held` are the blocks of a live body's stream;
+    /// Sends as much of the response as the kernel takes. `held` are the blocks of a live body's stream;
     /// `pipe` is the worker's.
     pub(super) fn advance(
         &mut self,
@@ -324,7 +332,7 @@ fn flush(tls: &mut ServerConnection, socket: &Tcp) -> Result<bool, Broken> {
     Ok(true)
 }
 
-/// A connection that cannot go on. Why is nobody's concern but the other end's.
+/// A connection that is broken. The cause is the peer's or the path's, and is not logged.
 #[derive(Debug)]
 pub(super) struct Broken;
 

@@ -1,7 +1,7 @@
-//! A viewer's place in a live stream, and what is sent from there.
+//! A viewer's position in a live stream, and what is sent from there.
 
-use super::catch_up::{CatchUp, HEAD};
 use super::chunked::{Coding, SizeLine};
+use super::fast_join::{FastJoin, HEAD};
 use crate::hub::Block;
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -26,12 +26,12 @@ pub(super) struct Cursor {
     /// What is being sent: a header, or a block that may have left the ring meanwhile.
     current: Option<Current>,
     /// After it, the pictures since the keyframe.
-    catch_up: Option<Box<CatchUp>>,
+    fast_join: Option<Box<FastJoin>>,
     /// After those, the block of this number; `None` before the first one.
     next: Option<u64>,
     /// The header the viewer has.
     header: Option<Arc<[u8]>>,
-    catches_up: bool,
+    joins_fast: bool,
     coding: Coding,
 }
 
@@ -95,10 +95,10 @@ impl<'a> AsRef<[IoSlice<'a>]> for Parts<'a> {
 }
 
 impl Cursor {
-    /// For one who has nothing yet. `catches_up`: what it gets of the past comes in little time.
-    pub(super) fn new(stream: &str, catches_up: bool, coding: Coding) -> Self {
+    /// For a viewer that has nothing yet. `joins_fast`: the pictures since the keyframe get compressed timestamps.
+    pub(super) fn new(stream: &str, joins_fast: bool, coding: Coding) -> Self {
         let stream = stream.into();
-        Self { stream, skips: 0, current: None, catch_up: None, next: None, header: None, catches_up, coding }
+        Self { stream, skips: 0, current: None, fast_join: None, next: None, header: None, joins_fast, coding }
     }
 
     /// How the body is written.
@@ -110,12 +110,12 @@ impl Cursor {
     pub(super) fn is_between_chunks(&self) -> bool {
         let is_begun = |current: &Current| current.sent > 0;
         !self.current.as_ref().is_some_and(is_begun)
-            && self.catch_up.as_ref().is_none_or(|catch_up| catch_up.sent() == 0)
+            && self.fast_join.as_ref().is_none_or(|fast_join| fast_join.sent() == 0)
     }
 
-    /// Chooses what is sent next when nothing is on its way; whether there is something.
+    /// Chooses what is sent next if nothing is on its way. Returns whether there is anything.
     pub(super) fn place(&mut self, held: &VecDeque<Arc<Block>>) -> bool {
-        if self.current.is_some() || self.catch_up.is_some() {
+        if self.current.is_some() || self.fast_join.is_some() {
             return true;
         }
         let (Some(first), Some(last)) = (held.front(), held.back()) else { return false };
@@ -123,8 +123,8 @@ impl Cursor {
         if self.next.is_none() || fell_behind {
             let Some(start) = held.iter().rposition(|block| block.is_start) else { return false };
             self.skips += u32::from(fell_behind);
-            self.catch_up = if self.catches_up { CatchUp::new(held, start, self.coding).map(Box::new) } else { None };
-            self.next = Some(self.catch_up.as_ref().map_or(held[start].number, |catch_up| catch_up.last + 1));
+            self.fast_join = if self.joins_fast { FastJoin::new(held, start, self.coding).map(Box::new) } else { None };
+            self.next = Some(self.fast_join.as_ref().map_or(held[start].number, |fast_join| fast_join.last + 1));
             self.announce(&held[start].header);
         } else {
             let Some(next) = self.next.filter(|&next| next <= last.number) else { return false };
@@ -136,9 +136,9 @@ impl Cursor {
     /// By how much of the stream what is sent next is behind the newest, in milliseconds.
     pub(super) fn behind_ms(&self, held: &VecDeque<Arc<Block>>) -> u64 {
         let (Some(first), Some(last)) = (held.front(), held.back()) else { return 0 };
-        let at_ms = match (&self.current, &self.catch_up, self.next) {
+        let at_ms = match (&self.current, &self.fast_join, self.next) {
             (Some(Current { payload: Payload::Block(block), .. }), ..) => block.at_ms,
-            (_, Some(catch_up), _) => catch_up.at_ms(),
+            (_, Some(fast_join), _) => fast_join.at_ms(),
             (.., Some(next)) if next <= last.number => held[next.saturating_sub(first.number) as usize].at_ms,
             _ => last.at_ms,
         };
@@ -163,9 +163,9 @@ impl Cursor {
             parts.push_chunk(self.coding, line, [current.payload.bytes(), &[]], current.sent);
         }
         let first = held.front().map_or(0, |block| block.number);
-        if let Some(catch_up) = &self.catch_up {
-            let mut sent = catch_up.sent();
-            let pictures = catch_up.pictures(held, CHUNKS);
+        if let Some(fast_join) = &self.fast_join {
+            let mut sent = fast_join.sent();
+            let pictures = fast_join.pictures(held, CHUNKS);
             for ((line, head), picture) in lines.zip(room.heads.iter_mut()).zip(pictures) {
                 *head = picture.head;
                 parts.push_chunk(self.coding, line, [head, picture.rest], std::mem::take(&mut sent));
@@ -193,17 +193,17 @@ impl Cursor {
             }
             self.current = None;
         }
-        if let Some(catch_up) = &mut self.catch_up {
-            match catch_up.moved(sent, held) {
+        if let Some(fast_join) = &mut self.fast_join {
+            match fast_join.moved(sent, held) {
                 Ok(()) => return,
                 Err(over) => sent = over,
             }
-            let ended_at = catch_up.number();
-            if ended_at < catch_up.last {
+            let ended_at = fast_join.number();
+            if ended_at < fast_join.last {
                 // The rest of it has left the ring, and the viewer has fallen behind.
                 self.next = Some(ended_at + 1);
             }
-            self.catch_up = None;
+            self.fast_join = None;
         }
         let first = held.front().map_or(0, |block| block.number);
         while sent > 0

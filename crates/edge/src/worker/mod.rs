@@ -1,14 +1,15 @@
 //! A thread that serves viewers: its own epoll, listeners and connections; nothing is shared with other workers on the way of a
 //! segment.
 
-mod answers;
-mod catch_up;
+mod accept;
 mod chunked;
 mod connection;
 mod cursor;
-mod desk;
-mod doors;
-mod exchange;
+mod fast_join;
+mod handlers;
+mod http_loop;
+mod responses;
+mod router;
 
 use crate::api::Api;
 use crate::http::Limits;
@@ -17,12 +18,12 @@ use crate::shared::Shared;
 use crate::slab::Slab;
 use crate::tls::Certificates;
 use connection::{Body, Connection};
-use desk::Desk;
 use host::HostError;
 use host::poll::{Poller, Ready};
 use host::segment::SplicePipe;
 use host::socket::Tcp;
 use model::{LogLevel, ServeConfig};
+use router::Router;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -42,7 +43,7 @@ pub struct Listener {
 /// Marks tokens of connections; smaller ones are the signal's and the listeners'.
 const CONNECTION: u64 = 1 << 63;
 const SIGNAL: u64 = 0;
-/// Most connections taken from a listener before others have their turn.
+/// Most connections accepted at a listener before others have their turn.
 const ACCEPTS: usize = 64;
 /// Bytes read at a time.
 const SCRATCH: usize = 16 << 10;
@@ -59,7 +60,7 @@ pub struct Worker {
     listeners: Vec<Listener>,
     is_accepting: bool,
     connections: Slab<Connection>,
-    desk: Desk,
+    router: Router,
     limits: Limits,
     /// Connections that had their turn and could send more.
     again: Vec<u64>,
@@ -84,8 +85,8 @@ impl Worker {
         let signal = Arc::clone(&shared.hub.signals[number]);
         let poller = Poller::new()?;
         poller.add_readable(&signal.waker, SIGNAL)?;
-        let desk = Desk::new(Arc::clone(&shared), number);
-        let limits = limits(desk.config.value());
+        let router = Router::new(Arc::clone(&shared), number);
+        let limits = limits(router.config.value());
         Ok(Self {
             shared,
             signal,
@@ -95,7 +96,7 @@ impl Worker {
             listeners,
             is_accepting: false,
             connections: Slab::new(),
-            desk,
+            router,
             limits,
             again: Vec::new(),
             scratch: vec![0; SCRATCH],
@@ -120,8 +121,8 @@ impl Worker {
             self.poller.wait(Some(most), &mut ready)?;
             let woke = Instant::now();
             let now_s = self.started.elapsed().as_secs() as u32 + 1;
-            self.desk.set_time(self.shared.hub.now_ms(), now_s);
-            if self.desk.reconfigure() {
+            self.router.set_time(self.shared.hub.now_ms(), now_s);
+            if self.router.reconfigure() {
                 self.reconfigured();
             }
             let mut is_signalled = false;
@@ -151,9 +152,9 @@ impl Worker {
         }
     }
 
-    /// There is another configuration: what is taken from here on has its options.
+    /// Another configuration: connections accepted from here on have its options.
     fn reconfigured(&mut self) {
-        let config = self.desk.config.value();
+        let config = self.router.config.value();
         self.limits = limits(config);
         for listener in self.listeners.iter().filter(|_| self.api.is_none()) {
             let tls = config.https.as_ref().filter(|_| listener.tls.is_some());
@@ -167,10 +168,10 @@ impl Worker {
         }
     }
 
-    /// There may be new blocks and playlists for those who attend.
+    /// There may be new blocks and playlists for connections that wait.
     fn news(&mut self) {
         let mut attending = Vec::new();
-        for local in self.desk.locals.values_mut().filter(|local| !local.attending.is_empty()) {
+        for local in self.router.locals.values_mut().filter(|local| !local.attending.is_empty()) {
             let has_blocks = local.stream.flv.copy_into(&mut local.blocks);
             let has_hls = local.hls.refresh(&local.stream.hls);
             if has_blocks || has_hls || local.stream.flv.is_over() {
@@ -193,17 +194,17 @@ impl Worker {
     }
 
     fn kick(&mut self, number: u64) {
-        let until_ms = self.desk.now_ms + 86_400_000;
-        self.desk.banned.insert(number, until_ms);
+        let until_ms = self.router.now_ms + 86_400_000;
+        self.router.banned.insert(number, until_ms);
         for token in self.connections.tokens() {
             if self.connections.get(token).is_some_and(|connection| connection.session == Some(number)) {
                 self.close(token);
             }
         }
-        self.desk.stats.forget(number);
+        self.router.stats.forget(number);
     }
 
-    /// Once a second: who is too slow, what changed, and whether there is room again.
+    /// Once a second: closes slow connections, reports counts, and accepts again after descriptors ran out.
     fn tick(&mut self, now_s: u32) -> Result<(), HostError> {
         for token in self.connections.tokens() {
             let Some(connection) = self.connections.get(token) else { continue };
@@ -213,20 +214,20 @@ impl Worker {
                 self.shared.loads[self.number].timeouts.fetch_add(1, Ordering::Relaxed);
                 self.close(token);
             } else if let (Body::Live(cursor), Some(session)) = (&connection.body, connection.session) {
-                let blocks = self.desk.locals.get(&cursor.stream).map(|local| &local.blocks);
+                let blocks = self.router.locals.get(&cursor.stream).map(|local| &local.blocks);
                 let behind_ms = blocks.map_or(0, |blocks| cursor.behind_ms(blocks));
                 let facts = connection.tcp_facts();
-                self.desk.stats.sample(session, facts, cursor.skips, behind_ms);
+                self.router.stats.sample(session, facts, cursor.skips, behind_ms);
             }
         }
-        let now_ms = self.desk.now_ms;
-        self.desk.banned.retain(|_, until_ms| *until_ms > now_ms);
-        let expiry_ms = self.desk.config.value().hls.expiry.as_micros() / 1_000;
-        let (updates, fetched) = self.desk.stats.hand_over(now_ms, expiry_ms);
+        let now_ms = self.router.now_ms;
+        self.router.banned.retain(|_, until_ms| *until_ms > now_ms);
+        let expiry_ms = self.router.config.value().hls.expiry.as_micros() / 1_000;
+        let (updates, fetched) = self.router.stats.hand_over(now_ms, expiry_ms);
         for number in self.shared.viewers.update(updates, fetched) {
-            self.desk.stats.forget(number);
+            self.router.stats.forget(number);
         }
-        self.shared.loads[self.number].viewers.store(self.desk.stats.viewers() as u64, Ordering::Relaxed);
+        self.shared.loads[self.number].viewers.store(self.router.stats.viewers() as u64, Ordering::Relaxed);
         if self.api.is_some() {
             self.shared.viewers.expire(now_ms, expiry_ms);
         }
@@ -236,9 +237,9 @@ impl Worker {
         Ok(())
     }
 
-    /// Takes nothing new, ends who is idle, and gives responses on their way some time; whether all is over.
+    /// Accepts nothing, closes idle connections, and gives responses on their way some time. Returns whether all have ended.
     fn drain(&mut self, now_s: u32) -> Result<bool, HostError> {
-        let time = self.desk.config.value().limits.drain;
+        let time = self.router.config.value().limits.drain;
         if self.drain_until_s.is_none() {
             self.drain_until_s = Some(now_s + seconds(time));
             self.accept(false)?;
@@ -258,7 +259,7 @@ impl Worker {
         }
         let is_over = self.connections.len() == 0;
         if is_over {
-            let (updates, fetched) = self.desk.stats.hand_over(self.desk.now_ms, 0);
+            let (updates, fetched) = self.router.stats.hand_over(self.router.now_ms, 0);
             self.shared.viewers.update(updates, fetched);
         }
         Ok(is_over)

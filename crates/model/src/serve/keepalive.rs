@@ -1,10 +1,10 @@
-//! When a silent connection is asked whether it is still there.
+//! TCP keepalive of viewers' connections.
 
 use super::{at_least, set};
 use crate::document::{DocumentError, Section};
 use units::Span;
 
-/// Questions to a connection that is silent (`SO_KEEPALIVE`).
+/// Probes of a silent connection (`SO_KEEPALIVE`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeepAlive {
     /// Silence before the first one, in whole seconds (`TCP_KEEPIDLE`).
@@ -16,7 +16,7 @@ pub struct KeepAlive {
 }
 
 impl Default for KeepAlive {
-    /// What a server has by itself: who is gone for a minute is gone.
+    /// The shipped values: a peer that is unreachable for a minute has gone.
     fn default() -> Self {
         Self { idle: Span::from_millis(30_000), interval: Span::from_millis(10_000), count: 3 }
     }

@@ -1,4 +1,4 @@
-//! What the server says of what it does.
+//! The log's level, format and rate.
 
 use super::{at_least, set};
 use crate::document::{DocumentError, Section};
@@ -7,9 +7,9 @@ use std::str::FromStr;
 /// What is worth a line; each level has those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
-    /// Something does not work that should.
+    /// A part of the server fails.
     Error,
-    /// Somebody was refused, or something was left out.
+    /// A client was refused, or something was left out.
     Warn,
     /// Publishers, and what operators did.
     Info,

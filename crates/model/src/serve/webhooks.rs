@@ -1,4 +1,4 @@
-//! Whom the server asks before it lets somebody publish or play, and whom it tells what happened.
+//! Applications that decide who may publish and play, and that are notified of what ended.
 
 use super::secret::{FetchSecret, Secret, secret};
 use super::{at_least, set};
@@ -12,9 +12,9 @@ pub struct WebhooksConfig {
     pub on_publish: Option<Secret>,
     /// Asked whether somebody may play.
     pub on_play: Option<Secret>,
-    /// Told of a viewer who has gone.
+    /// Notified of a viewer that has gone.
     pub on_stop: Option<Secret>,
-    /// Told that a stream is no longer published.
+    /// Notified that a stream is no longer published.
     pub on_unpublish: Option<Secret>,
     /// What bodies are signed with.
     pub secret: Option<Secret>,
@@ -24,13 +24,14 @@ pub struct WebhooksConfig {
     pub retries: u32,
     /// Time before the second attempt; twice as long before each one after it.
     pub backoff: Span,
-    /// Where nobody answers: let them in, rather than turning them away.
+    /// Without an answer, admit rather than refuse.
     pub fail_open: bool,
     /// How long an answer to `on_play` is good for the same viewer of the same stream.
     pub cache: Span,
     /// Answers that are kept at a time.
     pub cache_size: u32,
-    /// Questions that wait at a time, and as many notices; what finds no room is answered as where nobody answers, or dropped.
+    /// Questions that wait at a time, and the same number of notices. A question that finds no room counts as unanswered; a notice is
+    /// dropped.
     pub queue: u32,
     /// Questions that are asked at the same time, and as many notices.
     pub connections: u32,

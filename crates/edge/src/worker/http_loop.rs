@@ -1,9 +1,9 @@
-//! A connection's requests and responses: reading, answering, sending.
+//! The loop of a connection: reads requests, answers them, sends responses.
 
 use super::chunked::{Coding, LAST_CHUNK};
 use super::connection::{Body, Broken, Sent};
 use super::cursor::Cursor;
-use super::desk::{Answer, Asker, Local};
+use super::router::{Answer, Asker, Local};
 use super::{Worker, seconds};
 use crate::hooks;
 use crate::http::{Refusal, Status, forwarded, parse};
@@ -21,13 +21,14 @@ impl Worker {
             return self.close(token);
         }
         connection.unread |= event.readable;
+        connection.peer_closed |= event.peer_closed;
         if event.writable && (connection.is_busy() || connection.flush().is_err()) {
             self.advance(token);
         }
         self.read(token);
     }
 
-    /// Reads and answers requests for as long as there are some, and each answer is sent at once.
+    /// Reads and answers requests while there are some; each answer is sent at once.
     pub(super) fn read(&mut self, token: u64) {
         if !self.is_introduced(token) {
             return;
@@ -35,7 +36,7 @@ impl Worker {
         loop {
             let Some(connection) = self.connections.get(token) else { return };
             match &connection.body {
-                // Whoever has a live response has nothing to say but that it leaves.
+                // During a live response only the connection's end matters.
                 Body::Live(_) | Body::Playlist(_) => {
                     if !connection.unread {
                         return;
@@ -81,7 +82,8 @@ impl Worker {
                 }
                 Ok(Some(got)) if got > 0 => {
                     if !std::mem::replace(&mut connection.in_head, true) {
-                        connection.deadline_s = self.desk.now_s + seconds(self.desk.config.value().limits.head_time);
+                        connection.deadline_s =
+                            self.router.now_s + seconds(self.router.config.value().limits.head_time);
                     }
                     if !connection.input.is_empty() {
                         connection.input.extend_from_slice(&self.scratch[..got]);
@@ -105,26 +107,26 @@ impl Worker {
         }
     }
 
-    /// Answers the first request of `bytes`; how many of them it took, `None` when the connection is closed or about to be.
+    /// Answers the first request in `bytes`. Returns its length, 0 while it is incomplete, `None` when the connection closes.
     fn answer(&mut self, token: u64, bytes: &[u8]) -> Option<usize> {
         let connection = self.connections.get(token)?;
         self.head.clear();
         let (answer, used) = match parse(bytes, &self.limits) {
             Ok(None) => return Some(0),
             Ok(Some((request, used))) => {
-                let config = self.desk.config.value();
+                let config = self.router.config.value();
                 let forwarded = request.forwarded_for.filter(|_| connection.is_trusted);
                 let client = forwarded.and_then(|field| forwarded::client(field, &config.trusted_proxies));
                 let address = client.unwrap_or(connection.peer);
                 let asker = Asker { address, is_tls: connection.tls.is_some(), token };
-                // What an application was asked about is the same request as before.
-                let is_again = self.desk.settled.is_some();
-                let may_ask = is_again || connection.may_ask(self.desk.now_s, config.limits.request_rate);
+                // A request that an application was asked about was counted before.
+                let is_again = self.router.settled.is_some();
+                let may_ask = is_again || connection.may_ask(self.router.now_s, config.limits.request_rate);
                 let mut answer = match &mut self.api {
                     _ if !may_ask => {
                         let fields = || vec![("address", address.to_string().into())];
                         self.shared.log.event(LogLevel::Warn, "request-rate", fields);
-                        self.desk.refuse(Status::TooManyRequests, true, &mut self.head);
+                        self.router.refuse(Status::TooManyRequests, true, &mut self.head);
                         Answer { body: Body::None, close: true, session: None }
                     }
                     Some(api) => {
@@ -133,12 +135,13 @@ impl Worker {
                         let end = body.len();
                         Answer { body: Body::Shared(body, 0, end), close, session: None }
                     }
-                    None => self.desk.respond(&request, asker, &mut self.head),
+                    None => self.router.respond(&request, asker, &mut self.head),
                 };
                 if let Body::Asked(_) = answer.body {
-                    // The request stays in the input, and is answered when the application has said what it thinks.
+                    // The request stays in the input until the application has answered.
                     connection.body = answer.body;
-                    connection.deadline_s = self.desk.now_s + seconds(self.desk.config.value().webhooks.patience()) + 1;
+                    connection.deadline_s =
+                        self.router.now_s + seconds(self.router.config.value().webhooks.patience()) + 1;
                     return Some(0);
                 }
                 self.shared.loads[self.number].requests.fetch_add(1, Ordering::Relaxed);
@@ -149,13 +152,13 @@ impl Worker {
         };
         let connection = self.connections.get(token)?;
         connection.body = answer.body;
-        connection.asked_ms = self.desk.now_ms;
+        connection.asked_ms = self.router.now_ms;
         connection.close = answer.close;
         connection.session = answer.session;
         connection.in_head = false;
         connection.head.clear();
         connection.head.extend_from_slice(&self.head);
-        connection.deadline_s = self.desk.now_s + seconds(self.desk.config.value().limits.write_stall);
+        connection.deadline_s = self.router.now_s + seconds(self.router.config.value().limits.write_stall);
         let will_close = answer.close;
         self.advance(token);
         match self.connections.get(token) {
@@ -165,15 +168,15 @@ impl Worker {
     }
 
     fn refused(&mut self, refusal: Refusal) -> Answer {
-        self.desk.refuse(refusal.status(), true, &mut self.head);
+        self.router.refuse(refusal.status(), true, &mut self.head);
         Answer { body: Body::None, close: true, session: None }
     }
 
-    /// Sends of the response what there is room for.
+    /// Sends as much of the response as the kernel takes.
     pub(super) fn advance(&mut self, token: u64) {
         let Some(connection) = self.connections.get(token) else { return };
         let local = match &connection.body {
-            Body::Live(cursor) => self.desk.locals.get(&cursor.stream),
+            Body::Live(cursor) => self.router.locals.get(&cursor.stream),
             _ => None,
         };
         let piece = match &connection.body {
@@ -184,16 +187,16 @@ impl Worker {
         let was_busy = connection.is_busy();
         let state = connection.advance(local.map(|local| &local.blocks), &mut self.pipe);
         let sent = std::mem::take(&mut connection.sent);
-        let limits = &self.desk.config.value().limits;
-        let (now_s, now_ms) = (self.desk.now_s, self.desk.now_ms);
+        let limits = &self.router.config.value().limits;
+        let (now_s, now_ms) = (self.router.now_s, self.router.now_ms);
         if sent > 0 {
-            let patience = if is_live { self.desk.config.value().flv.stall } else { limits.write_stall };
+            let patience = if is_live { self.router.config.value().flv.stall } else { limits.write_stall };
             connection.deadline_s = now_s + seconds(patience);
             self.shared.loads[self.number].bytes.fetch_add(sent, Ordering::Relaxed);
             if let Some(session) = connection.session {
-                self.desk.stats.count(session, now_ms, |update| update.bytes += sent);
+                self.router.stats.count(session, now_ms, |update| update.bytes += sent);
                 if is_live {
-                    self.desk.stats.first_media(session, now_ms);
+                    self.router.stats.first_media(session, now_ms);
                 }
             }
         }
@@ -216,7 +219,7 @@ impl Worker {
                     let asked_ms = connection.asked_ms;
                     let fetched = Fetched { asked_ms, done_ms: now_ms, published_ms, duration_ms };
                     let fetched = is_whole.then_some(fetched);
-                    self.desk.stats.media(session, now_ms, connection.tcp_facts(), fetched);
+                    self.router.stats.media(session, now_ms, connection.tcp_facts(), fetched);
                 }
                 connection.head = Vec::new();
                 connection.session = None;
@@ -228,7 +231,7 @@ impl Worker {
         }
     }
 
-    /// Closes a connection whose last response is complete; what the kernel holds still goes out.
+    /// Closes a connection whose last response is complete; the kernel still sends what it holds.
     pub(super) fn finish(&mut self, token: u64) {
         if let Some(connection) = self.connections.get(token)
             && let Some(tls) = &mut connection.tls
@@ -246,7 +249,7 @@ impl Worker {
         self.shared.connections.leave(connection.counted);
         match &connection.body {
             Body::Live(cursor) => self.viewer_left(token, cursor, connection.session, connection.tcp_facts()),
-            Body::Playlist(waiting) => self.desk.depart(&waiting.stream, token),
+            Body::Playlist(waiting) => self.router.depart(&waiting.stream, token),
             _ => {}
         }
     }
@@ -259,7 +262,7 @@ impl Worker {
             Body::Live(cursor) if connection.head.is_empty() && can_end(&cursor) => {
                 let (session, facts) = (connection.session.take(), connection.tcp_facts());
                 connection.body = Body::Shared(Arc::from(LAST_CHUNK), 0, LAST_CHUNK.len());
-                connection.deadline_s = self.desk.now_s + seconds(self.desk.config.value().limits.write_stall);
+                connection.deadline_s = self.router.now_s + seconds(self.router.config.value().limits.write_stall);
                 self.viewer_left(token, &cursor, session, facts);
                 self.advance(token);
             }
@@ -272,9 +275,9 @@ impl Worker {
 
     /// The viewer of a live response has gone.
     fn viewer_left(&mut self, token: u64, cursor: &Cursor, session: Option<u64>, facts: Option<TcpFacts>) {
-        self.desk.depart(&cursor.stream, token);
+        self.router.depart(&cursor.stream, token);
         let Some(session) = session else { return };
-        self.desk.stats.count(session, self.desk.now_ms, |update| {
+        self.router.stats.count(session, self.router.now_ms, |update| {
             (update.tcp, update.skips, update.is_over) = (facts.or(update.tcp), cursor.skips, true);
         });
     }
@@ -282,22 +285,22 @@ impl Worker {
     /// Answers a request that an application was asked about.
     pub(super) fn settle(&mut self, answer: hooks::Answer) {
         let hooks::Answer { waiter, verdict } = answer;
-        self.desk.settle(waiter.number, verdict);
+        self.router.settle(waiter.number, verdict);
         let Some(connection) = self.connections.get(waiter.token) else { return };
         if matches!(connection.body, Body::Asked(number) if number == waiter.number) {
             connection.body = Body::None;
-            self.desk.settled = Some((waiter.number, verdict));
+            self.router.settled = Some((waiter.number, verdict));
             self.read(waiter.token);
-            self.desk.settled = None;
+            self.router.settled = None;
         }
     }
 
-    /// Answers one that waits, if there is a playlist now, or never will be in time.
+    /// Answers a request for a first playlist once there is one, or once it has waited too long.
     pub(super) fn first_playlist(&mut self, token: u64) {
-        let now_s = self.desk.now_s;
+        let now_s = self.router.now_s;
         let Some(connection) = self.connections.get(token) else { return };
         let Body::Playlist(waiting) = &connection.body else { return };
-        let Some(local) = self.desk.locals.get(&waiting.stream) else { return self.close(token) };
+        let Some(local) = self.router.locals.get(&waiting.stream) else { return self.close(token) };
         let hls = Arc::clone(local.hls.value());
         if hls.playlist.is_none() && now_s < waiting.until_s && !local.stream.flv.is_over() {
             return;
@@ -306,17 +309,17 @@ impl Worker {
         let session = connection.session;
         self.head.clear();
         let answer = match hls.playlist {
-            Some(_) => self.desk.playlist(&hls, &waiting, None, session, &mut self.head),
+            Some(_) => self.router.playlist(&hls, &waiting, None, session, &mut self.head),
             None => {
-                self.desk.refuse(Status::ServiceUnavailable, !waiting.keep_alive, &mut self.head);
+                self.router.refuse(Status::ServiceUnavailable, !waiting.keep_alive, &mut self.head);
                 Answer { body: Body::None, close: !waiting.keep_alive, session }
             }
         };
-        self.desk.depart(&waiting.stream, token);
+        self.router.depart(&waiting.stream, token);
         let Some(connection) = self.connections.get(token) else { return };
         connection.body = answer.body;
         connection.head.extend_from_slice(&self.head);
-        connection.deadline_s = now_s + seconds(self.desk.config.value().limits.write_stall);
+        connection.deadline_s = now_s + seconds(self.router.config.value().limits.write_stall);
         self.advance(token);
         self.read(token);
     }

@@ -1,19 +1,19 @@
-//! The heads of answers, by what is asked for.
+//! Heads of responses: a status alone, a playlist, a segment.
 
 use super::connection::{Body, Waiting};
-use super::desk::{Answer, Desk};
+use super::router::{Answer, Router};
 use crate::http::{CORS, Head, Method, Range, Request, Selected, Status, matches_any};
 use crate::hub::{Hls, Piece};
 use std::sync::Arc;
 
-impl Desk {
-    /// An answer that is only a status.
+impl Router {
+    /// A response that is a status alone.
     pub(super) fn plain(&self, status: Status, request: &Request<'_>, head: &mut Vec<u8>) -> Answer {
         self.refuse(status, !request.keep_alive, head);
         Answer { body: Body::None, close: !request.keep_alive, session: None }
     }
 
-    /// A head that is only a status.
+    /// A head that is a status alone.
     pub(super) fn refuse(&self, status: Status, close: bool, head: &mut Vec<u8>) {
         let mut fields = Head::begin(head, status, &self.date).raw(CORS).field("Cache-Control", "no-store");
         if status == Status::MethodNotAllowed {
@@ -31,7 +31,7 @@ impl Desk {
         fields.end();
     }
 
-    /// A playlist that is there: the session's own, or the multivariant one.
+    /// The session's playlist, or the multivariant one.
     pub(super) fn playlist(
         &self,
         hls: &Hls,
@@ -69,13 +69,13 @@ impl Desk {
                 .end();
             return Answer { body: Body::None, close, session };
         }
-        // The rest of the head is the same for all, and comes with the text.
+        // The rest of the head is the same for all viewers and precedes the text.
         let _ = Head::begin(head, Status::Ok, &self.date).raw(connection);
         let end = if waiting.head_only { playlist.text_at } else { playlist.response.len() };
         Answer { body: Body::Shared(Arc::clone(&playlist.response), 0, end), close, session }
     }
 
-    /// A segment, or the range of it that is asked for.
+    /// A segment, or the requested range of it.
     pub(super) fn piece(&self, piece: Arc<Piece>, request: &Request<'_>, session: u64, head: &mut Vec<u8>) -> Answer {
         let len = piece.segment.len() as u64;
         let close = !request.keep_alive;

@@ -1,16 +1,16 @@
-//! What a viewer has to see before it is live, told so quickly that it adds no lasting delay.
+//! The pictures between the newest keyframe and the present, sent with compressed timestamps so that a new viewer is live at once.
 //!
-//! Who joins between keyframes gets the pictures since the last one. With their own timestamps a player would show them at their
-//! own pace, and stay behind by as much for as long as it plays. So these pictures come with timestamps of a few milliseconds each,
-//! the last one at its own; the sound begins where they end. The bytes are the blocks that all viewers share: only the tags'
-//! heads are made anew, when they are sent.
+//! A viewer that joins between keyframes gets the pictures since the last one. With their own timestamps a player would show them in
+//! real time and stay behind by that long. So each gets a timestamp two milliseconds after the one before, and the last one its own;
+//! the sound begins where they end. The payload is in the blocks that all viewers share; only the tags' headers are rewritten when
+//! they are sent.
 
 use super::chunked::Coding;
 use crate::hub::Block;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// What each picture takes: with two milliseconds, pictures that are reordered keep their order in whole ones.
+/// Time between pictures: with two milliseconds, reordered pictures keep their order in whole ones.
 const PICTURE_MS: u64 = 2;
 /// Bytes of a tag before its data. Source: Adobe's FLV 10.1, E.4.1.
 const TAG_HEADER: usize = 11;
@@ -19,9 +19,9 @@ pub(super) const HEAD: usize = TAG_HEADER + 5;
 /// The size of the tag before.
 const TRAILER: usize = 4;
 
-/// A viewer's place among the pictures before it is live.
+/// A viewer's position among the pictures before it is live.
 #[derive(Debug)]
-pub(super) struct CatchUp {
+pub(super) struct FastJoin {
     /// The block of the tag that is next.
     block: Arc<Block>,
     /// Where in it the tag begins.
@@ -54,7 +54,7 @@ pub(super) struct Picture<'a> {
     pub(super) rest: &'a [u8],
 }
 
-impl CatchUp {
+impl FastJoin {
     /// From the keyframe at the beginning of `held[start]` to the newest picture of the same codecs; `None` where that takes no time.
     pub(super) fn new(held: &VecDeque<Arc<Block>>, start: usize, coding: Coding) -> Option<Self> {
         let first = held.get(start)?;
@@ -95,7 +95,7 @@ impl CatchUp {
         std::iter::from_fn(next).take(most)
     }
 
-    /// Bytes of the first chunk of [`CatchUp::pictures`] that were sent.
+    /// Bytes of the first chunk of [`FastJoin::pictures`] that were sent.
     pub(super) const fn sent(&self) -> usize {
         self.sent
     }
@@ -212,18 +212,18 @@ mod tests {
 
     /// All that is sent when the kernel takes `step` bytes at a time.
     fn sent(held: &VecDeque<Arc<Block>>, step: usize) -> Vec<u8> {
-        let mut catch_up = CatchUp::new(held, 0, Coding::Identity).expect("something to catch up with");
+        let mut fast_join = FastJoin::new(held, 0, Coding::Identity).expect("something to catch up with");
         let mut all = Vec::new();
         loop {
             let mut bytes = Vec::new();
-            for picture in catch_up.pictures(held, 3) {
+            for picture in fast_join.pictures(held, 3) {
                 bytes.extend(picture.head);
                 bytes.extend(picture.rest);
             }
-            let now = &bytes[catch_up.sent()..];
+            let now = &bytes[fast_join.sent()..];
             let now = &now[..now.len().min(step)];
             all.extend(now);
-            if let Err(over) = catch_up.moved(now.len(), held) {
+            if let Err(over) = fast_join.moved(now.len(), held) {
                 assert_eq!(over, 0);
                 return all;
             }
@@ -265,22 +265,22 @@ mod tests {
 
     #[test]
     fn there_is_nothing_to_catch_up_with_at_a_keyframe_or_without_pictures() {
-        assert!(CatchUp::new(&blocks(1, 7, 40), 0, Coding::Identity).is_none());
-        assert!(CatchUp::new(&blocks(50, 7, 2), 0, Coding::Identity).is_none(), "it would take no less");
+        assert!(FastJoin::new(&blocks(1, 7, 40), 0, Coding::Identity).is_none());
+        assert!(FastJoin::new(&blocks(50, 7, 2), 0, Coding::Identity).is_none(), "it would take no less");
         let mut bytes = Vec::new();
         write_unit(&unit(Track::Audio, 5, 0, true), &mut bytes);
         let block = Block { number: 0, bytes: bytes.into(), is_start: true, at_ms: 5, header: Arc::from([]) };
-        assert!(CatchUp::new(&VecDeque::from([Arc::new(block)]), 0, Coding::Identity).is_none());
+        assert!(FastJoin::new(&VecDeque::from([Arc::new(block)]), 0, Coding::Identity).is_none());
     }
 
     #[test]
     fn what_has_left_the_ring_ends_it() {
         let mut held = blocks(50, 0, 40);
-        let mut catch_up = CatchUp::new(&held, 0, Coding::Identity).expect("something to catch up with");
-        assert!(catch_up.moved(10, &held).is_ok());
+        let mut fast_join = FastJoin::new(&held, 0, Coding::Identity).expect("something to catch up with");
+        assert!(fast_join.moved(10, &held).is_ok());
         held.drain(..10);
-        let rest: usize = catch_up.pictures(&held, 99).map(|picture| picture.head.len() + picture.rest.len()).sum();
-        assert_eq!(catch_up.moved(rest - 10, &held), Err(0));
-        assert!(catch_up.number() == 0 && catch_up.last == 49);
+        let rest: usize = fast_join.pictures(&held, 99).map(|picture| picture.head.len() + picture.rest.len()).sum();
+        assert_eq!(fast_join.moved(rest - 10, &held), Err(0));
+        assert!(fast_join.number() == 0 && fast_join.last == 49);
     }
 }

@@ -1,14 +1,12 @@
-//! What viewers may ask for, and the answers.
+//! The router: which handler answers a request, and whether the viewer may play.
 
-use super::chunked::Coding;
-use super::connection::{Body, Waiting};
-use super::cursor::Cursor;
+use super::connection::Body;
 use crate::hooks::{self, Event, Verdict, Waiter};
 use crate::http::{CORS, Head, Method, Request, Status, Target, imf_fixdate};
 use crate::hub::{Block, Hls, Stream, View};
 use crate::session_stats::SessionStats;
 use crate::shared::Shared;
-use crate::token::{Admission, BOUND, Keys, Session, decode_subject};
+use crate::token::{Admission, BOUND, Keys, Session};
 use crate::viewer::{Protocol, Who};
 use crate::viewer_registry::Full;
 use model::ServeConfig;
@@ -19,14 +17,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// How long a first playlist is waited for, in seconds.
-const PLAYLIST_WAIT_S: u32 = 15;
 /// Bytes of a `User-Agent` that are kept.
 const AGENT_MAX: usize = 200;
 /// Bits of a session's number below its time in milliseconds.
 const NUMBER_TIME_SHIFT: u32 = 20;
 
-/// An answer, besides its head.
+/// A response without its head.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) body: Body,
@@ -34,7 +30,7 @@ pub(super) struct Answer {
     pub(super) session: Option<u64>,
 }
 
-/// A worker's own hold on a stream.
+/// What a worker holds of a stream.
 #[derive(Debug)]
 pub(super) struct Local {
     pub(super) stream: Arc<Stream>,
@@ -44,39 +40,41 @@ pub(super) struct Local {
     pub(super) attending: Vec<u64>,
 }
 
-/// What a worker answers viewers from.
+/// The state from which a worker answers viewers.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct Router {
     shared: Arc<Shared>,
     pub(super) stats: SessionStats,
     pub(super) locals: HashMap<Box<str>, Local>,
-    /// Sessions that operators ended, and until when they are remembered, milliseconds.
+    /// Sessions that an operator ended, and until when they are refused, milliseconds since 1970.
     pub(super) banned: HashMap<u64, u64>,
     pub(super) config: View<ServeConfig>,
-    keys: Keys,
+    pub(super) keys: Keys,
     /// Viewers that an application was asked about, by the numbers of their sessions.
     asked: HashMap<u64, Who>,
-    /// The verdict on the request that is about to be answered again, and the number it was asked under.
+    /// An application's verdict on the request that is answered next, and the session's number.
     pub(super) settled: Option<(u64, Verdict)>,
     streams: View<HashMap<Box<str>, Arc<Stream>>>,
+    /// The memory of the key of the stream that is asked for.
     key: String,
-    /// The worker's.
-    number: usize,
+    /// The worker's number.
+    pub(super) number: usize,
+    /// The last session's number.
     numbers: u64,
     pub(super) now_ms: u64,
     pub(super) now_s: u32,
     pub(super) date: [u8; 29],
 }
 
-/// What becomes of one who wants to play.
-enum Admitted {
-    /// It may: what its token says, and its session's number.
+/// Whether a viewer may play.
+pub(super) enum Admitted {
+    /// Yes: what its token says, and its session's number.
     In(Admission, u64),
-    /// It waits.
+    /// An application is asked; the request waits.
     Asked(Answer),
 }
 
-/// Who asks.
+/// Where a request comes from.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asker {
     pub(super) address: IpAddr,
@@ -85,7 +83,7 @@ pub(super) struct Asker {
     pub(super) token: u64,
 }
 
-impl Desk {
+impl Router {
     /// Of worker `number`.
     pub(super) fn new(shared: Arc<Shared>, number: usize) -> Self {
         let hub = &shared.hub;
@@ -112,7 +110,7 @@ impl Desk {
         }
     }
 
-    /// Takes another configuration, if there is one. Sessions that the former one let in go on.
+    /// Takes a newer configuration, if there is one. Sessions that the former one let in stay valid.
     pub(super) fn reconfigure(&mut self) -> bool {
         let is_other = self.config.refresh(&self.shared.hub.config);
         if is_other {
@@ -121,7 +119,7 @@ impl Desk {
         is_other
     }
 
-    /// It is later.
+    /// Sets the time of the requests that follow.
     pub(super) fn set_time(&mut self, now_ms: u64, now_s: u32) {
         if now_ms / 1_000 != self.now_ms / 1_000 {
             self.date = imf_fixdate(now_ms / 1_000);
@@ -129,7 +127,7 @@ impl Desk {
         (self.now_ms, self.now_s) = (now_ms, now_s);
     }
 
-    /// The worker's hold on a stream, if there is one of that key.
+    /// The stream of that key, if there is one.
     pub(super) fn local(&mut self, key: &str) -> Option<&mut Local> {
         if self.streams.refresh(&self.shared.hub.streams) {
             let streams = self.streams.value();
@@ -147,7 +145,7 @@ impl Desk {
         self.locals.get_mut(key)
     }
 
-    /// Answers; the head goes into `head`.
+    /// Answers a request; the response's head is written into `head`.
     pub(super) fn respond(&mut self, request: &Request<'_>, asker: Asker, head: &mut Vec<u8>) -> Answer {
         match request.method {
             Method::Get | Method::Head => {}
@@ -207,7 +205,7 @@ impl Desk {
     }
 
     /// Counts a viewer, and makes its slot.
-    fn enter(&mut self, number: u64, session: Option<Session>, who: Who) -> Result<(), Status> {
+    pub(super) fn enter(&mut self, number: u64, session: Option<Session>, who: Who) -> Result<(), Status> {
         self.stats.open(number, session, &who.stream, who.address, self.now_ms);
         let entered = self.shared.viewers.enter(number, &self.config.value().limits, || who);
         entered.map_err(|full| {
@@ -226,8 +224,8 @@ impl Desk {
         }
     }
 
-    /// Whether the token in the query lets this viewer play, and the application that is asked, if one is.
-    fn admit(
+    /// Whether the token in the query lets the viewer play, and the application, where one is asked.
+    pub(super) fn admit(
         &mut self,
         key: &str,
         protocol: Protocol,
@@ -275,132 +273,8 @@ impl Desk {
         }
     }
 
-    fn flv(&mut self, key: &str, request: &Request<'_>, asker: Asker, head: &mut Vec<u8>) -> Result<Answer, Status> {
-        let (admission, number) = match self.admit(key, Protocol::Flv, request, asker)? {
-            Admitted::In(admission, number) => (admission, number),
-            Admitted::Asked(answer) => return Ok(answer),
-        };
-        let now_ms = self.now_ms;
-        let worker = self.number;
-        let local = self.local(key).ok_or(Status::NotFound)?;
-        if local.stream.flv.is_over() {
-            return Err(Status::NotFound);
-        }
-        let is_head = request.method == Method::Head;
-        if !is_head {
-            self.enter(number, None, who(key, Protocol::Flv, request, asker, Some(admission.subject), now_ms))?;
-            self.stats.count(number, now_ms, |update| update.requests += 1);
-            let local = self.local(key).ok_or(Status::NotFound)?;
-            local.stream.attend(worker);
-            local.attending.push(asker.token);
-            local.stream.flv.copy_into(&mut local.blocks);
-        }
-        let (coding, field): (_, &[u8]) = match request.is_http_1_1 {
-            true => (Coding::Chunked, b"Transfer-Encoding: chunked\r\n"),
-            false => (Coding::Identity, b""),
-        };
-        Head::begin(head, Status::Ok, &self.date)
-            .raw(b"Content-Type: video/x-flv\r\nCache-Control: no-store\r\nConnection: close\r\n")
-            .raw(field)
-            .raw(CORS)
-            .end();
-        let cursor = Cursor::new(key, self.config.value().flv.catch_up, coding);
-        let body = if is_head { Body::None } else { Body::Live(Box::new(cursor)) };
-        Ok(Answer { body, close: true, session: (!is_head).then_some(number) })
-    }
-
-    /// The multivariant playlist, which gives each viewer a session. A viewer is counted when it uses the session.
-    fn start(
-        &mut self,
-        key: &str,
-        name: &str,
-        request: &Request<'_>,
-        asker: Asker,
-        head: &mut Vec<u8>,
-    ) -> Result<Answer, Status> {
-        let (admission, number) = match self.admit(key, Protocol::Hls, request, asker)? {
-            Admitted::In(admission, number) => (admission, number),
-            Admitted::Asked(answer) => return Ok(answer),
-        };
-        let Admission { subject, address } = admission;
-        let session = self.keys.session(number, key, address, &subject, self.now_ms / 1_000).id(&subject);
-        let until_s = self.now_s + PLAYLIST_WAIT_S;
-        let worker = self.number;
-        let local = self.local(key).ok_or(Status::NotFound)?;
-        local.hls.refresh(&local.stream.hls);
-        let hls = Arc::clone(local.hls.value());
-        let uri = format!("{}/{session}/index.m3u8", encode(name));
-        let waiting = Waiting {
-            stream: key.into(),
-            keep_alive: request.keep_alive,
-            head_only: request.method == Method::Head,
-            until_s,
-            start: Some(uri),
-        };
-        let is_waiting = hls.playlist.is_none();
-        if is_waiting {
-            local.stream.attend(worker);
-            local.attending.push(asker.token);
-        }
-        if is_waiting {
-            let body = Body::Playlist(Box::new(waiting));
-            return Ok(Answer { body, close: !request.keep_alive, session: None });
-        }
-        Ok(self.playlist(&hls, &waiting, None, None, head))
-    }
-
-    fn hls(
-        &mut self,
-        key: &str,
-        (session, subject): (Session, &str),
-        file: &str,
-        request: &Request<'_>,
-        asker: Asker,
-        head: &mut Vec<u8>,
-    ) -> Result<Answer, Status> {
-        let (number, now_ms) = (session.number, self.now_ms);
-        if self.banned.contains_key(&number) {
-            return Err(Status::Forbidden);
-        }
-        if !self.stats.knows(&session, key, asker.address) {
-            let subject = decode_subject(subject).ok_or(Status::Forbidden)?;
-            if !self.keys.is_ours(&session, key, asker.address, &subject, now_ms / 1_000) {
-                return Err(Status::Forbidden);
-            }
-            self.local(key).ok_or(Status::NotFound)?;
-            let began_ms = self.began_ms(number);
-            self.enter(number, Some(session), who(key, Protocol::Hls, request, asker, Some(subject), began_ms))?;
-        }
-        let now_s = self.now_s;
-        let worker = self.number;
-        let local = self.local(key).ok_or(Status::NotFound)?;
-        local.hls.refresh(&local.stream.hls);
-        if file == "index.m3u8" {
-            let hls = Arc::clone(local.hls.value());
-            let waiting = |start| Waiting {
-                stream: if hls.playlist.is_none() { key.into() } else { Box::default() },
-                keep_alive: request.keep_alive,
-                head_only: request.method == Method::Head,
-                until_s: now_s + PLAYLIST_WAIT_S,
-                start,
-            };
-            if hls.playlist.is_none() {
-                local.stream.attend(worker);
-                local.attending.push(asker.token);
-                let body = Body::Playlist(Box::new(waiting(None)));
-                return Ok(Answer { body, close: !request.keep_alive, session: Some(number) });
-            }
-            self.stats.count(number, now_ms, |update| update.requests += 1);
-            return Ok(self.playlist(&hls, &waiting(None), request.if_none_match, Some(number), head));
-        }
-        let sequence = sequence(file).ok_or(Status::NotFound)?;
-        let piece = local.hls.value().piece(sequence).cloned().ok_or(Status::NotFound)?;
-        self.stats.count(number, now_ms, |update| update.requests += 1);
-        Ok(self.piece(piece, request, number, head))
-    }
-
-    /// When a session began: when its id was made, unless that is so long ago that it comes back.
-    fn began_ms(&self, number: u64) -> u64 {
+    /// When a session began: when its id was made, or now if that is longer ago than `hls.expiry`, because it comes back.
+    pub(super) fn began_ms(&self, number: u64) -> u64 {
         let made_ms = number >> NUMBER_TIME_SHIFT;
         let expiry_ms = self.config.value().hls.expiry.as_micros() / 1_000;
         if made_ms.saturating_add(expiry_ms) < self.now_ms { self.now_ms } else { made_ms.min(self.now_ms) }
@@ -437,18 +311,19 @@ fn is_in_session(file: &str) -> bool {
 }
 
 /// The media sequence number of a segment, from its file's name.
-fn sequence(file: &str) -> Option<u64> {
+pub(super) fn sequence(file: &str) -> Option<u64> {
     file.strip_suffix(".ts").and_then(|digits| digits.parse().ok())
 }
 
-/// What a viewer calls itself, as much as is kept.
+/// The `User-Agent`, cut to [`AGENT_MAX`].
 fn agent<'a>(request: &Request<'a>) -> &'a str {
     let agent = request.user_agent.unwrap_or_default();
     let end = (0..=agent.len().min(AGENT_MAX)).rev().find(|&at| agent.is_char_boundary(at)).unwrap_or(0);
     &agent[..end]
 }
 
-fn who(
+/// Who a viewer is, from its request.
+pub(super) fn who(
     key: &str,
     protocol: Protocol,
     request: &Request<'_>,
@@ -465,10 +340,4 @@ fn who(
         subject: subject.filter(|subject| !subject.is_empty()).map(String::into_boxed_str),
         began_ms: now_ms,
     }
-}
-
-/// A name as a path in a playlist writes it. Source: RFC 3986 §2.3.
-fn encode(name: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    name.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }

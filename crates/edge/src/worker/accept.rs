@@ -1,4 +1,4 @@
-//! Taking connections, as long as there is room.
+//! Accepts connections while there is room.
 
 use super::connection::Connection;
 use super::{ACCEPTS, CONNECTION, Worker, seconds};
@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 
 impl Worker {
-    /// Begins or ends to listen for connections.
+    /// Starts or stops accepting connections.
     pub(super) fn accept(&mut self, wanted: bool) -> Result<(), HostError> {
         if wanted != self.is_accepting {
             for (at, listener) in self.listeners.iter().enumerate() {
@@ -25,14 +25,14 @@ impl Worker {
         Ok(())
     }
 
-    /// Takes who waits at a listener.
+    /// Accepts the connections that wait at a listener.
     pub(super) fn take(&mut self, at: usize) {
         for _ in 0..ACCEPTS {
             match self.listeners[at].socket.accept_from() {
                 Ok(None) => return,
                 Ok(Some((socket, peer))) => self.welcome(at, socket, peer.ip()),
                 Err(error) => {
-                    // No descriptor is left: those who wait do so until the next second.
+                    // No descriptor is left: accepting resumes with the next tick.
                     let log = &self.shared.log;
                     log.event(LogLevel::Error, "accept-failed", || vec![("why", error.to_string().into())]);
                     self.shared.loads[self.number].refused.fetch_add(1, Ordering::Relaxed);
@@ -44,11 +44,11 @@ impl Worker {
     }
 
     fn welcome(&mut self, at: usize, socket: Tcp, peer: IpAddr) {
-        let (listener, config) = (&self.listeners[at], self.desk.config.value());
+        let (listener, config) = (&self.listeners[at], self.router.config.value());
         let load = &self.shared.loads[self.number];
         let is_trusted = is_trusted(peer, &config.trusted_proxies);
         let counted = (!is_trusted).then_some(peer);
-        // Who says whom it forwards for has to be one who is believed.
+        // Only a trusted proxy may send a PROXY header.
         let may_enter = is_trusted || !listener.proxy_protocol;
         if !may_enter || !self.shared.connections.enter(counted) {
             load.refused.fetch_add(1, Ordering::Relaxed);
@@ -60,7 +60,7 @@ impl Worker {
         };
         load.accepted.fetch_add(1, Ordering::Relaxed);
         load.connections.fetch_add(1, Ordering::Relaxed);
-        let deadline_s = self.desk.now_s + seconds(config.limits.head_time);
+        let deadline_s = self.router.now_s + seconds(config.limits.head_time);
         let mut connection = Connection::new(socket, tls.map(Box::new), peer, deadline_s);
         (connection.counted, connection.is_trusted) = (counted, is_trusted);
         connection.awaits_proxy = listener.proxy_protocol;
@@ -69,11 +69,11 @@ impl Worker {
         if self.poller.add_edges(&connection.socket, token | CONNECTION).is_err() {
             return self.close(token);
         }
-        // Its request may have come with it, and costs no further wait then.
+        // The request may have come with the handshake's ACK; reading now saves a wait.
         self.read(token);
     }
 
-    /// Reads the PROXY header; whether the connection's own bytes are next.
+    /// Reads the PROXY header, if one is due. Returns whether the connection's own bytes are next.
     pub(super) fn is_introduced(&mut self, token: u64) -> bool {
         loop {
             let Some(connection) = self.connections.get(token) else { return false };
@@ -86,7 +86,7 @@ impl Worker {
                     let rest = connection.input.split_off(proxied.used);
                     connection.input = Vec::new();
                     if let Some(source) = proxied.source {
-                        let is_trusted = is_trusted(source, &self.desk.config.value().trusted_proxies);
+                        let is_trusted = is_trusted(source, &self.router.config.value().trusted_proxies);
                         let counted = (!is_trusted).then_some(source);
                         if !self.shared.connections.is_really(connection.counted, counted) {
                             self.shared.loads[self.number].refused.fetch_add(1, Ordering::Relaxed);
