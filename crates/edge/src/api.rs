@@ -52,10 +52,10 @@ impl Api {
             _ => {}
         }
         let (_, config) = shared.hub.config.get();
-        if let Some(token) = &config.api.token {
-            if !is_same(request.authorization.and_then(bearer).unwrap_or_default(), token) {
-                return Err(Status::Unauthorized);
-            }
+        if let Some(token) = &config.api.token
+            && !is_same(request.authorization.and_then(bearer).unwrap_or_default(), token)
+        {
+            return Err(Status::Unauthorized);
         }
         match (names.as_slice(), request.method) {
             (["metrics"], _) if is_read => Ok(("text/plain; version=0.0.4", metrics(shared))),

@@ -10,6 +10,8 @@ use std::net::IpAddr;
 #[derive(Debug)]
 struct Checked {
     session: Session,
+    /// As in the id, see [`Session::parse`].
+    subject: Box<str>,
     stream: Box<str>,
     address: IpAddr,
 }
@@ -35,17 +37,26 @@ pub struct SessionStats {
 
 impl SessionStats {
     /// Whether this worker has checked this id for this stream before, and for this address if it is bound to one.
-    pub fn knows(&self, session: &Session, stream: &str, address: IpAddr) -> bool {
+    pub fn knows(&self, (session, subject): (&Session, &str), stream: &str, address: IpAddr) -> bool {
         let checked = self.slots.get(&session.number).and_then(|slot| slot.session.as_ref());
         checked.is_some_and(|known| {
-            known.session == *session && *known.stream == *stream && (!session.is_bound() || known.address == address)
+            known.session == *session
+                && *known.subject == *subject
+                && *known.stream == *stream
+                && (!session.is_bound() || known.address == address)
         })
     }
 
     /// Makes a viewer's slot, unless it is there.
-    pub fn open(&mut self, number: u64, session: Option<Session>, stream: &str, address: IpAddr, now_ms: u64) {
+    pub fn open(&mut self, number: u64, session: Option<(Session, &str)>, stream: &str, address: IpAddr, now_ms: u64) {
         self.slots.entry(number).or_insert_with(|| {
-            let session = session.map(|session| Checked { session, stream: stream.into(), address });
+            let checked = |(session, subject): (Session, &str)| Checked {
+                session,
+                subject: subject.into(),
+                stream: stream.into(),
+                address,
+            };
+            let session = session.map(checked);
             let update = Update::empty(number, now_ms);
             Box::new(Slot { session, update, is_dirty: false, has_media: false })
         });

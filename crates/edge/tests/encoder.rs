@@ -145,7 +145,7 @@ fn publish(seconds: u32) {
         let encoder = scope.spawn(|| ffmpeg(folder.path(), &format!("-i stream.flv -c copy -f flv {url}")));
         let watching = eventually(|| {
             let mut client = Client::connect(http);
-            client.write("GET /live/cam.flv HTTP/1.1\r\nHost: a\r\n\r\n");
+            client.write("GET /live/cam.flv HTTP/1.0\r\n\r\n");
             (client.head().status == 200).then_some(client)
         });
         let flv = scope.spawn(|| rest(watching, &is_over));

@@ -108,14 +108,14 @@ impl Router {
         if self.banned.contains_key(&number) {
             return Err(Status::Forbidden);
         }
-        if !self.stats.knows(&session, key, asker.address) {
-            let subject = decode_subject(subject).ok_or(Status::Forbidden)?;
-            if !self.keys.is_ours(&session, key, asker.address, &subject, now_ms / 1_000) {
+        if !self.stats.knows((&session, subject), key, asker.address) {
+            let decoded = decode_subject(subject).ok_or(Status::Forbidden)?;
+            if !self.keys.is_ours(&session, key, asker.address, &decoded, now_ms / 1_000) {
                 return Err(Status::Forbidden);
             }
             self.local(key).ok_or(Status::NotFound)?;
-            let began_ms = self.began_ms(number);
-            self.enter(number, Some(session), who(key, Protocol::Hls, request, asker, Some(subject), began_ms))?;
+            let who = who(key, Protocol::Hls, request, asker, Some(decoded), self.began_ms(number));
+            self.enter(number, Some((session, subject)), who)?;
         }
         let now_s = self.now_s;
         let worker = self.number;

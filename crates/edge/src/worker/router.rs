@@ -205,7 +205,7 @@ impl Router {
     }
 
     /// Counts a viewer, and makes its slot.
-    pub(super) fn enter(&mut self, number: u64, session: Option<Session>, who: Who) -> Result<(), Status> {
+    pub(super) fn enter(&mut self, number: u64, session: Option<(Session, &str)>, who: Who) -> Result<(), Status> {
         self.stats.open(number, session, &who.stream, who.address, self.now_ms);
         let entered = self.shared.viewers.enter(number, &self.config.value().limits, || who);
         entered.map_err(|full| {
