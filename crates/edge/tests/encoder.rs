@@ -209,6 +209,35 @@ fn a_minute_of_ffmpegs_is_played_once_and_in_order() {
     publish(60);
 }
 
+/// FFmpeg reports a body that ends with its connection alone as "Stream ends prematurely", an input error.
+#[test]
+fn ffmpeg_plays_flv_to_a_clean_end() {
+    let server = serve("[limits]\npublish_return = '300ms'");
+    let (rtmp, http) = (server.addresses.rtmp[0], server.addresses.http[0]);
+    let stop = AtomicBool::new(false);
+    let played = std::thread::scope(|scope| {
+        let publisher = scope.spawn(|| edge::demo::publish(rtmp, "live", "demo", None, &stop));
+        eventually(|| {
+            let mut client = Client::connect(http);
+            client.write("HEAD /live/demo.flv HTTP/1.1\r\nHost: a\r\n\r\n");
+            (client.head().status == 200).then_some(())
+        });
+        let player = scope.spawn(|| {
+            let url = format!("http://{http}/live/demo.flv");
+            let words = ["-nostdin", "-v", "info", "-i", &url, "-c", "copy", "-f", "null", "-"];
+            Command::new("ffmpeg").args(words).output().expect("ffmpeg starts")
+        });
+        std::thread::sleep(Duration::from_secs(6));
+        stop.store(true, Ordering::Relaxed);
+        publisher.join().expect("joined").expect("published");
+        player.join().expect("joined")
+    });
+    let said = String::from_utf8_lossy(&played.stderr);
+    assert!(played.status.success() && said.contains("Video: h264"), "{said}");
+    assert!(!said.contains("prematurely") && !said.contains("Input/output error"), "{said}");
+    server.drain().expect("drained");
+}
+
 /// `cargo test --release -p thalweg-edge --test encoder -- --ignored --nocapture`
 #[test]
 #[ignore = "an hour of stream takes a minute or more"]
