@@ -3,9 +3,9 @@
 //! Source: RFC 8216 §6.3.
 
 use crate::format;
-use crate::player::{Next, What};
 use crate::playlist::{Media, Playlist, Resource, parse};
 use crate::playout::Playout;
+use crate::request::{Next, What};
 use crate::segment::Segment;
 use crate::tally::Tally;
 use std::time::Duration;

@@ -13,6 +13,7 @@ mod plan;
 mod player;
 mod playlist;
 mod playout;
+mod request;
 mod response;
 mod segment;
 mod tally;

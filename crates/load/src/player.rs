@@ -4,6 +4,7 @@ use crate::connection::{Connection, Got};
 use crate::flv::Flv;
 use crate::hls::Hls;
 use crate::plan::{Kind, Plan, Reading, address};
+use crate::request::{Next, What};
 use crate::response::Response;
 use crate::tally::Tally;
 use rustls::pki_types::ServerName;
@@ -22,46 +23,6 @@ const SIP: Duration = Duration::from_millis(100);
 const SMALL_BUFFER: usize = 4096;
 /// A player whose stream broke comes back.
 const AGAIN: Duration = Duration::from_secs(1);
-
-/// What is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum What {
-    /// A playlist, or a stream.
-    Playlist,
-    /// An initialization section, or the range of a resource that holds it.
-    Map(Option<(u64, u64)>),
-    /// A segment of this duration, or the range of a resource that holds it.
-    Segment(Duration, Option<(u64, u64)>),
-}
-
-impl What {
-    /// The first byte that is asked for, and how many; `None` is the whole resource.
-    const fn range(self) -> Option<(u64, u64)> {
-        match self {
-            Self::Playlist => None,
-            Self::Map(range) | Self::Segment(_, range) => range,
-        }
-    }
-
-    /// The status of an answer that holds what was asked for.
-    const fn status(self) -> u16 {
-        if self.range().is_some() { 206 } else { 200 }
-    }
-}
-
-/// What a player does next.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// Ask for something when it is due.
-    Ask {
-        url: Url,
-        what: What,
-        /// After the player's start.
-        due: Duration,
-    },
-    /// Nothing more.
-    Over,
-}
 
 /// What all players of a thread share.
 pub(crate) struct Shared<'a> {
