@@ -80,7 +80,7 @@ impl Tally {
     /// Totals and confusion tables as Markdown.
     pub fn markdown(&self) -> String {
         let mut text = String::from(
-            "| capture at | verdicts | right | right, but cannot be told from there | wrong |\n|---|---|---|---|---|\n",
+            "| capture at | verdicts | right | right, but undecidable there | wrong |\n|---|---|---|---|---|\n",
         );
         for (vantage, [right, doubtful, all]) in &self.totals {
             let part = |n: usize| format!("{n} ({:.1} %)", 100.0 * n as f64 / (*all).max(1) as f64);
