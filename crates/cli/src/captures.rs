@@ -286,6 +286,7 @@ impl Read for Counted<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::merged;
 
     #[test]
     fn a_folders_captures_are_told_by_their_names() {
@@ -309,31 +310,19 @@ mod tests {
         assert!(other.contains("pcap or pcapng"));
     }
 
-    /// Every public capture, divided among one to five threads, gives the report of one.
+    /// A capture of many connections, divided among one to five threads, gives the report of one.
     #[test]
     fn divided_work_gives_the_same_report() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures/public");
-        if !folder.is_dir() {
-            #[expect(clippy::print_stderr, reason = "a skipped check must not be silent")]
-            {
-                eprintln!("SKIPPED: {} does not exist, so no division was checked", folder.display());
-            }
-            return;
-        }
-        let files = expand(&[folder]).expect("a folder");
-        assert!(files.len() > 20);
-        for path in files {
-            let name = path.display().to_string();
-            let bytes = fs::read(&path).expect("read");
-            for wanted in [Wanted::All, Wanted::Costliest(3)] {
-                let options = Options { drawn: Drawn::Of(vec![1, 2, 3, 50]), filter: None, wanted };
-                let whole = infer::diagnose_reader_with(bytes.as_slice(), &name, options.clone()).expect("a capture");
-                let text = report::json::to_string(&whole.report).expect("JSON");
-                for shards in [1, 2, 5] {
-                    let found = divided(bytes.as_slice(), &name, &options, shards).expect("a capture");
-                    assert!(report::json::to_string(&found.report).expect("JSON") == text, "{name} with {shards}");
-                    assert!(found == whole, "{name} with {shards}");
-                }
+        let bytes = merged::capture();
+        for wanted in [Wanted::All, Wanted::Costliest(3)] {
+            let options = Options { drawn: Drawn::Of(vec![1, 2, 3, 50]), filter: None, wanted };
+            let whole = infer::diagnose_reader_with(bytes.as_slice(), "merged", options.clone()).expect("a capture");
+            assert!(whole.connections >= 200, "{} connections", whole.connections);
+            let text = report::json::to_string(&whole.report).expect("JSON");
+            for shards in [1, 2, 5] {
+                let found = divided(bytes.as_slice(), "merged", &options, shards).expect("a capture");
+                assert!(report::json::to_string(&found.report).expect("JSON") == text, "{shards} shards");
+                assert!(found == whole, "{shards} shards");
             }
         }
     }

@@ -1,6 +1,8 @@
-//! Captures nobody here made, held against tshark's counts and against exact ones.
+//! Captures of other projects, compared with tshark's counts and with exact ones.
 //!
-//! They are read from `../shared/captures`; where that folder is absent these tests say so and check nothing.
+//! Their licences do not allow them in this repository, so these tests run by name:
+//! `THALWEG_CAPTURES=FOLDER cargo test --release -p thalweg-infer --test captures -- --ignored`. `many.rs` and `corpus.rs` hold the
+//! same properties on captures of the lab, and `crates/thalweg/tests/oracles.rs` compares those with tshark.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,16 +23,9 @@ const EXCEPTIONS: [(&str, usize, &str); 3] = [
     ),
 ];
 
-fn captures() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures");
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    #[expect(clippy::print_stderr, reason = "a skipped check must not be silent")]
-    {
-        eprintln!("SKIPPED: {} does not exist, so no public capture was checked", folder.display());
-    }
-    None
+/// The folder that `THALWEG_CAPTURES` names: `public/` with captures, `truth/NAME.json` with tshark's facts of each, `index.tsv`.
+fn captures() -> PathBuf {
+    PathBuf::from(std::env::var_os("THALWEG_CAPTURES").expect("THALWEG_CAPTURES names a folder of captures"))
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -58,8 +53,9 @@ fn packets_of<'a>(index: &'a str, name: &str) -> Option<&'a str> {
 }
 
 #[test]
+#[ignore = "needs THALWEG_CAPTURES, a folder of captures of other projects"]
 fn connections_are_counted_as_tshark_does_but_where_it_errs() {
-    let Some(folder) = captures() else { return };
+    let folder = captures();
     let index = std::fs::read_to_string(folder.join("index.tsv")).expect("index");
     let mut wrong = Vec::new();
     for path in files(&folder) {
@@ -92,8 +88,9 @@ fn connections_are_counted_as_tshark_does_but_where_it_errs() {
 }
 
 #[test]
+#[ignore = "needs THALWEG_CAPTURES, a folder of captures of other projects"]
 fn packets_sent_again_are_counted_exactly() {
-    let Some(folder) = captures() else { return };
+    let folder = captures();
     let table = std::fs::read_to_string(folder.join("exact-resent.tsv")).expect("table");
     for line in table.lines().skip(1) {
         let fields: Vec<&str> = line.split('\t').collect();
@@ -124,8 +121,9 @@ fn agrees(flow: &model::Flow) {
 }
 
 #[test]
+#[ignore = "needs THALWEG_CAPTURES, a folder of captures of other projects"]
 fn shares_add_up_and_payload_is_counted_once() {
-    let Some(folder) = captures() else { return };
+    let folder = captures();
     for path in files(&folder) {
         let found = infer::diagnose_file(&path).expect("a capture");
         assert_eq!(found.report.flows.len().min(256), found.series.len());
@@ -153,8 +151,9 @@ fn shares_add_up_and_payload_is_counted_once() {
 }
 
 #[test]
+#[ignore = "needs THALWEG_CAPTURES, a folder of captures of other projects"]
 fn a_taps_copies_are_no_losses() {
-    let Some(folder) = captures() else { return };
+    let folder = captures();
     let found = infer::diagnose_file(&folder.join("public/tcptrace-hardware_dups.pcap")).expect("a capture").report;
     assert_eq!(found.flows[0].retransmits.total, 0);
     assert!(found.notes.iter().any(|note| note.contains("twice")), "{:?}", found.notes);
@@ -162,8 +161,9 @@ fn a_taps_copies_are_no_losses() {
 
 /// Of a capture of which only the costliest are kept, these are as in the whole report, and what is said of the others is true of it.
 #[test]
+#[ignore = "needs THALWEG_CAPTURES, a folder of captures of other projects"]
 fn the_costliest_are_those_that_the_whole_report_begins_with() {
-    let Some(folder) = captures() else { return };
+    let folder = captures();
     let mut left_out = 0;
     for path in files(&folder) {
         let bytes = std::fs::read(&path).expect("file");
@@ -188,10 +188,11 @@ fn the_costliest_are_those_that_the_whole_report_begins_with() {
 }
 
 #[test]
+#[ignore = "needs THALWEG_CAPTURES, a folder of captures of other projects"]
 fn every_prefix_is_diagnosed_within_memory() {
     /// The engine's bound on one capture of these sizes, and what the files themselves take.
     const MOST_KIB: u64 = 512 << 10;
-    let Some(folder) = captures() else { return };
+    let folder = captures();
     let without = infer::Options { drawn: infer::Drawn::None, ..infer::Options::default() };
     for path in files(&folder) {
         let bytes = std::fs::read(&path).expect("file");
@@ -213,8 +214,9 @@ fn every_prefix_is_diagnosed_within_memory() {
 }
 
 #[test]
+#[ignore = "needs THALWEG_CAPTURES, a folder of captures of other projects"]
 fn damaged_copies_never_panic() {
-    let Some(folder) = captures() else { return };
+    let folder = captures();
     for path in files(&folder) {
         let bytes = std::fs::read(&path).expect("file");
         if bytes.len() > 200_000 {
@@ -238,8 +240,9 @@ fn damaged_copies_never_panic() {
 
 /// A filter leaves what tcpdump's would: the counts are those of `tcpdump -r FILE 'tcp and (…)' | wc -l`.
 #[test]
+#[ignore = "needs THALWEG_CAPTURES, a folder of captures of other projects"]
 fn a_filter_leaves_what_it_names() {
-    let Some(folder) = captures() else { return };
+    let folder = captures();
     for (file, filter, packets, flows) in FILTERED {
         let options = infer::Options {
             drawn: infer::Drawn::None,
@@ -263,8 +266,9 @@ const FILTERED: [(&str, &str, u64, usize); 4] = [
 
 /// Copies of packets without an IP identification: those of IPv6.
 #[test]
+#[ignore = "needs THALWEG_CAPTURES, a folder of captures of other projects"]
 fn a_taps_copies_without_identification_are_no_losses() {
-    let Some(folder) = captures() else { return };
+    let folder = captures();
     let file = folder.join("public/gopacket-test_loopback.pcap");
     let mut writer = wire::pcapng::Writer::new(Vec::new(), "test").expect("vec");
     let mut capture = wire::Capture::new(std::fs::File::open(&file).expect("file")).expect("a capture");
@@ -297,8 +301,9 @@ const TAKEN_OTHERWISE: [(&str, &str); 2] = [
 
 /// What tshark says of handshakes and probes, stream by stream; where a closed window is probed with an old byte, tshark calls that a keep-alive.
 #[test]
+#[ignore = "needs THALWEG_CAPTURES, a folder of captures of other projects"]
 fn options_and_keep_alives_are_those_tshark_sees() {
-    let Some(folder) = captures() else { return };
+    let folder = captures();
     let (mut compared, mut probes, mut wrong) = (0, 0, Vec::new());
     for path in files(&folder) {
         let truth = truth(&folder, &path);
@@ -355,8 +360,9 @@ const SENT_UNSEEN: [(&str, &str); 5] = [
 
 /// Most hosts but Linux number what they send on all connections alike: what is missing in one connection is not lost, then.
 #[test]
+#[ignore = "needs THALWEG_CAPTURES, a folder of captures of other projects"]
 fn nothing_is_sent_again_unseen_where_the_numbers_are_the_hosts() {
-    let Some(folder) = captures() else { return };
+    let folder = captures();
     let (mut compared, mut wrong) = (0, Vec::new());
     for path in files(&folder) {
         let truth = truth(&folder, &path);
@@ -379,8 +385,9 @@ fn nothing_is_sent_again_unseen_where_the_numbers_are_the_hosts() {
 }
 
 #[test]
+#[ignore = "needs THALWEG_CAPTURES, a folder of captures of other projects"]
 fn what_went_nowhere_is_told_for_what_it_is() {
-    let Some(folder) = captures() else { return };
+    let folder = captures();
     for (file, words) in [
         ("cs-tcp_retransmissions.pcapng", "Nothing acknowledged the data, though it was sent again 5 times"),
         ("cs-tcp_refuseconnection.pcapng", "The connection was refused"),
@@ -402,8 +409,9 @@ fn what_went_nowhere_is_told_for_what_it_is() {
 
 /// On loopback a segment is as long as the window; what is shorter than half of it does not wait for it.
 #[test]
+#[ignore = "needs THALWEG_CAPTURES, a folder of captures of other projects"]
 fn a_short_answer_does_not_fill_a_window_of_one_segment() {
-    let Some(folder) = captures() else { return };
+    let folder = captures();
     let found = infer::diagnose_file(&folder.join("public/pcpp-nanosecs_big_endian.pcap")).expect("a capture");
     let limits = &found.report.flows[0].limits;
     assert_eq!((limits.receive_window, limits.reader), (0.0, 0.0), "{limits:?}");
@@ -411,8 +419,9 @@ fn a_short_answer_does_not_fill_a_window_of_one_segment() {
 
 /// The answer's last packet came again because none of its acknowledgements was heard in 280 ms, as its timestamp tells.
 #[test]
+#[ignore = "needs THALWEG_CAPTURES, a folder of captures of other projects"]
 fn what_was_not_heard_when_it_was_due_is_waited_for() {
-    let Some(folder) = captures() else { return };
+    let folder = captures();
     let found = infer::diagnose_file(&folder.join("public/ndpi-alexa-app.pcapng")).expect("a capture");
     let flow = found.report.flows.iter().find(|flow| flow.client.ends_with(":51985")).expect("the connection");
     assert_eq!(flow.verdict.code, model::Code::RetransmissionTimeout, "{:?}", flow.verdict);

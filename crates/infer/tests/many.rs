@@ -1,0 +1,52 @@
+//! A capture of many connections: which are kept, what a part of it gives, and the memory that takes.
+
+mod merged;
+
+use infer::{Drawn, Options, Wanted};
+use model::{Code, Flow};
+
+fn options(wanted: Wanted) -> Options {
+    Options { drawn: Drawn::None, wanted, ..Options::default() }
+}
+
+fn diagnosed(bytes: &[u8], wanted: Wanted) -> infer::CaptureDiagnosis {
+    infer::diagnose_reader_with(bytes, "merged", options(wanted)).expect("a capture")
+}
+
+/// The costliest connections are those that the whole report begins with, and what is said of the others is true.
+#[test]
+fn the_costliest_are_the_first_of_the_whole_report() {
+    let bytes = merged::capture();
+    let all = diagnosed(&bytes, Wanted::All);
+    assert!(all.report.flows.len() >= 200, "{} connections", all.report.flows.len());
+    assert_eq!(all.connections, all.report.flows.len() as u64);
+    for most in [1, 5, 50] {
+        let some = diagnosed(&bytes, Wanted::Costliest(most));
+        assert!(some.report.flows[..] == all.report.flows[..most], "{most}");
+        assert_eq!((some.connections, some.slowed), (all.connections, all.slowed), "{most}");
+    }
+    assert_eq!(all.slowed, all.report.flows.iter().any(infer::is_slowed));
+}
+
+/// A verdict and the shares of time agree.
+fn agrees(flow: &Flow) {
+    let (verdict, limits) = (&flow.verdict, flow.limits.named());
+    let total = flow.limits.total();
+    assert!(total == 0.0 || (total - 1.0).abs() < 1e-9, "{total}");
+    let slowed = limits.iter().filter(|(name, _)| !["path_rate", "slow_start"].contains(name));
+    let largest = slowed.map(|(_, share)| *share).fold(0.0, f64::max);
+    assert!(verdict.code != Code::NothingToGain || largest < 0.3, "{verdict:?} {limits:?}");
+    assert!(verdict.gain.is_none_or(|gain| gain.is_finite() && gain >= 1.0), "{verdict:?}");
+}
+
+#[test]
+fn every_part_of_a_capture_is_diagnosed() {
+    let bytes = merged::capture();
+    let whole = diagnosed(&bytes, Wanted::All).report;
+    whole.flows.iter().for_each(agrees);
+    for cut in 1..50 {
+        let part = diagnosed(&bytes[..bytes.len() * cut / 50], Wanted::All).report;
+        assert!(part.packets <= whole.packets && part.flows.len() <= whole.flows.len(), "{cut}");
+        part.flows.iter().for_each(agrees);
+    }
+}
