@@ -36,7 +36,7 @@ enum Unit {
 }
 
 impl Figure {
-    /// Reads a metric's name; its unit is the name's ending, as design.md lays down.
+    /// Reads a metric's name. The name's ending gives the unit.
     pub fn named(name: &str) -> Self {
         let endings = [
             ("_bps", Unit::BitsPerSecond, Better::More),

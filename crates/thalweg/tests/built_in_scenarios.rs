@@ -1,4 +1,4 @@
-//! Every built-in scenario on a real kernel: what each repeats of the reports it is named after must come out.
+//! Every built-in scenario on a real kernel meets the expectations that it takes from its field report.
 //!
 //! Needs the lab kernels 6.12 and 6.1, which `./x test` builds first; without them this fails and says so.
 

@@ -1,4 +1,4 @@
-//! The main job on real kernels: the seeds' figures, exact repeats, and how fast the lab is.
+//! The main job on real kernels: the field reports' figures, exact repeats, and the lab's speed.
 //!
 //! Needs the lab kernels 6.12 and 6.1, which `./x test` builds first; without them these tests fail and say so.
 

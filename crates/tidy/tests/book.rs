@@ -147,6 +147,48 @@ fn pages_that_the_code_names_exist() {
     assert!(missing.is_empty(), "pages that are named and do not exist:\n{}", missing.join("\n"));
 }
 
+/// Sources that the documents name: steps that name a file which is gone mislead.
+#[test]
+fn sources_that_the_documents_name_exist() {
+    let folders = ["crates/", "fuzz/", "kernel/", "packaging/", "scenarios/", "web/"];
+    let (mut count, mut missing) = (0, Vec::new());
+    for document in documents().iter().filter(|path| !path.ends_with("CHANGELOG.md")) {
+        let text = fs::read_to_string(document).expect("text");
+        for name in text.split('`').skip(1).step_by(2).filter(|name| folders.iter().any(|one| name.starts_with(one))) {
+            // `NAME`, `CODE`: to be filled in. A pattern is no name.
+            let filled_in =
+                name.split(['/', '.']).any(|part| part.len() > 3 && part.chars().all(|c| c.is_ascii_uppercase()));
+            if filled_in || name.contains(['*', ' ']) {
+                continue;
+            }
+            count += 1;
+            if !root().join(name).exists() {
+                missing.push(format!("{}: {name}", relative(document)));
+            }
+        }
+    }
+    assert!(count > 30, "{count} names of sources: they were not found");
+    assert!(missing.is_empty(), "sources that documents name and that do not exist:\n{}", missing.join("\n"));
+}
+
+/// A clone has everything that a comment, a document or a test refers to.
+#[test]
+fn nothing_refers_to_documents_outside_the_repository() {
+    // Spelled so that this file does not contain what it looks for.
+    let outside =
+        [concat!("../", "shared/"), concat!("diagnosis", ".md"), concat!("design", ".md"), concat!("seed ", "00")];
+    let mut texts = documents();
+    for folder in ["crates", "fuzz", "scenarios", "web", "kernel", "docs"] {
+        files(&root().join(folder), &[".rs", ".toml", ".js", ".snap", ".sh", ".json"], &mut texts);
+    }
+    for path in texts {
+        let text = fs::read_to_string(&path).expect("text");
+        for name in outside {
+            assert!(!text.contains(name), "{} refers to '{name}', which is not in this repository", relative(&path));
+        }
+    }
+}
+
 #[test]
 fn every_scenario_names_its_field_report_or_its_arithmetic() {
     let reports = fs::read_to_string(root().join("docs/field-reports.md")).expect("docs/field-reports.md");

@@ -5,8 +5,8 @@ use crate::{advice, congestion, human_time, noted, remedy};
 use model::{Applicability, Code, Remedy};
 use units::Span;
 
-/// What CDNs are known to begin with, and the most seed 000 tries; a burst of 58 KB, which a queue of any access line
-/// holds. RFC 6928 §3 asks to go past 10 only with care.
+/// A usual initial window of CDNs, and the largest in the scenario `first-frame`: a burst of 58 KB, which the queue of any
+/// access line holds. RFC 6928 §3 asks for care past 10.
 const SEGMENTS: u64 = 40;
 /// What the kernel begins with. Source: RFC 6928, Linux `TCP_INIT_CWND`.
 const USUAL: u64 = 10;

@@ -1,4 +1,4 @@
-//! The planner against the seeds' own figures.
+//! The planner compared with the figures of the field reports that the scenarios repeat.
 
 use super::*;
 use crate::facts::socket;
@@ -61,7 +61,7 @@ fn the_receive_buffer_follows_the_kernels_own_formula() {
     let old = first(Code::ReceiveWindow, &facts("6.1.192", &all)).expect("a remedy");
     let new = first(Code::ReceiveWindow, &facts("6.12.117", &all)).expect("a remedy");
     assert_eq!(old.changes[0].to, "8192 87380 67108864");
-    // The seed's own remedy, to the byte.
+    // The field report's remedy, to the byte.
     assert_eq!(new.changes[0].to, "8192 87380 33554432");
     assert!(!new.reason.contains("adv_win_scale"), "{}", new.reason);
 }

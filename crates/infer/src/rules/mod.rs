@@ -28,7 +28,7 @@ use model::{Code, Evidence, Finding, Verdict};
 
 /// Gains below this are not worth a change: run-to-run spread of a bulk transfer on a quiet path is of this size.
 ///
-/// Source: diagnosis.md, "below 5 % gain the verdict is nothing to gain here".
+/// Below it the verdict is `nothing-to-gain`.
 pub(crate) const WORTH: f64 = 1.05;
 
 /// The weight of what lets nothing through, and the most that is told.
