@@ -2,6 +2,8 @@
 //!
 //! What viewers share is made once and never changes; a viewer owns a cursor, and what a slow one may hold is bounded.
 
+#![warn(clippy::too_many_lines)]
+
 pub mod api;
 pub mod connection_limits;
 pub mod demo;

@@ -2,6 +2,7 @@
 //!
 //! The only room with `unsafe`; each use is one system call with its arguments owned by the caller.
 #![allow(unsafe_code)]
+#![warn(clippy::too_many_lines)]
 
 pub mod bpf;
 pub mod capture;

@@ -3,6 +3,8 @@
 //! [`kernel`] builds and finds lab kernels; [`run`] runs a scenario's arms and repeats, each in a guest of its own;
 //! [`guest_main`] is what the same program does as the first process of such a guest.
 
+#![warn(clippy::too_many_lines)]
+
 mod boot;
 mod compare;
 mod episodes;

@@ -4,6 +4,8 @@
 //! counted from when something was due, not from when a busy client got to it, so a slow server cannot hide behind a slow client
 //! (coordinated omission).
 
+#![warn(clippy::too_many_lines)]
+
 mod connection;
 mod flv;
 mod format;

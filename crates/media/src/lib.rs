@@ -39,6 +39,8 @@
 //! - [`demo::Demo`] is a stream of its own: a moving picture with sound.
 //! - [`amf`] is what commands and metadata are made of.
 
+#![warn(clippy::too_many_lines)]
+
 pub mod aac;
 pub mod amf;
 pub mod avc;

@@ -5,6 +5,8 @@
 //! [`comments`] what Wireshark shows. Nothing here measures or concludes: a figure that is not
 //! in the model's types is not in a report.
 
+#![warn(clippy::too_many_lines, clippy::struct_excessive_bools)]
+
 pub mod comments;
 mod facts;
 pub mod figures;

@@ -1,5 +1,7 @@
 //! From a cause to what mends it: the planner. Pure: it reads no host and changes none.
 
+#![warn(clippy::too_many_lines, clippy::struct_excessive_bools)]
+
 mod buffers;
 mod commands;
 mod congestion;

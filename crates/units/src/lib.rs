@@ -2,6 +2,8 @@
 //!
 //! Every type is a plain integer inside (bits per second, bytes, nanoseconds), so that equality and hashing are exact.
 
+#![warn(clippy::too_many_lines, clippy::struct_excessive_bools)]
+
 mod bytes;
 mod quantity;
 mod rate;

@@ -2,6 +2,7 @@
 //!
 //! Nothing here allocates per packet, panics on any input, or takes memory without bound: captures come from strangers.
 
+#![warn(clippy::too_many_lines, clippy::struct_excessive_bools)]
 #![forbid(unsafe_code)]
 
 mod begin;
