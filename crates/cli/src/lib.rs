@@ -1,5 +1,7 @@
 //! The command line: what was typed, resolved once, and one file per verb.
 
+#![warn(clippy::too_many_lines)]
+
 mod annotate;
 mod args;
 mod captures;
@@ -69,5 +71,14 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// The definition of the command line, from which man pages and completions are made.
+#[must_use]
+pub fn command() -> clap::Command {
+    <Args as clap::CommandFactory>::command()
+}
+
+#[cfg(test)]
+#[path = "../../infer/tests/merged/mod.rs"]
+mod merged;
 #[cfg(test)]
 mod tests;

@@ -25,7 +25,7 @@ fn the_costliest_are_the_first_of_the_whole_report() {
         assert!(some.report.flows[..] == all.report.flows[..most], "{most}");
         assert_eq!((some.connections, some.slowed), (all.connections, all.slowed), "{most}");
     }
-    assert_eq!(all.slowed, all.report.flows.iter().any(infer::is_slowed));
+    assert_eq!(all.slowed, all.report.flows.iter().any(|flow| infer::is_slowed(flow)));
 }
 
 /// A verdict and the shares of time agree.
@@ -43,10 +43,10 @@ fn agrees(flow: &Flow) {
 fn every_part_of_a_capture_is_diagnosed() {
     let bytes = merged::capture();
     let whole = diagnosed(&bytes, Wanted::All).report;
-    whole.flows.iter().for_each(agrees);
+    whole.flows.iter().for_each(|flow| agrees(flow));
     for cut in 1..50 {
         let part = diagnosed(&bytes[..bytes.len() * cut / 50], Wanted::All).report;
         assert!(part.packets <= whole.packets && part.flows.len() <= whole.flows.len(), "{cut}");
-        part.flows.iter().for_each(agrees);
+        part.flows.iter().for_each(|flow| agrees(flow));
     }
 }
