@@ -20,8 +20,6 @@ pub struct Ready {
     pub writable: bool,
     /// Both directions are over, or the connection is broken (`EPOLLHUP`, `EPOLLERR`).
     pub hung_up: bool,
-    /// The peer sends no more (`EPOLLRDHUP`).
-    pub peer_closed: bool,
 }
 
 /// A set of descriptors to wait for.
@@ -92,7 +90,6 @@ impl Poller {
                 readable: flags.intersects(EventFlags::IN | EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR),
                 writable: flags.intersects(EventFlags::OUT | EventFlags::HUP | EventFlags::ERR),
                 hung_up: flags.intersects(EventFlags::HUP | EventFlags::ERR),
-                peer_closed: flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR),
             }
         }));
         Ok(())
@@ -149,7 +146,7 @@ mod tests {
         let other = Arc::clone(&waker);
         std::thread::spawn(move || (0..3).for_each(|_| other.wake())).join().expect("woken");
         poller.wait(None, &mut ready).expect("waited");
-        assert_eq!(ready, [Ready { token: 7, readable: true, writable: false, hung_up: false, peer_closed: false }]);
+        assert_eq!(ready, [Ready { token: 7, readable: true, writable: false, hung_up: false }]);
         waker.clear();
         ready.clear();
         poller.wait(Some(Duration::ZERO), &mut ready).expect("waited");

@@ -46,8 +46,6 @@ pub(super) struct Connection {
     pub(super) close: bool,
     /// The kernel may have bytes that were not taken, since a response was on its way.
     pub(super) unread: bool,
-    /// The peer sends no more: its end has to be read.
-    pub(super) peer_closed: bool,
     /// The session that the response is for.
     pub(super) session: Option<u64>,
     /// When it is closed unless something happens, in seconds of the worker.
@@ -121,7 +119,6 @@ impl Connection {
             body: Body::None,
             close: false,
             unread: true,
-            peer_closed: false,
             session: None,
             deadline_s,
             in_head: true,
@@ -142,12 +139,7 @@ impl Connection {
 
     /// Takes what has come; 0 at the end, `None` when there is nothing yet.
     pub(super) fn receive(&mut self, into: &mut [u8]) -> Result<Option<usize>, Broken> {
-        let Some(tls) = &mut self.tls else {
-            let got = self.socket.receive(into)?;
-            // A read that is short has emptied the socket: what comes later is another edge. Source: epoll(7), questions and answers, 9.
-            self.unread &= self.peer_closed || got.is_some_and(|got| got == into.len());
-            return Ok(got);
-        };
+        let Some(tls) = &mut self.tls else { return Ok(self.socket.receive(into)?) };
         loop {
             match tls.reader().read(into) {
                 Ok(got) => return Ok(Some(got)),

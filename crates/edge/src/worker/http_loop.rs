@@ -21,7 +21,6 @@ impl Worker {
             return self.close(token);
         }
         connection.unread |= event.readable;
-        connection.peer_closed |= event.peer_closed;
         if event.writable && (connection.is_busy() || connection.flush().is_err()) {
             self.advance(token);
         }
