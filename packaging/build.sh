@@ -9,6 +9,10 @@ cd "$(dirname "$0")/.."
 
 say() { printf '==> %s\n' "$*" >&2; }
 
+command -v dpkg-deb >/dev/null 2>&1 || {
+    printf 'packaging: dpkg-deb is not installed\n\nhint: build packages on Debian or a system derived from it\n' >&2
+    exit 3
+}
 target=${CARGO_TARGET_DIR:-target}
 out=$target/package
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
