@@ -63,6 +63,11 @@ impl Message {
         self
     }
 
+    /// What was appended after the header.
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.bytes[HEADER_LEN..]
+    }
+
     fn pad(&mut self) -> &mut Self {
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
         self

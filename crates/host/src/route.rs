@@ -2,9 +2,12 @@
 //!
 //! Source: linux/rtnetlink.h (`RTAX_*`).
 
+mod change;
 mod initial;
+mod listing;
 
 pub use initial::Route;
+pub use listing::{Listed, list};
 
 use crate::error::{HostError, wrap};
 use crate::netlink::{Message, Netlink, attributes, u32_at};
@@ -127,31 +130,37 @@ pub fn metrics(to: Ipv4Addr) -> Result<BTreeMap<String, String>, HostError> {
     let mut found = BTreeMap::new();
     for answer in &answers {
         for (kind, value) in attributes(answer.get(12..).unwrap_or_default()) {
-            if kind != RTA_METRICS {
-                continue;
-            }
-            for (kind, value) in attributes(value) {
-                if kind == RTAX_CC_ALGO {
-                    let text = String::from_utf8_lossy(value);
-                    found.insert("congctl".to_owned(), text.trim_end_matches('\0').to_owned());
-                } else if let Some((_, name)) = METRIC_NAMES.iter().find(|(number, _)| *number == kind)
-                    && *name != "lock"
-                {
-                    let number = u32_at(value, 0);
-                    let text = match kind {
-                        RTAX_RTO_MIN => format!("{number}ms"),
-                        RTAX_FEATURES => {
-                            let set = FEATURES.iter().filter(|(_, bit)| number & bit != 0);
-                            set.map(|(feature, _)| feature.name()).collect::<Vec<_>>().join(" ")
-                        }
-                        _ => number.to_string(),
-                    };
-                    found.insert((*name).to_owned(), text);
-                }
+            if kind == RTA_METRICS {
+                found.extend(metric_texts(value));
             }
         }
     }
     Ok(found)
+}
+
+/// Metrics by their `ip route` names; times in milliseconds. Locks are left out.
+fn metric_texts(bytes: &[u8]) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for (kind, value) in attributes(bytes) {
+        if kind == RTAX_CC_ALGO {
+            let text = String::from_utf8_lossy(value);
+            found.insert("congctl".to_owned(), text.trim_end_matches('\0').to_owned());
+        } else if let Some((_, name)) = METRIC_NAMES.iter().find(|(number, _)| *number == kind)
+            && *name != "lock"
+        {
+            let number = u32_at(value, 0);
+            let text = match kind {
+                RTAX_RTO_MIN => format!("{number}ms"),
+                RTAX_FEATURES => {
+                    let set = FEATURES.iter().filter(|(_, bit)| number & bit != 0);
+                    set.map(|(feature, _)| feature.name()).collect::<Vec<_>>().join(" ")
+                }
+                _ => number.to_string(),
+            };
+            found.insert((*name).to_owned(), text);
+        }
+    }
+    found
 }
 
 /// `struct rtmsg`: IPv4, main table, static, universe, unicast.

@@ -18,10 +18,10 @@ const HEADER_LEN: usize = 12;
 /// A route as the kernel tells of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
-    header: [u8; HEADER_LEN],
+    pub(super) header: [u8; HEADER_LEN],
     /// By their numbers; the metrics are apart.
-    attributes: Vec<(u16, Vec<u8>)>,
-    metrics: Vec<(u16, Vec<u8>)>,
+    pub(super) attributes: Vec<(u16, Vec<u8>)>,
+    pub(super) metrics: Vec<(u16, Vec<u8>)>,
 }
 
 impl Route {
@@ -30,6 +30,11 @@ impl Route {
     /// # Errors
     /// When the kernel does not tell.
     pub fn leading_away() -> Result<Vec<Self>, HostError> {
+        Ok(Self::every()?.into_iter().filter(Self::leads_away).collect())
+    }
+
+    /// Every route of the current namespace, of every table and kind.
+    pub(super) fn every() -> Result<Vec<Self>, HostError> {
         let mut found = Vec::new();
         for family in [libc::AF_INET, libc::AF_INET6] {
             let mut message = Message::new(libc::RTM_GETROUTE, libc::NLM_F_DUMP);
@@ -37,7 +42,7 @@ impl Route {
             header[0] = family as u8;
             message.raw(&header);
             let answers = Netlink::open()?.request(&mut message, "read the routes")?;
-            found.extend(answers.iter().filter_map(|answer| Self::read(answer)).filter(Self::leads_away));
+            found.extend(answers.iter().filter_map(|answer| Self::read(answer)));
         }
         Ok(found)
     }
@@ -61,14 +66,17 @@ impl Route {
     }
 
     fn leads_away(&self) -> bool {
-        let table = self.attribute(RTA_TABLE).map_or(u32::from(self.header[4]), |value| u32_at(value, 0));
         let has_way = [RTA_GATEWAY, RTA_MULTIPATH].iter().any(|&kind| self.attribute(kind).is_some());
-        table == u32::from(libc::RT_TABLE_MAIN)
-            && self.header[7] == libc::RTN_UNICAST
-            && (has_way || self.header[1] == 0)
+        self.is_of_the_main_table() && (has_way || self.header[1] == 0)
     }
 
-    fn attribute(&self, kind: u16) -> Option<&[u8]> {
+    /// Whether it is a unicast route of the main table.
+    pub(super) fn is_of_the_main_table(&self) -> bool {
+        let table = self.attribute(RTA_TABLE).map_or(u32::from(self.header[4]), |value| u32_at(value, 0));
+        table == u32::from(libc::RT_TABLE_MAIN) && self.header[7] == libc::RTN_UNICAST
+    }
+
+    pub(super) fn attribute(&self, kind: u16) -> Option<&[u8]> {
         self.attributes.iter().find(|(found, _)| *found == kind).map(|(_, value)| value.as_slice())
     }
 
@@ -111,7 +119,7 @@ impl Route {
                 }
             });
         }
-        Netlink::open()?.request(&mut message, &format!("set the initial windows of the route {self}")).map(drop)
+        Netlink::open()?.request(&mut message, &format!("set the metrics of the route {self}")).map(drop)
     }
 
     /// As a text that [`Route::parse`] reads.

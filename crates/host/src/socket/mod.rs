@@ -2,6 +2,7 @@
 
 mod client;
 mod options;
+pub mod probe;
 mod server;
 #[cfg(test)]
 mod tests;

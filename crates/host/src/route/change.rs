@@ -1,0 +1,145 @@
+//! Changing metrics of a route that is there.
+
+use super::{
+    FEATURES, METRIC_NAMES, RTA_DST, RTAX_CC_ALGO, RTAX_CWND, RTAX_FEATURES, RTAX_LOCK, RTAX_RTO_MIN, RTAX_SSTHRESH,
+    Route,
+};
+use crate::error::HostError;
+use crate::netlink::u32_at;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+const RTA_PRIORITY: u16 = 6;
+
+impl Route {
+    /// The unicast route of the main table to `to`, which is `default` or an address and the bits of its prefix, with the
+    /// preference `metric`; of the family of `ipv6`.
+    ///
+    /// # Errors
+    /// When the kernel does not tell.
+    pub fn find(to: &str, metric: u64, ipv6: bool) -> Result<Option<Self>, HostError> {
+        let is = |route: &Self| {
+            let family = if ipv6 { libc::AF_INET6 } else { libc::AF_INET };
+            let preference = route.attribute(RTA_PRIORITY).map_or(0, |value| u64::from(u32_at(value, 0)));
+            route.is_of_the_main_table()
+                && i32::from(route.header[0]) == family
+                && preference == metric
+                && route.destination() == to
+        };
+        Ok(Self::every()?.into_iter().find(is))
+    }
+
+    /// `default`, or an address and the bits of its prefix.
+    pub fn destination(&self) -> String {
+        let address = self.attribute(RTA_DST).and_then(|value| match value.len() {
+            4 => <[u8; 4]>::try_from(value).ok().map(|four| IpAddr::from(Ipv4Addr::from(four))),
+            _ => <[u8; 16]>::try_from(value).ok().map(|sixteen| IpAddr::from(Ipv6Addr::from(sixteen))),
+        });
+        address.map_or_else(|| "default".to_owned(), |address| format!("{address}/{}", self.header[1]))
+    }
+
+    /// The same route with a metric by its `ip route` name; a value that begins with `lock ` is locked, and so are those that the
+    /// kernel reads only then. `None` where there is no such metric, or its value is none.
+    pub fn with_metric(&self, name: &str, value: &str) -> Option<Self> {
+        let (locked, value) = value.strip_prefix("lock ").map_or((false, value), |value| (true, value));
+        let mut route = self.clone();
+        if name == "congctl" {
+            let mut bytes = value.as_bytes().to_vec();
+            bytes.push(0);
+            // Source: include/net/tcp.h, `TCP_CA_NAME_MAX`.
+            return (!value.is_empty() && bytes.len() <= 16).then(|| {
+                route.put(RTAX_CC_ALGO, bytes);
+                route
+            });
+        }
+        let (kind, _) = METRIC_NAMES.iter().find(|(kind, known)| *known == name && *kind != RTAX_LOCK)?;
+        let number: u32 = match *kind {
+            RTAX_RTO_MIN => value.trim_end_matches("ms").parse().ok()?,
+            RTAX_FEATURES => {
+                let bit = |word: &str| FEATURES.iter().find(|(feature, _)| feature.name() == word).map(|(_, bit)| *bit);
+                value.split_whitespace().map(bit).try_fold(0, |all, bit| Some(all | bit?))?
+            }
+            _ => value.parse().ok()?,
+        };
+        route.put(*kind, number.to_ne_bytes().to_vec());
+        if locked || [RTAX_RTO_MIN, RTAX_CWND, RTAX_SSTHRESH].contains(kind) {
+            let locks =
+                route.metrics.iter().find(|(known, _)| *known == RTAX_LOCK).map_or(0, |(_, value)| u32_at(value, 0));
+            route.put(RTAX_LOCK, (locks | 1 << kind).to_ne_bytes().to_vec());
+        }
+        Some(route)
+    }
+
+    /// Its metrics by their `ip route` names; times in milliseconds. Locks are left out.
+    pub fn metrics_text(&self) -> BTreeMap<String, String> {
+        let mut message = crate::netlink::Message::new(0, 0);
+        for (kind, value) in &self.metrics {
+            message.attribute(*kind, value);
+        }
+        super::metric_texts(message.body())
+    }
+
+    fn put(&mut self, kind: u16, value: Vec<u8>) {
+        self.metrics.retain(|(known, _)| *known != kind);
+        self.metrics.push((kind, value));
+        self.metrics.sort();
+    }
+
+    /// The route to the same destination with the same preference as it is now.
+    ///
+    /// # Errors
+    /// When the kernel does not tell.
+    pub fn now(&self) -> Result<Option<Self>, HostError> {
+        let metric = self.attribute(RTA_PRIORITY).map_or(0, |value| u64::from(u32_at(value, 0)));
+        Self::find(&self.destination(), metric, i32::from(self.header[0]) == libc::AF_INET6)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::namespaces::inside;
+    use std::process::Command;
+
+    #[test]
+    fn metrics_are_changed_one_route_at_a_time() {
+        inside("route::change::tests::metrics_are_changed_one_route_at_a_time", || {
+            let ip = |line: &str| {
+                let output = Command::new("ip").args(line.split(' ')).output().expect("ip");
+                assert!(output.status.success(), "{line}");
+                String::from_utf8(output.stdout).expect("text")
+            };
+            for line in [
+                "link add v0 type veth peer name v1",
+                "address add 10.0.0.1/24 dev v0",
+                "link set v0 up",
+                "link set v1 up",
+                "route add default via 10.0.0.254 metric 100 mtu 1400",
+                "route add default via 10.0.0.253 metric 200",
+            ] {
+                ip(line);
+            }
+            let before = ip("route show");
+            let route = Route::find("default", 100, false).expect("read").expect("there");
+            assert_eq!(Route::find("default", 300, false).expect("read"), None);
+            let changed =
+                [("initcwnd", "30"), ("cwnd", "lock 40"), ("rto_min", "5ms"), ("congctl", "reno"), ("features", "ecn")]
+                    .iter()
+                    .fold(route.clone(), |route, (name, value)| route.with_metric(name, value).expect(name));
+            changed.replace().expect("replaced");
+            let now = ip("route show default");
+            for part in ["mtu 1400", "initcwnd 30", "cwnd lock 40", "rto_min lock 5ms", "congctl reno", "features ecn"]
+            {
+                assert_eq!(now.matches(part).count(), 1, "{part}: {now}");
+            }
+            assert_eq!(route.now().expect("read").as_ref(), Some(&changed));
+            route.replace().expect("put back");
+            assert_eq!(ip("route show"), before);
+            for (name, value) in
+                [("speed", "9"), ("initcwnd", "many"), ("lock", "1"), ("features", "x"), ("congctl", "")]
+            {
+                assert_eq!(route.with_metric(name, value), None, "{name} {value}");
+            }
+        });
+    }
+}
