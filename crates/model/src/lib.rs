@@ -19,6 +19,8 @@ mod serve;
 mod settings;
 pub mod since;
 mod topology;
+mod tune;
+mod tune_plan;
 mod workload;
 
 pub use diagnosis::{Code, Evidence, Finding, Limits, Verdict};
@@ -50,6 +52,8 @@ pub use serve::{
 };
 pub use settings::{HostSettings, RouteFeature, RouteSettings, SocketSettings};
 pub use topology::{Between, HostName, Nic, Switch, Topology};
+pub use tune::{TuneDifference, TuneFinding, TuneRead, TuneShow, Weight};
+pub use tune_plan::{PlanStep, PlannedChange, Reach, RouteTarget, TunePlan};
 pub use workload::{
     Amount, Burst, Command, Cross, CrossTraffic, Exchange, Part, Size, Stream, Topic, Topics, Transactions, UdpTrain,
     Workload,
