@@ -2,6 +2,7 @@
 
 use crate::facts::{Facts, socket, sysctl};
 use crate::{human, human_time, remedy, round_up};
+use model::since::Release;
 use model::{Applicability, Change, Code, Remedy, Side};
 use units::Bytes;
 
@@ -10,15 +11,17 @@ use units::Bytes;
 const MEASURED_PART: f64 = 0.5;
 /// What the window is given beyond what the path holds, for the queue in front of it. More would let a sender that knows only
 /// loss fill that queue to the brim.
-const MARGIN: f64 = 1.25;
+pub(crate) const MARGIN: f64 = 1.25;
 /// The kernel sizes a send buffer for twice the congestion window, overhead included, and the overhead of a packet can be
 /// as much as its payload. Source: net/ipv4/tcp_input.c, `tcp_sndbuf_expand`.
-const TIMES_BDP: f64 = 4.0;
+pub(crate) const TIMES_BDP: f64 = 4.0;
 /// Where the path's rate is not known: so many times the limit there is, then measure again.
 const STEP: u64 = 4;
 /// The most that is proposed for one connection: 10 Gb/s over 25 ms. Limits raised further and further take a host's memory when
 /// many connections use them (bpftune's issues 36, 93, 188); what needs more is better sent over several connections.
-const MOST: u64 = 64 << 20;
+pub(crate) const MOST: u64 = 64 << 20;
+
+const ADV_WIN_SCALE: &str = "net.ipv4.tcp_adv_win_scale";
 
 /// A buffer.
 struct Buffer {
@@ -146,19 +149,24 @@ impl Buffer {
     }
 }
 
-/// The part of the buffer offered as window, and by what. Up to 6.5 it follows from `tcp_adv_win_scale`; later kernels ignore that.
+/// The part of the buffer offered as window, and by what.
 fn window_part(facts: &Facts<'_>) -> (f64, String) {
+    let known = facts.sysctl(facts.receiver(), ADV_WIN_SCALE).and_then(|text| text.parse::<i32>().ok());
+    window_share(facts.kernel, known)
+}
+
+/// The part of a receive buffer that a kernel offers as window, and by what. Up to 6.5 it follows from `tcp_adv_win_scale`, 1 by default;
+/// later kernels ignore that.
+pub(crate) fn window_share(kernel: Option<Release>, adv_win_scale: Option<i32>) -> (f64, String) {
     let measured = "Linux 6.6 and later offers half of the buffer as window, or more";
-    if facts.kernel.is_some_and(|kernel| kernel >= (6, 6)) {
+    if kernel.is_some_and(|kernel| kernel >= (6, 6)) {
         return (MEASURED_PART, measured.to_owned());
     }
-    const SCALE: &str = "net.ipv4.tcp_adv_win_scale";
-    let known = facts.sysctl(facts.receiver(), SCALE).and_then(|text| text.parse::<i32>().ok());
-    let scale = known.unwrap_or(1).clamp(-31, 31);
+    let scale = adv_win_scale.unwrap_or(1).clamp(-31, 31);
     // net/ipv4: `tcp_win_from_space`.
     let part = if scale <= 0 { 0.5f64.powi(-scale) } else { 1.0 - 0.5f64.powi(scale) };
-    let before = format!("{:.0} % of it at {SCALE} {scale}", part * 100.0);
-    match facts.kernel {
+    let before = format!("{:.0} % of it at {ADV_WIN_SCALE} {scale}", part * 100.0);
+    match kernel {
         Some((major, minor)) => (part, format!("Linux {major}.{minor} offers {before}")),
         None => (part.min(MEASURED_PART), format!("{measured}; before 6.6 {before}, from there on that is ignored")),
     }

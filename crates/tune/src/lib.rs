@@ -3,6 +3,7 @@
 #![warn(clippy::too_many_lines, clippy::struct_excessive_bools)]
 
 mod buffers;
+pub mod catalogue;
 mod commands;
 mod congestion;
 mod delayed_ack;
@@ -11,8 +12,11 @@ mod idle_restart;
 mod initial_window;
 mod path_mtu;
 mod policer;
+pub mod proposal;
 mod reordering;
 mod route_clamp;
+pub mod show;
+pub mod state;
 mod timeout;
 mod window_scaling;
 

@@ -1,0 +1,55 @@
+//! A drop-in of systemd-networkd. Source: systemd.network(5), section `[Route]`.
+
+use super::{attribute, by_route, header, networkd_key, prefix};
+use model::{PlannedChange, RouteTarget, TunePlan};
+use std::fmt::Write;
+
+pub(super) fn write(plan: &TunePlan, changes: &[&PlannedChange]) -> String {
+    let mut text = header(plan);
+    for (route, attributes) in by_route(changes) {
+        let dev = route.dev.as_deref().unwrap_or("DEVICE");
+        let _ = writeln!(
+            text,
+            "# /etc/systemd/network/50-{dev}.network.d/thalweg.conf, for the .network file of {dev}; then networkctl reload"
+        );
+        if let Some(needs) = newest(&attributes) {
+            let _ = writeln!(text, "# needs systemd {needs}");
+        }
+        text += &section(route, &attributes);
+    }
+    text
+}
+
+/// The newest release of systemd that these need.
+fn newest<'a>(attributes: &[(&str, &'a str)]) -> Option<&'a str> {
+    let releases = attributes.iter().filter_map(|(name, _)| attribute(name)?.networkd.map(|(_, since)| since));
+    releases.max_by_key(|since| since.parse::<u32>().unwrap_or(0))
+}
+
+/// A `[Route]` section.
+pub(super) fn section(route: &RouteTarget, attributes: &[(&str, &str)]) -> String {
+    let mut text = format!("[Route]\nDestination={}\n", prefix(route));
+    if let Some(via) = &route.via {
+        let _ = writeln!(text, "Gateway={via}");
+    }
+    if route.metric > 0 {
+        let _ = writeln!(text, "Metric={}", route.metric);
+    }
+    for (name, value) in attributes {
+        let value = value.trim_start_matches("lock ");
+        let value = match *name {
+            "quickack" => {
+                if value == "1" {
+                    "yes"
+                } else {
+                    "no"
+                }
+            }
+            _ => value,
+        };
+        if let Some(key) = networkd_key(name) {
+            let _ = writeln!(text, "{key}={value}");
+        }
+    }
+    text
+}

@@ -1,0 +1,106 @@
+//! Routes: attributes that are not obeyed, or are on a route that is not taken.
+
+use super::Look;
+use crate::state::Route;
+use model::{TuneFinding, Weight};
+use std::collections::BTreeMap;
+
+/// Attributes that the kernel reads only where they are locked. Source: net/ipv4/tcp_metrics.c, `tcp_init_metrics`.
+const NEEDS_LOCK: &str = "cwnd";
+/// Attributes whose absence on another route goes unnoticed.
+const WINDOWS: [&str; 2] = ["initcwnd", "initrwnd"];
+
+pub(super) fn findings(look: &Look<'_>) -> Vec<TuneFinding> {
+    // A command later in a text replaces the route that it names.
+    let mut last: BTreeMap<String, &Route> = BTreeMap::new();
+    for route in &look.state.routes {
+        last.insert(route.title(), route);
+    }
+    let routes: Vec<&Route> = last.into_values().collect();
+    let mut found = Vec::new();
+    for route in &routes {
+        if route.attributes.is_empty() {
+            continue;
+        }
+        found.extend(shadowed(route, &routes));
+        found.extend(unlocked(route));
+    }
+    found.extend(bypassed(&routes));
+    found
+}
+
+fn attributes(route: &Route) -> String {
+    route.attributes.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(" ")
+}
+
+fn finding(
+    code: &'static str,
+    weight: Weight,
+    route: &Route,
+    says: String,
+    why: &str,
+    set: Option<String>,
+) -> TuneFinding {
+    TuneFinding {
+        code,
+        weight,
+        setting: format!("route {}", route.title()),
+        value: attributes(route),
+        line: route.line,
+        says,
+        why: why.to_owned(),
+        set,
+    }
+}
+
+/// Another route to the same destination is preferred.
+fn shadowed(route: &Route, all: &[&Route]) -> Option<TuneFinding> {
+    let family = |route: &Route| route.via.as_ref().is_some_and(|via| via.contains(':')) || route.to.contains(':');
+    let better = all.iter().find(|other| {
+        other.to == route.to && other.metric < route.metric && !other.link_down && family(other) == family(route)
+    });
+    let (says, set) = match better {
+        Some(better) => (
+            format!("Packets to {} take the route {}.", route.to, better.title()),
+            Some(format!("ip route change {} {}", better.title(), attributes(route))),
+        ),
+        None if route.link_down => ("Its link is down.".to_owned(), None),
+        None => return None,
+    };
+    let why =
+        "Of several routes to one destination the one with the least metric is taken, and none counts as 0 in IPv4.";
+    Some(finding("route-shadowed", Weight::Trap, route, says, why, set))
+}
+
+fn unlocked(route: &Route) -> Option<TuneFinding> {
+    let value = route.attributes.get(NEEDS_LOCK).filter(|value| !value.starts_with("lock "))?;
+    let says = format!("The kernel ignores {NEEDS_LOCK} {value}, which is not locked.");
+    let why = "tcp_init_metrics reads RTAX_CWND only where the attribute is locked.";
+    let set = format!("ip route change {} {NEEDS_LOCK} lock {value}", route.title());
+    Some(finding("cwnd-not-locked", Weight::Trap, route, says, why, Some(set)))
+}
+
+/// The default route has an initial window, and longer prefixes through the same devices have none.
+fn bypassed(routes: &[&Route]) -> Option<TuneFinding> {
+    let has = |route: &Route| WINDOWS.iter().any(|name| route.attributes.contains_key(*name));
+    let default = routes.iter().find(|route| route.to == "default" && has(route))?;
+    let taken = |route: &&&Route| {
+        let better = routes.iter().any(|other| other.to == route.to && other.metric < route.metric);
+        route.to != "default" && !better && !route.link_down && !has(route) && !is_own(route)
+    };
+    let others: Vec<String> = routes.iter().filter(taken).map(|route| route.title()).collect();
+    if others.is_empty() {
+        return None;
+    }
+    let says = format!("Peers behind these routes begin with the kernel's own window: {}.", others.join("; "));
+    let why = "The longest prefix is taken, and attributes are not inherited from the default route.";
+    Some(finding("initial-window-bypassed", Weight::Note, default, says, why, None))
+}
+
+/// Loopback and the like.
+fn is_own(route: &Route) -> bool {
+    route.dev.as_deref() == Some("lo")
+        || route.to.starts_with("127.")
+        || route.to.starts_with("fe80")
+        || route.to.starts_with("ff")
+}
