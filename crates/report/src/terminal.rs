@@ -11,9 +11,11 @@ mod lab;
 mod load;
 mod page;
 mod sparkline;
+mod tune;
 
 pub use compare::compare;
 pub use diagnose::{diagnose, diagnose_capture, diagnose_flow};
 pub use fix::fix;
 pub use lab::lab;
 pub use load::load;
+pub use tune::{tune_plan, tune_show};

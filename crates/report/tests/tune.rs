@@ -1,0 +1,91 @@
+//! What is wrong with a host's settings, as JSON and in the terminal.
+
+use model::{
+    PlanStep, PlannedChange, Reach, RouteTarget, Setting, TuneDifference, TuneFinding, TunePlan, TuneRead, TuneShow,
+    Weight,
+};
+use serde_json::{Value, json};
+
+const SCHEMA: &str = include_str!("../../../docs/schema/thalweg.tune-show-1.json");
+
+fn finding(code: &'static str, weight: Weight, setting: &str, line: Option<usize>, set: Option<&str>) -> TuneFinding {
+    TuneFinding {
+        code,
+        weight,
+        setting: setting.to_owned(),
+        value: "1".to_owned(),
+        line,
+        says: "Linux 4.12 removed it: it broke connections from behind one address.".to_owned(),
+        why: "sysctl answers 'No such file or directory'.".to_owned(),
+        set: set.map(str::to_owned),
+    }
+}
+
+fn sample() -> TuneShow {
+    TuneShow {
+        schema: "thalweg.tune-show/1",
+        source: "list.txt".to_owned(),
+        kernel: None,
+        read: TuneRead { sysctls: 80, other_sysctls: 3, routes: 1, sockets: 0 },
+        findings: vec![
+            finding(
+                "removed-setting",
+                Weight::Trap,
+                "net.ipv4.tcp_tw_recycle",
+                Some(12),
+                Some("net.ipv4.tcp_tw_reuse"),
+            ),
+            finding("fastopen-client-only", Weight::Note, "net.ipv4.tcp_fastopen", None, None),
+        ],
+        differences: vec![TuneDifference {
+            setting: "net.core.netdev_max_backlog".to_owned(),
+            value: "3000".to_owned(),
+            default: "1000".to_owned(),
+            about: "Packets that wait for a processor.".to_owned(),
+        }],
+    }
+}
+
+#[test]
+fn the_document_is_as_its_schema_says_and_nothing_else_is() {
+    let schema = serde_json::from_str(SCHEMA).expect("the schema is JSON");
+    assert!(jsonschema::draft202012::meta::is_valid(&schema), "not a schema of draft 2020-12");
+    let schema = jsonschema::draft202012::new(&schema).expect("the schema can be used");
+    let document: Value = serde_json::to_value(sample()).expect("JSON");
+    assert!(schema.is_valid(&document), "{document}");
+    for place in ["", "/read", "/findings/0", "/differences/0"] {
+        let mut more = document.clone();
+        more.pointer_mut(place).expect("there")["x"] = json!(1);
+        assert!(!schema.is_valid(&more), "{place}");
+    }
+    let mut other = document.clone();
+    other["findings"][0]["code"] = json!("no-such-code");
+    assert!(!schema.is_valid(&other));
+}
+
+#[test]
+fn a_terminal_shows_traps_first() {
+    let text = report::terminal::tune_show(&sample(), 100, false);
+    let plan = TunePlan {
+        schema: TunePlan::SCHEMA.to_owned(),
+        purpose: "live-edge".to_owned(),
+        kernel: Some("6.12".to_owned()),
+        arithmetic: vec![PlanStep {
+            what: "what the path holds (BDP)".to_owned(),
+            how: "8mbit × 100.0 ms ÷ 8".to_owned(),
+            result: "97.7 KiB".to_owned(),
+        }],
+        changes: vec![PlannedChange {
+            reach: Reach::Route,
+            setting: Setting::Route("initcwnd".to_owned()),
+            route: Some(RouteTarget { to: "default".to_owned(), ..RouteTarget::default() }),
+            from: None,
+            to: "40".to_owned(),
+            why: "A first picture takes 2.0 round trips less, 100.0 ms each.".to_owned(),
+            risk: "A shallow queue drops the burst.".to_owned(),
+        }],
+        enough: vec!["net.ipv4.tcp_wmem is 4096 16384 4194304".to_owned()],
+        warnings: vec!["The worst case is more than the host's memory.".to_owned()],
+    };
+    insta::assert_snapshot!(format!("{text}\n===\n{}", report::terminal::tune_plan(&plan, 100, false)));
+}
