@@ -6,19 +6,20 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who may import whom, besides `units`, which everyone may: ARCHITECTURE.md, "Rooms".
-const MAY_IMPORT: [(&str, &[&str]); 15] = [
+const MAY_IMPORT: [(&str, &[&str]); 16] = [
     ("units", &[]),
     ("model", &[]),
     ("wire", &[]),
     ("infer", &["model", "wire"]),
     ("tune", &["model"]),
     ("host", &["model"]),
+    ("apply", &["model", "host"]),
     ("lab", &["model", "wire", "host"]),
     ("report", &["model"]),
     ("media", &[]),
     ("edge", &["media", "model", "host"]),
     ("load", &["media", "model", "host"]),
-    ("cli", &["model", "wire", "infer", "tune", "host", "lab", "report", "media", "edge", "load"]),
+    ("cli", &["model", "wire", "infer", "tune", "host", "apply", "lab", "report", "media", "edge", "load"]),
     ("thalweg", &["cli", "infer", "load", "model"]),
     ("tidy", &[]),
     ("fuzz", &["wire", "infer", "model", "media", "edge"]),
