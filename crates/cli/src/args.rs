@@ -1,6 +1,7 @@
 //! What can be typed.
 
 use crate::load_args::LoadArgs;
+use crate::tune_args::TuneVerb;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use lab::Part;
 use model::since::Release;
@@ -55,8 +56,11 @@ pub(crate) enum Verb {
     Diagnose(DiagnoseArgs),
     /// Finds the cause, derives the remedy, and proves it in the lab
     Fix(FixArgs),
-    /// What a verdict means, and how to confirm it
+    /// What a verdict or a setting means
     Explain(ExplainArgs),
+    /// This host's settings of TCP: what they are, and what to set
+    #[command(subcommand)]
+    Tune(TuneVerb),
     /// Serves live streams: RTMP in, HLS and HTTP-FLV out
     Serve(ServeArgs),
     /// Players by the thousand, against any live-streaming server
@@ -92,7 +96,7 @@ pub(crate) enum KernelVerb {
     #[command(after_help = "Example:\n  thalweg lab kernel build 6.1\n  thalweg lab kernel build --source ~/src/linux")]
     Build {
         /// Version: 6.12 or 6.1, from Debian's linux-source package
-        #[arg(default_value = "6.12", conflicts_with = "source")]
+        #[arg(id = "release", value_name = "VERSION", default_value = "6.12", conflicts_with = "source")]
         version: String,
         /// A kernel source tree to build instead; it is not changed
         #[arg(long, value_name = "DIR")]
@@ -255,10 +259,12 @@ pub(crate) struct FixArgs {
 }
 
 #[derive(Debug, ClapArgs)]
-#[command(after_help = "Example:\n  thalweg explain receive-window")]
+#[command(
+    after_help = "Examples:\n  thalweg explain receive-window\n  thalweg explain tcp_rmem\n  thalweg explain initcwnd\n  thalweg explain net.ipv4.tcp_tw_recycle"
+)]
 pub(crate) struct ExplainArgs {
-    /// A verdict's code; without one, they are listed
-    pub(crate) code: Option<String>,
+    /// A verdict's code, or a setting: a sysctl, a route attribute, a socket option, a queueing discipline; without one, verdicts are listed
+    pub(crate) name: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -291,7 +297,7 @@ fn filter(text: &str) -> Result<Filter, String> {
     text.parse().map_err(|error: FilterError| format!("{error}\n\nhint: {}", error.hint))
 }
 
-fn release(text: &str) -> Result<Release, String> {
+pub(crate) fn release(text: &str) -> Result<Release, String> {
     model::since::release(text).ok_or_else(|| "write it as MAJOR.MINOR, such as 6.12; uname -r prints it".to_owned())
 }
 

@@ -1,10 +1,11 @@
-//! `thalweg explain`: what a verdict means.
+//! `thalweg explain`: what a verdict or a setting means.
 
 use crate::args::ExplainArgs;
 use crate::failure::Failure;
 use crate::output::Output;
+use ::tune::catalogue::{self, Known};
 use anyhow::anyhow;
-use model::Code;
+use model::{Code, since};
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 
@@ -12,22 +13,59 @@ use std::process::ExitCode;
 const MEANING: &str = "What it means";
 
 pub(crate) fn run(args: &ExplainArgs, output: &Output) -> Result<ExitCode, Failure> {
-    let Some(wanted) = &args.code else {
+    let Some(wanted) = &args.name else {
         return list(output);
     };
-    let code = Code::ALL.into_iter().find(|code| code.as_str() == wanted).ok_or_else(|| {
-        let known = Code::ALL.map(Code::as_str).join(", ");
-        Failure::user(anyhow!("no verdict has the code '{wanted}'")).hint(format!("known: {known}"))
-    })?;
-    let text = infer::explain(code);
-    if output.json {
-        let mut document = Map::from_iter([("code".to_owned(), json!(code)), ("text".to_owned(), json!(text))]);
-        document.extend(sections(text).into_iter().map(|(title, body)| (key(&title), Value::String(body))));
-        output.json_result(&document)?;
-    } else {
-        output.result(text)?;
+    match Code::ALL.into_iter().find(|code| code.as_str() == wanted) {
+        Some(code) => verdict(code, output)?,
+        None => setting(wanted, output)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn verdict(code: Code, output: &Output) -> Result<(), Failure> {
+    let text = infer::explain(code);
+    if !output.json {
+        return output.result(text);
+    }
+    let mut document = Map::from_iter([("code".to_owned(), json!(code)), ("text".to_owned(), json!(text))]);
+    document.extend(sections(text).into_iter().map(|(title, body)| (key(&title), Value::String(body))));
+    output.json_result(&document)
+}
+
+/// Every setting of that name, or what the name is where it is none.
+fn setting(name: &str, output: &Output) -> Result<(), Failure> {
+    let entries = catalogue::find(name);
+    let whole = if name.contains(['.', '/']) { name.to_owned() } else { format!("net.ipv4.{name}") };
+    let known = catalogue::known(&whole);
+    if entries.is_empty() {
+        let Some(text) = catalogue::explain_known(name, known) else { return Err(unknown(name, known)) };
+        if output.json {
+            return output.json_result(&json!({"schema": "thalweg.settings/1", "settings": [], "text": text}));
+        }
+        return output.result(&text);
+    }
+    if output.json {
+        return output.json_result(&json!({"schema": "thalweg.settings/1", "settings": entries}));
+    }
+    let kernel = host::sysctl::read("kernel.osrelease").ok().and_then(|text| since::release(&text));
+    let pages: Vec<String> = entries.iter().map(|entry| catalogue::explain(entry, kernel)).collect();
+    output.result(&pages.join("\n"))
+}
+
+fn unknown(name: &str, known: Known) -> Failure {
+    let failure = Failure::user(anyhow!("no verdict and no setting has the name '{name}'"));
+    match known {
+        Known::Mistyped(entry) => failure.hint(format!("did you mean '{}'?", entry.name)),
+        _ => {
+            let codes = Code::ALL.map(Code::as_str);
+            let names = catalogue::catalogue().entries.iter().map(catalogue::Entry::short_name);
+            match model::nearest(name, codes.into_iter().chain(names)) {
+                Some(nearest) => failure.hint(format!("did you mean '{nearest}'? `thalweg tune list` lists settings")),
+                None => failure.hint("`thalweg explain` lists verdicts, and `thalweg tune list` settings"),
+            }
+        }
+    }
 }
 
 /// Every code with the first sentence of its meaning.

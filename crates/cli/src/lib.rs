@@ -30,6 +30,8 @@ mod serve;
 mod sockets;
 mod stop;
 mod targets;
+mod tune;
+mod tune_args;
 mod whole;
 
 use args::{Args, LabVerb, LoadVerb, Verb};
@@ -58,6 +60,7 @@ pub fn main() -> ExitCode {
         Verb::Diagnose(args) => diagnose::run(&args, &output),
         Verb::Fix(args) => fix::run(args, &output),
         Verb::Explain(args) => explain::run(&args, &output),
+        Verb::Tune(verb) => tune::run(verb, &output),
         Verb::Load(LoadVerb::Hls(args)) => load::run(::load::Kind::Hls, &args, &output),
         Verb::Load(LoadVerb::Flv(args)) => load::run(::load::Kind::Flv, &args, &output),
         Verb::Serve(args) => serve::run(&args, &output),

@@ -1,0 +1,197 @@
+//! `thalweg tune apply`, `confirm`, `rollback` and `persist`.
+
+use super::timer;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::tune_args::{TuneApplyArgs, TuneIdArgs, TunePersistArgs, TuneRollbackArgs};
+use crate::whole;
+use ::tune::catalogue::{self, Known};
+use anyhow::anyhow;
+use apply::{ApplyError, Journal, Options, State, Store, Target, Unwatched};
+use model::{Setting, TunePlan, since};
+use serde_json::json;
+use std::fmt::Write;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// The longest plan that is read, in bytes.
+const PLAN_MAX: u64 = 16 << 20;
+
+/// Gives an error the party that can mend it.
+pub(super) fn failure(error: ApplyError) -> Failure {
+    let (hint, user) = (error.hint(), error.is_users_mistake());
+    if user { Failure::user(error) } else { Failure::host(error) }.hint(hint)
+}
+
+pub(crate) fn run(args: &TuneApplyArgs, output: &Output) -> Result<ExitCode, Failure> {
+    let mut plan = read(&args.plan)?;
+    if args.skip_sockets {
+        plan.changes.retain(|change| !matches!(change.setting, Setting::Socket(_)));
+    }
+    check(&plan)?;
+    let within = args.confirm_within.map(|span| span.to_duration().as_secs_f64().ceil() as u64);
+    if within == Some(0) {
+        return Err(Failure::user(anyhow!("--confirm-within must be more than nothing")));
+    }
+    let store = Store::new(&args.journals.state);
+    let locked = store.lock(false).map_err(failure)?;
+    let options = Options { confirm_within_s: within };
+    let systemd = timer::is_systemd(args.timer);
+    let arm = |journal: &Journal| timer::arm(journal, &store, systemd);
+    let applied = match apply::apply(&plan, options, &locked, arm, &mut Unwatched) {
+        Err(ApplyError::Empty) => {
+            output.note("nothing has to be set");
+            return Ok(ExitCode::SUCCESS);
+        }
+        applied => applied.map_err(failure)?,
+    };
+    if output.json {
+        output.json_result(&applied)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut text = format!("application {}: {} set\n", applied.id, settings(applied.entries.len()));
+    for entry in &applied.entries {
+        let _ = match &entry.target {
+            Target::Sysctl(name) => writeln!(text, "  {name} = {}  (was {})", entry.after, entry.before),
+            route => writeln!(text, "  {route}"),
+        };
+    }
+    output.result(&text)?;
+    if let Some(seconds) = within {
+        output.note(&format!(
+            "undone in {seconds} s unless: thalweg tune confirm {}\n{}",
+            applied.id,
+            timer::named(systemd)
+        ));
+    } else {
+        output.note(&format!("undo: thalweg tune rollback {}", applied.id));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn settings(count: usize) -> String {
+    if count == 1 { "1 setting".to_owned() } else { format!("{count} settings") }
+}
+
+fn read(path: &Path) -> Result<TunePlan, Failure> {
+    let name = path.display();
+    let mut bytes = Vec::new();
+    let read = if path.as_os_str() == "-" {
+        io::stdin().lock().take(PLAN_MAX).read_to_end(&mut bytes)
+    } else {
+        File::open(path).and_then(|file| file.take(PLAN_MAX).read_to_end(&mut bytes))
+    };
+    read.map_err(|error| Failure::user(anyhow!("cannot read '{name}': {error}")))?;
+    let hint = "make one by `thalweg tune plan … --json`";
+    let plan: TunePlan = serde_json::from_slice(&bytes)
+        .map_err(|error| Failure::user(anyhow!("'{name}' is no plan: {error}")).hint(hint))?;
+    if plan.schema != TunePlan::SCHEMA {
+        return Err(Failure::user(anyhow!("'{name}' is no plan: its schema is '{}'", plan.schema)).hint(hint));
+    }
+    Ok(plan)
+}
+
+/// Refuses, before anything is read or written, names and values that this kernel would refuse.
+fn check(plan: &TunePlan) -> Result<(), Failure> {
+    let kernel = host::sysctl::read("kernel.osrelease").ok().and_then(|text| since::release(&text));
+    for change in &plan.changes {
+        let Setting::Sysctl(name) = &change.setting else { continue };
+        let wrong = |text: String| Failure::user(anyhow!(text)).hint(format!("thalweg explain {name}"));
+        match catalogue::known(name) {
+            Known::Setting(entry) => {
+                if let Some(reason) = entry.refuses(&change.to, kernel) {
+                    return Err(wrong(reason));
+                }
+            }
+            Known::Mistyped(entry) => {
+                return Err(wrong(format!("there is no sysctl '{name}'; {} is near", entry.name)));
+            }
+            _ => return Err(wrong(format!("'{name}' is no sysctl of TCP that this program knows"))),
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn confirm(args: &TuneIdArgs, output: &Output) -> Result<ExitCode, Failure> {
+    let store = Store::new(&args.journals.state);
+    let locked = store.lock(false).map_err(failure)?;
+    let journal = apply::confirm(args.id.as_deref(), &locked, &mut Unwatched).map_err(failure)?;
+    timer::disarm(&journal);
+    if output.json {
+        output.json_result(&journal)?;
+    } else {
+        output.result(&format!("application {} stays", journal.id))?;
+        output.note(&format!("it is gone after a reboot unless: thalweg tune persist {}", journal.id));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn rollback(args: &TuneRollbackArgs, output: &Output) -> Result<ExitCode, Failure> {
+    let store = Store::new(&args.journals.state);
+    let locked = store.lock(args.unless_confirmed).map_err(failure)?;
+    let done = match apply::rollback(args.id.as_deref(), args.unless_confirmed, &locked, &mut Unwatched) {
+        Err(ApplyError::Unknown(_)) if args.unless_confirmed => None,
+        done => done.map_err(failure)?,
+    };
+    let Some(outcome) = done else {
+        output.note("nothing is left to undo");
+        return Ok(ExitCode::SUCCESS);
+    };
+    // A timer that runs this must not stop itself.
+    if !args.unless_confirmed {
+        timer::disarm(&outcome.journal);
+    }
+    let undone = &outcome.undone;
+    if output.json {
+        output.json_result(&json!({
+            "schema": "thalweg.tune-rollback/1",
+            "id": outcome.journal.id,
+            "restored": undone.restored,
+            "untouched": undone.untouched,
+            "refused": undone.refused,
+        }))?;
+    } else {
+        let mut text = format!("application {}: {} restored\n", outcome.journal.id, settings(undone.restored.len()));
+        for (what, list) in
+            [("restored", &undone.restored), ("as it was", &undone.untouched), ("left alone", &undone.refused)]
+        {
+            for line in list {
+                let _ = writeln!(text, "  {what}: {line}");
+            }
+        }
+        output.result(&text)?;
+    }
+    Ok(ExitCode::from(u8::from(!undone.refused.is_empty())))
+}
+
+pub(crate) fn persist(args: &TunePersistArgs, output: &Output) -> Result<ExitCode, Failure> {
+    let store = Store::new(&args.journals.state);
+    let journal = store.journal(Some(&args.id)).map_err(failure)?;
+    if journal.state != State::Confirmed {
+        return Err(failure(ApplyError::State { id: journal.id, state: journal.state.name() }));
+    }
+    let mut text = format!("# thalweg tune persist {}: {}\n", journal.id, journal.purpose);
+    let mut routes = Vec::new();
+    for entry in &journal.entries {
+        match &entry.target {
+            Target::Sysctl(name) => {
+                let _ = writeln!(text, "{name} = {}", entry.after);
+            }
+            route => routes.push(route.to_string()),
+        }
+    }
+    let file = args.file.display();
+    let sysctls = journal.entries.len() - routes.len();
+    if sysctls > 0 {
+        whole::write(&args.file, &text)?;
+        output.result(&format!("{file}: {}", settings(sysctls)))?;
+    }
+    for route in &routes {
+        output.note(&format!(
+            "{route}: sysctl.d has no routes. Instead: thalweg tune plan … --format networkd, netplan or networkmanager"
+        ));
+    }
+    Ok(ExitCode::from(u8::from(!routes.is_empty())))
+}

@@ -1,0 +1,34 @@
+//! `thalweg tune`: this host's settings.
+
+mod apply;
+mod list;
+mod log;
+mod plan;
+mod show;
+mod this_host;
+mod timer;
+
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::tune_args::TuneVerb;
+use model::since::{self, Release};
+use std::process::ExitCode;
+
+pub(crate) fn run(verb: TuneVerb, output: &Output) -> Result<ExitCode, Failure> {
+    match verb {
+        TuneVerb::List(args) => list::run(&args, output),
+        TuneVerb::Plan(args) => plan::run(&args, output),
+        TuneVerb::Apply(args) => apply::run(&args, output),
+        TuneVerb::Confirm(args) => apply::confirm(&args, output),
+        TuneVerb::Rollback(args) => apply::rollback(&args, output),
+        TuneVerb::Log(args) => log::run(&args, output),
+        TuneVerb::Persist(args) => apply::persist(&args, output),
+        TuneVerb::Watch(args) => timer::watch(&args),
+        TuneVerb::Show(args) => show::run(&args, output),
+    }
+}
+
+/// The release of the kernel that runs here.
+fn running() -> Option<Release> {
+    since::release(&host::sysctl::read("kernel.osrelease").ok()?)
+}
