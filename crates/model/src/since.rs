@@ -41,7 +41,8 @@ const SYSCTLS: [(&str, Release); 33] = [
     ("ipv4.tcp_reflect_tos", (5, 10)),
     ("ipv4.tcp_rto_max_ms", (6, 15)),
     ("ipv4.tcp_rto_min_us", (6, 11)),
-    ("ipv4.tcp_shrink_window", (6, 5)),
+    // Of 6.5, and in stable 6.1.
+    ("ipv4.tcp_shrink_window", (6, 1)),
     ("ipv4.tcp_syn_linear_timeouts", (6, 5)),
     ("ipv4.tcp_tso_rtt_log", (5, 18)),
     ("ipv4.tcp_tw_reuse_delay", (6, 14)),

@@ -47,30 +47,35 @@ fn hold(folder: &Path, kernel: &str, has: &BTreeMap<String, String>, whole_host:
     assert!(has.len() > 50, "Linux {kernel}: /proc/sys/net was not read: {has:?}");
     let entries = listed(folder, kernel);
     let names: Vec<&str> = entries.iter().map(|entry| entry["name"].as_str().expect("a name")).collect();
+    let mut wrong = Vec::new();
     for name in has.keys().filter(|name| !names.contains(&name.as_str())) {
         // Not an entry: `explain` knows whose it is, and does not take it for mistyped.
         let output = thalweg(folder, &["explain", name]).output().expect("starts");
         let text = String::from_utf8_lossy(&output.stdout);
         let of_another = text.contains("not TCP's") || text.contains("without effect");
-        assert!(
-            output.status.success() && of_another,
-            "Linux {kernel} has {name}, which the catalogue does not know: {text}"
-        );
+        if !output.status.success() || !of_another {
+            wrong.push(format!("it has {name}, which the catalogue does not know: {text}"));
+        }
     }
     for entry in &entries {
         let name = entry["name"].as_str().expect("a name");
         let global = entry["scope"] != "namespace" || !entry["host_before"].is_null();
         let Some(value) = has.get(name) else {
             let may_lack = !entry["optional"].is_null() || (global && !whole_host);
-            assert!(may_lack, "Linux {kernel} does not have {name}, which the catalogue says it has");
+            if !may_lack {
+                wrong.push(format!("it does not have {name}, which the catalogue says it has"));
+            }
             continue;
         };
         if let Some(default) = default_on(entry, release(kernel)).filter(|_| fresh && entry["varies"].is_null()) {
             let same =
                 if entry["shape"] == "mask" { value.trim_matches(['0', ',']).is_empty() } else { *value == default };
-            assert!(same, "Linux {kernel}: {name} is '{value}', and the catalogue's default is '{default}'");
+            if !same {
+                wrong.push(format!("{name} is '{value}', and the catalogue's default is '{default}'"));
+            }
         }
     }
+    assert!(wrong.is_empty(), "Linux {kernel}: {}", wrong.join("\n"));
 }
 
 #[test]

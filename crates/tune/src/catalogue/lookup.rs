@@ -37,12 +37,15 @@ pub fn known(name: &str) -> Known {
     if let Some(removed) = catalogue.removed.iter().find(|removed| removed.name == name) {
         return Known::Removed(removed);
     }
-    let near =
-        |entry: &&Entry| entry.kind == Kind::Sysctl && strsim::damerau_levenshtein(&entry.name, &name) <= LETTERS;
+    let sysctls = catalogue.entries.iter().filter(|entry| entry.kind == Kind::Sysctl);
+    let near = sysctls
+        .map(|entry| (strsim::damerau_levenshtein(&entry.name, &name), entry))
+        .filter(|(letters, _)| *letters <= LETTERS)
+        .min_by_key(|(letters, _)| *letters);
     let outside = catalogue.outside.iter().find(|outside| outside.begin.iter().any(|begin| name.starts_with(begin)));
-    match (outside, catalogue.entries.iter().find(near)) {
+    match (outside, near) {
         (Some(outside), _) => Known::Outside(outside),
-        (None, Some(entry)) => Known::Mistyped(entry),
+        (None, Some((_, entry))) => Known::Mistyped(entry),
         (None, None) => Known::Unknown,
     }
 }

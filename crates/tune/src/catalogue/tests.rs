@@ -88,6 +88,7 @@ fn names_are_known_for_what_they_are() {
         ("net.ipv4.tcp_tw_recycle", "removed 4.12"),
         ("net.ipv4.tcp_low_latency", "setting net.ipv4.tcp_low_latency"),
         ("net.ipv4.kcp_autocorking", "mistyped net.ipv4.tcp_autocorking"),
+        ("net.ipv4.tcp_rmen", "mistyped net.ipv4.tcp_rmem"),
         ("net.ipv4.udp_rmem_min", "outside UDP"),
         ("net.ipv4.conf.all.rp_filter", "outside devices' addresses and forwarding"),
         ("vm.swappiness", "unknown"),
