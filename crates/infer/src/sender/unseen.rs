@@ -227,11 +227,13 @@ impl Unseen {
     /// A timer had the current packet sent again; the first so many of those missing before it are first transmissions, then come a
     /// probe, if there was one, and earlier timeouts.
     pub(crate) fn by_timer(&mut self, first: u64, probed: bool) {
-        let (gap, all) = (self.gap, self.gap());
+        let all = self.gap();
         self.guess(first, Kind::Timer);
-        let from = self.missing.len().saturating_sub(all as usize);
-        self.timer =
-            self.current.map(|current| (self.missing.get(from).map_or(current - gap, |m| m.number), current, 1));
+        let Some(current) = self.current else { return };
+        // A late packet's number is below some of the missing: only those before it precede the timeout.
+        let before = self.missing.partition_point(|missing| missing.number < current);
+        let from = before.saturating_sub(all as usize);
+        self.timer = Some((self.missing.get(from).map_or(current, |missing| missing.number.min(current)), current, 1));
         if probed && let Some(missing) = self.missing.range_mut(from..).find(|missing| missing.kind.is_some()) {
             missing.kind = Some(Kind::Probe);
         }
@@ -429,6 +431,20 @@ mod tests {
         unseen.filled();
         unseen.add_up(false);
         assert_eq!(unseen.lost(), [0, 0, 1]);
+    }
+
+    #[test]
+    fn a_timeout_whose_packet_is_late_covers_only_numbers_before_it() {
+        let mut unseen = came(&[1, 2]);
+        unseen.came(Some(4));
+        unseen.judge(1, Kind::Fast);
+        // Three are missing before an acknowledgement without data; number 3 is sent by a timer and comes only now.
+        unseen.came(Some(8));
+        unseen.carry(Kind::Fast, true);
+        unseen.came(Some(3));
+        unseen.by_timer(3, true);
+        unseen.revealed(1);
+        assert_eq!(unseen.lost(), [0, 0, 0]);
     }
 
     /// Packet 4 overtook 3, and 5 is a copy of that.
