@@ -6,11 +6,9 @@ use crate::output::Output;
 use ::tune::catalogue::{self, Known};
 use anyhow::anyhow;
 use model::{Code, since};
+use report::verdicts;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
-
-/// The section that says what a code stands for.
-const MEANING: &str = "What it means";
 
 pub(crate) fn run(args: &ExplainArgs, output: &Output) -> Result<ExitCode, Failure> {
     let Some(wanted) = &args.name else {
@@ -24,12 +22,13 @@ pub(crate) fn run(args: &ExplainArgs, output: &Output) -> Result<ExitCode, Failu
 }
 
 fn verdict(code: Code, output: &Output) -> Result<(), Failure> {
-    let text = infer::explain(code);
+    let text = verdicts::text(code);
     if !output.json {
-        return output.result(text);
+        return output.result(&text);
     }
     let mut document = Map::from_iter([("code".to_owned(), json!(code)), ("text".to_owned(), json!(text))]);
-    document.extend(sections(text).into_iter().map(|(title, body)| (key(&title), Value::String(body))));
+    let sections = verdicts::sections(code).into_iter();
+    document.extend(sections.map(|section| (key(section.title), Value::String(section.body))));
     output.json_result(&document)
 }
 
@@ -70,7 +69,7 @@ fn unknown(name: &str, known: Known) -> Failure {
 
 /// Every code with the first sentence of its meaning.
 fn list(output: &Output) -> Result<ExitCode, Failure> {
-    let all = Code::ALL.map(|code| (code.as_str(), meaning(code)));
+    let all = Code::ALL.map(|code| (code.as_str(), verdicts::meaning(code)));
     if output.json {
         let codes: Vec<Value> = all.iter().map(|(code, meaning)| json!({"code": code, "meaning": meaning})).collect();
         output.json_result(&json!({"schema": "thalweg.codes/1", "codes": codes}))?;
@@ -81,62 +80,7 @@ fn list(output: &Output) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn meaning(code: Code) -> String {
-    let sections = sections(infer::explain(code));
-    let body = sections.into_iter().find(|(title, _)| title == MEANING).map(|(_, body)| body).unwrap_or_default();
-    first_sentence(&body).to_owned()
-}
-
-/// Up to the first full stop that ends a sentence: one that a space and a capital letter follow.
-fn first_sentence(text: &str) -> &str {
-    let ends = text.match_indices(". ").map(|(at, _)| at + 1);
-    let end = ends.into_iter().find(|end| text[*end..].trim_start().starts_with(char::is_uppercase));
-    &text[..end.unwrap_or(text.len())]
-}
-
-/// The sections of a text: a title at the beginning of a line, and indented lines below it, here joined into one.
-fn sections(text: &str) -> Vec<(String, String)> {
-    let mut sections: Vec<(String, String)> = Vec::new();
-    // The first line is the code itself.
-    for line in text.lines().skip(1).filter(|line| !line.trim().is_empty()) {
-        match sections.last_mut() {
-            Some((_, body)) if line.starts_with(' ') => {
-                if !body.is_empty() {
-                    body.push(' ');
-                }
-                body.push_str(line.trim());
-            }
-            _ => sections.push((line.trim().to_owned(), String::new())),
-        }
-    }
-    sections
-}
-
 /// A title as a document's field: `How to confirm` is `how_to_confirm`.
 fn key(title: &str) -> String {
     title.to_lowercase().replace(' ', "_")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_code_says_what_it_means_in_a_sentence() {
-        for code in Code::ALL {
-            let sections = sections(infer::explain(code));
-            let keys: Vec<String> = sections.iter().map(|(title, _)| key(title)).collect();
-            assert_eq!(&keys[..2], ["what_it_means", "why_it_matters"], "{code}");
-            assert!(sections.iter().all(|(_, body)| !body.is_empty()), "{code}");
-            let meaning = meaning(code);
-            assert!(meaning.ends_with('.') && meaning.contains(' ') && meaning != code.as_str(), "{code}: {meaning}");
-        }
-    }
-
-    #[test]
-    fn a_sentence_ends_where_the_next_begins() {
-        assert_eq!(first_sentence("Linux 4.13 and later. Others do not."), "Linux 4.13 and later.");
-        assert_eq!(first_sentence("As tcp_input.c has it. It waits"), "As tcp_input.c has it.");
-        assert_eq!(first_sentence("One."), "One.");
-    }
 }

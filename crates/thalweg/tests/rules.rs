@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Sections of an explanation.
-const SECTIONS: [&str; 5] = ["What it means", "Why it matters", "Evidence", "How to confirm", "References"];
+const SECTIONS: [&str; 6] = ["What it means", "Why it is slow", "Evidence", "How to confirm", "What to set", "Source"];
 
 /// What these have does not reach the receiver, or not enough of it.
 const NOT_AT_THE_RECEIVER: [&str; 2] = ["policer", "path-mtu-black-hole"];
@@ -83,7 +83,7 @@ fn no_fixture_is_left_of_a_rule_that_is_gone() {
 }
 
 #[test]
-fn every_code_is_explained_in_five_sections_none_of_them_empty() {
+fn every_code_is_explained_in_six_sections_none_of_them_empty() {
     let folder = tempfile::tempdir().expect("a folder");
     for code in codes(folder.path()) {
         let (text, _) = run(folder.path(), &["explain", &code], 0);
