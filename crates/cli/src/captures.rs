@@ -2,7 +2,7 @@
 
 use crate::output::Output;
 use crate::progress;
-use infer::{CaptureDiagnosis, Drawn, Error, Intake, Options, Part, Seen, Shard, Wanted};
+use infer::{CaptureDecoder, CaptureDiagnosis, Error, Options, PlotSelection, Retain, Shard, ShardResult, TcpPacket};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -42,7 +42,7 @@ pub(crate) struct Work {
     /// Draw this flow of each capture.
     pub(crate) flow: Option<u64>,
     /// Which flows of a capture are told of.
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: Retain,
 }
 
 /// The captures that `paths` name: a folder stands for the captures in it and below, in order of their names.
@@ -180,19 +180,19 @@ fn one(work: &Work, place: usize, threads: usize, read: &AtomicU64) -> Result<Ca
     let flows = if place < captures { flows } else { 0 };
     let draws = flows > 0 || work.flow.is_some();
     if path == Path::new("-") {
-        let drawn = if draws { Options::default().drawn } else { Drawn::None };
-        let options = Options { drawn, filter: work.filter.clone(), wanted: Wanted::All };
+        let drawn = if draws { Options::default().drawn } else { PlotSelection::None };
+        let options = Options { drawn, filter: work.filter.clone(), wanted: Retain::All };
         return infer::diagnose_reader_with(io::stdin().lock(), "-", options);
     }
     let options = |drawn, wanted| Options { drawn, filter: work.filter.clone(), wanted };
     let mut wanted = work.wanted;
-    let mut found = file(path, options(Drawn::None, wanted), threads, Some(read))?;
+    let mut found = file(path, options(PlotSelection::None, wanted), threads, Some(read))?;
     let interfaces = found.report.flows.iter().any(|flow| flow.interface.is_some());
     if interfaces && found.connections > found.report.flows.len() as u64 {
         // Where the costliest are told, so is what other interfaces saw of them, however little that cost.
         drop(found);
-        wanted = Wanted::All;
-        found = file(path, options(Drawn::None, wanted), threads, None)?;
+        wanted = Retain::All;
+        found = file(path, options(PlotSelection::None, wanted), threads, None)?;
     }
     let all = found.report.flows.iter().enumerate();
     let drawn = all.filter(|(index, flow)| *index < flows || work.flow == Some(flow.id));
@@ -202,7 +202,7 @@ fn one(work: &Work, place: usize, threads: usize, read: &AtomicU64) -> Result<Ca
     }
     drop(found);
     drawn.sort_unstable();
-    file(path, options(Drawn::Of(drawn), wanted), threads, None)
+    file(path, options(PlotSelection::Of(drawn), wanted), threads, None)
 }
 
 fn file(path: &Path, options: Options, threads: usize, read: Option<&AtomicU64>) -> Result<CaptureDiagnosis, Error> {
@@ -222,13 +222,13 @@ fn file(path: &Path, options: Options, threads: usize, read: Option<&AtomicU64>)
 /// The report is that of one thread, to the byte.
 fn divided(from: impl Read, name: &str, options: &Options, shards: usize) -> Result<CaptureDiagnosis, Error> {
     let mut capture = Capture::new(from).map_err(|error| Error::from_wire(error, name))?;
-    let mut intake = Intake::new(options.filter.clone());
+    let mut decoder = CaptureDecoder::new(options.filter.clone());
     let parts = thread::scope(|scope| {
-        let (back, used) = mpsc::channel::<Vec<Seen>>();
+        let (back, used) = mpsc::channel::<Vec<TcpPacket>>();
         let mut threads = Vec::with_capacity(shards);
         let mut ends = Vec::with_capacity(shards);
         for _ in 0..shards {
-            let (end, batches) = mpsc::sync_channel::<Vec<Seen>>(AHEAD);
+            let (end, batches) = mpsc::sync_channel::<Vec<TcpPacket>>(AHEAD);
             let (back, mut shard) = (back.clone(), Shard::new(options.clone()));
             ends.push((end, Vec::with_capacity(BATCH)));
             threads.push(scope.spawn(move || {
@@ -240,8 +240,8 @@ fn divided(from: impl Read, name: &str, options: &Options, shards: usize) -> Res
                 shard.finish()
             }));
         }
-        let mut hand_over = |seen: Seen| {
-            let (end, batch) = &mut ends[(seen.spread() % shards as u64) as usize];
+        let mut hand_over = |seen: TcpPacket| {
+            let (end, batch) = &mut ends[(seen.shard_hash() % shards as u64) as usize];
             batch.push(seen);
             if batch.len() == BATCH {
                 let fresh = used.try_recv().unwrap_or_else(|_| Vec::with_capacity(BATCH));
@@ -251,20 +251,21 @@ fn divided(from: impl Read, name: &str, options: &Options, shards: usize) -> Res
         };
         loop {
             match capture.next() {
-                Ok(Some(packet)) => intake.packet(&packet, &mut hand_over),
+                Ok(Some(packet)) => decoder.packet(&packet, &mut hand_over),
                 Ok(None) => break,
                 Err(error) => return Err(Error::from_wire(error, name)),
             }
         }
-        intake.finish(&mut hand_over);
+        decoder.finish(&mut hand_over);
         for (end, batch) in ends {
             let _ = end.send(batch);
         }
-        let join =
-            |thread: thread::ScopedJoinHandle<'_, Part>| thread.join().unwrap_or_else(|p| std::panic::resume_unwind(p));
-        Ok(threads.into_iter().map(join).collect::<Vec<Part>>())
+        let join = |thread: thread::ScopedJoinHandle<'_, ShardResult>| {
+            thread.join().unwrap_or_else(|p| std::panic::resume_unwind(p))
+        };
+        Ok(threads.into_iter().map(join).collect::<Vec<ShardResult>>())
     })?;
-    Ok(infer::join(name, &capture, intake, parts))
+    Ok(infer::merge(name, &capture, decoder, parts))
 }
 
 /// A reader that tells how much was read.
@@ -314,8 +315,8 @@ mod tests {
     #[test]
     fn divided_work_gives_the_same_report() {
         let bytes = merged::capture();
-        for wanted in [Wanted::All, Wanted::Costliest(3)] {
-            let options = Options { drawn: Drawn::Of(vec![1, 2, 3, 50]), filter: None, wanted };
+        for wanted in [Retain::All, Retain::Costliest(3)] {
+            let options = Options { drawn: PlotSelection::Of(vec![1, 2, 3, 50]), filter: None, wanted };
             let whole = infer::diagnose_reader_with(bytes.as_slice(), "merged", options.clone()).expect("a capture");
             assert!(whole.connections >= 200, "{} connections", whole.connections);
             let text = report::json::to_string(&whole.report).expect("JSON");

@@ -10,7 +10,7 @@ use crate::remedies::Remedies;
 use crate::targets::{self, Target};
 use crate::{annotate, whole};
 use anyhow::anyhow;
-use infer::{CaptureDiagnosis, Drawn, Options, Wanted};
+use infer::{CaptureDiagnosis, Options, PlotSelection, Retain};
 use model::CaptureReport;
 use report::html::{ArmPlots, Page};
 use report::json::DiagnoseDocument;
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &DiagnoseArgs, output: &Output) -> Result<ExitCode, Fail
     let drawn = if args.html.is_some() && args.flow.is_none() { (PLOTS_MAX, PLOTS_MAX) } else { (0, 0) };
     let jobs = args.jobs.map_or(cores, usize::from);
     let all = output.json || args.parquet.is_some() || args.pcapng.is_some() || args.flow.is_some();
-    let wanted = if all { Wanted::All } else { Wanted::Costliest(args.top.max(PLANNED)) };
+    let wanted = if all { Retain::All } else { Retain::Costliest(args.top.max(PLANNED)) };
     let work = Work { paths, jobs, drawn, flow: args.flow, filter: args.filter.clone(), wanted };
     let mut told = Told {
         args,
@@ -62,7 +62,8 @@ pub(crate) fn run(args: &DiagnoseArgs, output: &Output) -> Result<ExitCode, Fail
     };
     if let Some(filter) = &args.live {
         let draws = args.html.is_some() || args.flow.is_some();
-        let options = if draws { Options::default() } else { Options { drawn: Drawn::None, ..Options::default() } };
+        let options =
+            if draws { Options::default() } else { Options { drawn: PlotSelection::None, ..Options::default() } };
         told.capture(0, Path::new("live"), live::watch(args, filter, options, output)?)?;
     }
     captures::diagnose(&work, output, |place, found| {

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::live::NAME;
 use host::sockets::connections;
 use infer::CaptureDiagnosis;
-use infer::sampled::{Sample, Sampled, diagnose};
+use infer::socket::{Sample, Sampled, diagnose};
 use model::CaptureReport;
 use std::collections::HashMap;
 use std::net::SocketAddr;

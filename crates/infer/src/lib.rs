@@ -5,66 +5,28 @@
 
 #![forbid(unsafe_code)]
 
-mod backlog;
-mod buffer;
-mod bursts;
-mod connection;
-mod counts;
-mod diagnose;
-mod drawn;
-mod echo;
-mod engine;
+mod capture;
+mod diagnosis;
 mod error;
-mod facts;
-mod family;
-mod finished;
-mod flights;
+mod estimate;
+mod event;
 mod flow;
-#[cfg(test)]
-mod handmade;
-mod handshake;
-mod heights;
-mod held;
-mod holes;
-mod kept;
-mod key;
-mod late;
-mod legs;
-mod life;
-mod order;
-mod packet;
-mod phase;
-mod places;
-mod policer;
-mod queue;
-mod ranges;
-mod rate;
-mod recovery;
-mod restarts;
+mod flow_table;
+mod hash;
+mod observe;
 mod room;
-mod rounds;
-mod rtt;
-mod rules;
-pub mod sampled;
-mod sender;
-mod shared;
-mod shown;
-mod signals;
-mod spans;
-mod start;
-mod table;
-mod thin;
-mod timeline;
-mod together;
-mod wakes;
-mod words;
+mod shared_path;
+pub mod socket;
+mod tcp;
+#[cfg(test)]
+mod testing;
 
-pub use diagnose::{
-    CaptureDiagnosis, Options, diagnose_file, diagnose_file_with, diagnose_reader, diagnose_reader_with,
+pub use capture::{
+    CaptureDecoder, CaptureDiagnosis, Options, Shard, ShardResult, diagnose_file, diagnose_file_with, diagnose_reader,
+    diagnose_reader_with, merge,
 };
-pub use engine::{Intake, Part, Shard, join};
+pub use diagnosis::rules::explain;
 pub use error::Error;
-pub use kept::Wanted;
-pub use order::is_slowed;
-pub use rules::explain;
-pub use table::{Drawn, Seen};
+pub use flow::ranking::is_slowed;
+pub use flow::retained::Retain;
+pub use flow_table::{PlotSelection, TcpPacket};

@@ -165,12 +165,12 @@ fn the_costliest_are_those_that_the_whole_report_begins_with() {
     for path in files(&folder) {
         let bytes = std::fs::read(&path).expect("file");
         let of = |wanted| {
-            let options = infer::Options { drawn: infer::Drawn::None, wanted, ..infer::Options::default() };
+            let options = infer::Options { drawn: infer::PlotSelection::None, wanted, ..infer::Options::default() };
             infer::diagnose_reader_with(bytes.as_slice(), "capture", options).expect("a capture")
         };
-        let mut all = of(infer::Wanted::All);
+        let mut all = of(infer::Retain::All);
         for most in [1, 5] {
-            let some = of(infer::Wanted::Costliest(most));
+            let some = of(infer::Retain::Costliest(most));
             let kept = all.report.flows.len().min(most);
             assert!(some.report.flows[..] == all.report.flows[..kept], "{}", path.display());
             assert_eq!((some.connections, some.slowed), (all.connections, all.slowed), "{}", path.display());
@@ -190,7 +190,7 @@ fn every_prefix_is_diagnosed_within_memory() {
     /// The engine's bound on one capture of these sizes, and what the files themselves take.
     const MOST_KIB: u64 = 512 << 10;
     let folder = captures();
-    let without = infer::Options { drawn: infer::Drawn::None, ..infer::Options::default() };
+    let without = infer::Options { drawn: infer::PlotSelection::None, ..infer::Options::default() };
     for path in files(&folder) {
         let bytes = std::fs::read(&path).expect("file");
         let whole = infer::diagnose_reader_with(bytes.as_slice(), "whole", without.clone()).expect("a capture").report;
@@ -242,7 +242,7 @@ fn a_filter_leaves_what_it_names() {
     let folder = captures();
     for (file, filter, packets, flows) in FILTERED {
         let options = infer::Options {
-            drawn: infer::Drawn::None,
+            drawn: infer::PlotSelection::None,
             filter: Some(filter.parse().expect("a filter")),
             ..infer::Options::default()
         };

@@ -2,14 +2,14 @@
 
 mod merged;
 
-use infer::{Drawn, Options, Wanted};
+use infer::{Options, PlotSelection, Retain};
 use model::{Code, Flow};
 
-fn options(wanted: Wanted) -> Options {
-    Options { drawn: Drawn::None, wanted, ..Options::default() }
+fn options(wanted: Retain) -> Options {
+    Options { drawn: PlotSelection::None, wanted, ..Options::default() }
 }
 
-fn diagnosed(bytes: &[u8], wanted: Wanted) -> infer::CaptureDiagnosis {
+fn diagnosed(bytes: &[u8], wanted: Retain) -> infer::CaptureDiagnosis {
     infer::diagnose_reader_with(bytes, "merged", options(wanted)).expect("a capture")
 }
 
@@ -17,11 +17,11 @@ fn diagnosed(bytes: &[u8], wanted: Wanted) -> infer::CaptureDiagnosis {
 #[test]
 fn the_costliest_are_the_first_of_the_whole_report() {
     let bytes = merged::capture();
-    let all = diagnosed(&bytes, Wanted::All);
+    let all = diagnosed(&bytes, Retain::All);
     assert!(all.report.flows.len() >= 200, "{} connections", all.report.flows.len());
     assert_eq!(all.connections, all.report.flows.len() as u64);
     for most in [1, 5, 50] {
-        let some = diagnosed(&bytes, Wanted::Costliest(most));
+        let some = diagnosed(&bytes, Retain::Costliest(most));
         assert!(some.report.flows[..] == all.report.flows[..most], "{most}");
         assert_eq!((some.connections, some.slowed), (all.connections, all.slowed), "{most}");
     }
@@ -42,10 +42,10 @@ fn agrees(flow: &Flow) {
 #[test]
 fn every_part_of_a_capture_is_diagnosed() {
     let bytes = merged::capture();
-    let whole = diagnosed(&bytes, Wanted::All).report;
+    let whole = diagnosed(&bytes, Retain::All).report;
     whole.flows.iter().for_each(|flow| agrees(flow));
     for cut in 1..50 {
-        let part = diagnosed(&bytes[..bytes.len() * cut / 50], Wanted::All).report;
+        let part = diagnosed(&bytes[..bytes.len() * cut / 50], Retain::All).report;
         assert!(part.packets <= whole.packets && part.flows.len() <= whole.flows.len(), "{cut}");
         part.flows.iter().for_each(|flow| agrees(flow));
     }

@@ -9,7 +9,7 @@
 mod common;
 mod labelled;
 
-use infer::sampled::{Sample, Sampled, diagnose};
+use infer::socket::{Sample, Sampled, diagnose};
 use labelled::{Case, SAMPLES, asked, case, contradicts, run};
 use model::{Code, Vantage};
 use std::collections::BTreeMap;

@@ -1,0 +1,93 @@
+//! A capture's packets, decoded and counted in their order.
+
+use crate::flow_table::TcpPacket;
+use std::collections::BTreeMap;
+use wire::filter::Filter;
+use wire::{Decoded, Decoder, Other, Packet};
+
+/// Most nanoseconds by which one packet alone moves the clock on: a damaged time must not end every connection.
+const STRIDE: u64 = 3 * 3600 * 1_000_000_000;
+
+/// The packets of a capture, counted and decoded in their order.
+#[derive(Debug, Default)]
+pub struct CaptureDecoder {
+    decoder: Decoder,
+    pub(super) others: BTreeMap<Other, u64>,
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    pub(super) cut: u64,
+    /// Of those, the ones whose options are not all there.
+    pub(super) options_cut: u64,
+    clock: Clock,
+}
+
+/// The capture's clock, in nanoseconds since the epoch: the latest time seen.
+#[derive(Debug, Default)]
+struct Clock {
+    now: Option<u64>,
+    /// A time far ahead, which counts when the next packet's is near it.
+    ahead: Option<u64>,
+}
+
+impl Clock {
+    fn at(&mut self, at: u64) -> u64 {
+        let now = self.now.unwrap_or(at);
+        let far = at > now.saturating_add(STRIDE);
+        let believed = !far || self.ahead.is_some_and(|ahead| ahead.abs_diff(at) <= STRIDE);
+        self.ahead = far.then_some(at);
+        let now = if believed { now.max(at) } else { now };
+        self.now = Some(now);
+        now
+    }
+}
+
+impl CaptureDecoder {
+    /// Takes in what the filter wants; `None` for all.
+    pub fn new(filter: Option<Filter>) -> Self {
+        Self { decoder: Decoder::with_filter(filter), ..Self::default() }
+    }
+
+    /// Takes the next packet in, and hands the TCP segments on that are in it.
+    pub fn packet(&mut self, packet: &Packet<'_>, mut segment: impl FnMut(TcpPacket)) {
+        self.packets += 1;
+        self.bytes += u64::from(packet.original_len);
+        let is_cut = (packet.bytes.len() as u64) < u64::from(packet.original_len);
+        let mut options_cut = false;
+        let clock = self.clock.at(packet.at.as_nanos());
+        let (interface, at, number) = (packet.interface, packet.at, packet.number);
+        self.decoder.decode(packet, |decoded| match decoded {
+            Decoded::Tcp(found) => {
+                options_cut |= found.tcp.options.cut;
+                segment(TcpPacket { interface, at, number, clock, segment: found });
+            }
+            Decoded::Late(late) => segment(TcpPacket::late(&late, clock)),
+            Decoded::Other(other) => *self.others.entry(other).or_default() += 1,
+        });
+        if is_cut {
+            self.cut += 1;
+            self.options_cut += u64::from(options_cut);
+        }
+    }
+
+    /// Hands on what is known of packets in fragments whose last did not come; to be called when the capture is over.
+    pub fn finish(&mut self, mut segment: impl FnMut(TcpPacket)) {
+        let clock = self.clock.now.unwrap_or_default();
+        self.decoder.finish(|decoded| match decoded {
+            Decoded::Tcp(_) => {}
+            Decoded::Late(late) => segment(TcpPacket::late(&late, clock)),
+            Decoded::Other(other) => *self.others.entry(other).or_default() += 1,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_damaged_time_does_not_move_the_clock_and_a_gap_of_days_does() {
+        let (mut clock, day) = (Clock::default(), 86_400_000_000_000);
+        let times = [day, day + 5, 900 * day, day + 7, day + 6, 9 * day, 9 * day + 1];
+        assert_eq!(times.map(|at| clock.at(at)), [day, day + 5, day + 5, day + 7, day + 7, day + 7, 9 * day + 1]);
+    }
+}

@@ -1,0 +1,102 @@
+//! What the shards found, merged into one report.
+//!
+//! Connections are divided by [`TcpPacket::shard_hash`], and each is followed by one shard that sees its packets in their order. What a
+//! shard does depends on these alone, so however many there are, [`merge`] gives the same report to the byte.
+
+use super::decode::CaptureDecoder;
+use super::notes::{cut_note, notes_of};
+use super::shard::ShardResult;
+use crate::diagnosis::words;
+use crate::flow::ranking::is_slowed;
+use crate::flow::record::FlowRecord;
+use crate::flow::retained::{Retain, RetainedFlows};
+use crate::shared_path;
+use model::{CaptureReport, Series};
+use std::io::Read;
+use wire::Capture;
+
+/// A capture's connections, judged; those where most time could be saved come first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CaptureDiagnosis {
+    /// What is reported; [`model::Flow::id`] numbers flows in order of their first packets.
+    pub report: CaptureReport,
+    /// What is drawn, with the index of its flow in the report, in the report's order. Each series has at most 4,000 points.
+    pub series: Vec<(usize, Series)>,
+    /// How many connections the capture has, reported or not.
+    pub connections: u64,
+    /// Whether something other than its program makes one of them slower than it could be on its path.
+    pub slowed: bool,
+}
+
+impl CaptureDiagnosis {
+    /// What is drawn of the flow at `index` in the report.
+    pub fn series_of(&self, index: usize) -> Option<&Series> {
+        let place = self.series.binary_search_by_key(&index, |(at, _)| *at).ok()?;
+        Some(&self.series[place].1)
+    }
+}
+
+/// Joins what the shards found in a capture that was read to its end.
+pub fn merge<R: Read>(
+    name: &str,
+    capture: &Capture<R>,
+    intake: CaptureDecoder,
+    parts: Vec<ShardResult>,
+) -> CaptureDiagnosis {
+    let mut parts = parts.into_iter().map(|part| part.kept);
+    let mut kept = parts.next().unwrap_or_else(|| RetainedFlows::new(Retain::All));
+    for part in parts {
+        kept.records.extend(part.records);
+        kept.firsts.extend(part.firsts);
+        kept.tap_duplicates += part.tap_duplicates;
+        kept.missed = (kept.missed.0 + part.missed.0, kept.missed.1 + part.missed.1);
+        kept.joined += part.joined;
+        kept.slowed |= part.slowed;
+    }
+    let most = kept.most();
+    let RetainedFlows { records: mut found, mut firsts, tap_duplicates: duplicates, joined, missed, slowed, .. } = kept;
+    let mut notes = capture.damage().notes();
+    notes.extend(notes_of(&intake.others));
+    notes.extend(cut_note(intake.cut, intake.options_cut));
+    if duplicates > 0 {
+        notes.push(format!("the tap delivered {duplicates} packets twice; the second copies were dropped"));
+    }
+    if joined > 0 {
+        notes.push(format!(
+            "the two directions of {} came under different tags or from different interfaces; they were joined",
+            words::count(joined, "connection")
+        ));
+    }
+    if missed.0 > 0 {
+        notes.push(format!(
+            "the capture lacks {} that were acknowledged ({}): it lost packets, and what is told rests on the others",
+            words::size(missed.1 as f64),
+            words::count(missed.0, "connection"),
+        ));
+    }
+    shared_path::judge(&mut found.iter_mut().map(FlowRecord::sharer).collect::<Vec<_>>());
+    // Flows are numbered in order of their first packets, and listed costliest first.
+    firsts.sort_unstable();
+    let slowed = slowed || found.iter().any(|one| is_slowed(&one.flow));
+    found.sort_by_cached_key(FlowRecord::cost);
+    found.truncate(most);
+    let mut series = Vec::new();
+    let interfaces = capture.interfaces();
+    for (index, one) in found.iter_mut().enumerate() {
+        one.flow.id = firsts.partition_point(|&first| first < one.flow.first_packet) as u64;
+        one.flow.interface = interfaces
+            .get(one.interface as usize)
+            .filter(|_| interfaces.len() > 1)
+            .map(|interface| interface.name.clone().unwrap_or_else(|| one.interface.to_string()));
+        series.extend(one.series.take().map(|drawn| (index, *drawn)));
+    }
+    let flows = found.into_iter().map(|one| one.flow).collect();
+    let truncated = capture.damage().truncated;
+    let (packets, bytes) = (intake.packets, intake.bytes);
+    CaptureDiagnosis {
+        report: CaptureReport { file: name.to_owned(), packets, bytes, truncated, notes, flows },
+        series,
+        connections: firsts.len() as u64,
+        slowed,
+    }
+}

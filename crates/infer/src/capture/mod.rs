@@ -1,0 +1,60 @@
+//! A whole capture: read, followed, judged.
+
+mod decode;
+mod merge;
+mod notes;
+mod options;
+mod shard;
+
+pub use decode::CaptureDecoder;
+pub use merge::{CaptureDiagnosis, merge};
+pub use options::Options;
+pub use shard::{Shard, ShardResult};
+
+use crate::Error;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use wire::Capture;
+
+/// Diagnoses a capture file.
+///
+/// # Errors
+/// [`Error`] when the file cannot be opened or read, or is no capture. A file that is cut or damaged is no error: the report's
+/// notes say what is missing.
+pub fn diagnose_file(path: &Path) -> Result<CaptureDiagnosis, Error> {
+    diagnose_file_with(path, Options::default())
+}
+
+/// Diagnoses a capture file, as `options` say.
+///
+/// # Errors
+/// As [`diagnose_file`].
+pub fn diagnose_file_with(path: &Path, options: Options) -> Result<CaptureDiagnosis, Error> {
+    let name = path.display().to_string();
+    let file = File::open(path).map_err(|cause| Error::Open { path: name.clone(), cause })?;
+    diagnose_reader_with(file, &name, options)
+}
+
+/// Diagnoses the capture that `from` gives; `name` is what the report and errors call it.
+///
+/// # Errors
+/// [`Error`] when it cannot be read, or is no capture.
+pub fn diagnose_reader(from: impl Read, name: &str) -> Result<CaptureDiagnosis, Error> {
+    diagnose_reader_with(from, name, Options::default())
+}
+
+/// Diagnoses the capture that `from` gives, as `options` say.
+///
+/// # Errors
+/// As [`diagnose_reader`].
+pub fn diagnose_reader_with(from: impl Read, name: &str, options: Options) -> Result<CaptureDiagnosis, Error> {
+    let mut capture = Capture::new(from).map_err(|error| Error::from_wire(error, name))?;
+    let mut decoder = CaptureDecoder::new(options.filter.clone());
+    let mut shard = Shard::new(options);
+    while let Some(packet) = capture.next().map_err(|error| Error::from_wire(error, name))? {
+        decoder.packet(&packet, |seen| shard.packet(&seen));
+    }
+    decoder.finish(|seen| shard.packet(&seen));
+    Ok(merge(name, &capture, decoder, vec![shard.finish()]))
+}

@@ -1,0 +1,67 @@
+//! The sending program had nothing to send.
+
+use crate::diagnosis::facts::Facts;
+use crate::diagnosis::finding::{Judged, MIN_GAIN, Rule, fact};
+use crate::diagnosis::words;
+use model::Code;
+
+pub(crate) const RULE: Rule = Rule { code: Code::Application, explain: EXPLAIN, judge };
+
+fn judge(facts: &Facts<'_>) -> Option<Judged> {
+    let share = facts.limits().application;
+    if share <= 0.0 {
+        return None;
+    }
+    let weight = facts.weight_of_pauses();
+    // Nothing depends on it and nothing brings it about: it is reported for its weight, or not at all.
+    if weight < MIN_GAIN {
+        return None;
+    }
+    let gain = facts.gain_without(facts.split.application, 0.0);
+    let claim = format!(
+        "The sending program had nothing to send for {} of the time; the connection would have taken more.",
+        words::percent(share)
+    );
+    let charged = facts.split.application.seconds;
+    let mut evidence = vec![fact(format!(
+        "{} of {} the sender was idle although its windows were open, in {} of data",
+        words::time(charged),
+        // What is charged after the last delivery, to the end of the connection, is not in the data phase.
+        words::time(facts.phase_s.max(charged / share)),
+        words::count(facts.sender.bursts, "burst")
+    ))];
+    // Where delays vary, so does when acknowledgements reach a far sender.
+    if facts.sender.prompts.are_the_programs() && !facts.blurred {
+        evidence.push(fact(
+            "its packets' timestamps tell that most of the data left when nothing had just been heard: the program wrote it then"
+                .to_owned(),
+        ));
+    } else if facts.vantage != model::Vantage::Sender {
+        evidence.push(fact(
+            "from this vantage a full send buffer looks the same, and so does a sender whose packets are lost before they get here; capture at the sender".to_owned(),
+        ));
+    }
+    let gain = facts.shows_capacity().then_some(gain);
+    Some(Judged { share, weight, gain, claim, evidence, depends_on: None })
+}
+
+const EXPLAIN: &str = "\
+application
+
+What it means
+  Neither window was full and nothing was being repaired: the sending program had no data ready, or waited for the other side's
+  next request.
+
+Why it matters
+  No network setting helps. The time is in the program, its disk, its upstream, or in a protocol that asks for one thing at a time.
+
+Evidence
+  Silences of the sender that began with room to send, or after a last short segment, and the share of the data phase they take.
+  Beside the receiver also data that always comes as slowly, with neither queue nor loss: a full buffer lets go bursts.
+
+How to confirm
+  ss -ti on the sender: app_limited in delivery_rate, and notsent 0; a profile of the program.
+
+References
+  RFC 7661; Linux tcp_rate_check_app_limited, tcpi_delivery_rate_app_limited.
+";

@@ -1,0 +1,136 @@
+//! Packets longer than the path carries vanish without a word.
+
+use crate::diagnosis::facts::Facts;
+use crate::diagnosis::finding::{Judged, MAX_WEIGHT, Rule, fact, seen};
+use crate::diagnosis::gain::weight_of_time;
+use crate::diagnosis::words;
+use crate::event::RetransmitKind;
+use model::{Code, Vantage};
+
+pub(crate) const RULE: Rule = Rule { code: Code::PathMtuBlackHole, explain: EXPLAIN, judge };
+
+/// Times the timer must have sent a long segment again in vain.
+const ENOUGH: u64 = 2;
+/// No link's MTU is below 576 (RFC 791): shorter segments vanish for another reason.
+const SHORTEST: u64 = 500;
+/// Where no segment at all arrived it may as well be the receiver that is gone. Then it takes a handshake that passed, and segments that are
+/// longer than what every link of IPv6 carries (1280, RFC 8200 §5), less headers: few of IPv4 carry less.
+const SHORTEST_ALONE: u64 = 1_200;
+/// At the receiver: a transfer of so many segments that all are shorter than agreed, after a silence of so long.
+const MANY: u64 = 20;
+const SILENCE_S: f64 = 1.0;
+
+fn judge(facts: &Facts<'_>) -> Option<Judged> {
+    let sender = facts.sender;
+    // A packet beside its sender may hold many segments.
+    let largest = u64::from(sender.largest_payload).min(sender.mss);
+    let got = sender.largest_delivered;
+    if !sender.times_acks {
+        return from_afar(facts);
+    }
+    if sender.losses.timeouts < ENOUGH || largest < SHORTEST || got >= largest || sender.data_packets < 2 {
+        return None;
+    }
+    if got == 0 && (largest < SHORTEST_ALONE || sender.rtt.handshake.is_none()) {
+        return None;
+    }
+    let all = facts.phase_s <= 0.0;
+    let fired: Vec<_> = sender.losses.episodes.iter().filter(|loss| loss.kind == RetransmitKind::Timer).collect();
+    let first: Vec<(u64, u64)> = fired.iter().take(3).map(|loss| (loss.number, loss.at)).collect();
+    let share = if all { 1.0 } else { facts.limits().timeout };
+    if share <= 0.0 {
+        return None;
+    }
+    let gain = facts.gain_without(facts.split.timeout.and(facts.split.loss_recovery), 0.0);
+    let claim = format!(
+        "Segments of {largest} bytes of payload never arrive, whatever is sent again; {}: somewhere on the path packets of that length vanish, and nothing is told of it.",
+        if got == 0 { "the handshake's short packets did".to_owned() } else { format!("those of {got} and less do") },
+    );
+    let evidence = vec![
+        seen(format!("the timer sent the same data again {} times", sender.losses.timeouts), &first),
+        fact(format!("the longest segment that arrived carried {got} bytes")),
+    ];
+    let weight = if all { MAX_WEIGHT } else { gain.max(weight_of_time(share)) * 1.5 };
+    Some(Judged { share, weight, gain: (!all).then_some(gain), claim, evidence, depends_on: None })
+}
+
+/// At the receiver the long packets are never seen: only that the sender fell silent and then went on with short ones.
+fn from_afar(facts: &Facts<'_>) -> Option<Judged> {
+    let sender = facts.sender;
+    let largest = u64::from(sender.largest_payload);
+    let silent = sender.first_data.map_or(0.0, |(at, _)| at as f64 / 1e9) - facts.rtt_min_s;
+    // What a host asks for is what its own link carries, and so the most that it sends.
+    let own = facts.connection.opening.segment(1 - facts.main).unwrap_or(sender.mss);
+    let short = sender.mss_known && largest + 8 < sender.mss.min(own) && sender.bytes >= MANY * sender.mss;
+    if facts.vantage != Vantage::Receiver || !short || silent < SILENCE_S {
+        return None;
+    }
+    let share = silent / (silent + facts.phase_s);
+    let claim = format!(
+        "The first data came after {}, and no segment is longer than {largest} bytes of payload where {} were agreed: longer ones seem to vanish on the path. Capture at the sender to see them.",
+        words::time(silent),
+        sender.mss,
+    );
+    let evidence =
+        vec![fact(format!("{} arrived in segments of at most {largest} bytes", words::size(sender.bytes as f64)))];
+    Some(Judged { share, weight: weight_of_time(share).max(2.0) * 1.5, gain: None, claim, evidence, depends_on: None })
+}
+
+const EXPLAIN: &str = "\
+path-mtu-black-hole
+
+What it means
+  Some link carries only shorter packets than the sender was told, and the ICMP message that would say so never comes: long
+  packets vanish, short ones (handshakes, small answers) get through.
+
+Why it matters
+  A connection that works until it carries data is the hardest to explain. With net.ipv4.tcp_mtu_probing at 0, Linux's default, it hangs
+  until the timeouts give up, a quarter of an hour later.
+
+Evidence
+  Segments beyond a length are sent again and again by the timer and never acknowledged, while shorter ones are.
+
+How to confirm
+  ping -M do -s 1472 ADDRESS, and smaller, from the sender: the length at which it begins to work is the path's. Look for tunnels
+  and for filters that drop ICMP.
+
+References
+  RFC 2923 section 2.1; RFC 4821 and 8899 (probing); Linux net.ipv4.tcp_mtu_probing, tcp_base_mss.
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{connection_at, packet};
+    use wire::{Flags, Options};
+
+    /// A packet of so many bytes arrives; a timer sends the beginning of one of `len` bytes again, twice and in vain, and then half of it.
+    fn is_black_hole(arrives: u32, len: u32) -> bool {
+        const ACK: u8 = Flags::ACK;
+        let [mut syn, mut answer] = [packet(true, Flags::SYN, 100, 0, 0), packet(false, Flags::SYN | ACK, 500, 101, 0)];
+        for opening in [&mut syn, &mut answer] {
+            opening.tcp.options = Options { mss: Some(1_460), ..Options::default() };
+        }
+        let from = 501 + arrives;
+        let made = connection_at(&[
+            (0, syn),
+            (0, answer),
+            (20, packet(true, ACK, 101, 501, 0)),
+            (20, packet(false, ACK, 501, 101, arrives)),
+            (40, packet(true, ACK, 101, from, 0)),
+            (40, packet(false, ACK, from, 101, len)),
+            (300, packet(false, ACK, from, 101, 1_460)),
+            (900, packet(false, ACK, from, 101, 1_460)),
+            (2_000, packet(false, ACK, from, 101, 730)),
+            (2_020, packet(true, ACK, 101, from + 730, 0)),
+        ]);
+        let facts = Facts::new(&made, 1, Vantage::Sender, &made.sides[1].sender.held);
+        judge(&facts).is_some()
+    }
+
+    #[test]
+    fn a_burst_handed_down_whole_need_not_arrive_whole() {
+        assert!(is_black_hole(1_000, 1_460));
+        assert!(!is_black_hole(7_300, 14_600), "segments of the agreed length arrived");
+    }
+}

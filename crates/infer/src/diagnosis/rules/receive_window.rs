@@ -1,0 +1,84 @@
+//! The receiver's window is smaller than the path holds.
+
+use crate::diagnosis::facts::Facts;
+use crate::diagnosis::finding::{Judged, Rule, fact, seen};
+use crate::diagnosis::words;
+use model::Code;
+
+pub(crate) const RULE: Rule = Rule { code: Code::ReceiveWindow, explain: EXPLAIN, judge };
+
+/// The largest window without scaling (RFC 9293 §3.1).
+const UNSCALED_MAX: u64 = 65_535;
+
+fn judge(facts: &Facts<'_>) -> Option<Judged> {
+    if lacks_scaling(facts) {
+        return None;
+    }
+    judge_window(facts)
+}
+
+/// Whether it is the missing option that keeps the window small: one that stays below half of what it could be is kept there by its buffer.
+pub(super) fn lacks_scaling(facts: &Facts<'_>) -> bool {
+    facts.connection.opening.lacks_scaling() && (UNSCALED_MAX / 2..=UNSCALED_MAX).contains(&facts.sender.window_max)
+}
+
+/// The finding, whatever keeps the window small.
+pub(super) fn judge_window(facts: &Facts<'_>) -> Option<Judged> {
+    let share = facts.limits().receive_window;
+    if share <= 0.0 {
+        return None;
+    }
+    let (weight, gain) = facts.weigh_bound(facts.split.receive_window);
+    let sender = facts.sender;
+    let window = if sender.window_full > 0 {
+        sender.full_window_sum / sender.window_full as f64
+    } else {
+        sender.window_max as f64
+    };
+    let claim = format!(
+        "The receiver's window was full for {1} of the time, at {0} on average; over a round trip of {2} that allows {3}.",
+        words::size(window),
+        words::percent(share),
+        words::time(facts.rtt_min_s),
+        words::rate(window / facts.rtt_min_s.max(1e-6)),
+    );
+    let mut evidence = vec![seen(
+        format!("{} packets filled the window to within one segment", sender.window_full),
+        &sender.sights.window_full,
+    )];
+    if let Some(largest) = sender.sights.largest_window {
+        evidence.push(seen(format!("the largest window advertised is {} bytes", sender.window_max), &[largest]));
+    }
+    if let (Some(capacity), Some(bdp)) = (facts.capacity, facts.bdp()) {
+        let (rate, size) = (words::rate(capacity), words::size(bdp));
+        evidence.push(fact(if facts.blurred {
+            format!("delays that vary bunch packets up: the path delivers {rate} at least, so it holds {size} or more in a round trip")
+        } else {
+            format!("the path delivers bursts at {rate}, so it holds {size} in a round trip")
+        }));
+    }
+    Some(Judged { share, weight, gain, claim, evidence, depends_on: None })
+}
+
+const EXPLAIN: &str = "\
+receive-window
+
+What it means
+  The sender filled the receiver's advertised window and had to wait, while the window was as large as the receiver's
+  buffer lets it become. The rate is then at most the window divided by the round-trip time.
+
+Why it matters
+  It is the commonest cause of a slow transfer over a long fast path, and one setting of the receiver mends it:
+  net.ipv4.tcp_rmem's third number, or the program's own SO_RCVBUF, which also switches auto-tuning off.
+
+Evidence
+  The share of the data phase in which less than one segment of window was left; the window's size against the path's rate
+  times its minimum round-trip time; packets that filled the window. No gain is told where data never came faster and the path was
+  never full: its rate is not known then.
+
+How to confirm
+  ss -ti on the sender shows rwnd_limited; on the receiver, raise tcp_rmem and repeat.
+
+References
+  RFC 9293 section 3.8.6; RFC 7323; Linux tcp_rcv_space_adjust, tcp_win_from_space, tcpi_rwnd_limited.
+";

@@ -1,0 +1,73 @@
+//! Packets overtake each other, and the sender takes that for loss.
+
+use crate::diagnosis::facts::Facts;
+use crate::diagnosis::finding::{Judged, Rule, fact};
+use crate::diagnosis::gain::weight_of_time;
+use crate::diagnosis::loss_cost::LossCost;
+use crate::diagnosis::words;
+use model::{Code, Vantage};
+
+pub(crate) const RULE: Rule = Rule { code: Code::Reordering, explain: EXPLAIN, judge };
+
+/// Packets sent again in vain, or late ones seen, from which on it is no chance.
+const ENOUGH: u64 = 3;
+
+/// Whether most of what was sent again was not lost, but late.
+pub(super) fn is_it(facts: &Facts<'_>) -> bool {
+    let losses = &facts.sender.losses;
+    // More than half proven needless (RFC 8985 §1 on what reordering does), and told by acknowledgements: a timer that runs out too early, or a
+    // probe, is not set off by what came late.
+    let told = losses.fast >= ENOUGH && losses.fast * 2 > losses.total;
+    let needless = losses.spurious - losses.repeated;
+    let in_vain = told && needless >= ENOUGH && needless * 2 > losses.total;
+    in_vain || facts.sender.out_of_order >= ENOUGH && losses.total > 0 && facts.sender.out_of_order >= losses.total
+}
+
+fn judge(facts: &Facts<'_>) -> Option<Judged> {
+    if !is_it(facts) {
+        return None;
+    }
+    let cost = LossCost::of(facts);
+    let losses = &facts.sender.losses;
+    // Elsewhere than at the sender late packets make its pauses look like the program's.
+    let afar = if facts.vantage == Vantage::Sender { 0.0 } else { facts.limits().application };
+    let share = (cost.share + afar).min(1.0);
+    let weight = if afar > 0.0 { cost.gain.max(weight_of_time(share)) * 1.05 } else { cost.gain };
+    let claim = format!(
+        "Packets overtake each other, and the sender takes that for loss: {} of the {} packets sent again were not needed. What it gives up for that takes {} of the time.",
+        losses.spurious,
+        losses.total,
+        words::percent(share),
+    );
+    let evidence = vec![
+        cost.sent_again,
+        fact(format!(
+            "{} packets were reported received twice, or acknowledged before what was sent again could have arrived; {} were seen to come late",
+            losses.spurious, facts.sender.out_of_order
+        )),
+    ];
+    Some(Judged { share, weight, gain: cost.known_gain, claim, evidence, depends_on: None })
+}
+
+const EXPLAIN: &str = "\
+reordering
+
+What it means
+  Packets arrive in another order than they were sent, far enough apart that the sender sends them again and shrinks its window, as for
+  a loss; the first copies arrive a moment later.
+
+Why it matters
+  No packet is lost, yet the connection is as slow as if some were. It is found where a flow's packets take several ways: links
+  bundled by packet instead of by flow, radio links that repeat frames, load balancers.
+
+Evidence
+  Retransmissions that the receiver reports as received twice (DSACK), or whose data is acknowledged with a timestamp from before
+  them (Eifel); at the receiver, packets that come late with an older timestamp or IP identification.
+
+How to confirm
+  Capture at both ends: the packets that come late are all there. On the sender, ss -ti shows reordering above 3, and nstat
+  TcpExtTCPDSACKRecv grows.
+
+References
+  RFC 8985 (RACK); RFC 2883 and 3708 (DSACK); RFC 3522 (Eifel); RFC 4653.
+";

@@ -1,0 +1,137 @@
+//! Whether the flight stands at a level, and what holds it there.
+
+use crate::estimate::round_trips::{RoundTrips, behind};
+use crate::observe::flight_levels::FlightLevels;
+
+/// Round trips a flight must stay the same for a send buffer to be what holds it: congestion control grows it by a segment
+/// in each of them (RFC 5681 §3.1).
+const CONSTANT_ROUNDS: u64 = 4;
+/// Part of the open time a flight must stand at one level for that to be a ceiling. CUBIC's window is within 1 % of its peak for
+/// just under half of an epoch (RFC 9438 §4.2: W(t) = C(t − K)³ + W_max), and the peaks of random losses differ.
+const CEILING_PART: f64 = 0.6;
+/// Part of the time that a flight, as timestamps tell it, must stand at one size for that to be a clamp. It had 39 to 99 % of it in the clamps
+/// of our labelled ranges of 400,000 and 600,000 but one, where several acknowledgements of one tick blur it, and 2 to 21 % in their send
+/// buffers.
+const TOLD_PART: f64 = 0.38;
+/// Part of the largest flight that a clamp must be at.
+const LARGEST_PART: f64 = 0.8;
+/// What Linux hands down at once, headers left out: `GSO_LEGACY_MAX_SIZE` less `MAX_TCP_HEADER` (`tcp_xmit_size_goal`).
+const LARGEST_BURST: u64 = 65_536 - 320;
+
+/// Whether two flights differ by no more than one percent: socket buffers count whole packets' memory, so what they hold in bytes
+/// varies a little (our long-fat scenario with default buffers: 1,940 to 1,962 segments).
+pub(super) fn is_near(flight: u64, level: u64) -> bool {
+    flight.abs_diff(level) * 100 <= level
+}
+
+impl RoundTrips<'_> {
+    /// The flight at which a flow stands for most of its open time after slow start, over many round trips, though losses may come
+    /// between; `None` where there is no such level. A congestion window that losses cut is elsewhere most of the time.
+    pub(super) fn ceiling(&self, exit: u64, plateau: f64, trains: Option<f64>) -> Option<u64> {
+        let held: Vec<(u64, u64)> = self
+            .views
+            .iter()
+            .filter(|v| v.at >= exit && v.windowed <= 0.5 && v.slice.open > 0 && !self.path_is_full(v, plateau, trains))
+            .map(|v| (v.flight, v.slice.open))
+            .collect();
+        self.level(held)
+    }
+
+    /// Whether a buffer, or a clamp, may hold so much: two segments at least, as the least that a program may set does (`SOCK_MIN_SNDBUF`).
+    fn is_held(&self, flight: u64) -> bool {
+        flight > self.sender.mss
+    }
+
+    /// The level that most of this time was spent at, of flights with the time at each; over many round trips.
+    fn level(&self, mut held: Vec<(u64, u64)>) -> Option<u64> {
+        held.sort_unstable();
+        let all: u64 = held.iter().map(|h| h.1).sum();
+        let median = behind(&held, 2)?;
+        let near: u64 = held.iter().filter(|h| is_near(h.0, median)).map(|h| h.1).sum();
+        let round_trips = near as f64 / self.sender.rtt.mean()?;
+        let stands = near as f64 >= CEILING_PART * all as f64 && round_trips >= 2.0 * CONSTANT_ROUNDS as f64;
+        (stands && self.is_held(median)).then_some(median)
+    }
+
+    /// The flight at which a flow without loss or queue stands for most of all its open time after slow start. A window that the path holds
+    /// back grows until there is one of the two, so it is not the path that holds it, however evenly it delivers.
+    pub(super) fn still(&self, exit: u64) -> Option<u64> {
+        if self.sender.losses.any() {
+            return None;
+        }
+        let held: Vec<(u64, u64)> = self
+            .views
+            .iter()
+            .filter(|v| v.at >= exit && v.windowed <= 0.5 && v.slice.open > 0)
+            .map(|v| (if self.is_queued(v.rtt) { 0 } else { v.flight }, v.slice.open))
+            .collect();
+        self.level(held)
+    }
+
+    /// The whole number of segments that the flight of each round trip after slow start is at its largest, most of the time: a clamp of the
+    /// congestion window. A socket buffer counts memory, and holds a segment more or less.
+    pub(crate) fn clamp(&self) -> Option<u64> {
+        let exit = self.sender.start.exit.map_or(u64::MAX, |(at, _)| at);
+        let mut held: Vec<(u64, u64)> = self
+            .views
+            .iter()
+            .filter(|v| v.at >= exit && v.windowed <= 0.5 && v.slice.open > 0)
+            .map(|v| (v.flight, v.slice.open))
+            .collect();
+        held.sort_unstable();
+        let all: u64 = held.iter().map(|h| h.1).sum();
+        let runs = held.chunk_by(|a, b| a.0 == b.0).map(|run| (run.iter().map(|h| h.1).sum::<u64>(), run[0].0));
+        let (time, level) = runs.max()?;
+        // The program behind a full buffer fills it up burst by burst; a clamped window moves on by what is acknowledged.
+        let moves_on = self.sender.times_acks && self.sender.from_below * 5 <= self.sender.data_packets;
+        (time as f64 >= CEILING_PART * all as f64).then_some(())?;
+        self.clamp_at(level, time, moves_on)
+    }
+
+    /// The same elsewhere than at the sender, where the flight is as its packets' timestamps tell it.
+    pub(crate) fn clamp_told(&self, flights: &FlightLevels) -> Option<u64> {
+        let (level, time) = flights.most();
+        (time as f64 >= TOLD_PART * flights.all as f64).then_some(())?;
+        self.clamp_at(level, time, false)
+    }
+
+    /// The clamp, if a flight at which so much time was spent is one; `no_buffer` where it is known to be none's.
+    fn clamp_at(&self, level: u64, time: u64, no_buffer: bool) -> Option<u64> {
+        // A full buffer may hold whole bursts of the stack's, and stands as still: that is not told from a clamp at as many segments.
+        let mss = self.sender.mss.max(1);
+        let burst = (LARGEST_BURST / mss).max(1) * mss;
+        let bursts = (level % burst).min(burst - level % burst) * 100 <= mss;
+        // A segment of the flight may be shorter than the others by an option that it carried.
+        let odd = (level % mss).min(mss - level % mss);
+        let long = time as f64 >= 2.0 * CONSTANT_ROUNDS as f64 * self.sender.rtt.mean()?;
+        // It never was larger; elsewhere than at the sender what it was by round trips that grow and shrink errs by a tenth.
+        let largest = level as f64 >= LARGEST_PART * self.sender.flight_max as f64;
+        // At the sender a program that waits for its buffer is seen to; elsewhere a clamp of few bursts makes pauses like it.
+        let waits = self.sender.times_acks && self.waits_for_a_buffer();
+        let is_one = odd * 100 <= mss && (no_buffer || !bursts) && long && largest && !waits;
+        is_one.then_some((level + odd) / mss * mss)
+    }
+
+    /// For each slice, whether the flight of each round trip around it is the same to within two segments, and is the largest
+    /// the flow had. Congestion control would have made it grow; a buffer counted in bytes does not.
+    pub(super) fn constant_flight(&self) -> Vec<bool> {
+        let mss = self.sender.mss;
+        let largest = self.views.iter().map(|v| v.flight).max().unwrap_or(0);
+        let mut constant = vec![false; self.views.len()];
+        let mut from = 0;
+        while from < self.views.len() {
+            let base = self.views[from].flight;
+            let mut to = from;
+            while to < self.views.len() && self.views[to].flight.abs_diff(base) <= 2 * mss {
+                to += 1;
+            }
+            let span = self.views[to - 1].at.saturating_sub(self.views[from].at);
+            let long = span as f64 >= CONSTANT_ROUNDS as f64 * self.views[from].rtt.max(1.0);
+            if long && self.is_held(base) && (base + 2 * mss) * 20 >= largest * 19 {
+                constant[from..to].fill(true);
+            }
+            from = to;
+        }
+        constant
+    }
+}

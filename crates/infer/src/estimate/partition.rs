@@ -1,0 +1,195 @@
+//! The partition of a data phase's time by what limited the sender.
+
+use crate::estimate::flight_level::is_near;
+use crate::estimate::round_trips::{OPEN_PART, RoundTrips};
+use crate::observe::sndbuf_wakeups::SndbufWakeups;
+use crate::observe::time_by_limit::Limit;
+
+/// Rounds without growth after which slow start is over.
+pub(crate) const FLAT: u32 = 2;
+/// Round trips within which a window that is used up in slow start has grown by a quarter: even with acknowledgements of two segments each
+/// it takes one.
+const GROWS_WITHIN: f64 = 3.0;
+/// Part of the flight that a full buffer's pauses begin at, from which the buffer is as good as full: its mean deviation, twice.
+const BUFFERED_PART: f64 = 0.9;
+
+/// Time and bytes of one limit.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct LimitShare {
+    pub(crate) seconds: f64,
+    pub(crate) bytes: f64,
+}
+
+impl LimitShare {
+    pub(crate) fn part(self, part: f64) -> Self {
+        Self { seconds: self.seconds * part, bytes: self.bytes * part }
+    }
+
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self { seconds: self.seconds + other.seconds, bytes: self.bytes + other.bytes }
+    }
+}
+
+/// Time and bytes by limit.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Partition {
+    pub(crate) application: LimitShare,
+    pub(crate) receive_window: LimitShare,
+    pub(crate) send_buffer: LimitShare,
+    pub(crate) slow_start: LimitShare,
+    pub(crate) congestion_window: LimitShare,
+    pub(crate) path_rate: LimitShare,
+    pub(crate) loss_recovery: LimitShare,
+    pub(crate) timeout: LimitShare,
+    pub(crate) reader: LimitShare,
+    /// Mean flight where it stood as a full send buffer has it, in bytes.
+    pub(crate) buffered_flight: f64,
+}
+
+/// Moves this part of the application's time, which a full send buffer made, to the buffer, or to the path where that was full all the
+/// while; with the bytes that moved meanwhile.
+fn charge_buffer(split: &mut Partition, part: f64, path_is_full: bool) {
+    let seconds = part * split.application.seconds;
+    split.application.seconds -= seconds;
+    // Bytes are charged when they are acknowledged, which was partly just after these pauses.
+    let others = [&mut split.application, &mut split.slow_start, &mut split.congestion_window];
+    let part = seconds / (seconds + others.iter().map(|spent| spent.seconds).sum::<f64>()).max(1e-9);
+    let mut bytes = 0.0;
+    for spent in others {
+        bytes += spent.bytes * part;
+        spent.bytes -= spent.bytes * part;
+    }
+    let into = if path_is_full { &mut split.path_rate } else { &mut split.send_buffer };
+    *into = into.and(LimitShare { seconds, bytes });
+}
+
+impl<'a> RoundTrips<'a> {
+    /// Charges every class, and tells the open time apart; `wakes` are the program's pauses, where a full send buffer made them.
+    pub(crate) fn split(&self, plateau: Option<f64>, trains: Option<f64>, wakes: Option<&SndbufWakeups>) -> Partition {
+        let line = &self.sender.timeline;
+        let spent = |class: Limit| LimitShare {
+            seconds: line.time[class as usize] as f64 / 1e9,
+            bytes: line.delivered[class as usize] as f64,
+        };
+        let mut split = Partition {
+            application: spent(Limit::Application),
+            reader: spent(Limit::Reader),
+            loss_recovery: spent(Limit::Recovery),
+            timeout: spent(Limit::Timeout),
+            ..Partition::default()
+        };
+        let steady = self.sender.small_window_is_steady();
+        if steady {
+            split.receive_window = std::mem::take(&mut split.reader);
+        }
+        let plateau = plateau.unwrap_or(f64::INFINITY);
+        let prompts = &self.sender.prompts;
+        let prompted = prompts.are_acknowledgements();
+        let start = &self.sender.start;
+        let grows_until = start.exit.map_or(u64::MAX, |(at, _)| at);
+        // Elsewhere than at the sender its pauses may have hidden that the growth stopped; there were none.
+        let stopped = (prompted && start.growth.since >= FLAT).then_some(start.growth.until);
+        let exit = grows_until.min(stopped.unwrap_or(u64::MAX));
+        let first_loss = self.sender.losses.episodes.first().map_or(u64::MAX, |loss| loss.at);
+        let constant = self.constant_flight();
+        let ceiling = self.ceiling(exit, plateau, trains);
+        let still = self.still(exit);
+        // A flight that stands at one level, and never paused for the program, is a buffer's, though once it was larger: packets that fill up
+        // later take more memory each.
+        let line = &self.sender.timeline;
+        let unpaused = (self.sender.times_acks || prompted)
+            && line.time[Limit::Application as usize] as f64 <= (1.0 - OPEN_PART) * line.total() as f64;
+        let stood = ceiling.filter(|_| unpaused && first_loss == u64::MAX).map(|level| level as f64);
+        // The buffer may hold what the path does, and a queue besides: more of it would wait there.
+        let fills = self.fills(trains);
+        // Between such pauses as well it is the buffer that holds the flight, where they take a good part of the time.
+        let waits = wakes.is_some_and(|wakes| wakes.time * 4 >= self.delivering());
+        let (mut flight_so_far, mut after_loss) = (0u64, u64::MAX);
+        // Behind the last of the data the flight falls by itself.
+        let last_send = self.sender.last_send;
+        // A window that is used up doubles in a round trip. One that has not grown for several is not what holds a program that pauses.
+        let pauses = line.time[Limit::Application as usize] > line.total() / 20;
+        let (mut grown, mut grown_at) = (0u64, line.start.unwrap_or(0));
+        for (n, view) in self.views.iter().enumerate() {
+            if view.lossy && after_loss != view.at {
+                // What the window was before a loss does not bind it afterwards.
+                flight_so_far = 0;
+                after_loss = view.at;
+            }
+            flight_so_far = flight_so_far.max(view.flight);
+            if view.flight * 4 > grown * 5 {
+                (grown, grown_at) = (view.flight, view.at);
+            }
+            let here = LimitShare { seconds: view.slice.open as f64 / 1e9, bytes: view.slice.open_delivered as f64 };
+            // While the window doubles, the last round trip's rate is the largest by its nature.
+            let growing = view.at < grows_until && !self.is_queued(view.rtt);
+            let stands = still.is_some_and(|level| is_near(view.flight, level)) && !self.is_queued(view.rtt);
+            let path_is_full =
+                !growing && if waits { fills } else { !stands && self.path_is_full(view, plateau, trains) };
+            // A window full behind a queue of the path costs nothing: the path delivers all it can.
+            let windowed =
+                LimitShare { seconds: view.slice.window as f64 / 1e9, bytes: view.slice.window_delivered as f64 };
+            let into = if path_is_full { &mut split.path_rate } else { &mut split.receive_window };
+            *into = into.and(windowed);
+            if here.seconds == 0.0 && here.bytes == 0.0 {
+                continue;
+            }
+            let into = if path_is_full {
+                &mut split.path_rate
+            } else if view.windowed > 0.5 {
+                // Between two segments that fill the window there is room for an instant.
+                &mut split.receive_window
+            } else if view.unread > 0.5 {
+                // What fits into a window that the program has made small is soon used up, though it seems to be sent for longer elsewhere.
+                if steady { &mut split.receive_window } else { &mut split.reader }
+            } else if waits && view.at >= exit {
+                &mut split.send_buffer
+            } else if stood.is_some_and(|peak| view.flight as f64 >= BUFFERED_PART * peak) && view.at >= exit {
+                split.buffered_flight += here.seconds * view.flight as f64;
+                &mut split.send_buffer
+            } else if !(prompted && unpaused)
+                && view.at < last_send
+                && view.flight * 10 < flight_so_far * 7
+                && view.rate < 0.7 * plateau
+                || view.at < exit && pauses && (view.at - grown_at.min(view.at)) as f64 > GROWS_WITHIN * view.rtt
+            {
+                &mut split.application
+            } else if view.at < exit {
+                &mut split.slow_start
+            } else if stands
+                || constant[n] && view.at < first_loss
+                || ceiling.is_some_and(|level| is_near(view.flight, level))
+            {
+                if prompts.are_the_programs() {
+                    // However even the flight is, nothing set off what it is made of.
+                    &mut split.application
+                } else {
+                    split.buffered_flight += here.seconds * view.flight as f64;
+                    &mut split.send_buffer
+                }
+            } else {
+                &mut split.congestion_window
+            };
+            *into = into.and(here);
+        }
+        split.buffered_flight /= split.send_buffer.seconds.max(1e-9);
+        if let Some(wakes) = wakes {
+            charge_buffer(&mut split, wakes.part(), fills);
+        }
+        split
+    }
+
+    /// The pauses of the sending program, where a full send buffer made them.
+    ///
+    /// What a full buffer lets go comes in bursts. Elsewhere than at the sender, where a program that writes every ten milliseconds over a round
+    /// trip of twenty cannot be told otherwise, data must have come faster than on average.
+    pub(crate) fn wakes(&self, trains: Option<f64>) -> Option<&'a SndbufWakeups> {
+        let shows_itself = self.sender.times_acks || !self.fills(trains);
+        (shows_itself && self.waits_for_a_buffer()).then_some(&self.sender.wakes)
+    }
+
+    pub(super) fn waits_for_a_buffer(&self) -> bool {
+        let told = !self.sender.times_acks;
+        self.sender.rtt.mean().is_some_and(|rtt| self.sender.wakes.are_a_buffers(rtt, self.sender.window_max, told))
+    }
+}

@@ -1,0 +1,230 @@
+//! The slices of a data phase, each with the round trip before it: the rates they show.
+
+use crate::estimate::standing_queue::StandingQueue;
+use crate::estimate::view::{QUEUE_FLOOR_NS, QUEUE_PART, View};
+use crate::estimate::{busy_bottleneck, queue_direction, sliding_min, standing_queue};
+use crate::observe::time_by_limit::{Limit, Slice};
+use crate::tcp::sender::Sender;
+
+/// Delivery within this part of the highest rate counts as that rate: delayed acknowledgements alone move a round's sum by
+/// one part in ten of a twenty-segment window.
+pub(crate) const PLATEAU: f64 = 0.85;
+/// Below this part of the rate of trains the path is not full, whatever the RTT does: it jitters, then.
+const BURSTS_FASTER: f64 = 0.6;
+/// A rate that hardly ever is larger than its mean, which is at least this part of it. BBR's were 0.95 of it and more behind full paths of
+/// ours, and of programs that write every some milliseconds most are at 0.9 and less.
+const EVEN: f64 = 0.95;
+/// One part in so many of the bytes may have come faster than the path lets them.
+const CAUGHT_UP: u64 = 100;
+/// A flow whose mean is this part of its trains' rate hardly ever paused; trains' rates are known to within 9 %, and a window cut
+/// to 0.7 over a short queue costs as much again.
+const STEADY_PART: f64 = 0.8;
+/// And so much of its time is open: neither the program nor repair nor a timer paused it.
+pub(super) const OPEN_PART: f64 = 0.9;
+/// How many times the rate over a round trip trains of acknowledgements come at, at least, that were held and let go.
+const BUNCHED: f64 = 4.0;
+
+/// Slices of a round trip that are looked at, of however many.
+const LOOKED_AT: usize = 64;
+
+/// Behind one part in `parts` of the weight, in this order: what lies there, of values with the weight of each.
+pub(super) fn behind<T: Copy>(weighed: &[(T, u64)], parts: u64) -> Option<T> {
+    let mut before = weighed.iter().map(|one| one.1).sum::<u64>() / parts;
+    let found = weighed.iter().find(|one| {
+        let found = one.1 > before;
+        before = before.saturating_sub(one.1);
+        found
+    });
+    found.map(|one| one.0)
+}
+
+/// The slices of a phase with what lay in the round trip before each.
+pub(crate) struct RoundTrips<'a> {
+    pub(super) sender: &'a Sender,
+    pub(super) views: Vec<View>,
+    /// The mean time that acknowledgements wait, in nanoseconds, where that makes the round trips long: those tell nothing of the data's queue then.
+    pub(crate) ack_wait: Option<f64>,
+    /// Something on the path is never idle.
+    pub(crate) busy: bool,
+    /// What passed a queue that was never empty, where more in flight brought no more through.
+    pub(crate) standing: Option<StandingQueue>,
+}
+
+impl<'a> RoundTrips<'a> {
+    pub(crate) fn new(sender: &'a Sender) -> Self {
+        let line = &sender.timeline;
+        let width = line.width.max(1);
+        let start = line.start.unwrap_or(0);
+        let mut rtt = sender.rtt.min.unwrap_or(0) as f64;
+        let mut views: Vec<View> = Vec::with_capacity(line.slices.len());
+        let (mut from, mut delivered) = (0usize, 0u64);
+        for (n, slice) in line.slices.iter().enumerate() {
+            if slice.rtt_count > 0 {
+                rtt = slice.rtt_sum as f64 / f64::from(slice.rtt_count);
+            }
+            let span = ((rtt / width as f64).ceil() as u64).max(1);
+            delivered += slice.delivered;
+            while line.slices[from].index + span <= slice.index {
+                delivered -= line.slices[from].delivered;
+                from += 1;
+            }
+            // A round trip that grows again reaches further back.
+            while from > 0 && line.slices[from - 1].index + span > slice.index {
+                from -= 1;
+                delivered += line.slices[from].delivered;
+            }
+            let window = &line.slices[from..=n];
+            let rate = delivered as f64 / (span * width) as f64 * 1e9;
+            // From one slice to another, what came with the first is of the time before it.
+            let between = |first: &Slice, bytes: u64| match slice.index - first.index {
+                0 => f64::INFINITY,
+                slices => bytes as f64 / (slices * width) as f64 * 1e9,
+            };
+            let earlier = line.slices[..from].iter().rev().take(LOOKED_AT).find(|s| s.delivered > 0);
+            let before = earlier.map_or(0.0, |first| between(first, delivered));
+            let first = window.iter().take(LOOKED_AT).find(|s| s.delivered > 0);
+            let within = first.map_or(f64::INFINITY, |first| between(first, delivered - first.delivered));
+            // Long windows of narrow slices are sampled: extremes of flight move slowly.
+            let step = (window.len() / LOOKED_AT).max(1);
+            let (mut flight, mut open, mut full, mut unread) = (0, 0, 0, 0);
+            for slice in window.iter().rev().step_by(step) {
+                flight = flight.max(slice.flight_max);
+                open += slice.open;
+                full += slice.window;
+                unread += slice.reader;
+            }
+            let part = |held: u64| if held > 0 { held as f64 / (open + held) as f64 } else { 0.0 };
+            views.push(View {
+                windowed: part(full),
+                unread: part(unread),
+                queued: false,
+                slice: *slice,
+                at: start + slice.index * width,
+                span,
+                rate,
+                evenly: rate.min(before.max(within)),
+                flight,
+                rtt,
+                lossy: window.iter().rev().step_by(step).any(|s| s.lossy),
+            });
+        }
+        let ways = queue_direction::tell(&views, sender);
+        let ack_wait = ways.and_then(|ways| ways.wait);
+        let busy = ack_wait.is_none() && busy_bottleneck::is_busy(&views, sender);
+        let standing = standing_queue::standing(&mut views, sender, ways);
+        Self { sender, views, ack_wait, busy, standing }
+    }
+
+    /// Largest rate over a round trip, away from losses where there is such a place: what fills a hole arrives all at once.
+    ///
+    /// `mean` is the rate of the whole, which no plateau is below. Elsewhere than at the sender acknowledgements are placed by
+    /// round-trip times that grow and shrink, which squeezes them together at times; `trains` were seen as they came, and are the
+    /// path's where the flow hardly ever paused between them.
+    pub(crate) fn plateau(&self, mean: f64, trains: Option<f64>) -> Option<f64> {
+        let plateau = self.largest(false);
+        let plateau = if plateau > 0.0 && plateau >= mean { plateau } else { self.largest(true) };
+        let line = &self.sender.timeline;
+        let open = line.time[Limit::Open as usize] as f64 >= OPEN_PART * line.total() as f64;
+        let elsewhere = trains.filter(|trains| !self.sender.times_acks && open && mean >= STEADY_PART * trains);
+        let seen = elsewhere.map_or(plateau, |trains| plateau.min(trains.max(mean)));
+        // A phase of less than a round trip has no rate over one.
+        (seen > 0.0).then_some(seen.max(mean))
+    }
+
+    /// The rate that a hundredth of the bytes came at or above: what is larger was stopped on its way, and caught up.
+    fn largest(&self, lossy: bool) -> f64 {
+        let mut rates: Vec<(f64, u64)> =
+            self.views.iter().filter(|v| lossy || !v.lossy).map(|v| (v.evenly, v.slice.delivered)).collect();
+        rates.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
+        behind(&rates, CAUGHT_UP).unwrap_or(0.0)
+    }
+
+    pub(super) fn is_queued(&self, rtt: f64) -> bool {
+        let min = self.sender.rtt.min.unwrap_or(0) as f64;
+        self.ack_wait.is_none() && rtt - min >= (min * QUEUE_PART).max(QUEUE_FLOOR_NS)
+    }
+
+    /// What round trips are above the least of those lately, in the middle: how much they vary from packet to packet; nanoseconds.
+    pub(crate) fn jitter(&self) -> f64 {
+        let least = sliding_min::least(&self.views, |slice| (slice.rtt_count > 0).then_some(slice.rtt_min as f64));
+        sliding_min::varies(&self.views, &least)
+    }
+
+    pub(crate) fn queued_at_plateau(&self, plateau: Option<f64>) -> bool {
+        plateau.is_some_and(|plateau| self.views.iter().any(|v| v.rate >= PLATEAU * plateau && self.is_queued(v.rtt)))
+    }
+
+    /// Whether trains of acknowledgements come at a rate that is not the path's: those that wait behind data of the other way come at its rate,
+    /// each for as much as it tells of. With nothing before it, a path that fast has no queue.
+    pub(crate) fn bunched(&self, trains: f64, plateau: Option<f64>) -> bool {
+        let waits = || {
+            plateau.is_some_and(|plateau| trains > BUNCHED * plateau)
+                && busy_bottleneck::waits(self.sender.rtt.mean().unwrap_or(0.0), self.sender)
+                && self.queued_at_plateau(plateau)
+        };
+        self.sender.times_acks && (self.ack_wait.is_some() || waits())
+    }
+
+    /// The largest RTT sample of the two round trips up to `at`, in nanoseconds.
+    ///
+    /// What overflows a queue is found missing one round trip later, by acknowledgements of what stood in the queue before it.
+    pub(crate) fn rtt_peak(&self, at: u64) -> f64 {
+        let to = self.views.partition_point(|v| v.at <= at);
+        let Some(last) = self.views[..to].last() else { return 0.0 };
+        let from = at.saturating_sub(2 * last.rtt as u64 + self.sender.timeline.width);
+        let recent = self.views[..to].iter().rev().take_while(|v| v.at >= from);
+        recent.map(|v| v.slice.rtt_max).max().unwrap_or(0) as f64
+    }
+
+    pub(crate) fn rate_at(&self, at: u64) -> f64 {
+        let n = self.views.partition_point(|v| v.at <= at);
+        self.views.get(n.saturating_sub(1)).map_or(0.0, |v| v.rate)
+    }
+
+    /// Whether data came at about the rate of trains on average.
+    pub(super) fn fills(&self, trains: Option<f64>) -> bool {
+        trains.is_some_and(|trains| self.averages(PLATEAU * trains))
+    }
+
+    /// Whether the mean, from the first data to the last that was delivered, is at least this rate.
+    fn averages(&self, rate: f64) -> bool {
+        self.sender.delivered as f64 >= rate * (self.delivering() as f64 / 1e9)
+    }
+
+    /// From the first data to the last that was delivered, in nanoseconds.
+    pub(super) fn delivering(&self) -> u64 {
+        self.sender.last_delivery.unwrap_or(0).saturating_sub(self.sender.timeline.start.unwrap_or(0))
+    }
+
+    pub(super) fn path_is_full(&self, view: &View, plateau: f64, trains: Option<f64>) -> bool {
+        // What a sender sends by its own clock, and none of it is lost, is a program's pieces, or paced at the path's rate: then it comes evenly.
+        let by_its_clock = self.sender.prompts.are_the_programs() && !self.sender.losses.any();
+        if by_its_clock && !self.averages(EVEN * plateau) {
+            return false;
+        }
+        if self.busy && busy_bottleneck::waits(view.rtt, self.sender) || self.standing.is_some() && view.queued {
+            return true;
+        }
+        // A single flight is as much in a round trip as it is, whatever the path's rate.
+        let lasted = self.delivering() >= 2 * self.sender.rtt.min.unwrap_or(0);
+        let on_plateau = view.rate >= PLATEAU * plateau;
+        let burst_rate = trains.is_some_and(|trains| view.rate >= PLATEAU * trains);
+        let bursts_faster = trains.is_some_and(|trains| view.rate < BURSTS_FASTER * trains);
+        on_plateau && (burst_rate || lasted && self.is_queued(view.rtt) && !bursts_faster)
+    }
+
+    /// Whether the flights of the later half of what follows slow start are larger than those of the half before. A window that is held by
+    /// nothing but its own growth makes them so.
+    pub(crate) fn grow_on(&self) -> bool {
+        let exit = self.sender.start.exit.map_or(u64::MAX, |(at, _)| at);
+        let after = &self.views[self.views.partition_point(|view| view.at < exit)..];
+        let (earlier, later) = after.split_at(after.len() / 2);
+        // The largest, and those in the middle: where delays vary one of the two is larger by chance.
+        let flights = |views: &[View]| {
+            let mut flights: Vec<u64> = views.iter().map(|view| view.flight).collect();
+            flights.sort_unstable();
+            [flights.last(), flights.get(flights.len() / 2)].map(|flight| flight.copied().unwrap_or(0))
+        };
+        flights(later).into_iter().zip(flights(earlier)).all(|(later, earlier)| later * 10 >= earlier * 11)
+    }
+}

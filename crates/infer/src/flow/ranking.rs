@@ -1,0 +1,82 @@
+//! In which order connections are listed.
+
+use crate::diagnosis::finding::MIN_GAIN;
+use crate::estimate::data_phase::DataPhase;
+use model::{Code, Flow, Verdict};
+use std::cmp::Reverse;
+
+/// By what a connection is listed, the costliest first: by the time that another setting or another path could save, then by the bytes it
+/// carried.
+///
+/// What its program alone could save counts for nothing here: nothing else is to be done about it, and an idle session would come
+/// before all others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct FlowCost {
+    saved: Reverse<u64>,
+    bytes: Reverse<u64>,
+    first_packet: u64,
+}
+
+impl FlowCost {
+    /// Of a connection that carried `bytes` both ways; `first_packet` tells it from those that cost the same.
+    pub(crate) fn of(verdict: &Verdict, phase: DataPhase, bytes: u64, first_packet: u64) -> Self {
+        let gain = verdict.gain.filter(|_| verdict.code != Code::Application).unwrap_or(1.0).max(1.0);
+        let saved_s = (phase.took * (1.0 - 1.0 / gain)).clamp(0.0, phase.most_saved());
+        Self { saved: Reverse(saved_s.to_bits()), bytes: Reverse(bytes), first_packet }
+    }
+}
+
+/// Whether something other than its programs makes the connection slower than it could be on its path, either way.
+pub fn is_slowed(flow: &Flow) -> bool {
+    is_held(&flow.verdict) || flow.other_direction.as_ref().is_some_and(|other| is_held(&other.verdict))
+}
+
+/// Whether the verdict is something other than the program, with a gain that is worth it.
+pub(crate) fn is_held(verdict: &Verdict) -> bool {
+    let own = matches!(verdict.code, Code::NothingToGain | Code::Unknown | Code::Application | Code::PathRate);
+    !own && verdict.gain.is_some_and(|gain| gain >= MIN_GAIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_verdict_saves_more_than_all_but_a_round_trip() {
+        let phase = |took| DataPhase { took, least: 0.1 };
+        let cost = |took, gain| {
+            let verdict = Verdict {
+                code: Code::ReceiveWindow,
+                share: 1.0,
+                claim: String::new(),
+                gain,
+                weight: None,
+                evidence: Vec::new(),
+            };
+            FlowCost::of(&verdict, phase(took), 0, 0)
+        };
+        let saved = |cost: FlowCost| f64::from_bits(cost.saved.0);
+        let all = cost(1.5, Some(f64::INFINITY));
+        assert!((saved(all) - 1.4).abs() < 1e-9 && (saved(cost(2.0, Some(2.0))) - 1.0).abs() < 1e-9);
+        assert!(cost(1.5, Some(1_000.0)) == all, "a thousand times as fast would be less than a round trip");
+        assert!(saved(cost(5.0, None)) == 0.0 && saved(cost(0.05, Some(2.0))) == 0.0);
+    }
+
+    #[test]
+    fn what_a_setting_could_save_comes_first_and_then_the_most_bytes() {
+        let mut order = [
+            (Code::Application, Some(177.0), 1_500, 500.0),
+            (Code::PathRate, None, 9_000_000, 5.0),
+            (Code::RandomLoss, Some(1.2), 4_000, 5.0),
+            (Code::ReceiveWindow, Some(2.0), 90_000, 5.0),
+        ];
+        order.sort_by_key(|&(code, gain, bytes, took)| {
+            let verdict = Verdict { code, share: 1.0, claim: String::new(), gain, weight: None, evidence: Vec::new() };
+            FlowCost::of(&verdict, DataPhase { took, least: 0.0 }, bytes, 1)
+        });
+        assert_eq!(
+            order.map(|(code, ..)| code),
+            [Code::ReceiveWindow, Code::RandomLoss, Code::PathRate, Code::Application]
+        );
+    }
+}

@@ -1,0 +1,351 @@
+//! The connections of a capture: those that go on, and the summaries of those that are over.
+//!
+//! A connection is summed up when it is closed and silent, not when the capture ends: what is in memory is what goes on, and for
+//! each of the others its report. Whether one is over is decided from the capture's clock at its own next packet, so the
+//! answer does not depend on when room was made, nor on how connections are divided among tables. Nor does it depend on when packets are
+//! analysed: what decides is followed at each of them ([`Lifecycle`]), and the analysis when several wait ([`PacketPool`]).
+
+pub(crate) mod key;
+pub(crate) mod late_packets;
+pub(crate) mod lifecycle;
+pub(crate) mod packet_queue;
+mod places;
+mod split_tap;
+
+use crate::flow::retained::{Retain, RetainedFlows};
+use crate::flow_table::key::FlowKey;
+use crate::flow_table::late_packets::ClosedFlow;
+use crate::flow_table::lifecycle::Lifecycle;
+use crate::flow_table::packet_queue::{PacketPool, PacketQueue};
+use crate::flow_table::places::FlowIndex;
+use crate::tcp::connection::Connection;
+use crate::tcp::packet::Packet;
+use std::collections::VecDeque;
+use units::Timestamp;
+use wire::{Late, Segment};
+
+/// How often a connection is looked at for having gone silent, in nanoseconds.
+const LOOKED_AT: u64 = 240_000_000_000;
+/// Packets of a connection that are analysed at a time: so many that most connections are analysed when they are over, in one go.
+const AT_A_TIME: usize = 64;
+/// How long a closed connection's ends are remembered for what comes late: 2 MSL (RFC 9293 §3.4.2).
+const REMEMBERED: u64 = 240_000_000_000;
+
+/// Which connections' plots are recorded; each takes up to half a megabyte.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PlotSelection {
+    /// None.
+    None,
+    /// Of the first so many.
+    First(u64),
+    /// Of those whose first packets have these numbers in the file.
+    Of(Vec<u64>),
+}
+
+/// A TCP packet, and the capture's clock at it.
+#[derive(Debug, Clone, Copy)]
+pub struct TcpPacket {
+    pub(crate) interface: u32,
+    pub(crate) at: Timestamp,
+    pub(crate) number: u64,
+    /// Nanoseconds since the epoch; unlike `at` it never goes back.
+    pub(crate) clock: u64,
+    pub(crate) segment: Segment,
+}
+
+impl TcpPacket {
+    pub(crate) const fn late(late: &Late, clock: u64) -> Self {
+        Self { interface: late.interface, at: late.at, number: late.number, clock, segment: late.segment }
+    }
+
+    /// A number by which connections are divided among shards: all packets of one connection have the same.
+    pub fn shard_hash(&self) -> u64 {
+        FlowKey::of(self.interface, &self.segment).shard_hash()
+    }
+
+    fn latest(&self) -> u64 {
+        self.clock.max(self.at.as_nanos())
+    }
+}
+
+#[derive(Debug)]
+struct Slot {
+    key: FlowKey,
+    /// Counts the connections, so that what was noted of one is not taken for another that has its slot now.
+    serial: u64,
+    /// The clock at its latest packet, or that packet's own time where the clock does not believe it yet.
+    last: u64,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    Free,
+    On(Box<ActiveFlow>),
+    Over(Box<ClosedFlow>),
+    /// The other direction of the connection in this slot, if that still has this serial.
+    OtherHalf(u32, u64),
+}
+
+/// A connection that goes on.
+#[derive(Debug)]
+struct ActiveFlow {
+    life: Lifecycle,
+    /// Index of the interface among the capture's.
+    interface: u32,
+    draw: bool,
+    waiting: PacketQueue,
+    /// Its analysis, as far as that went; most have none before they are over.
+    connection: Option<Box<Connection>>,
+}
+
+impl ActiveFlow {
+    /// Analyses what waits, in spare memory where that is the connection's beginning.
+    fn analyse(&mut self, backlog: &mut PacketPool, spare: &mut Vec<Box<Connection>>) {
+        let Self { life, interface, draw, waiting, connection } = self;
+        let (ends, interface, draw) = (life.ends, *interface, *draw);
+        backlog.drain(waiting, |packet| {
+            connection
+                .get_or_insert_with(|| match spare.pop() {
+                    Some(mut spare) => {
+                        spare.renew(interface, ends, packet, draw);
+                        spare
+                    }
+                    None => Box::new(Connection::new(interface, ends, packet, draw)),
+                })
+                .packet(packet);
+        });
+    }
+}
+
+/// A slot to look at: when, which, and whose it was.
+type Look = (u64, u32, u64);
+
+/// Every connection of a capture, or of a part of it.
+#[derive(Debug)]
+pub(crate) struct FlowTable {
+    current: FlowIndex,
+    /// The slot of the latest packet.
+    recent: u32,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// Memory of analyses that are done, for the next ones: thousands of bytes each. That which is in the cache is taken first.
+    spare: Vec<Box<Connection>>,
+    backlog: PacketPool,
+    at_a_time: usize,
+    /// Closed connections, all connections, and remembered ends, each in order of when to look.
+    closed: VecDeque<Look>,
+    looks: VecDeque<Look>,
+    remembered: VecDeque<Look>,
+    begun: u64,
+    drawn: PlotSelection,
+    kept: RetainedFlows,
+}
+
+impl FlowTable {
+    pub(crate) fn new(drawn: PlotSelection, wanted: Retain) -> Self {
+        Self {
+            current: FlowIndex::default(),
+            recent: 0,
+            slots: Vec::new(),
+            free: Vec::new(),
+            spare: Vec::new(),
+            backlog: PacketPool::default(),
+            at_a_time: AT_A_TIME,
+            closed: VecDeque::new(),
+            looks: VecDeque::new(),
+            remembered: VecDeque::new(),
+            begun: 0,
+            drawn,
+            kept: RetainedFlows::new(wanted),
+        }
+    }
+
+    /// Takes the next TCP packet in.
+    pub(crate) fn packet(&mut self, seen: &TcpPacket) {
+        let key = FlowKey::of(seen.interface, &seen.segment);
+        let before = self.known(&key);
+        let index = match before.map(|before| self.whole(before)) {
+            Some(index) if self.takes(index, seen) => index,
+            _ => self.join(key, before, seen).unwrap_or_else(|| self.begin(key, before, seen)),
+        };
+        self.recent = index;
+        let slot = &mut self.slots[index as usize];
+        slot.last = seen.latest();
+        match &mut slot.state {
+            State::On(going) => {
+                let side = going.life.side_of(&seen.segment);
+                let was_closed = going.life.is_closed();
+                going.life.packet(side, &seen.segment);
+                if going.life.is_closed() && !was_closed {
+                    self.closed.push_back((seen.clock.saturating_add(going.life.idle_timeout()), index, slot.serial));
+                }
+                self.backlog.push(&mut going.waiting, Packet::new(side, seen.at, seen.number, &seen.segment));
+                if going.waiting.len() >= self.at_a_time {
+                    going.analyse(&mut self.backlog, &mut self.spare);
+                }
+            }
+            State::Over(over) => over.late(&mut self.kept, seen.at, &seen.segment),
+            State::Free | State::OtherHalf(..) => {}
+        }
+    }
+
+    /// The slot of this key.
+    fn known(&self, key: &FlowKey) -> Option<u32> {
+        let recent = self.slots.get(self.recent as usize);
+        if recent.is_some_and(|slot| slot.key == *key && !matches!(slot.state, State::Free)) {
+            return Some(self.recent);
+        }
+        self.current.find(key.shard_hash(), |index| self.slots[index as usize].key == *key)
+    }
+
+    /// Whether the packet belongs to what slot `index` holds; a connection that was silent for too long is summed up first.
+    fn takes(&mut self, index: u32, seen: &TcpPacket) -> bool {
+        self.expire(index, seen.clock);
+        let slot = &self.slots[index as usize];
+        match &slot.state {
+            State::On(going) => !going.life.is_reused_by(&seen.segment),
+            State::Over(over) => seen.clock.saturating_sub(slot.last) <= REMEMBERED && over.takes(&seen.segment),
+            State::Free | State::OtherHalf(..) => false,
+        }
+    }
+
+    /// Begins a connection, in the place of the one `before` it that has the same key.
+    fn begin(&mut self, key: FlowKey, before: Option<u32>, seen: &TcpPacket) -> u32 {
+        let draw = match &self.drawn {
+            PlotSelection::None => false,
+            PlotSelection::First(count) => self.begun < *count,
+            PlotSelection::Of(numbers) => numbers.binary_search(&seen.number).is_ok(),
+        };
+        let serial = self.begun;
+        self.begun += 1;
+        self.replace(&key, before);
+        self.make_room(seen.clock);
+        let going = ActiveFlow {
+            life: Lifecycle::new(&seen.segment),
+            interface: seen.interface,
+            draw,
+            waiting: PacketQueue::EMPTY,
+            connection: None,
+        };
+        self.put(Slot { key, serial, last: seen.latest(), state: State::On(Box::new(going)) }, seen.clock)
+    }
+
+    /// Gives the slot a place.
+    fn put(&mut self, slot: Slot, clock: u64) -> u32 {
+        let (hash, serial) = (slot.key.shard_hash(), slot.serial);
+        let index = if let Some(index) = self.free.pop() {
+            self.slots[index as usize] = slot;
+            index
+        } else {
+            self.slots.push(slot);
+            u32::try_from(self.slots.len() - 1).expect("invariant: no memory holds four thousand million connections")
+        };
+        self.looks.push_back((clock.saturating_add(LOOKED_AT), index, serial));
+        self.current.insert(hash, index);
+        index
+    }
+
+    /// Sums up what is in the slot `before`, whose key is needed for another.
+    fn replace(&mut self, key: &FlowKey, before: Option<u32>) {
+        if let Some(before) = before {
+            self.end(before);
+            self.current.remove(key.shard_hash(), before);
+            self.release(before);
+        }
+    }
+
+    /// Sums up the connection in a slot if it is over by the clock.
+    fn expire(&mut self, index: u32, clock: u64) {
+        let slot = &self.slots[index as usize];
+        let silence = clock.saturating_sub(slot.last);
+        // No connection is over sooner, so most need not be looked at.
+        if silence > Lifecycle::SHORTEST_IDLE_TIMEOUT
+            && let State::On(going) = &slot.state
+            && silence > going.life.idle_timeout()
+        {
+            self.end(index);
+            let slot = &self.slots[index as usize];
+            self.remembered.push_back((slot.last.saturating_add(REMEMBERED), index, slot.serial));
+        }
+    }
+
+    /// Sums up the connection in a slot; its ends are remembered there, for what may come late.
+    fn end(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        if let State::On(going) = &mut slot.state {
+            going.analyse(&mut self.backlog, &mut self.spare);
+            if let Some(mut connection) = going.connection.take() {
+                connection.finish();
+                let place = self.kept.take(&connection);
+                slot.state = State::Over(Box::new(ClosedFlow::new(&connection, place)));
+                self.spare.push(connection);
+            }
+        }
+    }
+
+    fn release(&mut self, index: u32) {
+        self.slots[index as usize].state = State::Free;
+        self.free.push(index);
+    }
+
+    /// Sums up what is over by the clock, and forgets what was remembered for long enough.
+    fn make_room(&mut self, clock: u64) {
+        while let Some((due, index, serial)) = next(&mut self.closed, clock) {
+            if self.slots[index as usize].serial == serial {
+                self.expire(index, clock);
+                // It was not silent in between: it is looked at again.
+                let slot = &self.slots[index as usize];
+                if let State::On(going) = &slot.state {
+                    let due = due.max(slot.last.saturating_add(going.life.idle_timeout()));
+                    self.closed.push_back((due, index, serial));
+                }
+            }
+        }
+        while let Some((_, index, serial)) = next(&mut self.looks, clock) {
+            if self.slots[index as usize].serial == serial {
+                self.expire(index, clock);
+                match self.slots[index as usize].state {
+                    State::On(_) => self.looks.push_back((clock.saturating_add(LOOKED_AT), index, serial)),
+                    State::OtherHalf(..) if self.whole(index) != index => {
+                        self.looks.push_back((clock.saturating_add(LOOKED_AT), index, serial));
+                    }
+                    State::OtherHalf(..) => {
+                        self.current.remove(self.slots[index as usize].key.shard_hash(), index);
+                        self.release(index);
+                    }
+                    State::Free | State::Over(_) => {}
+                }
+            }
+        }
+        while let Some((due, index, serial)) = next(&mut self.remembered, clock) {
+            let slot = &self.slots[index as usize];
+            if slot.serial != serial || !matches!(slot.state, State::Over(_)) {
+                continue;
+            }
+            if clock.saturating_sub(slot.last) <= REMEMBERED {
+                self.remembered.push_back((due.max(slot.last.saturating_add(REMEMBERED)), index, serial));
+                continue;
+            }
+            self.current.remove(slot.key.shard_hash(), index);
+            self.release(index);
+        }
+    }
+
+    /// Sums up all that goes on.
+    pub(crate) fn finish(mut self) -> RetainedFlows {
+        for index in 0..self.slots.len() {
+            self.end(index as u32);
+            self.slots[index].state = State::Free;
+        }
+        self.kept
+    }
+}
+
+/// The first of the queue that is due.
+fn next(queue: &mut VecDeque<Look>, clock: u64) -> Option<Look> {
+    if queue.front().is_some_and(|look| look.0 < clock) { queue.pop_front() } else { None }
+}
+
+#[cfg(test)]
+mod tests;

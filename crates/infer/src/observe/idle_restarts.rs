@@ -1,0 +1,135 @@
+//! Pauses after which the congestion window began anew.
+//!
+//! Source: RFC 5681 §4.1 and RFC 7661; Linux `tcp_cwnd_restart`, `net.ipv4.tcp_slow_start_after_idle`: the window halves for each
+//! retransmission timeout of silence, down to the initial one.
+
+/// Shortest timeout of Linux, and so the shortest pause that costs the window: `TCP_RTO_MIN`.
+const SHORTEST_PAUSE: u64 = 200_000_000;
+
+/// Segments of the smallest window that begins anew (RFC 5681 §4.1: the initial window, two to four segments; ten by RFC 6928). What a
+/// timer sends again is one.
+const SMALLEST: u64 = 2;
+
+/// Bursts of one direction, and those that grew their window again.
+#[derive(Debug, Default)]
+pub(crate) struct IdleRestarts {
+    /// Bursts that followed a pause.
+    pub(crate) bursts: u64,
+    /// Those that began with half of the flight there had been before, or less, and grew it.
+    pub(crate) restarted: u64,
+    /// Those of them in which nothing was sent again: the time of the others is their repairs', too.
+    pub(crate) whole: u64,
+    /// Nanoseconds from the first packet of these to their last acknowledgement, and their payload.
+    pub(crate) time: u64,
+    pub(crate) bytes: u64,
+    /// Where the first of them begin: number and time of their first packet.
+    pub(crate) sights: Vec<(u64, u64)>,
+    began: Option<(u64, u64, u64)>,
+    /// What had been sent again when the burst began.
+    lost: u64,
+    after_pause: bool,
+    first_flight: u64,
+    flight: u64,
+    before: u64,
+    acked_at: u64,
+}
+
+impl IdleRestarts {
+    /// The packet of this number left at this time with new data, and `flight` is out; `start` is its first byte, `quiet` the time since the
+    /// sender last sent, and `lost` counts what was sent again until now.
+    pub(crate) fn sent(
+        &mut self,
+        (number, now): (u64, u64),
+        start: u64,
+        una: u64,
+        flight: u64,
+        quiet: u64,
+        (mss, lost): (u64, u64),
+    ) {
+        if una >= start && quiet >= SHORTEST_PAUSE {
+            self.end(start, mss, lost);
+            self.began = Some((now, start, number));
+            self.lost = lost;
+            self.after_pause = self.before > 0;
+            (self.first_flight, self.flight) = (0, 0);
+        }
+        let Some((_, first, _)) = self.began.or_else(|| {
+            self.began = Some((now, start, number));
+            self.began
+        }) else {
+            return;
+        };
+        if una <= first {
+            self.first_flight = self.first_flight.max(flight);
+        }
+        self.flight = self.flight.max(flight);
+    }
+
+    /// Data was acknowledged.
+    pub(crate) fn acked(&mut self, now: u64) {
+        self.acked_at = now;
+    }
+
+    /// The burst before byte `next` is over, and `lost` counts what was sent again until now.
+    pub(crate) fn end(&mut self, next: u64, mss: u64, lost: u64) {
+        let Some((at, start, number)) = self.began.take() else { return };
+        if self.after_pause {
+            self.bursts += 1;
+            if self.first_flight >= SMALLEST * mss && self.first_flight * 2 <= self.before.min(self.flight) {
+                self.restarted += 1;
+                if lost == self.lost {
+                    self.whole += 1;
+                    self.time += self.acked_at.saturating_sub(at);
+                    self.bytes += next.saturating_sub(start);
+                }
+                if self.sights.len() < 3 {
+                    self.sights.push((number, at));
+                }
+            }
+        }
+        self.before = self.flight;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `bursts` bursts a second apart that grow from 10 to 40 segments, and `lost` more of each is sent again.
+    fn bursts(bursts: u64, lost: u64) -> IdleRestarts {
+        const MSS: u64 = 1_000;
+        let (mut restarts, mut now, mut next) = (IdleRestarts::default(), 0, 0);
+        for burst in 0..bursts {
+            let first = next;
+            now += 1_000_000_000;
+            for flight in [10, 20, 40] {
+                for segment in 0..flight {
+                    let (una, quiet) = (if segment == 0 && next == first { next } else { first + 1 }, now);
+                    let una = if flight == 10 { una.min(first) } else { una };
+                    let quiet = if flight == 10 && segment == 0 { quiet } else { 0 };
+                    restarts.sent((burst, now), next, una, (segment + 1) * MSS, quiet, (MSS, burst * lost));
+                    next += MSS;
+                }
+                now += 40_000_000;
+                restarts.acked(now);
+            }
+        }
+        restarts.end(next, MSS, bursts * lost);
+        restarts
+    }
+
+    #[test]
+    fn the_last_burst_counts_as_the_others_do() {
+        for count in 2..6 {
+            let found = bursts(count, 0);
+            assert_eq!((found.bursts, found.restarted, found.whole), (count - 1, count - 1, count - 1));
+            assert_eq!((found.time, found.bytes), ((count - 1) * 120_000_000, (count - 1) * 70_000));
+        }
+    }
+
+    #[test]
+    fn what_repairs_took_is_not_what_growth_took() {
+        let found = bursts(4, 1);
+        assert_eq!((found.bursts, found.restarted, found.whole, found.time), (3, 3, 0, 0));
+    }
+}

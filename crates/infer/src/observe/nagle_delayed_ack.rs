@@ -1,0 +1,50 @@
+//! Small writes that wait for the acknowledgement of the one before, which the other side delays.
+//!
+//! Source: RFC 896 (Nagle), RFC 1122 §4.2.3.2 (delayed acknowledgements), Minshall's variant in Linux `tcp_nagle_check`.
+
+/// Shortest delay of an acknowledgement that counts: Linux `TCP_DELACK_MIN` is 40 ms; timers of 100 Hz fire up to 10 ms early on
+/// another's clock.
+const SHORTEST: u64 = 25_000_000;
+/// Longest: RFC 1122 allows 500 ms; Windows and Linux at most 200 ms.
+const LONGEST: u64 = 520_000_000;
+
+/// Times that a small segment waited for a delayed acknowledgement.
+#[derive(Debug, Default)]
+pub(crate) struct NagleDelayedAck {
+    pub(crate) count: u64,
+    /// Nanoseconds waited beyond the round trip.
+    pub(crate) time: u64,
+    /// The first of them: number and time of the segment that waited.
+    pub(crate) sights: Vec<(u64, u64)>,
+    small: bool,
+}
+
+/// What is known when new data leaves.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SmallWrite {
+    pub(crate) now: u64,
+    pub(crate) number: u64,
+    pub(crate) len: u64,
+    pub(crate) mss: u64,
+    /// An acknowledgement without payload set it off, and nothing is out any more.
+    pub(crate) released: bool,
+    /// From the send before to that acknowledgement.
+    pub(crate) waited: u64,
+    pub(crate) rtt_min: u64,
+}
+
+impl NagleDelayedAck {
+    /// New data left.
+    pub(crate) fn sent(&mut self, left: &SmallWrite) {
+        let small = left.len < left.mss;
+        let beyond = left.waited.saturating_sub(left.rtt_min);
+        if self.small && small && left.released && (SHORTEST..LONGEST).contains(&beyond) {
+            self.count += 1;
+            self.time += beyond;
+            if self.sights.len() < 3 {
+                self.sights.push((left.number, left.now));
+            }
+        }
+        self.small = small;
+    }
+}

@@ -1,0 +1,157 @@
+//! How fast the path delivers: bursts' own rate, from trains of segments.
+
+use std::collections::VecDeque;
+
+/// Segments in a train: long enough to average out delayed acknowledgements and timer ticks, short enough to lie within one
+/// window of a slow flow. Dovrolis et al., "Packet-dispersion techniques and a capacity-estimation methodology", IEEE/ACM ToN
+/// 2004, §V: dispersion of trains of tens of packets tends to the capacity when there is no cross traffic.
+const TRAIN_SEGMENTS: u64 = 16;
+
+/// Segments in a short train, for transfers that are over before they held enough long ones: within a first flight of ten.
+const SHORT_SEGMENTS: u64 = 4;
+/// Long trains count alone once so many segments came.
+const FEW_SEGMENTS: u64 = 256;
+/// Short trains that must come as fast: one may be two acknowledgements that met.
+const AS_FAST: usize = 4;
+
+/// How many times as fast at least a quarter of the bytes is as half of them, and a tenth as a quarter, where delays that vary bunch packets up. Of
+/// no transfer of 1,600 of ours without such delays are they that far apart, and a fiftieth from a tenth, while round trips vary by as much
+/// as a train takes.
+const SPREAD: f64 = 1.5;
+/// And a fiftieth as a tenth.
+const STILL: f64 = 1.25;
+
+/// Bins for each doubling of the rate: 9 % apart.
+const BINS_PER_OCTAVE: f64 = 8.0;
+const BINS: usize = 40 * 8;
+
+/// Byte-weighted histogram of the rates of trains.
+#[derive(Debug, Default)]
+pub(crate) struct PacketTrains {
+    recent: VecDeque<(u64, u64)>,
+    bins: Option<Box<[u64; BINS]>>,
+    total: u64,
+    /// The rates of the fastest short trains, ascending.
+    short: [f64; AS_FAST],
+}
+
+impl PacketTrains {
+    /// What begins anew, in the room of its list.
+    pub(crate) fn renewed(&mut self) -> Self {
+        Self { recent: crate::room::of_queue(&mut self.recent), ..Self::default() }
+    }
+
+    /// Notes that `delivered` bytes in all have been delivered at `now` (nanoseconds).
+    pub(crate) fn delivered(&mut self, now: u64, delivered: u64, mss: u64) {
+        let train = TRAIN_SEGMENTS * mss;
+        let mut start = None;
+        while self.recent.len() > 1 && self.recent[1].1 + train <= delivered {
+            self.recent.pop_front();
+        }
+        if let Some(&first) = self.recent.front()
+            && first.1 + train <= delivered
+        {
+            start = Some(first);
+        }
+        if delivered > FEW_SEGMENTS * mss {
+            self.short = [0.0; AS_FAST];
+        } else if let Some(&(at, before)) = self.recent.iter().rev().find(|r| r.1 + SHORT_SEGMENTS * mss <= delivered)
+            && now > at
+        {
+            let rate = (delivered - before) as f64 / (now - at) as f64 * 1e9;
+            let slower = self.short.partition_point(|&other| other < rate);
+            if slower > 0 {
+                self.short.copy_within(1..slower, 0);
+                self.short[slower - 1] = rate;
+            }
+        }
+        let step = self.recent.back().map_or(0, |last| delivered.saturating_sub(last.1));
+        // What was held and let go at one instant has no rate.
+        if let Some((at, before)) = start.filter(|&(at, _)| now > at) {
+            let rate = (delivered - before) as f64 / ((now - at) as f64 / 1e9);
+            let bin = ((rate.max(1.0).log2() * BINS_PER_OCTAVE) as usize).min(BINS - 1);
+            let bins = self.bins.get_or_insert_with(|| Box::new([0; BINS]));
+            bins[bin] += step;
+            self.total += step;
+        }
+        // Several acknowledgements at one instant count once, so that a burst released at once is measured from its start.
+        if self.recent.len() < 4096 {
+            if self.recent.capacity() == 0 {
+                self.recent.reserve(2 * TRAIN_SEGMENTS as usize);
+            }
+            self.recent.push_back((now, delivered));
+        }
+    }
+
+    /// The rate, in bytes per second, that a quarter of the bytes arrived at or above; `None` for less than two trains. Of a few
+    /// segments, the rate of short trains where that is higher.
+    ///
+    /// A quarter: windows as small as one and a half trains still have that many trains without their idle gap.
+    pub(crate) fn rate(&self) -> Option<f64> {
+        let rate = self.quantile(4).unwrap_or(0.0).max(self.short[0]);
+        (rate > 0.0).then_some(rate)
+    }
+
+    /// The rate that half of the bytes arrived at or above, where delays that vary by `varies` nanoseconds bunch packets up: trains come at no rate
+    /// more than at another then, and at the path's as little. `None` elsewhere.
+    pub(crate) fn blurred(&self, mss: u64, varies: impl Fn() -> f64) -> Option<f64> {
+        let [half, quarter, tenth, fastest] = [2, 4, 10, 50].map(|part| self.quantile(part));
+        let (half, quarter) = (half?, quarter?);
+        let is_spread = quarter >= SPREAD * half && tenth? >= SPREAD * quarter && fastest? >= STILL * tenth?;
+        let train = (TRAIN_SEGMENTS * mss) as f64 / quarter * 1e9;
+        (is_spread && varies() >= train).then_some(half)
+    }
+
+    /// The rate that a fiftieth of the bytes arrived at or above: at times at least the path delivered so fast, whatever held the sender later.
+    pub(crate) fn fastest(&self) -> Option<f64> {
+        self.quantile(50)
+    }
+
+    fn quantile(&self, part: u64) -> Option<f64> {
+        let bins = self.bins.as_ref()?;
+        let mut above = self.total / part;
+        for (bin, &bytes) in bins.iter().enumerate().rev() {
+            if bytes > above {
+                return Some(((bin as f64 + 0.5) / BINS_PER_OCTAVE).exp2());
+            }
+            above -= bytes;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_at_one_instant_has_no_rate() {
+        let mut trains = PacketTrains::default();
+        for delivered in 1..=400u64 {
+            // Half a window is held somewhere and let go at once.
+            trains.delivered(
+                if delivered % 40 < 20 { delivered / 40 * 40 } else { delivered } * 1_000_000,
+                delivered * 1_500,
+                1_500,
+            );
+        }
+        let rate = trains.rate().expect("trains");
+        assert!(rate < 1e8, "{rate}");
+    }
+
+    #[test]
+    fn bursts_tell_the_line_rate_though_the_mean_is_far_below() {
+        let mut trains = PacketTrains::default();
+        let (mut now, mut delivered) = (0u64, 0u64);
+        for _ in 0..20 {
+            for _ in 0..100 {
+                now += 12_000;
+                delivered += 1_500;
+                trains.delivered(now, delivered, 1_500);
+            }
+            now += 50_000_000;
+        }
+        let rate = trains.rate().expect("trains") * 8.0;
+        assert!((0.9e9..1.1e9).contains(&rate), "{rate}");
+    }
+}

@@ -1,0 +1,129 @@
+//! What left since the first loss, and what of it was lost: what a token bucket is fitted to.
+
+/// Packets kept, from the first loss on: at one percent lost, eighty losses.
+const MOST: usize = 1 << 13;
+/// A packet that left.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sent {
+    pub(crate) at: u64,
+    pub(crate) start: u64,
+    pub(crate) len: u32,
+    /// Microseconds until its acknowledgement; 0 is not known.
+    pub(crate) rtt: u32,
+    pub(crate) lost: bool,
+    /// It never came to the tap.
+    pub(crate) unseen: bool,
+}
+
+impl Sent {
+    fn end(&self) -> u64 {
+        self.start + u64::from(self.len)
+    }
+
+    fn carries(&self, byte: u64) -> bool {
+        (self.start..self.end()).contains(&byte)
+    }
+}
+
+/// What left since the first loss.
+#[derive(Debug, Default)]
+pub(crate) struct PolicerLog {
+    pub(crate) sent: Vec<Sent>,
+    open: bool,
+    pub(crate) losses: usize,
+    /// Some of them never came to the tap.
+    pub(crate) missed: bool,
+}
+
+impl PolicerLog {
+    /// Whether nothing was lost yet.
+    pub(crate) const fn is_closed(&self) -> bool {
+        !self.open
+    }
+
+    /// The first loss: `flying` are the packets on their way, oldest first, by their first byte, length and time.
+    pub(crate) fn open(&mut self, flying: impl Iterator<Item = (u64, u32, u64)>) {
+        self.open = true;
+        self.sent = flying
+            .take(MOST)
+            .map(|(start, len, at)| Sent { at, start, len, rtt: 0, lost: false, unseen: false })
+            .collect();
+    }
+
+    /// A packet left.
+    pub(crate) fn sent(&mut self, at: u64, start: u64, len: u32) {
+        if self.open && self.sent.len() < MOST {
+            self.sent.push(Sent { at, start, len, rtt: 0, lost: false, unseen: false });
+        }
+    }
+
+    /// `[from, to)` left in packets of `mss` that the tap never saw, since `after` and before `now`. They are taken to have followed what
+    /// was seen before them at the distance of that: what empties a bucket is a burst.
+    pub(crate) fn missed(&mut self, after: u64, now: u64, from: u64, to: u64, mss: u64) {
+        self.open = true;
+        self.missed = true;
+        let even = now.saturating_sub(after) / ((to - from) / mss + 1);
+        let before = match self.sent.as_slice() {
+            [.., a, b] if b.at == after => b.at - a.at,
+            _ => 0,
+        };
+        for (n, start) in (from..to).step_by(mss as usize).enumerate().take(MOST - self.sent.len()) {
+            self.losses += 1;
+            let at = after + even.min(before) * (n as u64 + 1);
+            self.sent.push(Sent { at, start, len: mss.min(to - start) as u32, rtt: 0, lost: true, unseen: true });
+        }
+    }
+
+    /// `[start, end)` is sent again: what carried it last is lost. Of a burst that was handed down whole, that is the part alone.
+    pub(crate) fn sent_again(&mut self, start: u64, end: u64) {
+        let last = self.sent.iter().rposition(|sent| sent.carries(start));
+        let Some(n) = last.filter(|&n| !self.sent[n].lost) else { return };
+        self.losses += 1;
+        let whole = self.sent[n];
+        let cuts = [whole.start, start, end.min(whole.end()), whole.end()];
+        let parts = cuts.windows(2).zip([false, true, false]).filter(|(cut, _)| cut[0] < cut[1]);
+        let parts = parts.map(|(cut, lost)| Sent { start: cut[0], len: (cut[1] - cut[0]) as u32, lost, ..whole });
+        self.sent.splice(n..=n, parts);
+        // As many as are kept at most, the lost ones too.
+        self.sent.truncate(MOST);
+    }
+
+    /// `[start, …)` had arrived all the same, or came late: it was not lost.
+    pub(crate) fn arrived(&mut self, start: u64) {
+        let found = self.sent.iter_mut().rev().find(|sent| sent.lost && sent.carries(start));
+        if let Some(sent) = found {
+            (sent.lost, sent.unseen) = (false, false);
+            self.losses -= 1;
+        }
+    }
+
+    /// The packet that left at `at` was acknowledged after `rtt`, both in nanoseconds.
+    pub(crate) fn timed(&mut self, at: u64, rtt: u64) {
+        let n = self.sent.partition_point(|sent| sent.at < at);
+        if let Some(sent) = self.sent.get_mut(n).filter(|sent| sent.at == at) {
+            sent.rtt = (rtt / 1_000).clamp(1, u64::from(u32::MAX)) as u32;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_burst_handed_down_whole_the_part_that_is_sent_again_is_lost() {
+        let mut log = PolicerLog::default();
+        log.open(std::iter::once((0, 14_480, 5)));
+        log.sent_again(2_896, 4_344);
+        let parts: Vec<_> = log.sent.iter().map(|sent| (sent.start, sent.len, sent.lost)).collect();
+        assert_eq!(parts, [(0, 2_896, false), (2_896, 1_448, true), (4_344, 10_136, false)]);
+        // Another part, the same once more, and one that begins where it was handed down.
+        log.sent_again(13_032, 20_000);
+        log.sent_again(2_896, 4_344);
+        log.sent_again(0, 1_448);
+        assert_eq!((log.losses, log.sent.len()), (3, 5));
+        log.arrived(13_032);
+        assert_eq!((log.losses, log.sent.iter().filter(|sent| sent.lost).count()), (2, 2));
+        assert_eq!(log.sent.iter().map(|sent| sent.len).sum::<u32>(), 14_480);
+    }
+}

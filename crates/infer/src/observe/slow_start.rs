@@ -1,0 +1,154 @@
+//! Slow start: how large the initial window was, and when and why the growth ended.
+
+/// Why slow start ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// A loss.
+    Loss,
+    /// An ECN echo.
+    Echo,
+    /// A round's flight grew by less than a quarter over the one before, and so did the next.
+    Plateau,
+}
+
+/// A send of new data.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NewData {
+    pub(crate) now: u64,
+    pub(crate) una: u64,
+    /// After the send.
+    pub(crate) nxt: u64,
+    pub(crate) flight: u64,
+    /// Bytes acknowledged since the flow began.
+    pub(crate) acked: u64,
+    /// An acknowledgement set it off.
+    pub(crate) clocked: bool,
+    /// The application's idle time so far.
+    pub(crate) idle: u64,
+}
+
+/// How long slow start's flight grew, and what the rounds since were held by.
+#[derive(Debug, Default)]
+pub(crate) struct RoundGrowth {
+    /// The last round that grew by a quarter, and when it ended.
+    pub(crate) rounds: u32,
+    pub(crate) until: u64,
+    /// Rounds since; those of them in which the receiver's window was full; those in which the program had nothing to send for a while.
+    pub(crate) since: u32,
+    pub(crate) limited: u32,
+    pub(crate) idle: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Round {
+    number: u32,
+    end: u64,
+    grew: bool,
+    limited: bool,
+    idle: bool,
+}
+
+impl RoundGrowth {
+    fn round(&mut self, round: Round) {
+        if round.grew {
+            *self = Self { rounds: round.number, until: round.end, ..Self::default() };
+            return;
+        }
+        self.since += 1;
+        self.limited += u32::from(round.limited);
+        self.idle += u32::from(round.idle);
+    }
+}
+
+/// Rounds of the slow start of one direction. A round is one window: it ends when what was sent at its start is acknowledged.
+#[derive(Debug, Default)]
+pub(crate) struct SlowStart {
+    pub(crate) exit: Option<(u64, Exit)>,
+    pub(crate) rounds: u32,
+    /// Flight less what was acknowledged, at its largest, in bytes: the initial window, or a lower bound of it.
+    pub(crate) initial_bytes: u64,
+    /// It was sent before anything was acknowledged, and what came after it waited for an acknowledgement: no pacing, no pause of
+    /// the program, so the window ended it.
+    pub(crate) initial_known: bool,
+    initial_newest: bool,
+    initial_unacked: bool,
+    round_end: u64,
+    round_start: u64,
+    round_flight: u64,
+    round_limited: bool,
+    pub(crate) growth: RoundGrowth,
+    idle_before: u64,
+    previous_flight: u64,
+    suspect: Option<u64>,
+}
+
+impl SlowStart {
+    /// New data was sent.
+    pub(crate) fn sent(&mut self, send: NewData) {
+        if self.exit.is_some() {
+            return;
+        }
+        let initial = send.flight.saturating_sub(send.acked);
+        if initial > self.initial_bytes {
+            self.initial_bytes = initial;
+            self.initial_known = false;
+            self.initial_newest = true;
+            self.initial_unacked = send.acked == 0;
+        } else if std::mem::take(&mut self.initial_newest) {
+            self.initial_known = self.initial_unacked && send.clocked;
+        }
+        if send.una >= self.round_end {
+            self.end_round(&send);
+        }
+        self.round_flight = self.round_flight.max(send.flight);
+    }
+
+    /// A send after the round's data was acknowledged ends it, and proves that data was pending if an acknowledgement set it off.
+    fn end_round(&mut self, send: &NewData) {
+        let fair = !self.round_limited && send.clocked && send.idle == self.idle_before;
+        if self.previous_flight > 0 {
+            let grew = self.round_flight as f64 >= 1.25 * self.previous_flight as f64;
+            match (fair, grew, self.suspect) {
+                // Two rounds in turn: a single one may have run out of data.
+                (true, false, Some(since)) => self.exit = Some((since, Exit::Plateau)),
+                (true, false, None) => self.suspect = Some(self.round_start),
+                _ => self.suspect = None,
+            }
+        }
+        self.rounds += 1;
+        self.growth.round(Round {
+            number: self.rounds,
+            end: send.now,
+            grew: self.previous_flight == 0 || self.round_flight as f64 >= 1.25 * self.previous_flight as f64,
+            limited: self.round_limited,
+            idle: self.rounds > 1 && send.idle != self.idle_before,
+        });
+        if self.suspect.is_none() {
+            self.previous_flight = self.round_flight;
+        }
+        self.round_end = send.nxt;
+        self.round_start = send.now;
+        self.round_flight = 0;
+        self.round_limited = false;
+        self.idle_before = send.idle;
+    }
+
+    /// The receiver's window was full.
+    pub(crate) fn limited(&mut self) {
+        self.round_limited = true;
+    }
+
+    /// The receiver echoed that a queue on the path was congested.
+    pub(crate) fn echoed(&mut self, now: u64) {
+        if self.exit.is_none() {
+            self.exit = Some((now, Exit::Echo));
+        }
+    }
+
+    /// Data was lost.
+    pub(crate) fn lost(&mut self, now: u64) {
+        if self.exit.is_none() {
+            self.exit = Some((now, Exit::Loss));
+        }
+    }
+}

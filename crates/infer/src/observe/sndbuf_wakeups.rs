@@ -1,0 +1,262 @@
+//! Whether a full socket buffer is what made the sending program wait.
+//!
+//! A program blocked on a full buffer is woken when a third of it is free, and fills it again at once. Each pause so ends with an
+//! acknowledgement, when what is still in flight has come down to one and the same level: between what was in flight before the
+//! acknowledgements that came at once and after them, which is much where delays vary. How much was in flight when the pause began
+//! tells less: Linux lets a program write more than the buffer holds while the congestion window is open (docs/limits.md, "A send
+//! buffer that does not hold"). A program that has nothing to send ends its pauses when it pleases, or with the request that an
+//! acknowledgement carries, and most often with nothing in flight.
+//!
+//! Source: Linux `sk_stream_is_writeable`.
+
+/// Where more is in flight yet, in quarters, no program was woken: the kernel gathers segments before it sends them (`tcp_tso_should_defer`).
+const GATHERED: u64 = 3;
+/// Most such pauses for each of the others: a full buffer made 0.1 at the sender's tap in our labelled ranges and 0.5 as timestamps tell
+/// them, a program that writes each ten milliseconds over a round trip of twenty as many as of the others.
+const GATHERED_PART: f64 = 0.6;
+/// What is shorter is no pause: within this time a program that is woken has written and the kernel sent.
+const SHORTEST: u64 = 1_000_000;
+/// Pauses enough to judge by.
+const MANY: u64 = 16;
+/// Or fewer, if they last for this many round trips together.
+const LONG: f64 = 4.0;
+const FEW: u64 = 4;
+/// Part of the pauses that must end so. A timer of period T falls into the 1 ms after an acknowledgement by chance with
+/// probability 1 ms/T.
+const PART: f64 = 0.8;
+/// A full buffer holds whole segments; where most pauses began after a short one, the program had written all it had. In the labelled
+/// range of 400,000 every pause of 23 of the 29 programs that pause by themselves began so, and at most half of any full buffer's.
+const SHORT_PART: f64 = 0.75;
+/// A pause ends at the same flight as the others within this part of it. In our lab flights differ by 2 % on average at the sender's tap
+/// and by 7 % as timestamps tell them, which blurs what is acknowledged within a millisecond.
+const SAME_END: f64 = 0.15;
+/// And begins at the same one, where the buffer holds. One counted in packets' memory varies by 1 % in our lab; a window that grows from
+/// 70 to 100 % of its peak (RFC 9438, β = 0.7) by 7 % on average.
+const SAME_BEGIN: f64 = 0.05;
+/// Acknowledgements no further apart than this, in nanoseconds, came at once: a program that the first of them wakes writes after the last.
+const AT_ONCE: u64 = 20_000;
+/// Weight of the latest flight in the mean: one of a buffer that tunes itself, and of packets that grow, is soon forgotten.
+const LATEST: f64 = 0.25;
+/// Where the buffer holds, a program is let write again at two thirds of what there was, or less, for what packets take besides is counted as
+/// well: 0.54 to 0.665 in our lab.
+const WOKEN_AT: f64 = 2.0 / 3.0;
+/// The same as timestamps tell it, which take all off that is acknowledged within a millisecond: at most 0.656.
+const TOLD_AT: f64 = 0.66;
+/// Part of the window at which it is full: whole segments fit, and of those that the kernel makes of many the last may not.
+const WINDOW_PART: f64 = 0.97;
+/// Part of the pauses that must be at the same flight: a buffer that tunes itself grows first.
+const SAME_PART: f64 = 0.75;
+
+/// A flight that keeps coming back, in bytes.
+#[derive(Debug, Default, Clone, Copy)]
+struct Level {
+    mean: f64,
+    /// How many were near the mean of the latest before them.
+    near: u64,
+}
+
+impl Level {
+    /// Takes the `count`th flight in, counted from 1, which was between these two.
+    fn take(&mut self, (least, most): (u64, u64), count: u64, same: f64) {
+        let flight = if count == 1 { least as f64 } else { self.mean.max(least as f64).min(most as f64) };
+        self.near += u64::from((flight - self.mean).abs() <= same * self.mean);
+        self.mean += (flight - self.mean) * (1.0 / count as f64).max(LATEST);
+    }
+
+    fn keeps_coming_back(&self, count: u64) -> bool {
+        self.near as f64 + 1.0 >= SAME_PART * count as f64
+    }
+}
+
+/// Pauses that room in all windows made the application's or, of a far sender, that timestamps tell, and how they ended.
+#[derive(Debug, Default)]
+pub(crate) struct SndbufWakeups {
+    pauses: u64,
+    /// Of these, those in which the program had written all it had: they began after a short segment, or ended with nothing in flight.
+    empty: u64,
+    /// Others, of which the kernel's gathering made most.
+    gathered: u64,
+    /// Those that ended as a full buffer's do.
+    pub(crate) woken: u64,
+    /// Of these, those that began after a short segment.
+    short: u64,
+    /// Nanoseconds of these, and of all.
+    pub(crate) time: u64,
+    all: u64,
+    began_at: Level,
+    ended_at: Level,
+    /// When the sender heard last, and what was in flight before the acknowledgements that came at once then.
+    heard: (u64, u64),
+}
+
+/// How a pause ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PauseEnd {
+    /// Nanoseconds that were charged to the application; of a far sender, for which it sent nothing.
+    pub(crate) charged: u64,
+    /// The send followed an acknowledgement without payload at once, and was a full segment.
+    pub(crate) clocked: bool,
+    /// It began after a segment that was shorter than a full one.
+    pub(crate) short: bool,
+    /// In flight when the pause began, before the acknowledgements that came at once ended it, and when it ended.
+    pub(crate) began_at: u64,
+    pub(crate) before: u64,
+    pub(crate) ended_at: u64,
+}
+
+impl SndbufWakeups {
+    /// The sender heard of new data with so much in flight.
+    pub(crate) const fn heard(&mut self, now: u64, flight: u64) {
+        let flight = if now.saturating_sub(self.heard.0) <= AT_ONCE { self.heard.1 } else { flight };
+        self.heard = (now, flight);
+    }
+
+    /// What was in flight before the acknowledgements that came at once last.
+    pub(crate) const fn before(&self) -> u64 {
+        self.heard.1
+    }
+
+    /// A pause ended.
+    pub(crate) fn ended(&mut self, end: PauseEnd) {
+        if end.charged < SHORTEST {
+            return;
+        }
+        if end.clocked && end.ended_at * 4 > end.began_at * GATHERED {
+            self.gathered += 1;
+            return;
+        }
+        self.pauses += 1;
+        self.empty += u64::from(end.short || end.ended_at == 0);
+        self.all += end.charged;
+        if !end.clocked || end.ended_at == 0 {
+            return;
+        }
+        self.woken += 1;
+        self.short += u64::from(end.short);
+        self.time += end.charged;
+        self.began_at.take((end.began_at, end.began_at), self.woken, SAME_BEGIN);
+        self.ended_at.take((end.ended_at, end.before.max(end.ended_at)), self.woken, SAME_END);
+    }
+
+    /// Whether the pauses are those of a program that waits for its socket buffer; `rtt` in nanoseconds, the receiver's largest `window` in bytes.
+    /// `told`: by timestamps.
+    pub(crate) fn are_a_buffers(&self, rtt: f64, window: u64, told: bool) -> bool {
+        let enough = self.woken >= MANY || self.woken >= FEW && self.time as f64 >= LONG * rtt;
+        let whole = (self.short as f64) < SHORT_PART * self.woken as f64;
+        // A window that is used up moves on by what is acknowledged, and pauses like a buffer by chance.
+        let mostly = self.woken as f64 >= PART * self.pauses as f64
+            && self.gathered as f64 <= GATHERED_PART * self.pauses as f64;
+        let most = if told { TOLD_AT } else { WOKEN_AT };
+        // Where the window is full as well, what the buffer holds besides is not in flight.
+        let fits = self.full().is_none_or(|full| self.level() <= most * full || full >= WINDOW_PART * window as f64);
+        enough && whole && mostly && fits && self.ended_at.keeps_coming_back(self.woken)
+    }
+
+    /// Whether the program had more to send at most of the pauses, as far as they tell.
+    pub(crate) const fn had_more(&self) -> bool {
+        self.pauses > 0 && self.empty * 4 < self.pauses
+    }
+
+    /// The part of all pauses' time that is theirs.
+    pub(crate) fn part(&self) -> f64 {
+        self.time as f64 / self.all.max(1) as f64
+    }
+
+    /// What is in flight when the program is let write again, in bytes.
+    pub(crate) fn level(&self) -> f64 {
+        self.ended_at.mean
+    }
+
+    /// About what the buffer is to hold, in bytes: one and a half of what is in flight when the program is let write again. What packets take
+    /// besides their payload is not in it, a twentieth in our lab.
+    pub(crate) fn buffer(&self) -> f64 {
+        1.5 * self.level()
+    }
+
+    /// The flight at which the pauses begin, in bytes: what the buffer holds; `None` where it does not hold.
+    pub(crate) fn full(&self) -> Option<f64> {
+        self.began_at.keeps_coming_back(self.woken).then_some(self.began_at.mean)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAUSE: PauseEnd =
+        PauseEnd { charged: 30_000_000, clocked: true, short: false, began_at: 400_000, before: 0, ended_at: 220_000 };
+
+    #[test]
+    fn one_level_at_which_acknowledgements_wake_is_a_buffers() {
+        let mut wakes = SndbufWakeups::default();
+        (0..5).for_each(|n| wakes.ended(PauseEnd { began_at: 400_000 + n * 1_000, ..PAUSE }));
+        assert!(wakes.are_a_buffers(30e6, u64::MAX, false));
+        assert!(!wakes.are_a_buffers(60e6, u64::MAX, false), "too few for that long a round trip");
+        assert!(wakes.full().is_some_and(|full| (full - 402_000.0).abs() < 1_000.0));
+    }
+
+    #[test]
+    fn a_buffer_that_does_not_hold_wakes_at_its_level_nonetheless() {
+        let mut wakes = SndbufWakeups::default();
+        (0..20).for_each(|n| wakes.ended(PauseEnd { began_at: 400_000 + n % 4 * 300_000, ..PAUSE }));
+        assert!(wakes.are_a_buffers(30e6, u64::MAX, false));
+        assert_eq!((wakes.level(), wakes.full()), (220_000.0, None));
+    }
+
+    #[test]
+    fn a_buffer_that_holds_more_than_the_window_wakes_above_two_thirds_of_that() {
+        let mut wakes = SndbufWakeups::default();
+        (0..20).for_each(|_| wakes.ended(PauseEnd { ended_at: 280_000, ..PAUSE }));
+        assert_eq!([400_000, 500_000].map(|window| wakes.are_a_buffers(30e6, window, false)), [true, false]);
+    }
+
+    #[test]
+    fn acknowledgements_that_come_at_once_hold_the_level_between_them() {
+        let judge = |before: u64| {
+            let mut wakes = SndbufWakeups::default();
+            (0..40).for_each(|n| wakes.ended(PauseEnd { before, ended_at: 80_000 + n * 61 % 40 * 3_500, ..PAUSE }));
+            wakes.are_a_buffers(30e6, u64::MAX, false)
+        };
+        assert!(judge(900_000));
+        assert!(!judge(0), "one at a time, and no level");
+        let mut wakes = SndbufWakeups::default();
+        [(1_000_000, 900_000), (1_010_000, 700_000), (1_020_000, 400_000)]
+            .into_iter()
+            .for_each(|(now, flight)| wakes.heard(now, flight));
+        assert_eq!(wakes.before(), 900_000);
+        wakes.heard(1_050_000, 300_000);
+        assert_eq!(wakes.before(), 300_000);
+    }
+
+    #[test]
+    fn a_program_with_more_to_send_pauses_after_whole_segments_with_some_in_flight() {
+        let had_more = |end: fn(u64) -> PauseEnd| {
+            let mut wakes = SndbufWakeups::default();
+            (0..16).for_each(|n| wakes.ended(end(n)));
+            wakes.had_more()
+        };
+        assert!(had_more(|n| PauseEnd { clocked: n % 2 == 0, short: n % 8 == 0, ..PAUSE }));
+        assert!(!had_more(|n| PauseEnd { short: n % 2 == 0, ..PAUSE }));
+        assert!(!had_more(|_| PauseEnd { ended_at: 0, ..PAUSE }));
+        assert!(!had_more(|_| PauseEnd { charged: 0, ..PAUSE }), "no pause");
+    }
+
+    #[test]
+    fn timers_requests_and_growing_windows_are_not() {
+        let judge = |end: fn(u64) -> PauseEnd| {
+            let mut wakes = SndbufWakeups::default();
+            (0..100).for_each(|n| wakes.ended(end(n)));
+            wakes.are_a_buffers(30e6, u64::MAX, false)
+        };
+        assert!(!judge(|n| PauseEnd { clocked: n % 2 == 0, ..PAUSE }));
+        assert!(!judge(|_| PauseEnd { ended_at: 0, ..PAUSE }));
+        assert!(!judge(|_| PauseEnd { ended_at: 380_000, ..PAUSE }), "gathered by the kernel");
+        assert!(!judge(|_| PauseEnd { ended_at: 280_000, ..PAUSE }), "written every third of a round trip");
+        assert!(!judge(|_| PauseEnd { short: true, ..PAUSE }), "all that was written had gone");
+        assert!(
+            !judge(|n| PauseEnd { ended_at: if n % 2 == 0 { 380_000 } else { 220_000 }, ..PAUSE }),
+            "every other one"
+        );
+        assert!(!judge(|n| PauseEnd { ended_at: 220_000 + n % 10 * 20_000, ..PAUSE }));
+    }
+}

@@ -1,0 +1,319 @@
+//! Where the time of a data phase goes: each moment is charged to one class, some of them when the next event explains them.
+
+/// What the sender was waiting for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// Nothing to send.
+    Application = 0,
+    /// The receiver's window is full, and as large as it ever was.
+    ReceiveWindow = 1,
+    /// The receiver's window is closed or shrinking: the program does not read.
+    Reader = 2,
+    /// Losses are being repaired.
+    Recovery = 3,
+    /// Silence until a timer fired.
+    Timeout = 4,
+    /// Limited by the congestion window, the path or the send buffer: told apart when the whole flow is known.
+    Open = 5,
+}
+
+pub(crate) const CLASSES: usize = 6;
+
+/// Most slices of time a flow keeps; on overflow neighbours are merged, so long flows are seen more coarsely.
+const MOST_SLICES: usize = 4_096;
+/// First width of a slice: the kernel's own pacing and timer granularity at HZ 1000.
+const FIRST_WIDTH: u64 = 1_000_000;
+
+/// What happened in a slice of time.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Slice {
+    /// Number of the slice since the first data, in units of its width.
+    pub(crate) index: u64,
+    /// Time charged to [`Limit::Open`], to [`Limit::ReceiveWindow`] and to [`Limit::Reader`], in nanoseconds.
+    pub(crate) open: u64,
+    pub(crate) window: u64,
+    pub(crate) reader: u64,
+    /// Bytes newly delivered.
+    pub(crate) delivered: u64,
+    /// Of these, those delivered while the class was [`Limit::Open`] or [`Limit::ReceiveWindow`].
+    pub(crate) open_delivered: u64,
+    pub(crate) window_delivered: u64,
+    /// Most bytes in flight.
+    pub(crate) flight_max: u64,
+    /// Sum and number of RTT samples, in nanoseconds.
+    pub(crate) rtt_sum: u64,
+    pub(crate) rtt_count: u32,
+    /// Least and largest of them.
+    pub(crate) rtt_min: u64,
+    pub(crate) rtt_max: u64,
+    /// Of packets whose sender had not paused before, the least of the round trips they told, and the least that they came late by its clock,
+    /// from an arbitrary moment on.
+    pub(crate) prompt: Option<(u64, i64)>,
+    /// Bytes were lost or being repaired in it, or a mark cut the window.
+    pub(crate) lossy: bool,
+}
+
+impl Slice {
+    /// Takes a round trip in, and how late the packet that told it came, unless its sender had paused; in nanoseconds.
+    pub(crate) fn timed(&mut self, nanos: u64, late: Option<i64>) {
+        let prompt = late.map(|late| (nanos, late));
+        self.join_times(&Self {
+            rtt_sum: nanos,
+            rtt_count: 1,
+            rtt_min: nanos,
+            rtt_max: nanos,
+            prompt,
+            ..Self::default()
+        });
+    }
+
+    /// Takes in what another timed.
+    fn join_times(&mut self, other: &Self) {
+        self.rtt_min = match (self.rtt_count, other.rtt_count) {
+            (_, 0) => self.rtt_min,
+            (0, _) => other.rtt_min,
+            _ => self.rtt_min.min(other.rtt_min),
+        };
+        self.rtt_sum = self.rtt_sum.saturating_add(other.rtt_sum);
+        self.rtt_count += other.rtt_count;
+        self.rtt_max = self.rtt_max.max(other.rtt_max);
+        self.prompt = match (self.prompt, other.prompt) {
+            (Some((rtt, late)), Some(other)) => Some((rtt.min(other.0), late.min(other.1))),
+            (own, other) => own.or(other),
+        };
+    }
+}
+
+/// Time charged so far.
+#[derive(Debug, Default)]
+pub(crate) struct TimeByLimit {
+    /// Nanoseconds by class; those of `Open` are also in the slices.
+    pub(crate) time: [u64; CLASSES],
+    /// Bytes delivered by class.
+    pub(crate) delivered: [u64; CLASSES],
+    pub(crate) slices: Vec<Slice>,
+    pub(crate) width: u64,
+    /// First data, and the moment up to which time was charged.
+    pub(crate) start: Option<u64>,
+    now: u64,
+    /// Charged since the sender last sent, before its latest progress; not yet final.
+    before_progress: [u64; CLASSES],
+    /// Charged since the latest progress.
+    since_progress: [u64; CLASSES],
+    /// Open time since there was room to send.
+    open_since_room: u64,
+    /// Charged since data was delivered last: it is part of the phase once more is.
+    after: [u64; CLASSES],
+    room_at: Option<u64>,
+}
+
+impl TimeByLimit {
+    /// What begins anew, in the room of its list.
+    pub(crate) fn renewed(&mut self) -> Self {
+        Self { slices: crate::room::of_list(&mut self.slices), ..Self::default() }
+    }
+
+    /// All that was charged so far, in nanoseconds.
+    pub(crate) fn total(&self) -> u64 {
+        self.time.iter().sum()
+    }
+
+    /// Up to when time was charged, in nanoseconds since the flow's first packet.
+    pub(crate) const fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// Begins the data phase.
+    pub(crate) fn begin(&mut self, now: u64) {
+        if self.start.is_none() {
+            self.start = Some(now);
+            self.now = now;
+            self.width = FIRST_WIDTH;
+        }
+    }
+
+    /// Charges the time since the last event to `class`.
+    pub(crate) fn advance(&mut self, now: u64, class: Limit) {
+        if self.start.is_none() || now <= self.now {
+            return;
+        }
+        let elapsed = now - self.now;
+        self.now = now;
+        self.since_progress[class as usize] += elapsed;
+        self.after[class as usize] += elapsed;
+        if self.room_at.is_some() && class == Limit::Open {
+            self.open_since_room += elapsed;
+        }
+    }
+
+    /// Bytes were delivered while the sender was in `class`.
+    pub(crate) fn delivered(&mut self, class: Limit, bytes: u64) {
+        self.delivered[class as usize] += bytes;
+        self.after = [0; CLASSES];
+    }
+
+    /// Acknowledgements made progress: what waited before is no part of a timer's silence any more.
+    pub(crate) fn progress(&mut self) {
+        for (before, since) in self.before_progress.iter_mut().zip(&mut self.since_progress) {
+            *before += std::mem::take(since);
+        }
+    }
+
+    /// There is room to send from `now` on.
+    pub(crate) fn room(&mut self, now: u64) {
+        if self.room_at.is_none() {
+            self.room_at = Some(now);
+            self.open_since_room = 0;
+        }
+    }
+
+    /// New data was sent. Room unused for longer than `patience` was the application's doing; gives what it was charged for that.
+    pub(crate) fn sent(&mut self, now: u64, patience: u64) -> u64 {
+        self.progress();
+        let mut charged = 0;
+        if let Some(room) = self.room_at.take()
+            && now.saturating_sub(room) > patience
+        {
+            let open = &mut self.before_progress[Limit::Open as usize];
+            charged = self.open_since_room.min(*open);
+            *open -= charged;
+            self.before_progress[Limit::Application as usize] += charged;
+        }
+        self.settle();
+        charged
+    }
+
+    /// The open time since the last send was the application's: it had nothing to send. Gives how much that was.
+    pub(crate) fn had_nothing_to_send(&mut self) -> u64 {
+        self.progress();
+        let open = std::mem::take(&mut self.before_progress[Limit::Open as usize]);
+        self.before_progress[Limit::Application as usize] += open;
+        self.room_at = None;
+        open
+    }
+
+    /// The time since the last send in which the receiver's window was full was the application's as well: there was room then, and
+    /// nothing to be sent. Gives how much that was.
+    pub(crate) fn had_window(&mut self) -> u64 {
+        self.progress();
+        let full = std::mem::take(&mut self.before_progress[Limit::ReceiveWindow as usize]);
+        if full == 0 {
+            return 0;
+        }
+        self.before_progress[Limit::Application as usize] += full;
+        // What fits the window fits the congestion window, which let as much out before.
+        full + self.had_nothing_to_send()
+    }
+
+    /// A timer fired and the sender sent again: the silence since the last progress was a timeout, `most` nanoseconds of it at
+    /// most.
+    pub(crate) fn timer_fired(&mut self, most: u64) {
+        let mut left = most;
+        // A closed window is probed by a timer too, but what was waited for is the window.
+        for class in [Limit::Application, Limit::Recovery, Limit::Open] {
+            let since = &mut self.since_progress[class as usize];
+            let silence = (*since).min(left);
+            (*since, left) = (*since - silence, left - silence);
+            let after = self.after[class as usize].min(silence);
+            self.after[class as usize] -= after;
+            self.after[Limit::Timeout as usize] += after;
+            self.before_progress[Limit::Timeout as usize] += silence;
+        }
+        self.progress();
+        self.room_at = None;
+        self.settle();
+    }
+
+    /// Data was sent again for another reason.
+    pub(crate) fn sent_again(&mut self) {
+        self.progress();
+        self.settle();
+    }
+
+    /// The flow ended; what is open stays where it was charged.
+    pub(crate) fn finish(&mut self) {
+        self.progress();
+        self.settle();
+    }
+
+    /// The data phase ended with the last byte delivered: what the program waited then until it closed the connection is no part of it, nor
+    /// is how long closing took.
+    pub(crate) fn end_with_data(&mut self) {
+        for (charged, after) in self.time.iter_mut().zip(std::mem::take(&mut self.after)) {
+            *charged = charged.saturating_sub(after);
+        }
+    }
+
+    fn settle(&mut self) {
+        for (total, pending) in self.time.iter_mut().zip(&self.before_progress) {
+            *total += pending;
+        }
+        let open = self.before_progress[Limit::Open as usize];
+        let window = self.before_progress[Limit::ReceiveWindow as usize];
+        let reader = self.before_progress[Limit::Reader as usize];
+        self.before_progress = [0; CLASSES];
+        if open + window + reader > 0 {
+            let now = self.now;
+            if let Some(slice) = self.slice(now) {
+                slice.open += open;
+                slice.window += window;
+                slice.reader += reader;
+            }
+        }
+    }
+
+    /// The slice that `now` lies in; `None` before the data phase.
+    pub(crate) fn slice(&mut self, now: u64) -> Option<&mut Slice> {
+        let start = self.start?;
+        // Nearly always it is the last, and a division takes long.
+        let in_last = self.slices.last().is_some_and(|last| now < start + (last.index + 1) * self.width);
+        if in_last {
+            return self.slices.last_mut();
+        }
+        let mut index = now.saturating_sub(start) / self.width;
+        if self.slices.last().is_none_or(|last| last.index < index) {
+            if self.slices.len() >= MOST_SLICES {
+                self.merge();
+                index = now.saturating_sub(start) / self.width;
+            }
+            if self.slices.last().is_none_or(|last| last.index < index) {
+                if self.slices.capacity() == 0 {
+                    self.slices.reserve(16);
+                }
+                self.slices.push(Slice { index, ..Slice::default() });
+            }
+        }
+        self.slices.last_mut()
+    }
+
+    /// The window is cut at `now`, or what was lost is sent again.
+    pub(crate) fn lossy(&mut self, now: u64) {
+        if let Some(slice) = self.slice(now) {
+            slice.lossy = true;
+        }
+    }
+
+    fn merge(&mut self) {
+        while self.slices.len() > MOST_SLICES / 2 {
+            self.width *= 2;
+            let slices = std::mem::take(&mut self.slices);
+            for mut slice in slices {
+                slice.index /= 2;
+                match self.slices.last_mut() {
+                    Some(last) if last.index == slice.index => {
+                        last.open += slice.open;
+                        last.window += slice.window;
+                        last.reader += slice.reader;
+                        last.window_delivered += slice.window_delivered;
+                        last.delivered += slice.delivered;
+                        last.open_delivered += slice.open_delivered;
+                        last.flight_max = last.flight_max.max(slice.flight_max);
+                        last.join_times(&slice);
+                        last.lossy |= slice.lossy;
+                    }
+                    _ => self.slices.push(slice),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Where the time between samples went, and what moved in it.
+
+use super::Sample;
+use crate::estimate::partition::LimitShare;
+use model::Limits;
+
+/// A round trip this many times the least one tells of a queue, if it is above that by more than round trips vary by: where delays vary, the
+/// least of thousands is this many mean deviations below their mean.
+const QUEUED: f64 = 1.25;
+const VARIES: f64 = 6.0;
+/// `TCP_CA_Recovery` and `TCP_CA_Loss`, include/uapi/linux/tcp.h.
+pub(super) const CA_RECOVERY: u64 = 3;
+pub(super) const CA_LOSS: u64 = 4;
+/// Part of the congestion window from which on it is full: what is gathered into one burst may still wait (`tcp_tso_should_defer`).
+const FULL: f64 = 0.9;
+/// Part of the send buffer from which on it is full: a program that waits is let write again when a third is free (`sk_stream_is_writeable`).
+const BUFFERED: f64 = 0.6;
+/// Slow start grows by more than this from one sample to the next.
+const GROWS: f64 = 1.05;
+/// Nothing is sent for so many round trips and so long, though something is under way: longer than acknowledgements are delayed by
+/// (`TCP_DELACK_MIN`).
+const STALLED: f64 = 1.5;
+const STUCK_S: f64 = 0.045;
+/// Part of its time in which a path with a queue shows its rate.
+const SHOWN: f64 = 0.05;
+/// The path's rate is what it delivers at in one interval of ten: acknowledgements come in bunches.
+const HIGHEST: f64 = 0.9;
+
+/// Time and bytes between the first sample and the last, by what held the sender.
+#[derive(Debug, Default)]
+pub(super) struct Spending {
+    pub(super) application: LimitShare,
+    pub(super) receive_window: LimitShare,
+    pub(super) send_buffer: LimitShare,
+    pub(super) slow_start: LimitShare,
+    pub(super) congestion_window: LimitShare,
+    pub(super) path_rate: LimitShare,
+    pub(super) loss_recovery: LimitShare,
+    pub(super) timeout: LimitShare,
+    /// What intervals delivered at, in bytes per second: those in which the path had a queue, and all.
+    queued: Vec<f64>,
+    rates: Vec<f64>,
+    fastest: f64,
+}
+
+impl Spending {
+    /// Divides the time between samples.
+    pub(super) fn of(samples: &[Sample]) -> Self {
+        let mut all = Self::default();
+        let least_us = least_us(samples);
+        for pair in samples.windows(2) {
+            let (before, now) = (&pair[0], &pair[1]);
+            let step = (now.at_s - before.at_s).max(0.0);
+            let share = |to: u64, from: u64| (to.saturating_sub(from) as f64 / 1e6).clamp(0.0, step);
+            let busy = share(now.busy_us, before.busy_us);
+            let window = share(now.window_limited_us, before.window_limited_us).min(busy);
+            let buffer = share(now.buffer_limited_us, before.buffer_limited_us).min(busy - window);
+            let bytes = now.bytes_acked.saturating_sub(before.bytes_acked) as f64;
+            let part =
+                |seconds: f64| LimitShare { seconds, bytes: if busy > 0.0 { bytes * seconds / busy } else { 0.0 } };
+            let add = |to: &mut LimitShare, seconds: f64| *to = to.and(part(seconds));
+            add(&mut all.receive_window, window);
+            add(&mut all.send_buffer, buffer);
+            all.application.seconds += step - busy;
+            let rest = busy - window - buffer;
+            let stalled = waits(before, now).min(rest);
+            add(&mut all.timeout, stalled);
+            let holder = holder(before, now, least_us);
+            add(all.of_holder(holder), rest - stalled);
+            if step > 0.0 && bytes > 0.0 {
+                all.rates.push(bytes / step);
+                let is_the_paths =
+                    !matches!(holder, Holder::Application | Holder::SendBuffer) && window + buffer == 0.0;
+                if is_the_paths && is_queued(before, least_us) && is_queued(now, least_us) {
+                    all.queued.push(bytes / step);
+                }
+            }
+            all.fastest = all.fastest.max(now.delivery_rate as f64);
+        }
+        all
+    }
+
+    const fn of_holder(&mut self, holder: Holder) -> &mut LimitShare {
+        match holder {
+            Holder::Application => &mut self.application,
+            Holder::SendBuffer => &mut self.send_buffer,
+            Holder::SlowStart => &mut self.slow_start,
+            Holder::CongestionWindow => &mut self.congestion_window,
+            Holder::PathRate => &mut self.path_rate,
+            Holder::LossRecovery => &mut self.loss_recovery,
+            Holder::Timeout => &mut self.timeout,
+        }
+    }
+
+    /// All the time, in seconds.
+    pub(super) fn seconds(&self) -> f64 {
+        self.each().iter().map(|spent| spent.seconds).sum()
+    }
+
+    /// All that was delivered, in bytes per second.
+    pub(super) fn rate(&self) -> f64 {
+        self.each().iter().map(|spent| spent.bytes).sum::<f64>() / self.seconds().max(f64::MIN_POSITIVE)
+    }
+
+    /// The part of the time that `spent` is.
+    pub(super) fn share(&self, spent: LimitShare) -> f64 {
+        if self.seconds() > 0.0 { spent.seconds / self.seconds() } else { 0.0 }
+    }
+
+    const fn each(&self) -> [LimitShare; 8] {
+        [
+            self.application,
+            self.receive_window,
+            self.send_buffer,
+            self.slow_start,
+            self.congestion_window,
+            self.path_rate,
+            self.loss_recovery,
+            self.timeout,
+        ]
+    }
+
+    /// The partition as shares, which add up to 1.
+    pub(super) fn limits(&self) -> Limits {
+        let [
+            application,
+            receive_window,
+            send_buffer,
+            slow_start,
+            congestion_window,
+            path_rate,
+            loss_recovery,
+            timeout,
+        ] = self.each().map(|spent| self.share(spent));
+        Limits {
+            application,
+            receive_window,
+            send_buffer,
+            slow_start,
+            congestion_window,
+            path_rate,
+            loss_recovery,
+            timeout,
+            reader: 0.0,
+        }
+    }
+
+    /// The rate of the path, in bytes per second, where it had a queue for long enough to show it.
+    pub(super) fn capacity(&self) -> Option<f64> {
+        let shown = !self.queued.is_empty() && self.queued.len() as f64 >= SHOWN * self.rates.len() as f64;
+        // Less than all of it on average is no path's rate.
+        shown.then(|| high(&self.queued)).filter(|&rate| rate >= self.rate())
+    }
+
+    /// The rate that the path was seen to deliver at, at least, in bytes per second.
+    pub(super) fn seen(&self) -> f64 {
+        self.capacity().unwrap_or_else(|| if self.rates.is_empty() { 0.0 } else { high(&self.rates).max(self.fastest) })
+    }
+}
+
+/// What held the sender between two samples, in the time that the kernel does not say is another's.
+#[derive(Debug, Clone, Copy)]
+enum Holder {
+    Application,
+    SendBuffer,
+    SlowStart,
+    CongestionWindow,
+    PathRate,
+    LossRecovery,
+    Timeout,
+}
+
+fn holder(before: &Sample, now: &Sample, least_us: u64) -> Holder {
+    // Less than a segment waits for more, or for an acknowledgement (RFC 9293 §3.7.4).
+    let has_more = now.unsent >= now.segment.max(1);
+    let is_full = now.in_flight as f64 >= FULL * now.window as f64;
+    let is_buffered = now.buffer > 0 && now.buffered as f64 >= BUFFERED * now.buffer as f64;
+    match now.state {
+        CA_LOSS => Holder::Timeout,
+        // What could go and does not is paced, by what the path was found to deliver (BBR); so it is while losses are repaired.
+        _ if !is_full && has_more && now.in_flight > 0 => Holder::PathRate,
+        CA_RECOVERY => Holder::LossRecovery,
+        _ if !is_full && is_buffered => Holder::SendBuffer,
+        _ if !is_full => Holder::Application,
+        _ if now.window < now.threshold && now.window as f64 > GROWS * before.window as f64 => Holder::SlowStart,
+        _ if is_queued(now, least_us) => Holder::PathRate,
+        _ => Holder::CongestionWindow,
+    }
+}
+
+/// For how much of the time between two samples it waited for a timer, in seconds: something is under way, and for longer than acknowledgements take
+/// nothing was sent.
+fn waits(before: &Sample, now: &Sample) -> f64 {
+    let step = (now.at_s - before.at_s).max(0.0);
+    let silent_s = |sample: &Sample| sample.silent_ms as f64 / 1e3;
+    let is_stuck =
+        |sample: &Sample| sample.in_flight > 0 && silent_s(sample) > STUCK_S + STALLED * sample.rtt_us as f64 / 1e6;
+    if is_stuck(now) {
+        silent_s(now).min(step)
+    } else if is_stuck(before) && now.sent_again > before.sent_again {
+        // Until the timer fired; what it sent, and what that brought about, is what was sent last.
+        (step - silent_s(now)).max(0.0)
+    } else {
+        0.0
+    }
+}
+
+/// The round trip of a path without a queue. What overtakes makes some shorter than any is.
+fn least_us(samples: &[Sample]) -> u64 {
+    let last = &samples[samples.len() - 1];
+    let shortest = samples.iter().map(|sample| sample.rtt_us).filter(|&rtt_us| rtt_us > 0).min();
+    if last.overtaken > samples[0].overtaken { shortest.unwrap_or(last.rtt_min_us) } else { last.rtt_min_us }
+}
+
+/// Whether packets wait before the path.
+fn is_queued(sample: &Sample, least_us: u64) -> bool {
+    let (rtt_us, least_us) = (sample.rtt_us as f64, least_us as f64);
+    rtt_us > QUEUED * least_us && rtt_us - least_us > VARIES * sample.rtt_var_us as f64
+}
+
+fn high(rates: &[f64]) -> f64 {
+    let mut rates = rates.to_vec();
+    rates.sort_unstable_by(f64::total_cmp);
+    rates[((rates.len() - 1) as f64 * HIGHEST).round() as usize]
+}

@@ -1,0 +1,317 @@
+//! One TCP connection: both directions, fed packet by packet.
+
+use crate::tcp::handshake::Handshake;
+use crate::tcp::packet::{Ack, Data, Endpoint, Packet};
+use crate::tcp::receiver_view::timestamp_rtt::TimestampRtt;
+use crate::tcp::sender::Sender;
+use crate::tcp::signals::Signals;
+use crate::tcp::tap_duplicates::{Known, TapDuplicates};
+use std::collections::VecDeque;
+use units::{SeqNum, Timestamp};
+use wire::Flags;
+
+/// Acknowledgements on their way to a far sender; past it they are handed on early.
+const MOST_ON_THE_WAY: usize = 1 << 16;
+
+/// The most that Linux's packets are allowed to live (RFC 1700 has 64). What comes with more, from Windows above all, is numbered by
+/// the host and not by the connection.
+const LINUX_TTL: u8 = 64;
+
+/// Longest a connection lasts here, in nanoseconds: 36 years. Damaged clocks say more; sums of such times stay within 64 bits.
+const LONGEST: u64 = 1 << 60;
+
+/// One side of a connection and what it sent.
+#[derive(Debug)]
+pub(crate) struct Side {
+    pub(crate) at: Endpoint,
+    pub(crate) sender: Sender,
+    pub(crate) packets: u64,
+    fin: bool,
+    pub(super) prints: TapDuplicates,
+    /// Acknowledgements for this side's data that passed the tap but have not reached this side.
+    on_the_way: VecDeque<Ack>,
+    /// What its last packet acknowledged: of what follows it takes no note of the TSval until it has acknowledged that (RFC 7323 §4.3).
+    answered: Option<SeqNum>,
+    /// Round trip between the tap and this side, in nanoseconds; 0 at this side.
+    pub(crate) beyond: u64,
+    pub(crate) echo: TimestampRtt,
+}
+
+impl Side {
+    #[inline]
+    fn new(at: Endpoint, draw: bool) -> Self {
+        Self {
+            at,
+            sender: Sender::new(draw),
+            packets: 0,
+            fin: false,
+            prints: TapDuplicates::default(),
+            on_the_way: VecDeque::new(),
+            answered: None,
+            beyond: 0,
+            echo: TimestampRtt::default(),
+        }
+    }
+
+    /// Begins anew where one was that is over, in the room of its lists.
+    fn renew(&mut self, new_at: Endpoint, draw: bool) {
+        let Self { at, sender, packets, fin, prints, on_the_way, answered, beyond, echo } = self;
+        (*at, *packets, *fin, *answered, *beyond) = (new_at, 0, false, None, 0);
+        sender.renew(draw);
+        prints.next = 0;
+        if let Some(known) = &mut prints.known {
+            **known = Known::default();
+        }
+        *on_the_way = crate::room::of_queue(on_the_way);
+        echo.renew();
+    }
+
+    /// Hands on the acknowledgements that reach this side by `now`, or just after: the round trip beyond the tap varies by a
+    /// little, and data must not seem to leave before what set it off. While losses are repaired it goes by what the side has `heard`, as its
+    /// own packets tell, for what it sends again depends on that alone.
+    fn deliver_until(&mut self, now: u64, heard: HeardAcks) {
+        let due = now.saturating_add((self.beyond / 64).min(1_000_000));
+        // Acknowledgements of one tick have the same TSval: the first of them was heard at least.
+        let mut equal = false;
+        while let Some(mut ack) = self.on_the_way.front().copied() {
+            let repairing = self.sender.is_repairing();
+            let mut is_due = ack.now <= due;
+            match (heard, ack.tsval) {
+                (HeardAcks::Until { echo, again }, Some(tsval)) if repairing || again => {
+                    let since = echo.wrapping_sub(tsval) as i32;
+                    if !is_due && (since > 0 || since == 0 && !equal) {
+                        equal |= since == 0;
+                        is_due = true;
+                        ack.now = now;
+                    } else if since < 0 && self.answered.is_some_and(|to| ack.seq.since(to) <= 0) {
+                        is_due = false;
+                    }
+                }
+                (HeardAcks::Nothing, Some(_)) if repairing => is_due = false,
+                _ => {}
+            }
+            if !is_due && self.on_the_way.len() <= MOST_ON_THE_WAY {
+                break;
+            }
+            self.on_the_way.pop_front();
+            // What was not heard when it was due was heard after what told so.
+            ack.now = ack.now.max(self.sender.last_send);
+            self.sender.ack(&ack);
+        }
+    }
+
+    /// What a packet tells of what this side had heard; it is this side's own where `own`.
+    fn heard(&self, packet: &Packet, own: bool) -> HeardAcks {
+        let flags = packet.flags.0;
+        let carries = packet.payload_len > 0 || flags & (Flags::SYN | Flags::FIN | Flags::RST) != 0;
+        match packet.timestamps {
+            Some((_, echo)) if own && flags & Flags::SYN == 0 => {
+                let again = carries && self.sender.has_sent(packet.seq.add(packet.payload_len));
+                HeardAcks::Until { echo, again }
+            }
+            Some(_) if !own && !carries => HeardAcks::Nothing,
+            _ => HeardAcks::Unknown,
+        }
+    }
+}
+
+/// What a packet tells of the acknowledgements its sender had heard.
+#[derive(Debug, Clone, Copy)]
+enum HeardAcks {
+    Unknown,
+    /// Nothing: it is an acknowledgement itself, and the sender's next packet will tell.
+    Nothing,
+    /// Those up to this TSval (RFC 7323 §4.3); and whether the packet is sent `again`.
+    Until {
+        echo: u32,
+        again: bool,
+    },
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    /// Index of the interface among the capture's.
+    pub(crate) interface: u32,
+    /// Number of its first packet in the file.
+    pub(crate) first_packet: u64,
+    /// The client, then the server.
+    pub(crate) sides: [Side; 2],
+    pub(crate) opening: Handshake,
+    pub(crate) signals: Signals,
+    pub(crate) started: Timestamp,
+    pub(crate) ended: Timestamp,
+    pub(crate) tap_duplicates: u64,
+    pub(crate) reset: bool,
+}
+
+impl Connection {
+    /// A connection between these ends that begins (for this capture) with the packet, in the memory of one that is over.
+    pub(crate) fn renew(&mut self, interface: u32, ends: [Endpoint; 2], first: &Packet, draw: bool) {
+        let [client_at, server_at] = ends;
+        // Field by field: to make one elsewhere and move it here is to copy thousands of bytes.
+        let Self {
+            interface: on,
+            first_packet,
+            sides: [client, server],
+            opening,
+            signals,
+            started,
+            ended,
+            tap_duplicates,
+            reset,
+        } = self;
+        (*on, *first_packet, *started, *ended) = (interface, first.number, first.at, first.at);
+        client.renew(client_at, draw);
+        server.renew(server_at, draw);
+        *opening = Handshake::default();
+        *signals = Signals::default();
+        (*tap_duplicates, *reset) = (0, false);
+    }
+
+    /// A connection between these ends that begins (for this capture) with the packet.
+    #[inline]
+    pub(crate) fn new(interface: u32, [client, server]: [Endpoint; 2], first: &Packet, draw: bool) -> Self {
+        Self {
+            interface,
+            first_packet: first.number,
+            sides: [Side::new(client, draw), Side::new(server, draw)],
+            opening: Handshake::default(),
+            signals: Signals::default(),
+            started: first.at,
+            ended: first.at,
+            tap_duplicates: 0,
+            reset: false,
+        }
+    }
+
+    /// Takes a packet in.
+    pub(crate) fn packet(&mut self, packet: &Packet) {
+        // Clocks that were stepped back must not let time run backwards here.
+        self.ended = self.ended.max(packet.at);
+        let now = self.ended.since(self.started).as_nanos().min(LONGEST);
+        let side = packet.side();
+        self.sides[side].packets += 1;
+        let (answers, copies) = (self.sides[1 - side].packets, self.tap_duplicates > 0);
+        if self.sides[side].prints.is_copy(now, packet, answers, copies) {
+            self.tap_duplicates += 1;
+            if packet.flags.has(Flags::SYN) {
+                self.opening.copied(side, now);
+            }
+            return;
+        }
+        for (at, one) in self.sides.iter_mut().enumerate() {
+            if !one.on_the_way.is_empty() {
+                let heard = one.heard(packet, at == side);
+                one.deliver_until(now, heard);
+            }
+        }
+        if packet.flags.has(Flags::ACK) {
+            self.sides[side].answered = Some(packet.ack);
+        }
+        self.signals.packet(packet, &self.sides[side].sender);
+        let flags = packet.flags;
+        if flags.has(Flags::RST) {
+            self.reset = true;
+            return;
+        }
+        let mut seq = packet.seq;
+        if flags.has(Flags::SYN) {
+            self.opening.syn(side, now, packet);
+            seq = seq.add(1);
+            self.sides[side].sender.begin_with_syn(seq);
+        }
+        if flags.has(Flags::ACK) {
+            if side == 0
+                && !flags.has(Flags::SYN)
+                && self.opening.to_client.is_none()
+                && self.opening.syn[1].isn.is_some_and(|isn| packet.ack.since(isn) > 0)
+            {
+                self.opening.acknowledged(now);
+                self.place();
+            }
+            self.acknowledge(side, now, packet);
+        }
+        self.timestamps(side, now, packet);
+        let (has_data, fin) = (packet.payload_len > 0, flags.has(Flags::FIN));
+        let ip_id = packet.id.filter(|_| packet.ttl <= LINUX_TTL);
+        self.sides[side].sender.came(ip_id, seq, has_data || fin);
+        let stamps = packet.timestamps;
+        let again = has_data && self.sides[side].sender.has_sent(seq.add(packet.payload_len));
+        if has_data && self.sides[side].sender.is_answered() {
+            self.sides[1 - side].sender.asked_for_more((!again).then_some(now));
+        }
+        if fin && !self.sides[side].fin {
+            self.sides[1 - side].sender.answers(now);
+        }
+        if again {
+            self.sides[1 - side].sender.asked_again(stamps.map(|stamps| stamps.0));
+        }
+        if has_data || fin {
+            let sender = &mut self.sides[side].sender;
+            sender.data(&Data {
+                now,
+                number: packet.number,
+                seq,
+                len: packet.payload_len,
+                fin,
+                tsval: stamps.map(|stamps| stamps.0),
+                tsecr: stamps.map(|stamps| stamps.1),
+                ip_id: packet.id,
+            });
+        }
+        self.sides[side].fin |= fin;
+    }
+
+    /// Feeds what `side` acknowledges and advertises to the other side's sender, when it gets there.
+    fn acknowledge(&mut self, side: usize, now: u64, packet: &Packet) {
+        let is_syn = packet.flags.has(Flags::SYN);
+        let shift = if is_syn { Some(0) } else { self.opening.shift(side) };
+        let other = 1 - side;
+        let (sack, sacked) = (self.opening.sack(), packet.sack());
+        let mss = self.opening.segment(other);
+        let handshake = self.opening.to(other);
+        let far = &mut self.sides[other];
+        far.sender.window_known = shift.is_some();
+        far.sender.sack_permitted = sack == Some(true) || !sacked.as_slice().is_empty() || far.sender.sack_permitted;
+        if let Some(mss) = mss {
+            far.sender.mss = mss;
+            far.sender.mss_known = true;
+        }
+        if far.beyond > 0
+            && let Some(current) = far.echo.current(handshake)
+        {
+            far.beyond = current.max(1);
+        }
+        let mut due = now + far.beyond;
+        if let Some(last) = far.on_the_way.back() {
+            due = due.max(last.now);
+        }
+        let ack = Ack {
+            now: due,
+            number: packet.number,
+            ack: packet.ack,
+            window: u64::from(packet.window) << shift.unwrap_or(0),
+            sack: sacked,
+            tsecr: packet.timestamps.map(|t| t.1),
+            tsval: packet.timestamps.map(|t| t.0),
+            seq: packet.seq,
+            pure: packet.payload_len == 0 && packet.flags.0 & (Flags::SYN | Flags::FIN | Flags::RST) == 0,
+            is_syn,
+            ecn_echo: packet.flags.has(Flags::ECE) && !is_syn,
+        };
+        if far.beyond == 0 && far.on_the_way.is_empty() {
+            far.sender.ack(&ack);
+        } else {
+            far.on_the_way.push_back(ack);
+        }
+    }
+
+    /// Hands on what is on its way and ends the data phases.
+    pub(crate) fn finish(&mut self) {
+        for side in &mut self.sides {
+            side.deliver_until(u64::MAX, HeardAcks::Unknown);
+            side.sender.finish();
+        }
+    }
+}

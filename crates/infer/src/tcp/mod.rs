@@ -1,0 +1,13 @@
+//! Connections reconstructed from packets: what each side sent, what it had heard, and why it sent again.
+
+pub(crate) mod connection;
+pub(crate) mod handshake;
+pub(crate) mod packet;
+pub(crate) mod range_set;
+pub(crate) mod receiver_view;
+pub(crate) mod recovery;
+pub(crate) mod rtt_estimator;
+pub(crate) mod sender;
+pub(crate) mod signals;
+pub(crate) mod tap_duplicates;
+pub(crate) mod tap_position;

@@ -1,0 +1,137 @@
+//! What the timestamps of a far sender's packets tell of the time there: when each left, and what had been heard by then.
+//!
+//! A packet carries the sender's clock (TSval) and the receiver's clock as the newest acknowledgement that reached it had it (TSecr, RFC
+//! 7323 §4.3). The difference of the two is least where the packet left at once when that acknowledgement came; it is the more
+//! the longer the sender had heard nothing. Queues behind the sender do not change it.
+
+/// Linux's clocks of timestamps run at 1 kHz (`TCP_TS_HZ`); other ones are not used. In nanoseconds.
+pub(crate) const TICK: u64 = 1_000_000;
+/// For so long the clocks are watched first, in nanoseconds.
+const WATCHED: u64 = 30_000_000;
+/// Clocks drift apart by 100 ppm at most: one tick in so many nanoseconds.
+const DRIFT: u64 = 10_000_000_000;
+
+/// Times at the sender when it sent a packet, in nanoseconds, exact to a tick or two.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SendTiming {
+    /// Since an acknowledgement reached it.
+    pub(crate) unheard: u64,
+    /// Since it sent the packet before.
+    pub(crate) quiet: u64,
+}
+
+/// Packets enough to judge by.
+const ENOUGH: u64 = 100;
+
+/// Whether new data of a far sender left when an acknowledgement came, or at a time of its own.
+#[derive(Debug, Default)]
+pub(crate) struct SendTriggers {
+    at_once: u64,
+    later: u64,
+}
+
+impl SendTriggers {
+    /// New data was sent; its times are as far as they are known.
+    pub(crate) fn sent(&mut self, then: Option<SendTiming>) {
+        if let Some(then) = then {
+            *(if then.unheard <= TICK { &mut self.at_once } else { &mut self.later }) += 1;
+        }
+    }
+
+    /// Whether acknowledgements set nearly all of it off: what a program sends when it pleases does not wait for them.
+    pub(crate) const fn are_acknowledgements(&self) -> bool {
+        self.at_once >= ENOUGH && self.later * 20 <= self.at_once
+    }
+
+    /// Whether acknowledgements set hardly any of it off.
+    pub(crate) const fn are_the_programs(&self) -> bool {
+        self.later >= ENOUGH && self.later >= self.at_once
+    }
+}
+
+/// The clocks of both ends as one direction's packets show them.
+#[derive(Debug, Default)]
+pub(crate) struct RemoteClock {
+    /// Time at the tap and TSval of the first packet.
+    first: Option<(u64, u32)>,
+    newest: u32,
+    /// The least difference, and when it was set or allowed for drift last.
+    least: (i32, u64),
+}
+
+impl RemoteClock {
+    /// A packet came; gives its times where the clocks tell them: not those of packets that were overtaken.
+    pub(crate) fn sent(&mut self, now: u64, tsval: u32, tsecr: u32) -> Option<SendTiming> {
+        let difference = tsval.wrapping_sub(tsecr) as i32;
+        let Some((at, first)) = self.first else {
+            self.first = Some((now, tsval));
+            (self.newest, self.least) = (tsval, (difference, now));
+            return None;
+        };
+        let quiet = tsval.wrapping_sub(self.newest) as i32;
+        if quiet < 0 {
+            return None;
+        }
+        self.newest = tsval;
+        let drifts = now.saturating_sub(self.least.1) / DRIFT;
+        self.least = (self.least.0.wrapping_add(drifts as i32), self.least.1 + drifts * DRIFT);
+        if difference.wrapping_sub(self.least.0) <= 0 {
+            self.least = (difference, now);
+        }
+        let past = now.saturating_sub(at);
+        let is_kilohertz = |ticks: u32| {
+            let nanos = u64::from(ticks).saturating_mul(TICK);
+            nanos <= past.saturating_mul(2) && nanos.saturating_mul(2) >= past
+        };
+        if past < WATCHED || !is_kilohertz(tsval.wrapping_sub(first)) {
+            return None;
+        }
+        let since = |ticks: i32| ticks.max(0) as u64 * TICK;
+        Some(SendTiming { unheard: since(difference.wrapping_sub(self.least.0)), quiet: since(quiet) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn queues_do_not_hide_how_long_nothing_was_heard() {
+        let mut stamps = RemoteClock::default();
+        // The receiver's clock is 500 behind, and acknowledgements take 5 ms.
+        assert!(stamps.sent(0, 1_000, 495).is_none());
+        let then = stamps.sent(60 * MS, 1_050, 545).expect("both clocks are known");
+        assert_eq!((then.unheard, then.quiet), (0, 50 * MS));
+        // A timer's, 40 ms after the same acknowledgement came; the queue is 10 ms longer.
+        let then = stamps.sent(110 * MS, 1_090, 545).expect("still");
+        assert_eq!((then.unheard, then.quiet), (40 * MS, 40 * MS));
+        // One that was overtaken.
+        assert!(stamps.sent(111 * MS, 1_080, 545).is_none());
+    }
+
+    #[test]
+    fn what_sets_data_off_is_told_of_enough_of_it() {
+        let told = |at_once: u64, later: u64| {
+            let mut prompts = SendTriggers::default();
+            let mut sent =
+                |count, unheard| (0..count).for_each(|_| prompts.sent(Some(SendTiming { unheard, quiet: 0 })));
+            sent(at_once, TICK);
+            sent(later, 5 * TICK);
+            prompts.sent(None);
+            (prompts.are_acknowledgements(), prompts.are_the_programs())
+        };
+        assert_eq!(told(1_000, 50), (true, false));
+        assert_eq!(told(1_000, 100), (false, false));
+        assert_eq!(told(100, 100), (false, true));
+        assert_eq!((told(99, 0), told(0, 99)), ((false, false), (false, false)), "too few");
+    }
+
+    #[test]
+    fn clocks_of_another_rate_tell_nothing() {
+        let mut stamps = RemoteClock::default();
+        assert!(stamps.sent(0, 1_000, 495).is_none());
+        assert!(stamps.sent(1_000 * MS, 1_100, 595).is_none());
+    }
+}

@@ -1,0 +1,40 @@
+//! How the pauses between packets of new data ended.
+
+use super::Sender;
+use crate::observe::sndbuf_wakeups::PauseEnd;
+use crate::tcp::packet::Data;
+use crate::tcp::receiver_view::remote_clock::TICK;
+
+/// A far sender's pause is told where it is longer than what ticks leave open, in nanoseconds.
+const SHORTEST_TOLD: u64 = 3 * TICK;
+
+impl Sender {
+    /// How a pause ends with this packet, as the tap at the sender shows it; `clocked` where an acknowledgement had just come. For how long
+    /// the program had nothing to send is not known before the packet is taken in.
+    pub(super) fn pause_seen(&self, data: &Data, clocked: bool) -> PauseEnd {
+        PauseEnd {
+            charged: 0,
+            clocked: clocked && self.progress_was_pure && u64::from(data.len) >= self.mss,
+            short: self.drained,
+            began_at: self.flight_at_send,
+            before: self.wakes.before(),
+            ended_at: self.flight(),
+        }
+    }
+
+    /// How a far sender's pause ends with this packet, as timestamps tell it; `None` where they do not, where it began with the window full, and
+    /// where packets overtake each other.
+    pub(super) fn pause_told(&self, data: &Data) -> Option<PauseEnd> {
+        let (then, (began_at, ended_at)) = self.then.zip(self.told_flights)?;
+        let was_full = self.filled_at.is_some_and(|at| at >= self.last_send);
+        let overtaken = self.out_of_order * 100 > self.data_packets;
+        (then.quiet >= SHORTEST_TOLD && !was_full && !overtaken).then(|| PauseEnd {
+            charged: then.quiet,
+            clocked: then.unheard <= TICK && u64::from(data.len) >= self.mss,
+            short: self.drained,
+            began_at,
+            before: ended_at,
+            ended_at,
+        })
+    }
+}
