@@ -25,7 +25,6 @@ pub use capture::{
     CaptureDecoder, CaptureDiagnosis, Options, Shard, ShardResult, diagnose_file, diagnose_file_with, diagnose_reader,
     diagnose_reader_with, merge,
 };
-pub use diagnosis::rules::explain;
 pub use error::Error;
 pub use flow::ranking::is_slowed;
 pub use flow::retained::Retain;

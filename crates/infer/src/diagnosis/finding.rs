@@ -14,8 +14,6 @@ pub(crate) const MAX_WEIGHT: f64 = 1e6;
 /// A rule: one cause.
 pub(crate) struct Rule {
     pub(crate) code: Code,
-    /// What `thalweg explain` prints.
-    pub(crate) explain: &'static str,
     pub(crate) judge: fn(&Facts<'_>) -> Option<Judged>,
 }
 

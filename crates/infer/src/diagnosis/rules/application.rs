@@ -5,7 +5,7 @@ use crate::diagnosis::finding::{Judged, MIN_GAIN, Rule, fact};
 use crate::diagnosis::words;
 use model::Code;
 
-pub(crate) const RULE: Rule = Rule { code: Code::Application, explain: EXPLAIN, judge };
+pub(crate) const RULE: Rule = Rule { code: Code::Application, judge };
 
 fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let share = facts.limits().application;
@@ -44,24 +44,3 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let gain = facts.shows_capacity().then_some(gain);
     Some(Judged { share, weight, gain, claim, evidence, depends_on: None })
 }
-
-const EXPLAIN: &str = "\
-application
-
-What it means
-  Neither window was full and nothing was being repaired: the sending program had no data ready, or waited for the other side's
-  next request.
-
-Why it matters
-  No network setting helps. The time is in the program, its disk, its upstream, or in a protocol that asks for one thing at a time.
-
-Evidence
-  Silences of the sender that began with room to send, or after a last short segment, and the share of the data phase they take.
-  Beside the receiver also data that always comes as slowly, with neither queue nor loss: a full buffer lets go bursts.
-
-How to confirm
-  ss -ti on the sender: app_limited in delivery_rate, and notsent 0; a profile of the program.
-
-References
-  RFC 7661; Linux tcp_rate_check_app_limited, tcpi_delivery_rate_app_limited.
-";

@@ -6,7 +6,7 @@ use crate::diagnosis::words;
 use crate::estimate::partition::LimitShare;
 use model::Code;
 
-pub(crate) const RULE: Rule = Rule { code: Code::Bufferbloat, explain: EXPLAIN, judge };
+pub(crate) const RULE: Rule = Rule { code: Code::Bufferbloat, judge };
 
 /// What waits on average, in round trips without a queue. One is all that a window halved by a loss can use (Appenzeller et al., Sizing
 /// router buffers, SIGCOMM 2004), so a queue of one and a half, kept full, has more than half of a round trip to spare.
@@ -78,27 +78,3 @@ fn other_way(facts: &Facts<'_>, wait_s: f64) -> Option<Judged> {
     let share = held.seconds / facts.phase_s * part;
     Some(Judged { share, weight: gain, gain: known.then_some(gain), claim, evidence, depends_on: None })
 }
-
-const EXPLAIN: &str = "\
-bufferbloat
-
-What it means
-  The connection fills its bottleneck, and the queue there holds far more than keeps the line busy: the round trip is several times what it
-  is without load. Or something else does so in the other direction, and this connection's acknowledgements wait there: an upload over an
-  access line that holds its downloads down.
-
-Why it matters
-  The connection that fills the queue gains nothing from it, and everything beside it loses: calls, games, the first packets of a page
-  wait behind it, and so do the acknowledgements of what is sent the other way, which grows by round trips.
-
-Evidence
-  The mean of the round trips against the least of them, while the path's rate is used up. Which way packets wait is told by their
-  timestamps: how much later they come than they left by their sender's clock varies on one of the two ways.
-
-How to confirm
-  ping the other side with the transfer and without. Pace the sender a little below the path's rate, or use BBR: the round trip falls and
-  the rate stays. For the other direction: pause what is sent that way.
-
-References
-  RFC 7567, 8289 (CoDel), 8290 (FQ-CoDel); Gettys, Nichols, Bufferbloat, ACM Queue 2011.
-";

@@ -7,7 +7,7 @@ use crate::diagnosis::rules::reordering;
 use crate::diagnosis::words;
 use model::Code;
 
-pub(crate) const RULE: Rule = Rule { code: Code::CongestionLoss, explain: EXPLAIN, judge };
+pub(crate) const RULE: Rule = Rule { code: Code::CongestionLoss, judge };
 
 fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let (random, congested) = (facts.random_losses, facts.congested_losses);
@@ -57,26 +57,3 @@ fn marked(facts: &Facts<'_>) -> Option<Judged> {
     ))];
     Some(Judged { share, weight: gain, gain: facts.capacity.map(|_| gain), claim, evidence, depends_on: None })
 }
-
-const EXPLAIN: &str = "\
-congestion-loss
-
-What it means
-  Packets were lost while the round-trip time was raised: a queue on the path was full and dropped what did not fit. Or nothing was
-  lost, and a queue marked packets of a connection that has ECN: its window is cut all the same.
-
-Why it matters
-  The flow has its share of the bottleneck. What is lost on top is the time after each loss when the window is below what the
-  path holds, which happens when the queue is small against rate times round-trip time.
-
-Evidence
-  Retransmissions with the round-trip time just before each at the largest it ever is, or nearly, and mostly well below that; and
-  delivery at the plateau at that moment, or a good part of the window lost at once, as when it doubles over a short queue. Of
-  marks, the sender's packets that say it has cut its window (CWR).
-
-How to confirm
-  Watch the bottleneck's queue counters; a deeper queue or one with AQM changes the losses, not the mean rate.
-
-References
-  RFC 5681; RFC 3168 (ECN); RFC 7567 (AQM); Appenzeller et al., Sizing router buffers, SIGCOMM 2004.
-";

@@ -5,7 +5,7 @@ use crate::diagnosis::finding::{Judged, Rule, fact, seen};
 use crate::diagnosis::words;
 use model::Code;
 
-pub(crate) const RULE: Rule = Rule { code: Code::IdleRestart, explain: EXPLAIN, judge };
+pub(crate) const RULE: Rule = Rule { code: Code::IdleRestart, judge };
 
 /// Bursts that must have begun anew and lost nothing: one may be chance.
 const ENOUGH: u64 = 2;
@@ -42,26 +42,3 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
     ];
     Some(Judged { share, weight: facts.weight_in_bursts(gain), gain: Some(gain), claim, evidence, depends_on: None })
 }
-
-const EXPLAIN: &str = "\
-idle-restart
-
-What it means
-  The connection pauses for longer than its retransmission timeout, and each burst after a pause grows its congestion window from a
-  small one again. The gain is of the bursts, not of the pauses between them.
-
-Why it matters
-  Linux halves the window for each timeout of silence (net.ipv4.tcp_slow_start_after_idle). A message or a segment of video
-  then takes several round trips each time, as over a new connection.
-
-Evidence
-  Bursts after at least 200 ms of silence whose first flight is half of the one before the pause, or less, and grows again
-  without a loss.
-
-How to confirm
-  On the sender: sysctl net.ipv4.tcp_slow_start_after_idle; ss -ti before and after a pause shows cwnd fall. Set it to 0: bursts take
-  one round trip and their time on the line.
-
-References
-  RFC 5681 section 4.1; RFC 7661; Linux tcp_cwnd_restart, tcp_slow_start_after_idle_check.
-";

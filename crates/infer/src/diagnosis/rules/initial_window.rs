@@ -8,7 +8,7 @@ use crate::estimate::view::QUEUE_PART;
 use crate::observe::slow_start::Exit;
 use model::Code;
 
-pub(crate) const RULE: Rule = Rule { code: Code::InitialWindow, explain: EXPLAIN, judge };
+pub(crate) const RULE: Rule = Rule { code: Code::InitialWindow, judge };
 
 /// Part of the bytes that must have moved in slow start for a flow that is paced by its application afterwards to be judged by
 /// its start: a burst smaller than a tenth of a stream is not what its user waits for.
@@ -104,27 +104,3 @@ pub(crate) fn is_known(facts: &Facts<'_>) -> bool {
     let lost = start.rounds <= 1 && matches!(start.exit, Some((_, Exit::Loss | Exit::Echo)));
     start.initial_known && !lost && rtt.variation <= rtt.smoothed * QUEUE_PART
 }
-
-const EXPLAIN: &str = "\
-initial-window
-
-What it means
-  The time went into slow start: from a small initial window the sender doubles what it sends in each round trip, and the
-  transfer, or its first burst, was over before the window fitted the path. Or slow start ended without a loss, and the window
-  crept up from there: CUBIC ends it when round trips are an eighth longer (HyStart), which delays that vary make them as well
-  as a queue.
-
-Why it matters
-  For short transfers over long paths the number of round trips is everything: with 10 segments to begin, 1 MB takes seven;
-  with 40, five. A route's initcwnd, or a connection kept open, removes rounds.
-
-Evidence
-  The share of the data phase in slow start, the rounds counted, and the largest first flight.
-
-How to confirm
-  ip route change ... initcwnd 40 on the sender, and repeat; ip tcp_metrics show what the kernel remembers. Where slow start ended
-  early, nstat TcpExtTCPHystartDelayDetect grows on the sender, and another congestion control is faster.
-
-References
-  RFC 6928; RFC 5681 section 3.1; Dukkipati et al., An argument for increasing TCP's initial congestion window, CCR 2010.
-";

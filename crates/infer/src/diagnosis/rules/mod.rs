@@ -1,4 +1,4 @@
-//! Rules, one a file: each turns facts into at most one finding, and explains itself.
+//! Rules, one a file: each turns facts into at most one finding. Their explanations are in `docs/verdicts`.
 
 mod application;
 mod bufferbloat;
@@ -19,10 +19,8 @@ mod send_buffer;
 mod window_scaling_missing;
 
 use crate::diagnosis::finding::Rule;
-use crate::diagnosis::no_cause;
-use model::Code;
 
-/// Every rule, in the order of [`Code::ALL`].
+/// Every rule, in the order of [`model::Code::ALL`].
 pub(crate) const RULES: [Rule; 17] = [
     receive_window::RULE,
     window_scaling_missing::RULE,
@@ -42,28 +40,3 @@ pub(crate) const RULES: [Rule; 17] = [
     bufferbloat::RULE,
     application::RULE,
 ];
-
-/// What a code means, why it matters, what it rests on, how to confirm it, and where it is described.
-pub fn explain(code: Code) -> &'static str {
-    match code {
-        Code::NothingToGain => no_cause::NOTHING_TO_GAIN,
-        Code::Unknown => no_cause::UNKNOWN,
-        _ => RULES.iter().find(|rule| rule.code == code).map_or(no_cause::UNKNOWN, |rule| rule.explain),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_code_is_explained_in_the_same_parts() {
-        for code in Code::ALL {
-            let text = explain(code);
-            assert!(text.starts_with(code.as_str()), "{code}");
-            for part in ["What it means", "Why it matters", "Evidence", "How to confirm", "References"] {
-                assert!(text.contains(part), "{code}: {part}");
-            }
-        }
-    }
-}

@@ -7,7 +7,7 @@ use crate::diagnosis::words;
 use crate::event::RetransmitKind;
 use model::{Code, Vantage};
 
-pub(crate) const RULE: Rule = Rule { code: Code::PathMtuBlackHole, explain: EXPLAIN, judge };
+pub(crate) const RULE: Rule = Rule { code: Code::PathMtuBlackHole, judge };
 
 /// Times the timer must have sent a long segment again in vain.
 const ENOUGH: u64 = 2;
@@ -75,28 +75,6 @@ fn from_afar(facts: &Facts<'_>) -> Option<Judged> {
         vec![fact(format!("{} arrived in segments of at most {largest} bytes", words::size(sender.bytes as f64)))];
     Some(Judged { share, weight: weight_of_time(share).max(2.0) * 1.5, gain: None, claim, evidence, depends_on: None })
 }
-
-const EXPLAIN: &str = "\
-path-mtu-black-hole
-
-What it means
-  Some link carries only shorter packets than the sender was told, and the ICMP message that would say so never comes: long
-  packets vanish, short ones (handshakes, small answers) get through.
-
-Why it matters
-  A connection that works until it carries data is the hardest to explain. With net.ipv4.tcp_mtu_probing at 0, Linux's default, it hangs
-  until the timeouts give up, a quarter of an hour later.
-
-Evidence
-  Segments beyond a length are sent again and again by the timer and never acknowledged, while shorter ones are.
-
-How to confirm
-  ping -M do -s 1472 ADDRESS, and smaller, from the sender: the length at which it begins to work is the path's. Look for tunnels
-  and for filters that drop ICMP.
-
-References
-  RFC 2923 section 2.1; RFC 4821 and 8899 (probing); Linux net.ipv4.tcp_mtu_probing, tcp_base_mss.
-";
 
 #[cfg(test)]
 mod tests {

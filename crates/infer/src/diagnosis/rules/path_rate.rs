@@ -5,7 +5,7 @@ use crate::diagnosis::finding::{Judged, Rule, fact};
 use crate::diagnosis::words;
 use model::{Code, Evidence, SharedPath, Verdict};
 
-pub(crate) const RULE: Rule = Rule { code: Code::PathRate, explain: EXPLAIN, judge };
+pub(crate) const RULE: Rule = Rule { code: Code::PathRate, judge };
 
 /// Nothing is gained beyond the path's rate, so another cause comes first where its own gain is larger than this. What is told of a gain
 /// beside a full path errs by as much: the plateau is known to within 15 %, trains to 9 %.
@@ -63,25 +63,3 @@ pub(crate) fn together(shared: &SharedPath) -> Evidence {
     let [together, path] = [shared.together_bps, shared.path_rate_bps].map(|rate| words::rate(rate / 8.0));
     fact(format!("the {} connections carry {together} together on average, of {path}", shared.others + 1))
 }
-
-const EXPLAIN: &str = "\
-path-rate
-
-What it means
-  Data was delivered at the path's rate: delivery stood on its plateau while the round-trip time rose, or equalled the rate at
-  which bursts come out of the path. More in flight would only wait in a queue.
-
-Why it matters
-  No setting of either host makes this faster; another path, or less data, does.
-
-Evidence
-  The plateau of delivery, the rate of packet trains, and the round-trip time on the plateau against its minimum. Of several
-  connections between the same two hosts, what they carry together: where that is the path's rate, none of them gains by what
-  seems to hold it back but at the others' cost.
-
-How to confirm
-  A second connection in parallel: the two share the same rate.
-
-References
-  Cardwell et al., BBR, ACM Queue 2016 (BtlBw and RTprop); Dovrolis et al., ToN 2004 (packet trains).
-";

@@ -7,7 +7,7 @@ use crate::diagnosis::loss_cost::LossCost;
 use crate::diagnosis::words;
 use model::Code;
 
-pub(crate) const RULE: Rule = Rule { code: Code::Policer, explain: EXPLAIN, judge };
+pub(crate) const RULE: Rule = Rule { code: Code::Policer, judge };
 
 fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let losses = &facts.sender.losses;
@@ -43,25 +43,3 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
     ];
     Some(Judged { share, weight: weight_of_time(share), gain: Some(gain), claim, evidence, depends_on: None })
 }
-
-const EXPLAIN: &str = "\
-policer
-
-What it means
-  Something on the path drops every packet over a fixed rate instead of queueing it: a token bucket, as access providers and
-  cloud networks have it.
-
-Why it matters
-  The rate is a contract, not a fault, but the losses are: TCP overruns the bucket again and again, repairs it, and at long round trips
-  stays below the rate that is paid for. A sender that paces at that rate gets all of it without loss.
-
-Evidence
-  The token bucket that explains the losses best: nearly all are at an empty bucket, nearly all else at one that was not, and the
-  round trip does not rise before them, as it would before a queue.
-
-How to confirm
-  Send paced below the rate found (tc fq maxrate, SO_MAX_PACING_RATE): the losses end. Above it they begin whatever the pacing.
-
-References
-  Flach et al., An Internet-wide analysis of traffic policing, SIGCOMM 2016; RFC 2697 (single rate three color marker).
-";

@@ -7,7 +7,7 @@ use crate::diagnosis::rules::reordering;
 use crate::diagnosis::words;
 use model::Code;
 
-pub(crate) const RULE: Rule = Rule { code: Code::RandomLoss, explain: EXPLAIN, judge };
+pub(crate) const RULE: Rule = Rule { code: Code::RandomLoss, judge };
 
 fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let (random, congested) = (facts.random_losses, facts.congested_losses);
@@ -33,25 +33,3 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let evidence = [Some(cost.sent_again), round_trip, Some(cost.behind_a_queue)].into_iter().flatten().collect();
     Some(Judged { share: cost.share, weight: cost.gain, gain: cost.known_gain, claim, evidence, depends_on: None })
 }
-
-const EXPLAIN: &str = "\
-random-loss
-
-What it means
-  Packets were lost although no queue had built up before them: radio, a bad cable, an overrun of some box's ring, or a
-  policer. Loss-based congestion control takes each for congestion and reduces its window: Reno to half, CUBIC to 0.7.
-
-Why it matters
-  On a long path a cubic or reno sender needs thousands of round trips without loss to fill the path, so even 0.01 % is far too
-  much. Congestion control that models the path's rate (BBR) is not held down by it.
-
-Evidence
-  Retransmissions with the round-trip time before each at its floor, and the share of the data phase in recovery and in the
-  growth after it.
-
-How to confirm
-  Repeat with tcp_congestion_control=bbr; ethtool -S and interface counters show where packets vanish.
-
-References
-  Mathis et al., CCR 1997 (rate over root of loss); RFC 9438 section 5 (CUBIC); Cardwell et al., BBR, ACM Queue 2016.
-";

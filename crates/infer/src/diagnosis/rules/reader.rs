@@ -5,7 +5,7 @@ use crate::diagnosis::finding::{Judged, Rule, seen};
 use crate::diagnosis::words;
 use model::Code;
 
-pub(crate) const RULE: Rule = Rule { code: Code::Reader, explain: EXPLAIN, judge };
+pub(crate) const RULE: Rule = Rule { code: Code::Reader, judge };
 
 fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let share = facts.limits().reader;
@@ -15,7 +15,7 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let gain = facts.gain_without(facts.split.reader, 0.0);
     let sender = facts.sender;
     let claim = format!(
-        "The receiving program reads too slowly: for {} of the time its window was closed or below half of its largest ({} zero windows, largest {}).",
+        "The receiving program reads too slowly: for {} of the time its window was closed or below three quarters of its largest ({} zero windows, largest {}).",
         words::percent(share),
         sender.zero_windows,
         words::size(sender.window_max as f64),
@@ -32,24 +32,3 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
     }
     Some(Judged { share, weight: gain, gain: facts.capacity.map(|_| gain), claim, evidence, depends_on: None })
 }
-
-const EXPLAIN: &str = "\
-reader
-
-What it means
-  The receiver's window shrank to below half of its largest, or to nothing, because the program behind it left data in the
-  buffer.
-
-Why it matters
-  No network setting helps: a larger buffer only delays the moment. The program reads too slowly, or stops to write, compute or
-  wait for a lock.
-
-Evidence
-  Advertisements of a zero window, with their packets, and the share of the data phase spent behind a shrunken window.
-
-How to confirm
-  On the receiver, ss -t shows Recv-Q full; a profile of the reading program shows where it is instead of in read().
-
-References
-  RFC 9293 section 3.8.6.1 (zero-window probing); Linux __tcp_select_window.
-";

@@ -5,7 +5,7 @@ use crate::diagnosis::finding::{Judged, Rule, fact, seen};
 use crate::diagnosis::words;
 use model::Code;
 
-pub(crate) const RULE: Rule = Rule { code: Code::ReceiveWindow, explain: EXPLAIN, judge };
+pub(crate) const RULE: Rule = Rule { code: Code::ReceiveWindow, judge };
 
 /// The largest window without scaling (RFC 9293 §3.1).
 const UNSCALED_MAX: u64 = 65_535;
@@ -59,26 +59,3 @@ pub(super) fn judge_window(facts: &Facts<'_>) -> Option<Judged> {
     }
     Some(Judged { share, weight, gain, claim, evidence, depends_on: None })
 }
-
-const EXPLAIN: &str = "\
-receive-window
-
-What it means
-  The sender filled the receiver's advertised window and had to wait, while the window was as large as the receiver's
-  buffer lets it become. The rate is then at most the window divided by the round-trip time.
-
-Why it matters
-  It is the commonest cause of a slow transfer over a long fast path, and one setting of the receiver mends it:
-  net.ipv4.tcp_rmem's third number, or the program's own SO_RCVBUF, which also switches auto-tuning off.
-
-Evidence
-  The share of the data phase in which less than one segment of window was left; the window's size against the path's rate
-  times its minimum round-trip time; packets that filled the window. No gain is told where data never came faster and the path was
-  never full: its rate is not known then.
-
-How to confirm
-  ss -ti on the sender shows rwnd_limited; on the receiver, raise tcp_rmem and repeat.
-
-References
-  RFC 9293 section 3.8.6; RFC 7323; Linux tcp_rcv_space_adjust, tcp_win_from_space, tcpi_rwnd_limited.
-";

@@ -7,7 +7,7 @@ use crate::diagnosis::loss_cost::LossCost;
 use crate::diagnosis::words;
 use model::{Code, Vantage};
 
-pub(crate) const RULE: Rule = Rule { code: Code::Reordering, explain: EXPLAIN, judge };
+pub(crate) const RULE: Rule = Rule { code: Code::Reordering, judge };
 
 /// Packets sent again in vain, or late ones seen, from which on it is no chance.
 const ENOUGH: u64 = 3;
@@ -48,26 +48,3 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
     ];
     Some(Judged { share, weight, gain: cost.known_gain, claim, evidence, depends_on: None })
 }
-
-const EXPLAIN: &str = "\
-reordering
-
-What it means
-  Packets arrive in another order than they were sent, far enough apart that the sender sends them again and shrinks its window, as for
-  a loss; the first copies arrive a moment later.
-
-Why it matters
-  No packet is lost, yet the connection is as slow as if some were. It is found where a flow's packets take several ways: links
-  bundled by packet instead of by flow, radio links that repeat frames, load balancers.
-
-Evidence
-  Retransmissions that the receiver reports as received twice (DSACK), or whose data is acknowledged with a timestamp from before
-  them (Eifel); at the receiver, packets that come late with an older timestamp or IP identification.
-
-How to confirm
-  Capture at both ends: the packets that come late are all there. On the sender, ss -ti shows reordering above 3, and nstat
-  TcpExtTCPDSACKRecv grows.
-
-References
-  RFC 8985 (RACK); RFC 2883 and 3708 (DSACK); RFC 3522 (Eifel); RFC 4653.
-";

@@ -6,7 +6,7 @@ use crate::diagnosis::words;
 use crate::event::RetransmitKind;
 use model::Code;
 
-pub(crate) const RULE: Rule = Rule { code: Code::RetransmissionTimeout, explain: EXPLAIN, judge };
+pub(crate) const RULE: Rule = Rule { code: Code::RetransmissionTimeout, judge };
 
 fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let losses = &facts.sender.losses;
@@ -41,24 +41,3 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
     }
     Some(Judged { share, weight: gain, gain: Some(gain), claim, evidence, depends_on: None })
 }
-
-const EXPLAIN: &str = "\
-retransmission-timeout
-
-What it means
-  The sender was silent until its retransmission timer, or a tail loss probe, fired: no acknowledgement told it of the loss.
-
-Why it matters
-  A timeout costs at least 200 ms on Linux and doubles each time; after it the window begins at one segment. Losses of the last
-  segments of a message, of retransmissions, and of whole flights end so.
-
-Evidence
-  Each silence with its length and the packet that ended it, apart from retransmissions that acknowledgements asked for. Beside the
-  receiver also a silence that nothing ended though data was missing.
-
-How to confirm
-  nstat on the sender: TcpExtTCPTimeouts, TcpExtTCPLossProbes.
-
-References
-  RFC 6298; RFC 8985 section 7 (TLP); Linux tcp_retransmit_timer, tcp_send_loss_probe, route rto_min.
-";

@@ -6,7 +6,7 @@ use crate::diagnosis::words;
 use crate::observe::sndbuf_wakeups::SndbufWakeups;
 use model::Code;
 
-pub(crate) const RULE: Rule = Rule { code: Code::SendBuffer, explain: EXPLAIN, judge };
+pub(crate) const RULE: Rule = Rule { code: Code::SendBuffer, judge };
 
 fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let share = facts.limits().send_buffer;
@@ -60,32 +60,3 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
     }
     Some(Judged { share, weight, gain, claim, evidence, depends_on: None })
 }
-
-const EXPLAIN: &str = "\
-send-buffer
-
-What it means
-  The sender's socket buffer was full below the receiver's window, so the program could hand over no more until something was
-  acknowledged: it waited, and so did the path.
-
-Why it matters
-  The rate is at most about the buffer divided by the round-trip time. A program that sets SO_SNDBUF switches auto-tuning off;
-  net.ipv4.tcp_wmem's third number bounds the rest. Linux lets a program write past the limit at times (new_segment), and then waits
-  the longer: flights of many times the buffer, with silence between, are a full buffer as well.
-
-Evidence
-  Pauses that end with an acknowledgement, each time with as much still in flight: a program is let write again when a third of its
-  buffer is free. At the sender as they are; from elsewhere as timestamps tell when data was sent and what had been heard by then, which
-  takes both directions and a path on which data comes faster than on average.
-  Or flight constant to within two segments over at least four round trips, at the largest the flow ever had; or, where losses come
-  between, within one percent of one level for most of the time. A congestion window would have grown.
-  No gain is told where data never came faster and the path was never full, or delays that vary blur how fast it comes: the
-  path's rate is not known then.
-
-How to confirm
-  ss -tm on the sender: w in skmem, what is queued, is at tb, the limit, or above it. sndbuf_limited of ss -ti grows only where the
-  buffer is full when the last of what was written leaves; with a program that writes large pieces it may stay at nothing.
-
-References
-  RFC 5681 section 3.1; Linux sk_stream_is_writeable, tcp_sndbuf_expand, tcp_cwnd_validate (tcpi_sndbuf_limited).
-";

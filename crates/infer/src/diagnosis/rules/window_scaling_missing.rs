@@ -6,7 +6,7 @@ use crate::diagnosis::rules::receive_window;
 use crate::diagnosis::words;
 use model::Code;
 
-pub(crate) const RULE: Rule = Rule { code: Code::WindowScalingMissing, explain: EXPLAIN, judge };
+pub(crate) const RULE: Rule = Rule { code: Code::WindowScalingMissing, judge };
 
 fn judge(facts: &Facts<'_>) -> Option<Judged> {
     if !receive_window::lacks_scaling(facts) {
@@ -21,24 +21,3 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
     );
     Some(judged)
 }
-
-const EXPLAIN: &str = "\
-window-scaling-missing
-
-What it means
-  One side's SYN had no window scale option, so no window can pass 65,535 bytes, whatever the buffers are.
-
-Why it matters
-  At 100 ms that is 5 Mb/s. The option is lost to net.ipv4.tcp_window_scaling=0, to a small SO_RCVBUF set before connecting on
-  some systems, or to a firewall or load balancer that strips or rewrites SYN options.
-
-Evidence
-  The SYN or SYN-ACK without the option, a window that came to half of 65,535 bytes at least, and the share of the data phase in which
-  it was full.
-
-How to confirm
-  Capture at both ends: an option present where it left and absent where it arrives was stripped on the way.
-
-References
-  RFC 7323 section 2; Linux net.ipv4.tcp_window_scaling.
-";
