@@ -2,8 +2,9 @@
 
 use crate::error::ApplyError;
 use crate::journal::{Journal, State};
+use crate::planned::entries;
+use crate::scope::{boot_id, namespace};
 use crate::store::Locked;
-use crate::target::entries;
 use crate::undo::undo;
 use crate::{Step, Watch, effect};
 use model::TunePlan;
@@ -149,21 +150,4 @@ pub fn confirm(id: Option<&str>, locked: &Locked, watch: &mut impl Watch) -> Res
 /// Seconds since 1970.
 pub(crate) fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
-}
-
-/// The boot this is.
-pub(crate) fn boot_id() -> Result<String, ApplyError> {
-    host::sysctl::read("kernel.random.boot_id").map_err(ApplyError::Read)
-}
-
-/// The number of this network namespace.
-pub(crate) fn namespace() -> Result<u64, ApplyError> {
-    use std::os::unix::fs::MetadataExt;
-    let path = "/proc/self/ns/net";
-    let metadata = std::fs::metadata(path);
-    metadata.map(|metadata| metadata.ino()).map_err(|source| ApplyError::Journal {
-        act: "read",
-        path: path.into(),
-        source,
-    })
 }

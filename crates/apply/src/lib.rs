@@ -7,6 +7,8 @@ mod change;
 mod effect;
 mod error;
 mod journal;
+mod planned;
+mod scope;
 mod store;
 mod target;
 mod undo;

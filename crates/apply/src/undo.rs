@@ -1,8 +1,8 @@
 //! Undoing an application: what was read is restored, and what somebody else changed since is left alone.
 
-use crate::change::{boot_id, namespace};
 use crate::error::ApplyError;
 use crate::journal::{Journal, State};
+use crate::scope::{boot_id, namespace};
 use crate::store::Locked;
 use crate::{Step, Watch};
 use std::io;

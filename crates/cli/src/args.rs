@@ -136,7 +136,7 @@ pub(crate) struct LabRunArgs {
     #[arg(long, default_value = "10ms", value_name = "INTERVAL")]
     pub(crate) samples: String,
     /// Runs part I of N of all runs; lab compare joins the parts' reports
-    #[arg(long, value_name = "I/N", value_parser = part)]
+    #[arg(long, value_name = "I/N", value_parser = crate::values::part)]
     pub(crate) shard: Option<Part>,
     /// Also writes the expectations as JUnit XML, for CI systems
     #[arg(long, value_name = "FILE")]
@@ -242,7 +242,7 @@ pub(crate) struct DiagnoseArgs {
     #[arg(long, default_value = "20", value_name = "N")]
     pub(crate) top: usize,
     /// Linux release that the hosts run, such as 6.1: remedies for that one; default: what holds for all, and with --live this host's
-    #[arg(long, value_name = "RELEASE", value_parser = release)]
+    #[arg(long, value_name = "RELEASE", value_parser = crate::values::release)]
     pub(crate) kernel: Option<Release>,
     /// Processors to use; default: all
     #[arg(short, long, env = "THALWEG_JOBS", value_parser = clap::value_parser!(u16).range(1..))]
@@ -297,23 +297,11 @@ fn filter(text: &str) -> Result<Filter, String> {
     text.parse().map_err(|error: FilterError| format!("{error}\n\nhint: {}", error.hint))
 }
 
-pub(crate) fn release(text: &str) -> Result<Release, String> {
-    model::since::release(text).ok_or_else(|| "write it as MAJOR.MINOR, such as 6.12; uname -r prints it".to_owned())
-}
-
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim_end().parse().ok();
     number
         .filter(|percent: &f64| percent.is_finite() && *percent >= 0.0)
         .ok_or("write it as a percentage, such as 5".to_owned())
-}
-
-pub(crate) fn part(text: &str) -> Result<Part, String> {
-    let numbers = text.split_once('/').and_then(|(index, of)| Some((index.parse().ok()?, of.parse().ok()?)));
-    match numbers {
-        Some((index, of)) if index >= 1 && index <= of => Ok(Part { index, of }),
-        _ => Err("write it as I/N with I from 1 to N, such as 2/8".to_owned()),
-    }
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {

@@ -32,6 +32,7 @@ mod stop;
 mod targets;
 mod tune;
 mod tune_args;
+mod values;
 mod whole;
 
 use args::{Args, LabVerb, LoadVerb, Verb};

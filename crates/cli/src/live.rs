@@ -3,6 +3,7 @@
 use crate::args::DiagnoseArgs;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::sockets::NAME;
 use crate::{sockets, stop};
 use anyhow::anyhow;
 use host::HostError;
@@ -22,8 +23,6 @@ use wire::pcapng::Writer;
 const RING: usize = 1 << 16;
 /// How long nothing may arrive before the end of the time, or Ctrl-C, is looked for.
 const LOOK_EVERY_MS: i32 = 50;
-/// What the reports call it.
-pub(crate) const NAME: &str = "live";
 
 /// Watches until the time is over or Ctrl-C, and judges what was seen.
 pub(crate) fn watch(

@@ -54,6 +54,6 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "EXPECTATION")]
     pub(crate) expect: Vec<Expectation>,
     /// Which of the processes this is
-    #[arg(long, hide = true, value_name = "I/N", value_parser = crate::args::part)]
+    #[arg(long, hide = true, value_name = "I/N", value_parser = crate::values::part)]
     pub(crate) part: Option<lab::Part>,
 }

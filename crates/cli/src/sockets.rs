@@ -2,7 +2,6 @@
 
 use crate::args::DiagnoseArgs;
 use crate::failure::Failure;
-use crate::live::NAME;
 use host::sockets::connections;
 use infer::CaptureDiagnosis;
 use infer::socket::{Sample, Sampled, diagnose};
@@ -13,6 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use wire::filter::Filter;
 
+/// The name of a live capture in reports.
+pub(crate) const NAME: &str = "live";
 /// A prime: what programs do every ten or fifty milliseconds is not always met at the same moment.
 const EVERY: Duration = Duration::from_millis(97);
 /// Samples kept of a connection: past it every other one is forgotten, and from then on half as many are taken.

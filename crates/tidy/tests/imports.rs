@@ -25,8 +25,7 @@ const INFER: [&str; 13] = [
 ];
 
 /// How many files of a crate still import each other in circles. These numbers only shrink, to none.
-const IN_CIRCLES: [(&str, usize); 7] =
-    [("cli", 4), ("edge", 4), ("lab", 2), ("load", 2), ("model", 2), ("report", 2), ("wire", 10)];
+const IN_CIRCLES: [(&str, usize); 5] = [("edge", 2), ("lab", 2), ("model", 2), ("report", 2), ("wire", 10)];
 
 /// A module's path within its crate; empty for the root.
 type Module = Vec<String>;

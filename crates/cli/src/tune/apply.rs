@@ -1,5 +1,6 @@
 //! `thalweg tune apply`, `confirm`, `rollback` and `persist`.
 
+use super::failure::failure;
 use super::timer;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -18,12 +19,6 @@ use std::process::ExitCode;
 
 /// The longest plan that is read, in bytes.
 const PLAN_MAX: u64 = 16 << 20;
-
-/// Gives an error the party that can mend it.
-pub(super) fn failure(error: ApplyError) -> Failure {
-    let (hint, user) = (error.hint(), error.is_users_mistake());
-    if user { Failure::user(error) } else { Failure::host(error) }.hint(hint)
-}
 
 pub(crate) fn run(args: &TuneApplyArgs, output: &Output) -> Result<ExitCode, Failure> {
     let mut plan = read(&args.plan)?;

@@ -1,6 +1,6 @@
 //! `thalweg tune log`: what was applied, and what became of it.
 
-use super::apply::failure;
+use super::failure::failure;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::tune_args::TuneLogArgs;

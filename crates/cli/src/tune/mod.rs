@@ -1,6 +1,7 @@
 //! `thalweg tune`: this host's settings.
 
 mod apply;
+mod failure;
 mod list;
 mod log;
 mod plan;

@@ -1,5 +1,6 @@
 //! A timer that does not die with the process that applied: a transient unit of systemd, or a process of its own.
 
+use super::failure::failure;
 use crate::failure::Failure;
 use crate::tune_args::{Timer, TuneIdArgs};
 use apply::{Journal, Store, Unwatched};
@@ -107,7 +108,7 @@ pub(super) fn watch(args: &TuneIdArgs) -> Result<ExitCode, Failure> {
     // A session of its own: a terminal that is closed does not end it.
     let _ = rustix::process::setsid();
     let store = Store::new(&args.journals.state);
-    let journal = store.journal(args.id.as_deref()).map_err(super::apply::failure)?;
+    let journal = store.journal(args.id.as_deref()).map_err(failure)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let left = Duration::from_secs(journal.deadline_s.unwrap_or(now).saturating_sub(now));
     let end = Instant::now() + left;
@@ -117,7 +118,7 @@ pub(super) fn watch(args: &TuneIdArgs) -> Result<ExitCode, Failure> {
         }
         thread::sleep(LOOK.min(end.saturating_duration_since(Instant::now())));
     }
-    let locked = store.lock(true).map_err(super::apply::failure)?;
-    apply::rollback(Some(&journal.id), true, &locked, &mut Unwatched).map_err(super::apply::failure)?;
+    let locked = store.lock(true).map_err(failure)?;
+    apply::rollback(Some(&journal.id), true, &locked, &mut Unwatched).map_err(failure)?;
     Ok(ExitCode::SUCCESS)
 }
