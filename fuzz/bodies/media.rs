@@ -31,7 +31,7 @@ pub(crate) fn flv(mut input: &[u8]) -> usize {
         *last = Some(unit.dts_ms);
         let mut out = Vec::new();
         flv::write_header(true, true, &mut out);
-        flv::write_unit(&unit, &mut out);
+        flv::write_unit(&unit, None, &mut out);
         assert!(matches!(FlvReader::new(1 << 21).read(&mut &out[..]), Ok(Some(_))));
     }
     tags

@@ -122,6 +122,7 @@ fn streams(shared: &Shared) -> Value {
             "segments": hls.pieces.len(),
             "segment_bytes": hls.pieces.iter().map(|piece| piece.segment.len()).sum::<usize>(),
             "flv_bytes": stream.flv.bytes(),
+            "publisher": *stream.publication.get().1,
         })
     });
     json!({ "streams": list.collect::<Vec<_>>() })

@@ -50,7 +50,7 @@ pub fn publish(to: SocketAddr, app: &str, name: &str, key: Option<&str>, stop: &
         let due = Duration::from_millis(demo.due_ms().saturating_sub(AHEAD_MS));
         sleep(due.saturating_sub(begun.elapsed()));
         if let Some(unit) = demo.next() {
-            flv::write_unit(&unit, &mut bytes);
+            flv::write_unit(&unit, None, &mut bytes);
         }
         let mut input = &bytes[..];
         while let Some(tag) = reader.read(&mut input).map_err(io::Error::other)? {

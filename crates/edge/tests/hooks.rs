@@ -147,7 +147,7 @@ fn an_application_decides_and_is_told() {
 
     encoder.end();
     let told = eventually(|| application.calls("/yes/unpublish").first().map(Call::json));
-    assert_eq!(told["why"].as_str(), Some("it ended the stream"));
+    assert_eq!(told["why"].as_str(), Some("the publisher ended the stream"));
     server.drain().expect("drained");
     let hls = application
         .calls("/yes/stop")

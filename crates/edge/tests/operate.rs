@@ -105,7 +105,7 @@ fn an_operator_closes_a_publisher() {
     assert_eq!((delete("/api/streams/live/cam"), delete("/api/streams/live")), (404, 404));
     assert_eq!(delete("/api/streams/live/sub/cam"), 200);
     let lines = eventually(|| Some(seen.text()).filter(|text| text.contains("unpublish")));
-    assert!(lines.contains("unpublish stream=live/sub/cam why=\"an operator ended it\""), "{lines}");
+    assert!(lines.contains("unpublish stream=live/sub/cam why=\"an operator ended the stream\""), "{lines}");
     assert_eq!(delete("/api/streams/live/sub/cam"), 404, "nobody publishes it any more");
     assert!(Encoder::publish_in(rtmp, "live/sub", "cam").is_ok(), "it may come back");
     server.drain().expect("drained");
@@ -121,7 +121,13 @@ fn times_of_publishers_are_settings() {
     let playlist = eventually(|| Some(client.get("/live/cam.m3u8")).filter(|answer| answer.status == 200));
     let uri = format!("/live/{}", playlist.text().lines().last().expect("a URI"));
     eventually(|| client.get(&uri).text().contains("#EXT-X-ENDLIST").then_some(()));
-    assert!(seen.text().contains("unpublish stream=live/cam why=\"it was silent\""), "{}", seen.text());
+    assert!(
+        seen.text().contains(
+            "unpublish stream=live/cam why=\"the publisher sent nothing for longer than limits.publish_silence\""
+        ),
+        "{}",
+        seen.text()
+    );
     server.drain().expect("drained");
 }
 

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 #[test]
 fn who_sends_more_than_it_may_is_cut_off() {
     for (limits, size, pictures, why) in [
-        ("publish_bitrate = '8Mbit'", 50_000, 200, "it sends more than limits.publish_bitrate"),
-        ("gop = '500ms'", 1_000, 24, "its video has no keyframe for longer than limits.gop"),
-        ("gop_bytes = '100kB'", 10_000, 24, "its video has no keyframe for longer than limits.gop"),
+        ("publish_bitrate = '8Mbit'", 50_000, 200, "the publisher sends more than limits.publish_bitrate"),
+        ("gop = '500ms'", 1_000, 24, "the video has no keyframe for longer than limits.gop"),
+        ("gop_bytes = '100kB'", 10_000, 24, "the video has no keyframe for longer than limits.gop"),
     ] {
         let (server, seen) = serve_logged(&format!("[limits]\n{limits}"), LogConfig::default());
         let rtmp = server.addresses.rtmp[0];

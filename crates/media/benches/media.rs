@@ -61,7 +61,7 @@ fn main() {
     });
     measure("FLV, writing units", bytes, || {
         out.clear();
-        units.iter().for_each(|unit| flv::write_unit(unit, &mut out));
+        units.iter().for_each(|unit| flv::write_unit(unit, None, &mut out));
         out.len()
     });
     let mut muxer = Muxer::default();

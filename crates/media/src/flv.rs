@@ -2,6 +2,7 @@
 //!
 //! Source: Adobe, "Video File Format Specification" 10.1 (2010), annex E.
 
+use crate::tag::body::{AAC, AVC};
 use crate::{Config, Tag, TagKind, Track, Unit};
 
 /// What a stream begins with, before its tags: signature, version, which tracks there are.
@@ -10,10 +11,8 @@ const TAG_HEADER: usize = 11;
 /// Behind each tag is how long it was.
 const TRAILER: usize = 4;
 
-/// A codec's byte before H.264: the frame's type in the upper half, 7 in the lower.
-pub(crate) const AVC: u8 = 7;
 /// A codec's byte before AAC: 10, then 44 kHz, 16 bits, stereo, whatever it really is (§E.4.2.1).
-pub(crate) const AAC: u8 = 0xaf;
+const AAC_HEAD: u8 = AAC << 4 | 0x0f;
 
 /// Appends what a stream begins with.
 pub fn write_header(audio: bool, video: bool, out: &mut Vec<u8>) {
@@ -28,21 +27,25 @@ pub fn write_tag(kind: TagKind, timestamp_ms: u32, payload: &[u8], out: &mut Vec
     write_parts(kind, timestamp_ms, &[], payload, out);
 }
 
-/// Appends an access unit as a tag. The timestamp is the lower 32 bits of its time.
-pub fn write_unit(unit: &Unit, out: &mut Vec<u8>) {
+/// Appends an access unit as a tag; `config` is its track's, AAC or H.264 where there is none. The timestamp is the lower 32 bits of
+/// its time.
+pub fn write_unit(unit: &Unit, config: Option<&Config>, out: &mut Vec<u8>) {
     let cts = unit.cts_ms.to_be_bytes();
     let head = [if unit.keyframe { 0x10 | AVC } else { 0x20 | AVC }, 1, cts[1], cts[2], cts[3]];
-    match unit.track {
-        Track::Video => write_parts(TagKind::Video, unit.dts_ms as u32, &head, &unit.payload, out),
-        Track::Audio => write_parts(TagKind::Audio, unit.dts_ms as u32, &[AAC, 1], &unit.payload, out),
-    }
+    let (kind, head) = match (unit.track, config) {
+        (Track::Video, _) => (TagKind::Video, &head[..]),
+        (Track::Audio, Some(Config::Mp3(mp3))) => (TagKind::Audio, &[mp3.flv_head()][..]),
+        (Track::Audio, _) => (TagKind::Audio, &[AAC_HEAD, 1][..]),
+    };
+    write_parts(kind, unit.dts_ms as u32, head, &unit.payload, out);
 }
 
-/// Appends a configuration as a tag: a sequence header.
+/// Appends a configuration as a tag: a sequence header. MP3 has none, since each frame says how it is decoded.
 pub fn write_config(config: &Config, timestamp_ms: u32, out: &mut Vec<u8>) {
     match config {
         Config::Avc(avc) => write_parts(TagKind::Video, timestamp_ms, &[0x10 | AVC, 0, 0, 0, 0], &avc.record, out),
-        Config::Aac(aac) => write_parts(TagKind::Audio, timestamp_ms, &[AAC, 0], &aac.record, out),
+        Config::Aac(aac) => write_parts(TagKind::Audio, timestamp_ms, &[AAC_HEAD, 0], &aac.record, out),
+        Config::Mp3(_) => {}
     }
 }
 
@@ -196,7 +199,7 @@ mod tests {
             payload: b"abc".as_slice().into(),
         };
         let mut out = Vec::new();
-        write_unit(&unit, &mut out);
+        write_unit(&unit, None, &mut out);
         assert_eq!(out, b"\x09\0\0\x08\x34\x56\x78\x02\0\0\0\x17\x01\xff\xff\xfeabc\0\0\0\x13");
     }
 

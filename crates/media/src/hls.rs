@@ -7,14 +7,23 @@
 //! Source: RFC 8216.
 
 mod check;
+mod format;
+mod multivariant;
 mod parse;
+mod rates;
 mod segmenter;
+mod settings;
+mod start;
 mod window;
 
 pub use check::{Checker, Violation};
+pub use format::{Container, SegmentFormat};
+pub use multivariant::{stream_attributes, write_multivariant};
 pub use parse::{ByteRange, Entry, MediaPlaylist, ParseError, Playlist, Variant};
-pub use segmenter::{Segment, SegmentInfo, Segmenter, Settings};
-pub use window::{Window, write_multivariant};
+pub use rates::Rates;
+pub use segmenter::{Segment, SegmentInfo, Segmenter};
+pub use settings::Settings;
+pub use window::Window;
 
 #[cfg(test)]
 mod tests;

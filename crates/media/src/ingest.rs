@@ -2,16 +2,17 @@
 
 use crate::aac::AacError;
 use crate::avc::{AvcError, Nals};
-use crate::flv::AVC;
-use crate::{AacConfig, AvcConfig, Config, Tag, TagKind, Timeline, Track, Unit};
+use crate::codec::{CodecId, Foreign};
+use crate::tag::body::{self, AAC, AVC, Body, Content, MP3};
+use crate::{AacConfig, AvcConfig, Config, Mp3Config, Mp3Error, Tag, TagKind, Timeline, Track, Unit};
 use std::sync::Arc;
 
-/// Turns tags into what a stream is made of. It outlives a publisher, so that the next one goes on on the same timeline.
+/// Turns tags into what a stream is made of. It outlives a publisher, so that the next one continues on the same timeline.
 #[derive(Debug, Default)]
 pub struct Ingest {
     timeline: Timeline,
     video: Option<Arc<AvcConfig>>,
-    audio: Option<Arc<AacConfig>>,
+    audio: Option<Config>,
     metadata: Option<Arc<[u8]>>,
 }
 
@@ -19,24 +20,23 @@ pub struct Ingest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Arrival {
-    /// A track is decoded otherwise from here on. One that only repeats what holds is not told.
+    /// A track is decoded otherwise from here on. A configuration that only repeats the one in force is passed over.
     Config(Config),
     /// `onMetaData`, as a script tag carries it.
     Metadata(Arc<[u8]>),
     /// A picture, or a frame of sound.
     Unit(Unit),
+    /// A frame that is decoded otherwise than those before, and says itself how.
+    UnitWithConfig(Config, Unit),
 }
 
-/// Why a tag was not taken. The next one may be right.
+/// Why a tag was not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IngestError {
-    /// Not H.264, by its number in FLV; 12 is HEVC as some encoders have it, and one of 128 and more an extended header.
-    #[error("video codec {0} is not supported: send H.264")]
-    VideoCodec(u8),
-    /// Not AAC, by its number in FLV; 2 is MP3.
-    #[error("audio codec {0} is not supported: send AAC")]
-    AudioCodec(u8),
+    /// A codec that is not carried.
+    #[error("{0} is not carried: send H.264 video, and AAC or MP3 audio")]
+    Codec(Foreign),
     /// It ends before its payload.
     #[error("a media tag is cut off")]
     Cut,
@@ -46,13 +46,24 @@ pub enum IngestError {
     /// The configuration of AAC makes no sense.
     #[error(transparent)]
     Aac(#[from] AacError),
+    /// A frame of MP3 makes no sense.
+    #[error(transparent)]
+    Mp3(#[from] Mp3Error),
 }
 
-/// A video tag's upper bit: the codec is in four letters, as "enhanced RTMP" has it.
-const EXTENDED: u8 = 0x80;
+impl IngestError {
+    /// Whether the track cannot be carried at all, rather than this tag.
+    pub const fn is_final(&self) -> bool {
+        match self {
+            Self::Codec(_) | Self::Aac(_) => true,
+            Self::Avc(error) => !matches!(error, AvcError::Nal),
+            Self::Cut | Self::Mp3(_) => false,
+        }
+    }
+}
 
 impl Ingest {
-    /// Another publisher's tags follow: its time goes on from here, and its configurations are told anew.
+    /// Another publisher's tags follow: its time continues from here, and its configurations come again.
     pub fn restart(&mut self) {
         self.timeline.restart();
         (self.video, self.audio, self.metadata) = (None, None, None);
@@ -64,7 +75,7 @@ impl Ingest {
     }
 
     /// The audio's configuration, once it has come.
-    pub const fn audio(&self) -> Option<&Arc<AacConfig>> {
+    pub const fn audio(&self) -> Option<&Config> {
         self.audio.as_ref()
     }
 
@@ -74,14 +85,14 @@ impl Ingest {
     }
 
     /// Takes a tag; `None` for what says nothing: a configuration that holds already, an end of sequence, a unit before its
-    /// configuration, a script that is no metadata.
+    /// configuration, a further track of Enhanced RTMP, a script that is no metadata.
     ///
     /// # Errors
     /// [`IngestError`]: the tag is passed over.
     pub fn take(&mut self, tag: &Tag) -> Result<Option<Arrival>, IngestError> {
         match tag.kind {
-            TagKind::Video => self.video_tag(tag),
-            TagKind::Audio => self.audio_tag(tag),
+            TagKind::Video => self.video_tag(tag.timestamp_ms, &body::video(&tag.payload).ok_or(IngestError::Cut)?),
+            TagKind::Audio => self.audio_tag(tag.timestamp_ms, &body::audio(&tag.payload).ok_or(IngestError::Cut)?),
             TagKind::Script => {
                 // The string's marker and length, then the name.
                 let wanted = tag.payload.starts_with(b"\x02\0\x0aonMetaData");
@@ -90,21 +101,13 @@ impl Ingest {
         }
     }
 
-    fn video_tag(&mut self, tag: &Tag) -> Result<Option<Arrival>, IngestError> {
-        let &head = tag.payload.first().ok_or(IngestError::Cut)?;
-        if head & EXTENDED != 0 {
-            return Err(IngestError::VideoCodec(head));
+    fn video_tag(&mut self, timestamp_ms: u32, body: &Body<'_>) -> Result<Option<Arrival>, IngestError> {
+        let &Body { codec, is_keyframe, content, payload } = body;
+        if content != Content::Nothing && codec != CodecId::Number(AVC) {
+            return Err(IngestError::Codec(Foreign { track: Track::Video, id: codec }));
         }
-        // Frame type 5: a command to the player, of one byte.
-        if head >> 4 == 5 {
-            return Ok(None);
-        }
-        if head & 0x0f != AVC {
-            return Err(IngestError::VideoCodec(head & 0x0f));
-        }
-        let (&[_, kind, cts @ ..], payload) = tag.payload.split_first_chunk::<5>().ok_or(IngestError::Cut)?;
-        match kind {
-            0 => {
+        match content {
+            Content::Config => {
                 if self.video.as_ref().is_some_and(|config| config.record == payload) {
                     return Ok(None);
                 }
@@ -112,35 +115,42 @@ impl Ingest {
                 self.video = Some(config.clone());
                 Ok(Some(Arrival::Config(Config::Avc(config))))
             }
-            1 => {
+            Content::Unit { cts_ms } => {
                 let Some(config) = &self.video else { return Ok(None) };
                 Nals::new(payload, config.length_size).check()?;
-                // 24 bits with a sign.
-                let cts_ms = i32::from_be_bytes([cts[0], cts[1], cts[2], 0]) >> 8;
-                Ok(Some(Arrival::Unit(self.unit(Track::Video, tag.timestamp_ms, cts_ms, head >> 4 == 1, payload))))
+                Ok(Some(Arrival::Unit(self.unit(Track::Video, timestamp_ms, cts_ms, is_keyframe, payload))))
             }
-            _ => Ok(None),
+            Content::Nothing => Ok(None),
         }
     }
 
-    fn audio_tag(&mut self, tag: &Tag) -> Result<Option<Arrival>, IngestError> {
-        let &head = tag.payload.first().ok_or(IngestError::Cut)?;
-        if head >> 4 != 10 {
-            return Err(IngestError::AudioCodec(head >> 4));
-        }
-        let (&[_, kind], payload) = tag.payload.split_first_chunk::<2>().ok_or(IngestError::Cut)?;
-        if kind == 0 {
-            if self.audio.as_ref().is_some_and(|config| config.record == payload) {
-                return Ok(None);
+    fn audio_tag(&mut self, timestamp_ms: u32, body: &Body<'_>) -> Result<Option<Arrival>, IngestError> {
+        let &Body { codec, content, payload, .. } = body;
+        match (codec, content) {
+            (_, Content::Nothing) => Ok(None),
+            (CodecId::Number(AAC), Content::Config) => {
+                if matches!(&self.audio, Some(Config::Aac(config)) if config.record == payload) {
+                    return Ok(None);
+                }
+                let config = Config::Aac(Arc::new(AacConfig::parse(payload)?));
+                self.audio = Some(config.clone());
+                Ok(Some(Arrival::Config(config)))
             }
-            let config = Arc::new(AacConfig::parse(payload)?);
-            self.audio = Some(config.clone());
-            return Ok(Some(Arrival::Config(Config::Aac(config))));
+            (CodecId::Number(AAC), _) => {
+                let is_ready = matches!(self.audio, Some(Config::Aac(_))) && !payload.is_empty();
+                Ok(is_ready.then(|| Arrival::Unit(self.unit(Track::Audio, timestamp_ms, 0, true, payload))))
+            }
+            (CodecId::Number(number), Content::Unit { .. }) if MP3.contains(&number) => {
+                let config = Config::Mp3(Mp3Config::parse(payload)?);
+                let unit = self.unit(Track::Audio, timestamp_ms, 0, true, payload);
+                if self.audio.as_ref() == Some(&config) {
+                    return Ok(Some(Arrival::Unit(unit)));
+                }
+                self.audio = Some(config.clone());
+                Ok(Some(Arrival::UnitWithConfig(config, unit)))
+            }
+            _ => Err(IngestError::Codec(Foreign { track: Track::Audio, id: codec })),
         }
-        if self.audio.is_none() || payload.is_empty() {
-            return Ok(None);
-        }
-        Ok(Some(Arrival::Unit(self.unit(Track::Audio, tag.timestamp_ms, 0, true, payload))))
     }
 
     fn unit(&mut self, track: Track, timestamp_ms: u32, cts_ms: i32, keyframe: bool, payload: &[u8]) -> Unit {
@@ -184,7 +194,7 @@ mod tests {
         // As a tag it is what it was, but for the time.
         let mut bytes = Vec::new();
         flv::write_header(false, true, &mut bytes);
-        flv::write_unit(&found, &mut bytes);
+        flv::write_unit(&found, None, &mut bytes);
         let again = FlvReader::new(100).read(&mut &bytes[..]).expect("FLV").expect("a tag");
         assert_eq!((again.payload, again.timestamp_ms), (unit.payload.clone(), 1000));
         assert_eq!(ingest.take(&tag(TagKind::Audio, 500, b"\xaf\0\x12\x10")).map(|a| a.is_some()), Ok(true));
@@ -202,9 +212,27 @@ mod tests {
     #[test]
     fn what_is_not_supported_is_named() {
         let mut ingest = Ingest::default();
-        assert_eq!(ingest.take(&tag(TagKind::Video, 0, b"\x1c\0\0\0\0")), Err(IngestError::VideoCodec(12)));
-        assert_eq!(ingest.take(&tag(TagKind::Video, 0, b"\x90hvc1")), Err(IngestError::VideoCodec(0x90)));
-        assert_eq!(ingest.take(&tag(TagKind::Audio, 0, b"\x2f\0")), Err(IngestError::AudioCodec(2)));
+        let mut told = |kind, payload: &[u8]| {
+            let error = ingest.take(&tag(kind, 0, payload)).expect_err("refused");
+            assert!(error.is_final(), "{error}");
+            error.to_string()
+        };
+        let rest = "is not carried: send H.264 video, and AAC or MP3 audio";
+        for (kind, payload, name) in [
+            (TagKind::Video, &b"\x1c\0\0\0\0"[..], "HEVC"),
+            (TagKind::Video, b"\x90hvc1", "HEVC"),
+            (TagKind::Video, b"\x93av01x", "AV1"),
+            (TagKind::Video, b"\x91vp09x", "VP9"),
+            (TagKind::Video, b"\x12x", "Sorenson H.263"),
+            (TagKind::Audio, b"\x90Opusx", "Opus"),
+            (TagKind::Audio, b"\x90fLaCx", "FLAC"),
+            (TagKind::Audio, b"\x72x", "G.711 A-law"),
+            (TagKind::Audio, b"\xb2x", "Speex"),
+        ] {
+            assert_eq!(told(kind, payload), format!("{name} {rest}"));
+        }
+        // AAC-ELD has no place in ADTS.
+        assert_eq!(told(TagKind::Audio, b"\xaf\0\xf8\xe8\x50\x00"), "audio object type 39 has no place in ADTS");
         assert_eq!(ingest.take(&tag(TagKind::Video, 0, b"")), Err(IngestError::Cut));
         assert_eq!(
             ingest.take(&tag(TagKind::Video, 0, b"\x17\0\0\0\0\x02\0\0\0\0\0")),
@@ -217,6 +245,26 @@ mod tests {
         );
         assert_eq!(ingest.take(&tag(TagKind::Script, 0, b"\x02\0\x02on")), Ok(None));
         assert_eq!(ingest.metadata().map(|m| m.len()), Some(metadata.len()));
+    }
+
+    #[test]
+    fn frames_of_mp3_configure_themselves() {
+        let mut ingest = Ingest::default();
+        let stereo = b"\x2f\xff\xfb\x90\x64abc";
+        let Ok(Some(Arrival::UnitWithConfig(config, unit))) = ingest.take(&tag(TagKind::Audio, 0, stereo)) else {
+            panic!("a configuration")
+        };
+        assert_eq!((config.codec(), &unit.payload[..]), ("mp4a.40.34".to_owned(), &stereo[1..]));
+        assert!(matches!(ingest.take(&tag(TagKind::Audio, 26, stereo)), Ok(Some(Arrival::Unit(_)))));
+        let mut bytes = Vec::new();
+        flv::write_header(true, false, &mut bytes);
+        flv::write_unit(&unit, Some(&config), &mut bytes);
+        let again = FlvReader::new(100).read(&mut &bytes[..]).expect("FLV").expect("a tag");
+        assert_eq!(again.payload, stereo);
+        let mono = ingest.take(&tag(TagKind::Audio, 52, b"\x2e\xff\xfb\x90\xc4abc"));
+        assert!(matches!(mono, Ok(Some(Arrival::UnitWithConfig(..)))), "{mono:?}");
+        let error = ingest.take(&tag(TagKind::Audio, 78, b"\x2fabcdef")).expect_err("no frame");
+        assert!(!error.is_final());
     }
 
     proptest! {

@@ -37,6 +37,7 @@
 //!   [`hls::Checker`] holds successive playlists against RFC 8216.
 //! - [`avc`] and [`aac`] know of the codecs what a server has to.
 //! - [`demo::Demo`] is a stream of its own: a moving picture with sound.
+//! - [`metadata`] reads what a publisher says of its stream.
 //! - [`amf`] is what commands and metadata are made of.
 
 #![warn(clippy::too_many_lines)]
@@ -45,10 +46,13 @@ pub mod aac;
 pub mod amf;
 pub mod avc;
 mod bits;
+mod codec;
 pub mod demo;
 pub mod flv;
 pub mod hls;
 mod ingest;
+pub mod metadata;
+mod mp3;
 pub mod rtmp;
 mod tag;
 mod timeline;
@@ -57,7 +61,9 @@ mod unit;
 
 pub use aac::AacConfig;
 pub use avc::AvcConfig;
+pub use codec::{CodecId, Foreign};
 pub use ingest::{Arrival, Ingest, IngestError};
+pub use mp3::{Mp3Config, Mp3Error};
 pub use tag::{Tag, TagKind};
 pub use timeline::{Placed, Timeline};
 pub use unit::{Config, Track, Unit};

@@ -1,5 +1,7 @@
 //! FLV tags: what RTMP carries and HTTP-FLV is made of.
 
+pub(crate) mod body;
+
 /// What a tag's body is, by its number in FLV and RTMP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TagKind {

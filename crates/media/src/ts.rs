@@ -20,6 +20,8 @@ const VIDEO_PID: u16 = 0x0100;
 const AUDIO_PID: u16 = 0x0101;
 
 /// Stream types (§2.4.4.9, table 2-34).
+const TYPE_MPEG1_AUDIO: u8 = 0x03;
+const TYPE_MPEG2_AUDIO: u8 = 0x04;
 const TYPE_AAC: u8 = 0x0f;
 const TYPE_AVC: u8 = 0x1b;
 

@@ -1,6 +1,6 @@
 //! What a stream is made of, whatever brought it: access units, and how to decode them.
 
-use crate::{AacConfig, AvcConfig};
+use crate::{AacConfig, AvcConfig, Mp3Config};
 use std::sync::Arc;
 
 /// Which of a stream's tracks.
@@ -26,6 +26,7 @@ pub struct Unit {
     /// Time or content jumps before this unit: a publisher came back, or its clock was set.
     pub discontinuity: bool,
     /// H.264: NAL units, each behind its length in as many bytes as the configuration says. AAC: a raw data block.
+    /// MP3: a frame, header included.
     pub payload: Arc<[u8]>,
 }
 
@@ -37,6 +38,8 @@ pub enum Config {
     Avc(Arc<AvcConfig>),
     /// AAC.
     Aac(Arc<AacConfig>),
+    /// MP3.
+    Mp3(Mp3Config),
 }
 
 impl Config {
@@ -44,7 +47,7 @@ impl Config {
     pub const fn track(&self) -> Track {
         match self {
             Self::Avc(_) => Track::Video,
-            Self::Aac(_) => Track::Audio,
+            Self::Aac(_) | Self::Mp3(_) => Track::Audio,
         }
     }
 
@@ -53,6 +56,7 @@ impl Config {
         match self {
             Self::Avc(avc) => avc.codec(),
             Self::Aac(aac) => aac.codec(),
+            Self::Mp3(mp3) => mp3.codec(),
         }
     }
 }

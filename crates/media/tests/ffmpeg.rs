@@ -152,7 +152,7 @@ fn flv_of_ours_is_what_ffmpeg_wrote() {
     let mut ours = Vec::new();
     flv::write_header(true, true, &mut ours);
     configs.iter().for_each(|config| flv::write_config(config, 0, &mut ours));
-    units.iter().for_each(|unit| flv::write_unit(unit, &mut ours));
+    units.iter().for_each(|unit| flv::write_unit(unit, None, &mut ours));
     let entries = "packet=codec_type,dts,pts,flags,size";
     let first = |lines: &[String]| lines[0].split(',').nth(2).expect("dts").parse::<i64>().expect("a number");
     let (theirs, ours) = (probed(&theirs, entries), probed(&ours, entries));
@@ -177,8 +177,8 @@ fn segments_of_ours_hold_what_ffmpeg_wrote() {
     let theirs = made_by_ffmpeg("flv");
     let (configs, units) = arrivals(&theirs);
     let mut segmenter = Segmenter::new(Settings::default());
-    let mut segments: Vec<Segment> = configs.iter().filter_map(|config| segmenter.config(config)).collect();
-    segments.extend(units.iter().filter_map(|unit| segmenter.unit(unit)));
+    configs.iter().for_each(|config| segmenter.config(config));
+    let mut segments: Vec<Segment> = units.iter().filter_map(|unit| segmenter.unit(unit)).collect();
     segments.extend(segmenter.end());
     let durations: Vec<u64> = segments.iter().map(|segment| segment.info.duration_ms).collect();
     // The second one ends with the sound, of which the encoder flushes a frame or two more.
@@ -254,7 +254,7 @@ fn demo() -> (Vec<u8>, Vec<u8>) {
     muxer.begin(&mut ts);
     while demo.due_ms() < 2_000 {
         let unit = demo.next().expect("it has no end");
-        flv::write_unit(&unit, &mut flv);
+        flv::write_unit(&unit, None, &mut flv);
         muxer.write(&unit, &mut ts);
     }
     muxer.flush(&mut ts);

@@ -3,6 +3,7 @@
 use crate::http::Head;
 use host::HostError;
 use host::segment::Segment;
+use media::hls::Container;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,6 +15,8 @@ pub struct Piece {
     pub sequence: u64,
     /// Its bytes.
     pub segment: Segment,
+    /// What its bytes are.
+    pub container: Container,
     /// Its entity tag, quotes included.
     pub etag: String,
     /// How long it plays, in milliseconds.
@@ -23,14 +26,20 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// A segment of MPEG-TS that plays for `duration_ms`; `epoch` tells segments of the same number apart after a restart.
+    /// A segment that plays for `duration_ms`; `epoch` tells segments of the same number apart after a restart.
     ///
     /// # Errors
     /// When there is no memory for it.
-    pub fn new(sequence: u64, epoch: u64, duration_ms: u64, bytes: &[u8]) -> Result<Self, HostError> {
+    pub fn new(
+        sequence: u64,
+        epoch: u64,
+        duration_ms: u64,
+        container: Container,
+        bytes: &[u8],
+    ) -> Result<Self, HostError> {
         let segment = Segment::seal(bytes)?;
         let etag = format!("\"{epoch:x}-{sequence}\"");
-        Ok(Self { sequence, segment, etag, duration_ms, published: Instant::now() })
+        Ok(Self { sequence, segment, container, etag, duration_ms, published: Instant::now() })
     }
 }
 
@@ -75,14 +84,15 @@ pub struct Hls {
     pub playlist: Option<Arc<Playlist>>,
     /// The segments in it and some that were in it, oldest first, without gaps.
     pub pieces: VecDeque<Arc<Piece>>,
-    /// Bits per second of the largest segment: the multivariant playlist's `BANDWIDTH`.
-    pub peak_bits_per_second: u64,
+    /// How the multivariant playlist describes the stream: the attributes of `EXT-X-STREAM-INF`.
+    pub attributes: String,
 }
 
 impl Hls {
-    /// The segment of that number.
-    pub fn piece(&self, sequence: u64) -> Option<&Arc<Piece>> {
-        let first = self.pieces.front()?.sequence;
-        self.pieces.get(usize::try_from(sequence.checked_sub(first)?).ok()?)
+    /// The segment of that file name.
+    pub fn piece(&self, file: &str) -> Option<&Arc<Piece>> {
+        let first = self.pieces.front()?;
+        let number = first.container.number_in(file)?;
+        self.pieces.get(usize::try_from(number.checked_sub(first.sequence)?).ok()?)
     }
 }

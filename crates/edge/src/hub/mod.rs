@@ -2,10 +2,12 @@
 
 mod cell;
 mod hls;
+mod publication;
 mod ring;
 
 pub use cell::{Cell, View};
 pub use hls::{Hls, Piece, Playlist};
+pub use publication::{AudioFacts, Publication, VideoFacts};
 pub use ring::{Block, Ring};
 
 use host::poll::Waker;
@@ -32,6 +34,8 @@ pub struct Stream {
     pub is_live: AtomicBool,
     /// What publishers sent, in bytes.
     pub received_bytes: AtomicU64,
+    /// Its publisher, or its last one.
+    pub publication: Cell<Publication>,
 }
 
 impl Stream {
@@ -45,6 +49,7 @@ impl Stream {
             interest: AtomicU64::new(0),
             is_live: AtomicBool::new(true),
             received_bytes: AtomicU64::new(0),
+            publication: Cell::new(Publication::default()),
         }
     }
 

@@ -1,23 +1,25 @@
 //! The thread that publishers send to: RTMP in, streams in the hub out.
 
+mod admission;
+mod closing;
+mod end;
 mod segments;
 mod writer;
 
-use crate::hooks::{self, Verdict, Waiter};
-use crate::http::{Query, Target};
+use crate::hooks::Verdict;
+use crate::http::Query;
 use crate::hub::{Signal, View};
 use crate::shared::Shared;
 use crate::slab::Slab;
-use crate::token::is_same;
+use admission::stream_key;
+use end::End;
 use host::HostError;
 use host::poll::{Poller, Ready};
 use host::socket::Tcp;
 use media::rtmp::{Event, Limits, Refusal, Session};
-use model::{LogLevel, ServeConfig};
+use model::ServeConfig;
 use rustls::crypto::SecureRandom;
-use serde_json::json;
 use std::collections::HashMap;
-use std::io::IoSlice;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,10 +30,6 @@ use writer::Writer;
 const FAREWELL_MS: u64 = 30_000;
 /// Connections of publishers, and of those who have not said what they want, at a time.
 const CONNECTIONS_MAX: usize = 4_096;
-/// Bytes of a part of a stream's key.
-const PART_BYTES_MAX: usize = 128;
-/// Parts of a stream's key: a path of [`Target::PARTS_MAX`] has the session's id and the file as well.
-const KEY_PARTS_MAX: usize = Target::PARTS_MAX - 2;
 /// Bytes read at a time.
 const SCRATCH: usize = 256 << 10;
 /// Publishers' bit rates are measured over so long, milliseconds: an encoder may send a large keyframe at once.
@@ -52,10 +50,16 @@ struct Publisher {
     number: u64,
     /// The stream it publishes.
     key: Option<Box<str>>,
+    /// It has published a stream.
+    has_published: bool,
     /// What it sent since when, for its bit rate.
     measured: (u64, u64),
+    /// Its bit rate over the last whole measurement.
+    bits_per_second: u64,
     /// When it is closed unless it sends something.
     deadline_ms: u64,
+    /// The server ended it: what it sends is discarded until it closes or the deadline passes.
+    is_ending: bool,
 }
 
 #[derive(Debug)]
@@ -128,7 +132,7 @@ impl Intake {
             }
             for key in self.shared.hub.kicked_publishers() {
                 if let Some(token) = self.entries.get(&key).and_then(|entry| entry.publisher) {
-                    self.close(token, "an operator ended it");
+                    self.close(token, End::Kicked);
                 }
             }
             for answer in self.shared.hooks.answers(self.shared.hub.signals.len() - 1) {
@@ -141,7 +145,7 @@ impl Intake {
             }
         }
         for token in self.publishers.tokens() {
-            self.close(token, "the server ends");
+            self.close(token, End::Drained);
         }
         Ok(())
     }
@@ -157,9 +161,20 @@ impl Intake {
             let session = Session::new(random, Limits::default());
             self.numbers += 1;
             let number = self.numbers;
-            let (input, asked, key) = (Vec::new(), None, None);
-            let publisher =
-                Publisher { socket, peer, session, input, asked, number, key, measured: (0, 0), deadline_ms };
+            let publisher = Publisher {
+                socket,
+                peer,
+                session,
+                input: Vec::new(),
+                asked: None,
+                number,
+                key: None,
+                has_published: false,
+                measured: (0, 0),
+                bits_per_second: 0,
+                deadline_ms,
+                is_ending: false,
+            };
             let token = self.publishers.insert(publisher);
             if let Some(publisher) = self.publishers.get(token)
                 && self.poller.add_readable(&publisher.socket, token | CONNECTION).is_err()
@@ -175,21 +190,18 @@ impl Intake {
         let got = match publisher.socket.receive(&mut self.scratch) {
             Ok(Some(got @ 1..)) => got,
             Ok(None) => return,
-            Ok(Some(_)) => return self.close(token, "it closed the connection"),
-            Err(error) => return self.close(token, &error.to_string()),
+            Ok(Some(_)) => return self.close(token, End::Closed),
+            Err(error) => return self.close(token, End::Broken(error)),
         };
+        if publisher.is_ending {
+            return;
+        }
         let now_ms = self.shared.hub.now_ms();
         if publisher.key.is_some() {
             publisher.deadline_ms = now_ms + silence_ms(self.config.value());
         }
-        if now_ms.saturating_sub(publisher.measured.0) >= MEASURE_MS {
-            publisher.measured = (now_ms, 0);
-        }
-        publisher.measured.1 += got as u64;
-        let most =
-            self.config.value().limits.publish_bitrate.map(|rate| rate.bits_per_second() / 8 * MEASURE_MS / 1_000);
-        if most.is_some_and(|most| publisher.measured.1 > most) {
-            return self.close(token, "it sends more than limits.publish_bitrate");
+        if publisher.measure(now_ms, got as u64, self.config.value()) {
+            return self.close(token, End::BitRate);
         }
         let mut bytes = std::mem::take(&mut publisher.input);
         bytes.extend_from_slice(&self.scratch[..got]);
@@ -209,18 +221,20 @@ impl Intake {
         let is_sent = self.send(token);
         match (self.publishers.get(token), handled) {
             (Some(publisher), Ok(())) if is_sent => publisher.input = rest,
-            (_, Err(why)) => self.close(token, &why),
-            _ => self.close(token, "it takes no answer"),
+            (_, Err(end)) => self.close(token, end),
+            _ => self.close(token, End::Deaf),
         }
     }
 
-    /// Takes what there is of `input`; or why the connection ends.
-    fn handle(&mut self, token: u64, input: &mut &[u8]) -> Result<(), String> {
-        let gone = || "it has gone".to_owned();
+    /// Takes what there is of `input`.
+    ///
+    /// # Errors
+    /// Why the connection ends.
+    fn handle(&mut self, token: u64, input: &mut &[u8]) -> Result<(), End> {
         loop {
-            let publisher = self.publishers.get(token).ok_or_else(gone)?;
+            let publisher = self.publishers.get(token).ok_or(End::Closed)?;
             match publisher.session.handle(input) {
-                Err(error) => return Err(error.to_string()),
+                Err(error) => return Err(End::Protocol(error)),
                 Ok(None) => return Ok(()),
                 Ok(Some(Event::Publish { app, name, query })) => {
                     let Some(key) = stream_key(&app, &name) else {
@@ -236,15 +250,13 @@ impl Intake {
                 }
                 Ok(Some(Event::Tag(tag))) => {
                     if let Some(entry) = publisher.key.as_ref().and_then(|key| self.entries.get_mut(key)) {
-                        let taken = entry.writer.take(&tag, &self.config.value().limits);
-                        taken
-                            .map_err(|_| "its video has no keyframe for longer than limits.gop or limits.gop_bytes")?;
+                        entry.writer.take(&tag, &self.config.value().limits)?;
                     }
                 }
                 Ok(Some(Event::Unpublish)) => {
                     if let Some(key) = publisher.key.take() {
                         publisher.deadline_ms = self.shared.hub.now_ms() + silence_ms(self.config.value());
-                        self.leave(&key, token, "it ended the stream");
+                        self.leave(&key, token, &End::Unpublished);
                     }
                 }
                 Ok(Some(_)) => {}
@@ -252,168 +264,19 @@ impl Intake {
         }
     }
 
-    /// Whether somebody may publish `key`, as far as that is known: an application may have been asked.
-    fn may(&mut self, token: u64, key: &str, query: Query<'_>) -> Result<bool, Refusal> {
-        let (_, config) = self.shared.hub.config.get();
-        let given = query.get("key");
-        if let Some(key) = &config.auth.publish_key
-            && given.as_deref().is_none_or(|given| !is_same(given, key))
-        {
-            return Err(Refusal::Denied);
-        }
-        let is_busy = self.entries.get(key).is_some_and(|entry| entry.publisher.is_some());
-        if is_busy && !config.auth.take_over {
-            return Err(Refusal::Busy);
-        }
-        let publisher = self.publishers.get(token).ok_or(Refusal::Rejected)?;
-        let number = publisher.number;
-        let fields = json!({
-            "stream": key,
-            "address": publisher.peer.ip(),
-            "session": format!("{number:x}"),
-            "key_sha256": given.as_deref().map(hooks::digest),
-            "query": query.without(&["key"]),
-        });
-        let waiter = Waiter { thread: self.shared.hub.signals.len() - 1, token, number };
-        match self.shared.hooks.ask(hooks::Event::Publish, waiter, fields, None) {
-            Some(Verdict::Allowed) => Ok(true),
-            Some(verdict) => Err(refusal(verdict)),
-            None => {
-                publisher.asked = Some(Asked { number, key: key.into() });
-                let patience = self.shared.hooks.patience().as_millis() as u64;
-                publisher.deadline_ms = self.shared.hub.now_ms() + patience + 1_000;
-                // What it sends before it is let in stays with the kernel.
-                let _ = self.poller.remove(&publisher.socket);
-                Ok(false)
-            }
-        }
-    }
-
-    /// An application has answered.
-    fn settle(&mut self, answer: hooks::Answer) {
-        let hooks::Answer { waiter, verdict } = answer;
-        let Some(publisher) = self.publishers.get(waiter.token) else { return };
-        let Some(asked) = publisher.asked.take_if(|asked| asked.number == waiter.number) else { return };
-        if self.poller.add_readable(&publisher.socket, waiter.token | CONNECTION).is_err() {
-            return self.close(waiter.token, "there is no room to wait for it");
-        }
-        let input = std::mem::take(&mut publisher.input);
-        match self.decide(waiter.token, asked.key, verdict) {
-            Ok(()) => self.proceed(waiter.token, &input),
-            Err(why) => self.close(waiter.token, &why),
-        }
-    }
-
-    /// Lets somebody publish who may, and refuses others; why the connection ends if it does.
-    fn decide(&mut self, token: u64, key: Box<str>, verdict: Verdict) -> Result<(), String> {
-        let opened = if verdict == Verdict::Allowed { self.open(token, &key) } else { Err(refusal(verdict)) };
-        if let Err(refusal) = opened {
-            return self.refuse(token, &key, refusal);
-        }
-        let now_ms = self.shared.hub.now_ms();
-        let publisher = self.publishers.get(token).ok_or("it has gone")?;
-        let address = publisher.peer.to_string();
-        self.shared
-            .log
-            .event(LogLevel::Info, "publish", || vec![("stream", (*key).into()), ("address", address.into())]);
-        publisher.session.accept();
-        publisher.deadline_ms = now_ms + silence_ms(self.config.value());
-        publisher.key = Some(key);
-        Ok(())
-    }
-
-    fn refuse(&mut self, token: u64, key: &str, refusal: Refusal) -> Result<(), String> {
-        let publisher = self.publishers.get(token).ok_or("it has gone")?;
-        let address = publisher.peer.to_string();
-        self.shared.log.event(LogLevel::Warn, "publish-refused", || {
-            vec![("stream", key.into()), ("address", address.into()), ("why", refusal.reason().into())]
-        });
-        publisher.deadline_ms = self.shared.hub.now_ms() + silence_ms(self.config.value());
-        publisher.session.refuse(refusal);
-        Ok(())
-    }
-
-    /// Makes a stream ready for its publisher.
-    fn open(&mut self, token: u64, key: &str) -> Result<(), Refusal> {
-        let (_, config) = self.shared.hub.config.get();
-        if let Some(entry) = self.entries.get(key) {
-            match entry.publisher {
-                Some(_) if !config.auth.take_over => return Err(Refusal::Busy),
-                Some(other) => self.close(other, "another publisher took over"),
-                None => {}
-            }
-        }
-        if self.entries.get(key).is_some_and(|entry| entry.is_over) {
-            self.forget(key);
-        }
-        let began_ms = self.shared.hub.now_ms();
-        if let Some(entry) = self.entries.get_mut(key) {
-            entry.writer.restart();
-            (entry.publisher, entry.began_ms) = (Some(token), began_ms);
-            return Ok(());
-        }
-        let hub = &self.shared.hub;
-        let stream = hub.open(key).ok_or(Refusal::Full)?;
-        let writer = Writer::new(stream, config.hls.target.as_micros() / 1_000, config.hls.window as usize);
-        let entry = Entry { writer, publisher: Some(token), began_ms, gone_ms: 0, is_over: false };
-        self.entries.insert(key.into(), entry);
-        Ok(())
-    }
-
-    /// A publisher no longer publishes a stream.
-    fn leave(&mut self, key: &str, token: u64, why: &str) {
-        let Some(entry) = self.entries.get_mut(key).filter(|entry| entry.publisher == Some(token)) else { return };
-        (entry.publisher, entry.gone_ms) = (None, self.shared.hub.now_ms());
-        entry.writer.pause();
-        self.shared.hub.announce(&entry.writer.stream);
-        self.shared.log.event(LogLevel::Info, "unpublish", || vec![("stream", key.into()), ("why", why.into())]);
-        let fields = json!({
-            "stream": key,
-            "why": why,
-            "published_ms": entry.gone_ms.saturating_sub(entry.began_ms),
-            "received_bytes": entry.writer.stream.received_bytes.load(Ordering::Relaxed),
-        });
-        self.shared.hooks.tell(hooks::Event::Unpublish, fields);
-    }
-
-    fn forget(&mut self, key: &str) {
-        if let Some(entry) = self.entries.remove(key) {
-            self.shared.hub.close(&entry.writer.stream);
-        }
-    }
-
-    /// Sends what the session has to say; whether the connection is well.
-    fn send(&mut self, token: u64) -> bool {
-        let Some(publisher) = self.publishers.get(token) else { return false };
-        while !publisher.session.output().is_empty() {
-            match publisher.socket.send_parts(&[IoSlice::new(publisher.session.output())]) {
-                Ok(Some(sent)) => publisher.session.sent(sent),
-                // The rest goes with what comes next, or with the tick; the session bounds it.
-                Ok(None) => return true,
-                Err(_) => return false,
-            }
-        }
-        true
-    }
-
-    fn close(&mut self, token: u64, why: &str) {
-        let _ = self.send(token);
-        let Some(publisher) = self.publishers.remove(token) else { return };
-        if let Some(key) = publisher.key {
-            self.leave(&key, token, why);
-        }
-    }
-
     /// Who is silent, and which streams are over.
     fn tick(&mut self, now_ms: u64) {
         for token in self.publishers.tokens() {
-            let is_late = self.publishers.get(token).is_some_and(|publisher| now_ms > publisher.deadline_ms);
+            let Some(publisher) = self.publishers.get(token) else { continue };
+            let is_late = now_ms > publisher.deadline_ms;
+            let end = if publisher.has_published { End::Silent } else { End::Late };
             if is_late {
-                self.close(token, "it was silent");
+                self.close(token, end);
             } else if !self.send(token) {
-                self.close(token, "it takes no answer");
+                self.close(token, End::Deaf);
             }
         }
+        self.describe_publications();
         let return_ms = self.config.value().limits.publish_return.as_micros() / 1_000;
         let mut gone = Vec::new();
         for (key, entry) in self.entries.iter_mut().filter(|(_, entry)| entry.publisher.is_none()) {
@@ -431,51 +294,24 @@ impl Intake {
     }
 }
 
+impl Publisher {
+    /// Counts what it sent; whether that is more than it may send.
+    fn measure(&mut self, now_ms: u64, bytes: u64, config: &ServeConfig) -> bool {
+        let (since_ms, sent) = self.measured;
+        let elapsed_ms = now_ms.saturating_sub(since_ms);
+        if elapsed_ms >= MEASURE_MS {
+            if since_ms > 0 {
+                self.bits_per_second = sent * 8_000 / elapsed_ms;
+            }
+            self.measured = (now_ms, 0);
+        }
+        self.measured.1 += bytes;
+        let limit = config.limits.publish_bitrate.map(|rate| rate.bits_per_second() / 8 * MEASURE_MS / 1_000);
+        limit.is_some_and(|limit| self.measured.1 > limit)
+    }
+}
+
 /// After how much silence a publisher is closed.
 fn silence_ms(config: &ServeConfig) -> u64 {
     config.limits.publish_silence.as_micros() / 1_000
-}
-
-/// How a publisher is refused on a verdict that is not [`Verdict::Allowed`].
-const fn refusal(verdict: Verdict) -> Refusal {
-    match verdict {
-        Verdict::Allowed | Verdict::Denied => Refusal::Forbidden,
-        Verdict::Unanswered => Refusal::Unanswered,
-    }
-}
-
-/// The key of the stream `name` in the application `app`: the parts of both, divided by slashes. Encoders divide a path of several parts
-/// in different places: FFmpeg takes two parts as the application, GStreamer all but the last. `None` for names that no path can hold.
-fn stream_key(app: &str, name: &str) -> Option<Box<str>> {
-    let is_part = |part: &&str| {
-        let odd = |c: char| c.is_control() || c == '\\';
-        !part.is_empty() && part.len() <= PART_BYTES_MAX && *part != "." && *part != ".." && !part.contains(odd)
-    };
-    let parts: Vec<&str> = app.trim_end_matches('/').split('/').chain(name.split('/')).collect();
-    (parts.len() <= KEY_PARTS_MAX && parts.iter().all(is_part)).then(|| parts.join("/").into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::stream_key;
-
-    #[test]
-    fn a_key_is_the_same_wherever_an_encoder_divides_the_path() {
-        for (app, name) in [("live/sub", "cam"), ("live", "sub/cam"), ("live/sub/", "cam")] {
-            assert_eq!(stream_key(app, name).as_deref(), Some("live/sub/cam"));
-        }
-        let long = "x".repeat(129);
-        for (app, name) in [
-            ("", "cam"),
-            ("live", ""),
-            ("live//a", "cam"),
-            ("..", "cam"),
-            ("live", "./cam"),
-            ("a\\b", "c"),
-            ("live", &long),
-            ("a/b/c", "d/e/f/g"),
-        ] {
-            assert_eq!(stream_key(app, name), None, "{app} {name}");
-        }
-    }
 }

@@ -1,10 +1,10 @@
 //! Units into segments and playlists.
 
 use crate::hub::{Hls, Piece, Playlist, Stream};
-use media::hls::{Segment, Segmenter, Settings, Window};
+use media::hls::{Rates, Segment, SegmentInfo, Segmenter, Settings, Window, stream_attributes};
 use media::{Config, Unit};
+use model::LimitsConfig;
 use std::collections::VecDeque;
-use std::fmt::Write;
 use std::sync::Arc;
 
 /// How long a playlist may be kept by a cache, in seconds: it is another one with the next segment.
@@ -20,7 +20,7 @@ pub(super) struct Segments {
     /// The first segment's number: seconds since 1970, so that a server that was started again does not go back.
     base: u64,
     version: u64,
-    peak_bits_per_second: u64,
+    target_ms: u64,
     /// Segments that no memory was left for.
     lost: u64,
 }
@@ -29,7 +29,6 @@ impl Segments {
     pub(super) fn new(stream: &Stream, target_ms: u64, window_len: usize) -> Self {
         let mut settings = Settings::default();
         settings.target_ms = target_ms;
-        settings.longest_ms = settings.longest_ms.max(target_ms.saturating_mul(3));
         Self {
             segmenter: Segmenter::new(settings),
             window: None,
@@ -37,19 +36,33 @@ impl Segments {
             pieces: VecDeque::new(),
             base: stream.began_ms / 1_000,
             version: 0,
-            peak_bits_per_second: 0,
+            target_ms,
             lost: 0,
         }
     }
 
-    pub(super) fn config(&mut self, config: &Config, stream: &Stream) {
-        let ended = self.segmenter.config(config);
-        self.publish(ended, stream);
+    /// Bounds segments by what a group of pictures may be. A publisher past its limits is closed first, so that no segment is cut off.
+    pub(super) fn bound(&mut self, limits: &LimitsConfig) {
+        let longest_ms = self.target_ms + limits.gop.as_micros() / 1_000 + 1_000;
+        self.segmenter.bound(longest_ms, usize::try_from(limits.gop_bytes.get() * 2).unwrap_or(usize::MAX));
+    }
+
+    pub(super) fn announce_video(&mut self) {
+        self.segmenter.announce_video();
+    }
+
+    pub(super) fn config(&mut self, config: &Config) {
+        self.segmenter.config(config);
     }
 
     pub(super) fn unit(&mut self, unit: &Unit, stream: &Stream) {
         let ended = self.segmenter.unit(unit);
         self.publish(ended, stream);
+    }
+
+    /// Rates of the segments so far, once there is one.
+    pub(super) fn rates(&self) -> Option<Rates> {
+        self.window.as_ref().map(Window::rates)
     }
 
     /// Another publisher's units follow.
@@ -76,13 +89,12 @@ impl Segments {
     fn publish(&mut self, segment: Option<Segment>, stream: &Stream) {
         let Some(Segment { mut info, bytes }) = segment else { return };
         info.number += self.base;
-        let Ok(piece) = Piece::new(info.number, stream.began_ms, info.duration_ms, &bytes) else {
+        let Ok(piece) = Piece::new(info.number, stream.began_ms, info.duration_ms, self.segmenter.container(), &bytes)
+        else {
             // Its number is never listed: players see a gap and a discontinuity would not help them.
             self.lost += 1;
             return;
         };
-        let bits = bytes.len() as u64 * 8_000 / info.duration_ms.max(1);
-        self.peak_bits_per_second = self.peak_bits_per_second.max(bits);
         let target_s = self.segmenter.target_duration_s().unwrap_or(1);
         let window = self.window.get_or_insert_with(|| Window::new(target_s, self.window_len));
         let piece = Arc::new(piece);
@@ -96,16 +108,14 @@ impl Segments {
     fn renew(&mut self, stream: &Stream) {
         let Some(window) = &self.window else { return };
         let mut text = String::new();
-        let uri = |info: &media::hls::SegmentInfo, out: &mut String| {
-            let _ = write!(out, "{}.ts", info.number);
-        };
-        window.write(uri, &mut text);
+        let container = self.segmenter.container();
+        window.write(|info: &SegmentInfo, out| out.push_str(&container.file_name(info.number)), &mut text);
         self.version += 1;
         let version = format!("{:x}-p{}", stream.began_ms, self.version);
         stream.hls.set(Hls {
             playlist: Some(Arc::new(Playlist::new(&text, &version, PLAYLIST_AGE_S))),
             pieces: self.pieces.clone(),
-            peak_bits_per_second: self.peak_bits_per_second,
+            attributes: stream_attributes(&window.rates(), self.segmenter.configs()),
         });
     }
 }

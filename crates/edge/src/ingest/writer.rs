@@ -1,15 +1,12 @@
 //! A publisher's tags into what viewers share: FLV blocks, HLS segments and playlists.
 
+use super::end::End;
 use super::segments::Segments;
-use crate::hub::Stream;
-use media::{Arrival, Config, Ingest, Tag, TagKind, Track, Unit, flv};
+use crate::hub::{Publication, Stream};
+use media::{Arrival, Config, Ingest, Tag, TagKind, Track, Unit, flv, metadata};
 use model::LimitsConfig;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-/// Nobody could join such a stream.
-#[derive(Debug)]
-pub(super) struct GopTooLong;
 
 /// What makes a stream. It outlives its publisher, so that the next one goes on behind a discontinuity.
 #[derive(Debug)]
@@ -19,6 +16,8 @@ pub(super) struct Writer {
     segments: Segments,
     configs: Vec<Config>,
     metadata: Option<Arc<[u8]>>,
+    /// The metadata say that there is video.
+    announces_video: bool,
     /// What goes before the next block for one who begins there.
     header: Arc<[u8]>,
     /// The next block.
@@ -27,8 +26,8 @@ pub(super) struct Writer {
     block_at_ms: u64,
     /// Since the last keyframe: when that was, and the video's bytes.
     gop: Option<(u64, u64)>,
-    /// Tags that were passed over.
-    pub(super) odd: u64,
+    /// Tags of this publisher that made no sense and were passed over.
+    pub(super) skipped_tags: u64,
 }
 
 impl Writer {
@@ -41,12 +40,13 @@ impl Writer {
             segments,
             configs: Vec::new(),
             metadata: None,
+            announces_video: false,
             header: Arc::from([]),
             block: Vec::new(),
             block_is_start: false,
             block_at_ms: 0,
             gop: None,
-            odd: 0,
+            skipped_tags: 0,
         }
     }
 
@@ -54,34 +54,44 @@ impl Writer {
     pub(super) fn restart(&mut self) {
         self.ingest.restart();
         self.segments.restart(&self.stream);
-        (self.configs, self.metadata, self.gop) = (Vec::new(), None, None);
+        (self.configs, self.metadata, self.announces_video) = (Vec::new(), None, false);
+        (self.gop, self.skipped_tags) = (None, 0);
         self.stream.is_live.store(true, Ordering::Release);
     }
 
     /// Takes a tag. What it makes is seen by viewers after [`Writer::flush`].
     ///
     /// # Errors
-    /// The video is without a keyframe for longer than `limits` let it be.
-    pub(super) fn take(&mut self, tag: &Tag, limits: &LimitsConfig) -> Result<(), GopTooLong> {
+    /// Why the publisher has to end: its media cannot be carried, or has no keyframe for longer than `limits` allow.
+    pub(super) fn take(&mut self, tag: &Tag, limits: &LimitsConfig) -> Result<(), End> {
         self.stream.received_bytes.fetch_add(tag.payload.len() as u64, Ordering::Relaxed);
         match self.ingest.take(tag) {
             Ok(Some(Arrival::Config(config))) => self.config(config),
-            Ok(Some(Arrival::Metadata(text))) => {
-                self.cut();
-                self.metadata = Some(text);
-                self.renew_header();
-            }
-            Ok(Some(Arrival::Unit(unit))) => {
-                self.bound_gop(&unit, limits)?;
-                self.unit(&unit);
+            Ok(Some(Arrival::Metadata(text))) => self.metadata(text),
+            Ok(Some(Arrival::Unit(unit))) => self.unit(&unit, limits)?,
+            Ok(Some(Arrival::UnitWithConfig(config, unit))) => {
+                self.config(config);
+                self.unit(&unit, limits)?;
             }
             Ok(_) => {}
-            Err(_) => self.odd += 1,
+            // Without one of its tracks a stream is not what was published.
+            Err(error) if error.is_final() => return Err(End::Media(error)),
+            Err(_) => self.skipped_tags += 1,
         }
         Ok(())
     }
 
-    fn bound_gop(&mut self, unit: &Unit, limits: &LimitsConfig) -> Result<(), GopTooLong> {
+    fn metadata(&mut self, text: Arc<[u8]>) {
+        self.cut();
+        self.announces_video |= metadata::announces_video(&text);
+        if self.announces_video {
+            self.segments.announce_video();
+        }
+        self.metadata = Some(text);
+        self.renew_header();
+    }
+
+    fn bound_gop(&mut self, unit: &Unit, limits: &LimitsConfig) -> Result<(), End> {
         if unit.track != Track::Video {
             return Ok(());
         }
@@ -90,14 +100,14 @@ impl Writer {
         self.gop = Some((began_ms, before + bytes));
         let lasted_ms = unit.dts_ms.saturating_sub(began_ms);
         match lasted_ms > limits.gop.as_micros() / 1_000 || before + bytes > limits.gop_bytes.get() {
-            true => Err(GopTooLong),
+            true => Err(End::Gop),
             false => Ok(()),
         }
     }
 
     fn config(&mut self, config: Config) {
         self.cut();
-        self.segments.config(&config, &self.stream);
+        self.segments.config(&config);
         self.configs.retain(|other| other.track() != config.track());
         self.configs.push(config);
         self.renew_header();
@@ -106,7 +116,7 @@ impl Writer {
     fn renew_header(&mut self) {
         let mut bytes = Vec::new();
         let has = |track| self.configs.iter().any(|config| config.track() == track);
-        flv::write_header(has(Track::Audio), has(Track::Video), &mut bytes);
+        flv::write_header(has(Track::Audio), has(Track::Video) || self.announces_video, &mut bytes);
         if let Some(metadata) = &self.metadata {
             flv::write_tag(TagKind::Script, self.block_at_ms as u32, metadata, &mut bytes);
         }
@@ -116,7 +126,9 @@ impl Writer {
         self.header = bytes.into();
     }
 
-    fn unit(&mut self, unit: &Unit) {
+    fn unit(&mut self, unit: &Unit, limits: &LimitsConfig) -> Result<(), End> {
+        self.bound_gop(unit, limits)?;
+        self.segments.bound(limits);
         let has_video = self.configs.iter().any(|config| config.track() == Track::Video);
         let is_start = if has_video { unit.track == Track::Video && unit.keyframe } else { true };
         if is_start && has_video {
@@ -125,8 +137,18 @@ impl Writer {
         if self.block.is_empty() {
             (self.block_is_start, self.block_at_ms) = (is_start, unit.dts_ms);
         }
-        flv::write_unit(unit, &mut self.block);
+        let config = self.configs.iter().find(|config| config.track() == unit.track);
+        flv::write_unit(unit, config, &mut self.block);
         self.segments.unit(unit, &self.stream);
+        Ok(())
+    }
+
+    /// Completes what operators see of the publisher.
+    pub(super) fn describe(&self, publication: &mut Publication) {
+        let frame_rate =
+            self.segments.rates().and_then(|rates| rates.pictures_per_1000_s).map(|rate| rate as f64 / 1e3);
+        self.configs.iter().for_each(|config| publication.describe(config, frame_rate));
+        publication.skipped_tags = self.skipped_tags;
     }
 
     fn cut(&mut self) {

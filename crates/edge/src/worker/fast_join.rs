@@ -203,8 +203,12 @@ mod tests {
         let block = |number| {
             let at_ms = from_ms + number * step_ms;
             let mut bytes = Vec::new();
-            write_unit(&unit(Track::Video, at_ms, [80, 160, 0, 40][number as usize % 4], number == 0), &mut bytes);
-            write_unit(&unit(Track::Audio, at_ms + 5, 0, true), &mut bytes);
+            write_unit(
+                &unit(Track::Video, at_ms, [80, 160, 0, 40][number as usize % 4], number == 0),
+                None,
+                &mut bytes,
+            );
+            write_unit(&unit(Track::Audio, at_ms + 5, 0, true), None, &mut bytes);
             Arc::new(Block { number, bytes: bytes.into(), is_start: number == 0, at_ms, header: Arc::clone(&header) })
         };
         (0..count).map(block).collect()
@@ -268,7 +272,7 @@ mod tests {
         assert!(FastJoin::new(&blocks(1, 7, 40), 0, Coding::Identity).is_none());
         assert!(FastJoin::new(&blocks(50, 7, 2), 0, Coding::Identity).is_none(), "it would take no less");
         let mut bytes = Vec::new();
-        write_unit(&unit(Track::Audio, 5, 0, true), &mut bytes);
+        write_unit(&unit(Track::Audio, 5, 0, true), None, &mut bytes);
         let block = Block { number: 0, bytes: bytes.into(), is_start: true, at_ms: 5, header: Arc::from([]) };
         assert!(FastJoin::new(&VecDeque::from([Arc::new(block)]), 0, Coding::Identity).is_none());
     }

@@ -3,7 +3,7 @@
 use super::chunked::Coding;
 use super::connection::{Body, Waiting};
 use super::cursor::Cursor;
-use super::router::{Admitted, Answer, Asker, Router, sequence, who};
+use super::router::{Admitted, Answer, Asker, Router, who};
 use crate::http::{CORS, Head, Method, Request, Status};
 use crate::token::{Admission, Session, decode_subject};
 use crate::viewer::Protocol;
@@ -139,8 +139,7 @@ impl Router {
             self.stats.count(number, now_ms, |update| update.requests += 1);
             return Ok(self.playlist(&hls, &waiting(None), request.if_none_match, Some(number), head));
         }
-        let sequence = sequence(file).ok_or(Status::NotFound)?;
-        let piece = local.hls.value().piece(sequence).cloned().ok_or(Status::NotFound)?;
+        let piece = local.hls.value().piece(file).cloned().ok_or(Status::NotFound)?;
         self.stats.count(number, now_ms, |update| update.requests += 1);
         Ok(self.piece(piece, request, number, head))
     }

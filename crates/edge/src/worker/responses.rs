@@ -4,6 +4,7 @@ use super::connection::{Body, Waiting};
 use super::router::{Answer, Router};
 use crate::http::{CORS, Head, Method, Range, Request, Selected, Status, matches_any};
 use crate::hub::{Hls, Piece};
+use media::hls::write_multivariant;
 use std::sync::Arc;
 
 impl Router {
@@ -43,8 +44,8 @@ impl Router {
         let close = !waiting.keep_alive;
         let connection: &[u8] = if close { b"Connection: close\r\n" } else { b"" };
         if let Some(uri) = &waiting.start {
-            let bandwidth = hls.peak_bits_per_second.max(1);
-            let text = format!("#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-STREAM-INF:BANDWIDTH={bandwidth}\n{uri}\n");
+            let mut text = String::new();
+            write_multivariant(&hls.attributes, uri, &mut text);
             Head::begin(head, Status::Ok, &self.date)
                 .field("Content-Type", "application/vnd.apple.mpegurl")
                 .length(text.len() as u64)
@@ -107,9 +108,8 @@ impl Router {
             }
         };
         let mut fields = Head::begin(head, status, &self.date)
-            .raw(
-                b"Content-Type: video/mp2t\r\nCache-Control: public, max-age=60, immutable\r\nAccept-Ranges: bytes\r\n",
-            )
+            .field("Content-Type", piece.container.media_type)
+            .raw(b"Cache-Control: public, max-age=60, immutable\r\nAccept-Ranges: bytes\r\n")
             .field("ETag", &piece.etag)
             .length(to - from)
             .raw(connection)

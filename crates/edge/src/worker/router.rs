@@ -9,6 +9,8 @@ use crate::shared::Shared;
 use crate::token::{Admission, BOUND, Keys, Session};
 use crate::viewer::{Protocol, Who};
 use crate::viewer_registry::Full;
+use media::hls::{Container, SegmentFormat};
+use media::ts::Muxer;
 use model::ServeConfig;
 use serde_json::json;
 use std::borrow::Cow;
@@ -17,6 +19,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// What segments' files are named by.
+pub(super) const CONTAINER: Container = Muxer::CONTAINER;
 /// Bytes of a `User-Agent` that are kept.
 const AGENT_MAX: usize = 200;
 /// Bits of a session's number below its time in milliseconds.
@@ -307,12 +311,7 @@ fn join(key: &mut String, parts: &[Cow<'_, str>]) {
 
 /// Whether a file is one of those that each session has: its playlist, or a segment.
 fn is_in_session(file: &str) -> bool {
-    file == "index.m3u8" || sequence(file).is_some()
-}
-
-/// The media sequence number of a segment, from its file's name.
-pub(super) fn sequence(file: &str) -> Option<u64> {
-    file.strip_suffix(".ts").and_then(|digits| digits.parse().ok())
+    file == "index.m3u8" || CONTAINER.number_in(file).is_some()
 }
 
 /// The `User-Agent`, cut to [`AGENT_MAX`].

@@ -144,7 +144,8 @@ impl Encoder {
         self.send(TagKind::Audio, 0, b"\xaf\0\x12\x10");
     }
 
-    fn send(&mut self, kind: TagKind, timestamp_ms: u32, payload: &[u8]) {
+    /// Sends a tag.
+    pub fn send(&mut self, kind: TagKind, timestamp_ms: u32, payload: &[u8]) {
         self.session.tag(&Tag { kind, timestamp_ms, payload: payload.to_vec() });
         self.flush();
     }
@@ -162,6 +163,24 @@ impl Encoder {
             self.send(TagKind::Video, timestamp_ms, &payload);
             let sound = [b"\xaf\x01", format!("s{number:08}s").as_bytes()].concat();
             self.send(TagKind::Audio, timestamp_ms, &sound);
+        }
+    }
+
+    /// Waits for the server's reason to end the stream, and for the end of the connection.
+    pub fn reason(mut self) -> String {
+        let (mut buffer, mut reason) = ([0; 4096], String::new());
+        loop {
+            match self.socket.read(&mut buffer).expect("an answer") {
+                0 => return reason,
+                got => {
+                    let mut input = &buffer[..got];
+                    while let Some(event) = self.session.handle(&mut input).expect("RTMP") {
+                        if let PublisherEvent::Refused { description, .. } = event {
+                            reason = description;
+                        }
+                    }
+                }
+            }
         }
     }
 

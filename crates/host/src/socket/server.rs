@@ -136,6 +136,14 @@ impl Tcp {
         wrap(net::sockopt::set_tcp_cork(&self.fd, on).map_err(Into::into), || "set TCP_CORK".to_owned())
     }
 
+    /// Sends nothing more; the other side reads an end behind what was sent. What it sends can still be received.
+    ///
+    /// # Errors
+    /// When the connection is broken.
+    pub fn end_sending(&self) -> Result<(), HostError> {
+        wrap(net::shutdown(&self.fd, net::Shutdown::Write).map_err(Into::into), || "end sending".to_owned())
+    }
+
     /// Sends from several buffers, one after the other; returns how many bytes the kernel took, `None` when its buffer is full.
     ///
     /// # Errors

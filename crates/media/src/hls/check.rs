@@ -1,6 +1,6 @@
 //! Successive playlists of a stream, held against RFC 8216.
 
-use super::parse::{MediaPlaylist, ParseError, Playlist};
+use super::parse::{Entry, MediaPlaylist, ParseError, Playlist};
 
 /// Remembers what a stream's playlists said.
 #[derive(Debug, Default)]
@@ -34,8 +34,11 @@ pub enum Violation {
     /// §7: fractions need version 3.
     #[error("durations with fractions in version {0} (RFC 8216 §7)")]
     Version(u32),
-    /// §6.2.1: the target duration never changes.
-    #[error("the target duration went from {0} s to {1} s (RFC 8216 §6.2.1)")]
+    /// §7: `EXT-X-MAP` needs version 6 where there are more than I-frames.
+    #[error("EXT-X-MAP in version {0} (RFC 8216 §7)")]
+    MapVersion(u32),
+    /// §6.2.1: the target duration never changes. That it grows with a longer segment is no violation here: see [`super::Window`].
+    #[error("the target duration went from {0} s to {1} s, and no new segment is that long (RFC 8216 §6.2.1)")]
     Target(u32, u32),
     /// §6.2.2: numbers never go back.
     #[error("the media sequence went back from {0} to {1} (RFC 8216 §6.2.2)")]
@@ -98,28 +101,41 @@ fn alone(playlist: &MediaPlaylist, wrong: &mut Vec<Violation>) {
     if playlist.fractions && playlist.version < 3 {
         wrong.push(Violation::Version(playlist.version));
     }
+    if playlist.version < 6 && playlist.entries.iter().any(|entry| entry.map.is_some()) {
+        wrong.push(Violation::MapVersion(playlist.version));
+    }
     let target_s = playlist.target_duration_s;
     for (at, entry) in playlist.entries.iter().enumerate() {
         let number = playlist.media_sequence.saturating_add(at as u64);
-        let rounded_s = entry.duration_us.saturating_add(500_000) / 1_000_000;
-        if rounded_s > target_s.into() {
+        if rounded_s(entry) > target_s.into() {
             wrong.push(Violation::Longer { number, duration_us: entry.duration_us, target_s });
         }
     }
+}
+
+/// A duration as §4.3.3.1 holds it against the target duration: rounded to the nearest second.
+const fn rounded_s(entry: &Entry) -> u64 {
+    entry.duration_us.saturating_add(500_000) / 1_000_000
 }
 
 fn beside(last: &MediaPlaylist, next: &MediaPlaylist, wrong: &mut Vec<Violation>) {
     if last.ended && last != next {
         wrong.push(Violation::AfterEnd);
     }
-    if last.target_duration_s != next.target_duration_s {
+    let target_s = next.target_duration_s;
+    let end = |playlist: &MediaPlaylist| playlist.media_sequence.saturating_add(playlist.entries.len() as u64);
+    let fresh = end(next).saturating_sub(end(last)).min(next.entries.len() as u64) as usize;
+    let needed_s = next.entries.iter().rev().take(fresh).map(rounded_s).max();
+    // A longer segment may have come and gone between two looks.
+    let is_seen = end(last) >= next.media_sequence;
+    let has_grown = last.target_duration_s < target_s && (needed_s == Some(target_s.into()) || !is_seen);
+    if last.target_duration_s != target_s && !has_grown {
         wrong.push(Violation::Target(last.target_duration_s, next.target_duration_s));
     }
     if next.media_sequence < last.media_sequence {
         wrong.push(Violation::SequenceBack(last.media_sequence, next.media_sequence));
         return;
     }
-    let end = |playlist: &MediaPlaylist| playlist.media_sequence.saturating_add(playlist.entries.len() as u64);
     if end(next) < end(last) {
         wrong.push(Violation::Shrunk(end(last), end(next)));
     }
@@ -131,11 +147,10 @@ fn beside(last: &MediaPlaylist, next: &MediaPlaylist, wrong: &mut Vec<Violation>
         }
     }
     // Of what came and went between two looks, only its number is known.
-    let seen = end(last) >= next.media_sequence;
     let left = gone.iter().filter(|entry| entry.discontinuity).count() as u64;
     let expected = last.discontinuity_sequence.saturating_add(left);
     let found = next.discontinuity_sequence;
-    if seen && found != expected || found < expected {
+    if is_seen && found != expected || found < expected {
         wrong.push(Violation::Discontinuity { expected, found });
     }
     let remains_us = next.entries.iter().fold(0u64, |sum, entry| sum.saturating_add(entry.duration_us));

@@ -1,22 +1,35 @@
 //! Units → segments.
+//!
+//! A segment with video begins with a keyframe, whatever the encoder does: a player that joins there can decode at once, and Media
+//! Source Extensions take no other. So a segment is as long as the encoder's keyframes demand, and the target duration follows from
+//! it (see [`super::Window`]).
 
+use super::format::{Container, SegmentFormat};
+use super::settings::Settings;
+use super::start::Start;
 use crate::ts::Muxer;
 use crate::{Config, Track, Unit};
 
-/// Cuts a stream in segments: at keyframes, as soon as the target duration is there. It outlives a publisher, so that numbers go on.
+/// Divides a stream in segments: at the first keyframe after the target duration. It outlives a publisher, so that numbers continue.
 #[derive(Debug)]
-pub struct Segmenter {
+pub struct Segmenter<F = Muxer> {
     settings: Settings,
-    muxer: Muxer,
-    has_video: bool,
-    has_audio: bool,
+    format: F,
+    /// The tracks in the segment that is being written: video, audio.
+    tracks: [Option<Config>; 2],
+    /// Configurations that hold from the next segment on.
+    pending: [Option<Config>; 2],
+    /// Until it is known which tracks the first segment has.
+    start: Option<Start>,
     /// The segment that is being written.
     open: Option<Open>,
+    /// The latest unit of each track in the segment before, which the next one continues.
+    latest: [Option<Latest>; 2],
     number: u64,
-    /// The next segment does not go on where the last one ended.
+    /// The next segment does not continue the last one.
     discontinuity: bool,
     target_duration_s: Option<u32>,
-    /// A hint of how large the next segment becomes, in bytes.
+    /// An estimate of the next segment's size, in bytes.
     size: usize,
 }
 
@@ -24,10 +37,10 @@ pub struct Segmenter {
 struct Open {
     bytes: Vec<u8>,
     start_ms: u64,
-    independent: bool,
     discontinuity: bool,
-    /// Something that breaks the stream came in the middle: cut as soon as may be.
+    /// A discontinuity came within the segment: it ends at the next keyframe.
     broken: bool,
+    pictures: u32,
     /// The latest unit of each track: video, audio.
     latest: [Option<Latest>; 2],
 }
@@ -35,66 +48,61 @@ struct Open {
 #[derive(Debug, Clone, Copy)]
 struct Latest {
     dts_ms: u64,
-    step_ms: u64,
+    /// Time since the unit before it; `None` for the first of a track.
+    step_ms: Option<u64>,
 }
 
-/// How long and large segments are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Settings {
-    /// A segment ends at the first keyframe that is so late, in milliseconds.
-    pub target_ms: u64,
-    /// The first segment ends here, keyframe or not, in milliseconds. It says what is to be expected: the others are bounded by the
-    /// target duration that follows from it.
-    pub longest_ms: u64,
-    /// A segment that is so large ends, keyframe or not, in bytes.
-    pub bytes_max: usize,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self { target_ms: 2_000, longest_ms: 10_000, bytes_max: 32 << 20 }
-    }
-}
-
-/// What a playlist says of a segment.
+/// Facts about a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentInfo {
     /// Its media sequence number: each is one more than the last.
     pub number: u64,
     /// How long it plays, in milliseconds.
     pub duration_ms: u64,
-    /// It does not go on where the one before it ended.
+    /// It does not continue the one before it.
     pub discontinuity: bool,
-    /// It begins with a keyframe.
-    pub independent: bool,
+    /// Its size, in bytes.
+    pub bytes: u64,
+    /// Pictures in it.
+    pub pictures: u32,
 }
 
-/// A segment: MPEG-TS that begins with its tables.
+/// A segment. Where there is video it begins with a keyframe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
-    /// What a playlist says of it.
+    /// Facts about it.
     pub info: SegmentInfo,
-    /// Its packets.
+    /// Its content.
     pub bytes: Vec<u8>,
 }
 
-/// Encoders' timestamps are rounded to milliseconds: a keyframe that is so little early is in time.
+/// Encoders' timestamps are rounded to milliseconds: a keyframe that is this early is in time.
 const EARLY_MS: u64 = 20;
-/// What a last unit lasts at most, in milliseconds.
+/// The longest duration that is assumed of a segment's last unit, in milliseconds.
 const STEP_MAX_MS: u64 = 500;
-/// What a last unit lasts where nothing tells, in milliseconds.
+/// The duration of a last unit where nothing else is known, in milliseconds.
 const STEP_MS: u64 = 40;
+/// Silence of all tracks before a segment that is longer than this is a gap, and no part of the segment before, in milliseconds.
+const GAP_MS: u64 = 1_000;
 
 impl Segmenter {
-    /// Waits for a stream.
+    /// Waits for a stream, and writes MPEG-TS.
     pub fn new(settings: Settings) -> Self {
+        Self::with_format(settings)
+    }
+}
+
+impl<F: SegmentFormat> Segmenter<F> {
+    /// Waits for a stream.
+    pub fn with_format(settings: Settings) -> Self {
         Self {
             settings,
-            muxer: Muxer::default(),
-            has_video: false,
-            has_audio: false,
+            format: F::default(),
+            tracks: [None, None],
+            pending: [None, None],
+            start: Some(Start::default()),
             open: None,
+            latest: [None; 2],
             number: 0,
             discontinuity: false,
             target_duration_s: None,
@@ -102,67 +110,90 @@ impl Segmenter {
         }
     }
 
-    /// The longest that a segment may be, in seconds, once there is one. It never changes (RFC 8216 §6.2.1).
+    /// The container of the segments.
+    pub const fn container(&self) -> Container {
+        F::CONTAINER
+    }
+
+    /// Other bounds of a segment, from now on: see [`Settings`].
+    pub const fn bound(&mut self, longest_ms: u64, bytes_max: usize) {
+        (self.settings.longest_ms, self.settings.bytes_max) = (longest_ms, bytes_max);
+    }
+
+    /// The target duration that the first segment lets expect, in seconds; `None` before it.
     pub const fn target_duration_s(&self) -> Option<u32> {
         self.target_duration_s
     }
 
-    /// Takes a configuration; the segment so far, if one was being written: decoders begin anew behind it.
-    pub fn config(&mut self, config: &Config) -> Option<Segment> {
-        let ended = self.end();
-        match config.track() {
-            Track::Video => self.has_video = true,
-            Track::Audio => self.has_audio = true,
+    /// How the tracks in the segments are decoded.
+    pub fn configs(&self) -> impl Iterator<Item = &Config> {
+        self.tracks.iter().flatten()
+    }
+
+    /// Video follows, though no configuration has come: the first segment waits for it.
+    pub const fn announce_video(&mut self) {
+        if let Some(start) = &mut self.start {
+            start.announce_video();
         }
-        self.muxer.config(config);
-        ended
+    }
+
+    /// Takes a configuration. It holds from the next segment on, which begins at a keyframe; units of this track that come before
+    /// that are in no segment, since the segment before has another configuration.
+    pub fn config(&mut self, config: &Config) {
+        if config.track() == Track::Video {
+            self.announce_video();
+        }
+        self.pending[place(config.track())] = Some(config.clone());
     }
 
     /// Takes a unit, and returns the segment that ended before it. What comes before the first keyframe is in no segment.
     pub fn unit(&mut self, unit: &Unit) -> Option<Segment> {
-        let leads = unit.track == if self.has_video { Track::Video } else { Track::Audio };
-        let entry = leads && unit.keyframe;
-        let limit_ms = self.limit_ms();
-        let first = self.target_duration_s.is_none();
-        let ended = match &mut self.open {
-            None if entry => {
-                self.begin(unit, true);
-                None
+        if unit.discontinuity {
+            match &mut self.open {
+                Some(open) => open.broken = true,
+                None => self.discontinuity = self.number > 0,
             }
-            None => return None,
-            Some(open) => {
-                open.broken |= unit.discontinuity;
-                let passed_ms = unit.dts_ms.saturating_sub(open.start_ms);
-                // One that could not begin with a keyframe ends at the next: who joins there waits for a keyframe no longer than it must.
-                let wanted =
-                    open.broken || first || !open.independent || passed_ms + EARLY_MS >= self.settings.target_ms;
-                let last = open.latest[place(unit.track)];
-                let step_ms = last.map_or(STEP_MS, |last| unit.dts_ms.saturating_sub(last.dts_ms)).min(STEP_MAX_MS);
-                let late = passed_ms + step_ms > limit_ms || open.bytes.len() >= self.settings.bytes_max;
-                if passed_ms > 0 && (entry && wanted || late) {
-                    let broken = open.broken;
-                    let ended = self.cut(Some(unit.dts_ms), limit_ms);
-                    self.discontinuity |= broken;
-                    self.begin(unit, entry);
-                    ended
-                } else {
-                    None
-                }
-            }
-        };
-        if let Some(open) = &mut self.open {
-            let last = &mut open.latest[place(unit.track)];
-            let step_ms = last.map_or(STEP_MS, |last| unit.dts_ms.saturating_sub(last.dts_ms));
-            *last = Some(Latest { dts_ms: unit.dts_ms, step_ms });
-            self.muxer.write(unit, &mut open.bytes);
         }
+        if self.start.is_some() && !self.starts(unit) {
+            return None;
+        }
+        let has_video = self.tracks[0].is_some();
+        let is_new = self.pending[place(unit.track)].is_some();
+        // A track whose configuration waits can only be decoded from its own first keyframe on; sound does not interrupt video for that.
+        let entry = unit.keyframe && if unit.track == Track::Video { has_video || is_new } else { !has_video };
+        if !entry && (is_new || self.tracks[place(unit.track)].is_none()) {
+            return None;
+        }
+        let Some(open) = &mut self.open else {
+            if entry {
+                self.begin(unit);
+                self.write(unit);
+            }
+            return None;
+        };
+        let passed_ms = unit.dts_ms.saturating_sub(open.start_ms);
+        let waits = is_new || unit.track == Track::Video && self.pending.iter().any(Option::is_some);
+        let is_first = self.target_duration_s.is_none() && self.start.is_none();
+        let is_long = passed_ms + EARLY_MS >= self.settings.target_ms && self.start.is_none();
+        let is_large = open.bytes.len() >= self.settings.bytes_max / 2;
+        let mut ended = None;
+        if entry && passed_ms > 0 && (open.broken || waits || is_first || is_long || is_large) {
+            let broken = open.broken;
+            ended = self.cut(Some(unit.dts_ms));
+            self.discontinuity |= broken;
+            self.begin(unit);
+        } else if passed_ms >= self.settings.longest_ms || open.bytes.len() >= self.settings.bytes_max {
+            let ended = self.cut(Some(unit.dts_ms));
+            self.discontinuity = true;
+            return ended;
+        }
+        self.write(unit);
         ended
     }
 
-    /// The publisher is gone: the segment so far. What comes next does not go on from it.
+    /// The publisher is gone: the segment so far. What comes next does not continue it.
     pub fn end(&mut self) -> Option<Segment> {
-        let limit_ms = self.limit_ms();
-        let ended = self.cut(None, limit_ms);
+        let ended = self.cut(None);
         self.discontinuity = self.number > 0;
         ended
     }
@@ -170,36 +201,74 @@ impl Segmenter {
     /// As [`Segmenter::end`], and the tracks are gone too: another publisher may have others.
     pub fn restart(&mut self) -> Option<Segment> {
         let ended = self.end();
-        self.muxer.clear();
-        (self.has_video, self.has_audio) = (false, false);
+        self.format.clear();
+        (self.tracks, self.pending) = ([None, None], [None, None]);
+        self.start = Some(Start::default());
         ended
     }
 
-    /// Longer than this no segment gets: rounded, that is the target duration.
-    fn limit_ms(&self) -> u64 {
-        self.target_duration_s.map_or(self.settings.longest_ms.max(1000), |target_s| u64::from(target_s) * 1000 + 499)
+    /// Whether a unit at the beginning belongs in a segment.
+    fn starts(&mut self, unit: &Unit) -> bool {
+        let is_known = [0, 1].map(|at: usize| self.pending[at].is_some() || self.tracks[at].is_some());
+        let Some(start) = &mut self.start else { return true };
+        let step = start.unit(unit, is_known, &self.settings);
+        if step.drop_open
+            && let Some(mut open) = self.open.take()
+        {
+            self.format.flush(&mut open.bytes);
+        }
+        if step.is_over {
+            self.start = None;
+        }
+        step.is_taken
     }
 
-    fn begin(&mut self, unit: &Unit, independent: bool) {
+    fn begin(&mut self, unit: &Unit) {
+        // Sound that begins a segment leaves video's configuration waiting for its keyframe.
+        let from = if unit.track == Track::Video { 0 } else { 1 };
+        for at in from..2 {
+            if let Some(config) = self.pending[at].take() {
+                self.format.config(&config);
+                self.tracks[at] = Some(config);
+                // Source: RFC 8216 §4.3.2.3: other tracks, or another encoding.
+                self.discontinuity |= self.number > 0;
+            }
+        }
         let mut bytes = Vec::with_capacity(self.size);
-        self.muxer.begin(&mut bytes);
+        self.format.begin(&mut bytes);
         let discontinuity = std::mem::take(&mut self.discontinuity);
         let start_ms = unit.dts_ms;
-        self.open = Some(Open { bytes, start_ms, independent, discontinuity, broken: false, latest: [None; 2] });
+        let latest = if discontinuity { [None; 2] } else { self.latest };
+        self.open = Some(Open { bytes, start_ms, discontinuity, broken: false, pictures: 0, latest });
+    }
+
+    fn write(&mut self, unit: &Unit) {
+        let Some(open) = &mut self.open else { return };
+        open.pictures += u32::from(unit.track == Track::Video);
+        let last = &mut open.latest[place(unit.track)];
+        let step_ms = last.map(|last| unit.dts_ms.saturating_sub(last.dts_ms));
+        *last = Some(Latest { dts_ms: unit.dts_ms, step_ms });
+        self.format.unit(unit, &mut open.bytes);
     }
 
     /// Ends the open segment before `next_ms`, or with its last unit.
-    fn cut(&mut self, next_ms: Option<u64>, limit_ms: u64) -> Option<Segment> {
+    fn cut(&mut self, next_ms: Option<u64>) -> Option<Segment> {
         let mut open = self.open.take()?;
-        self.muxer.flush(&mut open.bytes);
-        let end_ms = open.latest.iter().flatten().map(|last| last.dts_ms + last.step_ms.min(STEP_MAX_MS)).max();
-        let own_ms = end_ms.unwrap_or(open.start_ms).saturating_sub(open.start_ms).clamp(1, limit_ms);
-        let natural_ms = next_ms.map_or(own_ms, |next_ms| next_ms - open.start_ms);
-        // Behind a gap that is longer than a segment may be, time goes on anew.
-        let duration_ms = if natural_ms > limit_ms { own_ms } else { natural_ms };
-        self.discontinuity |= natural_ms > limit_ms;
+        self.format.flush(&mut open.bytes);
+        let end_ms = |step_max_ms: u64| {
+            let step_ms = |last: &Latest| last.step_ms.unwrap_or(STEP_MS).min(step_max_ms);
+            let ends = open.latest.iter().flatten().map(|last| last.dts_ms + step_ms(last));
+            ends.max().unwrap_or(open.start_ms)
+        };
+        let is_step_known = open.latest.iter().flatten().any(|last| last.step_ms.is_some());
+        let continued_ms = next_ms.filter(|&next_ms| !is_step_known || next_ms <= end_ms(u64::MAX) + GAP_MS);
+        // A gap lengthens no segment: the stream does not continue behind it.
+        self.discontinuity |= continued_ms.is_none() && next_ms.is_some();
+        self.latest = if continued_ms.is_some() { open.latest } else { [None; 2] };
+        let end_ms = continued_ms.unwrap_or_else(|| end_ms(STEP_MAX_MS));
+        let duration_ms = end_ms.saturating_sub(open.start_ms).max(1);
         if self.target_duration_s.is_none() {
-            self.target_duration_s = Some(self.expect(duration_ms));
+            self.target_duration_s = Some(self.expect(duration_ms, open.pictures > 0));
         }
         // A quarter more than the last one: most segments need no second allocation.
         self.size = (open.bytes.len() / 4 * 5).min(self.settings.bytes_max);
@@ -207,18 +276,24 @@ impl Segmenter {
             number: self.number,
             duration_ms,
             discontinuity: open.discontinuity,
-            independent: open.independent,
+            bytes: open.bytes.len() as u64,
+            pictures: open.pictures,
         };
         self.number += 1;
         Some(Segment { info, bytes: open.bytes })
     }
 
     /// The target duration, when keyframes come as far apart as in a first segment of `first_ms`.
-    fn expect(&self, first_ms: u64) -> u32 {
+    fn expect(&self, first_ms: u64, has_video: bool) -> u32 {
         let target_ms = self.settings.target_ms.max(1);
-        let expected_ms = if self.has_video { target_ms.div_ceil(first_ms) * first_ms } else { target_ms };
-        ((expected_ms.max(first_ms) + 500) / 1000).max(1) as u32
+        let expected_ms = if has_video { target_ms.div_ceil(first_ms) * first_ms } else { target_ms };
+        rounded_s(expected_ms.max(first_ms)).max(1)
     }
+}
+
+/// As RFC 8216 §4.3.3.1 holds a segment against the target duration: rounded to the nearest second.
+pub(super) const fn rounded_s(duration_ms: u64) -> u32 {
+    ((duration_ms + 500) / 1000) as u32
 }
 
 const fn place(track: Track) -> usize {

@@ -50,8 +50,7 @@ impl Stream {
     }
 
     fn config(&mut self, config: &Config) {
-        let ended = self.segmenter.config(config);
-        self.take(ended);
+        self.segmenter.config(config);
     }
 
     fn unit(&mut self, unit: &Unit) {
@@ -75,11 +74,13 @@ impl Stream {
             all.push(pes);
         }
         self.pictures += all.iter().filter(|pes| pes.track == Track::Video).count();
-        if info.independent
-            && let Some(first) = all.iter().find(|pes| pes.track == Track::Video)
-        {
+        // Not the first packets: sound that belongs before the picture may be ahead of it.
+        if let Some(first) = all.iter().find(|pes| pes.track == Track::Video) {
+            assert!(first.random_access, "segment {} does not begin with a keyframe", info.number);
             assert_eq!(StartCodes::new(&first.payload).map(|nal| nal[0] & 31).collect::<Vec<_>>(), [9, 7, 8, 5]);
         }
+        assert_eq!(all.iter().filter(|pes| pes.track == Track::Video).count() as u32, info.pictures);
+        assert_eq!(bytes.len() as u64, info.bytes);
         let target_s = self.segmenter.target_duration_s().expect("a target duration");
         let window = self.window.get_or_insert_with(|| Window::new(target_s, 6));
         for gone in window.push(info, bytes) {
@@ -87,29 +88,149 @@ impl Stream {
         }
         self.text.clear();
         window.write(|info, out| out.push_str(&format!("{}.ts", info.number)), &mut self.text);
-        assert_eq!(self.checker.check(&self.text), [], "{}", self.text);
+        let wrong = self.checker.check(&self.text);
+        assert_eq!(wrong, [], "{}", self.text);
         self.segments.push(info);
     }
+}
+
+/// What a stream of pictures, 40 ms each and with keyframes at these moments, is divided into, in milliseconds.
+fn divided(stream: &mut Stream, begin_ms: u64, end_ms: u64, keyframes_ms: &[u64]) -> Vec<u64> {
+    let before = stream.segments.len();
+    for at in (begin_ms..end_ms).step_by(40) {
+        stream.unit(&picture(at, keyframes_ms.contains(&at)));
+    }
+    stream.segments[before..].iter().map(|segment| segment.duration_ms).collect()
+}
+
+#[test]
+fn irregular_keyframes_raise_the_target_duration() {
+    let mut stream = Stream::new(Settings::default());
+    stream.config(&avc());
+    let keyframes = [1_000, 3_000, 5_000, 5_200, 13_000, 21_000, 23_000, 25_000, 27_000];
+    let durations = divided(&mut stream, 1_000, 28_000, &keyframes);
+    // At 5,200 the target duration has not passed: that keyframe is within a segment.
+    assert_eq!(durations, [2_000, 2_000, 8_000, 8_000, 2_000, 2_000, 2_000]);
+    stream.end();
+    assert_eq!(stream.pictures, 675);
+    let window = stream.window.as_ref().expect("a window");
+    assert_eq!(window.target_duration_s(), 8, "it does not fall again");
+    assert!(stream.text.contains("#EXT-X-TARGETDURATION:8\n#EXT-X-MEDIA-SEQUENCE:1\n"), "{}", stream.text);
 }
 
 #[test]
 fn a_publisher_with_fewer_keyframes_has_each_begin_a_segment() {
     let mut stream = Stream::new(Settings { target_ms: 1_000, ..Settings::default() });
     stream.config(&avc());
-    let (before, after) = (100, 400);
-    (0..before).for_each(|at| stream.unit(&picture(at * 40, at % 25 == 0)));
+    let keyframes: Vec<u64> = (0..5).map(|at| at * 1_000).collect();
+    assert_eq!(divided(&mut stream, 0, 4_000, &keyframes), [1_000; 3]);
     let ended = stream.segmenter.restart();
     stream.take(ended);
     stream.config(&avc());
-    // The target duration of a second stays, and a keyframe comes each two or three seconds: not all segments can begin with one.
-    let keyframes: Vec<u64> = vec![100, 150, 225, 275, 350, 400, 475];
-    (before..before + after).for_each(|at| stream.unit(&picture(at * 40, keyframes.contains(&at))));
+    assert_eq!(divided(&mut stream, 4_000, 11_000, &[4_000, 6_000, 9_000]), [2_000, 3_000]);
     stream.end();
-    assert_eq!(stream.pictures as u64, before + after);
-    assert_eq!(stream.segmenter.target_duration_s(), Some(1));
-    let independent = stream.segments.iter().filter(|segment| segment.independent).count();
-    assert_eq!(independent, 4 + keyframes.len(), "{:?}", stream.segments);
-    assert!(stream.segments.len() > independent);
+    assert_eq!(stream.pictures, 275);
+    let discontinuities = stream.segments.iter().filter(|segment| segment.discontinuity).count();
+    assert_eq!(discontinuities, 1);
+    assert_eq!(stream.window.as_ref().map(Window::target_duration_s), Some(3));
+}
+
+#[test]
+fn what_cannot_be_held_is_in_no_segment() {
+    for settings in [
+        Settings { longest_ms: 4_000, ..Settings::default() },
+        Settings { bytes_max: 120 * 188, ..Settings::default() },
+    ] {
+        let mut stream = Stream::new(settings);
+        stream.config(&avc());
+        let durations = divided(&mut stream, 0, 16_040, &[0, 2_000, 12_000, 14_000, 16_000]);
+        assert_eq!(durations[0], 2_000);
+        // The long group of pictures ends where the bound is, and the next segment says that something is missing.
+        assert!((2_000..=6_000).contains(&durations[1]), "{durations:?}");
+        assert_eq!(durations[2..], [2_000, 2_000], "{durations:?}");
+        let told: Vec<bool> = stream.segments.iter().map(|segment| segment.discontinuity).collect();
+        assert_eq!(told, [false, false, true, false]);
+        assert!(stream.pictures < 300 && stream.segments.iter().all(|segment| segment.bytes < 64_000));
+    }
+}
+
+#[test]
+fn a_gap_lengthens_no_segment() {
+    let mut stream = Stream::new(Settings::default());
+    stream.config(&avc());
+    let durations = divided(&mut stream, 0, 4_000, &[0, 2_000]);
+    assert_eq!(durations, [2_000]);
+    assert_eq!(divided(&mut stream, 12_000, 16_040, &[12_000, 14_000, 16_000]), [2_000; 3]);
+    let told: Vec<bool> = stream.segments.iter().map(|segment| segment.discontinuity).collect();
+    assert_eq!(told, [false, false, true, false]);
+    // A picture each three seconds is no gap.
+    let mut stream = Stream::new(Settings::default());
+    stream.config(&avc());
+    (0..10).for_each(|at| stream.unit(&picture(at * 3_000, true)));
+    assert!(stream.segments.iter().all(|segment| segment.duration_ms == 3_000 && !segment.discontinuity));
+}
+
+/// Sound from 1,000 ms on, video from `video_ms` on, until 20 s; the tracks of each segment and its duration.
+fn joined(announced: bool, video_ms: u64) -> (Vec<(bool, u64)>, Stream) {
+    let mut stream = Stream::new(Settings::default());
+    if announced {
+        stream.segmenter.announce_video();
+    }
+    stream.config(&aac());
+    for at in (1_000..20_000).step_by(20) {
+        if at == video_ms {
+            stream.config(&avc());
+        }
+        if at >= video_ms && at % 40 == 0 {
+            stream.unit(&picture(at, (at - video_ms).is_multiple_of(1_000)));
+        }
+        stream.unit(&sound(at + 1));
+    }
+    stream.end();
+    (stream.segments.iter().map(|segment| (segment.pictures > 0, segment.duration_ms)).collect(), stream)
+}
+
+#[test]
+fn the_first_segment_waits_for_video() {
+    // Announced, as late as the keyframe is; not announced, within the bound.
+    for (announced, video_ms) in [(true, 2_000), (true, 12_000), (false, 1_040), (false, 2_880)] {
+        let (segments, stream) = joined(announced, video_ms);
+        assert!(segments.iter().all(|&(has_video, _)| has_video), "{video_ms}: {segments:?}");
+        assert!(stream.segments.iter().all(|segment| !segment.discontinuity));
+        let codecs: Vec<String> = stream.segmenter.configs().map(Config::codec).collect();
+        assert_eq!(codecs, ["avc1.42C01E", "mp4a.40.2"]);
+    }
+    // Neither: sound alone, from its beginning on, and with video, when it comes, a discontinuity.
+    let (segments, stream) = joined(false, 8_000);
+    assert_eq!(segments[..4], [(false, 2_000), (false, 1_980), (false, 1_980), (false, 1_039)]);
+    assert!(segments[4..].iter().all(|&(has_video, _)| has_video), "{segments:?}");
+    let told: Vec<u64> = stream.segments.iter().filter(|segment| segment.discontinuity).map(|s| s.number).collect();
+    assert_eq!(told, [4]);
+    // Announced, and it never comes.
+    let mut stream = Stream::new(Settings::default());
+    stream.segmenter.announce_video();
+    stream.config(&aac());
+    (0..2_000).for_each(|at| stream.unit(&sound(at * 20)));
+    assert!(stream.segments.len() > 8 && stream.segments.iter().all(|segment| segment.duration_ms <= 2_000));
+}
+
+#[test]
+fn sound_that_comes_late_interrupts_no_video() {
+    let mut stream = Stream::new(Settings::default());
+    stream.config(&avc());
+    for at in (0..20_000).step_by(40) {
+        stream.unit(&picture(at, at % 4_000 == 0));
+        if at == 9_000 {
+            stream.config(&aac());
+        }
+        if at >= 9_000 {
+            stream.unit(&sound(at + 1));
+        }
+    }
+    stream.end();
+    assert_eq!(stream.pictures, 500, "no picture is missing");
+    let told: Vec<u64> = stream.segments.iter().filter(|segment| segment.discontinuity).map(|s| s.number).collect();
+    assert_eq!(told, [3], "it begins with the keyframe at 12 s");
 }
 
 #[test]
@@ -131,7 +252,7 @@ fn segments_begin_at_keyframes() {
     assert_eq!(durations[..3], [1000, 2000, 2000]);
     // The last frame of sound ends 2 ms behind the last picture.
     assert_eq!(durations.iter().sum::<u64>(), 40_002);
-    assert!(stream.segments.iter().all(|segment| segment.independent && !segment.discontinuity));
+    assert!(stream.segments.iter().all(|segment| !segment.discontinuity));
     assert_eq!(stream.pictures, 1000);
     let last = stream.segments.len() - 1;
     assert_eq!(
@@ -147,7 +268,7 @@ fn segments_begin_at_keyframes() {
 #[test]
 fn segments_that_left_the_playlist_stay_a_while() {
     let mut window = Window::new(2, 3);
-    let info = |number| SegmentInfo { number, duration_ms: 2000, discontinuity: false, independent: true };
+    let info = |number| SegmentInfo { number, duration_ms: 2000, discontinuity: false, bytes: 1, pictures: 50 };
     for number in 0..4 {
         assert!(window.push(info(number), number).is_empty());
     }
@@ -158,25 +279,6 @@ fn segments_that_left_the_playlist_stay_a_while() {
     }
     assert_eq!(window.push(info(8), 8), [0]);
     assert_eq!((window.get(0), window.get(1), window.get(8), window.get(9)), (None, Some(&1), Some(&8), None));
-}
-
-#[test]
-fn endless_pictures_are_cut_without_a_keyframe() {
-    let mut stream = Stream::new(Settings::default());
-    stream.config(&avc());
-    for at in 0..1000 {
-        stream.unit(&picture(1000 + at * 40, at == 0 || at == 50));
-    }
-    stream.end();
-    assert_eq!(stream.segmenter.target_duration_s(), Some(2));
-    assert_eq!(stream.pictures, 1000);
-    assert!(stream.segments.iter().all(|segment| segment.duration_ms < 2500 && !segment.discontinuity));
-    assert!(!stream.text.contains("INDEPENDENT"));
-    // And with no second keyframe at all there is a playlist nevertheless.
-    let mut stream = Stream::new(Settings::default());
-    stream.config(&avc());
-    (0..1000).for_each(|at| stream.unit(&picture(1000 + at * 40, at == 0)));
-    assert_eq!(stream.segments[0].duration_ms, 10_000);
 }
 
 #[test]
@@ -211,9 +313,25 @@ fn playlists_of_others_are_read() {
     let Ok(Playlist::Media(media)) = Playlist::parse(text) else { panic!("a media playlist") };
     assert_eq!((media.version, media.target_duration_s, media.ended), (1, 10, true));
     assert_eq!(media.entries[0].duration_us, 9_009_000);
+    let text = "#EXTM3U\n#EXT-X-VERSION:6\n#EXT-X-TARGETDURATION:2\n#EXT-X-MAP:URI=\"a,b.mp4\",BYTERANGE=\"9@0\"\n\
+                #EXTINF:2,\n1.m4s\n#EXTINF:2,\n2.m4s\n#EXT-X-MAP:URI=\"c.mp4\"\n#EXTINF:2,\n3.m4s\n";
+    let Ok(Playlist::Media(media)) = Playlist::parse(text) else { panic!("a media playlist") };
+    let maps: Vec<Option<&str>> = media.entries.iter().map(|entry| entry.map.as_deref()).collect();
+    assert_eq!(maps, [Some("a,b.mp4"), Some("a,b.mp4"), Some("c.mp4")]);
+    assert_eq!(Checker::default().check(text), []);
+    let old = text.replace("VERSION:6", "VERSION:5");
+    assert_eq!(Checker::default().check(&old), [Violation::MapVersion(5)]);
+    let nameless = text.replace("URI", "URL");
+    assert_eq!(Playlist::parse(&nameless), Err(ParseError::Value { line: 4, tag: "EXT-X-MAP" }));
+    let rates = Rates {
+        peak_bits_per_second: 3_000_000,
+        average_bits_per_second: 2_000_000,
+        pictures_per_1000_s: Some(29_970),
+    };
     let mut text = String::new();
-    write_multivariant(3_000_000, &[avc(), aac()], "x/index.m3u8", &mut text);
-    assert!(text.contains("CODECS=\"avc1.42C01E,mp4a.40.2\""), "{text}");
+    write_multivariant(&stream_attributes(&rates, [avc(), aac()].iter()), "x/index.m3u8", &mut text);
+    let line = "#EXT-X-STREAM-INF:BANDWIDTH=3000000,AVERAGE-BANDWIDTH=2000000,CODECS=\"avc1.42C01E,mp4a.40.2\",FRAME-RATE=29.970";
+    assert!(text.contains(line), "{text}");
     let variant = Variant { uri: "x/index.m3u8".into(), bandwidth: 3_000_000 };
     assert_eq!(Playlist::parse(&text), Ok(Playlist::Multivariant(vec![variant])));
     assert_eq!(Playlist::parse("<html>"), Err(ParseError::Begin));
@@ -257,6 +375,16 @@ fn broken_rules_are_named() {
     assert_eq!(checker.check(text), [Violation::Version(1), longer]);
     let text = "#EXTM3U\n#EXT-X-TARGETDURATION:3\n#EXTINF:2,\na.ts\n#EXTINF:2,\nb.ts\n";
     assert_eq!(checker.check(text), [Violation::AfterEnd, Violation::Target(2, 3), Violation::Changed(0)]);
+    // With a segment that long it may grow; it never falls.
+    let list = |target_s: u32, durations: &[u32]| {
+        let segments: String = durations.iter().map(|s| format!("#EXTINF:{s},\n{s}.ts\n")).collect();
+        format!("#EXTM3U\n#EXT-X-TARGETDURATION:{target_s}\n{segments}")
+    };
+    let mut checker = Checker::default();
+    assert_eq!(checker.check(&list(2, &[1, 2])), []);
+    assert_eq!(checker.check(&list(5, &[1, 2, 5])), []);
+    assert_eq!(checker.check(&list(6, &[1, 2, 5, 4])), [Violation::Target(5, 6)]);
+    assert_eq!(checker.check(&list(5, &[1, 2, 5, 4, 5])), [Violation::Target(6, 5)]);
     assert_eq!(checker.check("\u{7}"), [Violation::Character, Violation::Parse(ParseError::Begin)]);
 }
 
@@ -268,7 +396,7 @@ proptest! {
         gap in 0u64..30_000,
         video in any::<bool>(),
     ) {
-        let mut stream = Stream::new(Settings::default());
+        let mut stream = Stream::new(Settings { longest_ms: 200_000, ..Settings::default() });
         stream.config(&aac());
         if video {
             stream.config(&avc());

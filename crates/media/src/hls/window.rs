@@ -1,13 +1,18 @@
 //! Segments → playlists.
+//!
+//! The target duration of a playlist never changes, says RFC 8216 §6.2.1, and no segment is longer (§4.3.3.1). A live encoder with
+//! irregular keyframes breaks one or the other: what comes is not known before. Here a longer segment raises the target duration,
+//! as nginx-rtmp-module, SRS, gohlslib and Wowza do, and players follow; it never falls.
 
-use super::SegmentInfo;
-use crate::Config;
+use super::rates::{RateMeter, Rates};
+use super::segmenter::{SegmentInfo, rounded_s};
 use std::collections::VecDeque;
 use std::fmt::Write;
 
 /// The segments that a playlist lists, and those that it listed not long ago: players may still ask for them.
 #[derive(Debug)]
 pub struct Window<T> {
+    /// The longest segment so far, or more.
     target_duration_s: u32,
     /// How many segments are listed, where three times the target duration do not need more.
     length: usize,
@@ -16,13 +21,24 @@ pub struct Window<T> {
     kept: VecDeque<(SegmentInfo, T, u64)>,
     discontinuities: u64,
     ended: bool,
+    meter: RateMeter,
 }
 
 impl<T> Window<T> {
-    /// A window of `length` segments that are `target_duration_s` long at most.
+    /// A window of `length` segments, of which `target_duration_s` is expected to be the longest.
     pub fn new(target_duration_s: u32, length: usize) -> Self {
-        let (listed, kept) = (VecDeque::new(), VecDeque::new());
-        Self { target_duration_s, length, listed, kept, discontinuities: 0, ended: false }
+        let (listed, kept, meter) = (VecDeque::new(), VecDeque::new(), RateMeter::default());
+        Self { target_duration_s, length, listed, kept, discontinuities: 0, ended: false, meter }
+    }
+
+    /// The target duration, in seconds. A longer segment raises it.
+    pub const fn target_duration_s(&self) -> u32 {
+        self.target_duration_s
+    }
+
+    /// The rates of the segments so far.
+    pub fn rates(&self) -> Rates {
+        self.meter.rates()
     }
 
     /// Adds a segment, `value` being whatever serves it; returns what nobody may ask for any more.
@@ -30,6 +46,8 @@ impl<T> Window<T> {
     /// A segment is listed until three target durations are there without it (RFC 8216 §6.2.2), and stays for its own duration and
     /// that of the playlist behind that.
     pub fn push(&mut self, info: SegmentInfo, value: T) -> Vec<T> {
+        self.target_duration_s = self.target_duration_s.max(rounded_s(info.duration_ms));
+        self.meter.push(&info, self.target_duration_s);
         for (_, _, stays_ms) in &mut self.kept {
             *stays_ms = stays_ms.saturating_sub(info.duration_ms);
         }
@@ -82,9 +100,7 @@ impl<T> Window<T> {
         if self.discontinuities > 0 || self.listed.iter().any(|(info, _)| info.discontinuity) {
             let _ = writeln!(out, "#EXT-X-DISCONTINUITY-SEQUENCE:{}", self.discontinuities);
         }
-        if self.listed.iter().all(|(info, _)| info.independent) {
-            out.push_str("#EXT-X-INDEPENDENT-SEGMENTS\n");
-        }
+        out.push_str("#EXT-X-INDEPENDENT-SEGMENTS\n");
         for (info, _) in &self.listed {
             if info.discontinuity {
                 out.push_str("#EXT-X-DISCONTINUITY\n");
@@ -101,21 +117,4 @@ impl<T> Window<T> {
     fn duration_ms(&self) -> u64 {
         self.listed.iter().map(|(info, _)| info.duration_ms).sum()
     }
-}
-
-/// Appends a multivariant playlist of one variant: `bandwidth` is the highest rate of a segment, in bits a second.
-pub fn write_multivariant(bandwidth: u64, configs: &[Config], uri: &str, out: &mut String) {
-    let codecs: Vec<String> = configs.iter().map(Config::codec).collect();
-    let _ = write!(out, "#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-STREAM-INF:BANDWIDTH={}", bandwidth.max(1));
-    if !codecs.is_empty() {
-        let _ = write!(out, ",CODECS=\"{}\"", codecs.join(","));
-    }
-    for config in configs {
-        if let Config::Avc(avc) = config
-            && avc.width > 0
-        {
-            let _ = write!(out, ",RESOLUTION={}x{}", avc.width, avc.height);
-        }
-    }
-    let _ = write!(out, "\n{uri}\n");
 }

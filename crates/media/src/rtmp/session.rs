@@ -20,6 +20,8 @@ pub struct Session {
     output: Vec<u8>,
     app: String,
     app_query: String,
+    /// `connect` was answered.
+    is_connected: bool,
     streams_made: u32,
     publishing: Publishing,
     aggregate: Option<Aggregate>,
@@ -165,6 +167,7 @@ impl Session {
             output: Vec::new(),
             app: String::new(),
             app_query: String::new(),
+            is_connected: false,
             streams_made: 0,
             publishing: Publishing::No,
             aggregate: None,
@@ -222,6 +225,18 @@ impl Session {
             };
             self.on_status(stream, "error", code, refusal.reason());
         }
+    }
+
+    /// Says why the server ends the connection, where the other side can understand it. Nothing of the stream is taken any more.
+    pub fn close(&mut self, reason: &str) {
+        match std::mem::replace(&mut self.publishing, Publishing::No) {
+            Publishing::Asked(stream) | Publishing::Yes(stream) => {
+                self.on_status(stream, "error", "NetStream.Publish.Rejected", reason);
+            }
+            Publishing::No if self.is_connected => self.on_status(0, "error", "NetConnection.Connect.Closed", reason),
+            Publishing::No => {}
+        }
+        self.aggregate = None;
     }
 
     /// Asks whether the other side is there; it answers with the same timestamp, see [`Event::Pong`].
@@ -371,6 +386,7 @@ impl Session {
         let (app, query) = parts(app);
         self.app = app;
         self.app_query = query;
+        self.is_connected = true;
         let encoding = member("objectEncoding").and_then(Value::as_number).unwrap_or(0.0);
         self.control(MessageKind::WindowAcknowledgementSize, &WINDOW.to_be_bytes());
         // 2: dynamic, as the other side sees fit.

@@ -1,7 +1,7 @@
 //! Packets → PES packets, and what is wrong with them: for the checker, the load client and tests.
 
 use super::psi::{crc, read_pat, read_pmt};
-use super::{PACKET, SYNC, TYPE_AAC, TYPE_AVC};
+use super::{PACKET, SYNC, TYPE_AAC, TYPE_AVC, TYPE_MPEG1_AUDIO, TYPE_MPEG2_AUDIO};
 use crate::Track;
 
 /// Takes a transport stream apart, strictly: what a player would only shrug at is an error here.
@@ -42,7 +42,7 @@ pub struct Pes {
     pub pcr: Option<u64>,
     /// Its first packet says that decoding can begin here.
     pub random_access: bool,
-    /// A byte stream of H.264, or frames of ADTS.
+    /// A byte stream of H.264, or frames of ADTS or MP3.
     pub payload: Vec<u8>,
 }
 
@@ -204,7 +204,7 @@ impl Demuxer {
         for &(kind, pid) in found {
             let track = match kind {
                 TYPE_AVC => Track::Video,
-                TYPE_AAC => Track::Audio,
+                TYPE_AAC | TYPE_MPEG1_AUDIO | TYPE_MPEG2_AUDIO => Track::Audio,
                 _ => continue,
             };
             if self.streams.len() < STREAMS_MAX && self.streams.iter().all(|stream| stream.pid != pid) {

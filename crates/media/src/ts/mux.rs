@@ -1,26 +1,53 @@
 //! Units → packets.
 
 use super::psi::{write_pat, write_pmt};
-use super::{AUDIO_PID, MASK, PACKET, SYNC, TICKS, VIDEO_PID};
+use super::{AUDIO_PID, MASK, PACKET, SYNC, TICKS, TYPE_AAC, TYPE_AVC, TYPE_MPEG1_AUDIO, TYPE_MPEG2_AUDIO, VIDEO_PID};
+use crate::aac::ADTS_LENGTH;
 use crate::avc::{NAL_AUD, NAL_SPS, Nals};
-use crate::{AacConfig, AvcConfig, Config, Track, Unit};
+use crate::{AacConfig, AvcConfig, Config, Mp3Config, Track, Unit};
 use std::sync::Arc;
 
-/// Writes one program: H.264, AAC, or both.
+/// Writes one program: H.264, sound (AAC or MP3), or both.
 ///
 /// Frames of sound are gathered, several to a PES packet: alone, each would fill its last packet with stuffing. So what was written
 /// is whole only after [`Muxer::flush`].
 #[derive(Debug, Default)]
 pub struct Muxer {
     video: Option<Arc<AvcConfig>>,
-    audio: Option<Arc<AacConfig>>,
+    audio: Option<Sound>,
     version: u8,
     /// Continuity counters: PAT, PMT, video, audio.
     counters: [u8; 4],
     gathered: Gathered,
 }
 
-/// Frames of sound, with their ADTS headers, that were not written yet.
+/// How sound is decoded.
+#[derive(Debug)]
+enum Sound {
+    Aac(Arc<AacConfig>),
+    Mp3(Mp3Config),
+}
+
+impl Sound {
+    /// Its stream type. Source: ISO/IEC 13818-1 table 2-34: 11172-3 has the rates from 32 kHz on, 13818-3 those below.
+    const fn stream_type(&self) -> u8 {
+        match self {
+            Self::Aac(_) => TYPE_AAC,
+            Self::Mp3(mp3) if mp3.sample_rate < 32_000 => TYPE_MPEG2_AUDIO,
+            Self::Mp3(_) => TYPE_MPEG1_AUDIO,
+        }
+    }
+
+    /// Samples in a frame, and in a second.
+    fn samples(&self) -> (u32, u32) {
+        match self {
+            Self::Aac(aac) => (aac.samples, aac.sample_rate()),
+            Self::Mp3(mp3) => (mp3.samples, mp3.sample_rate),
+        }
+    }
+}
+
+/// Frames of sound, of AAC with their ADTS headers, that were not written yet.
 #[derive(Debug, Default)]
 struct Gathered {
     bytes: Vec<u8>,
@@ -56,7 +83,8 @@ impl Muxer {
     pub fn config(&mut self, config: &Config) {
         match config {
             Config::Avc(avc) => self.video = Some(avc.clone()),
-            Config::Aac(aac) => self.audio = Some(aac.clone()),
+            Config::Aac(aac) => self.audio = Some(Sound::Aac(aac.clone())),
+            Config::Mp3(mp3) => self.audio = Some(Sound::Mp3(*mp3)),
         }
         self.version = self.version.wrapping_add(1) & 31;
     }
@@ -69,7 +97,8 @@ impl Muxer {
     /// Appends the program's tables. Each segment begins with them.
     pub fn begin(&mut self, out: &mut Vec<u8>) {
         write_pat(self.counters[PAT], out);
-        write_pmt(self.counters[PMT], self.version, self.video.is_some(), self.audio.is_some(), out);
+        let video = self.video.is_some().then_some(TYPE_AVC);
+        write_pmt(self.counters[PMT], self.version, video, self.audio.as_ref().map(Sound::stream_type), out);
         self.counters[PAT] = self.counters[PAT].wrapping_add(1);
         self.counters[PMT] = self.counters[PMT].wrapping_add(1);
     }
@@ -124,11 +153,20 @@ impl Muxer {
     }
 
     fn sound(&mut self, unit: &Unit, out: &mut Vec<u8>) {
-        let Some(config) = &self.audio else { return };
-        let Some(adts) = config.adts(unit.payload.len()) else { return };
-        let passed = u64::from(self.gathered.frames * config.samples) * 1000 / u64::from(config.sample_rate());
-        let off_ms = unit.dts_ms.abs_diff(self.gathered.dts_ms + passed);
-        let full = self.gathered.bytes.len() + adts.len() + unit.payload.len() > GATHER_BYTES;
+        let Some(sound) = &self.audio else { return };
+        let header: [u8; ADTS_LENGTH];
+        let header = match sound {
+            Sound::Aac(aac) => {
+                let Some(adts) = aac.adts(unit.payload.len()) else { return };
+                header = adts;
+                &header[..]
+            }
+            Sound::Mp3(_) => &[],
+        };
+        let (samples, rate) = sound.samples();
+        let passed_ms = u64::from(self.gathered.frames * samples) * 1000 / u64::from(rate);
+        let off_ms = unit.dts_ms.abs_diff(self.gathered.dts_ms + passed_ms);
+        let full = self.gathered.bytes.len() + header.len() + unit.payload.len() > GATHER_BYTES;
         if full || off_ms > GATHER_OFF_MS || self.gathered.frames >= GATHER_FRAMES {
             self.flush(out);
         }
@@ -136,7 +174,7 @@ impl Muxer {
             self.gathered.dts_ms = unit.dts_ms;
         }
         self.gathered.frames += 1;
-        self.gathered.bytes.extend_from_slice(&adts);
+        self.gathered.bytes.extend_from_slice(header);
         self.gathered.bytes.extend_from_slice(&unit.payload);
     }
 }

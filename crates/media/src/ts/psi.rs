@@ -1,6 +1,6 @@
 //! Program tables: what there is, and in which packets.
 
-use super::{AUDIO_PID, PACKET, PMT_PID, SYNC, TYPE_AAC, TYPE_AVC, VIDEO_PID};
+use super::{AUDIO_PID, PACKET, PMT_PID, SYNC, VIDEO_PID};
 
 /// Appends a packet with the program association table.
 pub(super) fn write_pat(counter: u8, out: &mut Vec<u8>) {
@@ -9,13 +9,13 @@ pub(super) fn write_pat(counter: u8, out: &mut Vec<u8>) {
     write_section(0, counter, &[0, 0xb0, 13, 0, 1, 0xc1, 0, 0, 0, 1, high, low], out);
 }
 
-/// Appends a packet with the program map table, of the tracks that there are.
-pub(super) fn write_pmt(counter: u8, version: u8, video: bool, audio: bool, out: &mut Vec<u8>) {
-    let [high, low] = (0xe000 | if video { VIDEO_PID } else { AUDIO_PID }).to_be_bytes();
-    let length = 13 + 5 * (u8::from(video) + u8::from(audio));
+/// Appends a packet with the program map table, of the tracks that there are, by their stream types.
+pub(super) fn write_pmt(counter: u8, version: u8, video: Option<u8>, audio: Option<u8>, out: &mut Vec<u8>) {
+    let [high, low] = (0xe000 | if video.is_some() { VIDEO_PID } else { AUDIO_PID }).to_be_bytes();
+    let length = 13 + 5 * (u8::from(video.is_some()) + u8::from(audio.is_some()));
     let mut section = vec![2, 0xb0, length, 0, 1, 0xc1 | (version & 31) << 1, 0, 0, high, low, 0xf0, 0];
-    for (there, kind, pid) in [(video, TYPE_AVC, VIDEO_PID), (audio, TYPE_AAC, AUDIO_PID)] {
-        if there {
+    for (kind, pid) in [(video, VIDEO_PID), (audio, AUDIO_PID)] {
+        if let Some(kind) = kind {
             let [high, low] = (0xe000 | pid).to_be_bytes();
             section.extend([kind, high, low, 0xf0, 0]);
         }

@@ -1,0 +1,177 @@
+//! Who may publish: names, keys, applications that are asked, and streams that are opened.
+
+use super::end::End;
+use super::writer::Writer;
+use super::{Asked, CONNECTION, Entry, Intake, silence_ms};
+use crate::hooks::{self, Verdict, Waiter};
+use crate::http::{Query, Target};
+use crate::hub::Publication;
+use crate::token::is_same;
+use media::rtmp::Refusal;
+use model::LogLevel;
+use serde_json::json;
+
+/// Bytes of a part of a stream's key.
+const PART_BYTES_MAX: usize = 128;
+/// Parts of a stream's key: a path of [`Target::PARTS_MAX`] has the session's id and the file as well.
+const KEY_PARTS_MAX: usize = Target::PARTS_MAX - 2;
+
+impl Intake {
+    /// Whether somebody may publish `key`, as far as that is known: an application may have been asked.
+    pub(super) fn may(&mut self, token: u64, key: &str, query: Query<'_>) -> Result<bool, Refusal> {
+        let (_, config) = self.shared.hub.config.get();
+        let given = query.get("key");
+        if let Some(key) = &config.auth.publish_key
+            && given.as_deref().is_none_or(|given| !is_same(given, key))
+        {
+            return Err(Refusal::Denied);
+        }
+        let is_busy = self.entries.get(key).is_some_and(|entry| entry.publisher.is_some());
+        if is_busy && !config.auth.take_over {
+            return Err(Refusal::Busy);
+        }
+        let publisher = self.publishers.get(token).ok_or(Refusal::Rejected)?;
+        let number = publisher.number;
+        let fields = json!({
+            "stream": key,
+            "address": publisher.peer.ip(),
+            "session": format!("{number:x}"),
+            "key_sha256": given.as_deref().map(hooks::digest),
+            "query": query.without(&["key"]),
+        });
+        let waiter = Waiter { thread: self.shared.hub.signals.len() - 1, token, number };
+        match self.shared.hooks.ask(hooks::Event::Publish, waiter, fields, None) {
+            Some(Verdict::Allowed) => Ok(true),
+            Some(verdict) => Err(refusal(verdict)),
+            None => {
+                publisher.asked = Some(Asked { number, key: key.into() });
+                let patience = self.shared.hooks.patience().as_millis() as u64;
+                publisher.deadline_ms = self.shared.hub.now_ms() + patience + 1_000;
+                // What it sends before it is let in stays with the kernel.
+                let _ = self.poller.remove(&publisher.socket);
+                Ok(false)
+            }
+        }
+    }
+
+    /// An application has answered.
+    pub(super) fn settle(&mut self, answer: hooks::Answer) {
+        let hooks::Answer { waiter, verdict } = answer;
+        let Some(publisher) = self.publishers.get(waiter.token) else { return };
+        let Some(asked) = publisher.asked.take_if(|asked| asked.number == waiter.number) else { return };
+        if self.poller.add_readable(&publisher.socket, waiter.token | CONNECTION).is_err() {
+            return self.close(waiter.token, End::NoRoom);
+        }
+        let input = std::mem::take(&mut publisher.input);
+        match self.decide(waiter.token, asked.key, verdict) {
+            Ok(()) => self.proceed(waiter.token, &input),
+            Err(end) => self.close(waiter.token, end),
+        }
+    }
+
+    /// Lets somebody publish who may, and refuses others; why the connection ends if it does.
+    pub(super) fn decide(&mut self, token: u64, key: Box<str>, verdict: Verdict) -> Result<(), End> {
+        let opened = if verdict == Verdict::Allowed { self.open(token, &key) } else { Err(refusal(verdict)) };
+        if let Err(refusal) = opened {
+            return self.refuse(token, &key, refusal);
+        }
+        let now_ms = self.shared.hub.now_ms();
+        let publisher = self.publishers.get(token).ok_or(End::Closed)?;
+        let address = publisher.peer.to_string();
+        self.shared
+            .log
+            .event(LogLevel::Info, "publish", || vec![("stream", (*key).into()), ("address", address.into())]);
+        publisher.session.accept();
+        publisher.deadline_ms = now_ms + silence_ms(self.config.value());
+        publisher.has_published = true;
+        let publication =
+            Publication { address: publisher.peer.to_string(), began_ms: now_ms, ..Publication::default() };
+        if let Some(entry) = self.entries.get(&key) {
+            entry.writer.stream.publication.set(publication);
+        }
+        publisher.key = Some(key);
+        Ok(())
+    }
+
+    pub(super) fn refuse(&mut self, token: u64, key: &str, refusal: Refusal) -> Result<(), End> {
+        let publisher = self.publishers.get(token).ok_or(End::Closed)?;
+        let address = publisher.peer.to_string();
+        self.shared.log.event(LogLevel::Warn, "publish-refused", || {
+            vec![("stream", key.into()), ("address", address.into()), ("why", refusal.reason().into())]
+        });
+        publisher.deadline_ms = self.shared.hub.now_ms() + silence_ms(self.config.value());
+        publisher.session.refuse(refusal);
+        Ok(())
+    }
+
+    /// Makes a stream ready for its publisher.
+    fn open(&mut self, token: u64, key: &str) -> Result<(), Refusal> {
+        let (_, config) = self.shared.hub.config.get();
+        if let Some(entry) = self.entries.get(key) {
+            match entry.publisher {
+                Some(_) if !config.auth.take_over => return Err(Refusal::Busy),
+                Some(other) => self.close(other, End::TakenOver),
+                None => {}
+            }
+        }
+        if self.entries.get(key).is_some_and(|entry| entry.is_over) {
+            self.forget(key);
+        }
+        let began_ms = self.shared.hub.now_ms();
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.writer.restart();
+            (entry.publisher, entry.began_ms) = (Some(token), began_ms);
+            return Ok(());
+        }
+        let hub = &self.shared.hub;
+        let stream = hub.open(key).ok_or(Refusal::Full)?;
+        let writer = Writer::new(stream, config.hls.target.as_micros() / 1_000, config.hls.window as usize);
+        let entry = Entry { writer, publisher: Some(token), began_ms, gone_ms: 0, is_over: false };
+        self.entries.insert(key.into(), entry);
+        Ok(())
+    }
+}
+
+/// How a publisher is refused on a verdict that is not [`Verdict::Allowed`].
+const fn refusal(verdict: Verdict) -> Refusal {
+    match verdict {
+        Verdict::Allowed | Verdict::Denied => Refusal::Forbidden,
+        Verdict::Unanswered => Refusal::Unanswered,
+    }
+}
+
+/// The key of the stream `name` in the application `app`: the parts of both, divided by slashes. Encoders divide a path of several parts
+/// in different places: FFmpeg takes two parts as the application, GStreamer all but the last. `None` for names that no path can hold.
+pub(super) fn stream_key(app: &str, name: &str) -> Option<Box<str>> {
+    let is_part = |part: &&str| {
+        let odd = |c: char| c.is_control() || c == '\\';
+        !part.is_empty() && part.len() <= PART_BYTES_MAX && *part != "." && *part != ".." && !part.contains(odd)
+    };
+    let parts: Vec<&str> = app.trim_end_matches('/').split('/').chain(name.split('/')).collect();
+    (parts.len() <= KEY_PARTS_MAX && parts.iter().all(is_part)).then(|| parts.join("/").into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stream_key;
+
+    #[test]
+    fn a_key_is_the_same_wherever_an_encoder_divides_the_path() {
+        for (app, name) in [("live/sub", "cam"), ("live", "sub/cam"), ("live/sub/", "cam")] {
+            assert_eq!(stream_key(app, name).as_deref(), Some("live/sub/cam"));
+        }
+        let long = "x".repeat(129);
+        for (app, name) in [
+            ("", "cam"),
+            ("live", ""),
+            ("live//a", "cam"),
+            ("..", "cam"),
+            ("live", "./cam"),
+            ("a\\b", "c"),
+            ("live", &long),
+            ("a/b/c", "d/e/f/g"),
+        ] {
+            assert_eq!(stream_key(app, name), None, "{app} {name}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! How publishers end: the reason goes to the publisher, into the log, to the API and to applications.
+
+use super::Intake;
+use super::end::End;
+use crate::hooks;
+use model::LogLevel;
+use serde_json::json;
+use std::io::IoSlice;
+use std::sync::atomic::Ordering;
+
+/// How long a connection that the server ends is kept, so that its publisher can read why, milliseconds. Closed with data unread, the
+/// kernel resets it, and the reason is lost with what else was on its way.
+const LINGER_MS: u64 = 2_000;
+
+impl Intake {
+    /// A publisher no longer publishes a stream.
+    pub(super) fn leave(&mut self, key: &str, token: u64, end: &End) {
+        let Some(entry) = self.entries.get_mut(key).filter(|entry| entry.publisher == Some(token)) else { return };
+        (entry.publisher, entry.gone_ms) = (None, self.shared.hub.now_ms());
+        entry.writer.pause();
+        self.shared.hub.announce(&entry.writer.stream);
+        let why = end.to_string();
+        let mut publication = (*entry.writer.stream.publication.get().1).clone();
+        entry.writer.describe(&mut publication);
+        (publication.ended_ms, publication.why) = (Some(entry.gone_ms), Some(why.clone()));
+        let address = publication.address.clone();
+        entry.writer.stream.publication.set(publication);
+        self.shared.log.event(LogLevel::Info, "unpublish", || {
+            vec![("stream", key.into()), ("why", why.as_str().into()), ("address", address.into())]
+        });
+        let fields = json!({
+            "stream": key,
+            "why": why,
+            "published_ms": entry.gone_ms.saturating_sub(entry.began_ms),
+            "received_bytes": entry.writer.stream.received_bytes.load(Ordering::Relaxed),
+        });
+        self.shared.hooks.tell(hooks::Event::Unpublish, fields);
+    }
+
+    pub(super) fn forget(&mut self, key: &str) {
+        if let Some(entry) = self.entries.remove(key) {
+            self.shared.hub.close(&entry.writer.stream);
+        }
+    }
+
+    /// Sends what the session has to say; whether the connection is well.
+    pub(super) fn send(&mut self, token: u64) -> bool {
+        let Some(publisher) = self.publishers.get(token) else { return false };
+        while !publisher.session.output().is_empty() {
+            match publisher.socket.send_parts(&[IoSlice::new(publisher.session.output())]) {
+                Ok(Some(sent)) => publisher.session.sent(sent),
+                // The rest goes with what comes next, or with the tick; the session bounds it.
+                Ok(None) => return true,
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    /// Ends a publisher's connection. If the server ends it, the publisher is sent the reason and has [`LINGER_MS`] to read it.
+    pub(super) fn close(&mut self, token: u64, end: End) {
+        let Some(publisher) = self.publishers.get(token) else { return };
+        if publisher.is_ending {
+            self.publishers.remove(token);
+            return;
+        }
+        if end.is_by_server() {
+            publisher.session.close(&end.to_string());
+        }
+        let (key, address) = (publisher.key.take(), publisher.peer);
+        let is_sent = self.send(token);
+        match key {
+            Some(key) => self.leave(&key, token, &end),
+            None => self.shared.log.event(LogLevel::Info, "publisher-closed", || {
+                vec![("address", address.to_string().into()), ("why", end.to_string().into())]
+            }),
+        }
+        let lingers = is_sent && end.is_by_server() && !matches!(end, End::Drained);
+        let Some(publisher) = self.publishers.get(token) else { return };
+        if lingers && publisher.socket.end_sending().is_ok() {
+            publisher.is_ending = true;
+            publisher.deadline_ms = self.shared.hub.now_ms() + LINGER_MS;
+        } else {
+            self.publishers.remove(token);
+        }
+    }
+
+    /// Brings what operators see of publishers up to date.
+    pub(super) fn describe_publications(&mut self) {
+        for entry in self.entries.values() {
+            let Some(publisher) = entry.publisher.and_then(|token| self.publishers.get(token)) else { continue };
+            let before = entry.writer.stream.publication.get().1;
+            let mut publication = (*before).clone();
+            publication.bits_per_second = publisher.bits_per_second;
+            entry.writer.describe(&mut publication);
+            if publication != *before {
+                entry.writer.stream.publication.set(publication);
+            }
+        }
+    }
+}

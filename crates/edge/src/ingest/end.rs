@@ -1,0 +1,67 @@
+//! Why a publisher's connection or stream ends: in the log, in the API and to the publisher.
+
+use host::HostError;
+use media::IngestError;
+use media::rtmp::SessionError;
+use std::fmt;
+
+/// Why a publisher's connection or stream ends.
+#[derive(Debug)]
+pub(super) enum End {
+    /// The publisher closed the connection.
+    Closed,
+    /// The connection broke.
+    Broken(HostError),
+    /// The publisher ended the stream.
+    Unpublished,
+    /// It publishes nothing within the time it has.
+    Late,
+    /// It sends nothing.
+    Silent,
+    /// It does not read what the server answers.
+    Deaf,
+    /// It sends more than it may.
+    BitRate,
+    /// Its video has no keyframe for too long.
+    Gop,
+    /// Its media cannot be carried.
+    Media(IngestError),
+    /// What it sends is not RTMP.
+    Protocol(SessionError),
+    /// Another publisher replaces it.
+    TakenOver,
+    /// An operator ended it.
+    Kicked,
+    /// The kernel gives no room to wait for it.
+    NoRoom,
+    /// The server ends.
+    Drained,
+}
+
+impl End {
+    /// Whether the server ends it, so that the publisher has to be informed.
+    pub(super) const fn is_by_server(&self) -> bool {
+        !matches!(self, Self::Closed | Self::Broken(_) | Self::Unpublished)
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Broken(error) => return error.fmt(f),
+            Self::Media(error) => return error.fmt(f),
+            Self::Protocol(error) => return error.fmt(f),
+            Self::Closed => "the publisher closed the connection",
+            Self::Unpublished => "the publisher ended the stream",
+            Self::Late => "no stream was published within limits.head_time",
+            Self::Silent => "the publisher sent nothing for longer than limits.publish_silence",
+            Self::Deaf => "the publisher does not read the server's answers",
+            Self::BitRate => "the publisher sends more than limits.publish_bitrate",
+            Self::Gop => "the video has no keyframe for longer than limits.gop or in more than limits.gop_bytes",
+            Self::TakenOver => "another publisher took over the stream",
+            Self::Kicked => "an operator ended the stream",
+            Self::NoRoom => "the server has no room to wait for the publisher",
+            Self::Drained => "the server ends",
+        })
+    }
+}
