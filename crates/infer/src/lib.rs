@@ -14,7 +14,7 @@ mod flow;
 mod flow_table;
 mod hash;
 mod observe;
-mod room;
+mod reset;
 mod shared_path;
 pub mod socket;
 mod tcp;

@@ -12,7 +12,7 @@ const INFER: [&str; 13] = [
     "error",
     "event",
     "hash",
-    "room",
+    "reset",
     "observe",
     "tcp",
     "estimate",

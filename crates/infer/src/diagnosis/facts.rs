@@ -76,7 +76,7 @@ impl<'a> Facts<'a> {
             sender,
             vantage,
             phase_s,
-            bytes: sender.delivered as f64,
+            bytes: sender.totals.delivered as f64,
             split: Partition::default(),
             plateau: None,
             capacity: None,
@@ -97,9 +97,9 @@ impl<'a> Facts<'a> {
         if phase_s > 0.0 {
             let rounds = RoundTrips::new(sender);
             facts.ack_wait_s = rounds.ack_wait.map(|nanos| nanos / 1e9);
-            let trains = sender.trains.rate();
+            let trains = sender.observers.packet_trains.rate();
             // Beside the receiver data shows itself how fast it comes; acknowledgements that close a gap tell of much at once.
-            let fastest = sender.trains.fastest().filter(|_| !sender.times_acks);
+            let fastest = sender.observers.packet_trains.fastest().filter(|_| !sender.times_acks);
             let arrives = fastest.map_or(f64::INFINITY, |fastest| fastest.max(facts.rate()));
             facts.plateau = rounds.plateau(facts.rate(), trains).map(|plateau| plateau.min(arrives));
             facts.capacity = match (facts.plateau, trains.filter(|&trains| !rounds.bunched(trains, facts.plateau))) {
@@ -132,8 +132,8 @@ impl<'a> Facts<'a> {
             facts.split = rounds.split(facts.plateau, trains, facts.wakes);
             let origin = loss_origin::judge(sender, &rounds, facts.plateau, trains);
             (facts.random_losses, facts.congested_losses) = (origin.random, origin.congested);
-            let room = sender.holes.room(loss_origin::packet_nanos(sender, facts.plateau, trains), rtt);
-            match token_bucket::fit(&sender.policed, rtt, peak, room == Some(GapRoom::None)) {
+            let room = sender.observers.gap_spacing.room(loss_origin::packet_nanos(sender, facts.plateau, trains), rtt);
+            match token_bucket::fit(&sender.observers.policer_log, rtt, peak, room == Some(GapRoom::None)) {
                 // That no queue stood before its losses cannot be told where acknowledgements wait.
                 _ if rounds.ack_wait.is_some() => {}
                 Some(BucketFit::Policer(bucket))
@@ -151,7 +151,7 @@ impl<'a> Facts<'a> {
                 // What stands while it uses up what a policer lets through is a sender that paces itself by that (`tcp_bbr.c`, lt_bw); beside
                 // the receiver it seems to send when it pleases.
                 let mut paced = std::mem::take(&mut facts.split.send_buffer);
-                if !sender.times_acks && sender.prompts.are_the_programs() {
+                if !sender.times_acks && sender.remote.triggers.are_the_programs() {
                     paced = paced.and(std::mem::take(&mut facts.split.application));
                 }
                 facts.split.congestion_window = facts.split.congestion_window.and(paced);
@@ -162,7 +162,9 @@ impl<'a> Facts<'a> {
                 facts.split.application = facts.split.application.and(evenly);
             }
             // What is promised is what was seen to come through at least.
-            if let Some(blurred) = sender.trains.blurred(sender.mss, || rounds.jitter().max(sender.rtt.variation)) {
+            if let Some(blurred) =
+                sender.observers.packet_trains.blurred(sender.space.mss, || rounds.jitter().max(sender.rtt.variation))
+            {
                 let least = facts.plateau.map_or(blurred, |plateau| plateau.max(blurred));
                 facts.blurred = true;
                 facts.capacity = facts.capacity.map(|capacity| capacity.min(least));
@@ -178,7 +180,7 @@ impl<'a> Facts<'a> {
 
     /// The rate that a policer lets payload through at for as long as one likes, or what came through where that is more, in bytes per second.
     pub(crate) fn policed_rate(&self) -> Option<f64> {
-        let payload = |bucket: PolicerBucket| bucket.payload_rate(self.sender.mss);
+        let payload = |bucket: PolicerBucket| bucket.payload_rate(self.sender.space.mss);
         self.bucket.map(|bucket| payload(bucket).max(self.rate()))
     }
 
@@ -222,7 +224,7 @@ impl<'a> Facts<'a> {
     /// When slow start ended, in seconds, where neither a loss nor an echo ended it and the window crept up from there for longer than it had
     /// taken.
     pub(crate) fn crept_from(&self) -> Option<f64> {
-        let ended = self.sender.start.exit.map(|(at, _)| at as f64 / 1e9)?;
+        let ended = self.sender.observers.slow_start.exit.map(|(at, _)| at as f64 / 1e9)?;
         let longer = self.split.congestion_window.seconds > self.split.slow_start.seconds;
         (self.grows_without_loss() && longer).then_some(ended)
     }
@@ -251,8 +253,8 @@ impl<'a> Facts<'a> {
     /// The part of the segments that was sent again, needless ones included. A packet beside a sender may hold many segments.
     pub(crate) fn lost_part(&self) -> f64 {
         let sender = self.sender;
-        let whole = sender.bytes.div_ceil(sender.mss.max(1)) + sender.losses.segments;
-        sender.losses.segments as f64 / sender.data_packets.max(whole).max(1) as f64
+        let whole = sender.totals.bytes.div_ceil(sender.space.mss.max(1)) + sender.losses.segments;
+        sender.losses.segments as f64 / sender.totals.data_packets.max(whole).max(1) as f64
     }
 
     /// The part of what followed losses that a timer's firing brought about; the rest followed fast retransmissions.

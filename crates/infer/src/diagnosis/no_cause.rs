@@ -22,7 +22,7 @@ pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
         };
     }
     let (claim, evidence) = unopened(facts).or_else(|| unacknowledged(facts)).unwrap_or_else(|| {
-        let claim = if facts.sender.data_packets == 0 {
+        let claim = if facts.sender.totals.data_packets == 0 {
             "The connection carried no data that got here; what may have been lost before is seen where it is sent: capture at the sender."
         } else {
             "The capture holds no acknowledgement of the data, so nothing can be said of what the sender waited for; capture at the sender."
@@ -57,11 +57,11 @@ fn unopened(facts: &Facts<'_>) -> Option<(String, Vec<Evidence>)> {
 fn unacknowledged(facts: &Facts<'_>) -> Option<(String, Vec<Evidence>)> {
     let (sender, losses) = (facts.sender, &facts.sender.losses);
     // Where the capture lacks the other direction alone, new data goes on.
-    let is_stuck = losses.episodes.last().is_some_and(|loss| loss.at == sender.last_send);
+    let is_stuck = losses.episodes.last().is_some_and(|loss| loss.at == sender.clocks.last_send);
     if losses.timeouts < 2 || !is_stuck {
         return None;
     }
-    let since = sender.first_data.map_or(0, |(at, _)| sender.last_send.saturating_sub(at));
+    let since = sender.totals.first_data.map_or(0, |(at, _)| sender.clocks.last_send.saturating_sub(at));
     let claim = format!(
         "Nothing acknowledged the data, though it was sent again {} times in {}: its receiver is gone, or the path to it, or the path back.",
         losses.total,
@@ -69,5 +69,5 @@ fn unacknowledged(facts: &Facts<'_>) -> Option<(String, Vec<Evidence>)> {
     );
     let fired: Vec<(u64, u64)> = losses.episodes.iter().take(3).map(|loss| (loss.number, loss.at)).collect();
     let timer = seen(format!("the retransmission timer ran out {} times", losses.timeouts), &fired);
-    Some((claim, vec![timer, fact(format!("{} were sent", words::size(sender.bytes as f64)))]))
+    Some((claim, vec![timer, fact(format!("{} were sent", words::size(sender.totals.bytes as f64)))]))
 }

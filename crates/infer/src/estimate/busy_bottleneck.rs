@@ -27,12 +27,12 @@ pub(super) fn is_busy(views: &[View], sender: &Sender) -> bool {
     if !waits(sender.rtt.max as f64, sender) {
         return false;
     }
-    let exit = sender.start.exit.map_or(0, |(at, _)| at);
+    let exit = sender.observers.slow_start.exit.map_or(0, |(at, _)| at);
     let held = || views.iter().filter(|view| view.at >= exit && view.windowed <= 0.5 && view.slice.open > 0);
     let open = |view: &View| view.slice.open as f64;
     let all: f64 = held().map(open).sum();
     let waited: f64 = held().filter(|view| waits(view.rtt, sender)).map(open).sum();
-    if all <= 0.0 || all < MOSTLY * sender.timeline.total() as f64 || waited < NEARLY_ALWAYS * all {
+    if all <= 0.0 || all < MOSTLY * sender.observers.time.total() as f64 || waited < NEARLY_ALWAYS * all {
         return false;
     }
     let mut sampled: Vec<f64> = held().filter(|view| view.slice.rtt_count > 0).map(|view| view.rtt).collect();

@@ -12,9 +12,9 @@ pub(crate) struct DataPhase {
 impl DataPhase {
     /// A finished sender's.
     pub(crate) fn of(sender: &Sender) -> Self {
-        let took = match (sender.timeline.start, sender.last_delivery) {
+        let took = match (sender.observers.time.start, sender.clocks.last_delivery) {
             // Where the last of the data never came, the wait for it is part of the phase.
-            (Some(start), Some(end)) => end.saturating_sub(start).max(sender.timeline.total()) as f64 / 1e9,
+            (Some(start), Some(end)) => end.saturating_sub(start).max(sender.observers.time.total()) as f64 / 1e9,
             _ => 0.0,
         };
         Self { took, least: sender.rtt.min.unwrap_or(0) as f64 / 1e9 }

@@ -39,7 +39,7 @@ impl RoundTrips<'_> {
 
     /// Whether a buffer, or a clamp, may hold so much: two segments at least, as the least that a program may set does (`SOCK_MIN_SNDBUF`).
     fn is_held(&self, flight: u64) -> bool {
-        flight > self.sender.mss
+        flight > self.sender.space.mss
     }
 
     /// The level that most of this time was spent at, of flights with the time at each; over many round trips.
@@ -71,7 +71,7 @@ impl RoundTrips<'_> {
     /// The whole number of segments that the flight of each round trip after slow start is at its largest, most of the time: a clamp of the
     /// congestion window. A socket buffer counts memory, and holds a segment more or less.
     pub(crate) fn clamp(&self) -> Option<u64> {
-        let exit = self.sender.start.exit.map_or(u64::MAX, |(at, _)| at);
+        let exit = self.sender.observers.slow_start.exit.map_or(u64::MAX, |(at, _)| at);
         let mut held: Vec<(u64, u64)> = self
             .views
             .iter()
@@ -83,7 +83,7 @@ impl RoundTrips<'_> {
         let runs = held.chunk_by(|a, b| a.0 == b.0).map(|run| (run.iter().map(|h| h.1).sum::<u64>(), run[0].0));
         let (time, level) = runs.max()?;
         // The program behind a full buffer fills it up burst by burst; a clamped window moves on by what is acknowledged.
-        let moves_on = self.sender.times_acks && self.sender.from_below * 5 <= self.sender.data_packets;
+        let moves_on = self.sender.times_acks && self.sender.totals.from_below * 5 <= self.sender.totals.data_packets;
         (time as f64 >= CEILING_PART * all as f64).then_some(())?;
         self.clamp_at(level, time, moves_on)
     }
@@ -98,14 +98,14 @@ impl RoundTrips<'_> {
     /// The clamp, if a flight at which so much time was spent is one; `no_buffer` where it is known to be none's.
     fn clamp_at(&self, level: u64, time: u64, no_buffer: bool) -> Option<u64> {
         // A full buffer may hold whole bursts of the stack's, and stands as still: that is not told from a clamp at as many segments.
-        let mss = self.sender.mss.max(1);
+        let mss = self.sender.space.mss.max(1);
         let burst = (LARGEST_BURST / mss).max(1) * mss;
         let bursts = (level % burst).min(burst - level % burst) * 100 <= mss;
         // A segment of the flight may be shorter than the others by an option that it carried.
         let odd = (level % mss).min(mss - level % mss);
         let long = time as f64 >= 2.0 * CONSTANT_ROUNDS as f64 * self.sender.rtt.mean()?;
         // It never was larger; elsewhere than at the sender what it was by round trips that grow and shrink errs by a tenth.
-        let largest = level as f64 >= LARGEST_PART * self.sender.flight_max as f64;
+        let largest = level as f64 >= LARGEST_PART * self.sender.totals.flight_max as f64;
         // At the sender a program that waits for its buffer is seen to; elsewhere a clamp of few bursts makes pauses like it.
         let waits = self.sender.times_acks && self.waits_for_a_buffer();
         let is_one = odd * 100 <= mss && (no_buffer || !bursts) && long && largest && !waits;
@@ -115,7 +115,7 @@ impl RoundTrips<'_> {
     /// For each slice, whether the flight of each round trip around it is the same to within two segments, and is the largest
     /// the flow had. Congestion control would have made it grow; a buffer counted in bytes does not.
     pub(super) fn constant_flight(&self) -> Vec<bool> {
-        let mss = self.sender.mss;
+        let mss = self.sender.space.mss;
         let largest = self.views.iter().map(|v| v.flight).max().unwrap_or(0);
         let mut constant = vec![false; self.views.len()];
         let mut from = 0;

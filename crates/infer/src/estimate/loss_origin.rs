@@ -49,7 +49,7 @@ pub(crate) struct Origin {
 /// What a full packet takes on the path, in nanoseconds, by the largest rate that it showed.
 pub(crate) fn packet_nanos(sender: &Sender, plateau: Option<f64>, trains: Option<f64>) -> f64 {
     let rate = plateau.unwrap_or(0.0).max(trains.unwrap_or(0.0));
-    (sender.mss as f64 + HEADERS) / rate.max(1.0) * 1e9
+    (sender.space.mss as f64 + HEADERS) / rate.max(1.0) * 1e9
 }
 
 /// Judges the losses that acknowledgements told of; the rates are the path's, in bytes per second.
@@ -64,10 +64,10 @@ pub(crate) fn judge(sender: &Sender, rounds: &RoundTrips<'_>, plateau: Option<f6
     let packet = packet_nanos(sender, plateau, trains);
     let is_queue = |over: f64| over >= (min * QUEUE_PART / 2.0).max(QUEUE_FLOOR_NS);
     let always = low - min >= ALWAYS * (high - min);
-    match of_heights(&sender.heights, min, packet) {
+    match of_heights(&sender.observers.rtt_before_loss, min, packet) {
         Some(true) => return Origin { congested: count, random: 0, overflow: Some(true) },
         Some(false) if !(always && is_queue(low - min)) => {
-            let overflow = (sender.heights.before_losses().count() >= MANY).then_some(false);
+            let overflow = (sender.observers.rtt_before_loss.before_losses().count() >= MANY).then_some(false);
             return Origin { random: count, congested: 0, overflow };
         }
         _ => {}

@@ -66,7 +66,7 @@ fn charge_buffer(split: &mut Partition, part: f64, path_is_full: bool) {
 impl<'a> RoundTrips<'a> {
     /// Charges every class, and tells the open time apart; `wakes` are the program's pauses, where a full send buffer made them.
     pub(crate) fn split(&self, plateau: Option<f64>, trains: Option<f64>, wakes: Option<&SndbufWakeups>) -> Partition {
-        let line = &self.sender.timeline;
+        let line = &self.sender.observers.time;
         let spent = |class: Limit| LimitShare {
             seconds: line.time[class as usize] as f64 / 1e9,
             bytes: line.delivered[class as usize] as f64,
@@ -78,14 +78,14 @@ impl<'a> RoundTrips<'a> {
             timeout: spent(Limit::Timeout),
             ..Partition::default()
         };
-        let steady = self.sender.small_window_is_steady();
+        let steady = self.sender.window.small_window_is_steady();
         if steady {
             split.receive_window = std::mem::take(&mut split.reader);
         }
         let plateau = plateau.unwrap_or(f64::INFINITY);
-        let prompts = &self.sender.prompts;
+        let prompts = &self.sender.remote.triggers;
         let prompted = prompts.are_acknowledgements();
-        let start = &self.sender.start;
+        let start = &self.sender.observers.slow_start;
         let grows_until = start.exit.map_or(u64::MAX, |(at, _)| at);
         // Elsewhere than at the sender its pauses may have hidden that the growth stopped; there were none.
         let stopped = (prompted && start.growth.since >= FLAT).then_some(start.growth.until);
@@ -96,7 +96,7 @@ impl<'a> RoundTrips<'a> {
         let still = self.still(exit);
         // A flight that stands at one level, and never paused for the program, is a buffer's, though once it was larger: packets that fill up
         // later take more memory each.
-        let line = &self.sender.timeline;
+        let line = &self.sender.observers.time;
         let unpaused = (self.sender.times_acks || prompted)
             && line.time[Limit::Application as usize] as f64 <= (1.0 - OPEN_PART) * line.total() as f64;
         let stood = ceiling.filter(|_| unpaused && first_loss == u64::MAX).map(|level| level as f64);
@@ -106,7 +106,7 @@ impl<'a> RoundTrips<'a> {
         let waits = wakes.is_some_and(|wakes| wakes.time * 4 >= self.delivering());
         let (mut flight_so_far, mut after_loss) = (0u64, u64::MAX);
         // Behind the last of the data the flight falls by itself.
-        let last_send = self.sender.last_send;
+        let last_send = self.sender.clocks.last_send;
         // A window that is used up doubles in a round trip. One that has not grown for several is not what holds a program that pauses.
         let pauses = line.time[Limit::Application as usize] > line.total() / 20;
         let (mut grown, mut grown_at) = (0u64, line.start.unwrap_or(0));
@@ -185,11 +185,14 @@ impl<'a> RoundTrips<'a> {
     /// trip of twenty cannot be told otherwise, data must have come faster than on average.
     pub(crate) fn wakes(&self, trains: Option<f64>) -> Option<&'a SndbufWakeups> {
         let shows_itself = self.sender.times_acks || !self.fills(trains);
-        (shows_itself && self.waits_for_a_buffer()).then_some(&self.sender.wakes)
+        (shows_itself && self.waits_for_a_buffer()).then_some(&self.sender.observers.sndbuf_wakeups)
     }
 
     pub(super) fn waits_for_a_buffer(&self) -> bool {
         let told = !self.sender.times_acks;
-        self.sender.rtt.mean().is_some_and(|rtt| self.sender.wakes.are_a_buffers(rtt, self.sender.window_max, told))
+        self.sender
+            .rtt
+            .mean()
+            .is_some_and(|rtt| self.sender.observers.sndbuf_wakeups.are_a_buffers(rtt, self.sender.window.max, told))
     }
 }

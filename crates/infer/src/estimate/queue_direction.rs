@@ -30,7 +30,7 @@ pub(super) fn tell(views: &[View], sender: &Sender) -> Option<QueueDirection> {
     let min = rtt.min.map(|min| rtt.handshake.map_or(min, |handshake| handshake.min(min)))? as f64;
     // Of most connections none ever waited.
     let mean = rtt.mean()?;
-    if sender.legs.unstamped || (rtt.max as f64) < WAITS * min {
+    if sender.remote.one_way_delay.unstamped || (rtt.max as f64) < WAITS * min {
         return None;
     }
     let rtts = sliding_min::least(views, |slice| slice.prompt.map(|(rtt, _)| rtt as f64));

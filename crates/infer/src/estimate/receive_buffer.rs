@@ -25,14 +25,15 @@ pub(crate) fn bound(shift: u8) -> (u64, Option<u64>) {
 
 /// What the window showed of its buffer; `None` where it was neither full nor growing nor closing.
 pub(crate) fn state(sender: &Sender) -> Option<BufferState> {
-    let growth = &sender.noted.growth;
-    let line = &sender.timeline;
+    let growth = &sender.observers.window_growth;
+    let line = &sender.observers.time;
     let all = line.total();
-    let slow = line.time[Limit::Reader as usize] as f64 > SLOW_PART * all as f64 && !sender.small_window_is_steady();
+    let slow =
+        line.time[Limit::Reader as usize] as f64 > SLOW_PART * all as f64 && !sender.window.small_window_is_steady();
     if slow {
         return Some(BufferState::ReaderSlow);
     }
-    let end = sender.last_delivery?;
+    let end = sender.clocks.last_delivery?;
     let rtt = sender.rtt.mean()?;
     if growth.full_since < FULL {
         // It grew while there were round trips left for it to grow in.

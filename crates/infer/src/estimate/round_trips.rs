@@ -52,7 +52,7 @@ pub(crate) struct RoundTrips<'a> {
 
 impl<'a> RoundTrips<'a> {
     pub(crate) fn new(sender: &'a Sender) -> Self {
-        let line = &sender.timeline;
+        let line = &sender.observers.time;
         let width = line.width.max(1);
         let start = line.start.unwrap_or(0);
         let mut rtt = sender.rtt.min.unwrap_or(0) as f64;
@@ -123,7 +123,7 @@ impl<'a> RoundTrips<'a> {
     pub(crate) fn plateau(&self, mean: f64, trains: Option<f64>) -> Option<f64> {
         let plateau = self.largest(false);
         let plateau = if plateau > 0.0 && plateau >= mean { plateau } else { self.largest(true) };
-        let line = &self.sender.timeline;
+        let line = &self.sender.observers.time;
         let open = line.time[Limit::Open as usize] as f64 >= OPEN_PART * line.total() as f64;
         let elsewhere = trains.filter(|trains| !self.sender.times_acks && open && mean >= STEADY_PART * trains);
         let seen = elsewhere.map_or(plateau, |trains| plateau.min(trains.max(mean)));
@@ -171,7 +171,7 @@ impl<'a> RoundTrips<'a> {
     pub(crate) fn rtt_peak(&self, at: u64) -> f64 {
         let to = self.views.partition_point(|v| v.at <= at);
         let Some(last) = self.views[..to].last() else { return 0.0 };
-        let from = at.saturating_sub(2 * last.rtt as u64 + self.sender.timeline.width);
+        let from = at.saturating_sub(2 * last.rtt as u64 + self.sender.observers.time.width);
         let recent = self.views[..to].iter().rev().take_while(|v| v.at >= from);
         recent.map(|v| v.slice.rtt_max).max().unwrap_or(0) as f64
     }
@@ -188,17 +188,17 @@ impl<'a> RoundTrips<'a> {
 
     /// Whether the mean, from the first data to the last that was delivered, is at least this rate.
     fn averages(&self, rate: f64) -> bool {
-        self.sender.delivered as f64 >= rate * (self.delivering() as f64 / 1e9)
+        self.sender.totals.delivered as f64 >= rate * (self.delivering() as f64 / 1e9)
     }
 
     /// From the first data to the last that was delivered, in nanoseconds.
     pub(super) fn delivering(&self) -> u64 {
-        self.sender.last_delivery.unwrap_or(0).saturating_sub(self.sender.timeline.start.unwrap_or(0))
+        self.sender.clocks.last_delivery.unwrap_or(0).saturating_sub(self.sender.observers.time.start.unwrap_or(0))
     }
 
     pub(super) fn path_is_full(&self, view: &View, plateau: f64, trains: Option<f64>) -> bool {
         // What a sender sends by its own clock, and none of it is lost, is a program's pieces, or paced at the path's rate: then it comes evenly.
-        let by_its_clock = self.sender.prompts.are_the_programs() && !self.sender.losses.any();
+        let by_its_clock = self.sender.remote.triggers.are_the_programs() && !self.sender.losses.any();
         if by_its_clock && !self.averages(EVEN * plateau) {
             return false;
         }
@@ -216,7 +216,7 @@ impl<'a> RoundTrips<'a> {
     /// Whether the flights of the later half of what follows slow start are larger than those of the half before. A window that is held by
     /// nothing but its own growth makes them so.
     pub(crate) fn grow_on(&self) -> bool {
-        let exit = self.sender.start.exit.map_or(u64::MAX, |(at, _)| at);
+        let exit = self.sender.observers.slow_start.exit.map_or(u64::MAX, |(at, _)| at);
         let after = &self.views[self.views.partition_point(|view| view.at < exit)..];
         let (earlier, later) = after.split_at(after.len() / 2);
         // The largest, and those in the middle: where delays vary one of the two is larger by chance.

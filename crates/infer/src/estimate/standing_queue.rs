@@ -53,15 +53,15 @@ pub(super) fn standing(views: &mut [View], sender: &Sender, ways: Option<QueueDi
     let least = sliding_min::least(views, |slice| (slice.rtt_count > 0).then_some(slice.rtt_min as f64));
     let varies = sliding_min::varies(views, &least);
     // What a program writes evenly has more in flight as delays vary, too, and comes no faster for it.
-    let by_its_clock = ways.is_none() && sender.prompts.are_the_programs() && !sender.losses.any();
+    let by_its_clock = ways.is_none() && sender.remote.triggers.are_the_programs() && !sender.losses.any();
     let jitters = if by_its_clock { sliding_min::JITTERS } else { 1.0 };
     let floor = (WAITS * min).max(min + (jitters * varies).max(QUEUE_FLOOR_NS));
-    let exit = sender.start.exit.map_or(0, |(at, _)| at);
+    let exit = sender.observers.slow_start.exit.map_or(0, |(at, _)| at);
     let (mut stood, mut rest) = (Passed::default(), Passed::default());
     // Time, of losses too, whose repair comes in leaps.
     let mut all = 0.0;
     let mut points: Vec<Point> = Vec::new();
-    let width = sender.timeline.width;
+    let width = sender.observers.time.width;
     let mut before: Option<(u64, f64)> = None;
     for (n, (view, least)) in views.iter_mut().zip(&least).enumerate() {
         let (at, rtt) = before.replace((view.at, view.rtt)).unwrap_or((view.at, view.rtt));

@@ -20,7 +20,7 @@ pub(crate) fn facts(connection: &Connection, main: usize, judged: &DirectionFact
     let (opening, signals, sender) = (&connection.opening, &connection.signals, judged.sender);
     Facts {
         tap_duplicates: connection.tap_duplicates,
-        missed_bytes: sender.missed_bytes,
+        missed_bytes: sender.totals.missed_bytes,
         ecn: signals.ecn_of(main, opening),
         fast_open: opening.fast_open(),
         multipath: signals.multipath(opening),
@@ -32,24 +32,24 @@ pub(crate) fn facts(connection: &Connection, main: usize, judged: &DirectionFact
         slow_start: slow_start(judged),
         shared_path: None,
         delivery: delivery(judged),
-        flight_max_bytes: sender.flight_max,
+        flight_max_bytes: sender.totals.flight_max,
         losses: losses(judged),
         bursts: bursts(sender),
         idle_restarts: idle_restarts(sender),
         delayed_acks: (judged.held.count > 0)
             .then(|| DelayedAcks { waits: judged.held.count, waited_ms: judged.held.time as f64 / 1e6 }),
         path_mtu: black_hole.then(|| path_mtu(sender)),
-        congestion_control: sender.noted.windows.family().filter(|_| sender.times_acks),
+        congestion_control: sender.observers.congestion_control.family().filter(|_| sender.times_acks),
     }
 }
 
 fn reordering(sender: &Sender) -> Option<Box<Reordering>> {
-    let found = &sender.noted.overtaken;
+    let found = &sender.observers.reordering;
     (found.packets > 0).then(|| {
         Box::new(Reordering {
             packets: found.packets,
             bytes_max: found.bytes,
-            segments_max: found.bytes.div_ceil(sender.mss.max(1)),
+            segments_max: found.bytes.div_ceil(sender.space.mss.max(1)),
             late_ms_max: (found.nanos > 0).then_some(found.nanos as f64 / 1e6),
         })
     })
@@ -68,7 +68,7 @@ fn round_trips(sender: &Sender, ack_wait_s: Option<f64>) -> Option<Box<RoundTrip
     };
     let [p50, p90, p99] = rtt.percentiles([0.5, 0.9, 0.99]).map(|nanos| nanos / 1e6);
     let (mut met, mut delivered) = (0.0, 0.0);
-    for slice in sender.timeline.slices.iter().filter(|slice| slice.rtt_count > 0) {
+    for slice in sender.observers.time.slices.iter().filter(|slice| slice.rtt_count > 0) {
         met += slice.rtt_sum as f64 / f64::from(slice.rtt_count) * slice.delivered as f64;
         delivered += slice.delivered as f64;
     }
@@ -80,19 +80,19 @@ fn round_trips(sender: &Sender, ack_wait_s: Option<f64>) -> Option<Box<RoundTrip
         p99_ms: p99,
         max_ms: rtt.max as f64 / 1e6,
         loaded_ms: (delivered > 0.0).then(|| met / delivered / 1e6),
-        timestamps_min_ms: sender.noted.echo_min.filter(|_| sender.times_acks).map(|min| min as f64 / 1e6),
+        timestamps_min_ms: sender.observers.echo_min.filter(|_| sender.times_acks).map(|min| min as f64 / 1e6),
         ack_wait_ms: ack_wait_s.map(|wait| wait * 1e3),
     }))
 }
 
 fn receive_window(connection: &Connection, main: usize) -> Option<Box<ReceiveWindow>> {
     let sender = &connection.sides[main].sender;
-    let first = sender.noted.growth.first.filter(|_| sender.bytes > 0)?;
+    let first = sender.observers.window_growth.first.filter(|_| sender.totals.bytes > 0)?;
     let [own, other] = [main, 1 - main].map(|side| connection.opening.syn[side].wscale);
     let bound = own.and(other).map(receive_buffer::bound);
     Some(Box::new(ReceiveWindow {
         first_bytes: first,
-        max_bytes: sender.window_max,
+        max_bytes: sender.window.max,
         state: receive_buffer::state(sender),
         buffer_least_bytes: bound.map(|(least, _)| least),
         buffer_below_bytes: bound.and_then(|(_, below)| below),
@@ -101,16 +101,16 @@ fn receive_window(connection: &Connection, main: usize) -> Option<Box<ReceiveWin
 
 fn first_window(judged: &DirectionFacts<'_>) -> Option<InitialWindow> {
     let sender = judged.sender;
-    let (bytes, exact) = (sender.start.initial_bytes, initial_window::is_known(judged));
+    let (bytes, exact) = (sender.observers.slow_start.initial_bytes, initial_window::is_known(judged));
     (bytes > 0 && (exact || sender.times_acks)).then(|| InitialWindow {
         bytes,
-        segments: bytes as f64 / sender.mss.max(1) as f64,
+        segments: bytes as f64 / sender.space.mss.max(1) as f64,
         exact,
     })
 }
 
 fn slow_start(judged: &DirectionFacts<'_>) -> Option<SlowStart> {
-    let start = &judged.sender.start;
+    let start = &judged.sender.observers.slow_start;
     let growth = &start.growth;
     let exit = match start.exit {
         Some((_, Exit::Loss)) => Some(SlowStartExit::Loss),
@@ -135,8 +135,8 @@ fn delivery(judged: &DirectionFacts<'_>) -> Option<Delivery> {
 }
 
 fn losses(judged: &DirectionFacts<'_>) -> Option<Box<LossFacts>> {
-    let noted = &judged.sender.noted;
-    let found = noted.spans.summary()?;
+    let observers = &judged.sender.observers;
+    let found = observers.loss_episodes.summary()?;
     let all = (judged.random_losses + judged.congested_losses) as f64;
     let class = match (judged.bucket, judged.random_losses as f64, judged.congested_losses as f64) {
         (Some(_), ..) => Some(LossClass::Policer),
@@ -156,12 +156,12 @@ fn losses(judged: &DirectionFacts<'_>) -> Option<Box<LossFacts>> {
         p90_ms,
         p99_ms,
         max_ms,
-        tails: noted.tails.by_probe + noted.tails.by_timer,
+        tails: observers.tail_losses.by_probe + observers.tail_losses.by_timer,
     }))
 }
 
 fn bursts(sender: &Sender) -> Option<Box<Bursts>> {
-    let found = &sender.noted.bursts;
+    let found = &sender.observers.microbursts;
     let (wide, narrow) = found.peaks();
     (wide > 0).then(|| {
         Box::new(Bursts {
@@ -180,7 +180,7 @@ fn bursts(sender: &Sender) -> Option<Box<Bursts>> {
 }
 
 fn idle_restarts(sender: &Sender) -> Option<Box<IdleRestarts>> {
-    let found = &sender.restarts;
+    let found = &sender.observers.idle_restarts;
     (found.bursts > 0).then(|| {
         Box::new(IdleRestarts {
             pauses: found.bursts,
@@ -192,8 +192,8 @@ fn idle_restarts(sender: &Sender) -> Option<Box<IdleRestarts>> {
 
 /// Beyond a tap at the receiver the long packets are not seen; what was agreed on is.
 fn path_mtu(sender: &Sender) -> PathMtu {
-    let longest = u64::from(sender.largest_payload);
+    let longest = u64::from(sender.space.largest_payload);
     let (passed_bytes, vanished_bytes) =
-        if sender.times_acks { (sender.largest_delivered, longest) } else { (longest, sender.mss) };
+        if sender.times_acks { (sender.scoreboard.largest_delivered, longest) } else { (longest, sender.space.mss) };
     PathMtu { passed_bytes, vanished_bytes }
 }

@@ -27,10 +27,10 @@ impl<'a> JudgedFlow<'a> {
     pub(crate) fn new(connection: &'a Connection) -> Self {
         let [client, server] = &connection.sides;
         let main = main_side(connection);
-        let (held_side, held) = if client.sender.held.time > server.sender.held.time {
-            (Side::Client, &client.sender.held)
+        let (held_side, held) = if client.sender.observers.nagle.time > server.sender.observers.nagle.time {
+            (Side::Client, &client.sender.observers.nagle)
         } else {
-            (Side::Server, &server.sender.held)
+            (Side::Server, &server.sender.observers.nagle)
         };
         let facts = Facts::new(connection, main, vantage(connection, main), held);
         let (verdict, findings) = ranking::judge(&facts);
@@ -45,7 +45,7 @@ impl<'a> JudgedFlow<'a> {
     /// By what the connection is listed.
     pub(crate) fn cost(&self) -> FlowCost {
         let connection = self.facts.connection;
-        let bytes = connection.sides.iter().map(|side| side.sender.bytes).sum();
+        let bytes = connection.sides.iter().map(|side| side.sender.totals.bytes).sum();
         let of = |verdict, phase| FlowCost::of(verdict, phase, bytes, connection.first_packet);
         let cost = of(&self.verdict, self.phase());
         self.other.as_ref().map_or(cost, |(phase, other)| cost.min(of(&other.verdict, *phase)))
@@ -78,8 +78,8 @@ impl<'a> JudgedFlow<'a> {
             vantage,
             start: connection.started.as_nanos() as f64 / 1e9,
             duration_s: connection.ended.seconds_since(connection.started),
-            bytes_up: client.sender.bytes,
-            bytes_down: server.sender.bytes,
+            bytes_up: client.sender.totals.bytes,
+            bytes_down: server.sender.totals.bytes,
             packets_up: client.packets,
             packets_down: server.packets,
             handshake: connection.opening.report(),
@@ -95,21 +95,21 @@ impl<'a> JudgedFlow<'a> {
                 spurious_timing: losses.proofs.timing,
                 dsacks: losses.dsacks,
             },
-            out_of_order: sender.out_of_order,
-            dup_acks: sender.dup_acks,
-            zero_windows: sender.zero_windows,
-            window_full: sender.window_full,
+            out_of_order: sender.scoreboard.out_of_order,
+            dup_acks: sender.totals.dup_acks,
+            zero_windows: sender.window.zero_windows,
+            window_full: sender.window.full,
             rtt_min_ms: sender.rtt.min.map(|min| min as f64 / 1e6),
             goodput_bps: facts.rate() * 8.0,
             phase_s: facts.phase_s,
             measured: Measured {
                 capacity_bps: facts.capacity.map(|capacity| capacity * 8.0),
-                segment_bytes: sender.mss,
-                delivered_segment_bytes: sender.largest_delivered,
-                flight_max_bytes: sender.flight_max,
-                window_max_bytes: sender.window_max,
+                segment_bytes: sender.space.mss,
+                delivered_segment_bytes: sender.scoreboard.largest_delivered,
+                flight_max_bytes: sender.totals.flight_max,
+                window_max_bytes: sender.window.max,
                 send_buffer_bytes: facts.wakes.map(|wakes| wakes.buffer() as u64),
-                bursts: sender.bursts,
+                bursts: sender.totals.bursts,
                 nagle_side: (held.count > 0).then_some(held_side),
             },
             policer: facts.bucket.map(|bucket| TokenBucket { rate_bps: bucket.rate * 8.0, burst_bytes: bucket.burst }),
@@ -132,7 +132,7 @@ fn other_direction(
     /// Segments from which on more than the initial window is asked of a path (RFC 6928).
     const ENOUGH: u64 = 10;
     let sender = &connection.sides[side].sender;
-    if sender.delivered <= ENOUGH * sender.mss.max(1) {
+    if sender.totals.delivered <= ENOUGH * sender.space.mss.max(1) {
         return None;
     }
     let facts = Facts::new(connection, side, vantage(connection, side), held);
@@ -156,13 +156,13 @@ const fn way(side: usize) -> Way {
 /// What is drawn of a connection: the direction with more payload.
 pub(crate) fn series_of(connection: &Connection) -> Option<Series> {
     let sender = main(connection);
-    sender.drawn.is_some().then(|| series(sender))
+    sender.observers.plots.is_some().then(|| series(sender))
 }
 
 /// The side that sends more payload: 0 the client, 1 the server.
 fn main_side(connection: &Connection) -> usize {
     let [client, server] = &connection.sides;
-    usize::from(client.sender.bytes <= server.sender.bytes)
+    usize::from(client.sender.totals.bytes <= server.sender.totals.bytes)
 }
 
 /// The sender of the direction with more payload.
@@ -202,15 +202,15 @@ fn text((address, port): Endpoint) -> String {
 }
 
 fn series(sender: &Sender) -> Series {
-    let Some(drawn) = &sender.drawn else { return Series::default() };
-    let start = sender.timeline.start.unwrap_or(0) as f64 / 1e9;
-    let width = sender.timeline.width as f64 / 1e9;
+    let Some(drawn) = &sender.observers.plots else { return Series::default() };
+    let start = sender.observers.time.start.unwrap_or(0) as f64 / 1e9;
+    let width = sender.observers.time.width as f64 / 1e9;
     // A rate over bins shorter than a round trip shows bursts, not throughput.
     let mut throughput = Vec::new();
     let (mut from, mut sum) = (0u64, 0u64);
     let span = sender.rtt.smoothed / 1e9;
     let per = if width > 0.0 { (span / width).ceil().max(1.0) as u64 } else { 1 };
-    for slice in &sender.timeline.slices {
+    for slice in &sender.observers.time.slices {
         if slice.index >= from + per {
             throughput.push(model::Point {
                 t: start + (from + per) as f64 * width,

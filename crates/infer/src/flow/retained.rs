@@ -69,7 +69,7 @@ impl RetainedFlows {
         let first_packet = connection.first_packet;
         self.firsts.push(first_packet);
         self.tap_duplicates += connection.tap_duplicates;
-        let missed: u64 = connection.sides.iter().map(|side| side.sender.missed_bytes).sum();
+        let missed: u64 = connection.sides.iter().map(|side| side.sender.totals.missed_bytes).sum();
         self.missed.0 += u64::from(missed > 0);
         self.missed.1 += missed;
         let judged = JudgedFlow::new(connection);

@@ -74,6 +74,12 @@ impl FlowKey {
         }
         hasher.finish()
     }
+
+    /// The same for a table within a shard: the bits by which shards are chosen are not those by which it begins its search.
+    #[inline]
+    pub(crate) fn table_hash(&self) -> u64 {
+        self.shard_hash().rotate_left(32)
+    }
 }
 
 /// What of that word tells ends apart: all but the interface.

@@ -29,7 +29,7 @@ impl ClosedFlow {
             client: client.at,
             started: connection.started,
             isn: connection.opening.syn.map(|syn| syn.isn),
-            next: [client.sender.next_seq(), server.sender.next_seq()],
+            next: [client.sender.space.next_seq(), server.sender.space.next_seq()],
             late: 0,
         }
     }

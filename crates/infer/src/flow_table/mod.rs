@@ -9,7 +9,6 @@ pub(crate) mod key;
 pub(crate) mod late_packets;
 pub(crate) mod lifecycle;
 pub(crate) mod packet_queue;
-mod places;
 mod split_tap;
 
 use crate::flow::retained::{Retain, RetainedFlows};
@@ -17,9 +16,9 @@ use crate::flow_table::key::FlowKey;
 use crate::flow_table::late_packets::ClosedFlow;
 use crate::flow_table::lifecycle::Lifecycle;
 use crate::flow_table::packet_queue::{PacketPool, PacketQueue};
-use crate::flow_table::places::FlowIndex;
 use crate::tcp::connection::Connection;
 use crate::tcp::packet::Packet;
+use hashbrown::HashTable;
 use std::collections::VecDeque;
 use units::Timestamp;
 use wire::{Late, Segment};
@@ -124,7 +123,8 @@ type Look = (u64, u32, u64);
 /// Every connection of a capture, or of a part of it.
 #[derive(Debug)]
 pub(crate) struct FlowTable {
-    current: FlowIndex,
+    /// The slot of each key, by its hash.
+    current: HashTable<u32>,
     /// The slot of the latest packet.
     recent: u32,
     slots: Vec<Slot>,
@@ -145,7 +145,7 @@ pub(crate) struct FlowTable {
 impl FlowTable {
     pub(crate) fn new(drawn: PlotSelection, wanted: Retain) -> Self {
         Self {
-            current: FlowIndex::default(),
+            current: HashTable::new(),
             recent: 0,
             slots: Vec::new(),
             free: Vec::new(),
@@ -196,7 +196,7 @@ impl FlowTable {
         if recent.is_some_and(|slot| slot.key == *key && !matches!(slot.state, State::Free)) {
             return Some(self.recent);
         }
-        self.current.find(key.shard_hash(), |index| self.slots[index as usize].key == *key)
+        self.current.find(key.table_hash(), |&index| self.slots[index as usize].key == *key).copied()
     }
 
     /// Whether the packet belongs to what slot `index` holds; a connection that was silent for too long is summed up first.
@@ -219,7 +219,7 @@ impl FlowTable {
         };
         let serial = self.begun;
         self.begun += 1;
-        self.replace(&key, before);
+        self.replace(before);
         self.make_room(seen.clock);
         let going = ActiveFlow {
             life: Lifecycle::new(&seen.segment),
@@ -233,7 +233,7 @@ impl FlowTable {
 
     /// Gives the slot a place.
     fn put(&mut self, slot: Slot, clock: u64) -> u32 {
-        let (hash, serial) = (slot.key.shard_hash(), slot.serial);
+        let (hash, serial) = (slot.key.table_hash(), slot.serial);
         let index = if let Some(index) = self.free.pop() {
             self.slots[index as usize] = slot;
             index
@@ -242,15 +242,15 @@ impl FlowTable {
             u32::try_from(self.slots.len() - 1).expect("invariant: no memory holds four thousand million connections")
         };
         self.looks.push_back((clock.saturating_add(LOOKED_AT), index, serial));
-        self.current.insert(hash, index);
+        self.current.insert_unique(hash, index, |&index| self.slots[index as usize].key.table_hash());
         index
     }
 
     /// Sums up what is in the slot `before`, whose key is needed for another.
-    fn replace(&mut self, key: &FlowKey, before: Option<u32>) {
+    fn replace(&mut self, before: Option<u32>) {
         if let Some(before) = before {
             self.end(before);
-            self.current.remove(key.shard_hash(), before);
+            self.unlist(before);
             self.release(before);
         }
     }
@@ -284,6 +284,14 @@ impl FlowTable {
         }
     }
 
+    /// Takes a slot out of the index.
+    fn unlist(&mut self, index: u32) {
+        let hash = self.slots[index as usize].key.table_hash();
+        if let Ok(entry) = self.current.find_entry(hash, |&other| other == index) {
+            entry.remove();
+        }
+    }
+
     fn release(&mut self, index: u32) {
         self.slots[index as usize].state = State::Free;
         self.free.push(index);
@@ -311,7 +319,7 @@ impl FlowTable {
                         self.looks.push_back((clock.saturating_add(LOOKED_AT), index, serial));
                     }
                     State::OtherHalf(..) => {
-                        self.current.remove(self.slots[index as usize].key.shard_hash(), index);
+                        self.unlist(index);
                         self.release(index);
                     }
                     State::Free | State::Over(_) => {}
@@ -327,7 +335,7 @@ impl FlowTable {
                 self.remembered.push_back((due.max(slot.last.saturating_add(REMEMBERED)), index, serial));
                 continue;
             }
-            self.current.remove(slot.key.shard_hash(), index);
+            self.unlist(index);
             self.release(index);
         }
     }

@@ -22,15 +22,18 @@ impl FlowTable {
 
     /// The slot of the connection whose other direction begins with the packet, if one lacks it.
     pub(super) fn join(&mut self, key: FlowKey, before: Option<u32>, seen: &TcpPacket) -> Option<u32> {
-        let half = self.current.find(key.shard_hash(), |index| {
-            let slot = &self.slots[index as usize];
-            let lacks = matches!(&slot.state, State::On(going) if going.life.lacks(&seen.segment));
-            lacks && slot.key != key && slot.key.has_ends_of(&key)
-        })?;
+        let half = self
+            .current
+            .find(key.table_hash(), |&index| {
+                let slot = &self.slots[index as usize];
+                let lacks = matches!(&slot.state, State::On(going) if going.life.lacks(&seen.segment));
+                lacks && slot.key != key && slot.key.has_ends_of(&key)
+            })
+            .copied()?;
         if !self.takes(half, seen) {
             return None;
         }
-        self.replace(&key, before);
+        self.replace(before);
         self.kept.joined += 1;
         let of = self.slots[half as usize].serial;
         let serial = self.begun;

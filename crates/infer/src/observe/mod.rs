@@ -19,3 +19,56 @@ pub(crate) mod sndbuf_wakeups;
 pub(crate) mod tail_losses;
 pub(crate) mod time_by_limit;
 pub(crate) mod window_growth;
+
+use crate::reset::{Reset, reset_keeping};
+use congestion_control::CongestionControl;
+use example_packets::ExamplePackets;
+use gap_spacing::GapSpacing;
+use idle_restarts::IdleRestarts;
+use loss_episodes::LossEpisodes;
+use microbursts::Microbursts;
+use nagle_delayed_ack::NagleDelayedAck;
+use packet_trains::PacketTrains;
+use plot_series::PlotRecorder;
+use policer_log::PolicerLog;
+use reordering::Reordering;
+use rtt_before_loss::RttBeforeLoss;
+use slow_start::SlowStart;
+use sndbuf_wakeups::SndbufWakeups;
+use tail_losses::TailLosses;
+use time_by_limit::TimeByLimit;
+use window_growth::WindowGrowth;
+
+/// Observers of one direction.
+#[derive(Debug, Default)]
+pub(crate) struct Observers {
+    pub(crate) time: TimeByLimit,
+    pub(crate) packet_trains: PacketTrains,
+    pub(crate) slow_start: SlowStart,
+    pub(crate) sndbuf_wakeups: SndbufWakeups,
+    pub(crate) policer_log: PolicerLog,
+    pub(crate) rtt_before_loss: RttBeforeLoss,
+    pub(crate) gap_spacing: GapSpacing,
+    pub(crate) idle_restarts: IdleRestarts,
+    pub(crate) nagle: NagleDelayedAck,
+    pub(crate) examples: ExamplePackets,
+    pub(crate) plots: Option<Box<PlotRecorder>>,
+    pub(crate) reordering: Reordering,
+    pub(crate) tail_losses: TailLosses,
+    pub(crate) loss_episodes: LossEpisodes,
+    pub(crate) microbursts: Microbursts,
+    pub(crate) congestion_control: CongestionControl,
+    pub(crate) window_growth: WindowGrowth,
+    /// Bytes of the millisecond that the current packet left in.
+    pub(crate) burst: u32,
+    /// A TSval whose echo is awaited, and when it was sent first.
+    pub(crate) awaited_echo: Option<(u32, u64)>,
+    /// The shortest time to an echo, in nanoseconds.
+    pub(crate) echo_min: Option<u64>,
+}
+
+impl Reset for Observers {
+    fn reset(&mut self) {
+        reset_keeping!(self, time, packet_trains, rtt_before_loss);
+    }
+}

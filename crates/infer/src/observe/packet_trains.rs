@@ -1,5 +1,6 @@
 //! How fast the path delivers: bursts' own rate, from trains of segments.
 
+use crate::reset::{Reset, reset_keeping};
 use std::collections::VecDeque;
 
 /// Segments in a train: long enough to average out delayed acknowledgements and timer ticks, short enough to lie within one
@@ -35,12 +36,13 @@ pub(crate) struct PacketTrains {
     short: [f64; AS_FAST],
 }
 
-impl PacketTrains {
-    /// What begins anew, in the room of its list.
-    pub(crate) fn renewed(&mut self) -> Self {
-        Self { recent: crate::room::of_queue(&mut self.recent), ..Self::default() }
+impl Reset for PacketTrains {
+    fn reset(&mut self) {
+        reset_keeping!(self, recent);
     }
+}
 
+impl PacketTrains {
     /// Notes that `delivered` bytes in all have been delivered at `now` (nanoseconds).
     pub(crate) fn delivered(&mut self, now: u64, delivered: u64, mss: u64) {
         let train = TRAIN_SEGMENTS * mss;

@@ -1,5 +1,7 @@
 //! Where the time of a data phase goes: each moment is charged to one class, some of them when the next event explains them.
 
+use crate::reset::{Reset, reset_keeping};
+
 /// What the sender was waiting for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Limit {
@@ -107,12 +109,13 @@ pub(crate) struct TimeByLimit {
     room_at: Option<u64>,
 }
 
-impl TimeByLimit {
-    /// What begins anew, in the room of its list.
-    pub(crate) fn renewed(&mut self) -> Self {
-        Self { slices: crate::room::of_list(&mut self.slices), ..Self::default() }
+impl Reset for TimeByLimit {
+    fn reset(&mut self) {
+        reset_keeping!(self, slices);
     }
+}
 
+impl TimeByLimit {
     /// All that was charged so far, in nanoseconds.
     pub(crate) fn total(&self) -> u64 {
         self.time.iter().sum()

@@ -22,10 +22,10 @@ pub(crate) struct CarriedBytes {
 impl CarriedBytes {
     /// What a sender's connection, begun at `started`, carried; `None` where that was little, or at once.
     pub(crate) fn of(sender: &Sender, started: Timestamp) -> Option<Self> {
-        let timeline = &sender.timeline;
+        let timeline = &sender.observers.time;
         let (start, slices) = (timeline.start?, &timeline.slices);
         let count = slices.last()?.index + 1;
-        if count < LEAST_BINS || sender.delivered < LEAST_BYTES {
+        if count < LEAST_BINS || sender.totals.delivered < LEAST_BYTES {
             return None;
         }
         let merged = count.div_ceil(MOST_BINS);

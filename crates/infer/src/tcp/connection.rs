@@ -1,5 +1,6 @@
 //! One TCP connection: both directions, fed packet by packet.
 
+use crate::reset::Reset;
 use crate::tcp::handshake::Handshake;
 use crate::tcp::packet::{Ack, Data, Endpoint, Packet};
 use crate::tcp::receiver_view::timestamp_rtt::TimestampRtt;
@@ -57,13 +58,13 @@ impl Side {
     fn renew(&mut self, new_at: Endpoint, draw: bool) {
         let Self { at, sender, packets, fin, prints, on_the_way, answered, beyond, echo } = self;
         (*at, *packets, *fin, *answered, *beyond) = (new_at, 0, false, None, 0);
-        sender.renew(draw);
+        sender.begin_flow(draw);
         prints.next = 0;
         if let Some(known) = &mut prints.known {
             **known = Known::default();
         }
-        *on_the_way = crate::room::of_queue(on_the_way);
-        echo.renew();
+        on_the_way.reset();
+        echo.reset();
     }
 
     /// Hands on the acknowledgements that reach this side by `now`, or just after: the round trip beyond the tap varies by a
@@ -95,7 +96,7 @@ impl Side {
             }
             self.on_the_way.pop_front();
             // What was not heard when it was due was heard after what told so.
-            ack.now = ack.now.max(self.sender.last_send);
+            ack.now = ack.now.max(self.sender.clocks.last_send);
             self.sender.ack(&ack);
         }
     }
@@ -219,7 +220,7 @@ impl Connection {
         if flags.has(Flags::SYN) {
             self.opening.syn(side, now, packet);
             seq = seq.add(1);
-            self.sides[side].sender.begin_with_syn(seq);
+            self.sides[side].sender.space.begin_with_syn(seq);
         }
         if flags.has(Flags::ACK) {
             if side == 0
@@ -238,7 +239,7 @@ impl Connection {
         self.sides[side].sender.came(ip_id, seq, has_data || fin);
         let stamps = packet.timestamps;
         let again = has_data && self.sides[side].sender.has_sent(seq.add(packet.payload_len));
-        if has_data && self.sides[side].sender.is_answered() {
+        if has_data && self.sides[side].sender.space.is_answered() {
             self.sides[1 - side].sender.asked_for_more((!again).then_some(now));
         }
         if fin && !self.sides[side].fin {
@@ -272,11 +273,12 @@ impl Connection {
         let mss = self.opening.segment(other);
         let handshake = self.opening.to(other);
         let far = &mut self.sides[other];
-        far.sender.window_known = shift.is_some();
-        far.sender.sack_permitted = sack == Some(true) || !sacked.as_slice().is_empty() || far.sender.sack_permitted;
+        far.sender.window.known = shift.is_some();
+        far.sender.scoreboard.sack_permitted =
+            sack == Some(true) || !sacked.as_slice().is_empty() || far.sender.scoreboard.sack_permitted;
         if let Some(mss) = mss {
-            far.sender.mss = mss;
-            far.sender.mss_known = true;
+            far.sender.space.mss = mss;
+            far.sender.space.mss_known = true;
         }
         if far.beyond > 0
             && let Some(current) = far.echo.current(handshake)

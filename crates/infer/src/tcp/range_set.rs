@@ -1,5 +1,7 @@
 //! Sets of byte ranges: what was selectively acknowledged, sent again, or never seen.
 
+use crate::reset::Reset;
+
 /// Most separate ranges a set keeps: four times the 16 K segments Linux lets a 1 GiB window hold at the usual SACK density.
 const MOST_RANGES: usize = 1 << 16;
 
@@ -8,6 +10,13 @@ const MOST_RANGES: usize = 1 << 16;
 pub(crate) struct RangeSet {
     ranges: Vec<(u64, u64)>,
     total: u64,
+}
+
+impl Reset for RangeSet {
+    fn reset(&mut self) {
+        self.ranges.reset();
+        self.total = 0;
+    }
 }
 
 impl RangeSet {
@@ -94,11 +103,6 @@ impl RangeSet {
     pub(crate) fn overlaps(&self, start: u64, end: u64) -> bool {
         let from = self.ranges.partition_point(|r| r.1 <= start);
         self.ranges.get(from).is_some_and(|r| r.0 < end)
-    }
-
-    /// Begins anew, in the room of its list.
-    pub(crate) fn renew(&mut self) {
-        *self = Self { ranges: crate::room::of_list(&mut self.ranges), total: 0 };
     }
 
     /// Empties the set.

@@ -31,7 +31,7 @@ impl Connection {
         let has_echo = packet.payload_len > 0 && tsecr != 0;
         let end = packet.seq.add(packet.payload_len);
         let echoed = has_echo.then(|| this.echo.echoed(now, tsecr, end)).flatten();
-        this.sender.told_flights = echoed.and_then(|echoed| echoed.flights);
+        this.sender.remote.flights = echoed.and_then(|echoed| echoed.flights);
         if let Some(EchoSample { round_trip, .. }) = echoed {
             let near = near.unwrap_or(0);
             if !this.sender.times_acks {

@@ -28,10 +28,10 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         words::time(charged),
         // What is charged after the last delivery, to the end of the connection, is not in the data phase.
         words::time(facts.phase_s.max(charged / share)),
-        words::count(facts.sender.bursts, "burst")
+        words::count(facts.sender.totals.bursts, "burst")
     ))];
     // Where delays vary, so does when acknowledgements reach a far sender.
-    if facts.sender.prompts.are_the_programs() && !facts.blurred {
+    if facts.sender.remote.triggers.are_the_programs() && !facts.blurred {
         evidence.push(fact(
             "its packets' timestamps tell that most of the data left when nothing had just been heard: the program wrote it then"
                 .to_owned(),

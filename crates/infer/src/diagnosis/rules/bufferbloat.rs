@@ -53,9 +53,9 @@ fn other_way(facts: &Facts<'_>, wait_s: f64) -> Option<Judged> {
     // Waits for acknowledgements look like a program's pauses: at the sender where they come in bunches, elsewhere all do. A program that writes
     // evenly would show no more.
     let waits = if sender.times_acks {
-        sender.wakes.had_more()
+        sender.observers.sndbuf_wakeups.had_more()
     } else {
-        known || facts.blurred || !sender.prompts.are_the_programs()
+        known || facts.blurred || !sender.remote.triggers.are_the_programs()
     };
     if waits {
         held = held.and(application);

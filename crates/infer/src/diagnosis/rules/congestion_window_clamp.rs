@@ -10,7 +10,7 @@ pub(crate) const RULE: Rule = Rule { code: Code::CongestionWindowClamp, judge };
 fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let share = facts.limits().send_buffer;
     let clamp = facts.clamp.filter(|_| share > 0.0)?;
-    let mss = facts.sender.mss;
+    let mss = facts.sender.space.mss;
     let claim = format!(
         "The congestion window never passes {} segments, for {} of the time: over a round trip of {} that allows {}.",
         clamp / mss,
@@ -21,7 +21,7 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let mut evidence = vec![fact(format!(
         "the flight of round trip after round trip is {clamp} bytes at its largest, {} whole segments of {mss}; the receiver's window is up to {} bytes",
         clamp / mss,
-        facts.sender.window_max
+        facts.sender.window.max
     ))];
     if facts.vantage != Vantage::Sender {
         evidence.push(fact(

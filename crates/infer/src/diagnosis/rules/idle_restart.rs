@@ -13,7 +13,7 @@ const ENOUGH: u64 = 2;
 const IN_BURST: f64 = 1.3;
 
 fn judge(facts: &Facts<'_>) -> Option<Judged> {
-    let restarts = &facts.sender.restarts;
+    let restarts = &facts.sender.observers.idle_restarts;
     if restarts.whole < ENOUGH || restarts.whole * 2 < restarts.bursts {
         return None;
     }

@@ -20,7 +20,7 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let limits = facts.limits();
     let sender = facts.sender;
     // A flight never larger than the first one: no growth was needed.
-    if sender.flight_max <= sender.start.initial_bytes + sender.mss {
+    if sender.totals.flight_max <= sender.observers.slow_start.initial_bytes + sender.space.mss {
         return None;
     }
     // Growth after a slow start that ended without loss is the same lack of a larger window.
@@ -34,13 +34,14 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         return None;
     }
     // Each burst needs a round trip of its own, however large the window.
-    let bursts = sender.bursts.max(1) as f64;
+    let bursts = sender.totals.bursts.max(1) as f64;
     let gain = facts.gain_without(spent, bursts.min(spent.seconds / facts.rtt_min_s.max(1e-6)));
     let waited = facts.split.application.seconds;
     // A burst comes faster than what follows it; a program that writes as much all the time has none.
     let pace = (facts.bytes - spent.bytes) / (facts.phase_s - spent.seconds).max(1e-9);
     let faster = spent.bytes >= BURST_PACE * pace * spent.seconds;
-    let burst = waited > 0.0 && spent.bytes >= BURST_PART * facts.bytes && sender.start.rounds >= 2 && faster;
+    let burst =
+        waited > 0.0 && spent.bytes >= BURST_PART * facts.bytes && sender.observers.slow_start.rounds >= 2 && faster;
     // Where the application paces the rest, what can be gained is gained in the burst.
     let weight = if burst && gain > 1.0 {
         let busy = (facts.phase_s - waited).max(facts.rtt_min_s);
@@ -50,7 +51,7 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
     } else {
         gain
     };
-    let segments = sender.start.initial_bytes as f64 / sender.mss as f64;
+    let segments = sender.observers.slow_start.initial_bytes as f64 / sender.space.mss as f64;
     // Elsewhere than at the sender acknowledgements are placed by round-trip times: where these vary, not even a bound is left.
     let first = if is_known(facts) {
         Some(format!("about {segments:.0} segments"))
@@ -69,7 +70,7 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
             "{} of the time is growth of the congestion window{} over {} round trips of {}.",
             words::percent(share),
             first.as_ref().map_or(String::new(), |first| format!(" from {first}")),
-            sender.start.rounds.max(1),
+            sender.observers.slow_start.rounds.max(1),
             words::time(facts.rtt_min_s),
         ),
     };
@@ -77,15 +78,15 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         seen(
             first.map_or_else(
                 || "the first data; its window cannot be told from here".to_owned(),
-                |first| format!("the first flight is {first} of {} bytes", sender.mss),
+                |first| format!("the first flight is {first} of {} bytes", sender.space.mss),
             ),
-            &sender.first_data.map(|(at, number)| (number, at)).into_iter().collect::<Vec<_>>(),
+            &sender.totals.first_data.map(|(at, number)| (number, at)).into_iter().collect::<Vec<_>>(),
         ),
         fact(format!(
             "{} were delivered in {} of window growth; slow start {}",
             words::size(spent.bytes),
             words::time(spent.seconds),
-            match sender.start.exit {
+            match sender.observers.slow_start.exit {
                 None => "did not end before the data did".to_owned(),
                 Some((at, Exit::Loss)) => format!("ended with a loss at {}", words::time(at as f64 / 1e9)),
                 Some((at, Exit::Echo)) => format!("ended with an ECN echo at {}", words::time(at as f64 / 1e9)),
@@ -99,7 +100,7 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
 /// Whether the first flight was ended by the window, so that it is the initial window: not by pacing, a loss, or acknowledgements
 /// that came early on a path whose delay varies by more than the eighth that Linux takes for a queue (`HYSTART_DELAY_THRESH`).
 pub(crate) fn is_known(facts: &Facts<'_>) -> bool {
-    let start = &facts.sender.start;
+    let start = &facts.sender.observers.slow_start;
     let rtt = &facts.sender.rtt;
     let lost = start.rounds <= 1 && matches!(start.exit, Some((_, Exit::Loss | Exit::Echo)));
     start.initial_known && !lost && rtt.variation <= rtt.smoothed * QUEUE_PART

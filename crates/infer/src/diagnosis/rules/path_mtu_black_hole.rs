@@ -23,12 +23,12 @@ const SILENCE_S: f64 = 1.0;
 fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let sender = facts.sender;
     // A packet beside its sender may hold many segments.
-    let largest = u64::from(sender.largest_payload).min(sender.mss);
-    let got = sender.largest_delivered;
+    let largest = u64::from(sender.space.largest_payload).min(sender.space.mss);
+    let got = sender.scoreboard.largest_delivered;
     if !sender.times_acks {
         return from_afar(facts);
     }
-    if sender.losses.timeouts < ENOUGH || largest < SHORTEST || got >= largest || sender.data_packets < 2 {
+    if sender.losses.timeouts < ENOUGH || largest < SHORTEST || got >= largest || sender.totals.data_packets < 2 {
         return None;
     }
     if got == 0 && (largest < SHORTEST_ALONE || sender.rtt.handshake.is_none()) {
@@ -57,11 +57,13 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
 /// At the receiver the long packets are never seen: only that the sender fell silent and then went on with short ones.
 fn from_afar(facts: &Facts<'_>) -> Option<Judged> {
     let sender = facts.sender;
-    let largest = u64::from(sender.largest_payload);
-    let silent = sender.first_data.map_or(0.0, |(at, _)| at as f64 / 1e9) - facts.rtt_min_s;
+    let largest = u64::from(sender.space.largest_payload);
+    let silent = sender.totals.first_data.map_or(0.0, |(at, _)| at as f64 / 1e9) - facts.rtt_min_s;
     // What a host asks for is what its own link carries, and so the most that it sends.
-    let own = facts.connection.opening.segment(1 - facts.main).unwrap_or(sender.mss);
-    let short = sender.mss_known && largest + 8 < sender.mss.min(own) && sender.bytes >= MANY * sender.mss;
+    let own = facts.connection.opening.segment(1 - facts.main).unwrap_or(sender.space.mss);
+    let short = sender.space.mss_known
+        && largest + 8 < sender.space.mss.min(own)
+        && sender.totals.bytes >= MANY * sender.space.mss;
     if facts.vantage != Vantage::Receiver || !short || silent < SILENCE_S {
         return None;
     }
@@ -69,10 +71,12 @@ fn from_afar(facts: &Facts<'_>) -> Option<Judged> {
     let claim = format!(
         "The first data came after {}, and no segment is longer than {largest} bytes of payload where {} were agreed: longer ones seem to vanish on the path. Capture at the sender to see them.",
         words::time(silent),
-        sender.mss,
+        sender.space.mss,
     );
-    let evidence =
-        vec![fact(format!("{} arrived in segments of at most {largest} bytes", words::size(sender.bytes as f64)))];
+    let evidence = vec![fact(format!(
+        "{} arrived in segments of at most {largest} bytes",
+        words::size(sender.totals.bytes as f64)
+    ))];
     Some(Judged { share, weight: weight_of_time(share).max(2.0) * 1.5, gain: None, claim, evidence, depends_on: None })
 }
 
@@ -102,7 +106,7 @@ mod tests {
             (2_000, packet(false, ACK, from, 101, 730)),
             (2_020, packet(true, ACK, 101, from + 730, 0)),
         ]);
-        let facts = Facts::new(&made, 1, Vantage::Sender, &made.sides[1].sender.held);
+        let facts = Facts::new(&made, 1, Vantage::Sender, &made.sides[1].sender.observers.nagle);
         judge(&facts).is_some()
     }
 

@@ -30,7 +30,7 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         words::time(facts.rtt_min_s),
     );
     let mut evidence = vec![fact(format!("the highest rate over a round trip is {}", words::rate(plateau)))];
-    if let Some(trains) = facts.sender.trains.rate() {
+    if let Some(trains) = facts.sender.observers.packet_trains.rate() {
         evidence.push(fact(format!("trains of packets come through at {}", words::rate(trains))));
     }
     Some(Judged { share, weight: 1.0 + USED * share, gain: None, claim, evidence, depends_on: None })

@@ -17,18 +17,21 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let claim = format!(
         "The receiving program reads too slowly: for {} of the time its window was closed or below three quarters of its largest ({} zero windows, largest {}).",
         words::percent(share),
-        sender.zero_windows,
-        words::size(sender.window_max as f64),
+        sender.window.zero_windows,
+        words::size(sender.window.max as f64),
     );
     let mut evidence = Vec::new();
-    if sender.zero_windows > 0 {
+    if sender.window.zero_windows > 0 {
         evidence.push(seen(
-            format!("{} advertisements of a window of zero", sender.zero_windows),
-            &sender.sights.zero_window,
+            format!("{} advertisements of a window of zero", sender.window.zero_windows),
+            &sender.observers.examples.zero_window,
         ));
     }
-    if sender.window_full > 0 {
-        evidence.push(seen(format!("{} packets filled the window", sender.window_full), &sender.sights.window_full));
+    if sender.window.full > 0 {
+        evidence.push(seen(
+            format!("{} packets filled the window", sender.window.full),
+            &sender.observers.examples.window_full,
+        ));
     }
     Some(Judged { share, weight: gain, gain: facts.capacity.map(|_| gain), claim, evidence, depends_on: None })
 }

@@ -19,7 +19,7 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
 
 /// Whether it is the missing option that keeps the window small: one that stays below half of what it could be is kept there by its buffer.
 pub(super) fn lacks_scaling(facts: &Facts<'_>) -> bool {
-    facts.connection.opening.lacks_scaling() && (UNSCALED_MAX / 2..=UNSCALED_MAX).contains(&facts.sender.window_max)
+    facts.connection.opening.lacks_scaling() && (UNSCALED_MAX / 2..=UNSCALED_MAX).contains(&facts.sender.window.max)
 }
 
 /// The finding, whatever keeps the window small.
@@ -30,10 +30,10 @@ pub(super) fn judge_window(facts: &Facts<'_>) -> Option<Judged> {
     }
     let (weight, gain) = facts.weigh_bound(facts.split.receive_window);
     let sender = facts.sender;
-    let window = if sender.window_full > 0 {
-        sender.full_window_sum / sender.window_full as f64
+    let window = if sender.window.full > 0 {
+        sender.window.full_sum / sender.window.full as f64
     } else {
-        sender.window_max as f64
+        sender.window.max as f64
     };
     let claim = format!(
         "The receiver's window was full for {1} of the time, at {0} on average; over a round trip of {2} that allows {3}.",
@@ -43,11 +43,11 @@ pub(super) fn judge_window(facts: &Facts<'_>) -> Option<Judged> {
         words::rate(window / facts.rtt_min_s.max(1e-6)),
     );
     let mut evidence = vec![seen(
-        format!("{} packets filled the window to within one segment", sender.window_full),
-        &sender.sights.window_full,
+        format!("{} packets filled the window to within one segment", sender.window.full),
+        &sender.observers.examples.window_full,
     )];
-    if let Some(largest) = sender.sights.largest_window {
-        evidence.push(seen(format!("the largest window advertised is {} bytes", sender.window_max), &[largest]));
+    if let Some(largest) = sender.observers.examples.largest_window {
+        evidence.push(seen(format!("the largest window advertised is {} bytes", sender.window.max), &[largest]));
     }
     if let (Some(capacity), Some(bdp)) = (facts.capacity, facts.bdp()) {
         let (rate, size) = (words::rate(capacity), words::size(bdp));

@@ -20,7 +20,10 @@ pub(super) fn is_it(facts: &Facts<'_>) -> bool {
     let told = losses.fast >= ENOUGH && losses.fast * 2 > losses.total;
     let needless = losses.spurious - losses.repeated;
     let in_vain = told && needless >= ENOUGH && needless * 2 > losses.total;
-    in_vain || facts.sender.out_of_order >= ENOUGH && losses.total > 0 && facts.sender.out_of_order >= losses.total
+    in_vain
+        || facts.sender.scoreboard.out_of_order >= ENOUGH
+            && losses.total > 0
+            && facts.sender.scoreboard.out_of_order >= losses.total
 }
 
 fn judge(facts: &Facts<'_>) -> Option<Judged> {
@@ -43,7 +46,7 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         cost.sent_again,
         fact(format!(
             "{} packets were reported received twice, or acknowledged before what was sent again could have arrived; {} were seen to come late",
-            losses.spurious, facts.sender.out_of_order
+            losses.spurious, facts.sender.scoreboard.out_of_order
         )),
     ];
     Some(Judged { share, weight, gain: cost.known_gain, claim, evidence, depends_on: None })

@@ -19,7 +19,7 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let claim = if let Some(wakes) = facts.wakes.filter(|wakes| wakes.full().is_none()) {
         evidence.push(fact(format!(
             "up to {} are in flight in between: Linux lets a program write past the limit while the congestion window is open",
-            words::size(facts.sender.flight_max as f64)
+            words::size(facts.sender.totals.flight_max as f64)
         )));
         format!(
             "The sender's socket buffer is full for {share_of_time} of the time: its program is let write again only when no more than {} of what it sent is unacknowledged, two thirds of what the buffer is to hold.",
@@ -29,7 +29,7 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         let flight = facts.wakes.and_then(SndbufWakeups::full).unwrap_or(facts.split.buffered_flight);
         evidence.push(fact(format!(
             "the flight stands at {flight:.0} bytes, neither growing nor cut; the receiver's window is up to {} bytes",
-            facts.sender.window_max
+            facts.sender.window.max
         )));
         format!(
             "The sender's socket buffer is full for {share_of_time} of the time: the flight stands at {}, below the receiver's window, which over {} allows {}.",

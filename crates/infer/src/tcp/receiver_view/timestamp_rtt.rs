@@ -3,6 +3,7 @@
 //! Source: Kathleen Nichols, pping: the first packet with a TSval to the first of the other direction that echoes it.
 
 use crate::observe::flight_levels::FlightLevels;
+use crate::reset::{Reset, reset_keeping};
 use std::collections::VecDeque;
 use units::SeqNum;
 
@@ -45,12 +46,13 @@ pub(crate) struct TimestampRtt {
     pub(crate) min: Option<u64>,
 }
 
-impl TimestampRtt {
-    /// Begins anew, in the room of its list.
-    pub(crate) fn renew(&mut self) {
-        *self = Self { waiting: crate::room::of_queue(&mut self.waiting), ..Self::default() };
+impl Reset for TimestampRtt {
+    fn reset(&mut self) {
+        reset_keeping!(self, waiting);
     }
+}
 
+impl TimestampRtt {
     /// The receiver sent `tsval` and acknowledged what is before `ack`.
     pub(crate) fn sent(&mut self, now: u64, tsval: u32, ack: SeqNum) {
         if self.newest.is_some_and(|newest| (tsval.wrapping_sub(newest) as i32) <= 0) {

@@ -5,6 +5,7 @@
 use super::Sender;
 use crate::event::RetransmitKind;
 use crate::tcp::packet::Data;
+use crate::tcp::receiver_view::ipid_gaps::IpIdGaps;
 use crate::tcp::receiver_view::remote_clock::SendTiming;
 use crate::tcp::recovery::{JIFFIES, Loss};
 use std::ops::ControlFlow::{self, Break, Continue};
@@ -23,6 +24,26 @@ impl From<RetransmitKind> for Timed {
     fn from(kind: RetransmitKind) -> Self {
         Self { kind, most: u64::MAX }
     }
+}
+
+/// What the identification of IPv4 tells of lost packets, and what is concluded from it.
+#[derive(Debug, Default)]
+pub(super) struct IpIdInference {
+    pub(super) gaps: IpIdGaps,
+    /// TSval of what its receiver's program asked once more, until it is answered.
+    pub(super) asked_again: Option<u32>,
+    /// Its receiver sent data since a packet came from it, so the next may be a bare acknowledgement.
+    pub(super) is_asked: bool,
+    /// When an answer to what it was asked last can come first: it had sent all before.
+    pub(super) answers_at: u64,
+    /// What was sent up to here is not all below `nxt`: some of it no tap saw.
+    pub(super) sent_to: u64,
+    /// Segments after `nxt` that were lost, as what no retransmission can have been tells.
+    pub(super) tail: u64,
+    /// Since the last timeout everything missing up to here was sent again.
+    pub(super) resent_to: u64,
+    /// How long the first data was in coming, where nothing tells that there was none before it; nanoseconds.
+    pub(super) opened_late: Option<u64>,
 }
 
 /// What is missing just before new data, in packets.
@@ -45,8 +66,8 @@ impl Sender {
         if self.times_acks {
             return None;
         }
-        let hole = start.saturating_sub(self.nxt).div_ceil(self.mss);
-        let mut before = Before { hole, gap: self.unseen.gap(), known: 0 };
+        let hole = start.saturating_sub(self.space.nxt).div_ceil(self.space.mss);
+        let mut before = Before { hole, gap: self.ipid.gaps.gap(), known: 0 };
         match self.missing_before(data, start, &mut before) {
             Break(timed) => timed,
             Continue(()) => None,
@@ -58,7 +79,7 @@ impl Sender {
         self.in_the_timeouts_flight(data, start, before)?;
         self.in_the_first_flight(data, start, before)?;
         // What carries nothing answers data, or is no more than what comes next.
-        let then = self.then.filter(|_| !self.is_asked && self.out_of_order == 0);
+        let then = self.remote.timing.filter(|_| !self.ipid.is_asked && self.scoreboard.out_of_order == 0);
         let silence = self.silence_before(data, then);
         self.while_repairing(silence, before)?;
         self.out_of_silence(data, start, silence, then.is_some(), before)
@@ -66,18 +87,18 @@ impl Sender {
 
     /// Where new data was found lost already: this is the first of it that comes, and so was sent again, or what follows it.
     fn in_the_tail(&mut self, data: &Data, start: u64, before: &mut Before) -> Answer {
-        if self.tail == 0 {
+        if self.ipid.tail == 0 {
             return Continue(());
         }
-        before.known = self.tail.min(before.hole);
-        self.tail -= before.known;
+        before.known = self.ipid.tail.min(before.hole);
+        self.ipid.tail -= before.known;
         if before.hole == 0 {
             return Break(Some(self.first_of_the_tail(data, start, before.gap).into()));
         }
-        if self.tail > 0 && before.gap < before.hole {
+        if self.ipid.tail > 0 && before.gap < before.hole {
             // Retransmissions go from the lowest up, and those before this one would be missing too: it is new, and so less was
             // new of what was missing before the timer's.
-            self.unseen.were_sent_again(std::mem::take(&mut self.tail), RetransmitKind::Timer);
+            self.ipid.gaps.were_sent_again(std::mem::take(&mut self.ipid.tail), RetransmitKind::Timer);
             self.losses.reaches_no_further_than(start);
         }
         before.hole -= before.known;
@@ -86,29 +107,29 @@ impl Sender {
 
     /// What made the sender send again what was lost behind all that came.
     fn first_of_the_tail(&mut self, data: &Data, start: u64, gap: u64) -> RetransmitKind {
-        self.tail -= 1;
-        if self.tail == 0 {
+        self.ipid.tail -= 1;
+        if self.ipid.tail == 0 {
             self.losses.reaches_no_further_than(start + u64::from(data.len));
         }
         let silence = self.silence(data.now) as f64;
         let timer = silence >= self.nearly_timeout();
         let now = self.losses.kind_now();
         let kind = if timer { RetransmitKind::Timer } else { now };
-        if timer && self.sack_permitted && gap > 0 && self.unseen.tells() {
+        if timer && self.scoreboard.sack_permitted && gap > 0 && self.ipid.gaps.tells() {
             // Before the timer ran out new data may have been sent as well; what comes next tells.
             let timeout = self.timeout();
             let timeouts = (timeouts_in(silence, 0.0, timeout, self.rtt.least_timeout()) - 1).min(gap);
-            let sent_before = if now == RetransmitKind::Fast { 1 + self.tail } else { 0 };
+            let sent_before = if now == RetransmitKind::Fast { 1 + self.ipid.tail } else { 0 };
             let excess = (gap - timeouts).saturating_sub(sent_before);
-            self.unseen.by_timer_again(excess, timeouts, now);
-            self.sent_to = self.sent_to.max(1);
-            self.tail += excess;
+            self.ipid.gaps.by_timer_again(excess, timeouts, now);
+            self.ipid.sent_to = self.ipid.sent_to.max(1);
+            self.ipid.tail += excess;
             return kind;
         }
-        self.unseen.judge(0, kind);
-        if timer && now == RetransmitKind::Fast && !self.sack_permitted {
+        self.ipid.gaps.judge(0, kind);
+        if timer && now == RetransmitKind::Fast && !self.scoreboard.sack_permitted {
             // The acknowledgement of all before it had it sent again, once (RFC 6582 §3.2 step 3).
-            self.unseen.first_again(gap, now);
+            self.ipid.gaps.first_again(gap, now);
         }
         kind
     }
@@ -116,36 +137,40 @@ impl Sender {
     /// Where a timer ran out and how much was new before it is not known yet: this is of that, or tells how much it was.
     fn in_the_timeouts_flight(&mut self, data: &Data, start: u64, before: &Before) -> Answer {
         let &Before { hole, gap, .. } = before;
-        if self.sent_to == 0 {
+        if self.ipid.sent_to == 0 {
             return Continue(());
         }
-        if start < self.sent_to && hole == 0 && self.losses.episode.is_some() {
+        if start < self.ipid.sent_to && hole == 0 && self.losses.episode.is_some() {
             // It follows the timeout's own segment; that of which it is a copy was missing then.
-            self.unseen.judge(0, RetransmitKind::Timer);
+            self.ipid.gaps.judge(0, RetransmitKind::Timer);
             return Break(Some(RetransmitKind::Timer.into()));
         }
-        let rest = data.fin || u64::from(data.len) < self.mss;
-        if rest && hole + gap == 0 && self.losses.kind_now() == RetransmitKind::Timer && self.unseen.probed_with_new() {
+        let rest = data.fin || u64::from(data.len) < self.space.mss;
+        if rest
+            && hole + gap == 0
+            && self.losses.kind_now() == RetransmitKind::Timer
+            && self.ipid.gaps.probed_with_new()
+        {
             // After a timeout new data goes first (RFC 5682 §3.1), and this did not; where there was more to send when a probe
             // was, it was the probe.
-            self.unseen.judge(0, RetransmitKind::Timer);
+            self.ipid.gaps.judge(0, RetransmitKind::Timer);
             return Break(Some(RetransmitKind::Timer.into()));
         }
         // New data tells how much was sent before the timeout.
-        self.sent_to = 0;
-        let opened_late = self.opened_late.take();
+        self.ipid.sent_to = 0;
+        let opened_late = self.ipid.opened_late.take();
         if hole <= gap {
             return Continue(());
         }
         if let Some(silence) = opened_late.filter(|_| self.losses.episode.is_none()) {
             self.first_flight_lost(data, silence);
-            self.losses.still_by_timer(self.una, start);
-            self.unseen.judge(gap, RetransmitKind::Timer);
-            self.unseen.begins(false);
+            self.losses.still_by_timer(self.space.una, start);
+            self.ipid.gaps.judge(gap, RetransmitKind::Timer);
+            self.ipid.gaps.begins(false);
         } else {
-            self.unseen.revealed(hole - gap);
-            self.unseen.judge(gap, RetransmitKind::Timer);
-            self.losses.still_by_timer(self.una, start);
+            self.ipid.gaps.revealed(hole - gap);
+            self.ipid.gaps.judge(gap, RetransmitKind::Timer);
+            self.losses.still_by_timer(self.space.una, start);
         }
         Break(None)
     }
@@ -166,24 +191,28 @@ impl Sender {
 
     /// Whether the first data there is may be a copy is told by what comes next.
     fn in_the_first_flight(&mut self, data: &Data, start: u64, before: &Before) -> Answer {
-        if self.bytes > 0 {
+        if self.totals.bytes > 0 {
             return Continue(());
         }
-        self.unseen.begins(start == self.first);
-        if !self.unseen.is_oldest() || before.hole > 0 {
+        self.ipid.gaps.begins(start == self.space.first);
+        if !self.ipid.gaps.is_oldest() || before.hole > 0 {
             return Continue(());
         }
-        self.opened_late = Some(data.now.saturating_sub(self.last_heard));
-        self.sent_to = start + 1;
-        self.unseen.judge(0, RetransmitKind::Timer);
+        self.ipid.opened_late = Some(data.now.saturating_sub(self.clocks.last_heard));
+        self.ipid.sent_to = start + 1;
+        self.ipid.gaps.judge(0, RetransmitKind::Timer);
         Break(None)
     }
 
     /// How long its sender was silent before data, in nanoseconds.
     fn silence_before(&self, data: &Data, then: Option<SendTiming>) -> f64 {
         // What is lost was sent once there was something to send.
-        let since = if self.bytes == 0 { self.last_heard } else { self.last_send.max(self.last_progress) };
-        let since = since.max(self.answers_at);
+        let since = if self.totals.bytes == 0 {
+            self.clocks.last_heard
+        } else {
+            self.clocks.last_send.max(self.clocks.last_progress)
+        };
+        let since = since.max(self.ipid.answers_at);
         then.map_or(0, |then| then.unheard.min(then.quiet)).max(data.now.saturating_sub(since)) as f64
     }
 
@@ -192,21 +221,21 @@ impl Sender {
         let &Before { hole, gap, known } = before;
         let Some(episode) = self.losses.episode else { return Continue(()) };
         // All that is known of is repaired, then silence: what is missing was sent meanwhile, and a timer had to begin with it.
-        if self.gaps.total() == 0 && hole == 0 && gap > 0 && silence >= self.nearly_timeout() {
+        if self.scoreboard.gaps.total() == 0 && hole == 0 && gap > 0 && silence >= self.nearly_timeout() {
             return Continue(());
         }
         let unseen = gap.saturating_sub(hole);
-        if episode.timer && self.sack_permitted && unseen > 0 {
+        if episode.timer && self.scoreboard.sack_permitted && unseen > 0 {
             // What is lost besides was sent again, from the lowest up.
-            let from = self.resent_to.max(self.una);
-            let below = |end| self.gaps.pieces_below(end, self.mss);
-            let beyond = unseen.saturating_sub(below(self.nxt).saturating_sub(below(from))).min(known);
-            self.resent_to = self.gaps.end_of_pieces(from, unseen, self.mss);
+            let from = self.ipid.resent_to.max(self.space.una);
+            let below = |end| self.scoreboard.gaps.pieces_below(end, self.space.mss);
+            let beyond = unseen.saturating_sub(below(self.space.nxt).saturating_sub(below(from))).min(known);
+            self.ipid.resent_to = self.scoreboard.gaps.end_of_pieces(from, unseen, self.space.mss);
             if beyond > 0 {
-                self.resent_to = self.nxt + beyond * self.mss;
+                self.ipid.resent_to = self.space.nxt + beyond * self.space.mss;
             }
         }
-        self.unseen.judge(hole, if episode.timer { RetransmitKind::Timer } else { RetransmitKind::Fast });
+        self.ipid.gaps.judge(hole, if episode.timer { RetransmitKind::Timer } else { RetransmitKind::Fast });
         Break(None)
     }
 
@@ -217,42 +246,42 @@ impl Sender {
         let least = self.rtt.min.map_or(self.rtt.shortest_timeout(), |min| min.max(5_000_000) as f64);
         // A FIN is the last there is, so a probe of it may come as soon as the timeout of what was sent long before it.
         let least = if data.fin || is_stamped { least.min(JIFFIES) } else { least };
-        if self.gaps.total() > 0 || gap <= hole || !self.unseen.tells() || silence < least {
-            let all_came = self.gaps.total() == 0 && gap > hole;
+        if self.scoreboard.gaps.total() > 0 || gap <= hole || !self.ipid.gaps.tells() || silence < least {
+            let all_came = self.scoreboard.gaps.total() == 0 && gap > hole;
             if all_came {
-                self.unseen.are_others();
+                self.ipid.gaps.are_others();
             }
-            self.unseen.judge(if all_came { gap } else { hole }, RetransmitKind::Fast);
+            self.ipid.gaps.judge(if all_came { gap } else { hole }, RetransmitKind::Fast);
             return Break(None);
         }
         // More is missing than has made room.
-        let probes = self.sack_permitted && !self.losses.is_probing();
+        let probes = self.scoreboard.sack_permitted && !self.losses.is_probing();
         if probes && gap == hole + 1 {
-            self.unseen.judge(gap, RetransmitKind::Probe);
+            self.ipid.gaps.judge(gap, RetransmitKind::Probe);
             return Break(Some(RetransmitKind::Probe.into()));
         }
         let timeout = self.timeout();
         // One of the missing is the first copy, and each timeout before the last one's sent another: before them its program was silent.
         let doubled = 1.2 * ((1u64 << gap.min(16)) - 1) as f64;
         if silence > doubled * timeout.max(LONGEST_FIRST) {
-            self.unseen.by_timer(1, false);
+            self.ipid.gaps.by_timer(1, false);
             return Break(Some(Timed { kind: RetransmitKind::Timer, most: (doubled * timeout) as u64 }));
         }
         let probe = if probes { 2.0 * self.rtt.smoothed } else { 0.0 };
         let probed = probes && silence >= 0.8 * (probe + timeout.min(self.rtt.least_timeout()));
         let timeouts = timeouts_in(silence, if probed { probe } else { 0.0 }, timeout, self.rtt.least_timeout());
         let first = gap.saturating_sub(u64::from(probed) + timeouts - 1).max(1);
-        self.unseen.by_timer(first, probed);
-        self.sent_to = start + u64::from(data.len) + (first - 1) * self.mss;
+        self.ipid.gaps.by_timer(first, probed);
+        self.ipid.sent_to = start + u64::from(data.len) + (first - 1) * self.space.mss;
         Break(Some(RetransmitKind::Timer.into()))
     }
 
     /// Nothing came any more while something was missing, for longer than a timer waits: what it sent, if anything, was lost as well.
     pub(super) fn wait_in_vain(&mut self) {
-        let silence = self.timeline.now().saturating_sub(self.last_send);
-        if self.gaps.total() > 0 && silence as f64 >= self.nearly_timeout() {
+        let silence = self.observers.time.now().saturating_sub(self.clocks.last_send);
+        if self.scoreboard.gaps.total() > 0 && silence as f64 >= self.nearly_timeout() {
             self.losses.in_vain = Some(silence);
-            self.timeline.timer_fired(u64::MAX);
+            self.observers.time.timer_fired(u64::MAX);
         }
     }
 
@@ -261,7 +290,7 @@ impl Sender {
         let silence = self.silence(now);
         let Some(timed) = timed.filter(|timed| timed.kind != RetransmitKind::Fast) else { return };
         if silence as f64 >= self.rtt.shortest_timeout() {
-            self.timeline.timer_fired(timed.most);
+            self.observers.time.timer_fired(timed.most);
         }
     }
 }

@@ -15,63 +15,63 @@ const CLOCKED: u64 = 300_000;
 impl Sender {
     /// Whether all before `end` was sent already.
     pub(crate) fn has_sent(&self, end: SeqNum) -> bool {
-        self.next_seq().is_some_and(|next| end.since(next) <= 0)
+        self.space.next_seq().is_some_and(|next| end.since(next) <= 0)
     }
 
     /// A packet of this sender came, with or without data.
     pub(crate) fn came(&mut self, ip_id: Option<u16>, seq: SeqNum, has_data: bool) {
-        self.unseen.came(ip_id);
+        self.ipid.gaps.came(ip_id);
         if !has_data {
             // Its number is what would be sent next: nothing new is among the missing.
             if self.has_sent(seq) {
-                self.unseen.are_bare();
+                self.ipid.gaps.are_bare();
             }
-            self.asked_again = None;
-            self.is_asked = false;
-            self.unseen.carry(self.losses.kind_now(), self.losses.episode.is_none());
+            self.ipid.asked_again = None;
+            self.ipid.is_asked = false;
+            self.ipid.gaps.carry(self.losses.kind_now(), self.losses.episode.is_none());
         }
     }
 
     /// The receiver sent data once more, with this TSval.
     pub(crate) const fn asked_again(&mut self, tsval: Option<u32>) {
-        self.is_asked = true;
-        self.asked_again = tsval;
+        self.ipid.is_asked = true;
+        self.ipid.asked_again = tsval;
     }
 
     /// What comes twice is answered at once with a bare acknowledgement (Linux `tcp_data_queue`), which may be missing here. It did
     /// come twice where this `follows` what came and is sent sooner after it than what is lost could be sent again: that was sent before.
     pub(super) fn answered_again(&mut self, tsecr: Option<u32>, follows: bool) {
-        let Some((asked, heard)) = self.asked_again.zip(tsecr) else { return };
+        let Some((asked, heard)) = self.ipid.asked_again.zip(tsecr) else { return };
         if heard.wrapping_sub(asked) as i32 >= 0 {
-            self.asked_again = None;
-            if follows && self.then.is_some_and(|then| (then.unheard as f64) < self.rtt.shortest_timeout()) {
-                self.unseen.one_is_bare();
+            self.ipid.asked_again = None;
+            if follows && self.remote.timing.is_some_and(|then| (then.unheard as f64) < self.rtt.shortest_timeout()) {
+                self.ipid.gaps.one_is_bare();
             }
         }
     }
 
     /// What comes now answers what the receiver sent at this time: it asked for more, or closed its side.
     pub(crate) fn answers(&mut self, asked_at: u64) {
-        self.answers_at = asked_at.saturating_add(self.rtt.min.unwrap_or(0));
+        self.ipid.answers_at = asked_at.saturating_add(self.rtt.min.unwrap_or(0));
     }
 
     /// The receiver's program, which has all that came, asks for more and nothing it asked before is on its way: there was no more to
     /// send, so what was taken for new and lost was sent again. `first_at` is when, unless it was asked again.
     pub(crate) fn asked_for_more(&mut self, first_at: Option<u64>) {
-        self.is_asked = true;
-        if self.times_acks || self.gaps.total() > 0 {
+        self.ipid.is_asked = true;
+        if self.times_acks || self.scoreboard.gaps.total() > 0 {
             return;
         }
         if let Some(at) = first_at {
             self.answers(at);
         }
-        let beyond = self.sent_to.saturating_sub(self.nxt).div_ceil(self.mss).max(self.tail);
-        if beyond > 0 && self.bytes > 0 {
-            self.unseen.were_timers(beyond, self.sack_permitted);
-            (self.tail, self.sent_to, self.opened_late) = (0, 0, None);
-            self.losses.reaches_no_further_than(self.nxt);
+        let beyond = self.ipid.sent_to.saturating_sub(self.space.nxt).div_ceil(self.space.mss).max(self.ipid.tail);
+        if beyond > 0 && self.totals.bytes > 0 {
+            self.ipid.gaps.were_timers(beyond, self.scoreboard.sack_permitted);
+            (self.ipid.tail, self.ipid.sent_to, self.ipid.opened_late) = (0, 0, None);
+            self.losses.reaches_no_further_than(self.space.nxt);
         }
-        self.unseen.add_up(false);
+        self.ipid.gaps.add_up(false);
     }
 
     /// A packet below `nxt`: late, or sent again.
@@ -85,79 +85,79 @@ impl Sender {
     }
 
     fn sent_already(&mut self, data: &Data, start: u64, end: u64) {
-        let (kind, waited) = (self.losses.kind_now(), data.now.saturating_sub(self.head_at) as f64);
+        let (kind, waited) = (self.losses.kind_now(), data.now.saturating_sub(self.clocks.head_at) as f64);
         let (timeouts, before) = (self.losses.timeouts, self.losses.timer);
-        let missing = self.gaps.pieces_below(self.nxt, self.mss);
-        let below = self.gaps.pieces_below(start, self.mss);
+        let missing = self.scoreboard.gaps.pieces_below(self.space.nxt, self.space.mss);
+        let below = self.scoreboard.gaps.pieces_below(start, self.space.mss);
         // What it was told of is sent again without a timer, and so is what follows a timeout; without SACK, once.
         let told = self.was_told(data.now, end);
-        let spent = !self.sack_permitted && self.unseen.lost_again() > 0;
+        let spent = !self.scoreboard.sack_permitted && self.ipid.gaps.lost_again() > 0;
         let sent_before = if spent {
             0
         } else if told || kind == RetransmitKind::Timer {
             missing
         } else {
             // Without SACK it is an acknowledgement of a part that tells (RFC 6582 §3.2 step 3).
-            let part = self.losses.episode.is_some_and(|episode| self.una < episode.point);
-            missing.min(u64::from(self.sack_permitted || part))
+            let part = self.losses.episode.is_some_and(|episode| self.space.una < episode.point);
+            missing.min(u64::from(self.scoreboard.sack_permitted || part))
         };
-        let resent_to = self.resent_to;
+        let resent_to = self.ipid.resent_to;
         let before_it = self.losses.bounds();
         self.judge_old(data, start, end);
         if self.times_acks {
             return;
         }
-        let gap = self.unseen.gap();
+        let gap = self.ipid.gaps.gap();
         let excess = if self.losses.timeouts > timeouts && self.losses.timer > before {
             let timeout = self.timeout();
             let timeouts = timeouts_in(waited, 0.0, timeout, self.rtt.least_timeout()) - 1;
             let fast = u64::from(told && kind == RetransmitKind::Fast && !spent);
             let timeouts = timeouts.min(gap.saturating_sub(fast));
             let excess = gap.saturating_sub(timeouts).saturating_sub(sent_before);
-            self.unseen.by_timer_again(excess, timeouts, kind);
-            self.sent_to = self.sent_to.max(1);
+            self.ipid.gaps.by_timer_again(excess, timeouts, kind);
+            self.ipid.sent_to = self.ipid.sent_to.max(1);
             excess
         } else {
             // What is sent again and lost is not sent again once more before something sent later is heard of, so each of the missing
             // below this one accounts for one packet.
             let mut below = below;
-            if !self.sack_permitted && kind == RetransmitKind::Timer && resent_to > 0 && start > resent_to {
+            if !self.scoreboard.sack_permitted && kind == RetransmitKind::Timer && resent_to > 0 && start > resent_to {
                 // Without SACK all is sent again after a timeout, what came as well.
-                below = below.max((start - resent_to).div_ceil(self.mss));
+                below = below.max((start - resent_to).div_ceil(self.space.mss));
             }
-            let excess = if self.out_of_order > 0 { 0 } else { gap.saturating_sub(below) };
-            self.unseen.guess(excess, kind);
+            let excess = if self.scoreboard.out_of_order > 0 { 0 } else { gap.saturating_sub(below) };
+            self.ipid.gaps.guess(excess, kind);
             excess
         };
-        if excess > 0 && self.unseen.tells() {
-            self.tail += excess;
+        if excess > 0 && self.ipid.gaps.tells() {
+            self.ipid.tail += excess;
             // What was lost since the episode began was sent since.
             if self.losses.bounds() != before_it {
-                self.losses.reaches(self.nxt + self.tail * self.mss);
+                self.losses.reaches(self.space.nxt + self.ipid.tail * self.space.mss);
             }
         }
     }
 
     fn judge_old(&mut self, data: &Data, start: u64, end: u64) {
-        if self.gaps.overlaps(start, end) {
-            let new = self.gaps.remove(start, end);
-            self.bytes += new;
-            let first = self.unseen.was_first(start).filter(|_| self.unseen.tells());
+        if self.scoreboard.gaps.overlaps(start, end) {
+            let new = self.scoreboard.gaps.remove(start, end);
+            self.totals.bytes += new;
+            let first = self.ipid.gaps.was_first(start).filter(|_| self.ipid.gaps.tells());
             let first = first.unwrap_or_else(|| self.is_reordered(data));
-            self.unseen.came_late(first);
+            self.ipid.gaps.came_late(first);
             if first {
-                self.out_of_order += 1;
+                self.scoreboard.out_of_order += 1;
                 self.note_late(data.now, start);
-                self.policed.arrived(start);
+                self.observers.policer_log.arrived(start);
                 return;
             }
-            self.unseen.filled();
-        } else if self.unseen.tells() && self.unseen.came_after_its_copy(start) {
-            self.out_of_order += 1;
+            self.ipid.gaps.filled();
+        } else if self.ipid.gaps.tells() && self.ipid.gaps.came_after_its_copy(start) {
+            self.scoreboard.out_of_order += 1;
             self.note_late(data.now, start);
             return;
         } else {
-            self.unseen.came_late(false);
+            self.ipid.gaps.came_late(false);
         }
         self.retransmission(data, start, end, None);
     }
@@ -165,73 +165,75 @@ impl Sender {
     /// Whether acknowledgements told the sender that what ends here was lost: three segments after it came (RFC 6675 §2), or fewer and
     /// the reordering window is over: a quarter of a round trip (RFC 8985 §6.2), and what Linux's timers take besides.
     fn was_told(&self, now: u64, end: u64) -> bool {
-        if self.duplicates_in_row >= 3 {
+        if self.scoreboard.duplicates_in_row >= 3 {
             return true;
         }
-        let waited = now.saturating_sub(self.last_heard) as f64;
-        self.sacked.end().is_some_and(|top| top > end)
-            && (self.sacked.pieces_below(u64::MAX, self.mss) >= 3 || waited > self.rtt.smoothed / 4.0 + 12e6)
+        let waited = now.saturating_sub(self.clocks.last_heard) as f64;
+        self.scoreboard.sacked.end().is_some_and(|top| top > end)
+            && (self.scoreboard.sacked.pieces_below(u64::MAX, self.space.mss) >= 3
+                || waited > self.rtt.smoothed / 4.0 + 12e6)
     }
 
     /// Whether a packet that fills a gap left before what overtook it.
     pub(super) fn is_reordered(&self, data: &Data) -> bool {
-        if let (Some(tsval), Some(newest)) = (data.tsval, self.newest_tsval)
+        if let (Some(tsval), Some(newest)) = (data.tsval, self.space.newest_tsval)
             && tsval != newest
         {
             return (tsval.wrapping_sub(newest) as i32) < 0;
         }
-        if let (Some(id), Some(newest)) = (data.ip_id, self.newest_ip_id)
+        if let (Some(id), Some(newest)) = (data.ip_id, self.space.newest_ip_id)
             && id != 0
             && newest != 0
         {
             return (id.wrapping_sub(newest) as i16) < 0;
         }
         // Wireshark's 3 ms, and no retransmission comes sooner than a round trip.
-        data.now.saturating_sub(self.gap_at) < self.rtt.min.unwrap_or(u64::MAX).min(3_000_000)
+        data.now.saturating_sub(self.scoreboard.gap_at) < self.rtt.min.unwrap_or(u64::MAX).min(3_000_000)
     }
 
     /// Takes a retransmission of `[start, end)` in: why it was sent, and what follows from that.
     pub(super) fn retransmission(&mut self, data: &Data, start: u64, end: u64, timed: Option<Timed>) {
-        let from = self.candidates.partition_point(|candidate| candidate.end <= start);
+        let from = self.scoreboard.segments.partition_point(|candidate| candidate.end <= start);
         let evidence = self.evidence(data, start, end, from, timed);
         let kind = self.losses.kind(&evidence);
         self.note_probe(&evidence, kind);
-        if start <= self.una {
-            self.head_at = data.now;
+        if start <= self.space.una {
+            self.clocks.head_at = data.now;
         }
-        self.last_again = data.now;
-        self.fin_joined |= data.fin && data.len > 0;
+        self.clocks.last_again = data.now;
+        self.space.fin_joined |= data.fin && data.len > 0;
         self.log_again(data, start, end);
         let repairing = self.losses.episode.is_some();
         let rtt_before = self.rtt.smoothed;
         let before_it = self.losses.bounds();
         let loss = Loss { at: data.now, number: data.number, kind, rtt_before, silence: 0, packets: 1 };
-        self.losses.retransmitted(&evidence, loss, self.una, self.nxt);
+        self.losses.retransmitted(&evidence, loss, self.space.una, self.space.nxt);
         if kind == RetransmitKind::Timer && self.losses.timer_just_fired {
-            self.resent_to = 0;
+            self.ipid.resent_to = 0;
         }
-        self.resent_to = self.resent_to.max(end);
+        self.ipid.resent_to = self.ipid.resent_to.max(end);
         if self.losses.bounds() != before_it {
-            self.losses.reaches(self.sent_to);
-            if self.tail > 0 {
-                self.losses.reaches(self.nxt + self.tail * self.mss);
+            self.losses.reaches(self.ipid.sent_to);
+            if self.ipid.tail > 0 {
+                self.losses.reaches(self.space.nxt + self.ipid.tail * self.space.mss);
             }
         }
         if !repairing && kind == RetransmitKind::Fast && self.times_acks {
-            self.heights.lost();
+            self.observers.rtt_before_loss.lost();
         }
-        self.losses.watch(start, end, data.now, data.tsval.filter(|_| start <= self.una));
+        self.losses.watch(start, end, data.now, data.tsval.filter(|_| start <= self.space.una));
         if kind != RetransmitKind::Fast && self.losses.timer_just_fired {
-            self.timeline.timer_fired(u64::MAX);
+            self.observers.time.timer_fired(u64::MAX);
         } else {
-            self.timeline.sent_again();
+            self.observers.time.sent_again();
         }
         self.note_again((start, end), kind, !repairing && self.losses.episode.is_some());
-        self.start.lost(data.now);
-        self.resent.insert(start.max(self.una), end.max(self.una));
+        self.observers.slow_start.lost(data.now);
+        self.scoreboard.resent.insert(start.max(self.space.una), end.max(self.space.una));
         let timeouts = self.losses.timeouts as u32;
-        let mut begin = from.checked_sub(1).map_or(self.acked_end, |before| self.candidates[before].end);
-        for candidate in self.candidates.range_mut(from..) {
+        let mut begin =
+            from.checked_sub(1).map_or(self.scoreboard.acked_end, |before| self.scoreboard.segments[before].end);
+        for candidate in self.scoreboard.segments.range_mut(from..) {
             if begin >= end {
                 break;
             }
@@ -242,7 +244,7 @@ impl Sender {
             }
             begin = candidate.end;
         }
-        self.timeline.lossy(data.now);
+        self.observers.time.lossy(data.now);
         let mark = match kind {
             RetransmitKind::Fast => MarkKind::Fast,
             RetransmitKind::Timer => MarkKind::Rto,
@@ -254,70 +256,64 @@ impl Sender {
     /// What tells why `[start, end)` is sent again; `from` is where the first segment of it is among the candidates.
     fn evidence(&self, data: &Data, start: u64, end: u64, from: usize, timed: Option<Timed>) -> RetransmitEvidence {
         let timeouts = self.losses.timeouts as u32;
-        let unseen = !self.times_acks && self.unseen.tells() && end <= self.resent_to;
-        let again = unseen || self.candidates.get(from).is_some_and(|c| c.resent && c.timeouts == timeouts);
+        let unseen = !self.times_acks && self.ipid.gaps.tells() && end <= self.ipid.resent_to;
+        let again = unseen || self.scoreboard.segments.get(from).is_some_and(|c| c.resent && c.timeouts == timeouts);
         // Elsewhere it is known only about when an acknowledgement reaches the sender.
         let clocked = if self.times_acks { CLOCKED } else { self.rtt.smoothed as u64 / 8 };
         let mut evidence = RetransmitEvidence {
-            segments: (end - start).div_ceil(self.mss.max(1)).max(1),
+            segments: (end - start).div_ceil(self.space.mss.max(1)).max(1),
             silence: self.silence(data.now),
-            waited: data.now.saturating_sub(self.head_at),
-            age: match self.candidates.get(from) {
+            waited: data.now.saturating_sub(self.clocks.head_at),
+            age: match self.scoreboard.segments.get(from) {
                 _ if !self.times_acks => 0,
                 Some(candidate) if !candidate.resent => data.now.saturating_sub(candidate.sent),
-                _ => data.now.saturating_sub(self.head_at),
+                _ => data.now.saturating_sub(self.clocks.head_at),
             },
-            told: self.told_at.map_or(0, |at| data.now.saturating_sub(at)),
-            unheard: data.now.saturating_sub(self.last_heard),
-            clocked: data.now.saturating_sub(self.last_heard) <= clocked,
+            told: self.clocks.told_at.map_or(0, |at| data.now.saturating_sub(at)),
+            unheard: data.now.saturating_sub(self.clocks.last_heard),
+            clocked: data.now.saturating_sub(self.clocks.last_heard) <= clocked,
             again,
-            overtaken: self.candidates.get(from).is_none_or(|candidate| candidate.sent < self.last_again),
+            overtaken: self
+                .scoreboard
+                .segments
+                .get(from)
+                .is_none_or(|candidate| candidate.sent < self.clocks.last_again),
             first_again: !self.times_acks
-                && self.unseen.tells()
-                && self.unseen.gap() + self.unseen.lost_again() == 0
-                && !self.resent.overlaps(start, end),
+                && self.ipid.gaps.tells()
+                && self.ipid.gaps.gap() + self.ipid.gaps.lost_again() == 0
+                && !self.scoreboard.resent.overlaps(start, end),
             lost_before: !self.times_acks
-                && self.unseen.tells()
-                && self.unseen.gap() > 0
+                && self.ipid.gaps.tells()
+                && self.ipid.gaps.gap() > 0
                 && self.was_told(data.now, end),
-            sacked_above: self.sacked.end().is_some_and(|top| top > end),
-            duplicates: self.duplicates_in_row,
-            spent: !self.times_acks && !self.sack_permitted && self.unseen.lost_again() > 0,
-            reordered: self.out_of_order > 0,
-            is_first: start <= self.una,
+            sacked_above: self.scoreboard.sacked.end().is_some_and(|top| top > end),
+            duplicates: self.scoreboard.duplicates_in_row,
+            spent: !self.times_acks && !self.scoreboard.sack_permitted && self.ipid.gaps.lost_again() > 0,
+            reordered: self.scoreboard.out_of_order > 0,
+            is_first: start <= self.space.una,
             // What is missing before it was sent after it, or is an earlier copy, and only one probe is sent.
-            is_last: end >= self.nxt && (self.times_acks || !self.unseen.tells() || self.unseen.gap() == 0),
-            sack_permitted: self.sack_permitted,
-            may_be_probe: self.may_be_probe(data.now, start <= self.una),
+            is_last: end >= self.space.nxt && (self.times_acks || !self.ipid.gaps.tells() || self.ipid.gaps.gap() == 0),
+            sack_permitted: self.scoreboard.sack_permitted,
+            may_be_probe: self.may_be_probe(data.now, start <= self.space.una),
             shortest_timeout: self.rtt.shortest_timeout(),
             timeout: self.nearly_timeout(),
             rtt: self.rtt.usual(),
             tsval: data.tsval,
             kind: timed.map(|timed| timed.kind),
         };
-        if let Some(then) = self.then {
+        if let Some(then) = self.remote.timing {
             evidence.unheard = then.unheard;
             evidence.silence = then.unheard.min(then.quiet);
             // Both stamps are whole ticks.
             evidence.clocked = then.unheard <= 2 * TICK;
             // Where it was not seen before, it was sent before what came instead.
             if evidence.first_again
-                && let Some(candidate) = self.candidates.get(from).filter(|c| !c.resent || c.end > end)
+                && let Some(candidate) = self.scoreboard.segments.get(from).filter(|c| !c.resent || c.end > end)
             {
                 evidence.age = data.now.saturating_sub(candidate.sent);
             }
         }
         evidence.silence = evidence.silence.min(timed.map_or(u64::MAX, |timed| timed.most));
         evidence
-    }
-
-    /// Whether a segment that ends in `(from, to]` and not after `point` was sent once and not acknowledged yet.
-    ///
-    /// Source: Linux `FLAG_ORIG_SACK_ACKED`; without SACK, data sent again beside it leaves doubt (`tcp_clean_rtx_queue`).
-    pub(super) fn has_original(&self, from: u64, to: u64, point: u64) -> bool {
-        let first = self.candidates.partition_point(|candidate| candidate.end <= from);
-        let mut within = self.candidates.range(first..).take_while(|candidate| candidate.end <= to);
-        let found = within.any(|c| !c.resent && c.end <= point && !self.sacked.overlaps(c.end - 1, c.end));
-        found && (self.sack_permitted || !self.resent.overlaps(from, to))
     }
 }

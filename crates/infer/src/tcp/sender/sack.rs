@@ -18,14 +18,16 @@ impl Sender {
     /// Takes the blocks of an acknowledgement in, whose number is `acknowledged` and lies within what was sent at `to`.
     pub(super) fn beyond(&mut self, ack: &Ack, to: u64, acknowledged: u64) -> Sacked {
         // What an acknowledgement reports that was overtaken may have been acknowledged since.
-        let below = to.max(self.una);
+        let below = to.max(self.space.una);
         let watched = self.losses.watches_originals();
-        let original = watched.is_some_and(|point| self.has_original(self.una, to, point));
+        let original = watched.is_some_and(|point| self.scoreboard.has_original(self.space.una, to, point));
         let mut found = Sacked { sacked_new: 0, reported_above: None, original };
         for (n, &(left, right)) in ack.sack.as_slice().iter().enumerate() {
-            let (Some(left), Some(right)) = (self.unwrap_seq(left), self.unwrap_seq(right)) else { continue };
+            let (Some(left), Some(right)) = (self.space.unwrap_seq(left), self.space.unwrap_seq(right)) else {
+                continue;
+            };
             let within_next = ack.sack.as_slice().get(1).is_some_and(|&(l, r)| {
-                self.unwrap_seq(l).zip(self.unwrap_seq(r)).is_some_and(|(l, r)| l <= left && right <= r)
+                self.space.unwrap_seq(l).zip(self.space.unwrap_seq(r)).is_some_and(|(l, r)| l <= left && right <= r)
             });
             if n == 0 && left < right && (right <= acknowledged || within_next) {
                 // RFC 2883 §4: the first block reports a segment received twice.
@@ -34,10 +36,10 @@ impl Sender {
                 if self.losses.reported_twice(left, right) {
                     self.mark(ack.now, left, MarkKind::Spurious);
                 }
-            } else if right > below && left < right && right <= self.nxt + 1 {
-                let (left, right) = (left.max(below), right.min(self.nxt));
-                found.original |= watched.is_some_and(|point| self.has_original(left, right, point));
-                found.sacked_new += self.sacked.insert(left, right);
+            } else if right > below && left < right && right <= self.space.nxt + 1 {
+                let (left, right) = (left.max(below), right.min(self.space.nxt));
+                found.original |= watched.is_some_and(|point| self.scoreboard.has_original(left, right, point));
+                found.sacked_new += self.scoreboard.sacked.insert(left, right);
             }
         }
         found
@@ -48,18 +50,18 @@ impl Sender {
     /// Source: Linux `tcp_add_reno_sack`.
     pub(super) fn duplicate(&mut self, ack: &Ack, to: u64, sacked_new: u64) -> u64 {
         // RFC 5681 §2: data outstanding, no data, the same number and the same window; with SACK the window may move.
-        let same_window = self.window == Some(ack.window) || sacked_new > 0;
-        if !(ack.pure && to == self.una && self.nxt > self.una && same_window) {
+        let same_window = self.window.size == Some(ack.window) || sacked_new > 0;
+        if !(ack.pure && to == self.space.una && self.space.nxt > self.space.una && same_window) {
             return 0;
         }
-        self.dup_acks += 1;
-        self.duplicates_in_row += 1;
-        if self.sack_permitted {
+        self.totals.dup_acks += 1;
+        self.scoreboard.duplicates_in_row += 1;
+        if self.scoreboard.sack_permitted {
             return 0;
         }
-        let most = (self.nxt - self.una).saturating_sub(self.mss + self.duplicated);
-        let more = most.min(self.mss);
-        self.duplicated += more;
+        let most = (self.space.nxt - self.space.una).saturating_sub(self.space.mss + self.scoreboard.duplicated);
+        let more = most.min(self.space.mss);
+        self.scoreboard.duplicated += more;
         more
     }
 
@@ -67,8 +69,8 @@ impl Sender {
     ///
     /// Source: Linux `tcp_remove_reno_sacks`.
     pub(super) fn duplicates_told(&mut self, acknowledged: u64) -> u64 {
-        let told = self.duplicated.min(acknowledged.saturating_sub(self.mss));
-        self.duplicated -= told;
+        let told = self.scoreboard.duplicated.min(acknowledged.saturating_sub(self.space.mss));
+        self.scoreboard.duplicated -= told;
         told
     }
 }
@@ -85,9 +87,9 @@ mod tests {
     /// A sender with ten segments in flight.
     fn sender(sack_permitted: bool) -> Sender {
         let mut sender = Sender::new(false);
-        (sender.times_acks, sender.mss, sender.mss_known) = (true, u64::from(MSS), true);
-        sender.sack_permitted = sack_permitted;
-        sender.begin_with_syn(SeqNum::new(0));
+        (sender.times_acks, sender.space.mss, sender.space.mss_known) = (true, u64::from(MSS), true);
+        sender.scoreboard.sack_permitted = sack_permitted;
+        sender.space.begin_with_syn(SeqNum::new(0));
         for n in 0..10 {
             let (now, seq) = (1_000 + u64::from(n), SeqNum::new(n * MSS));
             sender.data(&Data { now, number: now, seq, len: MSS, fin: false, tsval: None, tsecr: None, ip_id: None });
@@ -120,7 +122,7 @@ mod tests {
         acknowledge(&mut sender, 0, &[(2, 3)]);
         acknowledge(&mut sender, 6, &[]);
         acknowledge(&mut sender, 0, &[(2, 5)]);
-        assert_eq!((sender.delivered, sender.sacked.total(), sender.flight()), (6_000, 0, 4_000));
+        assert_eq!((sender.totals.delivered, sender.scoreboard.sacked.total(), sender.flight()), (6_000, 0, 4_000));
     }
 
     #[test]
@@ -128,10 +130,10 @@ mod tests {
         let mut sender = sender(false);
         (0..5).for_each(|_| acknowledge(&mut sender, 0, &[]));
         // The first repeats the window of none before it.
-        assert_eq!((sender.delivered, sender.flight()), (4_000, 6_000));
+        assert_eq!((sender.totals.delivered, sender.flight()), (4_000, 6_000));
         acknowledge(&mut sender, 6, &[]);
-        assert_eq!((sender.delivered, sender.flight()), (6_000, 4_000));
+        assert_eq!((sender.totals.delivered, sender.flight()), (6_000, 4_000));
         acknowledge(&mut sender, 10, &[]);
-        assert_eq!((sender.delivered, sender.flight()), (10_000, 0));
+        assert_eq!((sender.totals.delivered, sender.flight()), (10_000, 0));
     }
 }

@@ -14,10 +14,10 @@ impl Sender {
     pub(super) fn pause_seen(&self, data: &Data, clocked: bool) -> PauseEnd {
         PauseEnd {
             charged: 0,
-            clocked: clocked && self.progress_was_pure && u64::from(data.len) >= self.mss,
-            short: self.drained,
-            began_at: self.flight_at_send,
-            before: self.wakes.before(),
+            clocked: clocked && self.clocks.progress_was_pure && u64::from(data.len) >= self.space.mss,
+            short: self.totals.drained,
+            began_at: self.totals.flight_at_send,
+            before: self.observers.sndbuf_wakeups.before(),
             ended_at: self.flight(),
         }
     }
@@ -25,13 +25,13 @@ impl Sender {
     /// How a far sender's pause ends with this packet, as timestamps tell it; `None` where they do not, where it began with the window full, and
     /// where packets overtake each other.
     pub(super) fn pause_told(&self, data: &Data) -> Option<PauseEnd> {
-        let (then, (began_at, ended_at)) = self.then.zip(self.told_flights)?;
-        let was_full = self.filled_at.is_some_and(|at| at >= self.last_send);
-        let overtaken = self.out_of_order * 100 > self.data_packets;
+        let (then, (began_at, ended_at)) = self.remote.timing.zip(self.remote.flights)?;
+        let was_full = self.window.filled_at.is_some_and(|at| at >= self.clocks.last_send);
+        let overtaken = self.scoreboard.out_of_order * 100 > self.totals.data_packets;
         (then.quiet >= SHORTEST_TOLD && !was_full && !overtaken).then(|| PauseEnd {
             charged: then.quiet,
-            clocked: then.unheard <= TICK && u64::from(data.len) >= self.mss,
-            short: self.drained,
+            clocked: then.unheard <= TICK && u64::from(data.len) >= self.space.mss,
+            short: self.totals.drained,
             began_at,
             before: ended_at,
             ended_at,

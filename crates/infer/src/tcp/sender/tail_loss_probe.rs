@@ -20,14 +20,14 @@ impl Sender {
     /// Source: Linux `tcp_schedule_loss_probe`.
     fn is_probe_next(&self) -> bool {
         self.times_acks
-            && self.sack_permitted
+            && self.scoreboard.sack_permitted
             && self.losses.episode.is_none()
             && !self.losses.is_probing()
-            && self.sacked.total() == 0
-            && self.duplicates_in_row == 0
+            && self.scoreboard.sacked.total() == 0
+            && self.scoreboard.duplicates_in_row == 0
             // What ended an episode starts the timer, not a probe's.
-            && self.last_again < self.last_send.max(self.last_progress)
-            && !self.losses.ended_at(self.una)
+            && self.clocks.last_again < self.clocks.last_send.max(self.clocks.last_progress)
+            && !self.losses.ended_at(self.space.una)
             && self.rtt.usual() > 0.0
     }
 
@@ -38,7 +38,7 @@ impl Sender {
 
     /// An acknowledgement of new data comes at `now`: was a probe due before?
     pub(super) fn note_missed_probe(&mut self, now: u64) {
-        if self.silence(now) as f64 > self.probe_timeout(2) && self.nxt > self.una + self.mss {
+        if self.silence(now) as f64 > self.probe_timeout(2) && self.space.nxt > self.space.una + self.space.mss {
             self.missed_probe();
         }
     }
@@ -65,7 +65,7 @@ impl Sender {
             RetransmitKind::Probe if !evidence.is_first => self.losses.tail_probes = TailLossProbes::Sent,
             // The first of several, and nothing that could have been a probe with new data before it.
             RetransmitKind::Timer
-                if evidence.is_first && !evidence.is_last && silent && self.last_gap as f64 <= evidence.rtt =>
+                if evidence.is_first && !evidence.is_last && silent && self.clocks.last_gap as f64 <= evidence.rtt =>
             {
                 self.missed_probe();
             }

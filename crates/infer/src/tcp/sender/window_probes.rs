@@ -7,24 +7,28 @@ impl Sender {
     /// Whether a packet with this number and payload, not taken in yet, probes: it brings nothing but an old byte at most, the last of
     /// what was acknowledged (RFC 9293 §3.8.4), or one new byte into a closed window (§3.8.6.1).
     pub(crate) fn is_probe(&self, seq: SeqNum, len: u32) -> bool {
-        let Some(next) = self.next_seq().filter(|_| len <= 1 && self.is_answered()) else { return false };
-        next == seq.add(1) || next == seq && self.is_window_probe(self.nxt, len)
+        let Some(next) = self.space.next_seq().filter(|_| len <= 1 && self.space.is_answered()) else { return false };
+        next == seq.add(1) || next == seq && self.is_window_probe(self.space.nxt, len)
     }
 
     /// Whether a payload of `len` bytes from `start` on asks a closed window for room with a byte of new data, as BSD and Windows do: where
     /// it is not taken, nothing was lost.
     pub(super) fn is_window_probe(&self, start: u64, len: u32) -> bool {
-        len == 1 && start == self.nxt && self.is_answered() && self.window == Some(0) && self.first_data.is_some()
+        len == 1
+            && start == self.space.nxt
+            && self.space.is_answered()
+            && self.window.size == Some(0)
+            && self.totals.first_data.is_some()
     }
 
     /// Data of the SYN was not taken: the SYN-ACK acknowledges no more than the SYN, up to `to` (RFC 7413 §4.2.2). It is sent anew, and
     /// nothing of it was lost.
     pub(super) fn take_back(&mut self, to: u64) {
-        let Some((seq, at)) = self.reference else { return };
-        self.reference = Some((seq.add(to.wrapping_sub(at) as u32), to));
-        self.bytes -= self.payload_end().saturating_sub(to).min(self.bytes);
-        self.nxt = to;
-        self.candidates.clear();
+        let Some((seq, at)) = self.space.reference else { return };
+        self.space.reference = Some((seq.add(to.wrapping_sub(at) as u32), to));
+        self.totals.bytes -= self.space.payload_end().saturating_sub(to).min(self.totals.bytes);
+        self.space.nxt = to;
+        self.scoreboard.segments.clear();
     }
 }
 
@@ -65,7 +69,7 @@ mod tests {
         packets.push((2_021, packet(false, ACK, 501, 2_101, 0)));
         let connection = opened(&packets);
         let sender = &connection.sides[0].sender;
-        assert_eq!((sender.losses.total, sender.bytes, sender.delivered), (0, 2_000, 2_000));
+        assert_eq!((sender.losses.total, sender.totals.bytes, sender.totals.delivered), (0, 2_000, 2_000));
         let asked = connection.signals.keep_alives().expect("probes");
         assert_eq!((asked.window_probes, asked.client, asked.answers), (4, 0, 4));
     }
@@ -80,7 +84,10 @@ mod tests {
             (381, packet(false, ACK, 501, 2_102, 0)),
         ]);
         let sender = &connection.sides[0].sender;
-        assert_eq!((sender.losses.total, sender.bytes, sender.delivered, sender.missed_bytes), (0, 2_001, 2_001, 0));
+        assert_eq!(
+            (sender.losses.total, sender.totals.bytes, sender.totals.delivered, sender.totals.missed_bytes),
+            (0, 2_001, 2_001, 0)
+        );
     }
 
     #[test]
@@ -93,14 +100,14 @@ mod tests {
             (40, packet(false, ACK, 501, 119, 0)),
         ]);
         let sender = &connection.sides[0].sender;
-        assert_eq!((sender.losses.total, sender.bytes, sender.delivered), (0, 18, 18));
+        assert_eq!((sender.losses.total, sender.totals.bytes, sender.totals.delivered), (0, 18, 18));
         let taken = connection_at(&[
             (0, syn),
             (20, packet(false, Flags::SYN | ACK, 500, 119, 0)),
             (20, packet(true, ACK, 119, 501, 100)),
             (40, packet(false, ACK, 501, 219, 0)),
         ]);
-        assert_eq!((taken.sides[0].sender.losses.total, taken.sides[0].sender.bytes), (0, 118));
+        assert_eq!((taken.sides[0].sender.losses.total, taken.sides[0].sender.totals.bytes), (0, 118));
     }
 
     #[test]
@@ -116,7 +123,7 @@ mod tests {
         let [whole, missing] = [1_101, 9_101].map(gap);
         let told = |connection: &Connection| {
             let sender = &connection.sides[0].sender;
-            (sender.missed_bytes, sender.restarts.bursts)
+            (sender.totals.missed_bytes, sender.observers.idle_restarts.bursts)
         };
         assert_eq!((told(&whole), told(&missing)), ((0, 1), (8_000, 0)));
     }

@@ -39,7 +39,7 @@ impl Signals {
         self.multipath |= packet.options().is_some_and(|options| options.multipath.is_some());
         let controls = packet.flags.0 & (Flags::SYN | Flags::FIN | Flags::RST) != 0;
         if own.is_probe(packet.seq, packet.payload_len) && !controls {
-            if own.window == Some(0) {
+            if own.window.size == Some(0) {
                 self.window_probes += 1;
             } else {
                 self.probes[side] += 1;

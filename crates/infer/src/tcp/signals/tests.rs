@@ -10,7 +10,7 @@ use wire::{Flags, Options, Segment};
 const ACK: u8 = Flags::ACK;
 
 fn facts_of(connection: &Connection, main: usize) -> Facts {
-    let judged = Judged::new(connection, main, Vantage::Unknown, &connection.sides[main].sender.held);
+    let judged = Judged::new(connection, main, Vantage::Unknown, &connection.sides[main].sender.observers.nagle);
     facts::facts(connection, main, &judged, false)
 }
 
@@ -72,7 +72,7 @@ fn keep_alives_and_window_probes_are_told_apart_and_their_answers_counted() {
     ]);
     let seen = facts_of(&found, 1).keep_alives.expect("keep-alives");
     assert_eq!(*seen, KeepAlives { client: 1, server: 2, window_probes: 1, answers: 3 });
-    assert_eq!((found.sides[0].sender.bytes, found.sides[1].sender.bytes), (0, 2_000));
+    assert_eq!((found.sides[0].sender.totals.bytes, found.sides[1].sender.totals.bytes), (0, 2_000));
     assert_eq!(found.sides[1].sender.losses.total, 0);
 }
 

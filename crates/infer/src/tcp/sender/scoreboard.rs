@@ -1,0 +1,77 @@
+//! The scoreboard: which segments are out, selectively acknowledged, sent again, or missing (RFC 6675 §3).
+
+use super::send_space::ORIGIN;
+use crate::reset::{Reset, reset_keeping};
+use crate::tcp::range_set::RangeSet;
+use std::collections::VecDeque;
+
+/// Segments whose departure is remembered for RTT samples; past it no new ones are, so memory stays bounded.
+pub(super) const MAX_SEGMENTS: usize = 1 << 16;
+/// A segment that was sent and is not acknowledged.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct SentSegment {
+    pub(super) end: u64,
+    pub(super) sent: u64,
+    /// Bytes of the millisecond it was sent in, by then.
+    pub(super) burst: u32,
+    pub(super) resent: bool,
+    /// Sent again in parts, so what was acknowledged of it need not have come at its length.
+    pub(super) parted: bool,
+    /// Timeouts there had been when it was last sent again.
+    pub(super) timeouts: u32,
+}
+
+/// Segments out, and what acknowledgements tell of them.
+#[derive(Debug)]
+pub(crate) struct Scoreboard {
+    pub(super) segments: VecDeque<SentSegment>,
+    pub(crate) sacked: RangeSet,
+    pub(crate) resent: RangeSet,
+    /// Below `nxt`, but never seen.
+    pub(super) gaps: RangeSet,
+    pub(super) gap_at: u64,
+    /// Bytes that duplicates told of and that are not acknowledged yet, where nothing is acknowledged selectively.
+    pub(super) duplicated: u64,
+    pub(super) acked_end: u64,
+    pub(crate) duplicates_in_row: u32,
+    /// Largest payload of a segment that was acknowledged and sent once.
+    pub(crate) largest_delivered: u64,
+    pub(crate) sack_permitted: bool,
+    pub(crate) out_of_order: u64,
+}
+
+impl Default for Scoreboard {
+    fn default() -> Self {
+        Self {
+            segments: VecDeque::new(),
+            sacked: RangeSet::default(),
+            resent: RangeSet::default(),
+            gaps: RangeSet::default(),
+            gap_at: 0,
+            duplicated: 0,
+            acked_end: ORIGIN,
+            duplicates_in_row: 0,
+            largest_delivered: 0,
+            sack_permitted: false,
+            out_of_order: 0,
+        }
+    }
+}
+
+impl Reset for Scoreboard {
+    fn reset(&mut self) {
+        reset_keeping!(self, segments, sacked, resent, gaps);
+    }
+}
+
+impl Scoreboard {
+    /// Whether a segment that ends in `(from, to]` and not after `point` was sent once and not acknowledged yet.
+    ///
+    /// Source: Linux `FLAG_ORIG_SACK_ACKED`; without SACK, data sent again beside it leaves doubt (`tcp_clean_rtx_queue`).
+    pub(super) fn has_original(&self, from: u64, to: u64, point: u64) -> bool {
+        let first = self.segments.partition_point(|candidate| candidate.end <= from);
+        let mut within = self.segments.range(first..).take_while(|candidate| candidate.end <= to);
+        let found = within.any(|c| !c.resent && c.end <= point && !self.sacked.overlaps(c.end - 1, c.end));
+        found && (self.sack_permitted || !self.resent.overlaps(from, to))
+    }
+}

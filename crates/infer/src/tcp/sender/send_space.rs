@@ -1,0 +1,87 @@
+//! The send sequence space (RFC 9293 §3.3.1), unwrapped to 64 bits, and the sizes of segments.
+
+use units::SeqNum;
+
+/// Where unwrapped sequence numbers begin, so that what came before the first packet seen stays positive.
+pub(super) const ORIGIN: u64 = 1 << 32;
+
+/// What one direction has sent and had acknowledged, by sequence number.
+#[derive(Debug)]
+pub(crate) struct SendSpace {
+    pub(super) reference: Option<(SeqNum, u64)>,
+    pub(super) knows_first: bool,
+    /// First byte, SND.UNA and SND.NXT.
+    pub(crate) first: u64,
+    pub(crate) una: u64,
+    pub(crate) nxt: u64,
+    /// The last number before `nxt` is its FIN's; that was acknowledged.
+    pub(super) fin: bool,
+    pub(super) fin_delivered: bool,
+    /// It came with data when that was sent again.
+    pub(super) fin_joined: bool,
+    /// Where the byte ends that was sent into a closed window to ask for room; it counts when it is acknowledged.
+    pub(super) probed: Option<u64>,
+    pub(super) newest_tsval: Option<u32>,
+    pub(super) newest_ip_id: Option<u16>,
+    pub(crate) mss: u64,
+    pub(crate) mss_known: bool,
+    pub(crate) largest_payload: u32,
+}
+
+impl Default for SendSpace {
+    fn default() -> Self {
+        Self {
+            reference: None,
+            knows_first: false,
+            first: ORIGIN,
+            una: ORIGIN,
+            nxt: ORIGIN,
+            fin: false,
+            fin_delivered: false,
+            fin_joined: false,
+            probed: None,
+            newest_tsval: None,
+            newest_ip_id: None,
+            // Ethernet's, until a SYN or a segment shows another.
+            mss: 1460,
+            mss_known: false,
+            largest_payload: 0,
+        }
+    }
+}
+
+impl SendSpace {
+    /// Sets the sequence number of the first byte, where a SYN told it.
+    pub(crate) fn begin(&mut self, seq: SeqNum) {
+        if self.reference.is_none() {
+            self.reference = Some((seq, ORIGIN));
+        }
+    }
+
+    /// Sets the sequence number of the first byte, as a SYN tells it: what is missing before the first data was lost.
+    pub(crate) fn begin_with_syn(&mut self, seq: SeqNum) {
+        self.knows_first |= self.reference.is_none();
+        self.begin(seq);
+    }
+
+    /// The sequence number after the highest byte sent.
+    pub(crate) fn next_seq(&self) -> Option<SeqNum> {
+        let (reference, at) = self.reference?;
+        Some(reference.add(self.nxt.wrapping_sub(at) as u32))
+    }
+
+    /// Whether all that it sent was acknowledged.
+    pub(crate) const fn is_answered(&self) -> bool {
+        self.una >= self.nxt
+    }
+
+    pub(super) fn unwrap_seq(&self, seq: SeqNum) -> Option<u64> {
+        let (reference, at) = self.reference?;
+        at.checked_add_signed(i64::from(seq.since(reference)))
+    }
+
+    /// Where its payload ends so far.
+    pub(super) fn payload_end(&self) -> u64 {
+        self.nxt - u64::from(self.fin)
+    }
+}
