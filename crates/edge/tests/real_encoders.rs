@@ -44,25 +44,33 @@ fn played(server: &Server) -> (String, MediaPlaylist, Vec<Vec<u8>>) {
 }
 
 const PICTURES: &str = "-f lavfi -i testsrc2=size=160x90:rate=25 -f lavfi -i sine=frequency=440";
+/// Sound begins two seconds before the pictures, as a relay's does that waits for a keyframe.
+const LATE_PICTURES: &str = "-itsoffset 2 -f lavfi -i testsrc2=size=160x90:rate=25 -f lavfi -i sine=frequency=440";
 
 #[test]
 fn every_segment_begins_with_a_keyframe_wherever_the_encoder_sets_them() {
     if !has_ffmpeg() {
         return;
     }
-    for (words, target_s) in [
+    for (input, words, target_s) in [
         // Keyframes at these seconds alone.
         (
+            PICTURES,
             "-t 24 -c:v libx264 -preset ultrafast -g 9999 -sc_threshold 0 -force_key_frames 0,2,4,12,20 -c:a aac",
             Some(8),
         ),
         // x264's own choice: up to 250 pictures apart, and at scene cuts.
-        ("-t 24 -c:v libx264 -preset veryfast -c:a aac", None),
+        (PICTURES, "-t 24 -c:v libx264 -preset veryfast -c:a aac", None),
+        (LATE_PICTURES, "-t 8 -c:v libx264 -preset ultrafast -g 50 -c:a aac", None),
         // A frame rate that changes.
-        ("-t 12 -vf select='not(mod(n,3))+gte(t,6)' -vsync vfr -c:v libx264 -preset ultrafast -g 40 -c:a aac", None),
+        (
+            PICTURES,
+            "-t 12 -vf select='not(mod(n,3))+gte(t,6)' -vsync vfr -c:v libx264 -preset ultrafast -g 40 -c:a aac",
+            None,
+        ),
     ] {
         let server = serve("[hls]\ntarget = '2s'\nwindow = 100\n[limits]\npublish_return = '300ms'");
-        publish(&server, &format!("{PICTURES} {words}"));
+        publish(&server, &format!("{input} {words}"));
         let (_, playlist, segments) = played(&server);
         assert!(!segments.is_empty());
         for (number, segment) in segments.iter().enumerate() {
@@ -98,6 +106,14 @@ fn mp3_is_carried() {
     for name in ["AVERAGE-BANDWIDTH=", "RESOLUTION=160x90", "FRAME-RATE=25.000"] {
         assert!(start.contains(name), "{start}");
     }
+    let streams = Client::connect(server.addresses.api[0]).get("/api/streams");
+    let streams: serde_json::Value = serde_json::from_slice(&streams.body).expect("JSON");
+    let publisher = streams.pointer("/streams/0/publisher").unwrap_or(&streams);
+    let address = publisher["address"].as_str().expect("an address");
+    assert!(address.starts_with("127.0.0.1:"), "{publisher}");
+    assert_eq!((publisher["video"]["width"].as_u64(), publisher["video"]["height"].as_u64()), (Some(160), Some(90)));
+    assert_eq!(publisher["audio"]["codec"], "mp4a.40.34");
+    assert_eq!(publisher["why"], "the publisher ended the stream", "{publisher}");
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("segment.ts");
     std::fs::write(&file, &segments[1]).expect("written");
