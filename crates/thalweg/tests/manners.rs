@@ -137,7 +137,12 @@ fn wrong_input_gets_one_sentence_a_hint_and_the_right_code() {
         (vec!["diagnose", "empty.pcap"], 2, "empty.pcap", "hint"),
         (vec!["diagnose", "."], 2, "./not.pcap is not a pcap or pcapng capture", "hint"),
         (vec!["diagnose", "none"], 2, "no capture", "hint"),
-        (vec!["explain", "receive-windw"], 2, "no verdict has the code", "known:"),
+        (
+            vec!["explain", "receive-windw"],
+            2,
+            "no verdict and no setting has the name",
+            "did you mean 'receive-window'?",
+        ),
         (vec!["fix", "real.pcap"], 2, "'real.pcap' is no scenario file", "thalweg diagnose real.pcap"),
         (vec!["diagnose", "real.pcap"], 2, "real.pcap", "hint"),
         (vec!["lab", "run"], 2, "required", "--help"),
