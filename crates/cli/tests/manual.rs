@@ -11,10 +11,10 @@ fn names(folder: &Path) -> BTreeSet<String> {
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// Names of the pages of a command and of those below it.
+/// Names of the pages of a command and of those below it; a hidden command has none.
 fn expected(command: &clap::Command, name: &str, found: &mut BTreeSet<String>) {
     found.insert(format!("{name}.1"));
-    for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
+    for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help" && !sub.is_hide_set()) {
         expected(sub, &format!("{name}-{}", sub.get_name()), found);
     }
 }
