@@ -2,19 +2,11 @@
 
 use crate::diagnosis::{Finding, Limits, Verdict};
 use crate::facts::Facts;
+use crate::life::Life;
 use crate::measured::Measured;
 use crate::remedy::Remedy;
+use crate::way::Way;
 use serde::{Deserialize, Serialize};
-
-/// A direction of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Way {
-    /// Client to server.
-    Up,
-    /// Server to client.
-    Down,
-}
 
 /// Where on the path a capture was taken, seen from the data's sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -85,6 +77,9 @@ pub struct Flow {
     pub policer: Option<TokenBucket>,
     /// What else the capture shows of it.
     pub facts: Facts,
+    /// Where the time of the whole connection went; `None` of a socket that was sampled.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub life: Option<Life>,
     /// Where the time of the data phase went.
     pub limits: Limits,
     /// Why it was no faster.

@@ -8,6 +8,7 @@ mod document;
 mod expect;
 mod facts;
 mod flow;
+mod life;
 mod load;
 mod measured;
 mod metric;
@@ -21,6 +22,7 @@ pub mod since;
 mod topology;
 mod tune;
 mod tune_plan;
+mod way;
 mod workload;
 
 pub use diagnosis::{Code, Evidence, Finding, Limits, Verdict};
@@ -31,9 +33,8 @@ pub use facts::{
     IdleRestarts, InitialWindow, KeepAlives, LossClass, LossFacts, Multipath, MultipathKind, PathMtu, ReceiveWindow,
     Reordering, RoundTrips, RttSource, SharedPath, SlowStart, SlowStartExit,
 };
-pub use flow::{
-    Flow, Handshake, LossMark, MarkKind, OtherDirection, Point, Retransmits, Series, TokenBucket, Vantage, Way,
-};
+pub use flow::{Flow, Handshake, LossMark, MarkKind, OtherDirection, Point, Retransmits, Series, TokenBucket, Vantage};
+pub use life::{ConnectionReset, Life, LifePhases, Resent};
 pub use load::{Held, LoadReport, Percentiles, PlayerCount, Stalls};
 pub use measured::Measured;
 pub use metric::{Metric, Metrics};
@@ -54,6 +55,7 @@ pub use settings::{HostSettings, RouteFeature, RouteSettings, SocketSettings};
 pub use topology::{Between, HostName, Nic, Switch, Topology};
 pub use tune::{TuneDifference, TuneFinding, TuneRead, TuneShow, Weight};
 pub use tune_plan::{PlanStep, PlannedChange, Reach, RouteTarget, TunePlan};
+pub use way::Way;
 pub use workload::{
     Amount, Burst, Command, Cross, CrossTraffic, Exchange, Part, Size, Stream, Topic, Topics, Transactions, UdpTrain,
     Workload,

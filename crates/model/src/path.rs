@@ -1,6 +1,6 @@
 //! The emulated path between client and server, each direction on its own.
 
-use crate::flow::Way;
+use crate::way::Way;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Rate, Ratio, Span};
 

@@ -1,7 +1,7 @@
 //! What the hosts do over the path.
 
-use crate::flow::Way;
 use crate::topology::HostName;
+use crate::way::Way;
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

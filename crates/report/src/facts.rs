@@ -1,6 +1,9 @@
 //! The facts of a connection in words: a name and a text each, for terminal and page alike.
 
+mod life;
 mod motion;
+
+pub(crate) use life::{phases, resent, reset};
 
 use crate::figures::{count, counted, data, percent, rate, times};
 use model::{Ecn, Facts, FastOpen, Flow, KeepAlives, Multipath, MultipathKind, OtherDirection, Way};

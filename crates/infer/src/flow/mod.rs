@@ -1,6 +1,7 @@
 //! A finished connection's report, its rank among others, and which reports are kept.
 
 pub(crate) mod facts;
+mod life;
 pub(crate) mod ranking;
 pub(crate) mod record;
 pub(crate) mod report;

@@ -4,6 +4,7 @@ use crate::diagnosis::facts::Facts;
 use crate::diagnosis::ranking;
 use crate::estimate::data_phase::DataPhase;
 use crate::flow::facts;
+use crate::flow::life;
 use crate::flow::ranking::{FlowCost, is_held};
 use crate::observe::nagle_delayed_ack::NagleDelayedAck;
 use crate::tcp::connection::Connection;
@@ -114,6 +115,7 @@ impl<'a> JudgedFlow<'a> {
             },
             policer: facts.bucket.map(|bucket| TokenBucket { rate_bps: bucket.rate * 8.0, burst_bytes: bucket.burst }),
             facts: facts::facts(connection, main, &facts, black_hole),
+            life: Some(life::life(connection)),
             limits: facts.limits(),
             verdict,
             findings,

@@ -1,6 +1,7 @@
 //! What is counted about one direction of a connection while it lasts; nothing here concludes anything.
 
 pub(crate) mod congestion_control;
+pub(crate) mod connection_phases;
 pub(crate) mod example_packets;
 pub(crate) mod flight_levels;
 pub(crate) mod gap_spacing;

@@ -245,6 +245,7 @@ fn judge(id: u64, local: SocketAddr, remote: SocketAddr, samples: &[Sample]) -> 
         },
         policer: None,
         facts: model::Facts { rtt: round_trips(samples).map(Box::new), ..model::Facts::default() },
+        life: None,
         limits,
         verdict,
         findings: Vec::new(),

@@ -1,5 +1,6 @@
 //! One TCP connection: both directions, fed packet by packet.
 
+use crate::observe::connection_phases::{ConnectionPhases, PhasePacket};
 use crate::reset::Reset;
 use crate::tcp::handshake::Handshake;
 use crate::tcp::packet::{Ack, Data, Endpoint, Packet};
@@ -144,6 +145,7 @@ pub(crate) struct Connection {
     pub(crate) ended: Timestamp,
     pub(crate) tap_duplicates: u64,
     pub(crate) reset: bool,
+    pub(crate) phases: ConnectionPhases,
 }
 
 impl Connection {
@@ -161,6 +163,7 @@ impl Connection {
             ended,
             tap_duplicates,
             reset,
+            phases,
         } = self;
         (*on, *first_packet, *started, *ended) = (interface, first.number, first.at, first.at);
         client.renew(client_at, draw);
@@ -168,6 +171,7 @@ impl Connection {
         *opening = Handshake::default();
         *signals = Signals::default();
         (*tap_duplicates, *reset) = (0, false);
+        *phases = ConnectionPhases::default();
     }
 
     /// A connection between these ends that begins (for this capture) with the packet.
@@ -183,6 +187,7 @@ impl Connection {
             ended: first.at,
             tap_duplicates: 0,
             reset: false,
+            phases: ConnectionPhases::default(),
         }
     }
 
@@ -201,6 +206,16 @@ impl Connection {
             }
             return;
         }
+        self.phases.packet(&PhasePacket {
+            now,
+            number: packet.number,
+            side,
+            flags: packet.flags,
+            seq: packet.seq,
+            ack: packet.ack,
+            payload_len: packet.payload_len,
+            ttl: packet.ttl,
+        });
         for (at, one) in self.sides.iter_mut().enumerate() {
             if !one.on_the_way.is_empty() {
                 let heard = one.heard(packet, at == side);

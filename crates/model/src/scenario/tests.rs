@@ -1,8 +1,8 @@
 //! Tests of reading scenarios.
 
 use super::*;
-use crate::flow::Way;
 use crate::path::Loss;
+use crate::way::Way;
 use crate::workload::Amount;
 use crate::workload::Stream;
 use units::{Bytes, Span};

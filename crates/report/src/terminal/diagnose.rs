@@ -173,6 +173,7 @@ fn tell(page: &mut Page, flow: &Flow) {
         facts.push(format!("open for {}", elapsed(flow.duration_s)));
     }
     page.sentence("  ", &facts.join(" · "), Style::Faint);
+    life(page, flow);
     if flow.limits.total() > 0.0 {
         page.gap();
         bars::limits(page, &flow.limits, "  ");
@@ -191,6 +192,20 @@ fn tell(page: &mut Page, flow: &Flow) {
     }
     for remedy in &flow.remedies {
         self::remedy(page, remedy);
+    }
+}
+
+/// Where the time of the whole connection went, what was sent again, and its reset, a line each.
+fn life(page: &mut Page, flow: &Flow) {
+    let lines = [
+        ("  life    ", crate::facts::phases(flow)),
+        ("  resent  ", crate::facts::resent(flow)),
+        ("  reset   ", crate::facts::reset(flow)),
+    ];
+    for (name, text) in lines {
+        if let Some(text) = text {
+            page.sentence(name, &text, Style::Plain);
+        }
     }
 }
 

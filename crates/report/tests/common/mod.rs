@@ -248,6 +248,25 @@ pub fn diagnose() -> DiagnoseReport {
         rtt_min_ms: Some(35.7),
         goodput_bps: 541e6,
         phase_s: 7.394,
+        life: Some(model::Life {
+            phases: model::LifePhases {
+                connecting_s: 0.036,
+                waiting_client_s: 0.5,
+                transfer_s: 6.829,
+                close_s: 0.035,
+                ..model::LifePhases::default()
+            },
+            resent: model::Resent { syn: 1, data_down: 3, ..model::Resent::default() },
+            reset: Some(model::ConnectionReset {
+                direction: Way::Down,
+                packet: 390_000,
+                at_s: 7.365,
+                idle_s: 0.5,
+                ttl: 64,
+                usual_ttl: Some(57),
+                followed_by_data: false,
+            }),
+        }),
         limits,
         verdict,
         findings: vec![finding],

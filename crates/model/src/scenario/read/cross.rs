@@ -2,7 +2,7 @@
 
 use super::unknown;
 use crate::document::{DocumentError, NodeValue, Section};
-use crate::flow::Way;
+use crate::way::Way;
 use crate::workload::{Cross, CrossTraffic};
 use units::{Bytes, Rate, Span};
 

@@ -1,0 +1,347 @@
+//! Divides the whole life of a connection, first packet to last, among its phases.
+//!
+//! Every interval between two packets belongs to one phase. The packet that ends an interval decides in case of doubt: a silence after a
+//! response is time of the client if the client ends it, and part of the transfer if the server goes on.
+
+use units::SeqNum;
+use wire::Flags;
+
+/// A request is at most this long, in bytes: an initial window of ten segments (RFC 6928). More is an upload.
+const REQUEST_MAX: u64 = 14_600;
+/// SYN-ACKs after the final ACK of the handshake from which on a lost ACK is no explanation.
+const LATE_SYN_ACKS: u32 = 2;
+/// One is enough if the client had sent this many packets: the ACK, the request and a copy of it. All of them would have to be lost.
+const SENT_BEFORE_LATE_SYN_ACK: u32 = 3;
+
+/// A part of a connection's life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// From the first SYN to the ACK of the SYN-ACK.
+    Connecting,
+    /// The client holds the connection for open, and the listener's accept queue has no place for it.
+    AcceptQueue,
+    /// A request is not acknowledged.
+    Request,
+    /// A request is acknowledged and no byte of the response has come.
+    Server,
+    /// No request is outstanding.
+    Client,
+    /// Data flows.
+    Transfer,
+    /// After the first FIN or RST.
+    Close,
+}
+
+/// What of a packet counts here.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PhasePacket {
+    /// Nanoseconds since the connection's first packet.
+    pub(crate) now: u64,
+    pub(crate) number: u64,
+    /// 0 the client, 1 the server.
+    pub(crate) side: usize,
+    pub(crate) flags: Flags,
+    pub(crate) seq: SeqNum,
+    pub(crate) ack: SeqNum,
+    pub(crate) payload_len: u32,
+    pub(crate) ttl: u8,
+}
+
+/// The first RST of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FirstReset {
+    pub(crate) number: u64,
+    pub(crate) at: u64,
+    pub(crate) side: usize,
+    pub(crate) ttl: u8,
+    /// Of the packets that came from this side before; `None` if there were none, or with several.
+    pub(crate) usual_ttl: Option<u8>,
+    /// Silence before the packet that it answers.
+    pub(crate) idle: u64,
+    /// The same side sent data afterwards: a host that resets a connection does not (RFC 9293 §3.5.2).
+    pub(crate) followed_by_data: bool,
+}
+
+/// One side's sequence numbers.
+#[derive(Debug, Clone, Copy, Default)]
+struct Half {
+    /// After the last byte sent.
+    end: Option<SeqNum>,
+    /// After the last byte that the other side acknowledged.
+    acked: Option<SeqNum>,
+    ttl: Option<u8>,
+    /// Packets came with several: their paths differ.
+    ttl_varies: bool,
+    fins: u32,
+}
+
+impl Half {
+    /// Whether the segment up to `end` holds something that was not sent before.
+    fn is_new(&self, end: SeqNum) -> bool {
+        self.end.is_none_or(|sent| end.since(sent) > 0)
+    }
+
+    fn is_all_acknowledged(&self) -> bool {
+        self.end.zip(self.acked).is_none_or(|(end, acked)| acked.since(end) >= 0)
+    }
+}
+
+/// What was sent last.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Exchange {
+    #[default]
+    Nothing,
+    /// A request of so many bytes, on which was spent so much of [`Phase::Request`], [`Phase::Server`] and [`Phase::Client`].
+    Request {
+        bytes: u64,
+        spent: [u64; 3],
+        resent: bool,
+    },
+    Upload,
+    Response,
+}
+
+/// Accumulates the phases of one connection.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ConnectionPhases {
+    spent: [u64; 7],
+    at: u64,
+    sides: [Half; 2],
+    exchange: Exchange,
+    /// The first packet is a SYN or SYN-ACK, and the handshake is not over.
+    opening: bool,
+    begun: bool,
+    /// Latest SYN and SYN-ACK.
+    syn_at: Option<u64>,
+    syn_ack_at: Option<u64>,
+    round_trip: Option<u64>,
+    /// The client's packets after the handshake, and SYN-ACKs after it.
+    sent_after_open: u32,
+    late_syn_ack: u32,
+    requests_resent: u64,
+    /// The server acknowledged or sent something beyond its SYN.
+    served: bool,
+    /// Silence before the latest packet that had any.
+    idle: u64,
+    pub(crate) reset: Option<FirstReset>,
+}
+
+impl ConnectionPhases {
+    /// Takes the next packet in; times must not go back.
+    pub(crate) fn packet(&mut self, packet: &PhasePacket) {
+        let gap = packet.now.saturating_sub(self.at);
+        self.at = packet.now;
+        if !self.begun {
+            (self.begun, self.opening) = (true, packet.flags.has(Flags::SYN));
+        }
+        self.charge(gap, packet);
+        if packet.flags.has(Flags::RST) {
+            self.reset(packet);
+            return;
+        }
+        if packet.payload_len > 0 {
+            self.idle = gap;
+        }
+        if packet.flags.has(Flags::SYN) {
+            self.syn(packet);
+        }
+        self.data(packet);
+        if packet.flags.has(Flags::ACK) {
+            self.acknowledgement(packet);
+        }
+        let own = &mut self.sides[packet.side];
+        own.ttl_varies |= own.ttl.is_some_and(|ttl| ttl != packet.ttl);
+        own.ttl = Some(packet.ttl);
+    }
+
+    /// Seconds of the phase.
+    pub(crate) fn seconds(&self, phase: Phase) -> f64 {
+        let full = !self.served && self.is_queue_full();
+        let spent = |phase: Phase| self.spent[phase as usize];
+        let nanos = match phase {
+            Phase::AcceptQueue if full => {
+                spent(Phase::AcceptQueue) + spent(Phase::Request) + spent(Phase::Server) + spent(Phase::Client)
+            }
+            Phase::Request | Phase::Server | Phase::Client if full => 0,
+            phase => spent(phase),
+        };
+        nanos as f64 / 1e9
+    }
+
+    /// Times the last segment of a request was sent again before it was acknowledged.
+    pub(crate) const fn requests_resent(&self) -> u64 {
+        self.requests_resent
+    }
+
+    /// FINs that `side` sent again.
+    pub(crate) fn fins_resent(&self, side: usize) -> u32 {
+        self.sides[side].fins.saturating_sub(1)
+    }
+
+    /// Charges the interval that ends with the packet.
+    fn charge(&mut self, gap: u64, packet: &PhasePacket) {
+        let flags = packet.flags;
+        let has_data = packet.payload_len > 0;
+        let [client, server] = &self.sides;
+        let fins = [client.fins > 0, server.fins > 0];
+        if self.reset.is_some() || fins == [true; 2] || fins != [false; 2] && !has_data {
+            return self.add(Phase::Close, gap);
+        }
+        if self.opening {
+            return self.add(Phase::Connecting, gap);
+        }
+        let asks = packet.side == 0 && has_data && client.is_new(packet.seq.add(packet.payload_len));
+        match self.exchange {
+            Exchange::Nothing if packet.side == 1 && has_data => self.add(Phase::Server, gap),
+            Exchange::Nothing => self.add(Phase::Client, gap),
+            Exchange::Request { resent, .. } if !client.is_all_acknowledged() => {
+                // A response that acknowledges its request comes a round trip after it, or as much later as the server took.
+                let on_the_way = match self.round_trip {
+                    Some(round_trip) if packet.side == 1 && has_data && !resent => gap.min(round_trip),
+                    _ => gap,
+                };
+                self.add(Phase::Request, on_the_way);
+                self.add(Phase::Server, gap - on_the_way);
+            }
+            Exchange::Request { .. } if asks => self.add(Phase::Client, gap),
+            Exchange::Request { .. } => self.add(Phase::Server, gap),
+            Exchange::Upload => self.add(Phase::Transfer, gap),
+            Exchange::Response => {
+                let is_probe = packet.side == 0 && client.end.is_some_and(|end| packet.seq.add(1) == end);
+                let is_idle = asks || is_probe || flags.has(Flags::FIN) || flags.has(Flags::RST);
+                let transfer = match (is_idle, server.is_all_acknowledged()) {
+                    (true, true) => 0,
+                    (true, false) => gap.min(self.round_trip.unwrap_or(gap)),
+                    (false, _) => gap,
+                };
+                self.add(Phase::Transfer, transfer);
+                self.add(Phase::Client, gap - transfer);
+            }
+        }
+    }
+
+    fn add(&mut self, phase: Phase, nanos: u64) {
+        self.spent[phase as usize] += nanos;
+        if let Exchange::Request { spent, .. } = &mut self.exchange
+            && let Some(place) = REQUEST_PHASES.iter().position(|one| *one == phase)
+        {
+            spent[place] += nanos;
+        }
+    }
+
+    fn reset(&mut self, packet: &PhasePacket) {
+        self.reset.get_or_insert(FirstReset {
+            number: packet.number,
+            at: packet.now,
+            side: packet.side,
+            ttl: packet.ttl,
+            usual_ttl: self.sides[packet.side].ttl.filter(|_| !self.sides[packet.side].ttl_varies),
+            idle: self.idle,
+            followed_by_data: false,
+        });
+    }
+
+    fn syn(&mut self, packet: &PhasePacket) {
+        if !packet.flags.has(Flags::ACK) {
+            self.syn_at = Some(packet.now);
+        } else if self.opening {
+            self.syn_ack_at = Some(packet.now);
+        } else if self.sent_after_open >= SENT_BEFORE_LATE_SYN_ACK {
+            self.late_syn_ack += LATE_SYN_ACKS;
+        } else {
+            self.late_syn_ack += 1;
+        }
+    }
+
+    /// Takes in what the packet sends: the handshake may end with it, and an exchange go on.
+    fn data(&mut self, packet: &PhasePacket) {
+        let (is_syn, is_fin) = (packet.flags.has(Flags::SYN), packet.flags.has(Flags::FIN));
+        let has_data = packet.payload_len > 0;
+        if self.opening && !is_syn && (packet.side == 0 || has_data) {
+            self.opening = false;
+            self.round_trip = self.syn_at.zip(self.syn_ack_at).map(|(syn, _)| packet.now - syn);
+        }
+        if packet.side == 0 && !is_syn && !self.opening {
+            self.sent_after_open = self.sent_after_open.saturating_add(1);
+        }
+        let end = packet.seq.add(packet.payload_len + u32::from(is_syn) + u32::from(is_fin));
+        let is_new = self.sides[packet.side].is_new(end);
+        if has_data && !is_syn {
+            self.exchange(packet, is_new);
+        }
+        let own = &mut self.sides[packet.side];
+        own.fins += u32::from(is_fin);
+        if is_new && (has_data || is_syn || is_fin) {
+            own.end = Some(end);
+        }
+    }
+
+    fn exchange(&mut self, packet: &PhasePacket, is_new: bool) {
+        if packet.side == 1 {
+            self.serve();
+            self.exchange = Exchange::Response;
+            if let Some(reset) = self.reset.as_mut().filter(|reset| reset.side == packet.side) {
+                reset.followed_by_data = true;
+            }
+            return;
+        }
+        let client = &self.sides[0];
+        let is_last = client.end == Some(packet.seq.add(packet.payload_len)) && !client.is_all_acknowledged();
+        match &mut self.exchange {
+            Exchange::Request { resent, .. } if !is_new => {
+                *resent = true;
+                self.requests_resent += u64::from(is_last);
+            }
+            Exchange::Request { bytes, spent, .. } => {
+                *bytes += u64::from(packet.payload_len);
+                if *bytes > REQUEST_MAX {
+                    // What was taken for a request is an upload: its time is that of a transfer.
+                    for (phase, spent) in REQUEST_PHASES.iter().zip(*spent) {
+                        self.spent[*phase as usize] -= spent;
+                        self.spent[Phase::Transfer as usize] += spent;
+                    }
+                    self.exchange = Exchange::Upload;
+                }
+            }
+            Exchange::Nothing | Exchange::Response if is_new => {
+                let bytes = u64::from(packet.payload_len);
+                self.exchange = Exchange::Request { bytes, spent: [0; 3], resent: false };
+            }
+            Exchange::Nothing | Exchange::Response | Exchange::Upload => {}
+        }
+    }
+
+    fn acknowledgement(&mut self, packet: &PhasePacket) {
+        let other = &mut self.sides[1 - packet.side];
+        if other.acked.is_none_or(|acked| packet.ack.since(acked) > 0) {
+            let beyond_syn = other.acked.is_some() && !packet.flags.has(Flags::SYN);
+            other.acked = Some(packet.ack);
+            if packet.side == 1 && beyond_syn {
+                self.serve();
+            }
+        }
+    }
+
+    /// The server has the connection: what passed before was spent in its queue if that was full.
+    fn serve(&mut self) {
+        if !self.served && self.is_queue_full() {
+            for phase in REQUEST_PHASES {
+                self.spent[Phase::AcceptQueue as usize] += std::mem::take(&mut self.spent[phase as usize]);
+            }
+            if let Exchange::Request { spent, .. } = &mut self.exchange {
+                *spent = [0; 3];
+            }
+        }
+        self.served = true;
+    }
+
+    const fn is_queue_full(&self) -> bool {
+        self.late_syn_ack >= LATE_SYN_ACKS
+    }
+}
+
+/// Phases whose time is moved if a request turns out to be something else.
+const REQUEST_PHASES: [Phase; 3] = [Phase::Request, Phase::Server, Phase::Client];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! Connections made by hand whose phases are known by arithmetic.
+
+use super::*;
+use crate::testing::{connection_at, packet};
+use wire::Segment;
+
+const ACK: u8 = Flags::ACK;
+const RST: u8 = Flags::RST;
+const FIN: u8 = Flags::FIN | ACK;
+
+/// SYN, SYN-ACK and ACK, 20 ms, with the client at the tap.
+fn opened() -> Vec<(u64, Segment)> {
+    vec![
+        (0, packet(true, Flags::SYN, 100, 0, 0)),
+        (20, packet(false, Flags::SYN | ACK, 500, 101, 0)),
+        (20, packet(true, ACK, 101, 501, 0)),
+    ]
+}
+
+/// The phases of these packets in milliseconds, in their order; they add up to the whole.
+fn phases(packets: &[(u64, Segment)]) -> [u64; 7] {
+    use Phase::{AcceptQueue, Client, Close, Connecting, Request, Server, Transfer};
+    let made = connection_at(packets);
+    let millis = [Connecting, AcceptQueue, Request, Server, Client, Transfer, Close]
+        .map(|phase| (made.phases.seconds(phase) * 1e3).round() as u64);
+    assert_eq!(millis.iter().sum::<u64>(), packets.last().expect("packets").0, "{millis:?}");
+    millis
+}
+
+fn with(mut packets: Vec<(u64, Segment)>, more: &[(u64, Segment)]) -> Vec<(u64, Segment)> {
+    packets.extend_from_slice(more);
+    packets
+}
+
+#[test]
+fn a_lost_syn_is_time_of_connecting() {
+    let mut packets = vec![(0, packet(true, Flags::SYN, 100, 0, 0))];
+    packets.extend(opened().into_iter().map(|(at, packet)| (at + 1_000, packet)));
+    packets.push((1_021, packet(true, ACK, 101, 501, 100)));
+    packets.push((1_041, packet(false, ACK, 501, 201, 1_000)));
+    assert_eq!(phases(&packets), [1_020, 0, 20, 0, 1, 0, 0]);
+    let made = connection_at(&packets);
+    assert_eq!(crate::flow::report::JudgedFlow::new(&made).flow().life.map(|life| life.resent.syn), Some(1));
+}
+
+#[test]
+fn a_lost_request_is_not_time_of_the_server() {
+    let request = packet(true, ACK, 101, 501, 400);
+    let packets = with(
+        opened(),
+        &[
+            (30, request),
+            (240, request),
+            (680, request),
+            (700, packet(false, ACK, 501, 501, 1_000)),
+            (700, packet(true, ACK, 501, 1_501, 0)),
+        ],
+    );
+    assert_eq!(phases(&packets), [20, 0, 670, 0, 10, 0, 0]);
+    let made = connection_at(&packets);
+    let life = crate::flow::report::JudgedFlow::new(&made).flow().life.expect("a capture");
+    assert_eq!((life.resent.data_up, life.resent.data_down), (2, 0));
+}
+
+#[test]
+fn a_syn_ack_after_the_request_is_a_full_accept_queue() {
+    let request = packet(true, ACK, 101, 501, 120);
+    let syn_ack = packet(false, Flags::SYN | ACK, 500, 101, 0);
+    let again = [
+        (21, request),
+        (220, request),
+        (620, request),
+        (1_020, syn_ack),
+        (1_020, packet(true, ACK, 221, 501, 0)),
+        (1_420, request),
+        (1_440, packet(false, ACK, 501, 221, 0)),
+        (1_445, packet(false, ACK, 501, 221, 1_000)),
+    ];
+    let full = with(opened(), &again);
+    assert_eq!(phases(&full), [20, 1_420, 0, 5, 0, 0, 0]);
+    let made = connection_at(&full);
+    let resent = crate::flow::report::JudgedFlow::new(&made).flow().life.expect("a capture").resent;
+    assert_eq!((resent.syn_ack, resent.data_up), (1, 3));
+    // The ACK alone was lost: the request that follows opens the connection at the server.
+    let lost_ack = [
+        (1_020, syn_ack),
+        (1_020, packet(true, ACK, 101, 501, 0)),
+        (1_100, request),
+        (1_120, packet(false, ACK, 501, 221, 0)),
+        (1_125, packet(false, ACK, 501, 221, 1_000)),
+    ];
+    assert_eq!(phases(&with(opened(), &lost_ack)), [20, 0, 20, 5, 1_080, 0, 0]);
+}
+
+#[test]
+fn a_wait_before_the_response_is_the_servers_and_one_before_the_request_the_clients() {
+    let mut packets = opened();
+    let (mut now, mut up, mut down) = (20, 101, 501);
+    for _ in 0..3 {
+        packets.push((now + 500, packet(true, ACK, up, down, 150)));
+        up += 150;
+        // The response acknowledges its request.
+        for segment in 0..4 {
+            packets.push((now + 820 + segment, packet(false, ACK, down, up, 1_000)));
+            down += 1_000;
+        }
+        now += 823;
+        packets.push((now, packet(true, ACK, up, down, 0)));
+    }
+    packets.push((now + 10, packet(true, FIN, up, down, 0)));
+    packets.push((now + 30, packet(false, FIN, down, up + 1, 0)));
+    packets.push((now + 30, packet(true, ACK, up + 1, down + 1, 0)));
+    assert_eq!(phases(&packets), [20, 0, 60, 900, 1_510, 9, 20]);
+}
+
+#[test]
+fn a_pause_within_a_response_and_an_upload_are_transfer() {
+    let mut packets = with(
+        opened(),
+        &[
+            (20, packet(true, ACK, 101, 501, 100)),
+            (40, packet(false, ACK, 501, 201, 1_000)),
+            (40, packet(true, ACK, 201, 1_501, 0)),
+            (940, packet(false, ACK, 1_501, 201, 1_000)),
+            (940, packet(true, ACK, 201, 2_501, 0)),
+        ],
+    );
+    assert_eq!(phases(&packets), [20, 0, 20, 0, 0, 900, 0]);
+    for segment in 0..20 {
+        packets.push((940, packet(true, ACK, 201 + segment * 1_000, 2_501, 1_000)));
+    }
+    packets.push((1_440, packet(false, ACK, 2_501, 20_201, 0)));
+    assert_eq!(phases(&packets), [20, 0, 20, 0, 0, 1_400, 0]);
+}
+
+#[test]
+fn the_first_reset_is_kept_with_its_ttl_and_what_followed() {
+    let mut forged = packet(false, RST | ACK, 501, 201, 0);
+    forged.ip.ttl = 120;
+    let packets = with(
+        opened(),
+        &[
+            (20, packet(true, ACK, 101, 501, 100)),
+            (27, forged),
+            (40, packet(false, ACK, 501, 201, 1_000)),
+            (40, packet(true, RST, 201, 0, 0)),
+        ],
+    );
+    assert_eq!(phases(&packets), [20, 0, 7, 0, 0, 0, 13]);
+    let reset = connection_at(&packets).phases.reset.expect("a reset");
+    assert_eq!((reset.side, reset.at, reset.ttl, reset.usual_ttl), (1, 27_000_000, 120, Some(64)));
+    assert!(reset.followed_by_data);
+    let own = connection_at(&with(opened(), &[(520, packet(false, RST, 501, 0, 0))])).phases.reset.expect("a reset");
+    assert_eq!((own.usual_ttl, own.followed_by_data), (Some(own.ttl), false));
+}

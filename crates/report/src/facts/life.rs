@@ -1,0 +1,53 @@
+//! The whole life of a connection, in words.
+
+use crate::figures::{count, elapsed, percent};
+use model::{ConnectionReset, Flow, Way};
+
+/// Phases below this share of the whole are left out.
+const MIN_SHARE: f64 = 0.01;
+
+/// Where the time of the whole connection went, largest share first.
+pub(crate) fn phases(flow: &Flow) -> Option<String> {
+    let phases = &flow.life.as_ref()?.phases;
+    let total = phases.total_s();
+    let mut named = phases.named().to_vec();
+    named.retain(|(_, seconds)| *seconds > 0.0 && *seconds >= MIN_SHARE * total);
+    named.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let parts: Vec<String> = named
+        .iter()
+        .map(|(name, seconds)| format!("{name} {} ({})", percent(seconds / total), elapsed(*seconds)))
+        .collect();
+    (!parts.is_empty()).then(|| parts.join(" · "))
+}
+
+/// What was sent again, both ways; `None` if nothing was.
+pub(crate) fn resent(flow: &Flow) -> Option<String> {
+    let resent = flow.life.as_ref()?.resent.named();
+    let parts: Vec<String> = resent
+        .iter()
+        .filter(|(_, sent)| *sent > 0)
+        .map(|(name, sent)| format!("{name} {}", count(*sent as f64)))
+        .collect();
+    (!parts.is_empty()).then(|| parts.join(" · "))
+}
+
+/// The connection's reset: from whom, when, and whether its TTL is the host's.
+pub(crate) fn reset(flow: &Flow) -> Option<String> {
+    let reset = flow.life.as_ref()?.reset?;
+    let ConnectionReset { direction, packet, at_s, ttl, usual_ttl, followed_by_data, .. } = reset;
+    let (side, address) = match direction {
+        Way::Up => ("client", &flow.client),
+        Way::Down => ("server", &flow.server),
+    };
+    let mut text = format!("at {} (packet {packet}), with the address of the {side} {address}", elapsed(at_s));
+    if let Some(usual) = usual_ttl.filter(|usual| *usual != ttl) {
+        text.push_str(&format!("; its TTL is {ttl}, the {side}'s is {usual}"));
+    }
+    if followed_by_data {
+        text.push_str(&format!("; the {side} sent data after it"));
+    }
+    if reset.is_foreign() {
+        text.push_str(&format!(": something other than the {side} sent it"));
+    }
+    Some(text)
+}
