@@ -31,6 +31,7 @@ fn page(made: &str) -> String {
     let made = made.replacen(&format!("\"{verb} "), "\"thalweg ", 1);
     let Some((before, after)) = made.split_once(".SH EXTRA\n") else { return made };
     let (examples, after) = after.split_once(".SH ").unwrap_or((after, ""));
-    let examples = examples.strip_prefix("Examples:\n").or_else(|| examples.strip_prefix("Example:\n")).unwrap_or(examples);
+    let examples =
+        examples.strip_prefix("Examples:\n").or_else(|| examples.strip_prefix("Example:\n")).unwrap_or(examples);
     format!("{before}.SH EXAMPLES\n.nf\n{examples}.fi\n.SH {after}")
 }
