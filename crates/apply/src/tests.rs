@@ -100,6 +100,7 @@ fn of(changes: Vec<PlannedChange>) -> TunePlan {
         schema,
         purpose: "a test".to_owned(),
         kernel: None,
+        expected: None,
         arithmetic: Vec::new(),
         changes,
         enough: Vec::new(),

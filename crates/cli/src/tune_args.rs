@@ -154,13 +154,13 @@ pub(crate) struct TuneShowArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Examples:\n  thalweg tune plan --purpose live-edge --rtt 100ms --rate 8mbit --connections 30000\n  thalweg tune plan --purpose long-fat --rtt 210ms --rate 1gbit --format sysctl.d > 90-thalweg.conf\n  thalweg tune plan --purpose in-vehicle --rtt 500us --rate 1gbit --queue 128KiB --to 10.0.0.0/24 --format ip-route\n  thalweg diagnose slow.pcap --json | thalweg tune plan --diagnosis - --here client\n  thalweg tune plan --purpose bulk --rtt 35ms --rate 3gbit --json > plan.json && thalweg tune apply plan.json\n\nExit: 0 planned, 1 the format cannot hold all of the plan, 2 the command is wrong, 3 this host cannot be read."
+    after_help = "Examples:\n  thalweg tune plan --purpose live-edge --rtt 100ms --rate 8mbit --connections 30000\n  thalweg tune plan --purpose long-fat --rtt 210ms --rate 1gbit --format sysctl.d > 90-thalweg.conf\n  thalweg tune plan --purpose in-vehicle --rtt 500us --rate 1gbit --queue 128KiB --to 10.0.0.0/24 --format ip-route\n  thalweg diagnose slow.pcap --json | thalweg tune plan --diagnosis - --here client\n  thalweg fix slow-download --json | thalweg tune plan --diagnosis - --here client\n  thalweg tune plan --purpose bulk --rtt 35ms --rate 3gbit --json > plan.json && thalweg tune apply plan.json\n\nExit: 0 planned, 1 the format cannot hold all of the plan, 2 the command is wrong, 3 this host cannot be read."
 )]
 pub(crate) struct TunePlanArgs {
     /// What the host is for: live-edge, bulk, long-fat, in-vehicle
     #[arg(long, value_name = "PURPOSE", value_parser = purpose, required_unless_present = "diagnosis", conflicts_with = "diagnosis", requires_all = ["rtt", "rate"])]
     pub(crate) purpose: Option<Purpose>,
-    /// A document of `thalweg diagnose --json`; - is stdin
+    /// A document of `thalweg diagnose --json` or `thalweg fix --json`; - is stdin
     #[arg(long, value_name = "FILE")]
     pub(crate) diagnosis: Option<PathBuf>,
     /// Which side of the diagnosed connections this host is

@@ -54,7 +54,7 @@ pub use serve::{
 pub use settings::{HostSettings, RouteFeature, RouteSettings, SocketSettings};
 pub use topology::{Between, HostName, Nic, Switch, Topology};
 pub use tune::{TuneDifference, TuneFinding, TuneRead, TuneShow, Weight};
-pub use tune_plan::{PlanStep, PlannedChange, Reach, RouteTarget, TunePlan};
+pub use tune_plan::{ExpectedGain, PlanStep, PlannedChange, Reach, RouteTarget, TunePlan};
 pub use way::Way;
 pub use workload::{
     Amount, Burst, Command, Cross, CrossTraffic, Exchange, Part, Size, Stream, Topic, Topics, Transactions, UdpTrain,

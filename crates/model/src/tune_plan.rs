@@ -14,6 +14,9 @@ pub struct TunePlan {
     pub purpose: String,
     /// Release of the kernel it is for, where it is known.
     pub kernel: Option<String>,
+    /// What it is expected to gain, and where that is from; `None` for a purpose, which has nothing to compare with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<ExpectedGain>,
     /// How the values came about, step by step.
     pub arithmetic: Vec<PlanStep>,
     /// What to set, the narrowest scope first; each setting once.
@@ -27,6 +30,24 @@ pub struct TunePlan {
 impl TunePlan {
     /// The schema's name.
     pub const SCHEMA: &str = "thalweg.tune-plan/1";
+}
+
+/// What a plan is expected to gain.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExpectedGain {
+    /// The figure that gets better, such as `goodput_steady_bps`.
+    pub figure: String,
+    /// Its value as found; `None` where only the ratio is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<f64>,
+    /// Its value with the changes; `None` where only the ratio is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<f64>,
+    /// How many times better.
+    pub ratio: f64,
+    /// Runs that measured it, or that it is an estimate.
+    pub source: String,
 }
 
 /// One step of the arithmetic.

@@ -1,12 +1,13 @@
 //! What is wrong with a host's settings, as JSON and in the terminal.
 
 use model::{
-    PlanStep, PlannedChange, Reach, RouteTarget, Setting, TuneDifference, TuneFinding, TunePlan, TuneRead, TuneShow,
-    Weight,
+    ExpectedGain, PlanStep, PlannedChange, Reach, RouteTarget, Setting, TuneDifference, TuneFinding, TunePlan,
+    TuneRead, TuneShow, Weight,
 };
 use serde_json::{Value, json};
 
 const SCHEMA: &str = include_str!("../../../docs/schema/thalweg.tune-show-1.json");
+const PLAN_SCHEMA: &str = include_str!("../../../docs/schema/thalweg.tune-plan-1.json");
 
 fn finding(code: &'static str, weight: Weight, setting: &str, line: Option<usize>, set: Option<&str>) -> TuneFinding {
     TuneFinding {
@@ -46,6 +47,37 @@ fn sample() -> TuneShow {
     }
 }
 
+fn sample_plan() -> TunePlan {
+    TunePlan {
+        schema: TunePlan::SCHEMA.to_owned(),
+        purpose: "live-edge".to_owned(),
+        kernel: Some("6.12".to_owned()),
+        expected: Some(ExpectedGain {
+            figure: "goodput_steady_bps".to_owned(),
+            before: Some(586_434_635.0),
+            after: Some(2_869_548_997.0),
+            ratio: 4.893,
+            source: "measured in the virtual lab".to_owned(),
+        }),
+        arithmetic: vec![PlanStep {
+            what: "what the path holds (BDP)".to_owned(),
+            how: "8mbit × 100.0 ms ÷ 8".to_owned(),
+            result: "97.7 KiB".to_owned(),
+        }],
+        changes: vec![PlannedChange {
+            reach: Reach::Route,
+            setting: Setting::Route("initcwnd".to_owned()),
+            route: Some(RouteTarget { to: "default".to_owned(), ..RouteTarget::default() }),
+            from: None,
+            to: "40".to_owned(),
+            why: "A first picture takes 2.0 round trips less, 100.0 ms each.".to_owned(),
+            risk: "A shallow queue drops the burst.".to_owned(),
+        }],
+        enough: vec!["net.ipv4.tcp_wmem is 4096 16384 4194304".to_owned()],
+        warnings: vec!["The worst case is more than the host's memory.".to_owned()],
+    }
+}
+
 #[test]
 fn the_document_is_as_its_schema_says_and_nothing_else_is() {
     let schema = serde_json::from_str(SCHEMA).expect("the schema is JSON");
@@ -64,37 +96,38 @@ fn the_document_is_as_its_schema_says_and_nothing_else_is() {
 }
 
 #[test]
+fn a_plan_is_as_its_schema_says_and_nothing_else_is() {
+    let schema = serde_json::from_str(PLAN_SCHEMA).expect("the schema is JSON");
+    assert!(jsonschema::draft202012::meta::is_valid(&schema), "not a schema of draft 2020-12");
+    let schema = jsonschema::draft202012::new(&schema).expect("the schema can be used");
+    let document = serde_json::to_value(sample_plan()).expect("JSON");
+    assert!(schema.is_valid(&document), "{document}");
+    let purpose = serde_json::to_value(TunePlan { expected: None, ..sample_plan() }).expect("JSON");
+    assert!(schema.is_valid(&purpose), "{purpose}");
+    for place in ["", "/expected", "/arithmetic/0", "/changes/0", "/changes/0/setting", "/changes/0/route"] {
+        let mut more = document.clone();
+        more.pointer_mut(place).expect("there")["x"] = json!(1);
+        assert!(!schema.is_valid(&more), "{place}");
+    }
+}
+
+#[test]
 fn a_terminal_shows_traps_first() {
     let text = report::terminal::tune_show(&sample(), 100, false);
-    let plan = TunePlan {
-        schema: TunePlan::SCHEMA.to_owned(),
-        purpose: "live-edge".to_owned(),
-        kernel: Some("6.12".to_owned()),
-        arithmetic: vec![PlanStep {
-            what: "what the path holds (BDP)".to_owned(),
-            how: "8mbit × 100.0 ms ÷ 8".to_owned(),
-            result: "97.7 KiB".to_owned(),
-        }],
-        changes: vec![PlannedChange {
-            reach: Reach::Route,
-            setting: Setting::Route("initcwnd".to_owned()),
-            route: Some(RouteTarget { to: "default".to_owned(), ..RouteTarget::default() }),
-            from: None,
-            to: "40".to_owned(),
-            why: "A first picture takes 2.0 round trips less, 100.0 ms each.".to_owned(),
-            risk: "A shallow queue drops the burst.".to_owned(),
-        }],
-        enough: vec!["net.ipv4.tcp_wmem is 4096 16384 4194304".to_owned()],
-        warnings: vec!["The worst case is more than the host's memory.".to_owned()],
-    };
+    let plan = sample_plan();
     let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}: {text}"));
     assert!(at("list.txt: 1 trap") < at("Traps") && at("Traps") < at("Notes"));
     assert!(at("Notes") < at("Differs from the default") && at("line 12") > at("net.ipv4.tcp_tw_recycle = 1"));
     assert!(!text.contains('\x1b'), "{text}");
     let text = report::terminal::tune_plan(&plan, 100, false);
-    for part in
-        ["live-edge, Linux 6.12: 1 change", "route initcwnd of default = 40", "97.7 KiB", "risk:", "Enough as it is"]
-    {
+    for part in [
+        "live-edge, Linux 6.12: 1 change",
+        "route initcwnd of default = 40",
+        "97.7 KiB",
+        "risk:",
+        "4.89× better",
+        "Enough as it is",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
 }

@@ -55,7 +55,7 @@ fn plan(args: &TunePlanArgs, state: &HostState) -> Result<TunePlan, Failure> {
     let document = document(path)?;
     from_diagnosis(&document, args.here, &name, &demand, state).map_err(|error| {
         Failure::user(anyhow!("'{name}': {error}"))
-            .hint("make one by `thalweg diagnose CAPTURE --json`; --here says which side this host is")
+            .hint("make one by `thalweg diagnose CAPTURE --json` or `thalweg fix SCENARIO --json`; --here says which side this host is")
     })
 }
 

@@ -1,6 +1,7 @@
 //! A host's settings in the terminal: traps, notes, differences.
 
 use super::page::{Entry, Page, Style};
+use crate::figures::{Figure, times};
 use model::{Reach, Setting, TuneFinding, TunePlan, TuneShow, Weight};
 
 /// Longest value that goes into a table.
@@ -90,6 +91,17 @@ pub fn tune_plan(plan: &TunePlan, width: usize, color: bool) -> String {
     page.line(
         &page.paint(&format!("{}{kernel}: {}", plan.purpose, count(plan.changes.len(), "change")), Style::Strong),
     );
+    if let Some(gain) = &plan.expected {
+        page.heading("Expected");
+        let figure = Figure::named(&gain.figure);
+        let values = match (gain.before, gain.after) {
+            (Some(before), Some(after)) => format!(": {} → {}", figure.print(before), figure.print(after)),
+            _ => String::new(),
+        };
+        let better = page.paint(&format!("{} better", times(gain.ratio)), Style::Good);
+        page.line(&format!("  {}{values}  {better}", figure.in_words()));
+        page.sentence("    ", &gain.source, Style::Faint);
+    }
     page.heading("Arithmetic");
     for step in &plan.arithmetic {
         page.line(&format!("  {}: {}", step.what, page.paint(&step.result, Style::Strong)));

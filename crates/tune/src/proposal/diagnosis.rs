@@ -3,25 +3,25 @@
 use super::Demand;
 use super::draft::{Draft, Raise};
 use crate::state::HostState;
-use model::{PlannedChange, Reach, Setting, Side, TunePlan};
+use model::{ExpectedGain, PlannedChange, Reach, Setting, Side, TunePlan};
 use serde_json::Value;
 use thiserror::Error;
 
-/// Why a document is no diagnosis.
+/// Why no plan can be made from a document.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DiagnosisError {
     /// It is of another kind.
-    #[error("it is no document of `thalweg diagnose --json`: its schema is '{0}'")]
+    #[error("it is no document of `thalweg diagnose --json` or `thalweg fix --json`: its schema is '{0}'")]
     OtherSchema(String),
     /// It found nothing that a setting mends.
     #[error("it holds no remedy that a setting of the {0} makes")]
     NothingToSet(&'static str),
 }
 
-/// Plans what a diagnosis proposes for the side `here`.
+/// Plans what a diagnosis or a fix proposes for the side `here`, with the gain that it estimates or has measured.
 ///
 /// # Errors
-/// When the document is no diagnosis, or proposes nothing for this side.
+/// When the document is neither, or proposes nothing for this side.
 pub fn from_diagnosis(
     document: &Value,
     here: Side,
@@ -30,31 +30,82 @@ pub fn from_diagnosis(
     state: &HostState,
 ) -> Result<TunePlan, DiagnosisError> {
     let schema = document["schema"].as_str().unwrap_or_default();
-    if schema != "thalweg.diagnose/1" {
-        return Err(DiagnosisError::OtherSchema(schema.to_owned()));
-    }
-    let list = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
     let mut draft = Draft::new(state, name);
-    let (mut count, mut flows) = (0, 0);
-    for flow in list(document, "captures").iter().flat_map(|capture| list(capture, "flows")) {
-        flows += 1;
-        // Each remedy is a way of its own, the best first.
-        let remedies = list(&flow, "remedies");
-        let own = |remedy: &&Value| list(remedy, "changes").iter().any(|change| side(change) == Some(here));
-        let Some(remedy) = remedies.iter().find(own) else { continue };
-        let why = remedy["reason"].as_str().unwrap_or_default();
-        for change in list(remedy, "changes").iter().filter(|change| side(change) == Some(here)) {
-            let (Some(setting), Some(to)) = (setting(change), change["to"].as_str()) else { continue };
-            count += 1;
-            add(&mut draft, demand, setting, to, why);
-        }
-    }
+    let count = match schema {
+        "thalweg.diagnose/1" => diagnosed(document, here, name, demand, &mut draft),
+        "thalweg.fix/1" => proven(document, here, name, demand, &mut draft),
+        _ => return Err(DiagnosisError::OtherSchema(schema.to_owned())),
+    };
     if count == 0 {
         return Err(DiagnosisError::NothingToSet(if here == Side::Client { "client" } else { "server" }));
     }
+    Ok(draft.finish())
+}
+
+/// Adds the first remedy of each connection that has changes for this side; returns how many changes there were.
+fn diagnosed(document: &Value, here: Side, name: &str, demand: &Demand, draft: &mut Draft<'_>) -> usize {
+    let (mut count, mut flows) = (0, 0);
+    let mut best: Option<f64> = None;
+    for flow in list(document, "captures").iter().flat_map(|capture| list(capture, "flows")) {
+        flows += 1;
+        // Remedies are alternatives, the best first.
+        let added =
+            list(flow, "remedies").iter().map(|remedy| add(draft, demand, remedy, here)).find(|added| *added > 0);
+        let Some(added) = added else { continue };
+        count += added;
+        best = flow["verdict"]["gain"].as_f64().into_iter().chain(best).reduce(f64::max);
+    }
     let how = format!("{count} changes of {flows} connections, the largest of each setting");
     draft.step("what the diagnosis proposes", how, name.to_owned());
-    Ok(draft.finish())
+    draft.expect(
+        best.filter(|gain| *gain > 1.0).map(|ratio| ExpectedGain {
+            figure: "goodput_bps".to_owned(),
+            before: None,
+            after: None,
+            ratio,
+            source: "The diagnosis estimates it for the connection with the most to gain; `thalweg fix` measures it."
+                .to_owned(),
+        }),
+    );
+    count
+}
+
+/// Adds the remedy that a fix has measured; returns how many changes there were.
+fn proven(document: &Value, here: Side, name: &str, demand: &Demand, draft: &mut Draft<'_>) -> usize {
+    let count = add(draft, demand, &document["remedy"], here);
+    let proof = &document["proof"];
+    let text = |key: &str| proof[key].as_str().unwrap_or("?").to_owned();
+    draft.step("what the fix proposes", format!("{count} changes for this side"), name.to_owned());
+    let (ratio, before, after) = (&document["ratio"], &document["before"], &document["after"]);
+    draft.expect(ratio.as_f64().map(|ratio| ExpectedGain {
+        figure: document["metric"].as_str().unwrap_or_default().to_owned(),
+        before: before.as_f64(),
+        after: after.as_f64(),
+        ratio,
+        source: format!(
+            "Measured in the lab: scenario '{}', Linux {}, seed {}, all changes of both sides.",
+            text("scenario"),
+            text("kernel"),
+            proof["seed"],
+        ),
+    }));
+    count
+}
+
+/// Adds a remedy's changes for one side; returns how many there were.
+fn add(draft: &mut Draft<'_>, demand: &Demand, remedy: &Value, here: Side) -> usize {
+    let why = remedy["reason"].as_str().unwrap_or_default();
+    let mut count = 0;
+    for change in list(remedy, "changes").iter().filter(|change| side(change) == Some(here)) {
+        let (Some(setting), Some(to)) = (setting(change), change["to"].as_str()) else { continue };
+        count += 1;
+        set(draft, demand, setting, to, why);
+    }
+    count
+}
+
+fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value[key].as_array().map_or(&[], Vec::as_slice)
 }
 
 fn side(change: &Value) -> Option<Side> {
@@ -65,7 +116,7 @@ fn setting(change: &Value) -> Option<Setting> {
     serde_json::from_value(change["setting"].clone()).ok()
 }
 
-fn add(draft: &mut Draft<'_>, demand: &Demand, setting: Setting, to: &str, why: &str) {
+fn set(draft: &mut Draft<'_>, demand: &Demand, setting: Setting, to: &str, why: &str) {
     let risk = "See `thalweg explain` of the setting.";
     match setting {
         Setting::Sysctl(name) => {

@@ -4,7 +4,7 @@ use super::Demand;
 use crate::catalogue::{self, Scope, Shape};
 use crate::state::HostState;
 use model::since;
-use model::{PlanStep, PlannedChange, Reach, RouteTarget, Setting, TunePlan};
+use model::{ExpectedGain, PlanStep, PlannedChange, Reach, RouteTarget, Setting, TunePlan};
 
 /// A plan under construction.
 pub(super) struct Draft<'a> {
@@ -27,6 +27,7 @@ impl<'a> Draft<'a> {
             schema: TunePlan::SCHEMA.to_owned(),
             purpose: purpose.to_owned(),
             kernel: state.kernel.map(|(major, minor)| format!("{major}.{minor}")),
+            expected: None,
             arithmetic: Vec::new(),
             changes: Vec::new(),
             enough: Vec::new(),
@@ -37,6 +38,10 @@ impl<'a> Draft<'a> {
 
     pub(super) fn step(&mut self, what: &str, how: String, result: String) {
         self.plan.arithmetic.push(PlanStep { what: what.to_owned(), how, result });
+    }
+
+    pub(super) fn expect(&mut self, gain: Option<ExpectedGain>) {
+        self.plan.expected = gain;
     }
 
     pub(super) fn warn(&mut self, text: impl Into<String>) {

@@ -188,6 +188,30 @@ fn a_diagnosis_becomes_a_plan_of_one_side() {
 }
 
 #[test]
+fn a_plan_says_what_to_expect_and_where_that_is_from() {
+    let change = json!({"side": "client", "setting": {"sysctl": "net.ipv4.tcp_rmem"}, "from": null, "to": "4096 87380 33554432"});
+    let remedy = json!({"reason": "Let it grow.", "changes": [change]});
+    let flow = |gain| json!({"verdict": {"gain": gain}, "remedies": [remedy]});
+    let found = json!({"schema": "thalweg.diagnose/1", "captures": [{"flows": [flow(json!(4.2)), flow(json!(null)), flow(json!(1.5))]}]});
+    let demand = demand("1ms", "1gbit", 1);
+    let of = |document: &serde_json::Value| from_diagnosis(document, Side::Client, "f", &demand, &parse(HOST));
+    let estimated = of(&found).expect("a plan").expected.expect("a gain");
+    assert_eq!((estimated.ratio, estimated.before), (4.2, None), "the largest");
+    assert!(estimated.source.contains("estimates"), "{}", estimated.source);
+
+    let proof = json!({"scenario": "slow", "kernel": "6.12.1", "seed": 7});
+    let fixed = json!({"schema": "thalweg.fix/1", "remedy": remedy, "metric": "goodput_bps", "before": 1e6, "after": 5e6, "ratio": 5.0, "proof": proof});
+    let plan = of(&fixed).expect("a plan");
+    assert_eq!(short(&plan), ["Namespace net.ipv4.tcp_rmem 4096 131072 33554432"]);
+    let measured = plan.expected.expect("a gain");
+    assert_eq!((measured.before, measured.after, measured.ratio), (Some(1e6), Some(5e6), 5.0));
+    assert!(measured.source.contains("'slow', Linux 6.12.1, seed 7"), "{}", measured.source);
+
+    let nothing = json!({"schema": "thalweg.fix/1", "remedy": null, "ratio": null});
+    assert_eq!(of(&nothing), Err(DiagnosisError::NothingToSet("client")));
+}
+
+#[test]
 fn a_plan_survives_json() {
     let found = plan(Purpose::InVehicle, &demand("500us", "1gbit", 4), HOST);
     let text = serde_json::to_string(&found).expect("JSON");
