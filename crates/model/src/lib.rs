@@ -34,7 +34,7 @@ pub use facts::{
     Reordering, RoundTrips, RttSource, SharedPath, SlowStart, SlowStartExit,
 };
 pub use flow::{Flow, Handshake, LossMark, MarkKind, OtherDirection, Point, Retransmits, Series, TokenBucket, Vantage};
-pub use life::{ConnectionReset, Life, LifePhases, Resent};
+pub use life::{ConnectionReset, Failure, Life, LifePhases, Resent};
 pub use load::{Held, LoadReport, Percentiles, PlayerCount, Stalls};
 pub use measured::Measured;
 pub use metric::{Metric, Metrics};

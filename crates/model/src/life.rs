@@ -13,6 +13,54 @@ pub struct Life {
     /// The first reset.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reset: Option<ConnectionReset>,
+    /// A failure that costs more than the transfer.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub failure: Option<Failure>,
+}
+
+/// What failed in the life of a connection, apart from its data phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Failure {
+    /// SYNs or SYN-ACKs were lost, and connecting is most of the connection's life.
+    ConnectingLoss,
+    /// The listener's accept queue was full for most of the connection's life.
+    AcceptQueue,
+    /// A request was sent again, and most of the connection's life it was not acknowledged.
+    RequestLost,
+    /// Something other than the host with its address reset the connection.
+    ForeignReset,
+}
+
+impl Life {
+    /// The failure that these phases, counts and reset show.
+    pub fn find_failure(&self) -> Option<Failure> {
+        /// A phase that is most of the whole costs more than all others together.
+        const MOST: f64 = 0.5;
+        let (phases, resent) = (&self.phases, &self.resent);
+        let is_most = |seconds: f64| seconds > MOST * phases.total_s();
+        if self.reset.is_some_and(|reset| reset.is_foreign()) {
+            Some(Failure::ForeignReset)
+        } else if is_most(phases.accept_queue_s) {
+            Some(Failure::AcceptQueue)
+        } else if is_most(phases.connecting_s) && resent.syn + resent.syn_ack > 0 {
+            Some(Failure::ConnectingLoss)
+        } else if is_most(phases.request_s) && resent.data_up > 0 {
+            Some(Failure::RequestLost)
+        } else {
+            None
+        }
+    }
+
+    /// Seconds that the failure cost; 0 without one, and for a reset, whose cost the capture does not show.
+    pub const fn lost_s(&self) -> f64 {
+        match self.failure {
+            Some(Failure::ConnectingLoss) => self.phases.connecting_s,
+            Some(Failure::AcceptQueue) => self.phases.accept_queue_s,
+            Some(Failure::RequestLost) => self.phases.request_s,
+            Some(Failure::ForeignReset) | None => 0.0,
+        }
+    }
 }
 
 /// Seconds of each phase; their sum is the connection's duration.

@@ -44,6 +44,7 @@ fn a_missing_or_an_unknown_field_is_refused_wherever_it_is() {
         "life",
         "reset",
         "usual_ttl",
+        "failure",
         "ecn",
         "negotiated",
         "fast_open",

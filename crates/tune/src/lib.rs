@@ -56,6 +56,10 @@ pub fn plan(code: Code, facts: &Facts<'_>) -> Vec<Remedy> {
 ///
 /// `here` is the side beside which was measured: what is to be done on the other side says so.
 pub fn for_flow(flow: &Flow, facts: &Facts<'_>, here: Option<Side>) -> Vec<Remedy> {
+    // What failed outside of the data phase costs more than any setting for it saves.
+    if flow.life.is_some_and(|life| life.failure.is_some()) {
+        return Vec::new();
+    }
     let mut remedies = plan(flow.verdict.code, facts);
     for finding in &flow.findings {
         // A symptom goes with its cause; a queue that is too long does not go with the path's rate.

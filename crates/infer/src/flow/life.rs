@@ -8,7 +8,7 @@ use model::{ConnectionReset, Life, LifePhases, Resent, Way};
 pub(crate) fn life(connection: &Connection) -> Life {
     let (phases, [client, server]) = (&connection.phases, &connection.sides);
     let [syn, syn_ack] = &connection.opening.syn;
-    Life {
+    let mut life = Life {
         phases: LifePhases {
             connecting_s: phases.seconds(Phase::Connecting),
             accept_queue_s: phases.seconds(Phase::AcceptQueue),
@@ -36,5 +36,8 @@ pub(crate) fn life(connection: &Connection) -> Life {
             usual_ttl: reset.usual_ttl,
             followed_by_data: reset.followed_by_data,
         }),
-    }
+        failure: None,
+    };
+    life.failure = life.find_failure();
+    life
 }

@@ -2,7 +2,7 @@
 
 use crate::diagnosis::finding::MIN_GAIN;
 use crate::estimate::data_phase::DataPhase;
-use model::{Code, Flow, Verdict};
+use model::{Code, Flow, Life, Verdict};
 use std::cmp::Reverse;
 
 /// By what a connection is listed, the costliest first: by the time that another setting or another path could save, then by the bytes it
@@ -24,11 +24,19 @@ impl FlowCost {
         let saved_s = (phase.took * (1.0 - 1.0 / gain)).clamp(0.0, phase.most_saved());
         Self { saved: Reverse(saved_s.to_bits()), bytes: Reverse(bytes), first_packet }
     }
+
+    /// The same, where a failure outside of the data phase cost more than that could save.
+    pub(crate) fn with_life(self, life: Option<&Life>) -> Self {
+        let lost = Reverse(life.map_or(0.0, Life::lost_s).max(0.0).to_bits());
+        Self { saved: self.saved.min(lost), ..self }
+    }
 }
 
-/// Whether something other than its programs makes the connection slower than it could be on its path, either way.
+/// Whether something other than its programs makes the connection slower than it could be on its path, either way, or fails.
 pub fn is_slowed(flow: &Flow) -> bool {
-    is_held(&flow.verdict) || flow.other_direction.as_ref().is_some_and(|other| is_held(&other.verdict))
+    flow.life.is_some_and(|life| life.failure.is_some())
+        || is_held(&flow.verdict)
+        || flow.other_direction.as_ref().is_some_and(|other| is_held(&other.verdict))
 }
 
 /// Whether the verdict is something other than the program, with a gain that is worth it.

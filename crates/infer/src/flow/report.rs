@@ -49,12 +49,15 @@ impl<'a> JudgedFlow<'a> {
         let bytes = connection.sides.iter().map(|side| side.sender.totals.bytes).sum();
         let of = |verdict, phase| FlowCost::of(verdict, phase, bytes, connection.first_packet);
         let cost = of(&self.verdict, self.phase());
-        self.other.as_ref().map_or(cost, |(phase, other)| cost.min(of(&other.verdict, *phase)))
+        let cost = self.other.as_ref().map_or(cost, |(phase, other)| cost.min(of(&other.verdict, *phase)));
+        cost.with_life(Some(&life::life(connection)))
     }
 
-    /// Whether something other than its programs makes either direction slower than it could be.
+    /// Whether something other than its programs makes either direction slower than it could be, or fails.
     pub(crate) fn is_slowed(&self) -> bool {
-        is_held(&self.verdict) || self.other.as_ref().is_some_and(|(_, other)| is_held(&other.verdict))
+        life::life(self.facts.connection).failure.is_some()
+            || is_held(&self.verdict)
+            || self.other.as_ref().is_some_and(|(_, other)| is_held(&other.verdict))
     }
 
     /// The data phase of its other direction, where that was judged.

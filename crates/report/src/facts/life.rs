@@ -1,10 +1,46 @@
 //! The whole life of a connection, in words.
 
 use crate::figures::{count, elapsed, percent};
-use model::{ConnectionReset, Flow, Way};
+use model::{ConnectionReset, Failure, Flow, Way};
 
 /// Phases below this share of the whole are left out.
 const MIN_SHARE: f64 = 0.01;
+
+/// The failure that costs more than the transfer, in a sentence.
+pub(crate) fn failure(flow: &Flow) -> Option<String> {
+    let life = flow.life.as_ref()?;
+    let (resent, lost) = (&life.resent, elapsed(life.lost_s()));
+    let share = percent(life.lost_s() / life.phases.total_s());
+    Some(match life.failure? {
+        Failure::ConnectingLoss => format!(
+            "Connecting took {lost}, {share} of the connection's life: the SYN was sent again {} times and the SYN-ACK {} times.",
+            resent.syn, resent.syn_ack
+        ),
+        Failure::AcceptQueue => format!(
+            "For {lost}, {share} of the connection's life, the accept queue of the server's listener was full: the SYN-ACK came again after the request. Raise the program's backlog and net.core.somaxconn on the server, or let the program accept sooner."
+        ),
+        Failure::RequestLost => format!(
+            "For {lost}, {share} of the connection's life, a request was not acknowledged; the client's data was sent again {} times.",
+            count(resent.data_up as f64)
+        ),
+        Failure::ForeignReset => {
+            let reset = life.reset?;
+            let side = if reset.direction == Way::Up { "client" } else { "server" };
+            let idle = if reset.idle_s > MIN_IDLE_S {
+                format!(
+                    " after {} of silence: a firewall or NAT may have dropped the idle connection",
+                    elapsed(reset.idle_s)
+                )
+            } else {
+                String::new()
+            };
+            format!("The connection was reset by something other than the {side}{idle}.")
+        }
+    })
+}
+
+/// Silence from which on a sentence names an idle time-out. A choice of ours: RFC 5382 REQ-5 asks for two hours, and middleboxes have minutes.
+const MIN_IDLE_S: f64 = 30.0;
 
 /// Where the time of the whole connection went, largest share first.
 pub(crate) fn phases(flow: &Flow) -> Option<String> {

@@ -157,6 +157,9 @@ fn cut(heading: &[&str], rows: &[Vec<Entry>], shown: usize) -> (Vec<String>, Vec
 fn tell(page: &mut Page, flow: &Flow) {
     page.gap();
     page.sentence(&format!("#{} ", flow.id), &ends(flow), Style::Plain);
+    if let Some(failure) = crate::facts::failure(flow) {
+        page.sentence("  ", &failure, Style::Strong);
+    }
     page.sentence("  ", &flow.verdict.claim, Style::Strong);
     let mut facts = vec![flow.verdict.code.to_string()];
     if flow.verdict.share > 0.0 || flow.limits.total() > 0.0 {

@@ -266,6 +266,7 @@ pub fn diagnose() -> DiagnoseReport {
                 usual_ttl: Some(57),
                 followed_by_data: false,
             }),
+            failure: Some(model::Failure::ForeignReset),
         }),
         limits,
         verdict,

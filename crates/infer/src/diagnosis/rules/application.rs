@@ -3,7 +3,8 @@
 use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::{Judged, MIN_GAIN, Rule, fact};
 use crate::diagnosis::words;
-use model::Code;
+use crate::observe::connection_phases::Phase;
+use model::{Code, Evidence};
 
 pub(crate) const RULE: Rule = Rule { code: Code::Application, judge };
 
@@ -30,6 +31,7 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         words::time(facts.phase_s.max(charged / share)),
         words::count(facts.sender.totals.bursts, "burst")
     ))];
+    evidence.extend(waited(facts));
     // Where delays vary, so does when acknowledgements reach a far sender.
     if facts.sender.remote.triggers.are_the_programs() && !facts.blurred {
         evidence.push(fact(
@@ -43,4 +45,22 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
     }
     let gain = facts.shows_capacity().then_some(gain);
     Some(Judged { share, weight, gain, claim, evidence, depends_on: None })
+}
+
+/// Whom the connection waited for, where that is most of its life.
+fn waited(facts: &Facts<'_>) -> Option<Evidence> {
+    let phases = &facts.connection.phases;
+    let [server, client] = [Phase::Server, Phase::Client].map(|phase| phases.seconds(phase));
+    let half = facts.connection.ended.seconds_since(facts.connection.started) / 2.0;
+    let text = if server > half {
+        format!(
+            "waiting for the server: for {} a request was acknowledged and no response had come",
+            words::time(server)
+        )
+    } else if client > half {
+        format!("waiting for the client: for {} no request was outstanding", words::time(client))
+    } else {
+        return None;
+    };
+    Some(fact(text))
 }

@@ -1,6 +1,7 @@
 //! Connections made by hand whose phases are known by arithmetic.
 
 use super::*;
+use crate::flow::report::JudgedFlow;
 use crate::testing::{connection_at, packet};
 use wire::Segment;
 
@@ -40,7 +41,7 @@ fn a_lost_syn_is_time_of_connecting() {
     packets.push((1_041, packet(false, ACK, 501, 201, 1_000)));
     assert_eq!(phases(&packets), [1_020, 0, 20, 0, 1, 0, 0]);
     let made = connection_at(&packets);
-    assert_eq!(crate::flow::report::JudgedFlow::new(&made).flow().life.map(|life| life.resent.syn), Some(1));
+    assert_eq!(JudgedFlow::new(&made).flow().life.map(|life| life.resent.syn), Some(1));
 }
 
 #[test]
@@ -58,7 +59,7 @@ fn a_lost_request_is_not_time_of_the_server() {
     );
     assert_eq!(phases(&packets), [20, 0, 670, 0, 10, 0, 0]);
     let made = connection_at(&packets);
-    let life = crate::flow::report::JudgedFlow::new(&made).flow().life.expect("a capture");
+    let life = JudgedFlow::new(&made).flow().life.expect("a capture");
     assert_eq!((life.resent.data_up, life.resent.data_down), (2, 0));
 }
 
@@ -79,7 +80,7 @@ fn a_syn_ack_after_the_request_is_a_full_accept_queue() {
     let full = with(opened(), &again);
     assert_eq!(phases(&full), [20, 1_420, 0, 5, 0, 0, 0]);
     let made = connection_at(&full);
-    let resent = crate::flow::report::JudgedFlow::new(&made).flow().life.expect("a capture").resent;
+    let resent = JudgedFlow::new(&made).flow().life.expect("a capture").resent;
     assert_eq!((resent.syn_ack, resent.data_up), (1, 3));
     // The ACK alone was lost: the request that follows opens the connection at the server.
     let lost_ack = [
@@ -152,4 +153,32 @@ fn the_first_reset_is_kept_with_its_ttl_and_what_followed() {
     assert!(reset.followed_by_data);
     let own = connection_at(&with(opened(), &[(520, packet(false, RST, 501, 0, 0))])).phases.reset.expect("a reset");
     assert_eq!((own.usual_ttl, own.followed_by_data), (Some(own.ttl), false));
+}
+
+/// What is reported of these packets as failed, and whether that is a problem.
+fn failure(packets: &[(u64, Segment)]) -> (Option<model::Failure>, bool) {
+    let made = connection_at(packets);
+    let judged = JudgedFlow::new(&made);
+    let is_problem = judged.is_slowed();
+    (judged.flow().life.and_then(|life| life.failure), is_problem)
+}
+
+#[test]
+fn a_phase_that_failed_is_a_problem_if_it_is_most_of_the_life() {
+    use model::Failure;
+    let mut lost_syn = vec![(0, packet(true, Flags::SYN, 100, 0, 0))];
+    lost_syn.extend(opened().into_iter().map(|(at, packet)| (at + 1_000, packet)));
+    let exchange = |at| [(at, packet(true, ACK, 101, 501, 100)), (at + 20, packet(false, ACK, 501, 201, 1_000))];
+    lost_syn.extend(exchange(1_020));
+    assert_eq!(failure(&lost_syn), (Some(Failure::ConnectingLoss), true));
+    lost_syn.push((4_000, packet(false, ACK, 1_501, 201, 1_000)));
+    assert_eq!(failure(&lost_syn), (None, false), "most of the life is transfer");
+    // A long round trip is no failure.
+    assert_eq!(failure(&with(opened(), &exchange(20))), (None, false));
+    let lost_request = with(opened(), &[(20, packet(true, ACK, 101, 501, 100))]);
+    assert_eq!(failure(&with(lost_request, &exchange(420))), (Some(Failure::RequestLost), true));
+    let mut forged = packet(false, RST | ACK, 501, 201, 0);
+    assert_eq!(failure(&with(opened(), &[(30, forged)])), (None, false), "the server's own");
+    forged.ip.ttl = 120;
+    assert_eq!(failure(&with(opened(), &[(30, forged)])), (Some(Failure::ForeignReset), true));
 }
