@@ -1,5 +1,6 @@
 //! A capture's packets, decoded and counted in their order.
 
+use super::time_order::TimeOrder;
 use crate::flow_table::TcpPacket;
 use std::collections::BTreeMap;
 use wire::filter::Filter;
@@ -19,6 +20,7 @@ pub struct CaptureDecoder {
     /// Of those, the ones whose options are not all there.
     pub(super) options_cut: u64,
     clock: Clock,
+    pub(super) order: TimeOrder,
 }
 
 /// The capture's clock, in nanoseconds since the epoch: the latest time seen.
@@ -54,13 +56,14 @@ impl CaptureDecoder {
         let is_cut = (packet.bytes.len() as u64) < u64::from(packet.original_len);
         let mut options_cut = false;
         let clock = self.clock.at(packet.at.as_nanos());
+        self.order.packet(packet.at.as_nanos());
         let (interface, at, number) = (packet.interface, packet.at, packet.number);
         self.decoder.decode(packet, |decoded| match decoded {
             Decoded::Tcp(found) => {
                 options_cut |= found.tcp.options.cut;
-                segment(TcpPacket { interface, at, number, clock, segment: found });
+                self.order.segment(TcpPacket { interface, at, number, clock, segment: found }, &mut segment);
             }
-            Decoded::Late(late) => segment(TcpPacket::late(&late, clock)),
+            Decoded::Late(late) => self.order.segment(TcpPacket::late(&late, clock), &mut segment),
             Decoded::Other(other) => *self.others.entry(other).or_default() += 1,
         });
         if is_cut {
@@ -69,8 +72,9 @@ impl CaptureDecoder {
         }
     }
 
-    /// Hands on what is known of packets in fragments whose last did not come; to be called when the capture is over.
+    /// Hands on what was held back, and what is known of packets in fragments whose last did not come; to be called when the capture is over.
     pub fn finish(&mut self, mut segment: impl FnMut(TcpPacket)) {
+        self.order.flush(&mut segment);
         let clock = self.clock.now.unwrap_or_default();
         self.decoder.finish(|decoded| match decoded {
             Decoded::Tcp(_) => {}

@@ -4,7 +4,7 @@
 //! shard does depends on these alone, so however many there are, [`merge`] gives the same report to the byte.
 
 use super::decode::CaptureDecoder;
-use super::notes::{cut_note, notes_of};
+use super::notes::{cut_note, notes_of, order_note};
 use super::shard::ShardResult;
 use crate::diagnosis::words;
 use crate::flow::ranking::is_slowed;
@@ -58,6 +58,7 @@ pub fn merge<R: Read>(
     let mut notes = capture.damage().notes();
     notes.extend(notes_of(&intake.others));
     notes.extend(cut_note(intake.cut, intake.options_cut));
+    notes.extend(order_note(intake.order.behind));
     if duplicates > 0 {
         notes.push(format!("the tap delivered {duplicates} packets twice; the second copies were dropped"));
     }

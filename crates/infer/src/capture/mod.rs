@@ -5,6 +5,7 @@ mod merge;
 mod notes;
 mod options;
 mod shard;
+mod time_order;
 
 pub use decode::CaptureDecoder;
 pub use merge::{CaptureDiagnosis, merge};

@@ -17,6 +17,14 @@ pub(super) fn cut_note(cut: u64, options_cut: u64) -> Option<String> {
     }
 }
 
+/// That packets lay behind later ones in the file.
+pub(super) fn order_note(behind: u64) -> Option<String> {
+    let s = if behind == 1 { " is" } else { "s are" };
+    (behind > 0).then(|| {
+        format!("time runs backwards in the capture: {behind} packet{s} behind later ones; they are analysed in order of their times")
+    })
+}
+
 /// A note for each kind of packet that is not analysed. Of link types, which a file may name by the thousand, only some are told.
 pub(super) fn notes_of(others: &BTreeMap<Other, u64>) -> Vec<String> {
     let (links, others): (Vec<_>, Vec<_>) =

@@ -251,7 +251,7 @@ impl Connection {
         self.timestamps(side, now, packet);
         let (has_data, fin) = (packet.payload_len > 0, flags.has(Flags::FIN));
         let ip_id = packet.id.filter(|_| packet.ttl <= LINUX_TTL);
-        self.sides[side].sender.came(ip_id, seq, has_data || fin);
+        self.sides[side].sender.came(now, ip_id, seq, has_data || fin);
         let stamps = packet.timestamps;
         let again = has_data && self.sides[side].sender.has_sent(seq.add(packet.payload_len));
         if has_data && self.sides[side].sender.space.is_answered() {

@@ -55,11 +55,24 @@ pub(crate) struct RemoteClock {
     /// Time at the tap and TSval of the first packet.
     first: Option<(u64, u32)>,
     newest: u32,
+    /// Time at which the receiver's first acknowledgement was heard, and its TSval.
+    heard: Option<(u64, u32)>,
+    /// The receiver's clock has another rate: a difference of the two tells nothing.
+    other_rate: bool,
     /// The least difference, and when it was set or allowed for drift last.
     least: (i32, u64),
 }
 
 impl RemoteClock {
+    /// An acknowledgement with this TSval reached the sender.
+    pub(crate) fn heard(&mut self, now: u64, tsval: u32) {
+        let (at, first) = *self.heard.get_or_insert((now, tsval));
+        let past = now.saturating_sub(at);
+        if past >= WATCHED {
+            self.other_rate = !is_kilohertz(tsval.wrapping_sub(first), past);
+        }
+    }
+
     /// A packet came; gives its times where the clocks tell them: not those of packets that were overtaken.
     pub(crate) fn sent(&mut self, now: u64, tsval: u32, tsecr: u32) -> Option<SendTiming> {
         let difference = tsval.wrapping_sub(tsecr) as i32;
@@ -79,16 +92,18 @@ impl RemoteClock {
             self.least = (difference, now);
         }
         let past = now.saturating_sub(at);
-        let is_kilohertz = |ticks: u32| {
-            let nanos = u64::from(ticks).saturating_mul(TICK);
-            nanos <= past.saturating_mul(2) && nanos.saturating_mul(2) >= past
-        };
-        if past < WATCHED || !is_kilohertz(tsval.wrapping_sub(first)) {
+        if past < WATCHED || self.other_rate || !is_kilohertz(tsval.wrapping_sub(first), past) {
             return None;
         }
         let since = |ticks: i32| ticks.max(0) as u64 * TICK;
         Some(SendTiming { unheard: since(difference.wrapping_sub(self.least.0)), quiet: since(quiet) })
     }
+}
+
+/// Whether a clock that went on by `ticks` in `past` nanoseconds has ticks of 1 ms.
+const fn is_kilohertz(ticks: u32, past: u64) -> bool {
+    let nanos = (ticks as u64).saturating_mul(TICK);
+    nanos <= past.saturating_mul(2) && nanos.saturating_mul(2) >= past
 }
 
 #[cfg(test)]
@@ -133,5 +148,19 @@ mod tests {
         let mut stamps = RemoteClock::default();
         assert!(stamps.sent(0, 1_000, 495).is_none());
         assert!(stamps.sent(1_000 * MS, 1_100, 595).is_none());
+    }
+
+    #[test]
+    fn a_receivers_clock_of_another_rate_is_not_compared_with_the_senders() {
+        for (hertz, is_told) in [(1_000, true), (250, false), (100, false)] {
+            let mut stamps = RemoteClock::default();
+            let tsval = |millis: u64| (7_000 + millis * hertz / 1_000) as u32;
+            assert!(stamps.sent(0, 1_000, tsval(0)).is_none());
+            stamps.heard(0, tsval(0));
+            stamps.heard(80 * MS, tsval(80));
+            // It left at once when the acknowledgement came.
+            let then = stamps.sent(80 * MS, 1_080, tsval(80));
+            assert_eq!(then.map(|then| then.unheard), is_told.then_some(0), "{hertz} Hz");
+        }
     }
 }

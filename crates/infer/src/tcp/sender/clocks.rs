@@ -16,6 +16,8 @@ pub(crate) struct Clocks {
     pub(super) head_at: u64,
     /// When it was told first that something after it came.
     pub(super) told_at: Option<u64>,
+    /// When a packet without new data told, by its number, that none was on its way.
+    pub(super) idle_at: Option<u64>,
     /// When the last new data was acknowledged.
     pub(crate) last_delivery: Option<u64>,
 }

@@ -95,6 +95,7 @@ impl Sender {
         }
         // Keep-alives carry one old byte, or none (RFC 9293 §3.8.4): no loss, no data.
         if data.len <= 1 && !data.fin && start + 1 == self.space.nxt && end <= self.space.una {
+            self.clocks.idle_at = Some(data.now);
             return;
         }
         if self.is_window_probe(start, data.len) {
@@ -278,6 +279,9 @@ impl Sender {
     /// Takes in what reached the sender from its receiver.
     pub(crate) fn ack(&mut self, ack: &Ack) {
         self.space.begin(ack.ack);
+        if let Some(tsval) = ack.tsval.filter(|_| !self.times_acks) {
+            self.remote.clock.heard(ack.now, tsval);
+        }
         let Some(mut to) = self.space.unwrap_seq(ack.ack) else { return };
         if to > self.space.nxt + (1 << 30) || to + (1 << 31) < self.space.una {
             return;
@@ -478,8 +482,11 @@ impl Sender {
         self.ipid.gaps = Default::default();
         self.observers.time.finish();
         let all_came = self.space.payload_end() <= self.space.una && self.scoreboard.gaps.total() == 0;
-        // Beyond the tap there may have been more, unless the sender closed.
-        if all_came && (self.times_acks || self.space.fin) {
+        // Beyond the tap there may have been more, unless the sender closed or its number told that there was none.
+        let slack = self.rtt.min.unwrap_or(0);
+        let no_more = self.space.fin
+            || self.clocks.idle_at.is_some_and(|at| at.saturating_add(slack) >= self.observers.time.now());
+        if all_came && (self.times_acks || no_more) {
             self.observers.time.end_with_data();
         }
     }

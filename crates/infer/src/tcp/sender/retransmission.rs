@@ -19,11 +19,12 @@ impl Sender {
     }
 
     /// A packet of this sender came, with or without data.
-    pub(crate) fn came(&mut self, ip_id: Option<u16>, seq: SeqNum, has_data: bool) {
+    pub(crate) fn came(&mut self, now: u64, ip_id: Option<u16>, seq: SeqNum, has_data: bool) {
         self.ipid.gaps.came(ip_id);
         if !has_data {
             // Its number is what would be sent next: nothing new is among the missing.
             if self.has_sent(seq) {
+                self.clocks.idle_at = Some(now);
                 self.ipid.gaps.are_bare();
             }
             self.ipid.asked_again = None;

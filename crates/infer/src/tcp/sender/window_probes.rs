@@ -91,6 +91,34 @@ mod tests {
     }
 
     #[test]
+    fn a_keep_alive_of_either_side_does_not_stretch_the_data_phase_seen_by_the_receiver() {
+        let took = |then: &[(u64, Segment)]| {
+            let data = |n: u32| packet(false, ACK, 501 + n * 1_000, 1_101, 1_000);
+            let mut packets = vec![(21, packet(false, ACK, 501, 1_101, 0))];
+            for n in 0..10 {
+                packets.push((22 + u64::from(n), data(n)));
+                packets.push((22 + u64::from(n), packet(true, ACK, 1_101, 1_501 + n * 1_000, 0)));
+            }
+            packets.extend_from_slice(then);
+            // The handshake is the client's tap's: 20 ms to the server and back.
+            let connection = opened(&packets);
+            assert!(!connection.sides[1].sender.times_acks, "the tap is at the receiver");
+            crate::estimate::data_phase::DataPhase::of(&connection.sides[1].sender).took
+        };
+        let none = took(&[]);
+        assert!(none < 0.1, "{none} s");
+        let receivers = [(45_000, packet(true, ACK, 1_100, 10_501, 0)), (45_020, packet(false, ACK, 10_501, 1_101, 0))];
+        assert_eq!(took(&receivers), none);
+        for len in [0, 1] {
+            let senders =
+                [(45_000, packet(false, ACK, 10_500, 1_101, len)), (45_000, packet(true, ACK, 1_101, 10_501, 0))];
+            assert_eq!(took(&senders), none, "{len} bytes");
+        }
+        // Where the sender tells nothing, more may have been sent and lost.
+        assert!(took(&receivers[..1]) > 44.0);
+    }
+
+    #[test]
     fn what_a_syn_carried_in_vain_is_sent_anew_and_not_lost() {
         let syn = packet(true, Flags::SYN, 100, 0, 18);
         let connection = connection_at(&[

@@ -1,0 +1,131 @@
+//! Packets that a file has out of order by their times, put in order within a bound.
+//!
+//! Receive queues that several processors serve, and files that were joined, put packets down after later ones. The first packets are held
+//! back until it is known whether time runs backwards; past them a capture in order is handed on packet by packet.
+
+use crate::flow_table::TcpPacket;
+use std::collections::VecDeque;
+
+/// Segments held back at most.
+const HELD: usize = 256;
+/// Packets for which segments are held back: from the first on, and from each packet that lies behind a later one.
+const WATCHED: u64 = 4 * HELD as u64;
+/// A time further back than this is a clock that was set back or another file's, in nanoseconds.
+const BOUND: u64 = 1_000_000_000;
+
+/// Puts segments in order by their times.
+#[derive(Debug, Default)]
+pub(super) struct TimeOrder {
+    /// Segments with the times of their packets, in order.
+    held: VecDeque<(u64, TcpPacket)>,
+    /// Time of the packet in hand, and the latest since the clock was set back.
+    now: u64,
+    newest: u64,
+    packets: u64,
+    /// Segments are held back until so many packets came.
+    until: u64,
+    /// The clock was set back: what is held was before.
+    stepped: bool,
+    clock: u64,
+    /// Packets that lay behind later ones.
+    pub(super) behind: u64,
+}
+
+impl TimeOrder {
+    /// The next packet has this time, in nanoseconds.
+    pub(super) fn packet(&mut self, at: u64) {
+        self.packets += 1;
+        self.now = at;
+        if at >= self.newest {
+            self.newest = at;
+        } else if self.newest - at <= BOUND {
+            self.behind += 1;
+            self.until = self.packets + WATCHED;
+        } else {
+            self.newest = at;
+            self.stepped = true;
+        }
+    }
+
+    /// Takes a segment of the packet in, and hands on what is due.
+    pub(super) fn segment(&mut self, seen: TcpPacket, mut on: impl FnMut(TcpPacket)) {
+        let holds = self.packets <= self.until.max(HELD as u64);
+        if self.stepped || !holds && !self.held.is_empty() {
+            self.stepped = false;
+            self.flush(&mut on);
+        }
+        if !holds {
+            on(seen);
+            return;
+        }
+        let place = self.held.iter().rposition(|(at, _)| *at <= self.now).map_or(0, |before| before + 1);
+        self.held.insert(place, (self.now, seen));
+        if self.held.len() > HELD
+            && let Some((_, first)) = self.held.pop_front()
+        {
+            on(self.in_order(first));
+        }
+    }
+
+    /// Hands on all that is held.
+    pub(super) fn flush(&mut self, mut on: impl FnMut(TcpPacket)) {
+        while let Some((_, seen)) = self.held.pop_front() {
+            on(self.in_order(seen));
+        }
+    }
+
+    /// The segment, with a clock that does not go back.
+    fn in_order(&mut self, seen: TcpPacket) -> TcpPacket {
+        self.clock = self.clock.max(seen.clock);
+        TcpPacket { clock: self.clock, ..seen }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::packet;
+    use units::Timestamp;
+    use wire::Flags;
+
+    /// The times that are handed on of packets with these times, and how many lay behind later ones.
+    fn order(times: &[u64]) -> (Vec<u64>, u64) {
+        let (mut order, mut out, mut clock) = (TimeOrder::default(), Vec::new(), 0);
+        for (number, &at) in (1..).zip(times) {
+            order.packet(at);
+            clock = clock.max(at);
+            let segment = packet(true, Flags::ACK, 0, 0, 0);
+            let seen = TcpPacket { interface: 0, at: Timestamp::from_nanos(at), number, clock, segment };
+            order.segment(seen, |seen| out.push(seen));
+        }
+        order.flush(|seen| out.push(seen));
+        assert!(out.is_sorted_by_key(|seen| seen.clock), "the clock goes back");
+        (out.iter().map(|seen| seen.at.as_nanos()).collect(), order.behind)
+    }
+
+    #[test]
+    fn shuffled_blocks_are_put_in_order() {
+        let sorted: Vec<u64> = (0..4_000).map(|n| n * 1_000).collect();
+        let mut shuffled = sorted.clone();
+        shuffled.chunks_mut(8).for_each(|block| block.reverse());
+        assert_eq!(order(&shuffled), (sorted.clone(), 3_500));
+        assert_eq!(order(&sorted), (sorted, 0));
+    }
+
+    #[test]
+    fn late_disorder_is_put_in_order_from_its_second_packet_on() {
+        let mut times: Vec<u64> = (0..3_000).collect();
+        times.swap(2_000, 2_001);
+        times.swap(2_100, 2_140);
+        let (out, behind) = order(&times);
+        assert_eq!(behind, 41, "one, and the 40 behind the one that is 40 too early");
+        assert_eq!(out.windows(2).filter(|pair| pair[0] > pair[1]).count(), 1);
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_is_left_as_it_is() {
+        let day = 86_400_000_000_000;
+        let times = [day, day + 1, 5, 6, 8, 7];
+        assert_eq!(order(&times), (vec![day, day + 1, 5, 6, 7, 8], 1));
+    }
+}
