@@ -300,6 +300,11 @@ impl Connection {
         {
             far.beyond = current.max(1);
         }
+        if let Some((tsval, _)) = packet.timestamps
+            && !far.sender.times_acks
+        {
+            far.sender.remote.clock.receiver_sent(now, tsval);
+        }
         let mut due = now + far.beyond;
         if let Some(last) = far.on_the_way.back() {
             due = due.max(last.now);

@@ -55,8 +55,8 @@ pub(crate) struct RemoteClock {
     /// Time at the tap and TSval of the first packet.
     first: Option<(u64, u32)>,
     newest: u32,
-    /// Time at which the receiver's first acknowledgement was heard, and its TSval.
-    heard: Option<(u64, u32)>,
+    /// Time of the receiver's first acknowledgement at the tap, and its TSval.
+    receiver: Option<(u64, u32)>,
     /// The receiver's clock has another rate: a difference of the two tells nothing.
     other_rate: bool,
     /// The least difference, and when it was set or allowed for drift last.
@@ -64,9 +64,9 @@ pub(crate) struct RemoteClock {
 }
 
 impl RemoteClock {
-    /// An acknowledgement with this TSval reached the sender.
-    pub(crate) fn heard(&mut self, now: u64, tsval: u32) {
-        let (at, first) = *self.heard.get_or_insert((now, tsval));
+    /// The receiver sent an acknowledgement with this TSval; `now` is when it passed the tap.
+    pub(crate) fn receiver_sent(&mut self, now: u64, tsval: u32) {
+        let (at, first) = *self.receiver.get_or_insert((now, tsval));
         let past = now.saturating_sub(at);
         if past >= WATCHED {
             self.other_rate = !is_kilohertz(tsval.wrapping_sub(first), past);
@@ -156,8 +156,8 @@ mod tests {
             let mut stamps = RemoteClock::default();
             let tsval = |millis: u64| (7_000 + millis * hertz / 1_000) as u32;
             assert!(stamps.sent(0, 1_000, tsval(0)).is_none());
-            stamps.heard(0, tsval(0));
-            stamps.heard(80 * MS, tsval(80));
+            stamps.receiver_sent(0, tsval(0));
+            stamps.receiver_sent(80 * MS, tsval(80));
             // It left at once when the acknowledgement came.
             let then = stamps.sent(80 * MS, 1_080, tsval(80));
             assert_eq!(then.map(|then| then.unheard), is_told.then_some(0), "{hertz} Hz");

@@ -279,9 +279,6 @@ impl Sender {
     /// Takes in what reached the sender from its receiver.
     pub(crate) fn ack(&mut self, ack: &Ack) {
         self.space.begin(ack.ack);
-        if let Some(tsval) = ack.tsval.filter(|_| !self.times_acks) {
-            self.remote.clock.heard(ack.now, tsval);
-        }
         let Some(mut to) = self.space.unwrap_seq(ack.ack) else { return };
         if to > self.space.nxt + (1 << 30) || to + (1 << 31) < self.space.una {
             return;
