@@ -24,9 +24,21 @@ impl FromStr for Bytes {
     type Err = ParseError;
 
     /// Reads `500MB`, `64KiB`, `117118`, `128 kB`, `16M` (decimal).
+    ///
+    /// A lower-case `b` after a prefix is refused: it stands for bits.
+    ///
+    /// # Errors
+    /// [`ParseError`] with what to write instead.
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let error = || ParseError { text: text.to_owned(), what: "a size", example: "500MB, 64KiB or 117118" };
+        let advised = |advice: String| ParseError { text: text.to_owned(), what: "a size", advice };
+        let error = || advised("write it as 500MB, 64KiB or 117118".to_owned());
         let (number, unit) = split(text).ok_or_else(error)?;
+        let bits = unit.len() > 1 && unit.ends_with('b') || unit.to_ascii_lowercase().ends_with("bit");
+        if let (true, Some(prefix)) = (bits, unit.chars().next().filter(|prefix| "kKmMgG".contains(*prefix))) {
+            let binary = if unit.contains('i') && unit.ends_with('b') { "i" } else { "" };
+            let bytes = format!("{}{binary}B", if binary.is_empty() && prefix == 'K' { 'k' } else { prefix });
+            return Err(advised(format!("'{unit}' is bits, and a size is in bytes: write {number}{bytes}")));
+        }
         let scale = match unit.to_ascii_lowercase().as_str() {
             "" | "b" | "byte" | "bytes" => 1.0,
             "k" | "kb" => 1e3,
@@ -76,6 +88,16 @@ mod tests {
         }
         for text in ["", "big", "-1", "10 packets"] {
             assert!(text.parse::<Bytes>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn bits_are_refused_with_the_bytes_to_write() {
+        for (text, wanted) in
+            [("64kb", "64kB"), ("1Mb", "1MB"), ("2 Gb", "2GB"), ("4Mib", "4MiB"), ("10Mbit", "10MB"), ("3Kb", "3kB")]
+        {
+            let error = text.parse::<Bytes>().expect_err(text);
+            assert!(error.advice.ends_with(&format!("write {wanted}")), "{text}: {error}");
         }
     }
 

@@ -4,14 +4,14 @@ use thiserror::Error;
 
 /// Why a quantity could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("'{text}' is not {what}; write it as {example}")]
+#[error("'{text}' is not {what}; {advice}")]
 pub struct ParseError {
     /// What was given.
     pub text: String,
     /// What it should have been, with its article: "a rate".
     pub what: &'static str,
-    /// One or two valid spellings.
-    pub example: &'static str,
+    /// What to write instead.
+    pub advice: String,
 }
 
 /// Splits `text` into its number and its unit, both trimmed; `None` when no finite number leads.

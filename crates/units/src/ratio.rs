@@ -28,8 +28,11 @@ impl FromStr for Ratio {
 
     /// Reads `0.1%` or `0.001`.
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let error =
-            || ParseError { text: text.to_owned(), what: "a part between 0% and 100%", example: "0.1% or 0.001" };
+        let error = || ParseError {
+            text: text.to_owned(),
+            what: "a part between 0% and 100%",
+            advice: "write it as 0.1% or 0.001".to_owned(),
+        };
         let (number, unit) = split(text).ok_or_else(error)?;
         let ratio = match unit {
             "%" => number / 100.0,

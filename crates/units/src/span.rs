@@ -64,8 +64,12 @@ impl FromStr for Span {
 
     /// Reads `35.7ms`, `250 us`, `10s`, `2min`, `1h`, `17ns`; `0` needs no unit.
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let error = || ParseError { text: text.to_owned(), what: "a time", example: "35ms or 1.5s" };
+        let advised = |advice: String| ParseError { text: text.to_owned(), what: "a time", advice };
+        let error = || advised("write it as 35ms or 1.5s".to_owned());
         let (number, unit) = split(text).ok_or_else(error)?;
+        if unit.eq_ignore_ascii_case("m") {
+            return Err(advised(format!("'{unit}' is no unit of time: write {number}ms or {number}min")));
+        }
         let scale = match unit {
             "ns" => 1.0,
             "us" | "µs" | "μs" => 1e3,
@@ -106,5 +110,9 @@ mod tests {
         for text in ["", "35", "-5ms", "soon", "5m"] {
             assert!(text.parse::<Span>().is_err(), "{text}");
         }
+        assert_eq!(
+            "5m".parse::<Span>().map_err(|error| error.to_string()),
+            Err("'5m' is not a time; 'm' is no unit of time: write 5ms or 5min".to_owned())
+        );
     }
 }
