@@ -78,7 +78,9 @@ pub fn join(parts: Vec<(String, LabReport)>) -> Result<LabReport, JoinError> {
     compare_arms(&mut arms, first.seed);
     let mut expect = Vec::new();
     for line in &head.expect {
-        let line = Expectation::parse(&line.metric, &line.wanted).map_err(|problem| damaged(&parts[0].0, problem))?;
+        let names = head.arms.iter().map(String::as_str);
+        let line =
+            Expectation::parse(&line.metric, &line.wanted, names).map_err(|problem| damaged(&parts[0].0, problem))?;
         expect.push(line.check(&arms));
     }
     Ok(LabReport {

@@ -24,6 +24,8 @@ pub struct DocumentError {
 pub(crate) struct Node {
     pub(crate) value: NodeValue,
     pub(crate) place: String,
+    /// Whether it was written for a table of another kind: its key may be one that this kind does not have.
+    of_other_kind: bool,
 }
 
 /// A TOML value with its numbers as they were written.
@@ -58,13 +60,33 @@ impl Node {
             hint: None,
         })?;
         let place = |offset: usize| format!("{name}:{}", line(offset));
-        Ok(Self { place: place(0), value: convert_table(table.get_ref(), &place)? })
+        Ok(Self::new(place(0), convert_table(table.get_ref(), &place)?))
+    }
+
+    /// A value and the place it was written at.
+    pub(crate) const fn new(place: String, value: NodeValue) -> Self {
+        Self { value, place, of_other_kind: false }
     }
 
     /// Lays `over` on top of this one: tables are joined key by key, anything else is replaced.
+    ///
+    /// A key takes the place of its [`ALTERNATIVES`]. Where `over` changes the kind of a table, the keys below that the
+    /// new kind does not have are passed over.
     pub(crate) fn overlay(&mut self, over: &Self) {
+        self.of_other_kind = false;
         match (&mut self.value, &over.value) {
             (NodeValue::Table(mine), NodeValue::Table(theirs)) => {
+                let given = |key: &str| theirs.iter().any(|(name, _)| name == key);
+                let replaced = |key: &str| {
+                    ALTERNATIVES.iter().any(|keys| keys.contains(&key) && keys.iter().any(|other| given(other)))
+                };
+                mine.retain(|(key, _)| given(key) || !replaced(key));
+                if KINDS
+                    .iter()
+                    .any(|key| word(mine, key).is_some_and(|was| word(theirs, key).is_some_and(|is| is != was)))
+                {
+                    mine.iter_mut().for_each(|(_, node)| node.of_other_kind = true);
+                }
                 for (key, node) in theirs {
                     match mine.iter_mut().find(|(name, _)| name == key) {
                         Some((_, old)) => old.overlay(node),
@@ -86,6 +108,26 @@ impl Node {
     /// An error about this value.
     pub(crate) fn error(&self, problem: impl Into<String>, hint: Option<String>) -> DocumentError {
         DocumentError { place: self.place.clone(), problem: problem.into(), hint }
+    }
+}
+
+/// Keys that say which others a table has.
+const KINDS: [&str; 3] = ["kind", "model", "distribution"];
+/// Keys of which a table has one at most.
+const ALTERNATIVES: [&[&str]; 6] = [
+    &["bytes", "seconds", "transactions"],
+    &["rtt", "delay"],
+    &["rate", "trace"],
+    &["segments", "packets"],
+    &["file", "pace"],
+    &["file", "distribution"],
+];
+
+/// The text under `key`.
+fn word<'a>(entries: &'a [(String, Node)], key: &str) -> Option<&'a str> {
+    match &entries.iter().find(|(name, _)| name == key)?.1.value {
+        NodeValue::Text(text) => Some(text),
+        _ => None,
     }
 }
 
@@ -136,7 +178,7 @@ fn convert(value: &DeValue<'_>, at: String, place: &dyn Fn(usize) -> String) -> 
         ),
         DeValue::Table(table) => convert_table(table, place)?,
     };
-    Ok(Node { value, place: at })
+    Ok(Node::new(at, value))
 }
 
 /// A table being read: remembers which keys were asked for, so that the others can be refused.
@@ -253,7 +295,7 @@ impl<'a> Section<'a> {
     pub(crate) fn finish(&self) -> Result<(), DocumentError> {
         let asked = self.asked.borrow();
         for (key, node) in self.entries() {
-            if !asked.contains(key) {
+            if !asked.contains(key) && !node.of_other_kind {
                 let hint = nearest(key, asked.iter().map(String::as_str))
                     .map(|nearest| format!("did you mean '{nearest}'?"))
                     .unwrap_or_else(|| format!("known here: {}", asked.iter().cloned().collect::<Vec<_>>().join(", ")));

@@ -49,11 +49,16 @@ impl Expectation {
     /// Reads `key = wanted`: `arm/figure` and one of `>= 2.8gbit`, `< 900ms`, `>= 4x other arm`, `801ms +- 1%`, or, for
     /// the figure `verdict`, a code.
     ///
+    /// Names of arms and of topics may hold a `/`: the arm is the longest of `arms` that `key` begins with. Where none
+    /// is, it is what stands before the last `/`, for the caller to say that there is no such arm.
+    ///
     /// # Errors
     /// A sentence saying what cannot be read.
-    pub fn parse(key: &str, wanted: &str) -> Result<Self, String> {
-        let (arm, metric) = key
-            .rsplit_once('/')
+    pub fn parse<'a>(key: &str, wanted: &str, arms: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
+        let figure_of = |arm: &'a str| Some((arm, key.strip_prefix(arm)?.strip_prefix('/')?));
+        let known = arms.into_iter().filter_map(figure_of).max_by_key(|(arm, _)| arm.len());
+        let (arm, metric) = known
+            .or_else(|| key.rsplit_once('/'))
             .ok_or_else(|| format!("'{key}' must name an arm and a figure: \"as found/goodput_bps\""))?;
         let bound = match metric {
             "verdict" => Bound::Verdict(wanted.trim().to_owned()),
@@ -198,15 +203,17 @@ fn quantity(text: &str, unit: Unit) -> Result<f64, String> {
     if let Ok(number) = text.parse::<f64>() {
         return Ok(number);
     }
-    if let Ok(rate) = text.parse::<Rate>() {
-        return Ok(rate.bits_per_second() as f64);
+    let say = |error: units::ParseError| error.to_string();
+    match unit {
+        Unit::BitsPerSecond => text.parse::<Rate>().map(|rate| rate.bits_per_second() as f64).map_err(say),
+        Unit::Milliseconds => text.parse::<Span>().map(Span::as_millis_f64).map_err(say),
+        Unit::Seconds => text.parse::<Span>().map(Span::as_secs_f64).map_err(say),
+        Unit::Bytes => text.parse::<Bytes>().map(|bytes| bytes.get() as f64).map_err(say),
+        Unit::PerSecond | Unit::Packets | Unit::None => {
+            let bare = text.strip_suffix("/s").or_else(|| text.strip_suffix("packets")).unwrap_or(text);
+            bare.trim().parse().map_err(|_| format!("'{text}' is no number"))
+        }
     }
-    if let Ok(span) = text.parse::<Span>() {
-        return Ok(if unit == Unit::Seconds { span.as_millis_f64() / 1e3 } else { span.as_millis_f64() });
-    }
-    text.parse::<Bytes>()
-        .map(|bytes| bytes.get() as f64)
-        .map_err(|_| format!("'{text}' is no number, rate, time or size"))
 }
 
 fn figure(metrics: &Metrics, name: &str) -> Option<f64> {
@@ -251,11 +258,32 @@ mod tests {
             ("b/duration_s", "1.79s +- 1%", true),
             ("b/duration_s", "< 1800ms", true),
         ] {
-            let expectation = Expectation::parse(key, wanted).expect(wanted);
+            let expectation = Expectation::parse(key, wanted, ["a", "b"]).expect(wanted);
             assert_eq!(expectation.check(&arms).met, met, "{key} {wanted}");
         }
-        assert!(Expectation::parse("goodput_bps", "> 1").is_err());
-        assert!(Expectation::parse("a/goodput_bps", "fast").is_err());
+        for (key, wanted) in [
+            ("goodput_bps", "> 1"),
+            ("a/goodput_bps", "fast"),
+            ("a/goodput_bps", "> 100ms"),
+            ("a/goodput_bps", "> 10MB"),
+            ("a/retransmits", "> 1ms"),
+        ] {
+            assert!(Expectation::parse(key, wanted, ["a"]).is_err(), "{key} {wanted}");
+        }
+    }
+
+    #[test]
+    fn names_may_hold_a_slash() {
+        let arms = ["a", "a/b", "in/out"];
+        for (key, arm, metric) in [
+            ("a/goodput_bps", "a", "goodput_bps"),
+            ("a/b/goodput_bps", "a/b", "goodput_bps"),
+            ("in/out/topics.camera/front.latency_ms.p50", "in/out", "topics.camera/front.latency_ms.p50"),
+            ("gone/goodput_bps", "gone", "goodput_bps"),
+        ] {
+            let line = Expectation::parse(key, "> 1", arms).expect(key);
+            assert_eq!((line.arm.as_str(), line.metric.as_str()), (arm, metric));
+        }
     }
 
     #[test]
@@ -273,8 +301,11 @@ mod tests {
 
     #[test]
     fn a_kernel_in_the_arms_names_is_in_both_and_reads_back() {
-        let line = Expectation::parse("b/goodput_bps", ">= 4x a").expect("valid").of_arms_with(" · Linux 6.1");
+        let line = Expectation::parse("b/goodput_bps", ">= 4x a", ["b"]).expect("valid").of_arms_with(" · Linux 6.1");
         assert_eq!(line.arms().collect::<Vec<_>>(), ["b · Linux 6.1", "a · Linux 6.1"]);
-        assert_eq!(Expectation::parse("b · Linux 6.1/goodput_bps", &line.wanted), Ok(line));
+        assert_eq!(
+            Expectation::parse("b · Linux 6.1/goodput_bps", &line.wanted, [line.arm.as_str()]),
+            Ok(line.clone())
+        );
     }
 }

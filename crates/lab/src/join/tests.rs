@@ -40,7 +40,7 @@ fn whole(arms: usize, repeats: u32) -> LabReport {
         repeats,
         wall_s: 0.0,
         virtual_s: (0..arms.len()).flat_map(|a| (0..repeats).map(move |r| virtual_s(a, r))).sum(),
-        expect: vec![Expectation::parse("arm 1/x_ms", "> 1x arm 0").expect("valid").check(&arms)],
+        expect: vec![Expectation::parse("arm 1/x_ms", "> 1x arm 0", ["arm 1"]).expect("valid").check(&arms)],
         arms,
         shard: None,
     }

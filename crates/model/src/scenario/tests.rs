@@ -209,3 +209,85 @@ fn the_programs_of_a_command_are_checked_before_anything_starts() {
         assert!(error.contains(problem), "{lines}\n{error}");
     }
 }
+
+#[test]
+fn an_arm_unsets_keys_and_changes_the_kind_of_a_table() {
+    let text = r#"
+name = "n"
+[path]
+rtt = "10ms"
+rate = "10mbit"
+loss = { model = "gilbert-elliott", p = "1%", r = "10%" }
+[workload]
+kind = "stream"
+direction = "down"
+seconds = "10s"
+[client.sysctl]
+"net.ipv4.tcp_rmem" = "1 2 3"
+[[arm]]
+name = "as found"
+[[arm]]
+name = "without"
+unset = ["path.rate", 'client.sysctl."net.ipv4.tcp_rmem"']
+[[arm]]
+name = "short/lived"
+workload = { kind = "crr", request = 100, response = 1000, transactions = 3 }
+path.delay = "7ms"
+path.loss = { model = "random", probability = "2%" }
+[[arm]]
+name = "by size"
+workload.bytes = "1MB"
+[[arm]]
+name = "by size, then by exchange"
+workload.kind = "rr"
+workload.request = 1
+workload.response = 1
+[expect]
+"short/lived/transactions_per_s" = "> 1/s"
+"#;
+    let scenario = Scenario::parse("n.toml", text, &[], &no_files).expect("valid");
+    let [found, without, short, size, rr] = scenario.arms.as_slice() else { panic!("five arms") };
+    assert!(found.experiment.path.down.rate.is_some() && without.experiment.path.down.rate.is_none());
+    assert!(without.experiment.client.sysctl.is_empty() && !found.experiment.client.sysctl.is_empty());
+    assert!(matches!(short.experiment.workload, Workload::Crr(_)));
+    assert_eq!(short.experiment.path.rtt(), Span::from_millis(14));
+    assert!(matches!(short.experiment.path.down.loss, Loss::Random { .. }));
+    assert!(matches!(&size.experiment.workload, Workload::Stream(Stream { amount: Amount::Bytes(_), .. })));
+    // The time is a key of both kinds, and stays.
+    let Workload::Rr(rr) = &rr.experiment.workload else { panic!("request and response") };
+    assert_eq!(rr.amount, crate::workload::Transactions::Seconds(Span::from_millis(10_000)));
+    assert_eq!(scenario.expect[0].arm, "short/lived");
+
+    for (from, to, says, hint) in [
+        ("\"path.rate\",", "\"path.rates\",", "'path.rates' is not set", "did you mean 'rate'?"),
+        ("unset = [\"path.rate\",", "unset = [3,", "must be a list of keys", "unset = ["),
+        ("unset = [", "unset = [\"a b\", ", "'a b' is no key", ""),
+        ("transactions = 3 }", "transactions = 3, bytes = 3 }", "unknown key 'workload.bytes'", ""),
+        ("workload.bytes = \"1MB\"", "workload.byte = \"1MB\"", "unknown key 'workload.byte'", "did you mean 'bytes'?"),
+    ] {
+        let text = text.replacen(from, to, 1);
+        let error = Scenario::parse("n.toml", &text, &[], &no_files).expect_err(says);
+        assert!(error.problem.contains(says), "{error}");
+        assert!(error.hint.as_deref().unwrap_or_default().contains(hint), "{error}");
+    }
+}
+
+#[test]
+fn every_example_of_the_documentation_is_valid() {
+    let workload = "[workload]\nkind = \"stream\"\nbytes = \"1MB\"\n";
+    let files = |name: &str| Ok(if name.ends_with(".dist") { "-1 0 1" } else { "1\n2\n" }.to_owned());
+    let mut examples = 0;
+    for page in ["lab.md", "path.md"] {
+        let path = format!("{}/../../docs/{page}", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(path).expect("the page");
+        for block in text.split("```toml\n").skip(1) {
+            let block = block.split("```").next().expect("a first part");
+            let name = if block.starts_with("name =") { "" } else { "name = \"part\"\n" };
+            let rest = if block.contains("[workload]") { "" } else { workload };
+            let whole = format!("{name}{block}{rest}");
+            Scenario::parse(page, &whole, &[], &files).unwrap_or_else(|error| panic!("{error}\n{whole}"));
+            examples += 1;
+        }
+    }
+    assert!(examples >= 8, "{examples}");
+}

@@ -157,7 +157,7 @@ fn words() -> impl Iterator<Item = &'static str> {
 }
 
 /// Takes a key apart where it is dotted; quoted parts keep their dots.
-fn dotted(key: &str) -> Option<Vec<String>> {
+pub(super) fn dotted(key: &str) -> Option<Vec<String>> {
     let mut node = Node::parse("key", &format!("{key} = 0")).ok()?;
     let mut path = Vec::new();
     while let NodeValue::Table(entries) = node.value {
@@ -199,16 +199,15 @@ fn flatten(path: Vec<String>, node: &Node, axes: &mut Vec<Axis>) -> Result<(), D
 
 /// A tree with `leaf` at `path`.
 fn tree(path: &[String], leaf: &Node) -> Node {
-    path.iter().rev().fold(leaf.clone(), |below, part| Node {
-        place: leaf.place.clone(),
-        value: NodeValue::Table(vec![(part.clone(), below)]),
-    })
+    path.iter()
+        .rev()
+        .fold(leaf.clone(), |below, part| Node::new(leaf.place.clone(), NodeValue::Table(vec![(part.clone(), below)])))
 }
 
-/// A value as names of arms have it. No slash: in expectations that ends an arm's name.
+/// A value as names of arms have it.
 fn label(value: &Node) -> String {
     match &value.value {
-        NodeValue::Text(text) | NodeValue::Number(text) => text.replace('/', "-"),
+        NodeValue::Text(text) | NodeValue::Number(text) => text.clone(),
         NodeValue::Flag(flag) => flag.to_string(),
         NodeValue::List(nodes) => nodes.iter().map(label).collect::<Vec<_>>().join(" "),
         NodeValue::Table(entries) => {

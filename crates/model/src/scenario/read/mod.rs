@@ -5,6 +5,7 @@ mod host;
 mod matrix;
 mod path;
 mod topology;
+mod unset;
 mod workload;
 
 pub(crate) use host::socket;
@@ -112,7 +113,7 @@ fn named_arms(arms: Option<Node>, base: Node, matrix: bool) -> Result<Vec<(Strin
     let nodes = match arms {
         // A point of the matrix needs no other name.
         None => return Ok(vec![(if matrix { String::new() } else { "as given".to_owned() }, base)]),
-        Some(Node { value: NodeValue::List(nodes), place }) if nodes.is_empty() => {
+        Some(Node { value: NodeValue::List(nodes), place, .. }) if nodes.is_empty() => {
             return Err(DocumentError { place, problem: "the list of arms is empty".to_owned(), hint: None });
         }
         Some(Node { value: NodeValue::List(nodes), .. }) => nodes,
@@ -126,13 +127,16 @@ fn named_arms(arms: Option<Node>, base: Node, matrix: bool) -> Result<Vec<(Strin
             if arms.iter().any(|(other, _)| *other == name) {
                 return Err(section.error_at("name", format!("two arms are named '{name}'")));
             }
-            if name.is_empty() || name.contains('/') {
-                return Err(section.error_at("name", "an arm's name must not be empty or hold a '/'"));
+            if name.is_empty() {
+                return Err(section.error_at("name", "an arm's name must not be empty"));
             }
             name
         };
         node.remove("name");
         let mut merged = base.clone();
+        if let Some(list) = node.remove("unset") {
+            unset::apply(&mut merged, &list)?;
+        }
         merged.overlay(&node);
         arms.push((name, merged));
     }
@@ -145,7 +149,8 @@ fn expectations(node: Option<Node>, arms: &[Arm]) -> Result<Vec<Expectation>, Do
     let mut lines = Vec::new();
     for (key, value) in section.entries() {
         let text = section.require(key, section.text(key)?)?;
-        let line = Expectation::parse(key, text).map_err(|problem| value.error(problem, None))?;
+        let names = arms.iter().map(|arm| arm.name.as_str());
+        let line = Expectation::parse(key, text, names).map_err(|problem| value.error(problem, None))?;
         if let Some(unknown) = line.arms().find(|name| !arms.iter().any(|arm| arm.name == **name)) {
             let hint = nearest(unknown, arms.iter().map(|arm| arm.name.as_str()))
                 .map(|nearest| format!("did you mean '{nearest}'?"));
