@@ -2,9 +2,9 @@
 
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::whole;
 use anyhow::anyhow;
 use model::CaptureReport;
+use pipeline::whole;
 use std::fs::File;
 use std::path::Path;
 use wire::pcapng::{AnnotateError, annotate};

@@ -6,6 +6,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use lab::Part;
 use model::since::Release;
 use model::{LogFormat, LogLevel};
+use pipeline::BenchOptions;
 use std::path::PathBuf;
 use units::Span;
 use wire::filter::{Filter, FilterError};
@@ -186,6 +187,13 @@ pub(crate) struct LabOptions {
     /// Folder for captures, samples and reports; default: a fresh one, which is named
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+}
+
+impl LabOptions {
+    /// How a scenario is run with these.
+    pub(crate) fn bench(&self) -> BenchOptions {
+        BenchOptions { kernels: self.kernel.clone(), seed: self.seed, jobs: self.jobs }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -1,5 +1,6 @@
 //! `thalweg diagnose`.
 
+use crate::annotate;
 use crate::args::DiagnoseArgs;
 use crate::captures::{self, Work};
 use crate::failure::Failure;
@@ -8,7 +9,6 @@ use crate::live;
 use crate::output::{Output, printed};
 use crate::remedies::Remedies;
 use crate::targets::{self, Target};
-use crate::{annotate, whole};
 use anyhow::anyhow;
 use infer::{CaptureDiagnosis, Options, PlotSelection, Retain};
 use model::CaptureReport;
@@ -193,7 +193,7 @@ impl Told<'_> {
                 notes.insert(0, format!("{shown} of {} connections are shown", self.connections));
             }
             let page = Page { title, notes, arms: self.arms, ..Page::default() };
-            whole::write(path, &report::html::page(&page))?;
+            pipeline::whole::write(path, &report::html::page(&page))?;
             self.output.note(&format!("plots: {}", path.display()));
         }
         // 2, as when the one capture cannot be read.

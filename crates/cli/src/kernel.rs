@@ -4,7 +4,7 @@ use crate::args::KernelVerb;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::{progress, stop};
-use lab::kernel::{self, BuildRequest, Kernel, KernelError, Progress};
+use lab::kernel::{self, BuildRequest, Kernel, Progress};
 use std::process::ExitCode;
 
 pub(crate) fn run(verb: KernelVerb, output: &Output) -> Result<ExitCode, Failure> {
@@ -20,7 +20,7 @@ pub(crate) fn run(verb: KernelVerb, output: &Output) -> Result<ExitCode, Failure
 }
 
 fn list(output: &Output) -> Result<ExitCode, Failure> {
-    let kernels = kernel::list().map_err(failure)?;
+    let kernels = kernel::list()?;
     if output.json {
         let list: Vec<_> = kernels
             .iter()
@@ -51,7 +51,7 @@ fn build(request: &BuildRequest, output: &Output) -> Result<ExitCode, Failure> {
         progress::set(&bar, now.fraction.unwrap_or(0.0));
     });
     bar.finish_and_clear();
-    let built = built.map_err(failure)?;
+    let built = built?;
     if output.json {
         let Kernel { release, id, path } = &built;
         output.json_result(&serde_json::json!({"release": release, "id": id, "path": path}))?;
@@ -59,12 +59,4 @@ fn build(request: &BuildRequest, output: &Output) -> Result<ExitCode, Failure> {
         output.result(&format!("lab kernel {} is at {}", built.release, built.path.display()))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Gives a kernel error the party that can mend it.
-pub(crate) fn failure(error: KernelError) -> Failure {
-    if matches!(error, KernelError::Interrupted) {
-        return Failure::stopped();
-    }
-    if error.is_users_mistake() { Failure::user(error) } else { Failure::host(error) }
 }

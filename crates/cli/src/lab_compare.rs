@@ -3,7 +3,7 @@
 use crate::args::LabCompareArgs;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::{targets, whole};
+use crate::targets;
 use anyhow::anyhow;
 use model::{ArmComparison, LabReport};
 use report::figures::{Better, Figure, leading};
@@ -55,10 +55,10 @@ fn join(args: &LabCompareArgs, parts: Vec<(String, LabReport)>, output: &Output)
     })?;
     if let Some(path) = &args.html {
         let page = Page { title: whole.scenario.clone(), lab: Some(&whole), ..Page::default() };
-        whole::write(path, &report::html::page(&page))?;
+        pipeline::whole::write(path, &report::html::page(&page))?;
     }
     if let Some(path) = &args.junit {
-        whole::write(path, &report::junit::junit(std::slice::from_ref(&whole)))?;
+        pipeline::whole::write(path, &report::junit::junit(std::slice::from_ref(&whole)))?;
     }
     if output.json {
         output.json_result(&whole)?;

@@ -1,14 +1,15 @@
 //! `thalweg lab run`.
 
 use crate::args::{Capture, ExportFormat, LabRunArgs};
-use crate::experiment::{self, Bench, Task};
 use crate::export::Export;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::{scenarios, stop, targets, whole};
+use crate::progress::Console;
+use crate::{plots, scenarios, stop, targets};
 use anyhow::anyhow;
 use lab::{CaptureEnds, RunOptions};
 use model::{LabReport, RUNS_MAX, Scenario};
+use pipeline::{Bench, Task, whole};
 use report::html::Page;
 use report::tables::Format;
 use std::process::ExitCode;
@@ -39,7 +40,7 @@ pub(crate) fn run(args: LabRunArgs, output: &Output) -> Result<ExitCode, Failure
     let mut benches = Vec::new();
     for scenario in chosen {
         let folder = args.lab.out.as_ref().map(|out| if several { out.join(&scenario.name) } else { out.clone() });
-        benches.push(Bench::prepare(scenario, &args.lab, folder.as_deref(), &stop)?);
+        benches.push(Bench::prepare(scenario, &args.lab.bench(), folder.as_deref(), &stop)?);
     }
 
     let mut reports = Vec::new();
@@ -97,7 +98,7 @@ fn one(bench: &Bench, args: &LabRunArgs, options: RunOptions, output: &Output) -
         expect.retain(|line| line.metric != "verdict");
     }
     let task = Task { arms: &arms, expect: &expect, first_arm: 0, repeats: args.repeat, part: args.shard, options };
-    let ran = bench.run(&task, output)?;
+    let ran = bench.run(&task, &mut Console::new(output))?;
     let mut report = ran.report;
     if args.shard.is_none() {
         report.expect = expect.iter().map(|line| line.check(&report.arms)).collect();
@@ -111,7 +112,7 @@ fn one(bench: &Bench, args: &LabRunArgs, options: RunOptions, output: &Output) -
         let folder = bench.out.path();
         Export { scenario: &report.scenario, arms: &arms, runs: &ran.runs, folder, format }.write()?;
     }
-    let arms = experiment::plots(&report, ran.findings);
+    let arms = plots::of_arms(&report, ran.findings);
     let page = Page { title: report.scenario.clone(), lab: Some(&report), arms, ..Page::default() };
     let html = bench.out.write("report.html", &report::html::page(&page))?;
     output.note(&format!("plots: {}", html.display()));

@@ -6,7 +6,6 @@ mod annotate;
 mod args;
 mod captures;
 mod diagnose;
-mod experiment;
 mod explain;
 mod export;
 mod fact_columns;
@@ -22,9 +21,9 @@ mod load;
 mod load_args;
 mod load_expect;
 mod output;
+mod plots;
 mod progress;
 mod remedies;
-mod samples;
 mod scenarios;
 mod serve;
 mod sockets;
@@ -33,7 +32,6 @@ mod targets;
 mod tune;
 mod tune_args;
 mod values;
-mod whole;
 
 use args::{Args, LabVerb, LoadVerb, Verb};
 use clap::Parser;
@@ -59,7 +57,7 @@ pub fn main() -> ExitCode {
         Verb::Lab(LabVerb::List) => scenarios::list(&output),
         Verb::Lab(LabVerb::Kernel(verb)) => kernel::run(verb, &output),
         Verb::Diagnose(args) => diagnose::run(&args, &output),
-        Verb::Fix(args) => fix::run(args, &output),
+        Verb::Fix(args) => fix::run(&args, &output),
         Verb::Explain(args) => explain::run(&args, &output),
         Verb::Tune(verb) => tune::run(verb, &output),
         Verb::Load(LoadVerb::Hls(args)) => load::run(::load::Kind::Hls, &args, &output),
@@ -70,7 +68,7 @@ pub fn main() -> ExitCode {
         Ok(code) => code,
         Err(failure) => {
             output.failure(&failure);
-            failure.exit_code()
+            failure::exit_code(&failure)
         }
     }
 }

@@ -2,14 +2,50 @@
 
 use crate::output::Output;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use pipeline::Observer;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 const STEPS: u64 = 10_000;
 
+/// Shows a flow's notes and the progress of its runs on stderr.
+#[derive(Debug)]
+pub(crate) struct Console<'a> {
+    output: &'a Output,
+    runs: Option<Runs>,
+}
+
+impl<'a> Console<'a> {
+    pub(crate) const fn new(output: &'a Output) -> Self {
+        Self { output, runs: None }
+    }
+}
+
+impl Observer for Console<'_> {
+    fn note(&mut self, text: &str) {
+        self.output.note(text);
+    }
+
+    fn begin(&mut self, title: &str, runs: usize) {
+        self.runs = Some(Runs::new(self.output, title, runs));
+    }
+
+    fn event(&mut self, event: lab::RunEvent) {
+        if let Some(runs) = &mut self.runs {
+            runs.event(event);
+        }
+    }
+
+    fn end(&mut self) {
+        if let Some(runs) = self.runs.take() {
+            runs.finish();
+        }
+    }
+}
+
 /// A bar over several runs, each with its own part done.
 #[derive(Debug)]
-pub(crate) struct Runs {
+struct Runs {
     bar: ProgressBar,
     title: String,
     count: usize,
@@ -21,7 +57,7 @@ pub(crate) struct Runs {
 
 impl Runs {
     /// A bar over `count` runs.
-    pub(crate) fn new(output: &Output, title: &str, count: usize) -> Self {
+    fn new(output: &Output, title: &str, count: usize) -> Self {
         let bar = bar(output, title);
         if count > 1 {
             // The bar's own estimate follows its latest speed, which leaps from run to run.
@@ -32,7 +68,7 @@ impl Runs {
     }
 
     /// Takes note of what happened.
-    pub(crate) fn event(&mut self, event: lab::RunEvent) {
+    fn event(&mut self, event: lab::RunEvent) {
         match event {
             lab::RunEvent::Progress { run, progress } => {
                 self.parts.insert(run, progress.done);
@@ -52,7 +88,7 @@ impl Runs {
     }
 
     /// Takes the bar away.
-    pub(crate) fn finish(&self) {
+    fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }

@@ -1,8 +1,8 @@
 //! Files that a verb writes, looked at before anything is read: none may be one that it reads, nor one that it writes besides.
 
 use crate::failure::Failure;
-use crate::whole;
 use anyhow::anyhow;
+use pipeline::whole;
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who may import whom, besides `units`, which everyone may: ARCHITECTURE.md, "Rooms".
-const MAY_IMPORT: [(&str, &[&str]); 16] = [
+const MAY_IMPORT: [(&str, &[&str]); 17] = [
     ("units", &[]),
     ("model", &[]),
     ("wire", &[]),
@@ -16,10 +16,11 @@ const MAY_IMPORT: [(&str, &[&str]); 16] = [
     ("apply", &["model", "host"]),
     ("lab", &["model", "wire", "host"]),
     ("report", &["model"]),
+    ("pipeline", &["model", "infer", "tune", "lab"]),
     ("media", &[]),
     ("edge", &["media", "model", "host"]),
     ("load", &["media", "model", "host"]),
-    ("cli", &["model", "wire", "infer", "tune", "host", "apply", "lab", "report", "media", "edge", "load"]),
+    ("cli", &["model", "wire", "infer", "tune", "host", "apply", "lab", "report", "pipeline", "media", "edge", "load"]),
     ("thalweg", &["cli", "infer", "load", "model"]),
     ("tidy", &[]),
     ("fuzz", &["wire", "infer", "model", "media", "edge"]),

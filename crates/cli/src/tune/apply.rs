@@ -5,7 +5,6 @@ use super::timer;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::tune_args::{TuneApplyArgs, TuneIdArgs, TunePersistArgs, TuneRollbackArgs};
-use crate::whole;
 use ::tune::catalogue::{self, Known};
 use anyhow::anyhow;
 use apply::{ApplyError, Journal, Options, State, Store, Target, Unwatched};
@@ -180,7 +179,7 @@ pub(crate) fn persist(args: &TunePersistArgs, output: &Output) -> Result<ExitCod
     let file = args.file.display();
     let sysctls = journal.entries.len() - routes.len();
     if sysctls > 0 {
-        whole::write(&args.file, &text)?;
+        pipeline::whole::write(&args.file, &text)?;
         output.result(&format!("{file}: {}", settings(sysctls)))?;
     }
     for route in &routes {

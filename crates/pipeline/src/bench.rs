@@ -1,18 +1,14 @@
-//! Running a scenario and reading what it captured: what `lab run` and `fix` share.
+//! Runs arms of a scenario in the lab, and diagnoses what they captured.
 
-use crate::args::LabOptions;
 use crate::failure::Failure;
-use crate::output::Output;
-use crate::{kernel, progress, samples, whole};
-use anyhow::anyhow;
+use crate::observer::Observer;
+use crate::out_folder::OutFolder;
+use crate::samples;
 use lab::kernel::Kernel;
 use lab::{LabArm, Part, RunOptions, RunRequest, SingleRun};
 use model::{ArmReport, DiagnosisLine, Expectation, Flow, HostSettings, LabReport, Scenario, Series, Vantage, Verdict};
-use report::html::ArmPlots;
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use units::Seed;
@@ -20,69 +16,94 @@ use units::Seed;
 /// The kernel scenarios run on unless something else is asked for.
 const DEFAULT_KERNEL: &str = "6.12";
 
-/// Arms whose plots are drawn: a page of more could not be opened, nor held in memory while it is made.
-const PLOTS_MAX: usize = 48;
+/// Arms whose plots are kept: a page of more could not be opened, nor held in memory while it is made.
+pub const PLOTS_MAX: usize = 48;
 
 /// A scenario that is ready to run.
 #[derive(Debug)]
-pub(crate) struct Bench {
-    pub(crate) scenario: Scenario,
-    /// At least one, each with the name it goes by in results.
-    pub(crate) kernels: Vec<(String, Kernel)>,
-    pub(crate) seed: Seed,
-    pub(crate) jobs: usize,
-    pub(crate) out: OutFolder,
+pub struct Bench {
+    /// What is run, for its name and its arms.
+    pub scenario: Scenario,
+    /// At least one, each with the name it has in results.
+    pub kernels: Vec<(String, Kernel)>,
+    /// Seed of the first repeat.
+    pub seed: Seed,
+    /// Guests at a time, at least 1.
+    pub jobs: usize,
+    /// Where results go.
+    pub out: OutFolder,
     stop: Arc<AtomicBool>,
+}
+
+/// How a scenario is run.
+#[derive(Debug, Clone, Default)]
+pub struct BenchOptions {
+    /// Versions or paths of lab kernels; none takes the scenario's, or else 6.12.
+    pub kernels: Vec<String>,
+    /// Seed of the first repeat.
+    pub seed: u64,
+    /// Guests at a time; `None` is one for each processor.
+    pub jobs: Option<usize>,
 }
 
 /// What of a bench is to be run.
 #[derive(Debug)]
-pub(crate) struct Task<'a> {
-    pub(crate) arms: &'a [LabArm],
-    pub(crate) expect: &'a [Expectation],
+pub struct Task<'a> {
+    /// What is run, at least one.
+    pub arms: &'a [LabArm],
+    /// What is expected of the arms.
+    pub expect: &'a [Expectation],
     /// Number of the first arm in file names.
-    pub(crate) first_arm: usize,
-    pub(crate) repeats: u32,
-    pub(crate) part: Option<Part>,
-    pub(crate) options: RunOptions,
+    pub first_arm: usize,
+    /// Repeats of each arm, at least 1.
+    pub repeats: u32,
+    /// The part of it to run; `None` for all.
+    pub part: Option<Part>,
+    /// What is recorded.
+    pub options: RunOptions,
 }
 
 /// What running left.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub struct Ran {
     /// With diagnoses, without expectations.
-    pub(crate) report: LabReport,
-    pub(crate) runs: Vec<SingleRun>,
+    pub report: LabReport,
+    /// Every single run, in the order of arms and repeats.
+    pub runs: Vec<SingleRun>,
     /// Of each arm of the report.
-    pub(crate) findings: Vec<Option<ArmFindings>>,
+    pub findings: Vec<Option<ArmFindings>>,
 }
 
 /// What an arm's capture shows.
 #[derive(Debug)]
-pub(crate) struct ArmFindings {
+pub struct ArmFindings {
     /// Causes, costliest first.
-    pub(crate) lines: Vec<DiagnosisLine>,
+    pub lines: Vec<DiagnosisLine>,
     /// The connection that speaks for the arm.
-    pub(crate) flow: Flow,
+    pub flow: Flow,
     /// Its plots.
-    pub(crate) series: Series,
+    pub series: Series,
 }
 
 impl Bench {
-    /// Finds the kernels of `scenario`, and makes the folder for results, `folder` or a fresh one.
-    pub(crate) fn prepare(
+    /// Finds the kernels of `scenario`, and makes the folder for results: `folder`, or a fresh one in `thalweg-runs`. `stop` ends
+    /// its runs once it is set.
+    ///
+    /// # Errors
+    /// A kernel that is not built, is named twice or lacks a setting of the scenario; a folder that cannot be made.
+    pub fn prepare(
         scenario: Scenario,
-        options: &LabOptions,
+        options: &BenchOptions,
         folder: Option<&Path>,
         stop: &Arc<AtomicBool>,
     ) -> Result<Self, Failure> {
         let default = [DEFAULT_KERNEL.to_owned()];
-        let wanted = [&options.kernel, &scenario.kernels, &default[..]].into_iter().find(|list| !list.is_empty());
+        let wanted = [&options.kernels, &scenario.kernels, &default[..]].into_iter().find(|list| !list.is_empty());
         let mut kernels: Vec<(String, Kernel)> = Vec::new();
         for wanted in wanted.unwrap_or_default() {
-            let kernel = lab::kernel::find(wanted).map_err(kernel::failure)?;
+            let kernel = lab::kernel::find(wanted)?;
             if kernels.iter().any(|(_, other)| other.id == kernel.id) {
-                return Err(Failure::user(anyhow!("kernel {} is named twice", kernel.id)));
+                return Err(Failure::user(format!("kernel {} is named twice", kernel.id)));
             }
             let short = if wanted.contains('/') { &kernel.release } else { wanted };
             let taken = kernels.iter().any(|(other, _)| other == short);
@@ -91,7 +112,7 @@ impl Bench {
         for (_, kernel) in &kernels {
             if let Some(problem) = settings_against(&scenario, kernel, model::since::missing).into_iter().next() {
                 let hint = "build another by thalweg lab kernel build --source DIR, and choose it by --kernel";
-                return Err(Failure::user(anyhow!("{problem}")).hint(hint));
+                return Err(Failure::user(problem).hint(hint));
             }
         }
         let out = OutFolder::prepare(folder, &scenario.name)?;
@@ -100,16 +121,19 @@ impl Bench {
         Ok(Self { scenario, kernels, seed: Seed::new(options.seed), jobs, out, stop: Arc::clone(stop) })
     }
 
-    /// Runs the task, and diagnoses every arm's capture.
-    pub(crate) fn run(&self, task: &Task<'_>, output: &Output) -> Result<Ran, Failure> {
+    /// Runs the task, and diagnoses every arm's first capture.
+    ///
+    /// # Errors
+    /// What the lab refused, or a capture that cannot be read.
+    pub fn run(&self, task: &Task<'_>, observer: &mut dyn Observer) -> Result<Ran, Failure> {
         for (_, kernel) in &self.kernels {
             settings_against(&self.scenario, kernel, model::since::without_effect)
                 .iter()
-                .for_each(|why| output.note(why));
+                .for_each(|why| observer.note(why));
         }
         let all = task.arms.len() * task.repeats as usize;
         let count = task.part.map_or(all, |part| (part.index as usize - 1..all).step_by(part.of as usize).len());
-        let mut bar = progress::Runs::new(output, &self.scenario.name, count);
+        observer.begin(&self.scenario.name, count);
         let request = RunRequest {
             scenario: &self.scenario,
             arms: task.arms,
@@ -122,13 +146,13 @@ impl Bench {
             options: task.options,
             out: self.out.path(),
         };
-        let run = lab::run(&request, &self.stop, &mut |event| bar.event(event));
-        bar.finish();
-        let run = run.map_err(|error| if error.is_stop() { Failure::stopped() } else { Failure::host(error) })?;
-        run.notes.iter().for_each(|note| output.note(note));
+        let run = lab::run(&request, &self.stop, &mut |event| observer.event(event));
+        observer.end();
+        let run = run?;
+        run.notes.iter().for_each(|note| observer.note(note));
         let mut report = run.report;
         if report.arms.len() > PLOTS_MAX {
-            output.note(&format!("the page plots the first {PLOTS_MAX} arms"));
+            observer.note(&format!("the page plots the first {PLOTS_MAX} arms"));
         }
         let mut findings = Vec::new();
         for (at, arm) in report.arms.iter_mut().enumerate() {
@@ -161,7 +185,7 @@ fn settings_against(
 fn read_capture(out: &Path, arm: &ArmReport) -> Result<Option<ArmFindings>, Failure> {
     let Some(name) = &arm.capture else { return Ok(None) };
     let path = out.join(name);
-    let capture = infer::diagnose_file(&path).map_err(|error| Failure::host(anyhow!("{error}")))?;
+    let capture = infer::diagnose_file(&path).map_err(|error| Failure::host(format!("{error}")))?;
     let mut series = capture.series.into_iter().peekable();
     let flows = capture.report.flows.into_iter().enumerate();
     let flows: Vec<(Flow, Series)> = flows
@@ -175,7 +199,7 @@ fn read_capture(out: &Path, arm: &ArmReport) -> Result<Option<ArmFindings>, Fail
     if let (Some(found), Some(samples)) = (&mut found, &arm.samples) {
         let late_s = found.flow.start - connect;
         found.series.cwnd_bytes = samples::congestion_window(&out.join(samples), found.flow.direction, late_s)
-            .map_err(|error| Failure::host(anyhow!("cannot read the samples '{samples}': {error}")))?;
+            .map_err(|error| Failure::host(format!("cannot read the samples '{samples}': {error}")))?;
     }
     Ok(found)
 }
@@ -220,67 +244,4 @@ fn speak_for(flows: Vec<(Flow, Series)>) -> Option<ArmFindings> {
     let longest = ranked.first()?.2;
     let (flow, series) = seen.into_iter().nth(longest)?;
     Some(ArmFindings { lines, flow, series })
-}
-
-/// The plots of the first arms that have some.
-pub(crate) fn plots(report: &LabReport, findings: Vec<Option<ArmFindings>>) -> Vec<ArmPlots> {
-    report
-        .arms
-        .iter()
-        .zip(findings)
-        .take(PLOTS_MAX)
-        .filter_map(|(arm, found)| found.map(|found| ArmPlots::of_flow(arm.name.clone(), &found.flow, found.series)))
-        .collect()
-}
-
-/// The folder results go to; taken back if it was made and stays empty.
-#[derive(Debug)]
-pub(crate) struct OutFolder {
-    path: PathBuf,
-    made: bool,
-}
-
-impl OutFolder {
-    fn prepare(given: Option<&Path>, name: &str) -> Result<Self, Failure> {
-        let cannot = |path: &Path, error: io::Error| {
-            Failure::user(anyhow!("cannot make the folder {}: {error}", path.display()))
-                .hint("choose another by --out DIR")
-        };
-        if let Some(path) = given {
-            let made = !path.exists();
-            fs::create_dir_all(path).map_err(|error| cannot(path, error))?;
-            return Ok(Self { path: path.to_owned(), made });
-        }
-        let parent = Path::new("thalweg-runs");
-        fs::create_dir_all(parent).map_err(|error| cannot(parent, error))?;
-        for number in 1u32.. {
-            let path = parent.join(format!("{name}-{number}"));
-            match fs::create_dir(&path) {
-                Ok(()) => return Ok(Self { path, made: true }),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(cannot(&path, error)),
-            }
-        }
-        unreachable!("invariant: a free number is found long before they run out")
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Writes a file whole or not at all; returns its path.
-    pub(crate) fn write(&self, name: &str, text: &str) -> Result<PathBuf, Failure> {
-        let path = self.path.join(name);
-        whole::write(&path, text)?;
-        Ok(path)
-    }
-}
-
-impl Drop for OutFolder {
-    fn drop(&mut self) {
-        if self.made {
-            // Fails unless it is empty, which is what is wanted.
-            let _ = fs::remove_dir(&self.path);
-        }
-    }
 }

@@ -1,0 +1,87 @@
+//! A remedy laid over an experiment, and how much better it made it.
+
+use model::{ArmReport, Change, Experiment, Metric, Remedy, Scenario, Setting, Side, Workload};
+use units::{Bytes, Rate};
+
+/// The figure that says how fast a workload was, and whether more of it is better.
+pub(crate) fn figure(scenario: &Scenario, arm: &ArmReport) -> (String, bool) {
+    match &scenario.arms[0].experiment.workload {
+        Workload::Stream(_) if arm.metrics.contains_key("goodput_steady_bps") => {
+            ("goodput_steady_bps".to_owned(), true)
+        }
+        Workload::Rr(_) | Workload::Crr(_) => ("transactions_per_s".to_owned(), true),
+        Workload::Burst(burst) => (format!("time_to_bytes_ms.{}", burst.total.get()), false),
+        Workload::Stream(_) | Workload::UdpTrain(_) => ("goodput_bps".to_owned(), true),
+        Workload::Topics(_) => ("latency_ms.p99".to_owned(), false),
+        Workload::Mixed { .. } | Workload::Command(_) => ("duration_s".to_owned(), false),
+    }
+}
+
+pub(crate) fn value(arm: &ArmReport, figure: &str) -> Option<f64> {
+    Metric::find(&arm.metrics, &figure.split('.').collect::<Vec<_>>())?.value()
+}
+
+/// How many times better arm `b` is than arm `a`, whichever way better is.
+pub(crate) fn ratio(arms: &[ArmReport], scenario: &Scenario, a: usize, b: usize) -> Option<f64> {
+    // A figure both have: a run that ends within the first second has no steady rate.
+    let (mut name, more) = figure(scenario, &arms[a]);
+    if value(&arms[b], &name).is_none() {
+        name = figure(scenario, &arms[b]).0;
+    }
+    let (a, b) = (value(&arms[a], &name)?, value(&arms[b], &name)?);
+    Some(if more { b / a } else { a / b })
+}
+
+/// Lays a change over an experiment.
+pub(crate) fn apply(experiment: &mut Experiment, change: &Change) {
+    let host = match change.side {
+        Side::Client => &mut experiment.client,
+        Side::Server => &mut experiment.server,
+    };
+    match (&change.setting, change.to.as_str()) {
+        (Setting::Sysctl(name), value) => {
+            host.sysctl.insert(name.clone(), value.to_owned());
+            if name == "net.ipv4.tcp_congestion_control" {
+                // The scenario's program would choose otherwise.
+                host.socket.congestion = None;
+            }
+        }
+        (Setting::Route(name), value) => match name.as_str() {
+            "initcwnd" => host.route.initcwnd = value.parse().ok(),
+            "initrwnd" => host.route.initrwnd = value.parse().ok(),
+            "rto_min" => host.route.rto_min = value.parse().ok(),
+            "cwnd" => host.route.cwnd = value.parse().ok(),
+            "quickack" => host.route.quickack = Some(value == "1"),
+            "mtu" => host.route.mtu = value.parse().ok(),
+            other => unreachable!("invariant: the planner sets no route metric '{other}'"),
+        },
+        (Setting::Socket(name), value) => match name.as_str() {
+            "rcvbuf" => host.socket.rcvbuf = value.parse::<Bytes>().ok(),
+            "sndbuf" => host.socket.sndbuf = value.parse::<Bytes>().ok(),
+            "nodelay" => host.socket.nodelay = value.parse().ok(),
+            "max_pacing_rate" => host.socket.max_pacing_rate = value.parse::<Rate>().ok(),
+            other => unreachable!("invariant: the planner sets no socket option '{other}'"),
+        },
+    }
+}
+
+/// Joins remedies that were laid one upon the other: a setting changed twice goes from its first value to its last.
+pub(crate) fn merge(remedies: Vec<Remedy>) -> Option<Remedy> {
+    let mut all = remedies.into_iter();
+    let mut whole = all.next()?;
+    for next in all {
+        whole.reason = format!("{} {}", whole.reason, next.reason);
+        whole.wont_help = format!("{} {}", whole.wont_help, next.wont_help);
+        whole.notes.extend(next.notes);
+        if next.applicability == model::Applicability::NeedsThought {
+            whole.applicability = next.applicability;
+        }
+        for change in next.changes {
+            match whole.changes.iter_mut().find(|old| old.side == change.side && old.setting == change.setting) {
+                Some(old) => old.to = change.to,
+                None => whole.changes.push(change),
+            }
+        }
+    }
+    Some(whole)
+}
