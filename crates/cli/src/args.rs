@@ -258,10 +258,22 @@ pub(crate) struct DiagnoseArgs {
 }
 
 #[derive(Debug, Clone, ClapArgs)]
-#[command(after_help = "Example:\n  thalweg fix slow-download --kernel 6.1")]
+#[command(
+    after_help = "Examples:\n  thalweg fix slow.pcap\n  thalweg fix slow.pcap --flow 3 --bundle report\n  thalweg fix slow-download --kernel 6.1"
+)]
 pub(crate) struct FixArgs {
-    /// A built-in scenario's name, or a scenario file; its first arm is what is fixed
-    pub(crate) scenario: String,
+    /// A capture file; or a built-in scenario's name, or a scenario file, whose first arm is fixed
+    #[arg(value_name = "CAPTURE|SCENARIO")]
+    pub(crate) what: String,
+    /// Fixes this connection of the capture, by the number diagnose shows; default: the costliest
+    #[arg(long, value_name = "N")]
+    pub(crate) flow: Option<u64>,
+    /// Nobody else uses the path: a remedy may take more than CUBIC's share
+    #[arg(long)]
+    pub(crate) own_path: bool,
+    /// Makes this folder with the fitted scenario and a capture of it, without payload, names or addresses of the original
+    #[arg(long, value_name = "DIR")]
+    pub(crate) bundle: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) lab: LabOptions,
 }

@@ -1,36 +1,88 @@
-//! `thalweg fix`: what slows a scenario, and a proven remedy.
+//! `thalweg fix`: what slows a scenario or a captured connection, and a proven remedy.
 
 use crate::args::FixArgs;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::Console;
 use crate::{plots, scenarios, stop};
-use model::Code;
-use pipeline::Bench;
-use pipeline::fix::{self, Fixed};
+use anyhow::anyhow;
+use model::{Code, FixReport};
+use pipeline::fix::{self, CaptureRequest, Fixed, FixedCapture};
+use pipeline::{ArmFindings, Bench, OutFolder, bundle};
 use report::html::Page;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &FixArgs, output: &Output) -> Result<ExitCode, Failure> {
-    let scenario = scenarios::find(&args.scenario, &args.lab.set)?;
+    let path = Path::new(&args.what);
+    if is_binary(path) {
+        return capture(path, args, output);
+    }
+    if args.flow.is_some() || args.bundle.is_some() || args.own_path {
+        return Err(Failure::user(anyhow!(
+            "--flow, --own-path and --bundle are for captures, and '{}' is none",
+            args.what
+        ))
+        .hint("thalweg lab run takes a scenario as it is; a capture is pcap or pcapng"));
+    }
+    let scenario = scenarios::find(&args.what, &args.lab.set)?;
     let bench = Bench::prepare(scenario, &args.lab.bench(), args.lab.out.as_deref(), &stop::listen()?)?;
     let Fixed { report: fix, findings } = fix::scenario(&bench, &mut Console::new(output))?;
-    let json = report::json::to_string(&fix).map_err(Failure::host)?;
-    bench.out.write("fix.json", &json)?;
-    let page = Page {
-        title: format!("fix {}", bench.scenario.name),
-        notes: Vec::new(),
-        lab: Some(&fix.proof),
-        fix: Some(&fix),
-        arms: plots::of_arms(&fix.proof, findings),
-    };
-    let html = bench.out.write("report.html", &report::html::page(&page))?;
+    conclude(&format!("fix {}", bench.scenario.name), &fix, findings, &bench.out, output)
+}
+
+/// Whether it is a file that is not text: a capture, packed or not.
+fn is_binary(path: &Path) -> bool {
+    let mut begin = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(64).read_to_end(&mut begin));
+    read.is_ok() && (begin.contains(&0) || std::str::from_utf8(&begin).is_err_and(|error| error.error_len().is_some()))
+}
+
+fn capture(path: &Path, args: &FixArgs, output: &Output) -> Result<ExitCode, Failure> {
+    if !args.lab.set.is_empty() {
+        return Err(Failure::user(anyhow!("--set changes a scenario, and '{}' is a capture", args.what))
+            .hint("--bundle DIR writes the fitted scenario, which thalweg fix takes with --set"));
+    }
+    let stop = stop::listen()?;
+    let request = CaptureRequest { path, flow: args.flow, own_path: args.own_path, options: args.lab.bench() };
+    let name = path.file_stem().map_or_else(|| "capture".to_owned(), |stem| stem.to_string_lossy().into_owned());
+    let out = OutFolder::prepare(args.lab.out.as_deref(), &name)?;
+    let FixedCapture { report: fix, scenario } = fix::capture(&request, &stop, &mut Console::new(output))?;
+    if let Some(scenario) = &scenario {
+        out.write("fitted.toml", scenario)?;
+    }
+    if let Some(folder) = &args.bundle {
+        let scenario = scenario.as_ref().ok_or_else(|| {
+            Failure::user(anyhow!("there is nothing to bundle: {}", fix.notes.join(" ")))
+                .hint("without --bundle the diagnosis is shown as far as it goes")
+        })?;
+        bundle::write(folder, scenario, &fix, &request.options, &stop, &mut Console::new(output))?;
+        output.note(&format!("bundle: {}", folder.display()));
+    }
+    conclude(&format!("fix {name}"), &fix, Vec::new(), &out, output)
+}
+
+/// Writes the document and its page into the folder of results, and prints what was asked for.
+fn conclude(
+    title: &str,
+    fix: &FixReport,
+    findings: Vec<Option<ArmFindings>>,
+    out: &OutFolder,
+    output: &Output,
+) -> Result<ExitCode, Failure> {
+    let json = report::json::to_string(fix).map_err(Failure::host)?;
+    out.write("fix.json", &json)?;
+    let arms = fix.proof.as_ref().map(|proof| plots::of_arms(proof, findings)).unwrap_or_default();
+    let page = Page { title: title.to_owned(), notes: Vec::new(), lab: fix.proof.as_ref(), fix: Some(fix), arms };
+    let html = out.write("report.html", &report::html::page(&page))?;
     let html = html.canonicalize().unwrap_or(html).display().to_string();
     if output.json {
         output.result(&json)?;
     } else {
-        output.result(&report::terminal::fix(&fix, Some(&html), output.width, output.color))?;
+        output.result(&report::terminal::fix(fix, Some(&html), output.width, output.color))?;
     }
-    let mended = fix.remedy.is_some() || fix.cause.code == Code::NothingToGain;
-    Ok(if mended { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    let proven = fix.remedy.is_some() && fix.after.is_some();
+    Ok(if proven || fix.cause.code == Code::NothingToGain { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }

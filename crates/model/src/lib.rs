@@ -7,6 +7,7 @@ mod diagnosis;
 mod document;
 mod expect;
 mod facts;
+mod fit;
 mod flow;
 mod life;
 mod load;
@@ -33,6 +34,7 @@ pub use facts::{
     IdleRestarts, InitialWindow, KeepAlives, LossClass, LossFacts, Multipath, MultipathKind, PathMtu, ReceiveWindow,
     Reordering, RoundTrips, RttSource, SharedPath, SlowStart, SlowStartExit,
 };
+pub use fit::{Candidate, CaptureFit, Corner, FitCheck, FittedModel, FittedParameter, Origin, Rival};
 pub use flow::{Flow, Handshake, LossMark, MarkKind, OtherDirection, Point, Retransmits, Series, TokenBucket, Vantage};
 pub use life::{ConnectionReset, Failure, Life, LifePhases, Resent};
 pub use load::{Held, LoadReport, Percentiles, PlayerCount, Stalls};

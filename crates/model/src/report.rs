@@ -2,6 +2,7 @@
 
 use crate::diagnosis::Code;
 use crate::expect::Outcome;
+use crate::fit::{Candidate, CaptureFit, Rival};
 use crate::flow::Flow;
 use crate::metric::Metrics;
 use crate::remedy::Remedy;
@@ -300,6 +301,18 @@ pub struct FixReport {
     pub after: Option<f64>,
     /// How many times better, whichever way is better for the figure.
     pub ratio: Option<f64>,
-    /// The runs that prove it.
-    pub proof: LabReport,
+    /// The captured connection and the path fitted to it, where a capture was to be fixed.
+    #[serde(default)]
+    pub capture: Option<Box<CaptureFit>>,
+    /// What was tried on the fitted path, the remedy first.
+    #[serde(default)]
+    pub search: Vec<Candidate>,
+    /// What the remedy does to a CUBIC flow on the same path, where it changes how the sender competes.
+    #[serde(default)]
+    pub rival: Option<Rival>,
+    /// Why nothing was fitted, searched or proven, or what the proof leaves open; one sentence each.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub notes: Vec<String>,
+    /// The runs that prove it; `None` where nothing was run.
+    pub proof: Option<LabReport>,
 }

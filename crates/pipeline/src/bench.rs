@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 use units::Seed;
 
 /// The kernel scenarios run on unless something else is asked for.
-const DEFAULT_KERNEL: &str = "6.12";
+pub(crate) const DEFAULT_KERNEL: &str = "6.12";
 
 /// Arms whose plots are kept: a page of more could not be opened, nor held in memory while it is made.
 pub const PLOTS_MAX: usize = 48;

@@ -1,17 +1,24 @@
-//! The main flows as a library, without a terminal: run a scenario and diagnose it, prove a remedy.
+//! The main flows as a library, without a terminal: run a scenario and diagnose it, fit a path to a capture, prove a remedy.
 //!
-//! [`Bench`] runs arms in the lab and reads their captures; [`fix`] runs a scenario as found, plans what mends it, and runs it again.
+//! [`Bench`] runs arms in the lab and reads their captures. [`fix::scenario`] runs a scenario as found, plans what mends it, and runs it
+//! again; [`fix::capture`] does so on a path that it fits to a captured connection. [`bundle`] writes that for others to rerun.
 //! An [`Observer`] receives notes and progress.
 
 #![warn(clippy::too_many_lines)]
 
 mod bench;
+pub mod bundle;
+mod captured_flow;
 mod failure;
+mod fit;
 pub mod fix;
+mod lab_runs;
 mod observer;
 mod out_folder;
 mod remedy;
+mod rival;
 mod samples;
+mod search;
 pub mod whole;
 
 pub use bench::{ArmFindings, Bench, BenchOptions, PLOTS_MAX, Ran, Task};

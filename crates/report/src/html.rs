@@ -6,6 +6,7 @@
 mod data;
 mod escape;
 mod findings;
+mod fitted;
 mod summary;
 mod tables;
 
@@ -88,7 +89,7 @@ impl ArmPlots {
 pub fn page(page: &Page<'_>) -> String {
     let mut body = String::new();
     body.push_str(&format!("<header><h1>{}</h1>", escape(&page.title)));
-    let lab = page.lab.or(page.fix.map(|fix| &fix.proof));
+    let lab = page.lab.or(page.fix.and_then(|fix| fix.proof.as_ref()));
     if let Some(lab) = lab {
         body.push_str(&summary::about(lab));
     }
@@ -96,6 +97,7 @@ pub fn page(page: &Page<'_>) -> String {
     body.push_str("</header>\n<main>\n");
     if let Some(fix) = page.fix {
         body.push_str(&summary::fix(fix));
+        body.push_str(&fitted::sections(fix));
     }
     if let Some(lab) = lab {
         body.push_str(&tables::lab(lab));

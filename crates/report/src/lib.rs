@@ -10,6 +10,7 @@
 pub mod comments;
 mod facts;
 pub mod figures;
+mod fit_words;
 pub mod html;
 pub mod json;
 pub mod junit;

@@ -6,6 +6,7 @@
 mod bars;
 mod compare;
 mod diagnose;
+mod fitted;
 mod fix;
 mod lab;
 mod load;

@@ -15,6 +15,8 @@ fn each_schema_takes_its_documents() {
     assert_taken(&lab_schema(), &common::part());
     assert_taken(&diagnose_schema(), &common::diagnose());
     assert_taken(&fix_schema(), &common::fix());
+    assert_taken(&fix_schema(), &common::fixed_capture());
+    assert_taken(&fix_schema(), &model::FixReport { proof: None, ..common::fixed_capture() });
     assert_taken(&schema(COMPARE), &common::compared());
     let unmended = model::FixReport { remedy: None, after: None, ratio: None, ..common::fix() };
     assert_taken(&fix_schema(), &unmended);
@@ -100,6 +102,7 @@ fn a_missing_or_an_unknown_field_is_refused_wherever_it_is() {
         (schema(COMPARE), document(&common::compared())),
         (diagnose_schema(), document(&common::diagnose())),
         (fix_schema(), document(&common::fix())),
+        (fix_schema(), document(&common::fixed_capture())),
     ] {
         let mut objects = Vec::new();
         walk(&document, String::new(), &mut objects);

@@ -47,6 +47,10 @@ fn fix_at_100_and_60_columns() {
     let html = Some("out/report.html");
     insta::assert_snapshot!("fix_100", plain(terminal::fix(&common::fix(), html, 100, false), 100));
     // Commands stay whole to be pasted; nothing else may be wider.
+    insta::assert_snapshot!(
+        "fix_of_a_capture_100",
+        plain(terminal::fix(&common::fixed_capture(), html, 100, false), 100)
+    );
     let narrow = terminal::fix(&common::fix(), html, 60, false);
     let rest: String =
         narrow.lines().filter(|line| !line.contains("sysctl -w")).map(|line| format!("{line}\n")).collect();
@@ -59,7 +63,7 @@ fn a_fix_that_found_no_remedy() {
     let mut fix = common::fix();
     (fix.remedy, fix.after, fix.ratio) = (None, None, None);
     (fix.apply, fix.undo) = (vec![], vec![]);
-    fix.proof.arms.truncate(1);
+    fix.proof.as_mut().expect("a proof").arms.truncate(1);
     insta::assert_snapshot!("fix_without_remedy", plain(terminal::fix(&fix, None, 100, false), 100));
 }
 

@@ -16,7 +16,7 @@ const MAY_IMPORT: [(&str, &[&str]); 17] = [
     ("apply", &["model", "host"]),
     ("lab", &["model", "wire", "host"]),
     ("report", &["model"]),
-    ("pipeline", &["model", "infer", "tune", "lab"]),
+    ("pipeline", &["model", "wire", "infer", "tune", "lab"]),
     ("media", &[]),
     ("edge", &["media", "model", "host"]),
     ("load", &["media", "model", "host"]),

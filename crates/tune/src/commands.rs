@@ -22,7 +22,7 @@ pub fn undo(remedy: &Remedy) -> Vec<String> {
 }
 
 /// The commands that apply a remedy between these ends, each `ip:port`.
-pub(crate) fn between(remedy: &Remedy, client: &str, server: &str) -> Vec<String> {
+pub fn between(remedy: &Remedy, client: &str, server: &str) -> Vec<String> {
     let one = |change: &Change| {
         let far = if change.side == Side::Client { server } else { client };
         command(change, Some(&change.to), address(far))

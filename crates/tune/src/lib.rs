@@ -20,7 +20,7 @@ pub mod state;
 mod timeout;
 mod window_scaling;
 
-pub use commands::{apply, undo};
+pub use commands::{apply, between, undo};
 pub use facts::Facts;
 
 use model::since::{self, Release};

@@ -60,7 +60,8 @@ fn before_after(fix: &FixReport) -> String {
     let Some(after) = fix.after else {
         let why = match fix.remedy {
             Some(_) => "The remedy was not run: nothing is proven.",
-            None => "No setting of these hosts makes it better.",
+            None if fix.notes.is_empty() => "No setting of these hosts makes it better.",
+            None => "",
         };
         return format!("<p><b>{}</b> as found ({}). {why}</p>", figure.print(fix.before), escape(&figure.in_words()));
     };

@@ -1,6 +1,7 @@
 //! A fix: the cause, before and after, what to set and how to undo it.
 
 use super::bars;
+use super::fitted;
 use super::lab;
 use super::page::{Page, Style};
 use crate::figures::{Better, Figure, caution, clean, percent, times};
@@ -23,6 +24,17 @@ pub fn fix(report: &FixReport, html: Option<&str>, width: usize, color: bool) ->
             page.sentence("  ", &remedy.notes.join(" "), Style::Plain);
         }
     }
+    for note in &report.notes {
+        page.gap();
+        page.sentence("", note, Style::Bad);
+    }
+    if let Some(capture) = &report.capture {
+        fitted::fit(&mut page, capture);
+    }
+    fitted::search(&mut page, &report.search);
+    if let Some(rival) = &report.rival {
+        fitted::rival(&mut page, rival);
+    }
     proof(&mut page, report);
     if let Some(html) = html {
         page.heading("The plots");
@@ -35,7 +47,10 @@ fn cause(page: &mut Page, report: &FixReport) {
     page.sentence("", &report.cause.claim, Style::Strong);
     let mut facts = vec![report.cause.code.to_string(), format!("{} of the data phase", percent(report.cause.share))];
     facts.extend(report.cause.gain.map(|gain| format!("{} to gain", times(gain))));
-    facts.push(format!("{} on Linux {}", report.proof.scenario, report.proof.kernel));
+    facts.extend(report.proof.as_ref().map(|proof| format!("{} on Linux {}", proof.scenario, proof.kernel)));
+    if let Some(capture) = &report.capture {
+        facts.push(format!("connection {} of {}, {} – {}", capture.flow, capture.file, capture.client, capture.server));
+    }
     page.sentence("", &facts.join(" · "), Style::Faint);
 }
 
@@ -45,7 +60,8 @@ fn outcome(page: &mut Page, report: &FixReport) {
     let Some(after) = report.after else {
         let why = match report.remedy {
             Some(_) => "The remedy was not run: nothing is proven.",
-            None => "No setting of these hosts makes it better.",
+            None if report.notes.is_empty() => "No setting of these hosts makes it better.",
+            None => "",
         };
         let text = format!("{before} as found ({}). {why}", figure.in_words());
         page.sentence("  ", &text, Style::Plain);
@@ -108,6 +124,8 @@ fn commands(page: &mut Page, heading: &str, commands: &[String]) {
 }
 
 fn proof(page: &mut Page, report: &FixReport) {
-    page.heading("The proof");
-    lab::arms(page, &report.proof.arms);
+    if let Some(proof) = &report.proof {
+        page.heading("The proof");
+        lab::arms(page, &proof.arms);
+    }
 }

@@ -174,7 +174,67 @@ pub fn fix() -> FixReport {
         before: 563e6,
         after: Some(2.87e9),
         ratio: Some(5.098),
-        proof: lab(),
+        capture: None,
+        search: Vec::new(),
+        rival: None,
+        notes: Vec::new(),
+        proof: Some(lab()),
+    }
+}
+
+/// The fix of a captured download, with a model that was refused, a search and a rival.
+pub fn fixed_capture() -> FixReport {
+    let check = |figure: &str, capture, inside| FitCheck {
+        figure: figure.to_owned(),
+        capture,
+        median: 10e6,
+        least: 8e6,
+        most: 12e6,
+        inside,
+    };
+    let model = |name: &str, accepted| FittedModel {
+        name: name.to_owned(),
+        parameters: vec![FittedParameter {
+            key: "path.rtt".to_owned(),
+            value: "60ms".to_owned(),
+            origin: Origin::Measured,
+        }],
+        seeds: 16,
+        same_verdict: 0.875,
+        checks: vec![check("goodput_bps", 11e6, true), check("second_p50_bps", 7e6, accepted)],
+        accepted,
+    };
+    let changes = remedy().changes;
+    FixReport {
+        capture: Some(Box::new(CaptureFit {
+            file: "slow.pcap".to_owned(),
+            flow: 3,
+            client: "192.0.2.1:4000".to_owned(),
+            server: "192.0.2.2:443".to_owned(),
+            vantage: Vantage::Sender,
+            direction: Way::Down,
+            first_s: Some(10.0),
+            models: vec![model("random loss", true), model("drop-tail queue", false)],
+            scenario: Some("name = \"fitted\"\n".to_owned()),
+        })),
+        search: vec![Candidate {
+            name: "bbr".to_owned(),
+            codes: vec![Code::RandomLoss],
+            changes,
+            ratios: vec![4.2, 5.1],
+            corners: vec![Corner { parameter: "loss".to_owned(), factor: 0.7, ratio: 2.6 }],
+        }],
+        rival: Some(Rival {
+            alone_bps: 9e6,
+            beside_cubic_bps: 7.6e6,
+            beside_remedy_bps: 3.5e6,
+            harm_of_cubic: 0.155,
+            harm_of_remedy: 0.611,
+            jain: 0.57,
+            accepted: false,
+        }),
+        notes: vec!["'bbr' takes more from a CUBIC flow on the same path than another CUBIC flow does.".to_owned()],
+        ..fix()
     }
 }
 

@@ -142,7 +142,11 @@ fn conclude(scenario: &Scenario, proof: LabReport, found: &[Option<ArmFindings>]
         after: proven.then(|| value(&proof.arms[last], &metric)).flatten(),
         ratio: proven.then(|| ratio(&proof.arms, scenario, 0, last)).flatten(),
         metric,
+        capture: None,
+        search: Vec::new(),
+        rival: None,
+        notes: Vec::new(),
         remedy,
-        proof,
+        proof: Some(proof),
     }
 }

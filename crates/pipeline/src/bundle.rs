@@ -1,0 +1,75 @@
+//! A folder that anyone can rerun: the fitted scenario and a capture of it, with nothing of the original capture but what was fitted.
+
+use crate::bench::{Bench, BenchOptions, Task};
+use crate::failure::Failure;
+use crate::observer::Observer;
+use crate::whole;
+use lab::{CaptureEnds, RunOptions};
+use model::{FixReport, Scenario};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+const SCENARIO: &str = "fitted.toml";
+const CAPTURE: &str = "synthetic.pcapng";
+
+/// Runs the fitted scenario's first arm once, and writes scenario, capture and document into `folder`.
+///
+/// The document names no file and no address. The capture is the lab's: its addresses are 10.0.0.0/8's of the lab, its payload is not kept.
+///
+/// # Errors
+/// A folder that is there and not empty, or cannot be written; what the lab refuses.
+pub fn write(
+    folder: &Path,
+    scenario: &str,
+    report: &FixReport,
+    options: &BenchOptions,
+    stop: &Arc<AtomicBool>,
+    observer: &mut dyn Observer,
+) -> Result<(), Failure> {
+    let cannot = |error: std::io::Error| Failure::user(format!("cannot make the folder {}: {error}", folder.display()));
+    if fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
+        return Err(Failure::user(format!("the folder {} is not empty", folder.display()))
+            .hint("a bundle is a folder of its own: choose another name"));
+    }
+    fs::create_dir_all(folder).map_err(cannot)?;
+    let none = |file: &str| Err(std::io::Error::other(format!("no file '{file}'")));
+    let parsed = Scenario::parse(SCENARIO, scenario, &[], &none).map_err(|error| Failure::host(error.to_string()))?;
+    let bench = Bench::prepare(parsed, options, Some(&folder.join("run")), stop)?;
+    let (arms, _) = lab::across(&bench.scenario, &bench.kernels);
+    let at_server = !scenario_taps_client(report);
+    let options =
+        RunOptions { capture: if at_server { CaptureEnds::Server } else { CaptureEnds::Client }, samples: None };
+    let task = Task { arms: &arms[..1], expect: &[], first_arm: 0, repeats: 1, part: None, options };
+    let ran = bench.run(&task, observer)?;
+    let made = ran.report.arms.first().and_then(|arm| arm.capture.clone());
+    let made = made.ok_or_else(|| Failure::host("the lab's run left no capture"))?;
+    let run = bench.out.path().to_owned();
+    fs::rename(run.join(&made), folder.join(CAPTURE)).map_err(cannot)?;
+    fs::remove_dir_all(&run).map_err(cannot)?;
+    whole::write(&folder.join(SCENARIO), scenario)?;
+    let json = serde_json::to_string_pretty(&anonymous(report)).map_err(Failure::host)?;
+    whole::write(&folder.join("fix.json"), &json)
+}
+
+/// Whether the capture was taken at the client.
+fn scenario_taps_client(report: &FixReport) -> bool {
+    use model::{Vantage, Way};
+    let Some(capture) = &report.capture else { return false };
+    let sender_is_client = capture.direction == Way::Up;
+    (capture.vantage == Vantage::Sender) == sender_is_client
+}
+
+/// The document without names and addresses.
+fn anonymous(report: &FixReport) -> FixReport {
+    let mut report = report.clone();
+    if let Some(capture) = &mut report.capture {
+        "capture".clone_into(&mut capture.file);
+        "CLIENT".clone_into(&mut capture.client);
+        "SERVER".clone_into(&mut capture.server);
+    }
+    // The commands name the peer; these have a placeholder.
+    report.apply = report.remedy.as_ref().map(tune::apply).unwrap_or_default();
+    report
+}

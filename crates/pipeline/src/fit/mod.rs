@@ -1,0 +1,119 @@
+//! Fits a path and its hosts to a captured connection: a model is run in the lab, its captures are measured as the user's was, and its
+//! parameters follow the difference.
+
+mod calibrate;
+mod check;
+pub(crate) mod observed;
+pub(crate) mod parameters;
+
+use crate::failure::Failure;
+use crate::lab_runs::LabRuns;
+use crate::observer::Observer;
+use check::{SAME_VERDICT, checks, same_verdict};
+use lab::CaptureEnds;
+use model::{Arm, FittedModel, Flow, LossClass, Series, Side};
+use observed::Observed;
+use parameters::{Amount, LossModel, Parameters};
+
+/// Runs that a model is held against, each with another seed.
+pub(crate) const SEEDS: u32 = 16;
+/// Runs of a step of calibration.
+const STEP_SEEDS: u32 = 3;
+/// Steps of calibration.
+const STEPS: usize = 6;
+/// Calibration ends where the runs are as near as this.
+const NEAR: f64 = 5e-4;
+
+/// The arm that repeats what was captured.
+pub(crate) const AS_FOUND: &str = "as found";
+
+/// A fitted model.
+#[derive(Debug, Clone)]
+pub(crate) struct Fit {
+    pub(crate) parameters: Parameters,
+    pub(crate) model: FittedModel,
+}
+
+/// Fits models until one is accepted; the last is the one that was, or else all were refused.
+pub(crate) fn fit(
+    lab: &LabRuns<'_>,
+    flow: &Flow,
+    series: &Series,
+    amount: Amount,
+    observer: &mut dyn Observer,
+) -> Result<Vec<Fit>, Failure> {
+    let capture = Observed::of(flow, series);
+    let mut tried = Vec::new();
+    for model in models(flow) {
+        let start = Parameters::of(flow, model, amount);
+        let parameters = calibrated(lab, start, &capture, observer)?;
+        let runs = runs(lab, &parameters, SEEDS, observer)?;
+        let checks = checks(&capture, &runs);
+        let same_verdict = same_verdict(&capture, &runs);
+        let accepted = same_verdict >= SAME_VERDICT && !runs.is_empty() && checks.iter().all(|check| check.inside);
+        let model = FittedModel {
+            name: model.name().to_owned(),
+            parameters: parameters.list(),
+            seeds: SEEDS,
+            same_verdict,
+            checks,
+            accepted,
+        };
+        tried.push(Fit { parameters, model });
+        if accepted {
+            break;
+        }
+    }
+    Ok(tried)
+}
+
+/// The models of a connection's losses, the likeliest first.
+fn models(flow: &Flow) -> Vec<LossModel> {
+    if flow.policer.is_some() {
+        return vec![LossModel::Policer, LossModel::Queue, LossModel::Random];
+    }
+    match flow.facts.losses.as_deref().map(|losses| losses.class) {
+        None => vec![LossModel::Queue],
+        Some(Some(LossClass::Queue)) => vec![LossModel::Queue, LossModel::Random],
+        Some(Some(LossClass::Policer)) => vec![LossModel::Policer, LossModel::Queue],
+        Some(Some(LossClass::Random) | None) => vec![LossModel::Random, LossModel::Bursts],
+        Some(Some(LossClass::Mixed)) => vec![LossModel::Random, LossModel::Queue, LossModel::Bursts],
+    }
+}
+
+/// The parameters of the step whose runs were nearest to the capture.
+fn calibrated(
+    lab: &LabRuns<'_>,
+    start: Parameters,
+    capture: &Observed,
+    observer: &mut dyn Observer,
+) -> Result<Parameters, Failure> {
+    let mut parameters = start;
+    let mut best = (f64::INFINITY, parameters.clone());
+    for _ in 0..STEPS {
+        let runs = runs(lab, &parameters, STEP_SEEDS, observer)?;
+        let distance = calibrate::distance(capture, &runs);
+        if distance < best.0 {
+            best = (distance, parameters.clone());
+        }
+        if distance < NEAR || runs.is_empty() {
+            break;
+        }
+        calibrate::step(&mut parameters, capture, &runs);
+    }
+    Ok(best.1)
+}
+
+fn runs(
+    lab: &LabRuns<'_>,
+    parameters: &Parameters,
+    seeds: u32,
+    observer: &mut dyn Observer,
+) -> Result<Vec<Observed>, Failure> {
+    let scenario = parameters.scenario("fitted").map_err(Failure::host)?;
+    let arm = Arm::new(AS_FOUND, scenario.arms[0].experiment.clone());
+    let at = if parameters.tap == Side::Server { CaptureEnds::Server } else { CaptureEnds::Client };
+    let title = format!("fitting: {}", parameters.loss_model.name());
+    let (_, captured) = lab.captured(&title, &arm, seeds, at, observer)?;
+    Ok(captured.iter().flatten().map(|(flow, series)| Observed::of(flow, series)).collect())
+}

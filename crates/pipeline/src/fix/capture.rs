@@ -1,0 +1,339 @@
+//! A captured connection: fit a path and hosts to it, search for what makes it faster there, prove that.
+
+use crate::bench::{BenchOptions, DEFAULT_KERNEL};
+use crate::captured_flow::{self, CapturedFlow};
+use crate::failure::Failure;
+use crate::fit::parameters::Amount;
+use crate::fit::{AS_FOUND, Fit, SEEDS, fit};
+use crate::lab_runs::LabRuns;
+use crate::observer::Observer;
+use crate::remedy::{figure, ratio, value};
+use crate::search::{Tried, WORTH, amount, search};
+use crate::{rival, search};
+use model::{
+    Arm, CaptureFit, Code, DiagnosisLine, FixReport, Flow, LabReport, Remedy, Rival, Scenario, Setting, Side, Vantage,
+};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use units::Seed;
+
+/// What is to be fixed.
+#[derive(Debug, Clone)]
+pub struct CaptureRequest<'a> {
+    /// The capture.
+    pub path: &'a Path,
+    /// The connection's number in it; `None` is the costliest.
+    pub flow: Option<u64>,
+    /// The path is shared with nobody: what a remedy takes from a CUBIC flow is not weighed.
+    pub own_path: bool,
+    /// How the lab runs.
+    pub options: BenchOptions,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct FixedCapture {
+    /// The document.
+    pub report: FixReport,
+    /// The fitted scenario with an arm for the remedy and the verdict and goodput it has, without any name or address of the capture.
+    pub scenario: Option<String>,
+}
+
+/// A connection with less payload, or over in fewer round trips, has nothing a path could be fitted to.
+const PAYLOAD_LEAST: u64 = 100_000;
+const ROUND_TRIPS_LEAST: f64 = 8.0;
+/// More payload missing in the capture than this part, and its counts are not the connection's.
+const MISSING_MOST: f64 = 0.02;
+
+/// Fits a path to the captured connection, and searches and proves what makes it faster.
+///
+/// Where nothing can be fitted, searched or proven the report's notes say why: that is a result, not an error.
+///
+/// # Errors
+/// A file that is no capture, a connection that is not in it; what the lab refuses.
+pub fn capture(
+    request: &CaptureRequest<'_>,
+    stop: &AtomicBool,
+    observer: &mut dyn Observer,
+) -> Result<FixedCapture, Failure> {
+    let CapturedFlow { flow, series } = captured_flow::read(request.path, request.flow)?;
+    let mut report = begin(request.path, &flow);
+    if let Some(why) = unfit(&flow) {
+        report.notes.push(why);
+        report.remedy = search::plans(&flow).into_iter().next();
+        return Ok(finish(report, None));
+    }
+    let wanted = request.options.kernels.first().map_or(DEFAULT_KERNEL, String::as_str);
+    let kernel = lab::kernel::find(wanted)?;
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let jobs = request.options.jobs.unwrap_or(processors).max(1);
+    let lab = LabRuns { kernel: &kernel, jobs, seed: Seed::new(request.options.seed), stop };
+    let amount = amount(&flow);
+    let (flow, series) = match amount {
+        Amount::Bytes(_) => (flow, series),
+        Amount::Seconds(seconds) => {
+            let first = captured_flow::first(request.path, &flow, seconds)?;
+            (first.flow, first.series)
+        }
+    };
+    observer.note(&format!("cause: {}; fitting a path to connection {}", flow.verdict.code, flow.id));
+    let fits = fit(&lab, &flow, &series, amount, observer)?;
+    let chosen = fits.iter().rev().find(|fit| fit.model.accepted).cloned();
+    if let Some(capture) = &mut report.capture {
+        if let Amount::Seconds(seconds) = amount {
+            capture.first_s = Some(seconds);
+        }
+        capture.models = fits.into_iter().rev().map(|fit| fit.model).collect();
+        capture.models.sort_by_key(|model| !model.accepted);
+    }
+    let Some(fitted) = chosen else {
+        report.notes.push(refusal(&report));
+        report.remedy = search::plans(&flow).into_iter().next();
+        return Ok(finish(report, None));
+    };
+    let scenario = fitted.parameters.scenario("fitted").map_err(Failure::host)?;
+    let tried = search(&lab, &fitted, &flow, observer)?;
+    let mut rival = None;
+    let mut winner = None;
+    for one in tried.iter().filter(|one| came_far(one)) {
+        let beside = rival::rival(&lab, &scenario.arms[0].experiment, one, observer)?;
+        let harmless = request.own_path || beside.is_none_or(|beside| beside.accepted);
+        rival = beside.or(rival);
+        if harmless {
+            rival = beside;
+            winner = Some(one.clone());
+            break;
+        }
+        report.notes.push(format!(
+            "'{}' is {:.1} times as fast, and takes more from a CUBIC flow on the same path than another CUBIC flow does: not accepted. \
+             --own-path accepts it where no others use the path.",
+            one.candidate.name,
+            one.candidate.ratios.last().copied().unwrap_or_default()
+        ));
+    }
+    prove(&lab, &fitted, &scenario, winner.as_ref(), &mut report, observer)?;
+    report.rival = rival;
+    report.search = tried.into_iter().map(|tried| tried.candidate).collect();
+    if let Some(winner) = &winner {
+        // The remedy first.
+        report.search.sort_by_key(|candidate| candidate.name != winner.candidate.name);
+    }
+    let toml = bundle_scenario(&fitted, &report, winner.as_ref());
+    if let Some(capture) = &mut report.capture {
+        capture.scenario = Some(toml.clone());
+    }
+    assumptions(&fitted, &mut report);
+    Ok(finish(report, Some(toml)))
+}
+
+/// Whether a candidate was better to the last, in every corner, too.
+fn came_far(tried: &Tried) -> bool {
+    let candidate = &tried.candidate;
+    candidate.ratios.len() == 2
+        && candidate.ratios.iter().all(|ratio| *ratio >= WORTH)
+        && candidate.corners.iter().all(|corner| corner.ratio >= 1.0)
+}
+
+/// Why no path can be fitted to the connection; `None` where one can be tried.
+fn unfit(flow: &Flow) -> Option<String> {
+    let bytes = flow.bytes_up.max(flow.bytes_down);
+    let rtt = flow.rtt_min_ms.unwrap_or(0.0) / 1e3;
+    let missing = flow.facts.missed_bytes as f64 / bytes.max(1) as f64;
+    if flow.life.is_some_and(|life| life.failure.is_some()) {
+        return Some(
+            "The connection failed outside of its data phase: there is no transfer to make faster.".to_owned(),
+        );
+    }
+    if !matches!(flow.vantage, Vantage::Sender | Vantage::Receiver) {
+        return Some(
+            "The capture was taken between the hosts, or does not tell where: what the sender saw is not in it. Capture at one of the hosts."
+                .to_owned(),
+        );
+    }
+    if bytes < PAYLOAD_LEAST || flow.phase_s < rtt * ROUND_TRIPS_LEAST {
+        return Some(format!(
+            "The connection is too short to fit a path to: {bytes} bytes in {:.1} round trips; {PAYLOAD_LEAST} bytes in {ROUND_TRIPS_LEAST} \
+             round trips are the least.",
+            flow.phase_s / rtt.max(1e-9)
+        ));
+    }
+    if missing > MISSING_MOST {
+        return Some(format!(
+            "{:.0} % of the payload is not in the capture: its losses are not the connection's.",
+            missing * 100.0
+        ));
+    }
+    if rtt <= 0.0 {
+        return Some("The capture shows no round trip.".to_owned());
+    }
+    match flow.verdict.code {
+        Code::NothingToGain => Some("Nothing to fit: no limit costs as much as five percent.".to_owned()),
+        Code::Unknown => Some("The capture does not tell what limits the connection.".to_owned()),
+        Code::Reader | Code::Application => {
+            Some("A program limits the connection: no setting of TCP makes it faster, and none is searched for.".to_owned())
+        }
+        Code::DelayedAck | Code::IdleRestart => Some(
+            "The pauses and sizes of the program's writes decide: these are not fitted yet. The remedy is planned, not proven.".to_owned(),
+        ),
+        _ => None,
+    }
+}
+
+/// Which figures no model had.
+fn refusal(report: &FixReport) -> String {
+    let models = report.capture.as_ref().map(|capture| capture.models.as_slice()).unwrap_or_default();
+    let why: Vec<String> = models
+        .iter()
+        .map(|model| {
+            let mut outside: Vec<&str> =
+                model.checks.iter().filter(|check| !check.inside).map(|check| check.figure.as_str()).collect();
+            if model.same_verdict < 0.5 {
+                outside.push("the verdict");
+            }
+            format!("{}: {}", model.name, outside.join(", "))
+        })
+        .collect();
+    format!("No model reproduces the connection, so nothing is proven. Not reproduced: {}.", why.join("; "))
+}
+
+/// Runs as found and with the remedy, on paired seeds.
+fn prove(
+    lab: &LabRuns<'_>,
+    fitted: &Fit,
+    scenario: &Scenario,
+    winner: Option<&Tried>,
+    report: &mut FixReport,
+    observer: &mut dyn Observer,
+) -> Result<(), Failure> {
+    let base = &scenario.arms[0].experiment;
+    let mut arms = vec![Arm::new(AS_FOUND, base.clone())];
+    arms.extend(winner.map(|winner| Arm::new(winner.candidate.name.clone(), winner.on(base.clone()))));
+    let mut proof: LabReport = lab.report("proof", &arms, SEEDS, observer)?;
+    "fitted".clone_into(&mut proof.scenario);
+    proof.about = format!("The captured connection, fitted: {}", fitted.model.name);
+    let (metric, _) = figure(scenario, &proof.arms[0]);
+    report.before = value(&proof.arms[0], &metric).unwrap_or_default();
+    if let Some(winner) = winner {
+        report.after = value(&proof.arms[1], &metric);
+        report.ratio = ratio(&proof.arms, scenario, 0, 1);
+        report.remedy = Some(told(winner));
+    } else {
+        report.notes.push(
+            "Nothing accepted that could be set is worth five percent on the fitted path and all around it.".to_owned(),
+        );
+    }
+    report.metric = metric;
+    report.proof = Some(proof);
+    Ok(())
+}
+
+/// The remedy without the values that the lab's hosts had: those of the user's are not known.
+fn told(winner: &Tried) -> Remedy {
+    let mut remedy = winner.remedy.clone();
+    remedy.changes.iter_mut().for_each(|change| change.from = None);
+    remedy
+}
+
+/// What of the fit is not measured and bears on the gain.
+fn assumptions(fitted: &Fit, report: &mut FixReport) {
+    if fitted.parameters.rate_origin == model::Origin::Assumed {
+        report.notes.push(
+            "The capture never shows the path's rate: four times the most it delivered is assumed, and the gain is bounded by that.".to_owned(),
+        );
+    }
+    let other_end: Vec<&str> = report
+        .remedy
+        .iter()
+        .flat_map(|remedy| &remedy.changes)
+        .filter(|change| change.side != fitted.parameters.tap)
+        .map(|change| match &change.setting {
+            Setting::Sysctl(name) | Setting::Route(name) | Setting::Socket(name) => name.as_str(),
+        })
+        .collect();
+    if !other_end.is_empty() {
+        report.notes.push(format!(
+            "{} is to be set on the other host than the one the capture was taken at; Linux's default is assumed there.",
+            other_end.join(", ")
+        ));
+    }
+}
+
+/// The fitted scenario as a file that `thalweg lab run` holds against the capture's verdict and the fit's goodput.
+fn bundle_scenario(fitted: &Fit, report: &FixReport, winner: Option<&Tried>) -> String {
+    let arms: Vec<(String, String)> =
+        winner.iter().map(|winner| (winner.candidate.name.clone(), as_toml(&winner.candidate.changes))).collect();
+    let mut expect = vec![(format!("{AS_FOUND}/verdict"), report.cause.code.to_string())];
+    if report.metric.ends_with("_bps") {
+        let rate = units::Rate::from_bits_per_second(report.before as u64);
+        expect.push((format!("{AS_FOUND}/{}", report.metric), format!("{rate} +- 5%")));
+    }
+    let about = format!("A captured connection, fitted as {}", fitted.model.name);
+    fitted.parameters.to_toml("fitted", &about, &arms, &expect)
+}
+
+/// Changes as keys of an arm.
+fn as_toml(changes: &[model::Change]) -> String {
+    changes
+        .iter()
+        .map(|change| {
+            let side = if change.side == Side::Client { "client" } else { "server" };
+            match (&change.setting, change.to.as_str()) {
+                (Setting::Sysctl(name), to) => format!("{side}.sysctl.\"{name}\" = \"{to}\"\n"),
+                (Setting::Route(name) | Setting::Socket(name), "auto") => {
+                    let part = if matches!(change.setting, Setting::Route(_)) { "route" } else { "socket" };
+                    format!("unset = [\"{side}.{part}.{name}\"]\n")
+                }
+                (Setting::Route(name), to) => format!("{side}.route.{name} = {}\n", literal(to)),
+                (Setting::Socket(name), to) => format!("{side}.socket.{name} = {}\n", literal(to)),
+            }
+        })
+        .collect()
+}
+
+/// A value as TOML has it: numbers and booleans as they are.
+fn literal(value: &str) -> String {
+    let plain = value.parse::<u64>().is_ok() || value.parse::<bool>().is_ok();
+    if plain { value.to_owned() } else { format!("\"{value}\"") }
+}
+
+fn begin(path: &Path, flow: &Flow) -> FixReport {
+    FixReport {
+        schema: "thalweg.fix/1".to_owned(),
+        cause: DiagnosisLine {
+            code: flow.verdict.code,
+            share: flow.verdict.share,
+            gain: flow.verdict.gain,
+            claim: flow.verdict.claim.clone(),
+        },
+        remedy: None,
+        apply: Vec::new(),
+        undo: Vec::new(),
+        metric: "goodput_bps".to_owned(),
+        before: flow.goodput_bps,
+        after: None,
+        ratio: None,
+        capture: Some(Box::new(CaptureFit {
+            file: path.display().to_string(),
+            flow: flow.id,
+            client: flow.client.clone(),
+            server: flow.server.clone(),
+            vantage: flow.vantage,
+            direction: flow.direction,
+            first_s: None,
+            models: Vec::new(),
+            scenario: None,
+        })),
+        search: Vec::new(),
+        rival: None::<Rival>,
+        notes: Vec::new(),
+        proof: None,
+    }
+}
+
+fn finish(mut report: FixReport, scenario: Option<String>) -> FixedCapture {
+    if let (Some(remedy), Some(capture)) = (&report.remedy, &report.capture) {
+        report.apply = tune::between(remedy, &capture.client, &capture.server);
+    }
+    report.undo = report.remedy.as_ref().map(tune::undo).unwrap_or_default();
+    FixedCapture { report, scenario }
+}

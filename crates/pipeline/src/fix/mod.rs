@@ -1,0 +1,7 @@
+//! From what is slow to a proven remedy: of a scenario, which is run as found, or of a capture, to which a path is fitted.
+
+mod capture;
+mod scenario;
+
+pub use capture::{CaptureRequest, FixedCapture, capture};
+pub use scenario::{Fixed, scenario};

@@ -1,0 +1,142 @@
+//! Runs of experiments whose figures or captures are wanted, not their files.
+
+use crate::failure::Failure;
+use crate::observer::Observer;
+use lab::kernel::Kernel;
+use lab::{CaptureEnds, LabArm, RunOptions, RunRequest, Scratch, SingleRun};
+use model::{Arm, Flow, LabReport, Scenario, Series};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use units::Seed;
+
+/// A kernel, and how many guests at a time run on it.
+#[derive(Debug, Clone)]
+pub(crate) struct LabRuns<'a> {
+    pub(crate) kernel: &'a Kernel,
+    pub(crate) jobs: usize,
+    /// Seed of the first repeat, of every arm: repeats are paired by it.
+    pub(crate) seed: Seed,
+    pub(crate) stop: &'a AtomicBool,
+}
+
+/// A run's connection with most data, and its plots.
+pub(crate) type Captured = Option<(Flow, Series)>;
+
+impl LabRuns<'_> {
+    /// Runs every arm `repeats` times; the report compares them with the first.
+    pub(crate) fn report(
+        &self,
+        title: &str,
+        arms: &[Arm],
+        repeats: u32,
+        observer: &mut dyn Observer,
+    ) -> Result<LabReport, Failure> {
+        let options = RunOptions { capture: CaptureEnds::Off, samples: None };
+        self.run(title, arms, repeats, options, &scratch()?, observer).map(|(report, _)| report)
+    }
+
+    /// Runs one arm `repeats` times, and diagnoses what each captured at one end.
+    pub(crate) fn captured(
+        &self,
+        title: &str,
+        arm: &Arm,
+        repeats: u32,
+        at: CaptureEnds,
+        observer: &mut dyn Observer,
+    ) -> Result<(LabReport, Vec<Captured>), Failure> {
+        let options = RunOptions { capture: at, samples: None };
+        let scratch = scratch()?;
+        let (report, runs) = self.run(title, std::slice::from_ref(arm), repeats, options, &scratch, observer)?;
+        Ok((report, self.diagnose(scratch.path(), &runs)?))
+    }
+
+    fn run(
+        &self,
+        title: &str,
+        arms: &[Arm],
+        repeats: u32,
+        options: RunOptions,
+        scratch: &Scratch,
+        observer: &mut dyn Observer,
+    ) -> Result<(LabReport, Vec<SingleRun>), Failure> {
+        let scenario = Scenario {
+            name: title.to_owned(),
+            about: String::new(),
+            kernels: Vec::new(),
+            arms: arms.to_vec(),
+            expect: Vec::new(),
+        };
+        let baseline = arms.first().map(|arm| arm.name.clone());
+        let arms: Vec<LabArm> = arms
+            .iter()
+            .enumerate()
+            .map(|(at, arm)| LabArm {
+                arm: Arm { baseline: baseline.clone().filter(|_| at > 0), ..arm.clone() },
+                kernel: self.kernel.clone(),
+            })
+            .collect();
+        observer.begin(title, arms.len() * repeats as usize);
+        let run = lab::run(
+            &RunRequest {
+                scenario: &scenario,
+                arms: &arms,
+                expect: &[],
+                first_arm: 0,
+                seed: self.seed,
+                repeats,
+                part: None,
+                jobs: self.jobs,
+                options,
+                out: scratch.path(),
+            },
+            self.stop,
+            &mut |event| observer.event(event),
+        );
+        observer.end();
+        let run = run?;
+        Ok((run.report, run.runs))
+    }
+
+    /// Diagnoses the captures of runs, as many at a time as guests run.
+    fn diagnose(&self, folder: &Path, runs: &[SingleRun]) -> Result<Vec<Captured>, Failure> {
+        let next = AtomicUsize::new(0);
+        let done: Mutex<Vec<Option<Result<Captured, Failure>>>> = Mutex::new(runs.iter().map(|_| None).collect());
+        std::thread::scope(|scope| {
+            for _ in 0..self.jobs.clamp(1, runs.len().max(1)) {
+                scope.spawn(|| {
+                    while let Some((at, run)) = {
+                        let at = next.fetch_add(1, Ordering::Relaxed);
+                        runs.get(at).map(|run| (at, run))
+                    } {
+                        let one = run.capture.as_ref().map_or(Ok(None), |name| longest(&folder.join(name)));
+                        done.lock().unwrap_or_else(PoisonError::into_inner)[at] = Some(one);
+                    }
+                });
+            }
+        });
+        let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        done.into_iter().map(|one| one.unwrap_or(Ok(None))).collect()
+    }
+}
+
+fn scratch() -> Result<Scratch, Failure> {
+    Scratch::create().map_err(|error| {
+        Failure::host(format!("cannot make a folder in {}: {error}", std::env::temp_dir().display()))
+            .hint("set TMPDIR to a folder that can be written")
+    })
+}
+
+/// The connection of a capture that carried most.
+fn longest(path: &Path) -> Result<Captured, Failure> {
+    let capture = infer::diagnose_file(path).map_err(|error| Failure::host(error.to_string()))?;
+    let most = (0..capture.report.flows.len()).max_by_key(|&at| {
+        let flow = &capture.report.flows[at];
+        flow.bytes_up + flow.bytes_down
+    });
+    Ok(most.map(|at| {
+        let series = capture.series_of(at).cloned().unwrap_or_default();
+        ((*capture.report.flows[at]).clone(), series)
+    }))
+}

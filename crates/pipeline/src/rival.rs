@@ -1,0 +1,77 @@
+//! What a remedy does to a CUBIC flow on the same path.
+
+use crate::failure::Failure;
+use crate::lab_runs::LabRuns;
+use crate::observer::Observer;
+use crate::search::Tried;
+use model::{Arm, Cross, CrossTraffic, Experiment, HostSettings, Metric, Rival, Setting, Way, Workload};
+use units::Span;
+
+/// Seeds of each of the three runs.
+const SEEDS: u32 = 4;
+/// Harm that runs of one seed and another differ by.
+const NOISE: f64 = 0.05;
+/// Buffers that hold no CUBIC flow back.
+const BUFFER: &str = "4096 131072 67108864";
+
+/// Runs a CUBIC flow alone, beside another, and beside one that the remedy's congestion control sends; `None` where the remedy leaves the
+/// congestion control as it is, since it then takes what another CUBIC flow takes.
+pub(crate) fn rival(
+    lab: &LabRuns<'_>,
+    base: &Experiment,
+    remedy: &Tried,
+    observer: &mut dyn Observer,
+) -> Result<Option<Rival>, Failure> {
+    if !remedy.changes_congestion_control() {
+        return Ok(None);
+    }
+    let chosen = remedy.candidate.changes.iter().find_map(|change| match &change.setting {
+        Setting::Sysctl(name) if name == "net.ipv4.tcp_congestion_control" => Some(change.to.clone()),
+        Setting::Route(name) if name == "congctl" => Some(change.to.clone()),
+        Setting::Socket(name) if name == "congestion" => Some(change.to.clone()),
+        _ => None,
+    });
+    let direction = match &base.workload {
+        Workload::Stream(stream) => stream.direction,
+        _ => Way::Down,
+    };
+    let mut alone = base.clone();
+    for host in [&mut alone.client, &mut alone.server] {
+        *host = HostSettings::default();
+        for buffer in ["net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"] {
+            host.sysctl.insert(buffer.to_owned(), BUFFER.to_owned());
+        }
+        host.socket.congestion = Some("cubic".to_owned());
+    }
+    let beside = |congestion: Option<String>| {
+        let mut experiment = alone.clone();
+        let traffic = CrossTraffic::Stream { congestion };
+        experiment.cross = vec![Cross { flows: 1, direction, start: Span::ZERO, end: None, traffic }];
+        experiment
+    };
+    let arms = [
+        Arm::new("CUBIC alone", alone.clone()),
+        Arm::new("beside CUBIC", beside(Some("cubic".to_owned()))),
+        Arm::new("beside the remedy", beside(chosen)),
+    ];
+    let report = lab.report("beside a CUBIC flow", &arms, SEEDS, observer)?;
+    let rate = |at: usize, path: &[&str]| {
+        report.arms.get(at).and_then(|arm| Metric::find(&arm.metrics, path)).and_then(Metric::value).unwrap_or_default()
+    };
+    let own = |at| rate(at, &["goodput_bps"]);
+    let [alone_bps, beside_cubic_bps, beside_remedy_bps] = [own(0), own(1), own(2)];
+    let harm = |beside: f64| if alone_bps > 0.0 { ((alone_bps - beside) / alone_bps).max(0.0) } else { 0.0 };
+    let (harm_of_cubic, harm_of_remedy) = (harm(beside_cubic_bps), harm(beside_remedy_bps));
+    let other = rate(2, &["cross", "goodput_bps"]);
+    let squares = beside_remedy_bps.powi(2) + other.powi(2);
+    let jain = if squares > 0.0 { (beside_remedy_bps + other).powi(2) / (2.0 * squares) } else { 1.0 };
+    Ok(Some(Rival {
+        alone_bps,
+        beside_cubic_bps,
+        beside_remedy_bps,
+        harm_of_cubic,
+        harm_of_remedy,
+        jain,
+        accepted: harm_of_remedy <= harm_of_cubic + NOISE,
+    }))
+}

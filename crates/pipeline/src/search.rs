@@ -1,0 +1,298 @@
+//! Searches, on a fitted path, for the set of changes that gives most where the path is not quite the fitted one.
+//!
+//! Candidates are what the diagnosis allows, what the next diagnosis allows on top of it, and pairs. Rounds keep the better half by
+//! paired seeds; "nothing changed" and the planned remedy stay to the last.
+
+use crate::failure::Failure;
+use crate::fit::parameters::{Amount, Parameters};
+use crate::fit::{AS_FOUND, Fit};
+use crate::lab_runs::LabRuns;
+use crate::observer::Observer;
+use crate::remedy::{apply, merge, ratio};
+use lab::CaptureEnds;
+use model::{
+    Arm, Candidate, Change, Code, Corner, Experiment, Flow, LabReport, Remedy, Scenario, SettingsReport, Side,
+};
+use model::{Stream, Workload};
+use tune::Facts;
+use units::Span;
+
+/// A candidate that gives less than this is none.
+pub(crate) const WORTH: f64 = 1.05;
+/// Remedies laid one upon the other: behind one limit the next one shows.
+const CHAIN: usize = 3;
+/// Candidates at most, besides those of the chain.
+const OTHERS: usize = 6;
+/// Seeds of the first round, of the second, and at each corner.
+const ROUND_SEEDS: [u32; 2] = [2, 4];
+const CORNER_SEEDS: u32 = 2;
+/// Candidates in the corners.
+const FINALISTS: usize = 3;
+/// How far corners are from the fitted path.
+const CORNER: f64 = 0.3;
+/// Of candidates whose worst corners differ by less, the one with fewer changes is preferred.
+const ALIKE: f64 = 0.02;
+
+/// A candidate while it is tried.
+#[derive(Debug, Clone)]
+pub(crate) struct Tried {
+    pub(crate) remedy: Remedy,
+    pub(crate) candidate: Candidate,
+    is_planned: bool,
+}
+
+impl Tried {
+    fn new(name: String, remedies: &[Remedy], is_planned: bool) -> Option<Self> {
+        let codes = remedies.iter().map(|remedy| remedy.code).collect();
+        let remedy = merge(remedies.to_vec())?;
+        let candidate =
+            Candidate { name, codes, changes: remedy.changes.clone(), ratios: Vec::new(), corners: Vec::new() };
+        Some(Self { remedy, candidate, is_planned })
+    }
+
+    /// The experiment with the candidate's changes.
+    pub(crate) fn on(&self, mut experiment: Experiment) -> Experiment {
+        self.candidate.changes.iter().for_each(|change| apply(&mut experiment, change));
+        experiment
+    }
+
+    /// The least gain over all corners, or else that of the last round.
+    fn worst(&self) -> f64 {
+        let corners = self.candidate.corners.iter().map(|corner| corner.ratio);
+        corners.chain(self.candidate.ratios.last().copied()).fold(f64::INFINITY, f64::min)
+    }
+
+    /// Whether it makes the sender compete otherwise.
+    pub(crate) fn changes_congestion_control(&self) -> bool {
+        self.candidate.changes.iter().any(|change| match &change.setting {
+            model::Setting::Sysctl(name) => name == "net.ipv4.tcp_congestion_control",
+            model::Setting::Route(name) => name == "congctl",
+            model::Setting::Socket(name) => name == "congestion",
+        })
+    }
+}
+
+/// What a search left: all candidates, the best first; those that are worth it and came to the last round are at the front.
+pub(crate) fn search(
+    lab: &LabRuns<'_>,
+    fit: &Fit,
+    flow: &Flow,
+    observer: &mut dyn Observer,
+) -> Result<Vec<Tried>, Failure> {
+    let scenario = fit.parameters.scenario("fitted").map_err(Failure::host)?;
+    let base = scenario.arms[0].experiment.clone();
+    let mut live = candidates(lab, fit, flow, &base, observer)?;
+    let mut out: Vec<Tried> = Vec::new();
+    for (round, seeds) in ROUND_SEEDS.into_iter().enumerate() {
+        if live.is_empty() {
+            break;
+        }
+        let shortened = if round == 0 { shorter(base.clone(), 0.5) } else { base.clone() };
+        let title = format!("search, round {}", round + 1);
+        let report = compare(lab, &title, &shortened, &live, seeds, observer)?;
+        for (at, tried) in live.iter_mut().enumerate() {
+            tried.candidate.ratios.push(ratio(&report.arms, &scenario, 0, at + 1).unwrap_or_default());
+        }
+        live.sort_by(|a, b| last(b).total_cmp(&last(a)));
+        let keep = if round == 0 { live.len().div_ceil(2).max(FINALISTS) } else { FINALISTS };
+        let (mut kept, mut gone): (Vec<_>, Vec<_>) = (Vec::new(), Vec::new());
+        for (at, tried) in live.into_iter().enumerate() {
+            let stays = (at < keep && last(&tried) >= WORTH) || tried.is_planned;
+            if stays { kept.push(tried) } else { gone.push(tried) }
+        }
+        live = kept;
+        out.splice(0..0, gone);
+    }
+    corners(lab, fit, &scenario, &mut live, observer)?;
+    live.sort_by(|a, b| {
+        let (worst_a, worst_b) = (a.worst(), b.worst());
+        let alike = (worst_a - worst_b).abs() <= ALIKE * worst_a.max(worst_b);
+        let (few_a, few_b) = (a.candidate.changes.len(), b.candidate.changes.len());
+        if alike { few_a.cmp(&few_b) } else { worst_b.total_cmp(&worst_a) }
+    });
+    live.extend(out);
+    Ok(live)
+}
+
+/// The ratio of the last round a candidate was in.
+fn last(tried: &Tried) -> f64 {
+    tried.candidate.ratios.last().copied().unwrap_or_default()
+}
+
+/// Runs nothing changed, and every candidate, on paired seeds.
+fn compare(
+    lab: &LabRuns<'_>,
+    title: &str,
+    base: &Experiment,
+    candidates: &[Tried],
+    seeds: u32,
+    observer: &mut dyn Observer,
+) -> Result<LabReport, Failure> {
+    let mut arms = vec![Arm::new(AS_FOUND, base.clone())];
+    arms.extend(candidates.iter().map(|tried| Arm::new(tried.candidate.name.clone(), tried.on(base.clone()))));
+    lab.report(title, &arms, seeds, observer)
+}
+
+/// The experiment for a part of its time; a transfer of so many bytes stays whole.
+fn shorter(mut experiment: Experiment, part: f64) -> Experiment {
+    if let Workload::Stream(Stream { amount: model::Amount::Seconds(seconds), .. }) = &mut experiment.workload {
+        *seconds = Span::from_secs_f64(seconds.as_secs_f64() * part);
+    }
+    experiment
+}
+
+/// What the diagnosis allows, what the diagnoses after it allow on top, and pairs.
+fn candidates(
+    lab: &LabRuns<'_>,
+    fit: &Fit,
+    flow: &Flow,
+    base: &Experiment,
+    observer: &mut dyn Observer,
+) -> Result<Vec<Tried>, Failure> {
+    let plans = plans(flow);
+    let mut found: Vec<Tried> = Vec::new();
+    let mut add = |tried: Option<Tried>| {
+        if let Some(tried) = tried
+            && !found.iter().any(|other| other.candidate.changes == tried.candidate.changes)
+        {
+            found.push(tried);
+        }
+    };
+    let at = if fit.parameters.tap == Side::Server { CaptureEnds::Server } else { CaptureEnds::Client };
+    let mut chain: Vec<Remedy> = plans.first().cloned().into_iter().collect();
+    while !chain.is_empty() {
+        let tried = Tried::new(name(&chain), &chain, chain.len() == 1);
+        let next = tried.as_ref().map(|tried| Arm::new(name(&chain), tried.on(base.clone())));
+        add(tried);
+        let Some(arm) = next.filter(|_| chain.len() < CHAIN) else { break };
+        let (_, captured) = lab.captured("search: what limits it then", &arm, 1, at, observer)?;
+        let Some((after, _)) = captured.into_iter().flatten().next() else { break };
+        let known: Vec<Change> = chain.iter().flat_map(|remedy| remedy.changes.clone()).collect();
+        let further =
+            self::plans(&after).into_iter().find(|remedy| remedy.changes.iter().any(|change| !known.contains(change)));
+        let Some(further) = further else { break };
+        chain.push(further);
+    }
+    for one in plans.iter().skip(1).take(OTHERS) {
+        add(Tried::new(name(std::slice::from_ref(one)), std::slice::from_ref(one), false));
+    }
+    let pairs =
+        plans.iter().enumerate().flat_map(|(at, a)| plans[at + 1..].iter().map(move |b| [a.clone(), b.clone()]));
+    for pair in pairs.filter(|[a, b]| a.code != b.code && !conflict(a, b)).take(OTHERS) {
+        add(Tried::new(name(&pair), &pair, false));
+    }
+    number(&mut found);
+    Ok(found)
+}
+
+/// Whether two remedies set one thing to two values.
+fn conflict(a: &Remedy, b: &Remedy) -> bool {
+    let same = |one: &Change, other: &Change| one.side == other.side && one.setting == other.setting;
+    a.changes.iter().any(|one| b.changes.iter().any(|other| same(one, other) && one.to != other.to))
+}
+
+/// A name that says what is set.
+fn name(remedies: &[Remedy]) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for change in remedies.iter().flat_map(|remedy| &remedy.changes) {
+        let word = match &change.setting {
+            model::Setting::Sysctl(key) if key == "net.ipv4.tcp_congestion_control" => change.to.clone(),
+            model::Setting::Sysctl(key) => key.rsplit('.').next().unwrap_or(key).to_owned(),
+            model::Setting::Route(key) | model::Setting::Socket(key) => key.clone(),
+        };
+        if !words.contains(&word) {
+            words.push(word);
+        }
+    }
+    words.join(" + ")
+}
+
+/// Names that are taken get a number.
+fn number(found: &mut [Tried]) {
+    for at in 1..found.len() {
+        let taken = found[..at].iter().filter(|other| other.candidate.name == found[at].candidate.name).count();
+        if taken > 0 {
+            found[at].candidate.name = format!("{} ({})", found[at].candidate.name, taken + 1);
+        }
+    }
+}
+
+/// Every remedy with changes for a connection's verdict and findings; the hosts' settings are not known.
+pub(crate) fn plans(flow: &Flow) -> Vec<Remedy> {
+    let settings = SettingsReport::default();
+    let facts = Facts::of_flow(flow, None, &settings);
+    let codes: Vec<Code> =
+        std::iter::once(flow.verdict.code).chain(flow.findings.iter().map(|finding| finding.code)).collect();
+    let mut plans: Vec<Remedy> = Vec::new();
+    for remedy in codes.into_iter().flat_map(|code| tune::plan(code, &facts)) {
+        if !remedy.changes.is_empty() && !plans.iter().any(|other| other.changes == remedy.changes) {
+            plans.push(remedy);
+        }
+    }
+    plans
+}
+
+/// Runs the candidates where one parameter of the path is larger or smaller.
+fn corners(
+    lab: &LabRuns<'_>,
+    fit: &Fit,
+    scenario: &Scenario,
+    live: &mut [Tried],
+    observer: &mut dyn Observer,
+) -> Result<(), Failure> {
+    if live.iter().all(|tried| last(tried) < WORTH) {
+        return Ok(());
+    }
+    for (parameter, factor, parameters) in corner_paths(&fit.parameters) {
+        let corner = parameters.scenario("corner").map_err(Failure::host)?;
+        let experiment = shorter(corner.arms[0].experiment.clone(), 0.5);
+        let title = format!("{parameter} × {factor}");
+        let report = compare(lab, &title, &experiment, live, CORNER_SEEDS, observer)?;
+        for (at, tried) in live.iter_mut().enumerate() {
+            let ratio = ratio(&report.arms, scenario, 0, at + 1).unwrap_or_default();
+            tried.candidate.corners.push(Corner { parameter: parameter.to_owned(), factor, ratio });
+        }
+    }
+    Ok(())
+}
+
+/// The fitted path with one parameter changed.
+fn corner_paths(fitted: &Parameters) -> Vec<(&'static str, f64, Parameters)> {
+    let mut all = Vec::new();
+    for factor in [1.0 - CORNER, 1.0 + CORNER] {
+        let with = |change: &dyn Fn(&mut Parameters)| {
+            let mut parameters = fitted.clone();
+            change(&mut parameters);
+            parameters
+        };
+        all.push((
+            "rate",
+            factor,
+            with(&|path| {
+                path.rate_bps *= factor;
+                path.policer = path.policer.map(|(rate, burst)| (rate * factor, burst));
+            }),
+        ));
+        all.push(("rtt", factor, with(&|path| path.rtt_s *= factor)));
+        all.push(("queue", factor, with(&|path| path.queue_bytes *= factor)));
+        if fitted.loss > 0.0 {
+            all.push(("loss", factor, with(&|path| path.loss *= factor)));
+        }
+    }
+    all
+}
+
+/// How much of a connection is reproduced: all of it, or its first seconds.
+pub(crate) fn amount(flow: &Flow) -> Amount {
+    /// Seconds at most, and payload at most at the path's rate: what a run may cost.
+    const SECONDS: f64 = 10.0;
+    const PAYLOAD: f64 = 600e6;
+    /// Seconds at least, and round trips at least: below that slow start is most of it.
+    const SECONDS_LEAST: f64 = 2.5;
+    const ROUND_TRIPS: f64 = 60.0;
+    let rate = flow.measured.capacity_bps.unwrap_or(flow.goodput_bps * 4.0).max(1.0);
+    let rtt = flow.rtt_min_ms.unwrap_or(1.0) / 1e3;
+    let most = SECONDS.min(PAYLOAD * 8.0 / rate).max(SECONDS_LEAST).max(rtt * ROUND_TRIPS);
+    let bytes = flow.bytes_up.max(flow.bytes_down);
+    if flow.phase_s <= most { Amount::Bytes(bytes) } else { Amount::Seconds((most * 10.0).round() / 10.0) }
+}

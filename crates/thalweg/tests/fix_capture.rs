@@ -1,0 +1,93 @@
+//! `thalweg fix CAPTURE`: a path fitted to a capture, a remedy proven on it, and honest refusals.
+//!
+//! Needs the lab kernel 6.12, which `./x test` builds first.
+
+mod common;
+
+use common::{json, lab_in, run, texts, thalweg, within};
+use serde_json::Value;
+use std::fs;
+
+const SMALL_WINDOW: &str = r#"
+name = "small-window"
+[path]
+rtt = "40ms"
+[path.down]
+rate = "50mbit"
+queue = "300KB"
+[workload]
+kind = "stream"
+bytes = "6MB"
+[client.sysctl]
+"net.ipv4.tcp_rmem" = "4096 65536 150000"
+"#;
+
+/// The value of a fitted parameter.
+fn parameter(fix: &Value, key: &str) -> String {
+    let list = fix["capture"]["models"][0]["parameters"].as_array().expect("parameters");
+    let one = list.iter().find(|one| one["key"] == key).unwrap_or_else(|| panic!("no {key} in {list:?}"));
+    one["value"].as_str().expect("text").to_owned()
+}
+
+#[test]
+fn a_receive_window_is_fitted_at_the_receiver_mended_and_bundled() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path();
+    lab_in(path, SMALL_WINDOW, &["--capture", "client", "--kernel", "6.12"]);
+    let capture = "out/0-as-given.pcapng";
+    let fix = json(path, &["fix", capture, "--kernel", "6.12", "--bundle", "bundle", "--out", "fix"]);
+    assert_eq!(fix["cause"]["code"], "receive-window");
+    let model = &fix["capture"]["models"][0];
+    assert_eq!(model["accepted"], true, "{model:#}");
+    let rtt: units::Span = parameter(&fix, "path.rtt").parse().expect("a time");
+    within(rtt.as_millis_f64(), 40.0, 0.02);
+    let rate: units::Rate = parameter(&fix, "path.down.rate").parse().expect("a rate");
+    // A window this small shows the rate in short trains only.
+    within(rate.bits_per_second() as f64, 50e6, 0.15);
+    let changes = fix["remedy"]["changes"].as_array().expect("changes");
+    assert!(changes.iter().any(|change| change["setting"]["sysctl"] == "net.ipv4.tcp_rmem"), "{changes:?}");
+    // 50 Mb/s of frames carry 47.8 Mb/s of payload; a window of some 60 KB over 40 ms carries 12.
+    assert!(fix["ratio"].as_f64().expect("a ratio") > 2.0, "{}", fix["ratio"]);
+    assert_eq!(fix["proof"]["repeats"], 16);
+    assert_eq!(fix["search"][0]["corners"].as_array().map(Vec::len), Some(6), "rate, round trip and queue, both ways");
+
+    // The bundle reproduces it, and holds nothing of the capture.
+    run(path, &["lab", "run", "bundle/fitted.toml", "--kernel", "6.12", "--out", "again", "-q"], 0);
+    let synthetic =
+        thalweg(path, &["diagnose", "bundle/synthetic.pcapng", "--json"]).output().expect("the program starts");
+    let synthetic: Value = serde_json::from_str(&texts(&synthetic).0).expect("JSON");
+    assert_eq!(synthetic["captures"][0]["flows"][0]["verdict"]["code"], "receive-window");
+    for name in ["fitted.toml", "fix.json"] {
+        let text = fs::read_to_string(path.join("bundle").join(name)).expect(name);
+        for secret in [&fix["capture"]["client"], &fix["capture"]["server"], &fix["capture"]["file"]] {
+            let secret = secret.as_str().expect("text");
+            let address = secret.rsplit_once(':').map_or(secret, |(address, _)| address);
+            assert!(!text.contains(address), "{name} holds {address}");
+        }
+    }
+    let (_, err) = run(path, &["fix", capture, "--kernel", "6.12", "--bundle", "bundle"], 2);
+    assert!(err.contains("is not empty") && err.contains("hint:"), "{err}");
+}
+
+#[test]
+fn what_cannot_be_fitted_is_refused_with_a_reason() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path();
+    let short = SMALL_WINDOW.replace("6MB", "60KB");
+    lab_in(path, &short, &["--capture", "server", "--kernel", "6.12"]);
+    let capture = "out/0-as-given.pcapng";
+    let (text, _) = run(path, &["fix", capture, "--json", "--out", "fix"], 1);
+    let fix: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(fix["proof"], Value::Null);
+    assert!(fix["notes"][0].as_str().expect("a note").contains("too short"), "{}", fix["notes"]);
+
+    let (_, err) = run(path, &["fix", capture, "--flow", "7"], 2);
+    assert!(err.contains("has no connection number 7") && err.contains("hint:"), "{err}");
+    fs::write(path.join("noise.bin"), [0u8; 512]).expect("written");
+    let (_, err) = run(path, &["fix", "noise.bin"], 2);
+    assert!(err.contains("hint:") && err.contains("capture"), "{err}");
+    let (_, err) = run(path, &["fix", "first-frame", "--flow", "1"], 2);
+    assert!(err.contains("are for captures") && err.contains("hint:"), "{err}");
+    let (_, err) = run(path, &["fix", capture, "--set", "path.rtt=1ms"], 2);
+    assert!(err.contains("--set changes a scenario") && err.contains("hint:"), "{err}");
+}
