@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who may import whom, besides `units`, which everyone may: ARCHITECTURE.md, "Rooms".
-const MAY_IMPORT: [(&str, &[&str]); 17] = [
+const MAY_IMPORT: [(&str, &[&str]); 18] = [
     ("units", &[]),
     ("model", &[]),
     ("wire", &[]),
@@ -14,7 +14,8 @@ const MAY_IMPORT: [(&str, &[&str]); 17] = [
     ("tune", &["model"]),
     ("host", &["model"]),
     ("apply", &["model", "host"]),
-    ("lab", &["model", "wire", "host"]),
+    ("path", &["model"]),
+    ("lab", &["model", "wire", "host", "path"]),
     ("report", &["model"]),
     ("pipeline", &["model", "wire", "infer", "tune", "lab"]),
     ("media", &[]),

@@ -2,6 +2,7 @@
 
 use crate::quantity::{ParseError, print, scaled, serde_as_text, split};
 use std::fmt;
+use std::ops::Add;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -53,9 +54,23 @@ impl Span {
         self.0 as f64 / 1e9
     }
 
+    /// The time by which this is longer than `other`; zero if it is not.
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
     /// As the standard library's type.
     pub const fn to_duration(self) -> Duration {
         Duration::from_nanos(self.0)
+    }
+}
+
+impl Add for Span {
+    type Output = Self;
+
+    /// The sum, at most the longest span that can be represented.
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
     }
 }
 

@@ -1,9 +1,9 @@
 //! What the path does to packets, as the kernel's disciplines.
 
-use super::distribution;
 use host::qdisc::{self, Cake, Codel, Fifo, FqCodel, Netem, NetemLoss, Qdisc, Red, Tbf};
 use host::{HostError, link};
 use model::{Discipline, Jitter, Loss, Nic, PathDirection, Queue};
+use path::distribution;
 use units::{Bytes, Rate, Ratio, Seed, Span};
 
 /// Ethernet header: what disciplines count on top of an IP packet.

@@ -7,7 +7,6 @@ mod command;
 mod counters;
 mod cross;
 mod disciplines;
-mod distribution;
 mod exchange;
 mod figures;
 mod hosts;

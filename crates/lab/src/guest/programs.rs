@@ -1,11 +1,11 @@
 //! What the path does to packets that no discipline of the kernel's does, as programs the kernel runs for each.
 
 use super::disciplines::correlated;
-use super::distribution;
 use host::HostError;
 use host::bpf::{BlackHole, CorrelatedDelay, DropSegments, Serializer, Variation};
 use host::filter::{self, Direction, Police};
 use model::{Counted, Distribution, Loss, PathDirection};
+use path::distribution;
 use units::{Seed, Span};
 
 /// The order in which a packet meets them.

@@ -13,7 +13,7 @@ const PARETO_SHAPE: f64 = 3.0;
 const NORMAL_PART: f64 = 0.25;
 
 /// The table of a distribution: mean 0, deviation 1 in units of [`SCALE`]; empty is netem's own uniform distribution.
-pub(super) fn table(distribution: &Distribution) -> Vec<i16> {
+pub fn table(distribution: &Distribution) -> Vec<i16> {
     let normal = Normal::new(0.0, 1.0).expect("invariant: one is a deviation");
     let pareto = Pareto::new(1.0, PARETO_SHAPE).expect("invariant: scale and shape are positive");
     let normal = |part: f64| normal.inverse_cdf(part);
@@ -37,7 +37,7 @@ pub(super) fn table(distribution: &Distribution) -> Vec<i16> {
 }
 
 /// By how many nanoseconds a packet is late, for each of `scores` of a normal distribution: the deviation that is as likely.
-pub(super) fn deviations(jitter: &Jitter, scores: impl Iterator<Item = f64>) -> Vec<i64> {
+pub fn deviations(jitter: &Jitter, scores: impl Iterator<Item = f64>) -> Vec<i64> {
     let normal = Normal::new(0.0, 1.0).expect("invariant: one is a deviation");
     let stddev = jitter.stddev.as_nanos() as f64;
     let mut sorted = table(&jitter.distribution);
