@@ -64,6 +64,11 @@ pub(crate) fn find(name: &str, set: &[(String, String)]) -> Result<Scenario, Fai
         return Scenario::parse(&format!("{name}.toml"), text, set, &|file| read_near(Path::new(""), file))
             .map_err(Failure::user);
     }
+    let is_path = !name.ends_with(".toml") && (name.contains('/') || Path::new(name).extension().is_some());
+    if is_path && !Path::new(name).exists() {
+        return Err(Failure::user(anyhow!("there is no file '{name}'"))
+            .hint("is the name right? thalweg lab list shows the built-in scenarios"));
+    }
     if !name.ends_with(".toml") && !Path::new(name).exists() {
         let known = built_in().map(|(name, _)| *name).collect::<Vec<_>>();
         return Err(Failure::user(anyhow!("no built-in scenario is named '{name}', and there is no such file")).hint(

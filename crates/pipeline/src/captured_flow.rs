@@ -38,7 +38,9 @@ pub(crate) fn read(path: &Path, id: Option<u64>) -> Result<CapturedFlow, Failure
                 .hint("capture the port of the slow service: tcpdump -s 128 -w slow.pcap port 443")
         })?,
     };
-    whole(path, chosen, None)
+    // Alone it is drawn; what it shares with others is known from all of them.
+    let series = whole(path, chosen, None)?.series;
+    Ok(CapturedFlow { flow: (**chosen).clone(), series })
 }
 
 /// The same connection, judged from its first `seconds` alone.

@@ -146,6 +146,7 @@ fn wrong_input_gets_one_sentence_a_hint_and_the_right_code() {
         (vec!["fix", "real.pcap"], 2, "'real.pcap' is no scenario file", "thalweg diagnose real.pcap"),
         (vec!["diagnose", "real.pcap"], 2, "real.pcap", "hint"),
         (vec!["lab", "run"], 2, "required", "--help"),
+        (vec!["fix", "none.pcap"], 2, "there is no file 'none.pcap'", "thalweg lab list"),
         (vec!["fix", "nothing"], 2, "no built-in scenario is named 'nothing'", "built in are"),
     ] {
         let (out, err) = run(folder.path(), &args, code);

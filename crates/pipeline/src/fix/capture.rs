@@ -44,6 +44,8 @@ const PAYLOAD_LEAST: u64 = 100_000;
 const ROUND_TRIPS_LEAST: f64 = 8.0;
 /// More payload missing in the capture than this part, and its counts are not the connection's.
 const MISSING_MOST: f64 = 0.02;
+/// Others use the path up together with it for this part of the time, and its rate is not its own.
+const SHARED_MOST: f64 = 0.5;
 
 /// Fits a path to the captured connection, and searches and proves what makes it faster.
 ///
@@ -161,6 +163,14 @@ fn unfit(flow: &Flow) -> Option<String> {
         return Some(format!(
             "{:.0} % of the payload is not in the capture: its losses are not the connection's.",
             missing * 100.0
+        ));
+    }
+    if let Some(shared) = flow.facts.shared_path.as_deref().filter(|shared| shared.full_share >= SHARED_MOST) {
+        return Some(format!(
+            "The connection shares its path with {} others of the same hosts, which use it up together for {:.0} % of the time: cross \
+             traffic is not fitted yet.",
+            shared.others,
+            shared.full_share * 100.0
         ));
     }
     if rtt <= 0.0 {
