@@ -26,5 +26,6 @@ pub mod sockets;
 pub mod sysctl;
 pub mod table;
 pub mod tcp_info;
+pub mod tun;
 
 pub use error::HostError;

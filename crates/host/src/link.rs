@@ -7,7 +7,7 @@ use crate::netlink::{Message, Netlink, attributes, u32_at};
 use crate::netns::NetNs;
 use std::ffi::CString;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ pub const LOOPBACK: u32 = 1;
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
+const IFLA_TXQLEN: u16 = 13;
 const IFLA_OPERSTATE: u16 = 16;
 const IF_OPER_UP: u8 = 6;
 const IFLA_LINKINFO: u16 = 18;
@@ -26,6 +27,8 @@ const IFLA_INFO_DATA: u16 = 2;
 const VETH_INFO_PEER: u16 = 1;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
+/// The address is usable at once, without duplicate address detection.
+const IFA_F_NODAD: u8 = 0x02;
 const NDA_DST: u16 = 1;
 const NDA_LLADDR: u16 = 2;
 const ETHTOOL_GLINK: u32 = 0x0a;
@@ -159,7 +162,8 @@ fn any_socket() -> Result<OwnedFd, HostError> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-fn request_for(name: &str) -> libc::ifreq {
+/// A request about the device `name`.
+pub(crate) fn request_for(name: &str) -> libc::ifreq {
     // SAFETY: `ifreq` is plain data for which zeroes are valid.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes().take(libc::IFNAMSIZ - 1)) {
@@ -169,11 +173,36 @@ fn request_for(name: &str) -> libc::ifreq {
 }
 
 fn set_address(index: u32, address: Ipv4Addr) -> Result<(), HostError> {
+    add_address(index, IpAddr::V4(address), 24)
+}
+
+/// Gives a device of the current namespace an address in a network of `bits`.
+///
+/// # Errors
+/// Whatever the kernel refuses.
+pub fn add_address(index: u32, address: IpAddr, bits: u8) -> Result<(), HostError> {
+    let (family, octets) = match address {
+        IpAddr::V4(address) => (libc::AF_INET, address.octets().to_vec()),
+        IpAddr::V6(address) => (libc::AF_INET6, address.octets().to_vec()),
+    };
     let mut message = Message::new(libc::RTM_NEWADDR, libc::NLM_F_CREATE | libc::NLM_F_EXCL);
-    let mut header = [libc::AF_INET as u8, 24, 0, 0, 0, 0, 0, 0];
+    let flags = if address.is_ipv6() { IFA_F_NODAD } else { 0 };
+    let mut header = [family as u8, bits, flags, 0, 0, 0, 0, 0];
     header[4..8].copy_from_slice(&index.to_ne_bytes());
-    message.raw(&header).attribute(IFA_LOCAL, &address.octets()).attribute(IFA_ADDRESS, &address.octets());
+    message.raw(&header).attribute(IFA_LOCAL, &octets).attribute(IFA_ADDRESS, &octets);
     Netlink::open()?.request(&mut message, &format!("give device {index} the address {address}")).map(drop)
+}
+
+/// Sets a device's MTU and the number of frames that may wait in its transmit queue.
+///
+/// # Errors
+/// Whatever the kernel refuses.
+pub fn set_size(index: u32, mtu: u16, queue_frames: u32) -> Result<(), HostError> {
+    let mut message = Message::new(libc::RTM_NEWLINK, 0);
+    let mut header = [0u8; 16];
+    header[4..8].copy_from_slice(&index.to_ne_bytes());
+    message.raw(&header).number(IFLA_MTU, u32::from(mtu)).number(IFLA_TXQLEN, queue_frames);
+    Netlink::open()?.request(&mut message, &format!("set the MTU of device {index} to {mtu}")).map(drop)
 }
 
 fn set_neighbour(index: u32, address: Ipv4Addr, mac: [u8; 6]) -> Result<(), HostError> {

@@ -19,6 +19,7 @@ use std::io::Read;
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 
 const RTA_DST: u16 = 1;
+const RTA_OIF: u16 = 4;
 const RTA_GATEWAY: u16 = 5;
 const RTA_METRICS: u16 = 8;
 const RTAX_LOCK: u16 = 1;
@@ -67,6 +68,21 @@ pub fn add(network: Ipv4Addr, bits: u8, gateway: Ipv4Addr, settings: &RouteSetti
     let result = Netlink::open()?.request(&mut message, &format!("add the route to {network}/{bits} via {gateway}"));
     let given = HostSettings { route: settings.clone(), ..HostSettings::default() }.given();
     result.map(drop).map_err(|error| given.iter().fold(error, |error, (setting, value)| explain(error, setting, value)))
+}
+
+/// Sends everything of the current namespace that has no other route out of device `index`, IPv4 and IPv6.
+///
+/// # Errors
+/// Whatever the kernel refuses.
+pub fn add_default(index: u32) -> Result<(), HostError> {
+    for family in [libc::AF_INET, libc::AF_INET6] {
+        let mut header = route_header(0);
+        header[0] = family as u8;
+        let mut message = Message::new(libc::RTM_NEWROUTE, libc::NLM_F_CREATE | libc::NLM_F_EXCL);
+        message.raw(&header).number(RTA_OIF, index);
+        Netlink::open()?.request(&mut message, &format!("add the default route by device {index}"))?;
+    }
+    Ok(())
 }
 
 fn fill(metrics: &mut Message, settings: &RouteSettings) {
