@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who may import whom, besides `units`, which everyone may: ARCHITECTURE.md, "Rooms".
-const MAY_IMPORT: [(&str, &[&str]); 18] = [
+const MAY_IMPORT: [(&str, &[&str]); 19] = [
     ("units", &[]),
     ("model", &[]),
     ("wire", &[]),
@@ -15,6 +15,7 @@ const MAY_IMPORT: [(&str, &[&str]); 18] = [
     ("host", &["model"]),
     ("apply", &["model", "host"]),
     ("path", &["model"]),
+    ("live", &["path"]),
     ("lab", &["model", "wire", "host", "path"]),
     ("report", &["model"]),
     ("pipeline", &["model", "wire", "infer", "tune", "lab"]),

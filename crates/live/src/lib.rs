@@ -1,0 +1,7 @@
+//! Programs behind an emulated path in real time: frames between two TUN devices, delayed and dropped as a
+//! [`path::OneWay`] says.
+
+mod checksum;
+mod frame;
+
+pub use frame::{Frame, Piece};
