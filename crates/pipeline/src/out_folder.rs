@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 pub struct OutFolder {
     path: PathBuf,
     made: bool,
+    /// The folder it is in, if that was made for it.
+    parent: Option<&'static Path>,
 }
 
 impl OutFolder {
@@ -26,14 +28,15 @@ impl OutFolder {
         if let Some(path) = given {
             let made = !path.exists();
             fs::create_dir_all(path).map_err(|error| cannot(path, error))?;
-            return Ok(Self { path: path.to_owned(), made });
+            return Ok(Self { path: path.to_owned(), made, parent: None });
         }
         let parent = Path::new("thalweg-runs");
+        let fresh = !parent.exists();
         fs::create_dir_all(parent).map_err(|error| cannot(parent, error))?;
         for number in 1u32.. {
             let path = parent.join(format!("{name}-{number}"));
             match fs::create_dir(&path) {
-                Ok(()) => return Ok(Self { path, made: true }),
+                Ok(()) => return Ok(Self { path, made: true, parent: fresh.then_some(parent) }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(cannot(&path, error)),
             }
@@ -60,8 +63,9 @@ impl OutFolder {
 impl Drop for OutFolder {
     fn drop(&mut self) {
         if self.made {
-            // Fails unless it is empty, which is what is wanted.
+            // Fails unless they are empty, which is what is wanted.
             let _ = fs::remove_dir(&self.path);
+            let _ = self.parent.map(fs::remove_dir);
         }
     }
 }

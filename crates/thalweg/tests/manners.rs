@@ -143,7 +143,8 @@ fn wrong_input_gets_one_sentence_a_hint_and_the_right_code() {
             "no verdict and no setting has the name",
             "did you mean 'receive-window'?",
         ),
-        (vec!["fix", "real.pcap"], 2, "'real.pcap' is no scenario file", "thalweg diagnose real.pcap"),
+        (vec!["fix", "real.pcap"], 2, "real.pcap is not a pcap or pcapng capture", "fix takes a capture"),
+        (vec!["lab", "run", "real.pcap"], 2, "'real.pcap' is no scenario file", "thalweg diagnose real.pcap"),
         (vec!["diagnose", "real.pcap"], 2, "real.pcap", "hint"),
         (vec!["lab", "run"], 2, "required", "--help"),
         (vec!["fix", "none.pcap"], 2, "there is no file 'none.pcap'", "thalweg lab list"),
@@ -155,6 +156,7 @@ fn wrong_input_gets_one_sentence_a_hint_and_the_right_code() {
         assert!(!err.contains("panicked"), "{args:?}\n{err}");
     }
     assert_eq!(files(folder.path()), before, "something was left");
+    assert!(!folder.path().join("thalweg-runs").exists(), "a folder for results was left, without any");
 }
 
 /// A capture without a packet.
