@@ -22,8 +22,8 @@ mod tcp;
 mod testing;
 
 pub use capture::{
-    CaptureDecoder, CaptureDiagnosis, Options, Shard, ShardResult, diagnose_file, diagnose_file_with, diagnose_reader,
-    diagnose_reader_with, merge,
+    CaptureDecoder, CaptureDiagnosis, Options, Shard, ShardResult, diagnose_file, diagnose_file_until,
+    diagnose_file_with, diagnose_reader, diagnose_reader_with, merge,
 };
 pub use error::Error;
 pub use flow::ranking::is_slowed;

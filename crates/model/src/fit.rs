@@ -71,6 +71,17 @@ pub enum Origin {
     Assumed,
 }
 
+impl Origin {
+    /// The name it has in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::Calibrated => "calibrated",
+            Self::Assumed => "assumed",
+        }
+    }
+}
+
 /// A figure of the capture, and what the runs of a fitted model have.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FitCheck {

@@ -14,6 +14,16 @@ pub enum Side {
     Server,
 }
 
+impl Side {
+    /// The name it has in JSON and in scenarios.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Server => "server",
+        }
+    }
+}
+
 /// How freely a remedy may be applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -11,3 +11,13 @@ pub enum Way {
     /// Server to client.
     Down,
 }
+
+impl Way {
+    /// The name it has in JSON and in scenarios.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Down => "down",
+        }
+    }
+}

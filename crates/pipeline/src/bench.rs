@@ -46,6 +46,14 @@ pub struct BenchOptions {
     pub jobs: Option<usize>,
 }
 
+impl BenchOptions {
+    /// Guests at a time, at least 1.
+    pub(crate) fn jobs(&self) -> usize {
+        let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.jobs.unwrap_or_else(processors).max(1)
+    }
+}
+
 /// What of a bench is to be run.
 #[derive(Debug)]
 pub struct Task<'a> {
@@ -116,9 +124,8 @@ impl Bench {
             }
         }
         let out = OutFolder::prepare(folder, &scenario.name)?;
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let jobs = options.jobs.unwrap_or(processors).max(1);
-        Ok(Self { scenario, kernels, seed: Seed::new(options.seed), jobs, out, stop: Arc::clone(stop) })
+        let (seed, jobs) = (Seed::new(options.seed), options.jobs());
+        Ok(Self { scenario, kernels, seed, jobs, out, stop: Arc::clone(stop) })
     }
 
     /// Runs the task, and diagnoses every arm's first capture.

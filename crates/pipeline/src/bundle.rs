@@ -2,10 +2,11 @@
 
 use crate::bench::{Bench, BenchOptions, Task};
 use crate::failure::Failure;
+use crate::fit::parameters::{capture_at, read, tap};
 use crate::observer::Observer;
 use crate::whole;
 use lab::{CaptureEnds, RunOptions};
-use model::{FixReport, Scenario};
+use model::FixReport;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -34,13 +35,10 @@ pub fn write(
             .hint("a bundle is a folder of its own: choose another name"));
     }
     fs::create_dir_all(folder).map_err(cannot)?;
-    let none = |file: &str| Err(std::io::Error::other(format!("no file '{file}'")));
-    let parsed = Scenario::parse(SCENARIO, scenario, &[], &none).map_err(|error| Failure::host(error.to_string()))?;
-    let bench = Bench::prepare(parsed, options, Some(&folder.join("run")), stop)?;
+    let bench = Bench::prepare(read(SCENARIO, scenario)?, options, Some(&folder.join("run")), stop)?;
     let (arms, _) = lab::across(&bench.scenario, &bench.kernels);
-    let at_server = !scenario_taps_client(report);
-    let options =
-        RunOptions { capture: if at_server { CaptureEnds::Server } else { CaptureEnds::Client }, samples: None };
+    let end = report.capture.as_ref().map_or(CaptureEnds::Server, |fit| capture_at(tap(fit.vantage, fit.direction)));
+    let options = RunOptions { capture: end, samples: None };
     let task = Task { arms: &arms[..1], expect: &[], first_arm: 0, repeats: 1, part: None, options };
     let ran = bench.run(&task, observer)?;
     let made = ran.report.arms.first().and_then(|arm| arm.capture.clone());
@@ -51,14 +49,6 @@ pub fn write(
     whole::write(&folder.join(SCENARIO), scenario)?;
     let json = serde_json::to_string_pretty(&anonymous(report)).map_err(Failure::host)?;
     whole::write(&folder.join("fix.json"), &json)
-}
-
-/// Whether the capture was taken at the client.
-fn scenario_taps_client(report: &FixReport) -> bool {
-    use model::{Vantage, Way};
-    let Some(capture) = &report.capture else { return false };
-    let sender_is_client = capture.direction == Way::Up;
-    (capture.vantage == Vantage::Sender) == sender_is_client
 }
 
 /// The document without names and addresses.

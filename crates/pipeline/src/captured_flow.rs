@@ -1,25 +1,16 @@
 //! The connection of a capture that is to be fixed.
 
 use crate::failure::Failure;
-use infer::{CaptureDecoder, CaptureDiagnosis, Options, PlotSelection, Retain, Shard};
+use infer::{Options, PlotSelection, Retain};
 use model::{Flow, Series};
-use std::fs::File;
 use std::path::Path;
 use units::Timestamp;
-use wire::Capture;
-
-/// A connection, and what its plots draw.
-#[derive(Debug)]
-pub(crate) struct CapturedFlow {
-    pub(crate) flow: Flow,
-    pub(crate) series: Series,
-}
 
 /// Reads the connection number `id`, or the costliest.
 ///
 /// # Errors
 /// A file that is no capture, a capture without a TCP connection, or no connection of that number.
-pub(crate) fn read(path: &Path, id: Option<u64>) -> Result<CapturedFlow, Failure> {
+pub(crate) fn read(path: &Path, id: Option<u64>) -> Result<Flow, Failure> {
     let wanted = if id.is_some() { Retain::All } else { Retain::Costliest(1) };
     let options = Options { drawn: PlotSelection::None, filter: None, wanted };
     let found = infer::diagnose_file_with(path, options).map_err(|error| {
@@ -38,40 +29,26 @@ pub(crate) fn read(path: &Path, id: Option<u64>) -> Result<CapturedFlow, Failure
                 .hint("capture the port of the slow service: tcpdump -s 128 -w slow.pcap port 443")
         })?,
     };
-    // Alone it is drawn; what it shares with others is known from all of them.
-    let series = whole(path, chosen, None)?.series;
-    Ok(CapturedFlow { flow: (**chosen).clone(), series })
+    Ok((**chosen).clone())
 }
 
-/// The same connection, judged from its first `seconds` alone.
-pub(crate) fn first(path: &Path, flow: &Flow, seconds: f64) -> Result<CapturedFlow, Failure> {
-    whole(path, flow, Some(Timestamp::from_nanos(((flow.start + seconds) * 1e9) as u64)))
-}
-
-/// Reads one connection again, with its plots, up to `until`.
-fn whole(path: &Path, flow: &Flow, until: Option<Timestamp>) -> Result<CapturedFlow, Failure> {
-    let failed = |error: &dyn std::fmt::Display| Failure::host(format!("cannot read {}: {error}", path.display()));
+/// Reads one connection again, with its plots, from all of its packets or those of its first `seconds`.
+pub(crate) fn alone(path: &Path, flow: &Flow, seconds: Option<f64>) -> Result<(Flow, Series), Failure> {
     let filter = between(&flow.client, &flow.server).and_then(|text| text.parse().ok());
-    let drawn = PlotSelection::Of(vec![flow.first_packet]);
-    let options = Options { drawn, filter, wanted: Retain::All };
-    let file = File::open(path).map_err(|error| failed(&error))?;
-    let mut capture = Capture::new(file).map_err(|error| failed(&error))?;
-    let mut decoder = CaptureDecoder::new(options.filter.clone());
-    let mut shard = Shard::new(options);
-    while let Some(packet) = capture.next().map_err(|error| failed(&error))? {
-        if until.is_some_and(|until| packet.at.as_nanos() > until.as_nanos()) {
-            break;
-        }
-        decoder.packet(&packet, |seen| shard.packet(&seen));
-    }
-    decoder.finish(|seen| shard.packet(&seen));
-    let found: CaptureDiagnosis = infer::merge(&path.display().to_string(), &capture, decoder, vec![shard.finish()]);
+    let options = Options { drawn: PlotSelection::Of(vec![flow.first_packet]), filter, wanted: Retain::All };
+    let until = seconds.map(|seconds| Timestamp::from_nanos(((flow.start + seconds) * 1e9) as u64));
+    let found = match until {
+        Some(until) => infer::diagnose_file_until(path, options, until),
+        None => infer::diagnose_file_with(path, options),
+    };
+    let found = found.map_err(|error| Failure::host(error.to_string()))?;
     let at = found.report.flows.iter().position(|other| other.first_packet == flow.first_packet);
-    let at = at.ok_or_else(|| failed(&"the connection is not there when it is read again"))?;
+    let gone = || Failure::host(format!("{}: the connection is not there when it is read again", path.display()));
+    let at = at.ok_or_else(gone)?;
     let series = found.series_of(at).cloned().unwrap_or_default();
     let mut again = (*found.report.flows[at]).clone();
     again.id = flow.id;
-    Ok(CapturedFlow { flow: again, series })
+    Ok((again, series))
 }
 
 /// The filter that keeps packets between two ends, each `ip:port`.

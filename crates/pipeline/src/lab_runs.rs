@@ -5,10 +5,9 @@ use crate::observer::Observer;
 use lab::kernel::Kernel;
 use lab::{CaptureEnds, LabArm, RunOptions, RunRequest, Scratch, SingleRun};
 use model::{Arm, Flow, LabReport, Scenario, Series};
+use std::panic::resume_unwind;
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicBool;
 use units::Seed;
 
 /// A kernel, and how many guests at a time run on it.
@@ -45,11 +44,11 @@ impl LabRuns<'_> {
         repeats: u32,
         at: CaptureEnds,
         observer: &mut dyn Observer,
-    ) -> Result<(LabReport, Vec<Captured>), Failure> {
+    ) -> Result<Vec<Captured>, Failure> {
         let options = RunOptions { capture: at, samples: None };
         let scratch = scratch()?;
-        let (report, runs) = self.run(title, std::slice::from_ref(arm), repeats, options, &scratch, observer)?;
-        Ok((report, self.diagnose(scratch.path(), &runs)?))
+        let (_, runs) = self.run(title, std::slice::from_ref(arm), repeats, options, &scratch, observer)?;
+        self.diagnose(scratch.path(), &runs)
     }
 
     fn run(
@@ -101,23 +100,16 @@ impl LabRuns<'_> {
 
     /// Diagnoses the captures of runs, as many at a time as guests run.
     fn diagnose(&self, folder: &Path, runs: &[SingleRun]) -> Result<Vec<Captured>, Failure> {
-        let next = AtomicUsize::new(0);
-        let done: Mutex<Vec<Option<Result<Captured, Failure>>>> = Mutex::new(runs.iter().map(|_| None).collect());
+        let one = |run: &SingleRun| run.capture.as_ref().map_or(Ok(None), |name| longest(&folder.join(name)));
+        let share = runs.len().div_ceil(self.jobs).max(1);
         std::thread::scope(|scope| {
-            for _ in 0..self.jobs.clamp(1, runs.len().max(1)) {
-                scope.spawn(|| {
-                    while let Some((at, run)) = {
-                        let at = next.fetch_add(1, Ordering::Relaxed);
-                        runs.get(at).map(|run| (at, run))
-                    } {
-                        let one = run.capture.as_ref().map_or(Ok(None), |name| longest(&folder.join(name)));
-                        done.lock().unwrap_or_else(PoisonError::into_inner)[at] = Some(one);
-                    }
-                });
-            }
-        });
-        let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        done.into_iter().map(|one| one.unwrap_or(Ok(None))).collect()
+            let parts: Vec<_> = runs
+                .chunks(share)
+                .map(|part| scope.spawn(|| part.iter().map(one).collect::<Result<Vec<_>, _>>()))
+                .collect();
+            let parts = parts.into_iter().map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            Ok(parts.collect::<Result<Vec<_>, _>>()?.concat())
+        })
     }
 }
 

@@ -3,6 +3,11 @@
 use model::{ArmReport, Change, Experiment, Metric, Remedy, Scenario, Setting, Side, Workload};
 use units::{Bytes, Rate};
 
+/// What gives less than this is no remedy.
+pub(crate) const WORTH: f64 = 1.05;
+/// The arm that repeats what is to be fixed.
+pub(crate) const AS_FOUND: &str = "as found";
+
 /// The figure that says how fast a workload was, and whether more of it is better.
 pub(crate) fn figure(scenario: &Scenario, arm: &ArmReport) -> (String, bool) {
     match &scenario.arms[0].experiment.workload {

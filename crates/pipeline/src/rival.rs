@@ -3,8 +3,7 @@
 use crate::failure::Failure;
 use crate::lab_runs::LabRuns;
 use crate::observer::Observer;
-use crate::search::Tried;
-use model::{Arm, Cross, CrossTraffic, Experiment, HostSettings, Metric, Rival, Setting, Way, Workload};
+use model::{Arm, Cross, CrossTraffic, Experiment, HostSettings, Metric, Rival, Way, Workload};
 use units::Span;
 
 /// Seeds of each of the three runs.
@@ -14,23 +13,13 @@ const NOISE: f64 = 0.05;
 /// Buffers that hold no CUBIC flow back.
 const BUFFER: &str = "4096 131072 67108864";
 
-/// Runs a CUBIC flow alone, beside another, and beside one that the remedy's congestion control sends; `None` where the remedy leaves the
-/// congestion control as it is, since it then takes what another CUBIC flow takes.
+/// Runs a CUBIC flow alone, beside another, and beside one that `congestion` sends.
 pub(crate) fn rival(
     lab: &LabRuns<'_>,
     base: &Experiment,
-    remedy: &Tried,
+    congestion: &str,
     observer: &mut dyn Observer,
-) -> Result<Option<Rival>, Failure> {
-    if !remedy.changes_congestion_control() {
-        return Ok(None);
-    }
-    let chosen = remedy.candidate.changes.iter().find_map(|change| match &change.setting {
-        Setting::Sysctl(name) if name == "net.ipv4.tcp_congestion_control" => Some(change.to.clone()),
-        Setting::Route(name) if name == "congctl" => Some(change.to.clone()),
-        Setting::Socket(name) if name == "congestion" => Some(change.to.clone()),
-        _ => None,
-    });
+) -> Result<Rival, Failure> {
     let direction = match &base.workload {
         Workload::Stream(stream) => stream.direction,
         _ => Way::Down,
@@ -43,16 +32,16 @@ pub(crate) fn rival(
         }
         host.socket.congestion = Some("cubic".to_owned());
     }
-    let beside = |congestion: Option<String>| {
+    let beside = |congestion: &str| {
         let mut experiment = alone.clone();
-        let traffic = CrossTraffic::Stream { congestion };
+        let traffic = CrossTraffic::Stream { congestion: Some(congestion.to_owned()) };
         experiment.cross = vec![Cross { flows: 1, direction, start: Span::ZERO, end: None, traffic }];
         experiment
     };
     let arms = [
         Arm::new("CUBIC alone", alone.clone()),
-        Arm::new("beside CUBIC", beside(Some("cubic".to_owned()))),
-        Arm::new("beside the remedy", beside(chosen)),
+        Arm::new("beside CUBIC", beside("cubic")),
+        Arm::new("beside the remedy", beside(congestion)),
     ];
     let report = lab.report("beside a CUBIC flow", &arms, SEEDS, observer)?;
     let rate = |at: usize, path: &[&str]| {
@@ -65,7 +54,7 @@ pub(crate) fn rival(
     let other = rate(2, &["cross", "goodput_bps"]);
     let squares = beside_remedy_bps.powi(2) + other.powi(2);
     let jain = if squares > 0.0 { (beside_remedy_bps + other).powi(2) / (2.0 * squares) } else { 1.0 };
-    Ok(Some(Rival {
+    Ok(Rival {
         alone_bps,
         beside_cubic_bps,
         beside_remedy_bps,
@@ -73,5 +62,5 @@ pub(crate) fn rival(
         harm_of_remedy,
         jain,
         accepted: harm_of_remedy <= harm_of_cubic + NOISE,
-    }))
+    })
 }

@@ -4,21 +4,18 @@
 //! paired seeds; "nothing changed" and the planned remedy stay to the last.
 
 use crate::failure::Failure;
-use crate::fit::parameters::{Amount, Parameters};
-use crate::fit::{AS_FOUND, Fit};
+use crate::fit::Fit;
+use crate::fit::parameters::{Amount, Parameters, capture_at};
 use crate::lab_runs::LabRuns;
 use crate::observer::Observer;
-use crate::remedy::{apply, merge, ratio};
-use lab::CaptureEnds;
+use crate::remedy::{AS_FOUND, WORTH, apply, merge, ratio};
 use model::{
-    Arm, Candidate, Change, Code, Corner, Experiment, Flow, LabReport, Remedy, Scenario, SettingsReport, Side,
+    Arm, Candidate, Change, Code, Corner, Experiment, Flow, LabReport, Remedy, Scenario, Setting, SettingsReport,
+    Stream, Workload,
 };
-use model::{Stream, Workload};
 use tune::Facts;
 use units::Span;
 
-/// A candidate that gives less than this is none.
-pub(crate) const WORTH: f64 = 1.05;
 /// Remedies laid one upon the other: behind one limit the next one shows.
 const CHAIN: usize = 3;
 /// Candidates at most, besides those of the chain.
@@ -32,6 +29,8 @@ const FINALISTS: usize = 3;
 const CORNER: f64 = 0.3;
 /// Of candidates whose worst corners differ by less, the one with fewer changes is preferred.
 const ALIKE: f64 = 0.02;
+
+const CONGESTION_CONTROL: &str = "net.ipv4.tcp_congestion_control";
 
 /// A candidate while it is tried.
 #[derive(Debug, Clone)]
@@ -62,13 +61,14 @@ impl Tried {
         corners.chain(self.candidate.ratios.last().copied()).fold(f64::INFINITY, f64::min)
     }
 
-    /// Whether it makes the sender compete otherwise.
-    pub(crate) fn changes_congestion_control(&self) -> bool {
-        self.candidate.changes.iter().any(|change| match &change.setting {
-            model::Setting::Sysctl(name) => name == "net.ipv4.tcp_congestion_control",
-            model::Setting::Route(name) => name == "congctl",
-            model::Setting::Socket(name) => name == "congestion",
-        })
+    /// The congestion control it changes to, which makes the sender compete otherwise; `None` where it changes none.
+    pub(crate) fn congestion_control(&self) -> Option<&str> {
+        let chooses = |setting: &Setting| match setting {
+            Setting::Sysctl(name) => name == CONGESTION_CONTROL,
+            Setting::Route(name) => name == "congctl",
+            Setting::Socket(name) => name == "congestion",
+        };
+        self.candidate.changes.iter().find(|change| chooses(&change.setting)).map(|change| change.to.as_str())
     }
 }
 
@@ -76,10 +76,10 @@ impl Tried {
 pub(crate) fn search(
     lab: &LabRuns<'_>,
     fit: &Fit,
+    scenario: &Scenario,
     flow: &Flow,
     observer: &mut dyn Observer,
 ) -> Result<Vec<Tried>, Failure> {
-    let scenario = fit.parameters.scenario("fitted").map_err(Failure::host)?;
     let base = scenario.arms[0].experiment.clone();
     let mut live = candidates(lab, fit, flow, &base, observer)?;
     let mut out: Vec<Tried> = Vec::new();
@@ -91,7 +91,7 @@ pub(crate) fn search(
         let title = format!("search, round {}", round + 1);
         let report = compare(lab, &title, &shortened, &live, seeds, observer)?;
         for (at, tried) in live.iter_mut().enumerate() {
-            tried.candidate.ratios.push(ratio(&report.arms, &scenario, 0, at + 1).unwrap_or_default());
+            tried.candidate.ratios.push(ratio(&report.arms, scenario, 0, at + 1).unwrap_or_default());
         }
         live.sort_by(|a, b| last(b).total_cmp(&last(a)));
         let keep = if round == 0 { live.len().div_ceil(2).max(FINALISTS) } else { FINALISTS };
@@ -103,13 +103,10 @@ pub(crate) fn search(
         live = kept;
         out.splice(0..0, gone);
     }
-    corners(lab, fit, &scenario, &mut live, observer)?;
-    live.sort_by(|a, b| {
-        let (worst_a, worst_b) = (a.worst(), b.worst());
-        let alike = (worst_a - worst_b).abs() <= ALIKE * worst_a.max(worst_b);
-        let (few_a, few_b) = (a.candidate.changes.len(), b.candidate.changes.len());
-        if alike { few_a.cmp(&few_b) } else { worst_b.total_cmp(&worst_a) }
-    });
+    corners(lab, fit, scenario, &mut live, observer)?;
+    live.sort_by(|a, b| b.worst().total_cmp(&a.worst()));
+    let alike = live.iter().take_while(|tried| tried.worst() >= live[0].worst() * (1.0 - ALIKE)).count();
+    live[..alike].sort_by_key(|tried| tried.candidate.changes.len());
     live.extend(out);
     Ok(live)
 }
@@ -158,14 +155,14 @@ fn candidates(
             found.push(tried);
         }
     };
-    let at = if fit.parameters.tap == Side::Server { CaptureEnds::Server } else { CaptureEnds::Client };
     let mut chain: Vec<Remedy> = plans.first().cloned().into_iter().collect();
     while !chain.is_empty() {
         let tried = Tried::new(name(&chain), &chain, chain.len() == 1);
         let next = tried.as_ref().map(|tried| Arm::new(name(&chain), tried.on(base.clone())));
         add(tried);
         let Some(arm) = next.filter(|_| chain.len() < CHAIN) else { break };
-        let (_, captured) = lab.captured("search: what limits it then", &arm, 1, at, observer)?;
+        let end = capture_at(fit.parameters.tap);
+        let captured = lab.captured("search: what limits it then", &arm, 1, end, observer)?;
         let Some((after, _)) = captured.into_iter().flatten().next() else { break };
         let known: Vec<Change> = chain.iter().flat_map(|remedy| remedy.changes.clone()).collect();
         let further =
@@ -196,9 +193,9 @@ fn name(remedies: &[Remedy]) -> String {
     let mut words: Vec<String> = Vec::new();
     for change in remedies.iter().flat_map(|remedy| &remedy.changes) {
         let word = match &change.setting {
-            model::Setting::Sysctl(key) if key == "net.ipv4.tcp_congestion_control" => change.to.clone(),
-            model::Setting::Sysctl(key) => key.rsplit('.').next().unwrap_or(key).to_owned(),
-            model::Setting::Route(key) | model::Setting::Socket(key) => key.clone(),
+            Setting::Sysctl(key) if key == CONGESTION_CONTROL => change.to.clone(),
+            Setting::Sysctl(key) => key.rsplit('.').next().unwrap_or(key).to_owned(),
+            Setting::Route(key) | Setting::Socket(key) => key.clone(),
         };
         if !words.contains(&word) {
             words.push(word);
@@ -244,7 +241,7 @@ fn corners(
         return Ok(());
     }
     for (parameter, factor, parameters) in corner_paths(&fit.parameters) {
-        let corner = parameters.scenario("corner").map_err(Failure::host)?;
+        let corner = parameters.scenario("corner")?;
         let experiment = shorter(corner.arms[0].experiment.clone(), 0.5);
         let title = format!("{parameter} × {factor}");
         let report = compare(lab, &title, &experiment, live, CORNER_SEEDS, observer)?;

@@ -13,7 +13,7 @@ pub fn undo(remedy: &Remedy) -> Vec<String> {
     let one = |change: &Change| match change.setting {
         // The route was made for it.
         Setting::Route(_) => {
-            let (peer, host) = (peer(change.side), host(change.side));
+            let (peer, host) = (peer(change.side), change.side.as_str());
             format!("{} route del {peer}   # on the {host}", ip(peer))
         }
         _ => command(change, change.from.as_deref(), peer(change.side)),
@@ -42,15 +42,8 @@ const fn peer(side: Side) -> &'static str {
     }
 }
 
-const fn host(side: Side) -> &'static str {
-    match side {
-        Side::Client => "client",
-        Side::Server => "server",
-    }
-}
-
 fn command(change: &Change, value: Option<&str>, peer: &str) -> String {
-    let host = host(change.side);
+    let host = change.side.as_str();
     let text = match (&change.setting, value) {
         (Setting::Sysctl(name), Some(value)) => match limit(change, value) {
             // What it is is not known, so it is only ever raised.

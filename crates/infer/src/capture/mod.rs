@@ -16,6 +16,7 @@ use crate::Error;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use units::Timestamp;
 use wire::Capture;
 
 /// Diagnoses a capture file.
@@ -32,9 +33,15 @@ pub fn diagnose_file(path: &Path) -> Result<CaptureDiagnosis, Error> {
 /// # Errors
 /// As [`diagnose_file`].
 pub fn diagnose_file_with(path: &Path, options: Options) -> Result<CaptureDiagnosis, Error> {
-    let name = path.display().to_string();
-    let file = File::open(path).map_err(|cause| Error::Open { path: name.clone(), cause })?;
-    diagnose_reader_with(file, &name, options)
+    diagnose_reader_with(open(path)?, &path.display().to_string(), options)
+}
+
+/// Diagnoses a capture file up to `until`: what came later is not read.
+///
+/// # Errors
+/// As [`diagnose_file`].
+pub fn diagnose_file_until(path: &Path, options: Options, until: Timestamp) -> Result<CaptureDiagnosis, Error> {
+    read(open(path)?, &path.display().to_string(), options, Some(until))
 }
 
 /// Diagnoses the capture that `from` gives; `name` is what the report and errors call it.
@@ -50,10 +57,21 @@ pub fn diagnose_reader(from: impl Read, name: &str) -> Result<CaptureDiagnosis, 
 /// # Errors
 /// As [`diagnose_reader`].
 pub fn diagnose_reader_with(from: impl Read, name: &str, options: Options) -> Result<CaptureDiagnosis, Error> {
+    read(from, name, options, None)
+}
+
+fn open(path: &Path) -> Result<File, Error> {
+    File::open(path).map_err(|cause| Error::Open { path: path.display().to_string(), cause })
+}
+
+fn read(from: impl Read, name: &str, options: Options, until: Option<Timestamp>) -> Result<CaptureDiagnosis, Error> {
     let mut capture = Capture::new(from).map_err(|error| Error::from_wire(error, name))?;
     let mut decoder = CaptureDecoder::new(options.filter.clone());
     let mut shard = Shard::new(options);
     while let Some(packet) = capture.next().map_err(|error| Error::from_wire(error, name))? {
+        if until.is_some_and(|until| packet.at > until) {
+            break;
+        }
         decoder.packet(&packet, |seen| shard.packet(&seen));
     }
     decoder.finish(|seen| shard.packet(&seen));

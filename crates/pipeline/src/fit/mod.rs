@@ -2,18 +2,18 @@
 //! parameters follow the difference.
 
 mod calibrate;
-mod check;
+pub(crate) mod check;
 pub(crate) mod observed;
 pub(crate) mod parameters;
 
 use crate::failure::Failure;
 use crate::lab_runs::LabRuns;
 use crate::observer::Observer;
+use crate::remedy::AS_FOUND;
 use check::{SAME_VERDICT, checks, same_verdict};
-use lab::CaptureEnds;
-use model::{Arm, FittedModel, Flow, LossClass, Series, Side};
+use model::{Arm, FittedModel, Flow, LossClass, Series};
 use observed::Observed;
-use parameters::{Amount, LossModel, Parameters};
+use parameters::{Amount, LossModel, Parameters, capture_at};
 
 /// Runs that a model is held against, each with another seed.
 pub(crate) const SEEDS: u32 = 16;
@@ -23,9 +23,6 @@ const STEP_SEEDS: u32 = 3;
 const STEPS: usize = 6;
 /// Calibration ends where the runs are as near as this.
 const NEAR: f64 = 5e-4;
-
-/// The arm that repeats what was captured.
-pub(crate) const AS_FOUND: &str = "as found";
 
 /// A fitted model.
 #[derive(Debug, Clone)]
@@ -110,10 +107,9 @@ fn runs(
     seeds: u32,
     observer: &mut dyn Observer,
 ) -> Result<Vec<Observed>, Failure> {
-    let scenario = parameters.scenario("fitted").map_err(Failure::host)?;
+    let scenario = parameters.scenario("fitted")?;
     let arm = Arm::new(AS_FOUND, scenario.arms[0].experiment.clone());
-    let at = if parameters.tap == Side::Server { CaptureEnds::Server } else { CaptureEnds::Client };
     let title = format!("fitting: {}", parameters.loss_model.name());
-    let (_, captured) = lab.captured(&title, &arm, seeds, at, observer)?;
+    let captured = lab.captured(&title, &arm, seeds, capture_at(parameters.tap), observer)?;
     Ok(captured.iter().flatten().map(|(flow, series)| Observed::of(flow, series)).collect())
 }

@@ -1,5 +1,7 @@
 //! The parameters of a model of a connection's path and hosts, and the scenario they make.
 
+use crate::failure::Failure;
+use lab::CaptureEnds;
 use model::{
     BufferState, Code, FamilyName, FittedParameter, Flow, LossClass, Origin, RttSource, Scenario, Side, Vantage, Way,
 };
@@ -138,7 +140,7 @@ impl Parameters {
         Self {
             loss_model,
             direction: flow.direction,
-            tap: tap(flow),
+            tap: tap(flow.vantage, flow.direction),
             rtt_s,
             rate_bps,
             rate_origin: if seen.is_some() { Origin::Measured } else { Origin::Assumed },
@@ -179,7 +181,7 @@ impl Parameters {
         let mut toml = String::new();
         let _ = writeln!(toml, "name = \"{name}\"\nabout = \"{about}\"\n");
         let _ = writeln!(toml, "[path]\nrtt = \"{}\"\nmtu = {}\n", self.rtt(), self.mtu);
-        let data = if self.direction == Way::Down { "down" } else { "up" };
+        let data = self.direction.as_str();
         let _ = writeln!(toml, "[path.{data}]\nrate = \"{}\"\nqueue = \"{}\"", self.rate(), self.queue());
         for parameter in self.of_losses() {
             let key = parameter.key.rsplit('.').next().unwrap_or_default();
@@ -193,7 +195,7 @@ impl Parameters {
         for side in [Side::Client, Side::Server] {
             let keys = self.of_host(side);
             if !keys.is_empty() {
-                let _ = writeln!(toml, "\n[{}]", side_key(side));
+                let _ = writeln!(toml, "\n[{}]", side.as_str());
                 keys.iter().for_each(|(key, value, _)| {
                     let _ = writeln!(toml, "{key} = {value}");
                 });
@@ -213,16 +215,14 @@ impl Parameters {
     }
 
     /// What is run: read back from the scenario, so that the file a user gets is what was run.
-    pub(crate) fn scenario(&self, name: &str) -> Result<Scenario, String> {
-        let toml = self.to_toml(name, "", &[], &[]);
-        let none = |file: &str| Err(std::io::Error::other(format!("no file '{file}'")));
-        Scenario::parse(name, &toml, &[], &none).map_err(|error| error.to_string())
+    pub(crate) fn scenario(&self, name: &str) -> Result<Scenario, Failure> {
+        read(name, &self.to_toml(name, "", &[], &[]))
     }
 
     /// For the report.
     pub(crate) fn list(&self) -> Vec<FittedParameter> {
         let one = |key: &str, value: String, origin| FittedParameter { key: key.to_owned(), value, origin };
-        let data = if self.direction == Way::Down { "down" } else { "up" };
+        let data = self.direction.as_str();
         let mut list = vec![
             one("path.rtt", self.rtt().to_string(), Origin::Measured),
             one(&format!("path.{data}.rate"), self.rate().to_string(), self.rate_origin),
@@ -231,7 +231,7 @@ impl Parameters {
         list.extend(self.of_losses());
         for side in [Side::Client, Side::Server] {
             list.extend(self.of_host(side).into_iter().map(|(key, value, origin)| {
-                one(&format!("{}.{key}", side_key(side)), value.trim_matches('"').to_owned(), origin)
+                one(&format!("{}.{key}", side.as_str()), value.trim_matches('"').to_owned(), origin)
             }));
         }
         list
@@ -258,7 +258,7 @@ impl Parameters {
 
     /// Loss, jitter and policer, values as TOML has them.
     fn of_losses(&self) -> Vec<FittedParameter> {
-        let data = if self.direction == Way::Down { "down" } else { "up" };
+        let data = self.direction.as_str();
         let one =
             |key: &str, value: String, origin| FittedParameter { key: format!("path.{data}.{key}"), value, origin };
         let ratio = |part: f64| Ratio::new(part.clamp(0.0, 0.9)).unwrap_or(Ratio::ZERO);
@@ -335,19 +335,26 @@ fn digits(value: f64) -> f64 {
     (value / unit).round() * unit
 }
 
-const fn side_key(side: Side) -> &'static str {
-    match side {
-        Side::Client => "client",
-        Side::Server => "server",
-    }
-}
-
-/// At which end the capture was taken.
-fn tap(flow: &Flow) -> Side {
-    match (flow.vantage == Vantage::Sender, flow.direction) {
+/// At which end a capture was taken.
+pub(crate) fn tap(vantage: Vantage, direction: Way) -> Side {
+    match (vantage == Vantage::Sender, direction) {
         (true, Way::Down) | (false, Way::Up) => Side::Server,
         (true, Way::Up) | (false, Way::Down) => Side::Client,
     }
+}
+
+/// A capture of the lab at that end.
+pub(crate) const fn capture_at(tap: Side) -> CaptureEnds {
+    match tap {
+        Side::Client => CaptureEnds::Client,
+        Side::Server => CaptureEnds::Server,
+    }
+}
+
+/// Reads a fitted scenario, which names no file.
+pub(crate) fn read(name: &str, toml: &str) -> Result<Scenario, Failure> {
+    let none = |file: &str| Err(std::io::Error::other(format!("no file '{file}'")));
+    Scenario::parse(name, toml, &[], &none).map_err(|error| Failure::host(error.to_string()))
 }
 
 /// The shortest round trip, half of all, and the longest without what only a timer explains, in seconds.
@@ -369,14 +376,12 @@ fn queue_seldom(flow: &Flow) -> bool {
 fn receive_buffer(flow: &Flow) -> Buffer {
     let window = flow.measured.window_max_bytes as f64;
     let state = flow.facts.receive_window.as_deref().and_then(|window| window.state);
-    let limits = matches!(flow.verdict.code, Code::ReceiveWindow | Code::WindowScalingMissing);
-    match state {
-        Some(BufferState::Fixed) => Buffer { bytes: window / WINDOW_PART, fixed: true, origin: Origin::Calibrated },
-        Some(BufferState::Capped) => Buffer { bytes: window / WINDOW_PART, fixed: false, origin: Origin::Calibrated },
-        _ if limits && flow.verdict.code == Code::ReceiveWindow => {
-            Buffer { bytes: window / WINDOW_PART, fixed: false, origin: Origin::Calibrated }
-        }
-        _ => Buffer { bytes: RECEIVE_BUFFER.max(window / WINDOW_PART), fixed: false, origin: Origin::Assumed },
+    let bytes = window / WINDOW_PART;
+    let fixed = state == Some(BufferState::Fixed);
+    if fixed || state == Some(BufferState::Capped) || flow.verdict.code == Code::ReceiveWindow {
+        Buffer { bytes, fixed, origin: Origin::Calibrated }
+    } else {
+        Buffer { bytes: RECEIVE_BUFFER.max(bytes), fixed, origin: Origin::Assumed }
     }
 }
 

@@ -1,18 +1,20 @@
 //! A captured connection: fit a path and hosts to it, search for what makes it faster there, prove that.
 
 use crate::bench::{BenchOptions, DEFAULT_KERNEL};
-use crate::captured_flow::{self, CapturedFlow};
+use crate::captured_flow;
 use crate::failure::Failure;
+use crate::fit::check::SAME_VERDICT;
 use crate::fit::parameters::Amount;
-use crate::fit::{AS_FOUND, Fit, SEEDS, fit};
+use crate::fit::{Fit, SEEDS, fit};
 use crate::lab_runs::LabRuns;
 use crate::observer::Observer;
-use crate::remedy::{figure, ratio, value};
-use crate::search::{Tried, WORTH, amount, search};
+use crate::remedy::{AS_FOUND, WORTH, figure, ratio, value};
+use crate::search::{Tried, amount, search};
 use crate::{rival, search};
 use model::{
-    Arm, CaptureFit, Code, DiagnosisLine, FixReport, Flow, LabReport, Remedy, Rival, Scenario, Setting, Side, Vantage,
+    Arm, CaptureFit, Code, DiagnosisLine, FixReport, Flow, LabReport, Remedy, Rival, Scenario, Setting, Vantage,
 };
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use units::Seed;
@@ -58,7 +60,7 @@ pub fn capture(
     stop: &AtomicBool,
     observer: &mut dyn Observer,
 ) -> Result<FixedCapture, Failure> {
-    let CapturedFlow { flow, series } = captured_flow::read(request.path, request.flow)?;
+    let flow = captured_flow::read(request.path, request.flow)?;
     let mut report = begin(request.path, &flow);
     if let Some(why) = unfit(&flow) {
         report.notes.push(why);
@@ -67,16 +69,15 @@ pub fn capture(
     }
     let wanted = request.options.kernels.first().map_or(DEFAULT_KERNEL, String::as_str);
     let kernel = lab::kernel::find(wanted)?;
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let jobs = request.options.jobs.unwrap_or(processors).max(1);
-    let lab = LabRuns { kernel: &kernel, jobs, seed: Seed::new(request.options.seed), stop };
+    let lab = LabRuns { kernel: &kernel, jobs: request.options.jobs(), seed: Seed::new(request.options.seed), stop };
     let amount = amount(&flow);
     let (flow, series) = match amount {
-        Amount::Bytes(_) => (flow, series),
-        Amount::Seconds(seconds) => {
-            let first = captured_flow::first(request.path, &flow, seconds)?;
-            (first.flow, first.series)
+        // Alone it is drawn; what it shares with others is known from all of them.
+        Amount::Bytes(_) => {
+            let (_, series) = captured_flow::alone(request.path, &flow, None)?;
+            (flow, series)
         }
+        Amount::Seconds(seconds) => captured_flow::alone(request.path, &flow, Some(seconds))?,
     };
     observer.note(&format!("cause: {}; fitting a path to connection {}", flow.verdict.code, flow.id));
     let fits = fit(&lab, &flow, &series, amount, observer)?;
@@ -93,19 +94,30 @@ pub fn capture(
         report.remedy = search::plans(&flow).into_iter().next();
         return Ok(finish(report, None));
     };
-    let scenario = fitted.parameters.scenario("fitted").map_err(Failure::host)?;
-    let tried = search(&lab, &fitted, &flow, observer)?;
+    let scenario = fitted.parameters.scenario("fitted")?;
+    let tried = search(&lab, &fitted, &scenario, &flow, observer)?;
+    let mut rivals: BTreeMap<String, Rival> = BTreeMap::new();
     let mut rival = None;
     let mut winner = None;
     for one in tried.iter().filter(|one| came_far(one)) {
-        let beside = rival::rival(&lab, &scenario.arms[0].experiment, one, observer)?;
-        let harmless = request.own_path || beside.is_none_or(|beside| beside.accepted);
-        rival = beside.or(rival);
-        if harmless {
+        // Of candidates with one congestion control the runs are the same.
+        let beside = match one.congestion_control() {
+            None => None,
+            Some(chosen) => match rivals.get(chosen) {
+                Some(known) => Some(*known),
+                None => {
+                    let found = rival::rival(&lab, &scenario.arms[0].experiment, chosen, observer)?;
+                    rivals.insert(chosen.to_owned(), found);
+                    Some(found)
+                }
+            },
+        };
+        if request.own_path || beside.is_none_or(|beside| beside.accepted) {
             rival = beside;
             winner = Some(one.clone());
             break;
         }
+        rival = beside;
         report.notes.push(format!(
             "'{}' is {:.1} times as fast, and takes more from a CUBIC flow on the same path than another CUBIC flow does: not accepted. \
              --own-path accepts it where no others use the path.",
@@ -197,7 +209,7 @@ fn refusal(report: &FixReport) -> String {
         .map(|model| {
             let mut outside: Vec<&str> =
                 model.checks.iter().filter(|check| !check.inside).map(|check| check.figure.as_str()).collect();
-            if model.same_verdict < 0.5 {
+            if model.same_verdict < SAME_VERDICT {
                 outside.push("the verdict");
             }
             format!("{}: {}", model.name, outside.join(", "))
@@ -286,7 +298,7 @@ fn as_toml(changes: &[model::Change]) -> String {
     changes
         .iter()
         .map(|change| {
-            let side = if change.side == Side::Client { "client" } else { "server" };
+            let side = change.side.as_str();
             match (&change.setting, change.to.as_str()) {
                 (Setting::Sysctl(name), to) => format!("{side}.sysctl.\"{name}\" = \"{to}\"\n"),
                 (Setting::Route(name) | Setting::Socket(name), "auto") => {
@@ -334,7 +346,7 @@ fn begin(path: &Path, flow: &Flow) -> FixReport {
             scenario: None,
         })),
         search: Vec::new(),
-        rival: None::<Rival>,
+        rival: None,
         notes: Vec::new(),
         proof: None,
     }

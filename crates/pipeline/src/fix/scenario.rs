@@ -3,7 +3,7 @@
 use crate::bench::{ArmFindings, Bench, Ran, Task};
 use crate::failure::Failure;
 use crate::observer::Observer;
-use crate::remedy::{apply, figure, merge, ratio, value};
+use crate::remedy::{AS_FOUND, WORTH, apply, figure, merge, ratio, value};
 use lab::{LabArm, RunOptions};
 use model::{Arm, ArmReport, Code, Experiment, FixReport, LabReport, Remedy, Scenario, Side};
 use tune::Facts;
@@ -11,8 +11,6 @@ use units::Span;
 
 /// Remedies tried one upon the other: behind one limit the next one shows.
 const ROUNDS: usize = 3;
-/// A remedy that gives less than this is none.
-const WORTH: f64 = 1.05;
 
 /// What a fix found and proved.
 #[derive(Debug)]
@@ -89,7 +87,7 @@ fn join(report: &mut Option<LabReport>, run: LabReport) -> usize {
 
 /// An arm's name: what it adds to the one before it.
 fn name(remedies: &[Remedy]) -> String {
-    let Some((last, before)) = remedies.split_last() else { return "as found".to_owned() };
+    let Some((last, before)) = remedies.split_last() else { return AS_FOUND.to_owned() };
     let again = if before.iter().any(|remedy| remedy.code == last.code) { " again" } else { "" };
     let plus = if before.is_empty() { "" } else { "+ " };
     format!("{plus}{} mended{again}", last.code)

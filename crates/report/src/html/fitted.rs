@@ -3,7 +3,7 @@
 use super::escape::escape;
 use crate::figures::{percent, times};
 use crate::fit_words::{rival as rival_sentence, value as fit_value};
-use model::{Candidate, CaptureFit, FixReport, Origin};
+use model::{Candidate, CaptureFit, FixReport};
 
 /// The sections, in the order of the chain: notes, the fit, the search, the rival.
 pub(super) fn sections(fix: &FixReport) -> String {
@@ -35,12 +35,8 @@ fn fit(capture: &CaptureFit) -> String {
         html.push_str(&table(
             &["parameter", "value", "origin"],
             model.parameters.iter().map(|one| {
-                let origin = match one.origin {
-                    Origin::Measured => "measured",
-                    Origin::Calibrated => "calibrated",
-                    Origin::Assumed => "assumed",
-                };
-                [escape(&one.key), format!("<code>{}</code>", escape(&one.value)), origin.to_owned()].to_vec()
+                [escape(&one.key), format!("<code>{}</code>", escape(&one.value)), one.origin.as_str().to_owned()]
+                    .to_vec()
             }),
         ));
         html.push_str(&table(

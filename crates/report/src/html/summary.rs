@@ -3,7 +3,7 @@
 use super::escape::escape;
 use super::{ArmPlots, findings};
 use crate::figures::{Better, Figure, caution, elapsed, percent, times};
-use model::{Change, DiagnosisLine, FixReport, LabReport, Limits, Setting, Side};
+use model::{Change, DiagnosisLine, FixReport, LabReport, Limits, Setting};
 
 /// The line below the title: what was run, and on what.
 pub(super) fn about(lab: &LabReport) -> String {
@@ -93,7 +93,7 @@ fn change(change: &Change) -> String {
         Setting::Route(name) => ("route", name),
         Setting::Socket(name) => ("socket option", name),
     };
-    let side = if change.side == Side::Client { "client" } else { "server" };
+    let side = change.side.as_str();
     format!(
         "<tr><td>{side}</td><td>{kind} <code>{}</code></td><td><code>{}</code></td><td><code class=\"good\">{}</code></td></tr>",
         escape(name),

@@ -35,15 +35,11 @@ fn parameters(page: &mut Page, model: &FittedModel) {
         .parameters
         .iter()
         .map(|one| {
-            let (origin, style) = match one.origin {
-                Origin::Measured => ("measured", Style::Plain),
-                Origin::Calibrated => ("calibrated", Style::Plain),
-                Origin::Assumed => ("assumed", Style::Faint),
-            };
+            let style = if one.origin == Origin::Assumed { Style::Faint } else { Style::Plain };
             vec![
                 Entry::new(clean(&one.key), Style::Plain),
                 Entry::new(clean(&one.value), Style::Strong),
-                Entry::new(origin, style),
+                Entry::new(one.origin.as_str(), style),
             ]
         })
         .collect();

@@ -37,7 +37,7 @@ pub fn from_diagnosis(
         _ => return Err(DiagnosisError::OtherSchema(schema.to_owned())),
     };
     if count == 0 {
-        return Err(DiagnosisError::NothingToSet(if here == Side::Client { "client" } else { "server" }));
+        return Err(DiagnosisError::NothingToSet(here.as_str()));
     }
     Ok(draft.finish())
 }
