@@ -1,6 +1,6 @@
 //! What the fuzz target of the HTTP front does with an input, and the corpus test, too.
 
-use edge::http::{Limits, Range, Target, forwarded, matches_any, parse, proxy};
+use thalweg_edge::http::{Limits, Range, Target, forwarded, matches_any, parse, proxy};
 
 /// Any bytes as requests: each is read or refused, nothing is read twice, and no name in a path is a way out. Returns how many were read.
 pub(crate) fn http(bytes: &[u8]) -> usize {

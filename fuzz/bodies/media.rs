@@ -1,21 +1,21 @@
 //! What the fuzz targets of media do with an input, and the corpus tests, too. Each returns how much it got out of it.
 #![allow(dead_code)]
 
-use media::aac::AdtsFrames;
-use media::avc::StartCodes;
-use media::flv::{self, FlvReader};
-use media::hls::Checker;
-use media::rtmp::{Event, Limits, Session};
-use media::ts::Demuxer;
-use media::{Arrival, Ingest, Track};
+use thalweg_media::aac::AdtsFrames;
+use thalweg_media::avc::StartCodes;
+use thalweg_media::flv::{self, FlvReader};
+use thalweg_media::hls::Checker;
+use thalweg_media::rtmp::{Event, Limits, Session};
+use thalweg_media::ts::Demuxer;
+use thalweg_media::{Arrival, Ingest, Track};
 
 /// Any bytes as AMF values: refused, or values that can be written and read.
 pub(crate) fn amf(data: &[u8]) -> usize {
-    let Ok(values) = media::amf::decode(data) else { return 0 };
+    let Ok(values) = thalweg_media::amf::decode(data) else { return 0 };
     let mut written = Vec::new();
-    media::amf::encode(&values, &mut written);
+    thalweg_media::amf::encode(&values, &mut written);
     // What AMF 3 nests or AMF 0 leaves open may be too much for one message; it never panics.
-    let _ = media::amf::decode(&written);
+    let _ = thalweg_media::amf::decode(&written);
     values.len()
 }
 

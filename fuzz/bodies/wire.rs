@@ -1,8 +1,8 @@
 //! What the fuzz targets of wire do with an input, and the corpus tests, too.
 #![allow(dead_code)]
 
-use wire::filter::Filter;
-use wire::{Capture, Decoded, Decoder, LinkType};
+use thalweg_wire::filter::Filter;
+use thalweg_wire::{Capture, Decoded, Decoder, LinkType};
 
 /// Packets after which an input has shown what it can.
 const ENOUGH: usize = 20_000;
@@ -35,7 +35,7 @@ pub(crate) fn pcap(data: &[u8]) -> usize {
 
 /// Any bytes behind a section header: the reader ends, and gives packets within the file.
 pub(crate) fn pcapng(data: &[u8]) -> usize {
-    let header = wire::pcapng::Writer::new(Vec::new(), "fuzz").and_then(|mut writer| {
+    let header = thalweg_wire::pcapng::Writer::new(Vec::new(), "fuzz").and_then(|mut writer| {
         writer.add_interface("eth0", LinkType::ETHERNET, 0)?;
         writer.finish()
     });
@@ -60,7 +60,7 @@ pub(crate) fn filter(text: &str, frame: &[u8]) -> usize {
             return 0;
         }
     };
-    if let Decoded::Tcp(segment) = wire::decode(LinkType::RAW, frame, frame.len() as u32) {
+    if let Decoded::Tcp(segment) = thalweg_wire::decode(LinkType::RAW, frame, frame.len() as u32) {
         let _ = filter.matches(&segment);
     }
     if let Some(program) = filter.program(96, 256) {

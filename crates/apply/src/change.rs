@@ -7,9 +7,9 @@ use crate::scope::{boot_id, namespace};
 use crate::store::Locked;
 use crate::undo::undo;
 use crate::{Step, Watch, effect};
-use model::TunePlan;
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
+use thalweg_model::TunePlan;
 
 /// How a plan is applied.
 #[derive(Debug, Clone, Copy, Default)]

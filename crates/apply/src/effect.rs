@@ -2,9 +2,9 @@
 
 use crate::journal::Entry;
 use crate::target::Target;
-use host::route::Route;
-use host::socket::probe;
 use std::net::{IpAddr, Ipv4Addr};
+use thalweg_host::route::Route;
+use thalweg_host::socket::probe;
 
 /// An address for documentation, which every default route leads to. Source: RFC 5737.
 const SOMEWHERE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
@@ -53,14 +53,14 @@ fn has_effect(name: &str, seen: &str, set: &str) -> bool {
 }
 
 /// The kernel's look-up of an address behind the route has the route's metrics.
-fn route(target: &model::RouteTarget, after: &str) -> Result<(), String> {
+fn route(target: &thalweg_model::RouteTarget, after: &str) -> Result<(), String> {
     let address = match target.to.split('/').next().map(str::parse::<IpAddr>) {
         Some(Ok(IpAddr::V4(address))) => address,
         _ if target.to == "default" && !target.via.as_ref().is_some_and(|via| via.contains(':')) => SOMEWHERE,
         // The look-up here is for IPv4.
         _ => return Ok(()),
     };
-    let found = host::route::metrics(address).map_err(|error| error.to_string())?;
+    let found = thalweg_host::route::metrics(address).map_err(|error| error.to_string())?;
     let listed = Route::parse(after).and_then(|route| route.now().ok().flatten());
     let wanted = listed.map(|route| route.metrics_text()).unwrap_or_default();
     for (name, value) in wanted {

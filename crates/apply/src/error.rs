@@ -1,8 +1,8 @@
 //! Why a change was not made, or not undone.
 
-use host::HostError;
 use std::io;
 use std::path::PathBuf;
+use thalweg_host::HostError;
 use thiserror::Error;
 
 /// Why a change was not made, or not undone.

@@ -3,8 +3,8 @@
 use crate::error::ApplyError;
 use crate::journal::Entry;
 use crate::target::Target;
-use host::route::Route;
-use model::{PlannedChange, Setting};
+use thalweg_host::route::Route;
+use thalweg_model::{PlannedChange, Setting};
 
 /// One entry per setting: what it is now, and what it is to be. Refuses what is not as the plan says it was.
 ///
@@ -36,7 +36,7 @@ pub(crate) fn entries(changes: &[PlannedChange]) -> Result<Vec<Entry>, ApplyErro
                 let target = Target::Route(route.clone());
                 let place = entries.iter().position(|entry| entry.target == target);
                 let before = place.map_or_else(|| target.read(), |place| Ok(entries[place].after.clone()))?;
-                let then = host::route::list().map_err(ApplyError::Read)?;
+                let then = thalweg_host::route::list().map_err(ApplyError::Read)?;
                 let listed = then.iter().find(|one| one.to == route.to && u64::from(one.metric) == route.metric);
                 let now = listed.and_then(|one| one.metrics.get(name)).cloned().unwrap_or_default();
                 drift(

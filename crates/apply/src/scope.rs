@@ -4,7 +4,7 @@ use crate::error::ApplyError;
 
 /// The boot this is.
 pub(crate) fn boot_id() -> Result<String, ApplyError> {
-    host::sysctl::read("kernel.random.boot_id").map_err(ApplyError::Read)
+    thalweg_host::sysctl::read("kernel.random.boot_id").map_err(ApplyError::Read)
 }
 
 /// The number of this network namespace.

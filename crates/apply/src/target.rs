@@ -1,11 +1,11 @@
 //! A setting of this host that can be read, written, and compared.
 
 use crate::error::ApplyError;
-use host::HostError;
-use host::route::Route;
-use model::RouteTarget;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use thalweg_host::HostError;
+use thalweg_host::route::Route;
+use thalweg_model::RouteTarget;
 
 /// A setting of this host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -36,7 +36,7 @@ impl Target {
     /// When it cannot be read, or is not there.
     pub fn read(&self) -> Result<String, ApplyError> {
         match self {
-            Self::Sysctl(name) => host::sysctl::read(name).map_err(ApplyError::Read),
+            Self::Sysctl(name) => thalweg_host::sysctl::read(name).map_err(ApplyError::Read),
             Self::Route(route) => Ok(find(route)?.to_text()),
         }
     }
@@ -44,7 +44,7 @@ impl Target {
     /// Writes a value that was read, or made by [`entries`].
     pub(crate) fn write(&self, value: &str) -> Result<(), HostError> {
         match self {
-            Self::Sysctl(name) => host::sysctl::write(name, value).map(drop),
+            Self::Sysctl(name) => thalweg_host::sysctl::write(name, value).map(drop),
             Self::Route(_) => {
                 let broken = || HostError {
                     act: format!("set the {self}"),

@@ -3,12 +3,12 @@
 //! Each test runs again as root of network namespaces of its own, made by unshare(1); the host's own settings are never written.
 
 use super::*;
-use model::{PlannedChange, Reach, RouteTarget, Setting, TunePlan};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use thalweg_model::{PlannedChange, Reach, RouteTarget, Setting, TunePlan};
 
 const INSIDE: &str = "THALWEG_TEST_INSIDE";
 /// Where a child is to be killed, and its journals' folder.
@@ -52,7 +52,7 @@ fn ip(line: &str) {
 
 fn network() {
     // Link-local routes would come when the kernel likes.
-    let _ = host::sysctl::write("net.ipv6.conf.default.disable_ipv6", "1");
+    let _ = thalweg_host::sysctl::write("net.ipv6.conf.default.disable_ipv6", "1");
     for line in [
         "link set lo up",
         "link add v0 type veth peer name v1",
@@ -217,7 +217,7 @@ fn what_somebody_changed_since_is_left_alone() {
         let store = Store::new(folder.path());
         let locked = store.lock(false).expect("locked");
         apply(&plan(), WITHIN, &locked, no_timer, &mut Unwatched).expect("applied");
-        host::sysctl::write("net.ipv4.tcp_wmem", "4096 30000 9999999").expect("written");
+        thalweg_host::sysctl::write("net.ipv4.tcp_wmem", "4096 30000 9999999").expect("written");
         let outcome = rollback(None, false, &locked, &mut Unwatched).expect("undone").expect("open");
         assert_eq!(outcome.journal.state, State::PartlyRolledBack);
         assert_eq!(outcome.undone.restored.len(), 5);
@@ -226,7 +226,7 @@ fn what_somebody_changed_since_is_left_alone() {
             "{:?}",
             outcome.undone
         );
-        assert_eq!(host::sysctl::read("net.ipv4.tcp_wmem").expect("read"), "4096 30000 9999999");
+        assert_eq!(thalweg_host::sysctl::read("net.ipv4.tcp_wmem").expect("read"), "4096 30000 9999999");
     });
 }
 

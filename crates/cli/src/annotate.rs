@@ -3,11 +3,11 @@
 use crate::failure::Failure;
 use crate::output::Output;
 use anyhow::anyhow;
-use model::CaptureReport;
-use pipeline::whole;
 use std::fs::File;
 use std::path::Path;
-use wire::pcapng::{AnnotateError, annotate};
+use thalweg_model::CaptureReport;
+use thalweg_pipeline::whole;
+use thalweg_wire::pcapng::{AnnotateError, annotate};
 
 /// Refuses what cannot be copied, before anything is read.
 pub(crate) fn check(captures: &[impl AsRef<Path>]) -> Result<(), Failure> {
@@ -24,7 +24,7 @@ pub(crate) fn check(captures: &[impl AsRef<Path>]) -> Result<(), Failure> {
 
 /// Writes the copy; it has its name only when it is whole.
 pub(crate) fn write(capture: &CaptureReport, from: &Path, to: &Path, output: &Output) -> Result<(), Failure> {
-    let (summary, comments) = (report::comments::summary(capture), report::comments::comments(capture));
+    let (summary, comments) = (thalweg_report::comments::summary(capture), thalweg_report::comments::comments(capture));
     let source = File::open(from)
         .map_err(|error| Failure::user(anyhow!("cannot read the capture '{}': {error}", from.display())))?;
     let done = whole::fill(to, |copy| {

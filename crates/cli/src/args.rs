@@ -3,13 +3,13 @@
 use crate::load_args::LoadArgs;
 use crate::tune_args::TuneVerb;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use lab::Part;
-use model::since::Release;
-use model::{LogFormat, LogLevel};
-use pipeline::BenchOptions;
 use std::path::PathBuf;
-use units::Span;
-use wire::filter::{Filter, FilterError};
+use thalweg_lab::Part;
+use thalweg_model::since::Release;
+use thalweg_model::{LogFormat, LogLevel};
+use thalweg_pipeline::BenchOptions;
+use thalweg_units::Span;
+use thalweg_wire::filter::{Filter, FilterError};
 
 /// Why is this TCP stream slow, and what makes it fast?
 #[derive(Debug, Parser)]

@@ -2,7 +2,6 @@
 
 use crate::output::Output;
 use crate::progress;
-use infer::{CaptureDecoder, CaptureDiagnosis, Error, Options, PlotSelection, Retain, Shard, ShardResult, TcpPacket};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -12,8 +11,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
-use wire::Capture;
-use wire::filter::Filter;
+use thalweg_infer::{
+    CaptureDecoder, CaptureDiagnosis, Error, Options, PlotSelection, Retain, Shard, ShardResult, TcpPacket,
+};
+use thalweg_wire::Capture;
+use thalweg_wire::filter::Filter;
 
 /// Files from this size on are divided among processors; below it the work is over before threads have started to pay.
 const DIVIDED_BYTES: u64 = 32 << 20;
@@ -182,7 +184,7 @@ fn one(work: &Work, place: usize, threads: usize, read: &AtomicU64) -> Result<Ca
     if path == Path::new("-") {
         let drawn = if draws { Options::default().drawn } else { PlotSelection::None };
         let options = Options { drawn, filter: work.filter.clone(), wanted: Retain::All };
-        return infer::diagnose_reader_with(io::stdin().lock(), "-", options);
+        return thalweg_infer::diagnose_reader_with(io::stdin().lock(), "-", options);
     }
     let options = |drawn, wanted| Options { drawn, filter: work.filter.clone(), wanted };
     let mut wanted = work.wanted;
@@ -213,7 +215,7 @@ fn file(path: &Path, options: Options, threads: usize, read: Option<&AtomicU64>)
     if threads > 1 && size >= DIVIDED_BYTES {
         divided(from, &name, &options, threads)
     } else {
-        infer::diagnose_reader_with(from, &name, options)
+        thalweg_infer::diagnose_reader_with(from, &name, options)
     }
 }
 
@@ -265,7 +267,7 @@ fn divided(from: impl Read, name: &str, options: &Options, shards: usize) -> Res
         };
         Ok(threads.into_iter().map(join).collect::<Vec<ShardResult>>())
     })?;
-    Ok(infer::merge(name, &capture, decoder, parts))
+    Ok(thalweg_infer::merge(name, &capture, decoder, parts))
 }
 
 /// A reader that tells how much was read.
@@ -317,12 +319,13 @@ mod tests {
         let bytes = merged::capture();
         for wanted in [Retain::All, Retain::Costliest(3)] {
             let options = Options { drawn: PlotSelection::Of(vec![1, 2, 3, 50]), filter: None, wanted };
-            let whole = infer::diagnose_reader_with(bytes.as_slice(), "merged", options.clone()).expect("a capture");
+            let whole =
+                thalweg_infer::diagnose_reader_with(bytes.as_slice(), "merged", options.clone()).expect("a capture");
             assert!(whole.connections >= 200, "{} connections", whole.connections);
-            let text = report::json::to_string(&whole.report).expect("JSON");
+            let text = thalweg_report::json::to_string(&whole.report).expect("JSON");
             for shards in [1, 2, 5] {
                 let found = divided(bytes.as_slice(), "merged", &options, shards).expect("a capture");
-                assert!(report::json::to_string(&found.report).expect("JSON") == text, "{shards} shards");
+                assert!(thalweg_report::json::to_string(&found.report).expect("JSON") == text, "{shards} shards");
                 assert!(found == whole, "{shards} shards");
             }
         }

@@ -10,14 +10,14 @@ use crate::output::{Output, printed};
 use crate::remedies::Remedies;
 use crate::targets::{self, Target};
 use anyhow::anyhow;
-use infer::{CaptureDiagnosis, Options, PlotSelection, Retain};
-use model::CaptureReport;
-use report::html::{ArmPlots, Page};
-use report::json::DiagnoseDocument;
 use std::io::{self, BufWriter, Stdout};
 use std::path::Path;
 use std::process::ExitCode;
 use std::thread;
+use thalweg_infer::{CaptureDiagnosis, Options, PlotSelection, Retain};
+use thalweg_model::CaptureReport;
+use thalweg_report::html::{ArmPlots, Page};
+use thalweg_report::json::DiagnoseDocument;
 
 /// Connections for which remedies are planned where they are not all told; more than the terminal and a page tell of.
 const PLANNED: usize = 64;
@@ -132,11 +132,11 @@ impl Told<'_> {
         } else if let Some(index) = chosen {
             let (flow, series) = (&found.report.flows[index], found.series_of(index));
             let (width, color) = (self.output.width, self.output.color);
-            self.output.result(&report::terminal::diagnose_flow(&found.report, flow, series, width, color))?;
+            self.output.result(&thalweg_report::terminal::diagnose_flow(&found.report, flow, series, width, color))?;
         } else if self.args.flow.is_none() {
             let (width, color) = (self.output.width, self.output.color);
             let all = found.connections;
-            let text = report::terminal::diagnose_capture(&found.report, all, self.args.top, width, color);
+            let text = thalweg_report::terminal::diagnose_capture(&found.report, all, self.args.top, width, color);
             self.output.result(&if place > 0 { format!("\n{text}") } else { text })?;
         }
         if self.args.html.is_some() {
@@ -193,7 +193,7 @@ impl Told<'_> {
                 notes.insert(0, format!("{shown} of {} connections are shown", self.connections));
             }
             let page = Page { title, notes, arms: self.arms, ..Page::default() };
-            pipeline::whole::write(path, &report::html::page(&page))?;
+            thalweg_pipeline::whole::write(path, &thalweg_report::html::page(&page))?;
             self.output.note(&format!("plots: {}", path.display()));
         }
         // 2, as when the one capture cannot be read.

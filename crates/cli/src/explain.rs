@@ -3,12 +3,12 @@
 use crate::args::ExplainArgs;
 use crate::failure::Failure;
 use crate::output::Output;
-use ::tune::catalogue::{self, Known};
 use anyhow::anyhow;
-use model::{Code, since};
-use report::verdicts;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
+use thalweg_model::{Code, since};
+use thalweg_report::verdicts;
+use thalweg_tune::catalogue::{self, Known};
 
 pub(crate) fn run(args: &ExplainArgs, output: &Output) -> Result<ExitCode, Failure> {
     let Some(wanted) = &args.name else {
@@ -47,7 +47,7 @@ fn setting(name: &str, output: &Output) -> Result<(), Failure> {
     if output.json {
         return output.json_result(&json!({"schema": "thalweg.settings/1", "settings": entries}));
     }
-    let kernel = host::sysctl::read("kernel.osrelease").ok().and_then(|text| since::release(&text));
+    let kernel = thalweg_host::sysctl::read("kernel.osrelease").ok().and_then(|text| since::release(&text));
     let pages: Vec<String> = entries.iter().map(|entry| catalogue::explain(entry, kernel)).collect();
     output.result(&pages.join("\n"))
 }
@@ -59,7 +59,7 @@ fn unknown(name: &str, known: Known) -> Failure {
         _ => {
             let codes = Code::ALL.map(Code::as_str);
             let names = catalogue::catalogue().entries.iter().map(catalogue::Entry::short_name);
-            match model::nearest(name, codes.into_iter().chain(names)) {
+            match thalweg_model::nearest(name, codes.into_iter().chain(names)) {
                 Some(nearest) => failure.hint(format!("did you mean '{nearest}'? `thalweg tune list` lists settings")),
                 None => failure.hint("`thalweg explain` lists verdicts, and `thalweg tune list` settings"),
             }

@@ -3,16 +3,16 @@
 use crate::failure::Failure;
 use crate::flow_columns;
 use anyhow::anyhow;
-use lab::{LabArm, SingleRun};
-use model::Metric;
-use report::tables::{Column, Format, Kind, Table, Value};
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use wire::{Decoded, Flags, Segment};
+use thalweg_lab::{LabArm, SingleRun};
+use thalweg_model::Metric;
+use thalweg_report::tables::{Column, Format, Kind, Table, Value};
+use thalweg_wire::{Decoded, Flags, Segment};
 
 /// What tells a run from the others, in every table.
 const KEYS: [(&str, Kind); 4] =
@@ -101,7 +101,7 @@ impl Export<'_> {
     fn flows(&self) -> Result<(), Failure> {
         let mut table = self.table("flows", flow_columns::columns("end"))?;
         for (run, path) in self.captures() {
-            let capture = infer::diagnose_file(&path).map_err(|error| Failure::host(anyhow!("{error}")))?;
+            let capture = thalweg_infer::diagnose_file(&path).map_err(|error| Failure::host(anyhow!("{error}")))?;
             let flows = &capture.report.flows;
             let begin = flows.iter().map(|flow| flow.start).fold(f64::INFINITY, f64::min);
             for flow in flows {
@@ -184,7 +184,7 @@ impl Export<'_> {
             let broken =
                 |error: String| Failure::host(anyhow!("cannot read the capture '{}': {error}", path.display()));
             let file = File::open(&path).map_err(|error| broken(error.to_string()))?;
-            let mut capture = wire::Capture::new(file).map_err(|error| broken(error.to_string()))?;
+            let mut capture = thalweg_wire::Capture::new(file).map_err(|error| broken(error.to_string()))?;
             let keys = self.keys(run);
             let mut begin = None;
             let mut connections = Connections::default();
@@ -193,10 +193,10 @@ impl Export<'_> {
                 let packet = capture.next().map_err(|error| broken(error.to_string()))?;
                 let Some(packet) = packet else { break };
                 let (number, at, interface) = (packet.number, packet.at, packet.interface as usize);
-                let decoded = wire::decode(packet.link, packet.bytes, packet.original_len);
+                let decoded = thalweg_wire::decode(packet.link, packet.bytes, packet.original_len);
                 let begin = *begin.get_or_insert(at);
                 if ends.len() <= interface {
-                    let name = |one: &wire::Interface| one.name.clone().unwrap_or_default();
+                    let name = |one: &thalweg_wire::Interface| one.name.clone().unwrap_or_default();
                     ends = capture.interfaces().iter().map(name).collect();
                 }
                 let Decoded::Tcp(segment) = decoded else { continue };

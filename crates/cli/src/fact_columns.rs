@@ -1,7 +1,7 @@
 //! The facts of a connection as columns of its row; null is what the capture does not show.
 
-use model::Facts;
-use report::tables::{Column, Kind, Value};
+use thalweg_model::Facts;
+use thalweg_report::tables::{Column, Kind, Value};
 
 type Of = for<'a> fn(&'a Facts) -> Value<'a>;
 

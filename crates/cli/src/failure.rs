@@ -1,9 +1,9 @@
 //! The exit code of a failure.
 
-pub(crate) use pipeline::Failure;
+pub(crate) use thalweg_pipeline::Failure;
 
-use pipeline::Party;
 use std::process::ExitCode;
+use thalweg_pipeline::Party;
 
 /// The code the process ends with.
 pub(crate) fn exit_code(failure: &Failure) -> ExitCode {

@@ -6,14 +6,14 @@ use crate::output::Output;
 use crate::progress::Console;
 use crate::{plots, scenarios, stop};
 use anyhow::anyhow;
-use model::{Code, FixReport};
-use pipeline::fix::{self, CaptureRequest, Fixed, FixedCapture};
-use pipeline::{ArmFindings, Bench, OutFolder, bundle};
-use report::html::Page;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;
+use thalweg_model::{Code, FixReport};
+use thalweg_pipeline::fix::{self, CaptureRequest, Fixed, FixedCapture};
+use thalweg_pipeline::{ArmFindings, Bench, OutFolder, bundle};
+use thalweg_report::html::Page;
 
 pub(crate) fn run(args: &FixArgs, output: &Output) -> Result<ExitCode, Failure> {
     let path = Path::new(&args.what);
@@ -72,16 +72,16 @@ fn conclude(
     out: &OutFolder,
     output: &Output,
 ) -> Result<ExitCode, Failure> {
-    let json = report::json::to_string(fix).map_err(Failure::host)?;
+    let json = thalweg_report::json::to_string(fix).map_err(Failure::host)?;
     out.write("fix.json", &json)?;
     let arms = fix.proof.as_ref().map(|proof| plots::of_arms(proof, findings)).unwrap_or_default();
     let page = Page { title: title.to_owned(), notes: Vec::new(), lab: fix.proof.as_ref(), fix: Some(fix), arms };
-    let html = out.write("report.html", &report::html::page(&page))?;
+    let html = out.write("report.html", &thalweg_report::html::page(&page))?;
     let html = html.canonicalize().unwrap_or(html).display().to_string();
     if output.json {
         output.result(&json)?;
     } else {
-        output.result(&report::terminal::fix(fix, Some(&html), output.width, output.color))?;
+        output.result(&thalweg_report::terminal::fix(fix, Some(&html), output.width, output.color))?;
     }
     let proven = fix.remedy.is_some() && fix.after.is_some();
     Ok(if proven || fix.cause.code == Code::NothingToGain { ExitCode::SUCCESS } else { ExitCode::from(1) })

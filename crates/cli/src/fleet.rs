@@ -2,10 +2,10 @@
 
 use crate::failure::Failure;
 use crate::flow_columns;
-use model::{CaptureReport, Code, Evidence, Flow};
-use report::tables::{Column, Format, Kind, Table, Value};
 use std::fs;
 use std::path::{Path, PathBuf};
+use thalweg_model::{CaptureReport, Code, Evidence, Flow};
+use thalweg_report::tables::{Column, Format, Kind, Table, Value};
 
 /// What the tables are called.
 const NAMES: [&str; 3] = ["captures", "flows", "findings"];

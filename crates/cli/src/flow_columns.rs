@@ -1,8 +1,8 @@
 //! A connection as a row of a table.
 
 use crate::fact_columns;
-use model::{Flow, Vantage, Way};
-use report::tables::{Column, Kind, Value};
+use thalweg_model::{Flow, Vantage, Way};
+use thalweg_report::tables::{Column, Kind, Value};
 
 /// Columns before the shares of time; `seen_at` names the one that says where it was captured.
 const COLUMNS: [(&str, Kind); 36] = {
@@ -50,7 +50,8 @@ const COLUMNS: [(&str, Kind); 36] = {
 /// The columns; `seen_at` names the one that says where the connection was captured.
 pub(crate) fn columns(seen_at: &str) -> Vec<Column> {
     let first = [("flow", Kind::Count), (seen_at, Kind::Text)];
-    let limits = model::Limits::default().named().map(|(name, _)| Column::new(format!("limit_{name}"), Kind::Number));
+    let limits =
+        thalweg_model::Limits::default().named().map(|(name, _)| Column::new(format!("limit_{name}"), Kind::Number));
     first
         .iter()
         .chain(&COLUMNS)

@@ -4,8 +4,8 @@ use crate::args::KernelVerb;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::{progress, stop};
-use lab::kernel::{self, BuildRequest, Kernel, Progress};
 use std::process::ExitCode;
+use thalweg_lab::kernel::{self, BuildRequest, Kernel, Progress};
 
 pub(crate) fn run(verb: KernelVerb, output: &Output) -> Result<ExitCode, Failure> {
     match verb {

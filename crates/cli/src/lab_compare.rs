@@ -5,11 +5,11 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::targets;
 use anyhow::anyhow;
-use model::{ArmComparison, LabReport};
-use report::figures::{Better, Figure, leading};
-use report::html::Page;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use thalweg_model::{ArmComparison, LabReport};
+use thalweg_report::figures::{Better, Figure, leading};
+use thalweg_report::html::Page;
 
 const SCHEMA: &str = "thalweg.lab/1";
 
@@ -32,14 +32,14 @@ pub(crate) fn run(args: &LabCompareArgs, output: &Output) -> Result<ExitCode, Fa
         ))
         .hint("--json gives the comparison as a document"));
     }
-    let mut compared = lab::compare(&reports);
+    let mut compared = thalweg_lab::compare(&reports);
     for arm in &mut compared.arms {
         judge(arm, &reports, args.fail_worse);
     }
     if output.json {
         output.json_result(&compared)?;
     } else {
-        output.result(&report::terminal::compare(&compared, output.width, output.color))?;
+        output.result(&thalweg_report::terminal::compare(&compared, output.width, output.color))?;
     }
     Ok(exit(compared.arms.iter().any(|arm| arm.failed)))
 }
@@ -50,20 +50,20 @@ fn join(args: &LabCompareArgs, parts: Vec<(String, LabReport)>, output: &Output)
         return Err(Failure::user(anyhow!("--fail-worse compares whole runs, and these are parts of one"))
             .hint("join them first: thalweg lab compare part-*/report.json --json > whole.json"));
     }
-    let whole = lab::join(parts).map_err(|error| {
+    let whole = thalweg_lab::join(parts).map_err(|error| {
         Failure::user(error).hint("give all parts of one run, and join each run on its own, with --json > whole.json")
     })?;
     if let Some(path) = &args.html {
         let page = Page { title: whole.scenario.clone(), lab: Some(&whole), ..Page::default() };
-        pipeline::whole::write(path, &report::html::page(&page))?;
+        thalweg_pipeline::whole::write(path, &thalweg_report::html::page(&page))?;
     }
     if let Some(path) = &args.junit {
-        pipeline::whole::write(path, &report::junit::junit(std::slice::from_ref(&whole)))?;
+        thalweg_pipeline::whole::write(path, &thalweg_report::junit::junit(std::slice::from_ref(&whole)))?;
     }
     if output.json {
         output.json_result(&whole)?;
     } else {
-        output.result(&report::terminal::lab(&whole, false, output.width, output.color))?;
+        output.result(&thalweg_report::terminal::lab(&whole, false, output.width, output.color))?;
     }
     Ok(exit(whole.expect.iter().any(|outcome| !outcome.met)))
 }

@@ -7,13 +7,13 @@ use crate::output::Output;
 use crate::progress::Console;
 use crate::{plots, scenarios, stop, targets};
 use anyhow::anyhow;
-use lab::{CaptureEnds, RunOptions};
-use model::{LabReport, RUNS_MAX, Scenario};
-use pipeline::{Bench, Task, whole};
-use report::html::Page;
-use report::tables::Format;
 use std::process::ExitCode;
-use units::Span;
+use thalweg_lab::{CaptureEnds, RunOptions};
+use thalweg_model::{LabReport, RUNS_MAX, Scenario};
+use thalweg_pipeline::{Bench, Task, whole};
+use thalweg_report::html::Page;
+use thalweg_report::tables::Format;
+use thalweg_units::Span;
 
 pub(crate) fn run(args: LabRunArgs, output: &Output) -> Result<ExitCode, Failure> {
     let options = RunOptions {
@@ -50,7 +50,7 @@ pub(crate) fn run(args: LabRunArgs, output: &Output) -> Result<ExitCode, Failure
             if !reports.is_empty() {
                 output.result("")?;
             }
-            output.result(&report::terminal::lab(&report, args.intervals, output.width, output.color))?;
+            output.result(&thalweg_report::terminal::lab(&report, args.intervals, output.width, output.color))?;
         }
         reports.push(report);
     }
@@ -61,7 +61,7 @@ pub(crate) fn run(args: LabRunArgs, output: &Output) -> Result<ExitCode, Failure
         }
     }
     if let Some(path) = &args.junit {
-        whole::write(path, &report::junit::junit(&reports))?;
+        whole::write(path, &thalweg_report::junit::junit(&reports))?;
     }
     let met = reports.iter().flat_map(|report| &report.expect).all(|outcome| outcome.met);
     Ok(if met { ExitCode::SUCCESS } else { ExitCode::from(1) })
@@ -92,7 +92,7 @@ fn choose(name: &str, args: &LabRunArgs) -> Result<Scenario, Failure> {
 
 /// Runs a scenario and writes what came of it into its folder.
 fn one(bench: &Bench, args: &LabRunArgs, options: RunOptions, output: &Output) -> Result<LabReport, Failure> {
-    let (arms, mut expect) = lab::across(&bench.scenario, &bench.kernels);
+    let (arms, mut expect) = thalweg_lab::across(&bench.scenario, &bench.kernels);
     if options.capture == CaptureEnds::Off {
         // Without a capture there is no verdict to hold an expectation against.
         expect.retain(|line| line.metric != "verdict");
@@ -103,7 +103,7 @@ fn one(bench: &Bench, args: &LabRunArgs, options: RunOptions, output: &Output) -
     if args.shard.is_none() {
         report.expect = expect.iter().map(|line| line.check(&report.arms)).collect();
     }
-    bench.out.write("report.json", &report::json::to_string(&report).map_err(Failure::host)?)?;
+    bench.out.write("report.json", &thalweg_report::json::to_string(&report).map_err(Failure::host)?)?;
     if let Some(format) = args.export {
         let format = match format {
             ExportFormat::Csv => Format::Csv,
@@ -114,7 +114,7 @@ fn one(bench: &Bench, args: &LabRunArgs, options: RunOptions, output: &Output) -
     }
     let arms = plots::of_arms(&report, ran.findings);
     let page = Page { title: report.scenario.clone(), lab: Some(&report), arms, ..Page::default() };
-    let html = bench.out.write("report.html", &report::html::page(&page))?;
+    let html = bench.out.write("report.html", &thalweg_report::html::page(&page))?;
     output.note(&format!("plots: {}", html.display()));
     Ok(report)
 }

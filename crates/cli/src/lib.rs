@@ -42,10 +42,10 @@ use std::process::ExitCode;
 ///
 /// As the first process of a lab kernel it runs the experiment instead, and does not return.
 pub fn main() -> ExitCode {
-    if host::guest::is_first_process_of_a_lab_kernel() {
+    if thalweg_host::guest::is_first_process_of_a_lab_kernel() {
         match std::env::var("THALWEG_GUEST").as_deref() {
-            Ok("run") => lab::guest_main(),
-            Ok("self-test") => lab::kernel::self_test::guest(),
+            Ok("run") => thalweg_lab::guest_main(),
+            Ok("self-test") => thalweg_lab::kernel::self_test::guest(),
             _ => {}
         }
     }
@@ -60,8 +60,8 @@ pub fn main() -> ExitCode {
         Verb::Fix(args) => fix::run(&args, &output),
         Verb::Explain(args) => explain::run(&args, &output),
         Verb::Tune(verb) => tune::run(verb, &output),
-        Verb::Load(LoadVerb::Hls(args)) => load::run(::load::Kind::Hls, &args, &output),
-        Verb::Load(LoadVerb::Flv(args)) => load::run(::load::Kind::Flv, &args, &output),
+        Verb::Load(LoadVerb::Hls(args)) => load::run(thalweg_load::Kind::Hls, &args, &output),
+        Verb::Load(LoadVerb::Flv(args)) => load::run(thalweg_load::Kind::Flv, &args, &output),
         Verb::Serve(args) => serve::run(&args, &output),
     };
     match result {

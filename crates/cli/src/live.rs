@@ -6,18 +6,18 @@ use crate::output::Output;
 use crate::sockets::NAME;
 use crate::{sockets, stop};
 use anyhow::anyhow;
-use host::HostError;
-use host::capture::{Capture, Captured, SNAPLEN, TUNNEL_SNAPLEN};
-use infer::{CaptureDiagnosis, Options};
 use std::collections::HashMap;
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-use units::Timestamp;
-use wire::LinkType;
-use wire::filter::Filter;
-use wire::pcapng::Writer;
+use thalweg_host::HostError;
+use thalweg_host::capture::{Capture, Captured, SNAPLEN, TUNNEL_SNAPLEN};
+use thalweg_infer::{CaptureDiagnosis, Options};
+use thalweg_units::Timestamp;
+use thalweg_wire::LinkType;
+use thalweg_wire::filter::Filter;
+use thalweg_wire::pcapng::Writer;
 
 /// Packets the ring holds: 32 MiB of slots.
 const RING: usize = 1 << 16;
@@ -38,7 +38,7 @@ pub(crate) fn watch(
     }
     let until = args.duration.map(|span| Instant::now() + span.to_duration());
     let device = match &args.interface {
-        Some(name) => host::link::index(name).map_err(|error| {
+        Some(name) => thalweg_host::link::index(name).map_err(|error| {
             Failure::user(anyhow!("there is no interface {name}: {}", error.source)).hint("ip link lists them")
         })?,
         None => 0,
@@ -64,7 +64,7 @@ pub(crate) fn watch(
     });
     let reader = Watch::new(capture, stop, until).map_err(Failure::host)?;
     let options = Options { filter: Some(filter.clone()), ..options };
-    infer::diagnose_reader_with(reader, NAME, options).map_err(|error| Failure::host(anyhow!("{error}")))
+    thalweg_infer::diagnose_reader_with(reader, NAME, options).map_err(|error| Failure::host(anyhow!("{error}")))
 }
 
 fn lacks_capability(error: &HostError) -> bool {
@@ -151,7 +151,7 @@ fn record(
     let interface = match devices.get(&packet.device) {
         Some(&interface) => interface,
         None => {
-            let name = host::link::name(packet.device).unwrap_or_else(|| format!("device {}", packet.device));
+            let name = thalweg_host::link::name(packet.device).unwrap_or_else(|| format!("device {}", packet.device));
             let interface = writer.add_interface(&name, LinkType::RAW, TUNNEL_SNAPLEN)?;
             devices.insert(packet.device, interface);
             interface

@@ -5,12 +5,12 @@ use crate::load_args::LoadArgs;
 use crate::output::Output;
 use crate::{progress, stop};
 use anyhow::{Context, anyhow};
-use load::{Kind, LoadError, Plan, Tally};
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-use units::Span;
+use thalweg_load::{Kind, LoadError, Plan, Tally};
+use thalweg_units::Span;
 
 /// Descriptors a process needs besides its players' connections.
 const OTHER_DESCRIPTORS: u64 = 64;
@@ -23,7 +23,7 @@ pub(crate) fn run(kind: Kind, args: &LoadArgs, output: &Output) -> Result<ExitCo
     if let Some(part) = args.part {
         plan.part = (part.index - 1, part.of);
         let stop = stop::listen()?;
-        let tally = load::run(&plan, &stop, |_, _| {}).map_err(failure)?;
+        let tally = thalweg_load::run(&plan, &stop, |_, _| {}).map_err(failure)?;
         output.result(&serde_json::to_string(&tally).map_err(Failure::host)?)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -36,7 +36,7 @@ pub(crate) fn run(kind: Kind, args: &LoadArgs, output: &Output) -> Result<ExitCo
 }
 
 fn plan(kind: Kind, args: &LoadArgs) -> Result<Plan, Failure> {
-    let percent = |part: units::Ratio| (part.get() * 100.0).round() as u32;
+    let percent = |part: thalweg_units::Ratio| (part.get() * 100.0).round() as u32;
     let (slow_percent, stalled_percent) = (percent(args.slow), percent(args.stalled));
     if slow_percent + stalled_percent > 100 {
         return Err(Failure::user(anyhow!("--slow and --stalled are more than all players together")));
@@ -81,7 +81,7 @@ fn one(plan: &Plan, output: &Output) -> Result<Tally, Failure> {
     let stop = stop::listen()?;
     let bar = progress::bar(output, "loading");
     let begun = Instant::now();
-    let tally = load::run(plan, &stop, |started, playing| {
+    let tally = thalweg_load::run(plan, &stop, |started, playing| {
         bar.set_message(format!("{playing} of {started} players play"));
         progress::set(&bar, begun.elapsed().as_secs_f64() / plan.duration.as_secs_f64());
     });
@@ -132,7 +132,7 @@ fn tell(plan: &Plan, args: &LoadArgs, tally: &Tally, took: Duration, output: &Ou
     if output.json {
         output.json_result(&report)?;
     } else {
-        output.result(&report::terminal::load(&report, output.width, output.color))?;
+        output.result(&thalweg_report::terminal::load(&report, output.width, output.color))?;
     }
     Ok(if holds { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }

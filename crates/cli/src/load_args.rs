@@ -3,7 +3,7 @@
 use crate::load_expect::Expectation;
 use clap::Args as ClapArgs;
 use std::net::IpAddr;
-use units::{Bytes, Ratio, Span};
+use thalweg_units::{Bytes, Ratio, Span};
 use url::Url;
 
 /// Players of a stream.
@@ -55,5 +55,5 @@ pub(crate) struct LoadArgs {
     pub(crate) expect: Vec<Expectation>,
     /// Which of the processes this is
     #[arg(long, hide = true, value_name = "I/N", value_parser = crate::values::part)]
-    pub(crate) part: Option<lab::Part>,
+    pub(crate) part: Option<thalweg_lab::Part>,
 }

@@ -1,9 +1,9 @@
 //! What a load must show: `first_frame_p99 <= 500ms`.
 
-use load::Tally;
-use model::{Held, Percentiles};
 use std::str::FromStr;
-use units::{Ratio, Span};
+use thalweg_load::Tally;
+use thalweg_model::{Held, Percentiles};
+use thalweg_units::{Ratio, Span};
 
 /// One expectation.
 #[derive(Debug, Clone)]

@@ -53,7 +53,7 @@ impl Output {
 
     /// Prints a JSON document.
     pub(crate) fn json_result(&self, document: &impl serde::Serialize) -> Result<(), Failure> {
-        self.result(&report::json::to_string(document).map_err(Failure::host)?)
+        self.result(&thalweg_report::json::to_string(document).map_err(Failure::host)?)
     }
 
     /// Prints a note, unless notes are not wanted.

@@ -1,8 +1,8 @@
 //! The plots of a run's arms.
 
-use model::LabReport;
-use pipeline::{ArmFindings, PLOTS_MAX};
-use report::html::ArmPlots;
+use thalweg_model::LabReport;
+use thalweg_pipeline::{ArmFindings, PLOTS_MAX};
+use thalweg_report::html::ArmPlots;
 
 /// The plots of the first arms that have some.
 pub(crate) fn of_arms(report: &LabReport, findings: Vec<Option<ArmFindings>>) -> Vec<ArmPlots> {

@@ -2,9 +2,9 @@
 
 use crate::output::Output;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use pipeline::Observer;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+use thalweg_pipeline::Observer;
 
 const STEPS: u64 = 10_000;
 
@@ -30,7 +30,7 @@ impl Observer for Console<'_> {
         self.runs = Some(Runs::new(self.output, title, runs));
     }
 
-    fn event(&mut self, event: lab::RunEvent) {
+    fn event(&mut self, event: thalweg_lab::RunEvent) {
         if let Some(runs) = &mut self.runs {
             runs.event(event);
         }
@@ -68,12 +68,12 @@ impl Runs {
     }
 
     /// Takes note of what happened.
-    fn event(&mut self, event: lab::RunEvent) {
+    fn event(&mut self, event: thalweg_lab::RunEvent) {
         match event {
-            lab::RunEvent::Progress { run, progress } => {
+            thalweg_lab::RunEvent::Progress { run, progress } => {
                 self.parts.insert(run, progress.done);
             }
-            lab::RunEvent::Finished { run } => {
+            thalweg_lab::RunEvent::Finished { run } => {
                 self.parts.remove(&run);
                 self.finished += 1;
                 if self.count > 1 {

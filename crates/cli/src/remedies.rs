@@ -1,8 +1,8 @@
 //! What mends the connections that `diagnose` found.
 
-use model::since::{self, Release};
-use model::{Flow, HostReport, SettingsReport, Side, Vantage};
-use tune::Facts;
+use thalweg_model::since::{self, Release};
+use thalweg_model::{Flow, HostReport, SettingsReport, Side, Vantage};
+use thalweg_tune::Facts;
 
 /// What the planner asks of a host; those that cannot be read stay unknown.
 const SYSCTLS: [&str; 10] = [
@@ -32,8 +32,8 @@ impl Remedies {
         if !live {
             return Self { kernel, own: None };
         }
-        let running = || since::release(&host::sysctl::read("kernel.osrelease").ok()?);
-        let read = |name: &str| Some((name.to_owned(), host::sysctl::read(name).ok()?));
+        let running = || since::release(&thalweg_host::sysctl::read("kernel.osrelease").ok()?);
+        let read = |name: &str| Some((name.to_owned(), thalweg_host::sysctl::read(name).ok()?));
         let sysctl = SYSCTLS.into_iter().filter_map(read).collect();
         Self { kernel: kernel.or_else(running), own: Some(HostReport { sysctl, ..HostReport::default() }) }
     }
@@ -58,6 +58,6 @@ impl Remedies {
             *(if here == Side::Client { &mut settings.client } else { &mut settings.server }) = own.clone();
         }
         let facts = Facts::of_flow(flow, self.kernel, &settings);
-        flow.remedies = tune::for_flow(flow, &facts, here);
+        flow.remedies = thalweg_tune::for_flow(flow, &facts, here);
     }
 }

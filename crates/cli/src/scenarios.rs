@@ -3,11 +3,11 @@
 use crate::failure::Failure;
 use crate::output::Output;
 use anyhow::anyhow;
-use model::Scenario;
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
+use thalweg_model::Scenario;
 
 /// Largest file a scenario may name: a trace of a million opportunities has 8 MB.
 const FILE_BYTES_MAX: u64 = 32 << 20;
@@ -72,7 +72,7 @@ pub(crate) fn find(name: &str, set: &[(String, String)]) -> Result<Scenario, Fai
     if !name.ends_with(".toml") && !Path::new(name).exists() {
         let known = built_in().map(|(name, _)| *name).collect::<Vec<_>>();
         return Err(Failure::user(anyhow!("no built-in scenario is named '{name}', and there is no such file")).hint(
-            match model::nearest(name, known.iter().copied()) {
+            match thalweg_model::nearest(name, known.iter().copied()) {
                 Some(nearest) => format!("did you mean '{nearest}'? A file's name ends in .toml"),
                 None => format!("built in are {}; a file's name ends in .toml", known.join(", ")),
             },

@@ -4,9 +4,6 @@ use crate::args::ServeArgs;
 use crate::failure::Failure;
 use crate::output::Output;
 use anyhow::anyhow;
-use edge::log::Log;
-use edge::server::{Addresses, ServeError, Server};
-use model::{RoutesConfig, SecretSource, ServeConfig};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io;
@@ -16,6 +13,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use thalweg_edge::log::Log;
+use thalweg_edge::server::{Addresses, ServeError, Server};
+use thalweg_model::{RoutesConfig, SecretSource, ServeConfig};
 
 /// Serves until SIGTERM or Ctrl-C.
 pub(crate) fn run(args: &ServeArgs, output: &Output) -> Result<ExitCode, Failure> {
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &ServeArgs, output: &Output) -> Result<ExitCode, Failure
     }
     if args.undo {
         let state = config.routes.map_or_else(|| RoutesConfig::STATE.into(), |routes| routes.state);
-        let done = edge::routes::undo(&state).map_err(Failure::host)?;
+        let done = thalweg_edge::routes::undo(&state).map_err(Failure::host)?;
         output.result(&format!("{done} routes have their former initial windows"))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -103,9 +103,9 @@ fn fetch(source: &SecretSource) -> Result<String, String> {
 /// Looks at what the configuration names.
 fn check(config: &ServeConfig) -> Result<(), Failure> {
     if let Some(tls) = &config.https {
-        edge::tls::Certificates::load(&tls.certificate, &tls.key).map_err(Failure::user)?;
+        thalweg_edge::tls::Certificates::load(&tls.certificate, &tls.key).map_err(Failure::user)?;
     }
-    edge::hooks::check(&config.webhooks)
+    thalweg_edge::hooks::check(&config.webhooks)
         .map_err(|key| Failure::user(anyhow!("webhooks.{key} is no URL that can be called")))?;
     if let Some(journal) = &config.journal {
         let folder = journal.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -131,7 +131,7 @@ fn demo(addresses: &Addresses, key: Option<String>) -> Result<Demo, Failure> {
     let to = reachable(to);
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
-    let run = move || edge::demo::publish(to, "live", "demo", key.as_deref(), &stopped);
+    let run = move || thalweg_edge::demo::publish(to, "live", "demo", key.as_deref(), &stopped);
     let thread = std::thread::Builder::new().name("demo".to_owned()).spawn(run).map_err(Failure::host)?;
     Ok((stop, thread))
 }

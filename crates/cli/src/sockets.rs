@@ -2,15 +2,15 @@
 
 use crate::args::DiagnoseArgs;
 use crate::failure::Failure;
-use host::sockets::connections;
-use infer::CaptureDiagnosis;
-use infer::socket::{Sample, Sampled, diagnose};
-use model::CaptureReport;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use wire::filter::Filter;
+use thalweg_host::sockets::connections;
+use thalweg_infer::CaptureDiagnosis;
+use thalweg_infer::socket::{Sample, Sampled, diagnose};
+use thalweg_model::CaptureReport;
+use thalweg_wire::filter::Filter;
 
 /// The name of a live capture in reports.
 pub(crate) const NAME: &str = "live";
@@ -91,6 +91,6 @@ pub(crate) fn watch(
     let packets = flows.iter().map(|flow| flow.packets_up + flow.packets_down).sum();
     let bytes = flows.iter().map(|flow| flow.bytes_up + flow.bytes_down).sum();
     let report = CaptureReport { file: NAME.to_owned(), packets, bytes, truncated: false, notes, flows };
-    let slowed = report.flows.iter().any(|flow| infer::is_slowed(flow));
+    let slowed = report.flows.iter().any(|flow| thalweg_infer::is_slowed(flow));
     Ok(CaptureDiagnosis { connections: report.flows.len() as u64, report, series: Vec::new(), slowed })
 }

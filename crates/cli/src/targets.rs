@@ -2,10 +2,10 @@
 
 use crate::failure::Failure;
 use anyhow::anyhow;
-use pipeline::whole;
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use thalweg_pipeline::whole;
 
 /// A file that is to be written: the option that names it, and its path.
 pub(crate) type Target<'a> = (&'static str, &'a Path);

@@ -1,14 +1,14 @@
 //! What can be typed after `thalweg tune`.
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
-use model::since::Release;
-use model::{Code, Side};
 use std::net::IpAddr;
 use std::path::PathBuf;
-use tune::catalogue::Kind;
-use tune::proposal::Purpose;
-use tune::proposal::format::Format;
-use units::{Bytes, Rate, Span};
+use thalweg_model::since::Release;
+use thalweg_model::{Code, Side};
+use thalweg_tune::catalogue::Kind;
+use thalweg_tune::proposal::Purpose;
+use thalweg_tune::proposal::format::Format;
+use thalweg_units::{Bytes, Rate, Span};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TuneVerb {
@@ -45,7 +45,7 @@ pub(crate) enum Timer {
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct StateArgs {
     /// Folder of the journals
-    #[arg(long, value_name = "DIR", default_value = apply::Store::DEFAULT, env = "THALWEG_TUNE_STATE")]
+    #[arg(long, value_name = "DIR", default_value = thalweg_apply::Store::DEFAULT, env = "THALWEG_TUNE_STATE")]
     pub(crate) state: PathBuf,
 }
 

@@ -1,10 +1,11 @@
 //! Values that several commands take.
 
-use lab::Part;
-use model::since::Release;
+use thalweg_lab::Part;
+use thalweg_model::since::Release;
 
 pub(crate) fn release(text: &str) -> Result<Release, String> {
-    model::since::release(text).ok_or_else(|| "write it as MAJOR.MINOR, such as 6.12; uname -r prints it".to_owned())
+    thalweg_model::since::release(text)
+        .ok_or_else(|| "write it as MAJOR.MINOR, such as 6.12; uname -r prints it".to_owned())
 }
 
 pub(crate) fn part(text: &str) -> Result<Part, String> {

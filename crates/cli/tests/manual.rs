@@ -25,7 +25,7 @@ fn every_verb_has_a_page_and_every_shell_completions() {
     pages::write(folder.path()).expect("the manual");
 
     let mut verbs = BTreeSet::new();
-    expected(&cli::command(), "thalweg", &mut verbs);
+    expected(&thalweg_cli::command(), "thalweg", &mut verbs);
     let mut made = names(&folder.path().join("man1"));
     made.retain(|name| !name.contains("help"));
     assert!(verbs.len() > 10, "{verbs:?}");

@@ -1,13 +1,13 @@
 //! A publisher of our own: the built-in stream, sent to a server as any encoder sends, so that a first run needs no other program.
 
-use media::demo::Demo;
-use media::flv::{self, FlvReader};
-use media::rtmp::{Publisher, PublisherEvent};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use thalweg_media::demo::Demo;
+use thalweg_media::flv::{self, FlvReader};
+use thalweg_media::rtmp::{Publisher, PublisherEvent};
 
 /// A server that does not answer for so long does not answer.
 const PATIENCE: Duration = Duration::from_secs(10);

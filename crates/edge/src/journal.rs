@@ -1,7 +1,6 @@
 //! Who watched what, as lines of JSON in a file that is rotated: bounded on disk, and in memory where the disk is slow or full.
 
 use crate::log::Log;
-use model::{JournalConfig, LogLevel};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -10,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use thalweg_model::{JournalConfig, LogLevel};
 
 /// Lines that may wait for the disk.
 const WAITING_MAX: usize = 1 << 16;
@@ -171,7 +171,7 @@ fn numbered(path: &Path, number: u32) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use units::Bytes;
+    use thalweg_units::Bytes;
 
     #[test]
     fn no_more_than_its_files_are_kept() {

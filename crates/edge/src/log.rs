@@ -1,7 +1,6 @@
 //! The log: a line for each event, written by a thread of its own, with a bound on lines per second.
 
 use crate::http::rfc3339;
-use model::{LogConfig, LogFormat, LogLevel};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -10,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use thalweg_model::{LogConfig, LogFormat, LogLevel};
 
 /// Lines that may wait for the reader.
 const WAITING_MAX: usize = 4_096;

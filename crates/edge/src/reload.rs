@@ -1,6 +1,6 @@
 //! Another configuration for a server that runs: what it takes as it is, and what it would have to be started again for.
 
-use model::{FrontConfig, HostSettings, ServeConfig, Setting, SocketSettings};
+use thalweg_model::{FrontConfig, HostSettings, ServeConfig, Setting, SocketSettings};
 
 /// The configuration to go on with, and by their keys those parts of `new` that need a restart: they stay as they are.
 pub(crate) fn merge(present: &ServeConfig, new: ServeConfig) -> (ServeConfig, Vec<String>) {
@@ -103,6 +103,6 @@ mod tests {
         let shipped = ServeConfig::default();
         assert_eq!((next.workers, next.rtmp, next.http.listen), (None, shipped.rtmp, shipped.http.listen));
         assert!(next.https.is_none() && next.journal.is_none() && next.api.listen == shipped.api.listen);
-        assert_eq!(next.http.tcp.sndbuf.map(units::Bytes::get), Some(2 << 20));
+        assert_eq!(next.http.tcp.sndbuf.map(thalweg_units::Bytes::get), Some(2 << 20));
     }
 }

@@ -1,14 +1,14 @@
 //! Initial windows of this host's routes while the server runs: raised at start, put back at its end, and after one that it did
 //! not live to see by the next start, since a file says what to put back.
 
-use host::HostError;
-use host::route::Route;
-use model::RoutesConfig;
 use rustix::fs::FlockOperation;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use thalweg_host::HostError;
+use thalweg_host::route::Route;
+use thalweg_model::RoutesConfig;
 use thiserror::Error;
 
 /// Why routes stay as they are.

@@ -13,11 +13,6 @@ use crate::shared::{Load, Shared};
 use crate::tls::{Certificates, TlsError};
 use crate::viewer_registry::ViewerRegistry;
 use crate::worker::{Listener, Worker};
-use host::HostError;
-use host::poll::Waker;
-use host::socket::Tcp;
-use host::table;
-use model::{FrontConfig, LogLevel, ServeConfig};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
@@ -25,6 +20,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
+use thalweg_host::HostError;
+use thalweg_host::poll::Waker;
+use thalweg_host::socket::Tcp;
+use thalweg_host::table;
+use thalweg_model::{FrontConfig, LogLevel, ServeConfig};
 use thiserror::Error;
 
 /// Descriptors of a worker's table that are not viewers': its epoll, listeners, wakers, its pipe, the standard streams.

@@ -10,9 +10,9 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, Mac};
-use model::ServeConfig;
 use sha2::Sha256;
 use std::net::IpAddr;
+use thalweg_model::ServeConfig;
 
 type HmacSha256 = Hmac<Sha256>;
 

@@ -1,9 +1,9 @@
 //! A viewer: who it is, what its workers count of it, and its record.
 
 use crate::playout::Playout;
-use host::tcp_info::TcpInfo;
 use serde::{Serialize, Serializer};
 use std::net::{IpAddr, Ipv6Addr};
+use thalweg_host::tcp_info::TcpInfo;
 
 /// How a viewer plays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]

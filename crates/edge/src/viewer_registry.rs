@@ -9,7 +9,6 @@ use crate::journal_budget::JournalBudget;
 use crate::log::Log;
 use crate::playout::Fetched;
 use crate::viewer::{Protocol, Update, Viewer, Who, client_network};
-use model::{LimitsConfig, LogLevel};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -17,6 +16,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use thalweg_model::{LimitsConfig, LogLevel};
 
 /// Workers report once a second, each at its own moment; after this time all have, in milliseconds.
 const LATE_MS: u64 = 2_500;

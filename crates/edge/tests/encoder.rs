@@ -5,12 +5,6 @@
 mod common;
 
 use common::{Client, eventually, serve};
-use media::aac::AdtsFrames;
-use media::avc::{Nals, StartCodes};
-use media::flv::FlvReader;
-use media::hls::{Checker, Playlist};
-use media::ts::{Demuxer, Pes};
-use media::{Arrival, Ingest, Track, Unit};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -18,6 +12,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use thalweg_media::aac::AdtsFrames;
+use thalweg_media::avc::{Nals, StartCodes};
+use thalweg_media::flv::FlvReader;
+use thalweg_media::hls::{Checker, Playlist};
+use thalweg_media::ts::{Demuxer, Pes};
+use thalweg_media::{Arrival, Ingest, Track, Unit};
 
 /// What is published again and again, in seconds.
 const LOOP_S: u32 = 20;
@@ -216,7 +216,7 @@ fn ffmpeg_plays_flv_to_a_clean_end() {
     let (rtmp, http) = (server.addresses.rtmp[0], server.addresses.http[0]);
     let stop = AtomicBool::new(false);
     let played = std::thread::scope(|scope| {
-        let publisher = scope.spawn(|| edge::demo::publish(rtmp, "live", "demo", None, &stop));
+        let publisher = scope.spawn(|| thalweg_edge::demo::publish(rtmp, "live", "demo", None, &stop));
         eventually(|| {
             let mut client = Client::connect(http);
             client.write("HEAD /live/demo.flv HTTP/1.1\r\nHost: a\r\n\r\n");

@@ -3,12 +3,12 @@
 mod common;
 
 use common::{Client, Encoder, FPS, eventually, serve_logged};
-use model::{LogConfig, LogLevel};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use thalweg_model::{LogConfig, LogLevel};
 
 /// What an application was sent.
 #[derive(Debug, Clone)]
@@ -187,7 +187,7 @@ fn no_is_no_and_remembered() {
     }
     assert_eq!(application.calls("/no/play").len(), 2, "once for each way of playing");
     // A session's id is not to be had elsewhere either.
-    let forged = edge::token::Keys::new(None).session(8, "live/cam", None, "", 4_000_000_000).id("");
+    let forged = thalweg_edge::token::Keys::new(None).session(8, "live/cam", None, "", 4_000_000_000).id("");
     assert_eq!(client.get(&format!("/live/cam/{forged}/index.m3u8")).status, 403);
     server.drain().expect("drained");
 

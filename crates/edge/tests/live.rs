@@ -3,12 +3,12 @@
 mod common;
 
 use common::{Client, Encoder, FPS, eventually, numbers, serve};
-use media::flv::FlvReader;
-use media::hls::{Checker, Playlist};
-use media::ts::Demuxer;
-use media::{TagKind, Track};
 use std::io::Write;
 use std::time::{Duration, Instant};
+use thalweg_media::flv::FlvReader;
+use thalweg_media::hls::{Checker, Playlist};
+use thalweg_media::ts::Demuxer;
+use thalweg_media::{TagKind, Track};
 
 /// The media playlist's path and text of a fresh session.
 fn session(client: &mut Client, name: &str) -> (String, String) {
@@ -70,7 +70,7 @@ fn every_access_unit_is_played_once_and_in_order() {
         assert_eq!((segment.status, segment.field("Content-Type")), (200, Some("video/mp2t")));
         let mut demuxer = Demuxer::new(1 << 20);
         let mut rest: &[u8] = &segment.body;
-        let mut each = |pes: media::ts::Pes| match pes.track {
+        let mut each = |pes: thalweg_media::ts::Pes| match pes.track {
             Track::Video => video.extend(numbers(&pes.payload, b'#')),
             Track::Audio => audio.extend(numbers(&pes.payload, b's')),
         };
@@ -251,7 +251,7 @@ fn an_application_has_several_parts() {
         "the name is taken"
     );
     assert_eq!(Encoder::publish_in(rtmp, "live/../sub", "x").err().as_deref(), Some("NetStream.Publish.Rejected"));
-    let keys = edge::token::Keys::new(Some("a-long-key"));
+    let keys = thalweg_edge::token::Keys::new(Some("a-long-key"));
     let token = keys.token("live/sub/stream", 4_000_000_000, "alice", None).expect("a key");
     let mut client = Client::connect(http);
     let start = eventually(|| {
@@ -278,7 +278,7 @@ fn nothing_is_played_or_published_without_its_key() {
     encoder.pictures(0, 2 * FPS + 1, 1_000);
     assert_eq!(Encoder::publish(rtmp, "cam?key=another-key").err().as_deref(), Some("NetStream.Publish.BadName"));
     let mut client = Client::connect(server.addresses.http[0]);
-    let keys = edge::token::Keys::new(Some("a-long-key"));
+    let keys = thalweg_edge::token::Keys::new(Some("a-long-key"));
     let now_s = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("past 1970").as_secs();
     let token = keys.token("live/cam", now_s + 60, "alice", None).expect("a key");
     let late = keys.token("live/cam", now_s - 1, "alice", None).expect("a key");
@@ -295,7 +295,8 @@ fn nothing_is_played_or_published_without_its_key() {
     let segment = path.replace("index.m3u8", &uris(playlist.text())[0]);
     assert_eq!(client.get(&segment).status, 200);
     // A session of another server, and one that was changed.
-    let foreign = edge::token::Keys::new(Some("other-key")).session(2, "live/cam", None, "alice", now_s).id("alice");
+    let foreign =
+        thalweg_edge::token::Keys::new(Some("other-key")).session(2, "live/cam", None, "alice", now_s).id("alice");
     let own = path.split('/').nth(3).expect("a session").to_owned();
     for path in [&path, &segment] {
         assert_eq!(client.get(&path.replace(&own, &foreign)).status, 403);
@@ -422,12 +423,13 @@ fn the_built_in_stream_is_played_like_any_other() {
     let server = serve("[hls]\ntarget = '1s'\n[auth]\npublish_key = 'a-secret-of-ours'");
     let (rtmp, http) = (server.addresses.rtmp[0], server.addresses.http[0]);
     let stop = std::sync::atomic::AtomicBool::new(false);
-    let refused = edge::demo::publish(rtmp, "live", "demo", Some("wrong"), &stop).expect_err("refused");
+    let refused = thalweg_edge::demo::publish(rtmp, "live", "demo", Some("wrong"), &stop).expect_err("refused");
     assert!(!refused.to_string().is_empty());
     std::thread::scope(|scope| {
         // Also where something below panics.
         let ends = Ends(&stop);
-        let publisher = scope.spawn(|| edge::demo::publish(rtmp, "live", "demo", Some("a-secret-of-ours"), &stop));
+        let publisher =
+            scope.spawn(|| thalweg_edge::demo::publish(rtmp, "live", "demo", Some("a-secret-of-ours"), &stop));
         let mut flv = eventually(|| {
             let mut client = Client::connect(http);
             client.write("GET /live/demo.flv HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -436,15 +438,15 @@ fn the_built_in_stream_is_played_like_any_other() {
         let mut client = Client::connect(http);
         let text = eventually(|| Some(session(&mut client, "demo").1).filter(|text| uris(text).len() >= 2));
         assert_eq!(Checker::default().check(&text), [], "{text}");
-        let mut reader = media::flv::FlvReader::new(1 << 20);
+        let mut reader = thalweg_media::flv::FlvReader::new(1 << 20);
         let bytes = flv.until(|bytes| bytes.len() > 300_000);
         let body = bytes.windows(3).position(|three| three == b"FLV").map(|at| &bytes[at..]).expect("FLV");
         let mut keyframes = 0;
-        let mut ingest = media::Ingest::default();
+        let mut ingest = thalweg_media::Ingest::default();
         let mut input = body;
         while let Ok(Some(tag)) = reader.read(&mut input) {
-            if let Ok(Some(media::Arrival::Unit(unit))) = ingest.take(&tag) {
-                keyframes += u32::from(unit.keyframe && unit.track == media::Track::Video);
+            if let Ok(Some(thalweg_media::Arrival::Unit(unit))) = ingest.take(&tag) {
+                keyframes += u32::from(unit.keyframe && unit.track == thalweg_media::Track::Video);
             }
         }
         assert!(keyframes >= 1, "{} bytes", body.len());

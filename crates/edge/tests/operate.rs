@@ -3,8 +3,8 @@
 mod common;
 
 use common::{Client, Encoder, FPS, TlsClient, eventually, local, make_certificate, serve_logged, start, with_tls};
-use model::{LogConfig, LogLevel};
 use std::net::SocketAddr;
+use thalweg_model::{LogConfig, LogLevel};
 
 #[test]
 fn another_configuration_holds_at_once_and_those_who_play_go_on() {
@@ -13,8 +13,9 @@ fn another_configuration_holds_at_once_and_those_who_play_go_on() {
     let (rtmp, http, api) = (server.addresses.rtmp[0], server.addresses.http[0], server.addresses.api[0]);
     let mut encoder = Encoder::publish(rtmp, "cam").expect("published");
     encoder.pictures(0, 2 * FPS + 1, 1_000);
-    let token =
-        |key: &str| edge::token::Keys::new(Some(key)).token("live/cam", 4_000_000_000, "a", None).expect("a key");
+    let token = |key: &str| {
+        thalweg_edge::token::Keys::new(Some(key)).token("live/cam", 4_000_000_000, "a", None).expect("a key")
+    };
     let start = |key: &str| Client::connect(http).get(&format!("/live/cam.m3u8?token={}", token(key)));
     let playlist = eventually(|| Some(start("the-first-key")).filter(|answer| answer.status == 200));
     let uri = format!("/live/{}", playlist.text().lines().last().expect("a URI"));
@@ -137,7 +138,7 @@ fn broken_certificates_leave_the_former_ones() {
     let mut config = local("");
     let first = with_tls(&mut config, folder.path());
     let [certificate, key] = ["chain.pem", "key.pem"].map(|name| folder.path().join(name));
-    let server = start(config.clone(), std::sync::Arc::new(edge::log::Log::silent()));
+    let server = start(config.clone(), std::sync::Arc::new(thalweg_edge::log::Log::silent()));
     let https = server.addresses.https[0];
     let mut held = TlsClient::connect(https, std::slice::from_ref(&first));
     assert_eq!(held.certificate(), first);
@@ -151,7 +152,7 @@ fn broken_certificates_leave_the_former_ones() {
 
     // Half a file, no file, and a key of another certificate.
     let mut other = config.clone();
-    other.auth.play_key = Some(model::Secret::new("another-key"));
+    other.auth.play_key = Some(thalweg_model::Secret::new("another-key"));
     let whole = std::fs::read(&certificate).expect("read");
     std::fs::write(&certificate, &whole[..whole.len() / 2]).expect("written");
     assert!(server.reload(other.clone()).is_err() && shown() == second);

@@ -3,11 +3,11 @@
 mod common;
 
 use common::{Client, Encoder, FPS, TlsClient, eventually, local, serve, start, with_tls};
-use edge::log::Log;
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use thalweg_edge::log::Log;
 
 /// The addresses of all viewers, once there are `count`.
 fn addresses(api: SocketAddr, count: usize) -> Vec<String> {
@@ -22,7 +22,7 @@ fn addresses(api: SocketAddr, count: usize) -> Vec<String> {
     })
 }
 
-fn publish(server: &edge::server::Server) -> Encoder {
+fn publish(server: &thalweg_edge::server::Server) -> Encoder {
     let mut encoder = Encoder::publish(server.addresses.rtmp[0], "cam").expect("published");
     encoder.pictures(0, 3 * FPS + 1, 1_000);
     let mut api = Client::connect(server.addresses.api[0]);
@@ -102,7 +102,7 @@ fn who_is_forwarded_for_is_believed_from_a_trusted_proxy_alone() {
 fn a_session_of_a_bound_token_plays_from_its_address_alone() {
     let server = serve("trusted_proxies = ['127.0.0.1']\n[auth]\nplay_key = 'a-long-key'\n[hls]\ntarget = '1s'");
     let _encoder = publish(&server);
-    let keys = edge::token::Keys::new(Some("a-long-key"));
+    let keys = thalweg_edge::token::Keys::new(Some("a-long-key"));
     let now_s = SystemTime::now().duration_since(UNIX_EPOCH).expect("past 1970").as_secs();
     let home = "198.51.100.7".parse().expect("an address");
     let token = keys.token("live/cam", now_s + 60, "alice", Some(home)).expect("a key");

@@ -3,10 +3,10 @@
 mod common;
 
 use common::{Client, Encoder, FPS, eventually, serve_logged};
-use model::LogConfig;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
+use thalweg_model::LogConfig;
 
 #[test]
 fn who_sends_more_than_it_may_is_cut_off() {

@@ -5,12 +5,12 @@
 mod common;
 
 use common::{Client, Encoder, eventually, serve, serve_logged};
-use edge::server::Server;
-use media::hls::{Checker, MediaPlaylist, Playlist};
-use media::ts::Demuxer;
-use media::{TagKind, Track};
-use model::LogConfig;
 use std::process::{Command, Stdio};
+use thalweg_edge::server::Server;
+use thalweg_media::hls::{Checker, MediaPlaylist, Playlist};
+use thalweg_media::ts::Demuxer;
+use thalweg_media::{TagKind, Track};
+use thalweg_model::LogConfig;
 
 /// Whether FFmpeg can be asked; in CI it is there.
 fn has_ffmpeg() -> bool {

@@ -6,7 +6,7 @@
 use crate::error::{HostError, check};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
-use units::Timestamp;
+use thalweg_units::Timestamp;
 
 /// A slot holds the ring's own header, of 80 bytes at most, and what is kept of the packet.
 const SLOT_BYTES: usize = 256;

@@ -6,7 +6,7 @@ use crate::bpf::Program;
 use crate::error::HostError;
 use crate::netlink::{Message, Netlink, attributes, u32_at, u64_at};
 use std::os::fd::{AsFd, AsRawFd};
-use units::{Bytes, Rate};
+use thalweg_units::{Bytes, Rate};
 
 const TC_H_CLSACT: u32 = 0xffff_fff1;
 const CLSACT_HANDLE: u32 = 0xffff_0000;

@@ -1,8 +1,8 @@
 //! What to say when this kernel is too old for a setting.
 
 use crate::error::HostError;
-use model::{Setting, since};
 use std::io;
+use thalweg_model::{Setting, since};
 
 /// Adds to an error about `setting` which kernel is the first that has it, where the running one is older.
 pub(crate) fn explain(error: HostError, setting: &Setting, value: &str) -> HostError {

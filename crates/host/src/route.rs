@@ -13,10 +13,10 @@ use crate::error::{HostError, wrap};
 use crate::netlink::{Message, Netlink, attributes, u32_at};
 use crate::netns::NetNs;
 use crate::refusal::explain;
-use model::{HostSettings, RouteFeature, RouteSettings};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use thalweg_model::{HostSettings, RouteFeature, RouteSettings};
 
 const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;

@@ -137,9 +137,9 @@ impl SplicePipe {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::SocketSettings;
     use std::io::{Read, Write};
     use std::net::{SocketAddr, TcpListener, TcpStream};
+    use thalweg_model::SocketSettings;
 
     fn pair() -> (Tcp, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bound");

@@ -2,10 +2,10 @@
 
 use crate::error::{HostError, wrap};
 use crate::refusal::explain;
-use model::Setting;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
+use thalweg_model::Setting;
 
 fn path(name: &str) -> PathBuf {
     ["/proc/sys".to_owned(), name.replace('.', "/")].iter().collect()

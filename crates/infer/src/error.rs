@@ -33,11 +33,11 @@ pub enum Error {
 
 impl Error {
     /// The same, told of the file at `path`.
-    pub fn from_wire(error: wire::Error, path: &str) -> Self {
+    pub fn from_wire(error: thalweg_wire::Error, path: &str) -> Self {
         let path = path.to_owned();
         match error {
-            wire::Error::Read(cause) => Self::Read { path, cause },
-            wire::Error::NotACapture { looks_like } => Self::NotACapture { path, looks_like },
+            thalweg_wire::Error::Read(cause) => Self::Read { path, cause },
+            thalweg_wire::Error::NotACapture { looks_like } => Self::NotACapture { path, looks_like },
         }
     }
 }

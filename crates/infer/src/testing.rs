@@ -4,8 +4,8 @@ use crate::flow_table::lifecycle::Lifecycle;
 use crate::tcp::connection::Connection;
 use crate::tcp::packet::{Endpoint, Packet};
 use std::net::{IpAddr, Ipv4Addr};
-use units::{SeqNum, Timestamp};
-use wire::{Flags, IpFacts, Options, Segment, Tags, TcpHeader};
+use thalweg_units::{SeqNum, Timestamp};
+use thalweg_wire::{Flags, IpFacts, Options, Segment, Tags, TcpHeader};
 
 pub(crate) const CLIENT: Endpoint = (IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 40_000);
 const SERVER: Endpoint = (IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)), 443);

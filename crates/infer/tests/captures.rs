@@ -62,7 +62,7 @@ fn connections_are_counted_as_tshark_does_but_where_it_errs() {
         let truth = truth(&folder, &path);
         let expected = truth["tcp_streams"].as_u64().expect("tcp_streams") as usize;
         let expected = EXCEPTIONS.iter().find(|e| e.0 == name(&path)).map_or(expected, |e| e.1);
-        let found = infer::diagnose_file(&path).expect("a capture").report;
+        let found = thalweg_infer::diagnose_file(&path).expect("a capture").report;
         if Some(found.packets.to_string().as_str()) != packets_of(&index, name(&path)) || found.truncated {
             wrong.push(format!("{}: {} packets, {:?}", name(&path), found.packets, found.notes));
         }
@@ -94,19 +94,19 @@ fn packets_sent_again_are_counted_exactly() {
     let table = std::fs::read_to_string(folder.join("exact-resent.tsv")).expect("table");
     for line in table.lines().skip(1) {
         let fields: Vec<&str> = line.split('\t').collect();
-        let found = infer::diagnose_file(&folder.join("public").join(fields[0])).expect("a capture").report;
+        let found = thalweg_infer::diagnose_file(&folder.join("public").join(fields[0])).expect("a capture").report;
         let flow = found.flows.iter().max_by_key(|f| f.bytes_down.max(f.bytes_up)).expect("a flow");
         // The client's request of usc-randloss1-10M, which the tap delivered twice (frames 8 and 10), is no retransmission.
         assert_eq!(flow.retransmits.total.to_string(), fields[2], "{}", fields[0]);
         let parts = flow.retransmits.fast + flow.retransmits.rto + flow.retransmits.tlp;
         assert_eq!(parts, flow.retransmits.total, "{}", fields[0]);
-        assert_eq!(flow.vantage, model::Vantage::Sender, "{}", fields[0]);
+        assert_eq!(flow.vantage, thalweg_model::Vantage::Sender, "{}", fields[0]);
     }
 }
 
 /// A verdict and the shares beside it say the same.
-fn agrees(flow: &model::Flow) {
-    use model::Code::{Application, CongestionWindowClamp, NothingToGain, Reader, ReceiveWindow, SendBuffer};
+fn agrees(flow: &thalweg_model::Flow) {
+    use thalweg_model::Code::{Application, CongestionWindowClamp, NothingToGain, Reader, ReceiveWindow, SendBuffer};
     let (verdict, limits) = (&flow.verdict, flow.limits.named());
     let slowed = limits.iter().filter(|(name, _)| !["path_rate", "slow_start"].contains(name));
     let most = slowed.map(|(_, share)| *share).fold(0.0, f64::max);
@@ -122,7 +122,7 @@ fn agrees(flow: &model::Flow) {
 fn shares_add_up_and_payload_is_counted_once() {
     let folder = captures();
     for path in files(&folder) {
-        let found = infer::diagnose_file(&path).expect("a capture");
+        let found = thalweg_infer::diagnose_file(&path).expect("a capture");
         assert_eq!(found.report.flows.len().min(256), found.series.len());
         for flow in &found.report.flows {
             let total = flow.limits.total();
@@ -151,7 +151,8 @@ fn shares_add_up_and_payload_is_counted_once() {
 #[ignore = "needs THALWEG_CAPTURES, a folder of captures of other projects"]
 fn a_taps_copies_are_no_losses() {
     let folder = captures();
-    let found = infer::diagnose_file(&folder.join("public/tcptrace-hardware_dups.pcap")).expect("a capture").report;
+    let found =
+        thalweg_infer::diagnose_file(&folder.join("public/tcptrace-hardware_dups.pcap")).expect("a capture").report;
     assert_eq!(found.flows[0].retransmits.total, 0);
     assert!(found.notes.iter().any(|note| note.contains("twice")), "{:?}", found.notes);
 }
@@ -165,12 +166,16 @@ fn the_costliest_are_those_that_the_whole_report_begins_with() {
     for path in files(&folder) {
         let bytes = std::fs::read(&path).expect("file");
         let of = |wanted| {
-            let options = infer::Options { drawn: infer::PlotSelection::None, wanted, ..infer::Options::default() };
-            infer::diagnose_reader_with(bytes.as_slice(), "capture", options).expect("a capture")
+            let options = thalweg_infer::Options {
+                drawn: thalweg_infer::PlotSelection::None,
+                wanted,
+                ..thalweg_infer::Options::default()
+            };
+            thalweg_infer::diagnose_reader_with(bytes.as_slice(), "capture", options).expect("a capture")
         };
-        let mut all = of(infer::Retain::All);
+        let mut all = of(thalweg_infer::Retain::All);
         for most in [1, 5] {
-            let some = of(infer::Retain::Costliest(most));
+            let some = of(thalweg_infer::Retain::Costliest(most));
             let kept = all.report.flows.len().min(most);
             assert!(some.report.flows[..] == all.report.flows[..kept], "{}", path.display());
             assert_eq!((some.connections, some.slowed), (all.connections, all.slowed), "{}", path.display());
@@ -179,7 +184,12 @@ fn the_costliest_are_those_that_the_whole_report_begins_with() {
         assert_eq!(all.connections, all.report.flows.len() as u64);
         // What slows a connection has a gain, so it is among those listed first.
         all.report.flows.truncate(5);
-        assert_eq!(all.slowed, all.report.flows.iter().any(|flow| infer::is_slowed(flow)), "{}", path.display());
+        assert_eq!(
+            all.slowed,
+            all.report.flows.iter().any(|flow| thalweg_infer::is_slowed(flow)),
+            "{}",
+            path.display()
+        );
     }
     assert!(left_out > 500, "{left_out}");
 }
@@ -190,13 +200,15 @@ fn every_prefix_is_diagnosed_within_memory() {
     /// The engine's bound on one capture of these sizes, and what the files themselves take.
     const MOST_KIB: u64 = 512 << 10;
     let folder = captures();
-    let without = infer::Options { drawn: infer::PlotSelection::None, ..infer::Options::default() };
+    let without =
+        thalweg_infer::Options { drawn: thalweg_infer::PlotSelection::None, ..thalweg_infer::Options::default() };
     for path in files(&folder) {
         let bytes = std::fs::read(&path).expect("file");
-        let whole = infer::diagnose_reader_with(bytes.as_slice(), "whole", without.clone()).expect("a capture").report;
+        let whole =
+            thalweg_infer::diagnose_reader_with(bytes.as_slice(), "whole", without.clone()).expect("a capture").report;
         for cut in 1..100 {
             let prefix = &bytes[..bytes.len() * cut / 100];
-            let Ok(found) = infer::diagnose_reader_with(prefix, "prefix", without.clone()) else {
+            let Ok(found) = thalweg_infer::diagnose_reader_with(prefix, "prefix", without.clone()) else {
                 assert!(prefix.len() < 200, "{} cut at {} is no capture", path.display(), prefix.len());
                 continue;
             };
@@ -230,7 +242,7 @@ fn damaged_copies_never_panic() {
                 let at = random() % damaged.len();
                 damaged[at] = random() as u8;
             }
-            let _ = infer::diagnose_reader(damaged.as_slice(), "damaged");
+            let _ = thalweg_infer::diagnose_reader(damaged.as_slice(), "damaged");
         }
     }
 }
@@ -241,13 +253,13 @@ fn damaged_copies_never_panic() {
 fn a_filter_leaves_what_it_names() {
     let folder = captures();
     for (file, filter, packets, flows) in FILTERED {
-        let options = infer::Options {
-            drawn: infer::PlotSelection::None,
+        let options = thalweg_infer::Options {
+            drawn: thalweg_infer::PlotSelection::None,
             filter: Some(filter.parse().expect("a filter")),
-            ..infer::Options::default()
+            ..thalweg_infer::Options::default()
         };
         let path = folder.join("public").join(file);
-        let report = infer::diagnose_file_with(&path, options).expect("a capture").report;
+        let report = thalweg_infer::diagnose_file_with(&path, options).expect("a capture").report;
         let kept: u64 = report.flows.iter().map(|flow| flow.packets_up + flow.packets_down).sum();
         assert_eq!((kept, report.flows.len()), (packets, flows), "{file} {filter}");
     }
@@ -267,19 +279,20 @@ const FILTERED: [(&str, &str, u64, usize); 4] = [
 fn a_taps_copies_without_identification_are_no_losses() {
     let folder = captures();
     let file = folder.join("public/gopacket-test_loopback.pcap");
-    let mut writer = wire::pcapng::Writer::new(Vec::new(), "test").expect("vec");
-    let mut capture = wire::Capture::new(std::fs::File::open(&file).expect("file")).expect("a capture");
+    let mut writer = thalweg_wire::pcapng::Writer::new(Vec::new(), "test").expect("vec");
+    let mut capture = thalweg_wire::Capture::new(std::fs::File::open(&file).expect("file")).expect("a capture");
     writer.add_interface("lo", capture.interfaces()[0].link, 0).expect("vec");
     let mut data = 0;
     while let Some(packet) = capture.next().expect("read") {
         for copy in 0..2 {
-            let at = units::Timestamp::from_nanos(packet.at.as_nanos() + copy * 2_000);
+            let at = thalweg_units::Timestamp::from_nanos(packet.at.as_nanos() + copy * 2_000);
             writer.packet(0, at, packet.original_len, packet.bytes, None).expect("vec");
         }
         data += 1;
     }
-    let once = infer::diagnose_file(&file).expect("a capture").report;
-    let twice = infer::diagnose_reader(writer.finish().expect("vec").as_slice(), "twice").expect("a capture").report;
+    let once = thalweg_infer::diagnose_file(&file).expect("a capture").report;
+    let twice =
+        thalweg_infer::diagnose_reader(writer.finish().expect("vec").as_slice(), "twice").expect("a capture").report;
     assert!(twice.notes.iter().any(|note| note.contains("twice")), "{data} packets: {:?}", twice.notes);
     for (one, two) in once.flows.iter().zip(&twice.flows) {
         assert_eq!((one.bytes_up, one.bytes_down), (two.bytes_up, two.bytes_down));
@@ -304,7 +317,7 @@ fn options_and_keep_alives_are_those_tshark_sees() {
     let (mut compared, mut probes, mut wrong) = (0, 0, Vec::new());
     for path in files(&folder) {
         let truth = truth(&folder, &path);
-        let report = infer::diagnose_file(&path).expect("a capture").report;
+        let report = thalweg_infer::diagnose_file(&path).expect("a capture").report;
         let streams = truth["streams"].as_array().expect("streams");
         for stream in streams {
             let (a, b) = (stream["a"].as_str().expect("an end"), stream["b"].as_str().expect("an end"));
@@ -364,7 +377,7 @@ fn nothing_is_sent_again_unseen_where_the_numbers_are_the_hosts() {
     for path in files(&folder) {
         let truth = truth(&folder, &path);
         let streams = truth["streams"].as_array().expect("streams");
-        for flow in infer::diagnose_file(&path).expect("a capture").report.flows {
+        for flow in thalweg_infer::diagnose_file(&path).expect("a capture").report.flows {
             let is_its = |stream: &&serde_json::Value| {
                 let ends = [stream["a"].as_str(), stream["b"].as_str()];
                 ends.contains(&Some(&flow.client)) && ends.contains(&Some(&flow.server))
@@ -389,17 +402,17 @@ fn what_went_nowhere_is_told_for_what_it_is() {
         ("cs-tcp_retransmissions.pcapng", "Nothing acknowledged the data, though it was sent again 5 times"),
         ("cs-tcp_refuseconnection.pcapng", "The connection was refused"),
     ] {
-        let flow = &infer::diagnose_file(&folder.join("public").join(file)).expect("a capture").report.flows[0];
+        let flow = &thalweg_infer::diagnose_file(&folder.join("public").join(file)).expect("a capture").report.flows[0];
         assert!(
-            flow.verdict.code == model::Code::Unknown && flow.verdict.claim.starts_with(words),
+            flow.verdict.code == thalweg_model::Code::Unknown && flow.verdict.claim.starts_with(words),
             "{:?}",
             flow.verdict
         );
     }
     // Some senders' links are short, as their SYNs say, and some segments are lost more than once. No path here hides that it is.
     for path in files(&folder) {
-        for flow in infer::diagnose_file(&path).expect("a capture").report.flows {
-            assert_ne!(flow.verdict.code, model::Code::PathMtuBlackHole, "{} #{}", name(&path), flow.id);
+        for flow in thalweg_infer::diagnose_file(&path).expect("a capture").report.flows {
+            assert_ne!(flow.verdict.code, thalweg_model::Code::PathMtuBlackHole, "{} #{}", name(&path), flow.id);
         }
     }
 }
@@ -409,7 +422,7 @@ fn what_went_nowhere_is_told_for_what_it_is() {
 #[ignore = "needs THALWEG_CAPTURES, a folder of captures of other projects"]
 fn a_short_answer_does_not_fill_a_window_of_one_segment() {
     let folder = captures();
-    let found = infer::diagnose_file(&folder.join("public/pcpp-nanosecs_big_endian.pcap")).expect("a capture");
+    let found = thalweg_infer::diagnose_file(&folder.join("public/pcpp-nanosecs_big_endian.pcap")).expect("a capture");
     let limits = &found.report.flows[0].limits;
     assert_eq!((limits.receive_window, limits.reader), (0.0, 0.0), "{limits:?}");
 }
@@ -419,8 +432,8 @@ fn a_short_answer_does_not_fill_a_window_of_one_segment() {
 #[ignore = "needs THALWEG_CAPTURES, a folder of captures of other projects"]
 fn what_was_not_heard_when_it_was_due_is_waited_for() {
     let folder = captures();
-    let found = infer::diagnose_file(&folder.join("public/ndpi-alexa-app.pcapng")).expect("a capture");
+    let found = thalweg_infer::diagnose_file(&folder.join("public/ndpi-alexa-app.pcapng")).expect("a capture");
     let flow = found.report.flows.iter().find(|flow| flow.client.ends_with(":51985")).expect("the connection");
-    assert_eq!(flow.verdict.code, model::Code::RetransmissionTimeout, "{:?}", flow.verdict);
+    assert_eq!(flow.verdict.code, thalweg_model::Code::RetransmissionTimeout, "{:?}", flow.verdict);
     assert!(flow.limits.timeout > 0.9 && flow.goodput_bps < 400e3, "{:?} {}", flow.limits, flow.goodput_bps);
 }

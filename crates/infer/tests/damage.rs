@@ -21,7 +21,7 @@ proptest! {
         for (at, byte) in changes {
             bytes[64 + at.index(length)] = byte;
         }
-        let found = infer::diagnose_reader(bytes.as_slice(), "mutated").expect("a capture");
+        let found = thalweg_infer::diagnose_reader(bytes.as_slice(), "mutated").expect("a capture");
         for flow in found.report.flows {
             let total = flow.limits.total();
             prop_assert!(total == 0.0 || (total - 1.0).abs() < 1e-9, "{}", total);
@@ -31,8 +31,8 @@ proptest! {
     #[test]
     fn cut(at in any::<prop::sample::Index>()) {
         let bytes = &capture()[..at.index(capture().len())];
-        let whole = infer::diagnose_reader(capture(), "whole").expect("a capture").report;
-        if let Ok(found) = infer::diagnose_reader(bytes, "cut") {
+        let whole = thalweg_infer::diagnose_reader(capture(), "whole").expect("a capture").report;
+        if let Ok(found) = thalweg_infer::diagnose_reader(bytes, "cut") {
             prop_assert!(found.report.packets <= whole.packets);
         }
     }
@@ -43,9 +43,10 @@ fn files_of_other_kinds_are_named() {
     for (bytes, looks_like) in
         [(&b"\x1f\x8b\x08\0"[..], "gzip"), (b"", "an empty file"), (b"hello\n", "text"), (b"\x7fELF\x02", "a program")]
     {
-        let error = infer::diagnose_reader(bytes, "x.pcap").expect_err("no capture").to_string();
+        let error = thalweg_infer::diagnose_reader(bytes, "x.pcap").expect_err("no capture").to_string();
         assert!(error.contains("x.pcap is not a pcap or pcapng capture") && error.contains(looks_like), "{error}");
     }
-    let error = infer::diagnose_file(std::path::Path::new("/nonexistent/x.pcap")).expect_err("no file").to_string();
+    let error =
+        thalweg_infer::diagnose_file(std::path::Path::new("/nonexistent/x.pcap")).expect_err("no file").to_string();
     assert!(error.starts_with("cannot open /nonexistent/x.pcap: "), "{error}");
 }

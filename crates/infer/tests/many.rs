@@ -2,15 +2,15 @@
 
 mod merged;
 
-use infer::{Options, PlotSelection, Retain};
-use model::{Code, Flow};
+use thalweg_infer::{Options, PlotSelection, Retain};
+use thalweg_model::{Code, Flow};
 
 fn options(wanted: Retain) -> Options {
     Options { drawn: PlotSelection::None, wanted, ..Options::default() }
 }
 
-fn diagnosed(bytes: &[u8], wanted: Retain) -> infer::CaptureDiagnosis {
-    infer::diagnose_reader_with(bytes, "merged", options(wanted)).expect("a capture")
+fn diagnosed(bytes: &[u8], wanted: Retain) -> thalweg_infer::CaptureDiagnosis {
+    thalweg_infer::diagnose_reader_with(bytes, "merged", options(wanted)).expect("a capture")
 }
 
 /// The costliest connections are those that the whole report begins with, and what is said of the others is true.
@@ -25,7 +25,7 @@ fn the_costliest_are_the_first_of_the_whole_report() {
         assert!(some.report.flows[..] == all.report.flows[..most], "{most}");
         assert_eq!((some.connections, some.slowed), (all.connections, all.slowed), "{most}");
     }
-    assert_eq!(all.slowed, all.report.flows.iter().any(|flow| infer::is_slowed(flow)));
+    assert_eq!(all.slowed, all.report.flows.iter().any(|flow| thalweg_infer::is_slowed(flow)));
 }
 
 /// A verdict and the shares of time agree.

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use wire::{Capture, Decoded};
+use thalweg_wire::{Capture, Decoded};
 
 /// The port of the set's server.
 const SERVER: u16 = 1234;
@@ -36,7 +36,9 @@ fn chunks(path: &Path) -> Vec<Vec<u8>> {
     let header = [0xa1b2_3c4du32, 0x0004_0002, 0, 0, 65_535, 1].map(u32::to_le_bytes).concat();
     let (mut handshake, mut chunks): (Vec<u8>, Vec<Vec<u8>>) = (Vec::new(), Vec::new());
     while let Some(packet) = capture.next().expect("readable") {
-        let Decoded::Tcp(segment) = wire::decode(packet.link, packet.bytes, packet.original_len) else { continue };
+        let Decoded::Tcp(segment) = thalweg_wire::decode(packet.link, packet.bytes, packet.original_len) else {
+            continue;
+        };
         let is_up = segment.tcp.destination_port == SERVER;
         if !is_up && segment.tcp.source_port != SERVER {
             continue;
@@ -45,7 +47,7 @@ fn chunks(path: &Path) -> Vec<Vec<u8>> {
         let (seconds, rest) = ((nanos / 1_000_000_000) as u32, (nanos % 1_000_000_000) as u32);
         let mut record = [seconds, rest, packet.bytes.len() as u32, packet.original_len].map(u32::to_le_bytes).concat();
         record.extend_from_slice(packet.bytes);
-        if segment.tcp.flags.has(wire::Flags::SYN) {
+        if segment.tcp.flags.has(thalweg_wire::Flags::SYN) {
             handshake.extend_from_slice(&record);
         }
         if is_up && segment.payload_len > 0 {
@@ -72,7 +74,7 @@ fn policers_are_told_from_shapers_and_random_loss() {
             continue;
         }
         for chunk in chunks(&folder.join(fields[0])) {
-            let report = infer::diagnose_reader(chunk.as_slice(), fields[0]).expect("a capture").report;
+            let report = thalweg_infer::diagnose_reader(chunk.as_slice(), fields[0]).expect("a capture").report;
             let flow = report.flows.iter().max_by_key(|flow| flow.bytes_down).expect("a flow");
             let of = found.entry(kind.to_owned()).or_default();
             of.chunks += 1;
@@ -110,10 +112,10 @@ fn behind_one_policer_the_verdict_is_the_policer() {
             continue;
         }
         let file = File::open(folder.join(fields[0])).expect("a file");
-        let report = infer::diagnose_reader(file, fields[0]).expect("a capture").report;
+        let report = thalweg_infer::diagnose_reader(file, fields[0]).expect("a capture").report;
         let flow = report.flows.iter().max_by_key(|flow| flow.bytes_down).expect("a flow");
         policed += 1;
-        told += usize::from(flow.verdict.code == model::Code::Policer);
+        told += usize::from(flow.verdict.code == thalweg_model::Code::Policer);
         let gains = flow.findings.iter().map(|finding| finding.gain).chain([flow.verdict.gain]);
         let Some(bucket) = flow.policer else { continue };
         let most = (bucket.rate_bps / flow.goodput_bps).max(1.0) * 1.01;

@@ -6,8 +6,8 @@ mod path;
 use path::{Scenario, run};
 use proptest::prelude::*;
 use std::sync::OnceLock;
-use units::Timestamp;
-use wire::{LinkType, pcapng};
+use thalweg_units::Timestamp;
+use thalweg_wire::{LinkType, pcapng};
 
 /// One packet of the receiver's tap.
 #[derive(Debug, Clone)]
@@ -48,7 +48,7 @@ fn taps() -> &'static [Vec<Packet>] {
     TAPS.get_or_init(|| {
         let transfer = |bytes, loss, blackout| {
             let file = run(&Scenario { bytes, loss, blackout, rate: 20e6, queue: 40_000, ..Scenario::default() });
-            let mut capture = wire::Capture::new(file.as_slice()).expect("a capture");
+            let mut capture = thalweg_wire::Capture::new(file.as_slice()).expect("a capture");
             let mut packets = Vec::new();
             while let Some(packet) = capture.next().expect("a packet") {
                 if packet.interface == 0 {
@@ -103,7 +103,7 @@ proptest! {
         mishaps in proptest::collection::vec((any::<prop::sample::Index>(), mishap()), 0..60),
     ) {
         let capture = befallen(&taps()[transfer], &mishaps);
-        let found = infer::diagnose_reader(capture.as_slice(), "tap").expect("a capture");
+        let found = thalweg_infer::diagnose_reader(capture.as_slice(), "tap").expect("a capture");
         for flow in found.report.flows {
             let total = flow.limits.total();
             prop_assert!(total == 0.0 || (total - 1.0).abs() < 1e-9, "{}", total);

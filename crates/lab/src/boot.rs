@@ -49,7 +49,7 @@ pub enum BootError {
         /// The kernel.
         kernel: PathBuf,
         /// What the system said.
-        source: host::HostError,
+        source: thalweg_host::HostError,
     },
     /// The guest refused the experiment.
     #[error("the experiment failed inside the lab: {0}")]
@@ -122,7 +122,7 @@ pub(crate) fn boot(
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
-    let mut child = host::process::spawn_tied(&mut command, cpu)
+    let mut child = thalweg_host::process::spawn_tied(&mut command, cpu)
         .map_err(|source| BootError::Start { kernel: kernel.path.clone(), source })?;
     let lines = console(&mut child);
     let ended = keep(&lines, silence, stop, &mut progress);
@@ -131,7 +131,7 @@ pub(crate) fn boot(
         Ok(_) => child.wait().map(|status| status.to_string()).unwrap_or_default(),
         Err(_) => String::new(),
     };
-    host::process::kill_group(&mut child);
+    thalweg_host::process::kill_group(&mut child);
     let tail = ended?;
     match fs::read(scratch.path().join(OUTCOME_FILE)).ok().and_then(|text| serde_json::from_slice(&text).ok()) {
         Some(Outcome::Done(measured)) => Ok(*measured),
@@ -203,9 +203,9 @@ fn joined(tail: &VecDeque<String>) -> String {
 mod tests {
     use super::*;
     use crate::plan::RunOptions;
-    use model::Scenario;
     use std::os::unix::fs::PermissionsExt;
-    use units::Seed;
+    use thalweg_model::Scenario;
+    use thalweg_units::Seed;
 
     /// Boots a shell script in a kernel's place.
     fn boot_script(script: &str, silence: Duration, stop: bool) -> (Result<Measured, BootError>, PathBuf) {

@@ -1,8 +1,10 @@
 //! Runs compared with each other: arms by their names, repeats by their seeds.
 
 use crate::summary::difference;
-use model::{ArmComparison, ArmReport, CompareReport, ComparedReport, Difference, FigureComparison, LabReport, Metric};
 use std::collections::{BTreeMap, HashMap};
+use thalweg_model::{
+    ArmComparison, ArmReport, CompareReport, ComparedReport, Difference, FigureComparison, LabReport, Metric,
+};
 
 /// Settings that differ are told one by one up to here.
 const SETTINGS_TOLD: usize = 8;
@@ -162,7 +164,7 @@ fn differing_settings(base: &ArmReport, other: &ArmReport) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::Metrics;
+    use thalweg_model::Metrics;
 
     fn report(seed: u64, values: &[f64]) -> LabReport {
         let metric = match values {

@@ -4,14 +4,14 @@
 //! guess from acknowledgements, as a capture at one end would.
 
 use crate::quantiles::nearest_rank;
-use model::{Metric, Metrics};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::BufReader;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
-use units::Span;
-use wire::{Capture, Decoded, Segment};
+use thalweg_model::{Metric, Metrics};
+use thalweg_units::Span;
+use thalweg_wire::{Capture, Decoded, Segment};
 
 /// Losses with less than this between them are one episode: a tenth of what a topic of 10 Hz takes between two messages.
 const APART: Span = Span::from_millis(10);
@@ -30,7 +30,9 @@ pub(crate) fn of_capture(path: &Path) -> Option<Metrics> {
     let mut home: HashMap<IpAddr, u32> = HashMap::new();
     while let Some(packet) = capture.next().ok()? {
         let at = packet.at.as_nanos();
-        let Decoded::Tcp(segment) = wire::decode(packet.link, packet.bytes, packet.original_len) else { continue };
+        let Decoded::Tcp(segment) = thalweg_wire::decode(packet.link, packet.bytes, packet.original_len) else {
+            continue;
+        };
         if segment.payload_len == 0 {
             continue;
         }

@@ -1,8 +1,8 @@
 //! The parts of a run that was divided over machines, joined into the report one machine would have given.
 
 use crate::summary::{compare_arms, summarize};
-use model::{ArmReport, Expectation, LabReport, Metrics, RunFigures, Shard};
 use std::collections::HashMap;
+use thalweg_model::{ArmReport, Expectation, LabReport, Metrics, RunFigures, Shard};
 use thiserror::Error;
 
 /// Why parts make no whole.

@@ -1,8 +1,8 @@
 //! What passes between the engine and its guest: a plan in, an outcome out.
 
-use model::{Experiment, Interval, Metrics, SettingsReport};
 use serde::{Deserialize, Serialize};
-use units::{Seed, Span};
+use thalweg_model::{Experiment, Interval, Metrics, SettingsReport};
+use thalweg_units::{Seed, Span};
 
 /// File the plan is in, within the guest's folder.
 pub(crate) const PLAN_FILE: &str = "plan.json";

@@ -6,10 +6,6 @@ use crate::kernel::Kernel;
 use crate::plan::{CAPTURE_FILE, CaptureEnds, LOG_SUFFIX, Measured, Plan, RunOptions, SAMPLES_FILE};
 use crate::scratch::Scratch;
 use crate::summary::{compare_arms, summarize};
-use model::{
-    Arm, ArmReport, Expectation, Expected, Interval, LabReport, Metric, Metrics, RunFigures, Scenario, SettingsReport,
-    Shard,
-};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -17,8 +13,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
+use thalweg_model::{
+    Arm, ArmReport, Expectation, Expected, Interval, LabReport, Metric, Metrics, RunFigures, Scenario, SettingsReport,
+    Shard,
+};
+use thalweg_units::Seed;
 use thiserror::Error;
-use units::Seed;
 
 /// An arm and the kernel it is run on.
 #[derive(Debug, Clone)]
@@ -176,7 +176,7 @@ pub fn run(
     let event = Mutex::new(event);
     let tell = |what: RunEvent| event.lock().unwrap_or_else(PoisonError::into_inner)(what);
     let results: Mutex<BTreeMap<usize, Result<SingleRun, LabError>>> = Mutex::new(BTreeMap::new());
-    let processors = host::process::processors();
+    let processors = thalweg_host::process::processors();
     std::thread::scope(|scope| {
         for worker in 0..request.jobs.clamp(1, runs.len().max(1)) {
             let cpu = (!processors.is_empty()).then(|| processors[worker % processors.len()]);

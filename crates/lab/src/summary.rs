@@ -1,9 +1,9 @@
 //! Figures over repeats: medians and their intervals, differences from a baseline, and outliers.
 
 use crate::quantiles::{median, median_of, quantile};
-use model::{ArmReport, Difference, Metric, Metrics, Outlier};
 use std::collections::{BTreeMap, HashMap};
-use units::Seed;
+use thalweg_model::{ArmReport, Difference, Metric, Metrics, Outlier};
+use thalweg_units::Seed;
 
 /// Resamples of the bootstrap. Source: Efron, Tibshirani, "An Introduction to the Bootstrap", 1993, §13.3.
 const RESAMPLES: usize = 2000;

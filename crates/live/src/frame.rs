@@ -5,9 +5,9 @@
 //! Source: linux/virtio_net.h; net/ipv4/tcp_offload.c, `tcp_gso_segment`; net/ipv4/udp_offload.c, `__udp_gso_segment`.
 
 use crate::checksum::sum;
-use path::{Lengths, Packet};
 use std::hash::{DefaultHasher, Hasher};
 use std::ops::Range;
+use thalweg_path::{Lengths, Packet};
 
 /// Length of the vnet header.
 const VNET_LEN: usize = 10;

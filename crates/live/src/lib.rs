@@ -1,5 +1,5 @@
 //! Programs behind an emulated path in real time: frames between two TUN devices, delayed and dropped as a
-//! [`path::OneWay`] says.
+//! [`thalweg_path::OneWay`] says.
 
 mod checksum;
 mod frame;

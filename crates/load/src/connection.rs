@@ -1,10 +1,10 @@
 //! A player's connection: plain or TLS, never waiting.
 
-use host::socket::Tcp;
 use rustls::ClientConnection;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
+use thalweg_host::socket::Tcp;
 
 /// A connection.
 #[derive(Debug)]

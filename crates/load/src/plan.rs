@@ -60,7 +60,7 @@ pub enum LoadError {
     },
     /// This host refuses something that all players need.
     #[error(transparent)]
-    Host(#[from] host::HostError),
+    Host(#[from] thalweg_host::HostError),
 }
 
 impl Plan {

@@ -3,8 +3,8 @@
 //! Source: RFC 8216 §4.3, §6.3.
 
 use crate::format;
-use media::hls;
 use std::time::Duration;
+use thalweg_media::hls;
 
 /// A playlist.
 #[derive(Debug, Clone, PartialEq)]

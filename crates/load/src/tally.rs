@@ -2,10 +2,10 @@
 
 use crate::plan::{Kind, Plan};
 use hdrhistogram::Histogram;
-use model::{Held, LoadReport, Percentiles, PlayerCount, Stalls};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use thalweg_model::{Held, LoadReport, Percentiles, PlayerCount, Stalls};
 
 /// Longest time that is told apart, in microseconds: an hour.
 const LONGEST_US: u64 = 3_600_000_000;

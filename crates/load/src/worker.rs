@@ -5,13 +5,13 @@ use crate::plan::{LoadError, Plan};
 use crate::player::{Player, Shared};
 use crate::tally::Tally;
 use crate::tls;
-use host::poll::Poller;
 use rustls::ClientConfig;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use thalweg_host::poll::Poller;
 
 /// What one read takes at most.
 const BUFFER: usize = 64 << 10;

@@ -2,12 +2,12 @@
 //! of seven rounds, since other work on the machine only slows a round down.
 #![allow(clippy::print_stdout)]
 
-use media::rtmp::{ChunkReader, ChunkWriter, MessageKind};
-use media::ts::{Demuxer, Muxer};
-use media::{AacConfig, AvcConfig, Config, Track, Unit, flv};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
+use thalweg_media::rtmp::{ChunkReader, ChunkWriter, MessageKind};
+use thalweg_media::ts::{Demuxer, Muxer};
+use thalweg_media::{AacConfig, AvcConfig, Config, Track, Unit, flv};
 
 const ROUNDS: usize = 7;
 /// Ten seconds of 3 Mb/s: pictures of 15 kB, 25 a second, and sound of 340 bytes, 47 a second.

@@ -5,7 +5,7 @@
 //! - [`rtmp::Session`] is a publisher's connection as the server has it. Give it what the socket has, take what happens:
 //!
 //!   ```
-//!   # use media::rtmp::{Event, Limits, Refusal, Session};
+//!   # use thalweg_media::rtmp::{Event, Limits, Refusal, Session};
 //!   # fn read() -> &'static [u8] { b"\x03" }
 //!   # let (random, allowed) = ([0; 1536], true);
 //!   let mut session = Session::new(random, Limits::default());
@@ -23,7 +23,7 @@
 //!   // What is left in `input` is given again with what comes next. Then write `output()`, and say how much went: `sent(n)`.
 //!   let n = session.output().len();
 //!   session.sent(n);
-//!   # Ok::<(), media::rtmp::SessionError>(())
+//!   # Ok::<(), thalweg_media::rtmp::SessionError>(())
 //!   ```
 //!
 //!   An error ends the connection: send what `output()` holds, and close. Closing by the publisher without `Unpublish` before is

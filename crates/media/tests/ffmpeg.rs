@@ -2,17 +2,17 @@
 
 #![allow(clippy::print_stderr)]
 
-use media::aac::AdtsFrames;
-use media::demo::Demo;
-use media::flv::{self, FlvReader};
-use media::hls::{Segment, Segmenter, Settings};
-use media::rtmp::{Event, Limits, Session};
-use media::ts::{Demuxer, Muxer, Pes};
-use media::{Arrival, Config, Ingest, Tag, TagKind, Track, Unit};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpListener;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
+use thalweg_media::aac::AdtsFrames;
+use thalweg_media::demo::Demo;
+use thalweg_media::flv::{self, FlvReader};
+use thalweg_media::hls::{Segment, Segmenter, Settings};
+use thalweg_media::rtmp::{Event, Limits, Session};
+use thalweg_media::ts::{Demuxer, Muxer, Pes};
+use thalweg_media::{Arrival, Config, Ingest, Tag, TagKind, Track, Unit};
 
 /// Whether `program` is installed; says so if it is not, which in CI is a failure.
 fn installed(program: &str) -> bool {

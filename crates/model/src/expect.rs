@@ -3,7 +3,7 @@
 use crate::metric::{Metric, Metrics};
 use crate::report::ArmReport;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Rate, Span};
+use thalweg_units::{Bytes, Rate, Span};
 
 /// One line of `[expect]`.
 #[derive(Debug, Clone, PartialEq)]
@@ -139,7 +139,8 @@ impl Bound {
             return Ok(Self::Compare { order, times: quantity(rest, unit)?, of_arm: None });
         }
         if let Some((value, part)) = text.split_once("+-") {
-            let part: units::Ratio = part.parse().map_err(|error: units::ParseError| error.to_string())?;
+            let part: thalweg_units::Ratio =
+                part.parse().map_err(|error: thalweg_units::ParseError| error.to_string())?;
             return Ok(Self::Within { value: quantity(value, unit)?, part: part.get() });
         }
         Err(format!("'{text}' is no bound; write \">= 2.8gbit\", \"801ms +- 1%\" or \">= 4x other arm\""))
@@ -203,7 +204,7 @@ fn quantity(text: &str, unit: Unit) -> Result<f64, String> {
     if let Ok(number) = text.parse::<f64>() {
         return Ok(number);
     }
-    let say = |error: units::ParseError| error.to_string();
+    let say = |error: thalweg_units::ParseError| error.to_string();
     match unit {
         Unit::BitsPerSecond => text.parse::<Rate>().map(|rate| rate.bits_per_second() as f64).map_err(say),
         Unit::Milliseconds => text.parse::<Span>().map(Span::as_millis_f64).map_err(say),

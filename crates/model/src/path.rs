@@ -2,7 +2,7 @@
 
 use crate::way::Way;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Rate, Ratio, Span};
+use thalweg_units::{Bytes, Rate, Ratio, Span};
 
 /// A path between client and server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

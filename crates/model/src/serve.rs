@@ -22,7 +22,7 @@ use secret::secret;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
-use units::{Bytes, Span};
+use thalweg_units::{Bytes, Span};
 
 /// A server's configuration.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,7 +3,7 @@
 use crate::remedy::Setting;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use units::{Bytes, Rate, Span};
+use thalweg_units::{Bytes, Rate, Span};
 
 /// The settings of one host; what is `None` or absent stays at the kernel's default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

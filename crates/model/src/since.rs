@@ -151,7 +151,7 @@ fn name(setting: &Setting, value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use units::Span;
+    use thalweg_units::Span;
 
     #[test]
     fn what_a_kernel_lacks_is_named_with_the_first_that_has_it() {

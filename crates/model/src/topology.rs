@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
-use units::{Bytes, Rate};
+use thalweg_units::{Bytes, Rate};
 
 /// Which hosts there are, and what joins them. There is one server in any case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use crate::way::Way;
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use units::{Bytes, Rate, Ratio, Span};
+use thalweg_units::{Bytes, Rate, Ratio, Span};
 
 /// What the hosts do over the path. A client always connects; sizes are payload. With several clients each does it, all
 /// at the same time, and figures are of all of them together.

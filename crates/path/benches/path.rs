@@ -2,11 +2,11 @@
 //! the machine only slows a round down.
 #![allow(clippy::print_stdout)]
 
-use model::{Discipline, Loss, PathDirection, Queue};
-use path::{Lengths, OneWay, Packet};
 use std::hint::black_box;
 use std::time::Instant;
-use units::{Rate, Ratio, Seed, Span};
+use thalweg_model::{Discipline, Loss, PathDirection, Queue};
+use thalweg_path::{Lengths, OneWay, Packet};
+use thalweg_units::{Rate, Ratio, Seed, Span};
 
 const ROUNDS: usize = 7;
 const PACKETS: u64 = 20_000;

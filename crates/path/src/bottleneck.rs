@@ -5,7 +5,7 @@ use crate::packet::Run;
 use crate::queue::{Queue, queue_bytes};
 use crate::shaper::Shaper;
 use crate::token_bucket::TokenBucket;
-use units::{Bytes, Rate, Span};
+use thalweg_units::{Bytes, Rate, Span};
 
 /// A queue and the link behind it.
 ///

@@ -1,8 +1,8 @@
 //! Events with a probability, each correlated with the one before.
 
 use crate::random::Random;
-use model::Chance;
-use units::Seed;
+use thalweg_model::Chance;
+use thalweg_units::Seed;
 
 /// A sequence of random events.
 ///

@@ -1,6 +1,6 @@
 //! What a direction counted.
 
-use units::Bytes;
+use thalweg_units::Bytes;
 
 /// A number of segments and their bytes, counted from the IP header on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

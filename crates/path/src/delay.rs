@@ -3,8 +3,8 @@
 use crate::chance::Events;
 use crate::distribution;
 use crate::random::Random;
-use model::{Distribution, Jitter, PathDirection, Reorder};
-use units::{Ratio, Seed, Span};
+use thalweg_model::{Distribution, Jitter, PathDirection, Reorder};
+use thalweg_units::{Ratio, Seed, Span};
 
 /// netem's unit of one standard deviation. Source: net/sched/sch_netem.c, `NETEM_DIST_SCALE`.
 const SCALE: i128 = 8192;
@@ -143,7 +143,7 @@ impl Skip {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::Chance;
+    use thalweg_model::Chance;
 
     fn draw(distribution: Distribution, correlation: f64) -> Vec<f64> {
         let correlation = Ratio::new(correlation).expect("a ratio");

@@ -5,7 +5,7 @@ use crate::packet::Run;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
-use units::Span;
+use thalweg_units::Span;
 
 /// Segments of one packet that leave the path.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The delay tables netem takes its distributions from.
 
-use model::{Distribution, Jitter};
 use statrs::distribution::{ContinuousCDF, Normal, Pareto};
+use thalweg_model::{Distribution, Jitter};
 
 /// netem's fixed-point unit of one standard deviation. Source: net/sched/sch_netem.c, `NETEM_DIST_SCALE`.
 const SCALE: f64 = 8192.0;

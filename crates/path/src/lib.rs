@@ -1,7 +1,7 @@
-//! A network path as a pure state machine over [`model::PathDirection`].
+//! A network path as a pure state machine over [`thalweg_model::PathDirection`].
 //!
 //! Packets with arrival times go in, departures with their times come out. Nothing here reads a clock, opens a socket or
-//! starts a thread: the same packets, times and [`units::Seed`] give the same departures, whenever they are asked for.
+//! starts a thread: the same packets, times and [`thalweg_units::Seed`] give the same departures, whenever they are asked for.
 //!
 //! A packet passes the policer, the bottleneck (queue, then rate or trace) and the propagation (listed losses, black hole,
 //! random loss, duplication, corruption, jitter and delay), which is the order of the virtual lab.

@@ -2,8 +2,8 @@
 
 use crate::chance::Events;
 use crate::random::Random;
-use model::{Counted, Loss};
-use units::{Ratio, Seed};
+use thalweg_model::{Counted, Loss};
+use thalweg_units::{Ratio, Seed};
 
 /// Random loss.
 #[derive(Debug)]
@@ -99,7 +99,7 @@ impl ListedLosses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::Chance;
+    use thalweg_model::Chance;
 
     fn ratio(ratio: f64) -> Ratio {
         Ratio::new(ratio).expect("a ratio")

@@ -10,9 +10,9 @@ use crate::queue::{self, Queue};
 use crate::shaper::Shaper;
 use crate::token_bucket::TokenBucket;
 use crate::trace::TraceReplay;
-use model::{PathDirection, Step};
+use thalweg_model::{PathDirection, Step};
+use thalweg_units::{Bytes, Rate, Seed, Span};
 use thiserror::Error;
-use units::{Bytes, Rate, Seed, Span};
 
 /// Segments a direction holds at most, copies not counted: 10 Gb/s for 5 seconds in packets of 1500 bytes.
 const HELD_MAX_PACKETS: u64 = 1 << 22;
@@ -23,17 +23,17 @@ const HELD_MAX_PACKETS: u64 = 1 << 22;
 /// arrival times alone, not on when they are asked for.
 ///
 /// ```
-/// use path::{Lengths, OneWay, Packet};
-/// use units::{Seed, Span};
+/// use thalweg_path::{Lengths, OneWay, Packet};
+/// use thalweg_units::{Seed, Span};
 ///
-/// let direction = model::PathDirection { delay: Span::from_millis(20), ..Default::default() };
+/// let direction = thalweg_model::PathDirection { delay: Span::from_millis(20), ..Default::default() };
 /// let mut path = OneWay::new(&direction, 1500, Seed::new(1))?;
 /// let lengths = Lengths::whole(52, 1448);
 /// path.handle_packet(Span::ZERO, Packet { data: "first", lengths, flow: 0, ecn_capable: false, is_tcp: true });
 /// assert_eq!(path.poll_timeout(), Some(Span::from_millis(20)));
 /// assert!(path.poll_departure(Span::from_millis(19)).is_none());
 /// assert_eq!(path.poll_departure(Span::from_millis(20)).map(|departure| departure.data), Some("first"));
-/// # Ok::<(), path::Unsupported>(())
+/// # Ok::<(), thalweg_path::Unsupported>(())
 /// ```
 #[derive(Debug)]
 pub struct OneWay<T> {

@@ -1,7 +1,7 @@
 //! A policer: what exceeds its rate is dropped, nothing waits.
 
 use crate::token_bucket::TokenBucket;
-use units::Span;
+use thalweg_units::Span;
 
 /// Ethernet header, which disciplines and policers count on top of an IP packet.
 pub(crate) const LINK_HEADER_BYTES: u64 = 14;
@@ -13,7 +13,7 @@ pub(crate) struct Policer {
 }
 
 impl Policer {
-    pub(crate) fn new(asked: &model::Policer) -> Self {
+    pub(crate) fn new(asked: &thalweg_model::Policer) -> Self {
         Self { bucket: TokenBucket::new(asked.rate, asked.burst) }
     }
 

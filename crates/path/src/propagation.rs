@@ -7,8 +7,8 @@ use crate::delay_line::{DelayLine, Departure, InFlight};
 use crate::loss::{ListedLosses, LossModel};
 use crate::packet::Run;
 use crate::random::Random;
-use model::{Loss, PathDirection};
-use units::{Seed, Span};
+use thalweg_model::{Loss, PathDirection};
+use thalweg_units::{Seed, Span};
 
 /// What happens to segments between the bottleneck and the far end.
 #[derive(Debug)]
@@ -33,7 +33,8 @@ struct Corruption {
 
 impl<T: Clone> Propagation<T> {
     pub(crate) fn new(direction: &PathDirection, seed: Seed) -> Self {
-        let events = |chance: Option<model::Chance>, salt| chance.map(|chance| Events::new(chance, seed.derive(salt)));
+        let events =
+            |chance: Option<thalweg_model::Chance>, salt| chance.map(|chance| Events::new(chance, seed.derive(salt)));
         Self {
             listed: ListedLosses::new(&direction.loss),
             black_hole: direction.black_hole,

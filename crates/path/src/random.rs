@@ -1,6 +1,6 @@
 //! The generator of random numbers.
 
-use units::Seed;
+use thalweg_units::Seed;
 
 /// SplitMix64: each number is the hash of a counter.
 ///

@@ -3,7 +3,7 @@
 use crate::policer::LINK_HEADER_BYTES;
 use crate::token_bucket::TokenBucket;
 use crate::trace::TraceReplay;
-use units::{Bytes, Rate, Span};
+use thalweg_units::{Bytes, Rate, Span};
 
 /// Two frames, or what the rate sends in this time, leave at once after a pause, as from the lab's token bucket.
 const DEFAULT_BURST: Span = Span::from_micros(20);

@@ -1,6 +1,6 @@
 //! Token buckets, exact to a fraction of a nanosecond.
 
-use units::{Bytes, Rate, Span};
+use thalweg_units::{Bytes, Rate, Span};
 
 /// Bits per byte times nanoseconds per second.
 const BIT_NANOS_PER_BYTE: u64 = 8_000_000_000;

@@ -1,6 +1,6 @@
 //! Replay of a recorded link.
 
-use units::Span;
+use thalweg_units::Span;
 
 /// Bytes an opportunity delivers: an IP packet of 1500 and the 4 bytes that a TUN device puts before it in Mahimahi.
 ///

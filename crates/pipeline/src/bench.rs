@@ -4,14 +4,16 @@ use crate::failure::Failure;
 use crate::observer::Observer;
 use crate::out_folder::OutFolder;
 use crate::samples;
-use lab::kernel::Kernel;
-use lab::{LabArm, Part, RunOptions, RunRequest, SingleRun};
-use model::{ArmReport, DiagnosisLine, Expectation, Flow, HostSettings, LabReport, Scenario, Series, Vantage, Verdict};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use units::Seed;
+use thalweg_lab::kernel::Kernel;
+use thalweg_lab::{LabArm, Part, RunOptions, RunRequest, SingleRun};
+use thalweg_model::{
+    ArmReport, DiagnosisLine, Expectation, Flow, HostSettings, LabReport, Scenario, Series, Vantage, Verdict,
+};
+use thalweg_units::Seed;
 
 /// The kernel scenarios run on unless something else is asked for.
 pub(crate) const DEFAULT_KERNEL: &str = "6.12";
@@ -109,7 +111,7 @@ impl Bench {
         let wanted = [&options.kernels, &scenario.kernels, &default[..]].into_iter().find(|list| !list.is_empty());
         let mut kernels: Vec<(String, Kernel)> = Vec::new();
         for wanted in wanted.unwrap_or_default() {
-            let kernel = lab::kernel::find(wanted)?;
+            let kernel = thalweg_lab::kernel::find(wanted)?;
             if kernels.iter().any(|(_, other)| other.id == kernel.id) {
                 return Err(Failure::user(format!("kernel {} is named twice", kernel.id)));
             }
@@ -118,7 +120,8 @@ impl Bench {
             kernels.push((if taken { kernel.id.clone() } else { short.clone() }, kernel));
         }
         for (_, kernel) in &kernels {
-            if let Some(problem) = settings_against(&scenario, kernel, model::since::missing).into_iter().next() {
+            if let Some(problem) = settings_against(&scenario, kernel, thalweg_model::since::missing).into_iter().next()
+            {
                 let hint = "build another by thalweg lab kernel build --source DIR, and choose it by --kernel";
                 return Err(Failure::user(problem).hint(hint));
             }
@@ -134,7 +137,7 @@ impl Bench {
     /// What the lab refused, or a capture that cannot be read.
     pub fn run(&self, task: &Task<'_>, observer: &mut dyn Observer) -> Result<Ran, Failure> {
         for (_, kernel) in &self.kernels {
-            settings_against(&self.scenario, kernel, model::since::without_effect)
+            settings_against(&self.scenario, kernel, thalweg_model::since::without_effect)
                 .iter()
                 .for_each(|why| observer.note(why));
         }
@@ -153,7 +156,7 @@ impl Bench {
             options: task.options,
             out: self.out.path(),
         };
-        let run = lab::run(&request, &self.stop, &mut |event| observer.event(event));
+        let run = thalweg_lab::run(&request, &self.stop, &mut |event| observer.event(event));
         observer.end();
         let run = run?;
         run.notes.iter().for_each(|note| observer.note(note));
@@ -178,9 +181,9 @@ impl Bench {
 fn settings_against(
     scenario: &Scenario,
     kernel: &Kernel,
-    look: fn(&HostSettings, model::since::Release) -> Vec<String>,
+    look: fn(&HostSettings, thalweg_model::since::Release) -> Vec<String>,
 ) -> Vec<String> {
-    let Some(release) = model::since::release(&kernel.release) else { return Vec::new() };
+    let Some(release) = thalweg_model::since::release(&kernel.release) else { return Vec::new() };
     let hosts = scenario.arms.iter().flat_map(|arm| [&arm.experiment.client, &arm.experiment.server]);
     let mut found: Vec<String> = hosts.flat_map(|host| look(host, release)).collect();
     found.sort();
@@ -192,7 +195,7 @@ fn settings_against(
 fn read_capture(out: &Path, arm: &ArmReport) -> Result<Option<ArmFindings>, Failure> {
     let Some(name) = &arm.capture else { return Ok(None) };
     let path = out.join(name);
-    let capture = infer::diagnose_file(&path).map_err(|error| Failure::host(format!("{error}")))?;
+    let capture = thalweg_infer::diagnose_file(&path).map_err(|error| Failure::host(format!("{error}")))?;
     let mut series = capture.series.into_iter().peekable();
     let flows = capture.report.flows.into_iter().enumerate();
     let flows: Vec<(Flow, Series)> = flows
@@ -218,7 +221,7 @@ fn speak_for(flows: Vec<(Flow, Series)>) -> Option<ArmFindings> {
     let seen: Vec<(Flow, Series)> =
         flows.into_iter().filter(|(flow, _)| !at_sender || flow.vantage == Vantage::Sender).collect();
     let total: f64 = seen.iter().map(|(flow, _)| flow.duration_s).sum();
-    let mut by_code: BTreeMap<model::Code, (f64, usize, usize)> = BTreeMap::new();
+    let mut by_code: BTreeMap<thalweg_model::Code, (f64, usize, usize)> = BTreeMap::new();
     for (at, (flow, _)) in seen.iter().enumerate() {
         let (time, count, longest) = by_code.entry(flow.verdict.code).or_insert((0.0, 0, at));
         *time += flow.duration_s;

@@ -5,12 +5,12 @@ use crate::failure::Failure;
 use crate::fit::parameters::{capture_at, read, tap};
 use crate::observer::Observer;
 use crate::whole;
-use lab::{CaptureEnds, RunOptions};
-use model::FixReport;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use thalweg_lab::{CaptureEnds, RunOptions};
+use thalweg_model::FixReport;
 
 const SCENARIO: &str = "fitted.toml";
 const CAPTURE: &str = "synthetic.pcapng";
@@ -36,7 +36,7 @@ pub fn write(
     }
     fs::create_dir_all(folder).map_err(cannot)?;
     let bench = Bench::prepare(read(SCENARIO, scenario)?, options, Some(&folder.join("run")), stop)?;
-    let (arms, _) = lab::across(&bench.scenario, &bench.kernels);
+    let (arms, _) = thalweg_lab::across(&bench.scenario, &bench.kernels);
     let end = report.capture.as_ref().map_or(CaptureEnds::Server, |fit| capture_at(tap(fit.vantage, fit.direction)));
     let options = RunOptions { capture: end, samples: None };
     let task = Task { arms: &arms[..1], expect: &[], first_arm: 0, repeats: 1, part: None, options };
@@ -60,6 +60,6 @@ fn anonymous(report: &FixReport) -> FixReport {
         "SERVER".clone_into(&mut capture.server);
     }
     // The commands name the peer; these have a placeholder.
-    report.apply = report.remedy.as_ref().map(tune::apply).unwrap_or_default();
+    report.apply = report.remedy.as_ref().map(thalweg_tune::apply).unwrap_or_default();
     report
 }

@@ -1,10 +1,10 @@
 //! The connection of a capture that is to be fixed.
 
 use crate::failure::Failure;
-use infer::{Options, PlotSelection, Retain};
-use model::{Flow, Series};
 use std::path::Path;
-use units::Timestamp;
+use thalweg_infer::{Options, PlotSelection, Retain};
+use thalweg_model::{Flow, Series};
+use thalweg_units::Timestamp;
 
 /// Reads the connection number `id`, or the costliest.
 ///
@@ -13,7 +13,7 @@ use units::Timestamp;
 pub(crate) fn read(path: &Path, id: Option<u64>) -> Result<Flow, Failure> {
     let wanted = if id.is_some() { Retain::All } else { Retain::Costliest(1) };
     let options = Options { drawn: PlotSelection::None, filter: None, wanted };
-    let found = infer::diagnose_file_with(path, options).map_err(|error| {
+    let found = thalweg_infer::diagnose_file_with(path, options).map_err(|error| {
         Failure::user(error.to_string()).hint(
             "fix takes a capture (pcap or pcapng), a scenario file, or the name of a built-in scenario; thalweg lab list shows these",
         )
@@ -38,8 +38,8 @@ pub(crate) fn alone(path: &Path, flow: &Flow, seconds: Option<f64>) -> Result<(F
     let options = Options { drawn: PlotSelection::Of(vec![flow.first_packet]), filter, wanted: Retain::All };
     let until = seconds.map(|seconds| Timestamp::from_nanos(((flow.start + seconds) * 1e9) as u64));
     let found = match until {
-        Some(until) => infer::diagnose_file_until(path, options, until),
-        None => infer::diagnose_file_with(path, options),
+        Some(until) => thalweg_infer::diagnose_file_until(path, options, until),
+        None => thalweg_infer::diagnose_file_with(path, options),
     };
     let found = found.map_err(|error| Failure::host(error.to_string()))?;
     let at = found.report.flows.iter().position(|other| other.first_packet == flow.first_packet);

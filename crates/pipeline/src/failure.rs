@@ -58,9 +58,9 @@ impl fmt::Display for Failure {
     }
 }
 
-impl From<lab::kernel::KernelError> for Failure {
-    fn from(error: lab::kernel::KernelError) -> Self {
-        if matches!(error, lab::kernel::KernelError::Interrupted) {
+impl From<thalweg_lab::kernel::KernelError> for Failure {
+    fn from(error: thalweg_lab::kernel::KernelError) -> Self {
+        if matches!(error, thalweg_lab::kernel::KernelError::Interrupted) {
             Self::stopped()
         } else if error.is_users_mistake() {
             Self::user(error)
@@ -70,8 +70,8 @@ impl From<lab::kernel::KernelError> for Failure {
     }
 }
 
-impl From<lab::LabError> for Failure {
-    fn from(error: lab::LabError) -> Self {
+impl From<thalweg_lab::LabError> for Failure {
+    fn from(error: thalweg_lab::LabError) -> Self {
         if error.is_stop() { Self::stopped() } else { Self::host(error) }
     }
 }

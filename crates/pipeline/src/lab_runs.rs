@@ -2,13 +2,13 @@
 
 use crate::failure::Failure;
 use crate::observer::Observer;
-use lab::kernel::Kernel;
-use lab::{CaptureEnds, LabArm, RunOptions, RunRequest, Scratch, SingleRun};
-use model::{Arm, Flow, LabReport, Scenario, Series};
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use units::Seed;
+use thalweg_lab::kernel::Kernel;
+use thalweg_lab::{CaptureEnds, LabArm, RunOptions, RunRequest, Scratch, SingleRun};
+use thalweg_model::{Arm, Flow, LabReport, Scenario, Series};
+use thalweg_units::Seed;
 
 /// A kernel, and how many guests at a time run on it.
 #[derive(Debug, Clone)]
@@ -77,7 +77,7 @@ impl LabRuns<'_> {
             })
             .collect();
         observer.begin(title, arms.len() * repeats as usize);
-        let run = lab::run(
+        let run = thalweg_lab::run(
             &RunRequest {
                 scenario: &scenario,
                 arms: &arms,
@@ -122,7 +122,7 @@ fn scratch() -> Result<Scratch, Failure> {
 
 /// The connection of a capture that carried most.
 fn longest(path: &Path) -> Result<Captured, Failure> {
-    let capture = infer::diagnose_file(path).map_err(|error| Failure::host(error.to_string()))?;
+    let capture = thalweg_infer::diagnose_file(path).map_err(|error| Failure::host(error.to_string()))?;
     let most = (0..capture.report.flows.len()).max_by_key(|&at| {
         let flow = &capture.report.flows[at];
         flow.bytes_up + flow.bytes_down

@@ -1,6 +1,6 @@
 //! What a flow says while it goes on.
 
-use lab::RunEvent;
+use thalweg_lab::RunEvent;
 
 /// Receives what a flow says while it goes on.
 pub trait Observer: Send {

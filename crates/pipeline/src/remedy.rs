@@ -1,7 +1,7 @@
 //! A remedy laid over an experiment, and how much better it made it.
 
-use model::{ArmReport, Change, Experiment, Metric, Remedy, Scenario, Setting, Side, Workload};
-use units::{Bytes, Rate};
+use thalweg_model::{ArmReport, Change, Experiment, Metric, Remedy, Scenario, Setting, Side, Workload};
+use thalweg_units::{Bytes, Rate};
 
 /// What gives less than this is no remedy.
 pub(crate) const WORTH: f64 = 1.05;
@@ -78,7 +78,7 @@ pub(crate) fn merge(remedies: Vec<Remedy>) -> Option<Remedy> {
         whole.reason = format!("{} {}", whole.reason, next.reason);
         whole.wont_help = format!("{} {}", whole.wont_help, next.wont_help);
         whole.notes.extend(next.notes);
-        if next.applicability == model::Applicability::NeedsThought {
+        if next.applicability == thalweg_model::Applicability::NeedsThought {
             whole.applicability = next.applicability;
         }
         for change in next.changes {

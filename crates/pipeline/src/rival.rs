@@ -3,8 +3,8 @@
 use crate::failure::Failure;
 use crate::lab_runs::LabRuns;
 use crate::observer::Observer;
-use model::{Arm, Cross, CrossTraffic, Experiment, HostSettings, Metric, Rival, Way, Workload};
-use units::Span;
+use thalweg_model::{Arm, Cross, CrossTraffic, Experiment, HostSettings, Metric, Rival, Way, Workload};
+use thalweg_units::Span;
 
 /// Seeds of each of the three runs.
 const SEEDS: u32 = 4;

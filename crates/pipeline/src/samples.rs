@@ -1,9 +1,9 @@
 //! Reading the congestion window from a run's socket samples.
 
-use model::{Point, Way};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
+use thalweg_model::{Point, Way};
 
 /// The congestion window of the data's sender, in bytes, of its first connection, from `late_s` seconds after the samples
 /// begin, and counted from there.

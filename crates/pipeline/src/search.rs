@@ -9,12 +9,12 @@ use crate::fit::parameters::{Amount, Parameters, capture_at};
 use crate::lab_runs::LabRuns;
 use crate::observer::Observer;
 use crate::remedy::{AS_FOUND, WORTH, apply, merge, ratio};
-use model::{
+use thalweg_model::{
     Arm, Candidate, Change, Code, Corner, Experiment, Flow, LabReport, Remedy, Scenario, Setting, SettingsReport,
     Stream, Workload,
 };
-use tune::Facts;
-use units::Span;
+use thalweg_tune::Facts;
+use thalweg_units::Span;
 
 /// Remedies laid one upon the other: behind one limit the next one shows.
 const CHAIN: usize = 3;
@@ -132,7 +132,7 @@ fn compare(
 
 /// The experiment for a part of its time; a transfer of so many bytes stays whole.
 fn shorter(mut experiment: Experiment, part: f64) -> Experiment {
-    if let Workload::Stream(Stream { amount: model::Amount::Seconds(seconds), .. }) = &mut experiment.workload {
+    if let Workload::Stream(Stream { amount: thalweg_model::Amount::Seconds(seconds), .. }) = &mut experiment.workload {
         *seconds = Span::from_secs_f64(seconds.as_secs_f64() * part);
     }
     experiment
@@ -221,7 +221,7 @@ pub(crate) fn plans(flow: &Flow) -> Vec<Remedy> {
     let codes: Vec<Code> =
         std::iter::once(flow.verdict.code).chain(flow.findings.iter().map(|finding| finding.code)).collect();
     let mut plans: Vec<Remedy> = Vec::new();
-    for remedy in codes.into_iter().flat_map(|code| tune::plan(code, &facts)) {
+    for remedy in codes.into_iter().flat_map(|code| thalweg_tune::plan(code, &facts)) {
         if !remedy.changes.is_empty() && !plans.iter().any(|other| other.changes == remedy.changes) {
             plans.push(remedy);
         }

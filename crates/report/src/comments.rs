@@ -1,8 +1,8 @@
 //! A capture's findings as comments on the packets that show them, as Wireshark shows comments.
 
-use model::{CaptureReport, Code, Evidence, Flow};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use thalweg_model::{CaptureReport, Code, Evidence, Flow};
 
 /// Flows the summary names.
 const MOST_NAMED: usize = 20;

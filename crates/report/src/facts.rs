@@ -6,7 +6,7 @@ mod motion;
 pub(crate) use life::{failure, phases, resent, reset};
 
 use crate::figures::{count, counted, data, percent, rate, times};
-use model::{Ecn, Facts, FastOpen, Flow, KeepAlives, Multipath, MultipathKind, OtherDirection, Way};
+use thalweg_model::{Ecn, Facts, FastOpen, Flow, KeepAlives, Multipath, MultipathKind, OtherDirection, Way};
 
 /// What there is to tell, in order.
 pub(crate) fn lines(flow: &Flow) -> Vec<(&'static str, String)> {

@@ -1,6 +1,6 @@
 //! Figures as people say them: `452 Mb/s`, `801 ms`, `4.0 MiB`; and which figure of an experiment leads.
 
-use model::{Applicability, ArmReport, Metric, Metrics, Remedy, Side};
+use thalweg_model::{Applicability, ArmReport, Metric, Metrics, Remedy, Side};
 
 /// Which way is better for a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

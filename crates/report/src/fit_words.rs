@@ -1,7 +1,7 @@
 //! A fit's figures and sentences, the same in every format.
 
 use crate::figures::{Figure, count, percent, rate};
-use model::Rival;
+use thalweg_model::Rival;
 
 /// A figure of a check; its name ends in its unit.
 pub(crate) fn value(name: &str, value: f64) -> String {

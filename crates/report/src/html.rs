@@ -12,7 +12,7 @@ mod tables;
 
 use crate::facts;
 use escape::escape;
-use model::{DiagnosisLine, Finding, FixReport, Flow, LabReport, Limits, Remedy, Series};
+use thalweg_model::{DiagnosisLine, Finding, FixReport, Flow, LabReport, Limits, Remedy, Series};
 
 /// What a page shows.
 #[derive(Debug, Clone, Default)]

@@ -1,10 +1,10 @@
 //! The documents `--json` prints; their schemas are checked in under `docs/schema`.
 
-use model::CaptureReport;
 use serde::Serialize;
 use serde_json::Serializer;
 use serde_json::ser::Formatter;
 use std::io::{self, Write};
+use thalweg_model::CaptureReport;
 
 /// Why a document could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -164,7 +164,7 @@ mod tests {
             let mut document = DiagnoseDocument::begin(&mut out).expect("a vector");
             captures.iter().for_each(|capture| document.add(capture).expect("a vector"));
             document.finish().expect("a vector");
-            let whole = model::DiagnoseReport { schema: "thalweg.diagnose/1".to_owned(), captures };
+            let whole = thalweg_model::DiagnoseReport { schema: "thalweg.diagnose/1".to_owned(), captures };
             assert_eq!(String::from_utf8(out).expect("text"), to_string(&whole).expect("JSON"));
         }
     }

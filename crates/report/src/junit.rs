@@ -5,7 +5,7 @@
 //! actions read alike.
 
 use crate::figures::clean;
-use model::{ArmReport, LabReport, Outcome};
+use thalweg_model::{ArmReport, LabReport, Outcome};
 
 /// Writes the reports' expectations as one XML document.
 pub fn junit(reports: &[LabReport]) -> String {

@@ -1,6 +1,6 @@
 //! The pages of the verdicts, one for each code in `docs/verdicts`: what `thalweg explain` prints.
 
-use model::Code;
+use thalweg_model::Code;
 
 /// A part of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]

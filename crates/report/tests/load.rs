@@ -1,7 +1,7 @@
 //! The report of a load, as JSON and in the terminal.
 
-use model::{Held, LoadReport, Percentiles, PlayerCount, Stalls};
 use serde_json::{Value, json};
+use thalweg_model::{Held, LoadReport, Percentiles, PlayerCount, Stalls};
 
 const SCHEMA: &str = include_str!("../../../docs/schema/thalweg.load-1.json");
 
@@ -51,5 +51,5 @@ fn the_document_is_as_its_schema_says_and_nothing_else_is() {
 
 #[test]
 fn the_terminal_shows_what_was_met() {
-    insta::assert_snapshot!(report::terminal::load(&sample(), 80, false));
+    insta::assert_snapshot!(thalweg_report::terminal::load(&sample(), 80, false));
 }

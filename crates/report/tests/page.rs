@@ -4,11 +4,11 @@
 
 mod common;
 
-use report::html::{ArmPlots, Page, page};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use thalweg_report::html::{ArmPlots, Page, page};
 
 #[test]
 fn a_page_loads_nothing_and_keeps_names_as_text() {

@@ -3,9 +3,9 @@
 mod common;
 
 use jsonschema::Validator;
-use report::json;
 use serde::Serialize;
 use serde_json::{Value, json};
+use thalweg_report::json;
 
 #[test]
 fn each_schema_takes_its_documents() {
@@ -16,9 +16,9 @@ fn each_schema_takes_its_documents() {
     assert_taken(&diagnose_schema(), &common::diagnose());
     assert_taken(&fix_schema(), &common::fix());
     assert_taken(&fix_schema(), &common::fixed_capture());
-    assert_taken(&fix_schema(), &model::FixReport { proof: None, ..common::fixed_capture() });
+    assert_taken(&fix_schema(), &thalweg_model::FixReport { proof: None, ..common::fixed_capture() });
     assert_taken(&schema(COMPARE), &common::compared());
-    let unmended = model::FixReport { remedy: None, after: None, ratio: None, ..common::fix() };
+    let unmended = thalweg_model::FixReport { remedy: None, after: None, ratio: None, ..common::fix() };
     assert_taken(&fix_schema(), &unmended);
 }
 
@@ -166,7 +166,7 @@ fn a_value_of_the_wrong_type_is_refused() {
 
 #[test]
 fn the_causes_are_those_of_the_model() {
-    let codes: Vec<Value> = model::Code::ALL.iter().map(|code| json!(code.as_str())).collect();
+    let codes: Vec<Value> = thalweg_model::Code::ALL.iter().map(|code| json!(code.as_str())).collect();
     for text in [LAB, DIAGNOSE, FIX] {
         let schema: Value = serde_json::from_str(text).expect("the schema is JSON");
         assert_eq!(schema["$defs"]["code"]["enum"], Value::Array(codes.clone()));

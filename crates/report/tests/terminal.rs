@@ -2,7 +2,7 @@
 
 mod common;
 
-use report::terminal;
+use thalweg_report::terminal;
 
 #[test]
 fn lab_at_100_and_60_columns() {

@@ -1,10 +1,10 @@
 //! What is wrong with a host's settings, as JSON and in the terminal.
 
-use model::{
+use serde_json::{Value, json};
+use thalweg_model::{
     ExpectedGain, PlanStep, PlannedChange, Reach, RouteTarget, Setting, TuneDifference, TuneFinding, TunePlan,
     TuneRead, TuneShow, Weight,
 };
-use serde_json::{Value, json};
 
 const SCHEMA: &str = include_str!("../../../docs/schema/thalweg.tune-show-1.json");
 const PLAN_SCHEMA: &str = include_str!("../../../docs/schema/thalweg.tune-plan-1.json");
@@ -113,13 +113,13 @@ fn a_plan_is_as_its_schema_says_and_nothing_else_is() {
 
 #[test]
 fn a_terminal_shows_traps_first() {
-    let text = report::terminal::tune_show(&sample(), 100, false);
+    let text = thalweg_report::terminal::tune_show(&sample(), 100, false);
     let plan = sample_plan();
     let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}: {text}"));
     assert!(at("list.txt: 1 trap") < at("Traps") && at("Traps") < at("Notes"));
     assert!(at("Notes") < at("Differs from the default") && at("line 12") > at("net.ipv4.tcp_tw_recycle = 1"));
     assert!(!text.contains('\x1b'), "{text}");
-    let text = report::terminal::tune_plan(&plan, 100, false);
+    let text = thalweg_report::terminal::tune_plan(&plan, 100, false);
     for part in [
         "live-edge, Linux 6.12: 1 change",
         "route initcwnd of default = 40",

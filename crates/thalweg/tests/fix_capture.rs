@@ -39,9 +39,9 @@ fn a_receive_window_is_fitted_at_the_receiver_mended_and_bundled() {
     assert_eq!(fix["cause"]["code"], "receive-window");
     let model = &fix["capture"]["models"][0];
     assert_eq!(model["accepted"], true, "{model:#}");
-    let rtt: units::Span = parameter(&fix, "path.rtt").parse().expect("a time");
+    let rtt: thalweg_units::Span = parameter(&fix, "path.rtt").parse().expect("a time");
     within(rtt.as_millis_f64(), 40.0, 0.02);
-    let rate: units::Rate = parameter(&fix, "path.down.rate").parse().expect("a rate");
+    let rate: thalweg_units::Rate = parameter(&fix, "path.down.rate").parse().expect("a rate");
     // A window this small shows the rate in short trains only.
     within(rate.bits_per_second() as f64, 50e6, 0.15);
     let changes = fix["remedy"]["changes"].as_array().expect("changes");

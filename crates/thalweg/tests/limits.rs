@@ -11,7 +11,7 @@ use common::thalweg;
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::Path;
-use units::Seed;
+use thalweg_units::Seed;
 
 /// How far a share may be from the kernel's.
 const NEAR: f64 = 0.05;

@@ -9,14 +9,14 @@
 mod common;
 mod labelled;
 
-use infer::socket::{Sample, Sampled, diagnose};
 use labelled::{Case, SAMPLES, asked, case, contradicts, run};
-use model::{Code, Vantage};
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::Path;
+use thalweg_infer::socket::{Sample, Sampled, diagnose};
+use thalweg_model::{Code, Vantage};
 
 /// Seeds to measure by.
 const HELD_OUT: Range<u64> = 1_500_000..1_500_550;

@@ -7,7 +7,7 @@ mod common;
 use common::diagnosed;
 use serde_json::Value;
 use std::path::Path;
-use units::Rate;
+use thalweg_units::Rate;
 
 /// A transfer whose cause is known by how it was made.
 struct Case {

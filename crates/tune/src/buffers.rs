@@ -2,9 +2,9 @@
 
 use crate::facts::{Facts, socket, sysctl};
 use crate::{human, human_time, remedy, round_up};
-use model::since::Release;
-use model::{Applicability, Change, Code, Remedy, Side};
-use units::Bytes;
+use thalweg_model::since::Release;
+use thalweg_model::{Applicability, Change, Code, Remedy, Side};
+use thalweg_units::Bytes;
 
 /// The least part of a receive buffer that is offered as window, on kernels that measure it: a small packet costs as much
 /// again in overhead. Source: Linux 6.6, `TCP_DEFAULT_SCALING_RATIO` = 128/256, include/net/tcp.h.

@@ -1,7 +1,7 @@
 //! Changes as commands for a shell.
 
-use model::{Change, Remedy, Setting, Side};
 use std::net::IpAddr;
+use thalweg_model::{Change, Remedy, Setting, Side};
 
 /// The commands that apply a remedy, one a line, each with the host it is for.
 pub fn apply(remedy: &Remedy) -> Vec<String> {
@@ -91,7 +91,7 @@ fn limit<'a>(change: &Change, value: &'a str) -> Option<&'a str> {
 
 /// A rate as the option takes it.
 fn bytes(name: &str, value: &str) -> String {
-    let rate = value.parse::<units::Rate>().ok().filter(|_| name == "max_pacing_rate");
+    let rate = value.parse::<thalweg_units::Rate>().ok().filter(|_| name == "max_pacing_rate");
     rate.map_or_else(String::new, |rate| format!(" ({} bytes per second)", rate.bytes_per_second()))
 }
 

@@ -3,7 +3,7 @@
 
 use crate::facts::{Facts, sysctl};
 use crate::{advice, human, noted, remedy};
-use model::{Applicability, Code, Remedy, Setting};
+use thalweg_model::{Applicability, Code, Remedy, Setting};
 
 const SYSCTL: &str = "net.ipv4.tcp_congestion_control";
 /// Before it BBR is paced only by the fq queueing discipline. Source: Linux 4.13, `sk_pacing_status`, tcp_bbr.c.

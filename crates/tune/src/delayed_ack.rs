@@ -2,7 +2,7 @@
 
 use crate::facts::{Facts, other, route, socket};
 use crate::{noted, remedy};
-use model::{Applicability, Code, Remedy};
+use thalweg_model::{Applicability, Code, Remedy};
 
 pub(crate) fn plan(facts: &Facts<'_>) -> Vec<Remedy> {
     let code = Code::DelayedAck;

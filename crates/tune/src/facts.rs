@@ -1,8 +1,8 @@
 //! What is known of a path and its hosts when a remedy is planned.
 
-use model::since::Release;
-use model::{Change, Flow, Handshake, HostReport, Measured, Setting, SettingsReport, Side, TokenBucket, Way};
-use units::{Bytes, Rate, Span};
+use thalweg_model::since::Release;
+use thalweg_model::{Change, Flow, Handshake, HostReport, Measured, Setting, SettingsReport, Side, TokenBucket, Way};
+use thalweg_units::{Bytes, Rate, Span};
 
 /// What is known of the path and the hosts when a remedy is planned.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use crate::facts::{Facts, sysctl};
 use crate::{noted, remedy};
-use model::{Applicability, Code, Remedy};
+use thalweg_model::{Applicability, Code, Remedy};
 
 pub(crate) fn plan(facts: &Facts<'_>) -> Vec<Remedy> {
     let kept = facts.set(facts.sender(), sysctl("net.ipv4.tcp_slow_start_after_idle"), "0");

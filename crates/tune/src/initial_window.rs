@@ -2,8 +2,8 @@
 
 use crate::facts::{Facts, route};
 use crate::{advice, congestion, human_time, noted, remedy};
-use model::{Applicability, Code, Remedy};
-use units::Span;
+use thalweg_model::{Applicability, Code, Remedy};
+use thalweg_units::Span;
 
 /// A usual initial window of CDNs, and the largest in the scenario `first-frame`: a burst of 58 KB, which the queue of any
 /// access line holds. RFC 6928 §3 asks for care past 10.

@@ -23,9 +23,9 @@ mod window_scaling;
 pub use commands::{apply, between, undo};
 pub use facts::Facts;
 
-use model::since::{self, Release};
-use model::{Applicability, Change, Code, Flow, Kernels, Remedy, Side};
-use units::{Bytes, Span};
+use thalweg_model::since::{self, Release};
+use thalweg_model::{Applicability, Change, Code, Flow, Kernels, Remedy, Side};
+use thalweg_units::{Bytes, Span};
 
 /// Plans what mends `code`: each remedy is a way of its own, the best first.
 ///

@@ -2,7 +2,7 @@
 
 use crate::facts::{Facts, route, sysctl};
 use crate::{noted, remedy};
-use model::{Applicability, Code, Remedy};
+use thalweg_model::{Applicability, Code, Remedy};
 
 /// What the kernel's probing falls back to. Source: Linux `TCP_BASE_MSS`, include/net/tcp.h.
 const BASE: u64 = 1024;

@@ -2,8 +2,8 @@
 
 use crate::facts::{Facts, socket};
 use crate::{congestion, noted, remedy};
-use model::{Applicability, Code, Remedy};
-use units::Rate;
+use thalweg_model::{Applicability, Code, Remedy};
+use thalweg_units::Rate;
 
 /// Headers of a frame: Ethernet, IPv4, TCP with timestamps.
 const HEADERS: f64 = 66.0;

@@ -2,7 +2,7 @@
 
 use crate::facts::{Facts, sysctl};
 use crate::{advice, congestion, remedy};
-use model::{Applicability, Change, Code, Remedy};
+use thalweg_model::{Applicability, Change, Code, Remedy};
 
 /// What RACK's clock is off by (RFC 8985), and as many duplicates as the kernel goes to by itself
 /// (`net.ipv4.tcp_max_reordering`). With the clock on, the count alone changes nothing.

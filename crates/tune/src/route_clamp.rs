@@ -2,7 +2,7 @@
 
 use crate::facts::{Facts, route};
 use crate::{noted, remedy};
-use model::{Applicability, Change, Code, Remedy};
+use thalweg_model::{Applicability, Change, Code, Remedy};
 
 pub(crate) fn plan(facts: &Facts<'_>) -> Vec<Remedy> {
     let side = facts.sender();

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::facts::socket;
-use model::{Handshake, HostReport, Measured, Setting, SettingsReport, TokenBucket, Way};
 use std::collections::BTreeMap;
-use units::{Rate, Span};
+use thalweg_model::{Handshake, HostReport, Measured, Setting, SettingsReport, TokenBucket, Way};
+use thalweg_units::{Rate, Span};
 
 fn settings(pairs: &[(&str, &str)]) -> SettingsReport {
     let sysctl: BTreeMap<String, String> = pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();

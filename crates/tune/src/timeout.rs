@@ -2,8 +2,8 @@
 
 use crate::facts::{Facts, route, sysctl};
 use crate::{advice, congestion, human_time, noted, remedy};
-use model::{Applicability, Change, Code, Remedy, Side};
-use units::Span;
+use thalweg_model::{Applicability, Change, Code, Remedy, Side};
+use thalweg_units::Span;
 
 /// Round trips below this are a local network's, where 200 ms of silence is a hundred round trips and more.
 const LOCAL: Span = Span::from_millis(5);

@@ -2,7 +2,7 @@
 
 use crate::facts::{Facts, sysctl};
 use crate::remedy;
-use model::{Applicability, Change, Code, Remedy, Side};
+use thalweg_model::{Applicability, Change, Code, Remedy, Side};
 
 const SYSCTL: &str = "net.ipv4.tcp_window_scaling";
 

@@ -4,8 +4,8 @@ use crate::buffer::Buffer;
 use crate::looks::looks_like;
 use crate::{Damage, LinkType, pcap, pcapng};
 use std::io::{self, Read};
+use thalweg_units::Timestamp;
 use thiserror::Error;
-use units::Timestamp;
 
 /// Why packets could not be read.
 #[derive(Debug, Error)]

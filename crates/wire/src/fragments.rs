@@ -10,7 +10,7 @@ use crate::walk::whole;
 use crate::{Flags, IpFacts, Packet};
 use std::collections::VecDeque;
 use std::net::IpAddr;
-use units::Timestamp;
+use thalweg_units::Timestamp;
 
 /// Datagrams that are known at a time, whole ones included; the oldest is forgotten for the next.
 const MOST_DATAGRAMS: usize = 256;

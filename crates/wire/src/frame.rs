@@ -6,7 +6,7 @@ use crate::fragments::Fragments;
 use crate::plain::plain;
 use crate::walk::{subframe, walk, whole};
 use crate::{IpFacts, LinkType, Packet, TcpHeader};
-use units::Timestamp;
+use thalweg_units::Timestamp;
 
 /// A virtual network a segment travelled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -7,7 +7,7 @@ use crate::bytes::Order;
 use crate::capture::{Found, Interface};
 use crate::{Damage, LinkType};
 use std::io::{self, Read};
-use units::Timestamp;
+use thalweg_units::Timestamp;
 
 /// Length of the file header.
 pub(crate) const FILE_HEADER: usize = 24;

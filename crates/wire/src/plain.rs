@@ -4,7 +4,7 @@ use crate::frame::Tags;
 use crate::tcp::{Flags, Options, TcpHeader};
 use crate::{IpFacts, Segment};
 use std::net::{IpAddr, Ipv4Addr};
-use units::SeqNum;
+use thalweg_units::SeqNum;
 
 const ETHERNET: usize = 14;
 const IP: usize = 20;

@@ -3,7 +3,7 @@
 //! Source: RFC 9293 §3.1; options by their own RFCs below.
 
 use crate::bytes::{be16, be32};
-use units::SeqNum;
+use thalweg_units::SeqNum;
 
 /// The control bits of a TCP header.
 ///

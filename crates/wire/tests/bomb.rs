@@ -1,8 +1,8 @@
 //! A file that unpacks to very much takes no more memory than any other. Alone in its process, whose memory is what is measured.
 
 use std::io::Write;
-use units::Timestamp;
-use wire::{Capture, LinkType, pcapng};
+use thalweg_units::Timestamp;
+use thalweg_wire::{Capture, LinkType, pcapng};
 
 const UNPACKED: usize = 64 << 20;
 

@@ -1,7 +1,7 @@
 //! Capture files of every kind that occurs: whole, cut at every byte, and hostile.
 
 use proptest::prelude::*;
-use wire::{Capture, Damage, LinkType};
+use thalweg_wire::{Capture, Damage, LinkType};
 
 /// Builds pcapng blocks in either byte order.
 #[derive(Clone, Copy)]

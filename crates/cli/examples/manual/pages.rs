@@ -13,7 +13,7 @@ pub(crate) fn write(folder: &Path) -> io::Result<()> {
     std::fs::create_dir_all(&man)?;
     std::fs::create_dir_all(&completions)?;
     // Pages do not show the values that the environment of whoever makes them happens to give.
-    let command = cli::command().mut_args(|arg| arg.hide_env_values(true));
+    let command = thalweg_cli::command().mut_args(|arg| arg.hide_env_values(true));
     clap_mangen::generate_to(command.clone(), &man)?;
     for entry in std::fs::read_dir(&man)? {
         let path = entry?.path();

@@ -5,16 +5,16 @@ use super::timer;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::tune_args::{TuneApplyArgs, TuneIdArgs, TunePersistArgs, TuneRollbackArgs};
-use ::tune::catalogue::{self, Known};
 use anyhow::anyhow;
-use apply::{ApplyError, Journal, Options, State, Store, Target, Unwatched};
-use model::{Setting, TunePlan, since};
 use serde_json::json;
 use std::fmt::Write;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::ExitCode;
+use thalweg_apply::{ApplyError, Journal, Options, State, Store, Target, Unwatched};
+use thalweg_model::{Setting, TunePlan, since};
+use thalweg_tune::catalogue::{self, Known};
 
 /// The longest plan that is read, in bytes.
 const PLAN_MAX: u64 = 16 << 20;
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &TuneApplyArgs, output: &Output) -> Result<ExitCode, Fai
     let options = Options { confirm_within_s: within };
     let systemd = timer::is_systemd(args.timer);
     let arm = |journal: &Journal| timer::arm(journal, &store, systemd);
-    let applied = match apply::apply(&plan, options, &locked, arm, &mut Unwatched) {
+    let applied = match thalweg_apply::apply(&plan, options, &locked, arm, &mut Unwatched) {
         Err(ApplyError::Empty) => {
             output.note("nothing has to be set");
             return Ok(ExitCode::SUCCESS);
@@ -89,7 +89,7 @@ fn read(path: &Path) -> Result<TunePlan, Failure> {
 
 /// Refuses, before anything is read or written, names and values that this kernel would refuse.
 fn check(plan: &TunePlan) -> Result<(), Failure> {
-    let kernel = host::sysctl::read("kernel.osrelease").ok().and_then(|text| since::release(&text));
+    let kernel = thalweg_host::sysctl::read("kernel.osrelease").ok().and_then(|text| since::release(&text));
     for change in &plan.changes {
         let Setting::Sysctl(name) = &change.setting else { continue };
         let wrong = |text: String| Failure::user(anyhow!(text)).hint(format!("thalweg explain {name}"));
@@ -111,7 +111,7 @@ fn check(plan: &TunePlan) -> Result<(), Failure> {
 pub(crate) fn confirm(args: &TuneIdArgs, output: &Output) -> Result<ExitCode, Failure> {
     let store = Store::new(&args.journals.state);
     let locked = store.lock(false).map_err(failure)?;
-    let journal = apply::confirm(args.id.as_deref(), &locked, &mut Unwatched).map_err(failure)?;
+    let journal = thalweg_apply::confirm(args.id.as_deref(), &locked, &mut Unwatched).map_err(failure)?;
     timer::disarm(&journal);
     if output.json {
         output.json_result(&journal)?;
@@ -125,7 +125,7 @@ pub(crate) fn confirm(args: &TuneIdArgs, output: &Output) -> Result<ExitCode, Fa
 pub(crate) fn rollback(args: &TuneRollbackArgs, output: &Output) -> Result<ExitCode, Failure> {
     let store = Store::new(&args.journals.state);
     let locked = store.lock(args.unless_confirmed).map_err(failure)?;
-    let done = match apply::rollback(args.id.as_deref(), args.unless_confirmed, &locked, &mut Unwatched) {
+    let done = match thalweg_apply::rollback(args.id.as_deref(), args.unless_confirmed, &locked, &mut Unwatched) {
         Err(ApplyError::Unknown(_)) if args.unless_confirmed => None,
         done => done.map_err(failure)?,
     };
@@ -179,7 +179,7 @@ pub(crate) fn persist(args: &TunePersistArgs, output: &Output) -> Result<ExitCod
     let file = args.file.display();
     let sysctls = journal.entries.len() - routes.len();
     if sysctls > 0 {
-        pipeline::whole::write(&args.file, &text)?;
+        thalweg_pipeline::whole::write(&args.file, &text)?;
         output.result(&format!("{file}: {}", settings(sysctls)))?;
     }
     for route in &routes {

@@ -1,7 +1,7 @@
 //! Errors of changes to this host, by the party that can mend them.
 
 use crate::failure::Failure;
-use apply::ApplyError;
+use thalweg_apply::ApplyError;
 
 /// Gives an error the party that can mend it.
 pub(super) fn failure(error: ApplyError) -> Failure {

@@ -4,11 +4,11 @@ use super::running;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::tune_args::TuneListArgs;
-use ::tune::catalogue::{Entry, catalogue};
 use anyhow::anyhow;
-use model::since::Release;
 use serde_json::json;
 use std::process::ExitCode;
+use thalweg_model::since::Release;
+use thalweg_tune::catalogue::{Entry, catalogue};
 
 pub(crate) fn run(args: &TuneListArgs, output: &Output) -> Result<ExitCode, Failure> {
     let kernel = if args.all { None } else { args.kernel.or_else(running) };

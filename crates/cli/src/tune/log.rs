@@ -4,10 +4,10 @@ use super::failure::failure;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::tune_args::TuneLogArgs;
-use apply::{Store, Target};
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
+use thalweg_apply::{Store, Target};
 
 pub(crate) fn run(args: &TuneLogArgs, output: &Output) -> Result<ExitCode, Failure> {
     let all = Store::new(&args.journals.state).all().map_err(failure)?;

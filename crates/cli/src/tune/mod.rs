@@ -12,8 +12,8 @@ mod timer;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::tune_args::TuneVerb;
-use model::since::{self, Release};
 use std::process::ExitCode;
+use thalweg_model::since::{self, Release};
 
 pub(crate) fn run(verb: TuneVerb, output: &Output) -> Result<ExitCode, Failure> {
     match verb {
@@ -31,5 +31,5 @@ pub(crate) fn run(verb: TuneVerb, output: &Output) -> Result<ExitCode, Failure> 
 
 /// The release of the kernel that runs here.
 fn running() -> Option<Release> {
-    since::release(&host::sysctl::read("kernel.osrelease").ok()?)
+    since::release(&thalweg_host::sysctl::read("kernel.osrelease").ok()?)
 }

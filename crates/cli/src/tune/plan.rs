@@ -4,15 +4,15 @@ use super::{show, this_host};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::tune_args::TunePlanArgs;
-use ::tune::proposal::format::{Emission, Format, emit};
-use ::tune::proposal::{Demand, for_purpose, from_diagnosis};
-use ::tune::state::HostState;
 use anyhow::anyhow;
-use model::TunePlan;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::ExitCode;
+use thalweg_model::TunePlan;
+use thalweg_tune::proposal::format::{Emission, Format, emit};
+use thalweg_tune::proposal::{Demand, for_purpose, from_diagnosis};
+use thalweg_tune::state::HostState;
 
 /// The longest diagnosis that is read, in bytes.
 const DIAGNOSIS_MAX: u64 = 256 << 20;
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &TunePlanArgs, output: &Output) -> Result<ExitCode, Fail
         return Ok(ExitCode::SUCCESS);
     }
     let Some(format) = args.format else {
-        output.result(&report::terminal::tune_plan(&plan, output.width, output.color))?;
+        output.result(&thalweg_report::terminal::tune_plan(&plan, output.width, output.color))?;
         return Ok(ExitCode::SUCCESS);
     };
     emitted(&emit(&plan, format), format, &plan, output)

@@ -4,14 +4,14 @@ use super::this_host;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::tune_args::TuneShowArgs;
-use ::tune::show::show;
-use ::tune::state::{HostState, TEXT_MAX, parse};
 use anyhow::anyhow;
-use model::Weight;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::ExitCode;
+use thalweg_model::Weight;
+use thalweg_tune::show::show;
+use thalweg_tune::state::{HostState, TEXT_MAX, parse};
 
 pub(crate) fn run(args: &TuneShowArgs, output: &Output) -> Result<ExitCode, Failure> {
     let (mut state, source) = match &args.from {
@@ -25,7 +25,7 @@ pub(crate) fn run(args: &TuneShowArgs, output: &Output) -> Result<ExitCode, Fail
     if output.json {
         output.json_result(&report)?;
     } else {
-        output.result(&report::terminal::tune_show(&report, output.width, output.color))?;
+        output.result(&thalweg_report::terminal::tune_show(&report, output.width, output.color))?;
     }
     let trap = report.findings.iter().any(|finding| finding.weight == Weight::Trap);
     Ok(ExitCode::from(u8::from(trap)))

@@ -1,19 +1,19 @@
 //! This host's settings, as its kernel tells of them.
 
 use crate::failure::Failure;
-use ::tune::catalogue::{Kind, catalogue};
-use ::tune::state::{HostState, Route, Sysctl};
-use model::since;
+use thalweg_model::since;
+use thalweg_tune::catalogue::{Kind, catalogue};
+use thalweg_tune::state::{HostState, Route, Sysctl};
 
 /// Reads what the catalogue knows of; a sysctl that this kernel or namespace does not have is left out.
 pub(super) fn read() -> Result<HostState, Failure> {
-    let osrelease = host::sysctl::read("kernel.osrelease").map_err(Failure::host)?;
+    let osrelease = thalweg_host::sysctl::read("kernel.osrelease").map_err(Failure::host)?;
     let one = |name: &str| {
-        let value = host::sysctl::read(name).ok()?;
+        let value = thalweg_host::sysctl::read(name).ok()?;
         Some(Sysctl { name: name.to_owned(), value, line: None })
     };
     let entries = catalogue().entries.iter().filter(|entry| entry.kind == Kind::Sysctl);
-    let routes = host::route::list().map_err(Failure::host)?;
+    let routes = thalweg_host::route::list().map_err(Failure::host)?;
     Ok(HostState {
         kernel: since::release(&osrelease),
         sysctls: entries.filter_map(|entry| one(&entry.name)).collect(),
@@ -24,7 +24,7 @@ pub(super) fn read() -> Result<HostState, Failure> {
     })
 }
 
-fn route(listed: host::route::Listed) -> Route {
+fn route(listed: thalweg_host::route::Listed) -> Route {
     Route {
         to: listed.to,
         metric: listed.metric.into(),

@@ -3,12 +3,12 @@
 use super::failure::failure;
 use crate::failure::Failure;
 use crate::tune_args::{Timer, TuneIdArgs};
-use apply::{Journal, Store, Unwatched};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use thalweg_apply::{Journal, Store, Unwatched};
 
 /// Is there where systemd runs the host. Source: sd_booted(3).
 const BOOTED: &str = "/run/systemd/system";
@@ -119,6 +119,6 @@ pub(super) fn watch(args: &TuneIdArgs) -> Result<ExitCode, Failure> {
         thread::sleep(LOOK.min(end.saturating_duration_since(Instant::now())));
     }
     let locked = store.lock(true).map_err(failure)?;
-    apply::rollback(Some(&journal.id), true, &locked, &mut Unwatched).map_err(failure)?;
+    thalweg_apply::rollback(Some(&journal.id), true, &locked, &mut Unwatched).map_err(failure)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -2,10 +2,10 @@
 
 use super::Event;
 use hmac::{Hmac, Mac};
-use model::{Secret, WebhooksConfig};
 use sha2::Sha256;
 use std::sync::Arc;
 use std::time::Duration;
+use thalweg_model::{Secret, WebhooksConfig};
 use ureq::Agent;
 use ureq::http::Uri;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};

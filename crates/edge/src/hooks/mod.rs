@@ -10,13 +10,13 @@ use crate::log::Log;
 use cache::Cache;
 pub use call::check;
 use call::{Caller, Failure};
-use model::{LogLevel, WebhooksConfig};
 use queue::Queue;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use thalweg_model::{LogLevel, WebhooksConfig};
 
 /// What an application is asked or notified of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,12 +1,12 @@
 //! A stream as HLS: segments, and a playlist that is one response for all.
 
 use crate::http::Head;
-use host::HostError;
-use host::segment::Segment;
-use media::hls::Container;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
+use thalweg_host::HostError;
+use thalweg_host::segment::Segment;
+use thalweg_media::hls::Container;
 
 /// A segment and what its responses say of it.
 #[derive(Debug)]

@@ -10,12 +10,12 @@ pub use hls::{Hls, Piece, Playlist};
 pub use publication::{AudioFacts, Publication, VideoFacts};
 pub use ring::{Block, Ring};
 
-use host::poll::Waker;
-use model::ServeConfig;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
+use thalweg_host::poll::Waker;
+use thalweg_model::ServeConfig;
 
 /// A live stream, from its first publisher until it has been silent for long.
 #[derive(Debug)]

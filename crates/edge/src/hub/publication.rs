@@ -1,7 +1,7 @@
 //! A stream's publisher, as operators see it.
 
-use media::Config;
 use serde::Serialize;
+use thalweg_media::Config;
 
 /// Facts about who publishes a stream, or published it last.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]

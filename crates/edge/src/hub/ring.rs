@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use units::Span;
+use thalweg_units::Span;
 
 /// Whole FLV tags that were published in one go.
 #[derive(Debug)]

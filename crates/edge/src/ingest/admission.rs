@@ -7,9 +7,9 @@ use crate::hooks::{self, Verdict, Waiter};
 use crate::http::{Query, Target};
 use crate::hub::Publication;
 use crate::token::is_same;
-use media::rtmp::Refusal;
-use model::LogLevel;
 use serde_json::json;
+use thalweg_media::rtmp::Refusal;
+use thalweg_model::LogLevel;
 
 /// Bytes of a part of a stream's key.
 const PART_BYTES_MAX: usize = 128;

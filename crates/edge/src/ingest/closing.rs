@@ -3,10 +3,10 @@
 use super::Intake;
 use super::end::End;
 use crate::hooks;
-use model::LogLevel;
 use serde_json::json;
 use std::io::IoSlice;
 use std::sync::atomic::Ordering;
+use thalweg_model::LogLevel;
 
 /// How long a connection that the server ends is kept, so that its publisher can read why, milliseconds. Closed with data unread, the
 /// kernel resets it, and the reason is lost with what else was on its way.

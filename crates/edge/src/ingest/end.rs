@@ -1,9 +1,9 @@
 //! Why a publisher's connection or stream ends: in the log, in the API and to the publisher.
 
-use host::HostError;
-use media::IngestError;
-use media::rtmp::SessionError;
 use std::fmt;
+use thalweg_host::HostError;
+use thalweg_media::IngestError;
+use thalweg_media::rtmp::SessionError;
 
 /// Why a publisher's connection or stream ends.
 #[derive(Debug)]

@@ -13,17 +13,17 @@ use crate::shared::Shared;
 use crate::slab::Slab;
 use admission::stream_key;
 use end::End;
-use host::HostError;
-use host::poll::{Poller, Ready};
-use host::socket::Tcp;
-use media::rtmp::{Event, Limits, Refusal, Session};
-use model::ServeConfig;
 use rustls::crypto::SecureRandom;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use thalweg_host::HostError;
+use thalweg_host::poll::{Poller, Ready};
+use thalweg_host::socket::Tcp;
+use thalweg_media::rtmp::{Event, Limits, Refusal, Session};
+use thalweg_model::ServeConfig;
 use writer::Writer;
 
 /// How long what is over can still be played, milliseconds.

@@ -1,11 +1,11 @@
 //! Units into segments and playlists.
 
 use crate::hub::{Hls, Piece, Playlist, Stream};
-use media::hls::{Rates, Segment, SegmentInfo, Segmenter, Settings, Window, stream_attributes};
-use media::{Config, Unit};
-use model::LimitsConfig;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use thalweg_media::hls::{Rates, Segment, SegmentInfo, Segmenter, Settings, Window, stream_attributes};
+use thalweg_media::{Config, Unit};
+use thalweg_model::LimitsConfig;
 
 /// How long a playlist may be kept by a cache, in seconds: it is another one with the next segment.
 const PLAYLIST_AGE_S: u64 = 1;

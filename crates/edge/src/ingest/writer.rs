@@ -3,10 +3,10 @@
 use super::end::End;
 use super::segments::Segments;
 use crate::hub::{Publication, Stream};
-use media::{Arrival, Config, Ingest, Tag, TagKind, Track, Unit, flv, metadata};
-use model::LimitsConfig;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use thalweg_media::{Arrival, Config, Ingest, Tag, TagKind, Track, Unit, flv, metadata};
+use thalweg_model::LimitsConfig;
 
 /// What makes a stream. It outlives its publisher, so that the next one goes on behind a discontinuity.
 #[derive(Debug)]

@@ -4,11 +4,11 @@ use super::connection::Connection;
 use super::{ACCEPTS, CONNECTION, Worker, seconds};
 use crate::http::forwarded::is_trusted;
 use crate::http::proxy::{self, NoProxy};
-use host::HostError;
-use host::socket::Tcp;
-use model::LogLevel;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
+use thalweg_host::HostError;
+use thalweg_host::socket::Tcp;
+use thalweg_model::LogLevel;
 
 impl Worker {
     /// Starts or stops accepting connections.

@@ -4,15 +4,15 @@ use super::cursor::{Cursor, Room};
 use crate::hub::{Block, Piece};
 use crate::tls::RECORD_BYTES;
 use crate::viewer::TcpFacts;
-use host::HostError;
-use host::segment::SplicePipe;
-use host::socket::Tcp;
-use host::tcp_info::TcpInfo;
 use rustls::ServerConnection;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::IpAddr;
 use std::sync::Arc;
+use thalweg_host::HostError;
+use thalweg_host::segment::SplicePipe;
+use thalweg_host::socket::Tcp;
+use thalweg_host::tcp_info::TcpInfo;
 
 /// What encrypted bytes may wait for the kernel, per connection.
 const TLS_BUFFER: usize = 2 * RECORD_BYTES;

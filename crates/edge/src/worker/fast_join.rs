@@ -183,8 +183,8 @@ fn timestamp_ms(tag: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use media::flv::{FlvReader, write_header, write_unit};
-    use media::{Tag, TagKind, Track, Unit};
+    use thalweg_media::flv::{FlvReader, write_header, write_unit};
+    use thalweg_media::{Tag, TagKind, Track, Unit};
 
     fn unit(track: Track, dts_ms: u64, cts_ms: i32, keyframe: bool) -> Unit {
         Unit {

@@ -9,10 +9,10 @@ use crate::hooks;
 use crate::http::{Refusal, Status, forwarded, parse};
 use crate::playout::Fetched;
 use crate::viewer::TcpFacts;
-use host::poll::Ready;
-use model::LogLevel;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use thalweg_host::poll::Ready;
+use thalweg_model::LogLevel;
 
 impl Worker {
     pub(super) fn happened(&mut self, token: u64, event: Ready) {

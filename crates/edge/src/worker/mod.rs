@@ -18,16 +18,16 @@ use crate::shared::Shared;
 use crate::slab::Slab;
 use crate::tls::Certificates;
 use connection::{Body, Connection};
-use host::HostError;
-use host::poll::{Poller, Ready};
-use host::segment::SplicePipe;
-use host::socket::Tcp;
-use model::{LogLevel, ServeConfig};
 use router::Router;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-use units::Span;
+use thalweg_host::HostError;
+use thalweg_host::poll::{Poller, Ready};
+use thalweg_host::segment::SplicePipe;
+use thalweg_host::socket::Tcp;
+use thalweg_model::{LogLevel, ServeConfig};
+use thalweg_units::Span;
 
 /// A listening socket and whether what it accepts speaks TLS.
 #[derive(Debug)]

@@ -4,8 +4,8 @@ use super::connection::{Body, Waiting};
 use super::router::{Answer, Router};
 use crate::http::{CORS, Head, Method, Range, Request, Selected, Status, matches_any};
 use crate::hub::{Hls, Piece};
-use media::hls::write_multivariant;
 use std::sync::Arc;
+use thalweg_media::hls::write_multivariant;
 
 impl Router {
     /// A response that is a status alone.

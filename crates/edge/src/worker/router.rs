@@ -9,15 +9,15 @@ use crate::shared::Shared;
 use crate::token::{Admission, BOUND, Keys, Session};
 use crate::viewer::{Protocol, Who};
 use crate::viewer_registry::Full;
-use media::hls::{Container, SegmentFormat};
-use media::ts::Muxer;
-use model::ServeConfig;
 use serde_json::json;
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use thalweg_media::hls::{Container, SegmentFormat};
+use thalweg_media::ts::Muxer;
+use thalweg_model::ServeConfig;
 
 /// What segments' files are named by.
 pub(super) const CONTAINER: Container = Muxer::CONTAINER;

@@ -1,17 +1,17 @@
 //! A server of its own for each test, a publisher, and a client that reads what HTTP says.
 #![allow(dead_code, unreachable_pub)]
 
-use edge::log::Log;
-use edge::server::Server;
-use media::rtmp::{Publisher, PublisherEvent};
-use media::{AvcConfig, Tag, TagKind};
-use model::{FrontConfig, LogConfig, ServeConfig, TlsConfig};
 use rustls::{ClientConnection, StreamOwned};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use thalweg_edge::log::Log;
+use thalweg_edge::server::Server;
+use thalweg_media::rtmp::{Publisher, PublisherEvent};
+use thalweg_media::{AvcConfig, Tag, TagKind};
+use thalweg_model::{FrontConfig, LogConfig, ServeConfig, TlsConfig};
 
 /// Pictures a second, and a keyframe each second.
 pub const FPS: u32 = 25;

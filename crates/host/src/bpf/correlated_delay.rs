@@ -7,7 +7,7 @@ use crate::error::HostError;
 use crate::filter::{self, Direction};
 use crate::qdisc::{self, Fq, Qdisc};
 use Reg::{R0, R1, R2, R3, R4, R6, R7, R8};
-use units::{Ratio, Seed, Span};
+use thalweg_units::{Ratio, Seed, Span};
 
 /// Offsets in the state, 64-bit numbers: the random numbers', the process's, and when the last packet leaves.
 const RANDOM: i16 = 0;

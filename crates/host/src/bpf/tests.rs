@@ -8,12 +8,12 @@ use crate::namespaces::{inside, skip};
 use crate::netns::NetNs;
 use crate::socket::Tcp;
 use crate::sysctl;
-use model::SocketSettings;
 use rustix::time::{ClockId, clock_gettime};
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::thread::sleep;
 use std::time::Duration;
-use units::{Bytes, Rate, Span};
+use thalweg_model::SocketSettings;
+use thalweg_units::{Bytes, Rate, Span};
 
 /// Ethernet, IPv4 and UDP headers.
 const HEADERS: usize = 14 + 20 + 8;

@@ -4,7 +4,7 @@
 
 use super::{bytes, micros, narrow, number, to_micros, wide};
 use crate::netlink::Message;
-use units::{Bytes, Rate, Span};
+use thalweg_units::{Bytes, Rate, Span};
 
 const TCA_CAKE_BASE_RATE64: u16 = 2;
 const TCA_CAKE_OVERHEAD: u16 = 6;

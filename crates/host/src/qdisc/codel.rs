@@ -4,7 +4,7 @@
 
 use super::{micros, number, to_micros};
 use crate::netlink::Message;
-use units::Span;
+use thalweg_units::Span;
 
 const TCA_CODEL_TARGET: u16 = 1;
 const TCA_CODEL_LIMIT: u16 = 2;

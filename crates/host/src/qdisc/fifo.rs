@@ -4,7 +4,7 @@
 
 use super::{bytes, narrow};
 use crate::netlink::{Message, u32_at};
-use units::Bytes;
+use thalweg_units::Bytes;
 
 /// A queue that drops what does not fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

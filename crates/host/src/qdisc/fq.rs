@@ -4,7 +4,7 @@
 
 use super::{micros, narrow, number, to_micros, value};
 use crate::netlink::Message;
-use units::Span;
+use thalweg_units::Span;
 
 const TCA_FQ_PLIMIT: u16 = 1;
 const TCA_FQ_FLOW_PLIMIT: u16 = 2;

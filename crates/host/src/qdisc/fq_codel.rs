@@ -4,7 +4,7 @@
 
 use super::{Purpose, bytes, micros, narrow, number, to_micros};
 use crate::netlink::Message;
-use units::{Bytes, Span};
+use thalweg_units::{Bytes, Span};
 
 const TCA_FQ_CODEL_TARGET: u16 = 1;
 const TCA_FQ_CODEL_LIMIT: u16 = 2;

@@ -26,7 +26,7 @@ pub use tbf::Tbf;
 
 use crate::error::HostError;
 use crate::netlink::{Message, Netlink, attributes, u32_at, u64_at};
-use units::{Bytes, Ratio, Span};
+use thalweg_units::{Bytes, Ratio, Span};
 
 const TC_H_ROOT: u32 = 0xffff_ffff;
 /// Handle of every root discipline attached here.

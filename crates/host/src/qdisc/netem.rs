@@ -4,7 +4,7 @@
 
 use super::{Purpose, number, percent, probability, value, wide};
 use crate::netlink::{Message, attributes, u32_at};
-use units::{Rate, Ratio, Span};
+use thalweg_units::{Rate, Ratio, Span};
 
 const TCA_NETEM_CORR: u16 = 1;
 const TCA_NETEM_DELAY_DIST: u16 = 2;

@@ -7,7 +7,7 @@ use super::{TICK_NANOS, bytes, narrow, number, percent, value};
 use crate::error::HostError;
 use crate::netlink::{Message, u32_at};
 use std::io;
-use units::{Bytes, Rate, Ratio};
+use thalweg_units::{Bytes, Rate, Ratio};
 
 const TCA_RED_PARMS: u16 = 1;
 const TCA_RED_STAB: u16 = 2;

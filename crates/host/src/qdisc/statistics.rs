@@ -5,7 +5,7 @@
 use super::{CLASS, TC_H_ROOT, attribute, kind_of, parent, read, value};
 use crate::error::HostError;
 use crate::netlink::{attributes, u32_at, u64_at};
-use units::Bytes;
+use thalweg_units::Bytes;
 
 const TCA_STATS2: u16 = 7;
 const TCA_STATS_BASIC: u16 = 1;

@@ -4,7 +4,7 @@
 
 use super::{TICK_NANOS, bytes, narrow, value, wide};
 use crate::netlink::{Message, u32_at};
-use units::{Bytes, Rate};
+use thalweg_units::{Bytes, Rate};
 
 const TCA_TBF_PARMS: u16 = 1;
 const TCA_TBF_RATE64: u16 = 4;

@@ -3,7 +3,7 @@
 use super::*;
 use crate::link;
 use crate::namespaces::{inside, skip};
-use units::Rate;
+use thalweg_units::Rate;
 
 fn ratio(part: f64) -> Ratio {
     Ratio::new(part).expect("a ratio")

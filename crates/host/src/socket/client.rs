@@ -3,10 +3,10 @@
 use super::Tcp;
 use super::server::stream_socket;
 use crate::error::{HostError, wrap};
-use model::SocketSettings;
 use rustix::io::Errno;
 use rustix::net::{self, sockopt};
 use std::net::{IpAddr, SocketAddr};
+use thalweg_model::SocketSettings;
 
 impl Tcp {
     /// Begins to connect; the socket becomes writable once it is or has failed. `from` is the address it comes from, for the kernel to

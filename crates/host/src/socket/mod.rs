@@ -11,10 +11,10 @@ mod udp;
 pub use udp::{Datagram, STAMP_LEN, Udp};
 
 use crate::error::{HostError, check, wrap};
-use model::SocketSettings;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use thalweg_model::SocketSettings;
 
 /// A non-blocking TCP socket of the namespace it was opened in.
 #[derive(Debug)]

@@ -7,10 +7,10 @@ use crate::error::{HostError, check};
 use crate::refusal::explain;
 use crate::sysctl;
 use crate::tcp_info::TcpInfo;
-use model::{Setting, SocketSettings};
 use std::collections::BTreeMap;
 use std::io;
-use units::{Rate, Span};
+use thalweg_model::{Setting, SocketSettings};
+use thalweg_units::{Rate, Span};
 
 const TCP_RTO_MIN_US: libc::c_int = 45;
 const TCP_DELACK_MAX_US: libc::c_int = 46;

@@ -4,14 +4,14 @@
 
 use super::Tcp;
 use crate::error::{HostError, wrap};
-use model::{KeepAlive, SocketSettings};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, sockopt};
 use std::io::IoSlice;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
-use units::Span;
+use thalweg_model::{KeepAlive, SocketSettings};
+use thalweg_units::Span;
 
 /// A socket for connections towards or at `address`, which never blocks.
 pub(super) fn stream_socket(address: SocketAddr) -> Result<OwnedFd, Errno> {
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
     use std::io::{Read, Write};
     use std::net::TcpStream;
-    use units::{Bytes, Rate};
+    use thalweg_units::{Bytes, Rate};
 
     fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
         loop {

@@ -6,8 +6,8 @@ use crate::namespaces::inside;
 use crate::netns::NetNs;
 use crate::tcp_info::TcpInfo;
 use crate::{route, sysctl};
-use model::{RouteFeature, RouteSettings};
-use units::{Bytes, Rate, Span};
+use thalweg_model::{RouteFeature, RouteSettings};
+use thalweg_units::{Bytes, Rate, Span};
 
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 1);
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 1);

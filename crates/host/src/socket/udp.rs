@@ -7,7 +7,7 @@ use crate::error::{HostError, check};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use units::{Span, Timestamp};
+use thalweg_units::{Span, Timestamp};
 
 /// Bytes every payload begins with: its number and when it was sent, in nanoseconds, each of 64 bits in network order.
 pub const STAMP_LEN: usize = 16;

@@ -3,8 +3,8 @@
 use super::time_order::TimeOrder;
 use crate::flow_table::TcpPacket;
 use std::collections::BTreeMap;
-use wire::filter::Filter;
-use wire::{Decoded, Decoder, Other, Packet};
+use thalweg_wire::filter::Filter;
+use thalweg_wire::{Decoded, Decoder, Other, Packet};
 
 /// Most nanoseconds by which one packet alone moves the clock on: a damaged time must not end every connection.
 const STRIDE: u64 = 3 * 3600 * 1_000_000_000;

@@ -11,14 +11,14 @@ use crate::flow::ranking::is_slowed;
 use crate::flow::record::FlowRecord;
 use crate::flow::retained::{Retain, RetainedFlows};
 use crate::shared_path;
-use model::{CaptureReport, Series};
 use std::io::Read;
-use wire::Capture;
+use thalweg_model::{CaptureReport, Series};
+use thalweg_wire::Capture;
 
 /// A capture's connections, judged; those where most time could be saved come first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CaptureDiagnosis {
-    /// What is reported; [`model::Flow::id`] numbers flows in order of their first packets.
+    /// What is reported; [`thalweg_model::Flow::id`] numbers flows in order of their first packets.
     pub report: CaptureReport,
     /// What is drawn, with the index of its flow in the report, in the report's order. Each series has at most 4,000 points.
     pub series: Vec<(usize, Series)>,

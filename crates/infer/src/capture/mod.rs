@@ -16,8 +16,8 @@ use crate::Error;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use units::Timestamp;
-use wire::Capture;
+use thalweg_units::Timestamp;
+use thalweg_wire::Capture;
 
 /// Diagnoses a capture file.
 ///

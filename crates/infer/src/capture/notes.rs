@@ -1,7 +1,7 @@
 //! Notes on what of a capture was not analysed.
 
 use std::collections::BTreeMap;
-use wire::Other;
+use thalweg_wire::Other;
 
 /// Unknown link types that are told each.
 const LINKS_TOLD: usize = 3;
@@ -58,7 +58,7 @@ fn note_of(other: Other, count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::LinkType;
+    use thalweg_wire::LinkType;
 
     #[test]
     fn options_that_are_cut_are_told() {

@@ -2,7 +2,7 @@
 
 use crate::flow::retained::Retain;
 use crate::flow_table::PlotSelection;
-use wire::filter::Filter;
+use thalweg_wire::filter::Filter;
 
 /// Connections that are drawn where nobody says which.
 const DRAWN: u64 = 256;

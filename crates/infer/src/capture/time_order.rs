@@ -85,8 +85,8 @@ impl TimeOrder {
 mod tests {
     use super::*;
     use crate::testing::packet;
-    use units::Timestamp;
-    use wire::Flags;
+    use thalweg_units::Timestamp;
+    use thalweg_wire::Flags;
 
     /// The times that are handed on of packets with these times, and how many lay behind later ones.
     fn order(times: &[u64]) -> (Vec<u64>, u64) {

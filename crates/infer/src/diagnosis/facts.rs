@@ -11,7 +11,7 @@ use crate::observe::nagle_delayed_ack::NagleDelayedAck;
 use crate::observe::sndbuf_wakeups::SndbufWakeups;
 use crate::tcp::connection::Connection;
 use crate::tcp::sender::Sender;
-use model::{Ecn, Limits, Vantage};
+use thalweg_model::{Ecn, Limits, Vantage};
 
 /// Part of a policer's rate, which has headers in it, that a sender is held by it from.
 const POLICED: f64 = 0.8;

@@ -1,7 +1,7 @@
 //! What a rule is, and what it found.
 
 use crate::diagnosis::facts::Facts;
-use model::{Code, Evidence};
+use thalweg_model::{Code, Evidence};
 
 /// Gains below this are not worth a change: run-to-run spread of a bulk transfer on a quiet path is of this size.
 ///

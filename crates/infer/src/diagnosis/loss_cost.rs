@@ -4,7 +4,7 @@ use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::{fact, seen};
 use crate::diagnosis::words;
 use crate::event::RetransmitKind;
-use model::Evidence;
+use thalweg_model::Evidence;
 
 /// Time, packets and round trips of a flow's losses, those a timer repaired left out.
 pub(super) struct LossCost {

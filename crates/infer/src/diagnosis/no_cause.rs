@@ -3,7 +3,7 @@
 use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::{fact, seen};
 use crate::diagnosis::words;
-use model::{Code, Evidence, Verdict};
+use thalweg_model::{Code, Evidence, Verdict};
 
 pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
     if facts.phase_s > 0.0 {

@@ -4,7 +4,7 @@ use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::{Judged, MAX_WEIGHT, MIN_GAIN};
 use crate::diagnosis::no_cause;
 use crate::diagnosis::rules::RULES;
-use model::{Code, Finding, Verdict};
+use thalweg_model::{Code, Finding, Verdict};
 
 /// Part of what a symptom costs that its cause must save for the symptom to be its.
 const BY_ITSELF: f64 = 0.5;

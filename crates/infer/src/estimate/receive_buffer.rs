@@ -6,7 +6,7 @@
 use crate::observe::time_by_limit::Limit;
 use crate::observe::window_growth::GROWTH;
 use crate::tcp::sender::Sender;
-use model::BufferState;
+use thalweg_model::BufferState;
 
 /// Part of the phase the window must be small in for its reader to be slow.
 const SLOW_PART: f64 = 0.05;

@@ -7,7 +7,7 @@ use crate::estimate::receive_buffer;
 use crate::observe::slow_start::Exit;
 use crate::tcp::connection::Connection;
 use crate::tcp::sender::Sender;
-use model::{
+use thalweg_model::{
     BurstLosses, Bursts, DelayedAcks, Delivery, Facts, IdleRestarts, InitialWindow, LossClass, LossFacts, PathMtu,
     ReceiveWindow, Reordering, RoundTrips, RttSource, SlowStart, SlowStartExit,
 };

@@ -2,7 +2,7 @@
 
 use crate::observe::connection_phases::Phase;
 use crate::tcp::connection::Connection;
-use model::{ConnectionReset, Life, LifePhases, Resent, Way};
+use thalweg_model::{ConnectionReset, Life, LifePhases, Resent, Way};
 
 /// Where the time of the connection went, and what was sent again.
 pub(crate) fn life(connection: &Connection) -> Life {

@@ -2,8 +2,8 @@
 
 use crate::diagnosis::finding::MIN_GAIN;
 use crate::estimate::data_phase::DataPhase;
-use model::{Code, Flow, Life, Verdict};
 use std::cmp::Reverse;
+use thalweg_model::{Code, Flow, Life, Verdict};
 
 /// By what a connection is listed, the costliest first: by the time that another setting or another path could save, then by the bytes it
 /// carried.

@@ -6,7 +6,7 @@ use crate::flow::report::{self, JudgedFlow};
 use crate::shared_path::Sharer;
 use crate::shared_path::aggregate_rate::CarriedBytes;
 use crate::tcp::connection::Connection;
-use model::{Evidence, Flow, Series};
+use thalweg_model::{Evidence, Flow, Series};
 
 /// A connection, summed up.
 #[derive(Debug)]

@@ -11,8 +11,10 @@ use crate::tcp::connection::Connection;
 use crate::tcp::packet::Endpoint;
 use crate::tcp::sender::Sender;
 use crate::tcp::tap_position::vantage;
-use model::{Code, Finding, Flow, Measured, OtherDirection, Retransmits, Series, Side, TokenBucket, Verdict, Way};
 use std::net::{IpAddr, SocketAddr};
+use thalweg_model::{
+    Code, Finding, Flow, Measured, OtherDirection, Retransmits, Series, Side, TokenBucket, Verdict, Way,
+};
 
 /// A finished connection, judged. Its report is a matter of its own: where only the costliest are kept, most need none.
 #[derive(Debug)]
@@ -217,23 +219,25 @@ fn series(sender: &Sender) -> Series {
     let per = if width > 0.0 { (span / width).ceil().max(1.0) as u64 } else { 1 };
     for slice in &sender.observers.time.slices {
         if slice.index >= from + per {
-            throughput.push(model::Point {
+            throughput.push(thalweg_model::Point {
                 t: start + (from + per) as f64 * width,
                 v: sum as f64 * 8.0 / (per as f64 * width),
             });
             let next = slice.index / per * per;
             if next > from + per {
                 // Silence between: down to zero and up again.
-                throughput.push(model::Point { t: start + (from + 2 * per) as f64 * width, v: 0.0 });
-                throughput.push(model::Point { t: start + next as f64 * width, v: 0.0 });
+                throughput.push(thalweg_model::Point { t: start + (from + 2 * per) as f64 * width, v: 0.0 });
+                throughput.push(thalweg_model::Point { t: start + next as f64 * width, v: 0.0 });
             }
             (from, sum) = (next, 0);
         }
         sum += slice.delivered;
     }
     if sum > 0 && width > 0.0 {
-        throughput
-            .push(model::Point { t: start + (from + per) as f64 * width, v: sum as f64 * 8.0 / (per as f64 * width) });
+        throughput.push(thalweg_model::Point {
+            t: start + (from + per) as f64 * width,
+            v: sum as f64 * 8.0 / (per as f64 * width),
+        });
     }
     throughput.truncate(4_000);
     Series {
@@ -252,7 +256,7 @@ fn series(sender: &Sender) -> Series {
 mod tests {
     use super::*;
     use crate::testing::{connection_at, packet};
-    use wire::{Flags, Segment};
+    use thalweg_wire::{Flags, Segment};
 
     const ACK: u8 = Flags::ACK;
 

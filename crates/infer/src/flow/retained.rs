@@ -5,8 +5,8 @@ use crate::flow::record::FlowRecord;
 use crate::flow::report::{self, JudgedFlow};
 use crate::shared_path::aggregate_rate::CarriedBytes;
 use crate::tcp::connection::Connection;
-use model::Flow;
 use std::collections::BinaryHeap;
+use thalweg_model::Flow;
 
 /// Which connections are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -3,7 +3,7 @@
 use crate::hash::Mixer;
 use std::hash::Hasher;
 use std::net::IpAddr;
-use wire::{Segment, Tags};
+use thalweg_wire::{Segment, Tags};
 
 /// What makes two packets parts of one connection, apart from the reuse of ports.
 ///

@@ -3,9 +3,9 @@
 use crate::flow::retained::{RecordPlace, RetainedFlows};
 use crate::tcp::connection::Connection;
 use crate::tcp::packet::Endpoint;
-use model::Way;
-use units::{SeqNum, Timestamp};
-use wire::{Flags, Segment};
+use thalweg_model::Way;
+use thalweg_units::{SeqNum, Timestamp};
+use thalweg_wire::{Flags, Segment};
 
 /// The ends of a connection that is over.
 ///

@@ -1,8 +1,8 @@
 //! Whether a connection goes on: what of it must be known at each packet, however much later it is analysed.
 
 use crate::tcp::packet::Endpoint;
-use units::SeqNum;
-use wire::{Flags, Segment};
+use thalweg_units::SeqNum;
+use thalweg_wire::{Flags, Segment};
 
 /// Silence after which a closed connection that carried data is over: the first timeout of a host that knows no round trip (RFC 6298 §2.1).
 /// What comes later was sent by a timer.

@@ -20,8 +20,8 @@ use crate::tcp::connection::Connection;
 use crate::tcp::packet::Packet;
 use hashbrown::HashTable;
 use std::collections::VecDeque;
-use units::Timestamp;
-use wire::{Late, Segment};
+use thalweg_units::Timestamp;
+use thalweg_wire::{Late, Segment};
 
 /// How often a connection is looked at for having gone silent, in nanoseconds.
 const LOOKED_AT: u64 = 240_000_000_000;

@@ -94,8 +94,8 @@ mod tests {
     use super::*;
     use crate::testing::packet;
     use proptest::prelude::*;
-    use units::Timestamp;
-    use wire::Flags;
+    use thalweg_units::Timestamp;
+    use thalweg_wire::Flags;
 
     proptest! {
         /// Packets of several queues between one another; now and then one is emptied.

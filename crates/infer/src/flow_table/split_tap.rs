@@ -49,9 +49,9 @@ mod tests {
     use crate::flow::retained::Retain;
     use crate::flow_table::PlotSelection;
     use crate::testing::packet;
-    use model::Flow;
-    use units::Timestamp;
-    use wire::{Flags, Segment};
+    use thalweg_model::Flow;
+    use thalweg_units::Timestamp;
+    use thalweg_wire::{Flags, Segment};
 
     const SECOND: u64 = 1_000_000_000;
     const ACK: u8 = Flags::ACK;

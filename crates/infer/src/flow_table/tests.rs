@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::testing::{CLIENT, packet};
-use units::SeqNum;
-use wire::{Flags, SackBlocks};
+use thalweg_units::SeqNum;
+use thalweg_wire::{Flags, SackBlocks};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -167,12 +167,17 @@ fn a_finished_connection_takes_less_than_four_kilobytes() {
     wire.connection(100);
     let one = &wire.table.finish().records[0];
     let flow = &one.flow;
-    let evidence = |evidence: &[model::Evidence]| -> usize {
-        let held = |e: &model::Evidence| size_of::<model::Evidence>() + e.text.capacity() + 8 * e.packets.capacity();
+    let evidence = |evidence: &[thalweg_model::Evidence]| -> usize {
+        let held = |e: &thalweg_model::Evidence| {
+            size_of::<thalweg_model::Evidence>() + e.text.capacity() + 8 * e.packets.capacity()
+        };
         evidence.iter().map(held).sum()
     };
-    let findings: usize =
-        flow.findings.iter().map(|f| size_of::<model::Finding>() + f.claim.capacity() + evidence(&f.evidence)).sum();
+    let findings: usize = flow
+        .findings
+        .iter()
+        .map(|f| size_of::<thalweg_model::Finding>() + f.claim.capacity() + evidence(&f.evidence))
+        .sum();
     let texts = flow.client.capacity() + flow.server.capacity() + flow.verdict.claim.capacity();
     let facts = &flow.facts;
     let boxed = [
@@ -180,11 +185,16 @@ fn a_finished_connection_takes_less_than_four_kilobytes() {
         facts.receive_window.as_deref().map(size_of_val),
         facts.bursts.as_deref().map(size_of_val),
         // Not of this connection, but of others.
+        Some(size_of::<(
+            thalweg_model::LossFacts,
+            thalweg_model::Reordering,
+            thalweg_model::IdleRestarts,
+            thalweg_model::KeepAlives,
+            thalweg_model::FastOpen,
+        )>()),
         Some(
-            size_of::<(model::LossFacts, model::Reordering, model::IdleRestarts, model::KeepAlives, model::FastOpen)>(),
-        ),
-        Some(
-            size_of::<model::SharedPath>() + crate::shared_path::aggregate_rate::MOST_BINS as usize * size_of::<f32>(),
+            size_of::<thalweg_model::SharedPath>()
+                + crate::shared_path::aggregate_rate::MOST_BINS as usize * size_of::<f32>(),
         ),
     ];
     assert!(boxed.iter().all(Option::is_some), "{facts:?}");
@@ -223,7 +233,7 @@ fn a_pause_of_decades_as_damaged_clocks_tell_is_summed_up() {
 }
 
 /// A window of 60,000 bytes is filled twenty times; it opens again after a round trip, and what is next comes `later` than that.
-fn fills_the_window(later: u64) -> model::Limits {
+fn fills_the_window(later: u64) -> thalweg_model::Limits {
     let mut wire = Wire::opened();
     for round in 0..20 {
         // Each packet comes a millisecond after the one before.
@@ -267,7 +277,7 @@ fn without_sack_what_is_sent_again_twice_in_place_was_the_timers() {
 }
 
 /// What is said of the only connection there was.
-fn claim(wire: Wire) -> (model::Code, String) {
+fn claim(wire: Wire) -> (thalweg_model::Code, String) {
     let finished = wire.table.finish().records;
     let [one] = finished.as_slice() else { panic!("{} connections", finished.len()) };
     (one.flow.verdict.code, one.flow.verdict.claim.clone())
@@ -283,7 +293,7 @@ fn what_never_opened_says_so_where_both_directions_were_captured() {
         wire.send(true, Flags::SYN, 100, 0, 0, &[]);
         answer.iter().for_each(|&flags| wire.send(false, flags, 0, 101, 0, &[]));
         let (code, claim) = claim(wire);
-        assert!(code == model::Code::Unknown && claim.contains(wanted), "{claim}");
+        assert!(code == thalweg_model::Code::Unknown && claim.contains(wanted), "{claim}");
     }
     // Of one direction alone the capture does not tell what answered.
     let mut wire = Wire::new();
@@ -293,7 +303,7 @@ fn what_never_opened_says_so_where_both_directions_were_captured() {
 }
 
 /// Segments of `len` bytes are sent again for half a minute, and nothing is heard, nor was before unless there was a handshake.
-fn in_vain(handshake: bool, len: u32) -> (model::Code, String) {
+fn in_vain(handshake: bool, len: u32) -> (thalweg_model::Code, String) {
     let mut wire = Wire::new();
     if handshake {
         wire.send(true, Flags::SYN, 100, 0, 0, &[]);
@@ -311,7 +321,7 @@ fn in_vain(handshake: bool, len: u32) -> (model::Code, String) {
 
 #[test]
 fn what_is_sent_in_vain_is_a_black_hole_where_only_its_length_explains_it() {
-    use model::Code::{PathMtuBlackHole, Unknown};
+    use thalweg_model::Code::{PathMtuBlackHole, Unknown};
     assert_eq!(in_vain(true, 1_448).0, PathMtuBlackHole);
     for (handshake, len) in [(false, 1_448), (true, 648)] {
         let (code, claim) = in_vain(handshake, len);
@@ -344,7 +354,7 @@ fn a_fin_that_is_sent_again_slows_no_data() {
     let finished = wire.table.finish().records;
     let flow = &finished[0].flow;
     assert_eq!((flow.retransmits.total, flow.limits.timeout), (4, 0.0), "{:?}", flow.limits);
-    assert_ne!(flow.verdict.code, model::Code::RetransmissionTimeout, "{:?}", flow.verdict);
+    assert_ne!(flow.verdict.code, thalweg_model::Code::RetransmissionTimeout, "{:?}", flow.verdict);
 }
 
 #[test]
@@ -359,7 +369,11 @@ fn one_small_write_leaves_nothing_to_gain_however_late_the_close() {
         wire.send(false, Flags::FIN | Flags::ACK, 201, 102, 0, &[]);
         let finished = wire.table.finish().records;
         let (verdict, limits) = (&finished[0].flow.verdict, &finished[0].flow.limits);
-        assert_eq!((verdict.code, limits.application), (model::Code::NothingToGain, 0.0), "{verdict:?} {limits:?}");
+        assert_eq!(
+            (verdict.code, limits.application),
+            (thalweg_model::Code::NothingToGain, 0.0),
+            "{verdict:?} {limits:?}"
+        );
     }
 }
 
@@ -378,7 +392,7 @@ fn what_is_missing_until_the_end_was_left_to_a_timer() {
     let flow = &finished[0].flow;
     let (verdict, seconds) = (&flow.verdict, 9_000.0 * 8.0 / flow.goodput_bps);
     assert!((3.0..3.1).contains(&seconds) && flow.limits.timeout > 0.95, "{seconds} {:?}", flow.limits);
-    assert_eq!(verdict.code, model::Code::RetransmissionTimeout, "{verdict:?}");
+    assert_eq!(verdict.code, thalweg_model::Code::RetransmissionTimeout, "{verdict:?}");
     assert!(verdict.claim.starts_with("Something was missing when packets stopped coming"), "{verdict:?}");
 }
 

@@ -4,7 +4,7 @@
 //! too: every ten seconds it goes down to four segments for a fifth of a second (`BBRMinRTTFilterLen`, `BBRMinPipeCwnd`,
 //! `ProbeRTTDuration`; draft-cardwell-iccrg-bbr-congestion-control-00, §4.3.5).
 
-use model::{CongestionFamily, FamilyName};
+use thalweg_model::{CongestionFamily, FamilyName};
 
 /// Parts of the window before a loss that a window after it is, by family. CUBIC's grows again at once, and a window of few segments
 /// is cut to whole ones.

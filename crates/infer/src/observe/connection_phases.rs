@@ -3,8 +3,8 @@
 //! Every interval between two packets belongs to one phase. The packet that ends an interval decides in case of doubt: a silence after a
 //! response is time of the client if the client ends it, and part of the transfer if the server goes on.
 
-use units::SeqNum;
-use wire::Flags;
+use thalweg_units::SeqNum;
+use thalweg_wire::Flags;
 
 /// A request is at most this long, in bytes: an initial window of ten segments (RFC 6928). More is an upload.
 const REQUEST_MAX: u64 = 14_600;

@@ -1,6 +1,6 @@
 //! Series for plots, thinned while they are recorded so that each keeps its extremes and stays small.
 
-use model::{LossMark, Point};
+use thalweg_model::{LossMark, Point};
 
 /// Groups of points a series keeps; each gives at most two points.
 const MOST_GROUPS: usize = 2_000;

@@ -1,7 +1,7 @@
 //! What connections between the same two hosts carry together, by the capture's time.
 
 use crate::tcp::sender::Sender;
-use units::Timestamp;
+use thalweg_units::Timestamp;
 
 /// Most bins of a connection: with them it stays within the 4 KB that are kept of each.
 pub(crate) const MOST_BINS: u64 = 128;

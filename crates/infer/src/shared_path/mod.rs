@@ -4,9 +4,9 @@ pub(crate) mod aggregate_rate;
 mod verdict;
 
 use aggregate_rate::{AggregateRate, CarriedBytes};
-use model::{Code, Flow, SharedPath, Way};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use thalweg_model::{Code, Flow, SharedPath, Way};
 
 /// Least part of what all carry that the others must, for a connection to share.
 const OTHERS: f64 = 0.1;

@@ -3,7 +3,7 @@
 use crate::diagnosis::finding::MIN_GAIN;
 use crate::diagnosis::ranking::symptom_of;
 use crate::diagnosis::rules::path_rate::{self, USED};
-use model::{Code, Evidence, Finding, Flow, LossClass, SharedPath, Vantage, Verdict};
+use thalweg_model::{Code, Evidence, Finding, Flow, LossClass, SharedPath, Vantage, Verdict};
 
 /// Part of the time from which on it is the path that holds all of them.
 const MOSTLY: f64 = 0.5;

@@ -7,7 +7,7 @@ use crate::diagnosis::gain::{FASTER, weight_of_time};
 use crate::diagnosis::words::{count, percent, rate, time};
 use crate::estimate::loss_origin;
 use crate::estimate::partition::LimitShare;
-use model::{Code, Verdict};
+use thalweg_model::{Code, Verdict};
 
 /// Shares of the time below this are nobody's complaint.
 const LEAST: f64 = 0.05;
@@ -240,7 +240,7 @@ fn claim(code: Code, share: f64) -> String {
     }
 }
 
-fn evidence(samples: &[Sample], spending: &Spending, code: Code, again: u64) -> Vec<model::Evidence> {
+fn evidence(samples: &[Sample], spending: &Spending, code: Code, again: u64) -> Vec<thalweg_model::Evidence> {
     let (first, last) = (&samples[0], &samples[samples.len() - 1]);
     let seconds = |to: u64, from: u64| time(to.saturating_sub(from) as f64 / 1e6);
     let mut found = vec![

@@ -11,9 +11,9 @@ use crate::estimate::data_phase::DataPhase;
 use crate::flow::record::FlowRecord;
 use crate::shared_path;
 use crate::shared_path::aggregate_rate::{CarriedBytes, LEAST_BINS, LEAST_BYTES, MOST_BINS};
-use model::{Code, Flow, Handshake, Limits, Measured, Retransmits, RoundTrips, RttSource, Vantage, Way};
 use partition::Spending;
 use std::net::SocketAddr;
+use thalweg_model::{Code, Flow, Handshake, Limits, Measured, Retransmits, RoundTrips, RttSource, Vantage, Way};
 
 /// What the kernel said of a connection at a moment; counters are since the connection began.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -244,7 +244,7 @@ fn judge(id: u64, local: SocketAddr, remote: SocketAddr, samples: &[Sample]) -> 
             nagle_side: None,
         },
         policer: None,
-        facts: model::Facts { rtt: round_trips(samples).map(Box::new), ..model::Facts::default() },
+        facts: thalweg_model::Facts { rtt: round_trips(samples).map(Box::new), ..thalweg_model::Facts::default() },
         life: None,
         limits,
         verdict,

@@ -2,7 +2,7 @@
 
 use super::Sample;
 use crate::estimate::partition::LimitShare;
-use model::Limits;
+use thalweg_model::Limits;
 
 /// A round trip this many times the least one tells of a queue, if it is above that by more than round trips vary by: where delays vary, the
 /// least of thousands is this many mean deviations below their mean.

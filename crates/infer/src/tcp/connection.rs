@@ -9,8 +9,8 @@ use crate::tcp::sender::Sender;
 use crate::tcp::signals::Signals;
 use crate::tcp::tap_duplicates::{Known, TapDuplicates};
 use std::collections::VecDeque;
-use units::{SeqNum, Timestamp};
-use wire::Flags;
+use thalweg_units::{SeqNum, Timestamp};
+use thalweg_wire::Flags;
 
 /// Acknowledgements on their way to a far sender; past it they are handed on early.
 const MOST_ON_THE_WAY: usize = 1 << 16;

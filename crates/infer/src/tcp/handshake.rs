@@ -1,9 +1,9 @@
 //! The handshake: what it agreed, and how its times place the tap.
 
 use crate::tcp::packet::Packet;
-use model::FastOpen;
-use units::SeqNum;
-use wire::Flags;
+use thalweg_model::FastOpen;
+use thalweg_units::SeqNum;
+use thalweg_wire::Flags;
 
 /// What one side's SYN said.
 #[derive(Debug, Clone, Copy, Default)]
@@ -186,9 +186,9 @@ impl Handshake {
     }
 
     /// As the report gives it.
-    pub(crate) fn report(&self) -> model::Handshake {
+    pub(crate) fn report(&self) -> thalweg_model::Handshake {
         let [client, server] = self.syn;
-        model::Handshake {
+        thalweg_model::Handshake {
             rtt_ms: self.to_server.zip(self.to_client).filter(|_| !self.guessed).map(|(a, b)| (a + b) as f64 / 1e6),
             mss_client: client.mss,
             mss_server: server.mss,
@@ -206,7 +206,7 @@ impl Handshake {
 mod tests {
     use super::*;
     use crate::testing::packet;
-    use units::Timestamp;
+    use thalweg_units::Timestamp;
 
     const SECOND: u64 = 1_000_000_000;
     const ROUND_TRIP: u64 = SECOND / 20;

@@ -1,8 +1,8 @@
 //! What is taken in: a connection's packets, and of them what a sender's analysis asks for, data that left and acknowledgements that arrived.
 
 use std::net::IpAddr;
-use units::{SeqNum, Timestamp};
-use wire::{Flags, Options, SackBlocks, Segment};
+use thalweg_units::{SeqNum, Timestamp};
+use thalweg_wire::{Flags, Options, SackBlocks, Segment};
 
 /// An end of a connection.
 pub(crate) type Endpoint = (IpAddr, u16);

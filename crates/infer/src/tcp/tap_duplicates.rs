@@ -3,7 +3,7 @@
 use crate::hash::Mixer;
 use crate::tcp::packet::Packet;
 use std::hash::Hasher;
-use wire::Flags;
+use thalweg_wire::Flags;
 
 /// Packets a tap's second copy is looked for among; mirror ports deliver copies within a few packets.
 const RECENT: usize = 32;

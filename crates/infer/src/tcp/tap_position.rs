@@ -4,7 +4,7 @@ use crate::tcp::connection::Connection;
 use crate::tcp::packet::Packet;
 use crate::tcp::receiver_view::timestamp_rtt::EchoSample;
 use crate::tcp::rtt_estimator::RttEstimator;
-use model::Vantage;
+use thalweg_model::Vantage;
 
 impl Connection {
     /// Places the tap once the handshake's times are known.

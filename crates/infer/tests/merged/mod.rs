@@ -2,8 +2,8 @@
 
 use std::fs;
 use std::path::Path;
-use units::Timestamp;
-use wire::{Capture, LinkType, pcapng};
+use thalweg_units::Timestamp;
+use thalweg_wire::{Capture, LinkType, pcapng};
 
 /// How often each capture of the corpus is in the merged one, each time between other hosts.
 const TIMES: u8 = 10;

@@ -5,13 +5,13 @@
 
 mod path;
 
-use model::{Code, Flow, Vantage};
 use path::{Scenario, run};
+use thalweg_model::{Code, Flow, Vantage};
 
 /// The flows seen at the sender and at the receiver.
 fn judged(scenario: &Scenario) -> (Flow, Flow) {
     let capture = run(scenario);
-    let found = infer::diagnose_reader(capture.as_slice(), "simulated").expect("a capture").report;
+    let found = thalweg_infer::diagnose_reader(capture.as_slice(), "simulated").expect("a capture").report;
     assert_eq!(found.flows.len(), 2, "{found:#?}");
     let at = |name: &str| found.flows.iter().find(|f| f.interface.as_deref() == Some(name)).expect("interface").clone();
     let (sender, receiver) = (at("server"), at("client"));

@@ -2,8 +2,8 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
-use units::Timestamp;
-use wire::{LinkType, pcapng};
+use thalweg_units::Timestamp;
+use thalweg_wire::{LinkType, pcapng};
 
 const MSS: u64 = 1448;
 const START_NS: u64 = 1_700_000_000_000_000_000;
@@ -146,7 +146,7 @@ pub(crate) fn run(s: &Scenario) -> Vec<u8> {
 }
 
 fn sort(file: Vec<u8>) -> Vec<u8> {
-    let mut capture = wire::Capture::new(file.as_slice()).expect("capture");
+    let mut capture = thalweg_wire::Capture::new(file.as_slice()).expect("capture");
     let mut packets = Vec::new();
     while let Some(p) = capture.next().expect("read") {
         packets.push((p.at, p.number, p.interface, p.original_len, p.bytes.to_vec()));

@@ -1,9 +1,9 @@
 //! Workloads as actors on one stage: each is told of its own events, and none waits for another.
 
 use super::stage::{Event, Stage};
-use host::HostError;
-use model::{Interval, Metrics};
-use units::Span;
+use thalweg_host::HostError;
+use thalweg_model::{Interval, Metrics};
+use thalweg_units::Span;
 
 /// A workload under way.
 pub(super) trait Actor {

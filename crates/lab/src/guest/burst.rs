@@ -6,12 +6,12 @@ use super::clock::{minus, plus};
 use super::figures::{one_or_percentiles, sender_metrics};
 use super::hosts::{HostId, SERVER};
 use super::stage::{Event, Key, Stage};
-use host::HostError;
-use host::tcp_info::TcpInfo;
-use model::{Burst, Metric, Metrics};
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddrV4;
-use units::{Bytes, Span};
+use thalweg_host::HostError;
+use thalweg_host::tcp_info::TcpInfo;
+use thalweg_model::{Burst, Metric, Metrics};
+use thalweg_units::{Bytes, Span};
 
 /// What an HTTP GET of a player measures.
 const REQUEST_BYTES: usize = 200;

@@ -1,7 +1,7 @@
 //! The clocks, and reckoning with their times.
 
 use rustix::time::ClockId;
-use units::Span;
+use thalweg_units::Span;
 
 /// The kernel's monotonic clock. Reading it moves virtual time by 256 ns.
 pub(super) fn monotonic() -> Span {

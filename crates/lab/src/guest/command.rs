@@ -8,10 +8,7 @@ use super::counters::{self, Counters};
 use super::figures::{one_or_percentiles, percentiles};
 use super::hosts::{HostId, SERVER};
 use super::stage::{Event, Key, Stage};
-use host::HostError;
-use host::process::Program;
 use log::Log;
-use model::{Command, Metric, Metrics};
 use std::fs;
 use std::io;
 use std::net::Ipv4Addr;
@@ -20,7 +17,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
-use units::Span;
+use thalweg_host::HostError;
+use thalweg_host::process::Program;
+use thalweg_model::{Command, Metric, Metrics};
+use thalweg_units::Span;
 
 /// The folder that `{folder}` is: in the guest's memory, and every program's working directory.
 const FOLDER: &str = "/tmp/thalweg";
@@ -283,7 +283,7 @@ impl Commands {
 impl Actor for Commands {
     fn begin(&mut self, stage: &mut Stage) -> Result<(), HostError> {
         self.began = stage.now();
-        host::guest::mount_devices()?;
+        thalweg_host::guest::mount_devices()?;
         let io = |act: &str| {
             let act = act.to_owned();
             move |source| HostError { act, source }

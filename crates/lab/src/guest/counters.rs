@@ -1,10 +1,10 @@
 //! What a host's kernel has counted so far, over all of its connections.
 
-use host::HostError;
-use host::netns::NetNs;
-use model::{Metric, Metrics};
 use std::collections::BTreeMap;
 use std::fs;
+use thalweg_host::HostError;
+use thalweg_host::netns::NetNs;
+use thalweg_model::{Metric, Metrics};
 
 /// What is reported of them: how TCP found losses and repaired them, and what it found out to have been needless. A diagnosis
 /// from packets is held against these.

@@ -1,10 +1,10 @@
 //! What the path does to packets, as the kernel's disciplines.
 
-use host::qdisc::{self, Cake, Codel, Fifo, FqCodel, Netem, NetemLoss, Qdisc, Red, Tbf};
-use host::{HostError, link};
-use model::{Discipline, Jitter, Loss, Nic, PathDirection, Queue};
-use path::distribution;
-use units::{Bytes, Rate, Ratio, Seed, Span};
+use thalweg_host::qdisc::{self, Cake, Codel, Fifo, FqCodel, Netem, NetemLoss, Qdisc, Red, Tbf};
+use thalweg_host::{HostError, link};
+use thalweg_model::{Discipline, Jitter, Loss, Nic, PathDirection, Queue};
+use thalweg_path::distribution;
+use thalweg_units::{Bytes, Rate, Ratio, Seed, Span};
 
 /// Ethernet header: what disciplines count on top of an IP packet.
 const LINK_HEADER_BYTES: u64 = 14;
@@ -120,7 +120,7 @@ pub(super) fn propagation(direction: &PathDirection, seed: Seed) -> Option<Qdisc
         }
         Loss::GilbertElliott { p, r, h, k } => netem.loss = NetemLoss::GilbertElliott([p, r, h, k]),
     }
-    let chances = |chance: &Option<model::Chance>| {
+    let chances = |chance: &Option<thalweg_model::Chance>| {
         chance.map_or((Ratio::ZERO, Ratio::ZERO), |chance| (chance.probability, chance.correlation))
     };
     (netem.duplicate, netem.duplicate_correlation) = chances(duplicate);

@@ -5,12 +5,12 @@ use super::clock::minus;
 use super::figures::{percentiles, sender_metrics};
 use super::hosts::{HostId, SERVER};
 use super::stage::{Event, Key, Stage};
-use host::HostError;
-use host::tcp_info::TcpInfo;
-use model::{Exchange, Metric, Metrics, Transactions};
 use std::collections::HashMap;
 use std::net::SocketAddrV4;
-use units::Span;
+use thalweg_host::HostError;
+use thalweg_host::tcp_info::TcpInfo;
+use thalweg_model::{Exchange, Metric, Metrics, Transactions};
+use thalweg_units::Span;
 
 const CHUNK_BYTES: usize = 256 * 1024;
 static PAYLOAD: [u8; CHUNK_BYTES] = [0x5a; CHUNK_BYTES];

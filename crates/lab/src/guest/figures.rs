@@ -1,9 +1,9 @@
 //! Figures that several workloads have.
 
 use crate::quantiles::{median, nearest_rank};
-use host::tcp_info::TcpInfo;
-use model::{Metric, Metrics};
 use std::collections::BTreeMap;
+use thalweg_host::tcp_info::TcpInfo;
+use thalweg_model::{Metric, Metrics};
 
 /// What the senders' kernels say of their connections: retransmissions, round-trip times, and how long each side held
 /// them up. Counts are added up; of the others, several connections give the median.

@@ -15,14 +15,14 @@
 
 use super::disciplines;
 use super::shaped::{Shaped, What};
-use host::link::{self, End};
-use host::netns::NetNs;
-use host::{HostError, route, sysctl};
-use model::{
-    Between, Experiment, HostName, HostReport, HostSettings, Metric, Metrics, RouteSettings, SettingsReport, Side, Way,
-};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use thalweg_host::link::{self, End};
+use thalweg_host::netns::NetNs;
+use thalweg_host::{HostError, route, sysctl};
+use thalweg_model::{
+    Between, Experiment, HostName, HostReport, HostSettings, Metric, Metrics, RouteSettings, SettingsReport, Side, Way,
+};
 
 /// Name of each host's device.
 pub(super) const DEVICE: &str = "eth0";

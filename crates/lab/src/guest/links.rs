@@ -3,11 +3,11 @@
 use super::clock;
 use super::hosts::Topology;
 use super::shaped::What;
-use host::bpf::{Buffer, Occupancy, Serializer, Service, Trace};
-use host::{HostError, link};
-use model::{Between, Experiment, PathDirection, Queue};
 use std::sync::Arc;
-use units::Bytes;
+use thalweg_host::bpf::{Buffer, Occupancy, Serializer, Service, Trace};
+use thalweg_host::{HostError, link};
+use thalweg_model::{Between, Experiment, PathDirection, Queue};
+use thalweg_units::Bytes;
 
 /// After all other programs of a device.
 const PRIORITY: u16 = 4;

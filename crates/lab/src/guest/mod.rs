@@ -23,13 +23,13 @@ mod udp_train;
 use crate::plan::{Measured, OUTCOME_FILE, Outcome, PLAN_FILE, Plan};
 use act::{Actor, Findings, Role};
 use counters::Counters;
-use host::HostError;
 use hosts::{HostId, Topology};
-use model::{Experiment, Metric, Metrics, Side, Workload};
 use stage::Stage;
 use std::fs;
 use std::path::Path;
-use units::{Seed, Span};
+use thalweg_host::HostError;
+use thalweg_model::{Experiment, Metric, Metrics, Side, Workload};
+use thalweg_units::{Seed, Span};
 
 /// The host's folder for this run: the working directory of the process that is the guest's kernel. A constant name,
 /// since the kernel mixes its command line into its random numbers.
@@ -51,7 +51,7 @@ pub fn main() -> ! {
     if let Err(error) = leave(&outcome) {
         let _ = std::io::Write::write_all(&mut std::io::stdout(), format!("guest: {error}\n").as_bytes());
     }
-    host::guest::halt()
+    thalweg_host::guest::halt()
 }
 
 fn leave(outcome: &Outcome) -> std::io::Result<()> {
@@ -62,8 +62,8 @@ fn leave(outcome: &Outcome) -> std::io::Result<()> {
 }
 
 fn run() -> Result<Measured, HostError> {
-    host::guest::mount_all(Path::new(HOST_FOLDER))?;
-    host::guest::wait_for_fine_timers();
+    thalweg_host::guest::mount_all(Path::new(HOST_FOLDER))?;
+    thalweg_host::guest::wait_for_fine_timers();
     let io = |act: &str, source: std::io::Error| HostError { act: act.to_owned(), source };
     let text = fs::read(Path::new(FOLDER).join(PLAN_FILE)).map_err(|error| io("read the plan", error))?;
     let plan: Plan = serde_json::from_slice(&text).map_err(|error| io("understand the plan", error.into()))?;

@@ -4,10 +4,10 @@ use super::disciplines::{bottleneck, propagation};
 use super::hosts::Topology;
 use super::links;
 use super::shaped::{Shaped, What};
-use host::{HostError, link, qdisc};
-use model::{Experiment, PathDirection, Way};
 use std::collections::VecDeque;
-use units::{Seed, Span};
+use thalweg_host::{HostError, link, qdisc};
+use thalweg_model::{Experiment, PathDirection, Way};
+use thalweg_units::{Seed, Span};
 
 /// Puts every device's discipline and programs in place.
 pub(super) fn shape(topology: &mut Topology, experiment: &Experiment, seed: Seed) -> Result<(), HostError> {

@@ -1,12 +1,12 @@
 //! What the path does to packets that no discipline of the kernel's does, as programs the kernel runs for each.
 
 use super::disciplines::correlated;
-use host::HostError;
-use host::bpf::{BlackHole, CorrelatedDelay, DropSegments, Serializer, Variation};
-use host::filter::{self, Direction, Police};
-use model::{Counted, Distribution, Loss, PathDirection};
-use path::distribution;
-use units::{Seed, Span};
+use thalweg_host::HostError;
+use thalweg_host::bpf::{BlackHole, CorrelatedDelay, DropSegments, Serializer, Variation};
+use thalweg_host::filter::{self, Direction, Police};
+use thalweg_model::{Counted, Distribution, Loss, PathDirection};
+use thalweg_path::distribution;
+use thalweg_units::{Seed, Span};
 
 /// The order in which a packet meets them.
 const POLICER: u16 = 1;
@@ -44,8 +44,8 @@ impl Programs {
         let mut programs = Self::default();
         if let Loss::List { of, numbers } = &direction.loss {
             let counted = match of {
-                Counted::Segments => host::bpf::Counted::DataSegments,
-                Counted::Packets => host::bpf::Counted::Packets,
+                Counted::Segments => thalweg_host::bpf::Counted::DataSegments,
+                Counted::Packets => thalweg_host::bpf::Counted::Packets,
             };
             let numbers: Vec<u32> = numbers.iter().filter_map(|number| u32::try_from(*number).ok()).collect();
             let list = DropSegments::load(counted, &numbers)?;

@@ -2,19 +2,19 @@
 
 use super::hosts::{DEVICE, Host, Topology};
 use crate::plan::{CAPTURE_FILE, RunOptions, SAMPLES_FILE};
-use host::capture::{Capture, SNAPLEN};
-use host::mem_info::MemInfo;
-use host::tcp_info::TcpInfo;
-use host::{HostError, link};
-use model::Side;
 use rustix::fs::{Advice, fadvise};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroU64;
 use std::os::fd::AsFd;
 use std::path::Path;
-use units::{Span, Timestamp};
-use wire::{LinkType, pcapng};
+use thalweg_host::capture::{Capture, SNAPLEN};
+use thalweg_host::mem_info::MemInfo;
+use thalweg_host::tcp_info::TcpInfo;
+use thalweg_host::{HostError, link};
+use thalweg_model::Side;
+use thalweg_units::{Span, Timestamp};
+use thalweg_wire::{LinkType, pcapng};
 
 /// Packets a ring holds: 13 ms of 10 Gb/s in full frames, more than ever waits between two wake-ups.
 const RING_PACKETS: usize = 65_536;

@@ -1,10 +1,10 @@
 //! A device on the path: what it does, what is on it, and what that counted.
 
 use super::programs::Programs;
-use host::netns::NetNs;
-use host::{HostError, link, qdisc};
-use model::{Experiment, Way};
-use units::Seed;
+use thalweg_host::netns::NetNs;
+use thalweg_host::{HostError, link, qdisc};
+use thalweg_model::{Experiment, Way};
+use thalweg_units::Seed;
 
 /// What a device on the path does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

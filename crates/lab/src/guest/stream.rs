@@ -9,12 +9,12 @@ use super::figures::{self, percentiles};
 use super::hosts::{HostId, SERVER};
 use super::stage::{Event, Key, Stage};
 use crate::quantiles::median;
-use host::HostError;
-use model::{Amount, Interval, Metric, Metrics, Stream, Way};
 use std::collections::HashMap;
 use std::net::SocketAddrV4;
+use thalweg_host::HostError;
+use thalweg_model::{Amount, Interval, Metric, Metrics, Stream, Way};
+use thalweg_units::Span;
 use transfer::Transfer;
-use units::Span;
 
 const INTERVAL: Span = Span::from_millis(1_000);
 const TICK: u64 = 0;

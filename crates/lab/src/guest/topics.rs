@@ -10,14 +10,14 @@ use super::figures::{percentiles, sender_metrics};
 use super::hosts::{HostId, Topology};
 use super::stage::{Event, Key, Stage};
 use crate::quantiles::median;
-use host::HostError;
-use host::tcp_info::TcpInfo;
 use link::{Link, Message};
-use model::{Metric, Metrics, Size, SocketSettings, Topic, Topics};
 use outlier::{Delivery, Outliers, Seen};
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddrV4;
-use units::{Seed, Span};
+use thalweg_host::HostError;
+use thalweg_host::tcp_info::TcpInfo;
+use thalweg_model::{Metric, Metrics, Size, SocketSettings, Topic, Topics};
+use thalweg_units::{Seed, Span};
 
 /// Apart from every other use of the run's seed.
 const SIZES_SALT: u64 = 0x746f_7069_6373;
@@ -263,7 +263,7 @@ fn draw(size: &Size, seed: Seed) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use units::Bytes;
+    use thalweg_units::Bytes;
 
     #[test]
     fn sizes_are_as_asked_for() {

@@ -8,12 +8,12 @@ use super::clock::{minus, plus};
 use super::figures::percentiles;
 use super::hosts::{HostId, SERVER};
 use super::stage::{Event, Key, Stage};
-use host::HostError;
-use host::socket::Udp;
-use model::{Metric, Metrics, UdpTrain, Way};
 use queue::Arrival;
 use std::net::SocketAddrV4;
-use units::Span;
+use thalweg_host::HostError;
+use thalweg_host::socket::Udp;
+use thalweg_model::{Metric, Metrics, UdpTrain, Way};
+use thalweg_units::Span;
 
 /// Room for every packet in the sockets' own buffers, so that only the path loses any.
 const SOCKET_BYTES: u32 = 256 << 20;

@@ -1,8 +1,8 @@
 //! Tests of joining parts: of runs made up here, as the lab lays them out.
 
 use super::*;
-use model::{Expected, Metric};
 use std::collections::BTreeMap;
+use thalweg_model::{Expected, Metric};
 
 fn metrics(arm: usize, repeat: u32) -> Metrics {
     // No two alike, and none that two machines would print differently.

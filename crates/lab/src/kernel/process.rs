@@ -84,7 +84,7 @@ pub(crate) fn run(
         }
     };
     if ended.is_err() {
-        host::process::kill_group(&mut child);
+        thalweg_host::process::kill_group(&mut child);
     }
     drop(lines);
     // The reader ends with the last holder of the pipe, and all of those were in the group.

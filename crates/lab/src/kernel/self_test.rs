@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 pub fn guest() -> ! {
     let folder = std::env::var_os("THALWEG_OUT").unwrap_or_default();
     // Whatever fails, the host sees that there is no result, and shows the console.
-    if host::guest::mount_all(Path::new(&folder)).is_ok() {
+    if thalweg_host::guest::mount_all(Path::new(&folder)).is_ok() {
         let start = Instant::now();
         std::thread::sleep(SLEEP);
         let slept_ns = start.elapsed().as_nanos();
         let random = fs::read_to_string("/proc/sys/kernel/random/uuid").unwrap_or_default();
         let _ = fs::write(Path::new("/run/out").join(RESULT), format!("{slept_ns} {}\n", random.trim()));
     }
-    host::guest::halt()
+    thalweg_host::guest::halt()
 }
 
 /// Boots `kernel` twice with one seed, and checks that each slept in virtual time and that both gave the same result.

@@ -5,7 +5,7 @@ use crate::path::Loss;
 use crate::way::Way;
 use crate::workload::Amount;
 use crate::workload::Stream;
-use units::{Bytes, Span};
+use thalweg_units::{Bytes, Span};
 
 const SLOW: &str = r#"
 name = "slow-download"

@@ -2,7 +2,7 @@
 
 use super::{at_least, set};
 use crate::document::{DocumentError, Section};
-use units::Span;
+use thalweg_units::Span;
 
 /// Probes of a silent connection (`SO_KEEPALIVE`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use super::{at_least, set, time};
 use crate::document::{DocumentError, Section};
-use units::{Bytes, Rate, Span};
+use thalweg_units::{Bytes, Rate, Span};
 
 /// What clients may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use super::secret::{FetchSecret, Secret, secret};
 use super::{at_least, set};
 use crate::document::{DocumentError, Section};
-use units::Span;
+use thalweg_units::Span;
 
 /// Webhooks: an URL for each event, and how they are called.
 #[derive(Debug, Clone, PartialEq, Eq)]

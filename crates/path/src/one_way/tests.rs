@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::{Departure, Lengths};
-use model::{Chance, Discipline, Distribution, Jitter, Loss, Queue, Reorder, Trace};
 use proptest::prelude::*;
-use units::Ratio;
+use thalweg_model::{Chance, Discipline, Distribution, Jitter, Loss, Queue, Reorder, Trace};
+use thalweg_units::Ratio;
 
 const MBIT: u64 = 1_000_000;
 
@@ -170,7 +170,7 @@ fn red_drops_before_the_queue_is_full_and_marks_what_can_be_marked() {
 
 #[test]
 fn a_policer_lets_its_rate_pass_and_a_trace_its_opportunities() {
-    let policer = model::Policer { rate: Rate::from_bits_per_second(10 * MBIT), burst: Bytes::new(30_000) };
+    let policer = thalweg_model::Policer { rate: Rate::from_bits_per_second(10 * MBIT), burst: Bytes::new(30_000) };
     let mut path = one_way(&PathDirection { policer: Some(policer), ..PathDirection::default() });
     run(&mut path, &evenly(10_000, Span::from_micros(600), FULL)); // 20 Mb/s for 6 s.
     let passed = path.counters().departed.packets as f64 * 1514.0 * 8.0 / 6.0;
@@ -206,7 +206,7 @@ fn loss_duplication_corruption_and_reordering_have_their_probabilities() {
 
 #[test]
 fn a_black_hole_swallows_long_packets_and_a_list_its_numbers() {
-    let loss = Loss::List { of: model::Counted::Segments, numbers: vec![2, 4] };
+    let loss = Loss::List { of: thalweg_model::Counted::Segments, numbers: vec![2, 4] };
     let mut path = one_way(&PathDirection { loss, black_hole: Some(1400), ..PathDirection::default() });
     let acknowledgement = Lengths::whole(52, 0);
     let short = Lengths::segmented(52, 4 * 1000, 1000);
@@ -258,8 +258,10 @@ fn some_loss() -> impl Strategy<Value = Loss> {
             h: ratio(0.1),
             k: ratio(1.0)
         }),
-        prop::collection::btree_set(1u64..60, 1..6)
-            .prop_map(|numbers| Loss::List { of: model::Counted::Segments, numbers: numbers.into_iter().collect() }),
+        prop::collection::btree_set(1u64..60, 1..6).prop_map(|numbers| Loss::List {
+            of: thalweg_model::Counted::Segments,
+            numbers: numbers.into_iter().collect()
+        }),
     ]
 }
 
@@ -328,8 +330,10 @@ fn some_direction() -> impl Strategy<Value = PathDirection> {
             opportunities_ms.sort_unstable();
             Trace { opportunities_ms }
         });
-        let policer = policer
-            .map(|(bits, burst)| model::Policer { rate: Rate::from_bits_per_second(bits), burst: Bytes::new(burst) });
+        let policer = policer.map(|(bits, burst)| thalweg_model::Policer {
+            rate: Rate::from_bits_per_second(bits),
+            burst: Bytes::new(burst),
+        });
         PathDirection {
             delay: Span::from_micros(delay),
             jitter,

@@ -5,7 +5,7 @@
 use super::waiting::Waiting;
 use crate::counters::{Counters, DropReason};
 use crate::packet::Run;
-use units::Span;
+use thalweg_units::Span;
 
 /// CoDel's parameters and state, for one queue.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@ use super::queue_bytes;
 use super::waiting::Waiting;
 use crate::counters::{Counters, DropReason};
 use crate::packet::Run;
-use units::{Bytes, Span};
+use thalweg_units::{Bytes, Span};
 
 /// A tail-drop queue.
 #[derive(Debug)]

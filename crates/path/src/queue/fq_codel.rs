@@ -8,7 +8,7 @@ use super::waiting::Waiting;
 use crate::counters::{Counters, DropReason};
 use crate::packet::Run;
 use std::collections::VecDeque;
-use units::Span;
+use thalweg_units::Span;
 
 /// Segments dropped at once from the longest flow when the queue is full. Source: sch_fq_codel.c, `drop_batch_size`.
 const DROP_BATCH: u32 = 64;

@@ -13,9 +13,9 @@ use crate::shaper::default_burst;
 use codel::Codel;
 use fifo::Fifo;
 use fq_codel::FqCodel;
-use model::{Discipline, PathDirection};
 use red::Red;
-use units::{Bytes, Rate, Seed, Span};
+use thalweg_model::{Discipline, PathDirection};
+use thalweg_units::{Bytes, Rate, Seed, Span};
 
 /// A queue with its discipline.
 ///
@@ -46,9 +46,9 @@ impl<T: Clone> Queue<T> {
     pub(crate) fn new(direction: &PathDirection, rate: Rate, mtu: u16, seed: Seed) -> Option<Self> {
         let frame = queue_bytes(u32::from(mtu));
         let limit = match direction.queue {
-            model::Queue::Packets(packets) => Limit { bytes: Bytes::new(u64::from(packets) * frame), packets },
-            model::Queue::Bytes(bytes) => Limit { bytes, packets: packets_of(bytes, frame) },
-            model::Queue::Time(span) => {
+            thalweg_model::Queue::Packets(packets) => Limit { bytes: Bytes::new(u64::from(packets) * frame), packets },
+            thalweg_model::Queue::Bytes(bytes) => Limit { bytes, packets: packets_of(bytes, frame) },
+            thalweg_model::Queue::Time(span) => {
                 let bytes = Bytes::new(rate.bdp(span).get().max(frame));
                 Limit { bytes, packets: packets_of(bytes, frame) }
             }
@@ -56,7 +56,7 @@ impl<T: Clone> Queue<T> {
         let ecn = direction.ecn;
         Some(match direction.discipline {
             Discipline::Fifo => match direction.queue {
-                model::Queue::Packets(packets) => Self::Fifo(Fifo::of_packets(packets)),
+                thalweg_model::Queue::Packets(packets) => Self::Fifo(Fifo::of_packets(packets)),
                 _ => Self::Fifo(Fifo::of_bytes(limit.bytes)),
             },
             Discipline::Red { min, max, probability } => {
@@ -111,7 +111,7 @@ pub(crate) fn burst(direction: &PathDirection, rate: Rate, mtu: u16) -> Bytes {
     let changes = direction.steps.iter().any(|step| step.rate.is_some());
     let serializes = matches!(
         (direction.queue, direction.discipline, direction.burst),
-        (model::Queue::Packets(_), Discipline::Fifo, None)
+        (thalweg_model::Queue::Packets(_), Discipline::Fifo, None)
     );
     if serializes && !changes {
         return Bytes::new(0);

@@ -9,7 +9,7 @@ use super::waiting::Waiting;
 use crate::counters::{Counters, DropReason};
 use crate::packet::Run;
 use crate::random::Random;
-use units::{Bytes, Rate, Ratio, Seed, Span};
+use thalweg_units::{Bytes, Rate, Ratio, Seed, Span};
 
 /// A queue that drops or marks at random, more often the longer it is on average.
 #[derive(Debug)]

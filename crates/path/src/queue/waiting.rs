@@ -3,7 +3,7 @@
 use super::queue_bytes;
 use crate::packet::Run;
 use std::collections::VecDeque;
-use units::Span;
+use thalweg_units::Span;
 
 /// Segments that wait, first in, first out. Segments of one packet that came in together take one entry.
 #[derive(Debug)]

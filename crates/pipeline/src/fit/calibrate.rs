@@ -2,7 +2,7 @@
 
 use super::observed::{Observed, median};
 use super::parameters::{LossModel, Parameters};
-use model::Origin;
+use thalweg_model::Origin;
 
 /// A parameter changes by this factor at most in one step.
 const STEP: f64 = 3.0;

@@ -1,7 +1,7 @@
 //! Whether the captured connection is one that a fitted model could have had.
 
 use super::observed::{Observed, quantile};
-use model::FitCheck;
+use thalweg_model::FitCheck;
 
 /// Below this many transfers with the verdict of the capture a model is not accepted.
 pub(crate) const SAME_VERDICT: f64 = 0.5;
@@ -66,7 +66,7 @@ mod tests {
 
     fn seen(goodput_bps: f64, loss_episodes: f64) -> Observed {
         Observed {
-            code: model::Code::RandomLoss,
+            code: thalweg_model::Code::RandomLoss,
             goodput_bps,
             seconds: Vec::new(),
             rtt_min_ms: None,

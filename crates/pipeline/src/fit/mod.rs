@@ -11,9 +11,9 @@ use crate::lab_runs::LabRuns;
 use crate::observer::Observer;
 use crate::remedy::AS_FOUND;
 use check::{SAME_VERDICT, checks, same_verdict};
-use model::{Arm, FittedModel, Flow, LossClass, Series};
 use observed::Observed;
 use parameters::{Amount, LossModel, Parameters, capture_at};
+use thalweg_model::{Arm, FittedModel, Flow, LossClass, Series};
 
 /// Runs that a model is held against, each with another seed.
 pub(crate) const SEEDS: u32 = 16;

@@ -1,6 +1,6 @@
 //! The figures of a captured connection that a fitted model has to have, too.
 
-use model::{Code, Flow, Point, Series, Way};
+use thalweg_model::{Code, Flow, Point, Series, Way};
 
 /// Figures of one connection. The lab's captures are measured by the same estimators as the user's, so what an estimator
 /// gets wrong it gets wrong in both.

@@ -1,12 +1,12 @@
 //! The parameters of a model of a connection's path and hosts, and the scenario they make.
 
 use crate::failure::Failure;
-use lab::CaptureEnds;
-use model::{
+use std::fmt::Write as _;
+use thalweg_lab::CaptureEnds;
+use thalweg_model::{
     BufferState, Code, FamilyName, FittedParameter, Flow, LossClass, Origin, RttSource, Scenario, Side, Vantage, Way,
 };
-use std::fmt::Write as _;
-use units::{Bytes, Rate, Ratio, Span};
+use thalweg_units::{Bytes, Rate, Ratio, Span};
 
 /// What a model holds for the origin of losses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,13 +11,13 @@ use crate::observer::Observer;
 use crate::remedy::{AS_FOUND, WORTH, figure, ratio, value};
 use crate::search::{Tried, amount, search};
 use crate::{rival, search};
-use model::{
-    Arm, CaptureFit, Code, DiagnosisLine, FixReport, Flow, LabReport, Remedy, Rival, Scenario, Setting, Vantage,
-};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use units::Seed;
+use thalweg_model::{
+    Arm, CaptureFit, Code, DiagnosisLine, FixReport, Flow, LabReport, Remedy, Rival, Scenario, Setting, Vantage,
+};
+use thalweg_units::Seed;
 
 /// What is to be fixed.
 #[derive(Debug, Clone)]
@@ -68,7 +68,7 @@ pub fn capture(
         return Ok(finish(report, None));
     }
     let wanted = request.options.kernels.first().map_or(DEFAULT_KERNEL, String::as_str);
-    let kernel = lab::kernel::find(wanted)?;
+    let kernel = thalweg_lab::kernel::find(wanted)?;
     let lab = LabRuns { kernel: &kernel, jobs: request.options.jobs(), seed: Seed::new(request.options.seed), stop };
     let amount = amount(&flow);
     let (flow, series) = match amount {
@@ -258,7 +258,7 @@ fn told(winner: &Tried) -> Remedy {
 
 /// What of the fit is not measured and bears on the gain.
 fn assumptions(fitted: &Fit, report: &mut FixReport) {
-    if fitted.parameters.rate_origin == model::Origin::Assumed {
+    if fitted.parameters.rate_origin == thalweg_model::Origin::Assumed {
         report.notes.push(
             "The capture never shows the path's rate: four times the most it delivered is assumed, and the gain is bounded by that.".to_owned(),
         );
@@ -286,7 +286,7 @@ fn bundle_scenario(fitted: &Fit, report: &FixReport, winner: Option<&Tried>) -> 
         winner.iter().map(|winner| (winner.candidate.name.clone(), as_toml(&winner.candidate.changes))).collect();
     let mut expect = vec![(format!("{AS_FOUND}/verdict"), report.cause.code.to_string())];
     if report.metric.ends_with("_bps") {
-        let rate = units::Rate::from_bits_per_second(report.before as u64);
+        let rate = thalweg_units::Rate::from_bits_per_second(report.before as u64);
         expect.push((format!("{AS_FOUND}/{}", report.metric), format!("{rate} +- 5%")));
     }
     let about = format!("A captured connection, fitted as {}", fitted.model.name);
@@ -294,7 +294,7 @@ fn bundle_scenario(fitted: &Fit, report: &FixReport, winner: Option<&Tried>) -> 
 }
 
 /// Changes as keys of an arm.
-fn as_toml(changes: &[model::Change]) -> String {
+fn as_toml(changes: &[thalweg_model::Change]) -> String {
     changes
         .iter()
         .map(|change| {
@@ -354,8 +354,8 @@ fn begin(path: &Path, flow: &Flow) -> FixReport {
 
 fn finish(mut report: FixReport, scenario: Option<String>) -> FixedCapture {
     if let (Some(remedy), Some(capture)) = (&report.remedy, &report.capture) {
-        report.apply = tune::between(remedy, &capture.client, &capture.server);
+        report.apply = thalweg_tune::between(remedy, &capture.client, &capture.server);
     }
-    report.undo = report.remedy.as_ref().map(tune::undo).unwrap_or_default();
+    report.undo = report.remedy.as_ref().map(thalweg_tune::undo).unwrap_or_default();
     FixedCapture { report, scenario }
 }

@@ -4,10 +4,10 @@ use crate::bench::{ArmFindings, Bench, Ran, Task};
 use crate::failure::Failure;
 use crate::observer::Observer;
 use crate::remedy::{AS_FOUND, WORTH, apply, figure, merge, ratio, value};
-use lab::{LabArm, RunOptions};
-use model::{Arm, ArmReport, Code, Experiment, FixReport, LabReport, Remedy, Scenario, Side};
-use tune::Facts;
-use units::Span;
+use thalweg_lab::{LabArm, RunOptions};
+use thalweg_model::{Arm, ArmReport, Code, Experiment, FixReport, LabReport, Remedy, Scenario, Side};
+use thalweg_tune::Facts;
+use thalweg_units::Span;
 
 /// Remedies tried one upon the other: behind one limit the next one shows.
 const ROUNDS: usize = 3;
@@ -79,7 +79,7 @@ fn join(report: &mut Option<LabReport>, run: LabReport) -> usize {
             whole.wall_s += run.wall_s;
             whole.virtual_s += run.virtual_s;
             whole.arms.extend(run.arms.into_iter().map(|arm| ArmReport { baseline: baseline.clone(), ..arm }));
-            lab::compare_arms(&mut whole.arms, whole.seed);
+            thalweg_lab::compare_arms(&mut whole.arms, whole.seed);
         }
     }
     report.as_ref().map_or(0, |report| report.arms.len() - 1)
@@ -105,20 +105,20 @@ fn plan(kernel: &str, arm: &ArmReport, experiment: &Experiment, found: &ArmFindi
         fixed_buffers.extend(host.socket.rcvbuf.map(|_| (side, "rcvbuf")));
         fixed_buffers.extend(host.socket.sndbuf.map(|_| (side, "sndbuf")));
     }
-    let seen = Facts::of_flow(&found.flow, model::since::release(kernel), &arm.settings);
+    let seen = Facts::of_flow(&found.flow, thalweg_model::since::release(kernel), &arm.settings);
     let facts = Facts {
         fixed_buffers,
         rtt: found.flow.rtt_min_ms.map_or(experiment.path.rtt(), |ms| Span::from_secs_f64(ms / 1e3)),
         path_rate: path.rate.or(seen.path_rate),
         ..seen
     };
-    let first = tune::plan(found.lines.first()?.code, &facts);
+    let first = thalweg_tune::plan(found.lines.first()?.code, &facts);
     first.into_iter().find(|remedy| !remedy.changes.is_empty())
 }
 
 fn conclude(scenario: &Scenario, proof: LabReport, found: &[Option<ArmFindings>], remedies: Vec<Remedy>) -> FixReport {
     let cause = found[0].as_ref().and_then(|found| found.lines.first().cloned());
-    let cause = cause.unwrap_or(model::DiagnosisLine {
+    let cause = cause.unwrap_or(thalweg_model::DiagnosisLine {
         code: Code::Unknown,
         share: 0.0,
         gain: None,
@@ -134,8 +134,8 @@ fn conclude(scenario: &Scenario, proof: LabReport, found: &[Option<ArmFindings>]
     FixReport {
         schema: "thalweg.fix/1".to_owned(),
         cause,
-        apply: remedy.as_ref().map(tune::apply).unwrap_or_default(),
-        undo: remedy.as_ref().map(tune::undo).unwrap_or_default(),
+        apply: remedy.as_ref().map(thalweg_tune::apply).unwrap_or_default(),
+        undo: remedy.as_ref().map(thalweg_tune::undo).unwrap_or_default(),
         before,
         after: proven.then(|| value(&proof.arms[last], &metric)).flatten(),
         ratio: proven.then(|| ratio(&proof.arms, scenario, 0, last)).flatten(),

@@ -1,7 +1,7 @@
 //! The whole life of a connection, in words.
 
 use crate::figures::{count, elapsed, percent};
-use model::{ConnectionReset, Failure, Flow, Way};
+use thalweg_model::{ConnectionReset, Failure, Flow, Way};
 
 /// Phases below this share of the whole are left out.
 const MIN_SHARE: f64 = 0.01;

@@ -1,7 +1,7 @@
 //! How data moved, in words.
 
 use crate::figures::{count, counted, data, milliseconds, percent, rate};
-use model::{
+use thalweg_model::{
     BufferState, Bursts, CongestionFamily, Delivery, FamilyName, Flow, InitialWindow, LossClass, LossFacts,
     ReceiveWindow, Reordering, RoundTrips, RttSource, SharedPath, SlowStart, SlowStartExit,
 };

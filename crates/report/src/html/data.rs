@@ -3,8 +3,8 @@
 use super::escape::script;
 use super::{ArmPlots, findings};
 use crate::figures::clean;
-use model::{LossMark, MarkKind, Point};
 use serde_json::{Number, Value, json};
+use thalweg_model::{LossMark, MarkKind, Point};
 
 /// The arms as JSON: `[{"name", "series": {"flight": [[t…], [v…]], …}, "marks": [[t…], [byte…], [kind…]],
 /// "retransmits": count or null, "pins": [t…]}]`.
@@ -76,7 +76,7 @@ fn rounded(value: f64, decimals: i32) -> Option<Number> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::Series;
+    use thalweg_model::Series;
 
     #[test]
     fn numbers_are_short_and_names_cannot_leave_the_script() {

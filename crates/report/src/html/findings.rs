@@ -4,7 +4,7 @@ use super::ArmPlots;
 use super::escape::escape;
 use super::summary::commands;
 use crate::figures::{caution, count, percent};
-use model::{Evidence, Remedy};
+use thalweg_model::{Evidence, Remedy};
 
 /// Packet numbers printed with a fact.
 const PACKETS: usize = 8;

@@ -3,7 +3,7 @@
 use super::escape::escape;
 use crate::figures::{percent, times};
 use crate::fit_words::{rival as rival_sentence, value as fit_value};
-use model::{Candidate, CaptureFit, FixReport};
+use thalweg_model::{Candidate, CaptureFit, FixReport};
 
 /// The sections, in the order of the chain: notes, the fit, the search, the rival.
 pub(super) fn sections(fix: &FixReport) -> String {

@@ -3,7 +3,7 @@
 use super::escape::escape;
 use super::{ArmPlots, findings};
 use crate::figures::{Better, Figure, caution, elapsed, percent, times};
-use model::{Change, DiagnosisLine, FixReport, LabReport, Limits, Setting};
+use thalweg_model::{Change, DiagnosisLine, FixReport, LabReport, Limits, Setting};
 
 /// The line below the title: what was run, and on what.
 pub(super) fn about(lab: &LabReport) -> String {

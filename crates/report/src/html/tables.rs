@@ -2,7 +2,7 @@
 
 use super::escape::escape;
 use crate::figures::{Figure, leading, nothing_lost, percent, times};
-use model::{ArmReport, LabReport, Metric};
+use thalweg_model::{ArmReport, LabReport, Metric};
 
 /// The experiment: a row for each arm with its figures, verdict and settings, then the expectations.
 pub(super) fn lab(lab: &LabReport) -> String {

@@ -2,7 +2,7 @@
 
 use super::page::{Page, Style, columns};
 use crate::figures::percent;
-use model::Limits;
+use thalweg_model::Limits;
 
 /// How each limit is drawn: its name, its glyph without colour, and its colour (of the 256-colour palette).
 ///

@@ -2,7 +2,7 @@
 
 use super::page::{Entry, Page, Style, shorten};
 use crate::figures::{Figure, clean, times};
-use model::{ArmComparison, CompareReport, FigureComparison};
+use thalweg_model::{ArmComparison, CompareReport, FigureComparison};
 
 const WIDEST_NAME: usize = 32;
 /// Figures that follow the leading one, where an arm has them and they changed.

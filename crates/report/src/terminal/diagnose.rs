@@ -4,7 +4,7 @@ use super::bars;
 use super::page::{Entry, Page, Style, columns, shorten, table_columns};
 use super::sparkline;
 use crate::figures::{caution, clean, count, counted, data, elapsed, milliseconds, percent, rate, times};
-use model::{CaptureReport, Code, DiagnoseReport, Evidence, Flow, Remedy, Series, Way};
+use thalweg_model::{CaptureReport, Code, DiagnoseReport, Evidence, Flow, Remedy, Series, Way};
 
 /// Connections listed for each capture.
 const LISTED: usize = 20;

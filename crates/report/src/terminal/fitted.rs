@@ -3,7 +3,7 @@
 use super::page::{Entry, Page, Style};
 use crate::figures::{clean, percent, times};
 use crate::fit_words::{rival as sentence, value};
-use model::{Candidate, CaptureFit, FitCheck, FittedModel, Origin, Rival};
+use thalweg_model::{Candidate, CaptureFit, FitCheck, FittedModel, Origin, Rival};
 
 /// The fitted model: its parameters, and its figures beside the capture's.
 pub(super) fn fit(page: &mut Page, capture: &CaptureFit) {

@@ -5,7 +5,7 @@ use super::fitted;
 use super::lab;
 use super::page::{Page, Style};
 use crate::figures::{Better, Figure, caution, clean, percent, times};
-use model::{Change, FixReport, Setting, Side};
+use thalweg_model::{Change, FixReport, Setting, Side};
 
 /// Prints what `thalweg fix` found, set and proved; `html` is where its page was written, if it was.
 pub fn fix(report: &FixReport, html: Option<&str>, width: usize, color: bool) -> String {

@@ -2,7 +2,7 @@
 
 use super::page::{Entry, Page, Style, columns, shorten, table_columns};
 use crate::figures::{Figure, clean, count, data, elapsed, leading, milliseconds, nothing_lost, percent, rate, times};
-use model::{ArmReport, LabReport, Metric};
+use thalweg_model::{ArmReport, LabReport, Metric};
 
 /// Widest an arm's name is printed.
 const WIDEST_NAME: usize = 36;

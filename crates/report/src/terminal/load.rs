@@ -2,7 +2,7 @@
 
 use super::page::{Page, Style};
 use crate::figures;
-use model::{LoadReport, Percentiles};
+use thalweg_model::{LoadReport, Percentiles};
 
 /// The report, with times in milliseconds.
 pub fn load(report: &LoadReport, width: usize, color: bool) -> String {

@@ -2,7 +2,7 @@
 
 use super::page::{Page, Style, columns};
 use crate::figures::{data, milliseconds};
-use model::{Point, Series};
+use thalweg_model::{Point, Series};
 
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// Columns of the bars, at most.

@@ -2,7 +2,7 @@
 
 use super::page::{Entry, Page, Style};
 use crate::figures::{Figure, times};
-use model::{Reach, Setting, TuneFinding, TunePlan, TuneShow, Weight};
+use thalweg_model::{Reach, Setting, TuneFinding, TunePlan, TuneShow, Weight};
 
 /// Longest value that goes into a table.
 const VALUE_MAX: usize = 40;

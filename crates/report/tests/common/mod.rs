@@ -1,8 +1,8 @@
 //! Reports such as the lab and `infer` make them, small and exact: what the tests of this crate render.
 #![allow(dead_code, unreachable_pub, reason = "each test uses the part it needs")]
 
-use model::*;
 use std::collections::BTreeMap;
+use thalweg_model::*;
 
 /// A name that is markup, a script's end and a terminal escape at once.
 pub const HOSTILE: &str = "<img src=x onerror=alert(1)></script><!--\x1b[31m";
@@ -299,7 +299,7 @@ pub fn diagnose() -> DiagnoseReport {
             bursts: 1,
             nagle_side: Some(Side::Client),
         },
-        policer: Some(model::TokenBucket { rate_bps: 9.4e6, burst_bytes: 30_000.0 }),
+        policer: Some(thalweg_model::TokenBucket { rate_bps: 9.4e6, burst_bytes: 30_000.0 }),
         retransmits: Retransmits { total: 3, fast: 2, rto: 1, tlp: 0, ..Retransmits::default() },
         out_of_order: 0,
         dup_acks: 12,
@@ -308,16 +308,16 @@ pub fn diagnose() -> DiagnoseReport {
         rtt_min_ms: Some(35.7),
         goodput_bps: 541e6,
         phase_s: 7.394,
-        life: Some(model::Life {
-            phases: model::LifePhases {
+        life: Some(thalweg_model::Life {
+            phases: thalweg_model::LifePhases {
                 connecting_s: 0.036,
                 waiting_client_s: 0.5,
                 transfer_s: 6.829,
                 close_s: 0.035,
-                ..model::LifePhases::default()
+                ..thalweg_model::LifePhases::default()
             },
-            resent: model::Resent { syn: 1, data_down: 3, ..model::Resent::default() },
-            reset: Some(model::ConnectionReset {
+            resent: thalweg_model::Resent { syn: 1, data_down: 3, ..thalweg_model::Resent::default() },
+            reset: Some(thalweg_model::ConnectionReset {
                 direction: Way::Down,
                 packet: 390_000,
                 at_s: 7.365,
@@ -326,18 +326,18 @@ pub fn diagnose() -> DiagnoseReport {
                 usual_ttl: Some(57),
                 followed_by_data: false,
             }),
-            failure: Some(model::Failure::ForeignReset),
+            failure: Some(thalweg_model::Failure::ForeignReset),
         }),
         limits,
         verdict,
         findings: vec![finding],
-        other_direction: Some(Box::new(model::OtherDirection {
+        other_direction: Some(Box::new(thalweg_model::OtherDirection {
             direction: Way::Up,
             vantage: Vantage::Receiver,
             goodput_bps: 2.5e6,
             retransmits: 0,
-            limits: model::Limits { receive_window: 1.0, ..model::Limits::default() },
-            verdict: model::Verdict {
+            limits: thalweg_model::Limits { receive_window: 1.0, ..thalweg_model::Limits::default() },
+            verdict: thalweg_model::Verdict {
                 code: Code::ReceiveWindow,
                 share: 1.0,
                 claim: "The receiver's window of 14.6 kB was full.".to_owned(),
@@ -388,27 +388,33 @@ pub fn diagnose() -> DiagnoseReport {
 }
 
 /// Facts with every part that there can be.
-fn facts() -> model::Facts {
-    model::Facts {
+fn facts() -> thalweg_model::Facts {
+    thalweg_model::Facts {
         tap_duplicates: 2,
         missed_bytes: 5_000,
-        ecn: Some(model::Ecn { negotiated: Some(true), capable: 344_997, marked: 12, echoes: 40, reductions: 3 }),
-        fast_open: Some(Box::new(model::FastOpen {
+        ecn: Some(thalweg_model::Ecn {
+            negotiated: Some(true),
+            capable: 344_997,
+            marked: 12,
+            echoes: 40,
+            reductions: 3,
+        }),
+        fast_open: Some(Box::new(thalweg_model::FastOpen {
             syn_bytes: 300,
             sent: true,
             accepted: Some(true),
             ..Default::default()
         })),
-        multipath: Some(model::Multipath { kind: model::MultipathKind::Join, agreed: Some(true) }),
-        keep_alives: Some(Box::new(model::KeepAlives { client: 3, server: 0, window_probes: 1, answers: 4 })),
-        reordering: Some(Box::new(model::Reordering {
+        multipath: Some(thalweg_model::Multipath { kind: thalweg_model::MultipathKind::Join, agreed: Some(true) }),
+        keep_alives: Some(Box::new(thalweg_model::KeepAlives { client: 3, server: 0, window_probes: 1, answers: 4 })),
+        reordering: Some(Box::new(thalweg_model::Reordering {
             packets: 4,
             bytes_max: 5_792,
             segments_max: 4,
             late_ms_max: Some(1.5),
         })),
-        rtt: Some(Box::new(model::RoundTrips {
-            source: model::RttSource::Acknowledgements,
+        rtt: Some(Box::new(thalweg_model::RoundTrips {
+            source: thalweg_model::RttSource::Acknowledgements,
             samples: 90_000,
             p50_ms: 36.1,
             p90_ms: 37.0,
@@ -418,30 +424,34 @@ fn facts() -> model::Facts {
             timestamps_min_ms: Some(35.8),
             ack_wait_ms: Some(22.5),
         })),
-        receive_window: Some(Box::new(model::ReceiveWindow {
+        receive_window: Some(Box::new(thalweg_model::ReceiveWindow {
             first_bytes: 64_256,
             max_bytes: 2_500_000,
-            state: Some(model::BufferState::Capped),
+            state: Some(thalweg_model::BufferState::Capped),
             buffer_least_bytes: Some(4 << 20),
             buffer_below_bytes: Some(8 << 20),
         })),
-        initial_window: Some(model::InitialWindow { bytes: 14_480, segments: 10.0, exact: true }),
-        slow_start: Some(model::SlowStart {
+        initial_window: Some(thalweg_model::InitialWindow { bytes: 14_480, segments: 10.0, exact: true }),
+        slow_start: Some(thalweg_model::SlowStart {
             rounds: 8,
-            exit: Some(model::SlowStartExit::ReceiveWindow),
+            exit: Some(thalweg_model::SlowStartExit::ReceiveWindow),
             exit_s: Some(0.32),
             crept: false,
         }),
-        shared_path: Some(Box::new(model::SharedPath {
+        shared_path: Some(Box::new(thalweg_model::SharedPath {
             others: 3,
             together_bps: 540e6,
             path_rate_bps: 560e6,
             full_share: 0.92,
         })),
-        delivery: Some(model::Delivery { rate_bps: Some(560e6), capacity_bps: Some(2.9e9), bdp_bytes: Some(12.9e6) }),
+        delivery: Some(thalweg_model::Delivery {
+            rate_bps: Some(560e6),
+            capacity_bps: Some(2.9e9),
+            bdp_bytes: Some(12.9e6),
+        }),
         flight_max_bytes: 2_500_000,
-        losses: Some(Box::new(model::LossFacts {
-            class: Some(model::LossClass::Queue),
+        losses: Some(Box::new(thalweg_model::LossFacts {
+            class: Some(thalweg_model::LossClass::Queue),
             episodes: 3,
             packets: 30,
             packets_max: 21,
@@ -452,18 +462,23 @@ fn facts() -> model::Facts {
             max_ms: 9.0,
             tails: 1,
         })),
-        bursts: Some(Box::new(model::Bursts {
+        bursts: Some(Box::new(thalweg_model::Bursts {
             peak_1ms_bytes: 375_000,
             peak_100us_bytes: 65_000,
             peak_1ms_bps: 3e9,
             peak_100us_bps: 5.2e9,
-            losses: Some(model::BurstLosses { joined: 30, after_largest: 0.9, by_chance: 0.1, bytes_max: 370_000 }),
+            losses: Some(thalweg_model::BurstLosses {
+                joined: 30,
+                after_largest: 0.9,
+                by_chance: 0.1,
+                bytes_max: 370_000,
+            }),
         })),
-        idle_restarts: Some(Box::new(model::IdleRestarts { pauses: 3, restarts: 2, restarted_ms: 140.0 })),
-        delayed_acks: Some(model::DelayedAcks { waits: 5, waited_ms: 200.0 }),
-        path_mtu: Some(model::PathMtu { passed_bytes: 1_300, vanished_bytes: 1_448 }),
-        congestion_control: Some(model::CongestionFamily {
-            name: model::FamilyName::Cubic,
+        idle_restarts: Some(Box::new(thalweg_model::IdleRestarts { pauses: 3, restarts: 2, restarted_ms: 140.0 })),
+        delayed_acks: Some(thalweg_model::DelayedAcks { waits: 5, waited_ms: 200.0 }),
+        path_mtu: Some(thalweg_model::PathMtu { passed_bytes: 1_300, vanished_bytes: 1_448 }),
+        congestion_control: Some(thalweg_model::CongestionFamily {
+            name: thalweg_model::FamilyName::Cubic,
             confidence: 0.75,
             episodes: 3,
             window_after: Some(0.7),

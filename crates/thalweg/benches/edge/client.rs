@@ -180,7 +180,7 @@ impl Answer {
 fn config() -> Arc<ClientConfig> {
     static CONFIG: std::sync::OnceLock<Arc<ClientConfig>> = std::sync::OnceLock::new();
     let make = || {
-        let mut config = ClientConfig::clone(&load::tls::config(true));
+        let mut config = ClientConfig::clone(&thalweg_load::tls::config(true));
         config.resumption = rustls::client::Resumption::disabled();
         Arc::new(config)
     };

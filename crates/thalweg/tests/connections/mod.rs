@@ -2,7 +2,7 @@
 #![allow(unreachable_pub)]
 
 use std::fmt::Write;
-use units::Seed;
+use thalweg_units::Seed;
 
 /// A connection.
 pub struct Case {

@@ -1,10 +1,10 @@
 //! What the catalogue knows of one name.
 
-use model::Code;
-use model::since::{self, Release};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+use thalweg_model::Code;
+use thalweg_model::since::{self, Release};
 
 /// Where a setting is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

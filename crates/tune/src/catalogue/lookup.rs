@@ -2,7 +2,7 @@
 
 use super::catalogue;
 use super::entry::{Entry, Kind, Outside, Removed, Shape, Vendor};
-use model::since::Release;
+use thalweg_model::since::Release;
 
 /// What a name is.
 #[derive(Debug, Clone, Copy)]

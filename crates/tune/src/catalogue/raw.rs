@@ -2,10 +2,10 @@
 
 use super::Catalogue;
 use super::entry::{Entry, Kind, Outside, Removed, Scope, Shape, Vendor};
-use model::Code;
-use model::since::{self, Release};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use thalweg_model::Code;
+use thalweg_model::since::{self, Release};
 
 const FILES: [&str; 8] = [
     include_str!("../../catalogue/tcp.toml"),

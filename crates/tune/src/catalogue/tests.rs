@@ -1,9 +1,9 @@
-//! The catalogue is sound in itself, and agrees with `model::since`.
+//! The catalogue is sound in itself, and agrees with `thalweg_model::since`.
 
 use super::*;
-use model::Setting;
-use model::since;
 use std::collections::BTreeSet;
+use thalweg_model::Setting;
+use thalweg_model::since;
 
 #[test]
 fn every_entry_is_whole_and_is_there_once() {
@@ -37,7 +37,7 @@ fn every_entry_is_whole_and_is_there_once() {
     }
 }
 
-/// `model::since` is what the lab and the host ask; it cannot know more or other than the catalogue.
+/// `thalweg_model::since` is what the lab and the host ask; it cannot know more or other than the catalogue.
 #[test]
 fn it_agrees_with_what_the_lab_knows_of_versions() {
     for entry in &catalogue().entries {
@@ -52,7 +52,12 @@ fn it_agrees_with_what_the_lab_knows_of_versions() {
             // The scenario's option is two of the kernel's, by the side.
             continue;
         }
-        assert!(lab.is_none() || lab == entry.since, "{}: {lab:?} in model::since, {:?} here", entry.name, entry.since);
+        assert!(
+            lab.is_none() || lab == entry.since,
+            "{}: {lab:?} in thalweg_model::since, {:?} here",
+            entry.name,
+            entry.since
+        );
         let vain = since::without_effect_since(&setting).map(|(from, _)| from);
         assert!(vain.is_none() || vain == entry.no_effect.as_ref().map(|(from, _)| *from), "{}", entry.name);
     }

@@ -2,8 +2,8 @@
 
 use super::entry::{Entry, Kind, Scope, show};
 use super::lookup::Known;
-use model::since::Release;
 use std::fmt::Write;
+use thalweg_model::since::Release;
 
 /// A page about a setting; `kernel` is the one whose default is pointed out.
 pub fn explain(entry: &Entry, kernel: Option<Release>) -> String {

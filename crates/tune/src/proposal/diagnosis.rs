@@ -3,8 +3,8 @@
 use super::Demand;
 use super::draft::{Draft, Raise};
 use crate::state::HostState;
-use model::{ExpectedGain, PlannedChange, Reach, Setting, Side, TunePlan};
 use serde_json::Value;
+use thalweg_model::{ExpectedGain, PlannedChange, Reach, Setting, Side, TunePlan};
 use thiserror::Error;
 
 /// Why no plan can be made from a document.

@@ -3,8 +3,8 @@
 use super::Demand;
 use crate::catalogue::{self, Scope, Shape};
 use crate::state::HostState;
-use model::since;
-use model::{ExpectedGain, PlanStep, PlannedChange, Reach, RouteTarget, Setting, TunePlan};
+use thalweg_model::since;
+use thalweg_model::{ExpectedGain, PlanStep, PlannedChange, Reach, RouteTarget, Setting, TunePlan};
 
 /// A plan under construction.
 pub(super) struct Draft<'a> {

@@ -8,7 +8,7 @@ mod purpose;
 pub use diagnosis::{DiagnosisError, from_diagnosis};
 pub use purpose::{Purpose, for_purpose};
 
-use units::{Bytes, Rate, Span};
+use thalweg_units::{Bytes, Rate, Span};
 
 /// What a host is to do.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,7 +6,7 @@ use crate::buffers::{MARGIN, MOST, TIMES_BDP, window_share};
 use crate::show::{bytes, grouped};
 use crate::state::HostState;
 use crate::{human_time, round_up};
-use model::TunePlan;
+use thalweg_model::TunePlan;
 
 /// Payload of a full segment: Ethernet's 1500 bytes without headers and timestamps.
 const SEGMENT: u64 = 1448;

@@ -3,8 +3,8 @@
 use super::format::{Format, emit};
 use super::*;
 use crate::state::{HostState, parse};
-use model::{Reach, Setting, Side, TunePlan};
 use serde_json::json;
+use thalweg_model::{Reach, Setting, Side, TunePlan};
 
 const HOST: &str = "kernel.osrelease = 6.12.1
 MemTotal: 8388608 kB

@@ -2,7 +2,7 @@
 
 use super::{Look, bytes, grouped};
 use crate::catalogue::sysctl;
-use model::{TuneFinding, Weight};
+use thalweg_model::{TuneFinding, Weight};
 
 /// Bytes of a page on nearly all hosts; `net.ipv4.tcp_mem` counts in pages.
 const PAGE_BYTES: u64 = 4096;

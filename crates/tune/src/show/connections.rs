@@ -2,7 +2,7 @@
 
 use super::{Look, grouped};
 use crate::catalogue::sysctl;
-use model::{TuneFinding, Weight};
+use thalweg_model::{TuneFinding, Weight};
 
 /// RFC 1122 4.2.3.5 asks for 100 s before a connection is broken, which are 8 retransmissions.
 const RETRIES2_MIN: u64 = 8;

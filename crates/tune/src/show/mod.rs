@@ -8,8 +8,8 @@ mod sockets;
 
 use crate::catalogue::{Entry, Known, Scope, known, same_value};
 use crate::state::{HostState, Sysctl};
-use model::since::Release;
-use model::{TuneDifference, TuneFinding, TuneRead, TuneShow, Weight};
+use thalweg_model::since::Release;
+use thalweg_model::{TuneDifference, TuneFinding, TuneRead, TuneShow, Weight};
 
 /// Findings' codes, with what each is about; the schema lists the same.
 pub const CODES: [(&str, &str); 38] = [

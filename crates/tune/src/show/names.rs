@@ -3,8 +3,8 @@
 use super::Look;
 use crate::catalogue::{Entry, Known, Scope, known};
 use crate::state::Sysctl;
-use model::since::Release;
-use model::{TuneFinding, Weight};
+use thalweg_model::since::Release;
+use thalweg_model::{TuneFinding, Weight};
 
 pub(super) fn findings(look: &Look<'_>) -> Vec<TuneFinding> {
     let mut found = Vec::new();
@@ -154,7 +154,7 @@ fn mixture(look: &Look<'_>) -> Option<TuneFinding> {
 fn came(line: &Sysctl) -> Option<Release> {
     match known(&line.name) {
         Known::Setting(entry) => entry.since,
-        Known::Removed(removed) => removed.since.as_deref().and_then(model::since::release),
+        Known::Removed(removed) => removed.since.as_deref().and_then(thalweg_model::since::release),
         _ => None,
     }
 }

@@ -2,8 +2,8 @@
 
 use super::Look;
 use crate::state::Route;
-use model::{TuneFinding, Weight};
 use std::collections::BTreeMap;
+use thalweg_model::{TuneFinding, Weight};
 
 /// Attributes that the kernel reads only where they are locked. Source: net/ipv4/tcp_metrics.c, `tcp_init_metrics`.
 const NEEDS_LOCK: &str = "cwnd";

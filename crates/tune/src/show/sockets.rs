@@ -2,7 +2,7 @@
 
 use super::Look;
 use crate::state::Socket;
-use model::{TuneFinding, Weight};
+use thalweg_model::{TuneFinding, Weight};
 
 /// A tenth of the busy time, as the doctor's rules have it: below it there is little to gain.
 const LIMITED_PERCENT: f64 = 10.0;

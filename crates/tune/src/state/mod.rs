@@ -4,8 +4,8 @@ mod parse;
 
 pub use parse::{TEXT_MAX, parse};
 
-use model::since::Release;
 use std::collections::BTreeMap;
+use thalweg_model::since::Release;
 
 /// One host's settings.
 #[derive(Debug, Clone, Default, PartialEq)]

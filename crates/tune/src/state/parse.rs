@@ -2,8 +2,8 @@
 
 use super::{HostState, Route, Socket, Sysctl};
 use crate::catalogue::{Kind, catalogue};
-use model::since;
 use std::net::IpAddr;
+use thalweg_model::since;
 
 /// The longest text that is read, in bytes; a `sysctl -a` is a tenth of a megabyte.
 pub const TEXT_MAX: usize = 16 << 20;

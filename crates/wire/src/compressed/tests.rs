@@ -2,7 +2,7 @@
 
 use crate::{Capture, Error, LinkType, pcapng};
 use std::io::{self, Read, Write};
-use units::Timestamp;
+use thalweg_units::Timestamp;
 
 fn capture(packets: u64) -> Vec<u8> {
     let mut writer = pcapng::Writer::new(Vec::new(), "test").expect("vec");

@@ -2,7 +2,7 @@
 
 use crate::{Decoded, Decoder, LinkType, Other, Packet};
 use proptest::prelude::*;
-use units::Timestamp;
+use thalweg_units::Timestamp;
 
 /// An IPv4 packet's part: `bytes` of its payload at `offset`.
 fn part(id: u16, offset: usize, more: bool, bytes: &[u8]) -> Vec<u8> {

@@ -270,7 +270,7 @@ fn the_frames_of_an_aggregate_are_all_told() {
         found.clear();
         let packet = crate::Packet {
             number: 1,
-            at: units::Timestamp::default(),
+            at: thalweg_units::Timestamp::default(),
             interface: 0,
             link: LinkType::IEEE802_11,
             original_len: frame.len() as u32,
@@ -379,7 +379,7 @@ proptest! {
         let _ = decode(*link, &frame[..cut], length);
         let packet = crate::Packet {
             number: 1,
-            at: units::Timestamp::default(),
+            at: thalweg_units::Timestamp::default(),
             interface: 0,
             link: *link,
             original_len: length,

@@ -164,7 +164,7 @@ fn records<R: Read>(
 mod tests {
     use super::*;
     use crate::LinkType;
-    use units::Timestamp;
+    use thalweg_units::Timestamp;
 
     fn capture() -> Vec<u8> {
         let mut writer = Writer::new(Vec::new(), "test").expect("vec");

@@ -1,7 +1,7 @@
 //! Interfaces that go on in a further section, as in captures that were put one behind the other.
 
 use crate::capture::Interface;
-use units::Timestamp;
+use thalweg_units::Timestamp;
 
 /// By how much packets may be out of order where one section follows another, as those of several receive queues are, in nanoseconds.
 const OUT_OF_ORDER: u64 = 1_000_000;

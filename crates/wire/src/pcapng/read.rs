@@ -8,7 +8,7 @@ use crate::capture::{Found, Interface};
 use crate::{Damage, LinkType};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
-use units::Timestamp;
+use thalweg_units::Timestamp;
 
 /// Most interfaces over all sections; more are taken for damage. Wireshark numbers interfaces with 32 bits, but no host has as
 /// many as Linux has interface indices in one namespace by default (65,536 with `IPV6_MAX_ADDRESSES` exhausted long before).

@@ -3,7 +3,7 @@
 use super::{BYTE_ORDER_MAGIC, ENHANCED_PACKET, INTERFACE, OPT_COMMENT, OPT_END, SECTION, STATISTICS};
 use crate::LinkType;
 use std::io::{self, Write};
-use units::Timestamp;
+use thalweg_units::Timestamp;
 
 const SHB_USERAPPL: u16 = 4;
 const IF_NAME: u16 = 2;

@@ -16,7 +16,7 @@ use crate::error::HostError;
 use crate::filter::{self, Direction};
 use crate::qdisc::{self, Fq, Qdisc};
 use std::sync::Arc;
-use units::{Bytes, Rate, Span};
+use thalweg_units::{Bytes, Rate, Span};
 
 /// How a link delivers.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,7 +7,7 @@ use crate::bpf::map::Map;
 use crate::bpf::{Program, SKB_LEN, SKB_TSTAMP, TC_ACT_SHOT, TC_ACT_UNSPEC};
 use crate::error::HostError;
 use Reg::{R0, R1, R2, R3, R4, R5, R6, R7, R8, R9};
-use units::{Bytes, Rate, Span};
+use thalweg_units::{Bytes, Rate, Span};
 
 /// State of a port, 64-bit numbers: bytes and packets that wait, the most of each; packets and bytes taken, packets dropped;
 /// when the last packet will have left; and what remains of that moment: a fraction of a nanosecond at a rate, bytes of an

@@ -4,7 +4,7 @@ use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::{Judged, MIN_GAIN, Rule, fact};
 use crate::diagnosis::words;
 use crate::observe::connection_phases::Phase;
-use model::{Code, Evidence};
+use thalweg_model::{Code, Evidence};
 
 pub(crate) const RULE: Rule = Rule { code: Code::Application, judge };
 
@@ -38,7 +38,7 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
             "its packets' timestamps tell that most of the data left when nothing had just been heard: the program wrote it then"
                 .to_owned(),
         ));
-    } else if facts.vantage != model::Vantage::Sender {
+    } else if facts.vantage != thalweg_model::Vantage::Sender {
         evidence.push(fact(
             "from this vantage a full send buffer looks the same, and so does a sender whose packets are lost before they get here; capture at the sender".to_owned(),
         ));

@@ -4,7 +4,7 @@ use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::{Judged, Rule, fact};
 use crate::diagnosis::words;
 use crate::estimate::partition::LimitShare;
-use model::Code;
+use thalweg_model::Code;
 
 pub(crate) const RULE: Rule = Rule { code: Code::Bufferbloat, judge };
 

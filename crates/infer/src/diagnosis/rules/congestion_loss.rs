@@ -5,7 +5,7 @@ use crate::diagnosis::finding::{Judged, Rule, fact};
 use crate::diagnosis::loss_cost::LossCost;
 use crate::diagnosis::rules::reordering;
 use crate::diagnosis::words;
-use model::Code;
+use thalweg_model::Code;
 
 pub(crate) const RULE: Rule = Rule { code: Code::CongestionLoss, judge };
 

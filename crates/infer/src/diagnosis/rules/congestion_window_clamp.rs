@@ -3,7 +3,7 @@
 use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::{Judged, Rule, fact};
 use crate::diagnosis::words;
-use model::{Code, Vantage};
+use thalweg_model::{Code, Vantage};
 
 pub(crate) const RULE: Rule = Rule { code: Code::CongestionWindowClamp, judge };
 

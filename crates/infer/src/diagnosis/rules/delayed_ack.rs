@@ -3,7 +3,7 @@
 use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::{Judged, MIN_GAIN, Rule, seen};
 use crate::diagnosis::words;
-use model::Code;
+use thalweg_model::Code;
 
 pub(crate) const RULE: Rule = Rule { code: Code::DelayedAck, judge };
 

@@ -6,7 +6,7 @@ use crate::diagnosis::gain::weight_of_time;
 use crate::diagnosis::words;
 use crate::estimate::view::QUEUE_PART;
 use crate::observe::slow_start::Exit;
-use model::Code;
+use thalweg_model::Code;
 
 pub(crate) const RULE: Rule = Rule { code: Code::InitialWindow, judge };
 

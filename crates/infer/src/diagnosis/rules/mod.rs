@@ -20,7 +20,7 @@ mod window_scaling_missing;
 
 use crate::diagnosis::finding::Rule;
 
-/// Every rule, in the order of [`model::Code::ALL`].
+/// Every rule, in the order of [`thalweg_model::Code::ALL`].
 pub(crate) const RULES: [Rule; 17] = [
     receive_window::RULE,
     window_scaling_missing::RULE,

@@ -5,7 +5,7 @@ use crate::diagnosis::finding::{Judged, MAX_WEIGHT, Rule, fact, seen};
 use crate::diagnosis::gain::weight_of_time;
 use crate::diagnosis::words;
 use crate::event::RetransmitKind;
-use model::{Code, Vantage};
+use thalweg_model::{Code, Vantage};
 
 pub(crate) const RULE: Rule = Rule { code: Code::PathMtuBlackHole, judge };
 
@@ -84,7 +84,7 @@ fn from_afar(facts: &Facts<'_>) -> Option<Judged> {
 mod tests {
     use super::*;
     use crate::testing::{connection_at, packet};
-    use wire::{Flags, Options};
+    use thalweg_wire::{Flags, Options};
 
     /// A packet of so many bytes arrives; a timer sends the beginning of one of `len` bytes again, twice and in vain, and then half of it.
     fn is_black_hole(arrives: u32, len: u32) -> bool {

@@ -3,7 +3,7 @@
 use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::{Judged, Rule, fact};
 use crate::diagnosis::words;
-use model::{Code, Evidence, SharedPath, Verdict};
+use thalweg_model::{Code, Evidence, SharedPath, Verdict};
 
 pub(crate) const RULE: Rule = Rule { code: Code::PathRate, judge };
 

@@ -5,7 +5,7 @@ use crate::diagnosis::finding::{Judged, Rule, fact};
 use crate::diagnosis::gain::weight_of_time;
 use crate::diagnosis::loss_cost::LossCost;
 use crate::diagnosis::words;
-use model::{Code, Vantage};
+use thalweg_model::{Code, Vantage};
 
 pub(crate) const RULE: Rule = Rule { code: Code::Reordering, judge };
 

@@ -4,7 +4,7 @@ use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::{Judged, Rule, fact};
 use crate::diagnosis::words;
 use crate::observe::sndbuf_wakeups::SndbufWakeups;
-use model::Code;
+use thalweg_model::Code;
 
 pub(crate) const RULE: Rule = Rule { code: Code::SendBuffer, judge };
 
@@ -47,7 +47,7 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
             words::size(wakes.buffer()),
         )));
     }
-    if facts.vantage != model::Vantage::Sender {
+    if facts.vantage != thalweg_model::Vantage::Sender {
         evidence.push(fact(
             match facts.wakes {
                 Some(_) => "when the sender sent, and what it had heard by then, are as its packets' timestamps tell it",

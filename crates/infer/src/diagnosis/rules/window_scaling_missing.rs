@@ -4,7 +4,7 @@ use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::{Judged, Rule};
 use crate::diagnosis::rules::receive_window;
 use crate::diagnosis::words;
-use model::Code;
+use thalweg_model::Code;
 
 pub(crate) const RULE: Rule = Rule { code: Code::WindowScalingMissing, judge };
 

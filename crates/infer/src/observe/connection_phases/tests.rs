@@ -3,7 +3,7 @@
 use super::*;
 use crate::flow::report::JudgedFlow;
 use crate::testing::{connection_at, packet};
-use wire::Segment;
+use thalweg_wire::Segment;
 
 const ACK: u8 = Flags::ACK;
 const RST: u8 = Flags::RST;
@@ -156,7 +156,7 @@ fn the_first_reset_is_kept_with_its_ttl_and_what_followed() {
 }
 
 /// What is reported of these packets as failed, and whether that is a problem.
-fn failure(packets: &[(u64, Segment)]) -> (Option<model::Failure>, bool) {
+fn failure(packets: &[(u64, Segment)]) -> (Option<thalweg_model::Failure>, bool) {
     let made = connection_at(packets);
     let judged = JudgedFlow::new(&made);
     let is_problem = judged.is_slowed();
@@ -165,7 +165,7 @@ fn failure(packets: &[(u64, Segment)]) -> (Option<model::Failure>, bool) {
 
 #[test]
 fn a_phase_that_failed_is_a_problem_if_it_is_most_of_the_life() {
-    use model::Failure;
+    use thalweg_model::Failure;
     let mut lost_syn = vec![(0, packet(true, Flags::SYN, 100, 0, 0))];
     lost_syn.extend(opened().into_iter().map(|(at, packet)| (at + 1_000, packet)));
     let exchange = |at| [(at, packet(true, ACK, 101, 501, 100)), (at + 20, packet(false, ACK, 501, 201, 1_000))];

@@ -5,7 +5,7 @@
 use crate::observe::flight_levels::FlightLevels;
 use crate::reset::{Reset, reset_keeping};
 use std::collections::VecDeque;
-use units::SeqNum;
+use thalweg_units::SeqNum;
 
 /// TSvals awaiting their echo; a window of a thousand acknowledgements of different milliseconds is a second long.
 const MOST_WAITING: usize = 1_024;

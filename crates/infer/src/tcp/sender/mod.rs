@@ -29,11 +29,11 @@ use crate::tcp::recovery::{AckNews, Losses};
 use crate::tcp::rtt_estimator::RttEstimator;
 use clocks::Clocks;
 use ipid_inference::IpIdInference;
-use model::MarkKind;
 use sack::Sacked;
 use scoreboard::{MAX_SEGMENTS, Scoreboard, SentSegment};
 use send_space::{ORIGIN, SendSpace};
 use send_window::SendWindow;
+use thalweg_model::MarkKind;
 use totals::Totals;
 
 /// One direction of a connection, as its sender lives it.

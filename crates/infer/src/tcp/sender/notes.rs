@@ -4,7 +4,7 @@ use super::Sender;
 use crate::event::RetransmitKind;
 use crate::observe::congestion_control::WindowSample;
 use crate::tcp::packet::{Ack, Data};
-use model::{LossMark, MarkKind};
+use thalweg_model::{LossMark, MarkKind};
 
 /// Marks a plot keeps.
 const MOST_MARKS: usize = 4_000;

@@ -6,8 +6,8 @@ use crate::event::RetransmitKind;
 use crate::tcp::packet::Data;
 use crate::tcp::receiver_view::remote_clock::TICK;
 use crate::tcp::recovery::{Loss, RetransmitEvidence};
-use model::MarkKind;
-use units::SeqNum;
+use thalweg_model::MarkKind;
+use thalweg_units::SeqNum;
 
 /// What is sent within this of an acknowledgement was set off by it: Linux sends in the softirq that handles it, in microseconds.
 const CLOCKED: u64 = 300_000;

@@ -2,7 +2,7 @@
 
 use super::Sender;
 use crate::tcp::packet::Ack;
-use model::MarkKind;
+use thalweg_model::MarkKind;
 
 /// What was selectively acknowledged.
 pub(super) struct Sacked {
@@ -79,8 +79,8 @@ impl Sender {
 mod tests {
     use super::*;
     use crate::tcp::packet::Data;
-    use units::SeqNum;
-    use wire::SackBlocks;
+    use thalweg_units::SeqNum;
+    use thalweg_wire::SackBlocks;
 
     const MSS: u32 = 1_000;
 

@@ -1,6 +1,6 @@
 //! The send sequence space (RFC 9293 §3.3.1), unwrapped to 64 bits, and the sizes of segments.
 
-use units::SeqNum;
+use thalweg_units::SeqNum;
 
 /// Where unwrapped sequence numbers begin, so that what came before the first packet seen stays positive.
 pub(super) const ORIGIN: u64 = 1 << 32;

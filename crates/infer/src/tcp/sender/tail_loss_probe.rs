@@ -78,7 +78,7 @@ impl Sender {
 mod tests {
     use crate::tcp::connection::Connection;
     use crate::testing::{connection_at, packet};
-    use wire::{Flags, Segment};
+    use thalweg_wire::{Flags, Segment};
 
     const ACK: u8 = Flags::ACK;
 

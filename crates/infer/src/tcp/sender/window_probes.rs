@@ -1,7 +1,7 @@
 //! What is sent though nothing may be: probes of an idle connection and of a closed window, and data in a SYN that is not taken.
 
 use super::Sender;
-use units::SeqNum;
+use thalweg_units::SeqNum;
 
 impl Sender {
     /// Whether a packet with this number and payload, not taken in yet, probes: it brings nothing but an old byte at most, the last of
@@ -36,7 +36,7 @@ impl Sender {
 mod tests {
     use crate::tcp::connection::Connection;
     use crate::testing::{connection_at, packet};
-    use wire::{Flags, Segment};
+    use thalweg_wire::{Flags, Segment};
 
     const ACK: u8 = Flags::ACK;
 

@@ -4,8 +4,8 @@
 use crate::tcp::handshake::Handshake;
 use crate::tcp::packet::Packet;
 use crate::tcp::sender::Sender;
-use model::{Ecn, KeepAlives, Multipath, MultipathKind};
-use wire::Flags;
+use thalweg_model::{Ecn, KeepAlives, Multipath, MultipathKind};
+use thalweg_wire::Flags;
 
 /// Signals of both sides, counted.
 #[derive(Debug, Default)]

@@ -4,8 +4,8 @@ use crate::diagnosis::facts::Facts as Judged;
 use crate::flow::facts;
 use crate::tcp::connection::Connection;
 use crate::testing::{connection, packet};
-use model::{Ecn, Facts, FastOpen, KeepAlives, Multipath, MultipathKind, Vantage};
-use wire::{Flags, Options, Segment};
+use thalweg_model::{Ecn, Facts, FastOpen, KeepAlives, Multipath, MultipathKind, Vantage};
+use thalweg_wire::{Flags, Options, Segment};
 
 const ACK: u8 = Flags::ACK;
 

@@ -1,10 +1,10 @@
 //! What a program printed: both of its outputs in one file, in the order they came.
 
 use crate::plan::LOG_SUFFIX;
-use host::HostError;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use thalweg_host::HostError;
 
 /// Lines of a log that a note tells.
 const TAIL_LINES: usize = 5;

@@ -5,7 +5,7 @@ mod udp;
 
 use super::act::Actor;
 use super::hosts::HostId;
-use model::{Cross, CrossTraffic};
+use thalweg_model::{Cross, CrossTraffic};
 
 /// The actor of one kind of cross traffic between these hosts, server and client; `port` is its own.
 pub(super) fn actor(spec: &Cross, hosts: (HostId, HostId), port: u16) -> Box<dyn Actor> {

@@ -4,10 +4,10 @@ use crate::guest::act::{Actor, Findings};
 use crate::guest::clock::minus;
 use crate::guest::hosts::HostId;
 use crate::guest::stage::{Event, Key, Stage};
-use host::HostError;
-use model::{Cross, CrossTraffic, Metric, Metrics, Way};
 use std::collections::HashMap;
-use units::Span;
+use thalweg_host::HostError;
+use thalweg_model::{Cross, CrossTraffic, Metric, Metrics, Way};
+use thalweg_units::Span;
 
 const CHUNK_BYTES: usize = 128 * 1024;
 static PAYLOAD: [u8; CHUNK_BYTES] = [0x5a; CHUNK_BYTES];

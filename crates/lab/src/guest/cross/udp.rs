@@ -4,11 +4,11 @@ use crate::guest::act::{Actor, Findings};
 use crate::guest::clock::plus;
 use crate::guest::hosts::HostId;
 use crate::guest::stage::{Event, Stage};
-use host::HostError;
-use host::socket::Udp;
-use model::{Cross, Metric, Metrics, Way};
 use std::net::SocketAddrV4;
-use units::{Bytes, Rate, Span};
+use thalweg_host::HostError;
+use thalweg_host::socket::Udp;
+use thalweg_model::{Cross, Metric, Metrics, Way};
+use thalweg_units::{Bytes, Rate, Span};
 
 /// Packets that are closer than this are sent several at a time: each wake-up is a round of system calls.
 const WAKE_EVERY: Span = Span::from_micros(50);
@@ -212,7 +212,7 @@ mod tests {
             direction: Way::Up,
             start: Span::ZERO,
             end: None,
-            traffic: model::CrossTraffic::Udp { rate, size },
+            traffic: thalweg_model::CrossTraffic::Udp { rate, size },
         };
         let flows = CrossPackets::new(&spec, rate, size, (3, 4), 5201);
         assert_eq!((flows.from, flows.to), (4, 3));

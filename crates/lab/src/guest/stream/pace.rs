@@ -2,9 +2,9 @@
 
 use crate::guest::clock::minus;
 use crate::guest::figures::percentiles;
-use model::{Metric, Metrics};
 use std::collections::VecDeque;
-use units::{Bytes, Rate, Span};
+use thalweg_model::{Metric, Metrics};
+use thalweg_units::{Bytes, Rate, Span};
 
 /// How often there is new data.
 pub(super) const EVERY: Span = Span::from_millis(10);

@@ -4,11 +4,11 @@ use super::ends;
 use super::pace::Production;
 use crate::guest::clock::minus;
 use crate::guest::stage::{Key, Stage};
-use host::HostError;
-use host::tcp_info::TcpInfo;
-use model::{Stream, Way};
 use std::fs::File;
-use units::Span;
+use thalweg_host::HostError;
+use thalweg_host::tcp_info::TcpInfo;
+use thalweg_model::{Stream, Way};
+use thalweg_units::Span;
 
 /// What a program writes and reads at once: iperf3's default for TCP.
 const WRITE_BYTES: usize = 128 * 1024;

@@ -3,10 +3,10 @@
 use super::super::hosts::HostId;
 use super::super::stage::{Key, Stage};
 use super::outlier::{Delivery, Seen};
-use host::HostError;
 use std::collections::VecDeque;
 use std::io;
-use units::Span;
+use thalweg_host::HostError;
+use thalweg_units::Span;
 
 const CHUNK_BYTES: usize = 256 * 1024;
 static PAYLOAD: [u8; CHUNK_BYTES] = [0x5a; CHUNK_BYTES];

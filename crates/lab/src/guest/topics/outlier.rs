@@ -1,8 +1,8 @@
 //! Messages that came late, and the kind of retransmission that each had to wait for.
 
-use model::{Metric, Metrics};
 use std::collections::BTreeMap;
-use units::Span;
+use thalweg_model::{Metric, Metrics};
+use thalweg_units::Span;
 
 /// A message is an outlier from so many times its topic's median on,
 const TIMES_MEDIAN: f64 = 2.0;

@@ -4,8 +4,8 @@
 //! lost, the queue was full: what was sent before it, and had not yet left the queue, is what it holds.
 
 use crate::guest::clock::minus;
-use model::{Metric, Metrics};
-use units::Span;
+use thalweg_model::{Metric, Metrics};
+use thalweg_units::Span;
 
 /// Ethernet, IPv4 and UDP headers: what the packets of a path's rate measure beyond their payload.
 const HEADER_BYTES: u64 = 14 + 20 + 8;

@@ -4,7 +4,7 @@ use super::unknown;
 use crate::document::{DocumentError, NodeValue, Section};
 use crate::way::Way;
 use crate::workload::{Cross, CrossTraffic};
-use units::{Bytes, Rate, Span};
+use thalweg_units::{Bytes, Rate, Span};
 
 /// Most background flows of one kind.
 const FLOWS_MAX: u32 = 1000;

@@ -3,7 +3,7 @@
 use super::unknown;
 use crate::document::{DocumentError, NodeValue, Section};
 use crate::settings::{HostSettings, RouteFeature, RouteSettings, SocketSettings};
-use units::{Bytes, Span};
+use thalweg_units::{Bytes, Span};
 
 /// The kernel's default, and the most it lets a socket have. Source: include/net/tcp.h, `TCP_RTO_MIN`, `TCP_DELACK_MAX`.
 const SOCKET_TIMER_MAX: Span = Span::from_millis(200);

@@ -5,7 +5,7 @@ use crate::document::{DocumentError, Node, NodeValue, Section};
 use crate::path::{
     Chance, Counted, Discipline, Distribution, Jitter, Loss, Path, PathDirection, Policer, Queue, Reorder, Step, Trace,
 };
-use units::{Bytes, Rate, Ratio, Span};
+use thalweg_units::{Bytes, Rate, Ratio, Span};
 
 /// No path between two places on Earth takes this long; longer is a slip of the unit.
 const LONGEST_DELAY: Span = Span::from_millis(60_000);

@@ -8,7 +8,7 @@ use super::unknown;
 use crate::document::{DocumentError, Node, NodeValue, Section};
 use crate::topology::Topology;
 use crate::workload::{Amount, Burst, Exchange, Part, Stream, Transactions, UdpTrain, Workload};
-use units::{Bytes, Rate, Span};
+use thalweg_units::{Bytes, Rate, Span};
 
 const KINDS: [&str; 8] = ["stream", "rr", "crr", "burst", "udp-train", "topics", "mixed", "command"];
 /// Most connections of one client at a time.
@@ -124,7 +124,7 @@ fn burst(section: &Section<'_>) -> Result<Burst, DocumentError> {
             .iter()
             .map(|node| match &node.value {
                 NodeValue::Text(text) | NodeValue::Number(text) => {
-                    text.parse().map_err(|error: units::ParseError| node.error(error.to_string(), None))
+                    text.parse().map_err(|error: thalweg_units::ParseError| node.error(error.to_string(), None))
                 }
                 _ => Err(node.error("'workload.marks' is a list of sizes", None)),
             })

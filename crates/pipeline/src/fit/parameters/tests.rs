@@ -1,7 +1,7 @@
 //! Tests of a model's parameters as a scenario.
 
 use super::*;
-use model::{Loss, Queue, Workload};
+use thalweg_model::{Loss, Queue, Workload};
 
 fn parameters(loss_model: LossModel) -> Parameters {
     let buffer = |bytes: f64| Buffer { bytes, fixed: false, origin: Origin::Assumed };
@@ -66,7 +66,7 @@ fn a_buffer_that_a_program_fixed_is_an_option_of_its_socket() {
     assert!(!experiment.server.sysctl.contains_key("net.ipv4.tcp_rmem"));
     assert_eq!(experiment.client.route.initcwnd, Some(10));
     let Workload::Stream(stream) = &experiment.workload else { panic!("a stream") };
-    assert_eq!((stream.direction, stream.amount), (Way::Up, model::Amount::Seconds(Span::from_millis(2500))));
+    assert_eq!((stream.direction, stream.amount), (Way::Up, thalweg_model::Amount::Seconds(Span::from_millis(2500))));
 }
 
 #[test]

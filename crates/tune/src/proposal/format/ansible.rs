@@ -2,8 +2,8 @@
 //! has attributes.
 
 use super::{by_route, header, networkd, sysctls};
-use model::{PlannedChange, TunePlan};
 use std::fmt::Write;
+use thalweg_model::{PlannedChange, TunePlan};
 
 pub(super) fn write(plan: &TunePlan, changes: &[&PlannedChange]) -> String {
     let mut text = header(plan);

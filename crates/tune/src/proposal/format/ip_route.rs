@@ -1,8 +1,8 @@
 //! Commands of `ip route`. Source: ip-route(8).
 
 use super::{by_route, header};
-use model::{PlannedChange, RouteTarget, TunePlan};
 use std::fmt::Write;
+use thalweg_model::{PlannedChange, RouteTarget, TunePlan};
 
 pub(super) fn write(plan: &TunePlan, changes: &[&PlannedChange]) -> String {
     let mut text = header(plan);

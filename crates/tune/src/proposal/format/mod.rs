@@ -7,8 +7,8 @@ mod network_manager;
 mod networkd;
 mod sysctl_d;
 
-use model::{PlannedChange, RouteTarget, Setting, TunePlan};
 use std::collections::BTreeMap;
+use thalweg_model::{PlannedChange, RouteTarget, Setting, TunePlan};
 
 /// A program's configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

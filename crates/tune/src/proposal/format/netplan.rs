@@ -1,8 +1,8 @@
 //! A file of netplan. Source: netplan's YAML reference, `routes`.
 
 use super::{attribute, by_route, header, prefix};
-use model::{PlannedChange, TunePlan};
 use std::fmt::Write;
+use thalweg_model::{PlannedChange, TunePlan};
 
 pub(super) fn write(plan: &TunePlan, changes: &[&PlannedChange]) -> String {
     let mut text = header(plan);

@@ -1,8 +1,8 @@
 //! A drop-in of systemd-networkd. Source: systemd.network(5), section `[Route]`.
 
 use super::{attribute, by_route, header, networkd_key, prefix};
-use model::{PlannedChange, RouteTarget, TunePlan};
 use std::fmt::Write;
+use thalweg_model::{PlannedChange, RouteTarget, TunePlan};
 
 pub(super) fn write(plan: &TunePlan, changes: &[&PlannedChange]) -> String {
     let mut text = header(plan);

@@ -1,8 +1,8 @@
 //! A file of `/etc/sysctl.d`. Source: sysctl.d(5).
 
 use super::{header, sysctls};
-use model::{PlannedChange, TunePlan};
 use std::fmt::Write;
+use thalweg_model::{PlannedChange, TunePlan};
 
 /// A file cannot say "raise only if lower": what is here was lower when the plan was made.
 pub(super) fn write(plan: &TunePlan, changes: &[&PlannedChange]) -> String {

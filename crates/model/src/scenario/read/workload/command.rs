@@ -3,7 +3,7 @@
 use crate::document::{DocumentError, NodeValue, Section};
 use crate::workload::Command;
 use std::collections::BTreeMap;
-use units::Span;
+use thalweg_units::Span;
 
 /// Virtual time a program gets unless something else is said.
 const TIMEOUT: Span = Span::from_millis(600_000);

@@ -5,7 +5,7 @@ use super::size;
 use crate::document::{DocumentError, Node, NodeValue, Section};
 use crate::topology::{HostName, Topology};
 use crate::workload::{Size, Topic, Topics};
-use units::{Ratio, Span};
+use thalweg_units::{Ratio, Span};
 
 pub(super) fn read(section: &Section<'_>, topology: &Topology) -> Result<Topics, DocumentError> {
     let seconds = section.require("seconds", section.quantity::<Span>("seconds")?)?;
