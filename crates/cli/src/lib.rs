@@ -5,38 +5,23 @@
 mod annotate;
 mod args;
 mod captures;
-mod diagnose;
-mod explain;
-mod export;
-mod fact_columns;
 mod failure;
-mod fix;
-mod fleet;
-mod flow_columns;
-mod kernel;
-mod lab_compare;
-mod lab_run;
 mod live;
-mod load;
-mod load_args;
-mod load_expect;
 mod output;
 mod plots;
 mod progress;
 mod remedies;
 mod scenarios;
-mod serve;
-mod sockets;
 mod stop;
+mod tables;
 mod targets;
-mod tune;
-mod tune_args;
-mod values;
+mod verbs;
 
 use args::{Args, LabVerb, LoadVerb, Verb};
 use clap::Parser;
 use output::Output;
 use std::process::ExitCode;
+use verbs::{diagnose, explain, fix, kernel, lab_compare, lab_run, load, serve, tune};
 
 /// Runs `thalweg`: reads the command line, does what it says, and returns the exit code.
 ///

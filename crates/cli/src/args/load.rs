@@ -1,6 +1,6 @@
 //! What can be typed after `thalweg load`.
 
-use crate::load_expect::Expectation;
+use super::expect::Expectation;
 use clap::Args as ClapArgs;
 use std::net::IpAddr;
 use thalweg_units::{Bytes, Ratio, Span};
@@ -54,6 +54,6 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "EXPECTATION")]
     pub(crate) expect: Vec<Expectation>,
     /// Which of the processes this is
-    #[arg(long, hide = true, value_name = "I/N", value_parser = crate::values::part)]
+    #[arg(long, hide = true, value_name = "I/N", value_parser = super::values::part)]
     pub(crate) part: Option<thalweg_lab::Part>,
 }

@@ -1,6 +1,6 @@
 //! A connection as a row of a table.
 
-use crate::fact_columns;
+use super::fact_columns;
 use thalweg_model::{Flow, Vantage, Way};
 use thalweg_report::tables::{Column, Kind, Value};
 

@@ -1,7 +1,7 @@
 //! `lab run --export`: a run's figures, flows, samples and packets as tables.
 
+use super::flow_columns;
 use crate::failure::Failure;
-use crate::flow_columns;
 use anyhow::anyhow;
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;

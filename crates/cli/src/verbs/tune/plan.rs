@@ -1,9 +1,9 @@
 //! `thalweg tune plan`: what to set, and why that much.
 
 use super::{show, this_host};
+use crate::args::tune::TunePlanArgs;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::tune_args::TunePlanArgs;
 use anyhow::anyhow;
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,7 +1,7 @@
 //! `diagnose --parquet`: the diagnoses of many captures as tables, written as they come.
 
+use super::flow_columns;
 use crate::failure::Failure;
-use crate::flow_columns;
 use std::fs;
 use std::path::{Path, PathBuf};
 use thalweg_model::{CaptureReport, Code, Evidence, Flow};

@@ -1,9 +1,9 @@
 //! `thalweg tune show`: what is wrong with a host's settings.
 
 use super::this_host;
+use crate::args::tune::TuneShowArgs;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::tune_args::TuneShowArgs;
 use anyhow::anyhow;
 use std::fs::File;
 use std::io::{self, Read};

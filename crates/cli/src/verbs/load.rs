@@ -1,7 +1,7 @@
 //! `thalweg load`: players by the thousand.
 
+use crate::args::load::LoadArgs;
 use crate::failure::Failure;
-use crate::load_args::LoadArgs;
 use crate::output::Output;
 use crate::{progress, stop};
 use anyhow::{Context, anyhow};

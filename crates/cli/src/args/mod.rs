@@ -1,8 +1,12 @@
 //! What can be typed.
 
-use crate::load_args::LoadArgs;
-use crate::tune_args::TuneVerb;
+mod expect;
+pub(crate) mod load;
+pub(crate) mod tune;
+mod values;
+
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use load::LoadArgs;
 use std::path::PathBuf;
 use thalweg_lab::Part;
 use thalweg_model::since::Release;
@@ -10,6 +14,7 @@ use thalweg_model::{LogFormat, LogLevel};
 use thalweg_pipeline::BenchOptions;
 use thalweg_units::Span;
 use thalweg_wire::filter::{Filter, FilterError};
+use tune::TuneVerb;
 
 /// Why is this TCP stream slow, and what makes it fast?
 #[derive(Debug, Parser)]
@@ -137,7 +142,7 @@ pub(crate) struct LabRunArgs {
     #[arg(long, default_value = "10ms", value_name = "INTERVAL")]
     pub(crate) samples: String,
     /// Runs part I of N of all runs; lab compare joins the parts' reports
-    #[arg(long, value_name = "I/N", value_parser = crate::values::part)]
+    #[arg(long, value_name = "I/N", value_parser = values::part)]
     pub(crate) shard: Option<Part>,
     /// Also writes the expectations as JUnit XML, for CI systems
     #[arg(long, value_name = "FILE")]
@@ -250,7 +255,7 @@ pub(crate) struct DiagnoseArgs {
     #[arg(long, default_value = "20", value_name = "N")]
     pub(crate) top: usize,
     /// Linux release that the hosts run, such as 6.1: remedies for that one; default: what holds for all, and with --live this host's
-    #[arg(long, value_name = "RELEASE", value_parser = crate::values::release)]
+    #[arg(long, value_name = "RELEASE", value_parser = values::release)]
     pub(crate) kernel: Option<Release>,
     /// Processors to use; default: all
     #[arg(short, long, env = "THALWEG_JOBS", value_parser = clap::value_parser!(u16).range(1..))]

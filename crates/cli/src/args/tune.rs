@@ -129,7 +129,7 @@ pub(crate) struct TuneListArgs {
     #[arg(long, value_name = "CODE", value_parser = code)]
     pub(crate) verdict: Option<Code>,
     /// Only what this Linux release has, with its defaults; default: this host's
-    #[arg(long, value_name = "RELEASE", value_parser = crate::values::release)]
+    #[arg(long, value_name = "RELEASE", value_parser = super::values::release)]
     pub(crate) kernel: Option<Release>,
     /// What any release has
     #[arg(long, conflicts_with = "kernel")]
@@ -145,7 +145,7 @@ pub(crate) struct TuneShowArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) from: Option<PathBuf>,
     /// Linux release of the host, such as 6.1; default: what the text says, or this host's
-    #[arg(long, value_name = "RELEASE", value_parser = crate::values::release)]
+    #[arg(long, value_name = "RELEASE", value_parser = super::values::release)]
     pub(crate) kernel: Option<Release>,
     /// Connections the host is to hold at a time; buffers are held against memory for that many
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -185,7 +185,7 @@ pub(crate) struct TunePlanArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) from: Option<PathBuf>,
     /// Linux release of the host; default: what the text says, or this host's
-    #[arg(long, value_name = "RELEASE", value_parser = crate::values::release)]
+    #[arg(long, value_name = "RELEASE", value_parser = super::values::release)]
     pub(crate) kernel: Option<Release>,
     /// Writes the configuration of another program: sysctl.d, ip-route, networkd, netplan, networkmanager, ansible
     #[arg(long, value_name = "FORMAT", value_parser = format)]

@@ -1,9 +1,9 @@
 //! `thalweg tune list`: the catalogue as a table.
 
 use super::running;
+use crate::args::tune::TuneListArgs;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::tune_args::TuneListArgs;
 use anyhow::anyhow;
 use serde_json::json;
 use std::process::ExitCode;

@@ -2,9 +2,9 @@
 
 use super::failure::failure;
 use super::timer;
+use crate::args::tune::{TuneApplyArgs, TuneIdArgs, TunePersistArgs, TuneRollbackArgs};
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::tune_args::{TuneApplyArgs, TuneIdArgs, TunePersistArgs, TuneRollbackArgs};
 use anyhow::anyhow;
 use serde_json::json;
 use std::fmt::Write;

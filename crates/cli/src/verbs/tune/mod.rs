@@ -9,9 +9,9 @@ mod show;
 mod this_host;
 mod timer;
 
+use crate::args::tune::TuneVerb;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::tune_args::TuneVerb;
 use std::process::ExitCode;
 use thalweg_model::since::{self, Release};
 

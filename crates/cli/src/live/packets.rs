@@ -1,10 +1,10 @@
 //! `thalweg diagnose --live`: this host's own packets, as a capture that is read while it is taken.
 
+use super::sockets::{self, NAME};
 use crate::args::DiagnoseArgs;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::sockets::NAME;
-use crate::{sockets, stop};
+use crate::stop;
 use anyhow::anyhow;
 use std::collections::HashMap;
 use std::io::{self, Read};

@@ -1,8 +1,8 @@
 //! A timer that does not die with the process that applied: a transient unit of systemd, or a process of its own.
 
 use super::failure::failure;
+use crate::args::tune::{Timer, TuneIdArgs};
 use crate::failure::Failure;
-use crate::tune_args::{Timer, TuneIdArgs};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};

@@ -1,9 +1,9 @@
 //! `thalweg tune log`: what was applied, and what became of it.
 
 use super::failure::failure;
+use crate::args::tune::TuneLogArgs;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::tune_args::TuneLogArgs;
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -1,10 +1,10 @@
 //! `thalweg lab run`.
 
 use crate::args::{Capture, ExportFormat, LabRunArgs};
-use crate::export::Export;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::Console;
+use crate::tables::export::Export;
 use crate::{plots, scenarios, stop, targets};
 use anyhow::anyhow;
 use std::process::ExitCode;

@@ -1,0 +1,11 @@
+//! What each verb does, one file per verb.
+
+pub(crate) mod diagnose;
+pub(crate) mod explain;
+pub(crate) mod fix;
+pub(crate) mod kernel;
+pub(crate) mod lab_compare;
+pub(crate) mod lab_run;
+pub(crate) mod load;
+pub(crate) mod serve;
+pub(crate) mod tune;
