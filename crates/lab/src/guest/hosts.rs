@@ -13,8 +13,8 @@
 //! delay, jitter and loss. Apart, the queue's limit counts what waits and not what is on its way, and a sender's own
 //! device never holds a packet back unless it has a rate of its own, so captures at the hosts see what their TCP does.
 
+use super::device::{Device, Role};
 use super::disciplines;
-use super::shaped::{Shaped, What};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use thalweg_host::link::{self, End};
@@ -61,7 +61,7 @@ pub(super) struct Topology {
     clients: usize,
     routers: Vec<NetNs>,
     /// Devices with a discipline or a program on them.
-    pub(super) shaped: Vec<Shaped>,
+    pub(super) devices: Vec<Device>,
 }
 
 /// A device and the namespace it is in.
@@ -75,7 +75,7 @@ impl Topology {
         sysctl::write("net.ipv4.tcp_mem", TCP_MEM)?;
         let clients = experiment.topology.clients;
         let mut topology =
-            Self { hosts: Vec::new(), clients: clients as usize, routers: Vec::new(), shaped: Vec::new() };
+            Self { hosts: Vec::new(), clients: clients as usize, routers: Vec::new(), devices: Vec::new() };
         topology.add_host("server", Some(Side::Server), Ipv4Addr::new(10, 0, 1, 1))?;
         for number in 1..=clients {
             topology.add_host(&HostName::Client(number).to_string(), Some(Side::Client), client_network(number, 1))?;
@@ -132,20 +132,20 @@ impl Topology {
 
     /// Where the frames of a device arrive: at the other router's inner device, or, from a switch's port, at the next router or
     /// the server.
-    pub(super) fn across(&self, shaped: &Shaped) -> Across<'_> {
-        let inner = |what: What, way: Way| {
-            self.shaped.iter().find(|other| other.what == what && other.way == way && other.number == shaped.number)
+    pub(super) fn across(&self, device: &Device) -> Across<'_> {
+        let inner = |role: Role, way: Way| {
+            self.devices.iter().find(|other| other.role == role && other.way == way && other.number == device.number)
         };
-        match (shaped.what, shaped.way) {
-            (What::Port, Way::Up) => (&self.hosts[SERVER].ns, DEVICE),
-            (What::Port, Way::Down) => match inner(What::Propagation, Way::Up) {
-                Some(wire) => (&self.routers[wire.router], &wire.device),
+        match (device.role, device.way) {
+            (Role::Port, Way::Up) => (&self.hosts[SERVER].ns, DEVICE),
+            (Role::Port, Way::Down) => match inner(Role::Propagation, Way::Up) {
+                Some(wire) => (&self.routers[wire.router], &wire.interface),
                 None => unreachable!("invariant: every client of a switch has a wire"),
             },
             (_, way) => {
                 let back = if way == Way::Down { Way::Up } else { Way::Down };
-                match inner(What::Bottleneck, back) {
-                    Some(other) => (&self.routers[other.router], &other.device),
+                match inner(Role::Bottleneck, back) {
+                    Some(other) => (&self.routers[other.router], &other.interface),
                     None => unreachable!("invariant: a bottleneck has one in the other direction"),
                 }
             }
@@ -194,15 +194,15 @@ impl Topology {
         }
         self.routers[bottleneck].run(|| route::add(ANYWHERE, 0, inner_p, &RouteSettings::default()))?;
         self.routers[propagation].run(|| route::add(ANYWHERE, 0, inner_b, &RouteSettings::default()))?;
-        self.shaped = vec![
-            Shaped::new(Way::Down, What::Bottleneck, bottleneck, "inner", 1),
-            Shaped::new(Way::Up, What::Bottleneck, propagation, "inner", 1),
+        self.devices = vec![
+            Device::new(Way::Down, Role::Bottleneck, bottleneck, "inner", 1),
+            Device::new(Way::Up, Role::Bottleneck, propagation, "inner", 1),
         ];
         for (number, (_, device, _)) in (1u32..).zip(&clients) {
-            self.shaped.push(Shaped::new(Way::Down, What::Propagation, propagation, device, number));
+            self.devices.push(Device::new(Way::Down, Role::Propagation, propagation, device, number));
         }
         for (number, (_, device, _)) in (1u32..).zip(&servers) {
-            self.shaped.push(Shaped::new(Way::Up, What::Propagation, bottleneck, device, number));
+            self.devices.push(Device::new(Way::Up, Role::Propagation, bottleneck, device, number));
         }
         Ok(())
     }
@@ -232,11 +232,11 @@ impl Topology {
                 route::add(ANYWHERE, 0, outer_core, &plain)
             })?;
             self.routers[propagation].run(|| route::add(ANYWHERE, 0, inner_b, &plain))?;
-            self.shaped.extend([
-                Shaped::new(Way::Down, What::Bottleneck, bottleneck, "inner", number),
-                Shaped::new(Way::Down, What::Propagation, propagation, "client", number),
-                Shaped::new(Way::Up, What::Bottleneck, propagation, "inner", number),
-                Shaped::new(Way::Up, What::Propagation, bottleneck, "core", number),
+            self.devices.extend([
+                Device::new(Way::Down, Role::Bottleneck, bottleneck, "inner", number),
+                Device::new(Way::Down, Role::Propagation, propagation, "client", number),
+                Device::new(Way::Up, Role::Bottleneck, propagation, "inner", number),
+                Device::new(Way::Up, Role::Propagation, bottleneck, "core", number),
             ]);
         }
         Ok(())
@@ -245,7 +245,7 @@ impl Topology {
     fn join_switch(&mut self, experiment: &Experiment) -> Result<(), HostError> {
         let switch = self.add_router("switch")?;
         self.attach_host(experiment, SERVER, (&self.routers[switch], "server", Ipv4Addr::new(10, 0, 1, 254)))?;
-        self.shaped.push(Shaped::new(Way::Up, What::Port, switch, "server", 0));
+        self.devices.push(Device::new(Way::Up, Role::Port, switch, "server", 0));
         for id in self.clients() {
             let number = id as u32;
             let device = self.hosts[id].name.clone();
@@ -257,10 +257,10 @@ impl Topology {
             let plain = RouteSettings::default();
             self.routers[switch].run(|| route::add(to, 24, net(2), &plain))?;
             self.routers[wire].run(|| route::add(ANYWHERE, 0, net(1), &plain))?;
-            self.shaped.extend([
-                Shaped::new(Way::Down, What::Port, switch, &device, number),
-                Shaped::new(Way::Down, What::Propagation, wire, "client", number),
-                Shaped::new(Way::Up, What::Propagation, wire, "switch", number),
+            self.devices.extend([
+                Device::new(Way::Down, Role::Port, switch, &device, number),
+                Device::new(Way::Down, Role::Propagation, wire, "client", number),
+                Device::new(Way::Up, Role::Propagation, wire, "switch", number),
             ]);
         }
         Ok(())
@@ -319,8 +319,8 @@ impl Topology {
             })
         };
         let mut path = Vec::new();
-        for shaped in self.shaped.iter().filter(|shaped| shaped.number <= 1) {
-            path.extend(shaped.describe(self.router(shaped.router))?);
+        for device in self.devices.iter().filter(|device| device.number <= 1) {
+            path.extend(device.describe(self.router(device.router))?);
         }
         let (server, client) = (&self.hosts[SERVER], &self.hosts[1]);
         Ok(SettingsReport {
@@ -342,12 +342,12 @@ impl Topology {
         Ok(())
     }
 
-    /// What the path dropped and marked, by direction and place.
+    /// Packets that the path dropped and marked, by direction and role.
     pub(super) fn losses(&self) -> Result<Metrics, HostError> {
         let mut sums: BTreeMap<&'static str, BTreeMap<String, u64>> = BTreeMap::new();
-        for shaped in &self.shaped {
-            for (figure, count) in shaped.counts(self.router(shaped.router))? {
-                *sums.entry(figure).or_default().entry(shaped.label()).or_default() += count;
+        for device in &self.devices {
+            for (figure, count) in device.counts(self.router(device.router))? {
+                *sums.entry(figure).or_default().entry(device.label()).or_default() += count;
             }
         }
         let group = |counts: BTreeMap<String, u64>| {

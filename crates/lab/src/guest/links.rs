@@ -1,8 +1,8 @@
 //! Links that a program of ours emulates: those that replay a trace, and the ports of a switch.
 
 use super::clock;
+use super::device::Role;
 use super::hosts::Topology;
-use super::shaped::What;
 use std::sync::Arc;
 use thalweg_host::bpf::{Buffer, Occupancy, Serializer, Service, Trace};
 use thalweg_host::{HostError, link};
@@ -24,15 +24,15 @@ pub(super) fn attach(topology: &mut Topology, experiment: &Experiment) -> Result
         _ => None,
     };
     let mut links = Vec::new();
-    for shaped in &topology.shaped {
-        let direction = experiment.path.direction(shaped.way);
-        let link = match (shaped.what, switch, &direction.trace) {
-            (What::Port, Some(switch), _) => {
+    for device in &topology.devices {
+        let direction = experiment.path.direction(device.way);
+        let link = match (device.role, switch, &direction.trace) {
+            (Role::Port, Some(switch), _) => {
                 let service = Service::Rate { rate: switch.rate, overhead: switch.overhead };
                 let own = Occupancy { bytes: (!switch.shared).then_some(switch.buffer), packets: None };
                 Some(Serializer::load(&service, own, shared.as_ref().map(Arc::clone))?)
             }
-            (What::Bottleneck, _, Some(trace)) => {
+            (Role::Bottleneck, _, Some(trace)) => {
                 let trace = Trace::new(trace.opportunities_ms.clone()).map_err(|error| HostError {
                     act: "replay the trace".to_owned(),
                     source: std::io::Error::new(std::io::ErrorKind::InvalidInput, error),
@@ -49,11 +49,11 @@ pub(super) fn attach(topology: &mut Topology, experiment: &Experiment) -> Result
     }
     for (at, link) in links.into_iter().enumerate() {
         let Some(link) = link else { continue };
-        let shaped = &topology.shaped[at];
-        topology.router(shaped.router).run(|| link.attach(link::index(&shaped.device)?, PRIORITY))?;
-        let (peer, device) = topology.across(shaped);
-        peer.run(|| link.attach_peer(link::index(device)?, PRIORITY))?;
-        topology.shaped[at].programs.set_link(link);
+        let device = &topology.devices[at];
+        topology.router(device.router).run(|| link.attach(link::index(&device.interface)?, PRIORITY))?;
+        let (peer, far) = topology.across(device);
+        peer.run(|| link.attach_peer(link::index(far)?, PRIORITY))?;
+        topology.devices[at].programs.set_link(link);
     }
     Ok(())
 }

@@ -1,35 +1,28 @@
 //! What runs inside the lab kernel, as its first process: one thread, one event loop, no spinning on the clock.
 
-mod act;
-mod burst;
+mod bpf_programs;
 mod clock;
-mod command;
 mod counters;
-mod cross;
+mod device;
 mod disciplines;
-mod exchange;
-mod figures;
+mod event_loop;
 mod hosts;
 mod links;
+mod metrics;
 mod path;
-mod programs;
-mod record;
-mod shaped;
-mod stage;
-mod stream;
-mod topics;
-mod udp_train;
+mod recorder;
+mod workload;
+mod workloads;
 
 use crate::plan::{Measured, OUTCOME_FILE, Outcome, PLAN_FILE, Plan};
-use act::{Actor, Findings, Role};
 use counters::Counters;
-use hosts::{HostId, Topology};
-use stage::Stage;
+use event_loop::EventLoop;
+use hosts::Topology;
 use std::fs;
 use std::path::Path;
 use thalweg_host::HostError;
-use thalweg_model::{Experiment, Metric, Metrics, Side, Workload};
-use thalweg_units::{Seed, Span};
+use thalweg_model::{Metric, Metrics, Side};
+use workload::Findings;
 
 /// The host's folder for this run: the working directory of the process that is the guest's kernel. A constant name,
 /// since the kernel mixes its command line into its random numbers.
@@ -71,16 +64,16 @@ fn run() -> Result<Measured, HostError> {
     let mut topology = Topology::build(&plan.experiment)?;
     path::shape(&mut topology, &plan.experiment, plan.seed)?;
     let mut settings = topology.read_back(&plan.experiment)?;
-    let mut cast = cast(&plan.experiment, &topology, plan.seed);
+    let mut workloads = workloads::schedule(&plan.experiment, &topology, plan.seed, Path::new(FOLDER));
     let schedule = path::Schedule::of(&plan.experiment, plan.seed);
-    let mut stage = Stage::open(topology, &plan.experiment, schedule, plan.options, Path::new(FOLDER))?;
-    act::play(&mut stage, &mut cast)?;
+    let mut event_loop = EventLoop::open(topology, &plan.experiment, schedule, plan.options, Path::new(FOLDER))?;
+    workload::run_all(&mut event_loop, &mut workloads)?;
 
     let mut found = Findings::default();
-    for role in &mut cast {
-        let Findings { metrics, intervals, notes } = role.actor.report(&mut stage)?;
+    for scheduled in &mut workloads {
+        let Findings { metrics, intervals, notes } = scheduled.workload.report(&mut event_loop)?;
         found.notes.extend(notes);
-        match &role.name {
+        match &scheduled.name {
             Some(name) => drop(found.metrics.insert(name.clone(), Metric::Group(metrics))),
             None => {
                 found.metrics.extend(metrics);
@@ -88,11 +81,11 @@ fn run() -> Result<Measured, HostError> {
             }
         }
     }
-    found.metrics.extend(stage.topology.losses()?);
-    found.metrics.extend(kernels(&stage.topology)?);
-    settings.client.socket = stage.socket_options(Side::Client);
-    settings.server.socket = stage.socket_options(Side::Server);
-    let (virtual_s, capture_dropped) = stage.close()?;
+    found.metrics.extend(event_loop.topology.losses()?);
+    found.metrics.extend(kernels(&event_loop.topology)?);
+    settings.client.socket = event_loop.socket_options(Side::Client);
+    settings.server.socket = event_loop.socket_options(Side::Server);
+    let (virtual_s, capture_dropped) = event_loop.close()?;
     let Findings { metrics, intervals, notes } = found;
     Ok(Measured { settings, metrics, intervals, notes, virtual_s, capture_dropped })
 }
@@ -107,49 +100,4 @@ fn kernels(topology: &Topology) -> Result<Option<(String, Metric)>, HostError> {
         }
     }
     Ok((!hosts.is_empty()).then(|| ("kernel".to_owned(), Metric::Group(hosts))))
-}
-
-/// Port the first workload's server listens on: iperf3's.
-const PORT: u16 = 5201;
-/// Ports each workload may use: one for each client, at most.
-const PORTS: usize = 200;
-
-/// Everyone who acts.
-fn cast(experiment: &Experiment, topology: &Topology, seed: Seed) -> Vec<Role> {
-    let mut cast = Vec::new();
-    let mut ports = (PORT..).step_by(PORTS);
-    let mut port = move || ports.next().unwrap_or(PORT);
-    let foreground = |actor, start, name| Role { actor, start, name, background: false };
-    match &experiment.workload {
-        Workload::Mixed { parts } => {
-            for part in parts {
-                let clients = match part.clients.as_slice() {
-                    [] => topology.clients(),
-                    some => some.iter().map(|number| *number as HostId).collect(),
-                };
-                let actor = actor(&part.workload, clients, port(), seed);
-                cast.push(foreground(actor, part.start, Some(part.name.clone())));
-            }
-        }
-        one => cast.push(foreground(actor(one, topology.clients(), port(), seed), Span::ZERO, None)),
-    }
-    for (number, spec) in (1..).zip(&experiment.cross) {
-        let actor = cross::actor(spec, topology.cross(), port());
-        let name = if experiment.cross.len() == 1 { "cross".to_owned() } else { format!("cross{number}") };
-        cast.push(Role { actor, name: Some(name), start: spec.start, background: true });
-    }
-    cast
-}
-
-fn actor(workload: &Workload, clients: Vec<HostId>, port: u16, seed: Seed) -> Box<dyn Actor> {
-    match workload {
-        Workload::Stream(spec) => Box::new(stream::Streams::new(spec.clone(), clients, port)),
-        Workload::Rr(spec) => Box::new(exchange::Exchanges::new(*spec, false, clients, port)),
-        Workload::Crr(spec) => Box::new(exchange::Exchanges::new(*spec, true, clients, port)),
-        Workload::Burst(spec) => Box::new(burst::Bursts::new(spec.clone(), clients, port)),
-        Workload::UdpTrain(spec) => Box::new(udp_train::Trains::new(*spec, clients, port)),
-        Workload::Command(spec) => Box::new(command::Commands::new(spec.clone(), &clients, Path::new(FOLDER))),
-        Workload::Topics(spec) => Box::new(topics::Publications::new(spec.clone(), port, seed)),
-        Workload::Mixed { .. } => unreachable!("invariant: a scenario's reader lets no part be mixed"),
-    }
 }

@@ -1,8 +1,8 @@
 //! A topic's connection to one of its subscribers.
 
-use super::super::hosts::HostId;
-use super::super::stage::{Key, Stage};
 use super::outlier::{Delivery, Seen};
+use crate::guest::event_loop::{EventLoop, Key};
+use crate::guest::hosts::HostId;
 use std::collections::VecDeque;
 use std::io;
 use thalweg_host::HostError;
@@ -61,10 +61,10 @@ impl Link {
         }
     }
 
-    pub(super) fn connect(&mut self, stage: &mut Stage) -> Result<(), HostError> {
-        stage.connected(self.subscriber)?;
+    pub(super) fn connect(&mut self, event_loop: &mut EventLoop) -> Result<(), HostError> {
+        event_loop.connected(self.subscriber)?;
         self.connected = true;
-        stage.watch(self.subscriber, true, false)
+        event_loop.watch(self.subscriber, true, false)
     }
 
     pub(super) const fn accepted(&mut self, publisher: Key) {
@@ -86,30 +86,36 @@ impl Link {
     }
 
     /// A message is there to be sent.
-    pub(super) fn publish(&mut self, stage: &Stage, bytes: u64, at: Span, seen: Seen) -> Result<(), HostError> {
+    pub(super) fn publish(
+        &mut self,
+        event_loop: &EventLoop,
+        bytes: u64,
+        at: Span,
+        seen: Seen,
+    ) -> Result<(), HostError> {
         let before = self.under_way.front().map_or(seen, |first| first.seen);
         self.published += bytes;
         self.waiting += bytes;
         self.under_way.push_back(Message { end: self.published, published: at, seen, before });
-        self.send(stage)
+        self.send(event_loop)
     }
 
     /// Gives the socket what it takes.
-    pub(super) fn send(&mut self, stage: &Stage) -> Result<(), HostError> {
+    pub(super) fn send(&mut self, event_loop: &EventLoop) -> Result<(), HostError> {
         while self.waiting > 0 {
             let most = self.waiting.min(CHUNK_BYTES as u64) as usize;
-            match stage.tcp(self.publisher()).send(&PAYLOAD[..most])? {
+            match event_loop.tcp(self.publisher()).send(&PAYLOAD[..most])? {
                 Some(sent) => self.waiting -= sent as u64,
                 None => break,
             }
         }
         self.backlog_max = self.backlog_max.max(self.waiting);
-        stage.watch(self.publisher(), false, self.waiting > 0)
+        event_loop.watch(self.publisher(), false, self.waiting > 0)
     }
 
     /// Reads what came; true when at least one message is whole now.
-    pub(super) fn receive(&mut self, stage: &Stage) -> Result<bool, HostError> {
-        match stage.tcp(self.subscriber).discard(CHUNK_BYTES)? {
+    pub(super) fn receive(&mut self, event_loop: &EventLoop) -> Result<bool, HostError> {
+        match event_loop.tcp(self.subscriber).discard(CHUNK_BYTES)? {
             Some(0) => Err(HostError {
                 act: "read a topic".to_owned(),
                 source: io::Error::new(io::ErrorKind::UnexpectedEof, "the publisher closed early"),

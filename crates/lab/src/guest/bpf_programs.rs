@@ -1,4 +1,4 @@
-//! What the path does to packets that no discipline of the kernel's does, as programs the kernel runs for each.
+//! eBPF programs that emulate what no discipline of the kernel does: a policer, a list of losses, a black hole, correlated delay.
 
 use super::disciplines::correlated;
 use thalweg_host::HostError;
@@ -16,14 +16,14 @@ const DELAY: u16 = 4;
 
 /// The programs of one device.
 #[derive(Debug, Default)]
-pub(super) struct Programs {
+pub(super) struct BpfPrograms {
     policer: bool,
     list: Option<DropSegments>,
     link: Option<Serializer>,
     delay: Option<CorrelatedDelay>,
 }
 
-impl Programs {
+impl BpfPrograms {
     /// Puts a policer where one is asked for, before a bottleneck; `index` is the device's in the current namespace.
     pub(super) fn before_bottleneck(index: u32, direction: &PathDirection) -> Result<Self, HostError> {
         if let Some(policer) = direction.policer {
@@ -82,7 +82,7 @@ impl Programs {
         self.link = Some(link);
     }
 
-    /// What they dropped, by the figure's name.
+    /// Packets they dropped, by metric name.
     pub(super) fn counts(&self, index: u32) -> Result<Vec<(&'static str, u64)>, HostError> {
         let mut counts = Vec::new();
         if self.policer {

@@ -1,9 +1,9 @@
 //! UDP packets at a constant rate.
 
-use crate::guest::act::{Actor, Findings};
 use crate::guest::clock::plus;
+use crate::guest::event_loop::{Event, EventLoop};
 use crate::guest::hosts::HostId;
-use crate::guest::stage::{Event, Stage};
+use crate::guest::workload::{Findings, RunningWorkload};
 use std::net::SocketAddrV4;
 use thalweg_host::HostError;
 use thalweg_host::socket::Udp;
@@ -80,22 +80,22 @@ impl CrossPackets {
     }
 
     /// When a packet is due.
-    fn moment(&self, packet: u64) -> Span {
+    fn time_of(&self, packet: u64) -> Span {
         let bits = u128::from(packet) * u128::from(self.size.get()) * 8 * 1_000_000_000;
         let of_all = u128::from(self.rate.bits_per_second()) * u128::from(self.count);
         plus(self.began, Span::from_nanos((bits / of_all.max(1)) as u64))
     }
 
-    /// Sends what is due, and asks for the moment of what comes next.
-    fn send(&mut self, stage: &mut Stage) -> Result<(), HostError> {
-        let now = stage.now();
-        while self.moment(self.due) <= now {
+    /// Sends what is due, and asks for the time_of of what comes next.
+    fn send(&mut self, event_loop: &mut EventLoop) -> Result<(), HostError> {
+        let now = event_loop.now();
+        while self.time_of(self.due) <= now {
             let flow = (self.due % u64::from(self.count)) as usize;
             self.due += 1;
             let Some(flow) = self.flows.get_mut(flow) else { break };
             flow.sent += u64::from(flow.sender.send(flow.sent, now, self.size.get() as usize)?);
         }
-        stage.wake_at(self.moment(self.due).max(plus(now, WAKE_EVERY)), SEND);
+        event_loop.wake_at(self.time_of(self.due).max(plus(now, WAKE_EVERY)), SEND);
         Ok(())
     }
 
@@ -114,11 +114,11 @@ impl CrossPackets {
     }
 }
 
-impl Actor for CrossPackets {
-    fn begin(&mut self, stage: &mut Stage) -> Result<(), HostError> {
-        let (from, to) = (stage.topology.host(self.from), stage.topology.host(self.to));
+impl RunningWorkload for CrossPackets {
+    fn begin(&mut self, event_loop: &mut EventLoop) -> Result<(), HostError> {
+        let (from, to) = (event_loop.topology.host(self.from), event_loop.topology.host(self.to));
         for _ in 0..self.count {
-            // The first flow has this actor's own port; the others any that are free.
+            // The first flow has the workload's own port; the others any that are free.
             let port = if self.flows.is_empty() { self.port } else { 0 };
             let receiver = to.ns.run(|| Udp::bind(port))?;
             let address = SocketAddrV4::new(to.address, receiver.port()?);
@@ -127,27 +127,27 @@ impl Actor for CrossPackets {
             sender.set_buffers(SOCKET_BYTES)?;
             self.flows.push(Flow { sender, receiver, sent: 0, came: Came::default() });
         }
-        self.began = stage.now();
+        self.began = event_loop.now();
         if let Some(end) = self.end {
-            stage.wake_at(end, END);
+            event_loop.wake_at(end, END);
         }
-        stage.wake_at(plus(self.began, TAKE_EVERY), TAKE);
-        self.send(stage)
+        event_loop.wake_at(plus(self.began, TAKE_EVERY), TAKE);
+        self.send(event_loop)
     }
 
-    fn handle(&mut self, stage: &mut Stage, event: Event) -> Result<(), HostError> {
+    fn handle(&mut self, event_loop: &mut EventLoop, event: Event) -> Result<(), HostError> {
         match event {
             Event::Timer { token: TAKE } => {
                 // After the end, too: what was still on its way comes then.
                 self.take()?;
-                stage.wake_at(plus(stage.now(), TAKE_EVERY), TAKE);
+                event_loop.wake_at(plus(event_loop.now(), TAKE_EVERY), TAKE);
                 Ok(())
             }
             Event::Timer { token: END } => {
                 self.ended = true;
                 Ok(())
             }
-            Event::Timer { .. } if !self.ended => self.send(stage),
+            Event::Timer { .. } if !self.ended => self.send(event_loop),
             _ => Ok(()),
         }
     }
@@ -160,7 +160,7 @@ impl Actor for CrossPackets {
         self.ended
     }
 
-    fn report(&mut self, _: &mut Stage) -> Result<Findings, HostError> {
+    fn report(&mut self, _: &mut EventLoop) -> Result<Findings, HostError> {
         self.take()?;
         let sum = |of: &dyn Fn(&Flow) -> u64| self.flows.iter().map(of).sum::<u64>();
         let (sent, received) = (sum(&|flow| flow.sent), sum(&|flow| flow.came.distinct));
@@ -216,6 +216,6 @@ mod tests {
         };
         let flows = CrossPackets::new(&spec, rate, size, (3, 4), 5201);
         assert_eq!((flows.from, flows.to), (4, 3));
-        assert_eq!([0, 1, 2].map(|packet| flows.moment(packet)), [0, 5, 10].map(Span::from_millis));
+        assert_eq!([0, 1, 2].map(|packet| flows.time_of(packet)), [0, 5, 10].map(Span::from_millis));
     }
 }

@@ -1,11 +1,11 @@
-//! Where workloads act: their sockets, their clock, their timers, and the loop that waits for them.
+//! The event loop of a run: sockets, timers, recording and the path's schedule, in one thread.
 //!
 //! The loop sleeps in `epoll_wait`; between two events no clock is read, so virtual time stands still while it computes.
 
 use super::clock::{self, minus, plus};
 use super::hosts::{HostId, Topology};
 use super::path::Schedule;
-use super::record::{Packets, Samples};
+use super::recorder::{Packets, Samples};
 use crate::plan::{PROGRESS_MARK, RunOptions};
 use rustix::event::epoll;
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
@@ -27,58 +27,58 @@ const PROGRESS_TIMER: u64 = u64::MAX - 2;
 const DRAIN_EVERY: Span = Span::from_millis(10);
 const PROGRESS_EVERY: Span = Span::from_millis(1_000);
 
-/// A place on the stage: whatever is watched there.
+/// Index of a descriptor that the loop watches.
 pub(super) type Key = usize;
 
-/// Something happened to an actor.
+/// An event of one workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
-    /// What is at a place can be read or written.
+    /// The descriptor can be read or written.
     Ready { key: Key, readable: bool, writable: bool },
-    /// A moment it asked for has come.
+    /// A timer of the workload has expired.
     Timer { token: u64 },
-    /// Its start has come.
-    Call,
+    /// The workload is to begin.
+    Start,
 }
 
-struct Place {
-    thing: Thing,
+struct Slot {
+    watched: Watched,
     host: HostId,
-    actor: usize,
+    owner: usize,
 }
 
-/// What is watched at a place.
-enum Thing {
+/// A descriptor in the loop.
+enum Watched {
     Connection {
         tcp: Tcp,
         number: u32,
     },
     Listener(Tcp),
     Udp(Udp),
-    /// Whatever else an actor opened: a program's end.
+    /// Another descriptor of a workload, such as a pidfd.
     Other(OwnedFd),
 }
 
-/// What a moment is for.
+/// What a timer is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Moment {
+enum TimerKind {
     Token(u64),
-    Call,
+    Start,
 }
 
-/// Actor that the stage's own moments belong to.
-const NOBODY: usize = usize::MAX;
+/// Owner of the path's own schedule, in place of a workload.
+const PATH_SCHEDULE: usize = usize::MAX;
 
-/// The hosts' sockets and everything that watches them.
-pub(super) struct Stage {
+/// The loop and all that it watches.
+pub(super) struct EventLoop {
     pub(super) topology: Topology,
     client: HostSettings,
     server: HostSettings,
     epoll: OwnedFd,
-    places: Vec<Option<Place>>,
+    slots: Vec<Option<Slot>>,
     /// Connections of each host so far, for the samples.
     connections: Vec<u32>,
-    moments: BinaryHeap<Reverse<(Span, usize, Moment)>>,
+    timers: BinaryHeap<Reverse<(Span, usize, TimerKind)>>,
     armed: Option<Span>,
     work_timer: OwnedFd,
     record_timer: Option<OwnedFd>,
@@ -89,12 +89,12 @@ pub(super) struct Stage {
     schedule: Schedule,
     sockets: BTreeMap<Side, BTreeMap<String, String>>,
     began: Span,
-    /// The actor whose turn it is: what is opened now is its own.
-    pub(super) acting: usize,
+    /// The workload that runs now, which owns what is opened.
+    pub(super) current: usize,
 }
 
-impl Stage {
-    /// Makes the event loop and begins to record.
+impl EventLoop {
+    /// Makes the loop and begins to record.
     pub(super) fn open(
         topology: Topology,
         experiment: &Experiment,
@@ -122,14 +122,14 @@ impl Stage {
             set_time(timer, plus(began, every), every)?;
         }
         let connections = vec![0; topology.all()];
-        let mut stage = Self {
+        let mut opened = Self {
             topology,
             client: experiment.client.clone(),
             server: experiment.server.clone(),
             epoll,
-            places: Vec::new(),
+            slots: Vec::new(),
             connections,
-            moments: BinaryHeap::new(),
+            timers: BinaryHeap::new(),
             armed: None,
             work_timer,
             record_timer,
@@ -140,20 +140,20 @@ impl Stage {
             schedule,
             sockets: BTreeMap::new(),
             began,
-            acting: NOBODY,
+            current: PATH_SCHEDULE,
         };
-        if let Some(at) = stage.schedule.next() {
-            stage.moments.push(Reverse((at, NOBODY, Moment::Call)));
+        if let Some(at) = opened.schedule.next() {
+            opened.timers.push(Reverse((at, PATH_SCHEDULE, TimerKind::Start)));
         }
-        Ok(stage)
+        Ok(opened)
     }
 
-    /// Time since the stage was opened.
+    /// Time since the loop was opened.
     pub(super) fn now(&self) -> Span {
         minus(clock::monotonic(), self.began)
     }
 
-    /// The clock of the day at the stage's opening: what kernels stamp packets with.
+    /// The clock of the day at the loop's opening: the clock of the kernel's packet timestamps.
     pub(super) fn epoch(&self) -> Span {
         minus(clock::real_time(), self.now())
     }
@@ -172,7 +172,7 @@ impl Stage {
         [&self.client, &self.server].iter().any(|settings| settings.socket != SocketSettings::default())
     }
 
-    /// The options the acting host's sockets get, with a congestion control of its own.
+    /// The options the host's sockets get, with a congestion control of its own.
     pub(super) fn settings_with(&self, host: HostId, congestion: Option<&str>) -> SocketSettings {
         let mut settings = self.settings(host);
         settings.congestion = congestion.map(str::to_owned).or(settings.congestion);
@@ -188,7 +188,7 @@ impl Stage {
     /// Makes a host listen on a port with options of its own.
     pub(super) fn listen_with(&mut self, host: HostId, port: u16, settings: &SocketSettings) -> Result<Key, HostError> {
         let tcp = self.topology.host(host).ns.run(|| Tcp::listen(port, settings))?;
-        self.place(Thing::Listener(tcp), host, epoll::EventFlags::IN)
+        self.add_watched(Watched::Listener(tcp), host, epoll::EventFlags::IN)
     }
 
     /// Makes a host begin to connect; its socket becomes writable when it is connected, or may take data for the SYN.
@@ -207,7 +207,7 @@ impl Stage {
     ) -> Result<Key, HostError> {
         let address = SocketAddrV4::new(self.topology.host(to).address, port);
         let tcp = self.topology.host(from).ns.run(|| Tcp::connect(address, settings))?;
-        self.place_connection(tcp, from, epoll::EventFlags::OUT)
+        self.add_connection(tcp, from, epoll::EventFlags::OUT)
     }
 
     /// Takes a connection that waits; it is watched for reading.
@@ -215,7 +215,7 @@ impl Stage {
         let host = self.at(listener).host;
         match self.tcp(listener).accept()? {
             Some(tcp) => {
-                let key = self.place_connection(tcp, host, epoll::EventFlags::IN)?;
+                let key = self.add_connection(tcp, host, epoll::EventFlags::IN)?;
                 self.note_socket(key)?;
                 Ok(Some(key))
             }
@@ -229,61 +229,61 @@ impl Stage {
         self.note_socket(key)
     }
 
-    fn place_connection(&mut self, tcp: Tcp, host: HostId, flags: epoll::EventFlags) -> Result<Key, HostError> {
+    fn add_connection(&mut self, tcp: Tcp, host: HostId, flags: epoll::EventFlags) -> Result<Key, HostError> {
         let number = self.connections[host];
         self.connections[host] += 1;
-        self.place(Thing::Connection { tcp, number }, host, flags)
+        self.add_watched(Watched::Connection { tcp, number }, host, flags)
     }
 
     /// Watches a UDP socket, for reading.
-    pub(super) fn place_udp(&mut self, udp: Udp, host: HostId) -> Result<Key, HostError> {
-        self.place(Thing::Udp(udp), host, epoll::EventFlags::IN)
+    pub(super) fn add_udp(&mut self, udp: Udp, host: HostId) -> Result<Key, HostError> {
+        self.add_watched(Watched::Udp(udp), host, epoll::EventFlags::IN)
     }
 
-    /// Watches something of an actor's own, for reading.
-    pub(super) fn place_other(&mut self, fd: OwnedFd, host: HostId) -> Result<Key, HostError> {
-        self.place(Thing::Other(fd), host, epoll::EventFlags::IN)
+    /// Watches another descriptor, for reading.
+    pub(super) fn add_descriptor(&mut self, fd: OwnedFd, host: HostId) -> Result<Key, HostError> {
+        self.add_watched(Watched::Other(fd), host, epoll::EventFlags::IN)
     }
 
-    fn place(&mut self, thing: Thing, host: HostId, flags: epoll::EventFlags) -> Result<Key, HostError> {
-        let key = self.places.iter().position(Option::is_none).unwrap_or(self.places.len());
-        match &thing {
-            Thing::Connection { tcp, .. } | Thing::Listener(tcp) => add(&self.epoll, tcp, key as u64, flags)?,
-            Thing::Udp(udp) => add(&self.epoll, udp, key as u64, flags)?,
-            Thing::Other(fd) => add(&self.epoll, fd, key as u64, flags)?,
+    fn add_watched(&mut self, watched: Watched, host: HostId, flags: epoll::EventFlags) -> Result<Key, HostError> {
+        let key = self.slots.iter().position(Option::is_none).unwrap_or(self.slots.len());
+        match &watched {
+            Watched::Connection { tcp, .. } | Watched::Listener(tcp) => add(&self.epoll, tcp, key as u64, flags)?,
+            Watched::Udp(udp) => add(&self.epoll, udp, key as u64, flags)?,
+            Watched::Other(fd) => add(&self.epoll, fd, key as u64, flags)?,
         }
-        let place = Some(Place { thing, host, actor: self.acting });
-        if key == self.places.len() {
-            self.places.push(place);
+        let slot = Some(Slot { watched, host, owner: self.current });
+        if key == self.slots.len() {
+            self.slots.push(slot);
         } else {
-            self.places[key] = place;
+            self.slots[key] = slot;
         }
         Ok(key)
     }
 
-    fn at(&self, key: Key) -> &Place {
-        self.places[key].as_ref().expect("invariant: an actor uses no place it left")
+    fn at(&self, key: Key) -> &Slot {
+        self.slots[key].as_ref().expect("invariant: a workload uses no key that it closed")
     }
 
     /// The socket at `key`.
     pub(super) fn tcp(&self, key: Key) -> &Tcp {
-        match &self.at(key).thing {
-            Thing::Connection { tcp, .. } | Thing::Listener(tcp) => tcp,
-            Thing::Udp(_) | Thing::Other(_) => {
-                unreachable!("invariant: an actor knows which of its places are TCP sockets")
+        match &self.at(key).watched {
+            Watched::Connection { tcp, .. } | Watched::Listener(tcp) => tcp,
+            Watched::Udp(_) | Watched::Other(_) => {
+                unreachable!("invariant: a workload knows which of its keys are TCP sockets")
             }
         }
     }
 
     /// The UDP socket at `key`.
     pub(super) fn udp(&self, key: Key) -> &Udp {
-        match &self.at(key).thing {
-            Thing::Udp(udp) => udp,
-            _ => unreachable!("invariant: an actor knows which of its places are UDP sockets"),
+        match &self.at(key).watched {
+            Watched::Udp(udp) => udp,
+            _ => unreachable!("invariant: a workload knows which of its keys are UDP sockets"),
         }
     }
 
-    /// A connection's own end, as its peer's [`Stage::peer`].
+    /// A connection's own end, as its peer's [`EventLoop::peer`].
     pub(super) fn local(&self, key: Key) -> Result<SocketAddrV4, HostError> {
         address(rustix::net::getsockname(self.tcp(key)), "read a socket's own address")
     }
@@ -305,10 +305,11 @@ impl Stage {
     /// Closes what is at `key`; a last sample of a connection is taken first.
     pub(super) fn close_socket(&mut self, key: Key) -> Result<(), HostError> {
         let at = self.samples.is_some().then(|| self.now());
-        if let Some(place) = self.places[key].take() {
-            if let (Some(samples), Some(at), Thing::Connection { tcp, number }) = (&mut self.samples, at, &place.thing)
+        if let Some(slot) = self.slots[key].take() {
+            if let (Some(samples), Some(at), Watched::Connection { tcp, number }) =
+                (&mut self.samples, at, &slot.watched)
             {
-                samples.write(at, self.topology.host(place.host), *number, tcp)?;
+                samples.write(at, self.topology.host(slot.host), *number, tcp)?;
             }
             // The key may be used again before the loop is entered: drop what it still held.
             self.pending.retain(|(_, event)| !matches!(event, Event::Ready { key: other, .. } if *other == key));
@@ -316,17 +317,17 @@ impl Stage {
         Ok(())
     }
 
-    /// Asks for a [`Event::Timer`] with `token` at a moment, counted from the opening of the stage.
+    /// Asks for a [`Event::Timer`] with `token` at a time since the loop was opened.
     pub(super) fn wake_at(&mut self, at: Span, token: u64) {
-        self.moments.push(Reverse((at, self.acting, Moment::Token(token))));
+        self.timers.push(Reverse((at, self.current, TimerKind::Token(token))));
     }
 
-    /// Asks for a [`Event::Call`] at a moment.
-    pub(super) fn call_at(&mut self, at: Span) {
-        self.moments.push(Reverse((at, self.acting, Moment::Call)));
+    /// Asks for a [`Event::Start`] at a time since the loop was opened.
+    pub(super) fn start_at(&mut self, at: Span) {
+        self.timers.push(Reverse((at, self.current, TimerKind::Start)));
     }
 
-    /// Waits for the next event and says whose it is; records, changes the path and tells of progress meanwhile.
+    /// Waits for the next event and returns it with its owner; meanwhile records, changes the path and reports progress.
     pub(super) fn next(&mut self, done: impl Fn(Span) -> f64) -> Result<(usize, Event), HostError> {
         loop {
             if let Some(event) = self.pending.pop_front() {
@@ -345,28 +346,28 @@ impl Stage {
             for event in &events[..count] {
                 let flags = event.flags;
                 match event.data.u64() {
-                    WORK_TIMER => self.ring()?,
+                    WORK_TIMER => self.expire()?,
                     RECORD_TIMER => self.record()?,
-                    PROGRESS_TIMER => self.tell(&done),
+                    PROGRESS_TIMER => self.report_progress(&done),
                     key => {
-                        let Some(Some(place)) = self.places.get(key as Key) else { continue };
+                        let Some(Some(slot)) = self.slots.get(key as Key) else { continue };
                         let broken = flags.intersects(epoll::EventFlags::ERR | epoll::EventFlags::HUP);
                         let readable = broken || flags.contains(epoll::EventFlags::IN);
                         let writable = broken || flags.contains(epoll::EventFlags::OUT);
                         let ready = Event::Ready { key: key as Key, readable, writable };
-                        self.pending.push_back((place.actor, ready));
+                        self.pending.push_back((slot.owner, ready));
                     }
                 }
             }
         }
     }
 
-    /// Sets the timer to the earliest moment asked for.
+    /// Sets the timer to the earliest of the timers.
     fn arm(&mut self) -> Result<(), HostError> {
-        let first = self.moments.peek().map(|Reverse((at, ..))| *at);
+        let first = self.timers.peek().map(|Reverse((at, ..))| *at);
         if first != self.armed {
             if let Some(at) = first {
-                // A moment of exactly zero would disarm it.
+                // A time of exactly zero would disarm it.
                 set_time(&self.work_timer, plus(self.began, at).max(Span::from_nanos(1)), Span::ZERO)?;
             }
             self.armed = first;
@@ -374,21 +375,21 @@ impl Stage {
         Ok(())
     }
 
-    /// Hands out every moment that has come: those up to the one the timer was set to.
-    fn ring(&mut self) -> Result<(), HostError> {
+    /// Queues the event of each expired timer: those up to the one that the descriptor was set to.
+    fn expire(&mut self) -> Result<(), HostError> {
         clear(&self.work_timer);
         let Some(armed) = self.armed.take() else { return Ok(()) };
-        while let Some(Reverse((at, actor, moment))) = self.moments.peek().copied().filter(|of| of.0.0 <= armed) {
-            self.moments.pop();
-            match moment {
-                _ if actor == NOBODY => {
+        while let Some(Reverse((at, owner, kind))) = self.timers.peek().copied().filter(|of| of.0.0 <= armed) {
+            self.timers.pop();
+            match kind {
+                _ if owner == PATH_SCHEDULE => {
                     self.schedule.step(at, &self.topology)?;
                     if let Some(next) = self.schedule.next() {
-                        self.moments.push(Reverse((next, NOBODY, Moment::Call)));
+                        self.timers.push(Reverse((next, PATH_SCHEDULE, TimerKind::Start)));
                     }
                 }
-                Moment::Token(token) => self.pending.push_back((actor, Event::Timer { token })),
-                Moment::Call => self.pending.push_back((actor, Event::Call)),
+                TimerKind::Token(token) => self.pending.push_back((owner, Event::Timer { token })),
+                TimerKind::Start => self.pending.push_back((owner, Event::Start)),
             }
         }
         Ok(())
@@ -400,16 +401,16 @@ impl Stage {
         }
         let now = self.now();
         if let Some(samples) = &mut self.samples {
-            for place in self.places.iter().flatten() {
-                if let Thing::Connection { tcp, number } = &place.thing {
-                    samples.write(now, self.topology.host(place.host), *number, tcp)?;
+            for slot in self.slots.iter().flatten() {
+                if let Watched::Connection { tcp, number } = &slot.watched {
+                    samples.write(now, self.topology.host(slot.host), *number, tcp)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn tell(&self, done: &impl Fn(Span) -> f64) {
+    fn report_progress(&self, done: &impl Fn(Span) -> f64) {
         clear(&self.progress_timer);
         let now = self.now();
         let line = format!("{PROGRESS_MARK} {:.3} {:.4}\n", now.as_secs_f64(), done(now).clamp(0.0, 1.0));
@@ -435,7 +436,7 @@ impl Stage {
 
     /// Ends recording; returns virtual seconds since boot and packets the capture lost.
     pub(super) fn close(mut self) -> Result<(f64, u32), HostError> {
-        for key in 0..self.places.len() {
+        for key in 0..self.slots.len() {
             self.close_socket(key)?;
         }
         let dropped = self.packets.map_or(Ok(0), Packets::finish)?;

@@ -3,12 +3,12 @@
 mod link;
 mod outlier;
 
-use super::act::{Actor, Findings};
-use super::clock::{minus, plus};
-use super::counters::Counters;
-use super::figures::{percentiles, sender_metrics};
-use super::hosts::{HostId, Topology};
-use super::stage::{Event, Key, Stage};
+use crate::guest::clock::{minus, plus};
+use crate::guest::counters::Counters;
+use crate::guest::event_loop::{Event, EventLoop, Key};
+use crate::guest::hosts::{HostId, Topology};
+use crate::guest::metrics::{percentiles, sender_metrics};
+use crate::guest::workload::{Findings, RunningWorkload};
 use crate::quantiles::median;
 use link::{Link, Message};
 use outlier::{Delivery, Outliers, Seen};
@@ -65,36 +65,36 @@ impl Publications {
     }
 
     /// Begins to publish once every link is there.
-    fn joined(&mut self, stage: &mut Stage) -> Result<(), HostError> {
+    fn joined(&mut self, event_loop: &mut EventLoop) -> Result<(), HostError> {
         if self.began.is_some() || !self.links.iter().all(Link::is_joined) {
             return Ok(());
         }
-        self.began = Some(stage.now());
+        self.began = Some(event_loop.now());
         for link in &self.links {
-            let counters = Counters::of(&stage.topology.host(link.host).ns)?;
+            let counters = Counters::of(&event_loop.topology.host(link.host).ns)?;
             self.counters.insert(link.host, counters);
         }
         for topic in 0..self.published.len() {
-            self.ask(stage, topic);
+            self.ask(event_loop, topic);
         }
         Ok(())
     }
 
-    fn ask(&self, stage: &mut Stage, topic: usize) {
+    fn ask(&self, event_loop: &mut EventLoop, topic: usize) {
         if let Some(at) = self.next(topic) {
-            stage.wake_at(at, topic as u64);
+            event_loop.wake_at(at, topic as u64);
         }
     }
 
     /// What a link's connection has gone through so far.
-    fn see(&mut self, stage: &Stage, at: usize) -> Result<Seen, HostError> {
+    fn see(&mut self, event_loop: &EventLoop, at: usize) -> Result<Seen, HostError> {
         let link = &mut self.links[at];
-        let info = TcpInfo::of(stage.tcp(link.publisher()))?;
+        let info = TcpInfo::of(event_loop.tcp(link.publisher()))?;
         let retransmits = info.get("tcpi_total_retrans");
         // The namespace's counters say more, and cost more: they are read where there is something new to them.
         if link.retransmits != retransmits {
             link.retransmits = retransmits;
-            self.counters.insert(link.host, Counters::of(&stage.topology.host(link.host).ns)?);
+            self.counters.insert(link.host, Counters::of(&event_loop.topology.host(link.host).ns)?);
         }
         let counter = |name: &str| self.counters.get(&link.host).map_or(0, |counters| counters.get(name));
         let own = info.fields().find(|(name, _)| *name == "tcpi_total_rto").map(|(_, count)| count);
@@ -105,27 +105,27 @@ impl Publications {
         })
     }
 
-    fn publish(&mut self, stage: &mut Stage, topic: usize) -> Result<(), HostError> {
+    fn publish(&mut self, event_loop: &mut EventLoop, topic: usize) -> Result<(), HostError> {
         let Some(at) = self.next(topic) else { return Ok(()) };
         let number = self.published[topic];
         let bytes = draw(&self.spec.topics[topic].size, self.seed.derive(topic as u64).derive(number));
         self.published[topic] += 1;
         for link in 0..self.links.len() {
             if self.links[link].topic == topic {
-                let seen = self.see(stage, link)?;
-                self.links[link].publish(stage, bytes, at, seen)?;
+                let seen = self.see(event_loop, link)?;
+                self.links[link].publish(event_loop, bytes, at, seen)?;
             }
         }
-        self.ask(stage, topic);
+        self.ask(event_loop, topic);
         Ok(())
     }
 
     /// Reads what came at a link's subscriber.
-    fn receive(&mut self, stage: &Stage, at: usize) -> Result<(), HostError> {
-        if !self.links[at].receive(stage)? {
+    fn receive(&mut self, event_loop: &EventLoop, at: usize) -> Result<(), HostError> {
+        if !self.links[at].receive(event_loop)? {
             return Ok(());
         }
-        let (now, seen) = (stage.now(), self.see(stage, at)?);
+        let (now, seen) = (event_loop.now(), self.see(event_loop, at)?);
         while let Some(Message { published, before, .. }) = self.links[at].take() {
             let latency_ms = minus(now, published).as_millis_f64();
             self.links[at].deliveries.push(Delivery { latency_ms, behind: seen.since(before) });
@@ -133,7 +133,7 @@ impl Publications {
         Ok(())
     }
 
-    /// The figures of one topic, and what of them adds up over topics.
+    /// The metrics of one topic, and what of them adds up over topics.
     fn topic(&self, at: usize, sums: &mut Sums) -> Metrics {
         let topic: &Topic = &self.spec.topics[at];
         let links = || self.links.iter().filter(|link| link.topic == at);
@@ -144,7 +144,7 @@ impl Publications {
         sums.latencies_ms.extend(&latencies);
         sums.outliers.add(&outliers);
         sums.backlog_max = sums.backlog_max.max(backlog);
-        let mut metrics = figures(latencies, &outliers, backlog);
+        let mut metrics = topic_metrics(latencies, &outliers, backlog);
         metrics.insert("bytes".to_owned(), Metric::Count(links().map(|link| link.received).sum()));
         metrics
     }
@@ -158,7 +158,7 @@ struct Sums {
     backlog_max: u64,
 }
 
-fn figures(latencies_ms: Vec<f64>, outliers: &Outliers, backlog: u64) -> Metrics {
+fn topic_metrics(latencies_ms: Vec<f64>, outliers: &Outliers, backlog: u64) -> Metrics {
     let mut metrics = Metrics::new();
     let mut put = |name: &str, metric: Metric| metrics.insert(name.to_owned(), metric);
     put("messages", Metric::Count(latencies_ms.len() as u64));
@@ -168,22 +168,22 @@ fn figures(latencies_ms: Vec<f64>, outliers: &Outliers, backlog: u64) -> Metrics
     metrics
 }
 
-impl Actor for Publications {
-    fn begin(&mut self, stage: &mut Stage) -> Result<(), HostError> {
+impl RunningWorkload for Publications {
+    fn begin(&mut self, event_loop: &mut EventLoop) -> Result<(), HostError> {
         let mut publishers: Vec<HostId> = self.spec.topics.iter().map(|topic| Topology::id(topic.publisher)).collect();
         publishers.sort_unstable();
         publishers.dedup();
         for host in publishers {
-            self.listeners.push(stage.listen(host, self.port)?);
+            self.listeners.push(event_loop.listen(host, self.port)?);
         }
         for (number, topic) in self.spec.topics.iter().enumerate() {
             let publisher = Topology::id(topic.publisher);
             for subscriber in topic.subscribers.iter().copied().map(Topology::id) {
                 // With a cookie the SYN would wait for data, and a subscriber sends none.
-                let settings = SocketSettings { fastopen: None, ..stage.settings_with(subscriber, None) };
-                let key = stage.connect_with(subscriber, publisher, self.port, &settings)?;
-                stage.tcp(key).set_priority(topic.priority)?;
-                self.by_address.insert(stage.local(key)?, self.links.len());
+                let settings = SocketSettings { fastopen: None, ..event_loop.settings_with(subscriber, None) };
+                let key = event_loop.connect_with(subscriber, publisher, self.port, &settings)?;
+                event_loop.tcp(key).set_priority(topic.priority)?;
+                self.by_address.insert(event_loop.local(key)?, self.links.len());
                 self.by_key.insert(key, self.links.len());
                 self.links.push(Link::new(number, publisher, key));
             }
@@ -191,34 +191,34 @@ impl Actor for Publications {
         Ok(())
     }
 
-    fn handle(&mut self, stage: &mut Stage, event: Event) -> Result<(), HostError> {
+    fn handle(&mut self, event_loop: &mut EventLoop, event: Event) -> Result<(), HostError> {
         match event {
-            Event::Timer { token } => self.publish(stage, token as usize),
+            Event::Timer { token } => self.publish(event_loop, token as usize),
             Event::Ready { key, .. } if self.listeners.contains(&key) => {
-                while let Some(publisher) = stage.accept(key)? {
-                    let Some(&at) = self.by_address.get(&stage.peer(publisher)?) else { continue };
-                    stage.tcp(publisher).set_priority(self.spec.topics[self.links[at].topic].priority)?;
-                    stage.watch(publisher, false, false)?;
+                while let Some(publisher) = event_loop.accept(key)? {
+                    let Some(&at) = self.by_address.get(&event_loop.peer(publisher)?) else { continue };
+                    event_loop.tcp(publisher).set_priority(self.spec.topics[self.links[at].topic].priority)?;
+                    event_loop.watch(publisher, false, false)?;
                     self.by_key.insert(publisher, at);
                     self.links[at].accepted(publisher);
                 }
-                self.joined(stage)
+                self.joined(event_loop)
             }
             Event::Ready { key, readable, writable } => {
                 let Some(&at) = self.by_key.get(&key) else { return Ok(()) };
                 let link = &mut self.links[at];
                 if key == link.subscriber && !link.connected {
-                    link.connect(stage)?;
-                    self.joined(stage)
+                    link.connect(event_loop)?;
+                    self.joined(event_loop)
                 } else if key == link.subscriber && readable {
-                    self.receive(stage, at)
+                    self.receive(event_loop, at)
                 } else if key != link.subscriber && writable {
-                    link.send(stage)
+                    link.send(event_loop)
                 } else {
                     Ok(())
                 }
             }
-            Event::Call => Ok(()),
+            Event::Start => Ok(()),
         }
     }
 
@@ -232,15 +232,15 @@ impl Actor for Publications {
             && self.links.iter().all(Link::is_idle)
     }
 
-    fn report(&mut self, stage: &mut Stage) -> Result<Findings, HostError> {
+    fn report(&mut self, event_loop: &mut EventLoop) -> Result<Findings, HostError> {
         let mut sums = Sums::default();
         let mut topics = Metrics::new();
         for (at, topic) in self.spec.topics.iter().enumerate() {
             topics.insert(topic.name.clone(), Metric::Group(self.topic(at, &mut sums)));
         }
-        let mut metrics = figures(sums.latencies_ms, &sums.outliers, sums.backlog_max);
+        let mut metrics = topic_metrics(sums.latencies_ms, &sums.outliers, sums.backlog_max);
         metrics.insert("topics".to_owned(), Metric::Group(topics));
-        let infos = self.links.iter().map(|link| TcpInfo::of(stage.tcp(link.publisher())));
+        let infos = self.links.iter().map(|link| TcpInfo::of(event_loop.tcp(link.publisher())));
         sender_metrics(&infos.collect::<Result<Vec<_>, _>>()?, &mut metrics);
         Ok(Findings { metrics, ..Findings::default() })
     }

@@ -3,11 +3,11 @@
 
 mod queue;
 
-use super::act::{Actor, Findings};
-use super::clock::{minus, plus};
-use super::figures::percentiles;
-use super::hosts::{HostId, SERVER};
-use super::stage::{Event, Key, Stage};
+use crate::guest::clock::{minus, plus};
+use crate::guest::event_loop::{Event, EventLoop, Key};
+use crate::guest::hosts::{HostId, SERVER};
+use crate::guest::metrics::percentiles;
+use crate::guest::workload::{Findings, RunningWorkload};
 use queue::Arrival;
 use std::net::SocketAddrV4;
 use thalweg_host::HostError;
@@ -30,7 +30,7 @@ pub(super) struct Trains {
     clients: Vec<HostId>,
     port: u16,
     began: Span,
-    /// The real-time clock at the stage's opening: what the kernel stamps packets with, less the stage's time.
+    /// The real-time clock at the opening of the event loop: that of the kernel's packet timestamps.
     epoch: Span,
     trains: Vec<Train>,
     sent: u64,
@@ -54,16 +54,16 @@ impl Trains {
     }
 
     /// Sends what is due; asks for the next moment.
-    fn send(&mut self, stage: &mut Stage) -> Result<(), HostError> {
+    fn send(&mut self, event_loop: &mut EventLoop) -> Result<(), HostError> {
         let (interval, all) = (self.spec.interval.as_nanos(), u64::from(self.spec.packets));
         for _ in 0..BATCH {
             let due = plus(self.began, Span::from_nanos(interval * self.sent));
-            let now = stage.now();
+            let now = event_loop.now();
             if self.sent == all {
                 break;
             }
             if due > now {
-                stage.wake_at(due, SEND);
+                event_loop.wake_at(due, SEND);
                 return Ok(());
             }
             let stamp = plus(self.epoch, now);
@@ -74,29 +74,29 @@ impl Trains {
             self.sent += 1;
         }
         if self.sent == all {
-            self.last_arrival = stage.now();
-            stage.wake_at(plus(self.last_arrival, QUIET), LOOK);
+            self.last_arrival = event_loop.now();
+            event_loop.wake_at(plus(self.last_arrival, QUIET), LOOK);
         } else {
-            stage.wake_at(stage.now(), SEND);
+            event_loop.wake_at(event_loop.now(), SEND);
         }
         Ok(())
     }
 
-    fn receive(&mut self, stage: &Stage, at: usize) -> Result<(), HostError> {
+    fn receive(&mut self, event_loop: &EventLoop, at: usize) -> Result<(), HostError> {
         let Some(train) = self.trains.get_mut(at) else { return Ok(()) };
         let start = plus(self.epoch, self.began);
         let arrivals = &mut train.arrivals;
-        stage.udp(train.receiver).receive(|packet| {
+        event_loop.udp(train.receiver).receive(|packet| {
             let at = minus(Span::from_nanos(packet.received.as_nanos()), start);
             arrivals.push(Arrival { number: packet.number, at });
         })?;
-        self.last_arrival = stage.now();
+        self.last_arrival = event_loop.now();
         Ok(())
     }
 }
 
-impl Actor for Trains {
-    fn begin(&mut self, stage: &mut Stage) -> Result<(), HostError> {
+impl RunningWorkload for Trains {
+    fn begin(&mut self, event_loop: &mut EventLoop) -> Result<(), HostError> {
         for client in self.clients.clone() {
             let (from, to) = match self.spec.direction {
                 Way::Down => (SERVER, client),
@@ -104,36 +104,36 @@ impl Actor for Trains {
             };
             // A server hears each client on a port of its own, so that each train is told from the others.
             let port = if to == SERVER { self.port + self.trains.len() as u16 } else { self.port };
-            let receiver = stage.topology.host(to).ns.run(|| Udp::bind(port))?;
+            let receiver = event_loop.topology.host(to).ns.run(|| Udp::bind(port))?;
             receiver.set_buffers(SOCKET_BYTES)?;
-            let address = SocketAddrV4::new(stage.topology.host(to).address, port);
-            let sender = stage.topology.host(from).ns.run(|| Udp::connect(address))?;
+            let address = SocketAddrV4::new(event_loop.topology.host(to).address, port);
+            let sender = event_loop.topology.host(from).ns.run(|| Udp::connect(address))?;
             sender.set_buffers(SOCKET_BYTES)?;
-            let receiver = stage.place_udp(receiver, to)?;
+            let receiver = event_loop.add_udp(receiver, to)?;
             self.trains.push(Train { sender, receiver, sent: Vec::new(), arrivals: Vec::new() });
         }
-        self.began = stage.now();
-        self.epoch = stage.epoch();
-        self.send(stage)
+        self.began = event_loop.now();
+        self.epoch = event_loop.epoch();
+        self.send(event_loop)
     }
 
-    fn handle(&mut self, stage: &mut Stage, event: Event) -> Result<(), HostError> {
+    fn handle(&mut self, event_loop: &mut EventLoop, event: Event) -> Result<(), HostError> {
         match event {
             Event::Timer { token: LOOK } => {
                 let quiet = plus(self.last_arrival, QUIET);
-                if quiet <= stage.now() {
+                if quiet <= event_loop.now() {
                     self.over = true;
                 } else {
-                    stage.wake_at(quiet, LOOK);
+                    event_loop.wake_at(quiet, LOOK);
                 }
                 Ok(())
             }
-            Event::Timer { .. } => self.send(stage),
+            Event::Timer { .. } => self.send(event_loop),
             Event::Ready { key, .. } => match self.trains.iter().position(|train| train.receiver == key) {
-                Some(at) => self.receive(stage, at),
+                Some(at) => self.receive(event_loop, at),
                 None => Ok(()),
             },
-            Event::Call => Ok(()),
+            Event::Start => Ok(()),
         }
     }
 
@@ -145,7 +145,7 @@ impl Actor for Trains {
         self.over
     }
 
-    fn report(&mut self, _: &mut Stage) -> Result<Findings, HostError> {
+    fn report(&mut self, _: &mut EventLoop) -> Result<Findings, HostError> {
         let mut metrics = Metrics::new();
         let mut put = |name: &str, metric: Metric| metrics.insert(name.to_owned(), metric);
         let arrivals = || self.trains.iter().flat_map(|train| &train.arrivals);

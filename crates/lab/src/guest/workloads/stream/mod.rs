@@ -3,11 +3,11 @@
 mod pace;
 mod transfer;
 
-use super::act::{Actor, Findings};
-use super::clock::{minus, plus};
-use super::figures::{self, percentiles};
-use super::hosts::{HostId, SERVER};
-use super::stage::{Event, Key, Stage};
+use crate::guest::clock::{minus, plus};
+use crate::guest::event_loop::{Event, EventLoop, Key};
+use crate::guest::hosts::{HostId, SERVER};
+use crate::guest::metrics::{self, percentiles};
+use crate::guest::workload::{Findings, RunningWorkload};
 use crate::quantiles::median;
 use std::collections::HashMap;
 use std::net::SocketAddrV4;
@@ -69,24 +69,24 @@ impl Streams {
     }
 
     /// Both ends of a transfer are there: the data goes.
-    fn joined(&mut self, stage: &mut Stage, at: usize) -> Result<(), HostError> {
-        self.transfers[at].start(stage, self.spec.direction)?;
+    fn joined(&mut self, event_loop: &mut EventLoop, at: usize) -> Result<(), HostError> {
+        self.transfers[at].start(event_loop, self.spec.direction)?;
         if self.transfers.iter().all(Transfer::is_joined)
             && let Amount::Seconds(span) = self.spec.amount
         {
             let connected = self.transfers.iter().filter_map(|transfer| transfer.connected).max();
-            stage.wake_at(plus(connected.unwrap_or(self.began), span), END);
+            event_loop.wake_at(plus(connected.unwrap_or(self.began), span), END);
         }
         Ok(())
     }
 
     /// Ends an interval at `now`.
-    fn count(&mut self, stage: &Stage, now: Span) -> Result<(), HostError> {
+    fn count(&mut self, event_loop: &EventLoop, now: Span) -> Result<(), HostError> {
         let received = self.received();
         let bytes = received - self.counted.received;
         let (mut retransmits, mut cwnd, mut rtt_us) = (0, 0, Vec::new());
         for transfer in self.transfers.iter_mut().filter(|transfer| transfer.is_joined()) {
-            let info = transfer.observe(stage)?;
+            let info = transfer.observe(event_loop)?;
             retransmits += info.get("tcpi_total_retrans");
             cwnd += info.get("tcpi_snd_cwnd");
             rtt_us.push(info.get("tcpi_rtt") as f64);
@@ -106,22 +106,27 @@ impl Streams {
     }
 
     /// A transfer's end can be read or written.
-    fn go_on(&mut self, stage: &mut Stage, at: usize, key: Key, ready: (bool, bool)) -> Result<(), HostError> {
+    fn go_on(&mut self, event_loop: &mut EventLoop, at: usize, key: Key, ready: (bool, bool)) -> Result<(), HostError> {
         let transfer = &mut self.transfers[at];
         let whole = match ready {
-            (true, _) if transfer.is_receiver(key) => transfer.receive(stage),
-            (_, true) if transfer.is_sender(key) => transfer.send(stage).map(|()| false),
+            (true, _) if transfer.is_receiver(key) => transfer.receive(event_loop),
+            (_, true) if transfer.is_sender(key) => transfer.send(event_loop).map(|()| false),
             _ => return Ok(()),
         };
-        self.settle(stage, at, whole)
+        self.settle(event_loop, at, whole)
     }
 
     /// Takes note of how a step of a transfer went: whether it was its last, or the connection broke.
-    fn settle(&mut self, stage: &mut Stage, at: usize, whole: Result<bool, HostError>) -> Result<(), HostError> {
+    fn settle(
+        &mut self,
+        event_loop: &mut EventLoop,
+        at: usize,
+        whole: Result<bool, HostError>,
+    ) -> Result<(), HostError> {
         let over = match whole {
             Ok(whole) => whole,
             Err(error) => {
-                self.transfers[at].break_off(stage, error)?;
+                self.transfers[at].break_off(event_loop, error)?;
                 self.by_key.retain(|_, of| *of != at);
                 true
             }
@@ -129,24 +134,24 @@ impl Streams {
         if over && self.transfers[at].ends() {
             self.over += 1;
             if self.over == self.transfers.len() && self.ended.is_none() {
-                let now = stage.now();
-                self.end(stage, now)?;
+                let now = event_loop.now();
+                self.end(event_loop, now)?;
             }
         }
         Ok(())
     }
 
-    fn end(&mut self, stage: &Stage, now: Span) -> Result<(), HostError> {
-        self.count(stage, now)?;
+    fn end(&mut self, event_loop: &EventLoop, now: Span) -> Result<(), HostError> {
+        self.count(event_loop, now)?;
         self.ended = Some(now);
-        self.transfers.iter().try_for_each(|transfer| transfer.stop(stage))
+        self.transfers.iter().try_for_each(|transfer| transfer.stop(event_loop))
     }
 }
 
-impl Actor for Streams {
-    fn begin(&mut self, stage: &mut Stage) -> Result<(), HostError> {
-        self.listener = Some(stage.listen(SERVER, self.port)?);
-        self.began = stage.now();
+impl RunningWorkload for Streams {
+    fn begin(&mut self, event_loop: &mut EventLoop) -> Result<(), HostError> {
+        self.listener = Some(event_loop.listen(SERVER, self.port)?);
+        self.began = event_loop.now();
         self.counted.at = self.began;
         let share = match self.spec.amount {
             Amount::Bytes(bytes) => Some(bytes.get().div_ceil(u64::from(self.spec.parallel))),
@@ -154,46 +159,46 @@ impl Actor for Streams {
         };
         for client in self.clients.clone() {
             for _ in 0..self.spec.parallel {
-                let key = stage.connect(client, SERVER, self.port)?;
+                let key = event_loop.connect(client, SERVER, self.port)?;
                 let at = self.transfers.len();
-                self.by_address.insert(stage.local(key)?, at);
+                self.by_address.insert(event_loop.local(key)?, at);
                 self.by_key.insert(key, at);
                 self.transfers.push(Transfer::new(key, share, &self.spec)?);
             }
         }
-        stage.wake_at(plus(self.began, INTERVAL), TICK);
+        event_loop.wake_at(plus(self.began, INTERVAL), TICK);
         if self.spec.pace.is_some() {
-            stage.wake_at(plus(self.began, pace::EVERY), PRODUCE);
+            event_loop.wake_at(plus(self.began, pace::EVERY), PRODUCE);
         }
         Ok(())
     }
 
-    fn handle(&mut self, stage: &mut Stage, event: Event) -> Result<(), HostError> {
+    fn handle(&mut self, event_loop: &mut EventLoop, event: Event) -> Result<(), HostError> {
         match event {
             Event::Timer { token: TICK } => {
                 let now = plus(self.counted.at, INTERVAL);
-                self.count(stage, now)?;
-                stage.wake_at(plus(now, INTERVAL), TICK);
+                self.count(event_loop, now)?;
+                event_loop.wake_at(plus(now, INTERVAL), TICK);
             }
             Event::Timer { token: PRODUCE } => {
-                let now = stage.now();
+                let now = event_loop.now();
                 for at in 0..self.transfers.len() {
-                    let produced = self.transfers[at].produce(stage, now).map(|()| false);
-                    self.settle(stage, at, produced)?;
+                    let produced = self.transfers[at].produce(event_loop, now).map(|()| false);
+                    self.settle(event_loop, at, produced)?;
                 }
-                stage.wake_at(plus(now, pace::EVERY), PRODUCE);
+                event_loop.wake_at(plus(now, pace::EVERY), PRODUCE);
             }
             Event::Timer { .. } => {
-                let now = stage.now();
-                self.end(stage, now)?;
+                let now = event_loop.now();
+                self.end(event_loop, now)?;
             }
             Event::Ready { key, .. } if Some(key) == self.listener => {
-                while let Some(server) = stage.accept(key)? {
-                    let Some(&at) = self.by_address.get(&stage.peer(server)?) else { continue };
+                while let Some(server) = event_loop.accept(key)? {
+                    let Some(&at) = self.by_address.get(&event_loop.peer(server)?) else { continue };
                     self.by_key.insert(server, at);
                     self.transfers[at].server = Some(server);
                     if self.transfers[at].is_joined() {
-                        self.joined(stage, at)?;
+                        self.joined(event_loop, at)?;
                     }
                 }
             }
@@ -201,17 +206,17 @@ impl Actor for Streams {
                 let Some(&at) = self.by_key.get(&key) else { return Ok(()) };
                 let transfer = &mut self.transfers[at];
                 if key == transfer.client && transfer.connected.is_none() {
-                    stage.connected(key)?;
-                    transfer.connected = Some(stage.now());
-                    stage.watch(key, false, false)?;
+                    event_loop.connected(key)?;
+                    transfer.connected = Some(event_loop.now());
+                    event_loop.watch(key, false, false)?;
                     if transfer.is_joined() {
-                        self.joined(stage, at)?;
+                        self.joined(event_loop, at)?;
                     }
                 } else {
-                    self.go_on(stage, at, key, (readable, writable))?;
+                    self.go_on(event_loop, at, key, (readable, writable))?;
                 }
             }
-            Event::Call => {}
+            Event::Start => {}
         }
         Ok(())
     }
@@ -227,8 +232,8 @@ impl Actor for Streams {
         self.ended.is_some()
     }
 
-    fn report(&mut self, stage: &mut Stage) -> Result<Findings, HostError> {
-        let ended = self.ended.unwrap_or_else(|| stage.now());
+    fn report(&mut self, event_loop: &mut EventLoop) -> Result<Findings, HostError> {
+        let ended = self.ended.unwrap_or_else(|| event_loop.now());
         let (seconds, received) = (minus(ended, self.began).as_secs_f64(), self.received());
         let mut metrics = Metrics::new();
         let mut put = |name: &str, metric: Metric| metrics.insert(name.to_owned(), metric);
@@ -242,23 +247,23 @@ impl Actor for Streams {
         }
         let since = |at: Span| minus(at, self.began).as_millis_f64();
         let times = |of: &dyn Fn(&Transfer) -> Option<Span>| self.transfers.iter().filter_map(of).map(since).collect();
-        put("connect_ms", figures::one_or_percentiles(times(&|transfer| transfer.connected)));
-        put("first_byte_ms", figures::one_or_percentiles(times(&|transfer| transfer.first_byte)));
+        put("connect_ms", metrics::one_or_percentiles(times(&|transfer| transfer.connected)));
+        put("first_byte_ms", metrics::one_or_percentiles(times(&|transfer| transfer.first_byte)));
         if self.transfers.len() > 1 {
             let rates: Vec<f64> = self.transfers.iter().map(|one| one.received as f64 * 8.0 / seconds).collect();
-            put("fairness", Metric::One(figures::fairness(&rates)));
+            put("fairness", Metric::One(metrics::fairness(&rates)));
             put("flow_goodput_bps", percentiles(rates));
         }
         let broken: Vec<Span> = self.transfers.iter().filter_map(|one| one.broken.map(|(at, _)| at)).collect();
         if !broken.is_empty() {
             put("broken_connections", Metric::Count(broken.len() as u64));
-            put("broken_ms", figures::one_or_percentiles(broken.into_iter().map(since).collect()));
+            put("broken_ms", metrics::one_or_percentiles(broken.into_iter().map(since).collect()));
         }
         let mut infos = Vec::new();
         for transfer in self.transfers.iter_mut().filter(|transfer| transfer.is_joined()) {
-            infos.push(transfer.observe(stage)?);
+            infos.push(transfer.observe(event_loop)?);
         }
-        figures::sender_metrics(&infos, &mut metrics);
+        metrics::sender_metrics(&infos, &mut metrics);
         let cwnd_max = self.transfers.iter().map(|transfer| transfer.cwnd_max).max().unwrap_or(0);
         metrics.insert("cwnd_max_packets".to_owned(), Metric::Count(cwnd_max));
         let produced: Vec<_> = self.transfers.iter().filter_map(|transfer| transfer.production.as_ref()).collect();

@@ -1,11 +1,11 @@
-//! Figures that several workloads have.
+//! Metrics that several workloads report.
 
 use crate::quantiles::{median, nearest_rank};
 use std::collections::BTreeMap;
 use thalweg_host::tcp_info::TcpInfo;
 use thalweg_model::{Metric, Metrics};
 
-/// What the senders' kernels say of their connections: retransmissions, round-trip times, and how long each side held
+/// The senders' `tcp_info`: retransmissions, round-trip times, and how long each side held
 /// them up. Counts are added up; of the others, several connections give the median.
 pub(super) fn sender_metrics(infos: &[TcpInfo], metrics: &mut Metrics) {
     let sum = |name: &str| Metric::Count(infos.iter().map(|info| info.get(name)).sum());

@@ -2,12 +2,12 @@
 
 mod log;
 
-use super::act::{Actor, Findings};
-use super::clock::{minus, plus};
-use super::counters::{self, Counters};
-use super::figures::{one_or_percentiles, percentiles};
-use super::hosts::{HostId, SERVER};
-use super::stage::{Event, Key, Stage};
+use crate::guest::clock::{minus, plus};
+use crate::guest::counters::{self, Counters};
+use crate::guest::event_loop::{Event, EventLoop, Key};
+use crate::guest::hosts::{HostId, SERVER};
+use crate::guest::metrics::{one_or_percentiles, percentiles};
+use crate::guest::workload::{Findings, RunningWorkload};
 use log::Log;
 use std::fs;
 use std::io;
@@ -116,56 +116,63 @@ impl Commands {
     }
 
     /// Starts a program of `host`.
-    fn start(&self, stage: &mut Stage, host: HostId, words: &[String], log: &Log) -> Result<Running, HostError> {
-        let server = stage.topology.host(SERVER).address;
-        let client = stage.topology.host(if host == SERVER { self.clients[0].host } else { host }).address;
+    fn start(
+        &self,
+        event_loop: &mut EventLoop,
+        host: HostId,
+        words: &[String],
+        log: &Log,
+    ) -> Result<Running, HostError> {
+        let server = event_loop.topology.host(SERVER).address;
+        let client = event_loop.topology.host(if host == SERVER { self.clients[0].host } else { host }).address;
         let mut words = words.iter().map(|word| fill(word, server, client));
         let name = words.next().unwrap_or_default();
         let mut command = std::process::Command::new(&name);
         command.args(words).current_dir(FOLDER);
         command.env_clear().env("PATH", PATH).env("HOME", FOLDER).env("LANG", "C.UTF-8");
-        let of = &stage.topology.host(host).name;
+        let of = &event_loop.topology.host(host).name;
         let (stdout, stderr) = log.files()?;
-        let program = Program::start(&mut command, &stage.topology.host(host).ns, stdout, stderr).map_err(|error| {
-            let missing = error.source.kind() == io::ErrorKind::NotFound;
-            let source = if missing { io::Error::other("there is no such program") } else { error.source };
-            HostError { act: format!("start '{name}' on the {of}"), source }
-        })?;
+        let program =
+            Program::start(&mut command, &event_loop.topology.host(host).ns, stdout, stderr).map_err(|error| {
+                let missing = error.source.kind() == io::ErrorKind::NotFound;
+                let source = if missing { io::Error::other("there is no such program") } else { error.source };
+                HostError { act: format!("start '{name}' on the {of}"), source }
+            })?;
         let pidfd = program.as_fd().try_clone_to_owned();
         let pidfd = pidfd.map_err(|source| HostError { act: format!("watch '{name}'"), source })?;
-        let key = stage.place_other(pidfd, host)?;
-        Ok(Running { program, key, began: stage.now() })
+        let key = event_loop.add_descriptor(pidfd, host)?;
+        Ok(Running { program, key, began: event_loop.now() })
     }
 
     /// Starts a client's next run.
-    fn run(&mut self, stage: &mut Stage, at: usize) -> Result<(), HostError> {
-        let running = self.start(stage, self.clients[at].host, &self.spec.client, &self.clients[at].log)?;
+    fn run(&mut self, event_loop: &mut EventLoop, at: usize) -> Result<(), HostError> {
+        let running = self.start(event_loop, self.clients[at].host, &self.spec.client, &self.clients[at].log)?;
         self.clients[at].running = Some(running);
         Ok(())
     }
 
-    fn start_clients(&mut self, stage: &mut Stage) -> Result<(), HostError> {
+    fn start_clients(&mut self, event_loop: &mut EventLoop) -> Result<(), HostError> {
         self.started = true;
         // From here on, so that waiting for the server is not counted.
         let hosts = std::iter::once(SERVER).chain(self.clients.iter().map(|client| client.host));
-        self.before = hosts.map(|host| Counters::of(&stage.topology.host(host).ns)).collect::<Result<_, _>>()?;
-        (0..self.clients.len()).try_for_each(|at| self.run(stage, at))
+        self.before = hosts.map(|host| Counters::of(&event_loop.topology.host(host).ns)).collect::<Result<_, _>>()?;
+        (0..self.clients.len()).try_for_each(|at| self.run(event_loop, at))
     }
 
     /// Starts the clients if the server listens, and looks again later if not.
-    fn look(&mut self, stage: &mut Stage, port: u16) -> Result<(), HostError> {
-        if listens(stage, port)? {
-            return self.start_clients(stage);
+    fn look(&mut self, event_loop: &mut EventLoop, port: u16) -> Result<(), HostError> {
+        if listens(event_loop, port)? {
+            return self.start_clients(event_loop);
         }
-        let next = plus(stage.now(), LOOK_EVERY);
-        stage.wake_at(next, LOOK);
+        let next = plus(event_loop.now(), LOOK_EVERY);
+        event_loop.wake_at(next, LOOK);
         Ok(())
     }
 
     /// The server has ended.
-    fn server_ended(&mut self, stage: &mut Stage, status: ExitStatus) -> Result<(), HostError> {
+    fn server_ended(&mut self, event_loop: &mut EventLoop, status: ExitStatus) -> Result<(), HostError> {
         if let Some(server) = self.server.take() {
-            stage.close_socket(server.key)?;
+            event_loop.close_socket(server.key)?;
         }
         if self.phase != Phase::Ending {
             self.server_exit = Some(code(status));
@@ -186,11 +193,11 @@ impl Commands {
     }
 
     /// A client's run has ended.
-    fn client_ended(&mut self, stage: &mut Stage, at: usize, status: ExitStatus) -> Result<(), HostError> {
-        let now = stage.now();
+    fn client_ended(&mut self, event_loop: &mut EventLoop, at: usize, status: ExitStatus) -> Result<(), HostError> {
+        let now = event_loop.now();
         let client = &mut self.clients[at];
         let Some(running) = client.running.take() else { return Ok(()) };
-        stage.close_socket(running.key)?;
+        event_loop.close_socket(running.key)?;
         // What was ended from outside says nothing about the program.
         if self.phase == Phase::Acting {
             client.durations_s.push(minus(now, running.began).as_secs_f64());
@@ -198,7 +205,7 @@ impl Commands {
                 client.failures += 1;
                 if client.failed.is_none() {
                     client.failed = Some((code(status), client.durations_s.len() as u32));
-                    let (name, runs) = (&stage.topology.host(client.host).name, self.spec.times);
+                    let (name, runs) = (&event_loop.topology.host(client.host).name, self.spec.times);
                     let run = if runs > 1 {
                         format!(" in run {} of {runs}", client.durations_s.len())
                     } else {
@@ -208,7 +215,7 @@ impl Commands {
                 }
             }
             if (client.durations_s.len() as u32) < self.spec.times {
-                return self.run(stage, at);
+                return self.run(event_loop, at);
             }
             client.over = true;
         }
@@ -216,30 +223,30 @@ impl Commands {
     }
 
     /// Asks whatever still runs to end.
-    fn end(&mut self, stage: &mut Stage) {
+    fn end(&mut self, event_loop: &mut EventLoop) {
         self.phase = Phase::Ending;
         for running in self.clients.iter().filter_map(|client| client.running.as_ref()).chain(&self.server) {
             running.program.signal(rustix::process::Signal::TERM);
         }
-        let kill = plus(stage.now(), GRACE);
-        stage.wake_at(kill, KILL);
+        let kill = plus(event_loop.now(), GRACE);
+        event_loop.wake_at(kill, KILL);
     }
 
-    fn kill(&mut self, stage: &mut Stage) -> Result<(), HostError> {
+    fn kill(&mut self, event_loop: &mut EventLoop) -> Result<(), HostError> {
         for mut running in self.clients.iter_mut().filter_map(|client| client.running.take()).chain(self.server.take())
         {
             running.program.kill()?;
-            stage.close_socket(running.key)?;
+            event_loop.close_socket(running.key)?;
         }
         Ok(())
     }
 
     /// Goes on to the next phase when nothing is left to do in this one.
-    fn settle(&mut self, stage: &mut Stage) {
+    fn settle(&mut self, event_loop: &mut EventLoop) {
         if self.phase == Phase::Acting && self.clients.iter().all(|client| client.over) {
             self.phase = Phase::Lingering;
-            let lingered = plus(stage.now(), LINGER);
-            stage.wake_at(lingered, LINGERED);
+            let lingered = plus(event_loop.now(), LINGER);
+            event_loop.wake_at(lingered, LINGERED);
         }
         let idle = self.server.is_none() && self.clients.iter().all(|client| client.running.is_none());
         if matches!(self.phase, Phase::Lingering | Phase::Ending) && idle {
@@ -280,16 +287,17 @@ impl Commands {
     }
 }
 
-impl Actor for Commands {
-    fn begin(&mut self, stage: &mut Stage) -> Result<(), HostError> {
-        self.began = stage.now();
+impl RunningWorkload for Commands {
+    fn begin(&mut self, event_loop: &mut EventLoop) -> Result<(), HostError> {
+        self.began = event_loop.now();
         thalweg_host::guest::mount_devices()?;
         let io = |act: &str| {
             let act = act.to_owned();
             move |source| HostError { act, source }
         };
         fs::create_dir(FOLDER).map_err(io("make the programs' folder"))?;
-        let (server, client) = (stage.topology.host(SERVER).address, stage.topology.host(self.clients[0].host).address);
+        let (server, client) =
+            (event_loop.topology.host(SERVER).address, event_loop.topology.host(self.clients[0].host).address);
         for (name, text) in &self.spec.files {
             let path = Path::new(FOLDER).join(name);
             let mode = if text.starts_with("#!") { 0o755 } else { 0o644 };
@@ -298,23 +306,23 @@ impl Actor for Commands {
                 .map_err(io(&format!("make the file '{name}'")))?;
         }
         for client in &mut self.clients {
-            client.log = Log::at(&self.out, &stage.topology.host(client.host).name);
+            client.log = Log::at(&self.out, &event_loop.topology.host(client.host).name);
         }
-        stage.wake_at(plus(self.began, self.spec.timeout), TIMEOUT);
+        event_loop.wake_at(plus(self.began, self.spec.timeout), TIMEOUT);
         if let Some(words) = self.spec.server.clone() {
-            self.server = Some(self.start(stage, SERVER, &words, &Log::at(&self.out, "server"))?);
+            self.server = Some(self.start(event_loop, SERVER, &words, &Log::at(&self.out, "server"))?);
             if let Some(port) = self.spec.port {
-                return self.look(stage, port);
+                return self.look(event_loop, port);
             }
         }
-        self.start_clients(stage)
+        self.start_clients(event_loop)
     }
 
-    fn handle(&mut self, stage: &mut Stage, event: Event) -> Result<(), HostError> {
+    fn handle(&mut self, event_loop: &mut EventLoop, event: Event) -> Result<(), HostError> {
         match event {
             Event::Timer { token: LOOK } => {
                 if let (Phase::Acting, false, Some(port)) = (self.phase, self.started, self.spec.port) {
-                    self.look(stage, port)?;
+                    self.look(event_loop, port)?;
                 }
             }
             Event::Timer { token: TIMEOUT } if self.phase == Phase::Acting => {
@@ -326,7 +334,7 @@ impl Actor for Commands {
                     });
                 }
                 for client in self.clients.iter().filter(|client| !client.over) {
-                    let (name, done) = (&stage.topology.host(client.host).name, client.durations_s.len());
+                    let (name, done) = (&event_loop.topology.host(client.host).name, client.durations_s.len());
                     let runs = if self.spec.times > 1 {
                         format!(", in run {} of {}", done + 1, self.spec.times)
                     } else {
@@ -336,26 +344,26 @@ impl Actor for Commands {
                     self.notes
                         .push(format!("the {name}'s program still ran after {timeout}{runs}, and was ended{tail}"));
                 }
-                self.end(stage);
+                self.end(event_loop);
             }
-            Event::Timer { token: LINGERED } if self.phase == Phase::Lingering => self.end(stage),
-            Event::Timer { token: KILL } if self.phase == Phase::Ending => self.kill(stage)?,
+            Event::Timer { token: LINGERED } if self.phase == Phase::Lingering => self.end(event_loop),
+            Event::Timer { token: KILL } if self.phase == Phase::Ending => self.kill(event_loop)?,
             Event::Ready { key, .. } => {
                 if let Some(server) = self.server.as_mut().filter(|server| server.key == key) {
                     if let Some(status) = server.program.ended()? {
-                        self.server_ended(stage, status)?;
+                        self.server_ended(event_loop, status)?;
                     }
                 } else if let Some(at) =
                     self.clients.iter().position(|one| one.running.as_ref().is_some_and(|run| run.key == key))
                     && let Some(running) = &mut self.clients[at].running
                     && let Some(status) = running.program.ended()?
                 {
-                    self.client_ended(stage, at, status)?;
+                    self.client_ended(event_loop, at, status)?;
                 }
             }
-            Event::Timer { .. } | Event::Call => {}
+            Event::Timer { .. } | Event::Start => {}
         }
-        self.settle(stage);
+        self.settle(event_loop);
         Ok(())
     }
 
@@ -374,7 +382,7 @@ impl Actor for Commands {
         self.phase == Phase::Over
     }
 
-    fn report(&mut self, stage: &mut Stage) -> Result<Findings, HostError> {
+    fn report(&mut self, event_loop: &mut EventLoop) -> Result<Findings, HostError> {
         let mut metrics = Metrics::new();
         let mut put = |name: &str, metric: Metric| metrics.insert(name.to_owned(), metric);
         let durations: Vec<f64> = self.clients.iter().flat_map(|client| client.durations_s.iter().copied()).collect();
@@ -391,7 +399,7 @@ impl Actor for Commands {
         let hosts = std::iter::once(SERVER).chain(self.clients.iter().map(|client| client.host));
         let (mut retransmits, mut timeouts, mut received) = (0, 0, 0);
         for (host, before) in hosts.zip(&self.before) {
-            let now = Counters::of(&stage.topology.host(host).ns)?;
+            let now = Counters::of(&event_loop.topology.host(host).ns)?;
             retransmits += now.since(before, "Tcp.RetransSegs");
             timeouts += now.since(before, "TcpExt.TCPTimeouts");
             received += if host == SERVER { 0 } else { now.since(before, "IpExt.InOctets") };
@@ -403,7 +411,7 @@ impl Actor for Commands {
             let failures: u32 = self.clients.iter().map(|client| client.failures).sum();
             self.notes.push(format!("{failures} runs of the client's program failed; the first is told of"));
         }
-        if stage.has_socket_settings() {
+        if event_loop.has_socket_settings() {
             self.notes.push(
                 "socket options are for the lab's own workloads: programs set their own, and those of this scenario were not applied"
                     .to_owned(),
@@ -423,9 +431,9 @@ fn fill(text: &str, server: Ipv4Addr, client: Ipv4Addr) -> String {
 }
 
 /// Whether something on the server listens on a port, of IPv4 or of both.
-fn listens(stage: &Stage, port: u16) -> Result<bool, HostError> {
+fn listens(event_loop: &EventLoop, port: u16) -> Result<bool, HostError> {
     for file in ["tcp", "tcp6"] {
-        let text = match counters::read(&stage.topology.host(SERVER).ns, file) {
+        let text = match counters::read(&event_loop.topology.host(SERVER).ns, file) {
             // A kernel without IPv6 has no such file.
             Err(error) if error.source.kind() == io::ErrorKind::NotFound => continue,
             other => other?,

@@ -1,4 +1,4 @@
-//! What is recorded while a workload runs: packets at both ends, and every socket's `tcp_info`.
+//! Recording while workloads run: packets at both ends, and every socket's `tcp_info`.
 
 use super::hosts::{DEVICE, Host, Topology};
 use crate::plan::{CAPTURE_FILE, RunOptions, SAMPLES_FILE};

@@ -3,7 +3,7 @@
 use super::ends;
 use super::pace::Production;
 use crate::guest::clock::minus;
-use crate::guest::stage::{Key, Stage};
+use crate::guest::event_loop::{EventLoop, Key};
 use std::fs::File;
 use thalweg_host::HostError;
 use thalweg_host::tcp_info::TcpInfo;
@@ -58,14 +58,14 @@ impl Reading {
     /// Bytes over which the rate is measured.
     const STRETCH_BYTES: u64 = 1 << 20;
 
-    fn adapt(&mut self, stage: &Stage, receiver: Key, received: u64) -> Result<(), HostError> {
+    fn adapt(&mut self, event_loop: &EventLoop, receiver: Key, received: u64) -> Result<(), HostError> {
         if received < self.next_bytes {
             return Ok(());
         }
-        let now = stage.now();
+        let now = event_loop.now();
         let per_rtt =
             (received - self.since_bytes) as f64 / minus(now, self.since).as_secs_f64().max(1e-9) * self.rtt_s;
-        stage.tcp(receiver).wake_after((per_rtt / READS_PER_RTT).clamp(1.0, WAKE_BYTES_MAX) as u32)?;
+        event_loop.tcp(receiver).wake_after((per_rtt / READS_PER_RTT).clamp(1.0, WAKE_BYTES_MAX) as u32)?;
         *self = Self { since: now, since_bytes: received, next_bytes: received + Self::STRETCH_BYTES, ..*self };
         Ok(())
     }
@@ -110,14 +110,14 @@ impl Transfer {
     }
 
     /// Lets the data go.
-    pub(super) fn start(&mut self, stage: &mut Stage, way: Way) -> Result<(), HostError> {
+    pub(super) fn start(&mut self, event_loop: &mut EventLoop, way: Way) -> Result<(), HostError> {
         let (Some(server), Some(connected)) = (self.server, self.connected) else { return Ok(()) };
         let (sender, receiver) = ends(way, self.client, server);
         (self.sender, self.receiver) = (Some(sender), Some(receiver));
-        let now = stage.now();
+        let now = event_loop.now();
         self.began = Some(now);
         self.reading = Reading {
-            rtt_s: stage_rtt(stage, self.client)?,
+            rtt_s: stage_rtt(event_loop, self.client)?,
             since: connected,
             since_bytes: 0,
             next_bytes: Reading::STRETCH_BYTES,
@@ -125,35 +125,35 @@ impl Transfer {
         if let Some(production) = &mut self.production {
             production.begin(now);
         }
-        stage.watch(receiver, true, false)?;
-        stage.watch(sender, false, true)
+        event_loop.watch(receiver, true, false)?;
+        event_loop.watch(sender, false, true)
     }
 
     /// Sends as much as the socket takes.
-    pub(super) fn send(&mut self, stage: &Stage) -> Result<(), HostError> {
+    pub(super) fn send(&mut self, event_loop: &EventLoop) -> Result<(), HostError> {
         let Some(sender) = self.sender else { return Ok(()) };
         loop {
             let left = self.total.map(|total| total - self.sent);
             if left == Some(0) {
                 // Nothing is waited for any more then but that it breaks.
-                stage.tcp(sender).connected()?;
-                stage.tcp(sender).finish()?;
-                return stage.watch(sender, false, false);
+                event_loop.tcp(sender).connected()?;
+                event_loop.tcp(sender).finish()?;
+                return event_loop.watch(sender, false, false);
             }
             let mut most = left.map_or(WRITE_BYTES, |left| left.min(WRITE_BYTES as u64) as usize);
             if let Some(production) = &self.production {
                 most = most.min(production.waiting() as usize);
                 if most == 0 {
                     // The next data is produced before the socket is looked at again.
-                    return stage.watch(sender, false, false);
+                    return event_loop.watch(sender, false, false);
                 }
             }
             let sent = match &self.file {
-                Some(file) => stage.tcp(sender).send_file(file, self.sent, most)?,
-                None => stage.tcp(sender).send(&PAYLOAD[..most])?,
+                Some(file) => event_loop.tcp(sender).send_file(file, self.sent, most)?,
+                None => event_loop.tcp(sender).send(&PAYLOAD[..most])?,
             };
             let Some(sent) = sent else {
-                return if self.production.is_some() { stage.watch(sender, false, true) } else { Ok(()) };
+                return if self.production.is_some() { event_loop.watch(sender, false, true) } else { Ok(()) };
             };
             if sent == 0 {
                 // The file ends before the amount does.
@@ -168,29 +168,29 @@ impl Transfer {
     }
 
     /// The program has more data.
-    pub(super) fn produce(&mut self, stage: &Stage, now: Span) -> Result<(), HostError> {
+    pub(super) fn produce(&mut self, event_loop: &EventLoop, now: Span) -> Result<(), HostError> {
         if let (Some(production), Some(_)) = (&mut self.production, self.sender) {
             production.produce(now);
-            self.send(stage)?;
+            self.send(event_loop)?;
         }
         Ok(())
     }
 
     /// Takes what came; true once all has.
-    pub(super) fn receive(&mut self, stage: &Stage) -> Result<bool, HostError> {
+    pub(super) fn receive(&mut self, event_loop: &EventLoop) -> Result<bool, HostError> {
         let Some(receiver) = self.receiver else { return Ok(false) };
-        let Some(count) = stage.tcp(receiver).discard(READ_BYTES)? else { return Ok(false) };
+        let Some(count) = event_loop.tcp(receiver).discard(READ_BYTES)? else { return Ok(false) };
         if self.first_byte.is_none() && count > 0 {
-            self.first_byte = Some(stage.now());
+            self.first_byte = Some(event_loop.now());
         }
         self.received += count as u64;
         if let Some(production) = &mut self.production {
-            production.arrived(self.received, stage.now());
+            production.arrived(self.received, event_loop.now());
         }
-        self.reading.adapt(stage, receiver, self.received)?;
+        self.reading.adapt(event_loop, receiver, self.received)?;
         let whole = count == 0 || self.total.is_some_and(|total| self.received >= total);
         if whole {
-            stage.watch(receiver, false, false)?;
+            event_loop.watch(receiver, false, false)?;
         }
         Ok(whole)
     }
@@ -202,37 +202,37 @@ impl Transfer {
 
     /// Takes leave of a connection that the kernel gave up, as after `user_timeout`: that is a result, not a failure of the
     /// experiment. Any other error is given back.
-    pub(super) fn break_off(&mut self, stage: &mut Stage, error: HostError) -> Result<(), HostError> {
+    pub(super) fn break_off(&mut self, event_loop: &mut EventLoop, error: HostError) -> Result<(), HostError> {
         use std::io::ErrorKind::{BrokenPipe, ConnectionReset, TimedOut};
         if self.broken.is_some() || !matches!(error.source.kind(), BrokenPipe | ConnectionReset | TimedOut) {
             return Err(error);
         }
-        let info = self.observe(stage)?;
-        self.broken = Some((stage.now(), info));
+        let info = self.observe(event_loop)?;
+        self.broken = Some((event_loop.now(), info));
         // A broken socket is ready for ever.
         for key in [self.sender.take(), self.receiver.take()].into_iter().flatten() {
-            stage.close_socket(key)?;
+            event_loop.close_socket(key)?;
         }
         Ok(())
     }
 
     /// Asks the sender's kernel.
-    pub(super) fn observe(&mut self, stage: &Stage) -> Result<TcpInfo, HostError> {
+    pub(super) fn observe(&mut self, event_loop: &EventLoop) -> Result<TcpInfo, HostError> {
         if let Some((_, info)) = self.broken {
             return Ok(info);
         }
-        let info = TcpInfo::of(stage.tcp(self.sender.unwrap_or(self.client)))?;
+        let info = TcpInfo::of(event_loop.tcp(self.sender.unwrap_or(self.client)))?;
         self.cwnd_max = self.cwnd_max.max(info.get("tcpi_snd_cwnd"));
         Ok(info)
     }
 
     /// Neither sends nor receives from now on.
-    pub(super) fn stop(&self, stage: &Stage) -> Result<(), HostError> {
-        [self.sender, self.receiver].into_iter().flatten().try_for_each(|key| stage.watch(key, false, false))
+    pub(super) fn stop(&self, event_loop: &EventLoop) -> Result<(), HostError> {
+        [self.sender, self.receiver].into_iter().flatten().try_for_each(|key| event_loop.watch(key, false, false))
     }
 }
 
 /// The round-trip time that the client's handshake saw.
-fn stage_rtt(stage: &Stage, client: Key) -> Result<f64, HostError> {
-    Ok(TcpInfo::of(stage.tcp(client))?.get("tcpi_rtt") as f64 / 1e6)
+fn stage_rtt(event_loop: &EventLoop, client: Key) -> Result<f64, HostError> {
+    Ok(TcpInfo::of(event_loop.tcp(client))?.get("tcpi_rtt") as f64 / 1e6)
 }

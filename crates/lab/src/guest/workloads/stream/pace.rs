@@ -1,7 +1,7 @@
 //! A program that has data at a rate of its own, and keeps what its socket does not take: a live encoder.
 
 use crate::guest::clock::minus;
-use crate::guest::figures::percentiles;
+use crate::guest::metrics::percentiles;
 use std::collections::VecDeque;
 use thalweg_model::{Metric, Metrics};
 use thalweg_units::{Bytes, Rate, Span};

@@ -1,14 +1,14 @@
-//! A device on the path: what it does, what is on it, and what that counted.
+//! A device of a router on the path: its programs, its discipline, and their counters.
 
-use super::programs::Programs;
+use super::bpf_programs::BpfPrograms;
 use thalweg_host::netns::NetNs;
 use thalweg_host::{HostError, link, qdisc};
 use thalweg_model::{Experiment, Way};
 use thalweg_units::Seed;
 
-/// What a device on the path does.
+/// The part of the path that a device emulates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum Role {
     /// Rate and queue.
     Bottleneck,
     /// Delay, jitter, loss.
@@ -19,22 +19,23 @@ pub(super) enum What {
 
 /// A device on the path.
 #[derive(Debug)]
-pub(super) struct Shaped {
+pub(super) struct Device {
     pub(super) way: Way,
-    pub(super) what: What,
+    pub(super) role: Role,
     pub(super) router: usize,
-    pub(super) device: String,
+    /// Its name in the router's namespace.
+    pub(super) interface: String,
     /// Which client it is for.
     pub(super) number: u32,
-    pub(super) programs: Programs,
+    pub(super) programs: BpfPrograms,
 }
 
-impl Shaped {
-    pub(super) fn new(way: Way, what: What, router: usize, device: &str, number: u32) -> Self {
-        Self { way, what, router, device: device.to_owned(), number, programs: Programs::default() }
+impl Device {
+    pub(super) fn new(way: Way, role: Role, router: usize, interface: &str, number: u32) -> Self {
+        Self { way, role, router, interface: interface.to_owned(), number, programs: BpfPrograms::default() }
     }
 
-    /// Puts its programs in place; `has_root` is whether a root discipline is.
+    /// Attaches its programs; `has_root`: whether the device has a root discipline.
     pub(super) fn program(
         &mut self,
         router: &NetNs,
@@ -44,41 +45,41 @@ impl Shaped {
     ) -> Result<(), HostError> {
         let direction = experiment.path.direction(self.way);
         self.programs = router.run(|| {
-            let index = link::index(&self.device)?;
-            match self.what {
-                What::Bottleneck => Programs::before_bottleneck(index, direction),
-                What::Propagation => Programs::before_propagation(index, direction, has_root, seed),
-                What::Port => Ok(Programs::default()),
+            let index = link::index(&self.interface)?;
+            match self.role {
+                Role::Bottleneck => BpfPrograms::before_bottleneck(index, direction),
+                Role::Propagation => BpfPrograms::before_propagation(index, direction, has_root, seed),
+                Role::Port => Ok(BpfPrograms::default()),
             }
         })?;
         Ok(())
     }
 
-    /// Its name in figures: direction and place.
+    /// Its name in metrics: direction and role.
     pub(super) fn label(&self) -> String {
         let way = match self.way {
             Way::Down => "down",
             Way::Up => "up",
         };
-        let what = match self.what {
-            What::Bottleneck => "bottleneck",
-            What::Propagation => "propagation",
-            What::Port => "port",
+        let role = match self.role {
+            Role::Bottleneck => "bottleneck",
+            Role::Propagation => "propagation",
+            Role::Port => "port",
         };
-        format!("{way}_{what}")
+        format!("{way}_{role}")
     }
 
     /// Its discipline, in one line; `None` where it has none.
     pub(super) fn describe(&self, router: &NetNs) -> Result<Option<String>, HostError> {
-        let text = router.run(|| qdisc::describe(link::index(&self.device)?))?;
+        let text = router.run(|| qdisc::describe(link::index(&self.interface)?))?;
         Ok((text != "none" && text != "noqueue").then(|| format!("{}: {text}", self.label().replace('_', " "))))
     }
 
-    /// What it dropped and marked: a figure's name and a count, for each that it counts.
+    /// Its counters of dropped and marked packets, by metric name.
     pub(super) fn counts(&self, router: &NetNs) -> Result<Vec<(&'static str, u64)>, HostError> {
         let has_discipline = self.describe(router)?.is_some();
         router.run(|| {
-            let index = link::index(&self.device)?;
+            let index = link::index(&self.interface)?;
             let mut counts = self.programs.counts(index)?;
             // Where a link's program queues, the discipline only waits.
             if has_discipline && !self.programs.queues() {

@@ -1,11 +1,11 @@
 //! `burst`: how a live stream starts. The server sends the pictures it has cached at once, then goes on at the media's
 //! rate.
 
-use super::act::{Actor, Findings};
-use super::clock::{minus, plus};
-use super::figures::{one_or_percentiles, sender_metrics};
-use super::hosts::{HostId, SERVER};
-use super::stage::{Event, Key, Stage};
+use crate::guest::clock::{minus, plus};
+use crate::guest::event_loop::{Event, EventLoop, Key};
+use crate::guest::hosts::{HostId, SERVER};
+use crate::guest::metrics::{one_or_percentiles, sender_metrics};
+use crate::guest::workload::{Findings, RunningWorkload};
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddrV4;
 use thalweg_host::HostError;
@@ -69,17 +69,17 @@ impl Bursts {
     }
 }
 
-impl Actor for Bursts {
-    fn begin(&mut self, stage: &mut Stage) -> Result<(), HostError> {
-        self.listener = Some(stage.listen(SERVER, self.port)?);
-        self.began = stage.now();
+impl RunningWorkload for Bursts {
+    fn begin(&mut self, event_loop: &mut EventLoop) -> Result<(), HostError> {
+        self.listener = Some(event_loop.listen(SERVER, self.port)?);
+        self.began = event_loop.now();
         let mut wanted: Vec<Bytes> =
             self.spec.marks.iter().copied().chain([self.spec.keyframe, self.spec.total]).collect();
         wanted.sort();
         wanted.dedup();
         for (at, host) in self.clients.iter().enumerate() {
-            let client = stage.connect(*host, SERVER, self.port)?;
-            self.by_address.insert(stage.local(client)?, at);
+            let client = event_loop.connect(*host, SERVER, self.port)?;
+            self.by_address.insert(event_loop.local(client)?, at);
             self.by_key.insert(client, at);
             self.viewers.push(Viewer {
                 client,
@@ -94,15 +94,15 @@ impl Actor for Bursts {
         Ok(())
     }
 
-    fn handle(&mut self, stage: &mut Stage, event: Event) -> Result<(), HostError> {
+    fn handle(&mut self, event_loop: &mut EventLoop, event: Event) -> Result<(), HostError> {
         match event {
             Event::Timer { token } => match self.viewers.get_mut(token as usize) {
-                Some(viewer) if !viewer.wanted.is_empty() => viewer.produce(stage, token),
+                Some(viewer) if !viewer.wanted.is_empty() => viewer.produce(event_loop, token),
                 _ => Ok(()),
             },
             Event::Ready { key, .. } if Some(key) == self.listener => {
-                while let Some(key) = stage.accept(key)? {
-                    let Some(&at) = self.by_address.get(&stage.peer(key)?) else { continue };
+                while let Some(key) = event_loop.accept(key)? {
+                    let Some(&at) = self.by_address.get(&event_loop.peer(key)?) else { continue };
                     self.by_key.insert(key, at);
                     let per_frame = self.spec.rate.bytes_per_second() as f64 * FRAME_EVERY.as_secs_f64();
                     let waiting = self.spec.buffered.get();
@@ -114,9 +114,13 @@ impl Actor for Bursts {
             Event::Ready { key, readable, .. } => {
                 let Some(&at) = self.by_key.get(&key) else { return Ok(()) };
                 let viewer = &mut self.viewers[at];
-                if key == viewer.client { viewer.watch(stage, readable) } else { viewer.serve(stage, readable, at) }
+                if key == viewer.client {
+                    viewer.watch(event_loop, readable)
+                } else {
+                    viewer.serve(event_loop, readable, at)
+                }
             }
-            Event::Call => Ok(()),
+            Event::Start => Ok(()),
         }
     }
 
@@ -129,7 +133,7 @@ impl Actor for Bursts {
         !self.viewers.is_empty() && self.viewers.iter().all(|viewer| viewer.wanted.is_empty())
     }
 
-    fn report(&mut self, stage: &mut Stage) -> Result<Findings, HostError> {
+    fn report(&mut self, event_loop: &mut EventLoop) -> Result<Findings, HostError> {
         let since = |at: Span| minus(at, self.began).as_millis_f64();
         let all = |of: &dyn Fn(&Viewer) -> Option<Span>| -> Vec<f64> {
             self.viewers.iter().filter_map(of).map(since).collect()
@@ -157,7 +161,7 @@ impl Actor for Bursts {
         }
         let mut infos = Vec::new();
         for sending in self.viewers.iter().filter_map(|viewer| viewer.sending.as_ref()) {
-            infos.push(TcpInfo::of(stage.tcp(sending.key))?);
+            infos.push(TcpInfo::of(event_loop.tcp(sending.key))?);
         }
         sender_metrics(&infos, &mut metrics);
         Ok(Findings { metrics, ..Findings::default() })
@@ -166,15 +170,15 @@ impl Actor for Bursts {
 
 impl Viewer {
     /// The client's end is connected or has data.
-    fn watch(&mut self, stage: &mut Stage, readable: bool) -> Result<(), HostError> {
+    fn watch(&mut self, event_loop: &mut EventLoop, readable: bool) -> Result<(), HostError> {
         if self.connected.is_none() {
-            stage.connected(self.client)?;
-            self.connected = Some(stage.now());
-            stage.tcp(self.client).send(&PAYLOAD[..REQUEST_BYTES])?;
-            return stage.watch(self.client, true, false);
+            event_loop.connected(self.client)?;
+            self.connected = Some(event_loop.now());
+            event_loop.tcp(self.client).send(&PAYLOAD[..REQUEST_BYTES])?;
+            return event_loop.watch(self.client, true, false);
         }
-        if readable && let Some(count) = stage.tcp(self.client).discard(CHUNK_BYTES)? {
-            let now = stage.now();
+        if readable && let Some(count) = event_loop.tcp(self.client).discard(CHUNK_BYTES)? {
+            let now = event_loop.now();
             self.first_byte.get_or_insert(now);
             self.received += count as u64;
             while let Some(mark) = self.wanted.first().copied().filter(|mark| mark.get() <= self.received) {
@@ -183,48 +187,48 @@ impl Viewer {
             }
             if self.wanted.is_empty() {
                 // The viewer leaves: nothing of what still comes is its own.
-                stage.watch(self.client, false, false)?;
+                event_loop.watch(self.client, false, false)?;
             }
         }
         Ok(())
     }
 
     /// The server's end has the request, or room.
-    fn serve(&mut self, stage: &mut Stage, readable: bool, at: usize) -> Result<(), HostError> {
+    fn serve(&mut self, event_loop: &mut EventLoop, readable: bool, at: usize) -> Result<(), HostError> {
         let Some(sending) = &mut self.sending else { return Ok(()) };
         if readable && !sending.requested {
-            stage.tcp(sending.key).discard(REQUEST_BYTES)?;
+            event_loop.tcp(sending.key).discard(REQUEST_BYTES)?;
             sending.requested = true;
-            stage.wake_at(plus(stage.now(), FRAME_EVERY), at as u64);
+            event_loop.wake_at(plus(event_loop.now(), FRAME_EVERY), at as u64);
         }
-        sending.push(stage)
+        sending.push(event_loop)
     }
 
     /// The media has another frame.
-    fn produce(&mut self, stage: &mut Stage, token: u64) -> Result<(), HostError> {
+    fn produce(&mut self, event_loop: &mut EventLoop, token: u64) -> Result<(), HostError> {
         let Some(sending) = &mut self.sending else { return Ok(()) };
         sending.fraction += sending.per_frame;
         let whole = sending.fraction.floor();
         sending.fraction -= whole;
         sending.waiting += whole as u64;
-        stage.wake_at(plus(stage.now(), FRAME_EVERY), token);
-        sending.push(stage)
+        event_loop.wake_at(plus(event_loop.now(), FRAME_EVERY), token);
+        sending.push(event_loop)
     }
 }
 
 impl Sending {
     /// Gives the socket what it takes, and waits for room only while there is more.
-    fn push(&mut self, stage: &mut Stage) -> Result<(), HostError> {
+    fn push(&mut self, event_loop: &mut EventLoop) -> Result<(), HostError> {
         if !self.requested {
             return Ok(());
         }
         while self.waiting > 0 {
             let most = self.waiting.min(CHUNK_BYTES as u64) as usize;
-            match stage.tcp(self.key).send(&PAYLOAD[..most])? {
+            match event_loop.tcp(self.key).send(&PAYLOAD[..most])? {
                 Some(sent) => self.waiting -= sent as u64,
                 None => break,
             }
         }
-        stage.watch(self.key, false, self.waiting > 0)
+        event_loop.watch(self.key, false, self.waiting > 0)
     }
 }

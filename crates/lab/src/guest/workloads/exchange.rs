@@ -1,10 +1,10 @@
 //! `rr` and `crr`: request and response, again and again, over one connection or with one for each.
 
-use super::act::{Actor, Findings};
-use super::clock::minus;
-use super::figures::{percentiles, sender_metrics};
-use super::hosts::{HostId, SERVER};
-use super::stage::{Event, Key, Stage};
+use crate::guest::clock::minus;
+use crate::guest::event_loop::{Event, EventLoop, Key};
+use crate::guest::hosts::{HostId, SERVER};
+use crate::guest::metrics::{percentiles, sender_metrics};
+use crate::guest::workload::{Findings, RunningWorkload};
 use std::collections::HashMap;
 use std::net::SocketAddrV4;
 use thalweg_host::HostError;
@@ -89,8 +89,8 @@ impl Exchanges {
     }
 
     /// Begins the next transaction of a client, or ends its part.
-    fn call(&mut self, stage: &mut Stage, at: usize) -> Result<(), HostError> {
-        let now = stage.now();
+    fn call(&mut self, event_loop: &mut EventLoop, at: usize) -> Result<(), HostError> {
+        let now = event_loop.now();
         let caller = &mut self.callers[at];
         let over = match self.spec.amount {
             Transactions::Count(count) => caller.made >= count,
@@ -106,17 +106,17 @@ impl Exchanges {
         (caller.request_left, caller.request_missing) = (request, request);
         (caller.response_left, caller.response_missing) = (response, response);
         if let Some(client) = caller.client {
-            return caller.ask(stage, client);
+            return caller.ask(event_loop, client);
         }
-        let client = stage.connect(caller.host, SERVER, self.port)?;
+        let client = event_loop.connect(caller.host, SERVER, self.port)?;
         (caller.client, caller.connected) = (Some(client), None);
-        self.by_address.insert(stage.local(client)?, at);
+        self.by_address.insert(event_loop.local(client)?, at);
         self.by_key.insert(client, at);
         Ok(())
     }
 
     /// The client's transaction is over at both ends, or at its own where the connection is kept.
-    fn settle(&mut self, stage: &mut Stage, at: usize) -> Result<(), HostError> {
+    fn settle(&mut self, event_loop: &mut EventLoop, at: usize) -> Result<(), HostError> {
         let caller = &mut self.callers[at];
         let (Some(answered), true) = (caller.answered, !self.connects || caller.server.is_none()) else {
             return Ok(());
@@ -127,25 +127,25 @@ impl Exchanges {
         }
         caller.made += 1;
         self.ended = self.ended.max(answered);
-        self.call(stage, at)
+        self.call(event_loop, at)
     }
 
     /// Closes a client's connection; its address may be another's next.
-    fn leave(&mut self, stage: &mut Stage, client: Key) -> Result<(), HostError> {
-        self.by_address.remove(&stage.local(client)?);
+    fn leave(&mut self, event_loop: &mut EventLoop, client: Key) -> Result<(), HostError> {
+        self.by_address.remove(&event_loop.local(client)?);
         self.by_key.remove(&client);
-        stage.close_socket(client)
+        event_loop.close_socket(client)
     }
 
     /// The client's end can be read or written.
-    fn at_client(&mut self, stage: &mut Stage, at: usize, ready: (bool, bool)) -> Result<(), HostError> {
+    fn at_client(&mut self, event_loop: &mut EventLoop, at: usize, ready: (bool, bool)) -> Result<(), HostError> {
         let (readable, writable) = ready;
         let caller = &mut self.callers[at];
         let Some(client) = caller.client else { return Ok(()) };
         if writable && caller.request_left > 0 {
             if caller.connected.is_none() {
-                stage.connected(client)?;
-                let now = stage.now();
+                event_loop.connected(client)?;
+                let now = event_loop.now();
                 caller.connected = Some(now);
                 if !self.connects {
                     // Where the connection is kept it is no part of a transaction, nor of the first.
@@ -153,49 +153,55 @@ impl Exchanges {
                     caller.began = now;
                 }
             }
-            caller.ask(stage, client)?;
+            caller.ask(event_loop, client)?;
         }
-        if readable && caller.answered.is_none() && caller.take(stage, client)? {
+        if readable && caller.answered.is_none() && caller.take(event_loop, client)? {
             if self.connects {
-                let options = TcpInfo::of(stage.tcp(client))?.get("tcpi_options");
+                let options = TcpInfo::of(event_loop.tcp(client))?.get("tcpi_options");
                 self.totals.fast_opens += u64::from(options & SYN_DATA != 0);
                 self.callers[at].client = None;
-                self.leave(stage, client)?;
+                self.leave(event_loop, client)?;
             }
-            self.callers[at].answered = Some(stage.now());
-            self.settle(stage, at)?;
+            self.callers[at].answered = Some(event_loop.now());
+            self.settle(event_loop, at)?;
         }
         Ok(())
     }
 
     /// The server's end can be read or written.
-    fn at_server(&mut self, stage: &mut Stage, at: usize, key: Key, ready: (bool, bool)) -> Result<(), HostError> {
-        if self.callers[at].serve(stage, key, ready)? {
-            let info = TcpInfo::of(stage.tcp(key))?;
+    fn at_server(
+        &mut self,
+        event_loop: &mut EventLoop,
+        at: usize,
+        key: Key,
+        ready: (bool, bool),
+    ) -> Result<(), HostError> {
+        if self.callers[at].serve(event_loop, key, ready)? {
+            let info = TcpInfo::of(event_loop.tcp(key))?;
             self.totals.retransmits += info.get("tcpi_total_retrans");
             self.totals.timeouts += info.get("tcpi_total_rto");
             self.by_key.remove(&key);
-            stage.close_socket(key)?;
+            event_loop.close_socket(key)?;
             self.callers[at].server = None;
-            self.settle(stage, at)?;
+            self.settle(event_loop, at)?;
         }
         Ok(())
     }
 }
 
-impl Actor for Exchanges {
-    fn begin(&mut self, stage: &mut Stage) -> Result<(), HostError> {
-        self.listener = Some(stage.listen(SERVER, self.port)?);
-        self.began = stage.now();
+impl RunningWorkload for Exchanges {
+    fn begin(&mut self, event_loop: &mut EventLoop) -> Result<(), HostError> {
+        self.listener = Some(event_loop.listen(SERVER, self.port)?);
+        self.began = event_loop.now();
         self.ended = self.began;
-        (0..self.callers.len()).try_for_each(|at| self.call(stage, at))
+        (0..self.callers.len()).try_for_each(|at| self.call(event_loop, at))
     }
 
-    fn handle(&mut self, stage: &mut Stage, event: Event) -> Result<(), HostError> {
+    fn handle(&mut self, event_loop: &mut EventLoop, event: Event) -> Result<(), HostError> {
         let Event::Ready { key, readable, writable } = event else { return Ok(()) };
         if Some(key) == self.listener {
-            while let Some(server) = stage.accept(key)? {
-                let Some(&at) = self.by_address.get(&stage.peer(server)?) else { continue };
+            while let Some(server) = event_loop.accept(key)? {
+                let Some(&at) = self.by_address.get(&event_loop.peer(server)?) else { continue };
                 self.by_key.insert(server, at);
                 self.callers[at].server = Some(server);
             }
@@ -203,9 +209,9 @@ impl Actor for Exchanges {
         }
         let Some(&at) = self.by_key.get(&key) else { return Ok(()) };
         if self.callers[at].client == Some(key) {
-            self.at_client(stage, at, (readable, writable))
+            self.at_client(event_loop, at, (readable, writable))
         } else {
-            self.at_server(stage, at, key, (readable, writable))
+            self.at_server(event_loop, at, key, (readable, writable))
         }
     }
 
@@ -222,7 +228,7 @@ impl Actor for Exchanges {
         self.callers.iter().all(|caller| caller.is_over)
     }
 
-    fn report(&mut self, stage: &mut Stage) -> Result<Findings, HostError> {
+    fn report(&mut self, event_loop: &mut EventLoop) -> Result<Findings, HostError> {
         let seconds = minus(self.ended, self.began).as_secs_f64();
         let mut metrics = Metrics::new();
         if self.connects {
@@ -232,7 +238,7 @@ impl Actor for Exchanges {
         } else {
             for caller in &self.callers {
                 if let Some(server) = caller.server {
-                    self.totals.infos.push(TcpInfo::of(stage.tcp(server))?);
+                    self.totals.infos.push(TcpInfo::of(event_loop.tcp(server))?);
                 }
             }
             sender_metrics(&self.totals.infos, &mut metrics);
@@ -251,15 +257,15 @@ impl Actor for Exchanges {
 
 impl Caller {
     /// Sends what is left of the request.
-    fn ask(&mut self, stage: &mut Stage, client: Key) -> Result<(), HostError> {
+    fn ask(&mut self, event_loop: &mut EventLoop, client: Key) -> Result<(), HostError> {
         let most = self.request_left.min(CHUNK_BYTES as u64) as usize;
-        self.request_left -= stage.tcp(client).send(&PAYLOAD[..most])?.unwrap_or(0) as u64;
-        stage.watch(client, true, self.request_left > 0)
+        self.request_left -= event_loop.tcp(client).send(&PAYLOAD[..most])?.unwrap_or(0) as u64;
+        event_loop.watch(client, true, self.request_left > 0)
     }
 
     /// Reads what came of the response; true once it is whole.
-    fn take(&mut self, stage: &Stage, client: Key) -> Result<bool, HostError> {
-        let count = stage.tcp(client).discard(CHUNK_BYTES)?;
+    fn take(&mut self, event_loop: &EventLoop, client: Key) -> Result<bool, HostError> {
+        let count = event_loop.tcp(client).discard(CHUNK_BYTES)?;
         if count == Some(0) && self.response_missing > 0 {
             return Err(HostError {
                 act: "read a response".to_owned(),
@@ -271,9 +277,14 @@ impl Caller {
     }
 
     /// Reads the request, then sends the response; true once the client has closed.
-    fn serve(&mut self, stage: &Stage, key: Key, (readable, writable): (bool, bool)) -> Result<bool, HostError> {
+    fn serve(
+        &mut self,
+        event_loop: &EventLoop,
+        key: Key,
+        (readable, writable): (bool, bool),
+    ) -> Result<bool, HostError> {
         if readable {
-            match stage.tcp(key).discard(CHUNK_BYTES)? {
+            match event_loop.tcp(key).discard(CHUNK_BYTES)? {
                 Some(0) => return Ok(true),
                 count => self.request_missing = self.request_missing.saturating_sub(count.unwrap_or(0) as u64),
             }
@@ -281,12 +292,12 @@ impl Caller {
         if self.request_missing == 0 && self.response_left > 0 && (writable || readable) {
             while self.response_left > 0 {
                 let most = self.response_left.min(CHUNK_BYTES as u64) as usize;
-                match stage.tcp(key).send(&PAYLOAD[..most])? {
+                match event_loop.tcp(key).send(&PAYLOAD[..most])? {
                     Some(sent) => self.response_left -= sent as u64,
                     None => break,
                 }
             }
-            stage.watch(key, true, self.response_left > 0)?;
+            event_loop.watch(key, true, self.response_left > 0)?;
         }
         Ok(false)
     }

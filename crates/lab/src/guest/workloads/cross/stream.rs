@@ -1,9 +1,9 @@
 //! TCP transfers without end.
 
-use crate::guest::act::{Actor, Findings};
 use crate::guest::clock::minus;
+use crate::guest::event_loop::{Event, EventLoop, Key};
 use crate::guest::hosts::HostId;
-use crate::guest::stage::{Event, Key, Stage};
+use crate::guest::workload::{Findings, RunningWorkload};
 use std::collections::HashMap;
 use thalweg_host::HostError;
 use thalweg_model::{Cross, CrossTraffic, Metric, Metrics, Way};
@@ -38,52 +38,52 @@ impl CrossStreams {
         Self { spec, congestion, server, client, port, listener: None, began, sends, received: 0, ended: None }
     }
 
-    fn add(&mut self, stage: &Stage, key: Key, at_server: bool) -> Result<(), HostError> {
+    fn add(&mut self, event_loop: &EventLoop, key: Key, at_server: bool) -> Result<(), HostError> {
         let sends = at_server == (self.spec.direction == Way::Down);
         self.sends.insert(key, sends);
-        stage.watch(key, !sends, sends)
+        event_loop.watch(key, !sends, sends)
     }
 }
 
-impl Actor for CrossStreams {
-    fn begin(&mut self, stage: &mut Stage) -> Result<(), HostError> {
-        self.began = stage.now();
+impl RunningWorkload for CrossStreams {
+    fn begin(&mut self, event_loop: &mut EventLoop) -> Result<(), HostError> {
+        self.began = event_loop.now();
         let congestion = self.congestion.clone();
-        let settings = |stage: &Stage, host| stage.settings_with(host, congestion.as_deref());
-        let at_server = settings(stage, self.server);
-        self.listener = Some(stage.listen_with(self.server, self.port, &at_server)?);
-        let at_client = settings(stage, self.client);
+        let settings = |event_loop: &EventLoop, host| event_loop.settings_with(host, congestion.as_deref());
+        let at_server = settings(event_loop, self.server);
+        self.listener = Some(event_loop.listen_with(self.server, self.port, &at_server)?);
+        let at_client = settings(event_loop, self.client);
         for _ in 0..self.spec.flows {
-            stage.connect_with(self.client, self.server, self.port, &at_client)?;
+            event_loop.connect_with(self.client, self.server, self.port, &at_client)?;
         }
         if let Some(end) = self.spec.end {
-            stage.wake_at(end, END);
+            event_loop.wake_at(end, END);
         }
         Ok(())
     }
 
-    fn handle(&mut self, stage: &mut Stage, event: Event) -> Result<(), HostError> {
+    fn handle(&mut self, event_loop: &mut EventLoop, event: Event) -> Result<(), HostError> {
         match event {
             Event::Timer { .. } => {
-                self.ended = Some(stage.now());
+                self.ended = Some(event_loop.now());
                 for key in self.sends.drain().map(|(key, _)| key).chain(self.listener.take()) {
-                    stage.close_socket(key)?;
+                    event_loop.close_socket(key)?;
                 }
             }
             Event::Ready { key, .. } if Some(key) == self.listener => {
-                while let Some(server) = stage.accept(key)? {
-                    self.add(stage, server, true)?;
+                while let Some(server) = event_loop.accept(key)? {
+                    self.add(event_loop, server, true)?;
                 }
             }
             Event::Ready { key, .. } => match self.sends.get(&key) {
                 None => {
-                    stage.connected(key)?;
-                    self.add(stage, key, false)?;
+                    event_loop.connected(key)?;
+                    self.add(event_loop, key, false)?;
                 }
-                Some(true) => while stage.tcp(key).send(&PAYLOAD)?.is_some() {},
-                Some(false) => self.received += stage.tcp(key).discard(CHUNK_BYTES)?.unwrap_or(0) as u64,
+                Some(true) => while event_loop.tcp(key).send(&PAYLOAD)?.is_some() {},
+                Some(false) => self.received += event_loop.tcp(key).discard(CHUNK_BYTES)?.unwrap_or(0) as u64,
             },
-            Event::Call => {}
+            Event::Start => {}
         }
         Ok(())
     }
@@ -96,8 +96,8 @@ impl Actor for CrossStreams {
         self.ended.is_some()
     }
 
-    fn report(&mut self, stage: &mut Stage) -> Result<Findings, HostError> {
-        let seconds = minus(self.ended.unwrap_or_else(|| stage.now()), self.began).as_secs_f64();
+    fn report(&mut self, event_loop: &mut EventLoop) -> Result<Findings, HostError> {
+        let seconds = minus(self.ended.unwrap_or_else(|| event_loop.now()), self.began).as_secs_f64();
         let rate = if seconds > 0.0 { self.received as f64 * 8.0 / seconds } else { 0.0 };
         let metrics = Metrics::from([("goodput_bps".to_owned(), Metric::One(rate))]);
         Ok(Findings { metrics, ..Findings::default() })
