@@ -1,6 +1,7 @@
 //! What the tests of the whole program share.
 #![allow(dead_code, unreachable_pub, clippy::print_stderr)]
 
+pub mod browser;
 pub mod edge;
 pub mod python;
 
