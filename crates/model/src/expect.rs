@@ -1,8 +1,7 @@
 //! What a scenario expects of its figures: `"window raised/goodput_bps" = ">= 4x as found"`.
 
 use crate::metric::{Metric, Metrics};
-use crate::report::ArmReport;
-use serde::{Deserialize, Serialize};
+use crate::report::{ArmReport, Outcome};
 use thalweg_units::{Bytes, Rate, Span};
 
 /// One line of `[expect]`.
@@ -15,19 +14,6 @@ pub struct Expectation {
     /// The bound, as it was written.
     pub wanted: String,
     bound: Bound,
-}
-
-/// Whether an expectation was met.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
-    /// `arm/figure`.
-    pub metric: String,
-    /// The bound, as it was written.
-    pub wanted: String,
-    /// What was measured.
-    pub got: String,
-    /// Whether that is within the bound.
-    pub met: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]

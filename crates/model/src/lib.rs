@@ -28,7 +28,7 @@ mod workload;
 
 pub use diagnosis::{Code, Evidence, Finding, Limits, Verdict};
 pub use document::{DocumentError, nearest};
-pub use expect::{Expectation, Outcome};
+pub use expect::Expectation;
 pub use facts::{
     BufferState, BurstLosses, Bursts, CongestionFamily, DelayedAcks, Delivery, Ecn, Facts, FamilyName, FastOpen,
     IdleRestarts, InitialWindow, KeepAlives, LossClass, LossFacts, Multipath, MultipathKind, PathMtu, ReceiveWindow,
@@ -46,7 +46,8 @@ pub use path::{
 pub use remedy::{Applicability, Change, Kernels, Remedy, Setting, Side};
 pub use report::{
     ArmComparison, ArmReport, CaptureReport, CompareReport, ComparedReport, DiagnoseReport, DiagnosisLine, Difference,
-    Expected, FigureComparison, FixReport, HostReport, Interval, LabReport, Outlier, RunFigures, SettingsReport, Shard,
+    Expected, FigureComparison, FixReport, HostReport, Interval, LabReport, Outcome, Outlier, RunFigures,
+    SettingsReport, Shard,
 };
 pub use scenario::{Arm, Experiment, RUNS_MAX, Scenario};
 pub use serve::{

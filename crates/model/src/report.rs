@@ -1,7 +1,6 @@
 //! What a run, a diagnosis or a fix reports; the JSON documents are these types.
 
 use crate::diagnosis::Code;
-use crate::expect::Outcome;
 use crate::fit::{Candidate, CaptureFit, Rival};
 use crate::flow::Flow;
 use crate::metric::Metrics;
@@ -62,6 +61,19 @@ pub struct Expected {
     pub metric: String,
     /// The bound.
     pub wanted: String,
+}
+
+/// Whether an expectation was met.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// `arm/figure`.
+    pub metric: String,
+    /// The bound, as it was written.
+    pub wanted: String,
+    /// What was measured.
+    pub got: String,
+    /// Whether that is within the bound.
+    pub met: bool,
 }
 
 /// What one run measured.

@@ -101,6 +101,19 @@ fn every_file_says_what_is_in_it() {
 }
 
 #[test]
+fn a_module_with_children_is_a_folder_with_mod_rs() {
+    for path in sources().iter().filter(|path| path.components().any(|part| part.as_os_str() == "src")) {
+        let folder = path.with_extension("");
+        assert!(
+            !folder.is_dir(),
+            "{} has a folder of children: move it to {}/mod.rs, so that one module is in one place",
+            relative(path),
+            relative(&folder)
+        );
+    }
+}
+
+#[test]
 fn a_file_is_one_idea() {
     for path in sources() {
         let lines = fs::read_to_string(&path).expect("text").lines().count();

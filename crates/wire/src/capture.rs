@@ -1,10 +1,12 @@
 //! A capture file of either format, packet by packet.
 
-use crate::buffer::Buffer;
-use crate::looks::looks_like;
-use crate::{Damage, LinkType, pcap, pcapng};
+use crate::damage::Damage;
+use crate::link::LinkType;
+use crate::magic::looks_like;
+use crate::packet::{Interface, Packet};
+use crate::read_buffer::ReadBuffer;
+use crate::{pcap, pcapng};
 use std::io::{self, Read};
-use thalweg_units::Timestamp;
 use thiserror::Error;
 
 /// Why packets could not be read.
@@ -21,48 +23,6 @@ pub enum Error {
     },
 }
 
-/// Something packets were captured on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Interface {
-    /// Its name, where the file gives one.
-    pub name: Option<String>,
-    /// What its packets begin with.
-    pub link: LinkType,
-    /// Most bytes kept of a packet; 0 when not limited.
-    pub snaplen: u32,
-}
-
-/// One captured packet.
-#[derive(Debug, Clone, Copy)]
-pub struct Packet<'a> {
-    /// Its number in the file, from 1 as Wireshark counts.
-    pub number: u64,
-    /// When it was seen.
-    pub at: Timestamp,
-    /// Index into [`Capture::interfaces`]; what goes on in a further section keeps its first.
-    pub interface: u32,
-    /// What `bytes` begin with.
-    pub link: LinkType,
-    /// Bytes it had on the wire.
-    pub original_len: u32,
-    /// Packets that the capturing program says it lost on this interface since the one before.
-    pub dropped_before: u32,
-    /// What the file keeps of it.
-    pub bytes: &'a [u8],
-}
-
-/// Where a record was found in the buffer's last consumed bytes; the borrow of the packet itself is made afterwards.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Found {
-    pub(crate) at: Timestamp,
-    pub(crate) interface: u32,
-    pub(crate) original_len: u32,
-    pub(crate) dropped_before: u32,
-    /// Bytes consumed after the packet's last byte.
-    pub(crate) after: usize,
-    pub(crate) len: usize,
-}
-
 #[derive(Debug)]
 enum Format {
     Pcap(pcap::Reader),
@@ -72,7 +32,7 @@ enum Format {
 /// A capture file being read, compressed with gzip, xz or zstd or not; memory is bounded whatever the file holds.
 #[derive(Debug)]
 pub struct Capture<R: Read> {
-    buffer: Buffer<R>,
+    buffer: ReadBuffer<R>,
     format: Format,
     interfaces: Vec<Interface>,
     damage: Damage,
@@ -85,10 +45,10 @@ impl<R: Read> Capture<R> {
     /// # Errors
     /// [`Error::Read`] from the reader; [`Error::NotACapture`] for bytes of another kind.
     pub fn new(from: R) -> Result<Self, Error> {
-        Self::of_buffer(Buffer::new(from)?)
+        Self::of_buffer(ReadBuffer::new(from)?)
     }
 
-    pub(crate) fn of_buffer(mut buffer: Buffer<R>) -> Result<Self, Error> {
+    pub(crate) fn of_buffer(mut buffer: ReadBuffer<R>) -> Result<Self, Error> {
         buffer.want(64)?;
         if pcap::Reader::begin(buffer.peek()).is_some() {
             buffer.want(pcap::PROBED)?;
@@ -147,7 +107,7 @@ impl<R: Read> Capture<R> {
 }
 
 /// What bytes that are no capture look like.
-fn kind_of<R: Read>(buffer: &Buffer<R>) -> String {
+fn kind_of<R: Read>(buffer: &ReadBuffer<R>) -> String {
     let source = buffer.source();
     match (source.compression(), source.failure()) {
         (Some(kind), Some(failure)) => format!("{kind}-compressed data that is cut or damaged ({failure})"),

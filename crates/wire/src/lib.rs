@@ -5,29 +5,34 @@
 #![warn(clippy::too_many_lines, clippy::struct_excessive_bools)]
 #![forbid(unsafe_code)]
 
-mod begin;
-mod buffer;
 mod bytes;
 mod capture;
 mod compressed;
 mod damage;
+mod decap;
+mod fast_path;
 pub mod filter;
 mod fragments;
 mod frame;
 mod ip;
 mod link;
-mod looks;
+mod link_header;
+mod magic;
+mod next_header;
+mod packet;
 mod pcap;
 pub mod pcapng;
-mod plain;
+mod read_buffer;
+mod segment;
 mod tcp;
 mod tunnel;
-mod walk;
 mod wlan;
 
-pub use capture::{Capture, Error, Interface, Packet};
+pub use capture::{Capture, Error};
 pub use damage::Damage;
-pub use frame::{Decoded, Decoder, Late, Other, Segment, Tag, Tags, decode};
+pub use frame::{Decoder, decode};
 pub use ip::IpFacts;
 pub use link::LinkType;
+pub use packet::{Interface, Packet};
+pub use segment::{Decoded, Late, Other, Segment, Tag, Tags};
 pub use tcp::{Flags, Options, SackBlocks, TcpHeader};

@@ -1,8 +1,8 @@
 //! Tunnels that carry IP within GRE or UDP.
 
-use crate::Tag;
-use crate::begin::{MPLS, Next};
 use crate::bytes::{be16, be32};
+use crate::next_header::{MPLS, Next};
+use crate::segment::Tag;
 
 /// Where a tunnel's inner packet begins, and what it is.
 #[derive(Debug, Clone, Copy)]

@@ -2,9 +2,9 @@
 //!
 //! Source: IEEE 802.11-2020 §9.2, §9.3.2.2 (A-MSDU); radiotap.org.
 
-use crate::Other;
-use crate::begin::Next;
 use crate::bytes::{be32, le16, le32};
+use crate::next_header::Next;
+use crate::segment::Other;
 
 /// What a radiotap header says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

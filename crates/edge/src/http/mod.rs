@@ -4,13 +4,15 @@ mod date;
 pub mod forwarded;
 pub mod proxy;
 mod range;
+mod refusal;
 mod request;
 mod response;
 mod target;
 
 pub use date::{imf_fixdate, rfc3339};
 pub use range::{Range, Selected, matches_any};
-pub use request::{Limits, Method, Refusal, Request, parse};
+pub use refusal::Refusal;
+pub use request::{Limits, Method, Request, parse};
 pub use response::{Head, Status};
 pub use target::{Query, Target};
 

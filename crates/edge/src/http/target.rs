@@ -1,6 +1,6 @@
 //! What a request asks for: names from its path and values from its query, decoded once and never a file's name.
 
-use super::Refusal;
+use super::refusal::Refusal;
 use std::borrow::Cow;
 
 /// The names in a path, in order. `/live/cam.flv` has two; `/` has none.

@@ -1,10 +1,18 @@
 //! Why there is no kernel to boot.
 
 use super::KNOWN;
-use super::tools::Missing;
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
+
+/// A program that is not in `PATH`, and the Debian package that has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Missing {
+    /// The program.
+    pub tool: &'static str,
+    /// The package.
+    pub package: &'static str,
+}
 
 /// Why a lab kernel could not be found or built. The text ends with a hint where there is something to do.
 #[derive(Debug, Error)]

@@ -1,17 +1,8 @@
 //! What a build needs of this host: programs, and room on the disk.
 
-use super::error::KernelError;
+use super::error::{KernelError, Missing};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-
-/// A program that is not in `PATH`, and the Debian package that has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Missing {
-    /// The program.
-    pub tool: &'static str,
-    /// The package.
-    pub package: &'static str,
-}
 
 /// Checks that the programs of a build are there, all of them at once, so that one installation mends it.
 ///

@@ -2,7 +2,6 @@
 
 use super::ArmPlots;
 use super::escape::escape;
-use super::summary::commands;
 use crate::figures::{caution, count, percent};
 use thalweg_model::{Evidence, Remedy};
 
@@ -85,4 +84,16 @@ pub(super) fn remedies(remedies: &[Remedy]) -> String {
     }
     let ways: String = remedies.iter().map(one).collect();
     format!("<details class=\"facts\" open><summary>What to set</summary>{ways}</details>")
+}
+
+/// Commands to copy, below a heading.
+pub(super) fn commands(heading: &str, commands: &[String]) -> String {
+    if commands.is_empty() {
+        return String::new();
+    }
+    let lines: Vec<_> = commands.iter().map(|command| escape(command)).collect();
+    format!(
+        "<div class=\"commands\"><h3>{heading}</h3><pre tabindex=\"0\"><code>{}</code></pre></div>",
+        lines.join("\n")
+    )
 }

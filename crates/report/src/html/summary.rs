@@ -1,7 +1,8 @@
 //! The top of the page, without a script: the cause, before and after, what to set; and the frame of the plots.
 
+use super::ArmPlots;
 use super::escape::escape;
-use super::{ArmPlots, findings};
+use super::findings::{self, commands};
 use crate::figures::{Better, Figure, caution, elapsed, percent, times};
 use thalweg_model::{Change, DiagnosisLine, FixReport, LabReport, Limits, Setting};
 
@@ -99,17 +100,6 @@ fn change(change: &Change) -> String {
         escape(name),
         change.from.as_deref().map_or_else(|| "not set".to_owned(), escape),
         escape(&change.to)
-    )
-}
-
-pub(super) fn commands(heading: &str, commands: &[String]) -> String {
-    if commands.is_empty() {
-        return String::new();
-    }
-    let lines: Vec<_> = commands.iter().map(|command| escape(command)).collect();
-    format!(
-        "<div class=\"commands\"><h3>{heading}</h3><pre tabindex=\"0\"><code>{}</code></pre></div>",
-        lines.join("\n")
     )
 }
 

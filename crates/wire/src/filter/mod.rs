@@ -11,7 +11,7 @@ mod program;
 pub use error::FilterError;
 pub use program::Instruction;
 
-use crate::Segment;
+use crate::segment::Segment;
 use std::net::IpAddr;
 use std::str::FromStr;
 

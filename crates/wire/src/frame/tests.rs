@@ -1,6 +1,7 @@
 //! Frames of every known link type, whole and cut.
 
 use super::*;
+use crate::segment::Tag;
 use proptest::prelude::*;
 
 fn ipv4(protocol: u8, payload: &[u8]) -> Vec<u8> {

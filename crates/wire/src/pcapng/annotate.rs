@@ -2,9 +2,10 @@
 
 use super::read::{Block, Reader, is_section, options};
 use super::{ENHANCED_PACKET, OLD_PACKET, OPT_COMMENT, OPT_END, SECTION, Writer};
-use crate::buffer::Buffer;
 use crate::bytes::Order;
-use crate::{Capture, Damage, Error};
+use crate::capture::{Capture, Error};
+use crate::damage::Damage;
+use crate::read_buffer::ReadBuffer;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use thiserror::Error;
@@ -51,7 +52,7 @@ pub fn annotate(
     summary: &str,
     comments: &BTreeMap<u64, String>,
 ) -> Result<Annotated, AnnotateError> {
-    let mut buffer = Buffer::new(from).map_err(Error::Read)?;
+    let mut buffer = ReadBuffer::new(from).map_err(Error::Read)?;
     buffer.want(64).map_err(Error::Read)?;
     if is_section(buffer.peek()) {
         blocks(buffer, to, summary, comments)
@@ -61,7 +62,7 @@ pub fn annotate(
 }
 
 fn blocks<R: Read>(
-    mut buffer: Buffer<R>,
+    mut buffer: ReadBuffer<R>,
     mut to: impl Write,
     summary: &str,
     comments: &BTreeMap<u64, String>,

@@ -3,8 +3,8 @@
 //! Source: IETF draft-ietf-opsawg-pcapng.
 
 mod annotate;
-mod going_on;
 pub(crate) mod read;
+mod sections;
 mod write;
 
 pub use annotate::{AnnotateError, Annotated, annotate};

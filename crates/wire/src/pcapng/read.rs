@@ -1,11 +1,12 @@
 //! Reading pcapng: several sections and interfaces, every kind of packet block, either byte order.
 
-use super::going_on::GoingOn;
+use super::sections::Sections;
 use super::{BYTE_ORDER_MAGIC, ENHANCED_PACKET, INTERFACE, OLD_PACKET, OPT_END, SECTION, SIMPLE_PACKET, STATISTICS};
-use crate::buffer::{Buffer, LONGEST};
 use crate::bytes::Order;
-use crate::capture::{Found, Interface};
-use crate::{Damage, LinkType};
+use crate::damage::Damage;
+use crate::link::LinkType;
+use crate::packet::{Found, Interface};
+use crate::read_buffer::{LONGEST, ReadBuffer};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use thalweg_units::Timestamp;
@@ -88,7 +89,7 @@ pub(crate) struct Reader {
     clocks: Vec<Clock>,
     /// Where this section's interfaces begin among all.
     section_base: usize,
-    going_on: GoingOn,
+    sections: Sections,
     last: Timestamp,
     losses: Losses,
 }
@@ -99,7 +100,7 @@ impl Default for Reader {
             order: Order::Little,
             clocks: Vec::new(),
             section_base: 0,
-            going_on: GoingOn::default(),
+            sections: Sections::default(),
             last: Timestamp::default(),
             losses: Losses::default(),
         }
@@ -110,7 +111,7 @@ impl Reader {
     /// The next packet, consumed from `buffer` with the blocks before it.
     pub(crate) fn next<R: Read>(
         &mut self,
-        buffer: &mut Buffer<R>,
+        buffer: &mut ReadBuffer<R>,
         interfaces: &mut Vec<Interface>,
         damage: &mut Damage,
     ) -> io::Result<Option<Found>> {
@@ -125,7 +126,7 @@ impl Reader {
     /// The next block of any kind, consumed from `buffer`.
     pub(crate) fn next_block<R: Read>(
         &mut self,
-        buffer: &mut Buffer<R>,
+        buffer: &mut ReadBuffer<R>,
         interfaces: &mut Vec<Interface>,
         damage: &mut Damage,
     ) -> io::Result<Option<Block>> {
@@ -200,7 +201,7 @@ impl Reader {
         }
         interfaces.push(interface);
         self.clocks.push(clock);
-        self.going_on.describe(self.section_base);
+        self.sections.describe(self.section_base);
     }
 
     fn packet(&mut self, kind: u32, body: &[u8], interfaces: &[Interface], damage: &mut Damage) -> Option<Found> {
@@ -243,7 +244,7 @@ impl Reader {
             _ => 0,
         };
         self.losses.before(index as u32, dropped_before);
-        let interface = self.going_on.interface(index, at, interfaces) as u32;
+        let interface = self.sections.interface(index, at, interfaces) as u32;
         Some(Found {
             at,
             interface,

@@ -1,7 +1,7 @@
 //! Writing pcapng: the same packets give the same bytes.
 
 use super::{BYTE_ORDER_MAGIC, ENHANCED_PACKET, INTERFACE, OPT_COMMENT, OPT_END, SECTION, STATISTICS};
-use crate::LinkType;
+use crate::link::LinkType;
 use std::io::{self, Write};
 use thalweg_units::Timestamp;
 

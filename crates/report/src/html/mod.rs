@@ -125,11 +125,11 @@ pub fn page(page: &Page<'_>) -> String {
 }
 
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
-const STYLE: &str = include_str!("../../../web/report.css");
+const STYLE: &str = include_str!("../../../../web/report.css");
 /// In the order they run: each uses what the ones before it define.
 const SCRIPTS: [&str; 4] = [
-    include_str!("../../../web/units.js"),
-    include_str!("../../../web/scale.js"),
-    include_str!("../../../web/plot.js"),
-    include_str!("../../../web/report.js"),
+    include_str!("../../../../web/units.js"),
+    include_str!("../../../../web/scale.js"),
+    include_str!("../../../../web/plot.js"),
+    include_str!("../../../../web/report.js"),
 ];

@@ -1,6 +1,6 @@
 //! Interfaces that go on in a further section, as in captures that were put one behind the other.
 
-use crate::capture::Interface;
+use crate::packet::Interface;
 use thalweg_units::Timestamp;
 
 /// By how much packets may be out of order where one section follows another, as those of several receive queues are, in nanoseconds.
@@ -21,13 +21,13 @@ struct View {
 
 /// Which interfaces of a capture are one.
 #[derive(Debug, Default)]
-pub(super) struct GoingOn {
+pub(super) struct Sections {
     views: Vec<View>,
     /// The section of the latest packet, and when it began.
     began: (usize, Timestamp),
 }
 
-impl GoingOn {
+impl Sections {
     /// The next interface is described, in the section whose interfaces begin at `section`.
     pub(super) fn describe(&mut self, section: usize) {
         self.views.push(View { section, is: None, latest: Timestamp::default() });

@@ -1,7 +1,7 @@
 //! A reader's bytes, looked at before they are consumed, in a buffer whose size is bounded.
 
-use crate::Damage;
 use crate::compressed::Source;
+use crate::damage::Damage;
 use std::io::{self, Read};
 
 /// Most bytes one record or block may have; longer ones are taken for damage.
@@ -14,7 +14,7 @@ const FIRST_CAPACITY: usize = 256 << 10;
 
 /// Bytes read ahead.
 #[derive(Debug)]
-pub(crate) struct Buffer<R: Read> {
+pub(crate) struct ReadBuffer<R: Read> {
     from: Source<R>,
     bytes: Vec<u8>,
     start: usize,
@@ -24,7 +24,7 @@ pub(crate) struct Buffer<R: Read> {
     at_end: bool,
 }
 
-impl<R: Read> Buffer<R> {
+impl<R: Read> ReadBuffer<R> {
     pub(crate) fn new(from: R) -> io::Result<Self> {
         let from = Source::new(from)?;
         Ok(Self { from, bytes: vec![0; FIRST_CAPACITY], start: 0, end: 0, offset: 0, at_end: false })

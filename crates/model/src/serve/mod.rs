@@ -372,7 +372,7 @@ mod tests {
 
     #[test]
     fn the_book_holds_every_key_as_shipped() {
-        let book = include_str!("../../../docs/serve.md");
+        let book = include_str!("../../../../docs/serve.md");
         let text = book.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("the keys");
         let fetch = |_: &SecretSource| Ok("a-long-secret".to_owned());
         let read = ServeConfig::read("serve.md", text, &fetch).expect("read");

@@ -3,24 +3,13 @@
 //! Source: the LINKTYPE registry, <https://www.tcpdump.org/linktypes.html>.
 
 use crate::bytes::{be16, be32, le16, le32};
-use crate::{LinkType, Other, wlan};
-
-/// What follows at some place of a frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Next {
-    Ethernet,
-    EtherType(u16),
-    /// IEEE 802.2 LLC, with SNAP or not.
-    Llc,
-    /// Network Service Header (RFC 8300).
-    Nsh,
-    /// The subframes of an 802.11 A-MSDU.
-    Subframes,
-    Ip,
-}
+use crate::link::LinkType;
+use crate::next_header::{MPLS, Next, PPPOE_SESSION};
+use crate::segment::Other;
+use crate::wlan;
 
 /// Steps over the link header.
-pub(crate) fn begin(link: LinkType, bytes: &[u8]) -> Result<(usize, Next), Other> {
+pub(crate) fn skip_link_header(link: LinkType, bytes: &[u8]) -> Result<(usize, Next), Other> {
     match link {
         LinkType::ETHERNET => Ok((0, Next::Ethernet)),
         LinkType::RAW_BSD | LinkType::RAW_OPENBSD | LinkType::RAW | LinkType::IPV4 | LinkType::IPV6 => {
@@ -76,16 +65,11 @@ pub(crate) fn begin(link: LinkType, bytes: &[u8]) -> Result<(usize, Next), Other
             if len < 8 || inner == LinkType::PPI {
                 return Err(Other::Malformed);
             }
-            after(len, begin(inner, bytes.get(len..).ok_or(Other::Malformed)?))
+            after(len, skip_link_header(inner, bytes.get(len..).ok_or(Other::Malformed)?))
         }
         _ => Err(Other::UnknownLink(link)),
     }
 }
-
-/// EtherType of a PPPoE session (RFC 2516 §4).
-pub(crate) const PPPOE_SESSION: u16 = 0x8864;
-/// EtherType of MPLS, unicast (RFC 3032 §5).
-pub(crate) const MPLS: u16 = 0x8847;
 
 fn after(skipped: usize, inner: Result<(usize, Next), Other>) -> Result<(usize, Next), Other> {
     inner.map(|(at, next)| (skipped + at, next))

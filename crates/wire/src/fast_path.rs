@@ -1,8 +1,8 @@
-//! The commonest packet, whole TCP over IPv4 over Ethernet with nothing between, without the steps that others need.
+//! The fast path: an unfragmented TCP segment over IPv4 without options over untagged Ethernet.
 
-use crate::frame::Tags;
+use crate::ip::IpFacts;
+use crate::segment::{Segment, Tags};
 use crate::tcp::{Flags, Options, TcpHeader};
-use crate::{IpFacts, Segment};
 use std::net::{IpAddr, Ipv4Addr};
 use thalweg_units::SeqNum;
 
@@ -12,9 +12,9 @@ const HEADERS: usize = ETHERNET + IP + TcpHeader::MIN_LEN;
 /// Two of padding, then timestamps of ten bytes: what nearly every segment has (RFC 7323 appendix A).
 const PADDED_TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
 
-/// The segment in an Ethernet frame, as the general way finds it; `None` where that has more to look at.
+/// The segment in an Ethernet frame, the same that [`crate::decode`] finds; `None` if the frame needs the general decoder.
 #[inline]
-pub(crate) fn plain(bytes: &[u8]) -> Option<Segment> {
+pub(crate) fn plain_tcp(bytes: &[u8]) -> Option<Segment> {
     let fixed: &[u8; HEADERS] = bytes.first_chunk()?;
     let is_plain = [fixed[12], fixed[13]] == [8, 0]
         // Version 4, no options; not a fragment; TCP.
@@ -89,7 +89,7 @@ mod tests {
                 }
             }
             bytes.truncate(cut);
-            if let Some(segment) = plain(&bytes) {
+            if let Some(segment) = plain_tcp(&bytes) {
                 prop_assert_eq!(Decoded::Tcp(segment), decode(LinkType::ETHERNET, &bytes, bytes.len() as u32));
             }
         }
@@ -101,9 +101,9 @@ mod tests {
         (bytes[12], bytes[14], bytes[17], bytes[23], bytes[46]) = (8, 0x45, 57, 6, 0x80);
         bytes[HEADERS..HEADERS + 4].copy_from_slice(&PADDED_TIMESTAMPS);
         bytes[HEADERS + 7] = 9;
-        let segment = plain(&bytes).expect("plain");
+        let segment = plain_tcp(&bytes).expect("plain");
         assert_eq!((segment.payload_len, segment.tcp.options.timestamps), (5, Some((9, 0))));
         bytes[21] = 1;
-        assert_eq!(plain(&bytes), None, "a fragment");
+        assert_eq!(plain_tcp(&bytes), None, "a fragment");
     }
 }

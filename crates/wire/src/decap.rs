@@ -1,9 +1,13 @@
 //! From a frame's start to the TCP segment in it, through VLANs, MPLS and tunnels.
 
-use crate::begin::{MPLS, Next, PPPOE_SESSION, labelled, llc, nsh, ppp, ppp_frame};
 use crate::bytes::{be16, be32};
 use crate::fragments::Piece;
-use crate::{IpFacts, Other, Segment, Tag, Tags, TcpHeader, ip, tunnel};
+use crate::ip::{self, IpFacts};
+use crate::link_header::{labelled, llc, nsh, ppp, ppp_frame};
+use crate::next_header::{MPLS, Next, PPPOE_SESSION};
+use crate::segment::{Other, Segment, Tag, Tags};
+use crate::tcp::TcpHeader;
+use crate::tunnel;
 
 /// Most headers between the frame's start and TCP: an overlay in an overlay, each with VLANs, is under half of it.
 const MOST_LAYERS: usize = 24;
@@ -25,7 +29,7 @@ pub(crate) fn subframe(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
 
 /// Finds the segment in what begins at `at` as `next` says, in a frame of which the wire had `wire_len` bytes and that came through
 /// the networks of `tags`. At a fragment of IP the way ends: that is given in `piece`.
-pub(crate) fn walk(
+pub(crate) fn decapsulate(
     bytes: &[u8],
     wire_len: usize,
     mut at: usize,
@@ -108,12 +112,18 @@ pub(crate) fn walk(
 }
 
 /// Finds the segment in what IP carries, `len` bytes on the wire of which `bytes` are the first.
-pub(crate) fn whole(bytes: &[u8], len: usize, protocol: u8, facts: IpFacts, mut tags: Tags) -> Result<Segment, Other> {
+pub(crate) fn decapsulate_ip_payload(
+    bytes: &[u8],
+    len: usize,
+    protocol: u8,
+    facts: IpFacts,
+    mut tags: Tags,
+) -> Result<Segment, Other> {
     match carried(bytes, len, protocol, facts, tags)? {
         Carried::Tcp(segment) => Ok(segment),
         Carried::Inner(inner) => {
             tags.push(inner.tag);
-            walk(bytes, len, inner.at, inner.next, tags, &mut None)
+            decapsulate(bytes, len, inner.at, inner.next, tags, &mut None)
         }
     }
 }

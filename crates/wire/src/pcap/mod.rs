@@ -2,10 +2,11 @@
 //!
 //! Source: IETF draft-ietf-opsawg-pcap; libpcap `sf-pcap.c` for the modified magic.
 
-use crate::buffer::{Buffer, LONGEST};
 use crate::bytes::Order;
-use crate::capture::{Found, Interface};
-use crate::{Damage, LinkType};
+use crate::damage::Damage;
+use crate::link::LinkType;
+use crate::packet::{Found, Interface};
+use crate::read_buffer::{LONGEST, ReadBuffer};
 use std::io::{self, Read};
 use thalweg_units::Timestamp;
 
@@ -114,7 +115,11 @@ impl Reader {
 
     /// The next record, consumed from `buffer`.
     #[inline]
-    pub(crate) fn next<R: Read>(&mut self, buffer: &mut Buffer<R>, damage: &mut Damage) -> io::Result<Option<Found>> {
+    pub(crate) fn next<R: Read>(
+        &mut self,
+        buffer: &mut ReadBuffer<R>,
+        damage: &mut Damage,
+    ) -> io::Result<Option<Found>> {
         // Nearly every record is at hand, whole and as it should be.
         if let Some(head) = buffer.peek().first_chunk() {
             let header = self.header(head);
@@ -130,7 +135,7 @@ impl Reader {
     }
 
     #[cold]
-    fn next_of_any<R: Read>(&mut self, buffer: &mut Buffer<R>, damage: &mut Damage) -> io::Result<Option<Found>> {
+    fn next_of_any<R: Read>(&mut self, buffer: &mut ReadBuffer<R>, damage: &mut Damage) -> io::Result<Option<Found>> {
         loop {
             let available = buffer.want(self.record_header)?;
             if available < self.record_header {
@@ -169,7 +174,7 @@ impl Reader {
 
     /// Consumes a record that is at hand.
     #[inline]
-    fn take<R: Read>(&mut self, header: Header, buffer: &mut Buffer<R>) -> Found {
+    fn take<R: Read>(&mut self, header: Header, buffer: &mut ReadBuffer<R>) -> Found {
         let kept = header.kept as usize;
         buffer.consume(self.record_header + kept);
         self.last_seconds = Some(header.seconds);
@@ -193,7 +198,7 @@ impl Reader {
 
     /// Whether a record header can be one. One that is odd is believed when a sound record, or the file's end, follows; one that is
     /// long, unless none follows and there are some within it.
-    fn believes<R: Read>(&self, header: Header, buffer: &mut Buffer<R>) -> io::Result<bool> {
+    fn believes<R: Read>(&self, header: Header, buffer: &mut ReadBuffer<R>) -> io::Result<bool> {
         if header.kept as usize > LONGEST || header.fraction >= self.fractions() {
             return Ok(false);
         }
@@ -216,7 +221,7 @@ impl Reader {
     }
 
     /// Steps to the next place where two plausible records follow each other (or one ends the file); `false` at the end.
-    fn resync<R: Read>(&self, buffer: &mut Buffer<R>, damage: &mut Damage) -> io::Result<bool> {
+    fn resync<R: Read>(&self, buffer: &mut ReadBuffer<R>, damage: &mut Damage) -> io::Result<bool> {
         let window = 2 * (self.record_header + self.plausible_len as usize);
         buffer.resync(damage, window, |bytes| self.plausible_pair(bytes))
     }

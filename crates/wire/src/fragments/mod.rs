@@ -4,12 +4,17 @@
 //! acknowledges it after. One whose rest does not come is told as far as it is known from its front on, with the time of its
 //! latest fragment; what comes later still is told as the segment's rest, so that no byte counts twice.
 
-use crate::frame::{Decoded, Late, Other, Segment, Tags};
-use crate::ip::{Layer, Part};
-use crate::walk::whole;
-use crate::{Flags, IpFacts, Packet};
+mod piece;
+
+pub(crate) use piece::Piece;
+
+use crate::decap::decapsulate_ip_payload;
+use crate::ip::IpFacts;
+use crate::packet::Packet;
+use crate::segment::{Decoded, Late, Other, Segment};
+use crate::tcp::Flags;
+use piece::Key;
 use std::collections::VecDeque;
-use std::net::IpAddr;
 use thalweg_units::Timestamp;
 
 /// Datagrams that are known at a time, whole ones included; the oldest is forgotten for the next.
@@ -27,46 +32,6 @@ const OVERTAKEN: u8 = 3;
 const LIFE_V4_NS: u64 = 30_000_000_000;
 /// RFC 8200 §4.5.
 const LIFE_V6_NS: u64 = 60_000_000_000;
-
-/// A fragment, as far as the IP header tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Piece {
-    key: Key,
-    part: Part,
-    pub(crate) facts: IpFacts,
-    pub(crate) protocol: u8,
-    /// Where in the frame what it carries begins.
-    pub(crate) at: usize,
-    pub(crate) len: usize,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Key {
-    source: IpAddr,
-    destination: IpAddr,
-    id: u32,
-    /// A part of the key over IPv4 alone (RFC 791 §3.2); over IPv6 the first fragment's counts.
-    protocol: u8,
-    tags: Tags,
-}
-
-impl Piece {
-    /// The fragment whose IP header is `layer`; what it carries is at `at` in the frame.
-    pub(crate) fn new(layer: &Layer, part: Part, at: usize, tags: Tags) -> Self {
-        let Layer { facts, protocol, len, .. } = *layer;
-        let (source, destination) = (facts.source, facts.destination);
-        let in_key = if source.is_ipv4() { protocol } else { 0 };
-        Self { key: Key { source, destination, id: part.id, protocol: in_key, tags }, part, facts, protocol, at, len }
-    }
-
-    pub(crate) const fn is_first(&self) -> bool {
-        self.part.offset == 0
-    }
-
-    pub(crate) const fn tags(&self) -> Tags {
-        self.key.tags
-    }
-}
 
 /// What a datagram's fragments came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -193,7 +158,9 @@ impl Datagram {
     fn segment(&self) -> Result<Segment, Other> {
         match self.front() {
             0 => Err(Other::Fragment),
-            front => whole(self.head.known(), front as usize, self.protocol, self.facts, self.key.tags),
+            front => {
+                decapsulate_ip_payload(self.head.known(), front as usize, self.protocol, self.facts, self.key.tags)
+            }
         }
     }
 

@@ -1,114 +1,14 @@
-//! What a captured packet is: the TCP segments in it, or why there is none.
+//! Decodes captured packets: the TCP segments in each, or why there is none.
 
-use crate::begin::{Next, begin};
+use crate::decap::{decapsulate, decapsulate_ip_payload, subframe};
+use crate::fast_path::plain_tcp;
 use crate::filter::Filter;
 use crate::fragments::Fragments;
-use crate::plain::plain;
-use crate::walk::{subframe, walk, whole};
-use crate::{IpFacts, LinkType, Packet, TcpHeader};
-use thalweg_units::Timestamp;
-
-/// A virtual network a segment travelled in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Tag {
-    /// A VLAN by its number; priority tags (number 0) are not told.
-    Vlan(u16),
-    /// IP in IP (RFC 2003, RFC 4213).
-    IpInIp,
-    /// GRE with its key, 0 where it has none.
-    Gre(u32),
-    /// VXLAN with its network identifier.
-    Vxlan(u32),
-    /// GENEVE with its network identifier.
-    Geneve(u32),
-    /// ERSPAN with its session, 0 for type I, which has none.
-    Erspan(u16),
-    /// MPLS in IP or in UDP (RFC 4023, RFC 7510).
-    MplsInIp,
-    /// GTP-U; its endpoints are numbered for each direction, so they are not told.
-    Gtp,
-}
-
-/// The virtual networks around a segment, outermost first; those past the fourth are not told apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Tags([Option<Tag>; 4]);
-
-impl Tags {
-    /// The tags, outermost first.
-    pub fn iter(&self) -> impl Iterator<Item = Tag> + '_ {
-        self.0.iter().flatten().copied()
-    }
-
-    /// Whether there is none.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.0[0].is_none()
-    }
-
-    pub(crate) fn push(&mut self, tag: Tag) {
-        if let Some(slot) = self.0.iter_mut().find(|slot| slot.is_none()) {
-            *slot = Some(tag);
-        }
-    }
-}
-
-/// A TCP segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Segment {
-    /// Its IP header.
-    pub ip: IpFacts,
-    /// Its TCP header.
-    pub tcp: TcpHeader,
-    /// The virtual networks around it.
-    pub tags: Tags,
-    /// Bytes of payload on the wire, whether captured or not.
-    pub payload_len: u32,
-}
-
-/// Why a packet holds no TCP segment to follow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Other {
-    /// The link type is not known here.
-    UnknownLink(LinkType),
-    /// Not IP: ARP, LLDP and the like.
-    NotIp,
-    /// IP with another protocol.
-    NotTcp,
-    /// An 802.11 frame that is encrypted.
-    Encrypted,
-    /// A fragment of IP that is not its first, and cannot be joined to what it belongs to.
-    Fragment,
-    /// A fragment of an 802.11 frame that is not its first: the IP header in that one has the whole packet's length.
-    FrameRest,
-    /// Headers that are cut or contradict themselves.
-    Malformed,
-    /// TCP that the decoder's filter does not want.
-    Unwanted,
-}
-
-/// What a packet is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decoded {
-    /// TCP.
-    Tcp(Segment),
-    /// TCP of packets before, in fragments, whose rest is not waited for any longer.
-    Late(Late),
-    /// Something else.
-    Other(Other),
-}
-
-/// As much as is known of a segment whose packet's last fragments did not come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Late {
-    /// What is known, from its front on.
-    pub segment: Segment,
-    /// When the latest of its fragments was seen.
-    pub at: Timestamp,
-    /// That fragment's number in the file.
-    pub number: u64,
-    /// And its interface, an index into [`crate::Capture::interfaces`].
-    pub interface: u32,
-}
+use crate::link::LinkType;
+use crate::link_header::skip_link_header;
+use crate::next_header::Next;
+use crate::packet::Packet;
+use crate::segment::{Decoded, Late, Other, Segment, Tags};
 
 /// Finds the TCP segment in a packet that had `original_len` bytes on the wire and begins as `link` says.
 ///
@@ -117,17 +17,21 @@ pub struct Late {
 pub fn decode(link: LinkType, bytes: &[u8], original_len: u32) -> Decoded {
     let wire_len = (original_len as usize).max(bytes.len());
     let mut piece = None;
-    let result = begin(link, bytes).and_then(|(at, next)| match next {
+    let result = skip_link_header(link, bytes).and_then(|(at, next)| match next {
         Next::Subframes => {
             let (from, to) = subframe(bytes, at).ok_or(Other::Malformed)?;
-            walk(&bytes[..to], to, from, Next::Llc, Tags::default(), &mut piece)
+            decapsulate(&bytes[..to], to, from, Next::Llc, Tags::default(), &mut piece)
         }
-        next => walk(bytes, wire_len, at, next, Tags::default(), &mut piece),
+        next => decapsulate(bytes, wire_len, at, next, Tags::default(), &mut piece),
     });
     decoded(match piece {
-        Some(piece) if piece.is_first() => {
-            whole(bytes.get(piece.at..).unwrap_or_default(), piece.len, piece.protocol, piece.facts, piece.tags())
-        }
+        Some(piece) if piece.is_first() => decapsulate_ip_payload(
+            bytes.get(piece.at..).unwrap_or_default(),
+            piece.len,
+            piece.protocol,
+            piece.facts,
+            piece.tags(),
+        ),
         _ => result,
     })
 }
@@ -160,7 +64,7 @@ impl Decoder {
     /// is told as [`Decoded::Late`].
     #[inline]
     pub fn decode(&mut self, packet: &Packet<'_>, mut each: impl FnMut(Decoded)) {
-        let segment = if packet.link == LinkType::ETHERNET { plain(packet.bytes) } else { None };
+        let segment = if packet.link == LinkType::ETHERNET { plain_tcp(packet.bytes) } else { None };
         match segment {
             Some(segment) if self.is_free => each(Decoded::Tcp(segment)),
             segment => self.decode_any(packet, segment, each),
@@ -203,13 +107,13 @@ fn any_kind(packet: &Packet<'_>, fragments: &mut Fragments, mut each: impl FnMut
     let wire_len = (packet.original_len as usize).max(bytes.len());
     let mut tell = |bytes: &[u8], wire_len: usize, at: usize, next: Next| {
         let mut piece = None;
-        let result = walk(bytes, wire_len, at, next, Tags::default(), &mut piece);
+        let result = decapsulate(bytes, wire_len, at, next, Tags::default(), &mut piece);
         match piece {
             None => each(decoded(result)),
             Some(piece) => fragments.handle(packet, &piece, bytes.get(piece.at..).unwrap_or_default(), &mut each),
         }
     };
-    match begin(packet.link, bytes) {
+    match skip_link_header(packet.link, bytes) {
         Ok((at, Next::Subframes)) => {
             let mut at = at;
             let mut found = 0;
