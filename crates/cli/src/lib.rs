@@ -2,16 +2,14 @@
 
 #![warn(clippy::too_many_lines)]
 
-mod annotate;
 mod args;
-mod captures;
 mod failure;
 mod live;
 mod output;
 mod plots;
 mod progress;
-mod remedies;
 mod scenarios;
+mod sinks;
 mod stop;
 mod tables;
 mod targets;
@@ -64,8 +62,5 @@ pub fn command() -> clap::Command {
     <Args as clap::CommandFactory>::command()
 }
 
-#[cfg(test)]
-#[path = "../../infer/tests/merged/mod.rs"]
-mod merged;
 #[cfg(test)]
 mod tests;

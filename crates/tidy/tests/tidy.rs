@@ -18,7 +18,7 @@ const MAY_IMPORT: [(&str, &[&str]); 19] = [
     ("live", &["path"]),
     ("lab", &["model", "wire", "host", "path"]),
     ("report", &["model"]),
-    ("pipeline", &["model", "infer", "tune", "lab"]),
+    ("pipeline", &["model", "wire", "infer", "tune", "lab"]),
     ("media", &[]),
     ("edge", &["media", "model", "host"]),
     ("load", &["media", "model", "host"]),

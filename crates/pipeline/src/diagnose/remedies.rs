@@ -1,45 +1,35 @@
 //! What mends the connections that `diagnose` found.
 
-use thalweg_model::since::{self, Release};
+use thalweg_model::since::Release;
 use thalweg_model::{Flow, HostReport, SettingsReport, Side, Vantage};
 use thalweg_tune::Facts;
 
-/// What the planner asks of a host; those that cannot be read stay unknown.
-const SYSCTLS: [&str; 10] = [
-    "net.ipv4.tcp_adv_win_scale",
-    "net.ipv4.tcp_congestion_control",
-    "net.ipv4.tcp_mtu_probing",
-    "net.ipv4.tcp_reordering",
-    "net.ipv4.tcp_rmem",
-    "net.ipv4.tcp_sack",
-    "net.ipv4.tcp_slow_start_after_idle",
-    "net.ipv4.tcp_timestamps",
-    "net.ipv4.tcp_window_scaling",
-    "net.ipv4.tcp_wmem",
-];
-
 /// Plans remedies by what is known of the hosts.
-#[derive(Debug)]
-pub(crate) struct Remedies {
-    kernel: Option<Release>,
+#[derive(Debug, Clone, Default)]
+pub struct Remedies {
+    /// The release that the hosts run; `None` plans what holds for all.
+    pub kernel: Option<Release>,
     /// This host's settings, where its own connections are watched.
-    own: Option<HostReport>,
+    pub own: Option<HostReport>,
 }
 
 impl Remedies {
-    /// For hosts of that release, if it is given; `live` where one of the hosts is this one.
-    pub(crate) fn new(kernel: Option<Release>, live: bool) -> Self {
-        if !live {
-            return Self { kernel, own: None };
-        }
-        let running = || since::release(&thalweg_host::sysctl::read("kernel.osrelease").ok()?);
-        let read = |name: &str| Some((name.to_owned(), thalweg_host::sysctl::read(name).ok()?));
-        let sysctl = SYSCTLS.into_iter().filter_map(read).collect();
-        Self { kernel: kernel.or_else(running), own: Some(HostReport { sysctl, ..HostReport::default() }) }
-    }
+    /// What is asked of this host's settings; those that cannot be read stay unknown.
+    pub const SYSCTLS: [&str; 10] = [
+        "net.ipv4.tcp_adv_win_scale",
+        "net.ipv4.tcp_congestion_control",
+        "net.ipv4.tcp_mtu_probing",
+        "net.ipv4.tcp_reordering",
+        "net.ipv4.tcp_rmem",
+        "net.ipv4.tcp_sack",
+        "net.ipv4.tcp_slow_start_after_idle",
+        "net.ipv4.tcp_timestamps",
+        "net.ipv4.tcp_window_scaling",
+        "net.ipv4.tcp_wmem",
+    ];
 
     /// Plans for a connection.
-    pub(crate) fn plan(&self, flow: &mut Flow) {
+    pub(super) fn plan(&self, flow: &mut Flow) {
         let mut settings = SettingsReport::default();
         let here = Facts::of_flow(flow, self.kernel, &settings);
         let here = match flow.vantage {
