@@ -160,6 +160,12 @@ pub(crate) fn bar(output: &Output, title: &str) -> ProgressBar {
     bar
 }
 
+/// A line on stderr that changes.
+pub(crate) fn line(output: &Output, text: &str) -> ProgressBar {
+    let target = if output.progress { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    ProgressBar::with_draw_target(None, target).with_style(style("{msg}")).with_message(text.to_owned())
+}
+
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("invariant: the template is valid")
 }

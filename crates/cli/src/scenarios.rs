@@ -88,6 +88,12 @@ pub(crate) fn find(name: &str, set: &[(String, String)]) -> Result<Scenario, Fai
     Scenario::parse(name, &text, set, &|file| read_near(folder, file)).map_err(Failure::user)
 }
 
+/// A scenario with this `[path]`, and `set` laid over it; what it transfers does not matter.
+pub(crate) fn of_path(path: &str, set: &[(String, String)]) -> Result<Scenario, Failure> {
+    let text = format!("name = \"path\"\n{path}\n[workload]\nkind = \"stream\"\nduration = \"1s\"\n");
+    Scenario::parse("path", &text, set, &|file| read_near(Path::new(""), file)).map_err(Failure::user)
+}
+
 /// Reads a file that a scenario in `folder` names: a trace, a delay table.
 fn read_near(folder: &Path, file: &str) -> io::Result<String> {
     let path = folder.join(file);

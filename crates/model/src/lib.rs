@@ -11,6 +11,7 @@ mod facts;
 mod fit;
 mod flow;
 mod life;
+mod live_path;
 mod load;
 mod measured;
 mod metric;
@@ -45,6 +46,7 @@ pub use facts::{
 pub use fit::{Candidate, CaptureFit, Corner, FitCheck, FittedModel, FittedParameter, Origin, Rival};
 pub use flow::{Flow, Handshake, LossMark, MarkKind, OtherDirection, Point, Retransmits, Series, TokenBucket, Vantage};
 pub use life::{ConnectionReset, Failure, Life, LifePhases, Resent};
+pub use live_path::{LateMicros, LiveDirection, LivePathReport, PathVerdict};
 pub use load::{Held, LoadReport, Percentiles, PlayerCount, Stalls};
 pub use measured::Measured;
 pub use metric::{Metric, Metrics};

@@ -2,11 +2,14 @@
 
 mod expect;
 pub(crate) mod load;
+pub(crate) mod path;
+mod path_preset;
 pub(crate) mod tune;
 mod values;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use load::LoadArgs;
+use path::PathArgs;
 use std::path::PathBuf;
 use thalweg_lab::Part;
 use thalweg_model::since::Release;
@@ -67,6 +70,8 @@ pub(crate) enum Verb {
     /// This host's settings of TCP: what they are, and what to set
     #[command(subcommand)]
     Tune(TuneVerb),
+    /// Runs a program behind an emulated path, in real time and without root
+    Path(PathArgs),
     /// Serves live streams: RTMP in, HLS and HTTP-FLV out
     Serve(ServeArgs),
     /// Players by the thousand, against any live-streaming server
