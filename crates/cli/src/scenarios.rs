@@ -90,7 +90,7 @@ pub(crate) fn find(name: &str, set: &[(String, String)]) -> Result<Scenario, Fai
 
 /// A scenario with this `[path]`, and `set` laid over it; what it transfers does not matter.
 pub(crate) fn of_path(path: &str, set: &[(String, String)]) -> Result<Scenario, Failure> {
-    let text = format!("name = \"path\"\n{path}\n[workload]\nkind = \"stream\"\nduration = \"1s\"\n");
+    let text = format!("name = \"path\"\n{path}\n[workload]\nkind = \"stream\"\nseconds = \"1s\"\n");
     Scenario::parse("path", &text, set, &|file| read_near(Path::new(""), file)).map_err(Failure::user)
 }
 

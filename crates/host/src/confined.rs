@@ -121,15 +121,14 @@ impl Prepared {
     }
 }
 
-/// Gives this process mounts of its own, with its own processes in /proc, its own devices in /sys, and the replaced files.
+/// Gives this process mounts of its own, with its own processes in /proc, and the replaced files.
 fn see_own_files(files: &[Prepared]) -> io::Result<()> {
     // SAFETY: no memory is unshared.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS) }?;
     rustix::mount::mount_change(c"/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
     let quiet = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    // A container that hides part of /proc or /sys may not mount another: then the program sees the host's.
+    // A container that hides part of /proc may not mount another: then the program sees the host's.
     let _ = rustix::mount::mount(c"proc", c"/proc", c"proc", quiet, None);
-    let _ = rustix::mount::mount(c"sysfs", c"/sys", c"sysfs", quiet, None);
     if files.is_empty() {
         return Ok(());
     }

@@ -97,16 +97,20 @@ impl Poller {
     }
 }
 
-/// Waits until one of `sources` is readable, or for `most`; a signal ends the wait, too. How late the thread wakes is up to
-/// [`wake_on_time`].
+/// Waits until one of `sources` is readable, or for `most`; a signal ends the wait, too. Returns which are. How late the thread
+/// wakes is up to [`wake_on_time`].
 ///
 /// # Errors
 /// When the kernel refuses.
-pub fn wait_readable<const N: usize>(sources: [BorrowedFd<'_>; N], most: Option<Duration>) -> Result<(), HostError> {
+pub fn wait_readable<const N: usize>(
+    sources: [BorrowedFd<'_>; N],
+    most: Option<Duration>,
+) -> Result<[bool; N], HostError> {
     let mut sources = sources.map(|source| PollFd::from_borrowed_fd(source, PollFlags::IN));
     let most = most.and_then(|most| Timespec::try_from(most).ok());
     match rustix::event::poll(&mut sources, most.as_ref()) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Ok(_) => Ok(sources.map(|source| !source.revents().is_empty())),
+        Err(rustix::io::Errno::INTR) => Ok([false; N]),
         Err(error) => Err(HostError { act: "wait for descriptors".to_owned(), source: error.into() }),
     }
 }

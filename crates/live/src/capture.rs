@@ -3,9 +3,9 @@
 use crate::site::spawn;
 use std::fs::File;
 use std::io::{self, BufWriter};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 use thalweg_host::HostError;
@@ -28,7 +28,8 @@ pub(crate) struct Capture {
 /// Where packets go in.
 #[derive(Debug, Clone)]
 pub(crate) struct Tap {
-    packets: Sender<(Timestamp, Vec<u8>)>,
+    /// Locked while a packet gets its time, so that the file is in order.
+    packets: Arc<Mutex<Sender<(Timestamp, Vec<u8>)>>>,
     waiting_bytes: Arc<AtomicUsize>,
     left_out: Arc<AtomicU64>,
 }
@@ -38,7 +39,11 @@ impl Capture {
     pub(crate) fn begin(file: File) -> Result<Self, HostError> {
         let (packets, queue) = channel();
         let waiting_bytes = Arc::new(AtomicUsize::new(0));
-        let tap = Tap { packets, waiting_bytes: Arc::clone(&waiting_bytes), left_out: Arc::default() };
+        let tap = Tap {
+            packets: Arc::new(Mutex::new(packets)),
+            waiting_bytes: Arc::clone(&waiting_bytes),
+            left_out: Arc::default(),
+        };
         let writer = spawn("capture", move || write(file, &queue, &waiting_bytes))?;
         Ok(Self { tap, writer })
     }
@@ -67,8 +72,9 @@ impl Tap {
             self.left_out.fetch_add(1, Ordering::Relaxed);
             return;
         }
+        let packets = self.packets.lock().unwrap_or_else(PoisonError::into_inner);
         // A writer that failed says so at the end.
-        let _ = self.packets.send((now(), bytes));
+        let _ = packets.send((now(), bytes));
     }
 }
 

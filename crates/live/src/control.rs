@@ -89,6 +89,10 @@ pub fn ask(id: u32, request: &Request) -> io::Result<Answer> {
     let name = names()?.into_iter().find(|(number, _)| *number == id).map(|(_, name)| name);
     let name = name.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("no path {id} runs")))?;
     let mut connection = UnixStream::connect_addr(&SocketAddr::from_abstract_name(name)?)?;
+    let (user, owner) = (peer::own_user(), peer::user(&connection)?);
+    if user != 0 && owner != user {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "its socket is another user's"));
+    }
     send(&mut connection, request)?;
     receive(&mut connection)
 }

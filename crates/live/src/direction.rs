@@ -124,19 +124,25 @@ impl Direction {
         poll::wake_on_time();
         let mut pool = FramePool::default();
         let mut earliest = Span::ZERO;
+        let mut is_readable = true;
         while !self.is_over.load(Ordering::Relaxed) {
             let mut state = self.state();
             if state.release(to, &mut pool, &mut hooks)? {
                 earliest = state.now() + SPACING;
             }
-            let is_empty = state.take_in(from, &mut pool, &mut hooks)?;
+            if is_readable {
+                is_readable = !state.take_in(from, &mut pool, &mut hooks)?;
+            }
             let now = state.now();
             let due = state.path.poll_timeout().map(|due| due.max(earliest));
             drop(state);
-            if is_empty && due.is_none_or(|due| due > now) {
+            if !is_readable && due.is_none_or(|due| due > now) {
                 let most = due.map(|due| due.saturating_sub(now).to_duration());
-                poll::wait_readable([from.as_fd(), self.waker.as_fd()], most)?;
-                self.waker.clear();
+                let [device, waker] = poll::wait_readable([from.as_fd(), self.waker.as_fd()], most)?;
+                is_readable = device;
+                if waker {
+                    self.waker.clear();
+                }
             }
         }
         Ok(())

@@ -278,6 +278,13 @@ impl LivePath {
     }
 }
 
+impl Drop for LivePath {
+    fn drop(&mut self) {
+        self.directions.down.end();
+        self.directions.up.end();
+    }
+}
+
 /// A look at a path that is running, and a hand on it.
 #[derive(Debug, Clone)]
 pub struct Handle {

@@ -7,7 +7,7 @@ use thalweg_path::DropReason;
 use thalweg_units::Span;
 
 const SCHEMA: &str = "thalweg.path/1";
-/// Lateness that a path without delay may have: what a quiet machine holds at 100 ms of round trip (docs/path.md).
+/// Lateness that a path without delay may have: what a quiet machine holds at 100 ms of round trip (docs/live.md).
 const LATE_MAX: Span = Span::from_micros(100);
 /// Part of a direction's delay that 99 of 100 packets may be late by.
 const LATE_PART_MAX: f64 = 0.01;
@@ -79,7 +79,10 @@ fn faults(way: Way, delay: Span, progress: &Progress) -> Vec<String> {
     let late = progress.lateness.quantile(0.99);
     let most = LATE_MAX.max(Span::from_secs_f64(delay.as_secs_f64() * LATE_PART_MAX));
     if late > most {
-        found.push(format!("{way}: one packet in a hundred was more than {late} late; up to {most} is as asked for"));
+        let (late, most) = (late.as_micros(), most.as_micros());
+        found.push(format!(
+            "{way}: one packet in a hundred was more than {late} µs late; up to {most} µs is as asked for"
+        ));
     }
     found
 }

@@ -1,6 +1,7 @@
 //! The host's settings of TCP, for the namespaces of a path: a new namespace has the kernel's defaults for most of them.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use thalweg_host::sysctl;
 
 const FOLDER: &str = "/proc/sys/net/ipv4";
@@ -14,8 +15,11 @@ pub(crate) struct TcpSettings {
 impl TcpSettings {
     /// Those of the current network namespace.
     pub(crate) fn read() -> Self {
-        let names = fs::read_dir(FOLDER).into_iter().flatten().flatten();
-        let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+        let entries = fs::read_dir(FOLDER).into_iter().flatten().flatten();
+        // What nobody may write is no setting.
+        let settings =
+            entries.filter(|entry| entry.metadata().is_ok_and(|data| data.permissions().mode() & 0o200 != 0));
+        let names = settings.filter_map(|entry| entry.file_name().into_string().ok());
         let mut names: Vec<String> =
             names.filter(|name| name.starts_with("tcp_")).map(|name| format!("net.ipv4.{name}")).collect();
         names.sort();

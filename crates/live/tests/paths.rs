@@ -1,4 +1,4 @@
-//! Paths in real time: what holds on any machine, however busy it is. Rates and times on a quiet one are in docs/path.md.
+//! Paths in real time: what holds on any machine, however busy it is. Rates and times on a quiet one are in docs/live.md.
 #![allow(missing_docs)]
 
 mod common;

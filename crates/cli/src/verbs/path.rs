@@ -23,7 +23,7 @@ use thalweg_units::{Seed, Span};
 /// How often the line on the terminal is drawn, and signals are looked for.
 const TICK: Duration = Duration::from_millis(200);
 /// How long a server's program may take until it listens.
-const SERVER_START: Duration = Duration::from_secs(2);
+const SERVER_START: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: PathArgs, output: &Output) -> Result<ExitCode, Failure> {
     match args.verb {
