@@ -80,6 +80,7 @@ pub(crate) struct PathRunArgs {
 pub(crate) enum PathVerb {
     /// Changes a path that runs
     #[command(
+        override_usage = "thalweg path set [OPTIONS] [ID] <KEY> <VALUE>",
         after_help = "Examples:\n  thalweg path set loss 5%\n  thalweg path set 4711 rate 10mbit --up\n  thalweg path set delay 200ms"
     )]
     Set(PathSetArgs),

@@ -1,8 +1,8 @@
 //! `thalweg path`: a program behind an emulated path, in real time.
 
+use crate::args::path::{PathArgs, PathRunArgs, PathVerb};
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::args::path::{PathArgs, PathRunArgs, PathVerb};
 use crate::verbs::path_control;
 use crate::{progress, scenarios};
 use anyhow::{Context, anyhow};

@@ -1,8 +1,8 @@
 //! `thalweg path set`, `list` and `watch`: paths that run.
 
+use crate::args::path::PathSetArgs;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::args::path::PathSetArgs;
 use crate::{progress, stop};
 use anyhow::anyhow;
 use std::process::ExitCode;
