@@ -18,6 +18,9 @@ use thalweg_wire::pcapng::Writer;
 const WAITING_MAX_BYTES: usize = 64 << 20;
 const INTERFACE: &str = "path0";
 
+/// When it was seen, and its bytes with the vnet header.
+type Packet = (Timestamp, Vec<u8>);
+
 /// A pcapng file that is being written by a thread of its own, so that a slow disk does not delay packets.
 #[derive(Debug)]
 pub(crate) struct Capture {
@@ -29,7 +32,7 @@ pub(crate) struct Capture {
 #[derive(Debug, Clone)]
 pub(crate) struct Tap {
     /// Locked while a packet gets its time, so that the file is in order.
-    packets: Arc<Mutex<Sender<(Timestamp, Vec<u8>)>>>,
+    packets: Arc<Mutex<Sender<Packet>>>,
     waiting_bytes: Arc<AtomicUsize>,
     left_out: Arc<AtomicU64>,
 }
@@ -83,7 +86,7 @@ fn now() -> Timestamp {
     Timestamp::from_nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
 }
 
-fn write(file: File, queue: &Receiver<(Timestamp, Vec<u8>)>, waiting_bytes: &AtomicUsize) -> io::Result<()> {
+fn write(file: File, queue: &Receiver<Packet>, waiting_bytes: &AtomicUsize) -> io::Result<()> {
     let mut out = Writer::new(BufWriter::new(file), "thalweg path")?;
     let interface = out.add_interface(INTERFACE, LinkType::RAW, 0)?;
     for (at, bytes) in queue {
