@@ -10,6 +10,7 @@ mod expect;
 mod facts;
 mod fit;
 mod flow;
+mod get;
 mod life;
 mod live_path;
 mod load;
@@ -45,6 +46,7 @@ pub use facts::{
 };
 pub use fit::{Candidate, CaptureFit, Corner, FitCheck, FittedModel, FittedParameter, Origin, Rival};
 pub use flow::{Flow, Handshake, LossMark, MarkKind, OtherDirection, Point, Retransmits, Series, TokenBucket, Vantage};
+pub use get::{GetChecksum, GetConnection, GetLimit, GetLimitShare, GetRanges, GetReport};
 pub use life::{ConnectionReset, Failure, Life, LifePhases, Resent};
 pub use live_path::{LateMicros, LiveDirection, LivePathReport, PathVerdict};
 pub use load::{Held, LoadReport, Percentiles, PlayerCount, Stalls};
