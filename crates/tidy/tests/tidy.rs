@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who may import whom, besides `units`, which everyone may: ARCHITECTURE.md, "Rooms".
-const MAY_IMPORT: [(&str, &[&str]); 19] = [
+const MAY_IMPORT: [(&str, &[&str]); 20] = [
     ("units", &[]),
     ("model", &[]),
     ("wire", &[]),
@@ -21,12 +21,13 @@ const MAY_IMPORT: [(&str, &[&str]); 19] = [
     ("pipeline", &["model", "wire", "infer", "tune", "lab"]),
     ("media", &[]),
     ("edge", &["media", "model", "host"]),
+    ("get", &["model", "host"]),
     ("load", &["media", "model", "host"]),
     (
         "cli",
         &[
             "model", "wire", "infer", "tune", "host", "apply", "path", "live", "lab", "report", "pipeline", "media",
-            "edge", "load",
+            "edge", "get", "load",
         ],
     ),
     ("thalweg", &["cli", "infer", "load", "model"]),
