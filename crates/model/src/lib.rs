@@ -58,7 +58,7 @@ pub use path::{
 pub use remedy::{Applicability, Change, Kernels, Remedy, Setting, Side};
 pub use report::{
     ArmComparison, ArmReport, CaptureReport, CompareReport, ComparedReport, DiagnoseReport, DiagnosisLine, Difference,
-    Expected, FigureComparison, FixReport, HostReport, Interval, LabReport, Outcome, Outlier, RunFigures,
+    Expected, FailedRun, FigureComparison, FixFigure, FixReport, HostReport, Interval, LabReport, Outcome, Outlier, RunFigures,
     SettingsReport, Shard,
 };
 pub use scenario::{Arm, Experiment, RUNS_MAX, Scenario};

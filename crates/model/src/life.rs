@@ -32,6 +32,18 @@ pub enum Failure {
     ForeignReset,
 }
 
+impl Failure {
+    /// The name it has in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ConnectingLoss => "connecting-loss",
+            Self::AcceptQueue => "accept-queue",
+            Self::RequestLost => "request-lost",
+            Self::ForeignReset => "foreign-reset",
+        }
+    }
+}
+
 impl Life {
     /// The failure that these phases, counts and reset show.
     pub fn find_failure(&self) -> Option<Failure> {

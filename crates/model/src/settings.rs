@@ -72,10 +72,13 @@ impl RouteFeature {
 pub struct SocketSettings {
     /// `TCP_CONGESTION`.
     pub congestion: Option<String>,
-    /// `SO_SNDBUF`; the kernel doubles it and stops auto-tuning.
+    /// `SO_SNDBUF`: the kernel takes at most `net.core.wmem_max` of it, doubles that and stops auto-tuning.
     pub sndbuf: Option<Bytes>,
-    /// `SO_RCVBUF`; the kernel doubles it and stops auto-tuning.
+    /// `SO_RCVBUF`: the kernel takes at most `net.core.rmem_max` of it, doubles that and stops auto-tuning.
     pub rcvbuf: Option<Bytes>,
+    /// Sets both buffers by `SO_SNDBUFFORCE` and `SO_RCVBUFFORCE`, which a privileged program may: no limit applies.
+    #[serde(default)]
+    pub force: Option<bool>,
     /// `TCP_NOTSENT_LOWAT`.
     pub notsent_lowat: Option<Bytes>,
     /// `TCP_NODELAY`.
@@ -122,6 +125,7 @@ impl HostSettings {
             ("congestion", socket.congestion.clone()),
             ("sndbuf", show(&socket.sndbuf)),
             ("rcvbuf", show(&socket.rcvbuf)),
+            ("force", show(&socket.force)),
             ("notsent_lowat", show(&socket.notsent_lowat)),
             ("nodelay", show(&socket.nodelay)),
             ("max_pacing_rate", show(&socket.max_pacing_rate)),

@@ -12,7 +12,7 @@ pub struct Topology {
     pub clients: u32,
     /// What is between them and the server.
     pub between: Between,
-    /// Each host's own network card; `None` is one without a rate.
+    /// Each host's own network card; `None` is one without a rate. At a switch it has the rate of the ports unless the scenario says otherwise.
     pub nic: Option<Nic>,
 }
 
@@ -48,6 +48,9 @@ pub struct Nic {
     pub rate: Rate,
     /// Packets its queue holds.
     pub packets: u32,
+    /// Bytes every frame costs on the wire besides its Ethernet header.
+    #[serde(default)]
+    pub overhead: u16,
 }
 
 /// A host.

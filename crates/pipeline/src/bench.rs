@@ -1,6 +1,7 @@
 //! Runs arms of a scenario in the lab, and diagnoses what they captured.
 
 use crate::failure::Failure;
+use crate::lab_runs::LabRuns;
 use crate::observer::Observer;
 use crate::out_folder::OutFolder;
 use crate::samples;
@@ -80,6 +81,8 @@ pub struct Ran {
     pub runs: Vec<SingleRun>,
     /// Of each arm of the report.
     pub findings: Vec<Option<ArmFindings>>,
+    /// The user stopped it before all runs were over.
+    pub stopped: bool,
 }
 
 /// What an arm's capture shows.
@@ -129,6 +132,11 @@ impl Bench {
         Ok(Self { scenario, kernels, seed, jobs, out, stop: Arc::clone(stop) })
     }
 
+    /// Runs on one of its kernels whose files nobody wants.
+    pub(crate) fn lab_runs<'a>(&'a self, kernel: &'a Kernel) -> LabRuns<'a> {
+        LabRuns { kernel, jobs: self.jobs, seed: self.seed, stop: &self.stop }
+    }
+
     /// Runs the task, and diagnoses every arm's first capture.
     ///
     /// # Errors
@@ -171,7 +179,7 @@ impl Bench {
             }
             findings.push(found);
         }
-        Ok(Ran { report, runs: run.runs, findings })
+        Ok(Ran { report, runs: run.runs, findings, stopped: run.stopped })
     }
 }
 
@@ -187,6 +195,15 @@ fn settings_against(
     found.sort();
     found.dedup();
     found
+}
+
+/// Refuses what is not whole: where one arm is missing there is nothing to compare.
+pub(crate) fn complete(ran: Ran) -> Result<Ran, Failure> {
+    match ran.report.failed.first() {
+        _ if ran.stopped => Err(Failure::stopped()),
+        Some(failed) => Err(Failure::host(format!("arm '{}', seed {}: {}", failed.arm, failed.seed, failed.why))),
+        None => Ok(ran),
+    }
 }
 
 /// Reads an arm's capture; `None` where there is none, or no connection in it.

@@ -95,7 +95,7 @@ impl LabRuns<'_> {
         );
         observer.end();
         let run = run?;
-        Ok((run.report, run.runs))
+        if run.stopped { Err(Failure::stopped()) } else { Ok((run.report, run.runs)) }
     }
 
     /// Diagnoses the captures of runs, as many at a time as guests run.

@@ -10,6 +10,7 @@ mod bench;
 pub mod bundle;
 mod captured_flow;
 pub mod diagnose;
+mod explore;
 mod failure;
 mod fit;
 pub mod fix;
@@ -19,6 +20,7 @@ mod out_folder;
 mod remedy;
 mod rival;
 mod samples;
+mod score;
 mod search;
 pub mod whole;
 

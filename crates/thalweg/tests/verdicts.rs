@@ -37,7 +37,7 @@ const CASES: [Case; 39] = [
         settings: "[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 1048576\"",
         sender: "receive-window", receiver: &["receive-window"] },
     Case { name: "receive-window-fixed", path: FAST, workload: STREAM,
-        settings: "[client.socket]\nrcvbuf = \"300kB\"",
+        settings: "[client.socket]\nrcvbuf = \"300kB\"\nforce = true",
         sender: "receive-window", receiver: &["receive-window"] },
     Case { name: "upload", path: FAST, workload: "kind = \"stream\"\ndirection = \"up\"\nseconds = \"5s\"",
         settings: "[server.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 1048576\"",
@@ -71,7 +71,7 @@ const CASES: [Case; 39] = [
         settings: "", sender: "send-buffer", receiver: &["send-buffer"] },
     // Full, but larger than what the path holds.
     Case { name: "send-buffer-harmless", path: "rtt = \"20ms\"\nrate = \"50mbit\"\nqueue = \"1000 packets\"", workload: STREAM,
-        settings: "[server.socket]\nsndbuf = \"300kB\"", sender: "path-rate", receiver: &["path-rate"] },
+        settings: "[server.socket]\nsndbuf = \"300kB\"\nforce = true", sender: "path-rate", receiver: &["path-rate"] },
     Case { name: "initial-window", path: "rtt = \"100ms\"\nrate = \"1gbit\"",
         workload: "kind = \"crr\"\nrequest = 1000\nresponse = 300000\ntransactions = 5", settings: "",
         sender: "initial-window", receiver: &["initial-window"] },

@@ -54,6 +54,7 @@ fn command(change: &Change, value: Option<&str>, peer: &str) -> String {
         },
         (Setting::Sysctl(name), None) => format!("sysctl -w {name}=…  (its value before is not known)"),
         (Setting::Socket(name), Some("auto")) => format!("# in the program: do not set {}", option(name)),
+        (Setting::Socket(name), value) if name == "fastopen" => fast_open(change.side, value.is_some_and(|value| value != "false")),
         (Setting::Socket(name), Some("true")) => format!("# in the program: set {} to 1", option(name)),
         (Setting::Socket(name), Some(value)) => {
             format!("# in the program: set {} to {value}{}", option(name), bytes(name, value))
@@ -87,6 +88,16 @@ fn limit<'a>(change: &Change, value: &'a str) -> Option<&'a str> {
     let mut words = value.split_whitespace();
     let max = words.nth(2).filter(|_| words.next().is_none());
     max.filter(|_| change.from.is_none())
+}
+
+/// Fast Open has another option on each side. Source: Linux 4.11, `TCP_FASTOPEN_CONNECT`, include/uapi/linux/tcp.h.
+fn fast_open(side: Side, on: bool) -> String {
+    match (side, on) {
+        (Side::Client, true) => "# in the program: set TCP_FASTOPEN_CONNECT to 1".to_owned(),
+        (Side::Server, true) => "# in the program: set TCP_FASTOPEN to the length of its queue, such as 1024".to_owned(),
+        (Side::Client, false) => "# in the program: do not set TCP_FASTOPEN_CONNECT".to_owned(),
+        (Side::Server, false) => "# in the program: do not set TCP_FASTOPEN".to_owned(),
+    }
 }
 
 /// A rate as the option takes it.

@@ -10,6 +10,7 @@ mod delayed_ack;
 mod facts;
 mod idle_restart;
 mod initial_window;
+pub mod options;
 mod path_mtu;
 mod policer;
 pub mod proposal;

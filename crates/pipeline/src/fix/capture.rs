@@ -322,6 +322,8 @@ fn begin(path: &Path, flow: &Flow) -> FixReport {
     FixReport {
         schema: "thalweg.fix/1".to_owned(),
         cause: DiagnosisLine::from(&flow.verdict),
+        also: Vec::new(),
+        figures: Vec::new(),
         remedy: None,
         apply: Vec::new(),
         undo: Vec::new(),

@@ -54,6 +54,7 @@ pub fn cause() -> DiagnosisLine {
         share: 0.968,
         gain: Some(5.3),
         claim: "The client's receive window stays at 2.40 MiB; a 35.7 ms path at 3 Gb/s holds 12.8 MiB, so the window lets 563 Mb/s through.".to_owned(),
+        failure: None,
     }
 }
 
@@ -64,6 +65,7 @@ pub fn lab() -> LabReport {
         share: 0.81,
         gain: None,
         claim: "The path delivers all it can: 2.87 Gb/s of a 3 Gb/s link.".to_owned(),
+        failure: None,
     };
     let mut report = LabReport {
         schema: "thalweg.lab/1".to_owned(),
@@ -76,6 +78,7 @@ pub fn lab() -> LabReport {
         wall_s: 2.5,
         virtual_s: 10.2,
         arms: vec![arm("as found", 563e6, 541e6, cause()), arm("receive-window", 2.87e9, 2.31e9, after)],
+        failed: Vec::new(),
         expect: vec![
             Outcome {
                 metric: "as found/verdict".to_owned(),
@@ -169,6 +172,8 @@ pub fn fix() -> FixReport {
     FixReport {
         schema: "thalweg.fix/1".to_owned(),
         cause: cause(),
+        also: Vec::new(),
+        figures: Vec::new(),
         remedy: Some(remedy()),
         apply: vec!["sysctl -w net.ipv4.tcp_rmem=\"4096 131072 33554432\"   # on the client".to_owned()],
         undo: vec!["sysctl -w net.ipv4.tcp_rmem=\"4096 131072 6291456\"   # on the client".to_owned()],

@@ -128,6 +128,7 @@ pub(crate) fn socket(section: &Section<'_>) -> Result<SocketSettings, DocumentEr
         congestion: section.text("congestion")?.map(str::to_owned),
         sndbuf: section.quantity("sndbuf")?,
         rcvbuf: section.quantity("rcvbuf")?,
+        force: section.flag("force")?,
         notsent_lowat: section.quantity("notsent_lowat")?,
         nodelay: section.flag("nodelay")?,
         max_pacing_rate: section.quantity("max_pacing_rate")?,

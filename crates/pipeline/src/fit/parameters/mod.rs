@@ -306,6 +306,7 @@ impl Parameters {
             let half = digits(self.receive.bytes / 2.0) as u64;
             keys.push(sysctl("core.rmem_max", &(half * 2).to_string(), Origin::Assumed));
             keys.push(("socket.rcvbuf".to_owned(), format!("\"{}\"", Bytes::new(half)), self.receive.origin));
+            keys.push(("socket.force".to_owned(), "true".to_owned(), Origin::Assumed));
         } else {
             let bytes = digits(self.receive.bytes) as u64;
             // The first window is half of the second figure, less what rounding to segments takes.
