@@ -57,6 +57,18 @@ fn built_in() -> impl Iterator<Item = &'static BuiltIn> {
     THEMES.iter().flat_map(|(_, scenarios)| scenarios.iter())
 }
 
+/// Keeps the arms that are wanted; all where none is named.
+pub(crate) fn keep(scenario: &mut Scenario, names: &[String]) -> Result<(), Failure> {
+    if !names.is_empty()
+        && let Err(unknown) = scenario.keep(names)
+    {
+        let known: Vec<&str> = scenario.arms.iter().map(|arm| arm.name.as_str()).collect();
+        return Err(Failure::user(anyhow!("'{}' has no arm named '{unknown}'", scenario.name))
+            .hint(format!("its arms are: {}", known.join(" · "))));
+    }
+    Ok(())
+}
+
 /// Finds a scenario by its built-in name or its file, and lays `set` over it.
 pub(crate) fn find(name: &str, set: &[(String, String)]) -> Result<Scenario, Failure> {
     if let Some((name, text)) = built_in().find(|(built_in, _)| *built_in == name) {

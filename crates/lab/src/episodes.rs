@@ -30,10 +30,11 @@ pub(crate) fn of_capture(path: &Path) -> Option<Metrics> {
     let mut last_arrived: HashMap<(SocketAddr, SocketAddr), u64> = HashMap::new();
     let mut home: HashMap<IpAddr, u32> = HashMap::new();
     let mut transit_ns: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
-    let mut end = 0;
+    let (mut end, mut last_interface) = (0, 0);
     while let Some(packet) = capture.next().ok()? {
         let at = packet.at.as_nanos();
         end = at;
+        last_interface = last_interface.max(packet.interface);
         let Decoded::Tcp(segment) = thalweg_wire::decode(packet.link, packet.bytes, packet.original_len) else {
             continue;
         };
@@ -54,15 +55,13 @@ pub(crate) fn of_capture(path: &Path) -> Option<Metrics> {
     transit_ns.values_mut().for_each(|all| all.sort_unstable());
     let longest = transit_ns.values().filter_map(|all| all.last()).max().copied().unwrap_or(u64::MAX);
     // What is not older than the slowest segment may be on its way still, unless later ones have overtaken it.
-    let is_lost = |key: &Key, at: u64| {
-        end - at > longest || last_arrived.get(&(key.0, key.1)).is_some_and(|last| at <= *last)
-    };
+    let is_lost =
+        |key: &Key, at: u64| end - at > longest || last_arrived.get(&(key.0, key.1)).is_some_and(|last| at <= *last);
     let lost_of = |key: &Key, at: u64| is_lost(key, at).then(|| home.get(&key.0.ip()).copied().unwrap_or_default());
-    let mut lost: Vec<(u64, u32)> =
-        under_way.iter().filter_map(|(key, at)| Some((*at, lost_of(key, *at)?))).collect();
+    let mut lost: Vec<(u64, u32)> = under_way.iter().filter_map(|(key, at)| Some((*at, lost_of(key, *at)?))).collect();
     lost.sort_unstable();
     let mut metrics = figures(&lost.iter().map(|(at, _)| *at).collect::<Vec<_>>());
-    metrics.extend(each_way(&transit_ns, &lost, home.values().copied().max().unwrap_or_default()));
+    metrics.extend(each_way(&transit_ns, &lost, last_interface));
     Some(metrics)
 }
 
@@ -79,12 +78,22 @@ fn each_way(transit_ns: &BTreeMap<u32, Vec<u64>>, lost: &[(u64, u32)], server: u
         }
         let mean = all.iter().sum::<f64>() / all.len() as f64;
         let part = |part| Metric::One(nearest_rank(&all, part));
-        let figures = [("mean", Metric::One(mean)), ("p50", part(0.5)), ("p90", part(0.9)), ("p99", part(0.99)), ("max", part(1.0))];
+        let figures = [
+            ("mean", Metric::One(mean)),
+            ("p50", part(0.5)),
+            ("p90", part(0.9)),
+            ("p99", part(0.99)),
+            ("max", part(1.0)),
+        ];
         transit.insert(way.to_owned(), Metric::Group(figures.map(|(name, metric)| (name.to_owned(), metric)).into()));
         share.insert(way.to_owned(), Metric::One(gone as f64 / (all.len() + gone) as f64));
     }
     let groups = [("transit_ms", transit), ("loss_share", share)];
-    groups.into_iter().filter(|(_, group)| !group.is_empty()).map(|(name, group)| (name.to_owned(), Metric::Group(group))).collect()
+    groups
+        .into_iter()
+        .filter(|(_, group)| !group.is_empty())
+        .map(|(name, group)| (name.to_owned(), Metric::Group(group)))
+        .collect()
 }
 
 /// The figures of a run in which the path dropped nothing.

@@ -32,6 +32,17 @@ pub enum Failure {
     ForeignReset,
 }
 
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::ConnectingLoss => "connecting (lost SYN or SYN-ACK)",
+            Self::AcceptQueue => "waiting in the listener's full accept queue",
+            Self::RequestLost => "the request, which was lost and sent again,",
+            Self::ForeignReset => "a reset that the host did not send",
+        })
+    }
+}
+
 impl Failure {
     /// The name it has in JSON.
     pub const fn as_str(self) -> &'static str {

@@ -11,7 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use thalweg_lab::kernel::Kernel;
 use thalweg_lab::{LabArm, Part, RunOptions, RunRequest, SingleRun};
-use thalweg_model::{ArmReport, DiagnosisLine, Expectation, Flow, HostSettings, LabReport, Scenario, Series, Vantage};
+use thalweg_model::{
+    ArmReport, DiagnosisLine, Expectation, Flow, HostSettings, LabReport, Life, Scenario, Series, Vantage,
+};
 use thalweg_units::Seed;
 
 /// The kernel scenarios run on unless something else is asked for.
@@ -229,9 +231,45 @@ fn read_capture(out: &Path, arm: &ArmReport) -> Result<Option<ArmFindings>, Fail
     Ok(found)
 }
 
+/// What failed outside of the data phase, if it is most of the time that all connections took. Of the captured ends the one that shows more
+/// of it counts: a SYN that was lost on its way is in the client's capture alone.
+fn failure(flows: &[(Flow, Series)]) -> Option<DiagnosisLine> {
+    /// Most of the time.
+    const MOST: f64 = 0.5;
+    let ends = [true, false].map(|at_sender| {
+        let seen = flows.iter().map(|(flow, _)| flow).filter(|flow| (flow.vantage == Vantage::Sender) == at_sender);
+        seen.filter_map(|flow| Some((flow, flow.life?))).collect::<Vec<_>>()
+    });
+    let lost = |end: &[(&Flow, Life)]| {
+        let total: f64 = end.iter().map(|(_, life)| life.phases.total_s()).sum();
+        (end.iter().map(|(_, life)| life.lost_s()).sum::<f64>(), total.max(f64::MIN_POSITIVE))
+    };
+    let end = ends.into_iter().max_by(|a, b| lost(a).0.total_cmp(&lost(b).0))?;
+    let (lost_s, total_s) = lost(&end);
+    let (flow, life) = end.iter().max_by(|a, b| a.1.lost_s().total_cmp(&b.1.lost_s()))?;
+    // A request that was lost is in the data phase's causes already: a timer.
+    let opens = |failure: &thalweg_model::Failure| !matches!(failure, thalweg_model::Failure::RequestLost);
+    let failure = life.failure.filter(opens).filter(|_| lost_s > MOST * total_s)?;
+    let failed = end.iter().filter(|(_, life)| life.failure.is_some()).count();
+    Some(DiagnosisLine {
+        code: flow.verdict.code(),
+        share: lost_s / total_s,
+        gain: Some(total_s / (total_s - lost_s).max(f64::MIN_POSITIVE)),
+        claim: format!(
+            "{failed} of {} connections: {failure} took {:.2} of {:.2} s; of all connections' time it is {:.0} %.",
+            end.len(),
+            life.lost_s(),
+            life.phases.total_s(),
+            lost_s / total_s * 100.0
+        ),
+        failure: Some(failure),
+    })
+}
+
 /// Weighs the connections seen at the sender, each by its time: the code with most time comes first, told by the longest
 /// connection that has it.
 fn speak_for(flows: Vec<(Flow, Series)>) -> Option<ArmFindings> {
+    let failed = failure(&flows);
     let at_sender = flows.iter().any(|(flow, _)| flow.vantage == Vantage::Sender);
     let seen: Vec<(Flow, Series)> =
         flows.into_iter().filter(|(flow, _)| !at_sender || flow.vantage == Vantage::Sender).collect();
@@ -248,9 +286,9 @@ fn speak_for(flows: Vec<(Flow, Series)>) -> Option<ArmFindings> {
     let mut ranked: Vec<(f64, usize, usize)> = by_code.into_values().collect();
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.2.cmp(&b.2)));
     let count = seen.len();
-    let lines = ranked
-        .iter()
-        .map(|&(time, of, longest)| {
+    let lines = failed
+        .into_iter()
+        .chain(ranked.iter().map(|&(time, of, longest)| {
             let line = DiagnosisLine::from(&seen[longest].0.verdict);
             if count == 1 {
                 return line;
@@ -260,7 +298,7 @@ fn speak_for(flows: Vec<(Flow, Series)>) -> Option<ArmFindings> {
                 claim: format!("{of} of {count} connections: {}", line.claim),
                 ..line
             }
-        })
+        }))
         .chain((count == 1).then(|| seen[0].0.findings.iter()).into_iter().flatten().map(|f| (&f.verdict).into()))
         .collect();
     let longest = ranked.first()?.2;

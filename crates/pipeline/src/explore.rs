@@ -1,6 +1,6 @@
 //! Searches the settings of both hosts on a scenario's own path: every option alone, pairs, then whatever adds to the best.
 //!
-//! Nothing is taken over from one option to the next but the order of trying: each set is run as a whole. What adds less than two
+//! Nothing is taken over from one option to the next but the order of trying: each set is run as a whole. What adds less than three
 //! percent is taken away again, and of several sizes the smallest that is as good is kept.
 
 use crate::failure::Failure;
@@ -14,7 +14,7 @@ use thalweg_tune::options::Family;
 use thalweg_units::{Bytes, Span};
 
 /// What adds less is not worth a setting.
-const ADDS: f64 = 1.02;
+const ADDS: f64 = 1.03;
 /// A smaller size this close to the best one is as good.
 const AS_GOOD: f64 = 0.99;
 /// Full-sized packets that a run of the first rounds may take; a longer workload is shortened for them.
@@ -85,7 +85,8 @@ pub(crate) fn explore(
     alone.retain(|one| *one != parts);
     let without = short.score(&Vec::new());
     let alone = alone.iter().filter_map(|one| Some((short.remedy(one)?, short.score(one) / without)));
-    let tried = whole.remedy(&parts).map(|best| (best, whole.score(&sorted(&parts)) / nothing)).into_iter().chain(alone);
+    let tried =
+        whole.remedy(&parts).map(|best| (best, whole.score(&sorted(&parts)) / nothing)).into_iter().chain(alone);
     Ok(Explored {
         best: parts.iter().map(|one| families[one.0].options[one.1].clone()).collect(),
         tried: tried.collect(),
@@ -103,7 +104,8 @@ impl Search<'_> {
     /// The best option of a family alone, of equal ones the smallest.
     fn best_of(&self, family: usize) -> (usize, usize) {
         let scores = (0..self.families[family].options.len()).map(|option| self.score(&vec![(family, option)]));
-        let best = scores.enumerate().fold((0, 0.0), |best, (at, score)| if score > best.1 { (at, score) } else { best });
+        let best =
+            scores.enumerate().fold((0, 0.0), |best, (at, score)| if score > best.1 { (at, score) } else { best });
         (family, best.0)
     }
 
@@ -209,7 +211,7 @@ impl Search<'_> {
         ranked
     }
 
-    /// The best set; a smaller one that is within two percent of it goes before.
+    /// The best set; a smaller one that is within three percent of it goes before.
     fn best(&self) -> Set {
         let ranked = self.ranked();
         let most = ranked.first().map_or(0.0, |(_, score)| *score);

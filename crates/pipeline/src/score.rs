@@ -44,6 +44,7 @@ fn of_part(workload: &Workload, metrics: &Metrics) -> Option<f64> {
                 }
             }))
         }
+        Workload::Command(_) if get("failed_runs").is_some_and(|failed| failed > 0.0) => None,
         Workload::Command(_) => get("duration_s").or_else(|| get("duration_s.p50")).map(|seconds| 1.0 / seconds),
     }
 }

@@ -54,7 +54,9 @@ fn command(change: &Change, value: Option<&str>, peer: &str) -> String {
         },
         (Setting::Sysctl(name), None) => format!("sysctl -w {name}=…  (its value before is not known)"),
         (Setting::Socket(name), Some("auto")) => format!("# in the program: do not set {}", option(name)),
-        (Setting::Socket(name), value) if name == "fastopen" => fast_open(change.side, value.is_some_and(|value| value != "false")),
+        (Setting::Socket(name), value) if name == "fastopen" => {
+            fast_open(change.side, value.is_some_and(|value| value != "false"))
+        }
         (Setting::Socket(name), Some("true")) => format!("# in the program: set {} to 1", option(name)),
         (Setting::Socket(name), Some(value)) => {
             format!("# in the program: set {} to {value}{}", option(name), bytes(name, value))
@@ -94,7 +96,9 @@ fn limit<'a>(change: &Change, value: &'a str) -> Option<&'a str> {
 fn fast_open(side: Side, on: bool) -> String {
     match (side, on) {
         (Side::Client, true) => "# in the program: set TCP_FASTOPEN_CONNECT to 1".to_owned(),
-        (Side::Server, true) => "# in the program: set TCP_FASTOPEN to the length of its queue, such as 1024".to_owned(),
+        (Side::Server, true) => {
+            "# in the program: set TCP_FASTOPEN to the length of its queue, such as 1024".to_owned()
+        }
         (Side::Client, false) => "# in the program: do not set TCP_FASTOPEN_CONNECT".to_owned(),
         (Side::Server, false) => "# in the program: do not set TCP_FASTOPEN".to_owned(),
     }

@@ -276,12 +276,15 @@ pub(crate) struct DiagnoseArgs {
     after_help = "Examples:\n  thalweg fix slow.pcap\n  thalweg fix slow.pcap --flow 3 --bundle report\n  thalweg fix slow-download --kernel 6.1"
 )]
 pub(crate) struct FixArgs {
-    /// A capture file; or a built-in scenario's name, or a scenario file, whose first arm is fixed
+    /// A capture file; or a built-in scenario's name, or a scenario file
     #[arg(value_name = "CAPTURE|SCENARIO")]
     pub(crate) what: String,
     /// Fixes this connection of the capture, by the number diagnose shows; default: the costliest
     #[arg(long, value_name = "N")]
     pub(crate) flow: Option<u64>,
+    /// Fixes this arm of the scenario, by its name; default: the first
+    #[arg(long, value_name = "NAME")]
+    pub(crate) arm: Option<String>,
     /// Nobody else uses the path: a remedy may take more than CUBIC's share
     #[arg(long)]
     pub(crate) own_path: bool,

@@ -45,8 +45,11 @@ fn is_binary(path: &Path) -> bool {
 
 fn capture(path: &Path, args: &FixArgs, output: &Output) -> Result<ExitCode, Failure> {
     if let Some(arm) = &args.arm {
-        return Err(Failure::user(anyhow!("--arm {arm} chooses an arm of a scenario, and '{}' is a capture", args.what))
-            .hint("--flow N chooses a connection of a capture"));
+        return Err(Failure::user(anyhow!(
+            "--arm {arm} chooses an arm of a scenario, and '{}' is a capture",
+            args.what
+        ))
+        .hint("--flow N chooses a connection of a capture"));
     }
     if !args.lab.set.is_empty() {
         return Err(Failure::user(anyhow!("--set changes a scenario, and '{}' is a capture", args.what))
