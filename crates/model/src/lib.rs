@@ -58,8 +58,8 @@ pub use path::{
 pub use remedy::{Applicability, Change, Kernels, Remedy, Setting, Side};
 pub use report::{
     ArmComparison, ArmReport, CaptureReport, CompareReport, ComparedReport, DiagnoseReport, DiagnosisLine, Difference,
-    Expected, FailedRun, FigureComparison, FixFigure, FixReport, HostReport, Interval, LabReport, Outcome, Outlier, RunFigures,
-    SettingsReport, Shard,
+    Expected, FailedRun, FigureComparison, FixFigure, FixReport, HostReport, Interval, LabReport, Outcome, Outlier,
+    RunFigures, SettingsReport, Shard,
 };
 pub use scenario::{Arm, Experiment, RUNS_MAX, Scenario};
 pub use serve::{

@@ -17,16 +17,16 @@ use thalweg_units::{Bytes, Span};
 const ADDS: f64 = 1.03;
 /// A smaller size this close to the best one is as good.
 const AS_GOOD: f64 = 0.99;
-/// Full-sized packets that a run of the first rounds may take; a longer workload is shortened for them.
-const SCREENING_PACKETS: f64 = 60_000.0;
-/// What a workload is shortened to at least.
-const SCREENING_LEAST: Span = Span::from_millis(3_000);
-const SCREENING_ROUND_TRIPS: f64 = 40.0;
-/// Sets that are run at full length.
+/// Full-sized packets that a run may take in the first rounds, and later; a longer workload is shortened.
+const PACKETS: [f64; 2] = [60_000.0, 250_000.0];
+/// What a workload is shortened to at least, and in round trips.
+const LEAST: Span = Span::from_millis(3_000);
+const LEAST_ROUND_TRIPS: f64 = 40.0;
+/// Sets that are run at greater length.
 const FINALISTS: usize = 5;
 /// Settings that are added to the best pair.
 const ADDITIONS: usize = 4;
-/// Seeds of a path whose packets meet chance: in the first rounds, and at full length.
+/// Seeds of a path whose packets meet chance: in the first rounds, and later.
 const SEEDS: [u32; 2] = [2, 3];
 
 /// Options by family and place, in order; empty is nothing changed.
@@ -60,17 +60,22 @@ pub(crate) fn explore(
     observer: &mut dyn Observer,
 ) -> Result<Explored, Failure> {
     let [few, more] = if meets_chance(base) { SEEDS } else { [1, 1] };
-    let mut short = Search { lab, families, base: shortened(base), seeds: few, scores: BTreeMap::new() };
+    let mut short = Search { lab, families, base: shortened(base, PACKETS[0]), seeds: few, scores: BTreeMap::new() };
     short.singles(observer)?;
     short.pairs(observer)?;
     short.additions(observer)?;
-    let mut whole = Search { base: base.clone(), seeds: more, scores: BTreeMap::new(), ..short.clone_without_scores() };
+    let mut whole = Search {
+        base: shortened(base, PACKETS[1]),
+        seeds: more,
+        scores: BTreeMap::new(),
+        ..short.clone_without_scores()
+    };
     if short.base == whole.base && few == more {
         whole.scores.clone_from(&short.scores);
     }
     let mut finalists: Vec<Set> = short.ranked().into_iter().take(FINALISTS).map(|(set, _)| set).collect();
     finalists.push(Vec::new());
-    whole.run("search: whole runs", finalists, observer)?;
+    whole.run("search: longer runs", finalists, observer)?;
     let best = whole.best();
     let best = whole.pruned(best, observer)?;
     let best = whole.shrunk(best, observer)?;
@@ -82,7 +87,8 @@ pub(crate) fn explore(
     let sets = short.scores.len() + whole.scores.len();
     let mut alone: Vec<Set> = (0..families.len()).map(|family| vec![short.best_of(family)]).collect();
     alone.sort_by(|a, b| short.score(b).total_cmp(&short.score(a)));
-    alone.retain(|one| *one != parts);
+    // What a set of one setting gives is its first line.
+    alone.retain(|one| parts.len() != 1 || one[0].0 != parts[0].0);
     let without = short.score(&Vec::new());
     let alone = alone.iter().filter_map(|one| Some((short.remedy(one)?, short.score(one) / without)));
     let tried =
@@ -268,14 +274,19 @@ pub(crate) fn meets_chance(experiment: &Experiment) -> bool {
     direction(down) || direction(up)
 }
 
-/// The experiment with no more packets than a run of the first rounds may take.
-fn shortened(experiment: &Experiment) -> Experiment {
+/// Whether a run of the whole experiment takes no more packets than one of the search's longer runs.
+pub(crate) fn is_short(experiment: &Experiment) -> bool {
+    shortened(experiment, PACKETS[1]) == *experiment
+}
+
+/// The experiment with no more packets than that, as far as its path's rate and its sizes tell.
+fn shortened(experiment: &Experiment, packets: f64) -> Experiment {
     let mut short = experiment.clone();
     let rtt = experiment.path.rtt().as_secs_f64();
-    let least = SCREENING_LEAST.as_secs_f64().max(rtt * SCREENING_ROUND_TRIPS);
+    let least = LEAST.as_secs_f64().max(rtt * LEAST_ROUND_TRIPS);
     let rates = [&experiment.path.down, &experiment.path.up].map(|path| path.rate);
     let rate = rates.into_iter().flatten().map(|rate| rate.bits_per_second() as f64).fold(1e6, f64::max);
-    let payload = SCREENING_PACKETS * 1448.0;
+    let payload = packets * 1448.0;
     let seconds = (payload * 8.0 / rate).max(least);
     let shorter = |span: &mut Span| *span = Span::from_secs_f64(span.as_secs_f64().min(seconds));
     match &mut short.workload {
