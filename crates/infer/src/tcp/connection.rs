@@ -9,14 +9,13 @@ use crate::tcp::sender::Sender;
 use crate::tcp::signals::Signals;
 use crate::tcp::tap_duplicates::{Known, TapDuplicates};
 use std::collections::VecDeque;
-use thalweg_units::{SeqNum, Timestamp};
+use thalweg_units::Timestamp;
 use thalweg_wire::Flags;
 
 /// Acknowledgements on their way to a far sender; past it they are handed on early.
-const MOST_ON_THE_WAY: usize = 1 << 16;
+const MAX_ON_THE_WAY: usize = 1 << 16;
 
-/// The most that Linux's packets are allowed to live (RFC 1700 has 64). What comes with more, from Windows above all, is numbered by
-/// the host and not by the connection.
+/// What Linux sets (RFC 1700: 64). Packets with more, mainly of Windows, are numbered by the host and not by the connection.
 const LINUX_TTL: u8 = 64;
 
 /// Longest a connection lasts here, in nanoseconds: 36 years. Damaged clocks say more; sums of such times stay within 64 bits.
@@ -32,8 +31,6 @@ pub(crate) struct Side {
     pub(super) prints: TapDuplicates,
     /// Acknowledgements for this side's data that passed the tap but have not reached this side.
     on_the_way: VecDeque<Ack>,
-    /// What its last packet acknowledged: of what follows it takes no note of the TSval until it has acknowledged that (RFC 7323 §4.3).
-    answered: Option<SeqNum>,
     /// Round trip between the tap and this side, in nanoseconds; 0 at this side.
     pub(crate) beyond: u64,
     pub(crate) echo: TimestampRtt,
@@ -49,7 +46,6 @@ impl Side {
             fin: false,
             prints: TapDuplicates::default(),
             on_the_way: VecDeque::new(),
-            answered: None,
             beyond: 0,
             echo: TimestampRtt::default(),
         }
@@ -57,8 +53,8 @@ impl Side {
 
     /// Begins anew where one was that is over, in the room of its lists.
     fn renew(&mut self, new_at: Endpoint, draw: bool) {
-        let Self { at, sender, packets, fin, prints, on_the_way, answered, beyond, echo } = self;
-        (*at, *packets, *fin, *answered, *beyond) = (new_at, 0, false, None, 0);
+        let Self { at, sender, packets, fin, prints, on_the_way, beyond, echo } = self;
+        (*at, *packets, *fin, *beyond) = (new_at, 0, false, 0);
         sender.begin_flow(draw);
         prints.next = 0;
         if let Some(known) = &mut prints.known {
@@ -68,66 +64,19 @@ impl Side {
         echo.reset();
     }
 
-    /// Hands on the acknowledgements that reach this side by `now`, or just after: the round trip beyond the tap varies by a
-    /// little, and data must not seem to leave before what set it off. While losses are repaired it goes by what the side has `heard`, as its
-    /// own packets tell, for what it sends again depends on that alone.
-    fn deliver_until(&mut self, now: u64, heard: HeardAcks) {
+    /// Delivers the acknowledgements that reach this side by `now`, or just after: the round trip beyond the tap varies a little, and data
+    /// must not seem to leave before what triggered it.
+    fn deliver_until(&mut self, now: u64) {
         let due = now.saturating_add((self.beyond / 64).min(1_000_000));
-        // Acknowledgements of one tick have the same TSval: the first of them was heard at least.
-        let mut equal = false;
-        while let Some(mut ack) = self.on_the_way.front().copied() {
-            let repairing = self.sender.is_repairing();
-            let mut is_due = ack.now <= due;
-            match (heard, ack.tsval) {
-                (HeardAcks::Until { echo, again }, Some(tsval)) if repairing || again => {
-                    let since = echo.wrapping_sub(tsval) as i32;
-                    if !is_due && (since > 0 || since == 0 && !equal) {
-                        equal |= since == 0;
-                        is_due = true;
-                        ack.now = now;
-                    } else if since < 0 && self.answered.is_some_and(|to| ack.seq.since(to) <= 0) {
-                        is_due = false;
-                    }
-                }
-                (HeardAcks::Nothing, Some(_)) if repairing => is_due = false,
-                _ => {}
-            }
-            if !is_due && self.on_the_way.len() <= MOST_ON_THE_WAY {
-                break;
-            }
+        while let Some(mut ack) = self.on_the_way.front().copied()
+            && (ack.now <= due || self.on_the_way.len() > MAX_ON_THE_WAY)
+        {
             self.on_the_way.pop_front();
-            // What was not heard when it was due was heard after what told so.
+            // An acknowledgement that was overdue arrived after the packet sent last.
             ack.now = ack.now.max(self.sender.clocks.last_send);
             self.sender.ack(&ack);
         }
     }
-
-    /// What a packet tells of what this side had heard; it is this side's own where `own`.
-    fn heard(&self, packet: &Packet, own: bool) -> HeardAcks {
-        let flags = packet.flags.0;
-        let carries = packet.payload_len > 0 || flags & (Flags::SYN | Flags::FIN | Flags::RST) != 0;
-        match packet.timestamps {
-            Some((_, echo)) if own && flags & Flags::SYN == 0 => {
-                let again = carries && self.sender.has_sent(packet.seq.add(packet.payload_len));
-                HeardAcks::Until { echo, again }
-            }
-            Some(_) if !own && !carries => HeardAcks::Nothing,
-            _ => HeardAcks::Unknown,
-        }
-    }
-}
-
-/// What a packet tells of the acknowledgements its sender had heard.
-#[derive(Debug, Clone, Copy)]
-enum HeardAcks {
-    Unknown,
-    /// Nothing: it is an acknowledgement itself, and the sender's next packet will tell.
-    Nothing,
-    /// Those up to this TSval (RFC 7323 §4.3); and whether the packet is sent `again`.
-    Until {
-        echo: u32,
-        again: bool,
-    },
 }
 
 /// A connection.
@@ -216,14 +165,8 @@ impl Connection {
             payload_len: packet.payload_len,
             ttl: packet.ttl,
         });
-        for (at, one) in self.sides.iter_mut().enumerate() {
-            if !one.on_the_way.is_empty() {
-                let heard = one.heard(packet, at == side);
-                one.deliver_until(now, heard);
-            }
-        }
-        if packet.flags.has(Flags::ACK) {
-            self.sides[side].answered = Some(packet.ack);
+        for side in self.sides.iter_mut().filter(|side| !side.on_the_way.is_empty()) {
+            side.deliver_until(now);
         }
         self.signals.packet(packet, &self.sides[side].sender);
         let flags = packet.flags;
@@ -250,19 +193,11 @@ impl Connection {
         }
         self.timestamps(side, now, packet);
         let (has_data, fin) = (packet.payload_len > 0, flags.has(Flags::FIN));
-        let ip_id = packet.id.filter(|_| packet.ttl <= LINUX_TTL);
-        self.sides[side].sender.came(now, ip_id, seq, has_data || fin);
+        self.sides[side].sender.remote.ip_ids.came(packet.id.filter(|_| packet.ttl <= LINUX_TTL));
+        if !has_data && !fin {
+            self.sides[side].sender.came_without_data(now, seq);
+        }
         let stamps = packet.timestamps;
-        let again = has_data && self.sides[side].sender.has_sent(seq.add(packet.payload_len));
-        if has_data && self.sides[side].sender.space.is_answered() {
-            self.sides[1 - side].sender.asked_for_more((!again).then_some(now));
-        }
-        if fin && !self.sides[side].fin {
-            self.sides[1 - side].sender.answers(now);
-        }
-        if again {
-            self.sides[1 - side].sender.asked_again(stamps.map(|stamps| stamps.0));
-        }
         if has_data || fin {
             let sender = &mut self.sides[side].sender;
             sender.data(&Data {
@@ -317,7 +252,6 @@ impl Connection {
             sack: sacked,
             tsecr: packet.timestamps.map(|t| t.1),
             tsval: packet.timestamps.map(|t| t.0),
-            seq: packet.seq,
             pure: packet.payload_len == 0 && packet.flags.0 & (Flags::SYN | Flags::FIN | Flags::RST) == 0,
             is_syn,
             ecn_echo: packet.flags.has(Flags::ECE) && !is_syn,
@@ -332,7 +266,7 @@ impl Connection {
     /// Hands on what is on its way and ends the data phases.
     pub(crate) fn finish(&mut self) {
         for side in &mut self.sides {
-            side.deliver_until(u64::MAX, HeardAcks::Unknown);
+            side.deliver_until(u64::MAX);
             side.sender.finish();
         }
     }

@@ -56,13 +56,6 @@ impl RttEstimator {
         (self.samples > 0).then(|| self.sum / self.samples as f64)
     }
 
-    /// The least a retransmission timeout can be, whatever `rto_min` is.
-    ///
-    /// Source: Linux `__tcp_set_rto`.
-    pub(crate) fn least_timeout(&self) -> f64 {
-        self.estimate().map_or(0.9e9, |(smoothed, variation)| smoothed + (4.0 * variation).max(10e6))
-    }
-
     /// The smoothed round trip and its variation, in nanoseconds.
     fn estimate(&self) -> Option<(f64, f64)> {
         let first = self.handshake.map(|nanos| (nanos as f64, nanos as f64 / 2.0));

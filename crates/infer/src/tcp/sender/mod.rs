@@ -4,7 +4,6 @@
 //! Sequence numbers are unwrapped to 64 bits.
 
 mod clocks;
-mod ipid_inference;
 mod limit_state;
 mod notes;
 mod retransmission;
@@ -30,7 +29,6 @@ use crate::tcp::receiver_view::one_way_delay::OneWayDelay;
 use crate::tcp::recovery::{AckNews, Losses};
 use crate::tcp::rtt_estimator::RttEstimator;
 use clocks::Clocks;
-use ipid_inference::IpIdInference;
 use sack::Sacked;
 use scoreboard::{MAX_SEGMENTS, Scoreboard, SentSegment};
 use send_space::{ORIGIN, SendSpace};
@@ -51,7 +49,6 @@ pub(crate) struct Sender {
     pub(crate) observers: Observers,
     /// What a tap elsewhere than at the sender tells of it.
     pub(crate) remote: RemoteSender,
-    ipid: IpIdInference,
     /// RTT samples come from acknowledgements; else the flow hands them in.
     pub(crate) times_acks: bool,
 }
@@ -68,7 +65,6 @@ impl Reset for Sender {
         self.totals = Totals::default();
         self.observers.reset();
         self.remote = RemoteSender::default();
-        self.ipid = IpIdInference::default();
         self.times_acks = true;
     }
 }
@@ -111,7 +107,6 @@ impl Sender {
         if !self.times_acks {
             self.remote.timing =
                 data.tsval.zip(data.tsecr).and_then(|(tsval, tsecr)| self.remote.clock.sent(data.now, tsval, tsecr));
-            self.answered_again(data.tsecr, start <= self.space.nxt);
             if end > self.space.nxt {
                 self.remote.triggers.sent(self.remote.timing);
             }
@@ -135,19 +130,20 @@ impl Sender {
         }
         self.observers.time.advance(data.now, self.class());
         if end > self.space.nxt {
-            let timer = self.unseen_before(data, start);
-            self.charge_timer(timer, data.now);
+            let lost = self.first_copy_lost(data, start);
+            if let Some(lost) = lost {
+                self.observers.time.timer_fired(lost.longest);
+            }
             self.new_data(data, start, end);
-            if timer.is_some() {
-                self.ipid.gaps.filled();
-                self.retransmission(data, start, end, timer);
+            if let Some(lost) = lost {
+                self.retransmission(data, start, end, Some(lost.kind));
+                self.losses.flight_lost(lost.timeouts - 1, lost.flight_end);
             }
         } else {
             self.old_data(data, start, end);
         }
         self.clocks.last_gap = data.now.saturating_sub(self.clocks.last_send);
         self.clocks.last_send = data.now;
-        self.ipid.is_asked = false;
         let flight = self.flight();
         self.totals.flight_at_send = flight;
         self.note_flight(data.now, flight);
@@ -158,12 +154,12 @@ impl Sender {
             if !self.times_acks && !self.is_repairing() {
                 self.observers.rtt_before_loss.missed();
             }
+            self.losses.reveals_flight(start);
             if !self.times_acks && self.losses.episode.is_none() {
                 self.observers.gap_spacing.seen(data.now.saturating_sub(self.clocks.last_send), self.clocks.last_gap);
             }
             self.scoreboard.gaps.insert(self.space.nxt, start);
             self.scoreboard.gap_at = data.now;
-            self.ipid.gaps.overtook(self.space.nxt, start);
             self.observers.policer_log.missed(
                 self.clocks.last_send,
                 data.now,
@@ -329,7 +325,6 @@ impl Sender {
             self.scoreboard.duplicates_in_row = 0;
             self.clocks.last_progress = ack.now;
             self.clocks.head_at = ack.now;
-            self.ipid.gaps.acknowledged(to);
             self.observers.idle_restarts.acked(ack.now);
             self.clocks.progress_was_pure = ack.pure;
             let least = self.rtt.min.filter(|_| self.times_acks && self.rtt.samples >= 8);
@@ -345,7 +340,7 @@ impl Sender {
         self.clocks.last_heard = ack.now;
         self.losses.heard(&AckNews {
             una: self.space.una,
-            next: (self.space.nxt + self.ipid.tail * self.space.mss).max(self.ipid.sent_to),
+            next: self.space.nxt,
             progress,
             sacked: sacked_new > 0,
             duplicate: ack.pure && !progress && self.space.nxt > self.space.una,
@@ -470,15 +465,9 @@ impl Sender {
     pub(crate) fn finish(&mut self) {
         self.observers.idle_restarts.end(self.space.payload_end(), self.space.mss, self.losses.total);
         if !self.times_acks {
-            if self.space.fin && self.scoreboard.gaps.total() == 0 {
-                self.ipid.gaps.add_up(self.space.fin_joined);
-            }
-            self.losses.lost_unseen(self.ipid.gaps.lost());
             self.wait_in_vain();
         }
         self.observers.loss_episodes.finish();
-        // A finished flow is to be small.
-        self.ipid.gaps = Default::default();
         self.observers.time.finish();
         let all_came = self.space.payload_end() <= self.space.una && self.scoreboard.gaps.total() == 0;
         // Beyond the tap there may have been more, unless the sender closed or its number told that there was none.
