@@ -4,7 +4,6 @@ pub(crate) mod congestion_control;
 pub(crate) mod connection_phases;
 pub(crate) mod example_packets;
 pub(crate) mod flight_levels;
-pub(crate) mod gap_spacing;
 pub(crate) mod idle_restarts;
 pub(crate) mod log_histogram;
 pub(crate) mod loss_episodes;
@@ -24,7 +23,6 @@ pub(crate) mod window_growth;
 use crate::reset::{Reset, reset_keeping};
 use congestion_control::CongestionControl;
 use example_packets::ExamplePackets;
-use gap_spacing::GapSpacing;
 use idle_restarts::IdleRestarts;
 use loss_episodes::LossEpisodes;
 use microbursts::Microbursts;
@@ -49,7 +47,6 @@ pub(crate) struct Observers {
     pub(crate) sndbuf_wakeups: SndbufWakeups,
     pub(crate) policer_log: PolicerLog,
     pub(crate) rtt_before_loss: RttBeforeLoss,
-    pub(crate) gap_spacing: GapSpacing,
     pub(crate) idle_restarts: IdleRestarts,
     pub(crate) nagle: NagleDelayedAck,
     pub(crate) examples: ExamplePackets,

@@ -9,7 +9,7 @@ use crate::tcp::sender::Sender;
 use crate::tcp::signals::Signals;
 use crate::tcp::tap_duplicates::{Known, TapDuplicates};
 use std::collections::VecDeque;
-use thalweg_units::Timestamp;
+use thalweg_units::{SeqNum, Timestamp};
 use thalweg_wire::Flags;
 
 /// Acknowledgements on their way to a far sender; past it they are handed on early.
@@ -31,6 +31,8 @@ pub(crate) struct Side {
     pub(super) prints: TapDuplicates,
     /// Acknowledgements for this side's data that passed the tap but have not reached this side.
     on_the_way: VecDeque<Ack>,
+    /// What its last packet acknowledged: it takes no note of a TSval beyond that before it has acknowledged what came with it (RFC 7323 §4.3).
+    answered: Option<SeqNum>,
     /// Round trip between the tap and this side, in nanoseconds; 0 at this side.
     pub(crate) beyond: u64,
     pub(crate) echo: TimestampRtt,
@@ -46,6 +48,7 @@ impl Side {
             fin: false,
             prints: TapDuplicates::default(),
             on_the_way: VecDeque::new(),
+            answered: None,
             beyond: 0,
             echo: TimestampRtt::default(),
         }
@@ -53,8 +56,8 @@ impl Side {
 
     /// Begins anew where one was that is over, in the room of its lists.
     fn renew(&mut self, new_at: Endpoint, draw: bool) {
-        let Self { at, sender, packets, fin, prints, on_the_way, beyond, echo } = self;
-        (*at, *packets, *fin, *beyond) = (new_at, 0, false, 0);
+        let Self { at, sender, packets, fin, prints, on_the_way, answered, beyond, echo } = self;
+        (*at, *packets, *fin, *answered, *beyond) = (new_at, 0, false, None, 0);
         sender.begin_flow(draw);
         prints.next = 0;
         if let Some(known) = &mut prints.known {
@@ -65,12 +68,29 @@ impl Side {
     }
 
     /// Delivers the acknowledgements that reach this side by `now`, or just after: the round trip beyond the tap varies a little, and data
-    /// must not seem to leave before what triggered it.
-    fn deliver_until(&mut self, now: u64) {
+    /// must not seem to leave before what triggered it. While losses are repaired and queues grow and drain, the round trip is not known well
+    /// enough: then `echo` decides, the newest TSval that this side had heard (RFC 7323 §4.3).
+    fn deliver_until(&mut self, now: u64, echo: Option<u32>) {
         let due = now.saturating_add((self.beyond / 64).min(1_000_000));
-        while let Some(mut ack) = self.on_the_way.front().copied()
-            && (ack.now <= due || self.on_the_way.len() > MAX_ON_THE_WAY)
-        {
+        // ACKs of one tick have the same TSval: the first of them was heard at least.
+        let mut same_tick = false;
+        while let Some(mut ack) = self.on_the_way.front().copied() {
+            let mut is_due = ack.now <= due;
+            if self.sender.is_repairing()
+                && let Some((echo, tsval)) = echo.zip(ack.tsval)
+            {
+                let since = echo.wrapping_sub(tsval) as i32;
+                if !is_due && (since > 0 || since == 0 && !same_tick) {
+                    same_tick |= since == 0;
+                    is_due = true;
+                    ack.now = now;
+                } else if since < 0 && self.answered.is_some_and(|to| ack.seq.since(to) <= 0) {
+                    is_due = false;
+                }
+            }
+            if !is_due && self.on_the_way.len() <= MAX_ON_THE_WAY {
+                break;
+            }
             self.on_the_way.pop_front();
             // An acknowledgement that was overdue arrived after the packet sent last.
             ack.now = ack.now.max(self.sender.clocks.last_send);
@@ -165,8 +185,12 @@ impl Connection {
             payload_len: packet.payload_len,
             ttl: packet.ttl,
         });
-        for side in self.sides.iter_mut().filter(|side| !side.on_the_way.is_empty()) {
-            side.deliver_until(now);
+        for (at, one) in self.sides.iter_mut().enumerate().filter(|(_, side)| !side.on_the_way.is_empty()) {
+            let echo = packet.timestamps.filter(|_| at == side && !packet.flags.has(Flags::SYN)).map(|(_, echo)| echo);
+            one.deliver_until(now, echo);
+        }
+        if packet.flags.has(Flags::ACK) {
+            self.sides[side].answered = Some(packet.ack);
         }
         self.signals.packet(packet, &self.sides[side].sender);
         let flags = packet.flags;
@@ -252,6 +276,7 @@ impl Connection {
             sack: sacked,
             tsecr: packet.timestamps.map(|t| t.1),
             tsval: packet.timestamps.map(|t| t.0),
+            seq: packet.seq,
             pure: packet.payload_len == 0 && packet.flags.0 & (Flags::SYN | Flags::FIN | Flags::RST) == 0,
             is_syn,
             ecn_echo: packet.flags.has(Flags::ECE) && !is_syn,
@@ -266,7 +291,7 @@ impl Connection {
     /// Hands on what is on its way and ends the data phases.
     pub(crate) fn finish(&mut self) {
         for side in &mut self.sides {
-            side.deliver_until(u64::MAX);
+            side.deliver_until(u64::MAX, None);
             side.sender.finish();
         }
     }

@@ -117,6 +117,8 @@ pub(crate) struct Ack {
     pub(crate) sack: SackBlocks,
     pub(crate) tsval: Option<u32>,
     pub(crate) tsecr: Option<u32>,
+    /// Its own number.
+    pub(crate) seq: SeqNum,
     /// It carries no data, SYN, FIN or RST.
     pub(crate) pure: bool,
     pub(crate) is_syn: bool,

@@ -155,9 +155,6 @@ impl Sender {
                 self.observers.rtt_before_loss.missed();
             }
             self.losses.reveals_flight(start);
-            if !self.times_acks && self.losses.episode.is_none() {
-                self.observers.gap_spacing.seen(data.now.saturating_sub(self.clocks.last_send), self.clocks.last_gap);
-            }
             self.scoreboard.gaps.insert(self.space.nxt, start);
             self.scoreboard.gap_at = data.now;
             self.observers.policer_log.missed(
@@ -236,7 +233,7 @@ impl Sender {
             self.window.filled_at = Some(data.now);
             self.window.full += 1;
             self.observers.window_growth.full();
-            self.window.note_full_window();
+            self.window.full_sum += self.window.size.unwrap_or(0) as f64;
             if self.observers.examples.window_full.len() < 3 {
                 self.observers.examples.window_full.push((data.number, data.now));
             }
@@ -371,9 +368,6 @@ impl Sender {
             self.observers.slow_start.echoed(ack.now);
             // The window is cut as after a loss (RFC 3168 §6.1.2).
             self.observers.time.lossy(ack.now);
-        }
-        if progress {
-            self.window.note_edge(to + ack.window, delivered);
         }
         self.advertise(ack, to);
         self.note_room(ack.now);

@@ -109,6 +109,7 @@ mod tests {
             sack: SackBlocks::new(&blocks),
             tsval: None,
             tsecr: None,
+            seq: SeqNum::new(0),
             pure: true,
             is_syn: false,
             ecn_echo: false,
