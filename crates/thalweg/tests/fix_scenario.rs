@@ -194,15 +194,15 @@ fn slow(draw: &mut Draw, number: usize) -> String {
     for cause in chosen {
         let line = match cause {
             "window" => {
-                write!(client, "sysctl.\"net.ipv4.tcp_rmem\" = \"4096 {:.0} {:.0}\"\n", held.min(87380.0), held * 1.6)
+                writeln!(client, "sysctl.\"net.ipv4.tcp_rmem\" = \"4096 {:.0} {:.0}\"", held.min(87380.0), held * 1.6)
             }
             "buffer" => {
-                write!(server, "sysctl.\"net.ipv4.tcp_wmem\" = \"4096 16384 {:.0}\"\n", (held * 1.5).max(32768.0))
+                writeln!(server, "sysctl.\"net.ipv4.tcp_wmem\" = \"4096 16384 {:.0}\"", (held * 1.5).max(32768.0))
             }
-            "asked" => write!(client, "socket.rcvbuf = {:.0}\n", (held * 0.8).max(16384.0)),
-            "clamp" => write!(server, "route.cwnd = {:.0}\n", (held / 1448.0).max(4.0)),
-            "paced" => write!(server, "socket.max_pacing_rate = \"{:.1}mbit\"\n", rate * draw.between(0.1, 0.4)),
-            _ => write!(text, "loss = \"{:.3}%\"\n", draw.between(0.02, 0.2)),
+            "asked" => writeln!(client, "socket.rcvbuf = {:.0}", (held * 0.8).max(16384.0)),
+            "clamp" => writeln!(server, "route.cwnd = {:.0}", (held / 1448.0).max(4.0)),
+            "paced" => writeln!(server, "socket.max_pacing_rate = \"{:.1}mbit\"", rate * draw.between(0.1, 0.4)),
+            _ => writeln!(text, "loss = \"{:.3}%\"", draw.between(0.02, 0.2)),
         };
         line.expect("written");
     }
@@ -249,7 +249,7 @@ fn random_slow_scenarios_reach_what_a_grid_search_reaches() {
         let after = fix["after"].as_f64().unwrap_or_else(|| number(&fix["before"]));
         let share = after / best;
         println!(
-            "{number}: {} {:?}: {:.3} of the grid's {:.1} Mb/s",
+            "{at}: {} {:?}: {:.3} of the grid's {:.1} Mb/s",
             fix["cause"]["code"],
             changes(&fix),
             share,
