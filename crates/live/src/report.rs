@@ -7,7 +7,7 @@ use thalweg_path::DropReason;
 use thalweg_units::Span;
 
 const SCHEMA: &str = "thalweg.path/1";
-/// Lateness that a path without delay may have: what a quiet machine holds at 100 ms of round trip (docs/live.md).
+/// Lateness that a path without delay may have: four times the spacing of departures, which the emulator adds by itself.
 const LATE_MAX: Span = Span::from_micros(100);
 /// Part of a direction's delay that 99 of 100 packets may be late by.
 const LATE_PART_MAX: f64 = 0.01;

@@ -71,7 +71,9 @@ fn the_exit_code_is_the_programs_and_the_report_is_json() {
     let report: Value = serde_json::from_str(&out).expect("JSON");
     assert_eq!((&report["schema"], &report["exit_code"]), (&"thalweg.path/1".into(), &9.into()));
     assert!(err.contains("seen"), "{err}");
-    assert_eq!((&report["up"]["departed_packets"], &report["down"]["departed_packets"]), (&1.into(), &1.into()));
+    // One for each of the server's addresses, and one back.
+    let departed = |way: &str| report[way]["departed_packets"].as_u64();
+    assert!(departed("up") >= Some(1) && departed("up") == departed("down"), "{report}");
     let delay = &report["path"]["up"]["delay"];
     assert_eq!(delay, &report["path"]["down"]["delay"]);
     let (_, err) = run(folder.path(), &["path", "--", "/no/such/program"], 2);
@@ -141,10 +143,9 @@ fn a_running_path_is_listed_and_changed_and_its_capture_is_read() {
     assert!(child.wait().expect("ended").success());
     let output = thalweg(folder.path(), &["diagnose", "seen.pcapng", "--json"]).output().expect("started");
     let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let rtt =
-        found["captures"][0]["flows"][0]["rtt_min_s"].as_f64().or(found["captures"][0]["flows"][0]["rtt_s"].as_f64());
-    assert!(rtt.is_none_or(|rtt| rtt >= 0.12), "{rtt:?}");
-    assert_eq!(found["captures"][0]["flows"].as_array().map(Vec::len), Some(1), "{found}");
+    // The server listens at one of its addresses; the other refuses.
+    let flows = found["captures"][0]["flows"].as_array().expect("flows");
+    assert!(flows.iter().any(|flow| flow["rtt_min_ms"].as_f64() >= Some(120.0)), "{found}");
     let (_, err) = run(folder.path(), &["path", "set", &id, "loss", "1%"], 2);
     assert!(err.contains(&id), "{err}");
 }
@@ -178,7 +179,7 @@ fn fifty_kills_leave_nothing() {
 }
 
 #[test]
-#[ignore = "takes minutes; result in docs/live.md"]
+#[ignore = "takes minutes; a shorter run is in docs/live.md"]
 fn a_thousand_kills_leave_nothing() {
     if possible("a_thousand_kills_leave_nothing") {
         kill_cycles(1_000);
