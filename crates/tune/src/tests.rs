@@ -268,6 +268,22 @@ fn a_route_is_set_for_the_peer_alone_and_never_for_this_host() {
     assert_eq!(undo(&remedy), ["ip route del CLIENT_ADDRESS   # on the server"]);
 }
 
+/// A host on the internet knows a private peer by its translator's address.
+#[test]
+fn no_route_is_set_for_an_address_that_the_host_cannot_see() {
+    let none = settings(&[]);
+    let remedy = first(Code::InitialWindow, &facts("6.12", &none)).expect("a remedy");
+    let command = |client, server| commands::between(&remedy, client, server).remove(0);
+    for client in ["192.168.1.5:4000", "100.64.3.4:4000", "[fd00::5]:4000"] {
+        assert!(command(client, "198.51.100.1:80").starts_with("# no command: "), "{client}");
+    }
+    assert!(
+        command("192.168.1.5:4000", "10.0.0.1:80").starts_with("ip route replace 192.168.1.5 "),
+        "both are private"
+    );
+    assert!(command("100.128.3.4:4000", "198.51.100.1:80").starts_with("ip route replace 100.128.3.4 "));
+}
+
 #[test]
 fn a_first_flight_is_told_as_it_was_seen_and_one_that_saves_nothing_is_not_proposed() {
     let none = settings(&[]);

@@ -226,7 +226,7 @@ pub(crate) enum ExportFormat {
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Examples:\n  thalweg diagnose slow.pcap\n  thalweg diagnose server.pcapng --html why.html\n  thalweg diagnose server.pcap --flow 12\n  thalweg diagnose slow.pcap --pcapng found.pcapng && wireshark found.pcapng\n  thalweg diagnose --quiet --parquet tables day/\n  tcpdump -w - port 443 | thalweg diagnose -\n  thalweg diagnose trace.pcap.zst --filter 'host 192.0.2.1 and not port 22'\n  thalweg diagnose --live 'port 443' --for 30s\n\nWith --quiet and --html, --parquet or --pcapng the files are all there is: no text."
+    after_help = "Examples:\n  thalweg diagnose slow.pcap\n  thalweg diagnose server.pcapng --html why.html\n  thalweg diagnose server.pcap --flow 12 --intervals 1s\n  thalweg diagnose captures/ --html worst.html\n  thalweg diagnose slow.pcap --pcapng found.pcapng && wireshark found.pcapng\n  thalweg diagnose --quiet --parquet tables day/\n  tcpdump -w - port 443 | thalweg diagnose -\n  thalweg diagnose trace.pcap.zst --filter 'host 192.0.2.1 and not port 22'\n  thalweg diagnose --live 'port 443' --for 30s\n\nWith --quiet and --html, --parquet or --pcapng the files are all there is: no text."
 )]
 pub(crate) struct DiagnoseArgs {
     /// Capture files, pcap or pcapng, also packed with gzip, xz or zstd; a folder stands for the captures in it; - is stdin
@@ -260,9 +260,15 @@ pub(crate) struct DiagnoseArgs {
     /// Tells of this connection alone, in full, with its flight against the window
     #[arg(long, value_name = "ID")]
     pub(crate) flow: Option<u64>,
-    /// Connections listed for each capture
+    /// Connections listed, the worst first
     #[arg(long, default_value = "20", value_name = "N")]
     pub(crate) top: usize,
+    /// Of several captures shows each in full, one after the other, instead of what they have in common
+    #[arg(long, conflicts_with = "live")]
+    pub(crate) each: bool,
+    /// Shows what the first connections did in each interval of this length, such as 1s: data, rate, retransmissions, flight, round trip
+    #[arg(long, value_name = "TIME", conflicts_with = "json")]
+    pub(crate) intervals: Option<Span>,
     /// Linux release that the hosts run, such as 6.1: remedies for that one; default: what holds for all, and with --live this host's
     #[arg(long, value_name = "RELEASE", value_parser = values::release)]
     pub(crate) kernel: Option<Release>,

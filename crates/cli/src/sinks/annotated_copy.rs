@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use std::fs::File;
 use std::path::Path;
 use thalweg_infer::CaptureDiagnosis;
-use thalweg_pipeline::diagnose::Sink;
+use thalweg_pipeline::diagnose::{DiagnoseRequest, Sink, mark};
 use thalweg_pipeline::whole;
 use thalweg_report::comments;
 use thalweg_wire::pcapng::{AnnotateError, annotate};
@@ -27,19 +27,22 @@ pub(crate) fn check(captures: &[impl AsRef<Path>]) -> Result<(), Failure> {
 /// Writes the copy of a capture.
 pub(super) struct AnnotatedCopy<'a> {
     to: &'a Path,
+    request: &'a DiagnoseRequest,
     output: &'a Output,
 }
 
 impl<'a> AnnotatedCopy<'a> {
-    pub(super) const fn new(to: &'a Path, output: &'a Output) -> Self {
-        Self { to, output }
+    pub(super) const fn new(to: &'a Path, request: &'a DiagnoseRequest, output: &'a Output) -> Self {
+        Self { to, request, output }
     }
 }
 
 impl Sink for AnnotatedCopy<'_> {
     /// The copy has its name only when it is whole.
     fn capture(&mut self, from: &Path, found: &CaptureDiagnosis) -> Result<(), Failure> {
-        let (summary, comments) = (comments::summary(&found.report), comments::comments(&found.report));
+        let CaptureDiagnosis { report: marked, series, .. } = mark(self.request, from)?;
+        let marks = series.into_iter().map(|(index, series)| (marked.flows[index].id, series)).collect();
+        let (summary, comments) = (comments::summary(&found.report), comments::comments(&found.report, &marks));
         let unreadable = |error: &dyn std::fmt::Display| {
             Failure::user(anyhow!("cannot read the capture '{}': {error}", from.display()))
         };

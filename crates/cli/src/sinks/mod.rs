@@ -16,17 +16,17 @@ use failures::Failures;
 use indicatif::ProgressBar;
 use json::Json;
 use page::Pages;
-use std::path::PathBuf;
 use terminal::Terminal;
-use thalweg_pipeline::diagnose::Sink;
+use thalweg_pipeline::diagnose::{DiagnoseRequest, Sink};
 
 pub(crate) use page::PLOTS_MAX;
+pub(crate) use terminal::INTERVALS_MAX;
 
-/// The outputs that were asked for, of the captures at `paths`. Those that print take the bar away first.
+/// The outputs that were asked for. Those that print take the bar away first.
 pub(crate) fn all<'a>(
     args: &'a DiagnoseArgs,
     output: &'a Output,
-    paths: &'a [PathBuf],
+    request: &'a DiagnoseRequest,
     bar: &ProgressBar,
 ) -> Result<Vec<Box<dyn Sink + 'a>>, Failure> {
     let printing = |sink: Box<dyn Sink + 'a>| -> Box<dyn Sink + 'a> { Box::new(WithoutBar::new(bar.clone(), sink)) };
@@ -35,16 +35,16 @@ pub(crate) fn all<'a>(
         sinks.push(Box::new(Fleet::create(folder, output)?));
     }
     if let Some(copy) = &args.pcapng {
-        sinks.push(printing(Box::new(AnnotatedCopy::new(copy, output))));
+        sinks.push(printing(Box::new(AnnotatedCopy::new(copy, request, output))));
     }
     let writes_files = args.html.is_some() || args.parquet.is_some() || args.pcapng.is_some();
     if output.json {
         sinks.push(printing(Box::<Json>::default()));
     } else if !(output.quiet && writes_files) {
-        sinks.push(printing(Box::new(Terminal::new(args, output))));
+        sinks.push(printing(Box::new(Terminal::new(args, request, output))));
     }
     if let Some(page) = &args.html {
-        sinks.push(printing(Box::new(Pages::new(page, paths, args.flow.is_some(), output))));
+        sinks.push(printing(Box::new(Pages::new(page, request, output))));
     }
     Ok(sinks)
 }

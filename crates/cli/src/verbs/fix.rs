@@ -85,7 +85,7 @@ fn conclude(
     let json = thalweg_report::json::to_string(fix).map_err(Failure::host)?;
     out.write("fix.json", &json)?;
     let arms = fix.proof.as_ref().map(|proof| plots::of_arms(proof, findings)).unwrap_or_default();
-    let page = Page { title: title.to_owned(), notes: Vec::new(), lab: fix.proof.as_ref(), fix: Some(fix), arms };
+    let page = Page { title: title.to_owned(), lab: fix.proof.as_ref(), fix: Some(fix), arms, ..Page::default() };
     let html = out.write("report.html", &thalweg_report::html::page(&page))?;
     let html = html.canonicalize().unwrap_or(html).display().to_string();
     if output.json {

@@ -160,10 +160,13 @@ const fn way(side: usize) -> Way {
     if side == 0 { Way::Up } else { Way::Down }
 }
 
-/// What is drawn of a connection: the direction with more payload.
+/// What is drawn of a connection: the direction with more payload, and the marks of the other one where no plots are wanted.
 pub(crate) fn series_of(connection: &Connection) -> Option<Series> {
-    let sender = main(connection);
-    sender.observers.plots.is_some().then(|| series(sender))
+    let main = main_side(connection);
+    let [sender, other] = [main, 1 - main].map(|side| &connection.sides[side].sender);
+    let drawn = sender.observers.plots.as_ref()?;
+    let other_marks = other.observers.plots.as_ref().filter(|_| drawn.is_of_marks()).map(|other| other.marks.clone());
+    Some(Series { other_marks: other_marks.unwrap_or_default(), ..series(sender) })
 }
 
 /// The side that sends more payload: 0 the client, 1 the server.
@@ -249,6 +252,7 @@ fn series(sender: &Sender) -> Series {
         throughput_bps: throughput,
         rtt_ms: drawn.rtt.points(),
         marks: drawn.marks.clone(),
+        other_marks: Vec::new(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! One TCP connection: both directions, fed packet by packet.
 
 use crate::observe::connection_phases::{ConnectionPhases, PhasePacket};
+use crate::observe::plot_series::Recording;
 use crate::reset::Reset;
 use crate::tcp::handshake::Handshake;
 use crate::tcp::packet::{Ack, Data, Endpoint, Packet};
@@ -40,10 +41,10 @@ pub(crate) struct Side {
 
 impl Side {
     #[inline]
-    fn new(at: Endpoint, draw: bool) -> Self {
+    fn new(at: Endpoint, recording: Recording) -> Self {
         Self {
             at,
-            sender: Sender::new(draw),
+            sender: Sender::new(recording),
             packets: 0,
             fin: false,
             prints: TapDuplicates::default(),
@@ -55,10 +56,10 @@ impl Side {
     }
 
     /// Begins anew where one was that is over, in the room of its lists.
-    fn renew(&mut self, new_at: Endpoint, draw: bool) {
+    fn renew(&mut self, new_at: Endpoint, recording: Recording) {
         let Self { at, sender, packets, fin, prints, on_the_way, answered, beyond, echo } = self;
         (*at, *packets, *fin, *answered, *beyond) = (new_at, 0, false, None, 0);
-        sender.begin_flow(draw);
+        sender.begin_flow(recording);
         prints.next = 0;
         if let Some(known) = &mut prints.known {
             **known = Known::default();
@@ -119,7 +120,7 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// A connection between these ends that begins (for this capture) with the packet, in the memory of one that is over.
-    pub(crate) fn renew(&mut self, interface: u32, ends: [Endpoint; 2], first: &Packet, draw: bool) {
+    pub(crate) fn renew(&mut self, interface: u32, ends: [Endpoint; 2], first: &Packet, recording: Recording) {
         let [client_at, server_at] = ends;
         // Field by field: to make one elsewhere and move it here is to copy thousands of bytes.
         let Self {
@@ -135,8 +136,8 @@ impl Connection {
             phases,
         } = self;
         (*on, *first_packet, *started, *ended) = (interface, first.number, first.at, first.at);
-        client.renew(client_at, draw);
-        server.renew(server_at, draw);
+        client.renew(client_at, recording);
+        server.renew(server_at, recording);
         *opening = Handshake::default();
         *signals = Signals::default();
         (*tap_duplicates, *reset) = (0, false);
@@ -145,11 +146,11 @@ impl Connection {
 
     /// A connection between these ends that begins (for this capture) with the packet.
     #[inline]
-    pub(crate) fn new(interface: u32, [client, server]: [Endpoint; 2], first: &Packet, draw: bool) -> Self {
+    pub(crate) fn new(interface: u32, [client, server]: [Endpoint; 2], first: &Packet, recording: Recording) -> Self {
         Self {
             interface,
             first_packet: first.number,
-            sides: [Side::new(client, draw), Side::new(server, draw)],
+            sides: [Side::new(client, recording), Side::new(server, recording)],
             opening: Handshake::default(),
             signals: Signals::default(),
             started: first.at,

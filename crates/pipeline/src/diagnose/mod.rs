@@ -8,6 +8,7 @@ mod shards;
 mod sink;
 
 pub use files::capture_files;
+pub use read::{mark, plot};
 pub use remedies::Remedies;
 pub use request::{DiagnoseRequest, Plots};
 pub use sink::Sink;

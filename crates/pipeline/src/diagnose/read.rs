@@ -72,6 +72,26 @@ fn diagnose(
     file(path, options(PlotSelection::Of(drawn), wanted), threads, None)
 }
 
+/// Reads a capture again, and records the plots of the flows with these first packets.
+///
+/// # Errors
+/// When it cannot be read again, as stdin cannot.
+pub fn plot(request: &DiagnoseRequest, path: &Path, mut first_packets: Vec<u64>) -> Result<CaptureDiagnosis, Failure> {
+    first_packets.sort_unstable();
+    let drawn = PlotSelection::Of(first_packets);
+    let options = Options { drawn, filter: request.filter.clone(), wanted: request.retain };
+    file(path, options, request.jobs(), None)
+}
+
+/// Reads a capture again, and records the retransmissions and zero windows of all its flows ([`PlotSelection::Marks`]).
+///
+/// # Errors
+/// As [`plot`].
+pub fn mark(request: &DiagnoseRequest, path: &Path) -> Result<CaptureDiagnosis, Failure> {
+    let options = Options { drawn: PlotSelection::Marks, filter: request.filter.clone(), wanted: Retain::All };
+    file(path, options, request.jobs(), None)
+}
+
 fn file(path: &Path, options: Options, threads: usize, read: Option<&AtomicU64>) -> Result<CaptureDiagnosis, Failure> {
     let name = path.display().to_string();
     let opened = File::open(path).and_then(|file| Ok((file.metadata()?.len(), file)));

@@ -3,7 +3,9 @@
 use super::bars;
 use super::page::{Entry, Page, Style, columns, shorten, table_columns};
 use super::sparkline;
+use super::totals::totals;
 use crate::figures::{caution, clean, count, counted, data, elapsed, milliseconds, percent, rate, times};
+use crate::many::Many;
 use thalweg_model::{CaptureReport, Code, DiagnoseReport, Evidence, Flow, Remedy, Series, Way};
 
 /// Connections listed for each capture.
@@ -75,6 +77,11 @@ fn capture(page: &mut Page, capture: &CaptureReport, connections: u64, listed: u
     if connections > 1 {
         page.gap();
         list(page, &capture.flows, connections, listed);
+    }
+    if connections > listed as u64 {
+        let mut many = Many::default();
+        many.add(capture, connections);
+        totals(page, &many);
     }
     let mut told: Vec<&Flow> = Vec::new();
     for flow in &capture.flows {
@@ -248,7 +255,7 @@ fn evidence(page: &mut Page, evidence: &[Evidence]) {
 }
 
 /// What is done and why, the commands that do it, unwrapped so that they can be pasted, and what to think of first.
-fn remedy(page: &mut Page, remedy: &Remedy) {
+pub(super) fn remedy(page: &mut Page, remedy: &Remedy) {
     page.gap();
     let word = if remedy.changes.is_empty() { "  do    " } else { "  set   " };
     page.sentence(word, &remedy.reason, Style::Plain);
@@ -275,14 +282,14 @@ fn remedy(page: &mut Page, remedy: &Remedy) {
 }
 
 /// Both ends, with an arrow the way most of the data went, and the interface where the capture names it.
-fn ends(flow: &Flow) -> String {
+pub(super) fn ends(flow: &Flow) -> String {
     let arrow = if flow.direction == Way::Up { "→" } else { "←" };
     let interface = flow.interface.as_ref().map(|name| format!(" on {name}")).unwrap_or_default();
     clean(&format!("{} {arrow} {}{interface}", flow.client, flow.server))
 }
 
 /// What there is to gain: how many times faster, or that it is nothing.
-fn gain(ratio: f64) -> String {
+pub(super) fn gain(ratio: f64) -> String {
     match ratio {
         ratio if ratio < 1.005 => "nothing".to_owned(),
         // Where no gain is told to be larger, as infer caps it.

@@ -484,7 +484,7 @@ pub fn series(ceiling: f64, rtt_s: f64, total: f64, lossy: bool) -> Series {
         if lossy && n > 5 && n.is_multiple_of(17) {
             let kind = [MarkKind::Fast, MarkKind::Fast, MarkKind::Rto, MarkKind::Tlp, MarkKind::Spurious]
                 [(n / 17 % 5) as usize];
-            series.marks.push(LossMark { t: t + 0.01, byte: (sent - flight) as u64, kind });
+            series.marks.push(LossMark { t: t + 0.01, packet: 1, byte: (sent - flight) as u64, kind });
             cwnd *= 0.7;
             t += if kind == MarkKind::Rto { 0.3 } else { 0.0 };
         }

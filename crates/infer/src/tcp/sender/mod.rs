@@ -20,6 +20,7 @@ pub(crate) use send_window::FULL_PART;
 
 use crate::observe::Observers;
 use crate::observe::nagle_delayed_ack::SmallWrite;
+use crate::observe::plot_series::{PlotRecorder, Recording};
 use crate::observe::slow_start::NewData;
 use crate::observe::time_by_limit::Limit;
 use crate::reset::Reset;
@@ -70,16 +71,16 @@ impl Reset for Sender {
 }
 
 impl Sender {
-    pub(crate) fn new(draw: bool) -> Self {
+    pub(crate) fn new(recording: Recording) -> Self {
         let mut new = Self::default();
-        new.begin_flow(draw);
+        new.begin_flow(recording);
         new
     }
 
-    /// Begins a flow of which nothing was seen yet, in the memory of one that is over; `draw` records its plots.
-    pub(crate) fn begin_flow(&mut self, draw: bool) {
+    /// Begins a flow of which nothing was seen yet, in the memory of one that is over, and records what is wanted of it.
+    pub(crate) fn begin_flow(&mut self, recording: Recording) {
         self.reset();
-        self.observers.plots = draw.then(Box::default);
+        self.observers.plots = PlotRecorder::of(recording);
     }
 
     /// Takes a packet with data, or with the FIN, that the sender sent in.
@@ -326,7 +327,7 @@ impl Sender {
             self.clocks.progress_was_pure = ack.pure;
             let least = self.rtt.min.filter(|_| self.times_acks && self.rtt.samples >= 8);
             if let Some(at) = self.losses.acknowledged((from, to), ack.now, ack.tsecr, self.rtt.min, least) {
-                self.mark(ack.now, at, MarkKind::Spurious);
+                self.mark((ack.now, ack.number), at, MarkKind::Spurious);
             }
             self.time(ack, to);
         } else {

@@ -146,7 +146,7 @@ impl Sender {
             RetransmitKind::Timer => MarkKind::Rto,
             RetransmitKind::Probe => MarkKind::Tlp,
         };
-        self.mark(data.now, start, mark);
+        self.mark((data.now, data.number), start, mark);
     }
 
     /// What tells why `[start, end)` is sent again; `from` is where the first segment of it is among the candidates.

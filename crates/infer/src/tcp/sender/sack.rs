@@ -34,7 +34,7 @@ impl Sender {
                 found.reported_above = Some(right);
                 self.losses.dsacks += 1;
                 if self.losses.reported_twice(left, right) {
-                    self.mark(ack.now, left, MarkKind::Spurious);
+                    self.mark((ack.now, ack.number), left, MarkKind::Spurious);
                 }
             } else if right > below && left < right && right <= self.space.nxt + 1 {
                 let (left, right) = (left.max(below), right.min(self.space.nxt));
@@ -78,6 +78,7 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observe::plot_series::Recording;
     use crate::tcp::packet::Data;
     use thalweg_units::SeqNum;
     use thalweg_wire::SackBlocks;
@@ -86,7 +87,7 @@ mod tests {
 
     /// A sender with ten segments in flight.
     fn sender(sack_permitted: bool) -> Sender {
-        let mut sender = Sender::new(false);
+        let mut sender = Sender::new(Recording::Nothing);
         (sender.times_acks, sender.space.mss, sender.space.mss_known) = (true, u64::from(MSS), true);
         sender.scoreboard.sack_permitted = sack_permitted;
         sender.space.begin_with_syn(SeqNum::new(0));

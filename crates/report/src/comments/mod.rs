@@ -1,16 +1,19 @@
 //! A capture's findings as comments on the packets that show them, as Wireshark shows comments.
 
+mod marks;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use thalweg_model::{CaptureReport, Code, Evidence, Flow};
+use thalweg_model::{CaptureReport, Code, Evidence, Flow, Series};
 
 /// Flows the summary names.
 const MOST_NAMED: usize = 20;
 
-/// What each packet shows, by its number from 1.
-pub fn comments(capture: &CaptureReport) -> BTreeMap<u64, String> {
+/// What each packet shows, by its number from 1: retransmissions and zero windows by the `marks` of each flow's number, resets, and findings.
+pub fn comments(capture: &CaptureReport, marks: &BTreeMap<u64, Series>) -> BTreeMap<u64, String> {
     let mut comments: BTreeMap<u64, String> = BTreeMap::new();
     for flow in &capture.flows {
+        marks::add(&mut comments, flow, marks.get(&flow.id));
         let findings = flow.findings.iter().map(|finding| &finding.verdict);
         for verdict in std::iter::once(&flow.verdict).chain(findings) {
             let code = verdict.code();
