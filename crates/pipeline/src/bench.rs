@@ -213,13 +213,7 @@ fn read_capture(out: &Path, arm: &ArmReport) -> Result<Option<ArmFindings>, Fail
     let Some(name) = &arm.capture else { return Ok(None) };
     let path = out.join(name);
     let capture = thalweg_infer::diagnose_file(&path).map_err(|error| Failure::host(format!("{error}")))?;
-    let mut series = capture.series.into_iter().peekable();
-    let flows = capture.report.flows.into_iter().enumerate();
-    let flows: Vec<(Flow, Series)> = flows
-        .map(|(index, flow)| {
-            (*flow, series.next_if(|(at, _)| *at == index).map(|(_, drawn)| drawn).unwrap_or_default())
-        })
-        .collect();
+    let flows: Vec<(Flow, Series)> = capture.into_flows().collect();
     // Samples count from when the client began to connect, plots from the first packet where they were captured.
     let connect = flows.iter().map(|(flow, _)| flow.start).fold(f64::INFINITY, f64::min);
     let mut found = speak_for(flows);
