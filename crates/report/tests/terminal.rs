@@ -48,6 +48,7 @@ fn many_captures_are_one_page() {
         let begin: String = reason.chars().take(30).collect();
         assert!(text.matches(begin.as_str()).count() <= 1, "a remedy is there once: {begin}\n{text}");
     }
+    plain(terminal::diagnose_many(&many, 20, 60, false), 60);
     assert!(text.lines().count() < 80, "{} lines", text.lines().count());
     let html = page(&Page { title: "day".to_owned(), many: Some(&many), ..Page::default() });
     assert!(html.contains("Worst connections") && html.contains("day/b.pcap") && html.contains("day/d.pcap"));

@@ -1,6 +1,6 @@
 //! What connections lose, by cause and by host.
 
-use super::page::{Entry, Page, Style, shorten, table_columns};
+use super::page::{Entry, Page, Style, columns, shorten, table_columns};
 use crate::figures::{clean, count, counted, elapsed, percent};
 use crate::many::{Many, Total};
 use thalweg_model::Code;
@@ -9,6 +9,8 @@ use thalweg_model::Code;
 const HOSTS: usize = 10;
 /// Columns of a capture's name in a table; longer ones are cut in their middle.
 pub(super) const FILE_COLUMNS: usize = 28;
+/// Characters that the widest cell of a row is cut to at least.
+const CELL_MIN: usize = 8;
 /// Columns that no table is cut below.
 const COLUMNS_MIN: usize = 4;
 
@@ -85,6 +87,14 @@ pub(super) fn table(page: &mut Page, heading: &[&str], mut rows: Vec<Vec<Entry>>
     while heading.len() > COLUMNS_MIN && table_columns(&heading, &rows) > page.width {
         heading.pop();
         rows.iter_mut().for_each(|row| row.truncate(heading.len()));
+    }
+    let over = table_columns(&heading, &rows).saturating_sub(page.width);
+    if over > 0 {
+        // Names and addresses are what is wide.
+        let widths = |column: usize| rows.iter().map(move |row| columns(&row[column].text)).max().unwrap_or(0);
+        let widest = (0..heading.len()).max_by_key(|&column| widths(column)).unwrap_or(0);
+        let room = widths(widest).saturating_sub(over).max(CELL_MIN);
+        rows.iter_mut().for_each(|row| row[widest].text = shorten(&row[widest].text, room));
     }
     page.table(&heading, &rows, left);
 }
