@@ -30,10 +30,10 @@ mod way;
 mod workload;
 
 pub use cause::{
-    AckWait, BucketFit, CarriedData, Cause, Clamp, Code, CongestionLosses, Context, DelayedWrites, Dropped, Evidence,
-    FirstFlight, FullQueue, FullSendBuffer, FullWindow, KernelCounters, LargePackets, Losses, Occurrences,
-    OvertakenPackets, PathHolds, Pauses, PausesSeen, PolicedRate, QueueMarks, Repairs, RestartTiming, Restarts,
-    SendBufferSeen, Sights, SlowReader, SlowStartSeen, Timeouts, UndecidedBy, UsedPath, WaitedFor, Wakeups,
+    AckWait, ApplicationWindow, BucketFit, CarriedData, Cause, Clamp, Code, CongestionLosses, Context, DelayedWrites,
+    Dropped, Evidence, FirstFlight, FullQueue, FullSendBuffer, FullWindow, KernelCounters, LargePackets, Losses,
+    Occurrences, OvertakenPackets, PathHolds, Pauses, PausesSeen, PolicedRate, QueueMarks, Repairs, RestartTiming,
+    Restarts, SendBufferSeen, Sights, SlowReader, SlowStartSeen, Timeouts, UndecidedBy, UsedPath, WaitedFor, Wakeups,
     WindowGrowth,
 };
 pub use diagnosis::{Finding, Limits, Verdict};

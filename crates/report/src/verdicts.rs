@@ -41,6 +41,7 @@ pub const fn page(code: Code) -> &'static str {
         PathMtuBlackHole = "path-mtu-black-hole",
         Reordering = "reordering",
         Bufferbloat = "bufferbloat",
+        ApplicationWindow = "application-window",
         Application = "application",
         NothingToGain = "nothing-to-gain",
         Unknown = "unknown",

@@ -47,6 +47,7 @@ pub fn plan(code: Code, facts: &Facts<'_>) -> Vec<Remedy> {
         Code::Reordering => reordering::plan(facts),
         Code::Reader => vec![advice(code, READER)],
         Code::PathRate => vec![advice(code, PATH_RATE)],
+        Code::ApplicationWindow => vec![advice(code, APPLICATION_WINDOW)],
         Code::Application => vec![advice(code, APPLICATION)],
         Code::NothingToGain | Code::Unknown => Vec::new(),
     };
@@ -146,6 +147,9 @@ const READER: &str = "There is nothing to set: a larger buffer only delays the m
                       read sooner and more at once, in a thread that does nothing else, or be sent less.";
 const PATH_RATE: &str = "There is nothing to set: the path's rate is used up. A path with a higher rate, or less data, makes it \
                          faster; pacing or a queue with AQM makes its queue shorter, not its rate higher.";
+const APPLICATION_WINDOW: &str = "There is nothing to set in TCP: a window of the protocol above it is full. Raise that to what the path holds and \
+                                  more in the receiving program: HTTP/2 SETTINGS_INITIAL_WINDOW_SIZE and WINDOW_UPDATE of the \
+                                  connection, SSH's channel window; or request the next piece before the last has arrived.";
 const APPLICATION: &str = "There is nothing to set in TCP: the connection would have taken more. The sending program has to \
                            write sooner and larger pieces, or be asked for the next one before the last one is there.";
 

@@ -16,6 +16,7 @@ pub(crate) mod reordering;
 pub(crate) mod rtt_before_loss;
 pub(crate) mod slow_start;
 pub(crate) mod sndbuf_wakeups;
+pub(crate) mod stop_and_wait;
 pub(crate) mod tail_losses;
 pub(crate) mod time_by_limit;
 pub(crate) mod window_growth;
@@ -34,6 +35,7 @@ use reordering::Reordering;
 use rtt_before_loss::RttBeforeLoss;
 use slow_start::SlowStart;
 use sndbuf_wakeups::SndbufWakeups;
+use stop_and_wait::StopAndWait;
 use tail_losses::TailLosses;
 use time_by_limit::TimeByLimit;
 use window_growth::WindowGrowth;
@@ -45,6 +47,7 @@ pub(crate) struct Observers {
     pub(crate) packet_trains: PacketTrains,
     pub(crate) slow_start: SlowStart,
     pub(crate) sndbuf_wakeups: SndbufWakeups,
+    pub(crate) stop_and_wait: StopAndWait,
     pub(crate) policer_log: PolicerLog,
     pub(crate) rtt_before_loss: RttBeforeLoss,
     pub(crate) idle_restarts: IdleRestarts,

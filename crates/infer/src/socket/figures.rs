@@ -84,7 +84,9 @@ pub(super) fn cause(code: Code, spent: LimitShare, samples: &[Sample], spending:
             Cause::NothingToGain(CarriedData { bytes, seconds: spending.seconds() })
         }
         // A socket shows none of these.
-        Code::Bufferbloat | Code::Policer | Code::DelayedAck | Code::Unknown => Cause::Unknown(UndecidedBy::NoData),
+        Code::Bufferbloat | Code::Policer | Code::DelayedAck | Code::ApplicationWindow | Code::Unknown => {
+            Cause::Unknown(UndecidedBy::NoData)
+        }
     }
 }
 

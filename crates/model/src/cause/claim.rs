@@ -5,7 +5,7 @@ use super::figures::{
     CongestionLosses, FullQueue, FullSendBuffer, FullWindow, LargePackets, Losses, Restarts, SendBufferSeen,
     SlowReader, Timeouts, UndecidedBy, UsedPath, WindowGrowth,
 };
-use thalweg_units::figures::{counted, data, elapsed, fine_percent as percent, rate};
+use thalweg_units::figures::{count, counted, data, elapsed, fine_percent as percent, rate};
 
 /// The largest window without scaling (RFC 9293 §3.1).
 const UNSCALED_MAX_BYTES: f64 = 65_535.0;
@@ -53,6 +53,12 @@ pub(super) fn of(cause: &Cause, share: f64) -> String {
             counted(late.repairs.packets_again.count, "packet"),
         ),
         Cause::Bufferbloat(queue) => full_queue(queue),
+        Cause::ApplicationWindow(window) => format!(
+            "After every {} bytes the sending program waits for a message of the receiving program, {part} of the time: a window above TCP, as HTTP/2 and SSH have. Over a round trip of {} that allows {}.",
+            count(window.window_bytes as f64),
+            elapsed(window.rtt_min_s),
+            per_round_trip(window.window_bytes as f64, window.rtt_min_s),
+        ),
         Cause::Application(_) => format!(
             "The sending program had nothing to send for {part} of the time; the connection would have taken more."
         ),
@@ -104,6 +110,12 @@ fn send_buffer(buffer: &FullSendBuffer, part: &str) -> String {
             data(flight_bytes),
             elapsed(rtt_min_s),
             per_round_trip(flight_bytes, rtt_min_s),
+        ),
+        SendBufferSeen::Emptied { write_bytes, rtt_min_s, .. } => format!(
+            "the next {} bytes leave when the ones before are acknowledged, which over {} allows {}",
+            count(write_bytes as f64),
+            elapsed(rtt_min_s),
+            per_round_trip(write_bytes as f64, rtt_min_s),
         ),
         SendBufferSeen::Counted { buffer_bytes: Some(bytes) } => {
             format!("it holds {} of memory, and the data in it is under way", data(bytes as f64))

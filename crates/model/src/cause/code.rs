@@ -39,6 +39,8 @@ pub enum Code {
     Reordering,
     /// The queue in front of the path's bottleneck is far longer than the path needs.
     Bufferbloat,
+    /// A flow-control window above TCP, as HTTP/2's, is smaller than the path holds.
+    ApplicationWindow,
     /// The sending program had nothing to send.
     Application,
     /// Nothing to gain: no limiter costs as much as five percent.
@@ -49,7 +51,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, in the order `thalweg explain` lists them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::ReceiveWindow,
         Self::WindowScalingMissing,
         Self::Reader,
@@ -66,6 +68,7 @@ impl Code {
         Self::PathMtuBlackHole,
         Self::Reordering,
         Self::Bufferbloat,
+        Self::ApplicationWindow,
         Self::Application,
         Self::NothingToGain,
         Self::Unknown,
@@ -90,6 +93,7 @@ impl Code {
             Self::PathMtuBlackHole => "path-mtu-black-hole",
             Self::Reordering => "reordering",
             Self::Bufferbloat => "bufferbloat",
+            Self::ApplicationWindow => "application-window",
             Self::Application => "application",
             Self::NothingToGain => "nothing-to-gain",
             Self::Unknown => "unknown",
@@ -118,6 +122,7 @@ impl Code {
             | Self::PathMtuBlackHole
             | Self::Reordering
             | Self::Bufferbloat
+            | Self::ApplicationWindow
             | Self::Application
             | Self::NothingToGain
             | Self::Unknown => false,
@@ -144,6 +149,7 @@ impl Code {
             | Self::DelayedAck
             | Self::PathMtuBlackHole
             | Self::Reordering
+            | Self::ApplicationWindow
             | Self::Application
             | Self::NothingToGain
             | Self::Unknown => false,
@@ -169,6 +175,7 @@ impl Code {
             | Self::IdleRestart
             | Self::DelayedAck
             | Self::PathMtuBlackHole
+            | Self::ApplicationWindow
             | Self::Application
             | Self::NothingToGain
             | Self::Unknown => false,
@@ -193,7 +200,8 @@ impl Code {
             | Self::DelayedAck
             | Self::PathMtuBlackHole
             | Self::Reordering
-            | Self::Bufferbloat => true,
+            | Self::Bufferbloat
+            | Self::ApplicationWindow => true,
         }
     }
 
@@ -205,6 +213,7 @@ impl Code {
             Self::Policer => &[Self::PathRate, Self::RetransmissionTimeout, Self::InitialWindow],
             Self::PathRate => &[Self::CongestionLoss, Self::RetransmissionTimeout, Self::Bufferbloat],
             Self::IdleRestart => &[Self::InitialWindow],
+            Self::ApplicationWindow => &[Self::Application, Self::InitialWindow],
             Self::PathMtuBlackHole => &[Self::RetransmissionTimeout, Self::RandomLoss, Self::CongestionLoss],
             Self::Reordering => &[Self::RetransmissionTimeout, Self::PathRate],
             // As a verdict it is the other direction's.

@@ -60,6 +60,13 @@ pub(super) fn of(cause: &Cause) -> Vec<Evidence> {
             )),
         ],
         Cause::Bufferbloat(queue) => vec![full_queue(queue)],
+        Cause::ApplicationWindow(window) => vec![
+            seen(
+                format!("{} of exactly that size, one each round trip", counted(window.rounds.count, "burst")),
+                &window.rounds.sights,
+            ),
+            fact(format!("the receiver's TCP window is up to {}", data(window.receive_window_bytes as f64))),
+        ],
         Cause::Application(pauses) => self::pauses(pauses),
         Cause::Unknown(reason) => undecided(reason),
         Cause::RetransmissionTimeout(_) | Cause::NothingToGain(_) => Vec::new(),
@@ -119,6 +126,10 @@ fn send_buffer(buffer: &FullSendBuffer) -> Vec<Evidence> {
         ))),
         SendBufferSeen::Flight { flight_bytes, window_max_bytes, .. } => facts.push(fact(format!(
             "the flight stands at {flight_bytes:.0} bytes, neither growing nor cut; the receiver's window is up to {window_max_bytes} bytes"
+        ))),
+        SendBufferSeen::Emptied { writes, .. } => facts.push(fact(format!(
+            "{} of that size, each with nothing left in flight; a program that itself waits for its acknowledgements looks the same",
+            counted(writes, "write")
         ))),
         SendBufferSeen::Counted { .. } => {}
     }

@@ -114,6 +114,15 @@ pub enum SendBufferSeen {
         /// The largest receive window.
         window_max_bytes: u64,
     },
+    /// The program writes again when all it wrote is acknowledged.
+    Emptied {
+        /// What it writes each time.
+        write_bytes: u64,
+        /// How often.
+        writes: u64,
+        /// Least round trip.
+        rtt_min_s: f64,
+    },
     /// The kernel counted the time.
     Counted {
         /// What the buffer may hold, in bytes of memory.
@@ -424,6 +433,19 @@ pub struct FullQueue {
 pub struct AckWait {
     /// Mean round trip without that wait.
     pub rtt_without_s: f64,
+}
+
+/// A flow-control window above TCP.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ApplicationWindow {
+    /// The amount after which the sender stops.
+    pub window_bytes: u64,
+    /// Amounts of that size, and the first packets after stops.
+    pub rounds: Occurrences,
+    /// Least round trip.
+    pub rtt_min_s: f64,
+    /// The largest receive window of TCP.
+    pub receive_window_bytes: u64,
 }
 
 /// Pauses of the sending program.

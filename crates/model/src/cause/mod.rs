@@ -7,10 +7,10 @@ mod figures;
 
 pub use code::Code;
 pub use figures::{
-    AckWait, BucketFit, CarriedData, Clamp, CongestionLosses, DelayedWrites, Dropped, FirstFlight, FullQueue,
-    FullSendBuffer, FullWindow, KernelCounters, LargePackets, Losses, Occurrences, OvertakenPackets, PathHolds, Pauses,
-    PausesSeen, PolicedRate, QueueMarks, Repairs, RestartTiming, Restarts, SendBufferSeen, Sights, SlowReader,
-    SlowStartSeen, Timeouts, UndecidedBy, UsedPath, WaitedFor, Wakeups, WindowGrowth,
+    AckWait, ApplicationWindow, BucketFit, CarriedData, Clamp, CongestionLosses, DelayedWrites, Dropped, FirstFlight,
+    FullQueue, FullSendBuffer, FullWindow, KernelCounters, LargePackets, Losses, Occurrences, OvertakenPackets,
+    PathHolds, Pauses, PausesSeen, PolicedRate, QueueMarks, Repairs, RestartTiming, Restarts, SendBufferSeen, Sights,
+    SlowReader, SlowStartSeen, Timeouts, UndecidedBy, UsedPath, WaitedFor, Wakeups, WindowGrowth,
 };
 
 use crate::SharedPath;
@@ -55,6 +55,8 @@ pub enum Cause {
     Reordering(OvertakenPackets),
     /// See [`Code::Bufferbloat`].
     Bufferbloat(FullQueue),
+    /// See [`Code::ApplicationWindow`].
+    ApplicationWindow(ApplicationWindow),
     /// See [`Code::Application`].
     Application(Pauses),
     /// See [`Code::NothingToGain`].
@@ -83,6 +85,7 @@ impl Cause {
             Self::PathMtuBlackHole(_) => Code::PathMtuBlackHole,
             Self::Reordering(_) => Code::Reordering,
             Self::Bufferbloat(_) => Code::Bufferbloat,
+            Self::ApplicationWindow(_) => Code::ApplicationWindow,
             Self::Application(_) => Code::Application,
             Self::NothingToGain(_) => Code::NothingToGain,
             Self::Unknown(_) => Code::Unknown,

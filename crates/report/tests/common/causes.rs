@@ -149,6 +149,13 @@ pub fn all() -> Vec<Cause> {
         Cause::Reordering(OvertakenPackets { repairs: repairs(), needless: 11, late: 20 }),
         Cause::Bufferbloat(queue(None)),
         Cause::Bufferbloat(queue(Some(AckWait { rtt_without_s: 0.05 }))),
+        buffer(SendBufferSeen::Emptied { write_bytes: 16_384, writes: 41, rtt_min_s: 0.15 }, true),
+        Cause::ApplicationWindow(ApplicationWindow {
+            window_bytes: 65_535,
+            rounds: occurrences(60),
+            rtt_min_s: 0.1,
+            receive_window_bytes: 4_194_304,
+        }),
         application(),
         Cause::NothingToGain(CarriedData { bytes: 1e6, seconds: 2.0 }),
     ];

@@ -22,6 +22,7 @@ use crate::observe::Observers;
 use crate::observe::nagle_delayed_ack::SmallWrite;
 use crate::observe::plot_series::{PlotRecorder, Recording};
 use crate::observe::slow_start::NewData;
+use crate::observe::stop_and_wait::SentData;
 use crate::observe::time_by_limit::Limit;
 use crate::reset::Reset;
 use crate::tcp::packet::{Ack, Data};
@@ -214,6 +215,15 @@ impl Sender {
         let counted = (self.space.mss, self.losses.total);
         self.observers.idle_restarts.sent((data.number, data.now), start, self.space.una, flight, quiet, counted);
         self.observers.policer_log.sent(data.now, start, data.len);
+        self.observers.stop_and_wait.sent(&SentData {
+            number: data.number,
+            now: data.now,
+            start,
+            una: self.space.una,
+            flight,
+            last_send: self.clocks.last_send,
+            last_progress: self.clocks.last_progress,
+        });
         self.window.open_at = None;
         self.extend(data, end);
         self.note_room(data.now);
@@ -306,6 +316,9 @@ impl Sender {
                 // The number of a FIN that was not seen.
                 to = self.space.nxt;
             }
+        }
+        if !ack.pure {
+            self.observers.stop_and_wait.message(ack.now);
         }
         self.note_overtaken(ack, to);
         let repairing = self.losses.episode.is_some();

@@ -39,7 +39,12 @@ impl Sender {
             } else if right > below && left < right && right <= self.space.nxt + 1 {
                 let (left, right) = (left.max(below), right.min(self.space.nxt));
                 found.original |= watched.is_some_and(|point| self.scoreboard.has_original(left, right, point));
-                found.sacked_new += self.scoreboard.sacked.insert(left, right);
+                let new = self.scoreboard.sacked.insert(left, right);
+                // More than a segment at once says nothing of how long one of them was.
+                if new <= self.space.mss {
+                    self.scoreboard.largest_delivered = self.scoreboard.largest_delivered.max(new);
+                }
+                found.sacked_new += new;
             }
         }
         found
