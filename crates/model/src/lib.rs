@@ -5,7 +5,6 @@
 
 mod cause;
 mod diagnosis;
-mod document;
 mod expect;
 mod facts;
 mod fit;
@@ -37,7 +36,6 @@ pub use cause::{
     WindowGrowth,
 };
 pub use diagnosis::{Finding, Limits, Verdict};
-pub use document::{DocumentError, nearest};
 pub use expect::Expectation;
 pub use facts::{
     BufferState, BurstLosses, Bursts, CongestionFamily, DelayedAcks, Delivery, Ecn, Facts, FamilyName, FastOpen,
@@ -61,10 +59,10 @@ pub use report::{
     Expected, FailedRun, FigureComparison, FixFigure, FixReport, HostReport, Interval, LabReport, Outcome, Outlier,
     RunFigures, SettingsReport, Shard,
 };
-pub use scenario::{Arm, Experiment, RUNS_MAX, Scenario};
+pub use scenario::{Arm, Experiment, Scenario};
 pub use serve::{
-    ApiConfig, AuthConfig, FetchSecret, FlvConfig, FrontConfig, HlsConfig, JournalConfig, KeepAlive, LimitsConfig,
-    LogConfig, LogFormat, LogLevel, RoutesConfig, Secret, SecretSource, ServeConfig, TlsConfig, WebhooksConfig,
+    ApiConfig, AuthConfig, FlvConfig, FrontConfig, HlsConfig, JournalConfig, KeepAlive, LimitsConfig, LogConfig,
+    LogFormat, LogLevel, RoutesConfig, Secret, ServeConfig, TlsConfig, WebhooksConfig,
 };
 pub use settings::{HostSettings, RouteFeature, RouteSettings, SocketSettings};
 pub use topology::{Between, HostName, Nic, Switch, Topology};

@@ -1,34 +1,26 @@
 //! The `[topology]` of a scenario.
 
 use super::unknown;
-use crate::document::{DocumentError, NodeValue, Section};
-use crate::topology::{Between, Nic, Switch, Topology};
+use crate::node::{ConfigError, NodeValue};
+use crate::section::Section;
+use thalweg_model::{Between, Nic, Switch, Topology};
 
 /// Most clients one guest holds; each has a namespace and devices of its own.
 const CLIENTS_MAX: u32 = 200;
-/// What a card's queue holds unless something else is said: Linux's `txqueuelen`.
-const NIC_PACKETS: u32 = 1000;
 
 /// Reads the hosts' cards. At a switch they have the rate of its ports unless something else is said: a cable has two ends, and a card
 /// without a rate would hand a whole window to the switch in one instant.
-fn nic(section: &Section<'_>, between: &Between) -> Result<Option<Nic>, DocumentError> {
+fn nic(section: &Section<'_>, between: &Between) -> Result<Option<Nic>, ConfigError> {
     if let Some(NodeValue::Flag(false)) = section.node("nic").map(|node| &node.value) {
         return Ok(None);
     }
-    let Some(nic) = section.section("nic")? else {
-        return Ok(match between {
-            Between::Switch(switch) => Some(Nic { rate: switch.rate, packets: NIC_PACKETS, overhead: switch.overhead }),
-            Between::Shared | Between::Own => None,
-        });
-    };
-    let rate = nic.require("rate", nic.quantity("rate")?)?;
-    let packets = nic.quantity("packets")?.unwrap_or(NIC_PACKETS);
-    let overhead = nic.quantity("overhead")?.unwrap_or(0);
-    nic.finish()?;
-    Ok(Some(Nic { rate, packets, overhead }))
+    Ok(section.read("nic")?.or(match between {
+        Between::Switch(switch) => Some(Nic::of(switch)),
+        Between::Shared | Between::Own => None,
+    }))
 }
 
-pub(super) fn read(section: &Section<'_>) -> Result<Topology, DocumentError> {
+pub(super) fn read(section: &Section<'_>) -> Result<Topology, ConfigError> {
     let clients = section.quantity::<u32>("clients")?.unwrap_or(1);
     if !(1..=CLIENTS_MAX).contains(&clients) {
         return Err(section.error_at("clients", format!("'topology.clients' must be 1 to {CLIENTS_MAX}")));
