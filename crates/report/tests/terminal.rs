@@ -22,7 +22,9 @@ fn a_lab_with_repeats_and_many_figures() {
 #[test]
 fn many_captures_are_one_page() {
     let mut many = Many::default();
-    let sample = common::diagnose().captures.remove(0);
+    let mut sample = common::diagnose().captures.remove(0);
+    // The sample's connection was reset as well; here it is slow only.
+    sample.flows.iter_mut().filter_map(|flow| flow.life.as_mut()).for_each(|life| life.failure = None);
     for (name, factor) in [("day/a.pcap", 1.0), ("day/b.pcap", 2.0), ("day/c.pcap", 0.5)] {
         let mut capture = sample.clone();
         capture.file = name.to_owned();
@@ -40,7 +42,7 @@ fn many_captures_are_one_page() {
     for heading in ["Time lost, by cause", "Hosts that lose most", "Worst connections"] {
         assert!(text.contains(heading), "{heading}\n{text}");
     }
-    assert!(text.contains("3 captures") && text.contains("1 capture could not be read"), "{text}");
+    assert!(text.contains("3 captures") && text.contains("1 capture could not"), "{text}");
     assert!(text.contains("day/d.pcap"), "{text}");
     let reasons: std::collections::HashSet<String> =
         sample.flows.iter().flat_map(|flow| flow.remedies.iter().map(|remedy| remedy.reason.clone())).collect();
