@@ -66,7 +66,8 @@ fn the_document_is_as_its_schema_says_and_nothing_else_is() {
 #[test]
 fn the_terminal_names_the_limit_and_what_the_ranges_were_for() {
     let text = thalweg_report::terminal::get(&sample(), None, 100, false);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("The path limited the download"), "{text}");
-    assert!(text.contains("593.8 Mb/s") || text.contains("594 Mb/s"), "{text}");
+    assert!(text.contains("594 Mb/s"), "{text}");
     assert!(text.contains("up to 16 ranges, 7 at the end"), "{text}");
 }

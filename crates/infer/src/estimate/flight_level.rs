@@ -95,4 +95,27 @@ impl RoundTrips<'_> {
         let is_one = odd * 100 <= mss && (no_buffer || !bursts) && long && largest && !waits;
         is_one.then_some((level + odd) / mss * mss)
     }
+
+    /// For each slice, whether the flight of each round trip around it is the same to within two segments, and is the largest
+    /// the flow had. Congestion control would have made it grow; a buffer counted in bytes does not.
+    pub(super) fn constant_flight(&self) -> Vec<bool> {
+        let mss = self.sender.space.mss;
+        let largest = self.views.iter().map(|v| v.flight).max().unwrap_or(0);
+        let mut constant = vec![false; self.views.len()];
+        let mut from = 0;
+        while from < self.views.len() {
+            let base = self.views[from].flight;
+            let mut to = from;
+            while to < self.views.len() && self.views[to].flight.abs_diff(base) <= 2 * mss {
+                to += 1;
+            }
+            let span = self.views[to - 1].at.saturating_sub(self.views[from].at);
+            let long = span as f64 >= CONSTANT_ROUNDS as f64 * self.views[from].rtt.max(1.0);
+            if long && self.is_held(base) && (base + 2 * mss) * 20 >= largest * 19 {
+                constant[from..to].fill(true);
+            }
+            from = to;
+        }
+        constant
+    }
 }

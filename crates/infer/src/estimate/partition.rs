@@ -83,6 +83,8 @@ impl<'a> RoundTrips<'a> {
         // Elsewhere than at the sender its pauses may have hidden that the growth stopped; there were none.
         let stopped = (prompted && start.growth.since >= FLAT).then_some(start.growth.until);
         let exit = grows_until.min(stopped.unwrap_or(u64::MAX));
+        let first_loss = self.sender.losses.episodes.first().map_or(u64::MAX, |loss| loss.at);
+        let constant = self.constant_flight();
         let still = self.still(exit);
         let line = &self.sender.observers.time;
         let unpaused = (self.sender.times_acks || prompted)
@@ -97,7 +99,7 @@ impl<'a> RoundTrips<'a> {
         // A window that is used up doubles in a round trip. One that has not grown for several is not what holds a program that pauses.
         let pauses = line.time[Limit::Application as usize] > line.total() / 20;
         let (mut grown, mut grown_at) = (0u64, line.start.unwrap_or(0));
-        for view in &self.views {
+        for (n, view) in self.views.iter().enumerate() {
             if view.lossy && after_loss != view.at {
                 // What the window was before a loss does not bind it afterwards.
                 flight_so_far = 0;
@@ -140,7 +142,7 @@ impl<'a> RoundTrips<'a> {
                 &mut split.application
             } else if view.at < exit {
                 &mut split.slow_start
-            } else if stands {
+            } else if stands || constant[n] && view.at < first_loss {
                 if prompts.are_the_programs() {
                     // However even the flight is, nothing set off what it is made of.
                     &mut split.application

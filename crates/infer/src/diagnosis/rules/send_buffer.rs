@@ -39,7 +39,12 @@ fn full(facts: &Facts<'_>) -> Option<Judged> {
 }
 
 /// A buffer that is written again once it is empty, as some systems have where the program sets its size. Its pauses look like a program's.
+///
+/// Only the sender's tap shows that a write follows an acknowledgement: elsewhere a program that writes by a timer looks the same.
 fn emptied(facts: &Facts<'_>) -> Option<Judged> {
+    if facts.vantage != Vantage::Sender {
+        return None;
+    }
     let share = facts.limits().application;
     let write_bytes = application_window::amount(facts, Release::Acknowledgement).filter(|_| share > 0.0)?;
     // Nagle's algorithm holds back what is less than a segment (RFC 9293 §3.7.4); two segments are acknowledged at once (RFC 9293 §3.8.6.3).
