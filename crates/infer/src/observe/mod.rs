@@ -1,7 +1,6 @@
 //! What is counted about one direction of a connection while it lasts; nothing here concludes anything.
 
 pub(crate) mod congestion_control;
-pub(crate) mod connection_end;
 pub(crate) mod connection_phases;
 pub(crate) mod example_packets;
 pub(crate) mod flight_levels;
@@ -11,7 +10,6 @@ pub(crate) mod loss_episodes;
 pub(crate) mod microbursts;
 pub(crate) mod nagle_delayed_ack;
 pub(crate) mod packet_trains;
-pub(crate) mod phase_packet;
 pub(crate) mod plot_series;
 pub(crate) mod policer_log;
 pub(crate) mod reordering;

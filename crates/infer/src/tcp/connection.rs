@@ -1,7 +1,7 @@
 //! One TCP connection: both directions, fed packet by packet.
 
 use crate::observe::connection_phases::ConnectionPhases;
-use crate::observe::phase_packet::PhasePacket;
+use crate::observe::connection_phases::packet::PhasePacket;
 use crate::observe::plot_series::Recording;
 use crate::reset::Reset;
 use crate::tcp::handshake::Handshake;

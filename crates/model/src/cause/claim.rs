@@ -5,7 +5,7 @@ use super::figures::{
     CongestionLosses, FullQueue, FullSendBuffer, FullWindow, LargePackets, Losses, Restarts, SendBufferSeen,
     SlowReader, Timeouts, UndecidedBy, UsedPath, WindowGrowth,
 };
-use super::life::{LastSilence, Opening, ResetSeen};
+use super::life::{LastSilence, Opening, ResetSeen, times};
 use crate::Side;
 use thalweg_units::figures::{count, counted, data, elapsed, fine_percent as percent, rate};
 
@@ -358,11 +358,6 @@ fn last_silence(silence: &LastSilence) -> String {
         elapsed(silence.seconds),
         counted(silence.unanswered, "packet"),
     )
-}
-
-/// So many times: `once`, `3 times`.
-pub(super) fn times(number: u64) -> String {
-    if number == 1 { "once".to_owned() } else { format!("{} times", count(number as f64)) }
 }
 
 fn undecided(reason: &UndecidedBy) -> String {

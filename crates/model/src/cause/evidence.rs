@@ -1,12 +1,11 @@
 //! The facts that each cause rests on, as text.
 
-use super::claim::times;
 use super::figures::{
     BucketFit, CongestionLosses, FirstFlight, FullQueue, FullSendBuffer, FullWindow, KernelCounters, LargePackets,
     Losses, Occurrences, Pauses, PausesSeen, Repairs, SendBufferSeen, Sights, SlowReader, SlowStartSeen, UndecidedBy,
     UsedPath, WaitedFor, WindowGrowth,
 };
-use super::life::{Opening, SentAgain};
+use super::life::{Opening, SentAgain, times};
 use super::{Cause, Code, Context, Evidence};
 use crate::{SharedPath, SlowStartExit};
 use thalweg_units::figures::{count, counted, data, elapsed, fine_percent as percent, rate};

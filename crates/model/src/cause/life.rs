@@ -3,6 +3,7 @@
 use super::figures::{Occurrences, Sights};
 use crate::Side;
 use serde::{Deserialize, Serialize};
+use thalweg_units::figures::count;
 
 /// How a connection opened late, or did not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -111,4 +112,9 @@ pub struct LastSilence {
     /// The first of them.
     #[serde(flatten)]
     pub sights: Sights,
+}
+
+/// So many times: `once`, `3 times`.
+pub(super) fn times(number: u64) -> String {
+    if number == 1 { "once".to_owned() } else { format!("{} times", count(number as f64)) }
 }

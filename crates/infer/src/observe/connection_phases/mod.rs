@@ -3,8 +3,11 @@
 //! Every interval between two packets belongs to one phase. The packet that ends an interval decides in case of doubt: a silence after a
 //! response is time of the client if the client ends it, and part of the transfer if the server goes on.
 
-use crate::observe::connection_end::ConnectionEnd;
-use crate::observe::phase_packet::PhasePacket;
+mod end;
+pub(crate) mod packet;
+
+use end::ConnectionEnd;
+use packet::PhasePacket;
 use thalweg_units::SeqNum;
 use thalweg_wire::Flags;
 

@@ -1,6 +1,6 @@
 //! How a connection ends: its first reset, whether the host with that address sent it, and a side that falls silent.
 
-use crate::observe::phase_packet::PhasePacket;
+use super::packet::PhasePacket;
 
 /// A host numbers its packets one by one if so many of its steps in a row are no larger than this: segmentation in the network card and packets
 /// that the capture lost leave gaps.
