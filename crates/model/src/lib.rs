@@ -30,10 +30,10 @@ mod workload;
 
 pub use cause::{
     AckWait, ApplicationWindow, BucketFit, CarriedData, Cause, Clamp, Code, CongestionLosses, Context, DelayedWrites,
-    Dropped, Evidence, FirstFlight, FullQueue, FullSendBuffer, FullWindow, KernelCounters, LargePackets, Losses,
-    Occurrences, OvertakenPackets, PathHolds, Pauses, PausesSeen, PolicedRate, QueueMarks, Repairs, RestartTiming,
-    Restarts, SendBufferSeen, Sights, SlowReader, SlowStartSeen, Timeouts, UndecidedBy, UsedPath, WaitedFor, Wakeups,
-    WindowGrowth,
+    Dropped, Evidence, FirstFlight, FullAcceptQueue, FullQueue, FullSendBuffer, FullWindow, KernelCounters,
+    LargePackets, LastSilence, Losses, LostRequest, Occurrences, Opening, OvertakenPackets, PathHolds, Pauses,
+    PausesSeen, PolicedRate, ProgramWait, QueueMarks, Repairs, ResetSeen, RestartTiming, Restarts, SendBufferSeen,
+    SentAgain, Sights, SlowReader, SlowStartSeen, Timeouts, UndecidedBy, UsedPath, WaitedFor, Wakeups, WindowGrowth,
 };
 pub use diagnosis::{Finding, Limits, Verdict};
 pub use expect::Expectation;
@@ -45,7 +45,7 @@ pub use facts::{
 pub use fit::{Candidate, CaptureFit, Corner, FitCheck, FittedModel, FittedParameter, Origin, Rival};
 pub use flow::{Flow, Handshake, LossMark, MarkKind, OtherDirection, Point, Retransmits, Series, TokenBucket, Vantage};
 pub use get::{GetChecksum, GetConnection, GetLimit, GetLimitShare, GetRanges, GetReport};
-pub use life::{ConnectionReset, Failure, Life, LifePhases, Resent};
+pub use life::{ConnectionReset, Failure, Life, LifePhases, LifeShares, Resent, Silence};
 pub use live_path::{LateMicros, LiveDirection, LivePathReport, PathVerdict};
 pub use load::{Held, LoadReport, Percentiles, PlayerCount, Stalls};
 pub use measured::Measured;

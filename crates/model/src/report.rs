@@ -2,7 +2,6 @@
 
 use crate::fit::{Candidate, CaptureFit, Rival};
 use crate::flow::Flow;
-use crate::life::Failure;
 use crate::metric::Metrics;
 use crate::remedy::Remedy;
 use crate::{Code, Verdict};
@@ -220,14 +219,11 @@ pub struct DiagnosisLine {
     pub gain: Option<f64>,
     /// One sentence, with the figures.
     pub claim: String,
-    /// What failed outside of the data phase, if that costs more than the cause of the data phase; the share is then that of the whole life.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub failure: Option<Failure>,
 }
 
 impl From<&Verdict> for DiagnosisLine {
     fn from(verdict: &Verdict) -> Self {
-        Self { code: verdict.code(), share: verdict.share, gain: verdict.gain, claim: verdict.claim(), failure: None }
+        Self { code: verdict.code(), share: verdict.share, gain: verdict.gain, claim: verdict.claim() }
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use thalweg_lab::kernel::Kernel;
 use thalweg_lab::{LabArm, Part, RunOptions, RunRequest, SingleRun};
 use thalweg_model::{
-    ArmReport, DiagnosisLine, Expectation, Flow, HostSettings, LabReport, Life, Scenario, Series, Vantage,
+    ArmReport, Code, DiagnosisLine, Expectation, Flow, HostSettings, LabReport, Life, Scenario, Series, Vantage,
 };
 use thalweg_units::Seed;
 
@@ -225,45 +225,39 @@ fn read_capture(out: &Path, arm: &ArmReport) -> Result<Option<ArmFindings>, Fail
     Ok(found)
 }
 
-/// What failed outside of the data phase, if it is most of the time that all connections took. Of the captured ends the one that shows more
-/// of it counts: a SYN that was lost on its way is in the client's capture alone.
-fn failure(flows: &[(Flow, Series)]) -> Option<DiagnosisLine> {
+/// What kept connections from opening, if it is most of the time that all connections took. Of the captured ends the one that shows more of it
+/// counts: a SYN that was lost on its way is in the client's capture alone.
+fn late_opening(flows: &[(Flow, Series)]) -> Option<DiagnosisLine> {
     /// Most of the time.
     const MOST: f64 = 0.5;
     let ends = [true, false].map(|at_sender| {
         let seen = flows.iter().map(|(flow, _)| flow).filter(|flow| (flow.vantage == Vantage::Sender) == at_sender);
         seen.filter_map(|flow| Some((flow, flow.life?))).collect::<Vec<_>>()
     });
-    let lost = |end: &[(&Flow, Life)]| {
-        let total: f64 = end.iter().map(|(_, life)| life.phases.total_s()).sum();
-        (end.iter().map(|(_, life)| life.lost_s()).sum::<f64>(), total.max(f64::MIN_POSITIVE))
-    };
-    let end = ends.into_iter().max_by(|a, b| lost(a).0.total_cmp(&lost(b).0))?;
-    let (lost_s, total_s) = lost(&end);
-    let (flow, life) = end.iter().max_by(|a, b| a.1.lost_s().total_cmp(&b.1.lost_s()))?;
     // A request that was lost is in the data phase's causes already: a timer.
-    let opens = |failure: &thalweg_model::Failure| !matches!(failure, thalweg_model::Failure::RequestLost);
-    let failure = life.failure.filter(opens).filter(|_| lost_s > MOST * total_s)?;
-    let failed = end.iter().filter(|(_, life)| life.failure.is_some()).count();
-    Some(DiagnosisLine {
-        code: flow.verdict.code(),
-        share: lost_s / total_s,
-        gain: Some(total_s / (total_s - lost_s).max(f64::MIN_POSITIVE)),
-        claim: format!(
-            "{failed} of {} connections: {failure} took {:.2} of {:.2} s; of all connections' time it is {:.0} %.",
-            end.len(),
-            life.lost_s(),
-            life.phases.total_s(),
-            lost_s / total_s * 100.0
-        ),
-        failure: Some(failure),
-    })
+    let lost_s = |(flow, life): &(&Flow, Life)| match flow.verdict.code() {
+        code @ (Code::Connecting | Code::AcceptQueue) => life.lost_s(code),
+        _ => 0.0,
+    };
+    let all_s = |end: &[(&Flow, Life)]| end.iter().map(lost_s).sum::<f64>();
+    let end = ends.into_iter().max_by(|a, b| all_s(a).total_cmp(&all_s(b)))?;
+    let total_s: f64 = end.iter().map(|(_, life)| life.phases.total_s()).sum::<f64>().max(f64::MIN_POSITIVE);
+    let longest = end.iter().max_by(|a, b| lost_s(a).total_cmp(&lost_s(b)))?;
+    let share = Some(all_s(&end) / total_s).filter(|share| *share > MOST)?;
+    let late = end.iter().filter(|one| lost_s(one) > 0.0).count();
+    let line = DiagnosisLine::from(&longest.0.verdict);
+    if end.len() == 1 {
+        return Some(line);
+    }
+    let claim =
+        format!("{late} of {} connections, {:.0} % of all connections' time: {}", end.len(), share * 100.0, line.claim);
+    Some(DiagnosisLine { share, claim, gain: Some(1.0 / (1.0 - share).max(f64::MIN_POSITIVE)), ..line })
 }
 
 /// Weighs the connections seen at the sender, each by its time: the code with most time comes first, told by the longest
 /// connection that has it.
 fn speak_for(flows: Vec<(Flow, Series)>) -> Option<ArmFindings> {
-    let failed = failure(&flows);
+    let late = late_opening(&flows);
     let at_sender = flows.iter().any(|(flow, _)| flow.vantage == Vantage::Sender);
     let seen: Vec<(Flow, Series)> =
         flows.into_iter().filter(|(flow, _)| !at_sender || flow.vantage == Vantage::Sender).collect();
@@ -280,19 +274,22 @@ fn speak_for(flows: Vec<(Flow, Series)>) -> Option<ArmFindings> {
     let mut ranked: Vec<(f64, usize, usize)> = by_code.into_values().collect();
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.2.cmp(&b.2)));
     let count = seen.len();
-    let lines = failed
+    let known = late.as_ref().map(|line| line.code);
+    let lines = late
         .into_iter()
-        .chain(ranked.iter().map(|&(time, of, longest)| {
-            let line = DiagnosisLine::from(&seen[longest].0.verdict);
-            if count == 1 {
-                return line;
-            }
-            DiagnosisLine {
-                share: line.share * time / total.max(f64::MIN_POSITIVE),
-                claim: format!("{of} of {count} connections: {}", line.claim),
-                ..line
-            }
-        }))
+        .chain(ranked.iter().filter(|(_, _, at)| Some(seen[*at].0.verdict.code()) != known).map(
+            |&(time, of, longest)| {
+                let line = DiagnosisLine::from(&seen[longest].0.verdict);
+                if count == 1 {
+                    return line;
+                }
+                DiagnosisLine {
+                    share: line.share * time / total.max(f64::MIN_POSITIVE),
+                    claim: format!("{of} of {count} connections: {}", line.claim),
+                    ..line
+                }
+            },
+        ))
         .chain((count == 1).then(|| seen[0].0.findings.iter()).into_iter().flatten().map(|f| (&f.verdict).into()))
         .collect();
     let longest = ranked.first()?.2;

@@ -258,7 +258,8 @@ fn is_same(a: &Remedy, b: &Remedy) -> bool {
     a.code == b.code && settings(a) == settings(b) && (!a.changes.is_empty() || a.reason == b.reason)
 }
 
-/// Seconds that another setting or another path could save, by the gain of the verdict, either way: by this connections are ranked.
+/// Seconds that another setting, another path or a faster server could save, by the gain of the verdict, either way, or by what a cause
+/// outside of the data phase took: by this connections are ranked.
 ///
 /// What its program alone could save counts for nothing: no setting or path saves it.
 fn lost_s(flow: &Flow) -> f64 {
@@ -273,5 +274,7 @@ fn lost_s(flow: &Flow) -> f64 {
         let phase_s = if other.goodput_bps > 0.0 { bytes as f64 * 8.0 / other.goodput_bps } else { 0.0 };
         saved_s(other.verdict.code(), other.verdict.gain, phase_s)
     });
-    main.max(other)
+    // Phases of the life are no part of what the data phase could save.
+    let life_s = flow.life.map_or(0.0, |life| life.lost_s(flow.verdict.code()));
+    main.max(other).max(life_s)
 }

@@ -101,7 +101,7 @@ fn lost_syns_are_named_and_nothing_is_proposed_for_them() {
          [workload]\nkind = \"crr\"\nrequest = 100\nresponse = 5000\ntransactions = 4\n",
         &[],
     );
-    assert_eq!(fix["cause"]["failure"], "connecting-loss", "{}", fix["cause"]);
+    assert_eq!(fix["cause"]["code"], "connecting", "{}", fix["cause"]);
     within(number(&fix["cause"]["share"]), 0.87, 0.02);
     within(figure(&fix["proof"], "as found", "latency_ms.p99"), 2104.0, 0.01);
     assert!(changes(&fix).is_empty(), "{:?}", changes(&fix));

@@ -90,6 +90,13 @@ fn comes_before_symptoms(code: Code, own: f64, symptoms: f64) -> bool {
         | Code::DelayedAck
         | Code::Reordering
         | Code::ApplicationWindow
+        | Code::Connecting
+        | Code::AcceptQueue
+        | Code::RequestLost
+        | Code::WaitingForServer
+        | Code::WaitingForClient
+        | Code::Reset
+        | Code::VanishedPeer
         | Code::Application
         | Code::NothingToGain
         | Code::Unknown => false,
@@ -112,6 +119,13 @@ const fn precedence(code: Code) -> u8 {
         | Code::RetransmissionTimeout
         | Code::PathRate
         | Code::CongestionWindowClamp
+        | Code::Connecting
+        | Code::AcceptQueue
+        | Code::RequestLost
+        | Code::WaitingForServer
+        | Code::WaitingForClient
+        | Code::Reset
+        | Code::VanishedPeer
         | Code::Application
         | Code::NothingToGain
         | Code::Unknown => 0,

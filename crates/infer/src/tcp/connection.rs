@@ -1,11 +1,13 @@
 //! One TCP connection: both directions, fed packet by packet.
 
-use crate::observe::connection_phases::{ConnectionPhases, PhasePacket};
+use crate::observe::connection_phases::ConnectionPhases;
+use crate::observe::connection_phases::packet::PhasePacket;
 use crate::observe::plot_series::Recording;
 use crate::reset::Reset;
 use crate::tcp::handshake::Handshake;
 use crate::tcp::packet::{Ack, Data, Endpoint, Packet};
 use crate::tcp::receiver_view::timestamp_rtt::TimestampRtt;
+use crate::tcp::receiver_view::window_edges::WindowEdges;
 use crate::tcp::sender::Sender;
 use crate::tcp::signals::Signals;
 use crate::tcp::tap_duplicates::{Known, TapDuplicates};
@@ -31,12 +33,14 @@ pub(crate) struct Side {
     fin: bool,
     pub(super) prints: TapDuplicates,
     /// Acknowledgements for this side's data that passed the tap but have not reached this side.
-    on_the_way: VecDeque<Ack>,
+    pub(super) on_the_way: VecDeque<Ack>,
     /// What its last packet acknowledged: it takes no note of a TSval beyond that before it has acknowledged what came with it (RFC 7323 §4.3).
     answered: Option<SeqNum>,
     /// Round trip between the tap and this side, in nanoseconds; 0 at this side.
     pub(crate) beyond: u64,
     pub(crate) echo: TimestampRtt,
+    /// Where the window for this side's data ended.
+    pub(crate) edges: WindowEdges,
 }
 
 impl Side {
@@ -52,12 +56,13 @@ impl Side {
             answered: None,
             beyond: 0,
             echo: TimestampRtt::default(),
+            edges: WindowEdges::default(),
         }
     }
 
     /// Begins anew where one was that is over, in the room of its lists.
     fn renew(&mut self, new_at: Endpoint, recording: Recording) {
-        let Self { at, sender, packets, fin, prints, on_the_way, answered, beyond, echo } = self;
+        let Self { at, sender, packets, fin, prints, on_the_way, answered, beyond, echo, edges } = self;
         (*at, *packets, *fin, *answered, *beyond) = (new_at, 0, false, None, 0);
         sender.begin_flow(recording);
         prints.next = 0;
@@ -66,6 +71,7 @@ impl Side {
         }
         on_the_way.reset();
         echo.reset();
+        edges.clear();
     }
 
     /// Delivers the acknowledgements that reach this side by `now`, or just after: the round trip beyond the tap varies a little, and data
@@ -185,7 +191,11 @@ impl Connection {
             ack: packet.ack,
             payload_len: packet.payload_len,
             ttl: packet.ttl,
+            ip_id: packet.id,
         });
+        if packet.payload_len > 0 && packet.timestamps.is_none() {
+            self.window_round_trip(side, now, packet);
+        }
         for (at, one) in self.sides.iter_mut().enumerate().filter(|(_, side)| !side.on_the_way.is_empty()) {
             let echo = packet.timestamps.filter(|_| at == side && !packet.flags.has(Flags::SYN)).map(|(_, echo)| echo);
             one.deliver_until(now, echo);
@@ -194,6 +204,9 @@ impl Connection {
             self.sides[side].answered = Some(packet.ack);
         }
         self.signals.packet(packet, &self.sides[side].sender);
+        if packet.payload_len <= 1 && packet.flags.0 & (Flags::SYN | Flags::FIN | Flags::RST) == 0 {
+            self.sides[side].sender.note_window_probe(packet.seq, packet.payload_len);
+        }
         let flags = packet.flags;
         if flags.has(Flags::RST) {
             self.reset = true;
@@ -282,6 +295,9 @@ impl Connection {
             is_syn,
             ecn_echo: packet.flags.has(Flags::ECE) && !is_syn,
         };
+        if packet.timestamps.is_none() && shift.is_some() {
+            far.edges.advertised(now, packet.ack.add(ack.window as u32));
+        }
         if far.beyond == 0 && far.on_the_way.is_empty() {
             far.sender.ack(&ack);
         } else {

@@ -510,15 +510,6 @@ pub enum UndecidedBy {
     NoData,
     /// No acknowledgement of the data was seen.
     NoAcknowledgement,
-    /// A reset answered the SYN.
-    Refused(Sights),
-    /// Nothing answered the SYN.
-    Unanswered {
-        /// SYNs that were sent again, with the first SYN.
-        again: Occurrences,
-        /// From the first to the last.
-        seconds: f64,
-    },
     /// Nothing acknowledged the data.
     Unacknowledged {
         /// Packets that were sent again.

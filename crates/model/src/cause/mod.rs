@@ -4,6 +4,7 @@ mod claim;
 mod code;
 mod evidence;
 mod figures;
+mod life;
 
 pub use code::Code;
 pub use figures::{
@@ -12,6 +13,7 @@ pub use figures::{
     PathHolds, Pauses, PausesSeen, PolicedRate, QueueMarks, Repairs, RestartTiming, Restarts, SendBufferSeen, Sights,
     SlowReader, SlowStartSeen, Timeouts, UndecidedBy, UsedPath, WaitedFor, Wakeups, WindowGrowth,
 };
+pub use life::{FullAcceptQueue, LastSilence, LostRequest, Opening, ProgramWait, ResetSeen, SentAgain};
 
 use crate::SharedPath;
 use serde::{Deserialize, Serialize};
@@ -57,6 +59,20 @@ pub enum Cause {
     Bufferbloat(FullQueue),
     /// See [`Code::ApplicationWindow`].
     ApplicationWindow(ApplicationWindow),
+    /// See [`Code::Connecting`].
+    Connecting(Opening),
+    /// See [`Code::AcceptQueue`].
+    AcceptQueue(FullAcceptQueue),
+    /// See [`Code::RequestLost`].
+    RequestLost(LostRequest),
+    /// See [`Code::WaitingForServer`].
+    WaitingForServer(ProgramWait),
+    /// See [`Code::WaitingForClient`].
+    WaitingForClient(ProgramWait),
+    /// See [`Code::Reset`].
+    Reset(ResetSeen),
+    /// See [`Code::VanishedPeer`].
+    VanishedPeer(LastSilence),
     /// See [`Code::Application`].
     Application(Pauses),
     /// See [`Code::NothingToGain`].
@@ -86,13 +102,20 @@ impl Cause {
             Self::Reordering(_) => Code::Reordering,
             Self::Bufferbloat(_) => Code::Bufferbloat,
             Self::ApplicationWindow(_) => Code::ApplicationWindow,
+            Self::Connecting(_) => Code::Connecting,
+            Self::AcceptQueue(_) => Code::AcceptQueue,
+            Self::RequestLost(_) => Code::RequestLost,
+            Self::WaitingForServer(_) => Code::WaitingForServer,
+            Self::WaitingForClient(_) => Code::WaitingForClient,
+            Self::Reset(_) => Code::Reset,
+            Self::VanishedPeer(_) => Code::VanishedPeer,
             Self::Application(_) => Code::Application,
             Self::NothingToGain(_) => Code::NothingToGain,
             Self::Unknown(_) => Code::Unknown,
         }
     }
 
-    /// The cause in one sentence or two; `share` is its part of the data phase.
+    /// The cause in one sentence or two; `share` is its part of the data phase, or of the connection's life.
     pub fn claim(&self, share: f64) -> String {
         claim::of(self, share)
     }

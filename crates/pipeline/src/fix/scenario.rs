@@ -185,7 +185,7 @@ fn conclude(base: &Experiment, proof: LabReport, found: Option<&ArmFindings>, ex
     let leading = compared.get(leading).cloned();
     let (cause, also) = causes(&proof, found, &explored.best, leading.as_ref());
     let mut notes = Vec::new();
-    if !proven && cause.failure.is_some() {
+    if !proven && cause.code == Code::Connecting {
         notes.push("A SYN that is lost is sent again after 1 s (RFC 6298 §2): no sysctl, route metric or socket option of Linux changes that.".to_owned());
     }
     let sets = explored.sets;
@@ -252,7 +252,7 @@ fn causes(
         }
     }
     let answered = |line: &DiagnosisLine| best.iter().position(|remedy| remedy.code == line.code);
-    let first = lines.first().is_some_and(|line| line.failure.is_some() || answered(line).is_some());
+    let first = lines.first().is_some_and(|line| line.code.is_of_life() || answered(line).is_some());
     let at = if first {
         0
     } else {
@@ -260,7 +260,7 @@ fn causes(
     };
     if lines.is_empty() {
         let claim = if seen.is_empty() { "The capture holds no connection with data.".to_owned() } else { seen };
-        return (DiagnosisLine { code: Code::Unknown, share: 0.0, gain: None, claim, failure: None }, Vec::new());
+        return (DiagnosisLine { code: Code::Unknown, share: 0.0, gain: None, claim }, Vec::new());
     }
     let cause = lines.remove(at);
     let stands = |line: &DiagnosisLine| {
@@ -285,6 +285,5 @@ fn by_trial(proof: &LabReport, remedy: &Remedy, figure: Option<&FixFigure>) -> O
         share: (1.0 - 1.0 / gain).max(0.0),
         gain: Some(gain),
         claim: format!("{} With {own} alone it is {gain:.2} times as good.", remedy.reason),
-        failure: None,
     })
 }

@@ -164,14 +164,9 @@ fn cut(heading: &[&str], rows: &[Vec<Entry>], shown: usize) -> (Vec<String>, Vec
 fn tell(page: &mut Page, flow: &Flow) {
     page.gap();
     page.sentence(&format!("#{} ", flow.id), &ends(flow), Style::Plain);
-    if let Some(failure) = crate::facts::failure(flow) {
-        page.sentence("  ", &failure, Style::Strong);
-    }
     page.sentence("  ", &flow.verdict.claim(), Style::Strong);
     let mut facts = vec![flow.verdict.code().to_string()];
-    if flow.verdict.share > 0.0 || flow.limits.total() > 0.0 {
-        facts.push(format!("{} of the data phase", percent(flow.verdict.share)));
-    }
+    facts.extend(crate::facts::shares(flow));
     facts.extend(flow.verdict.gain.map(|value| format!("{} to gain", gain(value))));
     // Bytes, time and rate of one direction and of one stretch of time, so that each follows from the others.
     let (bytes, way) = if flow.direction == Way::Up { (flow.bytes_up, "up") } else { (flow.bytes_down, "down") };
@@ -207,12 +202,13 @@ fn tell(page: &mut Page, flow: &Flow) {
     }
 }
 
-/// Where the time of the whole connection went, what was sent again, and its reset, a line each.
+/// Where the time of the whole connection went, what was sent again, its reset and its silence, a line each.
 fn life(page: &mut Page, flow: &Flow) {
     let lines = [
         ("  life    ", crate::facts::phases(flow)),
         ("  resent  ", crate::facts::resent(flow)),
         ("  reset   ", crate::facts::reset(flow)),
+        ("  silence ", crate::facts::silence(flow)),
     ];
     for (name, text) in lines {
         if let Some(text) = text {

@@ -5,7 +5,7 @@ use super::fitted;
 use super::lab;
 use super::page::{Entry, Page, Style};
 use crate::figures::{Better, Figure, caution, clean, percent, times};
-use thalweg_model::{Change, FixReport, Setting, Side};
+use thalweg_model::{Change, DiagnosisLine, FixReport, Setting, Side};
 
 /// Prints what `thalweg fix` found, set and proved; `html` is where its page was written, if it was.
 pub fn fix(report: &FixReport, html: Option<&str>, width: usize, color: bool) -> String {
@@ -47,11 +47,8 @@ pub fn fix(report: &FixReport, html: Option<&str>, width: usize, color: bool) ->
 
 fn cause(page: &mut Page, report: &FixReport) {
     page.sentence("", &report.cause.claim, Style::Strong);
-    let (name, whole) = match report.cause.failure {
-        Some(failure) => (failure.as_str().to_owned(), "of the connections' whole time"),
-        None => (report.cause.code.to_string(), "of the data phase"),
-    };
-    let mut facts = vec![name, format!("{} {whole}", percent(report.cause.share))];
+    let DiagnosisLine { code, share, .. } = report.cause;
+    let mut facts = vec![code.to_string(), format!("{} of {}", percent(share), crate::facts::whole(code))];
     facts.extend(report.cause.gain.map(|gain| format!("{} to gain", times(gain))));
     facts.extend(report.proof.as_ref().map(|proof| format!("{} on Linux {}", proof.scenario, proof.kernel)));
     if let Some(capture) = &report.capture {

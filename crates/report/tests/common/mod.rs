@@ -54,7 +54,6 @@ pub fn cause() -> DiagnosisLine {
         share: 0.968,
         gain: Some(5.3),
         claim: "The client's receive window stays at 2.40 MiB; a 35.7 ms path at 3 Gb/s holds 12.8 MiB, so the window lets 563 Mb/s through.".to_owned(),
-        failure: None,
     }
 }
 
@@ -65,7 +64,6 @@ pub fn lab() -> LabReport {
         share: 0.81,
         gain: None,
         claim: "The path delivers all it can: 2.87 Gb/s of a 3 Gb/s link.".to_owned(),
-        failure: None,
     };
     let mut report = LabReport {
         schema: "thalweg.lab/1".to_owned(),
@@ -295,26 +293,7 @@ pub fn diagnose() -> DiagnoseReport {
         rtt_min_ms: Some(35.7),
         goodput_bps: 541e6,
         phase_s: 7.394,
-        life: Some(thalweg_model::Life {
-            phases: thalweg_model::LifePhases {
-                connecting_s: 0.036,
-                waiting_client_s: 0.5,
-                transfer_s: 6.829,
-                close_s: 0.035,
-                ..thalweg_model::LifePhases::default()
-            },
-            resent: thalweg_model::Resent { syn: 1, data_down: 3, ..thalweg_model::Resent::default() },
-            reset: Some(thalweg_model::ConnectionReset {
-                direction: Way::Down,
-                packet: 390_000,
-                at_s: 7.365,
-                idle_s: 0.5,
-                ttl: 64,
-                usual_ttl: Some(57),
-                followed_by_data: false,
-            }),
-            failure: Some(thalweg_model::Failure::ForeignReset),
-        }),
+        life: Some(life()),
         limits,
         verdict,
         findings: vec![finding],
@@ -570,5 +549,38 @@ pub fn compared() -> CompareReport {
                 ("goodput_bps".to_owned(), figure(12.3e6, 12.1e6, [-4e5, 1e5], true)),
             ]),
         }],
+    }
+}
+
+fn life() -> thalweg_model::Life {
+    let phases = thalweg_model::LifePhases {
+        connecting_s: 0.036,
+        waiting_client_s: 0.5,
+        transfer_s: 6.829,
+        close_s: 0.035,
+        ..thalweg_model::LifePhases::default()
+    };
+    thalweg_model::Life {
+        phases,
+        shares: phases.shares(),
+        verdict_share: 0.81,
+        resent: thalweg_model::Resent { syn: 1, data_down: 3, ..thalweg_model::Resent::default() },
+        reset: Some(thalweg_model::ConnectionReset {
+            direction: Way::Down,
+            packet: 390_000,
+            at_s: 7.365,
+            idle_s: 0.5,
+            ttl: 64,
+            usual_ttl: Some(57),
+            ip_ids: Some((4_660, 52_579)),
+            followed_by_data: false,
+        }),
+        silence: Some(thalweg_model::Silence {
+            side: thalweg_model::Side::Client,
+            since_s: 5.2,
+            unanswered: 4,
+            packet: 389_000,
+        }),
+        failure: Some(thalweg_model::Failure::ForeignReset),
     }
 }

@@ -4,6 +4,7 @@ pub(crate) mod ipid_gaps;
 pub(crate) mod one_way_delay;
 pub(crate) mod remote_clock;
 pub(crate) mod timestamp_rtt;
+pub(crate) mod window_edges;
 
 use ipid_gaps::IpIdGaps;
 use one_way_delay::OneWayDelay;

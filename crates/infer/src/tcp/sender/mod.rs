@@ -482,7 +482,9 @@ impl Sender {
         let slack = self.rtt.min.unwrap_or(0);
         let no_more = self.space.fin
             || self.clocks.idle_at.is_some_and(|at| at.saturating_add(slack) >= self.observers.time.now());
-        if all_came && (self.times_acks || no_more) {
+        // What waits behind a window that is closed to the very end is not done.
+        let is_shut = self.window.size == Some(0) && self.window.is_probed;
+        if all_came && !is_shut && (self.times_acks || no_more) {
             self.observers.time.end_with_data();
         }
     }

@@ -109,6 +109,7 @@ impl Sender {
 
     pub(super) fn advertise(&mut self, ack: &Ack, to: u64) {
         self.window.size = Some(ack.window);
+        self.window.is_probed &= ack.window == 0;
         if self.window.known && !ack.is_syn {
             self.observers.window_growth.advertised(ack.now, ack.window);
         }
