@@ -110,9 +110,9 @@ fn agrees(flow: &thalweg_model::Flow) {
     let (verdict, limits) = (&flow.verdict, flow.limits.named());
     let slowed = limits.iter().filter(|(name, _)| !["path_rate", "slow_start"].contains(name));
     let most = slowed.map(|(_, share)| *share).fold(0.0, f64::max);
-    assert!(verdict.code != NothingToGain || most < 0.3, "{verdict:?} {limits:?}");
+    assert!(verdict.code() != NothingToGain || most < 0.3, "{verdict:?} {limits:?}");
     // No more is gained than the time it took.
-    let alone = [Application, CongestionWindowClamp, Reader, ReceiveWindow, SendBuffer].contains(&verdict.code);
+    let alone = [Application, CongestionWindowClamp, Reader, ReceiveWindow, SendBuffer].contains(&verdict.code());
     let bound = 1.02 / (1.0 - verdict.share.min(0.999));
     assert!(!alone || verdict.gain.is_none_or(|gain| gain <= bound), "{verdict:?} {limits:?}");
 }
@@ -129,7 +129,7 @@ fn shares_add_up_and_payload_is_counted_once() {
             assert!(total == 0.0 || (total - 1.0).abs() < 1e-9, "{}: {total}", path.display());
             assert!(flow.limits.named().iter().all(|(_, share)| (0.0..=1.0).contains(share)), "{flow:?}");
             assert!(flow.verdict.gain.is_none_or(|gain| gain.is_finite() && gain >= 1.0), "{flow:?}");
-            assert!(!flow.verdict.claim.is_empty());
+            assert!(!flow.verdict.claim().is_empty());
             agrees(flow);
         }
         for (_, series) in &found.series {
@@ -404,7 +404,7 @@ fn what_went_nowhere_is_told_for_what_it_is() {
     ] {
         let flow = &thalweg_infer::diagnose_file(&folder.join("public").join(file)).expect("a capture").report.flows[0];
         assert!(
-            flow.verdict.code == thalweg_model::Code::Unknown && flow.verdict.claim.starts_with(words),
+            flow.verdict.code() == thalweg_model::Code::Unknown && flow.verdict.claim().starts_with(words),
             "{:?}",
             flow.verdict
         );
@@ -412,7 +412,7 @@ fn what_went_nowhere_is_told_for_what_it_is() {
     // Some senders' links are short, as their SYNs say, and some segments are lost more than once. No path here hides that it is.
     for path in files(&folder) {
         for flow in thalweg_infer::diagnose_file(&path).expect("a capture").report.flows {
-            assert_ne!(flow.verdict.code, thalweg_model::Code::PathMtuBlackHole, "{} #{}", name(&path), flow.id);
+            assert_ne!(flow.verdict.code(), thalweg_model::Code::PathMtuBlackHole, "{} #{}", name(&path), flow.id);
         }
     }
 }
@@ -434,6 +434,6 @@ fn what_was_not_heard_when_it_was_due_is_waited_for() {
     let folder = captures();
     let found = thalweg_infer::diagnose_file(&folder.join("public/ndpi-alexa-app.pcapng")).expect("a capture");
     let flow = found.report.flows.iter().find(|flow| flow.client.ends_with(":51985")).expect("the connection");
-    assert_eq!(flow.verdict.code, thalweg_model::Code::RetransmissionTimeout, "{:?}", flow.verdict);
+    assert_eq!(flow.verdict.code(), thalweg_model::Code::RetransmissionTimeout, "{:?}", flow.verdict);
     assert!(flow.limits.timeout > 0.9 && flow.goodput_bps < 400e3, "{:?} {}", flow.limits, flow.goodput_bps);
 }

@@ -35,7 +35,7 @@ fn agrees(flow: &Flow) {
     assert!(total == 0.0 || (total - 1.0).abs() < 1e-9, "{total}");
     let slowed = limits.iter().filter(|(name, _)| !["path_rate", "slow_start"].contains(name));
     let largest = slowed.map(|(_, share)| *share).fold(0.0, f64::max);
-    assert!(verdict.code != Code::NothingToGain || largest < 0.3, "{verdict:?} {limits:?}");
+    assert!(verdict.code() != Code::NothingToGain || largest < 0.3, "{verdict:?} {limits:?}");
     assert!(verdict.gain.is_none_or(|gain| gain.is_finite() && gain >= 1.0), "{verdict:?}");
 }
 

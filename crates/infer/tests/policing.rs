@@ -115,8 +115,8 @@ fn behind_one_policer_the_verdict_is_the_policer() {
         let report = thalweg_infer::diagnose_reader(file, fields[0]).expect("a capture").report;
         let flow = report.flows.iter().max_by_key(|flow| flow.bytes_down).expect("a flow");
         policed += 1;
-        told += usize::from(flow.verdict.code == thalweg_model::Code::Policer);
-        let gains = flow.findings.iter().map(|finding| finding.gain).chain([flow.verdict.gain]);
+        told += usize::from(flow.verdict.code() == thalweg_model::Code::Policer);
+        let gains = flow.findings.iter().map(|finding| finding.verdict.gain).chain([flow.verdict.gain]);
         let Some(bucket) = flow.policer else { continue };
         let most = (bucket.rate_bps / flow.goodput_bps).max(1.0) * 1.01;
         beyond.extend(gains.flatten().filter(|&gain| gain > most).map(|gain| (fields[0].to_owned(), gain, most)));

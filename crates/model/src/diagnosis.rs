@@ -1,107 +1,8 @@
 //! Why a connection was no faster.
 
-use serde::{Deserialize, Serialize};
-use std::fmt;
-
-/// The name of a cause, as `thalweg explain` takes it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Code {
-    /// The receiver's window, as large as its buffer allows, is smaller than the path holds.
-    ReceiveWindow,
-    /// The handshake left the window scale out, so no window passes 65,535 bytes.
-    WindowScalingMissing,
-    /// The receiving program does not read fast enough.
-    Reader,
-    /// The sender's socket buffer holds less than the path.
-    SendBuffer,
-    /// The transfer was over before the congestion window had grown: the initial window decides.
-    InitialWindow,
-    /// Random loss keeps the congestion window below what the path holds.
-    RandomLoss,
-    /// A full queue on the path drops packets; the flow has its share of the bottleneck.
-    CongestionLoss,
-    /// A policer discards what is over its rate.
-    Policer,
-    /// Retransmission timeouts: silences of hundreds of milliseconds.
-    RetransmissionTimeout,
-    /// The path's own rate is used up.
-    PathRate,
-    /// The congestion window stands at a fixed size, below what the path holds.
-    CongestionWindowClamp,
-    /// After each pause the congestion window begins anew.
-    IdleRestart,
-    /// Small writes wait for acknowledgements that the other side delays.
-    DelayedAck,
-    /// Packets longer than the path carries vanish without a word.
-    PathMtuBlackHole,
-    /// Packets overtake each other, and the sender takes that for loss.
-    Reordering,
-    /// The queue in front of the path's bottleneck is far longer than the path needs.
-    Bufferbloat,
-    /// The sending program had nothing to send.
-    Application,
-    /// Nothing to gain: no limiter costs as much as five percent.
-    NothingToGain,
-    /// The capture does not tell.
-    Unknown,
-}
-
-impl Code {
-    /// Every code, in the order `thalweg explain` lists them.
-    pub const ALL: [Self; 19] = [
-        Self::ReceiveWindow,
-        Self::WindowScalingMissing,
-        Self::Reader,
-        Self::SendBuffer,
-        Self::InitialWindow,
-        Self::RandomLoss,
-        Self::CongestionLoss,
-        Self::Policer,
-        Self::RetransmissionTimeout,
-        Self::PathRate,
-        Self::CongestionWindowClamp,
-        Self::IdleRestart,
-        Self::DelayedAck,
-        Self::PathMtuBlackHole,
-        Self::Reordering,
-        Self::Bufferbloat,
-        Self::Application,
-        Self::NothingToGain,
-        Self::Unknown,
-    ];
-
-    /// The code's text, the same in JSON and on the command line.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::ReceiveWindow => "receive-window",
-            Self::WindowScalingMissing => "window-scaling-missing",
-            Self::Reader => "reader",
-            Self::SendBuffer => "send-buffer",
-            Self::InitialWindow => "initial-window",
-            Self::RandomLoss => "random-loss",
-            Self::CongestionLoss => "congestion-loss",
-            Self::Policer => "policer",
-            Self::RetransmissionTimeout => "retransmission-timeout",
-            Self::PathRate => "path-rate",
-            Self::CongestionWindowClamp => "congestion-window-clamp",
-            Self::IdleRestart => "idle-restart",
-            Self::DelayedAck => "delayed-ack",
-            Self::PathMtuBlackHole => "path-mtu-black-hole",
-            Self::Reordering => "reordering",
-            Self::Bufferbloat => "bufferbloat",
-            Self::Application => "application",
-            Self::NothingToGain => "nothing-to-gain",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
-impl fmt::Display for Code {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+use crate::cause::{Cause, Code, Context, Evidence};
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Serialize, Serializer};
 
 /// Where the time of a data phase went: shares of it that add up to 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -149,53 +50,101 @@ impl Limits {
 }
 
 /// The cause that costs most.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+///
+/// As JSON it also has `code`, `claim` and `evidence`: the cause's name and its sentences.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Verdict {
-    /// The cause.
-    pub code: Code,
+    /// The cause, with its figures.
+    pub cause: Cause,
     /// Its share of the data phase.
     pub share: f64,
-    /// One sentence, with the figures.
-    pub claim: String,
     /// How much faster the flow would be without it; 1 is no gain, `None` where it cannot be told.
     pub gain: Option<f64>,
-    /// By what causes are ranked, where several are: how many times faster without it, or a bound of that where it cannot be told.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    /// What causes are ranked by: how many times faster without it, or a bound of that where it cannot be told.
+    #[serde(default)]
     pub weight: Option<f64>,
+    /// What else the verdict rests on.
+    #[serde(default)]
+    pub context: Vec<Context>,
+}
+
+impl Verdict {
+    /// A verdict that rests on its cause's figures alone.
+    pub const fn new(cause: Cause, share: f64, gain: Option<f64>) -> Self {
+        Self { cause, share, gain, weight: None, context: Vec::new() }
+    }
+
+    /// The cause's name.
+    pub const fn code(&self) -> Code {
+        self.cause.code()
+    }
+
+    /// The cause in a sentence or two, with its figures.
+    pub fn claim(&self) -> String {
+        self.cause.claim(self.share)
+    }
+
     /// What the claim rests on.
-    pub evidence: Vec<Evidence>,
+    pub fn evidence(&self) -> Vec<Evidence> {
+        evidence(&self.cause, &self.context)
+    }
+}
+
+impl Serialize for Verdict {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        document(self, None, serializer)
+    }
 }
 
 /// Something else worth knowing about a flow.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+///
+/// As JSON it also has `code`, `claim` and `evidence`, as [`Verdict`] has.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Finding {
-    /// The cause.
-    pub code: Code,
-    /// Its share of the data phase.
-    pub share: f64,
-    /// One sentence, with the figures.
-    pub claim: String,
-    /// How much faster the flow would be without it; 1 is no gain, `None` where it cannot be told.
-    pub gain: Option<f64>,
-    /// By what causes are ranked, where several are: how many times faster without it, or a bound of that where it cannot be told.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub weight: Option<f64>,
+    /// The cause, its share and its gain.
+    #[serde(flatten)]
+    pub verdict: Verdict,
     /// The cause this is a symptom of.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(default)]
     pub depends_on: Option<Code>,
-    /// What the claim rests on.
-    pub evidence: Vec<Evidence>,
 }
 
-/// A fact a claim rests on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Evidence {
-    /// The fact, with its figures and units.
-    pub text: String,
-    /// Numbers of the packets that show it, from 1 as Wireshark counts.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub packets: Vec<u64>,
-    /// When, in seconds since the connection's first packet.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub time_s: Option<f64>,
+impl Finding {
+    /// The cause's name.
+    pub const fn code(&self) -> Code {
+        self.verdict.code()
+    }
+}
+
+impl Serialize for Finding {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        document(&self.verdict, self.depends_on, serializer)
+    }
+}
+
+fn evidence(cause: &Cause, context: &[Context]) -> Vec<Evidence> {
+    let context = context.iter().flat_map(|context| context.evidence(cause.code()));
+    cause.evidence().into_iter().chain(context).collect()
+}
+
+/// Writes a verdict, or a finding, with its sentences.
+fn document<S: Serializer>(verdict: &Verdict, depends_on: Option<Code>, serializer: S) -> Result<S::Ok, S::Error> {
+    let Verdict { cause, share, gain, weight, context } = verdict;
+    let mut written = serializer.serialize_struct("Verdict", 9)?;
+    written.serialize_field("code", &cause.code())?;
+    written.serialize_field("share", share)?;
+    written.serialize_field("claim", &verdict.claim())?;
+    written.serialize_field("gain", gain)?;
+    if let Some(weight) = weight {
+        written.serialize_field("weight", weight)?;
+    }
+    if let Some(depends_on) = depends_on {
+        written.serialize_field("depends_on", &depends_on)?;
+    }
+    written.serialize_field("evidence", &verdict.evidence())?;
+    written.serialize_field("cause", cause)?;
+    if !context.is_empty() {
+        written.serialize_field("context", context)?;
+    }
+    written.end()
 }

@@ -1,6 +1,6 @@
 //! What was fitted to a captured connection, and what a search over remedies tried on it.
 
-use crate::diagnosis::Code;
+use crate::Code;
 use crate::flow::Vantage;
 use crate::remedy::Change;
 use crate::way::Way;

@@ -3,6 +3,7 @@
 //! What is asked for: [`Path`], [`HostSettings`], [`Workload`], [`Scenario`]. What comes back: [`Flow`] and its
 //! [`Series`], [`Verdict`], [`Remedy`], [`LabReport`], [`DiagnoseReport`], [`FixReport`].
 
+mod cause;
 mod diagnosis;
 mod document;
 mod expect;
@@ -26,7 +27,14 @@ mod tune_plan;
 mod way;
 mod workload;
 
-pub use diagnosis::{Code, Evidence, Finding, Limits, Verdict};
+pub use cause::{
+    AckWait, BucketFit, CarriedData, Cause, Clamp, Code, CongestionLosses, Context, DelayedWrites, Dropped, Evidence,
+    FirstFlight, FullQueue, FullSendBuffer, FullWindow, KernelCounters, LargePackets, Losses, Occurrences,
+    OvertakenPackets, PathHolds, Pauses, PausesSeen, PolicedRate, QueueMarks, Repairs, RestartTiming, Restarts,
+    SendBufferSeen, Sights, SlowReader, SlowStartSeen, Timeouts, UndecidedBy, UsedPath, WaitedFor, Wakeups,
+    WindowGrowth,
+};
+pub use diagnosis::{Finding, Limits, Verdict};
 pub use document::{DocumentError, nearest};
 pub use expect::Expectation;
 pub use facts::{

@@ -1,6 +1,6 @@
 //! What to set, and how to undo it.
 
-use crate::diagnosis::Code;
+use crate::Code;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

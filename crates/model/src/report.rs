@@ -1,10 +1,10 @@
 //! What a run, a diagnosis or a fix reports; the JSON documents are these types.
 
-use crate::diagnosis::Code;
 use crate::fit::{Candidate, CaptureFit, Rival};
 use crate::flow::Flow;
 use crate::metric::Metrics;
 use crate::remedy::Remedy;
+use crate::{Code, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -205,6 +205,12 @@ pub struct DiagnosisLine {
     pub gain: Option<f64>,
     /// One sentence, with the figures.
     pub claim: String,
+}
+
+impl From<&Verdict> for DiagnosisLine {
+    fn from(verdict: &Verdict) -> Self {
+        Self { code: verdict.code(), share: verdict.share, gain: verdict.gain, claim: verdict.claim() }
+    }
 }
 
 /// What `thalweg lab compare` reports, schema `thalweg.compare/1`.

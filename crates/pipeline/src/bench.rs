@@ -10,9 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use thalweg_lab::kernel::Kernel;
 use thalweg_lab::{LabArm, Part, RunOptions, RunRequest, SingleRun};
-use thalweg_model::{
-    ArmReport, DiagnosisLine, Expectation, Flow, HostSettings, LabReport, Scenario, Series, Vantage, Verdict,
-};
+use thalweg_model::{ArmReport, DiagnosisLine, Expectation, Flow, HostSettings, LabReport, Scenario, Series, Vantage};
 use thalweg_units::Seed;
 
 /// The kernel scenarios run on unless something else is asked for.
@@ -223,7 +221,7 @@ fn speak_for(flows: Vec<(Flow, Series)>) -> Option<ArmFindings> {
     let total: f64 = seen.iter().map(|(flow, _)| flow.duration_s).sum();
     let mut by_code: BTreeMap<thalweg_model::Code, (f64, usize, usize)> = BTreeMap::new();
     for (at, (flow, _)) in seen.iter().enumerate() {
-        let (time, count, longest) = by_code.entry(flow.verdict.code).or_insert((0.0, 0, at));
+        let (time, count, longest) = by_code.entry(flow.verdict.code()).or_insert((0.0, 0, at));
         *time += flow.duration_s;
         *count += 1;
         if flow.duration_s > seen[*longest].0.duration_s {
@@ -236,20 +234,17 @@ fn speak_for(flows: Vec<(Flow, Series)>) -> Option<ArmFindings> {
     let lines = ranked
         .iter()
         .map(|&(time, of, longest)| {
-            let Verdict { code, share, claim, gain, .. } = &seen[longest].0.verdict;
-            let (share, claim) = if count > 1 {
-                (share * time / total.max(f64::MIN_POSITIVE), format!("{of} of {count} connections: {claim}"))
-            } else {
-                (*share, claim.clone())
-            };
-            DiagnosisLine { code: *code, share, gain: *gain, claim }
+            let line = DiagnosisLine::from(&seen[longest].0.verdict);
+            if count == 1 {
+                return line;
+            }
+            DiagnosisLine {
+                share: line.share * time / total.max(f64::MIN_POSITIVE),
+                claim: format!("{of} of {count} connections: {}", line.claim),
+                ..line
+            }
         })
-        .chain((count == 1).then(|| seen[0].0.findings.iter()).into_iter().flatten().map(|finding| DiagnosisLine {
-            code: finding.code,
-            share: finding.share,
-            gain: finding.gain,
-            claim: finding.claim.clone(),
-        }))
+        .chain((count == 1).then(|| seen[0].0.findings.iter()).into_iter().flatten().map(|f| (&f.verdict).into()))
         .collect();
     let longest = ranked.first()?.2;
     let (flow, series) = seen.into_iter().nth(longest)?;

@@ -10,8 +10,8 @@ use crate::lab_runs::LabRuns;
 use crate::observer::Observer;
 use crate::remedy::{AS_FOUND, WORTH, apply, merge, ratio};
 use thalweg_model::{
-    Arm, Candidate, Change, Code, Corner, Experiment, Flow, LabReport, Remedy, Scenario, Setting, SettingsReport,
-    Stream, Workload,
+    Arm, Candidate, Change, Code, Corner, Experiment, Finding, Flow, LabReport, Remedy, Scenario, Setting,
+    SettingsReport, Stream, Workload,
 };
 use thalweg_tune::Facts;
 use thalweg_units::Span;
@@ -219,7 +219,7 @@ pub(crate) fn plans(flow: &Flow) -> Vec<Remedy> {
     let settings = SettingsReport::default();
     let facts = Facts::of_flow(flow, None, &settings);
     let codes: Vec<Code> =
-        std::iter::once(flow.verdict.code).chain(flow.findings.iter().map(|finding| finding.code)).collect();
+        std::iter::once(flow.verdict.code()).chain(flow.findings.iter().map(Finding::code)).collect();
     let mut plans: Vec<Remedy> = Vec::new();
     for remedy in codes.into_iter().flat_map(|code| thalweg_tune::plan(code, &facts)) {
         if !remedy.changes.is_empty() && !plans.iter().any(|other| other.changes == remedy.changes) {

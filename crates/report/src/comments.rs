@@ -11,19 +11,19 @@ const MOST_NAMED: usize = 20;
 pub fn comments(capture: &CaptureReport) -> BTreeMap<u64, String> {
     let mut comments: BTreeMap<u64, String> = BTreeMap::new();
     for flow in &capture.flows {
-        let verdict = (flow.verdict.code, &flow.verdict.claim, &flow.verdict.evidence);
-        let findings = flow.findings.iter().map(|finding| (finding.code, &finding.claim, &finding.evidence));
-        for (code, claim, evidence) in std::iter::once(verdict).chain(findings) {
-            let mut claim = Some(claim.as_str());
-            for Evidence { text, packets, .. } in evidence {
+        let findings = flow.findings.iter().map(|finding| &finding.verdict);
+        for verdict in std::iter::once(&flow.verdict).chain(findings) {
+            let code = verdict.code();
+            let mut claim = Some(verdict.claim());
+            for Evidence { text, packets, .. } in verdict.evidence() {
                 for packet in packets {
-                    let comment = comments.entry(*packet).or_default();
+                    let comment = comments.entry(packet).or_default();
                     if !comment.is_empty() {
                         comment.push('\n');
                     }
                     let _ = write!(comment, "thalweg {code}, flow {}: {text}", flow.id);
                     // In full once, at the first packet that shows it.
-                    if let Some(claim) = claim.take().filter(|claim| claim != text) {
+                    if let Some(claim) = claim.take().filter(|claim| *claim != text) {
                         let _ = write!(comment, ". {claim}");
                     }
                 }
@@ -37,10 +37,10 @@ pub fn comments(capture: &CaptureReport) -> BTreeMap<u64, String> {
 pub fn summary(capture: &CaptureReport) -> String {
     let mut text = String::from("thalweg:");
     let told: Vec<&Flow> =
-        capture.flows.iter().map(Box::as_ref).filter(|flow| flow.verdict.code != Code::Unknown).collect();
+        capture.flows.iter().map(Box::as_ref).filter(|flow| flow.verdict.code() != Code::Unknown).collect();
     for flow in told.iter().take(MOST_NAMED) {
         let Flow { id, client, server, verdict, .. } = flow;
-        let _ = write!(text, "\nflow {id}, {client} – {server}: {}: {}", verdict.code, verdict.claim);
+        let _ = write!(text, "\nflow {id}, {client} – {server}: {}: {}", verdict.code(), verdict.claim());
     }
     let more = told.len().saturating_sub(MOST_NAMED);
     if more > 0 {

@@ -1,5 +1,7 @@
 //! Figures as people say them: `452 Mb/s`, `801 ms`, `4.0 MiB`; and which figure of an experiment leads.
 
+pub use thalweg_units::figures::{bytes, count, counted, data, elapsed, milliseconds, percent, rate, times};
+
 use thalweg_model::{Applicability, ArmReport, Metric, Metrics, Remedy, Side};
 
 /// Which way is better for a figure.
@@ -78,7 +80,7 @@ impl Figure {
     pub fn print(&self, value: f64) -> String {
         match self.unit {
             Unit::BitsPerSecond => rate(value),
-            Unit::PerSecond => format!("{}/s", digits(value)),
+            Unit::PerSecond => format!("{}/s", thalweg_units::figures::digits(value)),
             Unit::Milliseconds => milliseconds(value),
             Unit::Seconds => milliseconds(value * 1e3),
             Unit::Bytes => bytes(value),
@@ -212,77 +214,6 @@ pub fn nothing_lost(arms: &[ArmReport]) -> bool {
     !arms.is_empty() && arms.iter().all(|arm| retransmits.of(&arm.metrics).is_some_and(always_zero))
 }
 
-/// A rate in bits per second, three digits and a decimal prefix: `452 Mb/s`.
-pub fn rate(bits_per_second: f64) -> String {
-    let (value, prefix) = scale(bits_per_second, 1000.0, &["", "k", "M", "G", "T"]);
-    format!("{} {prefix}b/s", digits(value))
-}
-
-/// A time given in milliseconds, in the unit that suits it: `35.7 ms`, `1.20 s`.
-pub fn milliseconds(value: f64) -> String {
-    // Two units up to 10 s: 1,214 ms and 801 ms compare better than 1.21 s and 801 ms.
-    match value.abs() {
-        0.0 => "0 ms".to_owned(),
-        v if v < 0.9995 => format!("{} µs", digits(value * 1e3)),
-        v if v < 9_999.5 => format!("{} ms", if v < 999.5 { digits(value) } else { count(value) }),
-        _ => format!("{} s", digits(value / 1e3)),
-    }
-}
-
-/// How long something took, in seconds from one second on: `8.92 s`, `677 ms`.
-///
-/// Unlike [`milliseconds`], which keeps figures of one table in one unit.
-pub fn elapsed(seconds: f64) -> String {
-    if seconds.abs() < 0.9995 { milliseconds(seconds * 1e3) } else { format!("{} s", digits(seconds)) }
-}
-
-/// A memory or window size, three digits and a binary prefix: `4.00 MiB`.
-pub fn bytes(value: f64) -> String {
-    let (value, prefix) = scale(value, 1024.0, &["", "Ki", "Mi", "Gi", "Ti"]);
-    format!("{} {prefix}B", digits(value))
-}
-
-/// An amount of data, three digits and a decimal prefix: `500 MB`.
-pub fn data(value: f64) -> String {
-    let (value, prefix) = scale(value, 1000.0, &["", "k", "M", "G", "T"]);
-    format!("{} {prefix}B", digits(value))
-}
-
-/// A count, whole where it is whole, with thousands set apart: `1,234,567`.
-pub fn count(value: f64) -> String {
-    if value.fract() != 0.0 && value.abs() < 100.0 {
-        return digits(value);
-    }
-    let whole = format!("{:.0}", value.abs());
-    let mut text = String::new();
-    for (place, digit) in whole.chars().enumerate() {
-        if place > 0 && (whole.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    if value < 0.0 && whole != "0" { format!("-{text}") } else { text }
-}
-
-/// A number of things: `1 packet`, `2 packets`.
-pub(crate) fn counted(number: u64, noun: &str) -> String {
-    format!("{} {noun}{}", count(number as f64), if number == 1 { "" } else { "s" })
-}
-
-/// A share of a whole: `97 %`, and `<1 %` for what is there but small.
-pub fn percent(share: f64) -> String {
-    match share * 100.0 {
-        p if p > 0.0 && p < 0.95 => "<1 %".to_owned(),
-        p if p > 99.0 && p < 100.0 => format!("{p:.1} %").replace("100.0", "99.9"),
-        p => format!("{p:.0} %"),
-    }
-}
-
-/// How many times: `6.38×`, `41×`.
-pub fn times(ratio: f64) -> String {
-    format!("{}×", digits(ratio))
-}
-
 /// A name or a sentence from a capture or a file made fit to print: no control or direction-changing characters.
 ///
 /// A capture's file name or a claim that quotes one could otherwise carry terminal escapes, or turn the line around
@@ -300,32 +231,6 @@ fn always_zero(metric: &Metric) -> bool {
         Metric::Summary { max, .. } => *max == 0.0,
         metric => metric.value() == Some(0.0),
     }
-}
-
-/// Three significant digits, without an exponent.
-fn digits(value: f64) -> String {
-    match value.abs() {
-        0.0 => "0".to_owned(),
-        v if v < 0.0095 => format!("{value:.4}"),
-        v if v < 9.995 => format!("{value:.2}"),
-        v if v < 99.95 => format!("{value:.1}"),
-        _ => count(value.round()),
-    }
-}
-
-/// Divides `value` by `step` until three digits hold it.
-fn scale(value: f64, step: f64, prefixes: &[&'static str]) -> (f64, &'static str) {
-    let mut value = value;
-    let mut prefixes = prefixes.iter();
-    let mut prefix = prefixes.next().copied().unwrap_or_default();
-    for next in prefixes {
-        if value.abs() < 999.5 {
-            break;
-        }
-        value /= step;
-        prefix = next;
-    }
-    (value, prefix)
 }
 
 /// Byte counts people chose: decimal where they are round in decimals, else binary.

@@ -41,7 +41,7 @@ fn every_plot_draws_in_chromium() {
     assert!(dom.contains("There are no samples of the congestion window"), "an empty series is told in a sentence");
     assert!(!dom.contains("<img"), "a name became markup");
     assert!(dom.contains("of 118,943 retransmissions"), "marks that stand for a part say so");
-    assert_eq!(dom.matches("class=\"pin\"").count(), 1, "one fact of the sample has a time");
+    assert_eq!(dom.matches("class=\"pin\"").count(), 2, "two facts of the sample have a time");
     if let Some(folder) = std::env::var_os("THALWEG_SCREENSHOTS") {
         std::fs::copy(&file, PathBuf::from(folder).join("page.html")).expect("the folder takes a copy");
     }

@@ -81,7 +81,7 @@ fn one_connection_seen_on_two_interfaces_is_told_once() {
     (flows[1].id, flows[1].interface) = (4, Some("client".to_owned()));
     flows[1].start += 0.018;
     let text = terminal::diagnose(&report, 100, false);
-    assert_eq!(text.matches("the flight filled the window").count(), 1, "{text}");
+    assert_eq!(text.matches("filled the window to within one segment").count(), 1, "{text}");
     assert!(text.contains("the same connection, seen on client: receive-window 90 %"), "{text}");
 }
 

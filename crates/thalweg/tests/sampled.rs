@@ -83,8 +83,8 @@ fn sockets_tell_what_holds_a_transfer() {
             continue;
         };
         assert!((flow.limits.total() - 1.0).abs() < 1e-6, "{}: {:?}", case.name, flow.limits);
-        let (code, made) = (flow.verdict.code.as_str(), case.made.sender);
-        let says_so = flow.verdict.evidence.iter().any(|fact| fact.text.contains("capture at the sender"));
+        let (code, made) = (flow.verdict.code().as_str(), case.made.sender);
+        let says_so = flow.verdict.evidence().iter().any(|fact| fact.text.contains("capture at the sender"));
         let in_doubt = IN_DOUBT.iter().any(|(cause, told)| *cause == made && told.contains(&code)) && says_so;
         all += 1;
         if code == made {
@@ -139,7 +139,7 @@ fn jitter_is_no_queue_and_pacing_is_held_by_the_path() {
         let path = format!("rtt = \"40ms\"\nrate = \"{rate}\"\nqueue = \"400 packets\"\n{rest}");
         let found = diagnose(&sampled_run(folder.path(), &path, "", settings));
         let sender = found.iter().find(|flow| flow.vantage == Vantage::Sender).expect("the sender's");
-        assert_eq!(sender.verdict.code, code, "{path} {settings}: {:?} {:?}", sender.verdict, sender.limits);
+        assert_eq!(sender.verdict.code(), code, "{path} {settings}: {:?} {:?}", sender.verdict, sender.limits);
     }
 }
 
@@ -167,7 +167,7 @@ fn sockets_that_share_a_path_are_added_up() {
             );
             for flow in diagnose(&found).iter().filter(|flow| flow.vantage == Vantage::Sender) {
                 all += 1;
-                let (code, gain) = (flow.verdict.code, flow.verdict.gain);
+                let (code, gain) = (flow.verdict.code(), flow.verdict.gain);
                 let right = match code {
                     Code::PathRate => full,
                     Code::CongestionLoss => full && gain.is_some_and(|gain| gain < 1.3),

@@ -60,12 +60,12 @@ pub fn for_flow(flow: &Flow, facts: &Facts<'_>, here: Option<Side>) -> Vec<Remed
     if flow.life.is_some_and(|life| life.failure.is_some()) {
         return Vec::new();
     }
-    let mut remedies = plan(flow.verdict.code, facts);
+    let mut remedies = plan(flow.verdict.code(), facts);
     for finding in &flow.findings {
         // A symptom goes with its cause; a queue that is too long does not go with the path's rate.
-        let own = finding.depends_on.is_none() || finding.code == Code::Bufferbloat;
-        if own && finding.gain.is_none_or(|gain| gain >= WORTH) {
-            remedies.extend(plan(finding.code, facts).into_iter().filter(|remedy| !remedy.changes.is_empty()));
+        let own = finding.depends_on.is_none() || finding.code() == Code::Bufferbloat;
+        if own && finding.verdict.gain.is_none_or(|gain| gain >= WORTH) {
+            remedies.extend(plan(finding.code(), facts).into_iter().filter(|remedy| !remedy.changes.is_empty()));
         }
     }
     let mut known: Vec<Vec<Change>> = Vec::new();

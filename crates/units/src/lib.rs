@@ -5,6 +5,7 @@
 #![warn(clippy::too_many_lines, clippy::struct_excessive_bools)]
 
 mod bytes;
+pub mod figures;
 mod quantity;
 mod rate;
 mod ratio;

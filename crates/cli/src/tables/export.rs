@@ -105,8 +105,8 @@ impl Export<'_> {
             let flows = &capture.report.flows;
             let begin = flows.iter().map(|flow| flow.start).fold(f64::INFINITY, f64::min);
             for flow in flows {
-                let mut row = self.keys(run);
-                row.extend(flow_columns::values(flow, begin));
+                let (mut row, claim) = (self.keys(run), flow.verdict.claim());
+                row.extend(flow_columns::values(flow, &claim, begin));
                 table.row(&row).map_err(Failure::host)?;
             }
         }

@@ -4,7 +4,7 @@ use super::flow_columns;
 use crate::failure::Failure;
 use std::fs;
 use std::path::{Path, PathBuf};
-use thalweg_model::{CaptureReport, Code, Evidence, Flow};
+use thalweg_model::{CaptureReport, Code, Finding, Flow, Verdict};
 use thalweg_report::tables::{Column, Format, Kind, Table, Value};
 
 /// What the tables are called.
@@ -85,55 +85,38 @@ impl Fleet {
         ];
         self.captures.row(&row).map_err(Failure::host)?;
         for flow in &capture.flows {
-            let mut row = vec![file];
-            row.extend(flow_columns::values(flow, begin.unwrap_or(0.0)));
+            let (mut row, claim) = (vec![file], flow.verdict.claim());
+            row.extend(flow_columns::values(flow, &claim, begin.unwrap_or(0.0)));
             self.flows.row(&row).map_err(Failure::host)?;
-            let verdict = &flow.verdict;
-            self.finding(
-                file,
-                flow,
-                &Row {
-                    is_verdict: true,
-                    code: verdict.code,
-                    share: verdict.share,
-                    gain: verdict.gain,
-                    depends_on: None,
-                    claim: &verdict.claim,
-                    evidence: &verdict.evidence,
-                },
-            )?;
-            for finding in &flow.findings {
-                self.finding(
-                    file,
-                    flow,
-                    &Row {
-                        is_verdict: false,
-                        code: finding.code,
-                        share: finding.share,
-                        gain: finding.gain,
-                        depends_on: finding.depends_on,
-                        claim: &finding.claim,
-                        evidence: &finding.evidence,
-                    },
-                )?;
+            self.finding(file, flow, true, &flow.verdict, None)?;
+            for Finding { verdict, depends_on } in &flow.findings {
+                self.finding(file, flow, false, verdict, *depends_on)?;
             }
         }
         Ok(())
     }
 
-    fn finding(&mut self, file: Value<'_>, flow: &Flow, row: &Row<'_>) -> Result<(), Failure> {
-        let evidence = row.evidence.iter().map(|one| one.text.as_str()).collect::<Vec<_>>().join("; ");
+    fn finding(
+        &mut self,
+        file: Value<'_>,
+        flow: &Flow,
+        is_verdict: bool,
+        verdict: &Verdict,
+        depends_on: Option<Code>,
+    ) -> Result<(), Failure> {
+        let (claim, evidence) = (verdict.claim(), verdict.evidence());
+        let texts = evidence.iter().map(|one| one.text.as_str()).collect::<Vec<_>>().join("; ");
         let values = [
             file,
             flow.id.into(),
-            row.is_verdict.into(),
-            row.code.as_str().into(),
-            row.share.into(),
-            row.gain.into(),
-            row.depends_on.map(Code::as_str).into(),
-            row.claim.into(),
-            Value::Text(&evidence),
-            row.evidence.iter().find_map(|one| one.packets.first().copied()).into(),
+            is_verdict.into(),
+            verdict.code().as_str().into(),
+            verdict.share.into(),
+            verdict.gain.into(),
+            depends_on.map(Code::as_str).into(),
+            Value::Text(&claim),
+            Value::Text(&texts),
+            evidence.iter().find_map(|one| one.packets.first().copied()).into(),
         ];
         self.findings.row(&values).map_err(Failure::host)
     }
@@ -145,15 +128,4 @@ impl Fleet {
         }
         Ok(())
     }
-}
-
-/// What a verdict and a finding have in common.
-struct Row<'a> {
-    is_verdict: bool,
-    code: Code,
-    share: f64,
-    gain: Option<f64>,
-    depends_on: Option<Code>,
-    claim: &'a str,
-    evidence: &'a [Evidence],
 }

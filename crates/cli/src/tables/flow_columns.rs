@@ -61,8 +61,8 @@ pub(crate) fn columns(seen_at: &str) -> Vec<Column> {
         .collect()
 }
 
-/// The values of a connection's row; `begin` is when the capture begins, in seconds since the epoch.
-pub(crate) fn values(flow: &Flow, begin: f64) -> Vec<Value<'_>> {
+/// The values of a connection's row; `claim` is its verdict's, `begin` is when the capture begins, in seconds since the epoch.
+pub(crate) fn values<'a>(flow: &'a Flow, claim: &'a str, begin: f64) -> Vec<Value<'a>> {
     let vantage = match flow.vantage {
         Vantage::Sender => "sender",
         Vantage::Receiver => "receiver",
@@ -109,10 +109,10 @@ pub(crate) fn values(flow: &Flow, begin: f64) -> Vec<Value<'_>> {
         flow.dup_acks.into(),
         flow.zero_windows.into(),
         flow.window_full.into(),
-        verdict.code.as_str().into(),
+        verdict.code().as_str().into(),
         verdict.share.into(),
         verdict.gain.into(),
-        verdict.claim.as_str().into(),
+        Value::Text(claim),
         flow.remedies.first().map(|remedy| remedy.reason.as_str()).into(),
     ];
     values.extend(flow.limits.named().map(|(_, share)| Value::Number(share)));

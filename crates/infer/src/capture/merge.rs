@@ -6,13 +6,13 @@
 use super::decode::CaptureDecoder;
 use super::notes::{cut_note, notes_of, order_note};
 use super::shard::ShardResult;
-use crate::diagnosis::words;
 use crate::flow::ranking::is_slowed;
 use crate::flow::record::FlowRecord;
 use crate::flow::retained::{Retain, RetainedFlows};
 use crate::shared_path;
 use std::io::Read;
 use thalweg_model::{CaptureReport, Series};
+use thalweg_units::figures::{counted, data};
 use thalweg_wire::Capture;
 
 /// A capture's connections, judged; those where most time could be saved come first.
@@ -65,14 +65,14 @@ pub fn merge<R: Read>(
     if joined > 0 {
         notes.push(format!(
             "the two directions of {} came under different tags or from different interfaces; they were joined",
-            words::count(joined, "connection")
+            counted(joined, "connection")
         ));
     }
     if missed.0 > 0 {
         notes.push(format!(
             "the capture lacks {} that were acknowledged ({}): it lost packets, and what is told rests on the others",
-            words::size(missed.1 as f64),
-            words::count(missed.0, "connection"),
+            data(missed.1 as f64),
+            counted(missed.0, "connection"),
         ));
     }
     shared_path::judge(&mut found.iter_mut().map(FlowRecord::sharer).collect::<Vec<_>>());

@@ -1,41 +1,46 @@
 //! What a rule is, and what it found.
 
 use crate::diagnosis::facts::Facts;
-use thalweg_model::{Code, Evidence};
+use thalweg_model::{Cause, Code, Occurrences, Sights};
 
 /// Gains below this are not worth a change: run-to-run spread of a bulk transfer on a quiet path is of this size.
 ///
 /// Below it the verdict is `nothing-to-gain`.
 pub(crate) const MIN_GAIN: f64 = 1.05;
 
-/// The weight of what lets nothing through, and the most that is told.
+/// The weight of a cause that lets nothing through, and the largest that is reported.
 pub(crate) const MAX_WEIGHT: f64 = 1e6;
 
-/// A rule: one cause.
-pub(crate) struct Rule {
-    pub(crate) code: Code,
-    pub(crate) judge: fn(&Facts<'_>) -> Option<Judged>,
-}
+/// A rule: judges the facts for one cause.
+pub(crate) type Rule = fn(&Facts<'_>) -> Option<Judged>;
 
 /// What a rule found.
 #[derive(Debug)]
 pub(crate) struct Judged {
+    pub(crate) cause: Cause,
     pub(crate) share: f64,
-    /// By what the causes are ranked: how many times faster without it, even where that is only a bound.
+    /// What the causes are ranked by: how many times faster without it, even where that is only a bound.
     pub(crate) weight: f64,
     /// How many times faster without it, where it can be told.
     pub(crate) gain: Option<f64>,
-    pub(crate) claim: String,
-    pub(crate) evidence: Vec<Evidence>,
     pub(crate) depends_on: Option<Code>,
+    /// It slows bursts down: it comes before the pauses between them, which are the program's own.
+    pub(crate) in_bursts: bool,
 }
 
-/// A fact without packets to point at.
-pub(crate) fn fact(text: String) -> Evidence {
-    Evidence { text, packets: Vec::new(), time_s: None }
+impl Judged {
+    /// A finding with a known gain, or none, that is ranked by `weight` alone.
+    pub(crate) const fn new(cause: Cause, share: f64, weight: f64, gain: Option<f64>) -> Self {
+        Self { cause, share, weight, gain, depends_on: None, in_bursts: false }
+    }
 }
 
-/// A fact that the packets of `sights` (number and nanoseconds) show.
-pub(crate) fn seen(text: String, sights: &[(u64, u64)]) -> Evidence {
-    Evidence { text, packets: sights.iter().map(|s| s.0).collect(), time_s: sights.first().map(|s| s.1 as f64 / 1e9) }
+/// The packets that show a fact: of each its number, and its time in nanoseconds since the connection's first.
+pub(crate) fn sights(seen: &[(u64, u64)]) -> Sights {
+    Sights { packets: seen.iter().map(|one| one.0).collect(), time_s: seen.first().map(|one| one.1 as f64 / 1e9) }
+}
+
+/// How often something happened, and the packets that show it.
+pub(crate) fn occurrences(count: u64, seen: &[(u64, u64)]) -> Occurrences {
+    Occurrences { count, sights: sights(seen) }
 }

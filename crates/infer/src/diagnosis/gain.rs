@@ -56,12 +56,6 @@ impl Facts<'_> {
         let known = self.shows_capacity() || self.limits().path_rate >= PATH_WAS_MOSTLY_FULL;
         if known { gain } else { gain.max(weight_of_time(self.limits().application)) }
     }
-
-    /// The weight of a cause that is judged by bursts, where the program's own pauses would otherwise outweigh everything: a gain in them
-    /// is what their user sees.
-    pub(crate) fn weight_in_bursts(&self, gain: f64) -> f64 {
-        self.weight_of_pauses().max(gain) * 1.02
-    }
 }
 
 /// The weight of removing a limit whose next one is not known: its time vanishes.

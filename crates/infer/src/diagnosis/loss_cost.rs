@@ -1,12 +1,11 @@
-//! What losses cost, whichever kind they are: the part the two loss rules share.
+//! What losses cost, whichever kind they are: the part that the rules of losses share.
 
 use crate::diagnosis::facts::Facts;
-use crate::diagnosis::finding::{fact, seen};
-use crate::diagnosis::words;
+use crate::diagnosis::finding::occurrences;
 use crate::event::RetransmitKind;
-use thalweg_model::Evidence;
+use thalweg_model::{Losses, Repairs};
 
-/// Time, packets and round trips of a flow's losses, those a timer repaired left out.
+/// Time and packets of a flow's losses, those a timer repaired left out.
 pub(super) struct LossCost {
     /// Share of the data phase.
     pub(super) share: f64,
@@ -14,12 +13,9 @@ pub(super) struct LossCost {
     pub(super) gain: f64,
     /// The same where the capacity is known.
     pub(super) known_gain: Option<f64>,
-    /// Part of the data packets that was sent again.
-    pub(super) rate: f64,
+    pub(super) repairs: Repairs,
     /// Mean smoothed round trip before them, in seconds, of those before which any was measured.
-    pub(super) rtt_before_s: Option<f64>,
-    pub(super) sent_again: Evidence,
-    pub(super) behind_a_queue: Evidence,
+    rtt_before_s: Option<f64>,
 }
 
 impl LossCost {
@@ -34,23 +30,28 @@ impl LossCost {
         let fast = episodes.iter().filter(|loss| loss.kind == RetransmitKind::Fast);
         let first: Vec<(u64, u64)> = fast.take(3).map(|loss| (loss.number, loss.at)).collect();
         let before: Vec<f64> = episodes.iter().map(|loss| loss.rtt_before).filter(|&nanos| nanos > 0.0).collect();
-        let (random, congested) = (facts.random_losses, facts.congested_losses);
-        let sent_again = format!(
-            "{} sent again in {}; the first",
-            words::count(losses.total, "packet"),
-            words::count(episodes.len() as u64, "episode")
-        );
         Self {
             share: part * (limits.loss_recovery + limits.congestion_window),
             gain,
             known_gain: facts.capacity.map(|_| gain),
-            rate: facts.lost_part(),
+            repairs: Repairs {
+                packets_again: occurrences(losses.total, &first),
+                episodes: Some(episodes.len() as u64),
+            },
             rtt_before_s: (!before.is_empty()).then(|| before.iter().sum::<f64>() / before.len() as f64 / 1e9),
-            sent_again: seen(sent_again, &first),
-            behind_a_queue: fact(format!(
-                "{congested} of {} episodes came behind a standing queue",
-                random + congested
-            )),
+        }
+    }
+
+    /// The losses as a cause shows them, with the round trip just before them where that is known better than on average.
+    pub(super) fn losses(self, facts: &Facts<'_>, just_before_s: Option<f64>) -> Losses {
+        let (random, congested) = (facts.random_losses as u64, facts.congested_losses as u64);
+        Losses {
+            part: facts.lost_part(),
+            repairs: self.repairs,
+            queued_episodes: Some(congested),
+            judged_episodes: Some(random + congested),
+            rtt_before_s: just_before_s.or(self.rtt_before_s),
+            rtt_min_s: facts.rtt_min_s,
         }
     }
 }

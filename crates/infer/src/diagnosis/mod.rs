@@ -7,4 +7,3 @@ pub(crate) mod loss_cost;
 pub(crate) mod no_cause;
 pub(crate) mod ranking;
 pub(crate) mod rules;
-pub(crate) mod words;

@@ -1,4 +1,7 @@
 //! Which finding is the verdict, and which are its symptoms.
+//!
+//! Findings are ranked by weight. Two exceptions: a cause that slows bursts down weighs as much as the pauses between them, and a cause
+//! that comes before its symptoms weighs as much as they do. Between equal weights [`precedence`] decides, then the order of the rules.
 
 use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::{Judged, MAX_WEIGHT, MIN_GAIN};
@@ -6,85 +9,115 @@ use crate::diagnosis::no_cause;
 use crate::diagnosis::rules::RULES;
 use thalweg_model::{Code, Finding, Verdict};
 
-/// Part of what a symptom costs that its cause must save for the symptom to be its.
-const BY_ITSELF: f64 = 0.5;
+/// The queue in which acknowledgements wait comes before its symptoms if it costs this part of what they do: its own cost counts round
+/// trips alone, and what remains of its symptoms without it is unknown.
+const QUEUE_PART_OF_SYMPTOMS: f64 = 0.5;
 
 /// The verdict, and the other findings, costliest first.
 pub(crate) fn judge(facts: &Facts<'_>) -> (Verdict, Vec<Finding>) {
-    let mut found: Vec<(Code, Judged)> =
-        RULES.iter().filter_map(|rule| (rule.judge)(facts).map(|judged| (rule.code, judged))).collect();
-    put_cause_first(&mut found);
-    // A stable sort: equal weights keep the rules' order, so the same capture always gives the same text.
-    found.sort_by(|a, b| b.1.weight.total_cmp(&a.1.weight));
-    let verdict = if found.first().is_some_and(|(_, judged)| judged.weight >= MIN_GAIN) {
-        let (code, judged) = found.remove(0);
-        Verdict {
-            code,
-            share: judged.share,
-            claim: judged.claim,
-            gain: judged.gain,
-            weight: Some(judged.weight.min(MAX_WEIGHT)),
-            evidence: judged.evidence,
-        }
+    let mut found: Vec<Judged> = RULES.iter().filter_map(|rule| rule(facts)).collect();
+    put_causes_first(&mut found);
+    // A stable sort: what is equal keeps the rules' order, so the same capture always gives the same text.
+    found.sort_by(|a, b| {
+        b.weight.total_cmp(&a.weight).then_with(|| precedence(b.cause.code()).cmp(&precedence(a.cause.code())))
+    });
+    let verdict = if found.first().is_some_and(|judged| judged.weight >= MIN_GAIN) {
+        verdict_of(found.remove(0)).0
     } else {
         no_cause::verdict(facts)
     };
-    let top = verdict.code;
-    let depends_on =
-        |code: Code, judged: &Judged| judged.depends_on.filter(|on| *on != code).or_else(|| symptom_of(code, top));
-    // What would change less than a repetition does is not reported, unless a cause that is reported brings it about.
+    let top = verdict.code();
     let findings = found
         .into_iter()
-        .filter(|(code, judged)| judged.weight >= MIN_GAIN || depends_on(*code, judged).is_some())
-        .map(|(code, judged)| Finding {
-            code,
-            share: judged.share,
-            depends_on: depends_on(code, &judged),
-            claim: judged.claim,
-            gain: judged.gain,
-            weight: Some(judged.weight.min(MAX_WEIGHT)),
-            evidence: judged.evidence,
+        .map(|judged| {
+            let weight = judged.weight;
+            let (verdict, depends_on) = verdict_of(judged);
+            let code = verdict.code();
+            let depends_on = depends_on.filter(|on| *on != code).or_else(|| symptom_of(code, top));
+            (weight, Finding { verdict, depends_on })
         })
+        // What would change less than a repetition does is not reported, unless a cause that is reported brings it about.
+        .filter(|(weight, finding)| *weight >= MIN_GAIN || finding.depends_on.is_some())
+        .map(|(_, finding)| finding)
         .collect();
     (verdict, findings)
 }
 
-/// The queue that acknowledgements wait in makes all that goes by round trips cost more: it comes before what it brings about, unless that
-/// costs far more by itself.
-fn put_cause_first(found: &mut [(Code, Judged)]) {
-    let saves = |weight: f64| 1.0 - 1.0 / weight.max(1.0);
-    let Some(at) = found.iter().position(|(code, judged)| *code == Code::Bufferbloat && judged.weight >= MIN_GAIN)
-    else {
-        return;
+fn verdict_of(judged: Judged) -> (Verdict, Option<Code>) {
+    let Judged { cause, share, weight, gain, depends_on, .. } = judged;
+    (Verdict { cause, share, gain, weight: Some(weight.min(MAX_WEIGHT)), context: Vec::new() }, depends_on)
+}
+
+/// Lets causes weigh as much as what they come before.
+fn put_causes_first(found: &mut [Judged]) {
+    let heaviest = |found: &[Judged], codes: &[Code]| {
+        let those = found.iter().filter(|judged| codes.contains(&judged.cause.code()));
+        those.map(|judged| judged.weight).fold(1.0, f64::max)
     };
-    let brought_about = found.iter().filter(|(code, _)| symptom_of(*code, Code::Bufferbloat).is_some());
-    let most = brought_about.map(|(_, judged)| judged.weight).fold(1.0, f64::max);
-    let own = &mut found[at].1.weight;
-    if saves(*own) >= BY_ITSELF * saves(most) {
-        *own = own.max(most * 1.01);
+    let pauses = heaviest(found, &[Code::Application]);
+    for judged in found.iter_mut().filter(|judged| judged.in_bursts) {
+        judged.weight = judged.weight.max(pauses);
+    }
+    for at in 0..found.len() {
+        let code = found[at].cause.code();
+        let symptoms = heaviest(found, code.symptoms());
+        let own = &mut found[at].weight;
+        if *own >= MIN_GAIN && comes_before_symptoms(code, *own, symptoms) {
+            *own = own.max(symptoms);
+        }
     }
 }
 
-/// Symptoms that a verdict explains.
+/// Whether a cause of this weight comes before its symptoms, of which the heaviest weighs `symptoms`.
+fn comes_before_symptoms(code: Code, own: f64, symptoms: f64) -> bool {
+    let saves = |weight: f64| 1.0 - 1.0 / weight.max(1.0);
+    match code {
+        // Nothing that is sent again gets through.
+        Code::PathMtuBlackHole => true,
+        Code::Bufferbloat => saves(own) >= QUEUE_PART_OF_SYMPTOMS * saves(symptoms),
+        Code::ReceiveWindow
+        | Code::WindowScalingMissing
+        | Code::Reader
+        | Code::SendBuffer
+        | Code::InitialWindow
+        | Code::RandomLoss
+        | Code::CongestionLoss
+        | Code::Policer
+        | Code::RetransmissionTimeout
+        | Code::PathRate
+        | Code::CongestionWindowClamp
+        | Code::IdleRestart
+        | Code::DelayedAck
+        | Code::Reordering
+        | Code::Application
+        | Code::NothingToGain
+        | Code::Unknown => false,
+    }
+}
+
+/// Which of two findings of equal weight comes first: the greater.
+const fn precedence(code: Code) -> u8 {
+    match code {
+        Code::PathMtuBlackHole | Code::Bufferbloat => 3,
+        Code::IdleRestart | Code::DelayedAck => 2,
+        Code::InitialWindow | Code::Reordering => 1,
+        Code::ReceiveWindow
+        | Code::WindowScalingMissing
+        | Code::Reader
+        | Code::SendBuffer
+        | Code::RandomLoss
+        | Code::CongestionLoss
+        | Code::Policer
+        | Code::RetransmissionTimeout
+        | Code::PathRate
+        | Code::CongestionWindowClamp
+        | Code::Application
+        | Code::NothingToGain
+        | Code::Unknown => 0,
+    }
+}
+
+/// The verdict, where `code` is a symptom that it explains.
 pub(crate) fn symptom_of(code: Code, verdict: Code) -> Option<Code> {
-    let explained = match verdict {
-        Code::PathRate => matches!(code, Code::CongestionLoss | Code::RetransmissionTimeout | Code::Bufferbloat),
-        Code::RandomLoss | Code::CongestionLoss => matches!(code, Code::RetransmissionTimeout),
-        Code::WindowScalingMissing => matches!(code, Code::ReceiveWindow),
-        Code::Policer => matches!(code, Code::PathRate | Code::RetransmissionTimeout | Code::InitialWindow),
-        Code::PathMtuBlackHole => matches!(code, Code::RetransmissionTimeout | Code::RandomLoss | Code::CongestionLoss),
-        Code::Reordering => matches!(code, Code::RetransmissionTimeout | Code::PathRate),
-        // As a verdict it is the other direction's.
-        Code::Bufferbloat => matches!(
-            code,
-            Code::RetransmissionTimeout
-                | Code::RandomLoss
-                | Code::CongestionLoss
-                | Code::InitialWindow
-                | Code::Application
-        ),
-        Code::IdleRestart => matches!(code, Code::InitialWindow),
-        _ => false,
-    };
-    explained.then_some(verdict)
+    verdict.symptoms().contains(&code).then_some(verdict)
 }

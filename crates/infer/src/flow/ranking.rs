@@ -20,7 +20,7 @@ pub(crate) struct FlowCost {
 impl FlowCost {
     /// Of a connection that carried `bytes` both ways; `first_packet` tells it from those that cost the same.
     pub(crate) fn of(verdict: &Verdict, phase: DataPhase, bytes: u64, first_packet: u64) -> Self {
-        let gain = verdict.gain.filter(|_| verdict.code != Code::Application).unwrap_or(1.0).max(1.0);
+        let gain = verdict.gain.filter(|_| verdict.code() != Code::Application).unwrap_or(1.0).max(1.0);
         let saved_s = (phase.took * (1.0 - 1.0 / gain)).clamp(0.0, phase.most_saved());
         Self { saved: Reverse(saved_s.to_bits()), bytes: Reverse(bytes), first_packet }
     }
@@ -41,26 +41,28 @@ pub fn is_slowed(flow: &Flow) -> bool {
 
 /// Whether the verdict is something other than the program, with a gain that is worth it.
 pub(crate) fn is_held(verdict: &Verdict) -> bool {
-    let own = matches!(verdict.code, Code::NothingToGain | Code::Unknown | Code::Application | Code::PathRate);
-    !own && verdict.gain.is_some_and(|gain| gain >= MIN_GAIN)
+    verdict.code().is_slowdown() && verdict.gain.is_some_and(|gain| gain >= MIN_GAIN)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use thalweg_model::{Cause, DelayedWrites, Occurrences, Pauses, PausesSeen};
+
+    fn cause() -> Cause {
+        Cause::DelayedAck(DelayedWrites { writes: Occurrences::default(), waited_s: 1.0 })
+    }
+
+    fn pauses() -> Cause {
+        let seen = PausesSeen::Sender;
+        Cause::Application(Pauses { idle_s: 490.0, of_s: 500.0, bursts: None, waited: None, seen })
+    }
 
     #[test]
     fn no_verdict_saves_more_than_all_but_a_round_trip() {
         let phase = |took| DataPhase { took, least: 0.1 };
         let cost = |took, gain| {
-            let verdict = Verdict {
-                code: Code::ReceiveWindow,
-                share: 1.0,
-                claim: String::new(),
-                gain,
-                weight: None,
-                evidence: Vec::new(),
-            };
+            let verdict = Verdict::new(cause(), 1.0, gain);
             FlowCost::of(&verdict, phase(took), 0, 0)
         };
         let saved = |cost: FlowCost| f64::from_bits(cost.saved.0);
@@ -73,18 +75,15 @@ mod tests {
     #[test]
     fn what_a_setting_could_save_comes_first_and_then_the_most_bytes() {
         let mut order = [
-            (Code::Application, Some(177.0), 1_500, 500.0),
-            (Code::PathRate, None, 9_000_000, 5.0),
-            (Code::RandomLoss, Some(1.2), 4_000, 5.0),
-            (Code::ReceiveWindow, Some(2.0), 90_000, 5.0),
+            ("idle", pauses(), Some(177.0), 1_500, 500.0),
+            ("full path", cause(), None, 9_000_000, 5.0),
+            ("small gain", cause(), Some(1.2), 4_000, 5.0),
+            ("large gain", cause(), Some(2.0), 90_000, 5.0),
         ];
-        order.sort_by_key(|&(code, gain, bytes, took)| {
-            let verdict = Verdict { code, share: 1.0, claim: String::new(), gain, weight: None, evidence: Vec::new() };
-            FlowCost::of(&verdict, DataPhase { took, least: 0.0 }, bytes, 1)
+        order.sort_by_key(|(_, cause, gain, bytes, took)| {
+            let verdict = Verdict::new(cause.clone(), 1.0, *gain);
+            FlowCost::of(&verdict, DataPhase { took: *took, least: 0.0 }, *bytes, 1)
         });
-        assert_eq!(
-            order.map(|(code, ..)| code),
-            [Code::ReceiveWindow, Code::RandomLoss, Code::PathRate, Code::Application]
-        );
+        assert_eq!(order.map(|(name, ..)| name), ["large gain", "small gain", "full path", "idle"]);
     }
 }

@@ -6,7 +6,7 @@ use crate::flow::report::{self, JudgedFlow};
 use crate::shared_path::Sharer;
 use crate::shared_path::aggregate_rate::CarriedBytes;
 use crate::tcp::connection::Connection;
-use thalweg_model::{Evidence, Flow, Series};
+use thalweg_model::{Flow, Series};
 
 /// A connection, summed up.
 #[derive(Debug)]
@@ -54,24 +54,7 @@ impl FlowRecord {
 
 /// Gives back the room that texts and lists were grown by in advance: a flow is kept for as long as the capture lasts.
 fn compact(flow: &mut Flow) {
-    let evidence = |evidence: &mut Vec<Evidence>| {
-        evidence.shrink_to_fit();
-        for fact in evidence {
-            fact.text.shrink_to_fit();
-            fact.packets.shrink_to_fit();
-        }
-    };
     flow.client.shrink_to_fit();
     flow.server.shrink_to_fit();
-    flow.verdict.claim.shrink_to_fit();
-    evidence(&mut flow.verdict.evidence);
     flow.findings.shrink_to_fit();
-    for finding in &mut flow.findings {
-        finding.claim.shrink_to_fit();
-        evidence(&mut finding.evidence);
-    }
-    if let Some(other) = &mut flow.other_direction {
-        other.verdict.claim.shrink_to_fit();
-        evidence(&mut other.verdict.evidence);
-    }
 }

@@ -74,7 +74,7 @@ impl<'a> JudgedFlow<'a> {
         let [client, server] = &connection.sides;
         let losses = &sender.losses;
         let black_hole =
-            verdict.code == Code::PathMtuBlackHole || findings.iter().any(|f| f.code == Code::PathMtuBlackHole);
+            verdict.code() == Code::PathMtuBlackHole || findings.iter().any(|f| f.code() == Code::PathMtuBlackHole);
         Flow {
             id: 0,
             first_packet: connection.first_packet,
@@ -301,7 +301,7 @@ mod tests {
         let flow = judged.flow();
         assert_eq!(flow.direction, Way::Down);
         let other = flow.other_direction.expect("2 MB went up");
-        assert_eq!((other.direction, other.verdict.code), (Way::Up, Code::ReceiveWindow), "{other:?}");
+        assert_eq!((other.direction, other.verdict.code()), (Way::Up, Code::ReceiveWindow), "{other:?}");
         assert!((other.limits.total() - 1.0).abs() < 1e-9 && other.limits.receive_window > 0.9, "{other:?}");
         // A request of a few segments is held back by nothing.
         let asked = connection_at(&packets[..8]);

@@ -167,18 +167,9 @@ fn a_finished_connection_takes_less_than_four_kilobytes() {
     wire.connection(100);
     let one = &wire.table.finish().records[0];
     let flow = &one.flow;
-    let evidence = |evidence: &[thalweg_model::Evidence]| -> usize {
-        let held = |e: &thalweg_model::Evidence| {
-            size_of::<thalweg_model::Evidence>() + e.text.capacity() + 8 * e.packets.capacity()
-        };
-        evidence.iter().map(held).sum()
-    };
-    let findings: usize = flow
-        .findings
-        .iter()
-        .map(|f| size_of::<thalweg_model::Finding>() + f.claim.capacity() + evidence(&f.evidence))
-        .sum();
-    let texts = flow.client.capacity() + flow.server.capacity() + flow.verdict.claim.capacity();
+    // Each with the packets of three sights, as JSON has them.
+    let findings = flow.findings.len() * (size_of::<thalweg_model::Finding>() + 3 * size_of::<u64>());
+    let texts = flow.client.capacity() + flow.server.capacity();
     let facts = &flow.facts;
     let boxed = [
         facts.rtt.as_deref().map(size_of_val),
@@ -199,12 +190,7 @@ fn a_finished_connection_takes_less_than_four_kilobytes() {
     ];
     assert!(boxed.iter().all(Option::is_some), "{facts:?}");
     let boxed: usize = boxed.iter().flatten().sum();
-    let all = boxed
-        + size_of::<crate::flow::record::FlowRecord>()
-        + texts
-        + findings
-        + evidence(&flow.verdict.evidence)
-        + size_of::<ClosedFlow>();
+    let all = boxed + size_of::<crate::flow::record::FlowRecord>() + texts + findings + size_of::<ClosedFlow>();
     assert!(all < 4_096, "{all} bytes");
 }
 
@@ -280,13 +266,13 @@ fn without_sack_what_is_sent_again_twice_in_place_was_the_timers() {
 fn claim(wire: Wire) -> (thalweg_model::Code, String) {
     let finished = wire.table.finish().records;
     let [one] = finished.as_slice() else { panic!("{} connections", finished.len()) };
-    (one.flow.verdict.code, one.flow.verdict.claim.clone())
+    (one.flow.verdict.code(), one.flow.verdict.claim())
 }
 
 #[test]
 fn what_never_opened_says_so_where_both_directions_were_captured() {
     let answers: [&[u8]; 3] = [&[], &[Flags::RST | Flags::ACK], &[Flags::SYN | Flags::ACK]];
-    for (answer, wanted) in answers.into_iter().zip(["Nothing answered the SYN", "was refused", "carried no data"]) {
+    for (answer, wanted) in answers.into_iter().zip(["Nothing answered the SYN", "was refused", "holds no data"]) {
         let mut wire = Wire::new();
         wire.send(true, Flags::SYN, 100, 0, 0, &[]);
         wire.now += SECOND;
@@ -299,7 +285,7 @@ fn what_never_opened_says_so_where_both_directions_were_captured() {
     let mut wire = Wire::new();
     (0..2).for_each(|_| wire.send(true, Flags::SYN, 100, 0, 0, &[]));
     wire.send(true, Flags::ACK, 101, 501, 0, &[]);
-    assert!(claim(wire).1.contains("carried no data"));
+    assert!(claim(wire).1.contains("holds no data"));
 }
 
 /// Segments of `len` bytes are sent again for half a minute, and nothing is heard, nor was before unless there was a handshake.
@@ -354,7 +340,7 @@ fn a_fin_that_is_sent_again_slows_no_data() {
     let finished = wire.table.finish().records;
     let flow = &finished[0].flow;
     assert_eq!((flow.retransmits.total, flow.limits.timeout), (4, 0.0), "{:?}", flow.limits);
-    assert_ne!(flow.verdict.code, thalweg_model::Code::RetransmissionTimeout, "{:?}", flow.verdict);
+    assert_ne!(flow.verdict.code(), thalweg_model::Code::RetransmissionTimeout, "{:?}", flow.verdict);
 }
 
 #[test]
@@ -370,7 +356,7 @@ fn one_small_write_leaves_nothing_to_gain_however_late_the_close() {
         let finished = wire.table.finish().records;
         let (verdict, limits) = (&finished[0].flow.verdict, &finished[0].flow.limits);
         assert_eq!(
-            (verdict.code, limits.application),
+            (verdict.code(), limits.application),
             (thalweg_model::Code::NothingToGain, 0.0),
             "{verdict:?} {limits:?}"
         );
@@ -392,8 +378,8 @@ fn what_is_missing_until_the_end_was_left_to_a_timer() {
     let flow = &finished[0].flow;
     let (verdict, seconds) = (&flow.verdict, 9_000.0 * 8.0 / flow.goodput_bps);
     assert!((3.0..3.1).contains(&seconds) && flow.limits.timeout > 0.95, "{seconds} {:?}", flow.limits);
-    assert_eq!(verdict.code, thalweg_model::Code::RetransmissionTimeout, "{verdict:?}");
-    assert!(verdict.claim.starts_with("Something was missing when packets stopped coming"), "{verdict:?}");
+    assert_eq!(verdict.code(), thalweg_model::Code::RetransmissionTimeout, "{verdict:?}");
+    assert!(verdict.claim().starts_with("Data was missing when packets stopped"), "{verdict:?}");
 }
 
 #[test]
@@ -413,9 +399,7 @@ fn losses_out_of_bursts_handed_down_whole_are_a_part_of_their_segments() {
     // 4 of 480 and 4, not 4 of 28 packets.
     let finished = wire.table.finish().records;
     let flow = &finished[0].flow;
-    let claims: Vec<&str> = std::iter::once(&flow.verdict.claim)
-        .chain(flow.findings.iter().map(|f| &f.claim))
-        .map(String::as_str)
-        .collect();
+    let findings = flow.findings.iter().map(|finding| &finding.verdict);
+    let claims: Vec<String> = std::iter::once(&flow.verdict).chain(findings).map(|found| found.claim()).collect();
     assert!(claims.iter().any(|claim| claim.contains("(0.8 % of the packets)")), "{claims:?}");
 }

@@ -6,25 +6,25 @@ mod verdict;
 use aggregate_rate::{AggregateRate, CarriedBytes};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use thalweg_model::{Code, Flow, SharedPath, Way};
+use thalweg_model::{Code, Finding, Flow, SharedPath, Way};
 
-/// Least part of what all carry that the others must, for a connection to share.
-const OTHERS: f64 = 0.1;
+/// Least part of what all carry that the others must, for a connection to share: less is within what the rates of trains err by.
+const MIN_OTHERS_PART: f64 = 0.1;
 /// Part of the path's rate from which on it is used up: rates of trains are 9 % apart.
-const FULL: f64 = 0.85;
+const FULL_RATE_PART: f64 = 0.85;
 /// The largest sum is the path's rate where it is no more than what one of them measured alone, to within the same.
-const AGREES: f64 = 0.9;
+const AGREEMENT_PART: f64 = 0.9;
 /// Time over which a sum is a rate, in usual round trips, or in least ones where there are few; fewest and most such spans.
-const SPAN: f64 = 4.0;
+const ROUND_TRIPS_PER_SPAN: f64 = 4.0;
 const SPANS: std::ops::RangeInclusive<u64> = 4..=64;
 /// Sums are as high as the path's rate in one span of ten, and higher by chance.
-const HIGHEST: f64 = 0.9;
+const HIGHEST_QUANTILE: f64 = 0.9;
 /// By how much that is above the middle where something holds the sum. What random loss leaves of each varies by a third and more, so that of
 /// a few together by twice as much as this.
-const STEADY: f64 = 0.1;
-const FEW: f64 = 8.0;
+const STEADY_SPREAD: f64 = 0.1;
+const FEW_CONNECTIONS: f64 = 8.0;
 /// And of many, by this part of what it would where none took what another gave.
-const TOGETHER: f64 = 0.7;
+const CORRELATED_PART: f64 = 0.7;
 
 /// A connection's time of carrying, and its place among all.
 struct Member {
@@ -111,8 +111,8 @@ fn shared(carried: &CarriedBytes, flow: &Flow, together: &AggregateRate, measure
     let (own, sum) = (carried.bytes() / seconds, together.rate(from, to));
     let least_s = flow.rtt_min_ms.unwrap_or(0.0) / 1e3;
     let usual_s = flow.facts.rtt.as_deref().map_or(least_s, |rtt| rtt.p50_ms / 1e3);
-    let [most, spans] = [least_s, usual_s].map(|rtt_s| (seconds / (SPAN * rtt_s)) as u64);
-    if sum - own < OTHERS * sum || most < *SPANS.start() {
+    let [most, spans] = [least_s, usual_s].map(|rtt_s| (seconds / (ROUND_TRIPS_PER_SPAN * rtt_s)) as u64);
+    if sum - own < MIN_OTHERS_PART * sum || most < *SPANS.start() {
         return None;
     }
     let spans = spans.clamp(*SPANS.start(), *SPANS.end()).min(carried.bins.len() as u64);
@@ -124,14 +124,14 @@ fn shared(carried: &CarriedBytes, flow: &Flow, together: &AggregateRate, measure
     let apart = highest / middle - 1.0;
     let alike = || {
         let (middle, highest) = spread(owns);
-        apart * count.sqrt() <= TOGETHER * (highest / middle - 1.0)
+        apart * count.sqrt() <= CORRELATED_PART * (highest / middle - 1.0)
     };
-    let steady = apart <= STEADY && (count <= FEW || alike());
-    if measured < AGREES * highest && !(steady && fills(flow)) {
+    let steady = apart <= STEADY_SPREAD && (count <= FEW_CONNECTIONS || alike());
+    if measured < AGREEMENT_PART * highest && !(steady && fills(flow)) {
         return None;
     }
     let path = highest.max(measured);
-    let full = sums.iter().filter(|&&rate| rate >= FULL * path).count() as f64 / spans as f64;
+    let full = sums.iter().filter(|&&rate| rate >= FULL_RATE_PART * path).count() as f64 / spans as f64;
     Some(SharedPath {
         others: together.count(from, to).saturating_sub(1) as u64,
         together_bps: sum * 8.0,
@@ -144,30 +144,13 @@ fn shared(carried: &CarriedBytes, flow: &Flow, together: &AggregateRate, measure
 fn spread(mut rates: Vec<f64>) -> (f64, f64) {
     rates.sort_unstable_by(f64::total_cmp);
     let at = |part: f64| rates[((rates.len() - 1) as f64 * part).round() as usize];
-    (at(0.5), at(HIGHEST))
+    (at(0.5), at(HIGHEST_QUANTILE))
 }
 
 /// Whether the connection sends as much as something takes: it loses packets or has a queue. One that a host holds, and that loses a packet now
 /// and then, carries the same all the time by itself.
 fn fills(flow: &Flow) -> bool {
-    let is_held = matches!(
-        flow.verdict.code,
-        Code::ReceiveWindow
-            | Code::WindowScalingMissing
-            | Code::Reader
-            | Code::SendBuffer
-            | Code::CongestionWindowClamp
-    );
-    let mut codes = std::iter::once(flow.verdict.code).chain(flow.findings.iter().map(|finding| finding.code));
-    !is_held
-        && codes.any(|code| {
-            matches!(
-                code,
-                Code::RandomLoss
-                    | Code::CongestionLoss
-                    | Code::RetransmissionTimeout
-                    | Code::PathRate
-                    | Code::Bufferbloat
-            )
-        })
+    let verdict = flow.verdict.code();
+    let mut codes = std::iter::once(verdict).chain(flow.findings.iter().map(Finding::code));
+    !verdict.is_host_limit() && codes.any(Code::is_path_limit)
 }

@@ -5,6 +5,8 @@
 //! net/ipv4/tcp.c). What remains of it is the network's, and is divided by what the kernel did at each sample.
 
 mod causes;
+mod changes;
+mod figures;
 mod partition;
 
 use crate::estimate::data_phase::DataPhase;
@@ -191,7 +193,7 @@ fn judge(id: u64, local: SocketAddr, remote: SocketAddr, samples: &[Sample]) -> 
         Some(spending) => causes::of_sender(samples, spending),
         None => causes::of_receiver(samples),
     };
-    if is_sender && verdict.code == Code::Reader {
+    if is_sender && verdict.code() == Code::Reader {
         limits.reader = std::mem::take(&mut limits.receive_window);
     }
     let (client, server) = if is_server { (remote, local) } else { (local, remote) };

@@ -98,7 +98,7 @@ fn each_limit_is_told_and_shares_add_up() {
             }),
         ),
     ] {
-        assert_eq!(found.verdict.code, code, "{found:?}");
+        assert_eq!(found.verdict.code(), code, "{found:?}");
         assert!((found.limits.total() - 1.0).abs() < 1e-9, "{:?}", found.limits);
         assert_eq!((found.vantage, found.direction), (Vantage::Sender, Way::Down));
         assert_eq!((found.server.as_str(), found.bytes_down), ("10.0.0.1:443", 10_000_000));
@@ -122,7 +122,7 @@ fn a_window_that_begins_anew_after_pauses_is_told_before_the_pauses() {
             s.in_flight = s.window;
         }
     });
-    assert_eq!(found.verdict.code, Code::IdleRestart, "{found:?}");
+    assert_eq!(found.verdict.code(), Code::IdleRestart, "{found:?}");
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn what_a_full_path_shows_is_its_rate_and_bounds_what_can_be_gained() {
             if n < 50 { (n * 100_000, 0) } else { (2_500_000 + n * 50_000, (n - 50) * 10_000) };
         s.rtt_us = if n < 50 { 40_000 } else { 20_000 };
     });
-    assert_eq!(found.verdict.code, Code::ReceiveWindow, "{found:?}");
+    assert_eq!(found.verdict.code(), Code::ReceiveWindow, "{found:?}");
     let (gain, capacity) = (found.verdict.gain.expect("a gain"), found.measured.capacity_bps.expect("a rate"));
     assert!((capacity / 80e6 - 1.0).abs() < 0.01 && (gain - 1.33).abs() < 0.02, "{capacity} {gain}");
 }
@@ -141,7 +141,7 @@ fn what_a_full_path_shows_is_its_rate_and_bounds_what_can_be_gained() {
 #[test]
 fn packets_that_overtake_make_no_queue_of_the_others_round_trip() {
     let found = flow(|s, n| (s.rtt_min_us, s.overtaken, s.sent_again) = (9_000, n, n / 50));
-    assert_eq!(found.verdict.code, Code::Reordering, "{found:?}");
+    assert_eq!(found.verdict.code(), Code::Reordering, "{found:?}");
     assert!(found.limits.path_rate < 0.01, "{:?}", found.limits);
 }
 
@@ -153,9 +153,9 @@ fn a_receiver_tells_of_its_reader() {
             (s.unread, s.receive_buffer) = (unread, 1_000_000);
         })
     };
-    assert_eq!(receiver(500_000).verdict.code, Code::Reader);
+    assert_eq!(receiver(500_000).verdict.code(), Code::Reader);
     let found = receiver(100_000);
-    assert_eq!((found.verdict.code, found.vantage, found.direction), (Code::Unknown, Vantage::Receiver, Way::Up));
+    assert_eq!((found.verdict.code(), found.vantage, found.direction), (Code::Unknown, Vantage::Receiver, Way::Up));
 }
 
 #[test]

@@ -27,16 +27,16 @@ fn expect(scenario: &Scenario, code: Code) -> (Flow, Flow) {
     let (sender, receiver) = judged(scenario);
     for flow in [&sender, &receiver] {
         assert_eq!(
-            flow.verdict.code,
+            flow.verdict.code(),
             code,
             "{:?}: {} rtt {:?} {:.1} Mb/s\n{:?}\n{:?}\n{:?}",
             flow.vantage,
-            flow.verdict.claim,
+            flow.verdict.claim(),
             flow.rtt_min_ms,
             flow.goodput_bps / 1e6,
             flow.limits,
             flow.retransmits,
-            flow.findings.iter().map(|f| (f.code, f.share, f.gain)).collect::<Vec<_>>()
+            flow.findings.iter().map(|f| (f.code(), f.verdict.share, f.verdict.gain)).collect::<Vec<_>>()
         );
     }
     (sender, receiver)
@@ -72,7 +72,7 @@ fn a_window_that_does_not_bind_is_not_the_cause() {
     // The window is full, but the path is used up all the same.
     let scenario = Scenario { bytes: 60_000_000, window: 4_900_000, ..Scenario::default() };
     let (sender, _) = judged(&scenario);
-    assert_ne!(sender.verdict.code, Code::ReceiveWindow, "{}", sender.verdict.claim);
+    assert_ne!(sender.verdict.code(), Code::ReceiveWindow, "{}", sender.verdict.claim());
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn a_burst_before_a_live_stream_is_its_slow_start() {
         ..Scenario::default()
     };
     let (sender, _) = judged(&scenario);
-    assert_eq!(sender.verdict.code, Code::InitialWindow, "{:#?} {:#?}", sender.verdict, sender.findings);
+    assert_eq!(sender.verdict.code(), Code::InitialWindow, "{:#?} {:#?}", sender.verdict, sender.findings);
     assert!(sender.limits.application > 0.5, "{:?}", sender.limits);
 }
 
@@ -144,10 +144,11 @@ fn losses_of_a_full_queue_are_congestion() {
     // A queue of a fifth of what the path holds: after each loss the window is too small for a while.
     let scenario = Scenario { bytes: 60_000_000, rate: 100e6, window: 8_000_000, queue: 90_000, ..Scenario::default() };
     let (sender, _) = judged(&scenario);
-    let codes: Vec<Code> = std::iter::once(sender.verdict.code).chain(sender.findings.iter().map(|f| f.code)).collect();
+    let codes: Vec<Code> =
+        std::iter::once(sender.verdict.code()).chain(sender.findings.iter().map(|f| f.code())).collect();
     assert!(codes.contains(&Code::CongestionLoss), "{codes:?} {:?}", sender.limits);
     assert!(!codes.contains(&Code::RandomLoss), "{codes:?}");
-    assert!(matches!(sender.verdict.code, Code::CongestionLoss | Code::PathRate), "{codes:?}");
+    assert!(matches!(sender.verdict.code(), Code::CongestionLoss | Code::PathRate), "{codes:?}");
 }
 
 #[test]
@@ -156,7 +157,7 @@ fn silences_are_timeouts_and_not_fast_recovery() {
     // A receiver that lost a whole flight sees a silence and then new data: only the sender's end tells a timeout from an idle
     // application.
     let (sender, _) = judged(&scenario);
-    assert_eq!(sender.verdict.code, Code::RetransmissionTimeout, "{:#?}", sender.verdict);
+    assert_eq!(sender.verdict.code(), Code::RetransmissionTimeout, "{:#?}", sender.verdict);
     assert!(sender.retransmits.rto >= 1 && sender.retransmits.fast == 0, "{:?}", sender.retransmits);
     assert!(sender.limits.timeout > 0.4, "{:?}", sender.limits);
 }

@@ -28,7 +28,7 @@ impl Observed {
         let losses = flow.facts.losses.as_deref();
         let data_packets = if flow.direction == Way::Down { flow.packets_down } else { flow.packets_up };
         Self {
-            code: flow.verdict.code,
+            code: flow.verdict.code(),
             goodput_bps: flow.goodput_bps,
             seconds: seconds(&series.acked_bytes),
             rtt_min_ms: flow.rtt_min_ms,

@@ -79,7 +79,7 @@ pub fn capture(
         }
         Amount::Seconds(seconds) => captured_flow::alone(request.path, &flow, Some(seconds))?,
     };
-    observer.note(&format!("cause: {}; fitting a path to connection {}", flow.verdict.code, flow.id));
+    observer.note(&format!("cause: {}; fitting a path to connection {}", flow.verdict.code(), flow.id));
     let fits = fit(&lab, &flow, &series, amount, observer)?;
     let chosen = fits.iter().rev().find(|fit| fit.model.accepted).cloned();
     if let Some(capture) = &mut report.capture {
@@ -188,7 +188,7 @@ fn unfit(flow: &Flow) -> Option<String> {
     if rtt <= 0.0 {
         return Some("The capture shows no round trip.".to_owned());
     }
-    match flow.verdict.code {
+    match flow.verdict.code() {
         Code::NothingToGain => Some("Nothing to fit: no limit costs as much as five percent.".to_owned()),
         Code::Unknown => Some("The capture does not tell what limits the connection.".to_owned()),
         Code::Reader | Code::Application => {
@@ -321,12 +321,7 @@ fn literal(value: &str) -> String {
 fn begin(path: &Path, flow: &Flow) -> FixReport {
     FixReport {
         schema: "thalweg.fix/1".to_owned(),
-        cause: DiagnosisLine {
-            code: flow.verdict.code,
-            share: flow.verdict.share,
-            gain: flow.verdict.gain,
-            claim: flow.verdict.claim.clone(),
-        },
+        cause: DiagnosisLine::from(&flow.verdict),
         remedy: None,
         apply: Vec::new(),
         undo: Vec::new(),

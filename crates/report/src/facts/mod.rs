@@ -43,9 +43,9 @@ pub(crate) fn other_direction(flow: &Flow) -> Option<String> {
         "The other way ({name}, {} at {}): {}{}. {} ({})",
         data(bytes as f64),
         rate(*goodput_bps),
-        verdict.code,
+        verdict.code(),
         gain.unwrap_or_default(),
-        verdict.claim,
+        verdict.claim(),
         shares.join(", "),
     ))
 }

@@ -10,7 +10,7 @@ const PACKETS: usize = 8;
 
 /// The times of an arm's pins, in the order of their numbers, from 1: of each fact that has a time.
 pub(super) fn pins(arm: &ArmPlots) -> impl Iterator<Item = f64> {
-    arm.findings.iter().flat_map(|finding| &finding.evidence).filter_map(pin)
+    arm.findings.iter().flat_map(|finding| finding.verdict.evidence()).filter_map(|fact| pin(&fact))
 }
 
 fn pin(fact: &Evidence) -> Option<f64> {
@@ -26,13 +26,13 @@ pub(super) fn found(arm: &ArmPlots) -> String {
             let follows = finding.depends_on.map(|code| format!(" (follows from <code>{code}</code>)"));
             html.push_str(&format!(
                 "<p class=\"also\"><code>{}</code> · {}{} {}</p>",
-                finding.code,
-                percent(finding.share),
+                finding.code(),
+                percent(finding.verdict.share),
                 follows.unwrap_or_default(),
-                escape(&finding.claim)
+                escape(&finding.verdict.claim())
             ));
         }
-        let facts: String = finding.evidence.iter().map(|fact| self::fact(fact, &mut number)).collect();
+        let facts: String = finding.verdict.evidence().iter().map(|fact| self::fact(fact, &mut number)).collect();
         if !facts.is_empty() {
             html.push_str(&format!("<ul class=\"evidence\">{facts}</ul>"));
         }

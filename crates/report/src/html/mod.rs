@@ -53,27 +53,13 @@ pub struct ArmPlots {
 impl ArmPlots {
     /// The plots of a connection, named as `name`, with the connection's verdict and limits.
     pub fn of_flow(name: impl Into<String>, flow: &Flow, series: Series) -> Self {
-        let verdict = DiagnosisLine {
-            code: flow.verdict.code,
-            share: flow.verdict.share,
-            gain: flow.verdict.gain,
-            claim: flow.verdict.claim.clone(),
-        };
-        let main = Finding {
-            code: verdict.code,
-            share: verdict.share,
-            claim: verdict.claim.clone(),
-            gain: verdict.gain,
-            weight: flow.verdict.weight,
-            depends_on: None,
-            evidence: flow.verdict.evidence.clone(),
-        };
+        let main = Finding { verdict: flow.verdict.clone(), depends_on: None };
         let mut facts = facts::lines(flow);
         facts.extend(facts::other_direction(flow).map(|text| ("other way", text)));
         Self {
             name: name.into(),
             series,
-            verdict: Some(verdict),
+            verdict: Some(DiagnosisLine::from(&flow.verdict)),
             limits: Some(flow.limits),
             retransmits: Some(flow.retransmits.total),
             facts,

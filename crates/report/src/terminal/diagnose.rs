@@ -97,7 +97,7 @@ fn same(a: &Flow, b: &Flow) -> bool {
 /// One line for a connection that was told as it looks from another interface.
 fn again(page: &mut Page, known: &Flow, flow: &Flow) {
     let seen = flow.interface.as_ref().map(|name| format!(", seen on {name}")).unwrap_or_default();
-    let (code, share) = (flow.verdict.code, percent(flow.verdict.share));
+    let (code, share) = (flow.verdict.code(), percent(flow.verdict.share));
     page.gap();
     page.sentence(
         &format!("#{} ", flow.id),
@@ -113,8 +113,8 @@ fn list(page: &mut Page, flows: &[Box<Flow>], connections: u64, listed: usize) {
         .iter()
         .take(listed)
         .map(|flow| {
-            let code = flow.verdict.code.as_str();
-            let is_known = flow.verdict.code != Code::Unknown || flow.verdict.share > 0.0;
+            let code = flow.verdict.code().as_str();
+            let is_known = flow.verdict.code() != Code::Unknown || flow.verdict.share > 0.0;
             vec![
                 Entry::new(format!("#{}", flow.id), Style::Faint),
                 Entry::new(ends(flow), Style::Plain),
@@ -160,8 +160,8 @@ fn tell(page: &mut Page, flow: &Flow) {
     if let Some(failure) = crate::facts::failure(flow) {
         page.sentence("  ", &failure, Style::Strong);
     }
-    page.sentence("  ", &flow.verdict.claim, Style::Strong);
-    let mut facts = vec![flow.verdict.code.to_string()];
+    page.sentence("  ", &flow.verdict.claim(), Style::Strong);
+    let mut facts = vec![flow.verdict.code().to_string()];
     if flow.verdict.share > 0.0 || flow.limits.total() > 0.0 {
         facts.push(format!("{} of the data phase", percent(flow.verdict.share)));
     }
@@ -181,13 +181,15 @@ fn tell(page: &mut Page, flow: &Flow) {
         page.gap();
         bars::limits(page, &flow.limits, "  ");
     }
-    if !flow.verdict.evidence.is_empty() {
+    let facts = flow.verdict.evidence();
+    if !facts.is_empty() {
         page.gap();
-        evidence(page, &flow.verdict.evidence);
+        evidence(page, &facts);
     }
     for finding in &flow.findings {
         let symptom = finding.depends_on.map(|code| format!(" (follows from {code})")).unwrap_or_default();
-        let text = format!("{} {}: {}{symptom}", finding.code, percent(finding.share), finding.claim);
+        let text =
+            format!("{} {}: {}{symptom}", finding.code(), percent(finding.verdict.share), finding.verdict.claim());
         page.sentence("  also  ", &text, Style::Plain);
     }
     if let Some(text) = crate::facts::other_direction(flow) {

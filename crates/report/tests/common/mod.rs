@@ -1,6 +1,8 @@
 //! Reports such as the lab and `infer` make them, small and exact: what the tests of this crate render.
 #![allow(dead_code, unreachable_pub, reason = "each test uses the part it needs")]
 
+pub mod causes;
+
 use std::collections::BTreeMap;
 use thalweg_model::*;
 
@@ -242,30 +244,10 @@ pub fn fixed_capture() -> FixReport {
 pub fn diagnose() -> DiagnoseReport {
     let limits =
         Limits { receive_window: 0.9, slow_start: 0.06, application: 0.035, loss_recovery: 0.005, ..Limits::default() };
-    let evidence = vec![
-        Evidence {
-            text: "the flight filled the window".to_owned(),
-            packets: (1..=12).map(|n| n * 40).collect(),
-            time_s: Some(1.25),
-        },
-        Evidence { text: "the window never passed 2.40 MiB".to_owned(), packets: vec![], time_s: None },
-    ];
-    let verdict = Verdict {
-        code: Code::ReceiveWindow,
-        share: 0.9,
-        claim: cause().claim,
-        gain: Some(5.3),
-        weight: Some(5.3),
-        evidence,
-    };
+    let verdict = Verdict { weight: Some(5.3), ..Verdict::new(causes::receive_window(), 0.9, Some(5.3)) };
     let finding = Finding {
-        code: Code::RetransmissionTimeout,
-        share: 0.005,
-        claim: "One timeout of 204 ms.".to_owned(),
-        gain: None,
-        weight: Some(1.3),
+        verdict: Verdict { weight: Some(1.3), ..Verdict::new(causes::timeouts(), 0.005, None) },
         depends_on: Some(Code::RandomLoss),
-        evidence: vec![],
     };
     let flow = Flow {
         id: 3,
@@ -337,14 +319,7 @@ pub fn diagnose() -> DiagnoseReport {
             goodput_bps: 2.5e6,
             retransmits: 0,
             limits: thalweg_model::Limits { receive_window: 1.0, ..thalweg_model::Limits::default() },
-            verdict: thalweg_model::Verdict {
-                code: Code::ReceiveWindow,
-                share: 1.0,
-                claim: "The receiver's window of 14.6 kB was full.".to_owned(),
-                gain: Some(3.0),
-                weight: Some(3.0),
-                evidence: vec![],
-            },
+            verdict: Verdict { weight: Some(3.0), ..Verdict::new(causes::shared_path(), 1.0, Some(3.0)) },
         })),
         remedies: vec![
             Remedy {
@@ -364,14 +339,7 @@ pub fn diagnose() -> DiagnoseReport {
     };
     let mut idle = flow.clone();
     idle.id = 0;
-    idle.verdict = Verdict {
-        code: Code::Application,
-        share: 1.0,
-        claim: "The server had nothing to send.".to_owned(),
-        gain: Some(1.0),
-        weight: None,
-        evidence: vec![],
-    };
+    idle.verdict = Verdict::new(causes::application(), 1.0, Some(1.0));
     idle.limits = Limits { application: 1.0, ..Limits::default() };
     (idle.findings, idle.remedies, idle.interface) = (vec![], vec![], None);
     DiagnoseReport {

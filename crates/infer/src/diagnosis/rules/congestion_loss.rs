@@ -1,15 +1,12 @@
 //! A full queue drops packets.
 
 use crate::diagnosis::facts::Facts;
-use crate::diagnosis::finding::{Judged, Rule, fact};
+use crate::diagnosis::finding::Judged;
 use crate::diagnosis::loss_cost::LossCost;
 use crate::diagnosis::rules::reordering;
-use crate::diagnosis::words;
-use thalweg_model::Code;
+use thalweg_model::{Cause, CongestionLosses, QueueMarks};
 
-pub(crate) const RULE: Rule = Rule { code: Code::CongestionLoss, judge };
-
-fn judge(facts: &Facts<'_>) -> Option<Judged> {
+pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let (random, congested) = (facts.random_losses, facts.congested_losses);
     if facts.bucket.is_some() || reordering::is_it(facts) {
         return None;
@@ -21,20 +18,9 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         return None;
     }
     let cost = LossCost::of(facts);
-    let claim = format!(
-        "A full queue drops packets ({} of them); repairing that and growing again takes {} of the time.",
-        words::percent(cost.rate),
-        words::percent(cost.share),
-    );
-    let round_trip = facts.loss_peak_s.or(cost.rtt_before_s).map(|before| {
-        fact(format!(
-            "just before the losses the round trip reaches {} on average; its minimum is {}",
-            words::time(before),
-            words::time(facts.rtt_min_s)
-        ))
-    });
-    let evidence = [Some(cost.sent_again), round_trip, Some(cost.behind_a_queue)].into_iter().flatten().collect();
-    Some(Judged { share: cost.share, weight: cost.gain, gain: cost.known_gain, claim, evidence, depends_on: None })
+    let (share, gain, known_gain) = (cost.share, cost.gain, cost.known_gain);
+    let losses = CongestionLosses::Dropped(cost.losses(facts, facts.loss_peak_s));
+    Some(Judged::new(Cause::CongestionLoss(losses), share, gain, known_gain))
 }
 
 /// The same where the queue marks what it would drop.
@@ -45,15 +31,6 @@ fn marked(facts: &Facts<'_>) -> Option<Judged> {
         return None;
     }
     let gain = facts.gain_without(facts.split.congestion_window, 0.0);
-    let claim = format!(
-        "A queue marks packets instead of dropping them (ECN): the congestion window was cut {}, and growing again takes {} of the time.",
-        words::count(ecn.reductions, "time"),
-        words::percent(share),
-    );
-    let evidence = vec![fact(format!(
-        "{} with ECE, and {} of the sender's with CWR",
-        words::count(ecn.echoes, "packet"),
-        ecn.reductions
-    ))];
-    Some(Judged { share, weight: gain, gain: facts.capacity.map(|_| gain), claim, evidence, depends_on: None })
+    let marks = CongestionLosses::Marked(QueueMarks { reductions: ecn.reductions, echoes: ecn.echoes });
+    Some(Judged::new(Cause::CongestionLoss(marks), share, gain, facts.capacity.map(|_| gain)))
 }

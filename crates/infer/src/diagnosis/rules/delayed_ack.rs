@@ -1,35 +1,24 @@
 //! Small writes wait for acknowledgements that the other side delays.
 
 use crate::diagnosis::facts::Facts;
-use crate::diagnosis::finding::{Judged, MIN_GAIN, Rule, seen};
-use crate::diagnosis::words;
-use thalweg_model::Code;
+use crate::diagnosis::finding::{Judged, MIN_GAIN, occurrences};
+use thalweg_model::{Cause, DelayedWrites};
 
-pub(crate) const RULE: Rule = Rule { code: Code::DelayedAck, judge };
+/// Least number of such writes: a program's own timer may coincide with an acknowledgement once, and with the next by chance.
+const MIN_WRITES: u64 = 3;
 
-/// So often at least: a program's own timer may fall upon an acknowledgement once.
-const ENOUGH: u64 = 3;
-
-fn judge(facts: &Facts<'_>) -> Option<Judged> {
+pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let held = facts.held;
-    if held.count < ENOUGH || facts.phase_s <= 0.0 {
+    if held.count < MIN_WRITES || facts.phase_s <= 0.0 {
         return None;
     }
-    let waited = held.time as f64 / 1e9;
-    let share = (waited / facts.phase_s).min(1.0);
+    let waited_s = held.time as f64 / 1e9;
+    let share = (waited_s / facts.phase_s).min(1.0);
     let gain = 1.0 / (1.0 - share).max(1e-3);
     if gain < MIN_GAIN {
         return None;
     }
-    let claim = format!(
-        "{} small writes waited {} each for an acknowledgement that the other side delays: {} of the time.",
-        held.count,
-        words::time(waited / held.count as f64),
-        words::percent(share),
-    );
-    let evidence = vec![seen(
-        "small segments that left the moment the one before them was acknowledged, long after a round trip".to_owned(),
-        &held.sights,
-    )];
-    Some(Judged { share, weight: facts.weight_in_bursts(gain), gain: Some(gain), claim, evidence, depends_on: None })
+    let writes = DelayedWrites { writes: occurrences(held.count, &held.sights), waited_s };
+    let judged = Judged::new(Cause::DelayedAck(writes), share, gain, Some(gain));
+    Some(Judged { in_bursts: true, ..judged })
 }

@@ -1,22 +1,20 @@
 //! The transfer was over before the congestion window had grown.
 
 use crate::diagnosis::facts::Facts;
-use crate::diagnosis::finding::{Judged, Rule, fact, seen};
-use crate::diagnosis::gain::weight_of_time;
-use crate::diagnosis::words;
+use crate::diagnosis::finding::{Judged, sights};
 use crate::estimate::view::QUEUE_PART;
 use crate::observe::slow_start::Exit;
-use thalweg_model::Code;
-
-pub(crate) const RULE: Rule = Rule { code: Code::InitialWindow, judge };
+use thalweg_model::{Cause, FirstFlight, SlowStartExit, SlowStartSeen, WindowGrowth};
 
 /// Part of the bytes that must have moved in slow start for a flow that is paced by its application afterwards to be judged by
 /// its start: a burst smaller than a tenth of a stream is not what its user waits for.
 const BURST_PART: f64 = 0.1;
 /// And so many times faster than the rest it must have moved, for all that slow start is slow.
 const BURST_PACE: f64 = 1.5;
+/// How many times faster the time between pauses must get for the start to come before the pauses.
+const MIN_GAIN_IN_BURST: f64 = 1.5;
 
-fn judge(facts: &Facts<'_>) -> Option<Judged> {
+pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let limits = facts.limits();
     let sender = facts.sender;
     // A flight never larger than the first one: no growth was needed.
@@ -43,58 +41,44 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let burst =
         waited > 0.0 && spent.bytes >= BURST_PART * facts.bytes && sender.observers.slow_start.rounds >= 2 && faster;
     // Where the application paces the rest, what can be gained is gained in the burst.
-    let weight = if burst && gain > 1.0 {
+    let in_burst = (burst && gain > 1.0).then(|| {
         let busy = (facts.phase_s - waited).max(facts.rtt_min_s);
         let saved = facts.phase_s - facts.phase_s / gain;
-        let in_burst = busy / (busy - saved).max(facts.rtt_min_s);
-        if in_burst >= 1.5 { in_burst.max(weight_of_time(limits.application) * 1.01) } else { gain }
-    } else {
-        gain
+        busy / (busy - saved).max(facts.rtt_min_s)
+    });
+    let in_burst = in_burst.filter(|&faster| faster >= MIN_GAIN_IN_BURST);
+    let growth = WindowGrowth {
+        rtt_min_s: facts.rtt_min_s,
+        bytes: spent.bytes,
+        seconds: spent.seconds,
+        slow_start: Some(slow_start(facts)),
     };
-    let segments = sender.observers.slow_start.initial_bytes as f64 / sender.space.mss as f64;
-    // Elsewhere than at the sender acknowledgements are placed by round-trip times: where these vary, not even a bound is left.
-    let first = if is_known(facts) {
-        Some(format!("about {segments:.0} segments"))
-    } else if sender.times_acks {
-        Some(format!("at least {segments:.0} segments"))
-    } else {
-        None
-    };
-    let claim = match facts.crept_from() {
-        Some(ended) => format!(
-            "Slow start ended without a loss after {}, and the window crept up from there: that took {} of the time.",
-            words::time(ended),
-            words::percent(share)
-        ),
-        None => format!(
-            "{} of the time is growth of the congestion window{} over {} round trips of {}.",
-            words::percent(share),
-            first.as_ref().map_or(String::new(), |first| format!(" from {first}")),
-            sender.observers.slow_start.rounds.max(1),
-            words::time(facts.rtt_min_s),
-        ),
-    };
-    let evidence = vec![
-        seen(
-            first.map_or_else(
-                || "the first data; its window cannot be told from here".to_owned(),
-                |first| format!("the first flight is {first} of {} bytes", sender.space.mss),
-            ),
-            &sender.totals.first_data.map(|(at, number)| (number, at)).into_iter().collect::<Vec<_>>(),
-        ),
-        fact(format!(
-            "{} were delivered in {} of window growth; slow start {}",
-            words::size(spent.bytes),
-            words::time(spent.seconds),
-            match sender.observers.slow_start.exit {
-                None => "did not end before the data did".to_owned(),
-                Some((at, Exit::Loss)) => format!("ended with a loss at {}", words::time(at as f64 / 1e9)),
-                Some((at, Exit::Echo)) => format!("ended with an ECN echo at {}", words::time(at as f64 / 1e9)),
-                Some((at, Exit::Plateau)) => format!("ended without loss at {}", words::time(at as f64 / 1e9)),
-            }
-        )),
-    ];
-    Some(Judged { share, weight, gain: Some(gain), claim, evidence, depends_on: None })
+    let judged = Judged::new(Cause::InitialWindow(growth), share, in_burst.unwrap_or(gain), Some(gain));
+    Some(Judged { in_bursts: in_burst.is_some(), ..judged })
+}
+
+fn slow_start(facts: &Facts<'_>) -> SlowStartSeen {
+    let (sender, start) = (facts.sender, &facts.sender.observers.slow_start);
+    let is_window = is_known(facts);
+    let segments = start.initial_bytes as f64 / sender.space.mss as f64;
+    let first_data: Vec<(u64, u64)> = sender.totals.first_data.map(|(at, number)| (number, at)).into_iter().collect();
+    SlowStartSeen {
+        rounds: u64::from(start.rounds),
+        // Elsewhere than at the sender acknowledgements are placed by round-trip times: where these vary, not even a bound is left.
+        first: (is_window || sender.times_acks).then_some(FirstFlight {
+            segments,
+            segment_bytes: sender.space.mss,
+            is_window,
+        }),
+        first_data: sights(&first_data),
+        exit: start.exit.map(|(_, exit)| match exit {
+            Exit::Loss => SlowStartExit::Loss,
+            Exit::Echo => SlowStartExit::EcnEcho,
+            Exit::Plateau => SlowStartExit::GrowthStopped,
+        }),
+        exit_s: start.exit.map(|(at, _)| at as f64 / 1e9),
+        crept: facts.crept_from().is_some(),
+    }
 }
 
 /// Whether the first flight was ended by the window, so that it is the initial window: not by pacing, a loss, or acknowledgements

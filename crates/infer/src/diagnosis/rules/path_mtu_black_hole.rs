@@ -1,26 +1,27 @@
 //! Packets longer than the path carries vanish without a word.
 
 use crate::diagnosis::facts::Facts;
-use crate::diagnosis::finding::{Judged, MAX_WEIGHT, Rule, fact, seen};
+use crate::diagnosis::finding::{Judged, MAX_WEIGHT, occurrences};
 use crate::diagnosis::gain::weight_of_time;
-use crate::diagnosis::words;
 use crate::event::RetransmitKind;
-use thalweg_model::{Code, Vantage};
-
-pub(crate) const RULE: Rule = Rule { code: Code::PathMtuBlackHole, judge };
+use thalweg_model::{Cause, LargePackets, Vantage};
 
 /// Times the timer must have sent a long segment again in vain.
-const ENOUGH: u64 = 2;
+const MIN_TIMEOUTS: u64 = 2;
 /// No link's MTU is below 576 (RFC 791): shorter segments vanish for another reason.
-const SHORTEST: u64 = 500;
+const MIN_SEGMENT_BYTES: u64 = 500;
 /// Where no segment at all arrived it may as well be the receiver that is gone. Then it takes a handshake that passed, and segments that are
 /// longer than what every link of IPv6 carries (1280, RFC 8200 §5), less headers: few of IPv4 carry less.
-const SHORTEST_ALONE: u64 = 1_200;
-/// At the receiver: a transfer of so many segments that all are shorter than agreed, after a silence of so long.
-const MANY: u64 = 20;
-const SILENCE_S: f64 = 1.0;
+const MIN_SEGMENT_BYTES_ALONE: u64 = 1_200;
+/// At the receiver: a transfer of so many segments that all are shorter than agreed, after a silence of so long. Linux makes its segments
+/// smaller after three timeouts (`tcp_retries1`), which take 1.4 s at least (`TCP_RTO_MIN`, doubled twice).
+const MIN_SEGMENTS: u64 = 20;
+const MIN_SILENCE_S: f64 = 1.0;
+/// The silence comes before the data phase, so its cost does not show in the weights of what follows: it comes first all the same unless
+/// something there costs two thirds of the phase.
+const MIN_WEIGHT_AT_RECEIVER: f64 = 3.0;
 
-fn judge(facts: &Facts<'_>) -> Option<Judged> {
+pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let sender = facts.sender;
     // A packet beside its sender may hold many segments.
     let largest = u64::from(sender.space.largest_payload).min(sender.space.mss);
@@ -28,10 +29,14 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
     if !sender.times_acks {
         return from_afar(facts);
     }
-    if sender.losses.timeouts < ENOUGH || largest < SHORTEST || got >= largest || sender.totals.data_packets < 2 {
+    if sender.losses.timeouts < MIN_TIMEOUTS
+        || largest < MIN_SEGMENT_BYTES
+        || got >= largest
+        || sender.totals.data_packets < 2
+    {
         return None;
     }
-    if got == 0 && (largest < SHORTEST_ALONE || sender.rtt.handshake.is_none()) {
+    if got == 0 && (largest < MIN_SEGMENT_BYTES_ALONE || sender.rtt.handshake.is_none()) {
         return None;
     }
     let all = facts.phase_s <= 0.0;
@@ -42,42 +47,37 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
         return None;
     }
     let gain = facts.gain_without(facts.split.timeout.and(facts.split.loss_recovery), 0.0);
-    let claim = format!(
-        "Segments of {largest} bytes of payload never arrive, whatever is sent again; {}: somewhere on the path packets of that length vanish, and nothing is told of it.",
-        if got == 0 { "the handshake's short packets did".to_owned() } else { format!("those of {got} and less do") },
-    );
-    let evidence = vec![
-        seen(format!("the timer sent the same data again {} times", sender.losses.timeouts), &first),
-        fact(format!("the longest segment that arrived carried {got} bytes")),
-    ];
-    let weight = if all { MAX_WEIGHT } else { gain.max(weight_of_time(share)) * 1.5 };
-    Some(Judged { share, weight, gain: (!all).then_some(gain), claim, evidence, depends_on: None })
+    let cause = LargePackets::Retransmissions {
+        segment_bytes: largest,
+        arrived_bytes: got,
+        timeouts: occurrences(sender.losses.timeouts, &first),
+    };
+    let weight = if all { MAX_WEIGHT } else { gain.max(weight_of_time(share)) };
+    Some(Judged::new(Cause::PathMtuBlackHole(cause), share, weight, (!all).then_some(gain)))
 }
 
 /// At the receiver the long packets are never seen: only that the sender fell silent and then went on with short ones.
 fn from_afar(facts: &Facts<'_>) -> Option<Judged> {
     let sender = facts.sender;
     let largest = u64::from(sender.space.largest_payload);
-    let silent = sender.totals.first_data.map_or(0.0, |(at, _)| at as f64 / 1e9) - facts.rtt_min_s;
+    let silent_s = sender.totals.first_data.map_or(0.0, |(at, _)| at as f64 / 1e9) - facts.rtt_min_s;
     // What a host asks for is what its own link carries, and so the most that it sends.
     let own = facts.connection.opening.segment(1 - facts.main).unwrap_or(sender.space.mss);
     let short = sender.space.mss_known
         && largest + 8 < sender.space.mss.min(own)
-        && sender.totals.bytes >= MANY * sender.space.mss;
-    if facts.vantage != Vantage::Receiver || !short || silent < SILENCE_S {
+        && sender.totals.bytes >= MIN_SEGMENTS * sender.space.mss;
+    if facts.vantage != Vantage::Receiver || !short || silent_s < MIN_SILENCE_S {
         return None;
     }
-    let share = silent / (silent + facts.phase_s);
-    let claim = format!(
-        "The first data came after {}, and no segment is longer than {largest} bytes of payload where {} were agreed: longer ones seem to vanish on the path. Capture at the sender to see them.",
-        words::time(silent),
-        sender.space.mss,
-    );
-    let evidence = vec![fact(format!(
-        "{} arrived in segments of at most {largest} bytes",
-        words::size(sender.totals.bytes as f64)
-    ))];
-    Some(Judged { share, weight: weight_of_time(share).max(2.0) * 1.5, gain: None, claim, evidence, depends_on: None })
+    let share = silent_s / (silent_s + facts.phase_s);
+    let cause = LargePackets::Arrivals {
+        silence_s: silent_s,
+        longest_bytes: largest,
+        agreed_bytes: sender.space.mss,
+        bytes: sender.totals.bytes,
+    };
+    let weight = weight_of_time(share).max(MIN_WEIGHT_AT_RECEIVER);
+    Some(Judged::new(Cause::PathMtuBlackHole(cause), share, weight, None))
 }
 
 #[cfg(test)]

@@ -1,32 +1,29 @@
 //! Packets overtake each other, and the sender takes that for loss.
 
 use crate::diagnosis::facts::Facts;
-use crate::diagnosis::finding::{Judged, Rule, fact};
+use crate::diagnosis::finding::Judged;
 use crate::diagnosis::gain::weight_of_time;
 use crate::diagnosis::loss_cost::LossCost;
-use crate::diagnosis::words;
-use thalweg_model::{Code, Vantage};
-
-pub(crate) const RULE: Rule = Rule { code: Code::Reordering, judge };
+use thalweg_model::{Cause, OvertakenPackets, Vantage};
 
 /// Packets sent again in vain, or late ones seen, from which on it is no chance.
-const ENOUGH: u64 = 3;
+const MIN_PACKETS: u64 = 3;
 
 /// Whether most of what was sent again was not lost, but late.
 pub(super) fn is_it(facts: &Facts<'_>) -> bool {
     let losses = &facts.sender.losses;
     // More than half proven needless (RFC 8985 §1 on what reordering does), and told by acknowledgements: a timer that runs out too early, or a
     // probe, is not set off by what came late.
-    let told = losses.fast >= ENOUGH && losses.fast * 2 > losses.total;
+    let told = losses.fast >= MIN_PACKETS && losses.fast * 2 > losses.total;
     let needless = losses.spurious - losses.repeated;
-    let in_vain = told && needless >= ENOUGH && needless * 2 > losses.total;
+    let in_vain = told && needless >= MIN_PACKETS && needless * 2 > losses.total;
     in_vain
-        || facts.sender.scoreboard.out_of_order >= ENOUGH
+        || facts.sender.scoreboard.out_of_order >= MIN_PACKETS
             && losses.total > 0
             && facts.sender.scoreboard.out_of_order >= losses.total
 }
 
-fn judge(facts: &Facts<'_>) -> Option<Judged> {
+pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
     if !is_it(facts) {
         return None;
     }
@@ -35,19 +32,12 @@ fn judge(facts: &Facts<'_>) -> Option<Judged> {
     // Elsewhere than at the sender late packets make its pauses look like the program's.
     let afar = if facts.vantage == Vantage::Sender { 0.0 } else { facts.limits().application };
     let share = (cost.share + afar).min(1.0);
-    let weight = if afar > 0.0 { cost.gain.max(weight_of_time(share)) * 1.05 } else { cost.gain };
-    let claim = format!(
-        "Packets overtake each other, and the sender takes that for loss: {} of the {} packets sent again were not needed. What it gives up for that takes {} of the time.",
-        losses.spurious,
-        losses.total,
-        words::percent(share),
-    );
-    let evidence = vec![
-        cost.sent_again,
-        fact(format!(
-            "{} packets were reported received twice, or acknowledged before what was sent again could have arrived; {} were seen to come late",
-            losses.spurious, facts.sender.scoreboard.out_of_order
-        )),
-    ];
-    Some(Judged { share, weight, gain: cost.known_gain, claim, evidence, depends_on: None })
+    let weight = if afar > 0.0 { cost.gain.max(weight_of_time(share)) } else { cost.gain };
+    let known_gain = cost.known_gain;
+    let cause = OvertakenPackets {
+        repairs: cost.repairs,
+        needless: losses.spurious,
+        late: facts.sender.scoreboard.out_of_order,
+    };
+    Some(Judged::new(Cause::Reordering(cause), share, weight, known_gain))
 }

@@ -17,6 +17,8 @@ mod tail_loss_probe;
 mod totals;
 mod window_probes;
 
+pub(crate) use send_window::FULL_PART;
+
 use crate::observe::Observers;
 use crate::observe::nagle_delayed_ack::SmallWrite;
 use crate::observe::slow_start::NewData;

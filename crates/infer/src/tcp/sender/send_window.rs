@@ -2,7 +2,7 @@
 
 /// A window below this part of the largest is no full one: unread data fills the buffer behind it. Where a program reads at once, 1 % of
 /// the windows are that small, while they grow (our labelled set's receive windows).
-const FULL_PART: f64 = 0.75;
+pub(crate) const FULL_PART: f64 = 0.75;
 
 /// One acknowledgement in so many under a small window may leave its end where it is, and the receiver gives room at once nonetheless.
 const STAYS: u64 = 8;

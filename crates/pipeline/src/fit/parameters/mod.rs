@@ -378,7 +378,7 @@ fn receive_buffer(flow: &Flow) -> Buffer {
     let state = flow.facts.receive_window.as_deref().and_then(|window| window.state);
     let bytes = window / WINDOW_PART;
     let fixed = state == Some(BufferState::Fixed);
-    if fixed || state == Some(BufferState::Capped) || flow.verdict.code == Code::ReceiveWindow {
+    if fixed || state == Some(BufferState::Capped) || flow.verdict.code() == Code::ReceiveWindow {
         Buffer { bytes, fixed, origin: Origin::Calibrated }
     } else {
         Buffer { bytes: RECEIVE_BUFFER.max(bytes), fixed, origin: Origin::Assumed }
@@ -388,7 +388,7 @@ fn receive_buffer(flow: &Flow) -> Buffer {
 /// The send buffer behind what was in flight.
 fn send_buffer(flow: &Flow) -> Buffer {
     let flight = flow.measured.flight_max_bytes as f64;
-    if flow.verdict.code == Code::SendBuffer {
+    if flow.verdict.code() == Code::SendBuffer {
         let bytes = flow.measured.send_buffer_bytes.map_or(flight * 2.0, |bytes| bytes as f64);
         return Buffer { bytes, fixed: false, origin: Origin::Calibrated };
     }

@@ -1,0 +1,272 @@
+//! The sentence of each cause.
+
+use super::Cause;
+use super::figures::{
+    CongestionLosses, FullQueue, FullSendBuffer, FullWindow, LargePackets, Losses, Restarts, SendBufferSeen,
+    SlowReader, Timeouts, UndecidedBy, UsedPath, WindowGrowth,
+};
+use thalweg_units::figures::{counted, data, elapsed, fine_percent as percent, rate};
+
+/// The largest window without scaling (RFC 9293 §3.1).
+const UNSCALED_MAX_BYTES: f64 = 65_535.0;
+
+pub(super) fn of(cause: &Cause, share: f64) -> String {
+    let part = percent(share);
+    match cause {
+        Cause::ReceiveWindow(window) => receive_window(window, &part),
+        Cause::WindowScalingMissing(window) => format!(
+            "The handshake left window scaling out, so the window cannot pass 65,535 bytes; it was full for {part} of the time, which over a round trip of {} allows {}.",
+            elapsed(window.rtt_min_s),
+            per_round_trip(UNSCALED_MAX_BYTES, window.rtt_min_s),
+        ),
+        Cause::Reader(reader) => slow_reader(reader, &part),
+        Cause::SendBuffer(buffer) => send_buffer(buffer, &part),
+        Cause::InitialWindow(growth) => window_growth(growth, &part),
+        Cause::RandomLoss(losses) => format!(
+            "Losses without a queue before them ({} of the packets) hold the congestion window down for {part} of the time.",
+            percent(losses.part),
+        ),
+        Cause::CongestionLoss(losses) => congestion_loss(losses, &part),
+        Cause::Policer(policed) => format!(
+            "A policer drops what is over {} and queues nothing; it lets {} through at once. It holds the connection for {part} of the time.",
+            rate(policed.rate_bps),
+            data(policed.burst_bytes),
+        ),
+        Cause::RetransmissionTimeout(timeouts) => self::timeouts(timeouts, &part),
+        Cause::PathRate(path) => used_path(path, &part),
+        Cause::CongestionWindowClamp(clamp) => format!(
+            "The congestion window never passes {} segments, for {part} of the time: over a round trip of {} that allows {}.",
+            clamp.window_bytes / clamp.segment_bytes.max(1),
+            elapsed(clamp.rtt_min_s),
+            per_round_trip(clamp.window_bytes as f64, clamp.rtt_min_s),
+        ),
+        Cause::IdleRestart(restarts) => idle_restart(restarts, &part),
+        Cause::DelayedAck(writes) => format!(
+            "{} waited {} each for an acknowledgement that the other side delays: {part} of the time.",
+            counted(writes.writes.count, "small write"),
+            elapsed(writes.waited_s / writes.writes.count.max(1) as f64),
+        ),
+        Cause::PathMtuBlackHole(large) => large_packets(large, &part),
+        Cause::Reordering(late) => format!(
+            "Packets overtake each other, and the sender takes that for loss: {} of the {} sent again were not needed. That costs {part} of the time.",
+            late.needless,
+            counted(late.repairs.packets_again.count, "packet"),
+        ),
+        Cause::Bufferbloat(queue) => full_queue(queue),
+        Cause::Application(_) => format!(
+            "The sending program had nothing to send for {part} of the time; the connection would have taken more."
+        ),
+        Cause::NothingToGain(carried) => {
+            format!("No limit costs as much as five percent: {} in {}.", data(carried.bytes), elapsed(carried.seconds))
+        }
+        Cause::Unknown(reason) => undecided(reason),
+    }
+}
+
+/// The rate of a flight that is acknowledged once in a round trip.
+fn per_round_trip(bytes: f64, rtt_s: f64) -> String {
+    rate(bytes * 8.0 / rtt_s.max(1e-6))
+}
+
+fn receive_window(window: &FullWindow, part: &str) -> String {
+    format!(
+        "The receiver's window was full for {part} of the time, at {} on average; over a round trip of {} that allows {}.",
+        data(window.window_bytes),
+        elapsed(window.rtt_min_s),
+        per_round_trip(window.window_bytes, window.rtt_min_s),
+    )
+}
+
+fn slow_reader(reader: &SlowReader, part: &str) -> String {
+    match reader {
+        SlowReader::Window { largest_bytes, small_part, zero, .. } => {
+            let zero = zero.as_ref().map_or(String::new(), |zero| format!("{}, ", counted(zero.count, "zero window")));
+            format!(
+                "The receiving program reads too slowly: for {part} of the time its window was closed or below {} of its largest ({zero}largest {}).",
+                percent(*small_part),
+                data(*largest_bytes as f64),
+            )
+        }
+        SlowReader::Unread { .. } => {
+            format!("The receiving program reads too slowly: data lay unread for {part} of the time.")
+        }
+    }
+}
+
+fn send_buffer(buffer: &FullSendBuffer, part: &str) -> String {
+    let how = match buffer.seen {
+        SendBufferSeen::Level { level_bytes, .. } => format!(
+            "the program is woken to write only when unacknowledged data falls to {}, two thirds of the buffer",
+            data(level_bytes)
+        ),
+        SendBufferSeen::Flight { flight_bytes, rtt_min_s, .. } => format!(
+            "the flight stands at {}, below the receiver's window, which over {} allows {}",
+            data(flight_bytes),
+            elapsed(rtt_min_s),
+            per_round_trip(flight_bytes, rtt_min_s),
+        ),
+        SendBufferSeen::Counted { buffer_bytes: Some(bytes) } => {
+            format!("it holds {} of memory, and the data in it is under way", data(bytes as f64))
+        }
+        SendBufferSeen::Counted { buffer_bytes: None } => "the data in it is under way".to_owned(),
+    };
+    format!("The sender's socket buffer is full for {part} of the time: {how}.")
+}
+
+fn window_growth(growth: &WindowGrowth, part: &str) -> String {
+    let Some(start) = &growth.slow_start else {
+        return format!(
+            "{part} of the time is growth of the congestion window; a round trip takes {}.",
+            elapsed(growth.rtt_min_s)
+        );
+    };
+    if let (true, Some(ended_s)) = (start.crept, start.exit_s) {
+        return format!(
+            "Slow start ended without a loss after {}, and the window crept up from there: that took {part} of the time.",
+            elapsed(ended_s)
+        );
+    }
+    let from = start.first.map_or(String::new(), |first| format!(" from {}", super::evidence::first_flight(first)));
+    format!(
+        "{part} of the time is growth of the congestion window{from} over {} of {}.",
+        counted(start.rounds.max(1), "round trip"),
+        elapsed(growth.rtt_min_s),
+    )
+}
+
+fn congestion_loss(losses: &CongestionLosses, part: &str) -> String {
+    match losses {
+        CongestionLosses::Dropped(Losses { part: lost, .. }) => format!(
+            "A full queue drops packets ({} of them); repairing that and growing again takes {part} of the time.",
+            percent(*lost),
+        ),
+        CongestionLosses::Marked(marks) => format!(
+            "A queue marks packets instead of dropping them (ECN): the congestion window was cut {}, and growing again takes {part} of the time.",
+            counted(marks.reductions, "time"),
+        ),
+        CongestionLosses::SharedPath(_) => {
+            "A full queue drops packets: the connections that share the path send more than it takes.".to_owned()
+        }
+    }
+}
+
+fn timeouts(timeouts: &Timeouts, part: &str) -> String {
+    let longest = timeouts.longest_s.map(elapsed);
+    if timeouts.never_repaired {
+        let silence = longest.map_or(String::new(), |longest| format!("{longest}, "));
+        return format!(
+            "Data was missing when packets stopped, and never came: silence for {silence}{part} of the time. The sender waited for its timer, or what the timer sent was lost as well."
+        );
+    }
+    let probes = timeouts.probes.map_or(String::new(), |probes| format!(" and {}", counted(probes, "tail loss probe")));
+    let longest = longest.map_or(String::new(), |longest| format!(", the longest silence {longest}"));
+    format!(
+        "The sender was silent for {part} of the time until a timer fired: {}{probes}{longest}.",
+        counted(timeouts.timeouts, "timeout"),
+    )
+}
+
+fn used_path(path: &UsedPath, part: &str) -> String {
+    match *path {
+        UsedPath::Connection { rate_bps, mean_bps, rtt_mean_s, rtt_min_s, .. } => format!(
+            "The path delivers {} and no more: its rate is used up for {part} of the time (mean {}, round trip {} on average, {} at best).",
+            rate(rate_bps),
+            rate(mean_bps),
+            elapsed(rtt_mean_s),
+            elapsed(rtt_min_s),
+        ),
+        UsedPath::Several { rate_bps, own_bps, others } => {
+            let others = if others == 1 {
+                "another connection of the same two hosts shares".to_owned()
+            } else {
+                format!("{others} other connections of the same two hosts share")
+            };
+            format!(
+                "The path delivers {} and no more, and {others} it: together they use it up for {part} of the time, and this one has {} of it.",
+                rate(rate_bps),
+                rate(own_bps),
+            )
+        }
+    }
+}
+
+fn idle_restart(restarts: &Restarts, part: &str) -> String {
+    let count = restarts.restarted.count;
+    restarts.timing.map_or_else(
+        || format!("After {} the congestion window began anew: growing again takes {part} of the time.", counted(count, "pause")),
+        |timing| {
+            let bursts = count.max(1) as f64;
+            format!(
+                "After each pause the congestion window begins anew: {count} of {} took {} on average, where one round trip of {} and the path's rate would do in {}.",
+                counted(timing.bursts, "burst"),
+                elapsed(timing.seconds / bursts),
+                elapsed(timing.rtt_s),
+                elapsed(timing.kept_s / bursts),
+            )
+        },
+    )
+}
+
+fn large_packets(large: &LargePackets, part: &str) -> String {
+    match *large {
+        LargePackets::Retransmissions { segment_bytes, arrived_bytes, .. } => {
+            let arrived = if arrived_bytes == 0 {
+                "the handshake's short packets do".to_owned()
+            } else {
+                format!("those of {arrived_bytes} and less do")
+            };
+            format!(
+                "Segments of {segment_bytes} bytes of payload never arrive, however often they are sent; {arrived}: the path drops packets of that length without an error message."
+            )
+        }
+        LargePackets::Arrivals { silence_s, longest_bytes, agreed_bytes, .. } => format!(
+            "The first data came after {}, and no segment is longer than {longest_bytes} bytes of payload where {agreed_bytes} were agreed: longer ones seem to be dropped on the path. Capture at the sender to see them.",
+            elapsed(silence_s),
+        ),
+        LargePackets::Probing { from_bytes, to_bytes } => format!(
+            "For {part} of the time segments of {from_bytes} bytes were lost until the sender used {to_bytes}: the path drops large packets."
+        ),
+    }
+}
+
+fn full_queue(queue: &FullQueue) -> String {
+    match queue.acks {
+        None => format!(
+            "The queue in front of the bottleneck delays packets by {} on average, {:.1} round trips: the line is full either way, and everything else that passes it waits as long.",
+            elapsed(queue.wait_s),
+            queue.wait_s / queue.rtt_min_s.max(1e-6),
+        ),
+        Some(acks) => format!(
+            "ACKs wait {} on average in the reverse path's queue, which other traffic fills. The round trip is {:.1} times as long, so the window grows and losses are repaired that much slower.",
+            elapsed(queue.wait_s),
+            queue.rtt_mean_s / acks.rtt_without_s.max(1e-6),
+        ),
+    }
+}
+
+fn undecided(reason: &UndecidedBy) -> String {
+    match reason {
+        UndecidedBy::NoData => {
+            "The capture holds no data of the connection; data lost before the tap is seen only at its sender: capture there.".to_owned()
+        }
+        UndecidedBy::NoAcknowledgement => {
+            "The capture holds no acknowledgement of the data, so nothing can be said of what the sender waited for; capture at the sender.".to_owned()
+        }
+        UndecidedBy::Refused(_) => {
+            "The connection was refused: a reset answered the SYN, as where nothing listens on the port, or where a filter says so.".to_owned()
+        }
+        UndecidedBy::Unanswered { again, seconds } => format!(
+            "Nothing answered the SYN, though it was sent again {} in {}: there is no such host, a filter discards what is for that port, or no way leads back.",
+            counted(again.count, "time"),
+            elapsed(*seconds),
+        ),
+        UndecidedBy::Unacknowledged { packets_again, seconds, .. } => format!(
+            "Nothing acknowledged the data, though it was sent again {} in {}: its receiver is gone, or the path to it, or the path back.",
+            counted(*packets_again, "time"),
+            elapsed(*seconds),
+        ),
+        UndecidedBy::ReceivingEnd { .. } => {
+            "This end receives, and its program keeps up; look at the sender's end, or capture packets.".to_owned()
+        }
+    }
+}

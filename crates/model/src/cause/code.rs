@@ -1,0 +1,236 @@
+//! The names of causes, and what kind of cause each is.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The name of a cause, as `thalweg explain` takes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Code {
+    /// The receiver's window, as large as its buffer allows, is smaller than the path holds.
+    ReceiveWindow,
+    /// The handshake left the window scale out, so no window passes 65,535 bytes.
+    WindowScalingMissing,
+    /// The receiving program does not read fast enough.
+    Reader,
+    /// The sender's socket buffer holds less than the path.
+    SendBuffer,
+    /// The transfer was over before the congestion window had grown: the initial window decides.
+    InitialWindow,
+    /// Random loss keeps the congestion window below what the path holds.
+    RandomLoss,
+    /// A full queue on the path drops packets; the flow has its share of the bottleneck.
+    CongestionLoss,
+    /// A policer discards what is over its rate.
+    Policer,
+    /// Retransmission timeouts: silences of hundreds of milliseconds.
+    RetransmissionTimeout,
+    /// The path's own rate is used up.
+    PathRate,
+    /// The congestion window stands at a fixed size, below what the path holds.
+    CongestionWindowClamp,
+    /// After each pause the congestion window begins anew.
+    IdleRestart,
+    /// Small writes wait for acknowledgements that the other side delays.
+    DelayedAck,
+    /// Packets longer than the path carries vanish without a word.
+    PathMtuBlackHole,
+    /// Packets overtake each other, and the sender takes that for loss.
+    Reordering,
+    /// The queue in front of the path's bottleneck is far longer than the path needs.
+    Bufferbloat,
+    /// The sending program had nothing to send.
+    Application,
+    /// Nothing to gain: no limiter costs as much as five percent.
+    NothingToGain,
+    /// The capture does not tell.
+    Unknown,
+}
+
+impl Code {
+    /// Every code, in the order `thalweg explain` lists them.
+    pub const ALL: [Self; 19] = [
+        Self::ReceiveWindow,
+        Self::WindowScalingMissing,
+        Self::Reader,
+        Self::SendBuffer,
+        Self::InitialWindow,
+        Self::RandomLoss,
+        Self::CongestionLoss,
+        Self::Policer,
+        Self::RetransmissionTimeout,
+        Self::PathRate,
+        Self::CongestionWindowClamp,
+        Self::IdleRestart,
+        Self::DelayedAck,
+        Self::PathMtuBlackHole,
+        Self::Reordering,
+        Self::Bufferbloat,
+        Self::Application,
+        Self::NothingToGain,
+        Self::Unknown,
+    ];
+
+    /// The code's text, the same in JSON and on the command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ReceiveWindow => "receive-window",
+            Self::WindowScalingMissing => "window-scaling-missing",
+            Self::Reader => "reader",
+            Self::SendBuffer => "send-buffer",
+            Self::InitialWindow => "initial-window",
+            Self::RandomLoss => "random-loss",
+            Self::CongestionLoss => "congestion-loss",
+            Self::Policer => "policer",
+            Self::RetransmissionTimeout => "retransmission-timeout",
+            Self::PathRate => "path-rate",
+            Self::CongestionWindowClamp => "congestion-window-clamp",
+            Self::IdleRestart => "idle-restart",
+            Self::DelayedAck => "delayed-ack",
+            Self::PathMtuBlackHole => "path-mtu-black-hole",
+            Self::Reordering => "reordering",
+            Self::Bufferbloat => "bufferbloat",
+            Self::Application => "application",
+            Self::NothingToGain => "nothing-to-gain",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// What kind of cause it is. Each match names every code, so that a new one cannot be forgotten.
+impl Code {
+    /// Whether one of the hosts bounds what is under way, whatever the path would take.
+    pub const fn is_host_limit(self) -> bool {
+        match self {
+            Self::ReceiveWindow
+            | Self::WindowScalingMissing
+            | Self::Reader
+            | Self::SendBuffer
+            | Self::CongestionWindowClamp => true,
+            Self::InitialWindow
+            | Self::RandomLoss
+            | Self::CongestionLoss
+            | Self::Policer
+            | Self::RetransmissionTimeout
+            | Self::PathRate
+            | Self::IdleRestart
+            | Self::DelayedAck
+            | Self::PathMtuBlackHole
+            | Self::Reordering
+            | Self::Bufferbloat
+            | Self::Application
+            | Self::NothingToGain
+            | Self::Unknown => false,
+        }
+    }
+
+    /// Whether it shows that the connection sends as much as something on the path takes: packets are lost or queue.
+    pub const fn is_path_limit(self) -> bool {
+        match self {
+            Self::RandomLoss
+            | Self::CongestionLoss
+            | Self::RetransmissionTimeout
+            | Self::PathRate
+            | Self::Bufferbloat => true,
+            // What a policer lets through is one connection's or all of a host's: it says nothing of a shared path.
+            Self::Policer
+            | Self::ReceiveWindow
+            | Self::WindowScalingMissing
+            | Self::Reader
+            | Self::SendBuffer
+            | Self::InitialWindow
+            | Self::CongestionWindowClamp
+            | Self::IdleRestart
+            | Self::DelayedAck
+            | Self::PathMtuBlackHole
+            | Self::Reordering
+            | Self::Application
+            | Self::NothingToGain
+            | Self::Unknown => false,
+        }
+    }
+
+    /// Whether a connection without it would only take from others that share a full path.
+    pub const fn is_bounded_by_shared_path(self) -> bool {
+        match self {
+            Self::ReceiveWindow
+            | Self::SendBuffer
+            | Self::InitialWindow
+            | Self::RandomLoss
+            | Self::CongestionLoss
+            | Self::RetransmissionTimeout
+            | Self::CongestionWindowClamp
+            | Self::Reordering
+            | Self::Bufferbloat => true,
+            Self::WindowScalingMissing
+            | Self::Reader
+            | Self::Policer
+            | Self::PathRate
+            | Self::IdleRestart
+            | Self::DelayedAck
+            | Self::PathMtuBlackHole
+            | Self::Application
+            | Self::NothingToGain
+            | Self::Unknown => false,
+        }
+    }
+
+    /// Whether it slows a connection down that its programs and its path's rate would let go faster.
+    pub const fn is_slowdown(self) -> bool {
+        match self {
+            Self::Application | Self::PathRate | Self::NothingToGain | Self::Unknown => false,
+            Self::ReceiveWindow
+            | Self::WindowScalingMissing
+            | Self::Reader
+            | Self::SendBuffer
+            | Self::InitialWindow
+            | Self::RandomLoss
+            | Self::CongestionLoss
+            | Self::Policer
+            | Self::RetransmissionTimeout
+            | Self::CongestionWindowClamp
+            | Self::IdleRestart
+            | Self::DelayedAck
+            | Self::PathMtuBlackHole
+            | Self::Reordering
+            | Self::Bufferbloat => true,
+        }
+    }
+
+    /// The causes that this one brings about.
+    pub const fn symptoms(self) -> &'static [Self] {
+        match self {
+            Self::WindowScalingMissing => &[Self::ReceiveWindow],
+            Self::RandomLoss | Self::CongestionLoss => &[Self::RetransmissionTimeout],
+            Self::Policer => &[Self::PathRate, Self::RetransmissionTimeout, Self::InitialWindow],
+            Self::PathRate => &[Self::CongestionLoss, Self::RetransmissionTimeout, Self::Bufferbloat],
+            Self::IdleRestart => &[Self::InitialWindow],
+            Self::PathMtuBlackHole => &[Self::RetransmissionTimeout, Self::RandomLoss, Self::CongestionLoss],
+            Self::Reordering => &[Self::RetransmissionTimeout, Self::PathRate],
+            // As a verdict it is the other direction's.
+            Self::Bufferbloat => &[
+                Self::RetransmissionTimeout,
+                Self::RandomLoss,
+                Self::CongestionLoss,
+                Self::InitialWindow,
+                Self::Application,
+            ],
+            Self::ReceiveWindow
+            | Self::Reader
+            | Self::SendBuffer
+            | Self::InitialWindow
+            | Self::RetransmissionTimeout
+            | Self::CongestionWindowClamp
+            | Self::DelayedAck
+            | Self::Application
+            | Self::NothingToGain
+            | Self::Unknown => &[],
+        }
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

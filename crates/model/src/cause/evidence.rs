@@ -1,0 +1,337 @@
+//! The facts that each cause rests on, as text.
+
+use super::figures::{
+    BucketFit, CongestionLosses, FirstFlight, FullQueue, FullSendBuffer, FullWindow, KernelCounters, LargePackets,
+    Losses, Occurrences, Pauses, PausesSeen, Repairs, SendBufferSeen, Sights, SlowReader, SlowStartSeen, UndecidedBy,
+    UsedPath, WaitedFor, WindowGrowth,
+};
+use super::{Cause, Code, Context, Evidence};
+use crate::{SharedPath, SlowStartExit};
+use thalweg_units::figures::{count, counted, data, elapsed, fine_percent as percent, rate};
+
+pub(super) fn of(cause: &Cause) -> Vec<Evidence> {
+    match cause {
+        Cause::ReceiveWindow(window) | Cause::WindowScalingMissing(window) => full_window(window),
+        Cause::Reader(reader) => slow_reader(reader),
+        Cause::SendBuffer(buffer) => send_buffer(buffer),
+        Cause::InitialWindow(growth) => window_growth(growth),
+        Cause::RandomLoss(losses) => self::losses(losses, "before the losses the round trip is"),
+        Cause::CongestionLoss(losses) => congestion_loss(losses),
+        Cause::Policer(policed) => [repairs(&policed.repairs)].into_iter().chain(bucket_fit(&policed.fit)).collect(),
+        Cause::RetransmissionTimeout(timeouts) if !timeouts.sights.packets.is_empty() => {
+            vec![seen("the retransmissions that ended the silences", &timeouts.sights)]
+        }
+        Cause::PathRate(path) => used_path(path),
+        Cause::CongestionWindowClamp(clamp) => {
+            let mut facts = vec![fact(format!(
+                "the largest flight of each round trip is {} bytes, {} whole segments of {}; the receiver's window is up to {} bytes",
+                clamp.window_bytes,
+                clamp.window_bytes / clamp.segment_bytes.max(1),
+                clamp.segment_bytes,
+                clamp.window_max_bytes
+            ))];
+            if !clamp.at_sender {
+                facts
+                    .push(fact("the flight is what the sender had sent, less what it had heard of, by its timestamps"));
+            }
+            facts
+        }
+        Cause::IdleRestart(restarts) => {
+            let began = seen(
+                "bursts that began with half of the earlier flight or less, and grew it again",
+                &restarts.restarted.sights,
+            );
+            let carried = restarts.timing.map(|timing| {
+                fact(format!("together they carried {} in {}", data(timing.bytes as f64), elapsed(timing.seconds)))
+            });
+            [began].into_iter().chain(carried).collect()
+        }
+        Cause::DelayedAck(writes) => vec![seen(
+            "small segments that left the moment the one before them was acknowledged, long after a round trip",
+            &writes.writes.sights,
+        )],
+        Cause::PathMtuBlackHole(large) => large_packets(large),
+        Cause::Reordering(late) => vec![
+            repairs(&late.repairs),
+            fact(format!(
+                "{} were reported received twice, or acknowledged before what was sent again could have arrived; {} were seen to come late",
+                counted(late.needless, "packet"),
+                late.late
+            )),
+        ],
+        Cause::Bufferbloat(queue) => vec![full_queue(queue)],
+        Cause::Application(pauses) => self::pauses(pauses),
+        Cause::Unknown(reason) => undecided(reason),
+        Cause::RetransmissionTimeout(_) | Cause::NothingToGain(_) => Vec::new(),
+    }
+}
+
+/// A fact without packets to point at.
+fn fact(text: impl Into<String>) -> Evidence {
+    Evidence { text: text.into(), packets: Vec::new(), time_s: None }
+}
+
+fn seen(text: impl Into<String>, sights: &Sights) -> Evidence {
+    Evidence { text: text.into(), packets: sights.packets.clone(), time_s: sights.time_s }
+}
+
+fn filled(filled: &Occurrences) -> Evidence {
+    seen(format!("{} filled the window to within one segment", counted(filled.count, "packet")), &filled.sights)
+}
+
+fn full_window(window: &FullWindow) -> Vec<Evidence> {
+    let largest = format!("the largest window advertised is {} bytes", window.largest_bytes);
+    let largest = window.largest.as_ref().map(|sights| seen(largest, sights));
+    let path = window.path.map(|path| {
+        let (rate, holds) = (rate(path.rate_bps), data(path.bytes));
+        fact(if path.at_least {
+            format!("varying delays bunch packets up: the path delivers {rate} at least, so it holds {holds} or more in a round trip")
+        } else {
+            format!("the path delivers bursts at {rate}, so it holds {holds} in a round trip")
+        })
+    });
+    window.filled.as_ref().map(filled).into_iter().chain(largest).chain(path).collect()
+}
+
+fn slow_reader(reader: &SlowReader) -> Vec<Evidence> {
+    match reader {
+        SlowReader::Window { zero, filled: full, .. } => {
+            let some = |seen: &&Occurrences| seen.count > 0;
+            let zero = zero.as_ref().filter(some).map(|zero| {
+                seen(format!("{} of a window of zero", counted(zero.count, "advertisement")), &zero.sights)
+            });
+            zero.into_iter().chain(full.as_ref().filter(some).map(filled)).collect()
+        }
+        SlowReader::Unread { samples, of } => vec![unread(*samples, *of)],
+    }
+}
+
+fn unread(samples: u64, of: u64) -> Evidence {
+    fact(format!("received data lay unread in {samples} of {}", counted(of, "sample")))
+}
+
+fn send_buffer(buffer: &FullSendBuffer) -> Vec<Evidence> {
+    let mut facts = Vec::new();
+    match buffer.seen {
+        SendBufferSeen::Level { flight_max_bytes, .. } => facts.push(fact(format!(
+            "up to {} are in flight in between: Linux lets a program write past the limit while the congestion window is open",
+            data(flight_max_bytes as f64)
+        ))),
+        SendBufferSeen::Flight { flight_bytes, window_max_bytes, .. } => facts.push(fact(format!(
+            "the flight stands at {flight_bytes:.0} bytes, neither growing nor cut; the receiver's window is up to {window_max_bytes} bytes"
+        ))),
+        SendBufferSeen::Counted { .. } => {}
+    }
+    if let Some(wakeups) = buffer.wakeups {
+        facts.push(fact(format!(
+            "{}, {} together, ended with an acknowledgement that left about {} in flight: a program may write again when a third of its buffer is free, which holds about {} then",
+            counted(wakeups.count, "pause"),
+            elapsed(wakeups.seconds),
+            data(wakeups.level_bytes),
+            data(wakeups.buffer_bytes),
+        )));
+    }
+    if !buffer.at_sender {
+        facts.push(fact(if buffer.wakeups.is_some() {
+            "when the sender sent, and what it had heard by then, is known from its timestamps"
+        } else {
+            "the flight is reconstructed from round-trip times, and a clamped congestion window may look the same from here; capture at the sender"
+        }));
+    }
+    facts
+}
+
+/// The first flight in words: `about 10 segments`.
+pub(super) fn first_flight(first: FirstFlight) -> String {
+    format!("{} {:.0} segments", if first.is_window { "about" } else { "at least" }, first.segments)
+}
+
+fn window_growth(growth: &WindowGrowth) -> Vec<Evidence> {
+    let Some(start) = &growth.slow_start else { return Vec::new() };
+    let first = start.first.map_or_else(
+        || "the first data; its window cannot be told from here".to_owned(),
+        |first| format!("the first flight is {} of {} bytes", first_flight(first), first.segment_bytes),
+    );
+    let delivered = format!(
+        "{} were delivered in {} of window growth; slow start {}",
+        data(growth.bytes),
+        elapsed(growth.seconds),
+        slow_start_end(start),
+    );
+    vec![seen(first, &start.first_data), fact(delivered)]
+}
+
+fn slow_start_end(start: &SlowStartSeen) -> String {
+    let at = start.exit_s.map_or(String::new(), |at| format!(" at {}", elapsed(at)));
+    match start.exit {
+        None => "did not end before the data did".to_owned(),
+        Some(SlowStartExit::Loss) => format!("ended with a loss{at}"),
+        Some(SlowStartExit::EcnEcho) => format!("ended with an ECN echo{at}"),
+        Some(SlowStartExit::GrowthStopped | SlowStartExit::ReceiveWindow | SlowStartExit::Application) => {
+            format!("ended without loss{at}")
+        }
+    }
+}
+
+fn repairs(repairs: &Repairs) -> Evidence {
+    let again = counted(repairs.packets_again.count, "packet");
+    match repairs.episodes {
+        Some(episodes) => {
+            let text = format!("{again} sent again in {}; the first", counted(episodes, "episode"));
+            seen(text, &repairs.packets_again.sights)
+        }
+        None => fact(format!("{again} sent again")),
+    }
+}
+
+fn losses(losses: &Losses, before: &str) -> Vec<Evidence> {
+    let round_trip = losses.rtt_before_s.map(|before_s| {
+        fact(format!("{before} {} on average; its minimum is {}", elapsed(before_s), elapsed(losses.rtt_min_s)))
+    });
+    let queued = losses
+        .queued_episodes
+        .zip(losses.judged_episodes)
+        .map(|(queued, of)| fact(format!("{queued} of {} came behind a standing queue", counted(of, "episode"))));
+    [repairs(&losses.repairs)].into_iter().chain(round_trip).chain(queued).collect()
+}
+
+fn congestion_loss(seen: &CongestionLosses) -> Vec<Evidence> {
+    match seen {
+        CongestionLosses::Dropped(losses) => self::losses(losses, "just before the losses the round trip reaches"),
+        CongestionLosses::Marked(marks) => vec![fact(format!(
+            "{} with ECE, and {} of the sender's with CWR",
+            counted(marks.echoes, "packet"),
+            count(marks.reductions as f64)
+        ))],
+        CongestionLosses::SharedPath(dropped) => vec![repairs(&dropped.repairs)],
+    }
+}
+
+fn bucket_fit(fit: &BucketFit) -> [Evidence; 2] {
+    [
+        fact(format!(
+            "a token bucket of that rate and size is empty at {} of the {}, round trips weighed alike, and holds enough for {} of the packets that passed",
+            percent(fit.empty_part),
+            if fit.losses == 1 { "1 loss".to_owned() } else { format!("{} losses", count(fit.losses as f64)) },
+            percent(fit.held_part),
+        )),
+        fact(format!(
+            "packets sent while the bucket was empty were delayed by {} of what a queue would have added: it drops, it does not queue",
+            percent(fit.delayed_part)
+        )),
+    ]
+}
+
+fn used_path(path: &UsedPath) -> Vec<Evidence> {
+    let UsedPath::Connection { rate_bps, trains_bps, .. } = path else { return Vec::new() };
+    let highest = fact(format!("the highest rate over a round trip is {}", rate(*rate_bps)));
+    let trains = trains_bps.map(|trains| fact(format!("trains of packets arrive at {}", rate(trains))));
+    [highest].into_iter().chain(trains).collect()
+}
+
+fn large_packets(large: &LargePackets) -> Vec<Evidence> {
+    match large {
+        LargePackets::Retransmissions { arrived_bytes, timeouts, .. } => vec![
+            seen(format!("the timer sent the same data again {}", counted(timeouts.count, "time")), &timeouts.sights),
+            fact(format!("the longest segment that arrived carried {arrived_bytes} bytes")),
+        ],
+        LargePackets::Arrivals { longest_bytes, bytes, .. } => {
+            vec![fact(format!("{} arrived in segments of at most {longest_bytes} bytes", data(*bytes as f64)))]
+        }
+        LargePackets::Probing { .. } => Vec::new(),
+    }
+}
+
+fn full_queue(queue: &FullQueue) -> Evidence {
+    let (mean, least) = (elapsed(queue.rtt_mean_s), elapsed(queue.rtt_min_s));
+    fact(match queue.acks {
+        None => format!("the round trip is {mean} on average, {least} at best"),
+        Some(acks) => format!(
+            "the round trip is {mean} on average, {} at best, and the timestamps show that it is the ACKs that come later",
+            elapsed(acks.rtt_without_s.min(queue.rtt_min_s))
+        ),
+    })
+}
+
+fn pauses(pauses: &Pauses) -> Vec<Evidence> {
+    let bursts = pauses.bursts.map_or(String::new(), |bursts| format!(", in {} of data", counted(bursts, "burst")));
+    let idle = format!(
+        "for {} of {} the sender was idle although its windows were open{bursts}",
+        elapsed(pauses.idle_s),
+        elapsed(pauses.of_s),
+    );
+    let waited = pauses.waited.map(|waited| {
+        fact(match waited {
+            WaitedFor::Server { seconds } => format!(
+                "waiting for the server: for {} a request was acknowledged and no response had come",
+                elapsed(seconds)
+            ),
+            WaitedFor::Client { seconds } => {
+                format!("waiting for the client: for {} no request was outstanding", elapsed(seconds))
+            }
+        })
+    });
+    let seen = match pauses.seen {
+        PausesSeen::Sender => None,
+        PausesSeen::Timestamps => Some(
+            "the packets' timestamps show that most of the data left when no acknowledgement had just arrived: the program wrote it then",
+        ),
+        PausesSeen::Silence => Some(
+            "from this vantage a full send buffer looks the same, and so does a sender whose packets are lost before the tap; capture at the sender",
+        ),
+    };
+    [fact(idle)].into_iter().chain(waited).chain(seen.map(fact)).collect()
+}
+
+fn undecided(reason: &UndecidedBy) -> Vec<Evidence> {
+    match reason {
+        UndecidedBy::NoData | UndecidedBy::NoAcknowledgement => Vec::new(),
+        UndecidedBy::Refused(syn) => vec![seen("the SYN", syn)],
+        UndecidedBy::Unanswered { again, .. } => vec![seen("the first SYN", &again.sights)],
+        UndecidedBy::Unacknowledged { timeouts, bytes, .. } => vec![
+            seen(format!("the retransmission timer ran out {}", counted(timeouts.count, "time")), &timeouts.sights),
+            fact(format!("{} were sent", data(*bytes as f64))),
+        ],
+        UndecidedBy::ReceivingEnd { unread_samples, samples } => vec![unread(*unread_samples, *samples)],
+    }
+}
+
+pub(super) fn of_context(context: &Context, code: Code) -> Vec<Evidence> {
+    match context {
+        Context::Kernel(counters) => kernel(counters, code),
+        Context::SharedPath(SharedPath { others, together_bps, path_rate_bps, .. }) => vec![fact(format!(
+            "the {} connections carry {} together on average, of {}",
+            others + 1,
+            rate(*together_bps),
+            rate(*path_rate_bps)
+        ))],
+    }
+}
+
+fn kernel(counters: &KernelCounters, code: Code) -> Vec<Evidence> {
+    let mut facts = vec![
+        fact(format!(
+            "the kernel had data under way for {} of {}, of that {} limited by the receiver's window and {} by the send buffer",
+            elapsed(counters.busy_s),
+            elapsed(counters.seconds),
+            elapsed(counters.window_limited_s),
+            elapsed(counters.buffer_limited_s),
+        )),
+        fact(format!(
+            "{} were acknowledged, {} sent again; the round trip was {} at last and {} at best, in {}",
+            rate(counters.rate_bps),
+            counted(counters.packets_again, "packet"),
+            elapsed(counters.rtt_s),
+            elapsed(counters.rtt_min_s),
+            counted(counters.samples, "sample"),
+        )),
+    ];
+    if matches!(code, Code::RandomLoss | Code::CongestionLoss) {
+        facts.push(fact("a policer looks the same from a socket: capture at the sender to tell"));
+    }
+    if code == Code::RetransmissionTimeout {
+        facts
+            .push(fact("a socket does not show why packets and their retransmissions are lost: capture at the sender"));
+    }
+    facts
+}

@@ -1,0 +1,157 @@
+//! A cause of each kind, with all of its figures.
+
+use thalweg_model::*;
+
+fn sights() -> Sights {
+    Sights { packets: vec![40, 80], time_s: Some(1.25) }
+}
+
+fn occurrences(count: u64) -> Occurrences {
+    Occurrences { count, sights: sights() }
+}
+
+fn repairs() -> Repairs {
+    Repairs { packets_again: occurrences(12), episodes: Some(3) }
+}
+
+fn losses() -> Losses {
+    Losses {
+        part: 0.0125,
+        repairs: repairs(),
+        queued_episodes: Some(1),
+        judged_episodes: Some(3),
+        rtt_before_s: Some(0.041),
+        rtt_min_s: 0.0357,
+    }
+}
+
+pub fn receive_window() -> Cause {
+    Cause::ReceiveWindow(FullWindow {
+        window_bytes: 2_516_582.0,
+        rtt_min_s: 0.0357,
+        largest_bytes: 2_516_582,
+        largest: Some(Sights { packets: vec![40], time_s: Some(0.9) }),
+        filled: Some(Occurrences {
+            count: 12,
+            sights: Sights { packets: (1..=12).map(|n| n * 40).collect(), time_s: Some(1.25) },
+        }),
+        path: Some(PathHolds { rate_bps: 3e9, bytes: 13_387_500.0, at_least: false }),
+    })
+}
+
+pub fn timeouts() -> Cause {
+    Cause::RetransmissionTimeout(Timeouts {
+        timeouts: 1,
+        probes: Some(0),
+        longest_s: Some(0.204),
+        never_repaired: false,
+        sights: Sights::default(),
+    })
+}
+
+pub fn shared_path() -> Cause {
+    Cause::PathRate(UsedPath::Several { rate_bps: 20e6, own_bps: 5e6, others: 3 })
+}
+
+pub fn application() -> Cause {
+    Cause::Application(Pauses {
+        idle_s: 9.5,
+        of_s: 10.0,
+        bursts: Some(4),
+        waited: Some(WaitedFor::Server { seconds: 9.0 }),
+        seen: PausesSeen::Silence,
+    })
+}
+
+/// One of each kind that JSON has a shape for.
+pub fn all() -> Vec<Cause> {
+    let window = match receive_window() {
+        Cause::ReceiveWindow(window) => window,
+        other => panic!("{other:?}"),
+    };
+    let wakeups = Some(Wakeups { count: 9, seconds: 0.8, level_bytes: 220e3, buffer_bytes: 330e3 });
+    let buffer = |seen, at_sender| Cause::SendBuffer(FullSendBuffer { seen, wakeups, at_sender });
+    let flight = SendBufferSeen::Flight { flight_bytes: 330e3, rtt_min_s: 0.03, window_max_bytes: 4_194_304 };
+    let start = SlowStartSeen {
+        rounds: 5,
+        first: Some(FirstFlight { segments: 10.0, segment_bytes: 1_448, is_window: true }),
+        first_data: sights(),
+        exit: Some(SlowStartExit::Loss),
+        exit_s: Some(0.4),
+        crept: false,
+    };
+    let growth = |slow_start| WindowGrowth { rtt_min_s: 0.05, bytes: 1e6, seconds: 0.4, slow_start };
+    let timing = RestartTiming { bursts: 4, bytes: 800_000, seconds: 2.0, kept_s: 0.8, rtt_s: 0.1 };
+    let queue = |acks| FullQueue { wait_s: 0.2, rtt_mean_s: 0.25, rtt_min_s: 0.05, acks };
+    let fit = BucketFit { losses: 520, empty_part: 0.999, held_part: 0.98, delayed_part: 0.004 };
+    let slow = SlowReader::Window {
+        largest_bytes: 65_536,
+        small_part: 0.75,
+        zero: Some(occurrences(3)),
+        filled: Some(occurrences(4)),
+    };
+    let undecided = [
+        UndecidedBy::NoData,
+        UndecidedBy::NoAcknowledgement,
+        UndecidedBy::Refused(sights()),
+        UndecidedBy::Unanswered { again: occurrences(5), seconds: 31.0 },
+        UndecidedBy::Unacknowledged { packets_again: 5, seconds: 31.0, timeouts: occurrences(5), bytes: 1_448 },
+        UndecidedBy::ReceivingEnd { unread_samples: 1, samples: 40 },
+    ];
+    let path = UsedPath::Connection {
+        rate_bps: 95e6,
+        mean_bps: 94e6,
+        rtt_mean_s: 0.05,
+        rtt_min_s: 0.03,
+        trains_bps: Some(96e6),
+    };
+    let mut all = vec![
+        receive_window(),
+        Cause::WindowScalingMissing(window),
+        Cause::Reader(slow),
+        Cause::Reader(SlowReader::Unread { samples: 30, of: 40 }),
+        buffer(SendBufferSeen::Level { level_bytes: 220e3, flight_max_bytes: 900_000 }, true),
+        buffer(flight, false),
+        buffer(SendBufferSeen::Counted { buffer_bytes: Some(87_040) }, true),
+        Cause::InitialWindow(growth(Some(start.clone()))),
+        Cause::InitialWindow(growth(Some(SlowStartSeen { crept: true, ..start }))),
+        Cause::InitialWindow(growth(None)),
+        Cause::RandomLoss(losses()),
+        Cause::CongestionLoss(CongestionLosses::Dropped(losses())),
+        Cause::CongestionLoss(CongestionLosses::Marked(QueueMarks { reductions: 4, echoes: 40 })),
+        Cause::CongestionLoss(CongestionLosses::SharedPath(Dropped { repairs: repairs() })),
+        Cause::Policer(PolicedRate { rate_bps: 10e6, burst_bytes: 75e3, repairs: repairs(), fit }),
+        timeouts(),
+        Cause::PathRate(path),
+        shared_path(),
+        Cause::CongestionWindowClamp(Clamp {
+            window_bytes: 28_960,
+            segment_bytes: 1_448,
+            rtt_min_s: 0.03,
+            window_max_bytes: 4_194_304,
+            at_sender: false,
+        }),
+        Cause::IdleRestart(Restarts { restarted: occurrences(3), timing: Some(timing) }),
+        Cause::IdleRestart(Restarts { restarted: occurrences(3), timing: None }),
+        Cause::DelayedAck(DelayedWrites { writes: occurrences(30), waited_s: 1.2 }),
+        Cause::PathMtuBlackHole(LargePackets::Retransmissions {
+            segment_bytes: 1_448,
+            arrived_bytes: 452,
+            timeouts: occurrences(4),
+        }),
+        Cause::PathMtuBlackHole(LargePackets::Arrivals {
+            silence_s: 3.1,
+            longest_bytes: 988,
+            agreed_bytes: 1_448,
+            bytes: 2_000_000,
+        }),
+        Cause::PathMtuBlackHole(LargePackets::Probing { from_bytes: 1_448, to_bytes: 988 }),
+        Cause::Reordering(OvertakenPackets { repairs: repairs(), needless: 11, late: 20 }),
+        Cause::Bufferbloat(queue(None)),
+        Cause::Bufferbloat(queue(Some(AckWait { rtt_without_s: 0.05 }))),
+        application(),
+        Cause::NothingToGain(CarriedData { bytes: 1e6, seconds: 2.0 }),
+    ];
+    all.extend(undecided.map(Cause::Unknown));
+    all
+}
