@@ -213,7 +213,9 @@ fn uses(code: &str) -> Vec<Use> {
     for (start, _) in code.match_indices("use ") {
         let line = code[..start].rfind('\n').map_or(0, |newline| newline + 1);
         let before = code[line..start].trim();
-        if !before.is_empty() && !before.starts_with("pub") {
+        // Not the end of another word, as in `pub enum Cause {`.
+        let is_word = !code[..start].ends_with(|letter: char| letter.is_alphanumeric() || letter == '_');
+        if !is_word || !before.is_empty() && !before.starts_with("pub") {
             continue;
         }
         let statement = &code[start + 4..start + code[start..].find(';').unwrap_or(0)];
