@@ -192,7 +192,7 @@ fn faults(case: &Case, metrics: &Value, found: &Value) -> Vec<String> {
         let from_afar = code == "application" && flow["vantage"] == "receiver";
         let evidence = flow["verdict"]["evidence"].to_string();
         // The timestamps may prove it there; a case whose cause is another must be in doubt.
-        let is_sure = case.sender == "application" && evidence.contains("timestamps tell");
+        let is_sure = case.sender == "application" && evidence.contains("timestamps show");
         if from_afar && !is_sure && !evidence.contains("capture at the sender") {
             faults.push(format!("{}: the receiver's view is not called in doubt", case.name));
         }
