@@ -28,7 +28,7 @@ const MAY_IMPORT: [(&str, &[&str]); 21] = [
         "cli",
         &[
             "model", "config", "wire", "infer", "tune", "host", "apply", "path", "live", "lab", "report", "pipeline",
-            "media", "edge", "load",
+            "media", "edge", "get", "load",
         ],
     ),
     ("thalweg", &["cli", "infer", "load", "model"]),

@@ -1,6 +1,7 @@
 //! What can be typed.
 
 mod expect;
+pub(crate) mod get;
 pub(crate) mod load;
 pub(crate) mod path;
 mod path_preset;
@@ -8,6 +9,7 @@ pub(crate) mod tune;
 mod values;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use get::GetArgs;
 use load::LoadArgs;
 use path::PathArgs;
 use std::path::PathBuf;
@@ -65,6 +67,8 @@ pub(crate) enum Verb {
     Diagnose(DiagnoseArgs),
     /// Finds the cause, derives the remedy, and proves it in the lab
     Fix(FixArgs),
+    /// Downloads over as many ranges as the receive window needs, and says what limited it
+    Get(GetArgs),
     /// What a verdict or a setting means
     Explain(ExplainArgs),
     /// This host's settings of TCP: what they are, and what to set
