@@ -37,9 +37,9 @@ impl From<Trouble> for NotBegun {
     }
 }
 
-/// Asks for an object, as a range of all of its bytes.
-pub(crate) async fn begin(client: &Client, asked: &Url) -> Result<Begun, NotBegun> {
-    let (mut url, mut ranged, mut redirects) = (asked.clone(), true, 0);
+/// Asks for an object; if `ranged`, as a range of all of its bytes.
+pub(crate) async fn begin(client: &Client, asked: &Url, mut ranged: bool) -> Result<Begun, NotBegun> {
+    let (mut url, mut redirects) = (asked.clone(), 0);
     loop {
         let mut connection = client.connect(&url).await?;
         let fields: &[(HeaderName, String)] = if ranged { &[(RANGE, "bytes=0-".to_owned())] } else { &[] };

@@ -1,6 +1,7 @@
 //! Connections: TCP, proxies, TLS, HTTP/1.1 and HTTP/2, and the requests on them.
 
 use crate::error::GetError;
+use crate::options::Options;
 use crate::proxy::{Proxy, ProxySettings, basic};
 use bytes::Bytes;
 use http_body_util::Empty;
@@ -12,10 +13,11 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
+use std::cell::OnceCell;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,8 +30,10 @@ use url::Url;
 const CONNECT: Duration = Duration::from_secs(10);
 /// When the next address is tried beside the first. Source: RFC 8305 §5, Connection Attempt Delay.
 const NEXT_ADDRESS: Duration = Duration::from_millis(250);
-/// How long TLS, a proxy or a response's header may take.
-const ANSWER: Duration = Duration::from_secs(30);
+/// The most that is read at once; under a rate limit at least so many reads a second, but no less than hyper's minimum.
+const READ_BYTES: usize = 512 << 10;
+const LIMITED_READS: u64 = 50;
+const MIN_READ_BYTES: usize = 8 << 10;
 /// The longest header of a proxy's answer.
 const PROXY_HEADER: usize = 16 << 10;
 /// Flow-control windows of HTTP/2 for a host whose limit is not known, and the least.
@@ -50,27 +54,49 @@ pub(crate) enum Trouble {
 
 /// What connections and requests are made with.
 pub(crate) struct Client {
-    tls: Arc<ClientConfig>,
+    tls: OnceCell<Arc<ClientConfig>>,
+    ca: Option<PathBuf>,
+    http1: bool,
     proxies: ProxySettings,
     headers: Vec<(HeaderName, HeaderValue)>,
     http2_window: u32,
+    read_bytes: usize,
+    /// How long a name's look-up, TLS, a proxy or a response's header may take.
+    patience: Duration,
 }
 
 impl Client {
-    /// A client that trusts this host's certificates and those of `ca`.
+    /// A client that trusts this host's certificates and those of `options.ca`.
     ///
     /// # Errors
     /// When that file cannot be read or has none.
-    pub(crate) fn new(
-        ca: Option<&Path>,
-        http1: bool,
-        proxies: ProxySettings,
-        headers: Vec<(HeaderName, HeaderValue)>,
-    ) -> Result<Self, GetError> {
+    pub(crate) fn new(options: &Options) -> Result<Self, GetError> {
+        let limited = options.limit.map(|limit| limit.bytes_per_second() / LIMITED_READS);
+        let client = Self {
+            tls: OnceCell::new(),
+            ca: options.ca.clone(),
+            http1: options.http1,
+            proxies: options.proxies.clone(),
+            headers: options.headers.clone(),
+            http2_window: http2_window(),
+            patience: options.stall,
+            read_bytes: limited.map_or(READ_BYTES, |bytes| (bytes as usize).clamp(MIN_READ_BYTES, READ_BYTES)),
+        };
+        if client.ca.is_some() {
+            client.tls()?;
+        }
+        Ok(client)
+    }
+
+    /// What TLS connections begin with; reading the host's certificates takes time, so they are read when they are needed.
+    fn tls(&self) -> Result<Arc<ClientConfig>, GetError> {
+        if let Some(tls) = self.tls.get() {
+            return Ok(Arc::clone(tls));
+        }
         let mut roots = rustls::RootCertStore::empty();
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        if let Some(path) = ca {
-            let unreadable = |why: String| GetError::Certificates { path: path.to_owned(), why };
+        if let Some(path) = &self.ca {
+            let unreadable = |why: String| GetError::Certificates { path: path.clone(), why };
             let found = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
             let found = found.map_err(|error| unreadable(error.to_string()))?;
             if roots.add_parsable_certificates(found).0 == 0 {
@@ -83,9 +109,9 @@ impl Client {
             .expect("invariant: the provider has what the default versions need")
             .with_root_certificates(roots)
             .with_no_client_auth();
-        let protocols: &[&[u8]] = if http1 { &[b"http/1.1"] } else { &[b"h2", b"http/1.1"] };
+        let protocols: &[&[u8]] = if self.http1 { &[b"http/1.1"] } else { &[b"h2", b"http/1.1"] };
         tls.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
-        Ok(Self { tls: Arc::new(tls), proxies, headers, http2_window: http2_window() })
+        Ok(Arc::clone(self.tls.get_or_init(|| Arc::new(tls))))
     }
 
     /// Connects to a URL's host.
@@ -94,24 +120,31 @@ impl Client {
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
         let port = url.port_or_known_default().unwrap_or(80);
         let mut stream = match &proxy {
-            Some(proxy) => reach(&proxy.host, proxy.port, "the proxy ").await?,
-            None => reach(host, port, "").await?,
+            Some(proxy) => reach(&proxy.host, proxy.port, "the proxy ", self.patience).await?,
+            None => reach(host, port, "", self.patience).await?,
         };
         let unusable = |error: io::Error| Trouble::Broken(error.to_string());
         stream.set_nodelay(true).map_err(unusable)?;
         let socket = Rc::new(stream.as_fd().try_clone_to_owned().map_err(unusable)?);
         let proxied = proxy.is_some();
         if url.scheme() != "https" {
-            let sender = http1_over(stream).await?;
-            return Ok(Connection { sender, socket, protocol: "HTTP/1.1", proxy, absolute: proxied });
+            let sender = self.http1_over(stream).await?;
+            return Ok(Connection {
+                sender,
+                socket,
+                protocol: "HTTP/1.1",
+                proxy,
+                absolute: proxied,
+                patience: self.patience,
+            });
         }
         if let Some(proxy) = &proxy {
-            let answered = timeout(ANSWER, tunnel(&mut stream, proxy, host, port)).await;
+            let answered = timeout(self.patience, tunnel(&mut stream, proxy, host, port)).await;
             answered.unwrap_or_else(|_| Err(Trouble::Unreachable("the proxy does not answer".to_owned())))?;
         }
         let name = ServerName::try_from(host.to_owned()).map_err(|error| Trouble::Unreachable(error.to_string()))?;
-        let connector = tokio_rustls::TlsConnector::from(Arc::clone(&self.tls));
-        let stream = match timeout(ANSWER, connector.connect(name, stream)).await {
+        let connector = tokio_rustls::TlsConnector::from(self.tls().map_err(Trouble::Fatal)?);
+        let stream = match timeout(self.patience, connector.connect(name, stream)).await {
             Err(_) => return Err(Trouble::Broken("the TLS handshake takes too long".to_owned())),
             // rustls found fault with what the peer said: another try gives the same.
             Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => {
@@ -121,21 +154,36 @@ impl Client {
             Ok(Ok(stream)) => stream,
         };
         let is_two = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-        let (sender, protocol) =
-            if is_two { (self.http2_over(stream).await?, "HTTP/2") } else { (http1_over(stream).await?, "HTTP/1.1") };
-        Ok(Connection { sender, socket, protocol, proxy, absolute: false })
+        let (sender, protocol) = if is_two {
+            (self.http2_over(stream).await?, "HTTP/2")
+        } else {
+            (self.http1_over(stream).await?, "HTTP/1.1")
+        };
+        Ok(Connection { sender, socket, protocol, proxy, absolute: false, patience: self.patience })
+    }
+
+    async fn http1_over<S>(&self, stream: S) -> Result<Sender, Trouble>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let mut builder = http1::Builder::new();
+        let handshake = builder.max_buf_size(self.read_bytes).handshake(TokioIo::new(stream));
+        let late = |_| Trouble::Broken("the connection does not begin".to_owned());
+        let (sender, connection) = timeout(self.patience, handshake).await.map_err(late)?.map_err(broken)?;
+        tokio::spawn(async move { drop(connection.await) });
+        Ok(Sender::One(sender))
     }
 
     async fn http2_over<S>(&self, stream: S) -> Result<Sender, Trouble>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+        let handshake = http2::Builder::new(TokioExecutor::new())
             .initial_stream_window_size(self.http2_window)
             .initial_connection_window_size(self.http2_window)
-            .handshake(TokioIo::new(stream))
-            .await
-            .map_err(broken)?;
+            .handshake(TokioIo::new(stream));
+        let late = |_| Trouble::Broken("the HTTP/2 handshake takes too long".to_owned());
+        let (sender, connection) = timeout(self.patience, handshake).await.map_err(late)?.map_err(broken)?;
         // Its end is seen by the requests on it.
         tokio::spawn(async move { drop(connection.await) });
         Ok(Sender::Two(sender))
@@ -198,6 +246,8 @@ pub(crate) struct Connection {
     pub(crate) proxy: Option<Proxy>,
     /// Requests name the whole URL, as proxies want it.
     absolute: bool,
+    /// How long a response's header may take.
+    patience: Duration,
 }
 
 enum Sender {
@@ -220,9 +270,11 @@ impl Connection {
                 }
             }
         };
-        match timeout(ANSWER, answer).await {
+        match timeout(self.patience, answer).await {
             Ok(answer) => answer.map_err(broken),
-            Err(_) => Err(Trouble::Broken(format!("the server did not answer for {} s", ANSWER.as_secs()))),
+            Err(_) => {
+                Err(Trouble::Broken(format!("the server did not answer for {:.1} s", self.patience.as_secs_f64())))
+            }
         }
     }
 
@@ -278,15 +330,6 @@ fn broken(error: hyper::Error) -> Trouble {
     Trouble::Broken(reason(&error))
 }
 
-async fn http1_over<S>(stream: S) -> Result<Sender, Trouble>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-    tokio::spawn(async move { drop(connection.await) });
-    Ok(Sender::One(sender))
-}
-
 /// HTTP/2's own windows are what TCP's receive buffer may grow to, so that they never limit before it does.
 fn http2_window() -> u32 {
     let limits = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_rmem").unwrap_or_default();
@@ -295,10 +338,11 @@ fn http2_window() -> u32 {
 }
 
 /// A TCP connection to the first of a host's addresses that takes one. Source: RFC 8305 §5.
-async fn reach(host: &str, port: u16, called: &str) -> Result<TcpStream, Trouble> {
+async fn reach(host: &str, port: u16, called: &str, patience: Duration) -> Result<TcpStream, Trouble> {
     let failed = |why: String| Trouble::Unreachable(format!("cannot connect to {called}{host} port {port}: {why}"));
-    let found: Vec<SocketAddr> =
-        tokio::net::lookup_host((host, port)).await.map_err(|error| failed(error.to_string()))?.collect();
+    let found = timeout(patience, tokio::net::lookup_host((host, port))).await;
+    let found = found.map_err(|_| failed("its name is not resolved".to_owned()))?;
+    let found: Vec<SocketAddr> = found.map_err(|error| failed(error.to_string()))?.collect();
     // The resolver's order, with families taking turns.
     let is_first = |address: &&SocketAddr| address.is_ipv6() == found[0].is_ipv6();
     let (mut one, mut other) = (found.iter().filter(is_first), found.iter().filter(|address| !is_first(address)));

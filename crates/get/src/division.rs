@@ -34,16 +34,16 @@ impl Division {
 
     /// Gives a worker its next range; `None` if there is nothing worth a request of its own.
     ///
-    /// With one range it is all up to the next gap. With several, a request gets half of a fair share of what waits, so that
-    /// ranges of different speeds end together (guided self-scheduling, Polychronopoulos and Kuck 1987), but no less than
-    /// `least` bytes. If nothing waits, the largest range under way is cut: its worker keeps its fair share.
-    pub fn claim(&mut self, worker: WorkerId, ranges: usize, least: u64) -> Option<(u64, u64)> {
-        let ranges = ranges.max(1) as u64;
+    /// The bytes that wait are shared equally among the `idle` workers that have nothing, this one included, at least `least` for each.
+    /// If none wait, the largest range under way is cut, and its worker is one of those who share it. So there are few requests, each of
+    /// which costs a round trip, and all ranges end together.
+    pub fn claim(&mut self, worker: WorkerId, idle: usize, least: u64) -> Option<(u64, u64)> {
+        let idle = idle.max(1) as u64;
         if self.waiting.bytes() == 0 {
-            self.cut(ranges.max(2), least.max(1))?;
+            self.cut(idle, least.max(1))?;
         }
         let (start, end) = self.waiting.first()?;
-        let share = if ranges == 1 { u64::MAX } else { (self.waiting.bytes() / (2 * ranges)).max(least) };
+        let share = (self.waiting.bytes() / idle).max(least);
         // A rest that is not worth a request goes along.
         let end = if end - start <= share.saturating_add(least) { end } else { start + share };
         self.waiting.remove(start, end);
@@ -56,13 +56,13 @@ impl Division {
         (self.waiting.first()?.0 == 0).then(|| self.claim(worker, 1, 0))?
     }
 
-    fn cut(&mut self, ranges: u64, least: u64) -> Option<()> {
+    fn cut(&mut self, idle: u64, least: u64) -> Option<()> {
         let largest = self.claims.iter_mut().max_by_key(|claim| claim.end - claim.at)?;
         let left = largest.end - largest.at;
         if left / 2 < least {
             return None;
         }
-        let kept = (left / ranges).max(least);
+        let kept = (left / (idle + 1)).max(least);
         self.waiting.insert(largest.at + kept, largest.end);
         largest.end = largest.at + kept;
         Some(())
@@ -93,6 +93,11 @@ impl Division {
             let claim = self.claims.swap_remove(at);
             self.waiting.insert(claim.at, claim.end);
         }
+    }
+
+    /// Ranges under way.
+    pub const fn claims(&self) -> usize {
+        self.claims.len()
     }
 
     /// Bytes that are stored.
@@ -126,11 +131,7 @@ mod tests {
         let mut division = Division::new(1_000, RangeSet::default());
         assert_eq!(division.claim(1, 1, 10), Some((0, 1_000)));
         division.stored(1, 200);
-        assert_eq!(
-            division.claim(2, 4, 10),
-            Some((400, 475)),
-            "the first keeps a quarter; half of a share of the rest"
-        );
+        assert_eq!(division.claim(2, 3, 10), Some((400, 600)), "four share what is left");
         assert_eq!(division.left(1), 200);
         division.release(2);
         assert_eq!(division.claim(3, 1, 10), Some((400, 1_000)), "what was released waits again");

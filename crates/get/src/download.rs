@@ -34,6 +34,7 @@ const RESTARTS: u32 = 3;
 const LOOK: Duration = Duration::from_millis(100);
 /// The least that is worth a request of its own, until the window is known.
 const LEAST: u64 = 1 << 20;
+const NO_RANGES: &str = "the server does not keep to ranges";
 
 /// Fetches an object.
 ///
@@ -66,19 +67,19 @@ async fn download(options: &Options, stop: &AtomicBool, observer: &mut dyn Obser
     {
         return Err(GetError::Exists { path: path.clone() });
     }
+    let client = Rc::new(Client::new(options)?);
     let (mut backoff, mut retries, mut restarts) = (Backoff::new(options.retries), 0, 0);
-    let (mut sink, mut most) = (None, options.max_ranges);
+    let (mut sink, mut ranged) = (None, true);
     loop {
-        let client =
-            Client::new(options.ca.as_deref(), options.http1, options.proxies.clone(), options.headers.clone())?;
-        let begun = until_begun(&client, options, stop, (&mut backoff, &mut retries), began, observer).await?;
+        let begun =
+            until_begun(&client, (options, ranged), stop, (&mut backoff, &mut retries), began, observer).await?;
         let expected = expected(options, &begun);
         let opened = match sink.take() {
             Some(sink) => Opened { sink, journal: None },
             None => open(options, &begun, expected.as_ref())?,
         };
         let (division, resumed) = division(&begun, &opened, observer)?;
-        let mut transfer = transfer(options, client, begun, division, opened.sink, (began, most));
+        let mut transfer = transfer(options, Rc::clone(&client), begun, division, opened.sink, began);
         (transfer.backoff, transfer.retries, transfer.resumed) = (backoff, retries, resumed);
         let again = match transfer.run(stop, observer).await? {
             Outcome::Complete => return finish(options, transfer, restarts, expected.as_ref()),
@@ -86,24 +87,29 @@ async fn download(options: &Options, stop: &AtomicBool, observer: &mut dyn Obser
         };
         (backoff, retries) = (transfer.backoff.clone(), transfer.retries);
         let back = transfer.into_sink();
-        let written = matches!(&back, Sink::Stream { written, .. } if *written > 0);
         let url = shown(&options.url);
+        if matches!(&back, Sink::Stream { written, .. } if *written > 0) {
+            // What was written cannot be taken back.
+            return Err(match again {
+                Again::Broken { why } => GetError::GivenUp { url, tries: 1, why },
+                Again::NoRange => GetError::GivenUp { url, tries: 1, why: NO_RANGES.to_owned() },
+                Again::Changed => GetError::Changed { url },
+            });
+        }
         match again {
-            Again::Broken { why } if written => return Err(GetError::GivenUp { url, tries: 1, why }),
             Again::Broken { why } => {
                 observer.note(&format!("{why}, and the server sends no ranges: the download begins again"));
                 let wait = backoff.until().saturating_sub(began.elapsed());
                 until_stopped(stop, tokio::time::sleep(wait)).await?;
             }
-            Again::NoRange | Again::Changed => {
+            Again::NoRange => {
+                ranged = false;
+                observer.note(&format!("{NO_RANGES}: the download begins again with one request for the whole object"));
+            }
+            Again::Changed if restarts == RESTARTS => return Err(GetError::Changed { url }),
+            Again::Changed => {
                 restarts += 1;
-                if restarts > RESTARTS || written {
-                    return Err(GetError::Changed { url });
-                }
-                let is_changed = matches!(again, Again::Changed);
-                let why = if is_changed { "the object changed" } else { "the server does not keep to ranges" };
-                most = if is_changed { most } else { 1 };
-                observer.note(&format!("{why}: the download begins again"));
+                observer.note("the object changed: the download begins again");
             }
         }
         sink = Some(back);
@@ -117,14 +123,14 @@ fn is_regular_or_absent(path: &Path) -> bool {
 /// The first request, repeated while that makes sense.
 async fn until_begun(
     client: &Client,
-    options: &Options,
+    (options, ranged): (&Options, bool),
     stop: &AtomicBool,
     (backoff, retries): (&mut Backoff, &mut u32),
     began: Instant,
     observer: &mut dyn Observer,
 ) -> Result<Begun, GetError> {
     loop {
-        let begun = until_stopped(stop, begin(client, &options.url)).await?;
+        let begun = until_stopped(stop, begin(client, &options.url, ranged)).await?;
         let (why, after) = match begun {
             Ok(begun) => return Ok(begun),
             Err(NotBegun::Fatal(error)) => return Err(error),
@@ -224,11 +230,11 @@ fn division(begun: &Begun, opened: &Opened, observer: &mut dyn Observer) -> Resu
 
 fn transfer(
     options: &Options,
-    client: Client,
+    client: Rc<Client>,
     begun: Begun,
     division: Division,
     sink: Sink,
-    (began, most): (Instant, usize),
+    began: Instant,
 ) -> Transfer {
     let validator: Option<Validator> = match &begun.answer {
         First::Ranges { validator, .. } => Some(validator.clone()),
@@ -241,12 +247,15 @@ fn transfer(
         limit: RateLimit::new(options.limit),
         ranges: 1,
         least: LEAST,
+        least_of_new: LEAST,
         received: 0,
         writing: Duration::ZERO,
-        limited: Duration::ZERO,
+        writing_since: None,
+        rate_limited: false,
         lines: BTreeMap::new(),
+        opened: 0,
     };
-    let most = if ordered || validator.is_none() { 1 } else { most };
+    let most = if ordered || validator.is_none() { 1 } else { options.max_ranges };
     let shared =
         Shared { client, asked: options.url.clone(), url: begun.url, validator, began, state: RefCell::new(state) };
     let first = (begun.connection, begun.response.into_body());

@@ -20,6 +20,11 @@ impl RateLimit {
         Self { rate, paid: Duration::ZERO }
     }
 
+    /// Whether there is one.
+    pub const fn is_set(&self) -> bool {
+        self.rate.is_some()
+    }
+
     /// Takes bytes and returns how long to wait before taking more.
     pub fn take(&mut self, bytes: u64, now: Duration) -> Duration {
         let Some(rate) = self.rate else { return Duration::ZERO };

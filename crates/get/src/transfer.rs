@@ -10,13 +10,13 @@ use crate::limits::{Limits, Situation};
 use crate::options::{Observer, Options, Progress};
 use crate::store::Sink;
 use crate::window::{Reading, SocketSample, WindowMeter};
-use crate::worker::{End, Shared, work};
+use crate::worker::{End, Held, Line, Shared, work};
 use hyper::body::Incoming;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use thalweg_model::{GetConnection, GetRanges, GetReport};
+use thalweg_model::{GetConnection, GetLimit, GetRanges, GetReport};
 use tokio::task::{AbortHandle, Id, JoinHandle, JoinSet};
 
 /// Bounds of the time between two looks; between them it is a round trip.
@@ -26,9 +26,15 @@ const CHECKPOINT: Duration = Duration::from_millis(500);
 /// How often progress is shown, and over how long its rate is taken.
 const SHOW: Duration = Duration::from_millis(100);
 const SHOWN_RATE: Duration = Duration::from_secs(3);
-/// The least that is worth a request of its own, and in windows: a request costs a round trip, so it should last two.
+/// The least that is worth a request of its own: a request costs a round trip, so it should last for one, which is a window.
 const LEAST: u64 = 1 << 20;
-const LEAST_WINDOWS: u64 = 2;
+/// The same in windows on a new connection: it takes as many round trips until its window is full, two for TCP and the request and eight
+/// doublings from ten segments (RFC 6928) to 2.65 MB, the window of scenarios/get-window.toml.
+const NEW_CONNECTION_WINDOWS: u64 = 10;
+/// The kernel wakes the program so often in a round trip, not for each packet, but for at least so many bytes: what is unread at any
+/// moment takes a small share of the window.
+const WAKES_PER_RTT: u64 = 128;
+const WAKE_BYTES_MAX: u64 = 64 << 10;
 /// From here on the rate is called steady.
 const STEADY: Duration = Duration::from_secs(1);
 
@@ -63,7 +69,8 @@ pub(crate) struct Transfer {
     workers: JoinSet<End>,
     tasks: BTreeMap<WorkerId, (Id, AbortHandle)>,
     next: WorkerId,
-    meters: BTreeMap<WorkerId, WindowMeter>,
+    /// By the connection's number.
+    meters: BTreeMap<u64, WindowMeter>,
     limits: Limits,
     stall: Duration,
     /// The widest it was.
@@ -125,6 +132,9 @@ impl Transfer {
     /// Fetches until all is stored.
     pub(crate) async fn run(&mut self, stop: &AtomicBool, observer: &mut dyn Observer) -> Result<Outcome, GetError> {
         let outcome = self.fetch(stop, observer).await;
+        let now = self.shared.now();
+        let readings = self.read(now);
+        self.judge(now, &readings);
         self.workers.abort_all();
         while self.workers.join_next().await.is_some() {}
         if let Some((_, running)) = self.checkpoint.running.take() {
@@ -151,6 +161,10 @@ impl Transfer {
                 return Err(GetError::Stopped);
             }
             self.spawn();
+            if self.tasks.is_empty() && self.shared.validator.is_none() {
+                let why = "the response ended without all of the object".to_owned();
+                return Ok(Outcome::Again(Again::Broken { why }));
+            }
             let look = self.path.min_rtt.clamp(LOOK.0, LOOK.1);
             tokio::select! {
                 ended = self.workers.join_next_with_id(), if !self.workers.is_empty() => {
@@ -158,7 +172,11 @@ impl Transfer {
                         return Ok(outcome);
                     }
                 }
-                () = tokio::time::sleep(look) => self.look(),
+                () = tokio::time::sleep(look) => {
+                    if let Some(outcome) = self.look(observer)? {
+                        return Ok(outcome);
+                    }
+                }
             }
             self.save().await?;
             let now = self.shared.now();
@@ -201,9 +219,9 @@ impl Transfer {
         }
         while self.tasks.len() < target {
             let state = self.shared.state.borrow();
-            let has_work = state.division.has_work(if self.tasks.is_empty() { 0 } else { state.least });
+            let has_work = state.division.has_work(if self.tasks.is_empty() { 0 } else { state.least_of_new });
             drop(state);
-            if !has_work || self.shared.validator.is_none() && self.next > 0 {
+            if !has_work || self.shared.validator.is_none() {
                 break;
             }
             self.start(None);
@@ -216,9 +234,18 @@ impl Transfer {
         let mut state = self.shared.state.borrow_mut();
         state.division.release(id);
         state.lines.remove(&id);
-        if let Some(meter) = self.meters.remove(&id) {
-            self.path.out_of_order += meter.out_of_order;
+    }
+
+    /// A worker has ended. What it stored is progress, if it need not be fetched again.
+    fn is_gone(&mut self, id: WorkerId) {
+        // The last that its connection shows: a short download has no other look at it.
+        self.read(self.shared.now());
+        let received = self.shared.state.borrow().lines.get(&id).is_some_and(|line| line.receives);
+        if received && self.shared.validator.is_some() {
+            self.backoff.progress();
         }
+        self.tasks.remove(&id);
+        self.forget(id);
     }
 
     fn ended(
@@ -235,12 +262,7 @@ impl Transfer {
             // It was removed just as it ended.
             return Ok(None);
         };
-        self.tasks.remove(&id);
-        let received = self.shared.state.borrow().lines.get(&id).is_some_and(|line| line.receives);
-        self.forget(id);
-        if received {
-            self.backoff.progress();
-        }
+        self.is_gone(id);
         match end {
             End::Idle => Ok(None),
             End::Whole(total) => {
@@ -281,50 +303,76 @@ impl Transfer {
         Ok(is_single.then_some(Outcome::Again(Again::Broken { why })))
     }
 
-    /// Looks at every socket, and asks the controller.
-    fn look(&mut self) {
-        let now = self.shared.now();
-        let (mut readings, mut silent) = (Vec::new(), Vec::new());
-        let lines = self.shared.state.borrow().lines.clone();
-        for (id, line) in &lines {
-            if !line.waits && line.heard.elapsed() > self.stall {
-                silent.push(*id);
-            }
-            if !line.receives {
-                continue;
-            }
-            let Some(sample) = SocketSample::of(&*line.socket) else { continue };
-            let meter = self.meters.entry(*id).or_default();
-            readings.push(meter.add(now, &sample));
-            self.path.window = self.path.window.max(meter.window_max);
-            self.path.min_rtt =
-                if self.path.min_rtt.is_zero() { meter.min_rtt } else { self.path.min_rtt.min(meter.min_rtt) };
-        }
+    /// Looks at every socket, replaces silent ones, and asks the controller.
+    fn look(&mut self, observer: &mut dyn Observer) -> Result<Option<Outcome>, GetError> {
+        let is_silent = |line: &Line| line.held.is_none() && line.heard.elapsed() > self.stall;
+        let silent: Vec<WorkerId> = {
+            let state = self.shared.state.borrow();
+            state.lines.iter().filter(|(_, line)| is_silent(line)).map(|(id, _)| *id).collect()
+        };
         for id in silent {
-            if let Some((_, task)) = self.tasks.remove(&id) {
-                task.abort();
-                self.forget(id);
-                self.retries += 1;
-                self.backoff.failed(now, None);
+            let Some((_, task)) = self.tasks.get(&id) else { continue };
+            task.abort();
+            self.is_gone(id);
+            let why = format!("a connection was silent for {:.1} s", self.stall.as_secs_f64());
+            if let Some(outcome) = self.failed(why, None, false, observer)? {
+                return Ok(Some(outcome));
             }
         }
+        let now = self.shared.now();
+        let readings = self.read(now);
         self.judge(now, &readings);
+        Ok(None)
+    }
+
+    /// Asks the kernel about every connection that receives.
+    fn read(&mut self, now: Duration) -> Vec<Reading> {
+        let mut state = self.shared.state.borrow_mut();
+        let state = &mut *state;
+        let lines = &state.lines;
+        let out_of_order = &mut self.path.out_of_order;
+        self.meters.retain(|number, meter| {
+            let is_there = lines.values().any(|line| line.number == *number);
+            *out_of_order += if is_there { 0 } else { meter.out_of_order };
+            is_there
+        });
+        let mut readings = Vec::new();
+        for (id, line) in state.lines.iter_mut().filter(|(_, line)| line.receives) {
+            let Some(sample) = SocketSample::of(&*line.socket) else { continue };
+            let waits = if line.held.is_some() { Duration::ZERO } else { line.heard.elapsed() };
+            let longest_wait = std::mem::take(&mut line.longest_wait).max(waits);
+            let meter = self.meters.entry(line.number).or_default();
+            let reading = meter.add(now, &sample, longest_wait);
+            let wake_after = (reading.flight / WAKES_PER_RTT).clamp(1, WAKE_BYTES_MAX);
+            let is_near_the_end = state.division.left(*id) <= 4 * wake_after;
+            let whole = self.total.is_some() && !state.limit.is_set() && !is_near_the_end;
+            line.wake_after(if whole { wake_after as u32 } else { 1 });
+            self.path.window = self.path.window.max(meter.window_max);
+            let known = Some(self.path.min_rtt).filter(|rtt| !rtt.is_zero());
+            self.path.min_rtt = known.map_or(meter.min_rtt, |rtt| rtt.min(meter.min_rtt));
+            readings.push(reading);
+        }
+        readings
     }
 
     fn judge(&mut self, now: Duration, readings: &[Reading]) {
         let mut state = self.shared.state.borrow_mut();
-        state.least = LEAST.max(self.path.window * LEAST_WINDOWS);
-        let (bytes, writing, limited) = (state.received, state.writing, state.limited);
+        state.least = LEAST.max(self.path.window);
+        state.least_of_new = LEAST.max(self.path.window * NEW_CONNECTION_WINDOWS);
+        let waits = state.lines.values().any(|line| line.held == Some(Held::RateLimit));
+        let rate_limited = std::mem::take(&mut state.rate_limited) || waits;
+        state.count_writing();
+        let (bytes, writing) = (state.received, state.writing);
         drop(state);
-        let situation = Situation { now, readings, writing, limited };
-        let held_back = self.limits.add(&situation);
+        let busy = tokio::runtime::Handle::current().metrics().worker_total_busy_duration(0);
+        let held_back = self.limits.add(&Situation { now, readings, rate_limited, busy, writing });
         if now >= STEADY && self.steady.is_none() {
             self.steady = Some((now, bytes));
         }
         if readings.is_empty() {
             return;
         }
-        let window_limited = readings.iter().filter(|reading| reading.window_limited).count();
+        let window_limited = readings.iter().filter(|reading| reading.limit == GetLimit::ReceiveWindow).count();
         self.controller.tick(&Sample {
             now,
             bytes,

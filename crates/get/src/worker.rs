@@ -7,6 +7,7 @@ use crate::error::GetError;
 use crate::fields::Validator;
 use crate::rate_limit::RateLimit;
 use crate::store::Sink;
+use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::header::{IF_RANGE, RANGE};
@@ -19,7 +20,7 @@ use url::Url;
 
 /// What all workers share.
 pub(crate) struct Shared {
-    pub(crate) client: Client,
+    pub(crate) client: Rc<Client>,
     /// What was asked for: its credentials go to its own server alone.
     pub(crate) asked: Url,
     /// Where the object is.
@@ -35,27 +36,69 @@ pub(crate) struct State {
     pub(crate) division: Division,
     pub(crate) sink: Sink,
     pub(crate) limit: RateLimit,
-    /// How many ranges there should be, and the least that is worth a request.
+    /// How many ranges there should be.
     pub(crate) ranges: usize,
+    /// The least that is worth a request, and a new connection.
     pub(crate) least: u64,
+    pub(crate) least_of_new: u64,
     /// Bytes stored by this process.
     pub(crate) received: u64,
-    /// Time in writes, and waited for by the rate limit.
+    /// Time in writes that have ended, or until the last look.
     pub(crate) writing: Duration,
-    pub(crate) limited: Duration,
-    /// The connections in use, and when each last got data.
+    /// Since when a stream's reader, or the last look, is waited for.
+    pub(crate) writing_since: Option<Instant>,
+    /// A worker waited for the rate limit since the last look.
+    pub(crate) rate_limited: bool,
+    /// The connections in use.
     pub(crate) lines: BTreeMap<WorkerId, Line>,
+    /// Connections opened.
+    pub(crate) opened: u64,
+}
+
+impl State {
+    /// Counts the time until now of a write under way.
+    pub(crate) fn count_writing(&mut self) {
+        if let Some(since) = &mut self.writing_since {
+            self.writing += since.elapsed();
+            *since = Instant::now();
+        }
+    }
 }
 
 /// A worker's connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Line {
     pub(crate) socket: Rc<OwnedFd>,
+    /// No other connection of the download has this number.
+    pub(crate) number: u64,
+    /// When it last got data, or could have begun to.
     pub(crate) heard: Instant,
+    /// The longest time without data since the last look.
+    pub(crate) longest_wait: Duration,
     /// Its body has begun.
     pub(crate) receives: bool,
-    /// It waits for the rate limit, so that its silence means nothing.
-    pub(crate) waits: bool,
+    /// What it waits for instead of data, so that its silence means nothing.
+    pub(crate) held: Option<Held>,
+    /// Bytes that must have come before the kernel wakes this program.
+    wake_after: u32,
+}
+
+/// Why a worker does not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// By the rate limit.
+    RateLimit,
+    /// By whoever reads the stream that it writes.
+    Write,
+}
+
+impl Line {
+    /// Has the kernel wake this program only after so many bytes. What it refuses costs only time.
+    pub(crate) fn wake_after(&mut self, bytes: u32) {
+        if bytes != self.wake_after && thalweg_host::socket::wake_after(&*self.socket, bytes).is_ok() {
+            self.wake_after = bytes;
+        }
+    }
 }
 
 /// How a worker ended.
@@ -111,11 +154,16 @@ async fn fetch(
     loop {
         let claim = {
             let mut state = shared.state.borrow_mut();
-            let (ranges, least) = (state.ranges, state.least);
-            state.division.claim(id, ranges, least)
+            line.take_if(|connection| connection.is_closed());
+            // New workers come together and share. One that has a connection has come to the end of its range alone.
+            let (idle, least) = match line {
+                Some(_) => (1, state.least),
+                None => (state.ranges.saturating_sub(state.division.claims()), state.least_of_new),
+            };
+            state.division.claim(id, idle, least)
         };
         let Some((start, end)) = claim else { return Ok(End::Idle) };
-        let mut connection = match line.take().filter(|connection| !connection.is_closed()) {
+        let mut connection = match line.take() {
             Some(connection) => connection,
             None => {
                 let connection = shared.client.connect(&shared.url).await?;
@@ -139,6 +187,7 @@ async fn fetch(
                 });
             }
         };
+        shared.hold(id, None);
         let received = receive(shared, id, response.into_body(), until).await?;
         settle(shared, id, &received)?;
         *line = (received.ended || connection.has_streams()).then_some(connection);
@@ -152,8 +201,27 @@ impl Shared {
     }
 
     fn opened(&self, id: WorkerId, connection: &Connection) {
-        let line = Line { socket: Rc::clone(&connection.socket), heard: Instant::now(), receives: false, waits: false };
-        self.state.borrow_mut().lines.insert(id, line);
+        let mut state = self.state.borrow_mut();
+        state.opened += 1;
+        let line = Line {
+            socket: Rc::clone(&connection.socket),
+            number: state.opened,
+            heard: Instant::now(),
+            longest_wait: Duration::ZERO,
+            receives: false,
+            held: None,
+            wake_after: 1,
+        };
+        state.lines.insert(id, line);
+    }
+
+    /// Its worker waits for something else than data, or from now on for data.
+    fn hold(&self, id: WorkerId, held: Option<Held>) {
+        let mut state = self.state.borrow_mut();
+        state.rate_limited |= held == Some(Held::RateLimit);
+        if let Some(line) = state.lines.get_mut(&id) {
+            (line.held, line.heard) = (held, Instant::now());
+        }
     }
 }
 
@@ -168,8 +236,16 @@ struct Received {
 /// Stores a body up to the end of the worker's range, or up to `until`.
 async fn receive(shared: &Shared, id: WorkerId, mut body: Incoming, until: u64) -> Result<Received, End> {
     loop {
-        let at = shared.state.borrow().division.at(id).unwrap_or(0);
-        let left = shared.state.borrow().division.left(id).min(until.saturating_sub(at));
+        let (at, left) = {
+            let mut state = shared.state.borrow_mut();
+            let at = state.division.at(id).unwrap_or(0);
+            let left = state.division.left(id).min(until.saturating_sub(at));
+            // The last bytes may be fewer than the kernel waits for.
+            if let Some(line) = state.lines.get_mut(&id).filter(|line| left <= 2 * u64::from(line.wake_after)) {
+                line.wake_after(1);
+            }
+            (at, left)
+        };
         if left == 0 {
             // The end of the body is read too, if it is there: then the connection can have another request.
             let end = tokio::time::timeout(Duration::ZERO, body.frame()).await;
@@ -181,42 +257,59 @@ async fn receive(shared: &Shared, id: WorkerId, mut body: Incoming, until: u64) 
             Some(Ok(frame)) => frame,
         };
         let Ok(data) = frame.into_data() else { continue };
-        let wait = store(shared, id, &data).map_err(End::Fatal)?;
+        let len = store(shared, id, data).await.map_err(End::Fatal)?;
+        let wait = shared.state.borrow_mut().limit.take(len, shared.now());
         if !wait.is_zero() {
-            shared.waits(id, true);
+            shared.hold(id, Some(Held::RateLimit));
             tokio::time::sleep(wait).await;
-            shared.waits(id, false);
+            shared.hold(id, None);
         }
     }
 }
 
-impl Shared {
-    fn waits(&self, id: WorkerId, waits: bool) {
-        if let Some(line) = self.state.borrow_mut().lines.get_mut(&id) {
-            line.waits = waits;
-            line.heard = Instant::now();
-        }
-    }
-}
-
-/// Stores what came, and returns how long the rate limit makes the worker wait.
-fn store(shared: &Shared, id: WorkerId, data: &[u8]) -> Result<Duration, GetError> {
-    let mut state = shared.state.borrow_mut();
-    // Another worker may have taken a part of the range while this waited.
-    let Some(at) = state.division.at(id) else { return Ok(Duration::ZERO) };
-    let len = (data.len() as u64).min(state.division.left(id));
+/// Stores what came, and returns how much of it was wanted.
+async fn store(shared: &Shared, id: WorkerId, data: Bytes) -> Result<u64, GetError> {
     let begun = Instant::now();
-    state.sink.write(at, &data[..len as usize])?;
-    let written = Instant::now();
-    state.writing += written - begun;
+    let (at, len, sink) = {
+        let mut state = shared.state.borrow_mut();
+        // Another worker may have taken a part of the range while this waited.
+        let Some(at) = state.division.at(id) else { return Ok(0) };
+        let len = (data.len() as u64).min(state.division.left(id));
+        if let Some(line) = state.lines.get_mut(&id) {
+            line.longest_wait = line.longest_wait.max(begun - line.heard);
+            (line.heard, line.receives) = (begun, true);
+        }
+        let sink = match &mut state.sink {
+            Sink::Nowhere => None,
+            Sink::File(file) => {
+                file.write(at, &data[..len as usize])?;
+                state.writing += begun.elapsed();
+                None
+            }
+            stream @ Sink::Stream { .. } => Some(std::mem::replace(stream, Sink::Nowhere)),
+        };
+        (at, len, sink)
+    };
+    if let Some(mut sink) = sink {
+        // Whoever reads the stream may take as long as it likes: the rest of the program goes on meanwhile.
+        shared.hold(id, Some(Held::Write));
+        shared.state.borrow_mut().writing_since = Some(begun);
+        let write = move || {
+            let result = sink.write(at, &data[..len as usize]);
+            (sink, result)
+        };
+        let (sink, result) = tokio::task::spawn_blocking(write).await.expect("invariant: a write does not panic");
+        shared.hold(id, None);
+        let mut state = shared.state.borrow_mut();
+        state.sink = sink;
+        state.count_writing();
+        state.writing_since = None;
+        result?;
+    }
+    let mut state = shared.state.borrow_mut();
     state.division.stored(id, len);
     state.received += len;
-    if let Some(line) = state.lines.get_mut(&id) {
-        (line.heard, line.receives) = (written, true);
-    }
-    let wait = state.limit.take(len, written - shared.began);
-    state.limited += wait;
-    Ok(wait)
+    Ok(len)
 }
 
 /// Gives back what of the range is not stored; a body that ended before its range did, without a byte, is a failure.

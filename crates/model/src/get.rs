@@ -79,9 +79,11 @@ pub enum GetLimit {
     Path,
     /// Neither window nor path: the sender's own window or buffer.
     Sender,
-    /// The server paused.
+    /// The server's program paused.
     Server,
-    /// Writing took most of the time.
+    /// This host's program was busy and did not wait for the network.
+    Host,
+    /// The same, and writing took most of its time.
     Disk,
     /// `--limit-rate`.
     RateLimit,
@@ -89,8 +91,16 @@ pub enum GetLimit {
 
 impl GetLimit {
     /// Every limit.
-    pub const ALL: [Self; 7] =
-        [Self::StartUp, Self::ReceiveWindow, Self::Path, Self::Sender, Self::Server, Self::Disk, Self::RateLimit];
+    pub const ALL: [Self; 8] = [
+        Self::StartUp,
+        Self::ReceiveWindow,
+        Self::Path,
+        Self::Sender,
+        Self::Server,
+        Self::Host,
+        Self::Disk,
+        Self::RateLimit,
+    ];
 
     /// Its name, as in the document.
     pub const fn as_str(self) -> &'static str {
@@ -100,6 +110,7 @@ impl GetLimit {
             Self::Path => "path",
             Self::Sender => "sender",
             Self::Server => "server",
+            Self::Host => "host",
             Self::Disk => "disk",
             Self::RateLimit => "rate-limit",
         }

@@ -7,13 +7,13 @@ mod common;
 use common::{run, thalweg};
 use serde_json::Value;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What a server does wrong, or differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,9 +27,15 @@ enum Way {
     Resets,
     /// 2 MB a second for each connection.
     Slow,
+    /// 100 kB each 60 ms.
+    Pauses,
+    /// Each answer is silent after 600 kB.
+    Stalls,
+    /// Never answers.
+    Silent,
     /// Every second answer is another version.
     ChangesOnce,
-    /// Content-Range names other bytes than were asked for, after the first answer.
+    /// Content-Range names other bytes than were asked for, after the first answer, which breaks after 300 kB.
     Lies,
     /// Redirects to itself.
     Loop,
@@ -124,6 +130,9 @@ fn answer(
     if !plain.is_empty() {
         return stream.write_all(plain.as_bytes());
     }
+    if way == Way::Silent {
+        std::thread::sleep(Duration::from_secs(60));
+    }
     let version = usize::from(way == Way::ChangesOnce && count > 0);
     let (bytes, tag) = (&versions[version], format!("\"v{version}\""));
     let asked = range.filter(|_| !matches!(way, Way::NoRange | Way::Chunked | Way::Short));
@@ -165,7 +174,7 @@ fn answer(
             std::thread::sleep(Duration::from_millis(20));
             Err(std::io::Error::other("reset"))
         }
-        Way::Lies if start == 0 && body.len() > 300_000 => {
+        Way::Lies if range.is_some() && start == 0 => {
             stream.write_all(&body[..300_000])?;
             Err(std::io::Error::other("reset"))
         }
@@ -173,6 +182,15 @@ fn answer(
             stream.write_all(&body[..body.len() - 100])?;
             Err(std::io::Error::other("short"))
         }
+        Way::Stalls if body.len() > 600_000 => {
+            stream.write_all(&body[..600_000])?;
+            std::thread::sleep(Duration::from_secs(60));
+            Ok(())
+        }
+        Way::Pauses => body.chunks(100_000).try_for_each(|piece| {
+            std::thread::sleep(Duration::from_millis(60));
+            stream.write_all(piece)
+        }),
         Way::Slow => body.chunks(20_000).try_for_each(|piece| {
             std::thread::sleep(Duration::from_millis(10));
             stream.write_all(piece)
@@ -215,8 +233,10 @@ fn whatever_the_server_does_the_file_is_whole() {
         (Way::Slow, 0),
         (Way::ChangesOnce, 1),
         (Way::Busy, 0),
+        (Way::Stalls, 0),
+        (Way::Lies, 0),
     ] {
-        let (folder, report, err) = fetch(way, LEN, &[], 0);
+        let (folder, report, err) = fetch(way, LEN, &["--stall", "1s"], 0);
         assert_eq!(names(folder.path()), ["object.bin"], "{way:?}: {err}");
         let found = fs::read(folder.path().join("object.bin")).expect("a file");
         assert!(found == content(LEN, version), "{way:?}: the bytes differ; {err}");
@@ -230,17 +250,67 @@ fn what_cannot_be_fetched_leaves_no_file() {
     for (way, code, says) in [
         (Way::Loop, 2, "there are more than 20"),
         (Way::Missing, 2, "status 404"),
-        (Way::Short, 3, "tries"),
+        (Way::Short, 3, "after 2 tries: "),
+        (Way::Silent, 3, "after 2 tries: the server did not answer for 1.0 s"),
         (Way::BadDigest, 1, "the checksum is"),
     ] {
-        let (folder, _, err) = fetch(way, 500_000, &["--retries", "1"], code);
+        let begun = Instant::now();
+        let (folder, _, err) = fetch(way, 500_000, &["--retries", "1", "--stall", "1s"], code);
         assert!(err.contains(says) && err.contains("\n\nhint: "), "{way:?}: {err}");
         assert!(!folder.path().join("object.bin").exists(), "{way:?}");
+        assert!(begun.elapsed() < Duration::from_secs(20), "{way:?} took {:?}", begun.elapsed());
     }
-    // A server that names other bytes than it was asked for is not believed.
-    let (folder, _, err) = fetch(Way::Lies, 1_000_000, &["--retries", "1"], 1);
-    assert!(err.contains("does not keep to ranges"), "{err}");
-    assert!(!folder.path().join("object.bin").exists());
+}
+
+#[test]
+fn what_limits_is_named() {
+    let (_, report, _) = fetch(Way::Pauses, 1_500_000, &[], 0);
+    assert_eq!(report["limits"][0]["limit"], "server", "{report}");
+
+    let (server, folder) = (Server::start(Way::Good, 6_000_000), tempfile::tempdir().expect("a folder"));
+    let fifo = folder.path().join("fifo");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RWXU).expect("a FIFO");
+    // Takes 64 kB each 20 ms.
+    let reader = std::thread::spawn({
+        let fifo = fifo.clone();
+        move || {
+            let (mut from, mut piece, mut all) = (fs::File::open(fifo).expect("opened"), vec![0; 65_536], Vec::new());
+            loop {
+                let len = from.read(&mut piece).expect("read");
+                all.extend_from_slice(&piece[..len]);
+                std::thread::sleep(Duration::from_millis(20));
+                if len == 0 {
+                    return all;
+                }
+            }
+        }
+    });
+    let output = get(folder.path(), &server.url(), &["-o", "fifo", "--json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(report["limits"][0]["limit"], "disk", "{report}");
+    assert!(reader.join().expect("read") == content(6_000_000, 0));
+}
+
+#[test]
+fn ctrl_c_ends_a_download_whose_reader_does_not_read() {
+    let (server, folder) = (Server::start(Way::Good, 20_000_000), tempfile::tempdir().expect("a folder"));
+    let mut command = thalweg(folder.path(), &["get", &server.url(), "-o", "-"]);
+    let mut child = command.env("no_proxy", "*").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("started");
+    std::thread::sleep(Duration::from_millis(1_000));
+    let id = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(id, rustix::process::Signal::INT).expect("signalled");
+    let begun = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("waited") {
+            break status;
+        }
+        if begun.elapsed() > Duration::from_secs(10) {
+            child.kill().expect("killed");
+            panic!("it still runs 10 s after SIGINT");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    assert!(!status.success());
 }
 
 #[test]
@@ -280,6 +350,7 @@ fn credentials_and_queries_appear_nowhere() {
 fn a_rate_limit_holds() {
     let (_, report, _) = fetch(Way::Good, 1_500_000, &["--limit-rate", "1MB/s"], 0);
     let seconds = report["wall_s"].as_f64().expect("a time");
+    // A tenth of a second of the rate may come at once, and the last read is not waited for.
     assert!((1.3..3.0).contains(&seconds), "{seconds} s");
     assert_eq!(report["limits"][0]["limit"], "rate-limit", "{report}");
 }

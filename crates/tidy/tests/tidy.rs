@@ -33,7 +33,7 @@ const MAY_IMPORT: [(&str, &[&str]); 21] = [
     ),
     ("thalweg", &["cli", "infer", "load", "model"]),
     ("tidy", &[]),
-    ("fuzz", &["wire", "infer", "config", "model", "media", "edge"]),
+    ("fuzz", &["wire", "infer", "config", "model", "media", "edge", "get"]),
 ];
 
 /// Lines past which a file is no longer one idea.

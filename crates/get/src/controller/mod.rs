@@ -5,13 +5,18 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Ranges are multiplied by this while every one of them is limited by its window. A new connection's slow start takes as long
-/// however many begin together, so the climb to N takes half as long as with doubling; what is too much is trimmed by arithmetic.
-const STEP: usize = 4;
+/// The first step, from one range, when its window limits. A new connection's slow start takes as long however many begin together,
+/// so one large step is soon over; ranges that the path turns out not to need are removed by arithmetic.
+const FIRST_STEP: usize = 8;
+/// Later ranges are multiplied by this, while every one of them is limited by its window.
+const STEP: usize = 2;
 /// Ranges that do not add this share of goodput are removed, even where the measured noise is smaller.
 const LEAST_GAIN: f64 = 0.05;
 /// The window is given this much beyond the bandwidth-delay product, for the bottleneck's queue: `MARGIN` of crates/tune/src/buffers.rs.
 const MARGIN: f64 = 1.25;
+/// Ranges are removed down to this share of them. A removed range loses what it has in flight, and the others need a request for the rest
+/// of its bytes, so that removing a few of many costs more than it saves.
+const TRIM_SHARE: f64 = 0.5;
 /// Round trips until a new connection is at its window: three for TCP and TLS, then slow start from ten segments (RFC 6928)
 /// to 32 MiB, the largest default of Linux's `tcp_rmem`, in twelve doublings.
 const SETTLE_ROUND_TRIPS: u32 = 16;
@@ -21,7 +26,7 @@ const MEASURE_ROUND_TRIPS: u32 = 8;
 const MEASURE_LEAST: Duration = Duration::from_millis(100);
 /// Round trips for which every window must be full before ranges are added: a window that auto-tuning still raises is full for one
 /// (Linux `tcp_rcv_space_adjust` acts once a round trip), and slow start ends meanwhile.
-const FULL_ROUND_TRIPS: u32 = 3;
+const FULL_ROUND_TRIPS: u32 = 1;
 /// How long a step that did not pay is not repeated at first; then twice as long each time.
 const HOLD: Duration = Duration::from_secs(10);
 /// The longest hold.
@@ -127,7 +132,8 @@ impl Controller {
             }
             State::Holding { until } if sample.now < until => {}
             State::Holding { .. } | State::Watching if all_limited && self.target < self.most => {
-                self.change(sample, (self.target * STEP).min(self.most));
+                let target = if self.target == 1 { FIRST_STEP } else { self.target * STEP };
+                self.change(sample, target.min(self.most));
             }
             State::Holding { .. } | State::Watching => self.trim(sample, measure),
         }
@@ -173,13 +179,14 @@ impl Controller {
     /// Removes ranges that the bandwidth-delay product does not need.
     fn trim(&mut self, sample: &Sample, measure: Duration) {
         let Some((goodput, _)) = self.goodput() else { return };
-        if sample.now < self.changed + measure || sample.window_bytes == 0 {
+        // With fewer ranges than there should be, the object ends, and the rate is not the path's.
+        if sample.now < self.changed + measure || sample.window_bytes == 0 || sample.ranges < self.target {
             return;
         }
         let bdp_bytes = goodput / 8.0 * sample.min_rtt.as_secs_f64();
         let needed = ((bdp_bytes * MARGIN / sample.window_bytes as f64).ceil() as usize).max(1);
         self.needed = Some(needed);
-        if needed < self.target {
+        if needed as f64 <= self.target as f64 * TRIM_SHARE {
             self.change(sample, needed);
         }
     }

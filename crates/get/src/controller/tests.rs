@@ -75,10 +75,18 @@ fn a_window_limited_path_gets_the_ranges_that_its_bandwidth_delay_product_needs(
     let mut path = Model::new(35, 3e9, 2.65e6);
     let mut controller = Controller::new(16);
     let targets = path.run(&mut controller, 10.0);
-    assert_eq!((controller.target(), controller.needed()), (7, Some(7)));
-    assert!(targets.contains(&16), "{targets:?}");
-    let climbed = targets.iter().position(|target| *target > 4).expect("more than 4");
-    assert!(climbed < 30, "it takes two slow starts and not {climbed} round trips");
+    assert_eq!((controller.target(), controller.needed()), (8, Some(7)));
+    assert!(!targets.contains(&16), "{targets:?}");
+    let climbed = targets.iter().position(|target| *target == 8).expect("8 ranges");
+    assert!(climbed < 15, "it takes a slow start and not {climbed} round trips");
+}
+
+#[test]
+fn a_path_that_needs_more_than_the_first_step_gets_another() {
+    let mut path = Model::new(35, 5e9, 2.65e6);
+    let mut controller = Controller::new(16);
+    path.run(&mut controller, 10.0);
+    assert_eq!((controller.target(), controller.needed()), (16, Some(11)));
 }
 
 #[test]

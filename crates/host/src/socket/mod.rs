@@ -24,6 +24,24 @@ pub struct Tcp {
     quickack: Option<bool>,
 }
 
+/// Sets how many bytes must have come before any stream socket counts as readable (`SO_RCVLOWAT`).
+///
+/// A lower number takes effect at once, also for bytes that are already there. Source: `tcp_set_rcvlowat` in net/ipv4/tcp.c.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn wake_after(socket: impl AsFd, bytes: u32) -> Result<(), HostError> {
+    let bytes = bytes.clamp(1, i32::MAX as u32) as i32;
+    set_number(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes, "SO_RCVLOWAT")
+}
+
+fn set_number(socket: BorrowedFd<'_>, level: i32, option: i32, value: i32, name: &str) -> Result<(), HostError> {
+    let (fd, len) = (socket.as_raw_fd(), size_of::<i32>() as u32);
+    // SAFETY: the number outlives the call and its length is given.
+    let result = unsafe { libc::setsockopt(fd, level, option, (&raw const value).cast(), len) };
+    check(result, || format!("set {name} to {value}")).map(drop)
+}
+
 impl AsFd for Tcp {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
@@ -188,7 +206,7 @@ impl Tcp {
     /// # Errors
     /// When the kernel refuses.
     pub fn wake_after(&self, bytes: u32) -> Result<(), HostError> {
-        self.set_number(libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes.clamp(1, i32::MAX as u32) as i32, "SO_RCVLOWAT")
+        wake_after(self, bytes)
     }
 
     /// Sets the priority of what is sent, 0 to 6, or 7 with privilege (`SO_PRIORITY`): a discipline may queue by it.
@@ -210,10 +228,7 @@ impl Tcp {
     }
 
     fn set_number(&self, level: i32, option: i32, value: i32, name: &str) -> Result<(), HostError> {
-        // SAFETY: the number outlives the call and its length is given.
-        let result =
-            unsafe { libc::setsockopt(self.raw(), level, option, (&raw const value).cast(), size_of::<i32>() as u32) };
-        check(result, || format!("set {name} to {value}")).map(drop)
+        set_number(self.fd.as_fd(), level, option, value, name)
     }
 
     fn number(&self, level: i32, option: i32, name: &str) -> Result<i32, HostError> {

@@ -80,9 +80,15 @@ fn sentence(report: &GetReport, limit: GetLimit) -> String {
             "The sender limited the download: windows had room, and the path neither queued nor lost data. Its send buffer, its \
              congestion window or its program sets the rate."
         }
-        GetLimit::Server => "The server limited the download: it paused for longer than two round trips.",
-        GetLimit::Disk => "The disk limited the download: writing took most of the time.",
-        GetLimit::RateLimit => "The rate limit that was asked for limited the download.",
+        GetLimit::Server => {
+            "The server limited the download: its program paused for longer than two round trips, again and again. It sends at a \
+             rate of its own, or waits for its disk or for another server."
+        }
+        GetLimit::Host => "This host limited the download: its program was busy and did not wait for the network.",
+        GetLimit::Disk => {
+            "Writing limited the download: the disk, or the program that reads the output, took most of the time."
+        }
+        GetLimit::RateLimit => "The limit of --limit-rate limited the download.",
         GetLimit::StartUp => {
             "The download was over before it was limited by more than its start: connections and slow start."
         }
