@@ -1,4 +1,7 @@
-//! `thalweg get` against nginx: TLS, HTTP/1.1 and HTTP/2, redirects, validators, a server's rate limit, and proxies.
+//! `thalweg get` against nginx: TLS, HTTP/1.1 and HTTP/2, redirects, validators, a server's rate limit, and proxies; and compared with
+//! aria2 and axel.
+
+#![allow(clippy::print_stderr)]
 
 mod common;
 
@@ -230,4 +233,33 @@ fn proxies_of_the_environment_are_used() {
     let refused = get(folder, &plain, &[], &[("http_proxy", &without)]);
     let err = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(refused.status.code() == Some(2) && err.contains("407") && err.contains("http_proxy="), "{err}");
+}
+
+/// Prints how long each program took, and holds `get` to the line's rate.
+#[test]
+#[ignore = "ten minutes, and the Debian packages aria2 and axel; its result is in docs/get.md"]
+fn get_is_compared_with_aria2_and_axel_over_a_window_limited_path() {
+    for program in ["nginx", "aria2c", "axel"] {
+        if Command::new(program).arg("-h").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
+            eprintln!("SKIPPED: {program} is not installed: apt-get install nginx-light aria2 axel");
+            return;
+        }
+    }
+    let report = common::lab(include_str!("get_compared.toml"), &["--kernel", "6.12"]);
+    let bits = 2_097_152_000.0 * 8.0;
+    let mut rates = Vec::new();
+    for arm in report["arms"].as_array().expect("arms") {
+        let name = arm["name"].as_str().expect("a name");
+        assert_eq!(common::figure(&report, name, "client_exit"), 0.0, "{name}");
+        let seconds = common::figure(&report, name, "duration_s");
+        eprintln!("{name:12} {seconds:.2} s, {:.2} Gb/s", bits / seconds / 1e9);
+        rates.push((name.to_owned(), bits / seconds));
+    }
+    let best = |of: &str| {
+        rates.iter().filter(|(name, _)| name.starts_with(of)).map(|(_, rate)| *rate).fold(0.0, f64::max)
+    };
+    let get = best("get");
+    assert!(get > best("axel"), "{rates:?}");
+    // The start with one range costs less than three in a hundred of this file.
+    assert!(get > best("aria2") * 0.97, "{rates:?}");
 }
