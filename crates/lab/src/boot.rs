@@ -215,7 +215,8 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("mode");
         let text = "name = \"x\"\n[workload]\nkind = \"stream\"\nbytes = 1\n";
         let scenario =
-            Scenario::parse("x.toml", text, &[], &|_| Err(std::io::ErrorKind::NotFound.into())).expect("valid");
+            thalweg_config::parse_scenario("x.toml", text, &[], &|_| Err(std::io::ErrorKind::NotFound.into()))
+                .expect("valid");
         let plan = Plan {
             experiment: scenario.arms[0].experiment.clone(),
             seed: Seed::new(1),

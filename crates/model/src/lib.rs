@@ -4,7 +4,6 @@
 //! [`Series`], [`Verdict`], [`Remedy`], [`LabReport`], [`DiagnoseReport`], [`FixReport`].
 
 mod diagnosis;
-mod document;
 mod expect;
 mod facts;
 mod fit;
@@ -27,7 +26,6 @@ mod way;
 mod workload;
 
 pub use diagnosis::{Code, Evidence, Finding, Limits, Verdict};
-pub use document::{DocumentError, nearest};
 pub use expect::Expectation;
 pub use facts::{
     BufferState, BurstLosses, Bursts, CongestionFamily, DelayedAcks, Delivery, Ecn, Facts, FamilyName, FastOpen,
@@ -49,10 +47,10 @@ pub use report::{
     Expected, FigureComparison, FixReport, HostReport, Interval, LabReport, Outcome, Outlier, RunFigures,
     SettingsReport, Shard,
 };
-pub use scenario::{Arm, Experiment, RUNS_MAX, Scenario};
+pub use scenario::{Arm, Experiment, Scenario};
 pub use serve::{
-    ApiConfig, AuthConfig, FetchSecret, FlvConfig, FrontConfig, HlsConfig, JournalConfig, KeepAlive, LimitsConfig,
-    LogConfig, LogFormat, LogLevel, RoutesConfig, Secret, SecretSource, ServeConfig, TlsConfig, WebhooksConfig,
+    ApiConfig, AuthConfig, FlvConfig, FrontConfig, HlsConfig, JournalConfig, KeepAlive, LimitsConfig, LogConfig,
+    LogFormat, LogLevel, RoutesConfig, Secret, ServeConfig, TlsConfig, WebhooksConfig,
 };
 pub use settings::{HostSettings, RouteFeature, RouteSettings, SocketSettings};
 pub use topology::{Between, HostName, Nic, Switch, Topology};

@@ -46,8 +46,15 @@ pub struct Switch {
 pub struct Nic {
     /// Its rate.
     pub rate: Rate,
-    /// Packets its queue holds.
+    /// Packets its queue holds: Linux's `txqueuelen` unless something else is said.
+    #[serde(default = "Nic::packets")]
     pub packets: u32,
+}
+
+impl Nic {
+    const fn packets() -> u32 {
+        1000
+    }
 }
 
 /// A host.

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who may import whom, besides `units`, which everyone may: ARCHITECTURE.md, "Rooms".
-const MAY_IMPORT: [(&str, &[&str]); 19] = [
+const MAY_IMPORT: [(&str, &[&str]); 20] = [
     ("units", &[]),
     ("model", &[]),
+    ("config", &["model"]),
     ("wire", &[]),
     ("infer", &["model", "wire"]),
     ("tune", &["model"]),
@@ -16,16 +17,22 @@ const MAY_IMPORT: [(&str, &[&str]); 19] = [
     ("apply", &["model", "host"]),
     ("path", &["model"]),
     ("live", &["path"]),
-    ("lab", &["model", "wire", "host", "path"]),
+    ("lab", &["model", "config", "wire", "host", "path"]),
     ("report", &["model"]),
-    ("pipeline", &["model", "infer", "tune", "lab"]),
+    ("pipeline", &["model", "config", "infer", "tune", "lab"]),
     ("media", &[]),
-    ("edge", &["media", "model", "host"]),
+    ("edge", &["media", "model", "config", "host"]),
     ("load", &["media", "model", "host"]),
-    ("cli", &["model", "wire", "infer", "tune", "host", "apply", "lab", "report", "pipeline", "media", "edge", "load"]),
+    (
+        "cli",
+        &[
+            "model", "config", "wire", "infer", "tune", "host", "apply", "lab", "report", "pipeline", "media", "edge",
+            "load",
+        ],
+    ),
     ("thalweg", &["cli", "infer", "load", "model"]),
     ("tidy", &[]),
-    ("fuzz", &["wire", "infer", "model", "media", "edge"]),
+    ("fuzz", &["wire", "infer", "config", "model", "media", "edge"]),
 ];
 
 /// Lines past which a file is no longer one idea.

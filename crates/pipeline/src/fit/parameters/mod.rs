@@ -354,7 +354,7 @@ pub(crate) const fn capture_at(tap: Side) -> CaptureEnds {
 /// Reads a fitted scenario, which names no file.
 pub(crate) fn read(name: &str, toml: &str) -> Result<Scenario, Failure> {
     let none = |file: &str| Err(std::io::Error::other(format!("no file '{file}'")));
-    Scenario::parse(name, toml, &[], &none).map_err(|error| Failure::host(error.to_string()))
+    thalweg_config::parse_scenario(name, toml, &[], &none).map_err(|error| Failure::host(error.to_string()))
 }
 
 /// The shortest round trip, half of all, and the longest without what only a timer explains, in seconds.

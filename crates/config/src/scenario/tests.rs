@@ -1,10 +1,7 @@
 //! Tests of reading scenarios.
 
 use super::*;
-use crate::path::Loss;
-use crate::way::Way;
-use crate::workload::Amount;
-use crate::workload::Stream;
+use thalweg_model::{Amount, Loss, Stream, Way, Workload};
 use thalweg_units::{Bytes, Span};
 
 const SLOW: &str = r#"
@@ -32,7 +29,7 @@ server.route.initcwnd = 20
 
 #[test]
 fn arms_are_laid_over_the_base() {
-    let scenario = Scenario::parse("slow.toml", SLOW, &[], &no_files).expect("valid");
+    let scenario = parse_scenario("slow.toml", SLOW, &[], &no_files).expect("valid");
     assert_eq!(scenario.arms.len(), 2);
     let [found, raised] = [&scenario.arms[0].experiment, &scenario.arms[1].experiment];
     assert_eq!(found.path.rtt(), Span::from_micros(35_700));
@@ -57,7 +54,7 @@ fn set_wins_over_every_arm() {
         ("client.sysctl.\"net.ipv4.tcp_rmem\"".to_owned(), "1 2 3".to_owned()),
         ("server.route.initcwnd".to_owned(), "40".to_owned()),
     ];
-    let scenario = Scenario::parse("slow.toml", SLOW, &set, &no_files).expect("valid");
+    let scenario = parse_scenario("slow.toml", SLOW, &set, &no_files).expect("valid");
     for arm in &scenario.arms {
         assert!(matches!(arm.experiment.path.down.loss, Loss::Random { .. }));
         assert_eq!(arm.experiment.client.sysctl["net.ipv4.tcp_rmem"], "1 2 3");
@@ -88,7 +85,7 @@ fn what_is_wrong_is_named_with_its_line() {
     ] {
         let text = SLOW.replacen(from, to, 1);
         assert_ne!(text, SLOW, "{from}");
-        let error = Scenario::parse("slow.toml", &text, &[], &no_files).expect_err(says);
+        let error = parse_scenario("slow.toml", &text, &[], &no_files).expect_err(says);
         assert!(error.problem.contains(says), "{error}");
         assert!(error.hint.as_deref().unwrap_or_default().contains(hint), "{error}");
         let at: usize = error.place.rsplit(':').next().and_then(|line| line.parse().ok()).expect("a line");
@@ -111,7 +108,7 @@ fn arms_are_run_at_every_point_of_the_matrix() {
     let text =
         with_matrix("initcwnd = [10, 20]\n\"path.rtt\" = [\"10ms\", \"100ms\"]").replace("rtt = \"35.7ms\"\n", "");
     let text = text.replace("server.route.initcwnd = 20\n", "");
-    let mut scenario = Scenario::parse("slow.toml", &text, &[], &no_files).expect("valid");
+    let mut scenario = parse_scenario("slow.toml", &text, &[], &no_files).expect("valid");
     let names: Vec<&str> = scenario.arms.iter().map(|arm| arm.name.as_str()).collect();
     assert_eq!(names.len(), 8);
     assert_eq!(names[0], "as found, initcwnd 10, rtt 10ms");
@@ -138,14 +135,14 @@ fn arms_are_run_at_every_point_of_the_matrix() {
 fn without_arms_the_points_are_named_by_their_values() {
     let text = "name = \"n\"\nkernel = [\"6.1\", \"6.12\"]\n[workload]\nkind = \"stream\"\nbytes = \"1MB\"\n[matrix]\n\
                 path.down.loss = [\"0%\", \"1%\"]\npath.up.loss = [\"0%\"]\nclient.sysctl.\"net.ipv4.tcp_rmem\" = [\"1 2 3\"]";
-    let scenario = Scenario::parse("n.toml", text, &[], &no_files).expect("valid");
+    let scenario = parse_scenario("n.toml", text, &[], &no_files).expect("valid");
     assert_eq!(scenario.kernels, ["6.1", "6.12"]);
     assert_eq!(scenario.arms[1].name, "path.down.loss 1%, path.up.loss 0%, net.ipv4.tcp_rmem 1 2 3");
     assert_eq!(scenario.arms[1].baseline.as_deref(), Some(scenario.arms[0].name.as_str()));
     let set = ("matrix.path.down.loss".to_owned(), "[\"2%\", \"3%\", \"4%\"]".to_owned());
-    let wider = Scenario::parse("n.toml", text, &[set], &no_files).expect("valid");
+    let wider = parse_scenario("n.toml", text, &[set], &no_files).expect("valid");
     assert_eq!(wider.arms.len(), 3);
-    let fixed = Scenario::parse("n.toml", text, &[("path.down.loss".to_owned(), "2%".to_owned())], &no_files);
+    let fixed = parse_scenario("n.toml", text, &[("path.down.loss".to_owned(), "2%".to_owned())], &no_files);
     assert!(fixed.expect_err("both").problem.contains("the matrix gives it several"));
 }
 
@@ -166,7 +163,7 @@ fn what_is_wrong_in_a_matrix_is_named_with_its_line() {
         ("\"server.route.initcwn\" = [10]", "unknown key 'server.route.initcwn'", "did you mean 'initcwnd'?"),
         (too_many.as_str(), "more than 100000 runs", ""),
     ] {
-        let error = Scenario::parse("n.toml", &format!("{base}{line}"), &[], &no_files).expect_err(says);
+        let error = parse_scenario("n.toml", &format!("{base}{line}"), &[], &no_files).expect_err(says);
         assert!(error.problem.contains(says), "{error}");
         assert!(error.hint.as_deref().unwrap_or_default().contains(hint), "{error}");
         assert!(error.place == "n.toml:6" || error.place == "n.toml:5" || error.place == "n.toml:7", "{error}");
@@ -182,7 +179,7 @@ fn the_programs_of_a_command_are_checked_before_anything_starts() {
     let text = |lines: &str| format!("name = \"x\"\n[workload]\nkind = \"command\"\n{lines}\n");
     let files = |_: &str| Err(std::io::ErrorKind::NotFound.into());
     let good = text("client = \"curl http://{server}/\"\ntimes = 3\nfigures = { total_s = 'total=([0-9.]+)' }");
-    let scenario = Scenario::parse("x.toml", &good, &[], &files).expect("valid");
+    let scenario = parse_scenario("x.toml", &good, &[], &files).expect("valid");
     let Workload::Command(command) = &scenario.arms[0].experiment.workload else { panic!("a command") };
     assert_eq!((command.client.len(), command.times), (2, 3));
 
@@ -205,7 +202,7 @@ fn the_programs_of_a_command_are_checked_before_anything_starts() {
         ("client = \"a\"\ntimeout = \"0s\"", "x.toml:5: 'workload.timeout' must be more than nothing"),
         ("client = \"a\"\nfiles = { \"../x\" = \"\" }", "x.toml:5: '../x' is no name of a file"),
     ] {
-        let error = Scenario::parse("x.toml", &text(lines), &[], &files).expect_err(lines).to_string();
+        let error = parse_scenario("x.toml", &text(lines), &[], &files).expect_err(lines).to_string();
         assert!(error.contains(problem), "{lines}\n{error}");
     }
 }
@@ -245,7 +242,7 @@ workload.response = 1
 [expect]
 "short/lived/transactions_per_s" = "> 1/s"
 "#;
-    let scenario = Scenario::parse("n.toml", text, &[], &no_files).expect("valid");
+    let scenario = parse_scenario("n.toml", text, &[], &no_files).expect("valid");
     let [found, without, short, size, rr] = scenario.arms.as_slice() else { panic!("five arms") };
     assert!(found.experiment.path.down.rate.is_some() && without.experiment.path.down.rate.is_none());
     assert!(without.experiment.client.sysctl.is_empty() && !found.experiment.client.sysctl.is_empty());
@@ -255,7 +252,7 @@ workload.response = 1
     assert!(matches!(&size.experiment.workload, Workload::Stream(Stream { amount: Amount::Bytes(_), .. })));
     // The time is a key of both kinds, and stays.
     let Workload::Rr(rr) = &rr.experiment.workload else { panic!("request and response") };
-    assert_eq!(rr.amount, crate::workload::Transactions::Seconds(Span::from_millis(10_000)));
+    assert_eq!(rr.amount, thalweg_model::Transactions::Seconds(Span::from_millis(10_000)));
     assert_eq!(scenario.expect[0].arm, "short/lived");
 
     for (from, to, says, hint) in [
@@ -266,7 +263,7 @@ workload.response = 1
         ("workload.bytes = \"1MB\"", "workload.byte = \"1MB\"", "unknown key 'workload.byte'", "did you mean 'bytes'?"),
     ] {
         let text = text.replacen(from, to, 1);
-        let error = Scenario::parse("n.toml", &text, &[], &no_files).expect_err(says);
+        let error = parse_scenario("n.toml", &text, &[], &no_files).expect_err(says);
         assert!(error.problem.contains(says), "{error}");
         assert!(error.hint.as_deref().unwrap_or_default().contains(hint), "{error}");
     }
@@ -285,7 +282,7 @@ fn every_example_of_the_documentation_is_valid() {
             let name = if block.starts_with("name =") { "" } else { "name = \"part\"\n" };
             let rest = if block.contains("[workload]") { "" } else { workload };
             let whole = format!("{name}{block}{rest}");
-            Scenario::parse(page, &whole, &[], &files).unwrap_or_else(|error| panic!("{error}\n{whole}"));
+            parse_scenario(page, &whole, &[], &files).unwrap_or_else(|error| panic!("{error}\n{whole}"));
             examples += 1;
         }
     }

@@ -1,12 +1,5 @@
 //! Scenarios: a path, a workload, settings, and the arms that are compared.
 
-mod read;
-
-pub(crate) use read::socket as read_socket;
-
-pub use read::RUNS_MAX;
-
-use crate::document::{DocumentError, Node};
 use crate::expect::Expectation;
 use crate::path::Path;
 use crate::settings::HostSettings;
@@ -15,7 +8,6 @@ use crate::workload::{Cross, Workload};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::io;
 
 /// An experiment with everything that is compared in it.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,20 +65,6 @@ pub struct Experiment {
 }
 
 impl Scenario {
-    /// Reads a scenario from TOML. `name` is what errors call the text; `set` are `(key, value)` pairs laid over every
-    /// arm, keys dotted, as `--set path.rtt=100ms` gives them; `files` reads the files it names.
-    ///
-    /// # Errors
-    /// [`DocumentError`] with the line of whatever is malformed, unknown or impossible.
-    pub fn parse(
-        name: &str,
-        text: &str,
-        set: &[(String, String)],
-        files: &dyn Fn(&str) -> io::Result<String>,
-    ) -> Result<Self, DocumentError> {
-        read::scenario(Node::parse(name, text)?, set, files)
-    }
-
     /// Keeps the arms that `names` choose, each by its whole name or by its own, and what is expected of them.
     ///
     /// # Errors
@@ -105,7 +83,7 @@ impl Scenario {
 
     /// Says of each arm which one it is compared with: with the first at the same point of the matrix where there are
     /// several arms, so that one thing differs; else with the first point.
-    fn name_baselines(&mut self) {
+    pub fn name_baselines(&mut self) {
         let several = self.arms.iter().any(|arm| arm.own != self.arms[0].own);
         // By its place in the matrix, as there may be very many arms.
         let mut first: HashMap<Vec<(String, String)>, String> = HashMap::new();
@@ -121,6 +99,3 @@ impl Scenario {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

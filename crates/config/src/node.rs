@@ -1,16 +1,12 @@
-//! Reading a TOML document strictly: every key is asked for, and one that nobody asked for is an error that names the
-//! line and the nearest key there is.
+//! A TOML document as a tree of nodes that know their places. Trees of several texts can be laid over each other.
 
-use std::cell::RefCell;
-use std::collections::BTreeSet;
-use std::str::FromStr;
 use thiserror::Error;
 use toml::de::{DeTable, DeValue};
 
-/// Why a scenario cannot be used.
+/// Why a scenario or a configuration cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{place}: {problem}{}", hint.as_ref().map(|hint| format!("\n\nhint: {hint}")).unwrap_or_default())]
-pub struct DocumentError {
+pub struct ConfigError {
     /// File and line, or the option it came by.
     pub place: String,
     /// What is wrong, one sentence.
@@ -39,7 +35,7 @@ pub(crate) enum NodeValue {
 }
 
 impl NodeValue {
-    const fn kind(&self) -> &'static str {
+    pub(crate) const fn kind(&self) -> &'static str {
         match self {
             Self::Text(_) => "a text",
             Self::Number(_) => "a number",
@@ -52,9 +48,9 @@ impl NodeValue {
 
 impl Node {
     /// Reads a TOML text; `name` is what errors call it.
-    pub(crate) fn parse(name: &str, text: &str) -> Result<Self, DocumentError> {
+    pub(crate) fn parse(name: &str, text: &str) -> Result<Self, ConfigError> {
         let line = |offset: usize| text[..offset.min(text.len())].matches('\n').count() + 1;
-        let table = DeTable::parse(text).map_err(|error| DocumentError {
+        let table = DeTable::parse(text).map_err(|error| ConfigError {
             place: format!("{name}:{}", error.span().map_or(1, |span| line(span.start))),
             problem: format!("this is not TOML: {} in '{}'", error.message(), line_at(text, &error)),
             hint: None,
@@ -105,9 +101,31 @@ impl Node {
         Some(entries.remove(at).1)
     }
 
+    /// The value at a dotted key, or the nearest table around it: the place of an error about that key.
+    pub(crate) fn at(&self, key: &str) -> &Self {
+        key.split('.').try_fold(self, |node, part| node.get(part).ok_or(node)).unwrap_or_else(|last| last)
+    }
+
+    /// The value of `key` in a table.
+    pub(crate) fn get(&self, key: &str) -> Option<&Self> {
+        let NodeValue::Table(entries) = &self.value else { return None };
+        entries.iter().find(|(name, _)| name == key).map(|(_, node)| node)
+    }
+
+    /// The value of `key` in a table, to be changed.
+    pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Self> {
+        let NodeValue::Table(entries) = &mut self.value else { return None };
+        entries.iter_mut().find(|(name, _)| name == key).map(|(_, node)| node)
+    }
+
+    /// Whether it was written for a table of another kind: its key may be one that this kind does not have.
+    pub(crate) const fn is_of_other_kind(&self) -> bool {
+        self.of_other_kind
+    }
+
     /// An error about this value.
-    pub(crate) fn error(&self, problem: impl Into<String>, hint: Option<String>) -> DocumentError {
-        DocumentError { place: self.place.clone(), problem: problem.into(), hint }
+    pub(crate) fn error(&self, problem: impl Into<String>, hint: Option<String>) -> ConfigError {
+        ConfigError { place: self.place.clone(), problem: problem.into(), hint }
     }
 }
 
@@ -138,7 +156,7 @@ fn line_at<'a>(text: &'a str, error: &toml::de::Error) -> &'a str {
     text.lines().nth(before).unwrap_or_default().trim()
 }
 
-fn convert_table(table: &DeTable<'_>, place: &dyn Fn(usize) -> String) -> Result<NodeValue, DocumentError> {
+fn convert_table(table: &DeTable<'_>, place: &dyn Fn(usize) -> String) -> Result<NodeValue, ConfigError> {
     let mut entries: Vec<(usize, String, Node)> = Vec::new();
     for (key, value) in table {
         let node = convert(value.get_ref(), place(value.span().start), place)?;
@@ -148,7 +166,7 @@ fn convert_table(table: &DeTable<'_>, place: &dyn Fn(usize) -> String) -> Result
     Ok(NodeValue::Table(entries.into_iter().map(|(_, key, node)| (key, node)).collect()))
 }
 
-fn convert(value: &DeValue<'_>, at: String, place: &dyn Fn(usize) -> String) -> Result<Node, DocumentError> {
+fn convert(value: &DeValue<'_>, at: String, place: &dyn Fn(usize) -> String) -> Result<Node, ConfigError> {
     let value = match value {
         DeValue::String(text) => NodeValue::Text(text.to_string()),
         DeValue::Integer(number) => {
@@ -156,7 +174,7 @@ fn convert(value: &DeValue<'_>, at: String, place: &dyn Fn(usize) -> String) -> 
             match i64::from_str_radix(digits, number.radix()) {
                 Ok(value) => NodeValue::Number(value.to_string()),
                 Err(_) => {
-                    return Err(DocumentError {
+                    return Err(ConfigError {
                         place: at,
                         problem: format!("{digits} is too large a number"),
                         hint: None,
@@ -168,7 +186,7 @@ fn convert(value: &DeValue<'_>, at: String, place: &dyn Fn(usize) -> String) -> 
         DeValue::Boolean(flag) => NodeValue::Flag(*flag),
         DeValue::Datetime(date) => {
             let problem = format!("{date} is a date, which has no meaning here");
-            return Err(DocumentError { place: at, problem, hint: None });
+            return Err(ConfigError { place: at, problem, hint: None });
         }
         DeValue::Array(items) => NodeValue::List(
             items
@@ -181,129 +199,18 @@ fn convert(value: &DeValue<'_>, at: String, place: &dyn Fn(usize) -> String) -> 
     Ok(Node::new(at, value))
 }
 
-/// A table being read: remembers which keys were asked for, so that the others can be refused.
-#[derive(Debug)]
-pub(crate) struct Section<'a> {
-    node: &'a Node,
-    name: String,
-    asked: RefCell<BTreeSet<String>>,
+/// An error about a key that is none of `known`.
+pub(crate) fn unknown_key(node: &Node, title: &str, key: &str, known: &[&str]) -> ConfigError {
+    let hint = nearest(key, known.iter().copied())
+        .map_or_else(|| format!("known here: {}", known.join(", ")), |nearest| format!("did you mean '{nearest}'?"));
+    node.error(format!("unknown key '{title}'"), Some(hint))
 }
 
-impl<'a> Section<'a> {
-    /// Begins to read `node`, which errors call `name`.
-    pub(crate) fn new(node: &'a Node, name: &str) -> Result<Self, DocumentError> {
-        match &node.value {
-            NodeValue::Table(_) => Ok(Self { node, name: name.to_owned(), asked: RefCell::default() }),
-            other => Err(node.error(format!("{name} must be a table, not {}", other.kind()), None)),
-        }
-    }
-
-    fn title(&self, key: &str) -> String {
-        if self.name.is_empty() { format!("'{key}'") } else { format!("'{}.{key}'", self.name) }
-    }
-
-    /// The table's entries in the order they were written, for tables whose keys are free.
-    pub(crate) fn entries(&self) -> &'a [(String, Node)] {
-        match &self.node.value {
-            NodeValue::Table(entries) => entries,
-            _ => &[],
-        }
-    }
-
-    /// The value of `key`.
-    pub(crate) fn node(&self, key: &str) -> Option<&'a Node> {
-        self.asked.borrow_mut().insert(key.to_owned());
-        self.entries().iter().find(|(name, _)| name == key).map(|(_, node)| node)
-    }
-
-    /// The table under `key`.
-    pub(crate) fn section(&self, key: &str) -> Result<Option<Section<'a>>, DocumentError> {
-        let name = if self.name.is_empty() { key.to_owned() } else { format!("{}.{key}", self.name) };
-        self.node(key).map(|node| Section::new(node, &name)).transpose()
-    }
-
-    /// The text or number under `key`, as text.
-    pub(crate) fn text(&self, key: &str) -> Result<Option<&'a str>, DocumentError> {
-        self.node(key)
-            .map(|node| match &node.value {
-                NodeValue::Text(text) | NodeValue::Number(text) => Ok(text.as_str()),
-                other => Err(node.error(format!("{} must be a text, not {}", self.title(key), other.kind()), None)),
-            })
-            .transpose()
-    }
-
-    /// The quantity under `key`.
-    pub(crate) fn quantity<T>(&self, key: &str) -> Result<Option<T>, DocumentError>
-    where
-        T: FromStr,
-        T::Err: std::fmt::Display,
-    {
-        let Some(text) = self.text(key)? else { return Ok(None) };
-        let wrong = |error: T::Err| self.error_at(key, format!("{} cannot be read: {error}", self.title(key)));
-        text.parse().map(Some).map_err(wrong)
-    }
-
-    /// The flag under `key`.
-    pub(crate) fn flag(&self, key: &str) -> Result<Option<bool>, DocumentError> {
-        self.node(key)
-            .map(|node| match &node.value {
-                NodeValue::Flag(flag) => Ok(*flag),
-                other => {
-                    Err(node.error(format!("{} must be true or false, not {}", self.title(key), other.kind()), None))
-                }
-            })
-            .transpose()
-    }
-
-    /// The text under `key`, or the texts in its list.
-    pub(crate) fn texts(&self, key: &str) -> Result<Option<Vec<&'a str>>, DocumentError> {
-        let Some(node) = self.node(key) else { return Ok(None) };
-        let nodes = match &node.value {
-            NodeValue::List(nodes) => nodes.as_slice(),
-            _ => std::slice::from_ref(node),
-        };
-        let text = |node: &'a Node| match &node.value {
-            NodeValue::Text(text) => Ok(text.as_str()),
-            other => Err(node.error(format!("{} must be texts, not {}", self.title(key), other.kind()), None)),
-        };
-        nodes.iter().map(text).collect::<Result<_, _>>().map(Some)
-    }
-
-    /// The value under `key`, which must be there.
-    pub(crate) fn require<T>(&self, key: &str, value: Option<T>) -> Result<T, DocumentError> {
-        value.ok_or_else(|| self.missing(&[key], self.node.error(format!("{} is missing", self.title(key)), None)))
-    }
-
-    /// What is said where none of `keys` is there: that one of them is misspelt, where one seems to be, else `error`.
-    pub(crate) fn missing(&self, keys: &[&str], error: DocumentError) -> DocumentError {
-        let asked = self.asked.borrow();
-        let others = self.entries().iter().filter(|(name, _)| !asked.contains(name));
-        let slip = |name: &str, key: &&str| strsim::damerau_levenshtein(name, key) <= 1 + usize::from(key.len() > 7);
-        let slips =
-            others.filter_map(|(name, node)| keys.iter().find(|key| slip(name, key)).map(|key| (name, node, key)));
-        slips.into_iter().next().map_or(error, |(name, node, key)| {
-            node.error(format!("unknown key {}", self.title(name)), Some(format!("did you mean '{key}'?")))
-        })
-    }
-
-    /// An error about `key`.
-    pub(crate) fn error_at(&self, key: &str, problem: impl Into<String>) -> DocumentError {
-        self.node(key).unwrap_or(self.node).error(problem, None)
-    }
-
-    /// Refuses every key that was not asked for, naming the nearest that was.
-    pub(crate) fn finish(&self) -> Result<(), DocumentError> {
-        let asked = self.asked.borrow();
-        for (key, node) in self.entries() {
-            if !asked.contains(key) && !node.of_other_kind {
-                let hint = nearest(key, asked.iter().map(String::as_str))
-                    .map(|nearest| format!("did you mean '{nearest}'?"))
-                    .unwrap_or_else(|| format!("known here: {}", asked.iter().cloned().collect::<Vec<_>>().join(", ")));
-                return Err(node.error(format!("unknown key {}", self.title(key)), Some(hint)));
-            }
-        }
-        Ok(())
-    }
+/// An error about the value of `key`, which is none of the words it may be.
+pub(crate) fn unknown_word(node: &Node, key: &str, word: &str, known: &[&str]) -> ConfigError {
+    let hint = nearest(word, known.iter().copied())
+        .map_or_else(|| format!("known: {}", known.join(", ")), |nearest| format!("did you mean '{nearest}'?"));
+    node.error(format!("'{word}' is no {key}"), Some(hint))
 }
 
 /// The known word most like `word`, when one is near enough to be meant.

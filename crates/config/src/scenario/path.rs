@@ -1,8 +1,9 @@
 //! The `[path]` of a scenario.
 
 use super::{Files, unknown};
-use crate::document::{DocumentError, Node, NodeValue, Section};
-use crate::path::{
+use crate::node::{ConfigError, Node, NodeValue};
+use crate::section::Section;
+use thalweg_model::{
     Chance, Counted, Discipline, Distribution, Jitter, Loss, Path, PathDirection, Policer, Queue, Reorder, Step, Trace,
 };
 use thalweg_units::{Bytes, Rate, Ratio, Span};
@@ -15,7 +16,7 @@ const TABLE_MAX: usize = 16_384;
 /// Delivery opportunities of a trace: 20 minutes of 1 Gb/s would be more; Mahimahi's own have some 100,000.
 const OPPORTUNITIES_MAX: usize = 1_000_000;
 
-pub(super) fn read(section: &Section<'_>, files: Files<'_>) -> Result<Path, DocumentError> {
+pub(super) fn read(section: &Section<'_>, files: Files<'_>) -> Result<Path, ConfigError> {
     let mut both = PathDirection::default();
     if let Some(rtt) = section.quantity::<Span>("rtt")? {
         if section.node("delay").is_some() {
@@ -45,7 +46,7 @@ pub(super) fn read(section: &Section<'_>, files: Files<'_>) -> Result<Path, Docu
     Ok(path)
 }
 
-fn direction(section: &Section<'_>, into: &mut PathDirection, files: Files<'_>) -> Result<(), DocumentError> {
+fn direction(section: &Section<'_>, into: &mut PathDirection, files: Files<'_>) -> Result<(), ConfigError> {
     if let Some(delay) = section.quantity("delay")? {
         into.delay = delay;
     }
@@ -78,10 +79,9 @@ fn direction(section: &Section<'_>, into: &mut PathDirection, files: Files<'_>) 
     if let Some(most) = section.quantity("black_hole")? {
         into.black_hole = Some(most);
     }
-    if let Some(policer) = section.section("policer")? {
-        let rate = policer.require("rate", rate(&policer, "rate")?)?;
-        into.policer = Some(Policer { rate, burst: policer.require("burst", policer.quantity("burst")?)? });
-        policer.finish()?;
+    if let Some(policer) = section.read::<Policer>("policer")? {
+        check_rate(section.value_or_table("policer").at("rate"), policer.rate)?;
+        into.policer = Some(policer);
     }
     if let Some(rate) = rate(section, "rate")? {
         (into.rate, into.trace) = (Some(rate), None);
@@ -125,17 +125,20 @@ fn direction(section: &Section<'_>, into: &mut PathDirection, files: Files<'_>) 
     Ok(())
 }
 
-fn rate(section: &Section<'_>, key: &str) -> Result<Option<Rate>, DocumentError> {
+fn rate(section: &Section<'_>, key: &str) -> Result<Option<Rate>, ConfigError> {
     let rate = section.quantity::<Rate>(key)?;
-    match rate {
-        Some(slow) if slow.bits_per_second() < SLOWEST_RATE => {
-            Err(section.error_at(key, format!("a rate of {slow} is below 8kbit, the least the lab emulates")))
-        }
-        other => Ok(other),
-    }
+    rate.map_or(Ok(()), |rate| check_rate(section.value_or_table(key), rate))?;
+    Ok(rate)
 }
 
-fn jitter(section: &Section<'_>, node: &Node, files: Files<'_>) -> Result<Option<Jitter>, DocumentError> {
+fn check_rate(node: &Node, rate: Rate) -> Result<(), ConfigError> {
+    if rate.bits_per_second() < SLOWEST_RATE {
+        return Err(node.error(format!("a rate of {rate} is below 8kbit, the least the lab emulates"), None));
+    }
+    Ok(())
+}
+
+fn jitter(section: &Section<'_>, node: &Node, files: Files<'_>) -> Result<Option<Jitter>, ConfigError> {
     const KNOWN: [&str; 5] = ["normal", "uniform", "pareto", "paretonormal", "table"];
     let jitter = match &node.value {
         NodeValue::Table(_) => {
@@ -193,7 +196,7 @@ fn table(text: &str) -> Result<Vec<i16>, String> {
     }
 }
 
-fn loss(section: &Section<'_>, node: &Node) -> Result<Loss, DocumentError> {
+fn loss(section: &Section<'_>, node: &Node) -> Result<Loss, ConfigError> {
     let NodeValue::Table(_) = &node.value else {
         return match section.require("loss", section.quantity::<Ratio>("loss")?)? {
             none if none.get() == 0.0 => Ok(Loss::None),
@@ -201,7 +204,7 @@ fn loss(section: &Section<'_>, node: &Node) -> Result<Loss, DocumentError> {
         };
     };
     let loss = Section::new(node, "path.loss")?;
-    let ratio = |key: &str| -> Result<Option<Ratio>, DocumentError> { loss.quantity(key) };
+    let ratio = |key: &str| -> Result<Option<Ratio>, ConfigError> { loss.quantity(key) };
     let of = match loss.text("model")? {
         Some("random") => Loss::Random(Chance {
             probability: loss.require("probability", ratio("probability")?)?,
@@ -232,7 +235,7 @@ fn loss(section: &Section<'_>, node: &Node) -> Result<Loss, DocumentError> {
 }
 
 /// A list of whole numbers from 1 up, put in order.
-fn numbers(section: &Section<'_>, key: &str) -> Result<Option<Vec<u64>>, DocumentError> {
+fn numbers(section: &Section<'_>, key: &str) -> Result<Option<Vec<u64>>, ConfigError> {
     let Some(node) = section.node(key) else { return Ok(None) };
     let wrong = |node: &Node| node.error(format!("'{key}' is a list of numbers from 1 up, such as [3, 17]"), None);
     let NodeValue::List(nodes) = &node.value else { return Err(wrong(node)) };
@@ -252,7 +255,7 @@ fn numbers(section: &Section<'_>, key: &str) -> Result<Option<Vec<u64>>, Documen
 }
 
 /// `"1%"`, or a table of probability and correlation; `None` where it never happens.
-fn chance(section: &Section<'_>, key: &str) -> Result<Option<Chance>, DocumentError> {
+fn chance(section: &Section<'_>, key: &str) -> Result<Option<Chance>, ConfigError> {
     let Some(node) = section.node(key) else { return Ok(None) };
     let chance = match &node.value {
         NodeValue::Table(_) => {
@@ -272,7 +275,7 @@ fn chance(section: &Section<'_>, key: &str) -> Result<Option<Chance>, DocumentEr
     Ok((chance.probability.get() > 0.0).then_some(chance))
 }
 
-fn trace(node: &Node, files: Files<'_>) -> Result<Trace, DocumentError> {
+fn trace(node: &Node, files: Files<'_>) -> Result<Trace, ConfigError> {
     let opportunities_ms: Vec<u32> = match &node.value {
         NodeValue::Text(name) => {
             let text =
@@ -323,7 +326,7 @@ fn queue(text: &str) -> Option<Queue> {
     (!empty).then_some(queue)
 }
 
-fn discipline(section: &Section<'_>, node: &Node) -> Result<Discipline, DocumentError> {
+fn discipline(section: &Section<'_>, node: &Node) -> Result<Discipline, ConfigError> {
     const KNOWN: [&str; 5] = ["fifo", "red", "codel", "fq_codel", "cake"];
     let table = match &node.value {
         NodeValue::Table(_) => Some(Section::new(node, "path.discipline")?),
@@ -333,7 +336,7 @@ fn discipline(section: &Section<'_>, node: &Node) -> Result<Discipline, Document
         Some(table) => table.require("kind", table.text("kind")?)?,
         None => section.require("discipline", section.text("discipline")?)?,
     };
-    let span = |key: &str, usual: Span| -> Result<Span, DocumentError> {
+    let span = |key: &str, usual: Span| -> Result<Span, ConfigError> {
         Ok(table.as_ref().map(|table| table.quantity(key)).transpose()?.flatten().unwrap_or(usual))
     };
     // The kernel's own: codel_params_init, fq_codel_init, cake_init.
@@ -368,7 +371,7 @@ fn discipline(section: &Section<'_>, node: &Node) -> Result<Discipline, Document
     Ok(discipline)
 }
 
-fn steps(node: &Node) -> Result<Vec<Step>, DocumentError> {
+fn steps(node: &Node) -> Result<Vec<Step>, ConfigError> {
     let NodeValue::List(nodes) = &node.value else {
         return Err(node.error("steps are written as [[path.step]]", None));
     };

@@ -1,14 +1,15 @@
 //! The programs of a `command` workload.
 
-use crate::document::{DocumentError, NodeValue, Section};
-use crate::workload::Command;
+use crate::node::{ConfigError, NodeValue};
+use crate::section::Section;
 use std::collections::BTreeMap;
+use thalweg_model::Command;
 use thalweg_units::Span;
 
 /// Virtual time a program gets unless something else is said.
 const TIMEOUT: Span = Span::from_millis(600_000);
 
-pub(super) fn read(section: &Section<'_>) -> Result<Command, DocumentError> {
+pub(super) fn read(section: &Section<'_>) -> Result<Command, ConfigError> {
     let client = section.require("client", words(section, "client")?)?;
     let times = section.quantity::<u32>("times")?.unwrap_or(1);
     if times == 0 {
@@ -41,7 +42,7 @@ pub(super) fn read(section: &Section<'_>) -> Result<Command, DocumentError> {
 }
 
 /// A program and its arguments: a list, or a text that is split at white space.
-fn words(section: &Section<'_>, key: &str) -> Result<Option<Vec<String>>, DocumentError> {
+fn words(section: &Section<'_>, key: &str) -> Result<Option<Vec<String>>, ConfigError> {
     let Some(node) = section.node(key) else { return Ok(None) };
     let wrong =
         || node.error(format!("'workload.{key}' is a program and its arguments: a text or a list of texts"), None);
@@ -59,7 +60,7 @@ fn words(section: &Section<'_>, key: &str) -> Result<Option<Vec<String>>, Docume
     if words.first().is_none_or(String::is_empty) { Err(wrong()) } else { Ok(Some(words)) }
 }
 
-fn texts(section: &Section<'_>, key: &str) -> Result<BTreeMap<String, String>, DocumentError> {
+fn texts(section: &Section<'_>, key: &str) -> Result<BTreeMap<String, String>, ConfigError> {
     let Some(table) = section.section(key)? else { return Ok(BTreeMap::new()) };
     let mut texts = BTreeMap::new();
     for (name, _) in table.entries() {

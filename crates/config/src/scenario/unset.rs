@@ -1,13 +1,13 @@
 //! The `unset` of an arm: keys of the scenario that the arm does without.
 
 use super::matrix;
-use crate::document::{DocumentError, Node, NodeValue, nearest};
+use crate::node::{ConfigError, Node, NodeValue, nearest};
 
 /// Takes each key that `list` names out of `base`.
 ///
 /// # Errors
-/// [`DocumentError`] at the first name that is no key or that `base` does not set.
-pub(super) fn apply(base: &mut Node, list: &Node) -> Result<(), DocumentError> {
+/// [`ConfigError`] at the first name that is no key or that `base` does not set.
+pub(super) fn apply(base: &mut Node, list: &Node) -> Result<(), ConfigError> {
     let hint = || Some("unset = [\"path.loss\", \"client.sysctl.\\\"net.ipv4.tcp_rmem\\\"\"]".to_owned());
     let NodeValue::List(nodes) = &list.value else {
         return Err(list.error("'unset' must be a list of keys", hint()));

@@ -1,6 +1,6 @@
 //! The `[matrix]` of a scenario: values that are tried in all their combinations.
 
-use crate::document::{DocumentError, Node, NodeValue, nearest};
+use crate::node::{ConfigError, Node, NodeValue, nearest};
 
 /// Bare words that mean a key of the path, `path.rtt` and so on.
 const PATH: [&str; 17] = [
@@ -81,13 +81,13 @@ impl Axis {
     }
 
     /// An error about this key.
-    pub(super) fn error(&self, problem: String, hint: Option<String>) -> DocumentError {
-        DocumentError { place: self.place.clone(), problem, hint }
+    pub(super) fn error(&self, problem: String, hint: Option<String>) -> ConfigError {
+        ConfigError { place: self.place.clone(), problem, hint }
     }
 }
 
 /// Reads the keys in the order they were written.
-pub(super) fn axes(matrix: &Node) -> Result<Vec<Axis>, DocumentError> {
+pub(super) fn axes(matrix: &Node) -> Result<Vec<Axis>, ConfigError> {
     let NodeValue::Table(entries) = &matrix.value else {
         return Err(matrix.error("'matrix' must be a table of lists", hint()));
     };
@@ -131,7 +131,7 @@ pub(super) fn each(axes: &[Axis]) -> impl Iterator<Item = Vec<(&Axis, &Value)>> 
 }
 
 /// What a key of the table means: a dotted path as `--set` takes it, or a bare word.
-fn resolve(key: &str, node: &Node) -> Result<Vec<String>, DocumentError> {
+fn resolve(key: &str, node: &Node) -> Result<Vec<String>, ConfigError> {
     let path = dotted(key).ok_or_else(|| node.error(format!("'{key}' is no key of a scenario"), hint()))?;
     let [word] = path.as_slice() else {
         return match TABLES.contains(&path[0].as_str()) {
@@ -168,7 +168,7 @@ pub(super) fn dotted(key: &str) -> Option<Vec<String>> {
     Some(path)
 }
 
-fn flatten(path: Vec<String>, node: &Node, axes: &mut Vec<Axis>) -> Result<(), DocumentError> {
+fn flatten(path: Vec<String>, node: &Node, axes: &mut Vec<Axis>) -> Result<(), ConfigError> {
     match &node.value {
         NodeValue::Table(entries) => {
             for (key, below) in entries {
@@ -216,7 +216,7 @@ fn label(value: &Node) -> String {
     }
 }
 
-fn unknown(key: &str, word: &str, node: &Node, known: Vec<&str>) -> DocumentError {
+fn unknown(key: &str, word: &str, node: &Node, known: Vec<&str>) -> ConfigError {
     let hint = nearest(word, known.iter().copied().chain(TABLES)).map_or_else(
         || format!("a whole key, such as \"server.route.initcwnd\", or one of {}", known.join(", ")),
         |nearest| format!("did you mean '{nearest}'?"),
@@ -231,7 +231,7 @@ fn hint() -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::Section;
+    use crate::section::Section;
 
     #[test]
     fn every_bare_word_is_a_key_the_reader_takes() {
@@ -247,7 +247,7 @@ mod tests {
                     super::super::path::read(&section, &none).err()
                 }
                 "topology" => super::super::topology::read(&section).err(),
-                "server" => super::super::host::read(&section).err(),
+                "server" => super::super::host::read(below, table).err(),
                 other => panic!("{word} is in '{other}'"),
             };
             // 0 is not always a good value; the key must be known.

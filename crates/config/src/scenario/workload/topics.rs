@@ -1,13 +1,14 @@
 //! The topics of a `topics` workload.
 
-use super::super::unknown;
 use super::size;
-use crate::document::{DocumentError, Node, NodeValue, Section};
-use crate::topology::{HostName, Topology};
-use crate::workload::{Size, Topic, Topics};
+use crate::node::{ConfigError, Node, NodeValue};
+use crate::scenario::unknown;
+use crate::section::Section;
+use thalweg_model::{HostName, Topology};
+use thalweg_model::{Size, Topic, Topics};
 use thalweg_units::{Ratio, Span};
 
-pub(super) fn read(section: &Section<'_>, topology: &Topology) -> Result<Topics, DocumentError> {
+pub(super) fn read(section: &Section<'_>, topology: &Topology) -> Result<Topics, ConfigError> {
     let seconds = section.require("seconds", section.quantity::<Span>("seconds")?)?;
     let node = section.require("topic", section.node("topic"))?;
     let NodeValue::List(nodes) = &node.value else {
@@ -27,7 +28,7 @@ pub(super) fn read(section: &Section<'_>, topology: &Topology) -> Result<Topics,
     Ok(Topics { topics, seconds })
 }
 
-fn topic(section: &Section<'_>, topology: &Topology) -> Result<Topic, DocumentError> {
+fn topic(section: &Section<'_>, topology: &Topology) -> Result<Topic, ConfigError> {
     let name = section.require("name", section.text("name")?)?.to_owned();
     if name.is_empty() || name.contains('.') {
         return Err(section.error_at("name", "a topic's name must not be empty or hold a '.'"));
@@ -72,7 +73,7 @@ fn topic(section: &Section<'_>, topology: &Topology) -> Result<Topic, DocumentEr
     Ok(topic)
 }
 
-fn host(node: &Node, topology: &Topology) -> Result<HostName, DocumentError> {
+fn host(node: &Node, topology: &Topology) -> Result<HostName, ConfigError> {
     let NodeValue::Text(text) = &node.value else { return Err(node.error("a host is a text", None)) };
     let host: HostName = text.parse().map_err(|problem: String| node.error(problem, None))?;
     match host {
@@ -84,7 +85,7 @@ fn host(node: &Node, topology: &Topology) -> Result<HostName, DocumentError> {
     }
 }
 
-fn sizes(section: &Section<'_>) -> Result<Size, DocumentError> {
+fn sizes(section: &Section<'_>) -> Result<Size, ConfigError> {
     let node = section.require("size", section.node("size"))?;
     let NodeValue::Table(_) = &node.value else {
         return Ok(Size::Fixed { bytes: section.require("size", size(section, "size")?)? });

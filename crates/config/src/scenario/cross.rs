@@ -1,15 +1,16 @@
 //! The `[[cross]]` of a scenario.
 
 use super::unknown;
-use crate::document::{DocumentError, NodeValue, Section};
-use crate::way::Way;
-use crate::workload::{Cross, CrossTraffic};
+use crate::node::{ConfigError, NodeValue};
+use crate::section::Section;
+use thalweg_model::Way;
+use thalweg_model::{Cross, CrossTraffic};
 use thalweg_units::{Bytes, Rate, Span};
 
 /// Most background flows of one kind.
 const FLOWS_MAX: u32 = 1000;
 
-pub(super) fn read(root: &Section<'_>) -> Result<Vec<Cross>, DocumentError> {
+pub(super) fn read(root: &Section<'_>) -> Result<Vec<Cross>, ConfigError> {
     let Some(node) = root.node("cross") else { return Ok(Vec::new()) };
     let NodeValue::List(nodes) = &node.value else {
         return Err(node.error("cross traffic is written as [[cross]]", None));
@@ -17,7 +18,7 @@ pub(super) fn read(root: &Section<'_>) -> Result<Vec<Cross>, DocumentError> {
     nodes.iter().map(|node| one(&Section::new(node, "cross")?)).collect()
 }
 
-fn one(section: &Section<'_>) -> Result<Cross, DocumentError> {
+fn one(section: &Section<'_>) -> Result<Cross, ConfigError> {
     let flows = section.quantity::<u32>("flows")?.unwrap_or(1);
     if !(1..=FLOWS_MAX).contains(&flows) {
         return Err(section.error_at("flows", format!("'cross.flows' must be 1 to {FLOWS_MAX}")));
@@ -49,7 +50,7 @@ fn one(section: &Section<'_>) -> Result<Cross, DocumentError> {
 }
 
 /// The direction of data; down where none is given.
-pub(super) fn way(section: &Section<'_>) -> Result<Way, DocumentError> {
+pub(super) fn way(section: &Section<'_>) -> Result<Way, ConfigError> {
     match section.text("direction")? {
         None | Some("down") => Ok(Way::Down),
         Some("up") => Ok(Way::Up),

@@ -1,4 +1,4 @@
-//! From a TOML tree to a [`Scenario`].
+//! Scenarios, from a tree in which arms, the matrix and `--set` have been laid over the base.
 
 mod cross;
 mod host;
@@ -8,15 +8,12 @@ mod topology;
 mod unset;
 mod workload;
 
-pub(crate) use host::socket;
+pub(crate) use host::check_socket;
 
-use super::{Arm, Experiment, Scenario};
-use crate::document::{DocumentError, Node, NodeValue, Section, nearest};
-use crate::expect::Expectation;
-use crate::path::Path;
-use crate::settings::HostSettings;
-use crate::topology::{Between, Topology};
+use crate::node::{ConfigError, Node, NodeValue, nearest, unknown_word};
+use crate::section::Section;
 use std::io;
+use thalweg_model::{Arm, Between, Expectation, Experiment, HostSettings, Path, Scenario, Topology};
 
 /// Runs one scenario may make, arms, points of the matrix and repeats multiplied: more is a slip, and would fill the
 /// memory with plans before the first guest boots.
@@ -25,7 +22,21 @@ pub const RUNS_MAX: usize = 100_000;
 /// Reads a file that a scenario names.
 type Files<'a> = &'a dyn Fn(&str) -> io::Result<String>;
 
-pub(super) fn scenario(mut root: Node, set: &[(String, String)], files: Files<'_>) -> Result<Scenario, DocumentError> {
+/// Reads a scenario from TOML. `name` is what errors call the text; `set` are `(key, value)` pairs laid over every
+/// arm, keys dotted, as `--set path.rtt=100ms` gives them; `files` reads the files it names.
+///
+/// # Errors
+/// [`ConfigError`] with the line of whatever is malformed, unknown or impossible.
+pub fn parse_scenario(
+    name: &str,
+    text: &str,
+    set: &[(String, String)],
+    files: &dyn Fn(&str) -> io::Result<String>,
+) -> Result<Scenario, ConfigError> {
+    scenario(Node::parse(name, text)?, set, files)
+}
+
+fn scenario(mut root: Node, set: &[(String, String)], files: Files<'_>) -> Result<Scenario, ConfigError> {
     let arms = root.remove("arm");
     let expect = root.remove("expect");
     let mut matrix = root.remove("matrix");
@@ -88,7 +99,7 @@ pub(super) fn scenario(mut root: Node, set: &[(String, String)], files: Files<'_
     Ok(scenario)
 }
 
-fn kernels(header: &Section<'_>) -> Result<Vec<String>, DocumentError> {
+fn kernels(header: &Section<'_>) -> Result<Vec<String>, ConfigError> {
     let Some(node) = header.node("kernel") else { return Ok(Vec::new()) };
     let nodes = match &node.value {
         NodeValue::List(nodes) => nodes.as_slice(),
@@ -109,12 +120,12 @@ fn kernels(header: &Section<'_>) -> Result<Vec<String>, DocumentError> {
 }
 
 /// The arms before the matrix, each with its name and laid over `base`.
-fn named_arms(arms: Option<Node>, base: Node, matrix: bool) -> Result<Vec<(String, Node)>, DocumentError> {
+fn named_arms(arms: Option<Node>, base: Node, matrix: bool) -> Result<Vec<(String, Node)>, ConfigError> {
     let nodes = match arms {
         // A point of the matrix needs no other name.
         None => return Ok(vec![(if matrix { String::new() } else { "as given".to_owned() }, base)]),
         Some(Node { value: NodeValue::List(nodes), place, .. }) if nodes.is_empty() => {
-            return Err(DocumentError { place, problem: "the list of arms is empty".to_owned(), hint: None });
+            return Err(ConfigError { place, problem: "the list of arms is empty".to_owned(), hint: None });
         }
         Some(Node { value: NodeValue::List(nodes), .. }) => nodes,
         Some(other) => return Err(other.error("arms are written as [[arm]]", None)),
@@ -143,7 +154,7 @@ fn named_arms(arms: Option<Node>, base: Node, matrix: bool) -> Result<Vec<(Strin
     Ok(arms)
 }
 
-fn expectations(node: Option<Node>, arms: &[Arm]) -> Result<Vec<Expectation>, DocumentError> {
+fn expectations(node: Option<Node>, arms: &[Arm]) -> Result<Vec<Expectation>, ConfigError> {
     let Some(node) = node else { return Ok(Vec::new()) };
     let section = Section::new(&node, "expect")?;
     let mut lines = Vec::new();
@@ -162,14 +173,14 @@ fn expectations(node: Option<Node>, arms: &[Arm]) -> Result<Vec<Expectation>, Do
 }
 
 /// Makes a tree of one leaf from `a.b."c.d"` and a value, which is taken as TOML where it is TOML and as text otherwise.
-fn overlay(key: &str, value: &str) -> Result<Node, DocumentError> {
+fn overlay(key: &str, value: &str) -> Result<Node, ConfigError> {
     let name = format!("--set {key}={value}");
     let quoted = format!("{key} = {value}");
     let node = Node::parse(&name, &quoted).or_else(|_| {
         let text = toml::Value::String(value.to_owned());
         Node::parse(&name, &format!("{key} = {text}"))
     });
-    let mut node = node.map_err(|error| DocumentError {
+    let mut node = node.map_err(|error| ConfigError {
         place: name.clone(),
         problem: error.problem,
         hint: Some(
@@ -189,7 +200,7 @@ fn rename(node: &mut Node, place: &str) {
     }
 }
 
-fn experiment(node: &Node, files: Files<'_>) -> Result<Experiment, DocumentError> {
+fn experiment(node: &Node, files: Files<'_>) -> Result<Experiment, ConfigError> {
     let root = Section::new(node, "")?;
     // A misspelt table is told of before what is missing for want of it.
     for key in [
@@ -208,8 +219,7 @@ fn experiment(node: &Node, files: Files<'_>) -> Result<Experiment, DocumentError
         None => Path::default(),
     };
     let workload = workload::read(&root.require("workload", root.section("workload")?)?, &topology)?;
-    let side =
-        |key: &str| root.section(key)?.map_or_else(|| Ok(HostSettings::default()), |section| host::read(&section));
+    let side = |key: &str| root.node(key).map_or_else(|| Ok(HostSettings::default()), |node| host::read(node, key));
     let cross = cross::read(&root)?;
     let experiment = Experiment { topology, path, workload, cross, client: side("client")?, server: side("server")? };
     together(&experiment).map_err(|(key, problem)| root.error_at(key, problem))?;
@@ -232,10 +242,9 @@ fn together(experiment: &Experiment) -> Result<(), (&'static str, String)> {
     Ok(())
 }
 
-fn unknown(section: &Section<'_>, key: &str, word: &str, known: &[&str]) -> DocumentError {
-    let hint = nearest(word, known.iter().copied())
-        .map_or_else(|| format!("known: {}", known.join(", ")), |nearest| format!("did you mean '{nearest}'?"));
-    let mut error = section.error_at(key, format!("'{word}' is no {key}"));
-    error.hint = Some(hint);
-    error
+fn unknown(section: &Section<'_>, key: &str, word: &str, known: &[&str]) -> ConfigError {
+    unknown_word(section.value_or_table(key), key, word, known)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,15 +1,14 @@
 //! The `[topology]` of a scenario.
 
 use super::unknown;
-use crate::document::{DocumentError, Section};
-use crate::topology::{Between, Nic, Switch, Topology};
+use crate::node::ConfigError;
+use crate::section::Section;
+use thalweg_model::{Between, Switch, Topology};
 
 /// Most clients one guest holds; each has a namespace and devices of its own.
 const CLIENTS_MAX: u32 = 200;
-/// What a card's queue holds unless something else is said: Linux's `txqueuelen`.
-const NIC_PACKETS: u32 = 1000;
 
-pub(super) fn read(section: &Section<'_>) -> Result<Topology, DocumentError> {
+pub(super) fn read(section: &Section<'_>) -> Result<Topology, ConfigError> {
     let clients = section.quantity::<u32>("clients")?.unwrap_or(1);
     if !(1..=CLIENTS_MAX).contains(&clients) {
         return Err(section.error_at("clients", format!("'topology.clients' must be 1 to {CLIENTS_MAX}")));
@@ -25,15 +24,7 @@ pub(super) fn read(section: &Section<'_>) -> Result<Topology, DocumentError> {
         }),
         Some(other) => return Err(unknown(section, "kind", other, &["shared", "own", "switch"])),
     };
-    let nic = section
-        .section("nic")?
-        .map(|nic| {
-            let rate = nic.require("rate", nic.quantity("rate")?)?;
-            let packets = nic.quantity("packets")?.unwrap_or(NIC_PACKETS);
-            nic.finish()?;
-            Ok(Nic { rate, packets })
-        })
-        .transpose()?;
+    let nic = section.read("nic")?;
     section.finish()?;
     Ok(Topology { clients, between, nic })
 }

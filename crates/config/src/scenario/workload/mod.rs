@@ -5,9 +5,10 @@ mod topics;
 
 use super::cross::way;
 use super::unknown;
-use crate::document::{DocumentError, Node, NodeValue, Section};
-use crate::topology::Topology;
-use crate::workload::{Amount, Burst, Exchange, Part, Stream, Transactions, UdpTrain, Workload};
+use crate::node::{ConfigError, Node, NodeValue};
+use crate::section::Section;
+use thalweg_model::Topology;
+use thalweg_model::{Amount, Burst, Exchange, Part, Stream, Transactions, UdpTrain, Workload};
 use thalweg_units::{Bytes, Rate, Span};
 
 const KINDS: [&str; 8] = ["stream", "rr", "crr", "burst", "udp-train", "topics", "mixed", "command"];
@@ -20,7 +21,7 @@ const TRAIN_PACKETS_MAX: u32 = 1_000_000;
 /// What IPv4 leaves a UDP packet. Source: RFC 768, RFC 791.
 const UDP_PAYLOAD_MAX: u64 = 65_507;
 
-pub(super) fn read(section: &Section<'_>, topology: &Topology) -> Result<Workload, DocumentError> {
+pub(super) fn read(section: &Section<'_>, topology: &Topology) -> Result<Workload, ConfigError> {
     let workload = match section.require("kind", section.text("kind")?)? {
         "mixed" => Workload::Mixed { parts: parts(section, topology)? },
         kind => single(section, kind, topology)?,
@@ -29,7 +30,7 @@ pub(super) fn read(section: &Section<'_>, topology: &Topology) -> Result<Workloa
     Ok(workload)
 }
 
-fn single(section: &Section<'_>, kind: &str, topology: &Topology) -> Result<Workload, DocumentError> {
+fn single(section: &Section<'_>, kind: &str, topology: &Topology) -> Result<Workload, ConfigError> {
     Ok(match kind {
         "stream" => Workload::Stream(stream(section)?),
         "rr" => Workload::Rr(exchange(section, "rr")?),
@@ -43,7 +44,7 @@ fn single(section: &Section<'_>, kind: &str, topology: &Topology) -> Result<Work
 }
 
 /// A size that is more than nothing.
-fn size(section: &Section<'_>, key: &str) -> Result<Option<Bytes>, DocumentError> {
+fn size(section: &Section<'_>, key: &str) -> Result<Option<Bytes>, ConfigError> {
     let size = section.quantity::<Bytes>(key)?;
     if size == Some(Bytes::new(0)) {
         return Err(section.error_at(key, format!("'workload.{key}' must be more than nothing")));
@@ -52,7 +53,7 @@ fn size(section: &Section<'_>, key: &str) -> Result<Option<Bytes>, DocumentError
 }
 
 /// A time that is more than nothing.
-fn time(section: &Section<'_>, key: &str) -> Result<Option<Span>, DocumentError> {
+fn time(section: &Section<'_>, key: &str) -> Result<Option<Span>, ConfigError> {
     let time = section.quantity::<Span>(key)?;
     if time == Some(Span::ZERO) {
         return Err(section.error_at(key, format!("'workload.{key}' must be more than nothing")));
@@ -60,7 +61,7 @@ fn time(section: &Section<'_>, key: &str) -> Result<Option<Span>, DocumentError>
     Ok(time)
 }
 
-fn stream(section: &Section<'_>) -> Result<Stream, DocumentError> {
+fn stream(section: &Section<'_>) -> Result<Stream, ConfigError> {
     let amount = match (size(section, "bytes")?, time(section, "seconds")?) {
         (Some(bytes), None) => Amount::Bytes(bytes),
         (None, Some(span)) => Amount::Seconds(span),
@@ -91,7 +92,7 @@ fn stream(section: &Section<'_>) -> Result<Stream, DocumentError> {
     Ok(Stream { direction: way(section)?, amount, parallel, pace, backlog, file })
 }
 
-fn exchange(section: &Section<'_>, kind: &str) -> Result<Exchange, DocumentError> {
+fn exchange(section: &Section<'_>, kind: &str) -> Result<Exchange, ConfigError> {
     let count = section.quantity::<u32>("transactions")?;
     if count == Some(0) {
         return Err(section.error_at("transactions", "'workload.transactions' must be 1 at least"));
@@ -115,7 +116,7 @@ fn exchange(section: &Section<'_>, kind: &str) -> Result<Exchange, DocumentError
     })
 }
 
-fn burst(section: &Section<'_>) -> Result<Burst, DocumentError> {
+fn burst(section: &Section<'_>) -> Result<Burst, ConfigError> {
     let total = section.require("total", size(section, "total")?)?;
     let keyframe = size(section, "keyframe")?.unwrap_or(total.min(Bytes::new(117_118)));
     let marks = match section.node("marks").map(|node| (&node.value, node)) {
@@ -143,7 +144,7 @@ fn burst(section: &Section<'_>) -> Result<Burst, DocumentError> {
     })
 }
 
-fn udp_train(section: &Section<'_>) -> Result<UdpTrain, DocumentError> {
+fn udp_train(section: &Section<'_>) -> Result<UdpTrain, ConfigError> {
     let size = section.require("size", size(section, "size")?)?;
     if !(16..=UDP_PAYLOAD_MAX).contains(&size.get()) {
         return Err(section.error_at("size", format!("'workload.size' must be 16 to {UDP_PAYLOAD_MAX} bytes")));
@@ -156,7 +157,7 @@ fn udp_train(section: &Section<'_>) -> Result<UdpTrain, DocumentError> {
     Ok(UdpTrain { direction: way(section)?, size, interval, packets })
 }
 
-fn parts(section: &Section<'_>, topology: &Topology) -> Result<Vec<Part>, DocumentError> {
+fn parts(section: &Section<'_>, topology: &Topology) -> Result<Vec<Part>, ConfigError> {
     let node = section.require("part", section.node("part"))?;
     let NodeValue::List(nodes) = &node.value else {
         return Err(node.error("the parts of a mixed workload are written as [[workload.part]]", None));
@@ -185,7 +186,7 @@ fn parts(section: &Section<'_>, topology: &Topology) -> Result<Vec<Part>, Docume
     Ok(parts)
 }
 
-fn clients(section: &Section<'_>, topology: &Topology) -> Result<Vec<u32>, DocumentError> {
+fn clients(section: &Section<'_>, topology: &Topology) -> Result<Vec<u32>, ConfigError> {
     let Some(node) = section.node("clients") else { return Ok(Vec::new()) };
     let wrong = |node: &Node| {
         node.error(
