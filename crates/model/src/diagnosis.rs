@@ -1,10 +1,11 @@
 //! Why a connection was no faster.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The name of a cause, as `thalweg explain` takes it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Code {
     /// The receiver's window, as large as its buffer allows, is smaller than the path holds.
@@ -104,7 +105,7 @@ impl fmt::Display for Code {
 }
 
 /// Where the time of a data phase went: shares of it that add up to 1.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Limits {
     /// The sending program had nothing to send.
     pub application: f64,
@@ -149,7 +150,7 @@ impl Limits {
 }
 
 /// The cause that costs most.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
     /// The cause.
     pub code: Code,
@@ -167,7 +168,7 @@ pub struct Verdict {
 }
 
 /// Something else worth knowing about a flow.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// The cause.
     pub code: Code,
@@ -188,7 +189,7 @@ pub struct Finding {
 }
 
 /// A fact a claim rests on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
     /// The fact, with its figures and units.
     pub text: String,

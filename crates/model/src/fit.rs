@@ -4,10 +4,11 @@ use crate::diagnosis::Code;
 use crate::flow::Vantage;
 use crate::remedy::Change;
 use crate::way::Way;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A captured connection, reproduced in the lab.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CaptureFit {
     /// The capture's path as given.
     pub file: String,
@@ -32,7 +33,7 @@ pub struct CaptureFit {
 }
 
 /// One model of a path and its hosts, fitted.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FittedModel {
     /// What it holds for the origin of losses, such as `drop-tail queue`.
     pub name: String,
@@ -49,7 +50,7 @@ pub struct FittedModel {
 }
 
 /// A parameter of a fitted model.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FittedParameter {
     /// The scenario's key.
     pub key: String,
@@ -60,7 +61,7 @@ pub struct FittedParameter {
 }
 
 /// How a fitted parameter was come by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
     /// The capture shows it.
@@ -83,7 +84,7 @@ impl Origin {
 }
 
 /// A figure of the capture, and what the runs of a fitted model have.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FitCheck {
     /// The figure's name, with its unit at the end as figures of runs have it.
     pub figure: String,
@@ -100,7 +101,7 @@ pub struct FitCheck {
 }
 
 /// A set of changes that was tried on the fitted path.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Candidate {
     /// What it is called in the proof.
     pub name: String,
@@ -116,7 +117,7 @@ pub struct Candidate {
 }
 
 /// A path that differs from the fitted one in one parameter.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Corner {
     /// The parameter: `rate`, `rtt`, `loss` or `queue`.
     pub parameter: String,
@@ -130,7 +131,7 @@ pub struct Corner {
 ///
 /// Source: Ware et al., "Beyond Jain's Fairness Index: Setting the Bar For The Deployment of Congestion Control Algorithms",
 /// HotNets 2019.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rival {
     /// Rate of the CUBIC flow alone, in bits per second.
     pub alone_bps: f64,

@@ -1,10 +1,11 @@
 //! The whole life of a connection: where its time went, and what was sent again in both directions.
 
 use crate::way::Way;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The life of a connection, from its first packet to its last.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Life {
     /// Where the time went.
     pub phases: LifePhases,
@@ -19,7 +20,7 @@ pub struct Life {
 }
 
 /// What failed in the life of a connection, apart from its data phase.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Failure {
     /// SYNs or SYN-ACKs were lost, and connecting is most of the connection's life.
@@ -64,7 +65,7 @@ impl Life {
 }
 
 /// Seconds of each phase; their sum is the connection's duration.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LifePhases {
     /// From the first SYN to the ACK of the SYN-ACK.
     pub connecting_s: f64,
@@ -103,7 +104,7 @@ impl LifePhases {
 }
 
 /// Packets that were sent again.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Resent {
     /// SYNs of the client.
     pub syn: u32,
@@ -134,7 +135,7 @@ impl Resent {
 }
 
 /// A reset.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConnectionReset {
     /// The direction it has: `down` if it carries the server's address as its source.
     pub direction: Way,

@@ -1,12 +1,14 @@
 //! What a load of players met.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The document of `thalweg load --json`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LoadReport {
     /// `thalweg.load/1`.
+    #[schemars(extend("const" = "thalweg.load/1"))]
     pub schema: &'static str,
     /// `hls` or `flv`.
     pub kind: &'static str,
@@ -41,7 +43,7 @@ pub struct LoadReport {
 }
 
 /// Players of a load.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlayerCount {
     /// Those that started.
     pub started: u64,
@@ -50,7 +52,7 @@ pub struct PlayerCount {
 }
 
 /// Stalls of players that read as fast as media comes.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Stalls {
     /// How many, those included that went on at the end.
     pub count: u64,
@@ -63,7 +65,7 @@ pub struct Stalls {
 }
 
 /// Percentiles of times, in milliseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Percentiles {
     /// How many times there are.
     pub count: u64,
@@ -80,7 +82,7 @@ pub struct Percentiles {
 }
 
 /// An expectation, and what became of it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Held {
     /// As it was written.
     pub text: String,

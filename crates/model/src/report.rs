@@ -5,13 +5,15 @@ use crate::fit::{Candidate, CaptureFit, Rival};
 use crate::flow::Flow;
 use crate::metric::Metrics;
 use crate::remedy::Remedy;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What `thalweg lab run` reports, schema `thalweg.lab/1`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LabReport {
     /// `thalweg.lab/1`.
+    #[schemars(extend("const" = "thalweg.lab/1"))]
     pub schema: String,
     /// The scenario's name.
     pub scenario: String,
@@ -20,10 +22,12 @@ pub struct LabReport {
     /// Release of the kernel it ran on; of several, all, with commas between.
     pub kernel: String,
     /// `virtual` or `live`.
+    #[schemars(extend("enum" = ["virtual", "live"]))]
     pub engine: String,
     /// Seed of the first repeat.
     pub seed: u64,
     /// Repeats of each arm, seeded `seed`, `seed + 1`, ….
+    #[schemars(range(min = 1))]
     pub repeats: u32,
     /// Real time it took: the one field that differs between two runs of one seed.
     pub wall_s: f64,
@@ -40,7 +44,7 @@ pub struct LabReport {
 }
 
 /// A part of a run that was divided over machines.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Shard {
     /// Which part, from 1 on.
     pub index: u32,
@@ -55,7 +59,7 @@ pub struct Shard {
 }
 
 /// An expectation that is not checked yet.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Expected {
     /// `arm/figure`.
     pub metric: String,
@@ -64,7 +68,7 @@ pub struct Expected {
 }
 
 /// Whether an expectation was met.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
     /// `arm/figure`.
     pub metric: String,
@@ -77,7 +81,7 @@ pub struct Outcome {
 }
 
 /// What one run measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunFigures {
     /// Its arm's place among all.
     pub arm: usize,
@@ -90,7 +94,7 @@ pub struct RunFigures {
 }
 
 /// How an arm's figure differs from its baseline's, repeats paired by their seeds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Difference {
     /// The median of the paired differences, in the figure's unit.
     pub difference: f64,
@@ -103,7 +107,7 @@ pub struct Difference {
 }
 
 /// A repeat far from the others.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Outlier {
     /// The figure.
     pub metric: String,
@@ -114,7 +118,7 @@ pub struct Outlier {
 }
 
 /// One arm of an experiment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ArmReport {
     /// Its name.
     pub name: String,
@@ -154,7 +158,7 @@ impl LabReport {
 }
 
 /// Settings as read back from the kernel.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SettingsReport {
     /// Of the client.
     pub client: HostReport,
@@ -165,7 +169,7 @@ pub struct SettingsReport {
 }
 
 /// One host's settings as read back from the kernel.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HostReport {
     /// Sysctls: those asked for, and the buffers and congestion control in any case.
     pub sysctl: BTreeMap<String, String>,
@@ -176,7 +180,7 @@ pub struct HostReport {
 }
 
 /// One interval of a stream, as iperf3 prints it.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
     /// Its start, in seconds since the client began to connect.
     pub start_s: f64,
@@ -195,7 +199,7 @@ pub struct Interval {
 }
 
 /// A cause, in one line.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiagnosisLine {
     /// The cause.
     pub code: Code,
@@ -208,9 +212,10 @@ pub struct DiagnosisLine {
 }
 
 /// What `thalweg lab compare` reports, schema `thalweg.compare/1`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CompareReport {
     /// `thalweg.compare/1`.
+    #[schemars(extend("const" = "thalweg.compare/1"))]
     pub schema: String,
     /// What was compared; the first is what the others are compared with.
     pub reports: Vec<ComparedReport>,
@@ -221,7 +226,7 @@ pub struct CompareReport {
 }
 
 /// A report that was compared.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedReport {
     /// Its file as given.
     pub file: String,
@@ -236,7 +241,7 @@ pub struct ComparedReport {
 }
 
 /// One arm in two reports.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ArmComparison {
     /// Its name.
     pub name: String,
@@ -253,7 +258,7 @@ pub struct ArmComparison {
 }
 
 /// One figure of an arm in two reports.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FigureComparison {
     /// Its median in the first report.
     pub base: f64,
@@ -267,16 +272,17 @@ pub struct FigureComparison {
 }
 
 /// What `thalweg diagnose` reports, schema `thalweg.diagnose/1`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiagnoseReport {
     /// `thalweg.diagnose/1`.
+    #[schemars(extend("const" = "thalweg.diagnose/1"))]
     pub schema: String,
     /// One for each file.
     pub captures: Vec<CaptureReport>,
 }
 
 /// One capture file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CaptureReport {
     /// Its path as given.
     pub file: String,
@@ -293,9 +299,10 @@ pub struct CaptureReport {
 }
 
 /// What `thalweg fix` reports, schema `thalweg.fix/1`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FixReport {
     /// `thalweg.fix/1`.
+    #[schemars(extend("const" = "thalweg.fix/1"))]
     pub schema: String,
     /// The cause, with its figures.
     pub cause: DiagnosisLine,

@@ -1,14 +1,16 @@
 //! What `thalweg tune plan` proposes, and `thalweg tune apply` takes.
 
 use crate::remedy::Setting;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The document of `thalweg tune plan --json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TunePlan {
     /// `thalweg.tune-plan/1`.
+    #[schemars(extend("const" = "thalweg.tune-plan/1"))]
     pub schema: String,
     /// What it is for: a purpose, or the file of a diagnosis.
     pub purpose: String,
@@ -33,7 +35,7 @@ impl TunePlan {
 }
 
 /// What a plan is expected to gain.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectedGain {
     /// The figure that gets better, such as `goodput_steady_bps`.
@@ -51,7 +53,7 @@ pub struct ExpectedGain {
 }
 
 /// One step of the arithmetic.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanStep {
     /// What is computed.
@@ -63,7 +65,7 @@ pub struct PlanStep {
 }
 
 /// How far a change reaches, the narrowest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Reach {
     /// One program's sockets.
@@ -77,7 +79,7 @@ pub enum Reach {
 }
 
 /// One change of a plan.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlannedChange {
     /// How far it reaches.
@@ -98,7 +100,7 @@ pub struct PlannedChange {
 }
 
 /// A route that an attribute is for.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RouteTarget {
     /// `default`, or an address and the bits of its prefix.

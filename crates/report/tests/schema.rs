@@ -3,9 +3,52 @@
 mod common;
 
 use jsonschema::Validator;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
 use serde::Serialize;
 use serde_json::{Value, json};
 use thalweg_report::json;
+
+#[test]
+fn each_schema_is_that_of_its_type() {
+    // `thalweg.settings/1` has no type: it is a list of the catalogue in crate `tune`, and its schema is written by hand.
+    for (name, generated) in [
+        ("thalweg.lab-1", generate::<thalweg_model::LabReport>("thalweg.lab/1")),
+        ("thalweg.diagnose-1", generate::<thalweg_model::DiagnoseReport>("thalweg.diagnose/1")),
+        ("thalweg.fix-1", generate::<thalweg_model::FixReport>("thalweg.fix/1")),
+        ("thalweg.compare-1", generate::<thalweg_model::CompareReport>("thalweg.compare/1")),
+        ("thalweg.load-1", generate::<thalweg_model::LoadReport>("thalweg.load/1")),
+        ("thalweg.tune-show-1", generate::<thalweg_model::TuneShow>("thalweg.tune-show/1")),
+        ("thalweg.tune-plan-1", generate::<thalweg_model::TunePlan>("thalweg.tune-plan/1")),
+    ] {
+        let path = format!("{}/../../docs/schema/{name}.json", env!("CARGO_MANIFEST_DIR"));
+        if std::env::var_os("THALWEG_WRITE_SCHEMAS").is_some() {
+            std::fs::write(&path, &generated).expect("written");
+        }
+        let checked_in = std::fs::read_to_string(&path).expect("the schema");
+        assert!(
+            checked_in == generated,
+            "docs/schema/{name}.json differs from its type; write it: THALWEG_WRITE_SCHEMAS=1 cargo test -p thalweg-report --test schema"
+        );
+    }
+}
+
+/// The schema of a type as it is serialized; no object takes a field that its type does not have.
+fn generate<T: JsonSchema>(title: &str) -> String {
+    let strict = RecursiveTransform(|schema: &mut schemars::Schema| {
+        schema.remove("format");
+        if schema.get("properties").is_some() && schema.get("additionalProperties").is_none() {
+            schema.insert("additionalProperties".to_owned(), json!(false));
+        }
+    });
+    let settings = SchemaSettings::draft2020_12().for_serialize().with_transform(strict);
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    schema.insert("title".to_owned(), json!(title));
+    let mut text = serde_json::to_string_pretty(&schema).expect("JSON");
+    text.push('\n');
+    text
+}
 
 #[test]
 fn each_schema_takes_its_documents() {
@@ -169,7 +212,8 @@ fn the_causes_are_those_of_the_model() {
     let codes: Vec<Value> = thalweg_model::Code::ALL.iter().map(|code| json!(code.as_str())).collect();
     for text in [LAB, DIAGNOSE, FIX] {
         let schema: Value = serde_json::from_str(text).expect("the schema is JSON");
-        assert_eq!(schema["$defs"]["code"]["enum"], Value::Array(codes.clone()));
+        let words = schema["$defs"]["Code"]["oneOf"].as_array().expect("codes");
+        assert_eq!(words.iter().map(|word| word["const"].clone()).collect::<Vec<_>>(), codes);
     }
 }
 

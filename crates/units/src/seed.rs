@@ -5,7 +5,9 @@ use std::num::ParseIntError;
 use std::str::FromStr;
 
 /// What every random number of a run derives from; the same seed gives the same run, byte for byte.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(transparent)]
 pub struct Seed(u64);
 

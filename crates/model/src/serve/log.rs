@@ -81,7 +81,7 @@ impl Default for LogConfig {
 impl TryFrom<String> for LogLevel {
     type Error = &'static str;
 
-    fn try_from(text: String) -> Result<Self, Self::Error> {
+    fn try_from(text: String) -> Result<Self, &'static str> {
         text.parse()
     }
 }
@@ -89,7 +89,7 @@ impl TryFrom<String> for LogLevel {
 impl TryFrom<String> for LogFormat {
     type Error = &'static str;
 
-    fn try_from(text: String) -> Result<Self, Self::Error> {
+    fn try_from(text: String) -> Result<Self, &'static str> {
         text.parse()
     }
 }
