@@ -159,7 +159,8 @@ mod tests {
         assert_eq!(checksum.to_string(), text);
         let md5 = Hasher::of(Kind::Md5, &b""[..]).expect("read");
         assert_eq!(md5.to_string(), "md5:d41d8cd98f00b204e9800998ecf8427e");
-        for wrong in ["", "abc", "sha256:", "sha256:zz", "crc32:00", "sha256:é", "md5:d41d8cd98f00b204e9800998ecf8427"] {
+        for wrong in ["", "abc", "sha256:", "sha256:zz", "crc32:00", "sha256:é", "md5:d41d8cd98f00b204e9800998ecf8427"]
+        {
             assert!(wrong.parse::<Checksum>().is_err(), "{wrong}");
         }
     }

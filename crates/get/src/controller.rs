@@ -122,7 +122,9 @@ impl Controller {
         self.full = full.then(|| self.full.unwrap_or(sample.now));
         let all_limited = self.full.is_some_and(|since| sample.now >= since + sample.min_rtt * FULL_ROUND_TRIPS);
         match self.state {
-            State::Trial { from, before_bps, noise } => self.judge(sample, measure, all_limited, from, before_bps, noise),
+            State::Trial { from, before_bps, noise } => {
+                self.judge(sample, measure, all_limited, from, before_bps, noise)
+            }
             State::Holding { until } if sample.now < until => {}
             State::Holding { .. } | State::Watching if all_limited && self.target < self.most => {
                 self.change(sample, (self.target * STEP).min(self.most));
@@ -133,7 +135,15 @@ impl Controller {
     }
 
     /// Decides about the latest change.
-    fn judge(&mut self, sample: &Sample, measure: Duration, all_limited: bool, from: usize, before_bps: f64, noise: f64) {
+    fn judge(
+        &mut self,
+        sample: &Sample,
+        measure: Duration,
+        all_limited: bool,
+        from: usize,
+        before_bps: f64,
+        noise: f64,
+    ) {
         let Some((goodput, _)) = self.goodput() else { return };
         let added = self.target > from;
         // Windows that are all full again show that the path holds them all: no need to wait for a longer measurement.

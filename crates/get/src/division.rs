@@ -126,7 +126,11 @@ mod tests {
         let mut division = Division::new(1_000, RangeSet::default());
         assert_eq!(division.claim(1, 1, 10), Some((0, 1_000)));
         division.stored(1, 200);
-        assert_eq!(division.claim(2, 4, 10), Some((400, 475)), "the first keeps a quarter; half of a share of the rest");
+        assert_eq!(
+            division.claim(2, 4, 10),
+            Some((400, 475)),
+            "the first keeps a quarter; half of a share of the rest"
+        );
         assert_eq!(division.left(1), 200);
         division.release(2);
         assert_eq!(division.claim(3, 1, 10), Some((400, 1_000)), "what was released waits again");

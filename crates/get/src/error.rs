@@ -30,6 +30,20 @@ pub enum GetError {
         /// What is wrong.
         why: String,
     },
+    /// TLS cannot be agreed on.
+    #[error("cannot speak TLS with {host}: {why}")]
+    Tls {
+        /// The server.
+        host: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// The server cannot be reached.
+    #[error("{why}")]
+    Unreachable {
+        /// What failed.
+        why: String,
+    },
     /// The file is there.
     #[error("{} is there already", path.display())]
     Exists {
@@ -134,7 +148,12 @@ impl GetError {
             | Self::Busy { .. }
             | Self::Redirect { .. } => Blame::User,
             Self::Refused { status, .. } if *status < 500 => Blame::User,
-            Self::Disk { .. } | Self::Stream { .. } | Self::Refused { .. } | Self::GivenUp { .. } => Blame::Host,
+            Self::Disk { .. }
+            | Self::Stream { .. }
+            | Self::Refused { .. }
+            | Self::GivenUp { .. }
+            | Self::Tls { .. }
+            | Self::Unreachable { .. } => Blame::Host,
             Self::Changed { .. } | Self::Checksum { .. } => Blame::Data,
             Self::Stopped => Blame::Stopped,
         }
@@ -146,6 +165,10 @@ impl GetError {
             Self::Url { .. } => "write it as https://host/path or http://host/path",
             Self::Proxy { .. } => "write it as http://host:port, or name the host in no_proxy",
             Self::Certificates { .. } => "give a file of PEM certificates",
+            Self::Tls { .. } => "--cacert FILE trusts the authorities in it",
+            Self::Unreachable { .. } => {
+                "check the URL, and http_proxy, https_proxy and no_proxy where a proxy is needed"
+            }
             Self::Exists { .. } => "--force replaces it, -o FILE stores under another name",
             Self::Busy { .. } => "wait for it, or store under another name with -o FILE",
             Self::Disk { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
@@ -155,11 +178,15 @@ impl GetError {
             Self::Refused { status: 401 | 403, .. } => {
                 "the server wants credentials: give them in the URL or as --header 'Authorization: …'"
             }
-            Self::Refused { status: 407, .. } => "the proxy wants credentials: http_proxy=http://user:password@host:port",
+            Self::Refused { status: 407, .. } => {
+                "the proxy wants credentials: http_proxy=http://user:password@host:port"
+            }
             Self::Refused { .. } => "check the URL",
             Self::Redirect { .. } => "give the URL that they lead to",
             Self::GivenUp { .. } => "run the same command again: it goes on where it stopped",
-            Self::Changed { .. } => "fetch it when the server no longer changes it, or store it in a file, which starts again",
+            Self::Changed { .. } => {
+                "fetch it when the server no longer changes it, or store it in a file, which starts again"
+            }
             Self::Checksum { .. } => "the data was removed; compare the checksum with its source, then fetch it again",
             Self::Stream { .. } | Self::Stopped => return None,
         })

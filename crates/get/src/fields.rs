@@ -166,8 +166,16 @@ mod tests {
         assert_eq!(read("Bytes 5-5/*"), Some((Some((5, 6)), None)));
         assert_eq!(read("bytes */0"), Some((None, Some(0))));
         for wrong in [
-            "bytes 5-4/10", "bytes 0-10/10", "bytes */*", "items 0-1/2", "bytes 0-1", "bytes +0-1/2", "",
-            "bytes 0-18446744073709551615/*", "bytes 99999999999999999999-1/2", "bytes -5/10",
+            "bytes 5-4/10",
+            "bytes 0-10/10",
+            "bytes */*",
+            "items 0-1/2",
+            "bytes 0-1",
+            "bytes +0-1/2",
+            "",
+            "bytes 0-18446744073709551615/*",
+            "bytes 99999999999999999999-1/2",
+            "bytes -5/10",
         ] {
             assert_eq!(read(wrong), None, "{wrong}");
         }

@@ -20,7 +20,8 @@ pub fn choose(disposition: Option<&str>, url: &Url) -> String {
 /// The file name of a `Content-Disposition`. Source: RFC 6266 §4.3, RFC 8187 §3.2.
 pub fn proposed(field: &str) -> Option<String> {
     let parameters = parameters(field);
-    let find = |wanted: &str| parameters.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value);
+    let find =
+        |wanted: &str| parameters.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value);
     if let Some(extended) = find("filename*") {
         let mut parts = extended.splitn(3, '\'');
         let (charset, _language, value) = (parts.next()?, parts.next(), parts.next());

@@ -117,7 +117,9 @@ mod tests {
             r#"{"version":1,"total":10,"validator":{"etag":"x"},"done":[[5,6],[6,7]]}"#,
             r#"{"version":1,"total":10,"validator":{"etag":"x"},"done":[[6,5]]}"#,
             r#"{"version":2,"total":10,"validator":{"etag":"x"},"done":[]}"#,
-            "", "null", "[]",
+            "",
+            "null",
+            "[]",
         ] {
             assert_eq!(Journal::parse(text.as_bytes()), None, "{text}");
         }

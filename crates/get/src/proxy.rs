@@ -53,7 +53,9 @@ impl ProxySettings {
     pub fn of(&self, url: &Url) -> Result<Option<Proxy>, GetError> {
         let setting = if url.scheme() == "https" { &self.https } else { &self.http };
         match setting {
-            Some((name, text)) if !self.excepts(url) => parse(text).map(Some).map_err(|why| GetError::Proxy { name, why }),
+            Some((name, text)) if !self.excepts(url) => {
+                parse(text).map(Some).map_err(|why| GetError::Proxy { name, why })
+            }
             _ => Ok(None),
         }
     }
@@ -75,7 +77,8 @@ impl ProxySettings {
             if port.is_some() && port != url.port_or_known_default() {
                 return false;
             }
-            let one = one.trim_matches(['[', ']']).trim_start_matches("*.").trim_start_matches('.').to_ascii_lowercase();
+            let one =
+                one.trim_matches(['[', ']']).trim_start_matches("*.").trim_start_matches('.').to_ascii_lowercase();
             let network = || one.parse::<IpNet>().ok().or_else(|| one.parse::<IpAddr>().ok().map(IpNet::from));
             match address {
                 _ if one == "*" => true,
@@ -133,7 +136,14 @@ mod tests {
     #[test]
     fn exceptions_are_domains_addresses_and_networks() {
         let set = settings(&[("all_proxy", "p"), ("no_proxy", "example.org, .b.net,10.0.0.0/8,[::1],c.com:8080")]);
-        for direct in ["http://example.org/", "http://x.example.org/", "http://a.b.net/", "http://10.1.2.3/", "http://[::1]/", "http://c.com:8080/"] {
+        for direct in [
+            "http://example.org/",
+            "http://x.example.org/",
+            "http://a.b.net/",
+            "http://10.1.2.3/",
+            "http://[::1]/",
+            "http://c.com:8080/",
+        ] {
             assert_eq!(host(&set, direct), None, "{direct}");
         }
         for proxied in ["http://notexample.org/", "http://11.1.2.3/", "http://c.com/"] {
@@ -144,7 +154,8 @@ mod tests {
 
     #[test]
     fn credentials_are_sent_and_never_shown() {
-        let proxy = settings(&[("http_proxy", "http://us%40er:se%3Acret@p:1")]).of(&"http://h/".parse().expect("a URL"));
+        let proxy =
+            settings(&[("http_proxy", "http://us%40er:se%3Acret@p:1")]).of(&"http://h/".parse().expect("a URL"));
         let proxy = proxy.expect("a proxy").expect("one");
         assert_eq!(proxy.authorization.as_deref(), Some("Basic dXNAZXI6c2U6Y3JldA=="));
         assert!(!format!("{proxy:?}").contains("Basic"));

@@ -74,7 +74,9 @@ impl PartialFile {
     /// When the disk refuses.
     pub fn restart(&self) -> Result<(), GetError> {
         // The journal goes first: it must never describe what is not there.
-        remove(&self.journal).and_then(|()| sync_folder(&self.part)).map_err(GetError::disk("remove", &self.journal))?;
+        remove(&self.journal)
+            .and_then(|()| sync_folder(&self.part))
+            .map_err(GetError::disk("remove", &self.journal))?;
         self.file.set_len(0).map_err(GetError::disk("empty", &self.part))
     }
 
@@ -87,7 +89,7 @@ impl PartialFile {
     }
 
     /// What makes a journal durable; it can run in another thread.
-    pub fn checkpoint(&self, journal: Journal) -> impl FnOnce() -> Result<(), GetError> + Send + 'static {
+    pub fn checkpoint(&self, journal: Journal) -> impl FnOnce() -> Result<(), GetError> + Send + use<> {
         let (file, part, path) = (Arc::clone(&self.file), self.part.clone(), self.journal.clone());
         move || {
             file.sync_data().map_err(GetError::disk("sync", &part))?;

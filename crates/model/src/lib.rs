@@ -9,6 +9,7 @@ mod expect;
 mod facts;
 mod fit;
 mod flow;
+mod get;
 mod life;
 mod load;
 mod measured;
@@ -36,6 +37,7 @@ pub use facts::{
 };
 pub use fit::{Candidate, CaptureFit, Corner, FitCheck, FittedModel, FittedParameter, Origin, Rival};
 pub use flow::{Flow, Handshake, LossMark, MarkKind, OtherDirection, Point, Retransmits, Series, TokenBucket, Vantage};
+pub use get::{GetChecksum, GetConnection, GetLimit, GetLimitShare, GetRanges, GetReport};
 pub use life::{ConnectionReset, Failure, Life, LifePhases, Resent};
 pub use load::{Held, LoadReport, Percentiles, PlayerCount, Stalls};
 pub use measured::Measured;
