@@ -21,7 +21,7 @@ use args::{Args, LabVerb, LoadVerb, Verb};
 use clap::Parser;
 use output::Output;
 use std::process::ExitCode;
-use verbs::{diagnose, explain, fix, kernel, lab_compare, lab_run, load, serve, tune};
+use verbs::{diagnose, explain, fix, get, kernel, lab_compare, lab_run, load, serve, tune};
 
 /// Runs `thalweg`: reads the command line, does what it says, and returns the exit code.
 ///
@@ -43,6 +43,7 @@ pub fn main() -> ExitCode {
         Verb::Lab(LabVerb::Kernel(verb)) => kernel::run(verb, &output),
         Verb::Diagnose(args) => diagnose::run(&args, &output),
         Verb::Fix(args) => fix::run(&args, &output),
+        Verb::Get(args) => get::run(&args, &output),
         Verb::Explain(args) => explain::run(&args, &output),
         Verb::Tune(verb) => tune::run(verb, &output),
         Verb::Load(LoadVerb::Hls(args)) => load::run(thalweg_load::Kind::Hls, &args, &output),

@@ -29,7 +29,7 @@ const THEMES: [(&str, &[BuiltIn]); 5] = [
     ),
     (
         "A download that is stuck",
-        built_in!["slow-download", "same-buffer", "no-window-scaling", "ranges", "small-send-buffer"],
+        built_in!["slow-download", "same-buffer", "no-window-scaling", "ranges", "get-window", "small-send-buffer"],
     ),
     ("A long line", built_in!["tcp-vs-udp", "long-fat", "fixed-buffers", "backlog"]),
     (

@@ -240,6 +240,20 @@ impl Connection {
     }
 }
 
+/// A header field of the user's own.
+pub type Header = (HeaderName, HeaderValue);
+
+/// Reads `NAME: VALUE`; `None` if it is no field, or one that the download itself sets.
+pub fn header(text: &str) -> Option<Header> {
+    let (name, value) = text.split_once(':')?;
+    let name: HeaderName = name.trim().parse().ok()?;
+    let mut value: HeaderValue = value.trim().parse().ok()?;
+    // So that nothing that prints headers shows it.
+    value.set_sensitive(true);
+    let own = ["host", "range", "if-range", "accept-encoding", "content-length", "transfer-encoding", "connection"];
+    (!own.contains(&name.as_str())).then_some((name, value))
+}
+
 /// A URL as it may be shown: without credentials, query and fragment.
 pub(crate) fn shown(url: &Url) -> String {
     let mut url = url.clone();

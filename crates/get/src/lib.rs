@@ -25,6 +25,7 @@ pub mod window;
 mod worker;
 
 pub use checksum::Checksum;
+pub use client::{Header, header};
 pub use download::run;
 pub use error::{Blame, GetError};
 pub use options::{Observer, Options, Output, Progress};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who may import whom, besides `units`, which everyone may: ARCHITECTURE.md, "Rooms".
-const MAY_IMPORT: [(&str, &[&str]); 19] = [
+const MAY_IMPORT: [(&str, &[&str]); 20] = [
     ("units", &[]),
     ("model", &[]),
     ("wire", &[]),
@@ -21,8 +21,15 @@ const MAY_IMPORT: [(&str, &[&str]); 19] = [
     ("pipeline", &["model", "infer", "tune", "lab"]),
     ("media", &[]),
     ("edge", &["media", "model", "host"]),
+    ("get", &["model", "host"]),
     ("load", &["media", "model", "host"]),
-    ("cli", &["model", "wire", "infer", "tune", "host", "apply", "lab", "report", "pipeline", "media", "edge", "load"]),
+    (
+        "cli",
+        &[
+            "model", "wire", "infer", "tune", "host", "apply", "lab", "report", "pipeline", "media", "edge", "get",
+            "load",
+        ],
+    ),
     ("thalweg", &["cli", "infer", "load", "model"]),
     ("tidy", &[]),
     ("fuzz", &["wire", "infer", "model", "media", "edge"]),

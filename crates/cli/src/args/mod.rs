@@ -1,11 +1,13 @@
 //! What can be typed.
 
 mod expect;
+pub(crate) mod get;
 pub(crate) mod load;
 pub(crate) mod tune;
 mod values;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use get::GetArgs;
 use load::LoadArgs;
 use std::path::PathBuf;
 use thalweg_lab::Part;
@@ -62,6 +64,8 @@ pub(crate) enum Verb {
     Diagnose(DiagnoseArgs),
     /// Finds the cause, derives the remedy, and proves it in the lab
     Fix(FixArgs),
+    /// Downloads over as many ranges as the receive window needs, and says what limited it
+    Get(GetArgs),
     /// What a verdict or a setting means
     Explain(ExplainArgs),
     /// This host's settings of TCP: what they are, and what to set

@@ -3,6 +3,7 @@
 pub(crate) mod diagnose;
 pub(crate) mod explain;
 pub(crate) mod fix;
+pub(crate) mod get;
 pub(crate) mod kernel;
 pub(crate) mod lab_compare;
 pub(crate) mod lab_run;
