@@ -2,7 +2,7 @@
 
 use super::page::{Page, Style};
 use crate::figures::{self, clean, milliseconds, percent, rate};
-use thalweg_model::{GetLimit, GetReport, Remedy};
+use thalweg_model::{GetLimit, GetReport, Remedy, Setting};
 
 /// Shares of the time below this are left out.
 const LEAST_SHARE: f64 = 0.05;
@@ -37,7 +37,8 @@ pub fn get(report: &GetReport, remedy: Option<&Remedy>, width: usize, color: boo
         page.gap();
         page.line("What to set, so that one connection does as much");
         for change in &remedy.changes {
-            let setting = clean(&change.setting.to_string());
+            let (Setting::Sysctl(name) | Setting::Route(name) | Setting::Socket(name)) = &change.setting;
+            let setting = clean(name);
             page.line(&format!("  {setting}: {}", page.paint(&clean(&change.to), Style::Good)));
             if let Some(from) = &change.from {
                 page.sentence("    ", &format!("was {}", clean(from)), Style::Faint);
