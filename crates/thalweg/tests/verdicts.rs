@@ -128,7 +128,7 @@ const CASES: [Case; 39] = [
     // Everything is lost from some moment on, so nothing that the timer sends gets to the receiver.
     Case { name: "timer-stream", path: "rtt = \"20ms\"\nrate = \"100mbit\"\nqueue = \"500 packets\"\nloss = { model = \"gilbert-elliott\", p = \"0.2%\", r = \"2%\", h = \"0%\", k = \"100%\" }",
         workload: STREAM, settings: "",
-        sender: "retransmission-timeout", receiver: &["retransmission-timeout", "application"] },
+        sender: "vanished-peer", receiver: &["retransmission-timeout", "application"] },
     Case { name: "application", path: "rtt = \"40ms\"\nrate = \"100mbit\"",
         workload: "kind = \"burst\"\nbuffered = \"100kB\"\nrate = \"4mbit\"\ntotal = \"5MB\"\nkeyframe = \"50kB\"", settings: "",
         sender: "application", receiver: &["application"] },
