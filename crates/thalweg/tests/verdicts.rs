@@ -39,9 +39,10 @@ const CASES: [Case; 39] = [
     Case { name: "receive-window-fixed", path: FAST, workload: STREAM,
         settings: "[client.socket]\nrcvbuf = \"300kB\"\nforce = true",
         sender: "receive-window", receiver: &["receive-window"] },
+    // The server's program closes with data unread, which resets the connection; only its end sees that before the capture ends.
     Case { name: "upload", path: FAST, workload: "kind = \"stream\"\ndirection = \"up\"\nseconds = \"5s\"",
         settings: "[server.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 1048576\"",
-        sender: "receive-window", receiver: &["receive-window"] },
+        sender: "receive-window", receiver: &["reset"] },
     Case { name: "window-scaling-missing", path: FAST, workload: STREAM,
         settings: "[client.sysctl]\n\"net.ipv4.tcp_window_scaling\" = 0",
         sender: "window-scaling-missing", receiver: &["window-scaling-missing"] },
