@@ -8,7 +8,7 @@ const FILES: &str = "\n#files\n";
 
 fuzz_target!(|data: &str| {
     let (text, files) = data.split_once(FILES).unwrap_or((data, ""));
-    match thalweg_model::Scenario::parse("fuzz.toml", text, &[], &|_| Ok(files.to_owned())) {
+    match thalweg_config::parse_scenario("fuzz.toml", text, &[], &|_| Ok(files.to_owned())) {
         Ok(scenario) => {
             assert!(!scenario.arms.is_empty());
             let names: std::collections::HashSet<_> = scenario.arms.iter().map(|arm| &arm.name).collect();

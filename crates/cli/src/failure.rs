@@ -7,7 +7,12 @@ use thalweg_pipeline::Party;
 
 /// The code the process ends with.
 pub(crate) fn exit_code(failure: &Failure) -> ExitCode {
-    ExitCode::from(match failure.party() {
+    code_of(failure.party())
+}
+
+/// The code for a failure that this party can mend.
+pub(crate) fn code_of(party: Party) -> ExitCode {
+    ExitCode::from(match party {
         Party::User => 2,
         Party::Host => 3,
         // As shells have it after SIGINT.

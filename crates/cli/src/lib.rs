@@ -2,16 +2,14 @@
 
 #![warn(clippy::too_many_lines)]
 
-mod annotate;
 mod args;
-mod captures;
 mod failure;
 mod live;
 mod output;
 mod plots;
 mod progress;
-mod remedies;
 mod scenarios;
+mod sinks;
 mod stop;
 mod tables;
 mod targets;
@@ -21,7 +19,7 @@ use args::{Args, LabVerb, LoadVerb, Verb};
 use clap::Parser;
 use output::Output;
 use std::process::ExitCode;
-use verbs::{diagnose, explain, fix, kernel, lab_compare, lab_run, load, serve, tune};
+use verbs::{diagnose, explain, fix, kernel, lab_compare, lab_run, load, path, serve, tune};
 
 /// Runs `thalweg`: reads the command line, does what it says, and returns the exit code.
 ///
@@ -47,6 +45,7 @@ pub fn main() -> ExitCode {
         Verb::Tune(verb) => tune::run(verb, &output),
         Verb::Load(LoadVerb::Hls(args)) => load::run(thalweg_load::Kind::Hls, &args, &output),
         Verb::Load(LoadVerb::Flv(args)) => load::run(thalweg_load::Kind::Flv, &args, &output),
+        Verb::Path(args) => path::run(args, &output),
         Verb::Serve(args) => serve::run(&args, &output),
     };
     match result {
@@ -64,8 +63,5 @@ pub fn command() -> clap::Command {
     <Args as clap::CommandFactory>::command()
 }
 
-#[cfg(test)]
-#[path = "../../infer/tests/merged/mod.rs"]
-mod merged;
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,14 @@
 //! Progress bars on stderr.
 
+use crate::failure::Failure;
 use crate::output::Output;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::{Duration, Instant};
+use thalweg_infer::CaptureDiagnosis;
 use thalweg_pipeline::Observer;
+use thalweg_pipeline::diagnose::Sink;
 
 const STEPS: u64 = 10_000;
 
@@ -40,6 +44,60 @@ impl Observer for Console<'_> {
         if let Some(runs) = self.runs.take() {
             runs.finish();
         }
+    }
+}
+
+/// Shows on a bar how much of the captures is read.
+pub(crate) struct Reading {
+    pub(crate) bar: ProgressBar,
+}
+
+impl Observer for Reading {
+    fn note(&mut self, _: &str) {}
+
+    fn begin(&mut self, _: &str, _: usize) {}
+
+    fn event(&mut self, _: thalweg_lab::RunEvent) {}
+
+    fn end(&mut self) {}
+
+    fn read(&mut self, part: f64) {
+        set(&self.bar, part);
+    }
+
+    fn diagnosed(&mut self, captures: usize, of: usize) {
+        if of > 1 {
+            self.bar.set_message(format!("diagnosed {captures} of {of}"));
+        }
+    }
+}
+
+/// Takes the bar away while a sink prints.
+pub(crate) struct WithoutBar<'a> {
+    bar: ProgressBar,
+    sink: Box<dyn Sink + 'a>,
+}
+
+impl<'a> WithoutBar<'a> {
+    pub(crate) fn new(bar: ProgressBar, sink: Box<dyn Sink + 'a>) -> Self {
+        Self { bar, sink }
+    }
+}
+
+impl Sink for WithoutBar<'_> {
+    fn capture(&mut self, path: &Path, found: &CaptureDiagnosis) -> Result<(), Failure> {
+        let Self { bar, sink } = self;
+        bar.suspend(|| sink.capture(path, found))
+    }
+
+    fn failed(&mut self, path: &Path, failure: &Failure) -> Result<(), Failure> {
+        let Self { bar, sink } = self;
+        bar.suspend(|| sink.failed(path, failure))
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), Failure> {
+        let Self { bar, sink } = *self;
+        bar.suspend(|| sink.finish())
     }
 }
 
@@ -100,6 +158,12 @@ pub(crate) fn bar(output: &Output, title: &str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(STEPS), target).with_style(style).with_message(title.to_owned());
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
+}
+
+/// A line on stderr that changes.
+pub(crate) fn line(output: &Output, text: &str) -> ProgressBar {
+    let target = if output.progress { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    ProgressBar::with_draw_target(None, target).with_style(style("{msg}")).with_message(text.to_owned())
 }
 
 fn style(template: &str) -> ProgressStyle {

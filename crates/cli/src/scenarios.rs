@@ -31,7 +31,7 @@ const THEMES: [(&str, &[BuiltIn]); 5] = [
         "A download that is stuck",
         built_in!["slow-download", "same-buffer", "no-window-scaling", "ranges", "small-send-buffer"],
     ),
-    ("A long line", built_in!["tcp-vs-udp", "long-fat", "fixed-buffers", "backlog"]),
+    ("A long line", built_in!["tcp-vs-udp", "long-fat", "long-line", "fixed-buffers", "backlog"]),
     (
         "Messages within a vehicle",
         built_in![
@@ -57,12 +57,26 @@ fn built_in() -> impl Iterator<Item = &'static BuiltIn> {
     THEMES.iter().flat_map(|(_, scenarios)| scenarios.iter())
 }
 
+/// Keeps the arms that are wanted; all where none is named.
+pub(crate) fn keep(scenario: &mut Scenario, names: &[String]) -> Result<(), Failure> {
+    if !names.is_empty()
+        && let Err(unknown) = scenario.keep(names)
+    {
+        let known: Vec<&str> = scenario.arms.iter().map(|arm| arm.name.as_str()).collect();
+        return Err(Failure::user(anyhow!("'{}' has no arm named '{unknown}'", scenario.name))
+            .hint(format!("its arms are: {}", known.join(" · "))));
+    }
+    Ok(())
+}
+
 /// Finds a scenario by its built-in name or its file, and lays `set` over it.
 pub(crate) fn find(name: &str, set: &[(String, String)]) -> Result<Scenario, Failure> {
     if let Some((name, text)) = built_in().find(|(built_in, _)| *built_in == name) {
         // A built-in scenario names files, if any, from where the user is.
-        return Scenario::parse(&format!("{name}.toml"), text, set, &|file| read_near(Path::new(""), file))
-            .map_err(Failure::user);
+        return thalweg_config::parse_scenario(&format!("{name}.toml"), text, set, &|file| {
+            read_near(Path::new(""), file)
+        })
+        .map_err(Failure::user);
     }
     let is_path = !name.ends_with(".toml") && (name.contains('/') || Path::new(name).extension().is_some());
     if is_path && !Path::new(name).exists() {
@@ -72,7 +86,7 @@ pub(crate) fn find(name: &str, set: &[(String, String)]) -> Result<Scenario, Fai
     if !name.ends_with(".toml") && !Path::new(name).exists() {
         let known = built_in().map(|(name, _)| *name).collect::<Vec<_>>();
         return Err(Failure::user(anyhow!("no built-in scenario is named '{name}', and there is no such file")).hint(
-            match thalweg_model::nearest(name, known.iter().copied()) {
+            match thalweg_config::nearest(name, known.iter().copied()) {
                 Some(nearest) => format!("did you mean '{nearest}'? A file's name ends in .toml"),
                 None => format!("built in are {}; a file's name ends in .toml", known.join(", ")),
             },
@@ -85,7 +99,13 @@ pub(crate) fn find(name: &str, set: &[(String, String)]) -> Result<Scenario, Fai
             .hint(format!("if it is a capture, thalweg diagnose {name} says why it is slow")));
     };
     let folder = Path::new(name).parent().unwrap_or(Path::new(""));
-    Scenario::parse(name, &text, set, &|file| read_near(folder, file)).map_err(Failure::user)
+    thalweg_config::parse_scenario(name, &text, set, &|file| read_near(folder, file)).map_err(Failure::user)
+}
+
+/// A scenario with this `[path]`, and `set` laid over it; what it transfers does not matter.
+pub(crate) fn of_path(path: &str, set: &[(String, String)]) -> Result<Scenario, Failure> {
+    let text = format!("name = \"path\"\n{path}\n[workload]\nkind = \"stream\"\nseconds = \"1s\"\n");
+    thalweg_config::parse_scenario("path", &text, set, &|file| read_near(Path::new(""), file)).map_err(Failure::user)
 }
 
 /// Reads a file that a scenario in `folder` names: a trace, a delay table.

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     fn merged(present: &str, new: &str) -> (ServeConfig, Vec<String>) {
-        let parse = |text| ServeConfig::parse("test", text).expect("read");
+        let parse = |text| thalweg_config::parse_serve("test", text).expect("read");
         merge(&parse(present), parse(new))
     }
 

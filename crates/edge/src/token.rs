@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn where_a_webhook_decides_sessions_cannot_be_forged() {
-        let of = |text: &str, salt: &[u8]| Keys::of(&ServeConfig::parse("test", text).expect("read"), salt);
+        let of = |text: &str, salt: &[u8]| Keys::of(&thalweg_config::parse_serve("test", text).expect("read"), salt);
         let hook = "[webhooks]\non_play = 'http://h/'\n";
         let keys = of(hook, b"one");
         let session = keys.session(8, "live/cam", None, "", 0);

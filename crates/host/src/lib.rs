@@ -6,6 +6,7 @@
 
 pub mod bpf;
 pub mod capture;
+pub mod confined;
 mod error;
 pub mod filter;
 pub mod guest;
@@ -15,10 +16,12 @@ pub mod mem_info;
 mod namespaces;
 mod netlink;
 pub mod netns;
+pub mod peer;
 pub mod poll;
 pub mod process;
 pub mod qdisc;
 mod refusal;
+pub mod relay;
 pub mod route;
 pub mod segment;
 pub mod socket;
@@ -27,5 +30,6 @@ pub mod sysctl;
 pub mod table;
 pub mod tcp_info;
 pub mod tun;
+pub mod user_namespace;
 
 pub use error::HostError;

@@ -29,6 +29,7 @@ const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 /// The address is usable at once, without duplicate address detection.
 const IFA_F_NODAD: u8 = 0x02;
+const RTA_OIF: u16 = 4;
 const NDA_DST: u16 = 1;
 const NDA_LLADDR: u16 = 2;
 const ETHTOOL_GLINK: u32 = 0x0a;
@@ -191,6 +192,23 @@ pub fn add_address(index: u32, address: IpAddr, bits: u8) -> Result<(), HostErro
     header[4..8].copy_from_slice(&index.to_ne_bytes());
     message.raw(&header).attribute(IFA_LOCAL, &octets).attribute(IFA_ADDRESS, &octets);
     Netlink::open()?.request(&mut message, &format!("give device {index} the address {address}")).map(drop)
+}
+
+/// Sends what has no other route to a device of the current namespace; the loopback takes it in, whatever its address.
+///
+/// # Errors
+/// Whatever the kernel refuses.
+pub fn add_default_route(index: u32, ipv6: bool) -> Result<(), HostError> {
+    let is_local = index == LOOPBACK;
+    let family = if ipv6 { libc::AF_INET6 } else { libc::AF_INET };
+    let kind = if is_local { libc::RTN_LOCAL } else { libc::RTN_UNICAST };
+    let scope = if is_local { libc::RT_SCOPE_HOST } else { libc::RT_SCOPE_LINK };
+    let scope = if ipv6 { libc::RT_SCOPE_UNIVERSE } else { scope };
+    let mut message = Message::new(libc::RTM_NEWROUTE, libc::NLM_F_CREATE | libc::NLM_F_EXCL);
+    // Source: linux/rtnetlink.h, `struct rtmsg`.
+    let header = [family as u8, 0, 0, 0, libc::RT_TABLE_MAIN, libc::RTPROT_STATIC, scope, kind, 0, 0, 0, 0];
+    message.raw(&header).number(RTA_OIF, index);
+    Netlink::open()?.request(&mut message, &format!("add a default route by device {index}")).map(drop)
 }
 
 /// Sets a device's MTU and the number of frames that may wait in its transmit queue.

@@ -37,6 +37,18 @@ impl NetNs {
         made
     }
 
+    /// Moves the calling thread, and those it starts, into a new, empty namespace for good: a user namespace does not allow
+    /// the way back.
+    ///
+    /// # Errors
+    /// When the kernel refuses, as it does without privilege.
+    pub fn enter_new(name: &str) -> Result<(), HostError> {
+        // SAFETY: only the network namespace of this thread changes; no memory is shared or unshared.
+        wrap(unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }.map_err(Into::into), || {
+            format!("make the network namespace '{name}'")
+        })
+    }
+
     /// Moves the calling thread into this namespace.
     ///
     /// # Errors

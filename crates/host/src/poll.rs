@@ -4,9 +4,10 @@
 
 use crate::error::{HostError, wrap};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
-use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::num::NonZeroU64;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 /// Something that happened to a descriptor.
@@ -96,6 +97,32 @@ impl Poller {
     }
 }
 
+/// Waits until one of `sources` is readable, or for `most`; a signal ends the wait, too. Returns which are. How late the thread
+/// wakes is up to [`wake_on_time`].
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn wait_readable<const N: usize>(
+    sources: [BorrowedFd<'_>; N],
+    most: Option<Duration>,
+) -> Result<[bool; N], HostError> {
+    let mut sources = sources.map(|source| PollFd::from_borrowed_fd(source, PollFlags::IN));
+    let most = most.and_then(|most| Timespec::try_from(most).ok());
+    match rustix::event::poll(&mut sources, most.as_ref()) {
+        Ok(_) => Ok(sources.map(|source| !source.revents().is_empty())),
+        Err(rustix::io::Errno::INTR) => Ok([false; N]),
+        Err(error) => Err(HostError { act: "wait for descriptors".to_owned(), source: error.into() }),
+    }
+}
+
+/// Makes the waits of this thread end when they are due; by default the kernel may wake it 50 µs later.
+///
+/// Source: `PR_SET_TIMERSLACK` in prctl(2).
+pub fn wake_on_time() {
+    // Without it the thread is late, and reports so.
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+}
+
 /// Wakes a thread that waits in a [`Poller`].
 #[derive(Debug)]
 pub struct Waker {
@@ -125,7 +152,7 @@ impl Waker {
 }
 
 impl AsFd for Waker {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 }

@@ -57,6 +57,21 @@ pub fn connections() -> Result<Vec<Connection>, HostError> {
     Ok(found)
 }
 
+/// Whether a socket of the current namespace accepts TCP connections; `false` where the kernel does not say.
+pub fn any_listens() -> bool {
+    const LISTENING: u32 = 1 << 10;
+    let found = [libc::AF_INET, libc::AF_INET6].map(|family| {
+        let mut request = [0u8; 56];
+        request[..2].copy_from_slice(&[family as u8, libc::IPPROTO_TCP as u8]);
+        request[4..8].copy_from_slice(&LISTENING.to_ne_bytes());
+        let mut message = Message::new(SOCK_DIAG_BY_FAMILY, libc::NLM_F_DUMP);
+        message.raw(&request);
+        let netlink = Netlink::open_of(libc::NETLINK_SOCK_DIAG)?;
+        netlink.request(&mut message, "list listening sockets")
+    });
+    found.into_iter().flatten().any(|answers| !answers.is_empty())
+}
+
 fn connection(answer: &[u8]) -> Option<Connection> {
     let head: &[u8; MESSAGE_LEN] = answer.first_chunk()?;
     let address = |at: usize| {

@@ -111,8 +111,8 @@ impl Tun {
         use rustix::io::Errno;
         match rustix::io::writev(&self.file, parts) {
             Ok(_) => Ok(true),
-            // A frame that is malformed, or for which there is no memory, is lost as on a wire.
-            Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM | Errno::INVAL | Errno::INTR) => Ok(false),
+            // A frame that is malformed, for which there is no memory, or whose device is down, is lost as on a wire.
+            Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM | Errno::INVAL | Errno::INTR | Errno::IO) => Ok(false),
             Err(error) => Err(HostError { act: format!("write to '{}'", self.name), source: error.into() }),
         }
     }

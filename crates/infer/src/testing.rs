@@ -1,6 +1,7 @@
 //! Connections made by hand, for tests.
 
 use crate::flow_table::lifecycle::Lifecycle;
+use crate::observe::plot_series::Recording;
 use crate::tcp::connection::Connection;
 use crate::tcp::packet::{Endpoint, Packet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -46,7 +47,7 @@ pub(crate) fn connection_at(packets: &[(u64, Segment)]) -> Connection {
         .zip(packets)
         .map(|(number, (millis, segment))| Packet::new(life.side_of(segment), at(*millis), number, segment))
         .collect();
-    let mut connection = Connection::new(0, life.ends, &packets[0], false);
+    let mut connection = Connection::new(0, life.ends, &packets[0], Recording::Nothing);
     packets.iter().for_each(|packet| connection.packet(packet));
     connection.finish();
     connection

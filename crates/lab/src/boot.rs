@@ -204,7 +204,6 @@ mod tests {
     use super::*;
     use crate::plan::RunOptions;
     use std::os::unix::fs::PermissionsExt;
-    use thalweg_model::Scenario;
     use thalweg_units::Seed;
 
     /// Boots a shell script in a kernel's place.
@@ -215,7 +214,8 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("mode");
         let text = "name = \"x\"\n[workload]\nkind = \"stream\"\nbytes = 1\n";
         let scenario =
-            Scenario::parse("x.toml", text, &[], &|_| Err(std::io::ErrorKind::NotFound.into())).expect("valid");
+            thalweg_config::parse_scenario("x.toml", text, &[], &|_| Err(std::io::ErrorKind::NotFound.into()))
+                .expect("valid");
         let plan = Plan {
             experiment: scenario.arms[0].experiment.clone(),
             seed: Seed::new(1),

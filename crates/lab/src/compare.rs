@@ -202,6 +202,7 @@ mod tests {
             wall_s: 0.0,
             virtual_s: 1.0,
             arms: vec![arm],
+            failed: Vec::new(),
             expect: Vec::new(),
             shard: None,
         }

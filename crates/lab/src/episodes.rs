@@ -19,7 +19,8 @@ const APART: Span = Span::from_millis(10);
 /// Between whom a segment goes, and which one it is: a retransmission has another identification.
 type Key = (SocketAddr, SocketAddr, u32, Option<u16>);
 
-/// Reads a capture of both ends; returns `loss_episodes`, `lost_segments`, and of the episodes' lengths `loss_episode_ms`.
+/// Reads a capture of both ends; returns `loss_episodes`, `lost_segments`, of the episodes' lengths `loss_episode_ms`, and of each
+/// direction the part of the segments that was lost, `loss_share`, and how long the others took from device to device, `transit_ms`.
 ///
 /// `None` where the capture cannot be read; an end that was not captured has lost nothing.
 pub(crate) fn of_capture(path: &Path) -> Option<Metrics> {
@@ -28,8 +29,12 @@ pub(crate) fn of_capture(path: &Path) -> Option<Metrics> {
     // When the last segment was sent that arrived, each way: what was sent later may still be on its way.
     let mut last_arrived: HashMap<(SocketAddr, SocketAddr), u64> = HashMap::new();
     let mut home: HashMap<IpAddr, u32> = HashMap::new();
+    let mut transit_ns: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+    let (mut end, mut last_interface) = (0, 0);
     while let Some(packet) = capture.next().ok()? {
         let at = packet.at.as_nanos();
+        end = at;
+        last_interface = last_interface.max(packet.interface);
         let Decoded::Tcp(segment) = thalweg_wire::decode(packet.link, packet.bytes, packet.original_len) else {
             continue;
         };
@@ -44,12 +49,56 @@ pub(crate) fn of_capture(path: &Path) -> Option<Metrics> {
         } else if let Some(sent) = under_way.remove(&key) {
             let last = last_arrived.entry((key.0, key.1)).or_default();
             *last = (*last).max(sent);
+            transit_ns.entry(own_end).or_default().push(at.saturating_sub(sent));
         }
     }
-    let arrived = |key: &Key, at: u64| last_arrived.get(&(key.0, key.1)).is_some_and(|last| at <= *last);
-    let mut lost: Vec<u64> = under_way.iter().filter(|(key, at)| arrived(key, **at)).map(|(_, at)| *at).collect();
+    transit_ns.values_mut().for_each(|all| all.sort_unstable());
+    let longest = transit_ns.values().filter_map(|all| all.last()).max().copied().unwrap_or(u64::MAX);
+    // What is not older than the slowest segment may be on its way still, unless later ones have overtaken it.
+    let is_lost =
+        |key: &Key, at: u64| end - at > longest || last_arrived.get(&(key.0, key.1)).is_some_and(|last| at <= *last);
+    let lost_of = |key: &Key, at: u64| is_lost(key, at).then(|| home.get(&key.0.ip()).copied().unwrap_or_default());
+    let mut lost: Vec<(u64, u32)> = under_way.iter().filter_map(|(key, at)| Some((*at, lost_of(key, *at)?))).collect();
     lost.sort_unstable();
-    Some(figures(&lost))
+    let mut metrics = figures(&lost.iter().map(|(at, _)| *at).collect::<Vec<_>>());
+    metrics.extend(each_way(&transit_ns, &lost, last_interface));
+    Some(metrics)
+}
+
+/// How long segments took from device to device, and the part of them that was lost. The server's interface is the last of a capture.
+fn each_way(transit_ns: &BTreeMap<u32, Vec<u64>>, lost: &[(u64, u32)], server: u32) -> Metrics {
+    let (mut transit, mut share) = (BTreeMap::new(), BTreeMap::new());
+    for (way, of) in [("down", server..=server), ("up", 0..=server.saturating_sub(1))] {
+        let mut all: Vec<f64> =
+            transit_ns.range(of.clone()).flat_map(|(_, all)| all.iter().map(|ns| *ns as f64 / 1e6)).collect();
+        all.sort_by(f64::total_cmp);
+        let gone = lost.iter().filter(|(_, end)| of.contains(end)).count();
+        if all.is_empty() {
+            continue;
+        }
+        let mean = all.iter().sum::<f64>() / all.len() as f64;
+        let part = |part| Metric::One(nearest_rank(&all, part));
+        let figures = [
+            ("mean", Metric::One(mean)),
+            ("p50", part(0.5)),
+            ("p90", part(0.9)),
+            ("p99", part(0.99)),
+            ("max", part(1.0)),
+        ];
+        transit.insert(way.to_owned(), Metric::Group(figures.map(|(name, metric)| (name.to_owned(), metric)).into()));
+        share.insert(way.to_owned(), Metric::One(gone as f64 / (all.len() + gone) as f64));
+    }
+    let groups = [("transit_ms", transit), ("loss_share", share)];
+    groups
+        .into_iter()
+        .filter(|(_, group)| !group.is_empty())
+        .map(|(name, group)| (name.to_owned(), Metric::Group(group)))
+        .collect()
+}
+
+/// The figures of a run in which the path dropped nothing.
+pub(crate) fn none() -> Metrics {
+    figures(&[])
 }
 
 fn key(segment: &Segment) -> Key {

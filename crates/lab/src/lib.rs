@@ -8,6 +8,7 @@
 mod boot;
 mod compare;
 mod episodes;
+mod exits;
 mod guest;
 mod join;
 pub mod kernel;
@@ -19,6 +20,7 @@ mod summary;
 
 pub use boot::{BootError, Progress as GuestProgress};
 pub use compare::compare;
+pub use exits::unexpected_exits;
 pub use guest::main as guest_main;
 pub use join::{JoinError, join};
 pub use plan::{CaptureEnds, RunOptions};

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use thalweg_model::{
-    Arm, ArmReport, Expectation, Expected, Interval, LabReport, Metric, Metrics, RunFigures, Scenario, SettingsReport,
-    Shard,
+    Arm, ArmReport, Expectation, Expected, FailedRun, Interval, LabReport, Metric, Metrics, RunFigures, Scenario,
+    SettingsReport, Shard,
 };
 use thalweg_units::Seed;
 use thiserror::Error;
@@ -72,6 +72,8 @@ pub struct LabRun {
     pub runs: Vec<SingleRun>,
     /// Things a reader of the report should know, one sentence each.
     pub notes: Vec<String>,
+    /// Whether the user stopped it before all runs were over.
+    pub stopped: bool,
 }
 
 /// One arm's one repeat.
@@ -158,8 +160,11 @@ impl LabError {
 
 /// Runs every arm and repeat. `stop` is looked at often; `event` is called from several threads, one at a time.
 ///
+/// A run that fails does not end the others: the report names it, and holds what the others measured. All guests are gone in the end, and
+/// nothing of a failed run is in `out`.
+///
 /// # Errors
-/// The first failure; all guests are gone by then, and nothing of the failed run is in `out`.
+/// The first failure, if no run gave a result.
 pub fn run(
     request: &RunRequest<'_>,
     stop: &AtomicBool,
@@ -172,7 +177,6 @@ pub fn run(
         Some(Part { index, of }) => (index as usize - 1..all).step_by(of as usize).collect(),
     };
     let next = AtomicUsize::new(0);
-    let failed = AtomicBool::new(false);
     let event = Mutex::new(event);
     let tell = |what: RunEvent| event.lock().unwrap_or_else(PoisonError::into_inner)(what);
     let results: Mutex<BTreeMap<usize, Result<SingleRun, LabError>>> = Mutex::new(BTreeMap::new());
@@ -180,18 +184,15 @@ pub fn run(
     std::thread::scope(|scope| {
         for worker in 0..request.jobs.clamp(1, runs.len().max(1)) {
             let cpu = (!processors.is_empty()).then(|| processors[worker % processors.len()]);
-            let (next, failed, results, tell, runs) = (&next, &failed, &results, &tell, &runs);
+            let (next, results, tell, runs) = (&next, &results, &tell, &runs);
             scope.spawn(move || {
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some(run) = runs.get(at).copied() else { break };
-                    if failed.load(Ordering::Relaxed) {
+                    if stop.load(Ordering::Relaxed) && at > 0 {
                         break;
                     }
                     let result = one(request, run, cpu, stop, |progress| tell(RunEvent::Progress { run, progress }));
-                    if result.is_err() {
-                        failed.store(true, Ordering::Relaxed);
-                    }
                     results.lock().unwrap_or_else(PoisonError::into_inner).insert(run, result);
                     tell(RunEvent::Finished { run });
                 }
@@ -200,13 +201,42 @@ pub fn run(
     });
 
     let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-    // A run that failed by itself explains more than those that were stopped because of it.
-    let (good, mut bad): (Vec<_>, Vec<_>) = results.into_values().partition(Result::is_ok);
-    if !bad.is_empty() {
-        let first = bad.iter().position(|error| error.as_ref().is_err_and(|error| !error.is_stop())).unwrap_or(0);
-        return Err(bad.swap_remove(first).expect_err("invariant: partitioned as errors"));
+    let (mut good, mut failed) = (Vec::new(), Vec::new());
+    for (run, result) in results {
+        match result {
+            Ok(run) => good.push(run),
+            Err(error) => failed.push((run, error)),
+        }
     }
-    Ok(report(request, good.into_iter().filter_map(Result::ok).collect(), began))
+    if good.is_empty() {
+        // A run that failed by itself explains more than those that were stopped.
+        let first = failed.iter().position(|(_, error)| !error.is_stop()).unwrap_or(0);
+        return Err(failed.swap_remove(first).1);
+    }
+    let mut run = report(request, good, began);
+    run.stopped = stop.load(Ordering::Relaxed) && run.runs.len() < runs.len();
+    failed.retain(|(_, error)| !error.is_stop());
+    run.report.failed = failed.iter().map(|(at, error)| failed_run(request, *at, error)).collect();
+    for arm in &mut run.report.arms {
+        let told = |name: &String| run.report.failed.iter().any(|failed| failed.arm == *name);
+        // Repeats are paired by their places, which are not the same where one is missing.
+        if told(&arm.name) || arm.baseline.as_ref().is_some_and(told) {
+            arm.differences.clear();
+        }
+    }
+    Ok(run)
+}
+
+fn failed_run(request: &RunRequest<'_>, run: usize, error: &LabError) -> FailedRun {
+    let (at, repeat) = place(request, run);
+    FailedRun {
+        arm: request.arms[at].arm.name.clone(),
+        seed: request.seed.get().wrapping_add(repeat as u64),
+        why: match error {
+            LabError::Guest { source, .. } => source.to_string(),
+            error @ LabError::Write { .. } => error.to_string(),
+        },
+    }
 }
 
 fn one(
@@ -243,16 +273,21 @@ fn one(
         keep(&name, format!("{stem}.{name}"))?;
     }
     let Measured { settings, mut metrics, intervals, notes, virtual_s, capture_dropped } = measured;
-    if let (Some(name), CaptureEnds::Both, 0) = (&capture, request.options.capture, capture_dropped)
-        && has_drops(&metrics)
-    {
-        metrics.extend(episodes::of_capture(&request.out.join(name)).unwrap_or_default());
+    if let (Some(name), CaptureEnds::Both, 0) = (&capture, request.options.capture, capture_dropped) {
+        let read = has_drops(&metrics) || delays_vary(&arm.experiment.path);
+        let found = if read { episodes::of_capture(&request.out.join(name)) } else { Some(episodes::none()) };
+        metrics.extend(found.unwrap_or_default());
     }
     // Of an arm's later runs nothing but figures is told, and there may be very many.
     let earlier = run.checked_sub(request.part.map_or(1, |part| part.of as usize));
     let first = earlier.is_none_or(|earlier| place(request, earlier).0 != at).then_some((settings, intervals));
     let figures = RunFigures { arm: at, repeat: repeat as u32, virtual_s, metrics };
     Ok(SingleRun { figures, seed: plan.seed.get(), capture, samples, notes, capture_dropped, first })
+}
+
+/// Whether delays differ from what the scenario says: in order, each packet waits for the ones before it.
+const fn delays_vary(path: &thalweg_model::Path) -> bool {
+    path.down.jitter.is_some() || path.up.jitter.is_some()
 }
 
 /// Whether the path dropped anything: the capture need not be read for losses otherwise.
@@ -364,10 +399,11 @@ fn report(request: &RunRequest<'_>, mut runs: Vec<SingleRun>, began: Instant) ->
         wall_s: began.elapsed().as_secs_f64(),
         virtual_s: runs.iter().map(|run| run.figures.virtual_s).sum(),
         arms,
+        failed: Vec::new(),
         expect: Vec::new(),
         shard: request.part.map(|part| shard(request, part, &runs)),
     };
-    LabRun { report, runs, notes }
+    LabRun { report, runs, notes, stopped: false }
 }
 
 fn shard(request: &RunRequest<'_>, part: Part, runs: &[SingleRun]) -> Shard {

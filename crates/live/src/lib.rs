@@ -1,7 +1,25 @@
 //! Programs behind an emulated path in real time: frames between two TUN devices, delayed and dropped as a
 //! [`thalweg_path::OneWay`] says.
 
+mod address;
+mod capture;
 mod checksum;
+pub mod control;
+mod direction;
 mod frame;
+mod frame_pool;
+mod lateness;
+mod live_path;
+mod outside;
+mod report;
+mod resolver;
+mod site;
+mod tcp_settings;
 
+pub use address::{Family, far, near};
+pub use direction::{Lost, Progress};
 pub use frame::{Frame, Piece};
+pub use lateness::Lateness;
+pub use live_path::{Asked, End, Ended, Handle, LiveError, LivePath, PerWay, Program};
+pub use report::report;
+pub use thalweg_host::confined::Signal;

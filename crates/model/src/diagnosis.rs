@@ -56,7 +56,7 @@ impl Limits {
 pub struct Verdict {
     /// The cause, with its figures.
     pub cause: Cause,
-    /// Its share of the data phase.
+    /// Its share of the data phase, or of the connection's life ([`Code::is_of_life`]).
     pub share: f64,
     /// How much faster the flow would be without it; 1 is no gain, `None` where it cannot be told.
     pub gain: Option<f64>,

@@ -193,6 +193,9 @@ pub struct Series {
     pub rtt_ms: Vec<Point>,
     /// Retransmissions and zero windows.
     pub marks: Vec<LossMark>,
+    /// Those of the other direction, where marks alone were recorded.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub other_marks: Vec<LossMark>,
 }
 
 /// Something that happened at one moment and is marked in the plots.
@@ -200,6 +203,9 @@ pub struct Series {
 pub struct LossMark {
     /// Seconds since the connection's first packet.
     pub t: f64,
+    /// Number of the packet in the file, from 1: of a retransmission that was not needed, the packet that shows it.
+    #[serde(default)]
+    pub packet: u64,
     /// The byte it is about, counted from the first.
     pub byte: u64,
     /// What happened.

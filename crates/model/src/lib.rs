@@ -5,12 +5,13 @@
 
 mod cause;
 mod diagnosis;
-mod document;
 mod expect;
 mod facts;
 mod fit;
 mod flow;
+mod get;
 mod life;
+mod live_path;
 mod load;
 mod measured;
 mod metric;
@@ -28,14 +29,13 @@ mod way;
 mod workload;
 
 pub use cause::{
-    AckWait, BucketFit, CarriedData, Cause, Clamp, Code, CongestionLosses, Context, DelayedWrites, Dropped, Evidence,
-    FirstFlight, FullQueue, FullSendBuffer, FullWindow, KernelCounters, LargePackets, Losses, Occurrences,
-    OvertakenPackets, PathHolds, Pauses, PausesSeen, PolicedRate, QueueMarks, Repairs, RestartTiming, Restarts,
-    SendBufferSeen, Sights, SlowReader, SlowStartSeen, Timeouts, UndecidedBy, UsedPath, WaitedFor, Wakeups,
-    WindowGrowth,
+    AckWait, ApplicationWindow, BucketFit, CarriedData, Cause, Clamp, Code, CongestionLosses, Context, DelayedWrites,
+    Dropped, Evidence, FirstFlight, FullAcceptQueue, FullQueue, FullSendBuffer, FullWindow, KernelCounters,
+    LargePackets, LastSilence, Losses, LostRequest, Occurrences, Opening, OvertakenPackets, PathHolds, Pauses,
+    PausesSeen, PolicedRate, ProgramWait, QueueMarks, Repairs, ResetSeen, RestartTiming, Restarts, SendBufferSeen,
+    SentAgain, Sights, SlowReader, SlowStartSeen, Timeouts, UndecidedBy, UsedPath, WaitedFor, Wakeups, WindowGrowth,
 };
 pub use diagnosis::{Finding, Limits, Verdict};
-pub use document::{DocumentError, nearest};
 pub use expect::Expectation;
 pub use facts::{
     BufferState, BurstLosses, Bursts, CongestionFamily, DelayedAcks, Delivery, Ecn, Facts, FamilyName, FastOpen,
@@ -44,7 +44,9 @@ pub use facts::{
 };
 pub use fit::{Candidate, CaptureFit, Corner, FitCheck, FittedModel, FittedParameter, Origin, Rival};
 pub use flow::{Flow, Handshake, LossMark, MarkKind, OtherDirection, Point, Retransmits, Series, TokenBucket, Vantage};
-pub use life::{ConnectionReset, Failure, Life, LifePhases, Resent};
+pub use get::{GetChecksum, GetConnection, GetLimit, GetLimitShare, GetRanges, GetReport};
+pub use life::{ConnectionReset, Failure, Life, LifePhases, LifeShares, Resent, Silence};
+pub use live_path::{LateMicros, LiveDirection, LivePathReport, PathVerdict};
 pub use load::{Held, LoadReport, Percentiles, PlayerCount, Stalls};
 pub use measured::Measured;
 pub use metric::{Metric, Metrics};
@@ -54,13 +56,13 @@ pub use path::{
 pub use remedy::{Applicability, Change, Kernels, Remedy, Setting, Side};
 pub use report::{
     ArmComparison, ArmReport, CaptureReport, CompareReport, ComparedReport, DiagnoseReport, DiagnosisLine, Difference,
-    Expected, FigureComparison, FixReport, HostReport, Interval, LabReport, Outcome, Outlier, RunFigures,
-    SettingsReport, Shard,
+    Expected, FailedRun, FigureComparison, FixFigure, FixReport, HostReport, Interval, LabReport, Outcome, Outlier,
+    RunFigures, SettingsReport, Shard,
 };
-pub use scenario::{Arm, Experiment, RUNS_MAX, Scenario};
+pub use scenario::{Arm, Experiment, Scenario};
 pub use serve::{
-    ApiConfig, AuthConfig, FetchSecret, FlvConfig, FrontConfig, HlsConfig, JournalConfig, KeepAlive, LimitsConfig,
-    LogConfig, LogFormat, LogLevel, RoutesConfig, Secret, SecretSource, ServeConfig, TlsConfig, WebhooksConfig,
+    ApiConfig, AuthConfig, FlvConfig, FrontConfig, HlsConfig, JournalConfig, KeepAlive, LimitsConfig, LogConfig,
+    LogFormat, LogLevel, RoutesConfig, Secret, ServeConfig, TlsConfig, WebhooksConfig,
 };
 pub use settings::{HostSettings, RouteFeature, RouteSettings, SocketSettings};
 pub use topology::{Between, HostName, Nic, Switch, Topology};

@@ -1,5 +1,7 @@
 //! The whole life of a connection: where its time went, and what was sent again in both directions.
 
+use crate::cause::Code;
+use crate::remedy::Side;
 use crate::way::Way;
 use serde::{Deserialize, Serialize};
 
@@ -10,56 +12,43 @@ pub struct Life {
     pub phases: LifePhases,
     /// What was sent again, both ways.
     pub resent: Resent,
+    /// Shares of the phases; they add up to 1.
+    pub shares: LifeShares,
+    /// The share of the whole that the verdict's cause took.
+    pub verdict_share: f64,
     /// The first reset.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reset: Option<ConnectionReset>,
-    /// A failure that costs more than the transfer.
+    /// The side that fell silent, if one did.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub silence: Option<Silence>,
+    /// How the connection failed, if it did.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub failure: Option<Failure>,
 }
 
-/// What failed in the life of a connection, apart from its data phase.
+/// How a connection failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Failure {
-    /// SYNs or SYN-ACKs were lost, and connecting is most of the connection's life.
-    ConnectingLoss,
-    /// The listener's accept queue was full for most of the connection's life.
-    AcceptQueue,
-    /// A request was sent again, and most of the connection's life it was not acknowledged.
-    RequestLost,
+    /// A reset answered the SYN.
+    Refused,
+    /// Nothing answered the SYN, though it was sent again.
+    NoAnswer,
     /// Something other than the host with its address reset the connection.
     ForeignReset,
+    /// The server reset the connection before an exchange was over.
+    Reset,
+    /// One side fell silent, and the other sent again until the end.
+    VanishedPeer,
 }
 
 impl Life {
-    /// The failure that these phases, counts and reset show.
-    pub fn find_failure(&self) -> Option<Failure> {
-        /// A phase that is most of the whole costs more than all others together.
-        const MOST: f64 = 0.5;
-        let (phases, resent) = (&self.phases, &self.resent);
-        let is_most = |seconds: f64| seconds > MOST * phases.total_s();
-        if self.reset.is_some_and(|reset| reset.is_foreign()) {
-            Some(Failure::ForeignReset)
-        } else if is_most(phases.accept_queue_s) {
-            Some(Failure::AcceptQueue)
-        } else if is_most(phases.connecting_s) && resent.syn + resent.syn_ack > 0 {
-            Some(Failure::ConnectingLoss)
-        } else if is_most(phases.request_s) && resent.data_up > 0 {
-            Some(Failure::RequestLost)
-        } else {
-            None
-        }
-    }
-
-    /// Seconds that the failure cost; 0 without one, and for a reset, whose cost the capture does not show.
-    pub const fn lost_s(&self) -> f64 {
-        match self.failure {
-            Some(Failure::ConnectingLoss) => self.phases.connecting_s,
-            Some(Failure::AcceptQueue) => self.phases.accept_queue_s,
-            Some(Failure::RequestLost) => self.phases.request_s,
-            Some(Failure::ForeignReset) | None => 0.0,
-        }
+    /// Seconds that the verdict's cause, `code`, took of the life; 0 where that is one of the data phase, or waiting for the client: it costs
+    /// nobody but the client.
+    pub fn lost_s(&self, code: Code) -> f64 {
+        let costs = code.is_of_life() && code != Code::WaitingForClient;
+        if costs { (self.verdict_share * self.phases.total_s()).max(0.0) } else { 0.0 }
     }
 }
 
@@ -100,6 +89,55 @@ impl LifePhases {
     pub fn total_s(&self) -> f64 {
         self.named().iter().map(|(_, seconds)| seconds).sum()
     }
+}
+
+impl LifePhases {
+    /// The phases as shares of their sum; all zero if that is.
+    pub fn shares(&self) -> LifeShares {
+        let total = self.total_s();
+        let share = |seconds: f64| if total > 0.0 { seconds / total } else { 0.0 };
+        LifeShares {
+            connecting: share(self.connecting_s),
+            accept_queue: share(self.accept_queue_s),
+            request: share(self.request_s),
+            waiting_server: share(self.waiting_server_s),
+            waiting_client: share(self.waiting_client_s),
+            transfer: share(self.transfer_s),
+            close: share(self.close_s),
+        }
+    }
+}
+
+/// Shares of a connection's life: [`LifePhases`] as parts of their sum.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct LifeShares {
+    /// Of [`LifePhases::connecting_s`].
+    pub connecting: f64,
+    /// Of [`LifePhases::accept_queue_s`].
+    pub accept_queue: f64,
+    /// Of [`LifePhases::request_s`].
+    pub request: f64,
+    /// Of [`LifePhases::waiting_server_s`].
+    pub waiting_server: f64,
+    /// Of [`LifePhases::waiting_client_s`].
+    pub waiting_client: f64,
+    /// Of [`LifePhases::transfer_s`].
+    pub transfer: f64,
+    /// Of [`LifePhases::close_s`].
+    pub close: f64,
+}
+
+/// The silence of one side to the end of the capture, while the other sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Silence {
+    /// The side that fell silent.
+    pub side: Side,
+    /// Its latest packet, in seconds since the connection's first.
+    pub since_s: f64,
+    /// Packets that the other side sent again, or keep-alives, without an answer.
+    pub unanswered: u32,
+    /// The first of them.
+    pub packet: u64,
 }
 
 /// Packets that were sent again.
@@ -149,13 +187,18 @@ pub struct ConnectionReset {
     /// That of the packet before it from the same address.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub usual_ttl: Option<u8>,
+    /// Identification of its IP header, and that of the packet before it from the same address, where that address counts its packets and
+    /// this one is out of order.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub ip_ids: Option<(u16, u16)>,
     /// Data came from the same address after it: a host that resets a connection sends no more (RFC 9293 §3.5.2).
     pub followed_by_data: bool,
 }
 
 impl ConnectionReset {
-    /// Whether something other than the host with this address sent it: its TTL is not the host's, or the host goes on.
+    /// Whether something other than the host with this address sent it: its TTL or its IP identification is not the host's, or the host
+    /// goes on.
     pub fn is_foreign(&self) -> bool {
-        self.followed_by_data || self.usual_ttl.is_some_and(|usual| usual != self.ttl)
+        self.followed_by_data || self.ip_ids.is_some() || self.usual_ttl.is_some_and(|usual| usual != self.ttl)
     }
 }

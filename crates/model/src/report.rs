@@ -31,12 +31,26 @@ pub struct LabReport {
     pub virtual_s: f64,
     /// What is compared.
     pub arms: Vec<ArmReport>,
+    /// Runs that gave no result; they count in no figure.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub failed: Vec<FailedRun>,
     /// The scenario's expectations, and whether they were met.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub expect: Vec<Outcome>,
     /// Where this is one part of a run that was divided: what joining the parts takes.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub shard: Option<Shard>,
+}
+
+/// A run that gave no result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedRun {
+    /// Its arm.
+    pub arm: String,
+    /// Its seed.
+    pub seed: u64,
+    /// What failed, one sentence.
+    pub why: String,
 }
 
 /// A part of a run that was divided over machines.
@@ -298,6 +312,17 @@ pub struct CaptureReport {
     pub flows: Vec<Box<Flow>>,
 }
 
+/// A figure before and after a fix.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FixFigure {
+    /// Its whole name.
+    pub metric: String,
+    /// Its value as found.
+    pub before: f64,
+    /// Its value with the remedy.
+    pub after: f64,
+}
+
 /// What `thalweg fix` reports, schema `thalweg.fix/1`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FixReport {
@@ -305,6 +330,9 @@ pub struct FixReport {
     pub schema: String,
     /// The cause, with its figures.
     pub cause: DiagnosisLine,
+    /// Other causes that stand, as far as the diagnosis or the search shows them.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub also: Vec<DiagnosisLine>,
     /// What was set to mend it; `None` where no setting can.
     pub remedy: Option<Remedy>,
     /// Commands that apply it.
@@ -319,6 +347,9 @@ pub struct FixReport {
     pub after: Option<f64>,
     /// How many times better, whichever way is better for the figure.
     pub ratio: Option<f64>,
+    /// The figures of each part and topic, as found and with the remedy.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub figures: Vec<FixFigure>,
     /// The captured connection and the path fitted to it, where a capture was to be fixed.
     #[serde(default)]
     pub capture: Option<Box<CaptureFit>>,

@@ -1,12 +1,14 @@
 //! What is set on a host: sysctls, route metrics, socket options.
 
 use crate::remedy::Setting;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 use std::collections::BTreeMap;
+use std::fmt;
 use thalweg_units::{Bytes, Rate, Span};
 
 /// The settings of one host; what is `None` or absent stays at the kernel's default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct HostSettings {
     /// Sysctls by their dotted names, such as `net.ipv4.tcp_rmem`.
     pub sysctl: BTreeMap<String, String>,
@@ -18,6 +20,7 @@ pub struct HostSettings {
 
 /// Metrics of a route (`ip route … initcwnd 40`).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RouteSettings {
     /// Initial congestion window, in segments.
     pub initcwnd: Option<u32>,
@@ -69,13 +72,17 @@ impl RouteFeature {
 
 /// Options of a socket.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct SocketSettings {
     /// `TCP_CONGESTION`.
     pub congestion: Option<String>,
-    /// `SO_SNDBUF`; the kernel doubles it and stops auto-tuning.
+    /// `SO_SNDBUF`: the kernel takes at most `net.core.wmem_max` of it, doubles that and stops auto-tuning.
     pub sndbuf: Option<Bytes>,
-    /// `SO_RCVBUF`; the kernel doubles it and stops auto-tuning.
+    /// `SO_RCVBUF`: the kernel takes at most `net.core.rmem_max` of it, doubles that and stops auto-tuning.
     pub rcvbuf: Option<Bytes>,
+    /// Sets both buffers by `SO_SNDBUFFORCE` and `SO_RCVBUFFORCE`, which a privileged program may: no limit applies.
+    #[serde(default)]
+    pub force: Option<bool>,
     /// `TCP_NOTSENT_LOWAT`.
     pub notsent_lowat: Option<Bytes>,
     /// `TCP_NODELAY`.
@@ -84,6 +91,7 @@ pub struct SocketSettings {
     pub max_pacing_rate: Option<Rate>,
     /// Fast Open: `TCP_FASTOPEN` with this many half-open connections on a listener; `TCP_FASTOPEN_CONNECT`, unless 0, on a
     /// client. Both need their bit of `net.ipv4.tcp_fastopen`.
+    #[serde(deserialize_with = "fastopen")]
     pub fastopen: Option<u32>,
     /// `TCP_WINDOW_CLAMP`: bound of the window that is advertised.
     pub window_clamp: Option<Bytes>,
@@ -96,6 +104,39 @@ pub struct SocketSettings {
     /// `TCP_QUICKACK`, set as the connection begins; the kernel leaves it by itself once data goes both ways. For a whole
     /// connection use the route's.
     pub quickack: Option<bool>,
+}
+
+/// What `fastopen = true` lets wait.
+const FASTOPEN_QUEUE: u32 = 1024;
+
+/// Reads a number of half-open connections; `true` is the usual number and `false` is none.
+fn fastopen<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    struct Queue;
+
+    impl de::Visitor<'_> for Queue {
+        type Value = Option<u32>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a number, true or false")
+        }
+
+        fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+
+        fn visit_bool<E: de::Error>(self, flag: bool) -> Result<Self::Value, E> {
+            Ok(Some(if flag { FASTOPEN_QUEUE } else { 0 }))
+        }
+
+        fn visit_u64<E: de::Error>(self, number: u64) -> Result<Self::Value, E> {
+            u32::try_from(number).map(Some).map_err(E::custom)
+        }
+
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+            text.parse().map(Some).map_err(E::custom)
+        }
+    }
+    deserializer.deserialize_any(Queue)
 }
 
 impl HostSettings {
@@ -122,6 +163,7 @@ impl HostSettings {
             ("congestion", socket.congestion.clone()),
             ("sndbuf", show(&socket.sndbuf)),
             ("rcvbuf", show(&socket.rcvbuf)),
+            ("force", show(&socket.force)),
             ("notsent_lowat", show(&socket.notsent_lowat)),
             ("nodelay", show(&socket.nodelay)),
             ("max_pacing_rate", show(&socket.max_pacing_rate)),

@@ -12,7 +12,7 @@ pub struct Topology {
     pub clients: u32,
     /// What is between them and the server.
     pub between: Between,
-    /// Each host's own network card; `None` is one without a rate.
+    /// Each host's own network card; `None` is one without a rate. At a switch it has the rate of the ports unless the scenario says otherwise.
     pub nic: Option<Nic>,
 }
 
@@ -46,8 +46,23 @@ pub struct Switch {
 pub struct Nic {
     /// Its rate.
     pub rate: Rate,
-    /// Packets its queue holds.
+    /// Packets its queue holds: Linux's `txqueuelen` unless something else is said.
+    #[serde(default = "Nic::packets")]
     pub packets: u32,
+    /// Bytes every frame costs on the wire besides its Ethernet header.
+    #[serde(default)]
+    pub overhead: u16,
+}
+
+impl Nic {
+    /// A card at a switch's port: it has the port's rate.
+    pub const fn of(switch: &Switch) -> Self {
+        Self { rate: switch.rate, packets: Self::packets(), overhead: switch.overhead }
+    }
+
+    const fn packets() -> u32 {
+        1000
+    }
 }
 
 /// A host.

@@ -1,6 +1,7 @@
 //! Runs arms of a scenario in the lab, and diagnoses what they captured.
 
 use crate::failure::Failure;
+use crate::lab_runs::LabRuns;
 use crate::observer::Observer;
 use crate::out_folder::OutFolder;
 use crate::samples;
@@ -10,7 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use thalweg_lab::kernel::Kernel;
 use thalweg_lab::{LabArm, Part, RunOptions, RunRequest, SingleRun};
-use thalweg_model::{ArmReport, DiagnosisLine, Expectation, Flow, HostSettings, LabReport, Scenario, Series, Vantage};
+use thalweg_model::{
+    ArmReport, Code, DiagnosisLine, Expectation, Flow, HostSettings, LabReport, Life, Scenario, Series, Vantage,
+};
 use thalweg_units::Seed;
 
 /// The kernel scenarios run on unless something else is asked for.
@@ -80,6 +83,8 @@ pub struct Ran {
     pub runs: Vec<SingleRun>,
     /// Of each arm of the report.
     pub findings: Vec<Option<ArmFindings>>,
+    /// The user stopped it before all runs were over.
+    pub stopped: bool,
 }
 
 /// What an arm's capture shows.
@@ -129,6 +134,11 @@ impl Bench {
         Ok(Self { scenario, kernels, seed, jobs, out, stop: Arc::clone(stop) })
     }
 
+    /// Runs on one of its kernels whose files nobody wants.
+    pub(crate) fn lab_runs<'a>(&'a self, kernel: &'a Kernel) -> LabRuns<'a> {
+        LabRuns { kernel, jobs: self.jobs, seed: self.seed, stop: &self.stop }
+    }
+
     /// Runs the task, and diagnoses every arm's first capture.
     ///
     /// # Errors
@@ -171,7 +181,7 @@ impl Bench {
             }
             findings.push(found);
         }
-        Ok(Ran { report, runs: run.runs, findings })
+        Ok(Ran { report, runs: run.runs, findings, stopped: run.stopped })
     }
 }
 
@@ -189,18 +199,21 @@ fn settings_against(
     found
 }
 
+/// Refuses what is not whole: where one arm is missing there is nothing to compare.
+pub(crate) fn complete(ran: Ran) -> Result<Ran, Failure> {
+    match ran.report.failed.first() {
+        _ if ran.stopped => Err(Failure::stopped()),
+        Some(failed) => Err(Failure::host(format!("arm '{}', seed {}: {}", failed.arm, failed.seed, failed.why))),
+        None => Ok(ran),
+    }
+}
+
 /// Reads an arm's capture; `None` where there is none, or no connection in it.
 fn read_capture(out: &Path, arm: &ArmReport) -> Result<Option<ArmFindings>, Failure> {
     let Some(name) = &arm.capture else { return Ok(None) };
     let path = out.join(name);
     let capture = thalweg_infer::diagnose_file(&path).map_err(|error| Failure::host(format!("{error}")))?;
-    let mut series = capture.series.into_iter().peekable();
-    let flows = capture.report.flows.into_iter().enumerate();
-    let flows: Vec<(Flow, Series)> = flows
-        .map(|(index, flow)| {
-            (*flow, series.next_if(|(at, _)| *at == index).map(|(_, drawn)| drawn).unwrap_or_default())
-        })
-        .collect();
+    let flows: Vec<(Flow, Series)> = capture.into_flows().collect();
     // Samples count from when the client began to connect, plots from the first packet where they were captured.
     let connect = flows.iter().map(|(flow, _)| flow.start).fold(f64::INFINITY, f64::min);
     let mut found = speak_for(flows);
@@ -212,9 +225,39 @@ fn read_capture(out: &Path, arm: &ArmReport) -> Result<Option<ArmFindings>, Fail
     Ok(found)
 }
 
+/// What kept connections from opening, if it is most of the time that all connections took. Of the captured ends the one that shows more of it
+/// counts: a SYN that was lost on its way is in the client's capture alone.
+fn late_opening(flows: &[(Flow, Series)]) -> Option<DiagnosisLine> {
+    /// Most of the time.
+    const MOST: f64 = 0.5;
+    let ends = [true, false].map(|at_sender| {
+        let seen = flows.iter().map(|(flow, _)| flow).filter(|flow| (flow.vantage == Vantage::Sender) == at_sender);
+        seen.filter_map(|flow| Some((flow, flow.life?))).collect::<Vec<_>>()
+    });
+    // A request that was lost is in the data phase's causes already: a timer.
+    let lost_s = |(flow, life): &(&Flow, Life)| match flow.verdict.code() {
+        code @ (Code::Connecting | Code::AcceptQueue) => life.lost_s(code),
+        _ => 0.0,
+    };
+    let all_s = |end: &[(&Flow, Life)]| end.iter().map(lost_s).sum::<f64>();
+    let end = ends.into_iter().max_by(|a, b| all_s(a).total_cmp(&all_s(b)))?;
+    let total_s: f64 = end.iter().map(|(_, life)| life.phases.total_s()).sum::<f64>().max(f64::MIN_POSITIVE);
+    let longest = end.iter().max_by(|a, b| lost_s(a).total_cmp(&lost_s(b)))?;
+    let share = Some(all_s(&end) / total_s).filter(|share| *share > MOST)?;
+    let late = end.iter().filter(|one| lost_s(one) > 0.0).count();
+    let line = DiagnosisLine::from(&longest.0.verdict);
+    if end.len() == 1 {
+        return Some(line);
+    }
+    let claim =
+        format!("{late} of {} connections, {:.0} % of all connections' time: {}", end.len(), share * 100.0, line.claim);
+    Some(DiagnosisLine { share, claim, gain: Some(1.0 / (1.0 - share).max(f64::MIN_POSITIVE)), ..line })
+}
+
 /// Weighs the connections seen at the sender, each by its time: the code with most time comes first, told by the longest
 /// connection that has it.
 fn speak_for(flows: Vec<(Flow, Series)>) -> Option<ArmFindings> {
+    let late = late_opening(&flows);
     let at_sender = flows.iter().any(|(flow, _)| flow.vantage == Vantage::Sender);
     let seen: Vec<(Flow, Series)> =
         flows.into_iter().filter(|(flow, _)| !at_sender || flow.vantage == Vantage::Sender).collect();
@@ -231,19 +274,22 @@ fn speak_for(flows: Vec<(Flow, Series)>) -> Option<ArmFindings> {
     let mut ranked: Vec<(f64, usize, usize)> = by_code.into_values().collect();
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.2.cmp(&b.2)));
     let count = seen.len();
-    let lines = ranked
-        .iter()
-        .map(|&(time, of, longest)| {
-            let line = DiagnosisLine::from(&seen[longest].0.verdict);
-            if count == 1 {
-                return line;
-            }
-            DiagnosisLine {
-                share: line.share * time / total.max(f64::MIN_POSITIVE),
-                claim: format!("{of} of {count} connections: {}", line.claim),
-                ..line
-            }
-        })
+    let known = late.as_ref().map(|line| line.code);
+    let lines = late
+        .into_iter()
+        .chain(ranked.iter().filter(|(_, _, at)| Some(seen[*at].0.verdict.code()) != known).map(
+            |&(time, of, longest)| {
+                let line = DiagnosisLine::from(&seen[longest].0.verdict);
+                if count == 1 {
+                    return line;
+                }
+                DiagnosisLine {
+                    share: line.share * time / total.max(f64::MIN_POSITIVE),
+                    claim: format!("{of} of {count} connections: {}", line.claim),
+                    ..line
+                }
+            },
+        ))
         .chain((count == 1).then(|| seen[0].0.findings.iter()).into_iter().flatten().map(|f| (&f.verdict).into()))
         .collect();
     let longest = ranked.first()?.2;

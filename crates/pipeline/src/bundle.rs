@@ -1,6 +1,6 @@
 //! A folder that anyone can rerun: the fitted scenario and a capture of it, with nothing of the original capture but what was fitted.
 
-use crate::bench::{Bench, BenchOptions, Task};
+use crate::bench::{Bench, BenchOptions, Task, complete};
 use crate::failure::Failure;
 use crate::fit::parameters::{capture_at, read, tap};
 use crate::observer::Observer;
@@ -40,7 +40,7 @@ pub fn write(
     let end = report.capture.as_ref().map_or(CaptureEnds::Server, |fit| capture_at(tap(fit.vantage, fit.direction)));
     let options = RunOptions { capture: end, samples: None };
     let task = Task { arms: &arms[..1], expect: &[], first_arm: 0, repeats: 1, part: None, options };
-    let ran = bench.run(&task, observer)?;
+    let ran = complete(bench.run(&task, observer)?)?;
     let made = ran.report.arms.first().and_then(|arm| arm.capture.clone());
     let made = made.ok_or_else(|| Failure::host("the lab's run left no capture"))?;
     let run = bench.out.path().to_owned();

@@ -42,11 +42,9 @@ pub(crate) fn alone(path: &Path, flow: &Flow, seconds: Option<f64>) -> Result<(F
         None => thalweg_infer::diagnose_file_with(path, options),
     };
     let found = found.map_err(|error| Failure::host(error.to_string()))?;
-    let at = found.report.flows.iter().position(|other| other.first_packet == flow.first_packet);
+    let again = found.into_flows().find(|(other, _)| other.first_packet == flow.first_packet);
     let gone = || Failure::host(format!("{}: the connection is not there when it is read again", path.display()));
-    let at = at.ok_or_else(gone)?;
-    let series = found.series_of(at).cloned().unwrap_or_default();
-    let mut again = (*found.report.flows[at]).clone();
+    let (mut again, series) = again.ok_or_else(gone)?;
     again.id = flow.id;
     Ok((again, series))
 }

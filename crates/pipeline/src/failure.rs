@@ -45,6 +45,12 @@ impl Failure {
         self
     }
 
+    /// What failed and why, without the hint.
+    #[must_use]
+    pub fn cause(&self) -> String {
+        self.error.to_string()
+    }
+
     /// Who can mend it.
     pub const fn party(&self) -> Party {
         self.party

@@ -95,7 +95,7 @@ impl LabRuns<'_> {
         );
         observer.end();
         let run = run?;
-        Ok((run.report, run.runs))
+        if run.stopped { Err(Failure::stopped()) } else { Ok((run.report, run.runs)) }
     }
 
     /// Diagnoses the captures of runs, as many at a time as guests run.
@@ -123,12 +123,5 @@ fn scratch() -> Result<Scratch, Failure> {
 /// The connection of a capture that carried most.
 fn longest(path: &Path) -> Result<Captured, Failure> {
     let capture = thalweg_infer::diagnose_file(path).map_err(|error| Failure::host(error.to_string()))?;
-    let most = (0..capture.report.flows.len()).max_by_key(|&at| {
-        let flow = &capture.report.flows[at];
-        flow.bytes_up + flow.bytes_down
-    });
-    Ok(most.map(|at| {
-        let series = capture.series_of(at).cloned().unwrap_or_default();
-        ((*capture.report.flows[at]).clone(), series)
-    }))
+    Ok(capture.into_flows().max_by_key(|(flow, _)| flow.bytes_up + flow.bytes_down))
 }

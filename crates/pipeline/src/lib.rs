@@ -2,13 +2,15 @@
 //!
 //! [`Bench`] runs arms in the lab and reads their captures. [`fix::scenario`] runs a scenario as found, plans what mends it, and runs it
 //! again; [`fix::capture`] does so on a path that it fits to a captured connection. [`bundle`] writes that for others to rerun.
-//! An [`Observer`] receives notes and progress.
+//! [`diagnose::diagnose_many`] diagnoses captures and gives them to [`diagnose::Sink`]s. An [`Observer`] receives notes and progress.
 
 #![warn(clippy::too_many_lines)]
 
 mod bench;
 pub mod bundle;
 mod captured_flow;
+pub mod diagnose;
+mod explore;
 mod failure;
 mod fit;
 pub mod fix;
@@ -18,6 +20,7 @@ mod out_folder;
 mod remedy;
 mod rival;
 mod samples;
+mod score;
 mod search;
 pub mod whole;
 
@@ -25,3 +28,7 @@ pub use bench::{ArmFindings, Bench, BenchOptions, PLOTS_MAX, Ran, Task};
 pub use failure::{Failure, Party};
 pub use observer::{Observer, Silent};
 pub use out_folder::OutFolder;
+
+#[cfg(test)]
+#[path = "../../infer/tests/merged/mod.rs"]
+mod merged;

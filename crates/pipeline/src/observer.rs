@@ -15,6 +15,12 @@ pub trait Observer: Send {
 
     /// They are over, or have failed.
     fn end(&mut self);
+
+    /// This part of the bytes of all captures is read, from 0 to 1; a file that is read twice counts once.
+    fn read(&mut self, _part: f64) {}
+
+    /// So many captures `of` all are diagnosed.
+    fn diagnosed(&mut self, _captures: usize, _of: usize) {}
 }
 
 /// Ignores everything.

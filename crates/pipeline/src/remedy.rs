@@ -7,6 +7,9 @@ use thalweg_units::{Bytes, Rate};
 pub(crate) const WORTH: f64 = 1.05;
 /// The arm that repeats what is to be fixed.
 pub(crate) const AS_FOUND: &str = "as found";
+/// Requests that wait in a listener's Fast Open queue, as a scenario's `fastopen = true` has it.
+const FAST_OPEN_QUEUE: u32 = 1024;
+pub(crate) const CONGESTION_CONTROL: &str = "net.ipv4.tcp_congestion_control";
 
 /// The figure that says how fast a workload was, and whether more of it is better.
 pub(crate) fn figure(scenario: &Scenario, arm: &ArmReport) -> (String, bool) {
@@ -46,7 +49,7 @@ pub(crate) fn apply(experiment: &mut Experiment, change: &Change) {
     match (&change.setting, change.to.as_str()) {
         (Setting::Sysctl(name), value) => {
             host.sysctl.insert(name.clone(), value.to_owned());
-            if name == "net.ipv4.tcp_congestion_control" {
+            if name == CONGESTION_CONTROL {
                 // The scenario's program would choose otherwise.
                 host.socket.congestion = None;
             }
@@ -58,6 +61,9 @@ pub(crate) fn apply(experiment: &mut Experiment, change: &Change) {
             "cwnd" => host.route.cwnd = value.parse().ok(),
             "quickack" => host.route.quickack = Some(value == "1"),
             "mtu" => host.route.mtu = value.parse().ok(),
+            "ssthresh" => host.route.ssthresh = value.parse().ok(),
+            "advmss" => host.route.advmss = value.parse().ok(),
+            "congctl" => host.route.congctl = (value != "auto").then(|| value.to_owned()),
             other => unreachable!("invariant: the planner sets no route metric '{other}'"),
         },
         (Setting::Socket(name), value) => match name.as_str() {
@@ -65,9 +71,38 @@ pub(crate) fn apply(experiment: &mut Experiment, change: &Change) {
             "sndbuf" => host.socket.sndbuf = value.parse::<Bytes>().ok(),
             "nodelay" => host.socket.nodelay = value.parse().ok(),
             "max_pacing_rate" => host.socket.max_pacing_rate = value.parse::<Rate>().ok(),
+            "window_clamp" => host.socket.window_clamp = value.parse::<Bytes>().ok(),
+            "notsent_lowat" => host.socket.notsent_lowat = value.parse::<Bytes>().ok(),
+            "fastopen" => host.socket.fastopen = (value == "true").then_some(FAST_OPEN_QUEUE),
+            "rto_min" => host.socket.rto_min = value.parse().ok(),
+            "delack_max" => host.socket.delack_max = value.parse().ok(),
             other => unreachable!("invariant: the planner sets no socket option '{other}'"),
         },
     }
+}
+
+/// Of two limits with three numbers the larger of each: both are there to allow more.
+fn larger(one: &str, other: &str) -> Option<String> {
+    let numbers = |text: &str| text.split_whitespace().map(str::parse).collect::<Result<Vec<u64>, _>>().ok();
+    let (one, other) = (numbers(one)?, numbers(other)?);
+    let each = one.iter().zip(&other).map(|(a, b)| a.max(b).to_string()).collect::<Vec<_>>();
+    (one.len() == 3 && other.len() == 3).then(|| each.join(" "))
+}
+
+/// A name that says what is set.
+pub(crate) fn name(remedies: &[Remedy]) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for change in remedies.iter().flat_map(|remedy| &remedy.changes) {
+        let word = match &change.setting {
+            Setting::Sysctl(key) if key == CONGESTION_CONTROL => change.to.clone(),
+            Setting::Sysctl(key) => key.rsplit('.').next().unwrap_or(key).to_owned(),
+            Setting::Route(key) | Setting::Socket(key) => key.clone(),
+        };
+        if !words.contains(&word) {
+            words.push(word);
+        }
+    }
+    words.join(" + ")
 }
 
 /// Joins remedies that were laid one upon the other: a setting changed twice goes from its first value to its last.
@@ -83,7 +118,7 @@ pub(crate) fn merge(remedies: Vec<Remedy>) -> Option<Remedy> {
         }
         for change in next.changes {
             match whole.changes.iter_mut().find(|old| old.side == change.side && old.setting == change.setting) {
-                Some(old) => old.to = change.to,
+                Some(old) => old.to = larger(&old.to, &change.to).unwrap_or(change.to),
                 None => whole.changes.push(change),
             }
         }

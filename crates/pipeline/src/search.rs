@@ -8,7 +8,7 @@ use crate::fit::Fit;
 use crate::fit::parameters::{Amount, Parameters, capture_at};
 use crate::lab_runs::LabRuns;
 use crate::observer::Observer;
-use crate::remedy::{AS_FOUND, WORTH, apply, merge, ratio};
+use crate::remedy::{AS_FOUND, CONGESTION_CONTROL, WORTH, apply, merge, name, ratio};
 use thalweg_model::{
     Arm, Candidate, Change, Code, Corner, Experiment, Finding, Flow, LabReport, Remedy, Scenario, Setting,
     SettingsReport, Stream, Workload,
@@ -29,8 +29,6 @@ const FINALISTS: usize = 3;
 const CORNER: f64 = 0.3;
 /// Of candidates whose worst corners differ by less, the one with fewer changes is preferred.
 const ALIKE: f64 = 0.02;
-
-const CONGESTION_CONTROL: &str = "net.ipv4.tcp_congestion_control";
 
 /// A candidate while it is tried.
 #[derive(Debug, Clone)]
@@ -186,22 +184,6 @@ fn candidates(
 fn conflict(a: &Remedy, b: &Remedy) -> bool {
     let same = |one: &Change, other: &Change| one.side == other.side && one.setting == other.setting;
     a.changes.iter().any(|one| b.changes.iter().any(|other| same(one, other) && one.to != other.to))
-}
-
-/// A name that says what is set.
-fn name(remedies: &[Remedy]) -> String {
-    let mut words: Vec<String> = Vec::new();
-    for change in remedies.iter().flat_map(|remedy| &remedy.changes) {
-        let word = match &change.setting {
-            Setting::Sysctl(key) if key == CONGESTION_CONTROL => change.to.clone(),
-            Setting::Sysctl(key) => key.rsplit('.').next().unwrap_or(key).to_owned(),
-            Setting::Route(key) | Setting::Socket(key) => key.clone(),
-        };
-        if !words.contains(&word) {
-            words.push(word);
-        }
-    }
-    words.join(" + ")
 }
 
 /// Names that are taken get a number.

@@ -46,6 +46,8 @@ fn a_missing_or_an_unknown_field_is_refused_wherever_it_is() {
         "life",
         "reset",
         "usual_ttl",
+        "ip_ids",
+        "silence",
         "failure",
         "ecn",
         "negotiated",

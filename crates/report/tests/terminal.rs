@@ -2,6 +2,8 @@
 
 mod common;
 
+use thalweg_report::html::{Page, page};
+use thalweg_report::many::Many;
 use thalweg_report::terminal;
 
 #[test]
@@ -14,6 +16,48 @@ fn lab_at_100_and_60_columns() {
 fn a_lab_with_repeats_and_many_figures() {
     insta::assert_snapshot!("repeats_100", plain(terminal::lab(&common::repeats(), false, 100, false), 100));
     insta::assert_snapshot!("repeats_60", plain(terminal::lab(&common::repeats(), false, 60, false), 60));
+}
+
+/// Three captures with the sample's connection, the second twice as long, and one that cannot be read.
+#[test]
+fn many_captures_are_one_page() {
+    let mut many = Many::default();
+    let mut sample = common::diagnose().captures.remove(0);
+    // The sample's connection was reset as well; here it is slow only.
+    sample.flows.iter_mut().filter_map(|flow| flow.life.as_mut()).for_each(|life| life.failure = None);
+    for (name, factor) in [("day/a.pcap", 1.0), ("day/b.pcap", 2.0), ("day/c.pcap", 0.5)] {
+        let mut capture = sample.clone();
+        capture.file = name.to_owned();
+        for flow in &mut capture.flows {
+            flow.phase_s *= factor;
+            // What failed is listed apart.
+            flow.life.iter_mut().for_each(|life| life.failure = None);
+        }
+        many.add(&capture, capture.flows.len() as u64);
+    }
+    many.unread("day/d.pcap", "day/d.pcap is not a pcap or pcapng capture: it looks like text");
+    assert_eq!((many.captures, many.unread.len()), (3, 1));
+    let (code, total) = many.causes()[0];
+    let slow = sample.flows.iter().filter(|flow| flow.verdict.code() == code).count() as u64;
+    assert_eq!((total.captures, total.connections), (3, 3 * slow));
+    assert_eq!(total.worst.file, "day/b.pcap", "the longest loses most");
+    assert!(many.worst().windows(2).all(|pair| pair[0].lost_s >= pair[1].lost_s), "ranked across captures");
+    let text = plain(terminal::diagnose_many(&many, 20, 100, false), 100);
+    for heading in ["Time lost, by cause", "Hosts that lose most", "Worst connections"] {
+        assert!(text.contains(heading), "{heading}\n{text}");
+    }
+    assert!(text.contains("3 captures") && text.contains("1 capture could not"), "{text}");
+    assert!(text.contains("day/d.pcap"), "{text}");
+    let reasons: std::collections::HashSet<String> =
+        sample.flows.iter().flat_map(|flow| flow.remedies.iter().map(|remedy| remedy.reason.clone())).collect();
+    for reason in &reasons {
+        let begin: String = reason.chars().take(30).collect();
+        assert!(text.matches(begin.as_str()).count() <= 1, "a remedy is there once: {begin}\n{text}");
+    }
+    plain(terminal::diagnose_many(&many, 20, 60, false), 60);
+    assert!(text.lines().count() < 80, "{} lines", text.lines().count());
+    let html = page(&Page { title: "day".to_owned(), many: Some(&many), ..Page::default() });
+    assert!(html.contains("Worst connections") && html.contains("day/b.pcap") && html.contains("day/d.pcap"));
 }
 
 #[test]

@@ -63,6 +63,22 @@ fn wireshark_shows_our_findings_at_their_packets() {
         "-e",
         "frame.comment",
     ]);
+    // The filters of docs/capture.md: as many packets as the report counts.
+    let docs = include_str!("../../../docs/capture.md");
+    let filtered = |what: &str| {
+        let filter = format!("frame.comment contains \"{what}\"");
+        assert!(docs.contains(&format!("`{filter}`")), "docs/capture.md does not have {filter}");
+        tshark(&["-r", "found.pcapng", "-Y", &filter]).lines().count() as u64
+    };
+    let count = |name: &str| flow["retransmits"][name].as_u64().expect(name);
+    assert!(count("total") >= 4, "{flow}");
+    assert_eq!(filtered("thalweg retransmission"), count("total"));
+    assert_eq!(filtered("retransmission (fast"), count("fast"));
+    assert_eq!(filtered("retransmission (RTO"), count("rto"));
+    assert_eq!(filtered("retransmission (TLP"), count("tlp"));
+    assert_eq!(filtered(", spurious)"), count("spurious"));
+    assert_eq!(filtered("thalweg zero window"), flow["zero_windows"].as_u64().expect("a count"));
+    assert_eq!(filtered("thalweg reset"), 0);
     for (packet, text) in shown {
         let line = comments.lines().find(|line| line.starts_with(&format!("{packet}\t")));
         assert!(line.is_some_and(|line| line.contains(&text)), "packet {packet}: {text}\n{comments}");

@@ -138,7 +138,7 @@ exit 3
 """
 "##;
     scenario(temp.path(), text);
-    let (out, err) = run(temp.path(), &["lab", "run", "x.toml", "--out", "out", "--json"], 0);
+    let (out, err) = run(temp.path(), &["lab", "run", "x.toml", "--out", "out", "--json"], 1);
     let report: serde_json::Value = serde_json::from_str(&out).expect("JSON");
     let arm = report["arms"][0]["name"].as_str().expect("a name").to_owned();
     for (name, wanted) in [("client_exit", 3.0), ("runs", 2.0), ("failed_runs", 2.0), ("answer.p50", 42.0)] {

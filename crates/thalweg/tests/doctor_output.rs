@@ -92,9 +92,21 @@ fn folders_are_read_and_one_flow_is_drawn() {
     let (_, err) = run(folder, &["diagnose", "day/lossy.pcapng", "--flow", "7"], 2);
     assert!(err.contains("no connection #7"), "{err}");
 
+    let (out, _) = run(folder, &["diagnose", "day", "--html", "day.html"], 1);
+    assert!(out.starts_with("2 captures · "), "{out}");
+    assert!(out.contains("Time lost, by cause") && out.contains("Worst connections"), "{out}");
+    let (each, _) = run(folder, &["diagnose", "day", "--each"], 1);
+    assert!(each.starts_with("day/below/again.pcapng\n") && each.contains("\n\nday/lossy.pcapng\n"), "{each}");
+    let worst = fs::read_to_string(folder.join("day.html")).expect("a page");
+    assert!(worst.contains("Worst connections") && worst.matches("<article").count() == 2, "both are plotted");
+    let (out, _) = run(folder, &["diagnose", "day/lossy.pcapng", "--intervals", "100ms"], 1);
+    assert!(out.contains("interval") && out.contains("0.10–0.20 s"), "{out}");
+
     fs::write(folder.join("day/broken.pcap"), "no capture either").expect("written");
     let (out, err) = run(folder, &["diagnose", "--json", "day"], 2);
     let rest: serde_json::Value = serde_json::from_str(&out).expect("JSON");
     assert_eq!(rest["captures"], report["captures"], "the others are told all the same");
     assert!(err.contains("broken.pcap"), "{err}");
+    let (out, _) = run(folder, &["diagnose", "day"], 2);
+    assert!(out.contains("2 captures") && out.contains("1 capture could not"), "{out}");
 }

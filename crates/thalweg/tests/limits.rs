@@ -56,12 +56,16 @@ fn arm(seed: u64, number: u64, longest: f64) -> String {
             let most = (held * 2.0).clamp(20e3, 6e6) as u64;
             put(format!("client.sysctl.\"net.ipv4.tcp_rmem\" = \"4096 {} {most}\"", most.min(131_072)));
         }
-        "window-fixed" => put(format!("client.socket.rcvbuf = {}", held.clamp(20e3, 2e6) as u64)),
+        "window-fixed" => {
+            put(format!("client.socket.force = true\nclient.socket.rcvbuf = {}", held.clamp(20e3, 2e6) as u64))
+        }
         "buffer" | "buffer-and-loss" => put(format!(
             "server.sysctl.\"net.ipv4.tcp_wmem\" = \"4096 16384 {}\"\n{large}",
             (held * 1.5).clamp(30e3, 4e6) as u64
         )),
-        "buffer-fixed" => put(format!("server.socket.sndbuf = {}\n{large}", held.clamp(20e3, 2e6) as u64)),
+        "buffer-fixed" => {
+            put(format!("server.socket.force = true\nserver.socket.sndbuf = {}\n{large}", held.clamp(20e3, 2e6) as u64))
+        }
         _ => {}
     }
     if kind.ends_with("loss") {

@@ -29,7 +29,9 @@ fn fix_finds_the_window_proves_the_remedy_and_says_how_to_undo_it() {
     assert_eq!(fix["cause"]["code"], "receive-window");
     assert!(fix["cause"]["share"].as_f64().expect("a share") > 0.8, "{}", fix["cause"]);
     assert!(fix["ratio"].as_f64().expect("a ratio") >= 4.0, "{}", fix["ratio"]);
-    assert_eq!(fix["apply"][0], "sysctl -w net.ipv4.tcp_rmem=\"8192 87380 33554432\"   # on the client");
+    // The smallest of the sizes that fill the line: this kernel's window was 63 % of its buffer.
+    assert_eq!(fix["apply"][0], "sysctl -w net.ipv4.tcp_rmem=\"8192 87380 22020096\"   # on the client");
+    within(fix["after"].as_f64().expect("a figure"), 2.87e9, 0.01);
     assert_eq!(fix["undo"][0], "sysctl -w net.ipv4.tcp_rmem=\"8192 87380 4194304\"   # on the client");
     let html = fs::read_to_string(folder.path().join("out/report.html")).expect("the page");
     assert!(html.contains("receive-window") && !html.contains("src=\"http"));
@@ -57,7 +59,8 @@ fn fix_raises_the_initial_window_for_a_first_frame_and_bbr_for_loss_on_a_long_pa
     assert_eq!(frame["cause"]["code"], "initial-window");
     assert_eq!(frame["remedy"]["changes"][0]["setting"]["route"], "initcwnd");
     within(frame["before"].as_f64().expect("a figure"), 801.0, 0.01);
-    within(frame["after"].as_f64().expect("a figure"), 602.0, 0.01);
+    // With 40 segments it takes 602 ms; with 64, and a first window that holds them, one round trip less.
+    within(frame["after"].as_f64().expect("a figure"), 501.0, 0.01);
 
     let long = json(folder.path(), &["fix", "long-fat", "--set", "workload.seconds=15s", "--out", "long"]);
     assert_eq!(long["cause"]["code"], "random-loss");

@@ -464,6 +464,11 @@ const KINDS: [(&str, Spoil); 19] = [
             ("initcwnd = 10", "must be a list", "initcwnd = [10, 20]"),
             ("initcwnd = [10, 10]", "10 twice", ""),
         ]);
+        // Twice the same key is another mistake.
+        let key = add.split(' ').next()?;
+        if lines.iter().skip(1).any(|line| line.key() == key) {
+            return None;
+        }
         let mut spoilt = good.with(at, &format!("{before}{add}")).says(&[says]);
         spoilt.line += before.matches('\n').count();
         Some(if hint.is_empty() { spoilt } else { spoilt.hints(hint) })

@@ -56,6 +56,7 @@ rtt = "200us"
 [topology]
 kind = "switch"
 clients = 4
+nic = false
 rate = "100mbit"
 buffer = "128KB"
 [workload]

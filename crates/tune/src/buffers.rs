@@ -9,6 +9,9 @@ use thalweg_units::Bytes;
 /// The least part of a receive buffer that is offered as window, on kernels that measure it: a small packet costs as much
 /// again in overhead. Source: Linux 6.6, `TCP_DEFAULT_SCALING_RATIO` = 128/256, include/net/tcp.h.
 const MEASURED_PART: f64 = 0.5;
+/// Parts of its limit that a window can come up to: with full packets the payload's part of their memory, 1448 of 2304 bytes. Below half
+/// the buffer had not grown to its limit. Source: Linux 6.6, `tcp_measure_rcv_mss`, net/ipv4/tcp_input.c.
+const SEEN_PART: std::ops::RangeInclusive<f64> = MEASURED_PART..=1.0;
 /// What the window is given beyond what the path holds, for the queue in front of it. More would let a sender that knows only
 /// loss fill that queue to the brim.
 pub(crate) const MARGIN: f64 = 1.25;
@@ -149,8 +152,18 @@ impl Buffer {
     }
 }
 
-/// The part of the buffer offered as window, and by what.
-fn window_part(facts: &Facts<'_>) -> (f64, String) {
+/// The part of the buffer offered as window, and by what: where the limit is known and the window came up to it, what this kernel was seen
+/// to offer.
+pub(crate) fn window_part(facts: &Facts<'_>) -> (f64, String) {
+    let limits = facts.sysctl(facts.receiver(), "net.ipv4.tcp_rmem");
+    let limit = limits.and_then(|text| text.split_whitespace().nth(2)).and_then(|max| max.parse::<u64>().ok());
+    let fixed = facts.fixed_buffers.contains(&(facts.receiver(), "rcvbuf"));
+    if let Some(limit) = limit.filter(|limit| *limit > 0 && !fixed) {
+        let seen = facts.measured.window_max_bytes as f64 / limit as f64;
+        if SEEN_PART.contains(&seen) {
+            return (seen, format!("this connection's window was {:.0} % of its buffer", seen * 100.0));
+        }
+    }
     let known = facts.sysctl(facts.receiver(), ADV_WIN_SCALE).and_then(|text| text.parse::<i32>().ok());
     window_share(facts.kernel, known)
 }

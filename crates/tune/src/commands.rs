@@ -24,8 +24,15 @@ pub fn undo(remedy: &Remedy) -> Vec<String> {
 /// The commands that apply a remedy between these ends, each `ip:port`.
 pub fn between(remedy: &Remedy, client: &str, server: &str) -> Vec<String> {
     let one = |change: &Change| {
-        let far = if change.side == Side::Client { server } else { client };
-        command(change, Some(&change.to), address(far))
+        let (own, far) = if change.side == Side::Client { (client, server) } else { (server, client) };
+        let (own, far) = (address(own), address(far));
+        if matches!(change.setting, Setting::Route(_)) && is_translated(far, own) {
+            return format!(
+                "# no command: {far} is a private address, which {own} sees translated to another   # on the {}",
+                change.side.as_str()
+            );
+        }
+        command(change, Some(&change.to), far)
     };
     remedy.changes.iter().map(one).collect()
 }
@@ -33,6 +40,20 @@ pub fn between(remedy: &Remedy, client: &str, server: &str) -> Vec<String> {
 /// The address of an end such as `10.0.0.1:80` or `[fd00::1]:80`.
 fn address(end: &str) -> &str {
     end.rsplit_once(':').map_or(end, |(address, _)| address).trim_matches(['[', ']'])
+}
+
+/// Whether `own` cannot know a peer by this address: it is private, and `own` is not (RFC 1918, RFC 4193, RFC 6598).
+fn is_translated(peer: &str, own: &str) -> bool {
+    let is_private = |address: &str| {
+        address.parse::<IpAddr>().is_ok_and(|address| match address.to_canonical() {
+            IpAddr::V4(address) => {
+                let [first, second, ..] = address.octets();
+                address.is_private() || address.is_link_local() || (first == 100 && second & 0xc0 == 64)
+            }
+            IpAddr::V6(address) => address.is_unique_local() || address.is_unicast_link_local(),
+        })
+    };
+    is_private(peer) && !is_private(own)
 }
 
 const fn peer(side: Side) -> &'static str {
@@ -54,6 +75,9 @@ fn command(change: &Change, value: Option<&str>, peer: &str) -> String {
         },
         (Setting::Sysctl(name), None) => format!("sysctl -w {name}=…  (its value before is not known)"),
         (Setting::Socket(name), Some("auto")) => format!("# in the program: do not set {}", option(name)),
+        (Setting::Socket(name), value) if name == "fastopen" => {
+            fast_open(change.side, value.is_some_and(|value| value != "false"))
+        }
         (Setting::Socket(name), Some("true")) => format!("# in the program: set {} to 1", option(name)),
         (Setting::Socket(name), Some(value)) => {
             format!("# in the program: set {} to {value}{}", option(name), bytes(name, value))
@@ -87,6 +111,18 @@ fn limit<'a>(change: &Change, value: &'a str) -> Option<&'a str> {
     let mut words = value.split_whitespace();
     let max = words.nth(2).filter(|_| words.next().is_none());
     max.filter(|_| change.from.is_none())
+}
+
+/// Fast Open has another option on each side. Source: Linux 4.11, `TCP_FASTOPEN_CONNECT`, include/uapi/linux/tcp.h.
+fn fast_open(side: Side, on: bool) -> String {
+    match (side, on) {
+        (Side::Client, true) => "# in the program: set TCP_FASTOPEN_CONNECT to 1".to_owned(),
+        (Side::Server, true) => {
+            "# in the program: set TCP_FASTOPEN to the length of its queue, such as 1024".to_owned()
+        }
+        (Side::Client, false) => "# in the program: do not set TCP_FASTOPEN_CONNECT".to_owned(),
+        (Side::Server, false) => "# in the program: do not set TCP_FASTOPEN".to_owned(),
+    }
 }
 
 /// A rate as the option takes it.

@@ -10,6 +10,7 @@ mod delayed_ack;
 mod facts;
 mod idle_restart;
 mod initial_window;
+pub mod options;
 mod path_mtu;
 mod policer;
 pub mod proposal;
@@ -46,8 +47,15 @@ pub fn plan(code: Code, facts: &Facts<'_>) -> Vec<Remedy> {
         Code::Reordering => reordering::plan(facts),
         Code::Reader => vec![advice(code, READER)],
         Code::PathRate => vec![advice(code, PATH_RATE)],
+        Code::ApplicationWindow => vec![advice(code, APPLICATION_WINDOW)],
         Code::Application => vec![advice(code, APPLICATION)],
-        Code::NothingToGain | Code::Unknown => Vec::new(),
+        Code::Connecting => vec![advice(code, CONNECTING)],
+        Code::AcceptQueue => vec![advice(code, ACCEPT_QUEUE)],
+        Code::RequestLost => vec![advice(code, REQUEST_LOST)],
+        Code::WaitingForServer => vec![advice(code, WAITING_FOR_SERVER)],
+        Code::WaitingForClient => vec![advice(code, WAITING_FOR_CLIENT)],
+        // What to look for stands in the claim: it depends on who failed, and how.
+        Code::Reset | Code::VanishedPeer | Code::NothingToGain | Code::Unknown => Vec::new(),
     };
     remedies.into_iter().filter_map(|remedy| on_kernel(remedy, facts.kernel)).collect()
 }
@@ -61,7 +69,9 @@ pub fn for_flow(flow: &Flow, facts: &Facts<'_>, here: Option<Side>) -> Vec<Remed
         return Vec::new();
     }
     let mut remedies = plan(flow.verdict.code(), facts);
-    for finding in &flow.findings {
+    // The time went elsewhere than into the data: what a setting saves of that is little beside it.
+    let findings = if flow.verdict.code().is_of_life() { &[][..] } else { &flow.findings };
+    for finding in findings {
         // A symptom goes with its cause; a queue that is too long does not go with the path's rate.
         let own = finding.depends_on.is_none() || finding.code() == Code::Bufferbloat;
         if own && finding.verdict.gain.is_none_or(|gain| gain >= WORTH) {
@@ -145,8 +155,23 @@ const READER: &str = "There is nothing to set: a larger buffer only delays the m
                       read sooner and more at once, in a thread that does nothing else, or be sent less.";
 const PATH_RATE: &str = "There is nothing to set: the path's rate is used up. A path with a higher rate, or less data, makes it \
                          faster; pacing or a queue with AQM makes its queue shorter, not its rate higher.";
+const APPLICATION_WINDOW: &str = "There is nothing to set in TCP: a window of the protocol above it is full. Raise that to what the path holds and \
+                                  more in the receiving program: HTTP/2 SETTINGS_INITIAL_WINDOW_SIZE and WINDOW_UPDATE of the \
+                                  connection, SSH's channel window; or request the next piece before the last has arrived.";
 const APPLICATION: &str = "There is nothing to set in TCP: the connection would have taken more. The sending program has to \
                            write sooner and larger pieces, or be asked for the next one before the last one is there.";
+
+const CONNECTING: &str = "There is nothing to set for the transfer: find where SYNs are lost. A host that refuses them shows it in \
+                          ListenDrops and ListenOverflows (nstat on the server), a firewall or load balancer in its own counters. A client \
+                          that keeps its connection open, or connects before it needs to, does not wait.";
+const ACCEPT_QUEUE: &str = "Raise the backlog that the server's program gives listen(), and net.core.somaxconn, which bounds it; or let \
+                            the program accept sooner. ListenOverflows (nstat) on the server counts what did not fit.";
+const REQUEST_LOST: &str = "There is nothing to set for the transfer: find where packets from the client are lost. A request of one packet \
+                            has no packet behind it that tells of its loss, so a timer has to run out: 200 ms or more for each loss.";
+const WAITING_FOR_SERVER: &str = "There is nothing to set in TCP: the network had delivered the request. Look at the server's program, what \
+                                  it waits for (database, disk, another server), and its queue of requests.";
+const WAITING_FOR_CLIENT: &str = "There is nothing to set in TCP: the server had answered all that it was asked. A client that asks sooner, \
+                                  or for several things at once, does not wait.";
 
 #[cfg(test)]
 mod tests;

@@ -23,6 +23,7 @@ fn facts<'a>(kernel: &str, settings: &'a SettingsReport) -> Facts<'a> {
         path_rate: Some(Rate::from_bits_per_second(3_000_000_000)),
         measured: Measured {
             capacity_bps: Some(3e9),
+            fastest_bps: None,
             segment_bytes: 1448,
             delivered_segment_bytes: 1320,
             flight_max_bytes: 2_000_000,
@@ -235,7 +236,9 @@ fn every_cause_has_a_remedy_or_says_that_there_is_none_on_every_kernel() {
         let facts = facts(kernel, &none);
         for code in Code::ALL {
             let remedies = plan(code, &facts);
-            let wanted = !matches!(code, Code::NothingToGain | Code::Unknown);
+            // What to look for after a reset or a silence stands in the claim.
+            let is_without = matches!(code, Code::Reset | Code::VanishedPeer | Code::NothingToGain | Code::Unknown);
+            let wanted = !is_without;
             assert_eq!(!remedies.is_empty(), wanted, "{code} on '{kernel}'");
             for remedy in remedies {
                 assert!(remedy.code == code && remedy.reason.ends_with('.'), "{remedy:?}");
@@ -266,6 +269,22 @@ fn a_route_is_set_for_the_peer_alone_and_never_for_this_host() {
         assert!(command(own).starts_with("# no command: "), "{}", command(own));
     }
     assert_eq!(undo(&remedy), ["ip route del CLIENT_ADDRESS   # on the server"]);
+}
+
+/// A host on the internet knows a private peer by its translator's address.
+#[test]
+fn no_route_is_set_for_an_address_that_the_host_cannot_see() {
+    let none = settings(&[]);
+    let remedy = first(Code::InitialWindow, &facts("6.12", &none)).expect("a remedy");
+    let command = |client, server| commands::between(&remedy, client, server).remove(0);
+    for client in ["192.168.1.5:4000", "100.64.3.4:4000", "[fd00::5]:4000"] {
+        assert!(command(client, "198.51.100.1:80").starts_with("# no command: "), "{client}");
+    }
+    assert!(
+        command("192.168.1.5:4000", "10.0.0.1:80").starts_with("ip route replace 192.168.1.5 "),
+        "both are private"
+    );
+    assert!(command("100.128.3.4:4000", "198.51.100.1:80").starts_with("ip route replace 100.128.3.4 "));
 }
 
 #[test]

@@ -2,11 +2,14 @@
 
 mod expect;
 pub(crate) mod load;
+pub(crate) mod path;
+mod path_preset;
 pub(crate) mod tune;
 mod values;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use load::LoadArgs;
+use path::PathArgs;
 use std::path::PathBuf;
 use thalweg_lab::Part;
 use thalweg_model::since::Release;
@@ -67,6 +70,8 @@ pub(crate) enum Verb {
     /// This host's settings of TCP: what they are, and what to set
     #[command(subcommand)]
     Tune(TuneVerb),
+    /// Runs a program behind an emulated path, in real time and without root
+    Path(PathArgs),
     /// Serves live streams: RTMP in, HLS and HTTP-FLV out
     Serve(ServeArgs),
     /// Players by the thousand, against any live-streaming server
@@ -217,7 +222,7 @@ pub(crate) enum ExportFormat {
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Examples:\n  thalweg diagnose slow.pcap\n  thalweg diagnose server.pcapng --html why.html\n  thalweg diagnose server.pcap --flow 12\n  thalweg diagnose slow.pcap --pcapng found.pcapng && wireshark found.pcapng\n  thalweg diagnose --quiet --parquet tables day/\n  tcpdump -w - port 443 | thalweg diagnose -\n  thalweg diagnose trace.pcap.zst --filter 'host 192.0.2.1 and not port 22'\n  thalweg diagnose --live 'port 443' --for 30s\n\nWith --quiet and --html, --parquet or --pcapng the files are all there is: no text."
+    after_help = "Examples:\n  thalweg diagnose slow.pcap\n  thalweg diagnose server.pcapng --html why.html\n  thalweg diagnose server.pcap --flow 12 --intervals 1s\n  thalweg diagnose captures/ --html worst.html\n  thalweg diagnose slow.pcap --pcapng found.pcapng && wireshark found.pcapng\n  thalweg diagnose --quiet --parquet tables day/\n  tcpdump -w - port 443 | thalweg diagnose -\n  thalweg diagnose trace.pcap.zst --filter 'host 192.0.2.1 and not port 22'\n  thalweg diagnose --live 'port 443' --for 30s\n\nWith --quiet and --html, --parquet or --pcapng the files are all there is: no text."
 )]
 pub(crate) struct DiagnoseArgs {
     /// Capture files, pcap or pcapng, also packed with gzip, xz or zstd; a folder stands for the captures in it; - is stdin
@@ -251,9 +256,15 @@ pub(crate) struct DiagnoseArgs {
     /// Tells of this connection alone, in full, with its flight against the window
     #[arg(long, value_name = "ID")]
     pub(crate) flow: Option<u64>,
-    /// Connections listed for each capture
+    /// Connections listed, the worst first
     #[arg(long, default_value = "20", value_name = "N")]
     pub(crate) top: usize,
+    /// Of several captures shows each in full, one after the other, instead of what they have in common
+    #[arg(long, conflicts_with = "live")]
+    pub(crate) each: bool,
+    /// Shows what the first connections did in each interval of this length, such as 1s: data, rate, retransmissions, flight, round trip
+    #[arg(long, value_name = "TIME", conflicts_with = "json")]
+    pub(crate) intervals: Option<Span>,
     /// Linux release that the hosts run, such as 6.1: remedies for that one; default: what holds for all, and with --live this host's
     #[arg(long, value_name = "RELEASE", value_parser = values::release)]
     pub(crate) kernel: Option<Release>,
@@ -267,12 +278,15 @@ pub(crate) struct DiagnoseArgs {
     after_help = "Examples:\n  thalweg fix slow.pcap\n  thalweg fix slow.pcap --flow 3 --bundle report\n  thalweg fix slow-download --kernel 6.1"
 )]
 pub(crate) struct FixArgs {
-    /// A capture file; or a built-in scenario's name, or a scenario file, whose first arm is fixed
+    /// A capture file; or a built-in scenario's name, or a scenario file
     #[arg(value_name = "CAPTURE|SCENARIO")]
     pub(crate) what: String,
     /// Fixes this connection of the capture, by the number diagnose shows; default: the costliest
     #[arg(long, value_name = "N")]
     pub(crate) flow: Option<u64>,
+    /// Fixes this arm of the scenario, by its name; default: the first
+    #[arg(long, value_name = "NAME")]
+    pub(crate) arm: Option<String>,
     /// Nobody else uses the path: a remedy may take more than CUBIC's share
     #[arg(long)]
     pub(crate) own_path: bool,

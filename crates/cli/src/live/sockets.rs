@@ -13,7 +13,7 @@ use thalweg_model::CaptureReport;
 use thalweg_wire::filter::Filter;
 
 /// The name of a live capture in reports.
-pub(super) const NAME: &str = "live";
+pub(crate) const NAME: &str = "live";
 /// A prime: what programs do every ten or fifty milliseconds is not always met at the same moment.
 const EVERY: Duration = Duration::from_millis(97);
 /// Samples kept of a connection: past it every other one is forgotten, and from then on half as many are taken.

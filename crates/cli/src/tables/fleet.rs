@@ -2,16 +2,21 @@
 
 use super::flow_columns;
 use crate::failure::Failure;
+use crate::output::Output;
 use std::fs;
 use std::path::{Path, PathBuf};
+use thalweg_infer::CaptureDiagnosis;
 use thalweg_model::{CaptureReport, Code, Finding, Flow, Verdict};
+use thalweg_pipeline::diagnose::Sink;
 use thalweg_report::tables::{Column, Format, Kind, Table, Value};
 
 /// What the tables are called.
 const NAMES: [&str; 3] = ["captures", "flows", "findings"];
 
 /// The tables `captures`, `flows` and `findings`, being written.
-pub(crate) struct Fleet {
+pub(crate) struct Fleet<'a> {
+    folder: &'a Path,
+    output: &'a Output,
     captures: Table,
     flows: Table,
     findings: Table,
@@ -22,11 +27,11 @@ pub(crate) fn files(folder: &Path) -> [PathBuf; 3] {
     NAMES.map(|name| folder.join(format!("{name}.{}", Format::Parquet.extension())))
 }
 
-impl Fleet {
+impl<'a> Fleet<'a> {
     /// Begins them in `folder`, which is made where it is not there.
     ///
     /// Tables that are there already are those of other captures, and hours of work: they are not replaced.
-    pub(crate) fn create(folder: &Path) -> Result<Self, Failure> {
+    pub(crate) fn create(folder: &'a Path, output: &'a Output) -> Result<Self, Failure> {
         if let Some(known) = files(folder).into_iter().find(|path| path.exists()) {
             return Err(Failure::user(anyhow::anyhow!("there is a table already: {}", known.display()))
                 .hint("name another folder, or remove the tables first; queries read several folders as one: '*/flows.parquet'"));
@@ -40,6 +45,8 @@ impl Fleet {
         };
         let columns = |columns: &[(&str, Kind)]| columns.iter().map(|(name, kind)| Column::new(*name, *kind)).collect();
         Ok(Self {
+            folder,
+            output,
             captures: table(
                 NAMES[0],
                 columns(&[
@@ -70,7 +77,7 @@ impl Fleet {
     }
 
     /// Adds a capture.
-    pub(crate) fn add(&mut self, capture: &CaptureReport) -> Result<(), Failure> {
+    fn add(&mut self, capture: &CaptureReport) -> Result<(), Failure> {
         let file = Value::Text(&capture.file);
         let begin = capture.flows.iter().map(|flow| flow.start).reduce(f64::min);
         let notes = capture.notes.join("; ");
@@ -120,12 +127,19 @@ impl Fleet {
         ];
         self.findings.row(&values).map_err(Failure::host)
     }
+}
+
+impl Sink for Fleet<'_> {
+    fn capture(&mut self, _: &Path, found: &CaptureDiagnosis) -> Result<(), Failure> {
+        self.add(&found.report)
+    }
 
     /// Writes the rest and gives the tables their names.
-    pub(crate) fn finish(self) -> Result<(), Failure> {
+    fn finish(self: Box<Self>) -> Result<(), Failure> {
         for table in [self.captures, self.flows, self.findings] {
             table.finish().map_err(Failure::host)?;
         }
+        self.output.note(&format!("tables: {}", self.folder.display()));
         Ok(())
     }
 }

@@ -59,7 +59,7 @@ fn unknown(name: &str, known: Known) -> Failure {
         _ => {
             let codes = Code::ALL.map(Code::as_str);
             let names = catalogue::catalogue().entries.iter().map(catalogue::Entry::short_name);
-            match thalweg_model::nearest(name, codes.into_iter().chain(names)) {
+            match thalweg_config::nearest(name, codes.into_iter().chain(names)) {
                 Some(nearest) => failure.hint(format!("did you mean '{nearest}'? `thalweg tune list` lists settings")),
                 None => failure.hint("`thalweg explain` lists verdicts, and `thalweg tune list` settings"),
             }

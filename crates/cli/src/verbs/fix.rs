@@ -27,7 +27,10 @@ pub(crate) fn run(args: &FixArgs, output: &Output) -> Result<ExitCode, Failure> 
         ))
         .hint("thalweg lab run takes a scenario as it is; a capture is pcap or pcapng"));
     }
-    let scenario = scenarios::find(&args.what, &args.lab.set)?;
+    let mut scenario = scenarios::find(&args.what, &args.lab.set)?;
+    if let Some(arm) = &args.arm {
+        scenarios::keep(&mut scenario, std::slice::from_ref(arm))?;
+    }
     let bench = Bench::prepare(scenario, &args.lab.bench(), args.lab.out.as_deref(), &stop::listen()?)?;
     let Fixed { report: fix, findings } = fix::scenario(&bench, &mut Console::new(output))?;
     conclude(&format!("fix {}", bench.scenario.name), &fix, findings, &bench.out, output)
@@ -41,6 +44,13 @@ fn is_binary(path: &Path) -> bool {
 }
 
 fn capture(path: &Path, args: &FixArgs, output: &Output) -> Result<ExitCode, Failure> {
+    if let Some(arm) = &args.arm {
+        return Err(Failure::user(anyhow!(
+            "--arm {arm} chooses an arm of a scenario, and '{}' is a capture",
+            args.what
+        ))
+        .hint("--flow N chooses a connection of a capture"));
+    }
     if !args.lab.set.is_empty() {
         return Err(Failure::user(anyhow!("--set changes a scenario, and '{}' is a capture", args.what))
             .hint("--bundle DIR writes the fitted scenario, which thalweg fix takes with --set"));
@@ -75,7 +85,7 @@ fn conclude(
     let json = thalweg_report::json::to_string(fix).map_err(Failure::host)?;
     out.write("fix.json", &json)?;
     let arms = fix.proof.as_ref().map(|proof| plots::of_arms(proof, findings)).unwrap_or_default();
-    let page = Page { title: title.to_owned(), notes: Vec::new(), lab: fix.proof.as_ref(), fix: Some(fix), arms };
+    let page = Page { title: title.to_owned(), lab: fix.proof.as_ref(), fix: Some(fix), arms, ..Page::default() };
     let html = out.write("report.html", &thalweg_report::html::page(&page))?;
     let html = html.canonicalize().unwrap_or(html).display().to_string();
     if output.json {

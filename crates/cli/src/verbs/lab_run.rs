@@ -8,8 +8,9 @@ use crate::tables::export::Export;
 use crate::{plots, scenarios, stop, targets};
 use anyhow::anyhow;
 use std::process::ExitCode;
+use thalweg_config::RUNS_MAX;
 use thalweg_lab::{CaptureEnds, RunOptions};
-use thalweg_model::{LabReport, RUNS_MAX, Scenario};
+use thalweg_model::{Expectation, FailedRun, LabReport, Scenario};
 use thalweg_pipeline::{Bench, Task, whole};
 use thalweg_report::html::Page;
 use thalweg_report::tables::Format;
@@ -44,8 +45,10 @@ pub(crate) fn run(args: LabRunArgs, output: &Output) -> Result<ExitCode, Failure
     }
 
     let mut reports = Vec::new();
+    let mut stopped = false;
     for bench in &benches {
-        let report = one(bench, &args, options, output)?;
+        let (report, was_stopped) = one(bench, &args, options, output)?;
+        stopped |= was_stopped;
         if !output.json {
             if !reports.is_empty() {
                 output.result("")?;
@@ -53,6 +56,9 @@ pub(crate) fn run(args: LabRunArgs, output: &Output) -> Result<ExitCode, Failure
             output.result(&thalweg_report::terminal::lab(&report, args.intervals, output.width, output.color))?;
         }
         reports.push(report);
+        if stopped {
+            break;
+        }
     }
     if output.json {
         match reports.as_slice() {
@@ -63,6 +69,18 @@ pub(crate) fn run(args: LabRunArgs, output: &Output) -> Result<ExitCode, Failure
     if let Some(path) = &args.junit {
         whole::write(path, &thalweg_report::junit::junit(&reports))?;
     }
+    if stopped {
+        return Err(Failure::stopped());
+    }
+    let failed: Vec<&FailedRun> = reports.iter().flat_map(|report| &report.failed).collect();
+    if let Some(first) = failed.first() {
+        let FailedRun { arm, seed, why } = first;
+        return Err(Failure::host(anyhow!(
+            "{} of the runs gave no result: arm '{arm}', seed {seed}: {why}",
+            failed.len()
+        ))
+        .hint("the report holds the others"));
+    }
     let met = reports.iter().flat_map(|report| &report.expect).all(|outcome| outcome.met);
     Ok(if met { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
@@ -70,13 +88,7 @@ pub(crate) fn run(args: LabRunArgs, output: &Output) -> Result<ExitCode, Failure
 /// Finds a scenario, and keeps the arms that are wanted.
 fn choose(name: &str, args: &LabRunArgs) -> Result<Scenario, Failure> {
     let mut chosen = scenarios::find(name, &args.lab.set)?;
-    if !args.arm.is_empty()
-        && let Err(unknown) = chosen.keep(&args.arm)
-    {
-        let known: Vec<&str> = chosen.arms.iter().map(|arm| arm.name.as_str()).collect();
-        return Err(Failure::user(anyhow!("'{}' has no arm named '{unknown}'", chosen.name))
-            .hint(format!("its arms are: {}", known.join(" · "))));
-    }
+    scenarios::keep(&mut chosen, &args.arm)?;
     let kernels = [&args.lab.kernel, &chosen.kernels].into_iter().find(|list| !list.is_empty()).map_or(1, Vec::len);
     if chosen.arms.len().saturating_mul(kernels).saturating_mul(args.repeat as usize) > RUNS_MAX {
         let problem = format!(
@@ -91,7 +103,7 @@ fn choose(name: &str, args: &LabRunArgs) -> Result<Scenario, Failure> {
 }
 
 /// Runs a scenario and writes what came of it into its folder.
-fn one(bench: &Bench, args: &LabRunArgs, options: RunOptions, output: &Output) -> Result<LabReport, Failure> {
+fn one(bench: &Bench, args: &LabRunArgs, options: RunOptions, output: &Output) -> Result<(LabReport, bool), Failure> {
     let (arms, mut expect) = thalweg_lab::across(&bench.scenario, &bench.kernels);
     if options.capture == CaptureEnds::Off {
         // Without a capture there is no verdict to hold an expectation against.
@@ -101,7 +113,10 @@ fn one(bench: &Bench, args: &LabRunArgs, options: RunOptions, output: &Output) -
     let ran = bench.run(&task, &mut Console::new(output))?;
     let mut report = ran.report;
     if args.shard.is_none() {
-        report.expect = expect.iter().map(|line| line.check(&report.arms)).collect();
+        // An arm of which no run gave a result has no figure that could be held against anything.
+        let has_run = |line: &&Expectation| report.arm(&line.arm).is_some() || report.failed.is_empty() && !ran.stopped;
+        report.expect = expect.iter().filter(has_run).map(|line| line.check(&report.arms)).collect();
+        report.expect.extend(thalweg_lab::unexpected_exits(&report.arms, &expect));
     }
     bench.out.write("report.json", &thalweg_report::json::to_string(&report).map_err(Failure::host)?)?;
     if let Some(format) = args.export {
@@ -116,7 +131,7 @@ fn one(bench: &Bench, args: &LabRunArgs, options: RunOptions, output: &Output) -
     let page = Page { title: report.scenario.clone(), lab: Some(&report), arms, ..Page::default() };
     let html = bench.out.write("report.html", &thalweg_report::html::page(&page))?;
     output.note(&format!("plots: {}", html.display()));
-    Ok(report)
+    Ok((report, ran.stopped))
 }
 
 fn interval(text: &str) -> Result<Option<Span>, Failure> {

@@ -13,9 +13,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use thalweg_config::SecretSource;
 use thalweg_edge::log::Log;
 use thalweg_edge::server::{Addresses, ServeError, Server};
-use thalweg_model::{RoutesConfig, SecretSource, ServeConfig};
+use thalweg_model::{RoutesConfig, ServeConfig};
 
 /// Serves until SIGTERM or Ctrl-C.
 pub(crate) fn run(args: &ServeArgs, output: &Output) -> Result<ExitCode, Failure> {
@@ -81,7 +82,7 @@ fn configuration(args: &ServeArgs) -> Result<ServeConfig, Failure> {
             let name = path.display().to_string();
             let text = std::fs::read_to_string(path)
                 .map_err(|error| Failure::user(anyhow!("cannot read the configuration {name}: {error}")))?;
-            ServeConfig::read(&name, &text, &fetch).map_err(Failure::user)?
+            thalweg_config::read_serve(&name, &text, &fetch).map_err(Failure::user)?
         }
         None => ServeConfig::default(),
     };

@@ -6,40 +6,41 @@ use std::sync::Arc;
 use std::time::Instant;
 use thalweg_host::HostError;
 use thalweg_host::segment::Segment;
-use thalweg_media::hls::Container;
+use thalweg_media::hls::{Container, Part, SegmentFormat};
+use thalweg_media::ts::Muxer;
 
-/// A segment and what its responses say of it.
+/// The format of segments.
+pub type Format = Muxer;
+/// How segments' files are named, and their media type.
+pub const CONTAINER: Container = Format::CONTAINER;
+
+/// A segment or an initialization section, and what its responses say of it.
 #[derive(Debug)]
 pub struct Piece {
-    /// Its media sequence number.
-    pub sequence: u64,
+    /// What it is.
+    pub part: Part,
     /// Its bytes.
     pub segment: Segment,
-    /// What its bytes are.
-    pub container: Container,
     /// Its entity tag, quotes included.
     pub etag: String,
-    /// How long it plays, in milliseconds.
+    /// How long it plays, in milliseconds: 0 for an initialization section.
     pub duration_ms: u64,
     /// When it could be asked for.
     pub published: Instant,
 }
 
 impl Piece {
-    /// A segment that plays for `duration_ms`; `epoch` tells segments of the same number apart after a restart.
+    /// A part that plays for `duration_ms`; `epoch` tells parts of the same number apart after a restart.
     ///
     /// # Errors
     /// When there is no memory for it.
-    pub fn new(
-        sequence: u64,
-        epoch: u64,
-        duration_ms: u64,
-        container: Container,
-        bytes: &[u8],
-    ) -> Result<Self, HostError> {
+    pub fn new(part: Part, epoch: u64, duration_ms: u64, bytes: &[u8]) -> Result<Self, HostError> {
         let segment = Segment::seal(bytes)?;
-        let etag = format!("\"{epoch:x}-{sequence}\"");
-        Ok(Self { sequence, segment, container, etag, duration_ms, published: Instant::now() })
+        let etag = match part {
+            Part::Segment(number) => format!("\"{epoch:x}-{number}\""),
+            Part::Init(number) => format!("\"{epoch:x}-i{number}\""),
+        };
+        Ok(Self { part, segment, etag, duration_ms, published: Instant::now() })
     }
 }
 
@@ -84,15 +85,21 @@ pub struct Hls {
     pub playlist: Option<Arc<Playlist>>,
     /// The segments in it and some that were in it, oldest first, without gaps.
     pub pieces: VecDeque<Arc<Piece>>,
+    /// The initialization sections that those need, oldest first.
+    pub inits: VecDeque<Arc<Piece>>,
     /// How the multivariant playlist describes the stream: the attributes of `EXT-X-STREAM-INF`.
     pub attributes: String,
 }
 
 impl Hls {
-    /// The segment of that file name.
+    /// The segment or the initialization section of that file name.
     pub fn piece(&self, file: &str) -> Option<&Arc<Piece>> {
-        let first = self.pieces.front()?;
-        let number = first.container.number_in(file)?;
-        self.pieces.get(usize::try_from(number.checked_sub(first.sequence)?).ok()?)
+        let part = CONTAINER.part(file)?;
+        match (part, self.pieces.front()?.part) {
+            (Part::Segment(number), Part::Segment(first)) => {
+                self.pieces.get(usize::try_from(number.checked_sub(first)?).ok()?)
+            }
+            _ => self.inits.iter().find(|init| init.part == part),
+        }
     }
 }

@@ -1,14 +1,14 @@
 //! What publishers make and viewers share: streams, each made once, immutable in its pieces.
 
-mod cell;
+mod flv_ring;
 mod hls;
 mod publication;
-mod ring;
+mod versioned;
 
-pub use cell::{Cell, View};
-pub use hls::{Hls, Piece, Playlist};
+pub use flv_ring::{Block, Ring};
+pub use hls::{CONTAINER, Format, Hls, Piece, Playlist};
 pub use publication::{AudioFacts, Publication, VideoFacts};
-pub use ring::{Block, Ring};
+pub use versioned::{Cell, View};
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,9 +1,9 @@
 //! Units into segments and playlists.
 
-use crate::hub::{Hls, Piece, Playlist, Stream};
+use crate::hub::{CONTAINER, Format, Hls, Piece, Playlist, Stream};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use thalweg_media::hls::{Rates, Segment, SegmentInfo, Segmenter, Settings, Window, stream_attributes};
+use thalweg_media::hls::{Part, Rates, Segment, Segmenter, Settings, Window, stream_attributes};
 use thalweg_media::{Config, Unit};
 use thalweg_model::LimitsConfig;
 
@@ -13,10 +13,12 @@ const PLAYLIST_AGE_S: u64 = 1;
 /// What makes a stream's HLS state.
 #[derive(Debug)]
 pub(super) struct Segments {
-    segmenter: Segmenter,
+    segmenter: Segmenter<Format>,
     window: Option<Window<Arc<Piece>>>,
     window_len: usize,
-    pieces: VecDeque<Arc<Piece>>,
+    /// Each with the initialization section that it needs.
+    pieces: VecDeque<(Arc<Piece>, Option<u64>)>,
+    inits: VecDeque<Arc<Piece>>,
     /// The first segment's number: seconds since 1970, so that a server that was started again does not go back.
     base: u64,
     version: u64,
@@ -30,10 +32,11 @@ impl Segments {
         let mut settings = Settings::default();
         settings.target_ms = target_ms;
         Self {
-            segmenter: Segmenter::new(settings),
+            segmenter: Segmenter::with_format(settings),
             window: None,
             window_len,
             pieces: VecDeque::new(),
+            inits: VecDeque::new(),
             base: stream.began_ms / 1_000,
             version: 0,
             target_ms,
@@ -87,20 +90,27 @@ impl Segments {
     }
 
     fn publish(&mut self, segment: Option<Segment>, stream: &Stream) {
-        let Some(Segment { mut info, bytes }) = segment else { return };
+        let Some(Segment { mut info, bytes, init }) = segment else { return };
         info.number += self.base;
-        let Ok(piece) = Piece::new(info.number, stream.began_ms, info.duration_ms, self.segmenter.container(), &bytes)
-        else {
+        info.init = info.init.map(|number| number + self.base);
+        let init = init.map(|bytes| Piece::new(Part::Init(info.number), stream.began_ms, 0, &bytes)).transpose();
+        let piece = Piece::new(Part::Segment(info.number), stream.began_ms, info.duration_ms, &bytes);
+        let (Ok(piece), Ok(init)) = (piece, init) else {
             // Its number is never listed: players see a gap and a discontinuity would not help them.
             self.lost += 1;
             return;
         };
+        self.inits.extend(init.map(Arc::new));
         let target_s = self.segmenter.target_duration_s().unwrap_or(1);
         let window = self.window.get_or_insert_with(|| Window::new(target_s, self.window_len));
         let piece = Arc::new(piece);
-        self.pieces.push_back(Arc::clone(&piece));
+        self.pieces.push_back((Arc::clone(&piece), info.init));
         for _ in window.push(info, piece) {
             self.pieces.pop_front();
+        }
+        let oldest = self.pieces.front().and_then(|(_, init)| *init).map(Part::Init);
+        while self.inits.len() > 1 && self.inits.front().map(|init| init.part) != oldest {
+            self.inits.pop_front();
         }
         self.renew(stream);
     }
@@ -108,13 +118,13 @@ impl Segments {
     fn renew(&mut self, stream: &Stream) {
         let Some(window) = &self.window else { return };
         let mut text = String::new();
-        let container = self.segmenter.container();
-        window.write(|info: &SegmentInfo, out| out.push_str(&container.file_name(info.number)), &mut text);
+        window.write(&CONTAINER, &mut text);
         self.version += 1;
         let version = format!("{:x}-p{}", stream.began_ms, self.version);
         stream.hls.set(Hls {
             playlist: Some(Arc::new(Playlist::new(&text, &version, PLAYLIST_AGE_S))),
-            pieces: self.pieces.clone(),
+            pieces: self.pieces.iter().map(|(piece, _)| Arc::clone(piece)).collect(),
+            inits: self.inits.clone(),
             attributes: stream_attributes(&window.rates(), self.segmenter.configs()),
         });
     }

@@ -3,7 +3,7 @@
 use super::connection::{Body, Waiting};
 use super::router::{Answer, Router};
 use crate::http::{CORS, Head, Method, Range, Request, Selected, Status, matches_any};
-use crate::hub::{Hls, Piece};
+use crate::hub::{CONTAINER, Hls, Piece};
 use std::sync::Arc;
 use thalweg_media::hls::write_multivariant;
 
@@ -108,7 +108,7 @@ impl Router {
             }
         };
         let mut fields = Head::begin(head, status, &self.date)
-            .field("Content-Type", piece.container.media_type)
+            .field("Content-Type", CONTAINER.media_type)
             .raw(b"Cache-Control: public, max-age=60, immutable\r\nAccept-Ranges: bytes\r\n")
             .field("ETag", &piece.etag)
             .length(to - from)

@@ -3,7 +3,7 @@
 use super::connection::Body;
 use crate::hooks::{self, Event, Verdict, Waiter};
 use crate::http::{CORS, Head, Method, Request, Status, Target, imf_fixdate};
-use crate::hub::{Block, Hls, Stream, View};
+use crate::hub::{Block, CONTAINER, Hls, Stream, View};
 use crate::session_stats::SessionStats;
 use crate::shared::Shared;
 use crate::token::{Admission, BOUND, Keys, Session};
@@ -15,12 +15,8 @@ use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use thalweg_media::hls::{Container, SegmentFormat};
-use thalweg_media::ts::Muxer;
 use thalweg_model::ServeConfig;
 
-/// What segments' files are named by.
-pub(super) const CONTAINER: Container = Muxer::CONTAINER;
 /// Bytes of a `User-Agent` that are kept.
 const AGENT_MAX: usize = 200;
 /// Bits of a session's number below its time in milliseconds.
@@ -309,9 +305,9 @@ fn join(key: &mut String, parts: &[Cow<'_, str>]) {
     }
 }
 
-/// Whether a file is one of those that each session has: its playlist, or a segment.
+/// Whether a file is one of those that each session has: its playlist, a segment or an initialization section.
 fn is_in_session(file: &str) -> bool {
-    file == "index.m3u8" || CONTAINER.number_in(file).is_some()
+    file == "index.m3u8" || CONTAINER.part(file).is_some()
 }
 
 /// The `User-Agent`, cut to [`AGENT_MAX`].

@@ -19,7 +19,7 @@ pub const FPS: u32 = 25;
 /// A configuration with free ports of this host.
 pub fn local(text: &str) -> ServeConfig {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let mut config = ServeConfig::parse("test", text).expect("a configuration");
+    let mut config = thalweg_config::parse_serve("test", text).expect("a configuration");
     config.workers = config.workers.or(Some(2));
     config.rtmp = vec![any];
     config.api.listen = vec![any];

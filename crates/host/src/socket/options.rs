@@ -35,11 +35,14 @@ impl Tcp {
             check(result, || format!("set TCP_CONGESTION to '{name}'"))
                 .map_err(|error| explain(error, &Setting::Socket("congestion".to_owned()), name))?;
         }
+        let force = settings.force == Some(true);
         if let Some(bytes) = settings.sndbuf {
-            self.set_number(libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, clamp(bytes.get()), "SO_SNDBUF")?;
+            let option = if force { libc::SO_SNDBUFFORCE } else { libc::SO_SNDBUF };
+            self.set_number(libc::SOL_SOCKET, option, clamp(bytes.get()), "SO_SNDBUF")?;
         }
         if let Some(bytes) = settings.rcvbuf {
-            self.set_number(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, clamp(bytes.get()), "SO_RCVBUF")?;
+            let option = if force { libc::SO_RCVBUFFORCE } else { libc::SO_RCVBUF };
+            self.set_number(libc::SOL_SOCKET, option, clamp(bytes.get()), "SO_RCVBUF")?;
         }
         if let Some(bytes) = settings.notsent_lowat {
             self.set_number(libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, clamp(bytes.get()), "TCP_NOTSENT_LOWAT")?;

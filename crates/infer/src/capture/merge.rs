@@ -11,7 +11,7 @@ use crate::flow::record::FlowRecord;
 use crate::flow::retained::{Retain, RetainedFlows};
 use crate::shared_path;
 use std::io::Read;
-use thalweg_model::{CaptureReport, Series};
+use thalweg_model::{CaptureReport, Flow, Series};
 use thalweg_units::figures::{counted, data};
 use thalweg_wire::Capture;
 
@@ -33,6 +33,15 @@ impl CaptureDiagnosis {
     pub fn series_of(&self, index: usize) -> Option<&Series> {
         let place = self.series.binary_search_by_key(&index, |(at, _)| *at).ok()?;
         Some(&self.series[place].1)
+    }
+
+    /// The flows in the report's order, each with what is drawn of it: nothing, where it is not drawn.
+    pub fn into_flows(self) -> impl Iterator<Item = (Flow, Series)> {
+        let mut series = self.series.into_iter().peekable();
+        self.report.flows.into_iter().enumerate().map(move |(index, flow)| {
+            let drawn = series.next_if(|(at, _)| *at == index).map(|(_, drawn)| drawn);
+            (*flow, drawn.unwrap_or_default())
+        })
     }
 }
 

@@ -1,24 +1,60 @@
 //! A finished direction, summed up: the partition of its data phase, its rates, and what they would be without a limit.
 
+use crate::estimate::capacity::ShownRates;
 use crate::estimate::data_phase::DataPhase;
+use crate::estimate::loss_origin::{self, LossOrigin};
 use crate::estimate::partition::{LimitShare, Partition};
-use crate::estimate::round_trips::{PLATEAU, RoundTrips};
-use crate::estimate::token_bucket::{BucketFit, PolicerBucket};
-use crate::estimate::{loss_origin, token_bucket};
+use crate::estimate::round_trips::RoundTrips;
+use crate::estimate::token_bucket::PolicerBucket;
 use crate::event::RetransmitKind;
-use crate::observe::gap_spacing::GapRoom;
 use crate::observe::nagle_delayed_ack::NagleDelayedAck;
 use crate::observe::sndbuf_wakeups::SndbufWakeups;
-use crate::tcp::connection::Connection;
+use crate::tcp::connection::{Connection, Side};
 use crate::tcp::sender::Sender;
 use thalweg_model::{Ecn, Limits, Vantage};
 
-/// Part of a policer's rate, which has headers in it, that a sender is held by it from.
-const POLICED: f64 = 0.8;
+/// The estimates from a data phase.
+#[derive(Debug, Default)]
+struct Estimates<'a> {
+    split: Partition,
+    plateau: Option<f64>,
+    capacity: Option<f64>,
+    blurred: bool,
+    ack_wait: Option<f64>,
+    wakes: Option<&'a SndbufWakeups>,
+    losses: LossOrigin,
+    grows_on: bool,
+    clamp: Option<u64>,
+}
 
-/// How many times as long as round trips vary by from packet to packet a queue of a policer's size would delay them, at least, for it to be seen
-/// that there is none: five times and more behind policers of our lab, three and less behind short queues.
-const SEEN: f64 = 4.0;
+impl<'a> Estimates<'a> {
+    /// Those of a side's data, of which `mean` bytes per second were delivered.
+    fn of(side: &'a Side, vantage: Vantage, mean: f64) -> Self {
+        let rounds = RoundTrips::new(&side.sender);
+        let rates = ShownRates::of(&rounds, mean);
+        let clamp = match vantage {
+            Vantage::Sender => rounds.clamp().or_else(|| rounds.clamp_told(&side.echo.flights)),
+            Vantage::Receiver | Vantage::Middle => rounds.clamp_told(&side.echo.flights),
+            Vantage::Unknown => None,
+        };
+        let wakes = rounds.wakes(rates.trains).filter(|_| clamp.is_none());
+        let losses = loss_origin::judge(&rounds, &rates);
+        let (capacity, blurred) = rates.capacity(&rounds, losses.bucket);
+        // Faster moments used up what the policer's bucket held: nothing of another limit's time could have gone at that rate.
+        let lasting = losses.bucket.map_or(f64::INFINITY, |bucket| rates.policed(bucket, side.sender.space.mss));
+        Self {
+            split: rounds.split(rates.plateau, rates.trains, wakes),
+            plateau: rates.plateau.map(|plateau| plateau.min(lasting)),
+            capacity,
+            blurred,
+            ack_wait: rounds.ack_wait,
+            wakes,
+            losses,
+            grows_on: rounds.grow_on(),
+            clamp,
+        }
+    }
+}
 
 /// What rules judge by.
 #[derive(Debug)]
@@ -65,123 +101,36 @@ impl<'a> Facts<'a> {
     pub(crate) fn new(connection: &'a Connection, main: usize, vantage: Vantage, held: &'a NagleDelayedAck) -> Self {
         let side = &connection.sides[main];
         let sender = &side.sender;
-        let rtt = sender.rtt.min.unwrap_or(0);
         // Where no data could be timed the handshake's is the least there is.
         let least = sender.rtt.min.or(sender.rtt.handshake).unwrap_or(0);
         let rtt_mean_s = sender.rtt.mean().unwrap_or(0.0) / 1e9;
         let DataPhase { took: phase_s, least: rtt_min_s } = DataPhase::of(sender);
-        let mut facts = Self {
+        let bytes = sender.totals.delivered as f64;
+        let found = if phase_s > 0.0 { Estimates::of(side, vantage, bytes / phase_s) } else { Estimates::default() };
+        Self {
             connection,
             main,
             sender,
             vantage,
             phase_s,
-            bytes: sender.totals.delivered as f64,
-            split: Partition::default(),
-            plateau: None,
-            capacity: None,
+            bytes,
+            split: found.split,
+            plateau: found.plateau,
+            capacity: found.capacity,
             rtt_min_s,
             rtt_mean_s,
-            ack_wait_s: None,
+            ack_wait_s: found.ack_wait.map(|nanos| nanos / 1e9),
             rtt_low_s: sender.rtt.percentiles([0.1])[0].max(least as f64) / 1e9,
-            congested_losses: 0,
-            wakes: None,
-            loss_peak_s: None,
-            random_losses: 0,
-            bucket: None,
-            grows_on: false,
-            blurred: false,
-            clamp: None,
+            congested_losses: found.losses.congested,
+            wakes: found.wakes,
+            loss_peak_s: found.losses.rtt_peak.map(|nanos| nanos / 1e9),
+            random_losses: found.losses.random,
+            bucket: found.losses.bucket,
+            grows_on: found.grows_on,
+            blurred: found.blurred,
+            clamp: found.clamp,
             held,
-        };
-        if phase_s > 0.0 {
-            let rounds = RoundTrips::new(sender);
-            facts.ack_wait_s = rounds.ack_wait.map(|nanos| nanos / 1e9);
-            let trains = sender.observers.packet_trains.rate();
-            // Beside the receiver data shows itself how fast it comes; acknowledgements that close a gap tell of much at once.
-            let fastest = sender.observers.packet_trains.fastest().filter(|_| !sender.times_acks);
-            let arrives = fastest.map_or(f64::INFINITY, |fastest| fastest.max(facts.rate()));
-            facts.plateau = rounds.plateau(facts.rate(), trains).map(|plateau| plateau.min(arrives));
-            facts.capacity = match (facts.plateau, trains.filter(|&trains| !rounds.bunched(trains, facts.plateau))) {
-                (Some(plateau), Some(trains)) => Some(plateau.max(trains)),
-                (plateau, trains) => {
-                    trains.or(plateau.filter(|_| rounds.ack_wait.is_some() || rounds.queued_at_plateau(plateau)))
-                }
-            };
-            if rounds.busy && facts.plateau.is_some_and(|plateau| facts.rate() < PLATEAU * plateau) {
-                // Faster moments are its own; on average it delivers no more.
-                facts.plateau = Some(facts.rate());
-                facts.capacity = facts.plateau;
-            }
-            let standing = rounds.standing.filter(|standing| standing.always);
-            let trains = standing.map_or(trains, |standing| trains.map(|trains| trains.min(standing.rate)));
-            if let Some(standing) = standing {
-                let most = standing.rate.max(facts.rate());
-                facts.plateau = facts.plateau.map(|plateau| plateau.min(most));
-                facts.capacity = facts.capacity.map(|capacity| capacity.min(most));
-            }
-            facts.clamp = match vantage {
-                Vantage::Sender => rounds.clamp().or_else(|| rounds.clamp_told(&side.echo.flights)),
-                Vantage::Receiver | Vantage::Middle => rounds.clamp_told(&side.echo.flights),
-                Vantage::Unknown => None,
-            };
-            facts.grows_on = rounds.grow_on();
-            facts.wakes = rounds.wakes(trains).filter(|_| facts.clamp.is_none());
-            facts.loss_peak_s = loss_origin::mean_peak(sender, &rounds).map(|nanos| nanos / 1e9);
-            let peak = facts.loss_peak_s.unwrap_or(0.0) * 1e9;
-            facts.split = rounds.split(facts.plateau, trains, facts.wakes);
-            let origin = loss_origin::judge(sender, &rounds, facts.plateau, trains);
-            (facts.random_losses, facts.congested_losses) = (origin.random, origin.congested);
-            let room = sender.observers.gap_spacing.room(loss_origin::packet_nanos(sender, facts.plateau, trains), rtt);
-            match token_bucket::fit(&sender.observers.policer_log, rtt, peak, room == Some(GapRoom::None)) {
-                // That no queue stood before its losses cannot be told where acknowledgements wait.
-                _ if rounds.ack_wait.is_some() => {}
-                Some(BucketFit::Policer(bucket))
-                    if (origin.overflow != Some(true) || room == Some(GapRoom::Left))
-                        && bucket.burst / bucket.rate * 1e9 >= SEEN * rounds.jitter() =>
-                {
-                    facts.bucket = Some(bucket);
-                }
-                Some(_) if origin.overflow != Some(false) => {
-                    facts.congested_losses += std::mem::take(&mut facts.random_losses);
-                }
-                _ => {}
-            }
-            if facts.wakes.is_none() && facts.bucket.is_some_and(|bucket| facts.rate() >= POLICED * bucket.rate) {
-                // What stands while it uses up what a policer lets through is a sender that paces itself by that (`tcp_bbr.c`, lt_bw); beside
-                // the receiver it seems to send when it pleases.
-                let mut paced = std::mem::take(&mut facts.split.send_buffer);
-                if !sender.times_acks && sender.remote.triggers.are_the_programs() {
-                    paced = paced.and(std::mem::take(&mut facts.split.application));
-                }
-                facts.split.congestion_window = facts.split.congestion_window.and(paced);
-            }
-            // What a full buffer lets go comes in bursts; whoever always sends as slowly, with room on the path, has no more.
-            if !sender.times_acks && facts.clamp.is_none() && facts.wakes.is_none() && !facts.knows_capacity() {
-                let evenly = std::mem::take(&mut facts.split.send_buffer);
-                facts.split.application = facts.split.application.and(evenly);
-            }
-            // What is promised is what was seen to come through at least.
-            if let Some(blurred) =
-                sender.observers.packet_trains.blurred(sender.space.mss, || rounds.jitter().max(sender.rtt.variation))
-            {
-                let least = facts.plateau.map_or(blurred, |plateau| plateau.max(blurred));
-                facts.blurred = true;
-                facts.capacity = facts.capacity.map(|capacity| capacity.min(least));
-            }
-            // Faster moments used up what the bucket held: nothing of another limit's time could have gone at that rate.
-            if let Some(lasting) = facts.policed_rate() {
-                facts.plateau = facts.plateau.map(|plateau| plateau.min(lasting));
-                facts.capacity = Some(facts.capacity.map_or(lasting, |capacity| capacity.min(lasting)));
-            }
         }
-        facts
-    }
-
-    /// The rate that a policer lets payload through at for as long as one likes, or what came through where that is more, in bytes per second.
-    pub(crate) fn policed_rate(&self) -> Option<f64> {
-        let payload = |bucket: PolicerBucket| bucket.payload_rate(self.sender.space.mss);
-        self.bucket.map(|bucket| payload(bucket).max(self.rate()))
     }
 
     /// The partition as shares; all zero without a data phase.

@@ -1,7 +1,7 @@
 //! What is said where no rule found a cause: that nothing is to be gained, or why nothing can be told.
 
 use crate::diagnosis::facts::Facts;
-use crate::diagnosis::finding::{occurrences, sights};
+use crate::diagnosis::finding::occurrences;
 use thalweg_model::{CarriedData, Cause, UndecidedBy, Verdict};
 
 pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
@@ -11,25 +11,8 @@ pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
     }
     let not_seen =
         if facts.sender.totals.data_packets == 0 { UndecidedBy::NoData } else { UndecidedBy::NoAcknowledgement };
-    let reason = unopened(facts).or_else(|| unacknowledged(facts)).unwrap_or(not_seen);
+    let reason = unacknowledged(facts).unwrap_or(not_seen);
     Verdict::new(Cause::Unknown(reason), 0.0, None)
-}
-
-/// The client sent SYNs and nothing else, and got no SYN-ACK.
-fn unopened(facts: &Facts<'_>) -> Option<UndecidedBy> {
-    let connection = facts.connection;
-    let ([client, server], [syn, answer]) = (&connection.sides, &connection.opening.syn);
-    // In a capture of one direction the client goes on.
-    if !syn.seen || answer.seen || client.packets != u64::from(syn.count) + connection.tap_duplicates {
-        return None;
-    }
-    let first = (connection.first_packet, syn.first_at);
-    if connection.reset && server.packets > 0 {
-        return Some(UndecidedBy::Refused(sights(&[first])));
-    }
-    let again = syn.count.checked_sub(1).filter(|&again| again > 0 && server.packets == 0)?;
-    let seconds = syn.last_at.saturating_sub(syn.first_at) as f64 / 1e9;
-    Some(UndecidedBy::Unanswered { again: occurrences(u64::from(again), &[first]), seconds })
 }
 
 /// The timer sent again what nothing acknowledged.

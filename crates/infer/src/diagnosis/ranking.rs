@@ -89,6 +89,14 @@ fn comes_before_symptoms(code: Code, own: f64, symptoms: f64) -> bool {
         | Code::IdleRestart
         | Code::DelayedAck
         | Code::Reordering
+        | Code::ApplicationWindow
+        | Code::Connecting
+        | Code::AcceptQueue
+        | Code::RequestLost
+        | Code::WaitingForServer
+        | Code::WaitingForClient
+        | Code::Reset
+        | Code::VanishedPeer
         | Code::Application
         | Code::NothingToGain
         | Code::Unknown => false,
@@ -99,7 +107,7 @@ fn comes_before_symptoms(code: Code, own: f64, symptoms: f64) -> bool {
 const fn precedence(code: Code) -> u8 {
     match code {
         Code::PathMtuBlackHole | Code::Bufferbloat => 3,
-        Code::IdleRestart | Code::DelayedAck => 2,
+        Code::IdleRestart | Code::DelayedAck | Code::ApplicationWindow => 2,
         Code::InitialWindow | Code::Reordering => 1,
         Code::ReceiveWindow
         | Code::WindowScalingMissing
@@ -111,6 +119,13 @@ const fn precedence(code: Code) -> u8 {
         | Code::RetransmissionTimeout
         | Code::PathRate
         | Code::CongestionWindowClamp
+        | Code::Connecting
+        | Code::AcceptQueue
+        | Code::RequestLost
+        | Code::WaitingForServer
+        | Code::WaitingForClient
+        | Code::Reset
+        | Code::VanishedPeer
         | Code::Application
         | Code::NothingToGain
         | Code::Unknown => 0,

@@ -1,6 +1,7 @@
 //! Whether the flight stands at a level, and what holds it there.
 
 use crate::estimate::round_trips::{RoundTrips, behind};
+use crate::estimate::view::View;
 use crate::observe::flight_levels::FlightLevels;
 
 /// Round trips a flight must stay the same for a send buffer to be what holds it: congestion control grows it by a segment
@@ -25,16 +26,12 @@ pub(super) fn is_near(flight: u64, level: u64) -> bool {
 }
 
 impl RoundTrips<'_> {
-    /// The flight at which a flow stands for most of its open time after slow start, over many round trips, though losses may come
-    /// between; `None` where there is no such level. A congestion window that losses cut is elsewhere most of the time.
-    pub(super) fn ceiling(&self, exit: u64, plateau: f64, trains: Option<f64>) -> Option<u64> {
-        let held: Vec<(u64, u64)> = self
-            .views
-            .iter()
-            .filter(|v| v.at >= exit && v.windowed <= 0.5 && v.slice.open > 0 && !self.path_is_full(v, plateau, trains))
-            .map(|v| (v.flight, v.slice.open))
-            .collect();
-        self.level(held)
+    /// The flights of the open time after slow start in which no receive window was full, each with that time, as far as `of` wants them.
+    fn open_flights(&self, exit: u64, of: impl Fn(&View) -> Option<u64>) -> Vec<(u64, u64)> {
+        let open = self.views.iter().filter(|v| v.at >= exit && v.windowed <= 0.5 && v.slice.open > 0);
+        let mut held: Vec<(u64, u64)> = open.filter_map(|v| Some((of(v)?, v.slice.open))).collect();
+        held.sort_unstable();
+        held
     }
 
     /// Whether a buffer, or a clamp, may hold so much: two segments at least, as the least that a program may set does (`SOCK_MIN_SNDBUF`).
@@ -43,10 +40,9 @@ impl RoundTrips<'_> {
     }
 
     /// The level that most of this time was spent at, of flights with the time at each; over many round trips.
-    fn level(&self, mut held: Vec<(u64, u64)>) -> Option<u64> {
-        held.sort_unstable();
+    fn level(&self, held: &[(u64, u64)]) -> Option<u64> {
         let all: u64 = held.iter().map(|h| h.1).sum();
-        let median = behind(&held, 2)?;
+        let median = behind(held, 2)?;
         let near: u64 = held.iter().filter(|h| is_near(h.0, median)).map(|h| h.1).sum();
         let round_trips = near as f64 / self.sender.rtt.mean()?;
         let stands = near as f64 >= CEILING_PART * all as f64 && round_trips >= 2.0 * CONSTANT_ROUNDS as f64;
@@ -59,26 +55,14 @@ impl RoundTrips<'_> {
         if self.sender.losses.any() {
             return None;
         }
-        let held: Vec<(u64, u64)> = self
-            .views
-            .iter()
-            .filter(|v| v.at >= exit && v.windowed <= 0.5 && v.slice.open > 0)
-            .map(|v| (if self.is_queued(v.rtt) { 0 } else { v.flight }, v.slice.open))
-            .collect();
-        self.level(held)
+        self.level(&self.open_flights(exit, |v| Some(if self.is_queued(v.rtt) { 0 } else { v.flight })))
     }
 
     /// The whole number of segments that the flight of each round trip after slow start is at its largest, most of the time: a clamp of the
     /// congestion window. A socket buffer counts memory, and holds a segment more or less.
     pub(crate) fn clamp(&self) -> Option<u64> {
         let exit = self.sender.observers.slow_start.exit.map_or(u64::MAX, |(at, _)| at);
-        let mut held: Vec<(u64, u64)> = self
-            .views
-            .iter()
-            .filter(|v| v.at >= exit && v.windowed <= 0.5 && v.slice.open > 0)
-            .map(|v| (v.flight, v.slice.open))
-            .collect();
-        held.sort_unstable();
+        let held = self.open_flights(exit, |v| Some(v.flight));
         let all: u64 = held.iter().map(|h| h.1).sum();
         let runs = held.chunk_by(|a, b| a.0 == b.0).map(|run| (run.iter().map(|h| h.1).sum::<u64>(), run[0].0));
         let (time, level) = runs.max()?;

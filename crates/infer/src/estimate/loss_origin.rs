@@ -1,6 +1,8 @@
 //! Whether a queue overflowed where packets were lost, or they were lost without one.
 
+use crate::estimate::capacity::ShownRates;
 use crate::estimate::round_trips::RoundTrips;
+use crate::estimate::token_bucket::{self, BucketFit, PolicerBucket};
 use crate::estimate::view::{QUEUE_FLOOR_NS, QUEUE_PART};
 use crate::event::RetransmitKind;
 use crate::observe::rtt_before_loss::RttBeforeLoss;
@@ -34,41 +36,82 @@ const HEADERS: f64 = 66.0;
 const ALWAYS: f64 = 0.6;
 /// Just before an overflow the smoothed round trip is above its mean by this much; with jitter it is near it.
 const ABOVE_MEAN: f64 = 1.1;
+/// How many times as long as round trips vary by from packet to packet a queue of a policer's size would delay them, at least, for it to be seen
+/// that there is none: five times and more behind policers of our lab, three and less behind short queues.
+const QUEUE_SHOWS_JITTERS: f64 = 4.0;
 
 /// What the losses of a flow came from.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Origin {
+pub(crate) struct LossOrigin {
     /// Numbers of losses without a queue before them, and with one.
     pub(crate) random: usize,
     pub(crate) congested: usize,
-    /// The round trips just before them are the longest, and alike: nothing but a queue makes them so. Or, of so many losses, they are
+    /// The token bucket that discards what is over its rate.
+    pub(crate) bucket: Option<PolicerBucket>,
+    /// Mean of the largest round trips just before losses, in nanoseconds.
+    pub(crate) rtt_peak: Option<f64>,
+}
+
+/// Judges the losses of a flow by two observations: the round trips just before losses, and the token bucket that explains losses and passes
+/// best.
+///
+/// The round trips decide between a queue and none if they are sure; a policer must fit where no queue is sure, and be large enough for a queue of
+/// its size to show; a bucket that fits and is none is a queue.
+pub(crate) fn judge(rounds: &RoundTrips<'_>, rates: &ShownRates) -> LossOrigin {
+    let sender = rounds.sender;
+    let rtt_peak = mean_peak(sender, rounds);
+    let Queues { random, congested, overflow } = by_round_trips(rounds, rates);
+    let none = LossOrigin { random, congested, bucket: None, rtt_peak };
+    // That no queue stood before the losses cannot be told where ACKs wait.
+    if rounds.ack_wait.is_some() {
+        return none;
+    }
+    let min = sender.rtt.min.unwrap_or(0);
+    match token_bucket::fit(&sender.observers.policer_log, min, rtt_peak.unwrap_or(0.0)) {
+        Some(BucketFit::Policer(bucket))
+            if overflow != Some(true) && bucket.burst / bucket.rate * 1e9 >= QUEUE_SHOWS_JITTERS * rounds.jitter() =>
+        {
+            LossOrigin { bucket: Some(bucket), ..none }
+        }
+        Some(_) if overflow != Some(false) => LossOrigin { random: 0, congested: congested + random, ..none },
+        _ => none,
+    }
+}
+
+/// What the round trips before losses say.
+#[derive(Debug, Clone, Copy, Default)]
+struct Queues {
+    random: usize,
+    congested: usize,
+    /// The round trips just before losses are the longest, and alike: nothing but a queue makes them so. Or, of so many losses, they are
     /// as all others are, and no queue did; `None` where neither is sure.
-    pub(crate) overflow: Option<bool>,
+    overflow: Option<bool>,
 }
 
 /// What a full packet takes on the path, in nanoseconds, by the largest rate that it showed.
-pub(crate) fn packet_nanos(sender: &Sender, plateau: Option<f64>, trains: Option<f64>) -> f64 {
-    let rate = plateau.unwrap_or(0.0).max(trains.unwrap_or(0.0));
+fn packet_nanos(sender: &Sender, rates: &ShownRates) -> f64 {
+    let rate = rates.plateau.unwrap_or(0.0).max(rates.trains.unwrap_or(0.0));
     (sender.space.mss as f64 + HEADERS) / rate.max(1.0) * 1e9
 }
 
-/// Judges the losses that acknowledgements told of; the rates are the path's, in bytes per second.
-pub(crate) fn judge(sender: &Sender, rounds: &RoundTrips<'_>, plateau: Option<f64>, trains: Option<f64>) -> Origin {
+/// Judges the losses that acknowledgements reported by the round trips before them.
+fn by_round_trips(rounds: &RoundTrips<'_>, rates: &ShownRates) -> Queues {
+    let sender = rounds.sender;
     let losses: Vec<&Loss> = sender.losses.episodes.iter().filter(|loss| loss.kind == RetransmitKind::Fast).collect();
     let rtt = &sender.rtt;
     let count = losses.len();
     let (Some(min), Some(mean)) = (rtt.min.map(|min| min as f64), rtt.mean()) else {
-        return Origin { random: count, ..Origin::default() };
+        return Queues { random: count, ..Queues::default() };
     };
     let [low, high] = rtt.percentiles([0.25, 0.95]);
-    let packet = packet_nanos(sender, plateau, trains);
+    let packet = packet_nanos(sender, rates);
     let is_queue = |over: f64| over >= (min * QUEUE_PART / 2.0).max(QUEUE_FLOOR_NS);
     let always = low - min >= ALWAYS * (high - min);
     match of_heights(&sender.observers.rtt_before_loss, min, packet) {
-        Some(true) => return Origin { congested: count, random: 0, overflow: Some(true) },
+        Some(true) => return Queues { congested: count, random: 0, overflow: Some(true) },
         Some(false) if !(always && is_queue(low - min)) => {
             let overflow = (sender.observers.rtt_before_loss.before_losses().count() >= MANY).then_some(false);
-            return Origin { random: count, congested: 0, overflow };
+            return Queues { random: count, congested: 0, overflow };
         }
         _ => {}
     }
@@ -79,13 +122,13 @@ pub(crate) fn judge(sender: &Sender, rounds: &RoundTrips<'_>, plateau: Option<f6
             // At least half of what the queue ever was. With random delays and no queue, the smoothed round trip stays near
             // the middle of its range.
             let standing = is_queue(over) && over >= 0.5 * (high - min) && over >= ABOVE_MEAN * (mean - min);
-            let at_rate = plateau.zip(trains).is_none_or(|(plateau, trains)| {
+            let at_rate = rates.plateau.zip(rates.trains).is_none_or(|(plateau, trains)| {
                 rounds.rate_at(loss.at) >= 0.5 * plateau.max(trains.min(plateau * 1.5))
             });
             standing && at_rate
         })
         .count();
-    Origin { random: count - congested, congested, overflow: None }
+    Queues { random: count - congested, congested, overflow: None }
 }
 
 /// Whether the round trips before losses are a full queue's; `None` where there are none.
@@ -111,7 +154,7 @@ pub(crate) fn are_highest(ranks: &[f64]) -> bool {
 }
 
 /// Mean of the largest round trips just before losses, in nanoseconds; `None` without such samples.
-pub(crate) fn mean_peak(sender: &Sender, rounds: &RoundTrips<'_>) -> Option<f64> {
+fn mean_peak(sender: &Sender, rounds: &RoundTrips<'_>) -> Option<f64> {
     let losses = sender.losses.episodes.iter().filter(|loss| loss.kind == RetransmitKind::Fast);
     let peaks: Vec<f64> = losses.map(|loss| rounds.rtt_peak(loss.at)).filter(|peak| *peak > 0.0).collect();
     (!peaks.is_empty()).then(|| peaks.iter().sum::<f64>() / peaks.len() as f64)

@@ -1,6 +1,7 @@
 //! Estimates from what was observed of a finished direction: rates, levels, origins, and the partition of its time.
 
 pub(crate) mod busy_bottleneck;
+pub(crate) mod capacity;
 pub(crate) mod change_points;
 pub(crate) mod data_phase;
 pub(crate) mod flight_level;

@@ -10,9 +10,6 @@ pub(crate) const FLAT: u32 = 2;
 /// Round trips within which a window that is used up in slow start has grown by a quarter: even with acknowledgements of two segments each
 /// it takes one.
 const GROWS_WITHIN: f64 = 3.0;
-/// Part of the flight that a full buffer's pauses begin at, from which the buffer is as good as full: its mean deviation, twice.
-const BUFFERED_PART: f64 = 0.9;
-
 /// Time and bytes of one limit.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct LimitShare {
@@ -78,10 +75,6 @@ impl<'a> RoundTrips<'a> {
             timeout: spent(Limit::Timeout),
             ..Partition::default()
         };
-        let steady = self.sender.window.small_window_is_steady();
-        if steady {
-            split.receive_window = std::mem::take(&mut split.reader);
-        }
         let plateau = plateau.unwrap_or(f64::INFINITY);
         let prompts = &self.sender.remote.triggers;
         let prompted = prompts.are_acknowledgements();
@@ -92,14 +85,10 @@ impl<'a> RoundTrips<'a> {
         let exit = grows_until.min(stopped.unwrap_or(u64::MAX));
         let first_loss = self.sender.losses.episodes.first().map_or(u64::MAX, |loss| loss.at);
         let constant = self.constant_flight();
-        let ceiling = self.ceiling(exit, plateau, trains);
         let still = self.still(exit);
-        // A flight that stands at one level, and never paused for the program, is a buffer's, though once it was larger: packets that fill up
-        // later take more memory each.
         let line = &self.sender.observers.time;
         let unpaused = (self.sender.times_acks || prompted)
             && line.time[Limit::Application as usize] as f64 <= (1.0 - OPEN_PART) * line.total() as f64;
-        let stood = ceiling.filter(|_| unpaused && first_loss == u64::MAX).map(|level| level as f64);
         // The buffer may hold what the path does, and a queue besides: more of it would wait there.
         let fills = self.fills(trains);
         // Between such pauses as well it is the buffer that holds the flight, where they take a good part of the time.
@@ -141,11 +130,8 @@ impl<'a> RoundTrips<'a> {
                 &mut split.receive_window
             } else if view.unread > 0.5 {
                 // What fits into a window that the program has made small is soon used up, though it seems to be sent for longer elsewhere.
-                if steady { &mut split.receive_window } else { &mut split.reader }
+                &mut split.reader
             } else if waits && view.at >= exit {
-                &mut split.send_buffer
-            } else if stood.is_some_and(|peak| view.flight as f64 >= BUFFERED_PART * peak) && view.at >= exit {
-                split.buffered_flight += here.seconds * view.flight as f64;
                 &mut split.send_buffer
             } else if !(prompted && unpaused)
                 && view.at < last_send
@@ -156,10 +142,7 @@ impl<'a> RoundTrips<'a> {
                 &mut split.application
             } else if view.at < exit {
                 &mut split.slow_start
-            } else if stands
-                || constant[n] && view.at < first_loss
-                || ceiling.is_some_and(|level| is_near(view.flight, level))
-            {
+            } else if stands || constant[n] && view.at < first_loss {
                 if prompts.are_the_programs() {
                     // However even the flight is, nothing set off what it is made of.
                     &mut split.application

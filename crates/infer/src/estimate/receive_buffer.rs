@@ -28,9 +28,7 @@ pub(crate) fn state(sender: &Sender) -> Option<BufferState> {
     let growth = &sender.observers.window_growth;
     let line = &sender.observers.time;
     let all = line.total();
-    let slow =
-        line.time[Limit::Reader as usize] as f64 > SLOW_PART * all as f64 && !sender.window.small_window_is_steady();
-    if slow {
+    if line.time[Limit::Reader as usize] as f64 > SLOW_PART * all as f64 {
         return Some(BufferState::ReaderSlow);
     }
     let end = sender.clocks.last_delivery?;

@@ -3,7 +3,7 @@
 use crate::estimate::standing_queue::StandingQueue;
 use crate::estimate::view::{QUEUE_FLOOR_NS, QUEUE_PART, View};
 use crate::estimate::{busy_bottleneck, queue_direction, sliding_min, standing_queue};
-use crate::observe::time_by_limit::{Limit, Slice};
+use crate::observe::time_by_limit::Slice;
 use crate::tcp::sender::Sender;
 
 /// Delivery within this part of the highest rate counts as that rate: delayed acknowledgements alone move a round's sum by
@@ -16,9 +16,6 @@ const BURSTS_FASTER: f64 = 0.6;
 const EVEN: f64 = 0.95;
 /// One part in so many of the bytes may have come faster than the path lets them.
 const CAUGHT_UP: u64 = 100;
-/// A flow whose mean is this part of its trains' rate hardly ever paused; trains' rates are known to within 9 %, and a window cut
-/// to 0.7 over a short queue costs as much again.
-const STEADY_PART: f64 = 0.8;
 /// And so much of its time is open: neither the program nor repair nor a timer paused it.
 pub(super) const OPEN_PART: f64 = 0.9;
 /// How many times the rate over a round trip trains of acknowledgements come at, at least, that were held and let go.
@@ -117,18 +114,12 @@ impl<'a> RoundTrips<'a> {
 
     /// Largest rate over a round trip, away from losses where there is such a place: what fills a hole arrives all at once.
     ///
-    /// `mean` is the rate of the whole, which no plateau is below. Elsewhere than at the sender acknowledgements are placed by
-    /// round-trip times that grow and shrink, which squeezes them together at times; `trains` were seen as they came, and are the
-    /// path's where the flow hardly ever paused between them.
-    pub(crate) fn plateau(&self, mean: f64, trains: Option<f64>) -> Option<f64> {
+    /// `mean` is the rate of the whole, which no plateau is below.
+    pub(crate) fn plateau(&self, mean: f64) -> Option<f64> {
         let plateau = self.largest(false);
         let plateau = if plateau > 0.0 && plateau >= mean { plateau } else { self.largest(true) };
-        let line = &self.sender.observers.time;
-        let open = line.time[Limit::Open as usize] as f64 >= OPEN_PART * line.total() as f64;
-        let elsewhere = trains.filter(|trains| !self.sender.times_acks && open && mean >= STEADY_PART * trains);
-        let seen = elsewhere.map_or(plateau, |trains| plateau.min(trains.max(mean)));
         // A phase of less than a round trip has no rate over one.
-        (seen > 0.0).then_some(seen.max(mean))
+        (plateau > 0.0).then_some(plateau.max(mean))
     }
 
     /// The rate that a hundredth of the bytes came at or above: what is larger was stopped on its way, and caught up.

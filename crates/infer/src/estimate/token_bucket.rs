@@ -68,9 +68,8 @@ impl PolicerBucket {
 
 /// The bucket that explains the losses; `None` where none does.
 ///
-/// `rtt` is the least round trip, `peak` what it is on average at most just before losses, in nanoseconds; `closed` where what is missing
-/// left no room, as only a queue closes it.
-pub(crate) fn fit(log: &PolicerLog, rtt: u64, peak: f64, closed: bool) -> Option<BucketFit> {
+/// `rtt` is the least round trip, `peak` what it is on average at most just before losses, in nanoseconds.
+pub(crate) fn fit(log: &PolicerLog, rtt: u64, peak: f64) -> Option<BucketFit> {
     if log.losses < ENOUGH {
         return None;
     }
@@ -112,7 +111,7 @@ pub(crate) fn fit(log: &PolicerLog, rtt: u64, peak: f64, closed: bool) -> Option
     let explained = parts(sent, rate, burst, slice);
     let delayed = delayed(sent, rate, burst);
     let waited = (peak - rtt as f64) / 1e9 * rate / burst;
-    let queues = closed || delayed.map_or(waited >= WAITED, |delayed| delayed >= DELAYED);
+    let queues = delayed.map_or(waited >= WAITED, |delayed| delayed >= DELAYED);
     if queues {
         return Some(BucketFit::Queue);
     }

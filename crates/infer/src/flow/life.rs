@@ -2,22 +2,25 @@
 
 use crate::observe::connection_phases::Phase;
 use crate::tcp::connection::Connection;
-use thalweg_model::{ConnectionReset, Life, LifePhases, Resent, Way};
+use thalweg_model::{ConnectionReset, Failure, Life, LifePhases, Resent, Side, Silence, Way};
 
-/// Where the time of the connection went, and what was sent again.
+/// Where the time of the connection went, what was sent again, and how it failed.
 pub(crate) fn life(connection: &Connection) -> Life {
     let (phases, [client, server]) = (&connection.phases, &connection.sides);
     let [syn, syn_ack] = &connection.opening.syn;
+    let spent = LifePhases {
+        connecting_s: phases.seconds(Phase::Connecting),
+        accept_queue_s: phases.seconds(Phase::AcceptQueue),
+        request_s: phases.seconds(Phase::Request),
+        waiting_server_s: phases.seconds(Phase::Server),
+        waiting_client_s: phases.seconds(Phase::Client),
+        transfer_s: phases.seconds(Phase::Transfer),
+        close_s: phases.seconds(Phase::Close),
+    };
     let mut life = Life {
-        phases: LifePhases {
-            connecting_s: phases.seconds(Phase::Connecting),
-            accept_queue_s: phases.seconds(Phase::AcceptQueue),
-            request_s: phases.seconds(Phase::Request),
-            waiting_server_s: phases.seconds(Phase::Server),
-            waiting_client_s: phases.seconds(Phase::Client),
-            transfer_s: phases.seconds(Phase::Transfer),
-            close_s: phases.seconds(Phase::Close),
-        },
+        phases: spent,
+        shares: spent.shares(),
+        verdict_share: 0.0,
         resent: Resent {
             syn: syn.count.saturating_sub(1),
             syn_ack: syn_ack.count.saturating_sub(1),
@@ -27,17 +30,49 @@ pub(crate) fn life(connection: &Connection) -> Life {
             fin_up: phases.fins_resent(0),
             fin_down: phases.fins_resent(1),
         },
-        reset: phases.reset.map(|reset| ConnectionReset {
+        reset: phases.end.reset.map(|reset| ConnectionReset {
             direction: if reset.side == 0 { Way::Up } else { Way::Down },
             packet: reset.number,
             at_s: reset.at as f64 / 1e9,
             idle_s: reset.idle as f64 / 1e9,
             ttl: reset.ttl,
             usual_ttl: reset.usual_ttl,
+            ip_ids: reset.ip_ids,
             followed_by_data: reset.followed_by_data,
+        }),
+        silence: phases.end.silent().map(|silent| Silence {
+            side: if silent.side == 0 { Side::Client } else { Side::Server },
+            since_s: silent.since as f64 / 1e9,
+            unanswered: silent.unanswered,
+            packet: silent.number,
         }),
         failure: None,
     };
-    life.failure = life.find_failure();
+    life.failure = failure(connection, &life);
     life
+}
+
+fn failure(connection: &Connection, life: &Life) -> Option<Failure> {
+    let phases = &connection.phases;
+    let [client, server] = &connection.sides;
+    if phases.is_opening() {
+        let [syn, syn_ack] = &connection.opening.syn;
+        // In a capture of one direction the client goes on.
+        let only_syns = client.packets == u64::from(syn.count) + connection.tap_duplicates;
+        return match (phases.end.reset, syn_ack.seen) {
+            (Some(reset), false) if reset.side == 1 && syn.seen => Some(Failure::Refused),
+            (None, false) if syn.count > 1 && server.packets == 0 && only_syns => Some(Failure::NoAnswer),
+            (None, true) if syn_ack.count > 2 && client.packets > 0 && only_syns => Some(Failure::NoAnswer),
+            _ => None,
+        };
+    }
+    if life.reset.is_some_and(|reset| reset.is_foreign()) {
+        Some(Failure::ForeignReset)
+    } else if life.silence.is_some() {
+        Some(Failure::VanishedPeer)
+    } else if phases.end.reset.is_some_and(|reset| reset.interrupts) {
+        Some(Failure::Reset)
+    } else {
+        None
+    }
 }

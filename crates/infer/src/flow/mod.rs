@@ -2,6 +2,7 @@
 
 pub(crate) mod facts;
 mod life;
+mod life_causes;
 pub(crate) mod ranking;
 pub(crate) mod record;
 pub(crate) mod report;

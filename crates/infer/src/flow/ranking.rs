@@ -5,13 +5,14 @@ use crate::estimate::data_phase::DataPhase;
 use std::cmp::Reverse;
 use thalweg_model::{Code, Flow, Life, Verdict};
 
-/// By what a connection is listed, the costliest first: by the time that another setting or another path could save, then by the bytes it
-/// carried.
+/// By what a connection is listed: those that failed first, then the costliest, by the time that another setting, another path or a faster
+/// server could save, then by the bytes it carried.
 ///
 /// What its program alone could save counts for nothing here: nothing else is to be done about it, and an idle session would come
 /// before all others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FlowCost {
+    failed: Reverse<bool>,
     saved: Reverse<u64>,
     bytes: Reverse<u64>,
     first_packet: u64,
@@ -22,26 +23,28 @@ impl FlowCost {
     pub(crate) fn of(verdict: &Verdict, phase: DataPhase, bytes: u64, first_packet: u64) -> Self {
         let gain = verdict.gain.filter(|_| verdict.code() != Code::Application).unwrap_or(1.0).max(1.0);
         let saved_s = (phase.took * (1.0 - 1.0 / gain)).clamp(0.0, phase.most_saved());
-        Self { saved: Reverse(saved_s.to_bits()), bytes: Reverse(bytes), first_packet }
+        Self { failed: Reverse(false), saved: Reverse(saved_s.to_bits()), bytes: Reverse(bytes), first_packet }
     }
 
-    /// The same, where a failure outside of the data phase cost more than that could save.
-    pub(crate) fn with_life(self, life: Option<&Life>) -> Self {
-        let lost = Reverse(life.map_or(0.0, Life::lost_s).max(0.0).to_bits());
-        Self { saved: self.saved.min(lost), ..self }
+    /// The same, of a connection with this life and verdict: what the whole lost counts if that costs more than the data phase could save.
+    pub(crate) fn with_life(self, life: Option<&Life>, code: Code) -> Self {
+        let Some(life) = life else { return self };
+        let lost = Reverse(life.lost_s(code).to_bits());
+        Self { failed: Reverse(life.failure.is_some()), saved: self.saved.min(lost), ..self }
     }
 }
 
-/// Whether something other than its programs makes the connection slower than it could be on its path, either way, or fails.
+/// Whether the connection is slower than it could be on its path, either way, by something other than a program's own pauses, or fails.
 pub fn is_slowed(flow: &Flow) -> bool {
     flow.life.is_some_and(|life| life.failure.is_some())
         || is_held(&flow.verdict)
         || flow.other_direction.as_ref().is_some_and(|other| is_held(&other.verdict))
 }
 
-/// Whether the verdict is something other than the program, with a gain that is worth it.
+/// Whether the verdict is something other than the programs, with a gain that is worth it, or a server that does not answer.
 pub(crate) fn is_held(verdict: &Verdict) -> bool {
-    verdict.code().is_slowdown() && verdict.gain.is_some_and(|gain| gain >= MIN_GAIN)
+    let code = verdict.code();
+    code.is_slowdown() && (code.is_of_life() || verdict.gain.is_some_and(|gain| gain >= MIN_GAIN))
 }
 
 #[cfg(test)]

@@ -48,7 +48,9 @@ impl FlowRecord {
         let of = |verdict, phase| FlowCost::of(verdict, phase, flow.bytes_up + flow.bytes_down, flow.first_packet);
         let cost = of(&flow.verdict, self.phase);
         let other = flow.other_direction.as_ref().zip(self.other_phase);
-        other.map_or(cost, |(other, phase)| cost.min(of(&other.verdict, phase))).with_life(flow.life.as_ref())
+        other
+            .map_or(cost, |(other, phase)| cost.min(of(&other.verdict, phase)))
+            .with_life(flow.life.as_ref(), flow.verdict.code())
     }
 }
 

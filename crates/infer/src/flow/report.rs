@@ -5,6 +5,7 @@ use crate::diagnosis::ranking;
 use crate::estimate::data_phase::DataPhase;
 use crate::flow::facts;
 use crate::flow::life;
+use crate::flow::life_causes;
 use crate::flow::ranking::{FlowCost, is_held};
 use crate::observe::nagle_delayed_ack::NagleDelayedAck;
 use crate::tcp::connection::Connection;
@@ -13,7 +14,7 @@ use crate::tcp::sender::Sender;
 use crate::tcp::tap_position::vantage;
 use std::net::{IpAddr, SocketAddr};
 use thalweg_model::{
-    Code, Finding, Flow, Measured, OtherDirection, Retransmits, Series, Side, TokenBucket, Verdict, Way,
+    Code, Finding, Flow, Life, Measured, OtherDirection, Retransmits, Series, Side, TokenBucket, Verdict, Way,
 };
 
 /// A finished connection, judged. Its report is a matter of its own: where only the costliest are kept, most need none.
@@ -23,6 +24,7 @@ pub(crate) struct JudgedFlow<'a> {
     verdict: Verdict,
     findings: Vec<Finding>,
     held_side: Side,
+    life: Life,
     other: Option<(DataPhase, Box<OtherDirection>)>,
 }
 
@@ -37,8 +39,10 @@ impl<'a> JudgedFlow<'a> {
         };
         let facts = Facts::new(connection, main, vantage(connection, main), held);
         let (verdict, findings) = ranking::judge(&facts);
+        let mut life = life::life(connection);
+        let (verdict, findings) = life_causes::judge(&facts, &mut life, verdict, findings);
         let other = other_direction(connection, 1 - main, held);
-        Self { facts, verdict, findings, held_side, other }
+        Self { facts, verdict, findings, held_side, life, other }
     }
 
     pub(crate) fn phase(&self) -> DataPhase {
@@ -52,12 +56,12 @@ impl<'a> JudgedFlow<'a> {
         let of = |verdict, phase| FlowCost::of(verdict, phase, bytes, connection.first_packet);
         let cost = of(&self.verdict, self.phase());
         let cost = self.other.as_ref().map_or(cost, |(phase, other)| cost.min(of(&other.verdict, *phase)));
-        cost.with_life(Some(&life::life(connection)))
+        cost.with_life(Some(&self.life), self.verdict.code())
     }
 
     /// Whether something other than its programs makes either direction slower than it could be, or fails.
     pub(crate) fn is_slowed(&self) -> bool {
-        life::life(self.facts.connection).failure.is_some()
+        self.life.failure.is_some()
             || is_held(&self.verdict)
             || self.other.as_ref().is_some_and(|(_, other)| is_held(&other.verdict))
     }
@@ -69,7 +73,7 @@ impl<'a> JudgedFlow<'a> {
 
     /// The report. What only the whole capture tells is left open: the flow's number, and its interface's name.
     pub(crate) fn flow(self) -> Flow {
-        let Self { facts, verdict, findings, held_side, other } = self;
+        let Self { facts, verdict, findings, held_side, life, other } = self;
         let Facts { connection, main, sender, vantage, held, .. } = facts;
         let [client, server] = &connection.sides;
         let losses = &sender.losses;
@@ -110,6 +114,7 @@ impl<'a> JudgedFlow<'a> {
             phase_s: facts.phase_s,
             measured: Measured {
                 capacity_bps: facts.capacity.map(|capacity| capacity * 8.0),
+                fastest_bps: sender.observers.packet_trains.fastest().map(|fastest| fastest * 8.0),
                 segment_bytes: sender.space.mss,
                 delivered_segment_bytes: sender.scoreboard.largest_delivered,
                 flight_max_bytes: sender.totals.flight_max,
@@ -120,7 +125,7 @@ impl<'a> JudgedFlow<'a> {
             },
             policer: facts.bucket.map(|bucket| TokenBucket { rate_bps: bucket.rate * 8.0, burst_bytes: bucket.burst }),
             facts: facts::facts(connection, main, &facts, black_hole),
-            life: Some(life::life(connection)),
+            life: Some(life),
             limits: facts.limits(),
             verdict,
             findings,
@@ -160,10 +165,13 @@ const fn way(side: usize) -> Way {
     if side == 0 { Way::Up } else { Way::Down }
 }
 
-/// What is drawn of a connection: the direction with more payload.
+/// What is drawn of a connection: the direction with more payload, and the marks of the other one where no plots are wanted.
 pub(crate) fn series_of(connection: &Connection) -> Option<Series> {
-    let sender = main(connection);
-    sender.observers.plots.is_some().then(|| series(sender))
+    let main = main_side(connection);
+    let [sender, other] = [main, 1 - main].map(|side| &connection.sides[side].sender);
+    let drawn = sender.observers.plots.as_ref()?;
+    let other_marks = other.observers.plots.as_ref().filter(|_| drawn.is_of_marks()).map(|other| other.marks.clone());
+    Some(Series { other_marks: other_marks.unwrap_or_default(), ..series(sender) })
 }
 
 /// The side that sends more payload: 0 the client, 1 the server.
@@ -249,6 +257,7 @@ fn series(sender: &Sender) -> Series {
         throughput_bps: throughput,
         rtt_ms: drawn.rtt.points(),
         marks: drawn.marks.clone(),
+        other_marks: Vec::new(),
     }
 }
 

@@ -16,6 +16,7 @@ use crate::flow_table::key::FlowKey;
 use crate::flow_table::late_packets::ClosedFlow;
 use crate::flow_table::lifecycle::Lifecycle;
 use crate::flow_table::packet_queue::{PacketPool, PacketQueue};
+use crate::observe::plot_series::Recording;
 use crate::tcp::connection::Connection;
 use crate::tcp::packet::Packet;
 use hashbrown::HashTable;
@@ -39,6 +40,8 @@ pub enum PlotSelection {
     First(u64),
     /// Of those whose first packets have these numbers in the file.
     Of(Vec<u64>),
+    /// No plots, but the retransmissions and zero windows of all, each with its packet; at most 100,000 for each direction of a connection.
+    Marks,
 }
 
 /// A TCP packet, and the capture's clock at it.
@@ -92,7 +95,7 @@ struct ActiveFlow {
     life: Lifecycle,
     /// Index of the interface among the capture's.
     interface: u32,
-    draw: bool,
+    recording: Recording,
     waiting: PacketQueue,
     /// Its analysis, as far as that went; most have none before they are over.
     connection: Option<Box<Connection>>,
@@ -101,16 +104,16 @@ struct ActiveFlow {
 impl ActiveFlow {
     /// Analyses what waits, in spare memory where that is the connection's beginning.
     fn analyse(&mut self, backlog: &mut PacketPool, spare: &mut Vec<Box<Connection>>) {
-        let Self { life, interface, draw, waiting, connection } = self;
-        let (ends, interface, draw) = (life.ends, *interface, *draw);
+        let Self { life, interface, recording, waiting, connection } = self;
+        let (ends, interface, recording) = (life.ends, *interface, *recording);
         backlog.drain(waiting, |packet| {
             connection
                 .get_or_insert_with(|| match spare.pop() {
                     Some(mut spare) => {
-                        spare.renew(interface, ends, packet, draw);
+                        spare.renew(interface, ends, packet, recording);
                         spare
                     }
-                    None => Box::new(Connection::new(interface, ends, packet, draw)),
+                    None => Box::new(Connection::new(interface, ends, packet, recording)),
                 })
                 .packet(packet);
         });
@@ -212,10 +215,12 @@ impl FlowTable {
 
     /// Begins a connection, in the place of the one `before` it that has the same key.
     fn begin(&mut self, key: FlowKey, before: Option<u32>, seen: &TcpPacket) -> u32 {
-        let draw = match &self.drawn {
-            PlotSelection::None => false,
-            PlotSelection::First(count) => self.begun < *count,
-            PlotSelection::Of(numbers) => numbers.binary_search(&seen.number).is_ok(),
+        let plots = |wanted| if wanted { Recording::Plots } else { Recording::Nothing };
+        let recording = match &self.drawn {
+            PlotSelection::None => Recording::Nothing,
+            PlotSelection::First(count) => plots(self.begun < *count),
+            PlotSelection::Of(numbers) => plots(numbers.binary_search(&seen.number).is_ok()),
+            PlotSelection::Marks => Recording::Marks,
         };
         let serial = self.begun;
         self.begun += 1;
@@ -224,7 +229,7 @@ impl FlowTable {
         let going = ActiveFlow {
             life: Lifecycle::new(&seen.segment),
             interface: seen.interface,
-            draw,
+            recording,
             waiting: PacketQueue::EMPTY,
             connection: None,
         };

@@ -11,7 +11,7 @@ const SHORTEST_GAP: u64 = 1_000_000;
 pub(crate) struct LossEpisodes {
     open: Option<Span>,
     /// Lengths, in microseconds.
-    lengths: LogHistogram,
+    lengths: LogHistogram<3, 40>,
     /// Packets of these, and the most of one.
     packets: u64,
     most: u64,
@@ -64,7 +64,7 @@ impl LossEpisodes {
         let packets = span.packets.saturating_sub(span.needless);
         // Holes are counted by their length: where nearly all of it came late, the rest is what that errs by.
         if packets * 10 > span.packets {
-            self.lengths.add((span.to - span.from) / 1_000);
+            self.lengths.add((span.to - span.from) / 1_000, 1);
             self.packets += packets;
             self.most = self.most.max(packets);
         }

@@ -18,8 +18,8 @@ pub(crate) struct Microbursts {
     wide: Bin,
     narrow: Bin,
     packets: u64,
-    all: LogHistogram,
-    lost: LogHistogram,
+    all: LogHistogram<3, 40>,
+    lost: LogHistogram<3, 40>,
 }
 
 #[derive(Debug, Default)]
@@ -62,14 +62,14 @@ impl Microbursts {
         let burst = self.wide.bytes.max(self.wide.before);
         self.packets += 1;
         if self.packets > FEW {
-            self.all.add(burst);
+            self.all.add(burst, 1);
         }
         burst.min(u64::from(u32::MAX)) as u32
     }
 
     /// A packet that was sent at the end of `burst` bytes is lost.
     pub(crate) fn lost(&mut self, burst: u32) {
-        self.lost.add(u64::from(burst));
+        self.lost.add(u64::from(burst), 1);
     }
 
     /// Most bytes of a millisecond and of a tenth of one.

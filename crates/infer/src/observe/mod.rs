@@ -4,7 +4,6 @@ pub(crate) mod congestion_control;
 pub(crate) mod connection_phases;
 pub(crate) mod example_packets;
 pub(crate) mod flight_levels;
-pub(crate) mod gap_spacing;
 pub(crate) mod idle_restarts;
 pub(crate) mod log_histogram;
 pub(crate) mod loss_episodes;
@@ -17,6 +16,7 @@ pub(crate) mod reordering;
 pub(crate) mod rtt_before_loss;
 pub(crate) mod slow_start;
 pub(crate) mod sndbuf_wakeups;
+pub(crate) mod stop_and_wait;
 pub(crate) mod tail_losses;
 pub(crate) mod time_by_limit;
 pub(crate) mod window_growth;
@@ -24,7 +24,6 @@ pub(crate) mod window_growth;
 use crate::reset::{Reset, reset_keeping};
 use congestion_control::CongestionControl;
 use example_packets::ExamplePackets;
-use gap_spacing::GapSpacing;
 use idle_restarts::IdleRestarts;
 use loss_episodes::LossEpisodes;
 use microbursts::Microbursts;
@@ -36,6 +35,7 @@ use reordering::Reordering;
 use rtt_before_loss::RttBeforeLoss;
 use slow_start::SlowStart;
 use sndbuf_wakeups::SndbufWakeups;
+use stop_and_wait::StopAndWait;
 use tail_losses::TailLosses;
 use time_by_limit::TimeByLimit;
 use window_growth::WindowGrowth;
@@ -47,9 +47,9 @@ pub(crate) struct Observers {
     pub(crate) packet_trains: PacketTrains,
     pub(crate) slow_start: SlowStart,
     pub(crate) sndbuf_wakeups: SndbufWakeups,
+    pub(crate) stop_and_wait: StopAndWait,
     pub(crate) policer_log: PolicerLog,
     pub(crate) rtt_before_loss: RttBeforeLoss,
-    pub(crate) gap_spacing: GapSpacing,
     pub(crate) idle_restarts: IdleRestarts,
     pub(crate) nagle: NagleDelayedAck,
     pub(crate) examples: ExamplePackets,

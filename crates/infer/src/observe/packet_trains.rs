@@ -1,5 +1,6 @@
 //! How fast the path delivers: bursts' own rate, from trains of segments.
 
+use crate::observe::log_histogram::LogHistogram;
 use crate::reset::{Reset, reset_keeping};
 use std::collections::VecDeque;
 
@@ -22,16 +23,12 @@ const SPREAD: f64 = 1.5;
 /// And a fiftieth as a tenth.
 const STILL: f64 = 1.25;
 
-/// Bins for each doubling of the rate: 9 % apart.
-const BINS_PER_OCTAVE: f64 = 8.0;
-const BINS: usize = 40 * 8;
-
-/// Byte-weighted histogram of the rates of trains.
+/// The rates of trains, by bytes.
 #[derive(Debug, Default)]
 pub(crate) struct PacketTrains {
     recent: VecDeque<(u64, u64)>,
-    bins: Option<Box<[u64; BINS]>>,
-    total: u64,
+    /// Bytes by the rate that they came at, in bytes per second.
+    rates: LogHistogram<5, 40>,
     /// The rates of the fastest short trains, ascending.
     short: [f64; AS_FAST],
 }
@@ -71,10 +68,7 @@ impl PacketTrains {
         // What was held and let go at one instant has no rate.
         if let Some((at, before)) = start.filter(|&(at, _)| now > at) {
             let rate = (delivered - before) as f64 / ((now - at) as f64 / 1e9);
-            let bin = ((rate.max(1.0).log2() * BINS_PER_OCTAVE) as usize).min(BINS - 1);
-            let bins = self.bins.get_or_insert_with(|| Box::new([0; BINS]));
-            bins[bin] += step;
-            self.total += step;
+            self.rates.add(rate as u64, step);
         }
         // Several acknowledgements at one instant count once, so that a burst released at once is measured from its start.
         if self.recent.len() < 4096 {
@@ -90,14 +84,14 @@ impl PacketTrains {
     ///
     /// A quarter: windows as small as one and a half trains still have that many trains without their idle gap.
     pub(crate) fn rate(&self) -> Option<f64> {
-        let rate = self.quantile(4).unwrap_or(0.0).max(self.short[0]);
+        let rate = self.quantile(4.0).unwrap_or(0.0).max(self.short[0]);
         (rate > 0.0).then_some(rate)
     }
 
     /// The rate that half of the bytes arrived at or above, where delays that vary by `varies` nanoseconds bunch packets up: trains come at no rate
     /// more than at another then, and at the path's as little. `None` elsewhere.
     pub(crate) fn blurred(&self, mss: u64, varies: impl Fn() -> f64) -> Option<f64> {
-        let [half, quarter, tenth, fastest] = [2, 4, 10, 50].map(|part| self.quantile(part));
+        let [half, quarter, tenth, fastest] = [2.0, 4.0, 10.0, 50.0].map(|part| self.quantile(part));
         let (half, quarter) = (half?, quarter?);
         let is_spread = quarter >= SPREAD * half && tenth? >= SPREAD * quarter && fastest? >= STILL * tenth?;
         let train = (TRAIN_SEGMENTS * mss) as f64 / quarter * 1e9;
@@ -106,19 +100,12 @@ impl PacketTrains {
 
     /// The rate that a fiftieth of the bytes arrived at or above: at times at least the path delivered so fast, whatever held the sender later.
     pub(crate) fn fastest(&self) -> Option<f64> {
-        self.quantile(50)
+        self.quantile(50.0)
     }
 
-    fn quantile(&self, part: u64) -> Option<f64> {
-        let bins = self.bins.as_ref()?;
-        let mut above = self.total / part;
-        for (bin, &bytes) in bins.iter().enumerate().rev() {
-            if bytes > above {
-                return Some(((bin as f64 + 0.5) / BINS_PER_OCTAVE).exp2());
-            }
-            above -= bytes;
-        }
-        None
+    /// The rate that one part in `parts` of the bytes arrived at or above.
+    fn quantile(&self, parts: f64) -> Option<f64> {
+        (self.rates.total > 0).then(|| self.rates.percentile(1.0 - 1.0 / parts) as f64)
     }
 }
 

@@ -4,6 +4,10 @@ use thalweg_model::{LossMark, Point};
 
 /// Groups of points a series keeps; each gives at most two points.
 const MOST_GROUPS: usize = 2_000;
+/// Marks of a direction that plots draw; more could not be told apart.
+const PLOTTED_MARKS: usize = 4_000;
+/// Marks of a direction that are recorded at most, 4 MB of them.
+const MARKS_MAX: usize = 100_000;
 
 #[derive(Debug, Clone, Copy)]
 struct Group {
@@ -19,11 +23,16 @@ pub(crate) struct PlotSeries {
     /// Seconds each group spans; 0 while every point has its own.
     width: f64,
     pushed: u64,
+    /// Nothing is recorded.
+    is_off: bool,
 }
 
 impl PlotSeries {
     /// Adds a point; times do not go back by more than a group.
     pub(crate) fn push(&mut self, t: f64, v: f64) {
+        if self.is_off {
+            return;
+        }
         self.pushed += 1;
         let index = self.index(t, self.pushed);
         match self.groups.last_mut() {
@@ -81,6 +90,17 @@ fn absorb(group: &mut Group, min: (f64, f64), max: (f64, f64)) {
     }
 }
 
+/// What is recorded of a connection besides its facts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Recording {
+    #[default]
+    Nothing,
+    /// Every retransmission and zero window, and no series.
+    Marks,
+    /// The series that plots draw, with the first few thousand marks.
+    Plots,
+}
+
 /// The series plots draw, where they are wanted.
 #[derive(Debug, Default)]
 pub(crate) struct PlotRecorder {
@@ -91,6 +111,40 @@ pub(crate) struct PlotRecorder {
     pub(crate) acked: PlotSeries,
     pub(crate) rtt: PlotSeries,
     pub(crate) marks: Vec<LossMark>,
+    most_marks: usize,
+}
+
+impl PlotRecorder {
+    /// A recorder of these, if of anything.
+    pub(crate) fn of(recording: Recording) -> Option<Box<Self>> {
+        let off = || PlotSeries { is_off: true, ..PlotSeries::default() };
+        match recording {
+            Recording::Nothing => None,
+            Recording::Plots => Some(Box::new(Self { most_marks: PLOTTED_MARKS, ..Self::default() })),
+            Recording::Marks => Some(Box::new(Self {
+                flight: off(),
+                window: off(),
+                cwnd: off(),
+                sent: off(),
+                acked: off(),
+                rtt: off(),
+                marks: Vec::new(),
+                most_marks: MARKS_MAX,
+            })),
+        }
+    }
+
+    /// Whether it records marks and no series.
+    pub(crate) const fn is_of_marks(&self) -> bool {
+        self.flight.is_off
+    }
+
+    /// Adds a mark, unless there are very many.
+    pub(crate) fn mark(&mut self, mark: LossMark) {
+        if self.marks.len() < self.most_marks {
+            self.marks.push(mark);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -84,7 +84,18 @@ pub(super) fn cause(code: Code, spent: LimitShare, samples: &[Sample], spending:
             Cause::NothingToGain(CarriedData { bytes, seconds: spending.seconds() })
         }
         // A socket shows none of these.
-        Code::Bufferbloat | Code::Policer | Code::DelayedAck | Code::Unknown => Cause::Unknown(UndecidedBy::NoData),
+        Code::Bufferbloat
+        | Code::Policer
+        | Code::DelayedAck
+        | Code::ApplicationWindow
+        | Code::Connecting
+        | Code::AcceptQueue
+        | Code::RequestLost
+        | Code::WaitingForServer
+        | Code::WaitingForClient
+        | Code::Reset
+        | Code::VanishedPeer
+        | Code::Unknown => Cause::Unknown(UndecidedBy::NoData),
     }
 }
 

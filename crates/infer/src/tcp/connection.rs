@@ -1,10 +1,13 @@
 //! One TCP connection: both directions, fed packet by packet.
 
-use crate::observe::connection_phases::{ConnectionPhases, PhasePacket};
+use crate::observe::connection_phases::ConnectionPhases;
+use crate::observe::connection_phases::packet::PhasePacket;
+use crate::observe::plot_series::Recording;
 use crate::reset::Reset;
 use crate::tcp::handshake::Handshake;
 use crate::tcp::packet::{Ack, Data, Endpoint, Packet};
 use crate::tcp::receiver_view::timestamp_rtt::TimestampRtt;
+use crate::tcp::receiver_view::window_edges::WindowEdges;
 use crate::tcp::sender::Sender;
 use crate::tcp::signals::Signals;
 use crate::tcp::tap_duplicates::{Known, TapDuplicates};
@@ -13,10 +16,9 @@ use thalweg_units::{SeqNum, Timestamp};
 use thalweg_wire::Flags;
 
 /// Acknowledgements on their way to a far sender; past it they are handed on early.
-const MOST_ON_THE_WAY: usize = 1 << 16;
+const MAX_ON_THE_WAY: usize = 1 << 16;
 
-/// The most that Linux's packets are allowed to live (RFC 1700 has 64). What comes with more, from Windows above all, is numbered by
-/// the host and not by the connection.
+/// What Linux sets (RFC 1700: 64). Packets with more, mainly of Windows, are numbered by the host and not by the connection.
 const LINUX_TTL: u8 = 64;
 
 /// Longest a connection lasts here, in nanoseconds: 36 years. Damaged clocks say more; sums of such times stay within 64 bits.
@@ -31,20 +33,22 @@ pub(crate) struct Side {
     fin: bool,
     pub(super) prints: TapDuplicates,
     /// Acknowledgements for this side's data that passed the tap but have not reached this side.
-    on_the_way: VecDeque<Ack>,
-    /// What its last packet acknowledged: of what follows it takes no note of the TSval until it has acknowledged that (RFC 7323 §4.3).
+    pub(super) on_the_way: VecDeque<Ack>,
+    /// What its last packet acknowledged: it takes no note of a TSval beyond that before it has acknowledged what came with it (RFC 7323 §4.3).
     answered: Option<SeqNum>,
     /// Round trip between the tap and this side, in nanoseconds; 0 at this side.
     pub(crate) beyond: u64,
     pub(crate) echo: TimestampRtt,
+    /// Where the window for this side's data ended.
+    pub(crate) edges: WindowEdges,
 }
 
 impl Side {
     #[inline]
-    fn new(at: Endpoint, draw: bool) -> Self {
+    fn new(at: Endpoint, recording: Recording) -> Self {
         Self {
             at,
-            sender: Sender::new(draw),
+            sender: Sender::new(recording),
             packets: 0,
             fin: false,
             prints: TapDuplicates::default(),
@@ -52,82 +56,54 @@ impl Side {
             answered: None,
             beyond: 0,
             echo: TimestampRtt::default(),
+            edges: WindowEdges::default(),
         }
     }
 
     /// Begins anew where one was that is over, in the room of its lists.
-    fn renew(&mut self, new_at: Endpoint, draw: bool) {
-        let Self { at, sender, packets, fin, prints, on_the_way, answered, beyond, echo } = self;
+    fn renew(&mut self, new_at: Endpoint, recording: Recording) {
+        let Self { at, sender, packets, fin, prints, on_the_way, answered, beyond, echo, edges } = self;
         (*at, *packets, *fin, *answered, *beyond) = (new_at, 0, false, None, 0);
-        sender.begin_flow(draw);
+        sender.begin_flow(recording);
         prints.next = 0;
         if let Some(known) = &mut prints.known {
             **known = Known::default();
         }
         on_the_way.reset();
         echo.reset();
+        edges.clear();
     }
 
-    /// Hands on the acknowledgements that reach this side by `now`, or just after: the round trip beyond the tap varies by a
-    /// little, and data must not seem to leave before what set it off. While losses are repaired it goes by what the side has `heard`, as its
-    /// own packets tell, for what it sends again depends on that alone.
-    fn deliver_until(&mut self, now: u64, heard: HeardAcks) {
+    /// Delivers the acknowledgements that reach this side by `now`, or just after: the round trip beyond the tap varies a little, and data
+    /// must not seem to leave before what triggered it. While losses are repaired and queues grow and drain, the round trip is not known well
+    /// enough: then `echo` decides, the newest TSval that this side had heard (RFC 7323 §4.3).
+    fn deliver_until(&mut self, now: u64, echo: Option<u32>) {
         let due = now.saturating_add((self.beyond / 64).min(1_000_000));
-        // Acknowledgements of one tick have the same TSval: the first of them was heard at least.
-        let mut equal = false;
+        // ACKs of one tick have the same TSval: the first of them was heard at least.
+        let mut same_tick = false;
         while let Some(mut ack) = self.on_the_way.front().copied() {
-            let repairing = self.sender.is_repairing();
             let mut is_due = ack.now <= due;
-            match (heard, ack.tsval) {
-                (HeardAcks::Until { echo, again }, Some(tsval)) if repairing || again => {
-                    let since = echo.wrapping_sub(tsval) as i32;
-                    if !is_due && (since > 0 || since == 0 && !equal) {
-                        equal |= since == 0;
-                        is_due = true;
-                        ack.now = now;
-                    } else if since < 0 && self.answered.is_some_and(|to| ack.seq.since(to) <= 0) {
-                        is_due = false;
-                    }
+            if self.sender.is_repairing()
+                && let Some((echo, tsval)) = echo.zip(ack.tsval)
+            {
+                let since = echo.wrapping_sub(tsval) as i32;
+                if !is_due && (since > 0 || since == 0 && !same_tick) {
+                    same_tick |= since == 0;
+                    is_due = true;
+                    ack.now = now;
+                } else if since < 0 && self.answered.is_some_and(|to| ack.seq.since(to) <= 0) {
+                    is_due = false;
                 }
-                (HeardAcks::Nothing, Some(_)) if repairing => is_due = false,
-                _ => {}
             }
-            if !is_due && self.on_the_way.len() <= MOST_ON_THE_WAY {
+            if !is_due && self.on_the_way.len() <= MAX_ON_THE_WAY {
                 break;
             }
             self.on_the_way.pop_front();
-            // What was not heard when it was due was heard after what told so.
+            // An acknowledgement that was overdue arrived after the packet sent last.
             ack.now = ack.now.max(self.sender.clocks.last_send);
             self.sender.ack(&ack);
         }
     }
-
-    /// What a packet tells of what this side had heard; it is this side's own where `own`.
-    fn heard(&self, packet: &Packet, own: bool) -> HeardAcks {
-        let flags = packet.flags.0;
-        let carries = packet.payload_len > 0 || flags & (Flags::SYN | Flags::FIN | Flags::RST) != 0;
-        match packet.timestamps {
-            Some((_, echo)) if own && flags & Flags::SYN == 0 => {
-                let again = carries && self.sender.has_sent(packet.seq.add(packet.payload_len));
-                HeardAcks::Until { echo, again }
-            }
-            Some(_) if !own && !carries => HeardAcks::Nothing,
-            _ => HeardAcks::Unknown,
-        }
-    }
-}
-
-/// What a packet tells of the acknowledgements its sender had heard.
-#[derive(Debug, Clone, Copy)]
-enum HeardAcks {
-    Unknown,
-    /// Nothing: it is an acknowledgement itself, and the sender's next packet will tell.
-    Nothing,
-    /// Those up to this TSval (RFC 7323 §4.3); and whether the packet is sent `again`.
-    Until {
-        echo: u32,
-        again: bool,
-    },
 }
 
 /// A connection.
@@ -150,7 +126,7 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// A connection between these ends that begins (for this capture) with the packet, in the memory of one that is over.
-    pub(crate) fn renew(&mut self, interface: u32, ends: [Endpoint; 2], first: &Packet, draw: bool) {
+    pub(crate) fn renew(&mut self, interface: u32, ends: [Endpoint; 2], first: &Packet, recording: Recording) {
         let [client_at, server_at] = ends;
         // Field by field: to make one elsewhere and move it here is to copy thousands of bytes.
         let Self {
@@ -166,8 +142,8 @@ impl Connection {
             phases,
         } = self;
         (*on, *first_packet, *started, *ended) = (interface, first.number, first.at, first.at);
-        client.renew(client_at, draw);
-        server.renew(server_at, draw);
+        client.renew(client_at, recording);
+        server.renew(server_at, recording);
         *opening = Handshake::default();
         *signals = Signals::default();
         (*tap_duplicates, *reset) = (0, false);
@@ -176,11 +152,11 @@ impl Connection {
 
     /// A connection between these ends that begins (for this capture) with the packet.
     #[inline]
-    pub(crate) fn new(interface: u32, [client, server]: [Endpoint; 2], first: &Packet, draw: bool) -> Self {
+    pub(crate) fn new(interface: u32, [client, server]: [Endpoint; 2], first: &Packet, recording: Recording) -> Self {
         Self {
             interface,
             first_packet: first.number,
-            sides: [Side::new(client, draw), Side::new(server, draw)],
+            sides: [Side::new(client, recording), Side::new(server, recording)],
             opening: Handshake::default(),
             signals: Signals::default(),
             started: first.at,
@@ -215,17 +191,22 @@ impl Connection {
             ack: packet.ack,
             payload_len: packet.payload_len,
             ttl: packet.ttl,
+            ip_id: packet.id,
         });
-        for (at, one) in self.sides.iter_mut().enumerate() {
-            if !one.on_the_way.is_empty() {
-                let heard = one.heard(packet, at == side);
-                one.deliver_until(now, heard);
-            }
+        if packet.payload_len > 0 && packet.timestamps.is_none() {
+            self.window_round_trip(side, now, packet);
+        }
+        for (at, one) in self.sides.iter_mut().enumerate().filter(|(_, side)| !side.on_the_way.is_empty()) {
+            let echo = packet.timestamps.filter(|_| at == side && !packet.flags.has(Flags::SYN)).map(|(_, echo)| echo);
+            one.deliver_until(now, echo);
         }
         if packet.flags.has(Flags::ACK) {
             self.sides[side].answered = Some(packet.ack);
         }
         self.signals.packet(packet, &self.sides[side].sender);
+        if packet.payload_len <= 1 && packet.flags.0 & (Flags::SYN | Flags::FIN | Flags::RST) == 0 {
+            self.sides[side].sender.note_window_probe(packet.seq, packet.payload_len);
+        }
         let flags = packet.flags;
         if flags.has(Flags::RST) {
             self.reset = true;
@@ -250,19 +231,11 @@ impl Connection {
         }
         self.timestamps(side, now, packet);
         let (has_data, fin) = (packet.payload_len > 0, flags.has(Flags::FIN));
-        let ip_id = packet.id.filter(|_| packet.ttl <= LINUX_TTL);
-        self.sides[side].sender.came(now, ip_id, seq, has_data || fin);
+        self.sides[side].sender.remote.ip_ids.came(packet.id.filter(|_| packet.ttl <= LINUX_TTL));
+        if !has_data && !fin {
+            self.sides[side].sender.came_without_data(now, seq);
+        }
         let stamps = packet.timestamps;
-        let again = has_data && self.sides[side].sender.has_sent(seq.add(packet.payload_len));
-        if has_data && self.sides[side].sender.space.is_answered() {
-            self.sides[1 - side].sender.asked_for_more((!again).then_some(now));
-        }
-        if fin && !self.sides[side].fin {
-            self.sides[1 - side].sender.answers(now);
-        }
-        if again {
-            self.sides[1 - side].sender.asked_again(stamps.map(|stamps| stamps.0));
-        }
         if has_data || fin {
             let sender = &mut self.sides[side].sender;
             sender.data(&Data {
@@ -322,6 +295,9 @@ impl Connection {
             is_syn,
             ecn_echo: packet.flags.has(Flags::ECE) && !is_syn,
         };
+        if packet.timestamps.is_none() && shift.is_some() {
+            far.edges.advertised(now, packet.ack.add(ack.window as u32));
+        }
         if far.beyond == 0 && far.on_the_way.is_empty() {
             far.sender.ack(&ack);
         } else {
@@ -332,7 +308,7 @@ impl Connection {
     /// Hands on what is on its way and ends the data phases.
     pub(crate) fn finish(&mut self) {
         for side in &mut self.sides {
-            side.deliver_until(u64::MAX, HeardAcks::Unknown);
+            side.deliver_until(u64::MAX, None);
             side.sender.finish();
         }
     }

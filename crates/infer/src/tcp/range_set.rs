@@ -79,26 +79,6 @@ impl RangeSet {
         if self.ranges.first().is_none_or(|r| r.0 >= end) { 0 } else { self.remove(0, end) }
     }
 
-    /// How many pieces of at most `size` bytes lie before `end`.
-    pub(crate) fn pieces_below(&self, end: u64, size: u64) -> u64 {
-        let before = self.ranges.iter().take_while(|r| r.0 < end);
-        before.map(|r| (r.1.min(end) - r.0).div_ceil(size.max(1))).sum()
-    }
-
-    /// Where the first `count` pieces of at most `size` bytes that do not begin before `from` end; `from` of none.
-    pub(crate) fn end_of_pieces(&self, from: u64, count: u64, size: u64) -> u64 {
-        let (mut end, mut left) = (from, count);
-        for &(start, stop) in &self.ranges[self.ranges.partition_point(|r| r.1 <= from)..] {
-            let start = start.max(from);
-            let here = (stop - start).div_ceil(size.max(1)).min(left);
-            if here > 0 {
-                end = (start + here * size.max(1)).min(stop);
-                left -= here;
-            }
-        }
-        end
-    }
-
     /// Whether any byte of `[start, end)` is in the set.
     pub(crate) fn overlaps(&self, start: u64, end: u64) -> bool {
         let from = self.ranges.partition_point(|r| r.1 <= start);

@@ -118,16 +118,8 @@ pub(crate) struct RetransmitEvidence {
     pub(crate) again: bool,
     /// Something was sent again since it was sent last: that may have come, and told that this one was lost (RFC 8985).
     pub(crate) overtaken: bool,
-    /// It was not sent again before, not even unseen.
-    pub(crate) first_again: bool,
-    /// Packets before it were lost, unseen, and an earlier retransmission of it is among them.
-    pub(crate) lost_before: bool,
-    /// Without SACK, and sent again before, unseen, since data was acknowledged: no acknowledgement has it sent again.
-    pub(crate) spent: bool,
     pub(crate) sacked_above: bool,
     pub(crate) duplicates: u32,
-    /// Packets overtook others before.
-    pub(crate) reordered: bool,
     /// It is the first unacknowledged segment.
     pub(crate) is_first: bool,
     /// It is the last segment sent.
@@ -159,9 +151,9 @@ impl RetransmitEvidence {
         // Without SACK acknowledgements have it sent again at once, or not at all.
         let late = !self.sack_permitted && self.unheard as f64 > self.rtt / 2.0 + JIFFIES / 2.0;
         // And have it sent again once (RFC 6582 §3.2), whatever of them comes in between.
-        let spent = (self.spent || self.again && !self.sack_permitted) && self.waited as f64 >= self.shortest_timeout;
+        let spent = self.again && !self.sack_permitted && self.waited as f64 >= self.shortest_timeout;
         let unprompted = !self.clocked && (self.is_silent() || unmoved || late || self.is_alone());
-        self.is_first && (unprompted || spent || self.is_passed_over())
+        self.is_first && (unprompted || spent)
     }
 
     /// The longest that the reordering timer waits.
@@ -184,21 +176,6 @@ impl RetransmitEvidence {
         let told = self.is_long_told() && (silence > self.rtt / 2.0 || age >= self.timeout);
         let over = untold || self.unheard as f64 > self.latest() || told;
         self.sack_permitted && over && age >= self.shortest_timeout
-    }
-
-    /// Whether retransmissions passed over a segment whose first copy was not seen, for as long as its timeout takes.
-    ///
-    /// What is believed lost is sent again from the lowest up. Where packets overtake each other Linux takes back what it believed and
-    /// sends again what is lost above; then nothing but this timer sends the first one.
-    fn is_passed_over(&self) -> bool {
-        /// It left before it came to be the first, which is when waiting begins here: by a part of a round trip.
-        const WAITED_PART: f64 = 0.75;
-        let unseen = self.sack_permitted && self.age == 0 && self.again && !self.lost_before;
-        unseen
-            && self.reordered
-            && self.overtaken
-            && self.is_long_told()
-            && self.waited as f64 >= WAITED_PART * self.timeout
     }
 }
 
@@ -318,19 +295,6 @@ impl Losses {
         }
     }
 
-    /// The class of a retransmission.
-    ///
-    /// As Linux has it, a segment's class is the state it is sent in: `TCP_CA_Recovery` is fast (`TCPFastRetrans`); the timeout's
-    /// own segment and all of `TCP_CA_Loss` is the timer's (`TCPTimeouts`, `TCPSlowStartRetrans`).
-    pub(crate) fn kind(&self, evidence: &RetransmitEvidence) -> RetransmitKind {
-        evidence.kind.unwrap_or_else(|| self.classify(evidence))
-    }
-
-    /// Where the episode ends, and whether a timer began it: another one when these change.
-    pub(crate) fn bounds(&self) -> Option<(u64, bool)> {
-        self.episode.map(|episode| (episode.point, episode.timer))
-    }
-
     /// Whether a probe is out: there is no other one then (`tcp_schedule_loss_probe`).
     pub(crate) const fn is_probing(&self) -> bool {
         self.probing.is_some()
@@ -339,20 +303,6 @@ impl Losses {
     /// Whether an episode ended when `una` was acknowledged.
     pub(crate) fn ended_at(&self, una: u64) -> bool {
         self.ended.is_some_and(|(_, at)| at == una)
-    }
-
-    /// What was out when the episode began reaches to `point` at least.
-    pub(crate) fn reaches(&mut self, point: u64) {
-        if let Some(episode) = &mut self.episode {
-            episode.point = episode.point.max(point);
-        }
-    }
-
-    /// And no further.
-    pub(crate) fn reaches_no_further_than(&mut self, point: u64) {
-        if let Some(episode) = &mut self.episode {
-            episode.point = episode.point.min(point);
-        }
     }
 
     /// Whether `end` was acknowledged by what ended the last episode: what is sent again of that left before, in that episode, which
@@ -365,33 +315,20 @@ impl Losses {
         resumed.is_some()
     }
 
-    /// What is sent again now, without a timer's doing.
-    pub(crate) fn kind_now(&self) -> RetransmitKind {
-        if self.episode.is_some_and(|episode| episode.timer) { RetransmitKind::Timer } else { RetransmitKind::Fast }
+    /// A flight up to `end` was lost before the tap, and of the timeouts after it so many were in vain.
+    pub(crate) fn flight_lost(&mut self, in_vain: u64, end: u64) {
+        if let Some(episode) = &mut self.episode {
+            episode.point = episode.point.max(end);
+            (self.total, self.timer) = (self.total + in_vain, self.timer + in_vain);
+            (self.segments, self.timeouts) = (self.segments + in_vain, self.timeouts + in_vain);
+        }
     }
 
-    /// A packet already counted as new was the timer's, after so many timeouts, its own among them.
-    pub(crate) fn was_by_timer(&mut self, timeouts: u64, loss: Loss) {
-        self.total += timeouts;
-        self.segments += timeouts;
-        self.timer += timeouts;
-        self.timeouts += timeouts;
-        self.note(loss);
-    }
-
-    /// More was sent before the last timeout than was believed: its episode goes on until `point`.
-    pub(crate) fn still_by_timer(&mut self, una: u64, point: u64) {
-        let stamp = self.episode.and_then(|episode| episode.stamp);
-        self.episode = Some(Episode { point, timer: true, frto: false, stamp, began: una, unreported: 1, past: false });
-    }
-
-    /// Counts retransmissions that were lost themselves, unseen: fast, by the timer, probes.
-    pub(crate) const fn lost_unseen(&mut self, [fast, timer, probe]: [u64; 3]) {
-        self.fast += fast;
-        self.timer += timer;
-        self.probe += probe;
-        self.total += fast + timer + probe;
-        self.segments += fast + timer + probe;
+    /// Data from `start` on came and what is before it did not: after a timeout new data is sent first (RFC 5682 §3.1), so what was in flight ends there.
+    pub(crate) fn reveals_flight(&mut self, start: u64) {
+        if let Some(episode) = self.episode.as_mut().filter(|episode| episode.timer && episode.frto) {
+            episode.point = start;
+        }
     }
 
     /// Whether a retransmission of class [`RetransmitKind::Timer`] is the timeout's own, not one of those that follow.
@@ -399,7 +336,14 @@ impl Losses {
         self.episode.is_none_or(|e| !e.timer) || evidence.is_timer()
     }
 
-    fn classify(&self, evidence: &RetransmitEvidence) -> RetransmitKind {
+    /// The class of a retransmission.
+    ///
+    /// As Linux has it, a segment's class is the state it is sent in: `TCP_CA_Recovery` is fast (`TCPFastRetrans`); the timeout's
+    /// own segment and all of `TCP_CA_Loss` is the timer's (`TCPTimeouts`, `TCPSlowStartRetrans`).
+    pub(crate) fn kind(&self, evidence: &RetransmitEvidence) -> RetransmitKind {
+        if let Some(kind) = evidence.kind {
+            return kind;
+        }
         let (silent, timer) = (evidence.is_silent(), evidence.is_timer());
         match self.episode {
             Some(episode) if episode.timer => {
@@ -415,13 +359,10 @@ impl Losses {
         }
         // RFC 6675 §2 (three segments above, or what RACK takes for it), RFC 5681 §3.2 (three duplicates).
         let told = evidence.sacked_above || evidence.duplicates >= 3;
-        let late = !evidence.sack_permitted
-            || evidence.lost_before
-            || evidence.is_alone()
-            || evidence.waited > 2 * evidence.rtt as u64 + 200_000_000;
+        let late =
+            !evidence.sack_permitted || evidence.is_alone() || evidence.waited > 2 * evidence.rtt as u64 + 200_000_000;
         if told {
-            let soon = evidence.first_again && evidence.duplicates <= 4 && evidence.unheard as f64 <= evidence.rtt;
-            return if timer && late && !soon { RetransmitKind::Timer } else { RetransmitKind::Fast };
+            return if timer && late { RetransmitKind::Timer } else { RetransmitKind::Fast };
         }
         // Linux tcp_schedule_loss_probe: SACK, not in recovery, the last segment, 2·SRTT after the last send, once. It never comes
         // after the timeout would, whose time it has where that is short, or of a single segment.

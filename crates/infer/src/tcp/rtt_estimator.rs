@@ -1,12 +1,9 @@
 //! Round-trip times: samples, their smoothing as RFC 6298 has it, and their distribution.
 
-/// Bins for each doubling: 2.2 % apart.
-const BINS_PER_OCTAVE: f64 = 32.0;
-/// From 1 µs on, 28 octaves: past four minutes.
-const BINS: usize = 28 * 32;
+use crate::observe::log_histogram::LogHistogram;
 
 /// Samples kept one by one, before there is a distribution.
-const FEW: usize = 15;
+const EXACT_SAMPLES: usize = 15;
 
 /// Round-trip times of one direction, in nanoseconds.
 #[derive(Debug, Default)]
@@ -19,8 +16,9 @@ pub(crate) struct RttEstimator {
     /// The handshake's round trip, which timers go by until data has been timed.
     pub(crate) handshake: Option<u64>,
     pub(crate) max: u64,
-    few: [u64; FEW],
-    bins: Option<Box<[u32; BINS]>>,
+    first: [u64; EXACT_SAMPLES],
+    /// In tenths of a microsecond, up to seven minutes.
+    distribution: LogHistogram<5, 32>,
 }
 
 impl RttEstimator {
@@ -36,31 +34,25 @@ impl RttEstimator {
             self.variation = 0.75 * self.variation + 0.25 * (self.smoothed - value).abs();
             self.smoothed = 0.875 * self.smoothed + 0.125 * value;
         }
-        if let Some(kept) = self.few.get_mut(self.samples as usize) {
+        if let Some(kept) = self.first.get_mut(self.samples as usize) {
             *kept = nanos;
         }
         self.samples += 1;
         self.sum += value;
         self.max = self.max.max(nanos);
         self.min = Some(self.min.map_or(nanos, |min| min.min(nanos)));
-        // A handful of samples has no distribution worth four kilobytes.
-        if self.samples > FEW as u64 {
-            let bins = self.bins.get_or_insert_with(|| Box::new([0; BINS]));
-            let bin = ((value / 1e3).max(1.0).log2() * BINS_PER_OCTAVE) as usize;
-            bins[bin.min(BINS - 1)] += 1;
+        // A handful of samples has no distribution worth its kilobytes.
+        if self.samples > EXACT_SAMPLES as u64 {
+            if self.distribution.total == 0 {
+                self.first.iter().for_each(|nanos| self.distribution.add(nanos / 100, 1));
+            }
+            self.distribution.add(nanos / 100, 1);
         }
     }
 
     /// The mean, in nanoseconds.
     pub(crate) fn mean(&self) -> Option<f64> {
         (self.samples > 0).then(|| self.sum / self.samples as f64)
-    }
-
-    /// The least a retransmission timeout can be, whatever `rto_min` is.
-    ///
-    /// Source: Linux `__tcp_set_rto`.
-    pub(crate) fn least_timeout(&self) -> f64 {
-        self.estimate().map_or(0.9e9, |(smoothed, variation)| smoothed + (4.0 * variation).max(10e6))
     }
 
     /// The smoothed round trip and its variation, in nanoseconds.
@@ -74,24 +66,18 @@ impl RttEstimator {
         self.estimate().map_or(0.0, |(smoothed, _)| smoothed)
     }
 
-    /// The values that these parts of the samples stay at or under, in nanoseconds: exact of a few samples, else to 2.2 %.
+    /// The values that these parts of the samples stay at or under, in nanoseconds: exact of a few samples, else to 1.6 %.
     pub(crate) fn percentiles<const N: usize>(&self, parts: [f64; N]) -> [f64; N] {
-        let few = &self.few[..(self.samples as usize).min(FEW)];
-        let mut all: Vec<(f64, u64)> = few.iter().map(|&nanos| (nanos as f64, 1)).collect();
-        if let Some(bins) = &self.bins {
-            let value = |bin: usize| ((bin as f64 + 0.5) / BINS_PER_OCTAVE).exp2() * 1e3;
-            let taken = bins.iter().enumerate().filter(|(_, count)| **count > 0);
-            all.extend(taken.map(|(bin, &count)| (value(bin), u64::from(count))));
-        }
-        all.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        let mut first = self.first;
+        let first = &mut first[..(self.samples as usize).min(EXACT_SAMPLES)];
+        first.sort_unstable();
         parts.map(|part| {
-            let mut left = (part * self.samples as f64).ceil().max(1.0) as u64;
-            let found = all.iter().find(|(_, count)| {
-                let found = *count >= left;
-                left = left.saturating_sub(*count);
-                found
-            });
-            found.map_or(0.0, |(value, _)| value.clamp(self.min.unwrap_or(0) as f64, self.max as f64))
+            if self.distribution.total > 0 {
+                let nanos = self.distribution.percentile(part) as f64 * 100.0;
+                return nanos.clamp(self.min.unwrap_or(0) as f64, self.max as f64);
+            }
+            let at = (part * first.len() as f64).ceil().max(1.0) as usize - 1;
+            first.get(at).map_or(0.0, |nanos| *nanos as f64)
         })
     }
 

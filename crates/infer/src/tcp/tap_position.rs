@@ -23,6 +23,26 @@ impl Connection {
         }
     }
 
+    /// Corrects the round trip of a sender that is not at the tap, where its data answered an edge of the window sooner than the handshake
+    /// was answered: the third packet of that came late. `packet` carries data of `side`.
+    pub(super) fn window_round_trip(&mut self, side: usize, now: u64, packet: &Packet) {
+        let Some(least) = self.sides[side].edges.sent(now, packet.seq.add(packet.payload_len)) else { return };
+        let near = self.opening.to(1 - side).unwrap_or(0);
+        let this = &mut self.sides[side];
+        // Below three quarters: round trips vary by as much from packet to packet.
+        if this.beyond == 0 || this.sender.times_acks || least >= this.beyond / 4 * 3 {
+            return;
+        }
+        let sooner = this.beyond - least;
+        for ack in &mut this.on_the_way {
+            ack.now = ack.now.saturating_sub(sooner);
+        }
+        this.beyond = least.max(1);
+        this.sender.rtt = RttEstimator::default();
+        this.sender.rtt.handshake = Some(least + near);
+        this.sender.rtt.sample(least + near);
+    }
+
     /// Round trips from timestamp echoes, for senders that are not at the tap.
     pub(super) fn timestamps(&mut self, side: usize, now: u64, packet: &Packet) {
         let Some((tsval, tsecr)) = packet.timestamps else { return };

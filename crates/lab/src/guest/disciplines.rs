@@ -18,7 +18,10 @@ const IN_ORDER: Rate = Rate::from_bits_per_second(8_000_000_000_000_000);
 pub(super) fn attach_nic(device: &str, nic: &Nic, mtu: u16) -> Result<(), HostError> {
     let index = link::index(device)?;
     let limit = Bytes::new(u64::from(nic.packets) * frame(mtu));
-    qdisc::attach(index, &Qdisc::Tbf(Tbf { rate: nic.rate, burst: bucket(nic.rate, mtu), limit, overhead: 0 }))?;
+    qdisc::attach(
+        index,
+        &Qdisc::Tbf(Tbf { rate: nic.rate, burst: bucket(nic.rate, mtu), limit, overhead: nic.overhead }),
+    )?;
     qdisc::attach_child(index, &Qdisc::Fifo(Fifo::Packets(nic.packets)))
 }
 

@@ -42,6 +42,7 @@ fn whole(arms: usize, repeats: u32) -> LabReport {
         virtual_s: (0..arms.len()).flat_map(|a| (0..repeats).map(move |r| virtual_s(a, r))).sum(),
         expect: vec![Expectation::parse("arm 1/x_ms", "> 1x arm 0", ["arm 1"]).expect("valid").check(&arms)],
         arms,
+        failed: Vec::new(),
         shard: None,
     }
 }

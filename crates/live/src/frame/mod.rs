@@ -6,6 +6,7 @@
 
 use crate::checksum::sum;
 use std::hash::{DefaultHasher, Hasher};
+use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use thalweg_path::{Lengths, Packet};
 
@@ -20,6 +21,8 @@ const GSO_ECN: u8 = 0x80;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 const TCP_FIN: u8 = 0x01;
+const TCP_SYN: u8 = 0x02;
+const TCP_ACK: u8 = 0x10;
 const TCP_PSH: u8 = 0x08;
 const TCP_CWR: u8 = 0x80;
 /// Longest IP and TCP headers that a piece can have.
@@ -28,7 +31,9 @@ const HEADERS_MAX: usize = 160;
 /// A frame as it was read.
 #[derive(Debug)]
 pub struct Frame {
-    bytes: Vec<u8>,
+    buffer: Vec<u8>,
+    /// What of the buffer is the frame.
+    length: usize,
     layout: Layout,
 }
 
@@ -62,17 +67,45 @@ impl Piece<'_> {
 impl Frame {
     /// Reads a frame; `None` if it is no IP packet.
     pub fn parse(bytes: Vec<u8>) -> Option<Self> {
+        let length = bytes.len();
+        Self::parse_start(bytes, length)
+    }
+
+    /// Reads the frame of `length` bytes that a buffer begins with; `None` if it is no IP packet.
+    pub(crate) fn parse_start(buffer: Vec<u8>, length: usize) -> Option<Self> {
+        let bytes = buffer.get(..length)?;
         let layout = Layout::of(bytes.get(..VNET_LEN)?, bytes.get(VNET_LEN..)?)?;
-        Some(Self { bytes, layout })
+        Some(Self { buffer, length, layout })
     }
 
     /// The frame as it was read.
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        &self.buffer[..self.length]
+    }
+
+    /// Where a TCP connection is opened to, if the frame is the first packet of one.
+    pub(crate) fn opens_connection_to(&self) -> Option<SocketAddr> {
+        let ip = self.ip();
+        let at = self.layout.transport.filter(|_| self.layout.protocol == TCP)?;
+        if ip.get(at + 13)? & (TCP_SYN | TCP_ACK) != TCP_SYN {
+            return None;
+        }
+        let port = u16::from_be_bytes([ip[at + 2], ip[at + 3]]);
+        let address = if self.layout.is_v6 {
+            IpAddr::from(<[u8; 16]>::try_from(&ip[24..40]).ok()?)
+        } else {
+            IpAddr::from(<[u8; 4]>::try_from(&ip[16..20]).ok()?)
+        };
+        Some(SocketAddr::new(address, port))
+    }
+
+    /// Its buffer, to be used again.
+    pub(crate) fn into_buffer(self) -> Vec<u8> {
+        self.buffer
     }
 
     fn ip(&self) -> &[u8] {
-        &self.bytes[VNET_LEN..]
+        &self.bytes()[VNET_LEN..]
     }
 
     /// The frame as a packet of the path, with `data` to recognise it by.
@@ -109,7 +142,7 @@ impl Frame {
         let begin = (segments.start as usize * size).min(all.len());
         let end = (segments.end as usize * size).min(all.len());
         let payload = &all[begin..end];
-        let mut head = self.bytes[..VNET_LEN + layout.headers].to_vec();
+        let mut head = self.buffer[..VNET_LEN + layout.headers].to_vec();
         if payload.len() < all.len() {
             self.adjust(&mut head, begin, end, segments.start, payload.len() > size);
         }

@@ -1,6 +1,6 @@
 //! HLS: units into segments, segments into playlists, and both held against the text.
 //!
-//! Playlists are of version 3: durations have fractions, and nothing else needs more. `EXT-X-INDEPENDENT-SEGMENTS` is younger, but
+//! Playlists are of version 3, since durations have fractions, or of version 6 where segments need an initialization section. `EXT-X-INDEPENDENT-SEGMENTS` is younger, but
 //! RFC 8216 §7 asks no version for it, and who does not know a tag ignores it (§6.3.1). A segment is held against the target
 //! duration as §4.3.3.1 has it: rounded to the nearest second.
 //!
@@ -17,7 +17,7 @@ mod start;
 mod window;
 
 pub use check::{Checker, Violation};
-pub use format::{Container, SegmentFormat};
+pub use format::{Container, Part, SegmentFormat};
 pub use multivariant::{stream_attributes, write_multivariant};
 pub use parse::{ByteRange, Entry, MediaPlaylist, ParseError, Playlist, Variant};
 pub use rates::Rates;

@@ -26,6 +26,10 @@ pub struct Segmenter<F = Muxer> {
     /// The latest unit of each track in the segment before, which the next one continues.
     latest: [Option<Latest>; 2],
     number: u64,
+    /// The initialization section of the segments, by the number of the segment it came with.
+    init: Option<u64>,
+    /// An initialization section that comes with the next segment that ends.
+    next_init: Option<Vec<u8>>,
     /// The next segment does not continue the last one.
     discontinuity: bool,
     target_duration_s: Option<u32>,
@@ -65,6 +69,8 @@ pub struct SegmentInfo {
     pub bytes: u64,
     /// Pictures in it.
     pub pictures: u32,
+    /// The initialization section that it needs, by the number of the segment it came with.
+    pub init: Option<u64>,
 }
 
 /// A segment. Where there is video it begins with a keyframe.
@@ -74,6 +80,8 @@ pub struct Segment {
     pub info: SegmentInfo,
     /// Its content.
     pub bytes: Vec<u8>,
+    /// An initialization section that it, and those that follow, need.
+    pub init: Option<Vec<u8>>,
 }
 
 /// Encoders' timestamps are rounded to milliseconds: a keyframe that is this early is in time.
@@ -104,6 +112,8 @@ impl<F: SegmentFormat> Segmenter<F> {
             open: None,
             latest: [None; 2],
             number: 0,
+            init: None,
+            next_init: None,
             discontinuity: false,
             target_duration_s: None,
             size: 0,
@@ -226,13 +236,18 @@ impl<F: SegmentFormat> Segmenter<F> {
     fn begin(&mut self, unit: &Unit) {
         // Sound that begins a segment leaves video's configuration waiting for its keyframe.
         let from = if unit.track == Track::Video { 0 } else { 1 };
+        let mut is_other = false;
         for at in from..2 {
             if let Some(config) = self.pending[at].take() {
+                is_other = true;
                 self.format.config(&config);
                 self.tracks[at] = Some(config);
                 // Source: RFC 8216 §4.3.2.3: other tracks, or another encoding.
                 self.discontinuity |= self.number > 0;
             }
+        }
+        if is_other {
+            self.next_init = self.format.init();
         }
         let mut bytes = Vec::with_capacity(self.size);
         self.format.begin(&mut bytes);
@@ -272,15 +287,20 @@ impl<F: SegmentFormat> Segmenter<F> {
         }
         // A quarter more than the last one: most segments need no second allocation.
         self.size = (open.bytes.len() / 4 * 5).min(self.settings.bytes_max);
+        let init = self.next_init.take();
+        if init.is_some() {
+            self.init = Some(self.number);
+        }
         let info = SegmentInfo {
             number: self.number,
             duration_ms,
             discontinuity: open.discontinuity,
             bytes: open.bytes.len() as u64,
             pictures: open.pictures,
+            init: self.init,
         };
         self.number += 1;
-        Some(Segment { info, bytes: open.bytes })
+        Some(Segment { info, bytes: open.bytes, init })
     }
 
     /// The target duration, when keyframes come as far apart as in a first segment of `first_ms`.

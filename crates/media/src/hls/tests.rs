@@ -64,7 +64,7 @@ impl Stream {
     }
 
     fn take(&mut self, segment: Option<Segment>) {
-        let Some(Segment { info, bytes }) = segment else { return };
+        let Some(Segment { info, bytes, .. }) = segment else { return };
         let mut input = &bytes[..];
         let mut all = Vec::new();
         while let Some(pes) = self.demuxer.read(&mut input).expect("a stream") {
@@ -87,7 +87,7 @@ impl Stream {
             assert!(!gone.is_empty());
         }
         self.text.clear();
-        window.write(|info, out| out.push_str(&format!("{}.ts", info.number)), &mut self.text);
+        window.write(&self.segmenter.container(), &mut self.text);
         let wrong = self.checker.check(&self.text);
         assert_eq!(wrong, [], "{}", self.text);
         self.segments.push(info);
@@ -268,7 +268,8 @@ fn segments_begin_at_keyframes() {
 #[test]
 fn segments_that_left_the_playlist_stay_a_while() {
     let mut window = Window::new(2, 3);
-    let info = |number| SegmentInfo { number, duration_ms: 2000, discontinuity: false, bytes: 1, pictures: 50 };
+    let info =
+        |number| SegmentInfo { number, duration_ms: 2000, discontinuity: false, bytes: 1, pictures: 50, init: None };
     for number in 0..4 {
         assert!(window.push(info(number), number).is_empty());
     }
@@ -279,6 +280,60 @@ fn segments_that_left_the_playlist_stay_a_while() {
     }
     assert_eq!(window.push(info(8), 8), [0]);
     assert_eq!((window.get(0), window.get(1), window.get(8), window.get(9)), (None, Some(&1), Some(&8), None));
+}
+
+/// A container whose segments need an initialization section: the number of its tracks.
+#[derive(Debug, Default)]
+struct Boxes(u8);
+
+impl SegmentFormat for Boxes {
+    const CONTAINER: Container = Container { extension: "m4s", media_type: "video/mp4", init_extension: Some("mp4") };
+
+    fn config(&mut self, _: &Config) {
+        self.0 += 1;
+    }
+
+    fn clear(&mut self) {
+        self.0 = 0;
+    }
+
+    fn init(&self) -> Option<Vec<u8>> {
+        Some(vec![self.0])
+    }
+
+    fn begin(&mut self, _: &mut Vec<u8>) {}
+
+    fn unit(&mut self, unit: &Unit, out: &mut Vec<u8>) {
+        out.extend_from_slice(&unit.payload);
+    }
+
+    fn flush(&mut self, _: &mut Vec<u8>) {}
+}
+
+#[test]
+fn an_initialization_section_is_listed_before_the_segments_that_need_it() {
+    let mut segmenter = Segmenter::<Boxes>::with_format(Settings::default());
+    let mut window = Window::new(2, 6);
+    let mut inits = Vec::new();
+    for publisher in 0..2u64 {
+        segmenter.config(&avc());
+        for at in 0..130 {
+            let ended = segmenter.unit(&picture(publisher * 6_000 + at * 40, at % 50 == 0));
+            inits.extend(ended.into_iter().map(|segment| (window.push(segment.info, ()), segment.init)));
+        }
+        inits.extend(segmenter.restart().map(|segment| (window.push(segment.info, ()), segment.init)));
+    }
+    let inits: Vec<Option<Vec<u8>>> = inits.into_iter().map(|(_, init)| init).collect();
+    assert_eq!(inits, [Some(vec![1]), None, None, Some(vec![1]), None, None]);
+    let mut text = String::new();
+    window.write(&segmenter.container(), &mut text);
+    assert_eq!(Checker::default().check(&text), [], "{text}");
+    let lines = |tag: &str| text.lines().filter(|line| line.starts_with(tag)).collect::<Vec<_>>();
+    assert_eq!(lines("#EXT-X-VERSION"), ["#EXT-X-VERSION:6"]);
+    assert_eq!(lines("#EXT-X-MAP"), ["#EXT-X-MAP:URI=\"init-0.mp4\"", "#EXT-X-MAP:URI=\"init-3.mp4\""]);
+    let Ok(Playlist::Media(playlist)) = Playlist::parse(&text) else { panic!("{text}") };
+    let maps: Vec<_> = playlist.entries.iter().map(|entry| entry.map.as_deref()).collect();
+    assert_eq!((maps[0], maps[2], maps[3]), (Some("init-0.mp4"), Some("init-0.mp4"), Some("init-3.mp4")));
 }
 
 #[test]

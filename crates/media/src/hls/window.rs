@@ -4,6 +4,7 @@
 //! irregular keyframes breaks one or the other: what comes is not known before. Here a longer segment raises the target duration,
 //! as nginx-rtmp-module, SRS, gohlslib and Wowza do, and players follow; it never falls.
 
+use super::format::{Container, Part};
 use super::rates::{RateMeter, Rates};
 use super::segmenter::{SegmentInfo, rounded_s};
 use std::collections::VecDeque;
@@ -88,13 +89,16 @@ impl<T> Window<T> {
         self.listed.iter().map(|(info, value)| (info, value))
     }
 
-    /// Appends the playlist; `uri` appends a segment's address.
-    pub fn write(&self, mut uri: impl FnMut(&SegmentInfo, &mut String), out: &mut String) {
+    /// Appends the playlist, whose addresses are file names of `container`.
+    pub fn write(&self, container: &Container, out: &mut String) {
+        // Source: RFC 8216 §7: EXT-X-MAP takes version 6.
+        let version = if self.listed.iter().any(|(info, _)| info.init.is_some()) { 6 } else { 3 };
+        let mut init = None;
         let number = self.listed.front().map_or(0, |(info, _)| info.number);
         // Writing to a string does not fail.
         let _ = write!(
             out,
-            "#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-TARGETDURATION:{}\n#EXT-X-MEDIA-SEQUENCE:{number}\n",
+            "#EXTM3U\n#EXT-X-VERSION:{version}\n#EXT-X-TARGETDURATION:{}\n#EXT-X-MEDIA-SEQUENCE:{number}\n",
             self.target_duration_s
         );
         if self.discontinuities > 0 || self.listed.iter().any(|(info, _)| info.discontinuity) {
@@ -105,8 +109,12 @@ impl<T> Window<T> {
             if info.discontinuity {
                 out.push_str("#EXT-X-DISCONTINUITY\n");
             }
+            if let Some(number) = info.init.filter(|_| info.init != init) {
+                let _ = writeln!(out, "#EXT-X-MAP:URI=\"{}\"", container.file_name(Part::Init(number)));
+                init = info.init;
+            }
             let _ = writeln!(out, "#EXTINF:{}.{:03},", info.duration_ms / 1000, info.duration_ms % 1000);
-            uri(info, out);
+            out.push_str(&container.file_name(Part::Segment(info.number)));
             out.push('\n');
         }
         if self.ended {

@@ -5,10 +5,14 @@ use super::figures::{
     CongestionLosses, FullQueue, FullSendBuffer, FullWindow, LargePackets, Losses, Restarts, SendBufferSeen,
     SlowReader, Timeouts, UndecidedBy, UsedPath, WindowGrowth,
 };
-use thalweg_units::figures::{counted, data, elapsed, fine_percent as percent, rate};
+use super::life::{LastSilence, Opening, ResetSeen, times};
+use crate::Side;
+use thalweg_units::figures::{count, counted, data, elapsed, fine_percent as percent, rate};
 
 /// The largest window without scaling (RFC 9293 §3.1).
 const UNSCALED_MAX_BYTES: f64 = 65_535.0;
+/// Silence from which on a sentence names an idle time-out. A choice of ours: RFC 5382 REQ-5 asks for two hours, and middleboxes have minutes.
+const MIN_IDLE_S: f64 = 30.0;
 
 pub(super) fn of(cause: &Cause, share: f64) -> String {
     let part = percent(share);
@@ -53,6 +57,32 @@ pub(super) fn of(cause: &Cause, share: f64) -> String {
             counted(late.repairs.packets_again.count, "packet"),
         ),
         Cause::Bufferbloat(queue) => full_queue(queue),
+        Cause::ApplicationWindow(window) => format!(
+            "After every {} bytes the sending program waits for a message of the receiving program, {part} of the time: a window above TCP, as HTTP/2 and SSH have. Over a round trip of {} that allows {}.",
+            count(window.window_bytes as f64),
+            elapsed(window.rtt_min_s),
+            per_round_trip(window.window_bytes as f64, window.rtt_min_s),
+        ),
+        Cause::Connecting(opening) => self::opening(opening, &part),
+        Cause::AcceptQueue(queue) => format!(
+            "For {}, {part} of the connection's life, the accept queue of the server's listener was full: the server sent its SYN-ACK again although the client had acknowledged it.",
+            elapsed(queue.seconds),
+        ),
+        Cause::RequestLost(request) => format!(
+            "For {}, {part} of the connection's life, a request was not acknowledged: the client's timer sent it again {}.",
+            elapsed(request.seconds),
+            times(request.again),
+        ),
+        Cause::WaitingForServer(wait) => format!(
+            "The connection waited for the server for {}, {part} of its life: requests were acknowledged and no response had come.",
+            elapsed(wait.seconds),
+        ),
+        Cause::WaitingForClient(wait) => format!(
+            "The connection waited for the client for {}, {part} of its life: no request was outstanding.",
+            elapsed(wait.seconds),
+        ),
+        Cause::Reset(reset) => self::reset(reset),
+        Cause::VanishedPeer(silence) => last_silence(silence),
         Cause::Application(_) => format!(
             "The sending program had nothing to send for {part} of the time; the connection would have taken more."
         ),
@@ -104,6 +134,12 @@ fn send_buffer(buffer: &FullSendBuffer, part: &str) -> String {
             data(flight_bytes),
             elapsed(rtt_min_s),
             per_round_trip(flight_bytes, rtt_min_s),
+        ),
+        SendBufferSeen::Emptied { write_bytes, rtt_min_s, .. } => format!(
+            "the next {} bytes leave when the ones before are acknowledged, which over {} allows {}",
+            count(write_bytes as f64),
+            elapsed(rtt_min_s),
+            per_round_trip(write_bytes as f64, rtt_min_s),
         ),
         SendBufferSeen::Counted { buffer_bytes: Some(bytes) } => {
             format!("it holds {} of memory, and the data in it is under way", data(bytes as f64))
@@ -244,6 +280,86 @@ fn full_queue(queue: &FullQueue) -> String {
     }
 }
 
+fn opening(opening: &Opening, part: &str) -> String {
+    match opening {
+        Opening::Late { seconds, challenged, syn, syn_ack } => format!(
+            "Connecting took {}, {part} of the connection's life: {}.",
+            elapsed(*seconds),
+            late_opening(*challenged, syn.as_ref().map(|one| one.times), syn_ack.as_ref().map(|one| one.times)),
+        ),
+        Opening::Refused(_) => {
+            "The connection was refused: a reset answered the SYN. Nothing listens on the port, or a filter refuses the connection.".to_owned()
+        }
+        Opening::Unanswered { again, seconds } => format!(
+            "The connection never opened: nothing answered the SYN, though it was sent again {} in {}. There is no such host, a filter discards packets for that port, or no route leads back.",
+            times(again.count),
+            elapsed(*seconds),
+        ),
+        Opening::Unconfirmed { again, seconds } => format!(
+            "The connection never opened: nothing answered the SYN-ACK, though it was sent again {} in {}. The SYN-ACK or the client's ACK is lost on its way, or the SYN has a forged source.",
+            times(again.count),
+            elapsed(*seconds),
+        ),
+    }
+}
+
+/// Why a connection opened late.
+fn late_opening(challenged: u64, syn: Option<u64>, syn_ack: Option<u64>) -> String {
+    let mut causes = Vec::new();
+    if challenged > 0 {
+        causes.push(
+            "the server answered the SYN with an ACK of an older connection between the same ports (challenge ACK)"
+                .to_owned(),
+        );
+    }
+    if let Some(again) = syn_ack {
+        causes.push(format!(
+            "the SYN-ACK, or the ACK that answers it, was lost, and the SYN-ACK was sent again {}",
+            times(again)
+        ));
+    }
+    match (syn, syn_ack) {
+        (Some(again), None) => causes
+            .push(format!("the SYN was lost, or its answer before it got here, and was sent again {}", times(again))),
+        (Some(again), Some(_)) => causes.push(format!("the SYN was sent again {}", times(again))),
+        (None, _) => {}
+    }
+    causes.join("; ")
+}
+
+fn reset(reset: &ResetSeen) -> String {
+    let side = reset.by.as_str();
+    let is_idle = reset.idle_s > MIN_IDLE_S;
+    let after = match (is_idle, reset.asked) {
+        (true, _) => format!(" after {} of silence", elapsed(reset.idle_s)),
+        (false, true) => format!(" at {}, while a request was outstanding", elapsed(reset.at_s)),
+        (false, false) => format!(" at {}", elapsed(reset.at_s)),
+    };
+    match (reset.foreign, is_idle) {
+        (true, true) => format!(
+            "Something other than the {side} reset the connection{after}: a firewall or NAT between the hosts had forgotten it (idle time-out)."
+        ),
+        (true, false) => format!(
+            "Something other than the {side} reset the connection{after}: the reset is forged, or a middlebox's."
+        ),
+        (false, true) => {
+            format!("The {side} reset the connection{after}: it had closed or forgotten it, or a middlebox had.")
+        }
+        (false, false) => format!("The {side} reset the connection{after}."),
+    }
+}
+
+fn last_silence(silence: &LastSilence) -> String {
+    let gone = silence.side.as_str();
+    let other = if silence.side == Side::Client { "server" } else { "client" };
+    format!(
+        "The {gone} fell silent {} after the start and stayed so to the end, for {}: the {other} sent {} again without an answer. The {gone} is gone, or the path to it or back.",
+        elapsed(silence.since_s),
+        elapsed(silence.seconds),
+        counted(silence.unanswered, "packet"),
+    )
+}
+
 fn undecided(reason: &UndecidedBy) -> String {
     match reason {
         UndecidedBy::NoData => {
@@ -252,14 +368,6 @@ fn undecided(reason: &UndecidedBy) -> String {
         UndecidedBy::NoAcknowledgement => {
             "The capture holds no acknowledgement of the data, so nothing can be said of what the sender waited for; capture at the sender.".to_owned()
         }
-        UndecidedBy::Refused(_) => {
-            "The connection was refused: a reset answered the SYN, as where nothing listens on the port, or where a filter says so.".to_owned()
-        }
-        UndecidedBy::Unanswered { again, seconds } => format!(
-            "Nothing answered the SYN, though it was sent again {} in {}: there is no such host, a filter discards what is for that port, or no way leads back.",
-            counted(again.count, "time"),
-            elapsed(*seconds),
-        ),
         UndecidedBy::Unacknowledged { packets_again, seconds, .. } => format!(
             "Nothing acknowledged the data, though it was sent again {} in {}: its receiver is gone, or the path to it, or the path back.",
             counted(*packets_again, "time"),

@@ -39,6 +39,22 @@ pub enum Code {
     Reordering,
     /// The queue in front of the path's bottleneck is far longer than the path needs.
     Bufferbloat,
+    /// A flow-control window above TCP, as HTTP/2's, is smaller than the path holds.
+    ApplicationWindow,
+    /// The connection opened late or never: SYNs or SYN-ACKs were lost, nothing answered, or a reset did.
+    Connecting,
+    /// The listener's accept queue was full, so the server took the connection late.
+    AcceptQueue,
+    /// A request was lost and came with a retransmission.
+    RequestLost,
+    /// The server had a request and did not answer.
+    WaitingForServer,
+    /// No request was outstanding.
+    WaitingForClient,
+    /// A reset ended the connection before its exchange was over.
+    Reset,
+    /// One side fell silent while the other sent again and again.
+    VanishedPeer,
     /// The sending program had nothing to send.
     Application,
     /// Nothing to gain: no limiter costs as much as five percent.
@@ -49,7 +65,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, in the order `thalweg explain` lists them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 27] = [
         Self::ReceiveWindow,
         Self::WindowScalingMissing,
         Self::Reader,
@@ -66,6 +82,14 @@ impl Code {
         Self::PathMtuBlackHole,
         Self::Reordering,
         Self::Bufferbloat,
+        Self::ApplicationWindow,
+        Self::Connecting,
+        Self::AcceptQueue,
+        Self::RequestLost,
+        Self::WaitingForServer,
+        Self::WaitingForClient,
+        Self::Reset,
+        Self::VanishedPeer,
         Self::Application,
         Self::NothingToGain,
         Self::Unknown,
@@ -90,6 +114,14 @@ impl Code {
             Self::PathMtuBlackHole => "path-mtu-black-hole",
             Self::Reordering => "reordering",
             Self::Bufferbloat => "bufferbloat",
+            Self::ApplicationWindow => "application-window",
+            Self::Connecting => "connecting",
+            Self::AcceptQueue => "accept-queue",
+            Self::RequestLost => "request-lost",
+            Self::WaitingForServer => "waiting-for-server",
+            Self::WaitingForClient => "waiting-for-client",
+            Self::Reset => "reset",
+            Self::VanishedPeer => "vanished-peer",
             Self::Application => "application",
             Self::NothingToGain => "nothing-to-gain",
             Self::Unknown => "unknown",
@@ -118,6 +150,14 @@ impl Code {
             | Self::PathMtuBlackHole
             | Self::Reordering
             | Self::Bufferbloat
+            | Self::ApplicationWindow
+            | Self::Connecting
+            | Self::AcceptQueue
+            | Self::RequestLost
+            | Self::WaitingForServer
+            | Self::WaitingForClient
+            | Self::Reset
+            | Self::VanishedPeer
             | Self::Application
             | Self::NothingToGain
             | Self::Unknown => false,
@@ -144,6 +184,14 @@ impl Code {
             | Self::DelayedAck
             | Self::PathMtuBlackHole
             | Self::Reordering
+            | Self::ApplicationWindow
+            | Self::Connecting
+            | Self::AcceptQueue
+            | Self::RequestLost
+            | Self::WaitingForServer
+            | Self::WaitingForClient
+            | Self::Reset
+            | Self::VanishedPeer
             | Self::Application
             | Self::NothingToGain
             | Self::Unknown => false,
@@ -169,6 +217,14 @@ impl Code {
             | Self::IdleRestart
             | Self::DelayedAck
             | Self::PathMtuBlackHole
+            | Self::ApplicationWindow
+            | Self::Connecting
+            | Self::AcceptQueue
+            | Self::RequestLost
+            | Self::WaitingForServer
+            | Self::WaitingForClient
+            | Self::Reset
+            | Self::VanishedPeer
             | Self::Application
             | Self::NothingToGain
             | Self::Unknown => false,
@@ -178,7 +234,7 @@ impl Code {
     /// Whether it slows a connection down that its programs and its path's rate would let go faster.
     pub const fn is_slowdown(self) -> bool {
         match self {
-            Self::Application | Self::PathRate | Self::NothingToGain | Self::Unknown => false,
+            Self::Application | Self::WaitingForClient | Self::PathRate | Self::NothingToGain | Self::Unknown => false,
             Self::ReceiveWindow
             | Self::WindowScalingMissing
             | Self::Reader
@@ -193,7 +249,47 @@ impl Code {
             | Self::DelayedAck
             | Self::PathMtuBlackHole
             | Self::Reordering
-            | Self::Bufferbloat => true,
+            | Self::Bufferbloat
+            | Self::ApplicationWindow
+            | Self::Connecting
+            | Self::AcceptQueue
+            | Self::RequestLost
+            | Self::WaitingForServer
+            | Self::Reset
+            | Self::VanishedPeer => true,
+        }
+    }
+
+    /// Whether it is a cause of the whole connection and not of its data phase: its share is one of the connection's life.
+    pub const fn is_of_life(self) -> bool {
+        match self {
+            Self::Connecting
+            | Self::AcceptQueue
+            | Self::RequestLost
+            | Self::WaitingForServer
+            | Self::WaitingForClient
+            | Self::Reset
+            | Self::VanishedPeer => true,
+            Self::ReceiveWindow
+            | Self::WindowScalingMissing
+            | Self::Reader
+            | Self::SendBuffer
+            | Self::InitialWindow
+            | Self::RandomLoss
+            | Self::CongestionLoss
+            | Self::Policer
+            | Self::RetransmissionTimeout
+            | Self::PathRate
+            | Self::CongestionWindowClamp
+            | Self::IdleRestart
+            | Self::DelayedAck
+            | Self::PathMtuBlackHole
+            | Self::Reordering
+            | Self::Bufferbloat
+            | Self::ApplicationWindow
+            | Self::Application
+            | Self::NothingToGain
+            | Self::Unknown => false,
         }
     }
 
@@ -205,6 +301,7 @@ impl Code {
             Self::Policer => &[Self::PathRate, Self::RetransmissionTimeout, Self::InitialWindow],
             Self::PathRate => &[Self::CongestionLoss, Self::RetransmissionTimeout, Self::Bufferbloat],
             Self::IdleRestart => &[Self::InitialWindow],
+            Self::ApplicationWindow => &[Self::Application, Self::InitialWindow],
             Self::PathMtuBlackHole => &[Self::RetransmissionTimeout, Self::RandomLoss, Self::CongestionLoss],
             Self::Reordering => &[Self::RetransmissionTimeout, Self::PathRate],
             // As a verdict it is the other direction's.
@@ -222,6 +319,13 @@ impl Code {
             | Self::RetransmissionTimeout
             | Self::CongestionWindowClamp
             | Self::DelayedAck
+            | Self::Connecting
+            | Self::AcceptQueue
+            | Self::RequestLost
+            | Self::WaitingForServer
+            | Self::WaitingForClient
+            | Self::Reset
+            | Self::VanishedPeer
             | Self::Application
             | Self::NothingToGain
             | Self::Unknown => &[],

@@ -5,6 +5,7 @@ use super::figures::{
     Losses, Occurrences, Pauses, PausesSeen, Repairs, SendBufferSeen, Sights, SlowReader, SlowStartSeen, UndecidedBy,
     UsedPath, WaitedFor, WindowGrowth,
 };
+use super::life::{Opening, SentAgain, times};
 use super::{Cause, Code, Context, Evidence};
 use crate::{SharedPath, SlowStartExit};
 use thalweg_units::figures::{count, counted, data, elapsed, fine_percent as percent, rate};
@@ -60,9 +61,31 @@ pub(super) fn of(cause: &Cause) -> Vec<Evidence> {
             )),
         ],
         Cause::Bufferbloat(queue) => vec![full_queue(queue)],
+        Cause::ApplicationWindow(window) => vec![
+            seen(
+                format!("{} of exactly that size, one each round trip", counted(window.rounds.count, "burst")),
+                &window.rounds.sights,
+            ),
+            fact(format!("the receiver's TCP window is up to {}", data(window.receive_window_bytes as f64))),
+        ],
         Cause::Application(pauses) => self::pauses(pauses),
+        Cause::Connecting(opening) => self::opening(opening),
+        Cause::AcceptQueue(queue) => vec![fact(format!(
+            "SYN-ACKs sent again {}, client data {}",
+            times(queue.syn_acks_again),
+            times(queue.data_again)
+        ))],
+        Cause::WaitingForServer(wait) | Cause::WaitingForClient(wait) if wait.answered > 0 => {
+            vec![fact(format!("{} answered", counted(wait.answered, "request")))]
+        }
+        Cause::Reset(reset) => vec![seen("the reset", &reset.sights)],
+        Cause::VanishedPeer(silence) => vec![seen("the first of them", &silence.sights)],
         Cause::Unknown(reason) => undecided(reason),
-        Cause::RetransmissionTimeout(_) | Cause::NothingToGain(_) => Vec::new(),
+        Cause::RetransmissionTimeout(_)
+        | Cause::RequestLost(_)
+        | Cause::WaitingForServer(_)
+        | Cause::WaitingForClient(_)
+        | Cause::NothingToGain(_) => Vec::new(),
     }
 }
 
@@ -119,6 +142,10 @@ fn send_buffer(buffer: &FullSendBuffer) -> Vec<Evidence> {
         ))),
         SendBufferSeen::Flight { flight_bytes, window_max_bytes, .. } => facts.push(fact(format!(
             "the flight stands at {flight_bytes:.0} bytes, neither growing nor cut; the receiver's window is up to {window_max_bytes} bytes"
+        ))),
+        SendBufferSeen::Emptied { writes, .. } => facts.push(fact(format!(
+            "{} of that size, each with nothing left in flight; a program that itself waits for its acknowledgements looks the same",
+            counted(writes, "write")
         ))),
         SendBufferSeen::Counted { .. } => {}
     }
@@ -283,11 +310,29 @@ fn pauses(pauses: &Pauses) -> Vec<Evidence> {
     [fact(idle)].into_iter().chain(waited).chain(seen.map(fact)).collect()
 }
 
+fn opening(opening: &Opening) -> Vec<Evidence> {
+    let sent = |name: &str, one: &SentAgain| {
+        fact(format!(
+            "{} {name}s, the first at {} and the last at {}",
+            one.times + 1,
+            elapsed(one.first_s),
+            elapsed(one.last_s)
+        ))
+    };
+    match opening {
+        Opening::Late { syn, syn_ack, .. } => {
+            let syn = syn.iter().map(|one| sent("SYN", one));
+            syn.chain(syn_ack.iter().map(|one| sent("SYN-ACK", one))).collect()
+        }
+        Opening::Refused(syn) => vec![seen("the SYN", syn)],
+        Opening::Unanswered { again, .. } => vec![seen("the first SYN", &again.sights)],
+        Opening::Unconfirmed { again, .. } => vec![seen("the SYN", &again.sights)],
+    }
+}
+
 fn undecided(reason: &UndecidedBy) -> Vec<Evidence> {
     match reason {
         UndecidedBy::NoData | UndecidedBy::NoAcknowledgement => Vec::new(),
-        UndecidedBy::Refused(syn) => vec![seen("the SYN", syn)],
-        UndecidedBy::Unanswered { again, .. } => vec![seen("the first SYN", &again.sights)],
         UndecidedBy::Unacknowledged { timeouts, bytes, .. } => vec![
             seen(format!("the retransmission timer ran out {}", counted(timeouts.count, "time")), &timeouts.sights),
             fact(format!("{} were sent", data(*bytes as f64))),

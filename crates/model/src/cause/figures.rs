@@ -114,6 +114,15 @@ pub enum SendBufferSeen {
         /// The largest receive window.
         window_max_bytes: u64,
     },
+    /// The program writes again when all it wrote is acknowledged.
+    Emptied {
+        /// What it writes each time.
+        write_bytes: u64,
+        /// How often.
+        writes: u64,
+        /// Least round trip.
+        rtt_min_s: f64,
+    },
     /// The kernel counted the time.
     Counted {
         /// What the buffer may hold, in bytes of memory.
@@ -426,6 +435,19 @@ pub struct AckWait {
     pub rtt_without_s: f64,
 }
 
+/// A flow-control window above TCP.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ApplicationWindow {
+    /// The amount after which the sender stops.
+    pub window_bytes: u64,
+    /// Amounts of that size, and the first packets after stops.
+    pub rounds: Occurrences,
+    /// Least round trip.
+    pub rtt_min_s: f64,
+    /// The largest receive window of TCP.
+    pub receive_window_bytes: u64,
+}
+
 /// Pauses of the sending program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Pauses {
@@ -488,15 +510,6 @@ pub enum UndecidedBy {
     NoData,
     /// No acknowledgement of the data was seen.
     NoAcknowledgement,
-    /// A reset answered the SYN.
-    Refused(Sights),
-    /// Nothing answered the SYN.
-    Unanswered {
-        /// SYNs that were sent again, with the first SYN.
-        again: Occurrences,
-        /// From the first to the last.
-        seconds: f64,
-    },
     /// Nothing acknowledged the data.
     Unacknowledged {
         /// Packets that were sent again.

@@ -4,14 +4,16 @@ mod claim;
 mod code;
 mod evidence;
 mod figures;
+mod life;
 
 pub use code::Code;
 pub use figures::{
-    AckWait, BucketFit, CarriedData, Clamp, CongestionLosses, DelayedWrites, Dropped, FirstFlight, FullQueue,
-    FullSendBuffer, FullWindow, KernelCounters, LargePackets, Losses, Occurrences, OvertakenPackets, PathHolds, Pauses,
-    PausesSeen, PolicedRate, QueueMarks, Repairs, RestartTiming, Restarts, SendBufferSeen, Sights, SlowReader,
-    SlowStartSeen, Timeouts, UndecidedBy, UsedPath, WaitedFor, Wakeups, WindowGrowth,
+    AckWait, ApplicationWindow, BucketFit, CarriedData, Clamp, CongestionLosses, DelayedWrites, Dropped, FirstFlight,
+    FullQueue, FullSendBuffer, FullWindow, KernelCounters, LargePackets, Losses, Occurrences, OvertakenPackets,
+    PathHolds, Pauses, PausesSeen, PolicedRate, QueueMarks, Repairs, RestartTiming, Restarts, SendBufferSeen, Sights,
+    SlowReader, SlowStartSeen, Timeouts, UndecidedBy, UsedPath, WaitedFor, Wakeups, WindowGrowth,
 };
+pub use life::{FullAcceptQueue, LastSilence, LostRequest, Opening, ProgramWait, ResetSeen, SentAgain};
 
 use crate::SharedPath;
 use serde::{Deserialize, Serialize};
@@ -55,6 +57,22 @@ pub enum Cause {
     Reordering(OvertakenPackets),
     /// See [`Code::Bufferbloat`].
     Bufferbloat(FullQueue),
+    /// See [`Code::ApplicationWindow`].
+    ApplicationWindow(ApplicationWindow),
+    /// See [`Code::Connecting`].
+    Connecting(Opening),
+    /// See [`Code::AcceptQueue`].
+    AcceptQueue(FullAcceptQueue),
+    /// See [`Code::RequestLost`].
+    RequestLost(LostRequest),
+    /// See [`Code::WaitingForServer`].
+    WaitingForServer(ProgramWait),
+    /// See [`Code::WaitingForClient`].
+    WaitingForClient(ProgramWait),
+    /// See [`Code::Reset`].
+    Reset(ResetSeen),
+    /// See [`Code::VanishedPeer`].
+    VanishedPeer(LastSilence),
     /// See [`Code::Application`].
     Application(Pauses),
     /// See [`Code::NothingToGain`].
@@ -83,13 +101,21 @@ impl Cause {
             Self::PathMtuBlackHole(_) => Code::PathMtuBlackHole,
             Self::Reordering(_) => Code::Reordering,
             Self::Bufferbloat(_) => Code::Bufferbloat,
+            Self::ApplicationWindow(_) => Code::ApplicationWindow,
+            Self::Connecting(_) => Code::Connecting,
+            Self::AcceptQueue(_) => Code::AcceptQueue,
+            Self::RequestLost(_) => Code::RequestLost,
+            Self::WaitingForServer(_) => Code::WaitingForServer,
+            Self::WaitingForClient(_) => Code::WaitingForClient,
+            Self::Reset(_) => Code::Reset,
+            Self::VanishedPeer(_) => Code::VanishedPeer,
             Self::Application(_) => Code::Application,
             Self::NothingToGain(_) => Code::NothingToGain,
             Self::Unknown(_) => Code::Unknown,
         }
     }
 
-    /// The cause in one sentence or two; `share` is its part of the data phase.
+    /// The cause in one sentence or two; `share` is its part of the data phase, or of the connection's life.
     pub fn claim(&self, share: f64) -> String {
         claim::of(self, share)
     }

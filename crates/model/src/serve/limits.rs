@@ -1,11 +1,11 @@
 //! What clients may take.
 
-use super::{at_least, set, time};
-use crate::document::{DocumentError, Section};
+use serde::Deserialize;
 use thalweg_units::{Bytes, Rate, Span};
 
 /// What clients may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub struct LimitsConfig {
     /// Viewers' connections at a time.
     pub connections: u32,
@@ -61,27 +61,5 @@ impl Default for LimitsConfig {
             write_stall: Span::from_millis(30_000),
             drain: Span::from_millis(5_000),
         }
-    }
-}
-
-impl LimitsConfig {
-    pub(super) fn read(&mut self, section: &Section<'_>) -> Result<(), DocumentError> {
-        set(&mut self.connections, at_least(section, "connections", 1)?);
-        set(&mut self.per_address, at_least(section, "per_address", 1)?);
-        set(&mut self.viewers, at_least(section, "viewers", 1)?);
-        set(&mut self.viewers_per_address, at_least(section, "viewers_per_address", 1)?);
-        set(&mut self.request_rate, at_least(section, "request_rate", 1)?);
-        set(&mut self.streams, at_least(section, "streams", 1)?);
-        self.publish_bitrate = section.quantity("publish_bitrate")?;
-        set(&mut self.publish_silence, time(section, "publish_silence")?);
-        set(&mut self.publish_return, time(section, "publish_return")?);
-        set(&mut self.gop, time(section, "gop")?);
-        set(&mut self.gop_bytes, section.quantity("gop_bytes")?);
-        set(&mut self.head, section.quantity("head")?);
-        set(&mut self.head_time, time(section, "head_time")?);
-        set(&mut self.keep_alive, time(section, "keep_alive")?);
-        set(&mut self.write_stall, time(section, "write_stall")?);
-        set(&mut self.drain, section.quantity("drain")?);
-        section.finish()
     }
 }

@@ -1,11 +1,11 @@
 //! The log's level, format and rate.
 
-use super::{at_least, set};
-use crate::document::{DocumentError, Section};
+use serde::Deserialize;
 use std::str::FromStr;
 
 /// What is worth a line; each level has those before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
 pub enum LogLevel {
     /// A part of the server fails.
     Error,
@@ -39,7 +39,8 @@ impl FromStr for LogLevel {
 }
 
 /// How a line is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub enum LogFormat {
     /// For people.
     Text,
@@ -60,7 +61,8 @@ impl FromStr for LogFormat {
 }
 
 /// Lines to stderr.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub struct LogConfig {
     /// What is worth one.
     pub level: LogLevel,
@@ -76,11 +78,18 @@ impl Default for LogConfig {
     }
 }
 
-impl LogConfig {
-    pub(super) fn read(&mut self, section: &Section<'_>) -> Result<(), DocumentError> {
-        set(&mut self.level, section.quantity("level")?);
-        set(&mut self.format, section.quantity("format")?);
-        set(&mut self.rate, at_least(section, "rate", 1)?);
-        section.finish()
+impl TryFrom<String> for LogLevel {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, &'static str> {
+        text.parse()
+    }
+}
+
+impl TryFrom<String> for LogFormat {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, &'static str> {
+        text.parse()
     }
 }

@@ -39,6 +39,7 @@ const HELD_MAX_PACKETS: u64 = 1 << 22;
 pub struct OneWay<T> {
     policer: Option<Policer>,
     bottleneck: Option<Bottleneck<T>>,
+    bottleneck_seed: Seed,
     propagation: Propagation<T>,
     direction: PathDirection,
     mtu: u16,
@@ -76,6 +77,7 @@ impl<T: Clone> OneWay<T> {
         Ok(Self {
             policer: direction.policer.as_ref().map(Policer::new),
             bottleneck: bottleneck(&direction, mtu, seed.derive(1))?,
+            bottleneck_seed: seed.derive(1),
             propagation: Propagation::new(&direction, seed.derive(2)),
             direction,
             mtu,
@@ -129,6 +131,24 @@ impl<T: Clone> OneWay<T> {
         let sent = self.bottleneck.as_ref().and_then(Bottleneck::next);
         let step = self.next_step().filter(|_| sent.is_some());
         [leaves, sent, step].into_iter().flatten().min()
+    }
+
+    /// Changes rate, delay or loss at [`Step::at`], or at the latest time given if that is later. A rate is also given to a
+    /// direction that had none, with the queue that the direction asks for.
+    ///
+    /// # Errors
+    /// [`Unsupported`] if a trace gives the rate; then nothing changes.
+    pub fn change(&mut self, step: &Step) -> Result<(), Unsupported> {
+        if step.rate.is_some() && self.direction.trace.is_some() {
+            return Err(Unsupported::StepWithoutRate);
+        }
+        self.advance(step.at);
+        if let (Some(rate), None) = (step.rate, &self.bottleneck) {
+            self.direction.rate = Some(rate);
+            self.bottleneck = bottleneck(&self.direction, self.mtu, self.bottleneck_seed)?;
+        }
+        self.apply(&Step { at: self.now, ..step.clone() });
+        Ok(())
     }
 
     /// What it counted until the latest time given.
@@ -191,8 +211,12 @@ impl<T: Clone> OneWay<T> {
     }
 
     fn step(&mut self) {
-        let Step { at, rate, delay, loss } = &self.direction.steps[self.steps_done];
+        let step = self.direction.steps[self.steps_done].clone();
         self.steps_done += 1;
+        self.apply(&step);
+    }
+
+    fn apply(&mut self, Step { at, rate, delay, loss }: &Step) {
         if let (Some(rate), Some(bottleneck)) = (*rate, &mut self.bottleneck) {
             bottleneck.set_rate(*at, rate, queue::burst(&self.direction, rate, self.mtu));
         }

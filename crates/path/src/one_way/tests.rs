@@ -107,6 +107,31 @@ fn a_step_changes_rate_delay_and_loss_at_its_time() {
 }
 
 #[test]
+fn a_running_direction_changes_rate_delay_and_loss() {
+    let mut path = one_way(&PathDirection::default());
+    let at = Span::from_millis(5);
+    let change = |rate, delay, loss| Step { at, rate, delay, loss };
+    // Two frames leave at once after a pause, then one each millisecond.
+    path.change(&change(Some(Rate::from_bits_per_second(12_112_000)), Some(Span::from_millis(2)), None))
+        .expect("taken");
+    let departures = run(&mut path, &evenly(4, Span::ZERO, FULL));
+    assert_eq!(
+        departures.iter().map(|departure| departure.at.as_micros()).collect::<Vec<_>>(),
+        [8_000, 9_000, 10_000, 11_000]
+    );
+    path.change(&change(None, None, Some(Loss::random(ratio(1.0))))).expect("taken");
+    assert_eq!(run(&mut path, &evenly(3, Span::ZERO, FULL)), []);
+    assert_eq!(path.counters().dropped(DropReason::RandomLoss).packets, 3);
+    let trace = Some(Trace { opportunities_ms: vec![1] });
+    let refused = one_way(&PathDirection { trace, ..PathDirection::default() }).change(&change(
+        Some(Rate::from_bits_per_second(MBIT)),
+        None,
+        None,
+    ));
+    assert_eq!(refused, Err(Unsupported::StepWithoutRate));
+}
+
+#[test]
 fn codel_and_fq_codel_hold_the_queueing_delay_of_a_load_without_control() {
     let (target, interval) = (Span::from_millis(5), Span::from_millis(100));
     for discipline in [Discipline::Codel { target, interval }, Discipline::FqCodel { target, interval, flows: 64 }] {

@@ -197,6 +197,10 @@ fn unfit(flow: &Flow) -> Option<String> {
         Code::DelayedAck | Code::IdleRestart => Some(
             "The pauses and sizes of the program's writes decide: these are not fitted yet. The remedy is planned, not proven.".to_owned(),
         ),
+        code if code.is_of_life() => Some(
+            "Most of the connection's time is no part of its transfer: no setting for the transfer makes it faster, and none is searched for."
+                .to_owned(),
+        ),
         _ => None,
     }
 }
@@ -322,6 +326,8 @@ fn begin(path: &Path, flow: &Flow) -> FixReport {
     FixReport {
         schema: "thalweg.fix/1".to_owned(),
         cause: DiagnosisLine::from(&flow.verdict),
+        also: Vec::new(),
+        figures: Vec::new(),
         remedy: None,
         apply: Vec::new(),
         undo: Vec::new(),

@@ -2,6 +2,7 @@
 
 mod capture;
 mod scenario;
+mod work;
 
 pub use capture::{CaptureRequest, FixedCapture, capture};
 pub use scenario::{Fixed, scenario};

@@ -1,16 +1,25 @@
-//! A scenario's first arm: run as found, diagnose, derive the remedy, run again with it, compare.
+//! A scenario's first arm: run as found, diagnose, search the settings of both hosts, prove the best set.
 
-use crate::bench::{ArmFindings, Bench, Ran, Task};
+use super::work;
+use crate::bench::{ArmFindings, Bench, Ran, Task, complete};
+use crate::explore::{Explored, explore, is_short, meets_chance};
 use crate::failure::Failure;
 use crate::observer::Observer;
-use crate::remedy::{AS_FOUND, WORTH, apply, figure, merge, ratio, value};
+use crate::remedy::{AS_FOUND, WORTH, apply, merge, name, value};
+use crate::score::{figures, has_tcp, score};
 use thalweg_lab::{LabArm, RunOptions};
-use thalweg_model::{Arm, ArmReport, Code, Experiment, FixReport, LabReport, Remedy, Scenario, Side};
-use thalweg_tune::Facts;
+use thalweg_model::{
+    Arm, ArmReport, Candidate, Code, DiagnosisLine, Discipline, Experiment, FixFigure, FixReport, LabReport,
+    PathDirection, Remedy, Setting,
+};
 use thalweg_units::Span;
 
-/// Remedies tried one upon the other: behind one limit the next one shows.
-const ROUNDS: usize = 3;
+/// Seeds of the proof, where chance decides: as many pairs as tell a difference from noise. An experiment with very many packets has fewer.
+const PROOF_SEEDS: [u32; 2] = [6, 2];
+/// Sets of settings that the report lists.
+const LISTED: usize = 12;
+/// The share of time from which on a cause besides the first is named.
+const NAMED_SHARE: f64 = 0.05;
 
 /// What a fix found and proved.
 #[derive(Debug)]
@@ -24,127 +33,257 @@ pub struct Fixed {
 /// Finds what slows the first arm of `bench`'s scenario, and proves what mends it.
 ///
 /// # Errors
-/// Several kernels; what the lab refuses.
+/// Several kernels; a workload without TCP; what the lab refuses.
 pub fn scenario(bench: &Bench, observer: &mut dyn Observer) -> Result<Fixed, Failure> {
     let [(_, kernel)] = bench.kernels.as_slice() else {
         return Err(Failure::user(format!("fix takes one kernel, not {}", bench.kernels.len()))
             .hint("choose one by --kernel; lab run compares several"));
     };
-    let mut arms = vec![Arm::new(name(&[]), bench.scenario.arms[0].experiment.clone())];
-    let mut found: Vec<Option<ArmFindings>> = Vec::new();
-    let mut report: Option<LabReport> = None;
-    let mut remedies: Vec<Remedy> = Vec::new();
-    loop {
-        let arm = arms[arms.len() - 1].clone();
-        observer.note(&match remedies.last() {
-            None => format!("running '{}' as found on Linux {}", bench.scenario.name, kernel.release),
-            Some(remedy) => format!("cause: {}; running again with the remedy", remedy.code),
-        });
-        let one = LabArm { arm, kernel: kernel.clone() };
-        let task = Task {
-            arms: &[one],
-            expect: &[],
-            first_arm: arms.len() - 1,
-            repeats: 1,
-            part: None,
-            options: RunOptions::default(),
-        };
-        let Ran { report: run, mut findings, .. } = bench.run(&task, observer)?;
-        let step = join(&mut report, run);
-        found.append(&mut findings);
-        let so_far = report.as_ref().map(|report| &report.arms).map(Vec::as_slice).unwrap_or_default();
-        if so_far.len() > 1 && !better(so_far, &bench.scenario, step - 1, step) {
-            // The last remedy gave nothing: it is not part of the answer, though its run stays in the proof.
-            remedies.pop();
-            break;
-        }
-        let planned =
-            found[step].as_ref().and_then(|found| plan(&kernel.release, &so_far[step], &arms[step].experiment, found));
-        let Some(remedy) = planned.filter(|_| remedies.len() < ROUNDS) else { break };
-        let mut experiment = arms[step].experiment.clone();
-        remedy.changes.iter().for_each(|change| apply(&mut experiment, change));
-        remedies.push(remedy);
-        arms.push(Arm::new(name(&remedies), experiment));
+    let base = &bench.scenario.arms[0].experiment;
+    if !has_tcp(&base.workload) {
+        return Err(Failure::user(format!(
+            "'{}' has no TCP connection that could be fixed: its workload is UDP",
+            bench.scenario.name
+        ))
+        .hint("thalweg lab run measures it; fix searches settings of TCP"));
     }
-    let report = report.expect("invariant: the baseline has run");
-    Ok(Fixed { report: conclude(&bench.scenario, report, &found, remedies), findings: found })
-}
-
-/// Adds a run's arm to the report; returns its place.
-fn join(report: &mut Option<LabReport>, run: LabReport) -> usize {
-    match report {
-        None => *report = Some(run),
-        Some(whole) => {
-            let baseline = whole.arms.first().map(|arm| arm.name.clone());
-            whole.wall_s += run.wall_s;
-            whole.virtual_s += run.virtual_s;
-            whole.arms.extend(run.arms.into_iter().map(|arm| ArmReport { baseline: baseline.clone(), ..arm }));
-            thalweg_lab::compare_arms(&mut whole.arms, whole.seed);
-        }
-    }
-    report.as_ref().map_or(0, |report| report.arms.len() - 1)
-}
-
-/// An arm's name: what it adds to the one before it.
-fn name(remedies: &[Remedy]) -> String {
-    let Some((last, before)) = remedies.split_last() else { return AS_FOUND.to_owned() };
-    let again = if before.iter().any(|remedy| remedy.code == last.code) { " again" } else { "" };
-    let plus = if before.is_empty() { "" } else { "+ " };
-    format!("{plus}{} mended{again}", last.code)
-}
-
-fn better(arms: &[ArmReport], scenario: &Scenario, a: usize, b: usize) -> bool {
-    ratio(arms, scenario, a, b).is_some_and(|ratio| ratio >= WORTH)
-}
-
-/// Plans for the costliest cause that something can be done about.
-fn plan(kernel: &str, arm: &ArmReport, experiment: &Experiment, found: &ArmFindings) -> Option<Remedy> {
-    let path = experiment.path.direction(found.flow.direction);
-    let mut fixed_buffers = Vec::new();
-    for (side, host) in [(Side::Client, &experiment.client), (Side::Server, &experiment.server)] {
-        fixed_buffers.extend(host.socket.rcvbuf.map(|_| (side, "rcvbuf")));
-        fixed_buffers.extend(host.socket.sndbuf.map(|_| (side, "sndbuf")));
-    }
-    let seen = Facts::of_flow(&found.flow, thalweg_model::since::release(kernel), &arm.settings);
-    let facts = Facts {
-        fixed_buffers,
-        rtt: found.flow.rtt_min_ms.map_or(experiment.path.rtt(), |ms| Span::from_secs_f64(ms / 1e3)),
-        path_rate: path.rate.or(seen.path_rate),
-        ..seen
+    observer.note(&format!("running '{}' as found on Linux {}", bench.scenario.name, kernel.release));
+    let lab_arm =
+        |name: &str, experiment: Experiment| LabArm { arm: Arm::new(name, experiment), kernel: kernel.clone() };
+    let first = prove(bench, &[lab_arm(AS_FOUND, base.clone())], 1, observer)?;
+    let found = first.findings.into_iter().next().flatten();
+    let arm = &first.report.arms[0];
+    let families = work::families(&kernel.release, base, arm, found.as_ref());
+    let cause = found.as_ref().and_then(|found| found.lines.first().map(|line| line.code));
+    observer.note(&format!(
+        "{}searching {} settings and their combinations",
+        cause.map(|cause| format!("cause: {cause}; ")).unwrap_or_default(),
+        families.iter().map(|family| family.options.len()).sum::<usize>()
+    ));
+    let lab = bench.lab_runs(kernel);
+    let explored = explore(&lab, base, &families, observer)?;
+    let arms: Vec<LabArm> = steps(&explored.best)
+        .into_iter()
+        .map(|(name, remedies)| {
+            let mut experiment = base.clone();
+            let changes = merge(remedies).map(|remedy| remedy.changes).unwrap_or_default();
+            changes.iter().for_each(|change| apply(&mut experiment, change));
+            lab_arm(&name, experiment)
+        })
+        .collect();
+    let seeds = match (meets_chance(base), is_short(base)) {
+        (true, true) => PROOF_SEEDS[0],
+        (true, false) => PROOF_SEEDS[1],
+        (false, _) => 1,
     };
-    let first = thalweg_tune::plan(found.lines.first()?.code, &facts);
-    first.into_iter().find(|remedy| !remedy.changes.is_empty())
+    observer.note("proving it");
+    let proof = prove(bench, &arms, seeds, observer)?;
+    let mut report = conclude(base, proof.report, found.as_ref(), explored);
+    if proof
+        .findings
+        .iter()
+        .take(1)
+        .flatten()
+        .any(|found| found.lines.iter().any(|line| line.code == Code::Bufferbloat))
+    {
+        let best = arms.last().map_or(base, |arm| &arm.arm.experiment);
+        report.notes.extend(queue_management(bench, &lab, base, best, observer)?);
+    }
+    Ok(Fixed { report, findings: proof.findings })
 }
 
-fn conclude(scenario: &Scenario, proof: LabReport, found: &[Option<ArmFindings>], remedies: Vec<Remedy>) -> FixReport {
-    let cause = found[0].as_ref().and_then(|found| found.lines.first().cloned());
-    let cause = cause.unwrap_or(thalweg_model::DiagnosisLine {
-        code: Code::Unknown,
-        share: 0.0,
-        gain: None,
-        claim: "The capture holds no connection with data.".to_owned(),
-    });
-    let last = remedies.len();
-    let (metric, _) = figure(scenario, &proof.arms[0]);
-    let metric =
-        if value(&proof.arms[last], &metric).is_some() { metric } else { figure(scenario, &proof.arms[last]).0 };
-    let before = value(&proof.arms[0], &metric).unwrap_or_default();
-    let remedy = merge(remedies);
-    let proven = remedy.is_some();
+/// The arms of the proof: nothing changed, each remedy alone where there are several, all of them.
+fn steps(best: &[Remedy]) -> Vec<(String, Vec<Remedy>)> {
+    let mut steps = vec![(AS_FOUND.to_owned(), Vec::new())];
+    if best.len() > 1 {
+        steps.extend(best.iter().map(|one| (name(std::slice::from_ref(one)), vec![one.clone()])));
+    }
+    if !best.is_empty() {
+        steps.push((name(best), best.to_vec()));
+    }
+    // Two remedies may set one thing, such as both buffers' limits.
+    for at in 1..steps.len() {
+        let taken = steps[..at].iter().filter(|other| other.0 == steps[at].0).count();
+        if taken > 0 {
+            steps[at].0 = format!("{} ({})", steps[at].0, taken + 1);
+        }
+    }
+    steps
+}
+
+fn prove(bench: &Bench, arms: &[LabArm], repeats: u32, observer: &mut dyn Observer) -> Result<Ran, Failure> {
+    let arms: Vec<LabArm> = arms
+        .iter()
+        .enumerate()
+        .map(|(at, one)| {
+            let baseline = (at > 0).then(|| arms[0].arm.name.clone());
+            LabArm { arm: Arm { baseline, ..one.arm.clone() }, kernel: one.kernel.clone() }
+        })
+        .collect();
+    let options = RunOptions::default();
+    let task = Task { arms: &arms, expect: &[], first_arm: 0, repeats, part: None, options };
+    complete(bench.run(&task, observer)?)
+}
+
+/// What AQM at the bottleneck gives in place of the hosts' settings, and together with them.
+fn queue_management(
+    bench: &Bench,
+    lab: &crate::lab_runs::LabRuns<'_>,
+    base: &Experiment,
+    best: &Experiment,
+    observer: &mut dyn Observer,
+) -> Result<Vec<String>, Failure> {
+    let managed = |experiment: &Experiment| {
+        let mut experiment = experiment.clone();
+        [&mut experiment.path.down, &mut experiment.path.up].into_iter().for_each(manage);
+        experiment
+    };
+    if managed(base) == *base {
+        return Ok(Vec::new());
+    }
+    let arms = [Arm::new(AS_FOUND, base.clone()), Arm::new("fq_codel", managed(base)), Arm::new("both", managed(best))];
+    let report = lab.report("on the path: fq_codel", &arms, if meets_chance(base) { 2 } else { 1 }, observer)?;
+    let of = |name: &str| report.arm(name).and_then(|arm| score(&bench.scenario.arms[0].experiment.workload, arm));
+    let (Some(nothing), Some(alone)) = (of(AS_FOUND), of("fq_codel")) else { return Ok(Vec::new()) };
+    let both = of("both")
+        .filter(|_| managed(best) != managed(base))
+        .map(|both| format!(", and {:.2} times with the settings of the hosts", both / nothing));
+    Ok(vec![format!(
+        "On the path: AQM (fq_codel) at the bottleneck in place of its first-in-first-out queue makes it {:.2} times as good{}.",
+        alone / nothing,
+        both.unwrap_or_default()
+    )])
+}
+
+/// Gives a bottleneck fq_codel with the defaults of tc-fq_codel(8).
+fn manage(path: &mut PathDirection) {
+    if path.rate.is_some() && path.discipline == Discipline::Fifo {
+        let (target, interval) = (Span::from_millis(5), Span::from_millis(100));
+        path.discipline = Discipline::FqCodel { target, interval, flows: 1024 };
+    }
+}
+
+fn conclude(base: &Experiment, proof: LabReport, found: Option<&ArmFindings>, explored: Explored) -> FixReport {
+    let (first, last) = (&proof.arms[0], &proof.arms[proof.arms.len() - 1]);
+    let compared: Vec<FixFigure> = figures(&base.workload, first)
+        .into_iter()
+        .filter_map(|metric| {
+            let (before, after) = (value(first, &metric)?, value(last, &metric)?);
+            Some(FixFigure { metric, before, after })
+        })
+        .collect();
+    let proven = !explored.best.is_empty();
+    let leading = compared
+        .iter()
+        .enumerate()
+        .max_by(|(a, one), (b, other)| better(one).total_cmp(&better(other)).then(b.cmp(a)))
+        .filter(|_| {
+            proven
+                && matches!(base.workload, thalweg_model::Workload::Topics(_) | thalweg_model::Workload::Mixed { .. })
+        })
+        .map_or(0, |(at, _)| at);
+    let leading = compared.get(leading).cloned();
+    let (cause, also) = causes(&proof, found, &explored.best, leading.as_ref());
+    let mut notes = Vec::new();
+    if !proven && cause.code == Code::Connecting {
+        notes.push("A SYN that is lost is sent again after 1 s (RFC 6298 §2): no sysctl, route metric or socket option of Linux changes that.".to_owned());
+    }
+    let sets = explored.sets;
+    let search: Vec<Candidate> = explored
+        .tried
+        .into_iter()
+        .take(LISTED)
+        .map(|(remedy, ratio)| Candidate {
+            name: name(std::slice::from_ref(&remedy)),
+            codes: vec![remedy.code],
+            changes: remedy.changes,
+            ratios: vec![ratio],
+            corners: Vec::new(),
+        })
+        .collect();
+    notes.push(format!("{sets} sets of settings were run."));
+    let mut remedy = merge(explored.best);
+    // What the scenario does not set is as the kernel has it.
+    let release = thalweg_model::since::release(&proof.kernel);
+    for change in remedy.iter_mut().flat_map(|remedy| &mut remedy.changes).filter(|change| change.from.is_none()) {
+        if let Setting::Sysctl(name) = &change.setting {
+            let entry = thalweg_tune::catalogue::sysctl(name);
+            change.from = entry.and_then(|entry| entry.default_on(release)).map(str::to_owned);
+        }
+    }
     FixReport {
         schema: "thalweg.fix/1".to_owned(),
         cause,
+        also,
         apply: remedy.as_ref().map(thalweg_tune::apply).unwrap_or_default(),
         undo: remedy.as_ref().map(thalweg_tune::undo).unwrap_or_default(),
-        before,
-        after: proven.then(|| value(&proof.arms[last], &metric)).flatten(),
-        ratio: proven.then(|| ratio(&proof.arms, scenario, 0, last)).flatten(),
-        metric,
+        metric: leading.as_ref().map_or_else(|| "duration_s".to_owned(), |figure| figure.metric.clone()),
+        before: leading.as_ref().map(|figure| figure.before).unwrap_or_default(),
+        after: leading.as_ref().filter(|_| proven).map(|figure| figure.after),
+        ratio: leading.as_ref().filter(|_| proven).map(better),
+        figures: if proven { compared } else { Vec::new() },
         capture: None,
-        search: Vec::new(),
+        search,
         rival: None,
-        notes: Vec::new(),
+        notes,
         remedy,
         proof: Some(proof),
     }
+}
+
+/// How many times better a figure is with the remedy.
+fn better(figure: &FixFigure) -> f64 {
+    let more = figure.metric.ends_with("_bps") || figure.metric.ends_with("_per_s");
+    if more { figure.after / figure.before } else { figure.before / figure.after }
+}
+
+/// The cause to name first, and the others that stand: what the best set answers comes before what no setting mends.
+fn causes(
+    proof: &LabReport,
+    found: Option<&ArmFindings>,
+    best: &[Remedy],
+    figure: Option<&FixFigure>,
+) -> (DiagnosisLine, Vec<DiagnosisLine>) {
+    let mut lines: Vec<DiagnosisLine> = found.map(|found| found.lines.clone()).unwrap_or_default();
+    let seen = lines.first().map(|line| line.claim.clone()).unwrap_or_default();
+    for remedy in best {
+        if !lines.iter().any(|line| line.code == remedy.code) && remedy.code != Code::Unknown {
+            lines.extend(by_trial(proof, remedy, figure));
+        }
+    }
+    let answered = |line: &DiagnosisLine| best.iter().position(|remedy| remedy.code == line.code);
+    let first = lines.first().is_some_and(|line| line.code.is_of_life() || answered(line).is_some());
+    let at = if first {
+        0
+    } else {
+        (0..lines.len()).min_by_key(|at| answered(&lines[*at]).unwrap_or(best.len() + at)).unwrap_or(0)
+    };
+    if lines.is_empty() {
+        let claim = if seen.is_empty() { "The capture holds no connection with data.".to_owned() } else { seen };
+        return (DiagnosisLine { code: Code::Unknown, share: 0.0, gain: None, claim }, Vec::new());
+    }
+    let cause = lines.remove(at);
+    let stands = |line: &DiagnosisLine| {
+        let told = !matches!(line.code, Code::NothingToGain | Code::Unknown) && line.code != cause.code;
+        told && line.share >= NAMED_SHARE && line.gain.is_none_or(|gain| gain >= WORTH)
+    };
+    lines.retain(stands);
+    (cause, lines)
+}
+
+/// A cause that the search shows and the capture does not: the remedy alone makes the figure better.
+fn by_trial(proof: &LabReport, remedy: &Remedy, figure: Option<&FixFigure>) -> Option<DiagnosisLine> {
+    let figure = figure?;
+    let own = name(std::slice::from_ref(remedy));
+    let of = |arm: &ArmReport| value(arm, &figure.metric);
+    let before = of(&proof.arms[0])?;
+    let arm = proof.arms[1..].iter().find(|arm| arm.name == own).unwrap_or(&proof.arms[proof.arms.len() - 1]);
+    let alone = FixFigure { metric: figure.metric.clone(), before, after: of(arm)? };
+    let gain = better(&alone);
+    Some(DiagnosisLine {
+        code: remedy.code,
+        share: (1.0 - 1.0 / gain).max(0.0),
+        gain: Some(gain),
+        claim: format!("{} With {own} alone it is {gain:.2} times as good.", remedy.reason),
+    })
 }

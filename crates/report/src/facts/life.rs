@@ -1,46 +1,10 @@
 //! The whole life of a connection, in words.
 
-use crate::figures::{count, elapsed, percent};
-use thalweg_model::{ConnectionReset, Failure, Flow, Way};
+use crate::figures::{count, counted, elapsed, percent};
+use thalweg_model::{Code, ConnectionReset, Flow, Side, Way};
 
 /// Phases below this share of the whole are left out.
 const MIN_SHARE: f64 = 0.01;
-
-/// The failure that costs more than the transfer, in a sentence.
-pub(crate) fn failure(flow: &Flow) -> Option<String> {
-    let life = flow.life.as_ref()?;
-    let (resent, lost) = (&life.resent, elapsed(life.lost_s()));
-    let share = percent(life.lost_s() / life.phases.total_s());
-    Some(match life.failure? {
-        Failure::ConnectingLoss => format!(
-            "Connecting took {lost}, {share} of the connection's life: the SYN was sent again {} times and the SYN-ACK {} times.",
-            resent.syn, resent.syn_ack
-        ),
-        Failure::AcceptQueue => format!(
-            "For {lost}, {share} of the connection's life, the accept queue of the server's listener was full: the SYN-ACK came again after the request. Raise the program's backlog and net.core.somaxconn on the server, or let the program accept sooner."
-        ),
-        Failure::RequestLost => format!(
-            "For {lost}, {share} of the connection's life, a request was not acknowledged; the client's data was sent again {} times.",
-            count(resent.data_up as f64)
-        ),
-        Failure::ForeignReset => {
-            let reset = life.reset?;
-            let side = if reset.direction == Way::Up { "client" } else { "server" };
-            let idle = if reset.idle_s > MIN_IDLE_S {
-                format!(
-                    " after {} of silence: a firewall or NAT may have dropped the idle connection",
-                    elapsed(reset.idle_s)
-                )
-            } else {
-                String::new()
-            };
-            format!("The connection was reset by something other than the {side}{idle}.")
-        }
-    })
-}
-
-/// Silence from which on a sentence names an idle time-out. A choice of ours: RFC 5382 REQ-5 asks for two hours, and middleboxes have minutes.
-const MIN_IDLE_S: f64 = 30.0;
 
 /// Where the time of the whole connection went, largest share first.
 pub(crate) fn phases(flow: &Flow) -> Option<String> {
@@ -54,6 +18,25 @@ pub(crate) fn phases(flow: &Flow) -> Option<String> {
         .map(|(name, seconds)| format!("{name} {} ({})", percent(seconds / total), elapsed(*seconds)))
         .collect();
     (!parts.is_empty()).then(|| parts.join(" · "))
+}
+
+/// What the share of a cause is a share of: the data phase, or the connection's life.
+pub(crate) const fn whole(code: Code) -> &'static str {
+    if code.is_of_life() { "the connection's life" } else { "the data phase" }
+}
+
+/// The verdict's share, and for a cause of the data phase its share of the connection's life too; `None` where it has none.
+pub(crate) fn shares(flow: &Flow) -> Option<String> {
+    let (code, share) = (flow.verdict.code(), flow.verdict.share);
+    if share <= 0.0 && (code.is_of_life() || flow.limits.total() <= 0.0) {
+        return None;
+    }
+    let text = format!("{} of {}", percent(share), whole(code));
+    let of_life = flow.life.filter(|life| !code.is_of_life() && share > 0.0 && life.verdict_share < 0.95 * share);
+    Some(
+        of_life
+            .map_or(text.clone(), |life| format!("{text}, {} of the connection's life", percent(life.verdict_share))),
+    )
 }
 
 /// What was sent again, both ways; `None` if nothing was.
@@ -70,7 +53,7 @@ pub(crate) fn resent(flow: &Flow) -> Option<String> {
 /// The connection's reset: from whom, when, and whether its TTL is the host's.
 pub(crate) fn reset(flow: &Flow) -> Option<String> {
     let reset = flow.life.as_ref()?.reset?;
-    let ConnectionReset { direction, packet, at_s, ttl, usual_ttl, followed_by_data, .. } = reset;
+    let ConnectionReset { direction, packet, at_s, ttl, usual_ttl, ip_ids, followed_by_data, .. } = reset;
     let (side, address) = match direction {
         Way::Up => ("client", &flow.client),
         Way::Down => ("server", &flow.server),
@@ -79,6 +62,9 @@ pub(crate) fn reset(flow: &Flow) -> Option<String> {
     if let Some(usual) = usual_ttl.filter(|usual| *usual != ttl) {
         text.push_str(&format!("; its TTL is {ttl}, the {side}'s is {usual}"));
     }
+    if let Some((id, last)) = ip_ids {
+        text.push_str(&format!("; its IP identification is {id}, the {side}'s latest was {last} and goes up by ones"));
+    }
     if followed_by_data {
         text.push_str(&format!("; the {side} sent data after it"));
     }
@@ -86,4 +72,16 @@ pub(crate) fn reset(flow: &Flow) -> Option<String> {
         text.push_str(&format!(": something other than the {side} sent it"));
     }
     Some(text)
+}
+
+/// The side that fell silent, and what the other one sent since.
+pub(crate) fn silence(flow: &Flow) -> Option<String> {
+    let silence = flow.life.as_ref()?.silence?;
+    let (gone, other) = if silence.side == Side::Client { ("client", "server") } else { ("server", "client") };
+    Some(format!(
+        "the {gone}'s latest packet came at {}; the {other} sent {} again, from packet {} on",
+        elapsed(silence.since_s),
+        counted(silence.unanswered.into(), "packet"),
+        silence.packet
+    ))
 }

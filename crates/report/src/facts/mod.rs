@@ -3,7 +3,7 @@
 mod life;
 mod motion;
 
-pub(crate) use life::{failure, phases, resent, reset};
+pub(crate) use life::{phases, resent, reset, shares, silence, whole};
 
 use crate::figures::{count, counted, data, percent, rate, times};
 use thalweg_model::{Ecn, Facts, FastOpen, Flow, KeepAlives, Multipath, MultipathKind, OtherDirection, Way};

@@ -82,7 +82,7 @@ mod tests {
     fn numbers_are_short_and_names_cannot_leave_the_script() {
         let series = Series {
             flight_bytes: vec![Point { t: 0.123_456_789, v: 14_480.0 }, Point { t: 1.0, v: f64::NAN }],
-            marks: vec![LossMark { t: 2.0, byte: 7, kind: MarkKind::Rto }],
+            marks: vec![LossMark { t: 2.0, packet: 1, byte: 7, kind: MarkKind::Rto }],
             ..Series::default()
         };
         let text = embed(&[ArmPlots { name: "</script><!--".to_owned(), series, ..ArmPlots::default() }]);

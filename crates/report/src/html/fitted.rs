@@ -10,7 +10,8 @@ pub(super) fn sections(fix: &FixReport) -> String {
     let mut html: String = fix.notes.iter().map(|note| format!("<p class=\"caution\">{}</p>", escape(note))).collect();
     html.extend(fix.capture.as_deref().map(fit));
     if !fix.search.is_empty() {
-        html.push_str(&search(&fix.search));
+        let heading = if fix.capture.is_some() { "What was tried on the fitted path" } else { "What was tried" };
+        html.push_str(&search(heading, &fix.search));
     }
     if let Some(rival) = &fix.rival {
         let class = if rival.accepted { "" } else { " class=\"caution\"" };
@@ -64,7 +65,7 @@ fn fit(capture: &CaptureFit) -> String {
     html
 }
 
-fn search(search: &[Candidate]) -> String {
+fn search(heading: &str, search: &[Candidate]) -> String {
     let rows = search.iter().map(|candidate| {
         let corners: Vec<String> = candidate
             .corners
@@ -75,7 +76,7 @@ fn search(search: &[Candidate]) -> String {
         [escape(&candidate.name), rounds.join(", "), escape(&corners.join("; "))].to_vec()
     });
     let table = table(&["candidate", "better, by round", "where the path differs"], rows);
-    format!("<section><h2>What was tried on the fitted path</h2>{table}</section>\n")
+    format!("<section><h2>{heading}</h2>{table}</section>\n")
 }
 
 /// A table of cells that are HTML.

@@ -7,10 +7,12 @@ mod data;
 mod escape;
 mod findings;
 mod fitted;
+mod many;
 mod summary;
 mod tables;
 
 use crate::facts;
+use crate::many::Many;
 use escape::escape;
 use thalweg_model::{DiagnosisLine, Finding, FixReport, Flow, LabReport, Limits, Remedy, Series};
 
@@ -25,6 +27,8 @@ pub struct Page<'a> {
     pub lab: Option<&'a LabReport>,
     /// The fix and its proof, where one was sought; its `proof` is shown unless `lab` is given.
     pub fix: Option<&'a FixReport>,
+    /// What many captures have in common, where there are many.
+    pub many: Option<&'a Many>,
     /// What is plotted: an entry for each arm, or for each connection of a capture.
     pub arms: Vec<ArmPlots>,
 }
@@ -79,8 +83,14 @@ pub fn page(page: &Page<'_>) -> String {
     if let Some(lab) = lab {
         body.push_str(&summary::about(lab));
     }
+    if let Some(many) = page.many {
+        body.push_str(&many::about(many));
+    }
     body.extend(page.notes.iter().map(|note| format!("<p class=\"faint\">{}</p>", escape(note))));
     body.push_str("</header>\n<main>\n");
+    if let Some(many) = page.many {
+        body.push_str(&many::sections(many));
+    }
     if let Some(fix) = page.fix {
         body.push_str(&summary::fix(fix));
         body.push_str(&fitted::sections(fix));

@@ -105,7 +105,7 @@ fn change(change: &Change) -> String {
 
 fn verdict_facts(line: &DiagnosisLine) -> String {
     let gain = line.gain.map(|gain| format!(" · {} to gain", times(gain))).unwrap_or_default();
-    format!("<code>{}</code> · {} of the data phase{gain}", line.code, percent(line.share))
+    format!("<code>{}</code> · {} of {}{gain}", line.code, percent(line.share), crate::facts::whole(line.code))
 }
 
 /// The frame of the plots: a section for each arm, which the script fills.

@@ -3,7 +3,9 @@
 use super::bars;
 use super::page::{Entry, Page, Style, columns, shorten, table_columns};
 use super::sparkline;
+use super::totals::totals;
 use crate::figures::{caution, clean, count, counted, data, elapsed, milliseconds, percent, rate, times};
+use crate::many::Many;
 use thalweg_model::{CaptureReport, Code, DiagnoseReport, Evidence, Flow, Remedy, Series, Way};
 
 /// Connections listed for each capture.
@@ -75,6 +77,11 @@ fn capture(page: &mut Page, capture: &CaptureReport, connections: u64, listed: u
     if connections > 1 {
         page.gap();
         list(page, &capture.flows, connections, listed);
+    }
+    if connections > listed as u64 {
+        let mut many = Many::default();
+        many.add(capture, connections);
+        totals(page, &many);
     }
     let mut told: Vec<&Flow> = Vec::new();
     for flow in &capture.flows {
@@ -157,14 +164,9 @@ fn cut(heading: &[&str], rows: &[Vec<Entry>], shown: usize) -> (Vec<String>, Vec
 fn tell(page: &mut Page, flow: &Flow) {
     page.gap();
     page.sentence(&format!("#{} ", flow.id), &ends(flow), Style::Plain);
-    if let Some(failure) = crate::facts::failure(flow) {
-        page.sentence("  ", &failure, Style::Strong);
-    }
     page.sentence("  ", &flow.verdict.claim(), Style::Strong);
     let mut facts = vec![flow.verdict.code().to_string()];
-    if flow.verdict.share > 0.0 || flow.limits.total() > 0.0 {
-        facts.push(format!("{} of the data phase", percent(flow.verdict.share)));
-    }
+    facts.extend(crate::facts::shares(flow));
     facts.extend(flow.verdict.gain.map(|value| format!("{} to gain", gain(value))));
     // Bytes, time and rate of one direction and of one stretch of time, so that each follows from the others.
     let (bytes, way) = if flow.direction == Way::Up { (flow.bytes_up, "up") } else { (flow.bytes_down, "down") };
@@ -200,12 +202,13 @@ fn tell(page: &mut Page, flow: &Flow) {
     }
 }
 
-/// Where the time of the whole connection went, what was sent again, and its reset, a line each.
+/// Where the time of the whole connection went, what was sent again, its reset and its silence, a line each.
 fn life(page: &mut Page, flow: &Flow) {
     let lines = [
         ("  life    ", crate::facts::phases(flow)),
         ("  resent  ", crate::facts::resent(flow)),
         ("  reset   ", crate::facts::reset(flow)),
+        ("  silence ", crate::facts::silence(flow)),
     ];
     for (name, text) in lines {
         if let Some(text) = text {
@@ -248,7 +251,7 @@ fn evidence(page: &mut Page, evidence: &[Evidence]) {
 }
 
 /// What is done and why, the commands that do it, unwrapped so that they can be pasted, and what to think of first.
-fn remedy(page: &mut Page, remedy: &Remedy) {
+pub(super) fn remedy(page: &mut Page, remedy: &Remedy) {
     page.gap();
     let word = if remedy.changes.is_empty() { "  do    " } else { "  set   " };
     page.sentence(word, &remedy.reason, Style::Plain);
@@ -275,14 +278,14 @@ fn remedy(page: &mut Page, remedy: &Remedy) {
 }
 
 /// Both ends, with an arrow the way most of the data went, and the interface where the capture names it.
-fn ends(flow: &Flow) -> String {
+pub(super) fn ends(flow: &Flow) -> String {
     let arrow = if flow.direction == Way::Up { "→" } else { "←" };
     let interface = flow.interface.as_ref().map(|name| format!(" on {name}")).unwrap_or_default();
     clean(&format!("{} {arrow} {}{interface}", flow.client, flow.server))
 }
 
 /// What there is to gain: how many times faster, or that it is nothing.
-fn gain(ratio: f64) -> String {
+pub(super) fn gain(ratio: f64) -> String {
     match ratio {
         ratio if ratio < 1.005 => "nothing".to_owned(),
         // Where no gain is told to be larger, as infer caps it.

@@ -68,18 +68,21 @@ fn checks(page: &mut Page, checks: &[FitCheck]) {
 }
 
 /// What was tried: the ratio in the last round it was in, and in its worst corner.
-pub(super) fn search(page: &mut Page, search: &[Candidate]) {
+pub(super) fn search(page: &mut Page, heading: &str, search: &[Candidate]) {
     if search.is_empty() {
         return;
     }
-    page.heading("What was tried on the fitted path");
-    let heading = ["candidate", "better", "worst corner", "where"].map(str::to_owned);
+    page.heading(heading);
+    let mut columns = ["candidate", "better", "worst corner", "where"].map(str::to_owned).to_vec();
+    if search.iter().all(|candidate| candidate.corners.is_empty()) {
+        columns.truncate(2);
+    }
     let rows: Vec<Vec<Entry>> = search
         .iter()
         .map(|candidate| {
             let worst = candidate.corners.iter().min_by(|a, b| a.ratio.total_cmp(&b.ratio));
             let last = candidate.ratios.last().copied().unwrap_or_default();
-            vec![
+            let mut row = vec![
                 Entry::new(clean(&candidate.name), Style::Plain),
                 Entry::new(times(last), if last >= 1.05 { Style::Good } else { Style::Plain }),
                 Entry::new(worst.map_or_else(|| "–".to_owned(), |worst| times(worst.ratio)), Style::Plain),
@@ -87,10 +90,12 @@ pub(super) fn search(page: &mut Page, search: &[Candidate]) {
                     worst.map(|worst| format!("{} × {}", worst.parameter, worst.factor)).unwrap_or_default(),
                     Style::Faint,
                 ),
-            ]
+            ];
+            row.truncate(columns.len());
+            row
         })
         .collect();
-    page.table(&heading, &rows, 1);
+    page.table(&columns, &rows, 1);
 }
 
 /// What the remedy does to a CUBIC flow.

@@ -3,9 +3,9 @@
 use super::bars;
 use super::fitted;
 use super::lab;
-use super::page::{Page, Style};
+use super::page::{Entry, Page, Style};
 use crate::figures::{Better, Figure, caution, clean, percent, times};
-use thalweg_model::{Change, FixReport, Setting, Side};
+use thalweg_model::{Change, DiagnosisLine, FixReport, Setting, Side};
 
 /// Prints what `thalweg fix` found, set and proved; `html` is where its page was written, if it was.
 pub fn fix(report: &FixReport, html: Option<&str>, width: usize, color: bool) -> String {
@@ -13,6 +13,7 @@ pub fn fix(report: &FixReport, html: Option<&str>, width: usize, color: bool) ->
     cause(&mut page, report);
     page.gap();
     outcome(&mut page, report);
+    figures(&mut page, report);
     settings(&mut page, report);
     commands(&mut page, "Apply", &report.apply);
     commands(&mut page, "Undo", &report.undo);
@@ -31,7 +32,8 @@ pub fn fix(report: &FixReport, html: Option<&str>, width: usize, color: bool) ->
     if let Some(capture) = &report.capture {
         fitted::fit(&mut page, capture);
     }
-    fitted::search(&mut page, &report.search);
+    let heading = if report.capture.is_some() { "What was tried on the fitted path" } else { "What was tried" };
+    fitted::search(&mut page, heading, &report.search);
     if let Some(rival) = &report.rival {
         fitted::rival(&mut page, rival);
     }
@@ -45,13 +47,38 @@ pub fn fix(report: &FixReport, html: Option<&str>, width: usize, color: bool) ->
 
 fn cause(page: &mut Page, report: &FixReport) {
     page.sentence("", &report.cause.claim, Style::Strong);
-    let mut facts = vec![report.cause.code.to_string(), format!("{} of the data phase", percent(report.cause.share))];
+    let DiagnosisLine { code, share, .. } = report.cause;
+    let mut facts = vec![code.to_string(), format!("{} of {}", percent(share), crate::facts::whole(code))];
     facts.extend(report.cause.gain.map(|gain| format!("{} to gain", times(gain))));
     facts.extend(report.proof.as_ref().map(|proof| format!("{} on Linux {}", proof.scenario, proof.kernel)));
     if let Some(capture) = &report.capture {
         facts.push(format!("connection {} of {}, {} – {}", capture.flow, capture.file, capture.client, capture.server));
     }
     page.sentence("", &facts.join(" · "), Style::Faint);
+    for line in &report.also {
+        page.sentence("  also  ", &format!("{} {}: {}", line.code, percent(line.share), line.claim), Style::Plain);
+    }
+}
+
+/// The figures of each part and topic, where there are several.
+fn figures(page: &mut Page, report: &FixReport) {
+    if report.figures.len() < 2 {
+        return;
+    }
+    page.gap();
+    let heading = ["figure", "before", "after"].map(str::to_owned);
+    let rows: Vec<Vec<Entry>> = report
+        .figures
+        .iter()
+        .map(|one| {
+            let figure = Figure::named(&one.metric);
+            let better = figure.times_better(one.after, one.before).is_none_or(|times| times >= 1.0);
+            let style = if better { Style::Good } else { Style::Bad };
+            let label = Entry::new(clean(&figure.label), Style::Plain);
+            vec![label, Entry::new(figure.print(one.before), Style::Plain), Entry::new(figure.print(one.after), style)]
+        })
+        .collect();
+    page.table(&heading, &rows, 1);
 }
 
 fn outcome(page: &mut Page, report: &FixReport) {

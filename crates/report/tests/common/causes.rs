@@ -93,8 +93,6 @@ pub fn all() -> Vec<Cause> {
     let undecided = [
         UndecidedBy::NoData,
         UndecidedBy::NoAcknowledgement,
-        UndecidedBy::Refused(sights()),
-        UndecidedBy::Unanswered { again: occurrences(5), seconds: 31.0 },
         UndecidedBy::Unacknowledged { packets_again: 5, seconds: 31.0, timeouts: occurrences(5), bytes: 1_448 },
         UndecidedBy::ReceivingEnd { unread_samples: 1, samples: 40 },
     ];
@@ -149,9 +147,44 @@ pub fn all() -> Vec<Cause> {
         Cause::Reordering(OvertakenPackets { repairs: repairs(), needless: 11, late: 20 }),
         Cause::Bufferbloat(queue(None)),
         Cause::Bufferbloat(queue(Some(AckWait { rtt_without_s: 0.05 }))),
+        buffer(SendBufferSeen::Emptied { write_bytes: 16_384, writes: 41, rtt_min_s: 0.15 }, true),
+        Cause::ApplicationWindow(ApplicationWindow {
+            window_bytes: 65_535,
+            rounds: occurrences(60),
+            rtt_min_s: 0.1,
+            receive_window_bytes: 4_194_304,
+        }),
+        Cause::AcceptQueue(FullAcceptQueue { seconds: 3.2, syn_acks_again: 2, data_again: 3 }),
+        Cause::RequestLost(LostRequest { seconds: 1.7, again: 3 }),
+        Cause::WaitingForServer(ProgramWait { seconds: 9.0, answered: 5 }),
+        Cause::WaitingForClient(ProgramWait { seconds: 9.0, answered: 5 }),
+        Cause::Reset(ResetSeen {
+            by: Side::Server,
+            foreign: true,
+            asked: false,
+            at_s: 95.0,
+            idle_s: 90.0,
+            sights: sights(),
+        }),
+        Cause::VanishedPeer(LastSilence {
+            side: Side::Client,
+            since_s: 5.2,
+            seconds: 31.0,
+            unanswered: 4,
+            sights: sights(),
+        }),
         application(),
         Cause::NothingToGain(CarriedData { bytes: 1e6, seconds: 2.0 }),
     ];
+    let again = |times| SentAgain { times, first_s: 0.0, last_s: 3.0 };
+    let openings = [
+        Opening::Late { seconds: 3.04, challenged: 1, syn: Some(again(2)), syn_ack: Some(again(1)) },
+        Opening::Late { seconds: 3.04, challenged: 0, syn: Some(again(2)), syn_ack: None },
+        Opening::Refused(sights()),
+        Opening::Unanswered { again: occurrences(5), seconds: 31.0 },
+        Opening::Unconfirmed { again: occurrences(5), seconds: 31.0 },
+    ];
+    all.extend(openings.map(Cause::Connecting));
     all.extend(undecided.map(Cause::Unknown));
     all
 }

@@ -76,6 +76,7 @@ pub fn lab() -> LabReport {
         wall_s: 2.5,
         virtual_s: 10.2,
         arms: vec![arm("as found", 563e6, 541e6, cause()), arm("receive-window", 2.87e9, 2.31e9, after)],
+        failed: Vec::new(),
         expect: vec![
             Outcome {
                 metric: "as found/verdict".to_owned(),
@@ -169,6 +170,8 @@ pub fn fix() -> FixReport {
     FixReport {
         schema: "thalweg.fix/1".to_owned(),
         cause: cause(),
+        also: Vec::new(),
+        figures: Vec::new(),
         remedy: Some(remedy()),
         apply: vec!["sysctl -w net.ipv4.tcp_rmem=\"4096 131072 33554432\"   # on the client".to_owned()],
         undo: vec!["sysctl -w net.ipv4.tcp_rmem=\"4096 131072 6291456\"   # on the client".to_owned()],
@@ -273,6 +276,7 @@ pub fn diagnose() -> DiagnoseReport {
         facts: facts(),
         measured: Measured {
             capacity_bps: Some(2.9e9),
+            fastest_bps: None,
             segment_bytes: 1448,
             delivered_segment_bytes: 1448,
             flight_max_bytes: 2_516_582,
@@ -290,26 +294,7 @@ pub fn diagnose() -> DiagnoseReport {
         rtt_min_ms: Some(35.7),
         goodput_bps: 541e6,
         phase_s: 7.394,
-        life: Some(thalweg_model::Life {
-            phases: thalweg_model::LifePhases {
-                connecting_s: 0.036,
-                waiting_client_s: 0.5,
-                transfer_s: 6.829,
-                close_s: 0.035,
-                ..thalweg_model::LifePhases::default()
-            },
-            resent: thalweg_model::Resent { syn: 1, data_down: 3, ..thalweg_model::Resent::default() },
-            reset: Some(thalweg_model::ConnectionReset {
-                direction: Way::Down,
-                packet: 390_000,
-                at_s: 7.365,
-                idle_s: 0.5,
-                ttl: 64,
-                usual_ttl: Some(57),
-                followed_by_data: false,
-            }),
-            failure: Some(thalweg_model::Failure::ForeignReset),
-        }),
+        life: Some(life()),
         limits,
         verdict,
         findings: vec![finding],
@@ -479,7 +464,7 @@ pub fn series(ceiling: f64, rtt_s: f64, total: f64, lossy: bool) -> Series {
         if lossy && n > 5 && n.is_multiple_of(17) {
             let kind = [MarkKind::Fast, MarkKind::Fast, MarkKind::Rto, MarkKind::Tlp, MarkKind::Spurious]
                 [(n / 17 % 5) as usize];
-            series.marks.push(LossMark { t: t + 0.01, byte: (sent - flight) as u64, kind });
+            series.marks.push(LossMark { t: t + 0.01, packet: 1, byte: (sent - flight) as u64, kind });
             cwnd *= 0.7;
             t += if kind == MarkKind::Rto { 0.3 } else { 0.0 };
         }
@@ -565,5 +550,38 @@ pub fn compared() -> CompareReport {
                 ("goodput_bps".to_owned(), figure(12.3e6, 12.1e6, [-4e5, 1e5], true)),
             ]),
         }],
+    }
+}
+
+fn life() -> thalweg_model::Life {
+    let phases = thalweg_model::LifePhases {
+        connecting_s: 0.036,
+        waiting_client_s: 0.5,
+        transfer_s: 6.829,
+        close_s: 0.035,
+        ..thalweg_model::LifePhases::default()
+    };
+    thalweg_model::Life {
+        phases,
+        shares: phases.shares(),
+        verdict_share: 0.81,
+        resent: thalweg_model::Resent { syn: 1, data_down: 3, ..thalweg_model::Resent::default() },
+        reset: Some(thalweg_model::ConnectionReset {
+            direction: Way::Down,
+            packet: 390_000,
+            at_s: 7.365,
+            idle_s: 0.5,
+            ttl: 64,
+            usual_ttl: Some(57),
+            ip_ids: Some((4_660, 52_579)),
+            followed_by_data: false,
+        }),
+        silence: Some(thalweg_model::Silence {
+            side: thalweg_model::Side::Client,
+            since_s: 5.2,
+            unanswered: 4,
+            packet: 389_000,
+        }),
+        failure: Some(thalweg_model::Failure::ForeignReset),
     }
 }

@@ -2,7 +2,9 @@
 
 use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::{Judged, MIN_GAIN};
+use crate::diagnosis::rules::application_window;
 use crate::observe::connection_phases::Phase;
+use crate::observe::stop_and_wait::Release;
 use thalweg_model::{Cause, Pauses, PausesSeen, Vantage, WaitedFor};
 
 pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
@@ -13,6 +15,10 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let weight = facts.weight_of_pauses();
     // Nothing depends on it and nothing brings it about: it is reported for its weight, or not at all.
     if weight < MIN_GAIN {
+        return None;
+    }
+    // The same pauses, of a buffer.
+    if application_window::amount(facts, Release::Acknowledgement).is_some() {
         return None;
     }
     let idle_s = facts.split.application.seconds;

@@ -1,6 +1,7 @@
 //! Rules, one a file: each turns facts into at most one finding. Their explanations are in `docs/verdicts`.
 
 mod application;
+mod application_window;
 mod bufferbloat;
 mod congestion_loss;
 mod congestion_window_clamp;
@@ -21,7 +22,7 @@ mod window_scaling_missing;
 use crate::diagnosis::finding::Rule;
 
 /// Every rule, in the order of [`thalweg_model::Code::ALL`].
-pub(crate) const RULES: [Rule; 17] = [
+pub(crate) const RULES: [Rule; 18] = [
     receive_window::judge,
     window_scaling_missing::judge,
     reader::judge,
@@ -38,5 +39,6 @@ pub(crate) const RULES: [Rule; 17] = [
     path_mtu_black_hole::judge,
     reordering::judge,
     bufferbloat::judge,
+    application_window::judge,
     application::judge,
 ];

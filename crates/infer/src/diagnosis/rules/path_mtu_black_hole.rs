@@ -4,6 +4,7 @@ use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::{Judged, MAX_WEIGHT, occurrences};
 use crate::diagnosis::gain::weight_of_time;
 use crate::event::RetransmitKind;
+use crate::observe::connection_phases::Phase;
 use thalweg_model::{Cause, LargePackets, Vantage};
 
 /// Times the timer must have sent a long segment again in vain.
@@ -60,7 +61,12 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
 fn from_afar(facts: &Facts<'_>) -> Option<Judged> {
     let sender = facts.sender;
     let largest = u64::from(sender.space.largest_payload);
-    let silent_s = sender.totals.first_data.map_or(0.0, |(at, _)| at as f64 / 1e9) - facts.rtt_min_s;
+    // A handshake or a request that was lost explains a late response as well.
+    let phases = &facts.connection.phases;
+    let explained_s: f64 =
+        [Phase::Connecting, Phase::AcceptQueue, Phase::Request].iter().map(|phase| phases.seconds(*phase)).sum();
+    let first_s = sender.totals.first_data.map_or(0.0, |(at, _)| at as f64 / 1e9);
+    let silent_s = first_s - facts.rtt_min_s.max(explained_s);
     // What a host asks for is what its own link carries, and so the most that it sends.
     let own = facts.connection.opening.segment(1 - facts.main).unwrap_or(sender.space.mss);
     let short = sender.space.mss_known

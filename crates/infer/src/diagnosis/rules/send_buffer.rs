@@ -2,10 +2,17 @@
 
 use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::Judged;
+use crate::diagnosis::rules::application_window;
 use crate::observe::sndbuf_wakeups::SndbufWakeups;
+use crate::observe::stop_and_wait::Release;
 use thalweg_model::{Cause, FullSendBuffer, SendBufferSeen, Vantage, Wakeups};
 
 pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
+    [full(facts), emptied(facts)].into_iter().flatten().max_by(|a, b| a.share.total_cmp(&b.share))
+}
+
+/// A buffer that is kept full.
+fn full(facts: &Facts<'_>) -> Option<Judged> {
     let share = facts.limits().send_buffer;
     if share <= 0.0 || facts.clamp.is_some() {
         return None;
@@ -30,3 +37,28 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let cause = FullSendBuffer { seen, wakeups, at_sender: facts.vantage == Vantage::Sender };
     Some(Judged::new(Cause::SendBuffer(cause), share, weight, gain))
 }
+
+/// A buffer that is written again once it is empty, as some systems have where the program sets its size. Its pauses look like a program's.
+///
+/// Only the sender's tap shows that a write follows an acknowledgement: elsewhere a program that writes by a timer looks the same.
+fn emptied(facts: &Facts<'_>) -> Option<Judged> {
+    if facts.vantage != Vantage::Sender {
+        return None;
+    }
+    let share = facts.limits().application;
+    let write_bytes = application_window::amount(facts, Release::Acknowledgement).filter(|_| share > 0.0)?;
+    // Nagle's algorithm holds back what is less than a segment (RFC 9293 §3.7.4); two segments are acknowledged at once (RFC 9293 §3.8.6.3).
+    if write_bytes < MIN_SEGMENTS * facts.sender.space.mss {
+        return None;
+    }
+    let writes = facts.sender.observers.stop_and_wait.stops() + 1;
+    let seen = SendBufferSeen::Emptied { write_bytes, writes, rtt_min_s: facts.rtt_min_s };
+    let at_sender = facts.vantage == Vantage::Sender;
+    let cause = Cause::SendBuffer(FullSendBuffer { seen, wakeups: None, at_sender });
+    let gain = facts.shows_capacity().then(|| facts.gain_without(facts.split.application, 0.0));
+    let judged = Judged::new(cause, share, facts.weight_of_pauses(), gain);
+    Some(Judged { in_bursts: true, ..judged })
+}
+
+/// Segments of the least such write.
+const MIN_SEGMENTS: u64 = 3;

@@ -3,11 +3,18 @@
 //! Every interval between two packets belongs to one phase. The packet that ends an interval decides in case of doubt: a silence after a
 //! response is time of the client if the client ends it, and part of the transfer if the server goes on.
 
+mod end;
+pub(crate) mod packet;
+
+use end::ConnectionEnd;
+use packet::PhasePacket;
 use thalweg_units::SeqNum;
 use thalweg_wire::Flags;
 
 /// A request is at most this long, in bytes: an initial window of ten segments (RFC 6928). More is an upload.
 const REQUEST_MAX: u64 = 14_600;
+/// And comes in at most so many pieces, each sent after the ones before it were acknowledged. More are messages that nothing answers.
+const REQUEST_MAX_WRITES: u32 = 3;
 /// SYN-ACKs after the final ACK of the handshake from which on a lost ACK is no explanation.
 const LATE_SYN_ACKS: u32 = 2;
 /// One is enough if the client had sent this many packets: the ACK, the request and a copy of it. All of them would have to be lost.
@@ -32,36 +39,6 @@ pub(crate) enum Phase {
     Close,
 }
 
-/// What of a packet counts here.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PhasePacket {
-    /// Nanoseconds since the connection's first packet.
-    pub(crate) now: u64,
-    pub(crate) number: u64,
-    /// 0 the client, 1 the server.
-    pub(crate) side: usize,
-    pub(crate) flags: Flags,
-    pub(crate) seq: SeqNum,
-    pub(crate) ack: SeqNum,
-    pub(crate) payload_len: u32,
-    pub(crate) ttl: u8,
-}
-
-/// The first RST of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FirstReset {
-    pub(crate) number: u64,
-    pub(crate) at: u64,
-    pub(crate) side: usize,
-    pub(crate) ttl: u8,
-    /// Of the packets that came from this side before; `None` if there were none, or with several.
-    pub(crate) usual_ttl: Option<u8>,
-    /// Silence before the packet that it answers.
-    pub(crate) idle: u64,
-    /// The same side sent data afterwards: a host that resets a connection does not (RFC 9293 §3.5.2).
-    pub(crate) followed_by_data: bool,
-}
-
 /// One side's sequence numbers.
 #[derive(Debug, Clone, Copy, Default)]
 struct Half {
@@ -69,9 +46,6 @@ struct Half {
     end: Option<SeqNum>,
     /// After the last byte that the other side acknowledged.
     acked: Option<SeqNum>,
-    ttl: Option<u8>,
-    /// Packets came with several: their paths differ.
-    ttl_varies: bool,
     fins: u32,
 }
 
@@ -82,7 +56,7 @@ impl Half {
     }
 
     fn is_all_acknowledged(&self) -> bool {
-        self.end.zip(self.acked).is_none_or(|(end, acked)| acked.since(end) >= 0)
+        self.end.is_none_or(|end| self.acked.is_some_and(|acked| acked.since(end) >= 0))
     }
 }
 
@@ -96,6 +70,8 @@ enum Exchange {
         bytes: u64,
         spent: [u64; 3],
         resent: bool,
+        /// Acknowledged writes in a row that were not answered.
+        writes: u32,
     },
     Upload,
     Response,
@@ -111,19 +87,25 @@ pub(crate) struct ConnectionPhases {
     /// The first packet is a SYN or SYN-ACK, and the handshake is not over.
     opening: bool,
     begun: bool,
+    /// The server answered the SYN with an ACK that is no SYN-ACK.
+    is_challenged: bool,
     /// Latest SYN and SYN-ACK.
     syn_at: Option<u64>,
     syn_ack_at: Option<u64>,
     round_trip: Option<u64>,
+    /// The part of it between the tap and the server.
+    to_server: Option<u64>,
     /// The client's packets after the handshake, and SYN-ACKs after it.
     sent_after_open: u32,
     late_syn_ack: u32,
     requests_resent: u64,
     /// The server acknowledged or sent something beyond its SYN.
     served: bool,
-    /// Silence before the latest packet that had any.
-    idle: u64,
-    pub(crate) reset: Option<FirstReset>,
+    /// Requests that got a response.
+    answered: u32,
+    /// Of [`Phase::Client`], what no request followed yet.
+    unasked: u64,
+    pub(crate) end: ConnectionEnd,
 }
 
 impl ConnectionPhases {
@@ -139,9 +121,8 @@ impl ConnectionPhases {
             self.reset(packet);
             return;
         }
-        if packet.payload_len > 0 {
-            self.idle = gap;
-        }
+        let is_again = self.is_again(packet);
+        self.end.packet(packet, gap, is_again);
         if packet.flags.has(Flags::SYN) {
             self.syn(packet);
         }
@@ -149,9 +130,6 @@ impl ConnectionPhases {
         if packet.flags.has(Flags::ACK) {
             self.acknowledgement(packet);
         }
-        let own = &mut self.sides[packet.side];
-        own.ttl_varies |= own.ttl.is_some_and(|ttl| ttl != packet.ttl);
-        own.ttl = Some(packet.ttl);
     }
 
     /// Seconds of the phase.
@@ -173,6 +151,26 @@ impl ConnectionPhases {
         self.requests_resent
     }
 
+    /// Whether the handshake is not over.
+    pub(crate) const fn is_opening(&self) -> bool {
+        self.opening
+    }
+
+    /// Requests that got a response.
+    pub(crate) const fn answered(&self) -> u32 {
+        self.answered
+    }
+
+    /// Seconds of [`Phase::Client`] that a request ended. What passed after the last one delayed nothing.
+    pub(crate) fn before_requests(&self) -> f64 {
+        (self.seconds(Phase::Client) - self.unasked as f64 / 1e9).max(0.0)
+    }
+
+    /// Whether a request waits for its response.
+    pub(crate) const fn is_asked(&self) -> bool {
+        matches!(self.exchange, Exchange::Request { .. })
+    }
+
     /// FINs that `side` sent again.
     pub(crate) fn fins_resent(&self, side: usize) -> u32 {
         self.sides[side].fins.saturating_sub(1)
@@ -184,7 +182,7 @@ impl ConnectionPhases {
         let has_data = packet.payload_len > 0;
         let [client, server] = &self.sides;
         let fins = [client.fins > 0, server.fins > 0];
-        if self.reset.is_some() || fins == [true; 2] || fins != [false; 2] && !has_data {
+        if self.end.reset.is_some() || fins == [true; 2] || fins != [false; 2] && !has_data {
             return self.add(Phase::Close, gap);
         }
         if self.opening {
@@ -195,16 +193,25 @@ impl ConnectionPhases {
             Exchange::Nothing if packet.side == 1 && has_data => self.add(Phase::Server, gap),
             Exchange::Nothing => self.add(Phase::Client, gap),
             Exchange::Request { resent, .. } if !client.is_all_acknowledged() => {
-                // A response that acknowledges its request comes a round trip after it, or as much later as the server took.
-                let on_the_way = match self.round_trip {
-                    Some(round_trip) if packet.side == 1 && has_data && !resent => gap.min(round_trip),
-                    _ => gap,
-                };
+                // A response that acknowledges its request comes a round trip after it, or as much later as the server took. What answered
+                // soonest, the SYN or a request, tells the round trip between the tap and the server.
+                let mut on_the_way = gap;
+                if packet.side == 1 && !resent {
+                    let least = self.to_server.map_or(gap, |least| least.min(gap));
+                    self.to_server = Some(least);
+                    if has_data {
+                        on_the_way = least;
+                    }
+                }
                 self.add(Phase::Request, on_the_way);
                 self.add(Phase::Server, gap - on_the_way);
             }
             Exchange::Request { .. } if asks => self.add(Phase::Client, gap),
             Exchange::Request { .. } => self.add(Phase::Server, gap),
+            // The server has all of it, and takes its time to answer.
+            Exchange::Upload if packet.side == 1 && has_data && client.is_all_acknowledged() => {
+                self.add(Phase::Server, gap);
+            }
             Exchange::Upload => self.add(Phase::Transfer, gap),
             Exchange::Response => {
                 let is_probe = packet.side == 0 && client.end.is_some_and(|end| packet.seq.add(1) == end);
@@ -222,6 +229,9 @@ impl ConnectionPhases {
 
     fn add(&mut self, phase: Phase, nanos: u64) {
         self.spent[phase as usize] += nanos;
+        if phase == Phase::Client {
+            self.unasked += nanos;
+        }
         if let Exchange::Request { spent, .. } = &mut self.exchange
             && let Some(place) = REQUEST_PHASES.iter().position(|one| *one == phase)
         {
@@ -230,20 +240,35 @@ impl ConnectionPhases {
     }
 
     fn reset(&mut self, packet: &PhasePacket) {
-        self.reset.get_or_insert(FirstReset {
-            number: packet.number,
-            at: packet.now,
-            side: packet.side,
-            ttl: packet.ttl,
-            usual_ttl: self.sides[packet.side].ttl.filter(|_| !self.sides[packet.side].ttl_varies),
-            idle: self.idle,
-            followed_by_data: false,
-        });
+        // The client's answer to a challenge ACK, RFC 5961 §4.
+        if self.opening && packet.side == 0 && self.syn_ack_at.is_none() && self.is_challenged {
+            self.end.challenged += 1;
+            self.is_challenged = false;
+            return;
+        }
+        let interrupts = match self.exchange {
+            Exchange::Nothing => packet.side == 1 && !self.opening,
+            Exchange::Request { .. } | Exchange::Upload => packet.side == 1,
+            Exchange::Response => packet.side == 1 && !self.sides[1].is_all_acknowledged(),
+        };
+        let is_closing = self.sides.iter().any(|side| side.fins > 0);
+        self.end.reset(packet, interrupts && !is_closing);
+    }
+
+    /// Whether the packet repeats data that was not acknowledged, or is a keep-alive.
+    fn is_again(&self, packet: &PhasePacket) -> bool {
+        let own = &self.sides[packet.side];
+        let controls = packet.flags.0 & (Flags::SYN | Flags::RST | Flags::FIN) != 0;
+        if packet.payload_len == 0 {
+            return !controls && own.end.is_some_and(|end| packet.seq.add(1) == end);
+        }
+        !packet.flags.has(Flags::SYN) && !own.is_new(packet.seq.add(packet.payload_len))
     }
 
     fn syn(&mut self, packet: &PhasePacket) {
         if !packet.flags.has(Flags::ACK) {
             self.syn_at = Some(packet.now);
+            self.is_challenged = false;
         } else if self.opening {
             self.syn_ack_at = Some(packet.now);
         } else if self.sent_after_open >= SENT_BEFORE_LATE_SYN_ACK {
@@ -257,9 +282,19 @@ impl ConnectionPhases {
     fn data(&mut self, packet: &PhasePacket) {
         let (is_syn, is_fin) = (packet.flags.has(Flags::SYN), packet.flags.has(Flags::FIN));
         let has_data = packet.payload_len > 0;
+        if self.opening
+            && !is_syn
+            && packet.side == 1
+            && !has_data
+            && self.syn_ack_at.is_none()
+            && self.syn_at.is_some()
+        {
+            self.is_challenged = true;
+        }
         if self.opening && !is_syn && (packet.side == 0 || has_data) {
             self.opening = false;
             self.round_trip = self.syn_at.zip(self.syn_ack_at).map(|(syn, _)| packet.now - syn);
+            self.to_server = self.syn_at.zip(self.syn_ack_at).map(|(syn, answer)| answer.saturating_sub(syn));
         }
         if packet.side == 0 && !is_syn && !self.opening {
             self.sent_after_open = self.sent_after_open.saturating_add(1);
@@ -279,22 +314,26 @@ impl ConnectionPhases {
     fn exchange(&mut self, packet: &PhasePacket, is_new: bool) {
         if packet.side == 1 {
             self.serve();
+            self.answered += u32::from(matches!(self.exchange, Exchange::Request { .. } | Exchange::Upload));
             self.exchange = Exchange::Response;
-            if let Some(reset) = self.reset.as_mut().filter(|reset| reset.side == packet.side) {
-                reset.followed_by_data = true;
-            }
+            self.end.sent_data(packet.side);
             return;
         }
+        if is_new {
+            self.unasked = 0;
+        }
         let client = &self.sides[0];
+        let is_taken = client.is_all_acknowledged();
         let is_last = client.end == Some(packet.seq.add(packet.payload_len)) && !client.is_all_acknowledged();
         match &mut self.exchange {
             Exchange::Request { resent, .. } if !is_new => {
                 *resent = true;
                 self.requests_resent += u64::from(is_last);
             }
-            Exchange::Request { bytes, spent, .. } => {
+            Exchange::Request { bytes, spent, writes, .. } => {
                 *bytes += u64::from(packet.payload_len);
-                if *bytes > REQUEST_MAX {
+                *writes += u32::from(is_taken);
+                if *bytes > REQUEST_MAX || *writes > REQUEST_MAX_WRITES {
                     // What was taken for a request is an upload: its time is that of a transfer.
                     for (phase, spent) in REQUEST_PHASES.iter().zip(*spent) {
                         self.spent[*phase as usize] -= spent;
@@ -305,7 +344,7 @@ impl ConnectionPhases {
             }
             Exchange::Nothing | Exchange::Response if is_new => {
                 let bytes = u64::from(packet.payload_len);
-                self.exchange = Exchange::Request { bytes, spent: [0; 3], resent: false };
+                self.exchange = Exchange::Request { bytes, spent: [0; 3], resent: false, writes: 0 };
             }
             Exchange::Nothing | Exchange::Response | Exchange::Upload => {}
         }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::flow::report::JudgedFlow;
 use crate::testing::{connection_at, packet};
+use thalweg_model::Code;
 use thalweg_wire::Segment;
 
 const ACK: u8 = Flags::ACK;
@@ -148,37 +149,103 @@ fn the_first_reset_is_kept_with_its_ttl_and_what_followed() {
         ],
     );
     assert_eq!(phases(&packets), [20, 0, 7, 0, 0, 0, 13]);
-    let reset = connection_at(&packets).phases.reset.expect("a reset");
+    let reset = connection_at(&packets).phases.end.reset.expect("a reset");
     assert_eq!((reset.side, reset.at, reset.ttl, reset.usual_ttl), (1, 27_000_000, 120, Some(64)));
     assert!(reset.followed_by_data);
-    let own = connection_at(&with(opened(), &[(520, packet(false, RST, 501, 0, 0))])).phases.reset.expect("a reset");
+    let own =
+        connection_at(&with(opened(), &[(520, packet(false, RST, 501, 0, 0))])).phases.end.reset.expect("a reset");
     assert_eq!((own.usual_ttl, own.followed_by_data), (Some(own.ttl), false));
 }
 
-/// What is reported of these packets as failed, and whether that is a problem.
-fn failure(packets: &[(u64, Segment)]) -> (Option<thalweg_model::Failure>, bool) {
+/// The verdict of these packets, the share of the life it took, in percent, and whether that is a problem.
+fn headline(packets: &[(u64, Segment)]) -> (Code, u64, bool) {
     let made = connection_at(packets);
     let judged = JudgedFlow::new(&made);
     let is_problem = judged.is_slowed();
-    (judged.flow().life.and_then(|life| life.failure), is_problem)
+    let flow = judged.flow();
+    let share = flow.life.expect("a capture").verdict_share;
+    (flow.verdict.code(), (share * 100.0).round() as u64, is_problem)
 }
 
 #[test]
-fn a_phase_that_failed_is_a_problem_if_it_is_most_of_the_life() {
-    use thalweg_model::Failure;
-    let mut lost_syn = vec![(0, packet(true, Flags::SYN, 100, 0, 0))];
+fn what_takes_most_of_the_life_is_the_verdict() {
+    let syn = packet(true, Flags::SYN, 100, 0, 0);
+    let mut lost_syn = vec![(0, syn)];
     lost_syn.extend(opened().into_iter().map(|(at, packet)| (at + 1_000, packet)));
     let exchange = |at| [(at, packet(true, ACK, 101, 501, 100)), (at + 20, packet(false, ACK, 501, 201, 1_000))];
     lost_syn.extend(exchange(1_020));
-    assert_eq!(failure(&lost_syn), (Some(Failure::ConnectingLoss), true));
-    lost_syn.push((4_000, packet(false, ACK, 1_501, 201, 1_000)));
-    assert_eq!(failure(&lost_syn), (None, false), "most of the life is transfer");
-    // A long round trip is no failure.
-    assert_eq!(failure(&with(opened(), &exchange(20))), (None, false));
+    assert_eq!(headline(&lost_syn), (Code::Connecting, 98, true));
+    // A long round trip is none.
+    assert!(!headline(&with(opened(), &exchange(20))).2);
     let lost_request = with(opened(), &[(20, packet(true, ACK, 101, 501, 100))]);
-    assert_eq!(failure(&with(lost_request, &exchange(420))), (Some(Failure::RequestLost), true));
-    let mut forged = packet(false, RST | ACK, 501, 201, 0);
-    assert_eq!(failure(&with(opened(), &[(30, forged)])), (None, false), "the server's own");
+    assert_eq!(headline(&with(lost_request, &exchange(420))), (Code::RequestLost, 95, true));
+    let slow_server =
+        with(opened(), &[(20, packet(true, ACK, 101, 501, 100)), (420, packet(false, ACK, 501, 201, 1_000))]);
+    assert_eq!(headline(&slow_server), (Code::WaitingForServer, 90, true));
+    assert_eq!(headline(&with(opened(), &exchange(1_980))), (Code::WaitingForClient, 98, false));
+}
+
+#[test]
+fn a_connection_that_failed_is_told_so() {
+    let syn = packet(true, Flags::SYN, 100, 0, 0);
+    let refused = [(0, syn), (20, packet(false, RST | ACK, 0, 101, 0))];
+    assert_eq!(headline(&refused), (Code::Connecting, 100, true));
+    assert_eq!(headline(&[(0, syn), (1_000, syn), (3_000, syn)]), (Code::Connecting, 100, true));
+    let mut forged = packet(false, RST, 501, 201, 0);
+    let asked = [(20, packet(true, ACK, 101, 501, 100))];
+    assert_eq!(headline(&with(with(opened(), &asked), &[(30, forged)])), (Code::Reset, 0, true), "the server's own");
     forged.ip.ttl = 120;
-    assert_eq!(failure(&with(opened(), &[(30, forged)])), (Some(Failure::ForeignReset), true));
+    assert_eq!(headline(&with(opened(), &[(30, forged)])), (Code::Reset, 0, true));
+    let interrupts = |packets: &[(u64, Segment)]| connection_at(packets).phases.end.reset.map(|reset| reset.interrupts);
+    // After the exchange it is a way to close.
+    let whole = [asked[0], (40, packet(false, ACK, 501, 201, 1_000)), (40, packet(true, ACK, 201, 1_501, 0))];
+    let closed = with(with(opened(), &whole), &[(50, packet(true, RST, 201, 0, 0))]);
+    assert_eq!(interrupts(&closed), Some(false));
+    // And so is the server's, if the client had closed before it heard of it.
+    let crossed = with(opened(), &[asked[0], (30, forged)]);
+    assert_eq!(interrupts(&crossed), Some(true));
+    assert_eq!(interrupts(&with(crossed, &[(40, packet(true, ACK | Flags::FIN, 201, 501, 0))])), Some(false));
+    let response = packet(false, ACK, 501, 201, 1_000);
+    let silent = [asked[0], (40, response), (240, response), (640, response), (1_440, response)];
+    assert_eq!(headline(&with(opened(), &silent)), (Code::VanishedPeer, 99, true));
+}
+
+#[test]
+fn a_reset_with_another_count_of_packets_is_another_hosts() {
+    let numbered = |mut segment: Segment, id| {
+        segment.ip.id = Some(id);
+        segment
+    };
+    let reset_with = |id| {
+        let mut packets = opened();
+        packets.push((20, packet(true, ACK, 101, 501, 100)));
+        for n in 0..5u16 {
+            let segment = packet(false, ACK, 501 + u32::from(n) * 1_000, 201, 1_000);
+            packets.push((40, numbered(segment, 65_534u16.wrapping_add(n))));
+        }
+        packets.push((60, numbered(packet(false, RST, 5_501, 0, 0), id)));
+        connection_at(&packets).phases.end.reset.and_then(|reset| reset.ip_ids)
+    };
+    assert_eq!([3, 0, 900].map(reset_with), [None; 3], "Linux's own resets have 0");
+    assert_eq!(reset_with(30_000), Some((30_000, 2)));
+}
+
+#[test]
+fn an_answer_for_an_older_connection_is_time_of_connecting() {
+    let syn = packet(true, Flags::SYN, 100, 0, 0);
+    let mut packets = vec![(0, syn), (20, packet(false, ACK, 9_000, 7_000, 0)), (20, packet(true, RST, 7_000, 0, 0))];
+    packets.extend(opened().into_iter().map(|(at, packet)| (at + 1_000, packet)));
+    packets.extend([(1_020, packet(true, ACK, 101, 501, 100)), (1_040, packet(false, ACK, 501, 201, 1_000))]);
+    assert_eq!(headline(&packets), (Code::Connecting, 98, true));
+    assert!(connection_at(&packets).phases.end.reset.is_none());
+}
+
+#[test]
+fn messages_that_nothing_answers_are_no_requests() {
+    let mut packets = opened();
+    for n in 0..8u32 {
+        packets.push((20 + u64::from(n) * 500, packet(true, ACK, 101 + n * 100, 501, 100)));
+        packets.push((40 + u64::from(n) * 500, packet(false, ACK, 501, 201 + n * 100, 0)));
+    }
+    assert_eq!(phases(&packets), [20, 0, 0, 0, 0, 3_520, 0]);
 }

@@ -4,7 +4,9 @@ pub(crate) mod ipid_gaps;
 pub(crate) mod one_way_delay;
 pub(crate) mod remote_clock;
 pub(crate) mod timestamp_rtt;
+pub(crate) mod window_edges;
 
+use ipid_gaps::IpIdGaps;
 use one_way_delay::OneWayDelay;
 use remote_clock::{RemoteClock, SendTiming, SendTriggers};
 
@@ -19,4 +21,5 @@ pub(crate) struct RemoteSender {
     /// timestamps tell.
     pub(crate) flights: Option<(u64, u64)>,
     pub(crate) one_way_delay: OneWayDelay,
+    pub(crate) ip_ids: IpIdGaps,
 }

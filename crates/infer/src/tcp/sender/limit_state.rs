@@ -87,6 +87,15 @@ impl Sender {
         0.9 * self.timeout()
     }
 
+    /// Nothing came any more while something was missing, for longer than a timer waits: what it sent, if anything, was lost as well.
+    pub(super) fn wait_in_vain(&mut self) {
+        let silence = self.observers.time.now().saturating_sub(self.clocks.last_send);
+        if self.scoreboard.gaps.total() > 0 && silence as f64 >= self.nearly_timeout() {
+            self.losses.in_vain = Some(silence);
+            self.observers.time.timer_fired(u64::MAX);
+        }
+    }
+
     /// Whether something is missing, or was and is not all acknowledged.
     pub(crate) fn is_repairing(&self) -> bool {
         self.losses.episode.is_some() || self.scoreboard.gaps.total() > 0

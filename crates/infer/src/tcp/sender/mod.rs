@@ -4,7 +4,6 @@
 //! Sequence numbers are unwrapped to 64 bits.
 
 mod clocks;
-mod ipid_inference;
 mod limit_state;
 mod notes;
 mod retransmission;
@@ -21,7 +20,9 @@ pub(crate) use send_window::FULL_PART;
 
 use crate::observe::Observers;
 use crate::observe::nagle_delayed_ack::SmallWrite;
+use crate::observe::plot_series::{PlotRecorder, Recording};
 use crate::observe::slow_start::NewData;
+use crate::observe::stop_and_wait::SentData;
 use crate::observe::time_by_limit::Limit;
 use crate::reset::Reset;
 use crate::tcp::packet::{Ack, Data};
@@ -30,7 +31,6 @@ use crate::tcp::receiver_view::one_way_delay::OneWayDelay;
 use crate::tcp::recovery::{AckNews, Losses};
 use crate::tcp::rtt_estimator::RttEstimator;
 use clocks::Clocks;
-use ipid_inference::IpIdInference;
 use sack::Sacked;
 use scoreboard::{MAX_SEGMENTS, Scoreboard, SentSegment};
 use send_space::{ORIGIN, SendSpace};
@@ -51,7 +51,6 @@ pub(crate) struct Sender {
     pub(crate) observers: Observers,
     /// What a tap elsewhere than at the sender tells of it.
     pub(crate) remote: RemoteSender,
-    ipid: IpIdInference,
     /// RTT samples come from acknowledgements; else the flow hands them in.
     pub(crate) times_acks: bool,
 }
@@ -68,22 +67,21 @@ impl Reset for Sender {
         self.totals = Totals::default();
         self.observers.reset();
         self.remote = RemoteSender::default();
-        self.ipid = IpIdInference::default();
         self.times_acks = true;
     }
 }
 
 impl Sender {
-    pub(crate) fn new(draw: bool) -> Self {
+    pub(crate) fn new(recording: Recording) -> Self {
         let mut new = Self::default();
-        new.begin_flow(draw);
+        new.begin_flow(recording);
         new
     }
 
-    /// Begins a flow of which nothing was seen yet, in the memory of one that is over; `draw` records its plots.
-    pub(crate) fn begin_flow(&mut self, draw: bool) {
+    /// Begins a flow of which nothing was seen yet, in the memory of one that is over, and records what is wanted of it.
+    pub(crate) fn begin_flow(&mut self, recording: Recording) {
         self.reset();
-        self.observers.plots = draw.then(Box::default);
+        self.observers.plots = PlotRecorder::of(recording);
     }
 
     /// Takes a packet with data, or with the FIN, that the sender sent in.
@@ -111,7 +109,6 @@ impl Sender {
         if !self.times_acks {
             self.remote.timing =
                 data.tsval.zip(data.tsecr).and_then(|(tsval, tsecr)| self.remote.clock.sent(data.now, tsval, tsecr));
-            self.answered_again(data.tsecr, start <= self.space.nxt);
             if end > self.space.nxt {
                 self.remote.triggers.sent(self.remote.timing);
             }
@@ -135,19 +132,20 @@ impl Sender {
         }
         self.observers.time.advance(data.now, self.class());
         if end > self.space.nxt {
-            let timer = self.unseen_before(data, start);
-            self.charge_timer(timer, data.now);
+            let lost = self.first_copy_lost(data, start);
+            if let Some(lost) = lost {
+                self.observers.time.timer_fired(lost.longest);
+            }
             self.new_data(data, start, end);
-            if timer.is_some() {
-                self.ipid.gaps.filled();
-                self.retransmission(data, start, end, timer);
+            if let Some(lost) = lost {
+                self.retransmission(data, start, end, Some(lost.kind));
+                self.losses.flight_lost(lost.timeouts - 1, lost.flight_end);
             }
         } else {
             self.old_data(data, start, end);
         }
         self.clocks.last_gap = data.now.saturating_sub(self.clocks.last_send);
         self.clocks.last_send = data.now;
-        self.ipid.is_asked = false;
         let flight = self.flight();
         self.totals.flight_at_send = flight;
         self.note_flight(data.now, flight);
@@ -158,12 +156,9 @@ impl Sender {
             if !self.times_acks && !self.is_repairing() {
                 self.observers.rtt_before_loss.missed();
             }
-            if !self.times_acks && self.losses.episode.is_none() {
-                self.observers.gap_spacing.seen(data.now.saturating_sub(self.clocks.last_send), self.clocks.last_gap);
-            }
+            self.losses.reveals_flight(start);
             self.scoreboard.gaps.insert(self.space.nxt, start);
             self.scoreboard.gap_at = data.now;
-            self.ipid.gaps.overtook(self.space.nxt, start);
             self.observers.policer_log.missed(
                 self.clocks.last_send,
                 data.now,
@@ -220,6 +215,15 @@ impl Sender {
         let counted = (self.space.mss, self.losses.total);
         self.observers.idle_restarts.sent((data.number, data.now), start, self.space.una, flight, quiet, counted);
         self.observers.policer_log.sent(data.now, start, data.len);
+        self.observers.stop_and_wait.sent(&SentData {
+            number: data.number,
+            now: data.now,
+            start,
+            una: self.space.una,
+            flight,
+            last_send: self.clocks.last_send,
+            last_progress: self.clocks.last_progress,
+        });
         self.window.open_at = None;
         self.extend(data, end);
         self.note_room(data.now);
@@ -240,7 +244,7 @@ impl Sender {
             self.window.filled_at = Some(data.now);
             self.window.full += 1;
             self.observers.window_growth.full();
-            self.window.note_full_window();
+            self.window.full_sum += self.window.size.unwrap_or(0) as f64;
             if self.observers.examples.window_full.len() < 3 {
                 self.observers.examples.window_full.push((data.number, data.now));
             }
@@ -313,6 +317,9 @@ impl Sender {
                 to = self.space.nxt;
             }
         }
+        if !ack.pure {
+            self.observers.stop_and_wait.message(ack.now);
+        }
         self.note_overtaken(ack, to);
         let repairing = self.losses.episode.is_some();
         let mut delivered = 0;
@@ -329,12 +336,11 @@ impl Sender {
             self.scoreboard.duplicates_in_row = 0;
             self.clocks.last_progress = ack.now;
             self.clocks.head_at = ack.now;
-            self.ipid.gaps.acknowledged(to);
             self.observers.idle_restarts.acked(ack.now);
             self.clocks.progress_was_pure = ack.pure;
             let least = self.rtt.min.filter(|_| self.times_acks && self.rtt.samples >= 8);
             if let Some(at) = self.losses.acknowledged((from, to), ack.now, ack.tsecr, self.rtt.min, least) {
-                self.mark(ack.now, at, MarkKind::Spurious);
+                self.mark((ack.now, ack.number), at, MarkKind::Spurious);
             }
             self.time(ack, to);
         } else {
@@ -345,7 +351,7 @@ impl Sender {
         self.clocks.last_heard = ack.now;
         self.losses.heard(&AckNews {
             una: self.space.una,
-            next: (self.space.nxt + self.ipid.tail * self.space.mss).max(self.ipid.sent_to),
+            next: self.space.nxt,
             progress,
             sacked: sacked_new > 0,
             duplicate: ack.pure && !progress && self.space.nxt > self.space.una,
@@ -376,9 +382,6 @@ impl Sender {
             self.observers.slow_start.echoed(ack.now);
             // The window is cut as after a loss (RFC 3168 §6.1.2).
             self.observers.time.lossy(ack.now);
-        }
-        if progress {
-            self.window.note_edge(to + ack.window, delivered);
         }
         self.advertise(ack, to);
         self.note_room(ack.now);
@@ -470,22 +473,18 @@ impl Sender {
     pub(crate) fn finish(&mut self) {
         self.observers.idle_restarts.end(self.space.payload_end(), self.space.mss, self.losses.total);
         if !self.times_acks {
-            if self.space.fin && self.scoreboard.gaps.total() == 0 {
-                self.ipid.gaps.add_up(self.space.fin_joined);
-            }
-            self.losses.lost_unseen(self.ipid.gaps.lost());
             self.wait_in_vain();
         }
         self.observers.loss_episodes.finish();
-        // A finished flow is to be small.
-        self.ipid.gaps = Default::default();
         self.observers.time.finish();
         let all_came = self.space.payload_end() <= self.space.una && self.scoreboard.gaps.total() == 0;
         // Beyond the tap there may have been more, unless the sender closed or its number told that there was none.
         let slack = self.rtt.min.unwrap_or(0);
         let no_more = self.space.fin
             || self.clocks.idle_at.is_some_and(|at| at.saturating_add(slack) >= self.observers.time.now());
-        if all_came && (self.times_acks || no_more) {
+        // What waits behind a window that is closed to the very end is not done.
+        let is_shut = self.window.size == Some(0) && self.window.is_probed;
+        if all_came && !is_shut && (self.times_acks || no_more) {
             self.observers.time.end_with_data();
         }
     }

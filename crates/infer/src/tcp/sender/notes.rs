@@ -6,8 +6,6 @@ use crate::observe::congestion_control::WindowSample;
 use crate::tcp::packet::{Ack, Data};
 use thalweg_model::{LossMark, MarkKind};
 
-/// Marks a plot keeps.
-const MOST_MARKS: usize = 4_000;
 /// Packets missing in one place that are noted one by one.
 const MOST_MISSING: u64 = 4_096;
 
@@ -111,6 +109,7 @@ impl Sender {
 
     pub(super) fn advertise(&mut self, ack: &Ack, to: u64) {
         self.window.size = Some(ack.window);
+        self.window.is_probed &= ack.window == 0;
         if self.window.known && !ack.is_syn {
             self.observers.window_growth.advertised(ack.now, ack.window);
         }
@@ -124,7 +123,7 @@ impl Sender {
             if self.observers.examples.zero_window.len() < 3 {
                 self.observers.examples.zero_window.push((ack.number, ack.now));
             }
-            self.mark(ack.now, to, MarkKind::ZeroWindow);
+            self.mark((ack.now, ack.number), to, MarkKind::ZeroWindow);
         }
         if let Some(drawn) = &mut self.observers.plots
             && self.window.known
@@ -133,7 +132,8 @@ impl Sender {
         }
     }
 
-    pub(super) fn mark(&mut self, now: u64, at: u64, kind: MarkKind) {
+    /// Notes what happened at byte `at`, as a packet shows by its time and number.
+    pub(super) fn mark(&mut self, (now, packet): (u64, u64), at: u64, kind: MarkKind) {
         if kind == MarkKind::Spurious {
             self.observers.policer_log.arrived(at);
             self.observers.tail_losses.needless(at);
@@ -141,10 +141,8 @@ impl Sender {
             self.observers.congestion_control.forget();
         }
         let byte = at.saturating_sub(self.space.first);
-        if let Some(drawn) = &mut self.observers.plots
-            && drawn.marks.len() < MOST_MARKS
-        {
-            drawn.marks.push(LossMark { t: now as f64 / 1e9, byte, kind });
+        if let Some(drawn) = &mut self.observers.plots {
+            drawn.mark(LossMark { t: now as f64 / 1e9, packet, byte, kind });
         }
     }
 

@@ -1,7 +1,6 @@
 //! Data that is old, or must be: late, sent again, or sent again unseen; and why.
 
 use super::Sender;
-use super::ipid_inference::{Timed, timeouts_in};
 use crate::event::RetransmitKind;
 use crate::tcp::packet::Data;
 use crate::tcp::receiver_view::remote_clock::TICK;
@@ -12,167 +11,75 @@ use thalweg_units::SeqNum;
 /// What is sent within this of an acknowledgement was set off by it: Linux sends in the softirq that handles it, in microseconds.
 const CLOCKED: u64 = 300_000;
 
+/// Linux `TCP_TIMEOUT_MIN`: two jiffies, at 250 Hz less one that has begun.
+const MIN_PROBE_TIMEOUT: f64 = 5e6;
+
+/// Data that is new here was sent before, and that was lost.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FirstCopyLost {
+    pub(super) kind: RetransmitKind,
+    /// For how long at most the sender waited for its timer, in nanoseconds.
+    pub(super) longest: u64,
+    /// Timeouts in the silence: all but the last had the first segment sent again in vain.
+    pub(super) timeouts: u64,
+    /// Where the flight that was lost ends, if each of the other missing packets was a full segment of it.
+    pub(super) flight_end: u64,
+}
+
 impl Sender {
     /// Whether all before `end` was sent already.
     pub(crate) fn has_sent(&self, end: SeqNum) -> bool {
         self.space.next_seq().is_some_and(|next| end.since(next) <= 0)
     }
 
-    /// A packet of this sender came, with or without data.
-    pub(crate) fn came(&mut self, now: u64, ip_id: Option<u16>, seq: SeqNum, has_data: bool) {
-        self.ipid.gaps.came(ip_id);
-        if !has_data {
-            // Its number is what would be sent next: nothing new is among the missing.
-            if self.has_sent(seq) {
-                self.clocks.idle_at = Some(now);
-                self.ipid.gaps.are_bare();
-            }
-            self.ipid.asked_again = None;
-            self.ipid.is_asked = false;
-            self.ipid.gaps.carry(self.losses.kind_now(), self.losses.episode.is_none());
+    /// A packet without data came: where its number is what would be sent next, nothing new is on its way.
+    pub(crate) fn came_without_data(&mut self, now: u64, seq: SeqNum) {
+        if self.has_sent(seq) {
+            self.clocks.idle_at = Some(now);
         }
     }
 
-    /// The receiver sent data once more, with this TSval.
-    pub(crate) const fn asked_again(&mut self, tsval: Option<u32>) {
-        self.ipid.is_asked = true;
-        self.ipid.asked_again = tsval;
-    }
-
-    /// What comes twice is answered at once with a bare acknowledgement (Linux `tcp_data_queue`), which may be missing here. It did
-    /// come twice where this `follows` what came and is sent sooner after it than what is lost could be sent again: that was sent before.
-    pub(super) fn answered_again(&mut self, tsecr: Option<u32>, follows: bool) {
-        let Some((asked, heard)) = self.ipid.asked_again.zip(tsecr) else { return };
-        if heard.wrapping_sub(asked) as i32 >= 0 {
-            self.ipid.asked_again = None;
-            if follows && self.remote.timing.is_some_and(|then| (then.unheard as f64) < self.rtt.shortest_timeout()) {
-                self.ipid.gaps.one_is_bare();
-            }
+    /// Whether data that is new here was sent again: the numbers of IPv4 tell that its first copy never came, after a silence that a probe or
+    /// a timer ended.
+    pub(super) fn first_copy_lost(&mut self, data: &Data, start: u64) -> Option<FirstCopyLost> {
+        let hole = start.saturating_sub(self.space.nxt).div_ceil(self.space.mss);
+        let missing = self.remote.ip_ids.missing();
+        if self.times_acks || self.is_repairing() || missing <= hole {
+            return None;
         }
-    }
-
-    /// What comes now answers what the receiver sent at this time: it asked for more, or closed its side.
-    pub(crate) fn answers(&mut self, asked_at: u64) {
-        self.ipid.answers_at = asked_at.saturating_add(self.rtt.min.unwrap_or(0));
-    }
-
-    /// The receiver's program, which has all that came, asks for more and nothing it asked before is on its way: there was no more to
-    /// send, so what was taken for new and lost was sent again. `first_at` is when, unless it was asked again.
-    pub(crate) fn asked_for_more(&mut self, first_at: Option<u64>) {
-        self.ipid.is_asked = true;
-        if self.times_acks || self.scoreboard.gaps.total() > 0 {
-            return;
+        let silence = self.silence(data.now) as f64;
+        // No timer runs out before an acknowledgement could have come.
+        if silence < self.rtt.min.map_or(self.rtt.shortest_timeout(), |min| min as f64).max(MIN_PROBE_TIMEOUT) {
+            self.remote.ip_ids.are_others();
+            return None;
         }
-        if let Some(at) = first_at {
-            self.answers(at);
+        let timeout = self.timeout();
+        // Each timeout is twice as long as the one before (RFC 6298 §5.5).
+        let longest = ((1u64 << missing.min(16)) - 1).saturating_mul(timeout as u64);
+        if self.scoreboard.sack_permitted && !self.losses.is_probing() && missing == hole + 1 {
+            return Some(FirstCopyLost { kind: RetransmitKind::Probe, longest, timeouts: 1, flight_end: 0 });
         }
-        let beyond = self.ipid.sent_to.saturating_sub(self.space.nxt).div_ceil(self.space.mss).max(self.ipid.tail);
-        if beyond > 0 && self.totals.bytes > 0 {
-            self.ipid.gaps.were_timers(beyond, self.scoreboard.sack_permitted);
-            (self.ipid.tail, self.ipid.sent_to, self.ipid.opened_late) = (0, 0, None);
-            self.losses.reaches_no_further_than(self.space.nxt);
-        }
-        self.ipid.gaps.add_up(false);
+        let timeouts = ((silence / timeout + 1.0).log2().round() as u64).clamp(1, missing - hole);
+        let flight_end = start + (missing - hole + 1 - timeouts) * self.space.mss;
+        Some(FirstCopyLost { kind: RetransmitKind::Timer, longest, timeouts, flight_end })
     }
 
     /// A packet below `nxt`: late, or sent again.
     pub(super) fn old_data(&mut self, data: &Data, start: u64, end: u64) {
-        // Nobody sends again what was acknowledged: it left before that was heard.
+        // A sender never retransmits acknowledged data: this left before it heard that acknowledgement.
         let resumed = !self.times_acks && self.losses.resume_before(end);
-        self.sent_already(data, start, end);
+        let new = self.scoreboard.gaps.remove(start, end);
+        self.totals.bytes += new;
+        if new > 0 && self.is_reordered(data) {
+            self.scoreboard.out_of_order += 1;
+            self.note_late(data.now, start);
+            self.observers.policer_log.arrived(start);
+        } else {
+            self.retransmission(data, start, end, None);
+        }
         if resumed {
             self.losses.episode = None;
         }
-    }
-
-    fn sent_already(&mut self, data: &Data, start: u64, end: u64) {
-        let (kind, waited) = (self.losses.kind_now(), data.now.saturating_sub(self.clocks.head_at) as f64);
-        let (timeouts, before) = (self.losses.timeouts, self.losses.timer);
-        let missing = self.scoreboard.gaps.pieces_below(self.space.nxt, self.space.mss);
-        let below = self.scoreboard.gaps.pieces_below(start, self.space.mss);
-        // What it was told of is sent again without a timer, and so is what follows a timeout; without SACK, once.
-        let told = self.was_told(data.now, end);
-        let spent = !self.scoreboard.sack_permitted && self.ipid.gaps.lost_again() > 0;
-        let sent_before = if spent {
-            0
-        } else if told || kind == RetransmitKind::Timer {
-            missing
-        } else {
-            // Without SACK it is an acknowledgement of a part that tells (RFC 6582 §3.2 step 3).
-            let part = self.losses.episode.is_some_and(|episode| self.space.una < episode.point);
-            missing.min(u64::from(self.scoreboard.sack_permitted || part))
-        };
-        let resent_to = self.ipid.resent_to;
-        let before_it = self.losses.bounds();
-        self.judge_old(data, start, end);
-        if self.times_acks {
-            return;
-        }
-        let gap = self.ipid.gaps.gap();
-        let excess = if self.losses.timeouts > timeouts && self.losses.timer > before {
-            let timeout = self.timeout();
-            let timeouts = timeouts_in(waited, 0.0, timeout, self.rtt.least_timeout()) - 1;
-            let fast = u64::from(told && kind == RetransmitKind::Fast && !spent);
-            let timeouts = timeouts.min(gap.saturating_sub(fast));
-            let excess = gap.saturating_sub(timeouts).saturating_sub(sent_before);
-            self.ipid.gaps.by_timer_again(excess, timeouts, kind);
-            self.ipid.sent_to = self.ipid.sent_to.max(1);
-            excess
-        } else {
-            // What is sent again and lost is not sent again once more before something sent later is heard of, so each of the missing
-            // below this one accounts for one packet.
-            let mut below = below;
-            if !self.scoreboard.sack_permitted && kind == RetransmitKind::Timer && resent_to > 0 && start > resent_to {
-                // Without SACK all is sent again after a timeout, what came as well.
-                below = below.max((start - resent_to).div_ceil(self.space.mss));
-            }
-            let excess = if self.scoreboard.out_of_order > 0 { 0 } else { gap.saturating_sub(below) };
-            self.ipid.gaps.guess(excess, kind);
-            excess
-        };
-        if excess > 0 && self.ipid.gaps.tells() {
-            self.ipid.tail += excess;
-            // What was lost since the episode began was sent since.
-            if self.losses.bounds() != before_it {
-                self.losses.reaches(self.space.nxt + self.ipid.tail * self.space.mss);
-            }
-        }
-    }
-
-    fn judge_old(&mut self, data: &Data, start: u64, end: u64) {
-        if self.scoreboard.gaps.overlaps(start, end) {
-            let new = self.scoreboard.gaps.remove(start, end);
-            self.totals.bytes += new;
-            let first = self.ipid.gaps.was_first(start).filter(|_| self.ipid.gaps.tells());
-            let first = first.unwrap_or_else(|| self.is_reordered(data));
-            self.ipid.gaps.came_late(first);
-            if first {
-                self.scoreboard.out_of_order += 1;
-                self.note_late(data.now, start);
-                self.observers.policer_log.arrived(start);
-                return;
-            }
-            self.ipid.gaps.filled();
-        } else if self.ipid.gaps.tells() && self.ipid.gaps.came_after_its_copy(start) {
-            self.scoreboard.out_of_order += 1;
-            self.note_late(data.now, start);
-            return;
-        } else {
-            self.ipid.gaps.came_late(false);
-        }
-        self.retransmission(data, start, end, None);
-    }
-
-    /// Whether acknowledgements told the sender that what ends here was lost: three segments after it came (RFC 6675 §2), or fewer and
-    /// the reordering window is over: a quarter of a round trip (RFC 8985 §6.2), and what Linux's timers take besides.
-    fn was_told(&self, now: u64, end: u64) -> bool {
-        if self.scoreboard.duplicates_in_row >= 3 {
-            return true;
-        }
-        let waited = now.saturating_sub(self.clocks.last_heard) as f64;
-        self.scoreboard.sacked.end().is_some_and(|top| top > end)
-            && (self.scoreboard.sacked.pieces_below(u64::MAX, self.space.mss) >= 3
-                || waited > self.rtt.smoothed / 4.0 + 12e6)
     }
 
     /// Whether a packet that fills a gap left before what overtook it.
@@ -193,32 +100,20 @@ impl Sender {
     }
 
     /// Takes a retransmission of `[start, end)` in: why it was sent, and what follows from that.
-    pub(super) fn retransmission(&mut self, data: &Data, start: u64, end: u64, timed: Option<Timed>) {
+    pub(super) fn retransmission(&mut self, data: &Data, start: u64, end: u64, known: Option<RetransmitKind>) {
         let from = self.scoreboard.segments.partition_point(|candidate| candidate.end <= start);
-        let evidence = self.evidence(data, start, end, from, timed);
+        let evidence = self.evidence(data, start, end, from, known);
         let kind = self.losses.kind(&evidence);
         self.note_probe(&evidence, kind);
         if start <= self.space.una {
             self.clocks.head_at = data.now;
         }
         self.clocks.last_again = data.now;
-        self.space.fin_joined |= data.fin && data.len > 0;
         self.log_again(data, start, end);
         let repairing = self.losses.episode.is_some();
         let rtt_before = self.rtt.smoothed;
-        let before_it = self.losses.bounds();
         let loss = Loss { at: data.now, number: data.number, kind, rtt_before, silence: 0, packets: 1 };
         self.losses.retransmitted(&evidence, loss, self.space.una, self.space.nxt);
-        if kind == RetransmitKind::Timer && self.losses.timer_just_fired {
-            self.ipid.resent_to = 0;
-        }
-        self.ipid.resent_to = self.ipid.resent_to.max(end);
-        if self.losses.bounds() != before_it {
-            self.losses.reaches(self.ipid.sent_to);
-            if self.ipid.tail > 0 {
-                self.losses.reaches(self.space.nxt + self.ipid.tail * self.space.mss);
-            }
-        }
         if !repairing && kind == RetransmitKind::Fast && self.times_acks {
             self.observers.rtt_before_loss.lost();
         }
@@ -251,14 +146,20 @@ impl Sender {
             RetransmitKind::Timer => MarkKind::Rto,
             RetransmitKind::Probe => MarkKind::Tlp,
         };
-        self.mark(data.now, start, mark);
+        self.mark((data.now, data.number), start, mark);
     }
 
     /// What tells why `[start, end)` is sent again; `from` is where the first segment of it is among the candidates.
-    fn evidence(&self, data: &Data, start: u64, end: u64, from: usize, timed: Option<Timed>) -> RetransmitEvidence {
+    fn evidence(
+        &self,
+        data: &Data,
+        start: u64,
+        end: u64,
+        from: usize,
+        kind: Option<RetransmitKind>,
+    ) -> RetransmitEvidence {
         let timeouts = self.losses.timeouts as u32;
-        let unseen = !self.times_acks && self.ipid.gaps.tells() && end <= self.ipid.resent_to;
-        let again = unseen || self.scoreboard.segments.get(from).is_some_and(|c| c.resent && c.timeouts == timeouts);
+        let again = self.scoreboard.segments.get(from).is_some_and(|c| c.resent && c.timeouts == timeouts);
         // Elsewhere it is known only about when an acknowledgement reaches the sender.
         let clocked = if self.times_acks { CLOCKED } else { self.rtt.smoothed as u64 / 8 };
         let mut evidence = RetransmitEvidence {
@@ -279,42 +180,24 @@ impl Sender {
                 .segments
                 .get(from)
                 .is_none_or(|candidate| candidate.sent < self.clocks.last_again),
-            first_again: !self.times_acks
-                && self.ipid.gaps.tells()
-                && self.ipid.gaps.gap() + self.ipid.gaps.lost_again() == 0
-                && !self.scoreboard.resent.overlaps(start, end),
-            lost_before: !self.times_acks
-                && self.ipid.gaps.tells()
-                && self.ipid.gaps.gap() > 0
-                && self.was_told(data.now, end),
             sacked_above: self.scoreboard.sacked.end().is_some_and(|top| top > end),
             duplicates: self.scoreboard.duplicates_in_row,
-            spent: !self.times_acks && !self.scoreboard.sack_permitted && self.ipid.gaps.lost_again() > 0,
-            reordered: self.scoreboard.out_of_order > 0,
             is_first: start <= self.space.una,
-            // What is missing before it was sent after it, or is an earlier copy, and only one probe is sent.
-            is_last: end >= self.space.nxt && (self.times_acks || !self.ipid.gaps.tells() || self.ipid.gaps.gap() == 0),
+            is_last: end >= self.space.nxt,
             sack_permitted: self.scoreboard.sack_permitted,
             may_be_probe: self.may_be_probe(data.now, start <= self.space.una),
             shortest_timeout: self.rtt.shortest_timeout(),
             timeout: self.nearly_timeout(),
             rtt: self.rtt.usual(),
             tsval: data.tsval,
-            kind: timed.map(|timed| timed.kind),
+            kind,
         };
         if let Some(then) = self.remote.timing {
             evidence.unheard = then.unheard;
             evidence.silence = then.unheard.min(then.quiet);
             // Both stamps are whole ticks.
             evidence.clocked = then.unheard <= 2 * TICK;
-            // Where it was not seen before, it was sent before what came instead.
-            if evidence.first_again
-                && let Some(candidate) = self.scoreboard.segments.get(from).filter(|c| !c.resent || c.end > end)
-            {
-                evidence.age = data.now.saturating_sub(candidate.sent);
-            }
         }
-        evidence.silence = evidence.silence.min(timed.map_or(u64::MAX, |timed| timed.most));
         evidence
     }
 }

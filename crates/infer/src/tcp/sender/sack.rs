@@ -34,12 +34,17 @@ impl Sender {
                 found.reported_above = Some(right);
                 self.losses.dsacks += 1;
                 if self.losses.reported_twice(left, right) {
-                    self.mark(ack.now, left, MarkKind::Spurious);
+                    self.mark((ack.now, ack.number), left, MarkKind::Spurious);
                 }
             } else if right > below && left < right && right <= self.space.nxt + 1 {
                 let (left, right) = (left.max(below), right.min(self.space.nxt));
                 found.original |= watched.is_some_and(|point| self.scoreboard.has_original(left, right, point));
-                found.sacked_new += self.scoreboard.sacked.insert(left, right);
+                let new = self.scoreboard.sacked.insert(left, right);
+                // More than a segment at once says nothing of how long one of them was.
+                if new <= self.space.mss {
+                    self.scoreboard.largest_delivered = self.scoreboard.largest_delivered.max(new);
+                }
+                found.sacked_new += new;
             }
         }
         found
@@ -78,6 +83,7 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observe::plot_series::Recording;
     use crate::tcp::packet::Data;
     use thalweg_units::SeqNum;
     use thalweg_wire::SackBlocks;
@@ -86,7 +92,7 @@ mod tests {
 
     /// A sender with ten segments in flight.
     fn sender(sack_permitted: bool) -> Sender {
-        let mut sender = Sender::new(false);
+        let mut sender = Sender::new(Recording::Nothing);
         (sender.times_acks, sender.space.mss, sender.space.mss_known) = (true, u64::from(MSS), true);
         sender.scoreboard.sack_permitted = sack_permitted;
         sender.space.begin_with_syn(SeqNum::new(0));

@@ -17,8 +17,6 @@ pub(crate) struct SendSpace {
     /// The last number before `nxt` is its FIN's; that was acknowledged.
     pub(super) fin: bool,
     pub(super) fin_delivered: bool,
-    /// It came with data when that was sent again.
-    pub(super) fin_joined: bool,
     /// Where the byte ends that was sent into a closed window to ask for room; it counts when it is acknowledged.
     pub(super) probed: Option<u64>,
     pub(super) newest_tsval: Option<u32>,
@@ -38,7 +36,6 @@ impl Default for SendSpace {
             nxt: ORIGIN,
             fin: false,
             fin_delivered: false,
-            fin_joined: false,
             probed: None,
             newest_tsval: None,
             newest_ip_id: None,

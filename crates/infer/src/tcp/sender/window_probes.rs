@@ -11,6 +11,11 @@ impl Sender {
         next == seq.add(1) || next == seq && self.is_window_probe(self.space.nxt, len)
     }
 
+    /// Notes that data waits behind a closed window, if the packet asks for room there.
+    pub(crate) fn note_window_probe(&mut self, seq: SeqNum, len: u32) {
+        self.window.is_probed |= self.window.size == Some(0) && self.is_probe(seq, len);
+    }
+
     /// Whether a payload of `len` bytes from `start` on asks a closed window for room with a byte of new data, as BSD and Windows do: where
     /// it is not taken, nothing was lost.
     pub(super) fn is_window_probe(&self, start: u64, len: u32) -> bool {

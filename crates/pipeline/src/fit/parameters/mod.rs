@@ -108,7 +108,8 @@ impl Parameters {
         // The lab speaks IPv4: headers as long as the capture's are not worth a difference in the rate.
         let headers = (ip + ETHERNET_HEADER) as f64;
         let on_wire = |payload_bps: f64| payload_bps * (segment as f64 + headers) / segment as f64;
-        let seen = flow.measured.capacity_bps;
+        let is_bounded = flow.verdict.code().is_host_limit();
+        let seen = flow.measured.fastest_bps.filter(|_| is_bounded).or(flow.measured.capacity_bps);
         let delivered = flow.facts.delivery.and_then(|delivery| delivery.rate_bps).unwrap_or(flow.goodput_bps);
         let rate_bps = on_wire(seen.unwrap_or(delivered.max(flow.goodput_bps) * RATE_UNSEEN));
         let (rtt_s, p50_s, max_s) = round_trips(flow);
@@ -306,6 +307,7 @@ impl Parameters {
             let half = digits(self.receive.bytes / 2.0) as u64;
             keys.push(sysctl("core.rmem_max", &(half * 2).to_string(), Origin::Assumed));
             keys.push(("socket.rcvbuf".to_owned(), format!("\"{}\"", Bytes::new(half)), self.receive.origin));
+            keys.push(("socket.force".to_owned(), "true".to_owned(), Origin::Assumed));
         } else {
             let bytes = digits(self.receive.bytes) as u64;
             // The first window is half of the second figure, less what rounding to segments takes.
@@ -354,7 +356,7 @@ pub(crate) const fn capture_at(tap: Side) -> CaptureEnds {
 /// Reads a fitted scenario, which names no file.
 pub(crate) fn read(name: &str, toml: &str) -> Result<Scenario, Failure> {
     let none = |file: &str| Err(std::io::Error::other(format!("no file '{file}'")));
-    Scenario::parse(name, toml, &[], &none).map_err(|error| Failure::host(error.to_string()))
+    thalweg_config::parse_scenario(name, toml, &[], &none).map_err(|error| Failure::host(error.to_string()))
 }
 
 /// The shortest round trip, half of all, and the longest without what only a timer explains, in seconds.

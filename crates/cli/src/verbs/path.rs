@@ -1,0 +1,212 @@
+//! `thalweg path`: a program behind an emulated path, in real time.
+
+use crate::args::path::{PathArgs, PathRunArgs, PathVerb};
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::verbs::path_control;
+use crate::{progress, scenarios};
+use anyhow::{Context, anyhow};
+use rustix::termios::isatty;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, stderr};
+use std::os::fd::AsFd;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use thalweg_host::peer::processor_time;
+use thalweg_live::{Asked, End, LiveError, LivePath, Program, Signal, control, report};
+use thalweg_model::Path;
+use thalweg_units::{Seed, Span};
+
+/// How often the line on the terminal is drawn, and signals are looked for.
+const TICK: Duration = Duration::from_millis(200);
+/// How long a server's program may take until it listens.
+const SERVER_START: Duration = Duration::from_secs(1);
+
+pub(crate) fn run(args: PathArgs, output: &Output) -> Result<ExitCode, Failure> {
+    match args.verb {
+        Some(PathVerb::Set(set)) => path_control::set(&set, output),
+        Some(PathVerb::List) => path_control::list(output),
+        Some(PathVerb::Watch { id }) => path_control::watch(id, output),
+        None => start(&args.run, output),
+    }
+}
+
+fn start(args: &PathRunArgs, output: &Output) -> Result<ExitCode, Failure> {
+    let asked = Asked {
+        path: path(args)?,
+        seed: Seed::new(args.seed),
+        world: !args.isolated,
+        publish: args.publish.clone(),
+        expose: args.expose.clone(),
+        has_server: args.server.is_some(),
+    };
+    let shell = || std::env::var_os("SHELL").unwrap_or_else(|| OsString::from("/bin/sh"));
+    let words = if args.command.is_empty() { vec![shell()] } else { args.command.clone() };
+    let capture = args.capture.as_deref().map(|file| {
+        File::create(file).with_context(|| format!("cannot write {}", file.display())).map_err(Failure::user)
+    });
+    let live = LivePath::start(&asked, capture.transpose()?).map_err(|error| {
+        if let Some(file) = &args.capture {
+            // It holds nothing.
+            let _ = std::fs::remove_file(file);
+        }
+        failure(error)
+    })?;
+    live.notes().iter().for_each(|note| output.note(&format!("note: {note}")));
+    let id = std::process::id();
+    let texts: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let (shown, path) = (texts.clone(), asked.path.clone());
+    let own = move |handle: &thalweg_live::Handle| report(id, &shown, &path, &handle.progress(), processor_time());
+    control::serve(id, live.handle(), own).map_err(Failure::host)?;
+    let server = args.server.as_deref().map(|command| start_server(&live, command)).transpose()?;
+
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).env("THALWEG_PATH", id.to_string());
+    if output.json {
+        // The document has stdout to itself.
+        command.stdout(stderr().as_fd().try_clone_to_owned().map(Stdio::from).map_err(Failure::host)?);
+    }
+    let program = live.run(End::Near, command).map_err(|error| not_started(&texts[0], error))?;
+    let code = attend(&live, &program, args, output)?;
+    if let Some(server) = server {
+        server.signal(Signal::TERM);
+    }
+    let ended = live.finish().map_err(Failure::host)?;
+    let mut done = report(id, &texts, &asked.path, &ended.progress, processor_time());
+    done.exit_code = Some(code);
+    if ended.left_out > 0 {
+        done.verdict.faults.push(format!("the capture lacks {} packets: the disk was too slow", ended.left_out));
+    }
+    if output.json {
+        output.json_result(&done)?;
+    } else if !output.quiet {
+        output.note(&thalweg_report::terminal::live_path(&done));
+    }
+    Ok(ExitCode::from(code))
+}
+
+fn failure(error: LiveError) -> Failure {
+    match error {
+        LiveError::Unsupported(_) => Failure::user(error),
+        _ => Failure::host(error),
+    }
+}
+
+fn not_started(program: &str, error: thalweg_host::HostError) -> Failure {
+    match error.source.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => {
+            Failure::user(error).hint(format!("the program is what follows --: is '{program}' one?"))
+        }
+        _ => Failure::host(error),
+    }
+}
+
+/// Starts the server's program and waits until it listens, or for a while.
+fn start_server(live: &LivePath, command: &str) -> Result<Program, Failure> {
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", command]).stdin(Stdio::null());
+    shell.stdout(stderr().as_fd().try_clone_to_owned().map(Stdio::from).map_err(Failure::host)?);
+    let server = live.run(End::Far, shell).map_err(Failure::host)?;
+    let begun = Instant::now();
+    while begun.elapsed() < SERVER_START && !live.is_listening(End::Far) {
+        if let Some(code) = server.wait(Duration::from_millis(10)).map_err(Failure::host)? {
+            return Err(Failure::user(anyhow!("the server's program '{command}' ended with code {code}")));
+        }
+    }
+    Ok(server)
+}
+
+/// Waits for the program's end; passes on what asks it to end, and draws a line where nothing else writes to the terminal.
+fn attend(live: &LivePath, program: &Program, args: &PathRunArgs, output: &Output) -> Result<u8, Failure> {
+    let asked_to_end = Arc::new(AtomicUsize::new(0));
+    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+        signal_hook::flag::register_usize(signal, Arc::clone(&asked_to_end), signal as usize).map_err(Failure::host)?;
+    }
+    // A terminal sends these to the program too, which decides what they mean.
+    let ignored = Arc::default();
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGQUIT] {
+        signal_hook::flag::register(signal, Arc::clone(&ignored)).map_err(Failure::host)?;
+    }
+    let draws = !args.command.is_empty() && !isatty(io::stdout());
+    let line = draws.then(|| progress::line(output, "path"));
+    let mut before = live.progress();
+    loop {
+        if let Some(code) = program.wait(TICK).map_err(Failure::host)? {
+            if let Some(line) = line {
+                line.finish_and_clear();
+            }
+            return Ok(code);
+        }
+        if asked_to_end.swap(0, Ordering::Relaxed) != 0 {
+            program.signal(Signal::TERM);
+        }
+        if let Some(line) = &line {
+            let now = live.progress();
+            line.set_message(path_control::line(&before, &now));
+            before = now;
+        }
+    }
+}
+
+/// The path that is asked for.
+fn path(args: &PathRunArgs) -> Result<Path, Failure> {
+    let mut set = Vec::new();
+    let mut both = |key: &str, value: Option<String>| {
+        for way in ["down", "up"] {
+            set.extend(value.iter().map(|value| (format!("path.{way}.{key}"), value.clone())));
+        }
+    };
+    let half = args.rtt.map(|rtt| Span::from_nanos(rtt.as_nanos() / 2));
+    both("delay", args.delay.or(half).map(|delay| delay.to_string()));
+    both("jitter", args.jitter.clone());
+    both("loss", args.loss.clone());
+    both("rate", args.rate.clone());
+    both("queue", args.queue.clone());
+    for (way, texts) in [("down", &args.down), ("up", &args.up)] {
+        for part in texts.iter().flat_map(|text| parts(text)) {
+            let Some((key, value)) = part.split_once('=') else {
+                return Err(Failure::user(anyhow!("--{way} '{part}' has no value"))
+                    .hint(format!("write it as --{way} rate=10mbit,queue=100ms")));
+            };
+            set.push((format!("path.{way}.{}", key.trim()), value.trim().to_owned()));
+        }
+    }
+    let scenario = match &args.scenario {
+        Some(name) => scenarios::find(name, &set)?,
+        None => scenarios::of_path(args.preset.map_or("", |preset| preset.text()), &set)?,
+    };
+    let arm = scenario.arms.into_iter().next();
+    Ok(arm.expect("invariant: a scenario has an arm").experiment.path)
+}
+
+/// Divides `a=1,b={ c = 2, d = 3 }` at the commas that are in no brackets.
+fn parts(text: &str) -> Vec<&str> {
+    let (mut depth, mut start, mut found) = (0i32, 0, Vec::new());
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '{' | '[' => depth += 1,
+            '}' | ']' => depth -= 1,
+            ',' if depth == 0 => {
+                found.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    found.push(&text[start..]);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_divided_at_commas_outside_of_brackets() {
+        assert_eq!(parts("rate=1mbit,jitter={ stddev = \"1ms\", reorder = true },ecn=true").len(), 3);
+        assert_eq!(parts("rate=1mbit"), ["rate=1mbit"]);
+    }
+}

@@ -1,0 +1,163 @@
+//! `thalweg path set`, `list` and `watch`: paths that run.
+
+use crate::args::path::PathSetArgs;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::{progress, stop};
+use anyhow::anyhow;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use thalweg_live::control::{self, Answer, Request};
+use thalweg_live::{PerWay, Progress};
+use thalweg_model::{LivePathReport, Loss, Step, Way};
+use thalweg_path::DropReason;
+use thalweg_report::figures;
+use thalweg_units::{Ratio, Span};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+pub(crate) fn set(args: &PathSetArgs, output: &Output) -> Result<ExitCode, Failure> {
+    let (id, key, value) = match args.change.as_slice() {
+        [key, value] => (None, key, value),
+        [id, key, value] => {
+            let number = id.parse().map_err(|_| Failure::user(anyhow!("'{id}' is no number of a path")))?;
+            (Some(number), key, value)
+        }
+        _ => return Err(Failure::user(anyhow!("a change is a key and a value, such as loss 5%"))),
+    };
+    let step = change(key, value)?;
+    let ways = match (args.up, args.down) {
+        (true, _) => vec![Way::Up],
+        (_, true) => vec![Way::Down],
+        _ => vec![Way::Down, Way::Up],
+    };
+    let id = only(id)?;
+    match ask(id, &Request::Change { ways, step })? {
+        Answer::Refused(why) => Err(Failure::user(anyhow!("path {id} cannot change its {key}: {why}"))),
+        _ => {
+            output.note(&format!("path {id}: {key} is {value} from now on"));
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn change(key: &str, value: &str) -> Result<Step, Failure> {
+    let wrong = |error: &dyn std::fmt::Display| Failure::user(anyhow!("'{value}' is no {key}: {error}"));
+    let mut step = Step { at: Span::ZERO, rate: None, delay: None, loss: None };
+    match key {
+        "rate" => step.rate = Some(value.parse().map_err(|error| wrong(&error))?),
+        "delay" => step.delay = Some(value.parse().map_err(|error| wrong(&error))?),
+        "loss" => {
+            let ratio: Ratio = value.parse().map_err(|error| wrong(&error))?;
+            step.loss = Some(if ratio == Ratio::ZERO { Loss::None } else { Loss::random(ratio) });
+        }
+        _ => {
+            return Err(Failure::user(anyhow!("a running path has no '{key}' to change"))
+                .hint("rate, delay and loss can change: thalweg path set loss 5%"));
+        }
+    }
+    Ok(step)
+}
+
+pub(crate) fn list(output: &Output) -> Result<ExitCode, Failure> {
+    let reports: Vec<LivePathReport> = ids()?.into_iter().filter_map(|id| report(id).ok()).collect();
+    if output.json {
+        output.json_result(&serde_json::json!({"schema": "thalweg.paths/1", "paths": reports}))?;
+    } else if reports.is_empty() {
+        output.note("no path runs");
+    }
+    for report in reports.iter().filter(|_| !output.json) {
+        output.result(&thalweg_report::terminal::live_path_line(report))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn watch(id: Option<u32>, output: &Output) -> Result<ExitCode, Failure> {
+    let id = only(id)?;
+    let stop = stop::listen()?;
+    let bar = progress::line(output, &format!("path {id}"));
+    let mut before: Option<LivePathReport> = None;
+    let first = report(id)?;
+    output.note(&thalweg_report::terminal::live_path_line(&first));
+    // It has ended when it no longer answers.
+    while let Some(now) = report(id).ok().filter(|_| !stop.load(Ordering::Relaxed)) {
+        if let Some(before) = &before {
+            let line = format!(
+                "{}   {}",
+                seen("down", &before.down, &now.down, before, &now),
+                seen("up", &before.up, &now.up, before, &now)
+            );
+            if output.progress { bar.set_message(line) } else { output.result(&line)? }
+        }
+        before = Some(now);
+        std::thread::sleep(SECOND);
+    }
+    bar.finish_and_clear();
+    Ok(ExitCode::SUCCESS)
+}
+
+fn seen(
+    name: &str,
+    before: &thalweg_model::LiveDirection,
+    now: &thalweg_model::LiveDirection,
+    began: &LivePathReport,
+    ends: &LivePathReport,
+) -> String {
+    let seconds = (ends.wall_s - began.wall_s).max(1e-3);
+    let rate = now.departed_bytes.saturating_sub(before.departed_bytes) as f64 * 8.0 / seconds;
+    let dropped = now.dropped_packets.iter().map(|(reason, packets)| (reason.as_str(), *packets));
+    shown(name, rate, now.queue_bytes, dropped)
+}
+
+/// The line of a path that runs: rates between two looks, queues, and drops by reason since it began.
+pub(crate) fn line(before: &PerWay<Progress>, now: &PerWay<Progress>) -> String {
+    let one = |name: &str, before: &Progress, now: &Progress| {
+        let seconds = now.at.saturating_sub(before.at).as_secs_f64().max(1e-3);
+        let bytes = now.counters.departed.bytes.get() - before.counters.departed.bytes.get();
+        let dropped = DropReason::ALL.into_iter().map(|reason| (reason.name(), now.counters.dropped(reason).packets));
+        shown(name, bytes as f64 * 8.0 / seconds, now.queued.bytes.get(), dropped)
+    };
+    format!("{}   {}", one("down", &before.down, &now.down), one("up", &before.up, &now.up))
+}
+
+fn shown<'a>(name: &str, rate_bps: f64, queue_bytes: u64, dropped: impl Iterator<Item = (&'a str, u64)>) -> String {
+    let mut line = format!("{name} {}, queue {}", figures::rate(rate_bps), figures::data(queue_bytes as f64));
+    for (reason, packets) in dropped.filter(|(_, packets)| *packets > 0) {
+        line.push_str(&format!(", {} {packets}", reason.replace('_', " ")));
+    }
+    line
+}
+
+/// The path that is meant where no number is given.
+fn only(id: Option<u32>) -> Result<u32, Failure> {
+    let Some(id) = id else {
+        return match ids()?.as_slice() {
+            [id] => Ok(*id),
+            [] => Err(Failure::user(anyhow!("no path runs")).hint("start one: thalweg path --delay 50ms")),
+            several => {
+                let numbers: Vec<String> = several.iter().map(u32::to_string).collect();
+                Err(Failure::user(anyhow!("several paths run: {}", numbers.join(", ")))
+                    .hint("give the number of one: thalweg path list shows them"))
+            }
+        };
+    };
+    Ok(id)
+}
+
+fn ids() -> Result<Vec<u32>, Failure> {
+    control::list().map_err(|error| Failure::host(anyhow!("cannot list the paths that run: {error}")))
+}
+
+fn ask(id: u32, request: &Request) -> Result<Answer, Failure> {
+    control::ask(id, request).map_err(|error| {
+        Failure::user(anyhow!("cannot ask path {id}: {error}")).hint("thalweg path list shows those that run")
+    })
+}
+
+fn report(id: u32) -> Result<LivePathReport, Failure> {
+    match ask(id, &Request::Report)? {
+        Answer::Report(report) => Ok(*report),
+        _ => Err(Failure::host(anyhow!("path {id} answers something else"))),
+    }
+}

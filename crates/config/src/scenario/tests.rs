@@ -1,0 +1,290 @@
+//! Tests of reading scenarios.
+
+use super::*;
+use thalweg_model::{Amount, Loss, Stream, Way, Workload};
+use thalweg_units::{Bytes, Span};
+
+const SLOW: &str = r#"
+name = "slow-download"
+about = "stuck"
+[path]
+rtt = "35.7ms"
+rate = "3gbit"
+queue = "1000 packets"
+[workload]
+kind = "stream"
+direction = "down"
+bytes = "500MB"
+[client.sysctl]
+"net.ipv4.tcp_rmem" = "8192 87380 4194304"
+[[arm]]
+name = "as found"
+[[arm]]
+name = "window raised"
+client.sysctl."net.ipv4.tcp_rmem" = "8192 87380 33554432"
+server.route.initcwnd = 20
+[expect]
+"window raised/goodput_bps" = ">= 4x as found"
+"#;
+
+#[test]
+fn arms_are_laid_over_the_base() {
+    let scenario = parse_scenario("slow.toml", SLOW, &[], &no_files).expect("valid");
+    assert_eq!(scenario.arms.len(), 2);
+    let [found, raised] = [&scenario.arms[0].experiment, &scenario.arms[1].experiment];
+    assert_eq!(found.path.rtt(), Span::from_micros(35_700));
+    assert_eq!(found.client.sysctl["net.ipv4.tcp_rmem"], "8192 87380 4194304");
+    assert_eq!(raised.client.sysctl["net.ipv4.tcp_rmem"], "8192 87380 33554432");
+    assert_eq!(raised.server.route.initcwnd, Some(20));
+    assert_eq!(
+        found.workload,
+        Workload::Stream(Stream {
+            direction: Way::Down,
+            amount: Amount::Bytes(Bytes::new(500_000_000)),
+            ..Stream::default()
+        })
+    );
+    assert_eq!(scenario.expect.len(), 1);
+}
+
+#[test]
+fn set_wins_over_every_arm() {
+    let set = [
+        ("path.loss".to_owned(), "2%".to_owned()),
+        ("client.sysctl.\"net.ipv4.tcp_rmem\"".to_owned(), "1 2 3".to_owned()),
+        ("server.route.initcwnd".to_owned(), "40".to_owned()),
+    ];
+    let scenario = parse_scenario("slow.toml", SLOW, &set, &no_files).expect("valid");
+    for arm in &scenario.arms {
+        assert!(matches!(arm.experiment.path.down.loss, Loss::Random { .. }));
+        assert_eq!(arm.experiment.client.sysctl["net.ipv4.tcp_rmem"], "1 2 3");
+        assert_eq!(arm.experiment.server.route.initcwnd, Some(40));
+    }
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_line() {
+    for (from, to, line, says, hint) in [
+        ("rtt = ", "rt = ", 5, "unknown key 'path.rt'", "did you mean 'rtt'?"),
+        ("rtt = \"35.7ms\"", "delay = \"-5ms\"", 5, "'-5ms' is not a time", ""),
+        ("rate = \"3gbit\"", "loss = \"200%\"", 6, "'200%' is not a part", ""),
+        ("kind = \"stream\"", "kind = \"steam\"", 9, "'steam' is no kind", "did you mean 'stream'?"),
+        ("queue = \"1000 packets\"", "queue = \"many\"", 7, "'many' is no queue", ""),
+        ("[client.sysctl]", "[clint.sysctl]", 12, "unknown key 'clint'", "did you mean 'client'?"),
+        (
+            "\"net.ipv4.tcp_rmem\" = \"8192 87380 4194304\"",
+            "net.ipv4.tcp_rmem = 1",
+            13,
+            "'net' is no network sysctl",
+            "quote",
+        ),
+        (">= 4x as found", ">= 4x as fond", 20, "no arm is named 'as fond'", "did you mean 'as found'?"),
+        ("name = \"window raised\"", "name = \"as found\"", 16, "two arms are named 'as found'", ""),
+        ("bytes = \"500MB\"", "bytes = \"0\"", 11, "must be more than nothing", ""),
+        ("name = \"slow-download\"", "name = ", 2, "not TOML", ""),
+    ] {
+        let text = SLOW.replacen(from, to, 1);
+        assert_ne!(text, SLOW, "{from}");
+        let error = parse_scenario("slow.toml", &text, &[], &no_files).expect_err(says);
+        assert!(error.problem.contains(says), "{error}");
+        assert!(error.hint.as_deref().unwrap_or_default().contains(hint), "{error}");
+        let at: usize = error.place.rsplit(':').next().and_then(|line| line.parse().ok()).expect("a line");
+        assert!(at.abs_diff(line) <= 2, "{error}: expected near line {line}");
+    }
+}
+
+fn with_matrix(matrix: &str) -> String {
+    let (head, expect) = SLOW.split_once("[expect]").expect("expectations");
+    format!(
+        "{head}[matrix]\n{matrix}\n[expect]{}",
+        expect
+            .replace("window raised/", "window raised, initcwnd 20, rtt 10ms/")
+            .replace("x as found", "x as found, initcwnd 10, rtt 10ms")
+    )
+}
+
+#[test]
+fn arms_are_run_at_every_point_of_the_matrix() {
+    let text =
+        with_matrix("initcwnd = [10, 20]\n\"path.rtt\" = [\"10ms\", \"100ms\"]").replace("rtt = \"35.7ms\"\n", "");
+    let text = text.replace("server.route.initcwnd = 20\n", "");
+    let mut scenario = parse_scenario("slow.toml", &text, &[], &no_files).expect("valid");
+    let names: Vec<&str> = scenario.arms.iter().map(|arm| arm.name.as_str()).collect();
+    assert_eq!(names.len(), 8);
+    assert_eq!(names[0], "as found, initcwnd 10, rtt 10ms");
+    assert_eq!(names[1], "as found, initcwnd 10, rtt 100ms");
+    assert_eq!(names[6], "window raised, initcwnd 20, rtt 10ms");
+    let arm = &scenario.arms[6];
+    assert_eq!(arm.experiment.server.route.initcwnd, Some(20));
+    assert_eq!(arm.experiment.path.rtt(), Span::from_millis(10));
+    assert_eq!(arm.baseline.as_deref(), Some("as found, initcwnd 20, rtt 10ms"));
+    assert_eq!(scenario.arms[3].baseline, None);
+    assert_eq!(scenario.expect.len(), 1);
+
+    assert_eq!(scenario.keep(&["gone".to_owned()]), Err("gone"));
+    let chosen = ["window raised".to_owned()];
+    assert_eq!(scenario.keep(&chosen), Ok(()));
+    assert_eq!(scenario.arms.len(), 4);
+    assert!(scenario.expect.is_empty(), "one of its arms is not run");
+    // One arm is left, so its points are compared with the first of them.
+    assert_eq!(scenario.arms[0].baseline, None);
+    assert_eq!(scenario.arms[3].baseline.as_deref(), Some("window raised, initcwnd 10, rtt 10ms"));
+}
+
+#[test]
+fn without_arms_the_points_are_named_by_their_values() {
+    let text = "name = \"n\"\nkernel = [\"6.1\", \"6.12\"]\n[workload]\nkind = \"stream\"\nbytes = \"1MB\"\n[matrix]\n\
+                path.down.loss = [\"0%\", \"1%\"]\npath.up.loss = [\"0%\"]\nclient.sysctl.\"net.ipv4.tcp_rmem\" = [\"1 2 3\"]";
+    let scenario = parse_scenario("n.toml", text, &[], &no_files).expect("valid");
+    assert_eq!(scenario.kernels, ["6.1", "6.12"]);
+    assert_eq!(scenario.arms[1].name, "path.down.loss 1%, path.up.loss 0%, net.ipv4.tcp_rmem 1 2 3");
+    assert_eq!(scenario.arms[1].baseline.as_deref(), Some(scenario.arms[0].name.as_str()));
+    let set = ("matrix.path.down.loss".to_owned(), "[\"2%\", \"3%\", \"4%\"]".to_owned());
+    let wider = parse_scenario("n.toml", text, &[set], &no_files).expect("valid");
+    assert_eq!(wider.arms.len(), 3);
+    let fixed = parse_scenario("n.toml", text, &[("path.down.loss".to_owned(), "2%".to_owned())], &no_files);
+    assert!(fixed.expect_err("both").problem.contains("the matrix gives it several"));
+}
+
+#[test]
+fn what_is_wrong_in_a_matrix_is_named_with_its_line() {
+    let base = "name = \"n\"\n[workload]\nkind = \"stream\"\nbytes = \"1MB\"\n[matrix]\n";
+    let many = format!("initcwnd = [{}]\n", (1..=400).map(|n| n.to_string()).collect::<Vec<_>>().join(","));
+    let too_many = format!("{many}{}", many.replace("initcwnd", "initrwnd"));
+    for (line, says, hint) in [
+        ("initcwn = [10]", "the matrix knows no key 'initcwn'", "did you mean 'initcwnd'?"),
+        ("serve.route.initcwnd = [10]", "the matrix knows no key 'serve'", "did you mean"),
+        ("\"sever.route.initcwnd\" = [10]", "no key 'sever.route.initcwnd'", "did you mean 'server'?"),
+        ("initcwnd = 10", "must be a list of values", "initcwnd = [10, 20]"),
+        ("initcwnd = []", "must be a list of values", ""),
+        ("initcwnd = [10, 10]", "is 10 twice", ""),
+        ("initcwnd = [10]\nserver.route.initcwnd = [20]", "is in the matrix twice", ""),
+        ("initcwnd = [\"many\"]", "'server.route.initcwnd' cannot be read", ""),
+        ("\"server.route.initcwn\" = [10]", "unknown key 'server.route.initcwn'", "did you mean 'initcwnd'?"),
+        (too_many.as_str(), "more than 100000 runs", ""),
+    ] {
+        let error = parse_scenario("n.toml", &format!("{base}{line}"), &[], &no_files).expect_err(says);
+        assert!(error.problem.contains(says), "{error}");
+        assert!(error.hint.as_deref().unwrap_or_default().contains(hint), "{error}");
+        assert!(error.place == "n.toml:6" || error.place == "n.toml:5" || error.place == "n.toml:7", "{error}");
+    }
+}
+
+fn no_files(name: &str) -> io::Result<String> {
+    Err(io::Error::new(io::ErrorKind::NotFound, format!("there is no {name}")))
+}
+
+#[test]
+fn the_programs_of_a_command_are_checked_before_anything_starts() {
+    let text = |lines: &str| format!("name = \"x\"\n[workload]\nkind = \"command\"\n{lines}\n");
+    let files = |_: &str| Err(std::io::ErrorKind::NotFound.into());
+    let good = text("client = \"curl http://{server}/\"\ntimes = 3\nfigures = { total_s = 'total=([0-9.]+)' }");
+    let scenario = parse_scenario("x.toml", &good, &[], &files).expect("valid");
+    let Workload::Command(command) = &scenario.arms[0].experiment.workload else { panic!("a command") };
+    assert_eq!((command.client.len(), command.times), (2, 3));
+
+    for (lines, problem) in [
+        ("client = \"a\"\nfigures = { t = 'x=(' }", "x.toml:5: 'workload.figures.t' cannot be used: unclosed group"),
+        (
+            "client = \"a\"\n[workload.figures]\nt = 'x=1'",
+            "x.toml:6: 'workload.figures.t' cannot be used: it has no group",
+        ),
+        ("client = \"a\"\nfigures = { t = '(a)(b)' }", "'workload.figures.t' cannot be used: it has several groups"),
+        (
+            "client = \"a\"\nfigures = { 'a.b' = '(a)' }",
+            "x.toml:5: a figure's name must not be empty or hold '.' or '/'",
+        ),
+        (
+            "client = \"a\"\nport = 80",
+            "x.toml:5: 'workload.port' is what a server listens on, and there is no 'server'",
+        ),
+        ("client = \"\"", "x.toml:4: 'workload.client' is a program and its arguments"),
+        ("client = \"a\"\ntimeout = \"0s\"", "x.toml:5: 'workload.timeout' must be more than nothing"),
+        ("client = \"a\"\nfiles = { \"../x\" = \"\" }", "x.toml:5: '../x' is no name of a file"),
+    ] {
+        let error = parse_scenario("x.toml", &text(lines), &[], &files).expect_err(lines).to_string();
+        assert!(error.contains(problem), "{lines}\n{error}");
+    }
+}
+
+#[test]
+fn an_arm_unsets_keys_and_changes_the_kind_of_a_table() {
+    let text = r#"
+name = "n"
+[path]
+rtt = "10ms"
+rate = "10mbit"
+loss = { model = "gilbert-elliott", p = "1%", r = "10%" }
+[workload]
+kind = "stream"
+direction = "down"
+seconds = "10s"
+[client.sysctl]
+"net.ipv4.tcp_rmem" = "1 2 3"
+[[arm]]
+name = "as found"
+[[arm]]
+name = "without"
+unset = ["path.rate", 'client.sysctl."net.ipv4.tcp_rmem"']
+[[arm]]
+name = "short/lived"
+workload = { kind = "crr", request = 100, response = 1000, transactions = 3 }
+path.delay = "7ms"
+path.loss = { model = "random", probability = "2%" }
+[[arm]]
+name = "by size"
+workload.bytes = "1MB"
+[[arm]]
+name = "by size, then by exchange"
+workload.kind = "rr"
+workload.request = 1
+workload.response = 1
+[expect]
+"short/lived/transactions_per_s" = "> 1/s"
+"#;
+    let scenario = parse_scenario("n.toml", text, &[], &no_files).expect("valid");
+    let [found, without, short, size, rr] = scenario.arms.as_slice() else { panic!("five arms") };
+    assert!(found.experiment.path.down.rate.is_some() && without.experiment.path.down.rate.is_none());
+    assert!(without.experiment.client.sysctl.is_empty() && !found.experiment.client.sysctl.is_empty());
+    assert!(matches!(short.experiment.workload, Workload::Crr(_)));
+    assert_eq!(short.experiment.path.rtt(), Span::from_millis(14));
+    assert!(matches!(short.experiment.path.down.loss, Loss::Random { .. }));
+    assert!(matches!(&size.experiment.workload, Workload::Stream(Stream { amount: Amount::Bytes(_), .. })));
+    // The time is a key of both kinds, and stays.
+    let Workload::Rr(rr) = &rr.experiment.workload else { panic!("request and response") };
+    assert_eq!(rr.amount, thalweg_model::Transactions::Seconds(Span::from_millis(10_000)));
+    assert_eq!(scenario.expect[0].arm, "short/lived");
+
+    for (from, to, says, hint) in [
+        ("\"path.rate\",", "\"path.rates\",", "'path.rates' is not set", "did you mean 'rate'?"),
+        ("unset = [\"path.rate\",", "unset = [3,", "must be a list of keys", "unset = ["),
+        ("unset = [", "unset = [\"a b\", ", "'a b' is no key", ""),
+        ("transactions = 3 }", "transactions = 3, bytes = 3 }", "unknown key 'workload.bytes'", ""),
+        ("workload.bytes = \"1MB\"", "workload.byte = \"1MB\"", "unknown key 'workload.byte'", "did you mean 'bytes'?"),
+    ] {
+        let text = text.replacen(from, to, 1);
+        let error = parse_scenario("n.toml", &text, &[], &no_files).expect_err(says);
+        assert!(error.problem.contains(says), "{error}");
+        assert!(error.hint.as_deref().unwrap_or_default().contains(hint), "{error}");
+    }
+}
+
+#[test]
+fn every_example_of_the_documentation_is_valid() {
+    let workload = "[workload]\nkind = \"stream\"\nbytes = \"1MB\"\n";
+    let files = |name: &str| Ok(if name.ends_with(".dist") { "-1 0 1" } else { "1\n2\n" }.to_owned());
+    let mut examples = 0;
+    for page in ["lab.md", "path.md"] {
+        let path = format!("{}/../../docs/{page}", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(path).expect("the page");
+        for block in text.split("```toml\n").skip(1) {
+            let block = block.split("```").next().expect("a first part");
+            let name = if block.starts_with("name =") { "" } else { "name = \"part\"\n" };
+            let rest = if block.contains("[workload]") { "" } else { workload };
+            let whole = format!("{name}{block}{rest}");
+            parse_scenario(page, &whole, &[], &files).unwrap_or_else(|error| panic!("{error}\n{whole}"));
+            examples += 1;
+        }
+    }
+    assert!(examples >= 8, "{examples}");
+}

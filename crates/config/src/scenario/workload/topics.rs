@@ -1,0 +1,115 @@
+//! The topics of a `topics` workload.
+
+use super::size;
+use crate::node::{ConfigError, Node, NodeValue};
+use crate::scenario::unknown;
+use crate::section::Section;
+use thalweg_model::{HostName, Topology};
+use thalweg_model::{Size, Topic, Topics};
+use thalweg_units::{Ratio, Span};
+
+pub(super) fn read(section: &Section<'_>, topology: &Topology) -> Result<Topics, ConfigError> {
+    let seconds = section.require("seconds", section.quantity::<Span>("seconds")?)?;
+    let node = section.require("topic", section.node("topic"))?;
+    let NodeValue::List(nodes) = &node.value else {
+        return Err(node.error("topics are written as [[workload.topic]]", None));
+    };
+    let mut topics: Vec<Topic> = Vec::new();
+    for node in nodes {
+        let topic = topic(&Section::new(node, "workload.topic")?, topology)?;
+        if topics.iter().any(|other| other.name == topic.name) {
+            return Err(node.error(format!("two topics are named '{}'", topic.name), None));
+        }
+        topics.push(topic);
+    }
+    if topics.is_empty() {
+        return Err(node.error("a topics workload has at least one topic", None));
+    }
+    Ok(Topics { topics, seconds })
+}
+
+fn topic(section: &Section<'_>, topology: &Topology) -> Result<Topic, ConfigError> {
+    let name = section.require("name", section.text("name")?)?.to_owned();
+    if name.is_empty() || name.contains('.') {
+        return Err(section.error_at("name", "a topic's name must not be empty or hold a '.'"));
+    }
+    let publisher = match section.node("publisher") {
+        None => HostName::Server,
+        Some(node) => host("publisher", node, topology)?,
+    };
+    let subscribers = match section.node("subscribers") {
+        None if publisher == HostName::Server => (1..=topology.clients).map(HostName::Client).collect(),
+        None => vec![HostName::Server],
+        Some(node) => {
+            let NodeValue::List(nodes) = &node.value else {
+                return Err(node.error("'subscribers' is a list of hosts, such as [\"client\", \"client2\"]", None));
+            };
+            nodes.iter().map(|node| host("subscribers", node, topology)).collect::<Result<Vec<_>, _>>()?
+        }
+    };
+    if subscribers.is_empty() || subscribers.contains(&publisher) {
+        let rule = "a topic has at least one subscriber, and its publisher is none of them";
+        return Err(section.error_at("subscribers", rule));
+    }
+    let period = section.require("period", section.quantity::<Span>("period")?)?;
+    if period == Span::ZERO {
+        return Err(section.error_at("period", "'workload.topic.period' must be more than nothing"));
+    }
+    let priority = section.quantity::<u8>("priority")?.unwrap_or(0);
+    if priority > 7 {
+        return Err(section.error_at("priority", "'workload.topic.priority' must be 0 to 7"));
+    }
+    let topic = Topic {
+        name,
+        publisher,
+        subscribers,
+        period,
+        phase: section.quantity("phase")?.unwrap_or(Span::ZERO),
+        size: sizes(section)?,
+        priority,
+        deadline: section.quantity("deadline")?,
+    };
+    section.finish()?;
+    Ok(topic)
+}
+
+fn host(key: &str, node: &Node, topology: &Topology) -> Result<HostName, ConfigError> {
+    let NodeValue::Text(text) = &node.value else {
+        return Err(node.error(format!("'workload.topic.{key}' takes a host's name, such as \"server\""), None));
+    };
+    let host: HostName = text.parse().map_err(|problem: String| node.error(problem, None))?;
+    match host {
+        HostName::Client(number) if number > topology.clients => {
+            let hint = Some(format!("topology.clients = {number}"));
+            Err(node.error(format!("there is no {host}: the topology has {} of them", topology.clients), hint))
+        }
+        other => Ok(other),
+    }
+}
+
+fn sizes(section: &Section<'_>) -> Result<Size, ConfigError> {
+    let node = section.require("size", section.node("size"))?;
+    let NodeValue::Table(_) = &node.value else {
+        return Ok(Size::Fixed { bytes: section.require("size", size(section, "size")?)? });
+    };
+    let table = Section::new(node, "workload.topic.size")?;
+    let of = match table.require("distribution", table.text("distribution")?)? {
+        "fixed" => Size::Fixed { bytes: table.require("bytes", size(&table, "bytes")?)? },
+        "uniform" => {
+            let min = table.require("min", size(&table, "min")?)?;
+            let max = table.require("max", size(&table, "max")?)?;
+            if min > max {
+                return Err(table.error_at("min", format!("'min' of {min} is above 'max' of {max}")));
+            }
+            Size::Uniform { min, max }
+        }
+        "mixture" => Size::Mixture {
+            usual: table.require("usual", size(&table, "usual")?)?,
+            rare: table.require("rare", size(&table, "rare")?)?,
+            part: table.require("part", table.quantity::<Ratio>("part")?)?,
+        },
+        other => return Err(unknown(&table, "distribution", other, &["fixed", "uniform", "mixture"])),
+    };
+    table.finish()?;
+    Ok(of)
+}

@@ -1,0 +1,342 @@
+//! Connections: TCP, proxies, TLS, HTTP/1.1 and HTTP/2, and the requests on them.
+
+use crate::error::GetError;
+use crate::proxy::{Proxy, ProxySettings, basic};
+use bytes::Bytes;
+use http_body_util::Empty;
+use hyper::body::Incoming;
+use hyper::client::conn::{http1, http2};
+use hyper::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, HOST, HeaderName, HeaderValue, USER_AGENT};
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::ClientConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use url::Url;
+
+/// How long an address has for the TCP handshake: SYNs go out after 0, 1, 3 and 7 s (`TCP_TIMEOUT_INIT`, doubled each time).
+const CONNECT: Duration = Duration::from_secs(10);
+/// When the next address is tried beside the first. Source: RFC 8305 §5, Connection Attempt Delay.
+const NEXT_ADDRESS: Duration = Duration::from_millis(250);
+/// How long TLS, a proxy or a response's header may take.
+const ANSWER: Duration = Duration::from_secs(30);
+/// The longest header of a proxy's answer.
+const PROXY_HEADER: usize = 16 << 10;
+/// Flow-control windows of HTTP/2 for a host whose limit is not known, and the least.
+const HTTP2_WINDOW: u32 = 4 << 20;
+/// The largest flow-control window: a bound for memory.
+const HTTP2_WINDOW_MOST: u32 = 64 << 20;
+
+/// Why a request has no answer.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// The server could not be reached.
+    Unreachable(String),
+    /// The connection ended; another one may do.
+    Broken(String),
+    /// No other try makes sense.
+    Fatal(GetError),
+}
+
+/// What connections and requests are made with.
+pub(crate) struct Client {
+    tls: Arc<ClientConfig>,
+    proxies: ProxySettings,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    http2_window: u32,
+}
+
+impl Client {
+    /// A client that trusts this host's certificates and those of `ca`.
+    ///
+    /// # Errors
+    /// When that file cannot be read or has none.
+    pub(crate) fn new(
+        ca: Option<&Path>,
+        http1: bool,
+        proxies: ProxySettings,
+        headers: Vec<(HeaderName, HeaderValue)>,
+    ) -> Result<Self, GetError> {
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if let Some(path) = ca {
+            let unreadable = |why: String| GetError::Certificates { path: path.to_owned(), why };
+            let found = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+            let found = found.map_err(|error| unreadable(error.to_string()))?;
+            if roots.add_parsable_certificates(found).0 == 0 {
+                return Err(unreadable("it has no certificate".to_owned()));
+            }
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut tls = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("invariant: the provider has what the default versions need")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let protocols: &[&[u8]] = if http1 { &[b"http/1.1"] } else { &[b"h2", b"http/1.1"] };
+        tls.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+        Ok(Self { tls: Arc::new(tls), proxies, headers, http2_window: http2_window() })
+    }
+
+    /// Connects to a URL's host.
+    pub(crate) async fn connect(&self, url: &Url) -> Result<Connection, Trouble> {
+        let proxy = self.proxies.of(url).map_err(Trouble::Fatal)?;
+        let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+        let port = url.port_or_known_default().unwrap_or(80);
+        let mut stream = match &proxy {
+            Some(proxy) => reach(&proxy.host, proxy.port, "the proxy ").await?,
+            None => reach(host, port, "").await?,
+        };
+        let unusable = |error: io::Error| Trouble::Broken(error.to_string());
+        stream.set_nodelay(true).map_err(unusable)?;
+        let socket = Rc::new(stream.as_fd().try_clone_to_owned().map_err(unusable)?);
+        let proxied = proxy.is_some();
+        if url.scheme() != "https" {
+            let sender = http1_over(stream).await?;
+            return Ok(Connection { sender, socket, protocol: "HTTP/1.1", proxy, absolute: proxied });
+        }
+        if let Some(proxy) = &proxy {
+            let answered = timeout(ANSWER, tunnel(&mut stream, proxy, host, port)).await;
+            answered.unwrap_or_else(|_| Err(Trouble::Unreachable("the proxy does not answer".to_owned())))?;
+        }
+        let name = ServerName::try_from(host.to_owned()).map_err(|error| Trouble::Unreachable(error.to_string()))?;
+        let connector = tokio_rustls::TlsConnector::from(Arc::clone(&self.tls));
+        let stream = match timeout(ANSWER, connector.connect(name, stream)).await {
+            Err(_) => return Err(Trouble::Broken("the TLS handshake takes too long".to_owned())),
+            // rustls found fault with what the peer said: another try gives the same.
+            Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => {
+                return Err(Trouble::Fatal(GetError::Tls { host: host.to_owned(), why: error.to_string() }));
+            }
+            Ok(Err(error)) => return Err(Trouble::Broken(format!("the TLS handshake failed: {error}"))),
+            Ok(Ok(stream)) => stream,
+        };
+        let is_two = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        let (sender, protocol) =
+            if is_two { (self.http2_over(stream).await?, "HTTP/2") } else { (http1_over(stream).await?, "HTTP/1.1") };
+        Ok(Connection { sender, socket, protocol, proxy, absolute: false })
+    }
+
+    async fn http2_over<S>(&self, stream: S) -> Result<Sender, Trouble>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+            .initial_stream_window_size(self.http2_window)
+            .initial_connection_window_size(self.http2_window)
+            .handshake(TokioIo::new(stream))
+            .await
+            .map_err(broken)?;
+        // Its end is seen by the requests on it.
+        tokio::spawn(async move { drop(connection.await) });
+        Ok(Sender::Two(sender))
+    }
+
+    /// A request for `url`; `secret` says whether it may have the credentials of the URL and the user's own fields.
+    pub(crate) fn request(
+        &self,
+        url: &Url,
+        connection: &Connection,
+        secret: Option<&Url>,
+        fields: &[(HeaderName, String)],
+    ) -> Result<Request<Empty<Bytes>>, GetError> {
+        let mut bare = url.clone();
+        // What the URL's scheme allows to be there can be taken away.
+        let _ = (bare.set_username(""), bare.set_password(None));
+        bare.set_fragment(None);
+        let is_two = matches!(connection.sender, Sender::Two(_));
+        let target = if is_two || connection.absolute { bare.as_str() } else { &bare[url::Position::BeforePath..] };
+        let wrong = |why: String| GetError::Url { url: shown(url), why };
+        let mut request = Request::get(target);
+        if !is_two {
+            request = request.header(HOST, &bare[url::Position::BeforeHost..url::Position::BeforePath]);
+        }
+        request = request
+            .header(USER_AGENT, concat!("thalweg/", env!("CARGO_PKG_VERSION")))
+            .header(ACCEPT, "*/*")
+            .header(ACCEPT_ENCODING, "identity");
+        for (name, value) in fields {
+            request = request.header(name, value);
+        }
+        let own = secret.filter(|from| from.origin() == url.origin());
+        if let Some(credentials) = basic(url).or_else(|| own.and_then(basic))
+            && !(own.is_some() && self.headers.iter().any(|(name, _)| name == AUTHORIZATION))
+        {
+            request = request.header(AUTHORIZATION, credentials);
+        }
+        if own.is_some() {
+            for (name, value) in &self.headers {
+                request = request.header(name, value);
+            }
+        }
+        if let Some(authorization) = connection.proxy.as_ref().and_then(|proxy| proxy.authorization.as_ref())
+            && connection.absolute
+        {
+            request = request.header("proxy-authorization", authorization);
+        }
+        request.body(Empty::new()).map_err(|error| wrong(error.to_string()))
+    }
+}
+
+/// A connection that can have requests.
+pub(crate) struct Connection {
+    sender: Sender,
+    /// The socket, to ask the kernel about it.
+    pub(crate) socket: Rc<OwnedFd>,
+    /// `HTTP/1.1` or `HTTP/2`.
+    pub(crate) protocol: &'static str,
+    /// The proxy it is to.
+    pub(crate) proxy: Option<Proxy>,
+    /// Requests name the whole URL, as proxies want it.
+    absolute: bool,
+}
+
+enum Sender {
+    One(http1::SendRequest<Empty<Bytes>>),
+    Two(http2::SendRequest<Empty<Bytes>>),
+}
+
+impl Connection {
+    /// Sends a request and waits for the header of its response.
+    pub(crate) async fn send(&mut self, request: Request<Empty<Bytes>>) -> Result<Response<Incoming>, Trouble> {
+        let answer = async {
+            match &mut self.sender {
+                Sender::One(sender) => {
+                    sender.ready().await?;
+                    sender.send_request(request).await
+                }
+                Sender::Two(sender) => {
+                    sender.ready().await?;
+                    sender.send_request(request).await
+                }
+            }
+        };
+        match timeout(ANSWER, answer).await {
+            Ok(answer) => answer.map_err(broken),
+            Err(_) => Err(Trouble::Broken(format!("the server did not answer for {} s", ANSWER.as_secs()))),
+        }
+    }
+
+    /// Whether a request whose body is not read to its end leaves it usable.
+    pub(crate) const fn has_streams(&self) -> bool {
+        matches!(self.sender, Sender::Two(_))
+    }
+
+    /// Whether the other end has closed it.
+    pub(crate) fn is_closed(&self) -> bool {
+        match &self.sender {
+            Sender::One(sender) => sender.is_closed(),
+            Sender::Two(sender) => sender.is_closed(),
+        }
+    }
+}
+
+/// A URL as it may be shown: without credentials, query and fragment.
+pub(crate) fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    let _ = (url.set_username(""), url.set_password(None));
+    url.set_query(None);
+    url.set_fragment(None);
+    url.into()
+}
+
+/// hyper's error with its causes.
+pub(crate) fn reason(error: &hyper::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+fn broken(error: hyper::Error) -> Trouble {
+    Trouble::Broken(reason(&error))
+}
+
+async fn http1_over<S>(stream: S) -> Result<Sender, Trouble>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+    tokio::spawn(async move { drop(connection.await) });
+    Ok(Sender::One(sender))
+}
+
+/// HTTP/2's own windows are what TCP's receive buffer may grow to, so that they never limit before it does.
+fn http2_window() -> u32 {
+    let limits = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_rmem").unwrap_or_default();
+    let most = limits.split_whitespace().nth(2).and_then(|text| text.parse::<u32>().ok());
+    most.unwrap_or(HTTP2_WINDOW).clamp(HTTP2_WINDOW, HTTP2_WINDOW_MOST)
+}
+
+/// A TCP connection to the first of a host's addresses that takes one. Source: RFC 8305 §5.
+async fn reach(host: &str, port: u16, called: &str) -> Result<TcpStream, Trouble> {
+    let failed = |why: String| Trouble::Unreachable(format!("cannot connect to {called}{host} port {port}: {why}"));
+    let found: Vec<SocketAddr> =
+        tokio::net::lookup_host((host, port)).await.map_err(|error| failed(error.to_string()))?.collect();
+    // The resolver's order, with families taking turns.
+    let is_first = |address: &&SocketAddr| address.is_ipv6() == found[0].is_ipv6();
+    let (mut one, mut other) = (found.iter().filter(is_first), found.iter().filter(|address| !is_first(address)));
+    let mut addresses = Vec::new();
+    while addresses.len() < found.len() {
+        addresses.extend(one.next());
+        addresses.extend(other.next());
+    }
+    let mut tries = tokio::task::JoinSet::new();
+    let mut addresses = addresses.into_iter().copied();
+    let mut why = "it has no address".to_owned();
+    loop {
+        let next = addresses.next();
+        let is_last = next.is_none();
+        if let Some(address) = next {
+            tries.spawn(async move { timeout(CONNECT, TcpStream::connect(address)).await });
+        }
+        let patience = if is_last { CONNECT * 2 } else { NEXT_ADDRESS };
+        match timeout(patience, tries.join_next()).await {
+            Ok(Some(Ok(Ok(Ok(stream))))) => return Ok(stream),
+            Ok(Some(Ok(Ok(Err(error))))) => why = error.to_string(),
+            Ok(Some(_)) => why = "it does not answer".to_owned(),
+            Ok(None) if is_last => return Err(failed(why)),
+            _ => {}
+        }
+    }
+}
+
+/// Asks a proxy for a connection to the host. Source: RFC 9110 §9.3.6.
+async fn tunnel(stream: &mut TcpStream, proxy: &Proxy, host: &str, port: u16) -> Result<(), Trouble> {
+    let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+    let authorization =
+        proxy.authorization.as_ref().map(|value| format!("Proxy-Authorization: {value}\r\n")).unwrap_or_default();
+    let request = format!("CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n{authorization}\r\n");
+    let failed = |why: String| Trouble::Unreachable(format!("the proxy gives no connection: {why}"));
+    stream.write_all(request.as_bytes()).await.map_err(|error| failed(error.to_string()))?;
+    // The other end says nothing until TLS begins, so nothing after the header can be read along.
+    let mut header = Vec::new();
+    while !header.ends_with(b"\r\n\r\n") {
+        if header.len() >= PROXY_HEADER
+            || stream.read_buf(&mut header).await.map_err(|error| failed(error.to_string()))? == 0
+        {
+            return Err(failed("it does not speak HTTP".to_owned()));
+        }
+    }
+    let status = header.split(|byte| *byte == b' ').nth(1).and_then(|code| std::str::from_utf8(code).ok());
+    match status.and_then(|code| code.parse::<u16>().ok()) {
+        Some(200..=299) => Ok(()),
+        Some(status @ (403 | 407)) => {
+            Err(Trouble::Fatal(GetError::Refused { url: format!("the proxy {}:{}", proxy.host, proxy.port), status }))
+        }
+        Some(status) => Err(failed(format!("status {status}"))),
+        None => Err(failed("it does not speak HTTP".to_owned())),
+    }
+}

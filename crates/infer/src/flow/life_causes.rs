@@ -1,0 +1,215 @@
+//! Causes outside of the data phase, and the headline: what costs most of a connection's whole life.
+
+use crate::diagnosis::facts::Facts;
+use crate::diagnosis::finding::{MIN_GAIN, occurrences, sights};
+use crate::diagnosis::gain::weight_of_time;
+use crate::tcp::connection::Connection;
+use crate::tcp::handshake::Syn;
+use thalweg_model::{
+    Cause, Code, Failure, Finding, FullAcceptQueue, LastSilence, Life, LostRequest, Opening, ProgramWait, ResetSeen,
+    SentAgain, Side, Sights, Verdict, Way,
+};
+
+/// A cause in the life of a connection.
+struct LifeCause {
+    cause: Cause,
+    /// What it took of the life, and what of that its absence would save.
+    took_s: f64,
+    saved_s: f64,
+}
+
+impl LifeCause {
+    fn verdict(self, total_s: f64) -> Verdict {
+        let weight = weight_of_time(share(self.saved_s, total_s));
+        // What the time would be instead is not known.
+        let gain = None;
+        Verdict {
+            cause: self.cause,
+            share: share(self.took_s, total_s),
+            gain,
+            weight: Some(weight),
+            context: Vec::new(),
+        }
+    }
+}
+
+/// Puts what costs most of the life first; `verdict` and `findings` are those of the data phase. The share of the life that the first one
+/// took goes to `life`.
+pub(crate) fn judge(
+    facts: &Facts<'_>,
+    life: &mut Life,
+    verdict: Verdict,
+    mut findings: Vec<Finding>,
+) -> (Verdict, Vec<Finding>) {
+    let (connection, total_s) = (facts.connection, life.phases.total_s());
+    let is_black_hole = verdict.code() == Code::PathMtuBlackHole;
+    // Such a path loses every long packet: that names the cause of the silence.
+    if is_black_hole && life.failure == Some(Failure::VanishedPeer) {
+        life.failure = None;
+    }
+    let waits_s = life.phases.waiting_server_s + life.phases.waiting_client_s;
+    let data_s = cost_s(facts, &verdict, waits_s);
+    let mut causes = causes(connection, life, facts.rtt_min_s);
+    // What is sent again into a black hole is no lost request.
+    causes.retain(|one| !is_black_hole || one.cause.code() != Code::RequestLost);
+    causes.sort_by(|a, b| b.took_s.total_cmp(&a.took_s));
+    let failed = life.failure.map(|failure| failed(failure, connection, life));
+    let is_first = failed.is_some() || causes.first().is_some_and(|one| is_headline(one, life, &verdict, data_s));
+    if !is_first {
+        life.verdict_share = share(facts.phase_s * verdict.share, total_s);
+        findings.extend(told(causes, total_s));
+        return (verdict, findings);
+    }
+    let first = failed.unwrap_or_else(|| causes.remove(0));
+    life.verdict_share = share(first.took_s, total_s);
+    let first = first.verdict(total_s);
+    causes.retain(|one| one.cause.code() != first.code());
+    // The program's pauses in the data phase are the same time again.
+    let is_same = |code: Code| matches!(code, Code::Application | Code::NothingToGain | Code::Unknown);
+    findings.retain(|finding| !is_same(finding.code()));
+    if !is_same(verdict.code()) {
+        findings.insert(0, Finding { verdict, depends_on: None });
+    }
+    findings.splice(0..0, told(causes, total_s));
+    (first, findings)
+}
+
+/// Causes whose absence would change as much as a repetition does.
+fn told(causes: Vec<LifeCause>, total_s: f64) -> Vec<Finding> {
+    let findings = causes.into_iter().map(|one| Finding { verdict: one.verdict(total_s), depends_on: None });
+    findings.filter(|finding| finding.verdict.weight.is_some_and(|weight| weight >= MIN_GAIN)).collect()
+}
+
+fn share(seconds: f64, total_s: f64) -> f64 {
+    if total_s > 0.0 { (seconds / total_s).min(1.0) } else { 0.0 }
+}
+
+/// Seconds of the life that the verdict of the data phase accounts for; of the program's pauses only what is no wait of the exchange.
+fn cost_s(facts: &Facts<'_>, verdict: &Verdict, waits_s: f64) -> f64 {
+    let charged = verdict.share * facts.phase_s;
+    match verdict.code() {
+        Code::Application => (charged - waits_s).max(0.0),
+        Code::NothingToGain | Code::Unknown => 0.0,
+        _ => {
+            let saved = verdict.gain.or(verdict.weight).map_or(0.0, |gain| facts.phase_s * (1.0 - 1.0 / gain.max(1.0)));
+            charged.max(saved)
+        }
+    }
+}
+
+/// Whether the cause takes more of the life than each other phase, and more than what limits the data.
+fn is_headline(one: &LifeCause, life: &Life, verdict: &Verdict, data_s: f64) -> bool {
+    let (phases, code) = (&life.phases, one.cause.code());
+    // Pauses of the client bring these about, and cost more than they last.
+    let of_pauses = matches!(verdict.code(), Code::IdleRestart | Code::DelayedAck);
+    if code == Code::WaitingForClient && of_pauses {
+        return false;
+    }
+    // What would change less than a repetition does is no headline.
+    if weight_of_time(share(one.saved_s, phases.total_s())) < MIN_GAIN {
+        return false;
+    }
+    let necessary_s = phases.connecting_s.max(phases.request_s);
+    let own = matches!(code, Code::Connecting | Code::RequestLost);
+    one.took_s > data_s && (own || one.took_s > necessary_s)
+}
+
+fn causes(connection: &Connection, life: &Life, rtt_s: f64) -> Vec<LifeCause> {
+    let (phases, resent) = (&life.phases, &life.resent);
+    // Of one direction alone the capture does not tell what answered.
+    if connection.sides.iter().any(|side| side.packets == 0) {
+        return Vec::new();
+    }
+    let mut causes = Vec::new();
+    let challenged = connection.phases.end.challenged;
+    if !connection.phases.is_opening() && (resent.syn > 0 || resent.syn_ack > 0 || challenged > 0) {
+        let took_s = phases.connecting_s;
+        let [syn, syn_ack] = connection.opening.syn.each_ref().map(sent_again);
+        let late = Opening::Late { seconds: took_s, challenged: challenged.into(), syn, syn_ack };
+        causes.push(LifeCause { cause: Cause::Connecting(late), took_s, saved_s: took_s - rtt_s });
+    }
+    let seconds = phases.accept_queue_s;
+    let queue = FullAcceptQueue { seconds, syn_acks_again: resent.syn_ack.into(), data_again: resent.data_up };
+    causes.push(LifeCause { cause: Cause::AcceptQueue(queue), took_s: seconds, saved_s: seconds });
+    let again = connection.phases.requests_resent();
+    if again > 0 {
+        let seconds = phases.request_s;
+        let cause = Cause::RequestLost(LostRequest { seconds, again });
+        causes.push(LifeCause { cause, took_s: seconds, saved_s: seconds - rtt_s });
+    }
+    let answered = connection.phases.answered().into();
+    let wait = |cause: fn(ProgramWait) -> Cause, seconds: f64| LifeCause {
+        cause: cause(ProgramWait { seconds, answered }),
+        took_s: seconds,
+        saved_s: seconds,
+    };
+    causes.push(wait(Cause::WaitingForServer, phases.waiting_server_s));
+    causes.push(wait(Cause::WaitingForClient, connection.phases.before_requests()));
+    causes.retain(|one| one.took_s > 0.0 && one.saved_s > 0.0);
+    causes
+}
+
+fn sent_again(one: &Syn) -> Option<SentAgain> {
+    (one.count > 1).then(|| SentAgain {
+        times: u64::from(one.count) - 1,
+        first_s: one.first_at as f64 / 1e9,
+        last_s: one.last_at as f64 / 1e9,
+    })
+}
+
+/// The cause of a connection that failed.
+fn failed(failure: Failure, connection: &Connection, life: &Life) -> LifeCause {
+    let [syn, syn_ack] = &connection.opening.syn;
+    let first = (connection.first_packet, 0);
+    let unanswered = |one: &Syn| {
+        let seconds = one.last_at.saturating_sub(one.first_at) as f64 / 1e9;
+        (occurrences(u64::from(one.count.saturating_sub(1)), &[first]), seconds)
+    };
+    let opening = match failure {
+        Failure::Refused => Opening::Refused(sights(&[first])),
+        Failure::NoAnswer if syn_ack.seen => {
+            let (again, seconds) = unanswered(syn_ack);
+            Opening::Unconfirmed { again, seconds }
+        }
+        Failure::NoAnswer => {
+            let (again, seconds) = unanswered(syn);
+            Opening::Unanswered { again, seconds }
+        }
+        Failure::ForeignReset => return reset(true, connection, life),
+        Failure::Reset => return reset(false, connection, life),
+        Failure::VanishedPeer => return vanished(connection, life),
+    };
+    let took_s = life.phases.total_s();
+    LifeCause { cause: Cause::Connecting(opening), took_s, saved_s: took_s }
+}
+
+fn reset(foreign: bool, connection: &Connection, life: &Life) -> LifeCause {
+    let (direction, idle_s, at_s, packet) =
+        life.reset.map_or((Way::Down, 0.0, 0.0, 0), |reset| (reset.direction, reset.idle_s, reset.at_s, reset.packet));
+    let cause = Cause::Reset(ResetSeen {
+        by: if direction == Way::Up { Side::Client } else { Side::Server },
+        foreign,
+        asked: connection.phases.is_asked(),
+        at_s,
+        idle_s,
+        sights: Sights { packets: vec![packet], time_s: Some(at_s) },
+    });
+    // What the reset cost, the capture does not show: what passed before it is not its doing.
+    LifeCause { cause, took_s: 0.0, saved_s: 0.0 }
+}
+
+fn vanished(connection: &Connection, life: &Life) -> LifeCause {
+    let total_s = connection.ended.seconds_since(connection.started);
+    let (side, since_s, unanswered, packet) = life.silence.map_or((Side::Server, 0.0, 0, 0), |silence| {
+        (silence.side, silence.since_s, silence.unanswered, silence.packet)
+    });
+    let seconds = (total_s - since_s).max(0.0);
+    let cause = Cause::VanishedPeer(LastSilence {
+        side,
+        since_s,
+        seconds,
+        unanswered: unanswered.into(),
+        sights: Sights { packets: vec![packet], time_s: None },
+    });
+    LifeCause { cause, took_s: seconds, saved_s: seconds }
+}

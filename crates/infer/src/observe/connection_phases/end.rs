@@ -1,0 +1,161 @@
+//! How a connection ends: its first reset, whether the host with that address sent it, and a side that falls silent.
+
+use super::packet::PhasePacket;
+use thalweg_wire::Flags;
+
+/// A host numbers its packets one by one if so many of its steps in a row are no larger than this: segmentation in the network card and packets
+/// that the capture lost leave gaps.
+const MIN_STEPS: u8 = 3;
+const MAX_STEP: u16 = 64;
+/// And a number is another host's if it is farther off than this, either way: a thousand packets that the capture does not hold.
+const MIN_DISTANCE: u16 = 1_024;
+
+/// Packets sent again without an answer after which a connection is in doubt: R1 (RFC 9293 §3.8.3).
+const MIN_UNANSWERED: u32 = 3;
+/// And how long the silence lasts at least, in nanoseconds: the first timeout of a host that knows no round trip (RFC 6298 §2.1).
+const MIN_SILENCE: u64 = 1_000_000_000;
+
+/// The first RST of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FirstReset {
+    pub(crate) number: u64,
+    pub(crate) at: u64,
+    pub(crate) side: usize,
+    pub(crate) ttl: u8,
+    /// Of the packets that came from this side before; `None` if there were none, or with several.
+    pub(crate) usual_ttl: Option<u8>,
+    /// Its identification and the latest of this side, if this side counts its packets and the two do not fit.
+    pub(crate) ip_ids: Option<(u16, u16)>,
+    /// Silence before the packet that it answers.
+    pub(crate) idle: u64,
+    /// It left an exchange unfinished, or one of the connection's data.
+    pub(crate) interrupts: bool,
+    /// The same side sent data afterwards: a host that resets a connection does not (RFC 9293 §3.5.2).
+    pub(crate) followed_by_data: bool,
+}
+
+/// A side that fell silent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Silent {
+    pub(crate) side: usize,
+    pub(crate) since: u64,
+    pub(crate) unanswered: u32,
+    pub(crate) number: u64,
+}
+
+/// How one address numbers and sends its packets.
+#[derive(Debug, Clone, Copy, Default)]
+struct Host {
+    ttl: Option<u8>,
+    /// Packets came with several: their paths differ.
+    ttl_varies: bool,
+    ip_id: Option<u16>,
+    /// Small steps in a row between its identifications.
+    steps: u8,
+    heard_at: u64,
+    is_heard: bool,
+    /// Packets it sent again since the other side was heard, and the first of them.
+    unanswered: u32,
+    first_unanswered: u64,
+}
+
+impl Host {
+    fn note(&mut self, packet: &PhasePacket) {
+        self.ttl_varies |= self.ttl.is_some_and(|ttl| ttl != packet.ttl);
+        self.ttl = Some(packet.ttl);
+        // Linux sends 0 where it needs no identification.
+        if let Some(id) = packet.ip_id.filter(|id| *id != 0) {
+            let is_step = self.ip_id.is_some_and(|last| (1..=MAX_STEP).contains(&id.wrapping_sub(last)));
+            self.steps = if is_step { self.steps.saturating_add(1) } else { 0 };
+            self.ip_id = Some(id);
+        }
+    }
+
+    /// The identification of a packet and the latest one, if they cannot be one host's.
+    fn unlike(&self, packet: &PhasePacket) -> Option<(u16, u16)> {
+        let (id, last) = packet.ip_id.filter(|id| *id != 0).zip(self.ip_id)?;
+        let distance = id.wrapping_sub(last).min(last.wrapping_sub(id));
+        (self.steps >= MIN_STEPS && distance > MIN_DISTANCE).then_some((id, last))
+    }
+}
+
+/// Follows both sides until the end.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ConnectionEnd {
+    hosts: [Host; 2],
+    pub(crate) reset: Option<FirstReset>,
+    /// The client's reset of something else that the server remembered (RFC 5961 §4): no end of this connection.
+    pub(crate) challenged: u32,
+    /// Silence before the latest packet that had data.
+    idle: u64,
+    now: u64,
+}
+
+impl ConnectionEnd {
+    /// Takes in a packet that is no reset, after a silence of `gap`; `is_again` if it was sent before or asks whether the other side is there.
+    pub(crate) fn packet(&mut self, packet: &PhasePacket, gap: u64, is_again: bool) {
+        self.heard(packet);
+        if packet.payload_len > 0 {
+            self.idle = gap;
+        }
+        // It closed before it heard of the reset: a host that hears one sends no FIN (RFC 9293 §3.10.7.4).
+        if let Some(reset) = self.reset.as_mut().filter(|reset| reset.side != packet.side) {
+            reset.interrupts &= !packet.flags.has(Flags::FIN);
+        }
+        let own = &mut self.hosts[packet.side];
+        own.note(packet);
+        if is_again {
+            if own.unanswered == 0 {
+                own.first_unanswered = packet.number;
+            }
+            own.unanswered += 1;
+        }
+    }
+
+    /// Takes in a reset; the first one is kept.
+    pub(crate) fn reset(&mut self, packet: &PhasePacket, interrupts: bool) {
+        let own = self.hosts[packet.side];
+        self.reset.get_or_insert(FirstReset {
+            number: packet.number,
+            at: packet.now,
+            side: packet.side,
+            ttl: packet.ttl,
+            usual_ttl: own.ttl.filter(|_| !own.ttl_varies),
+            ip_ids: own.unlike(packet),
+            idle: self.idle,
+            interrupts,
+            followed_by_data: false,
+        });
+        self.heard(packet);
+    }
+
+    /// New data came from `side`: it did not reset the connection.
+    pub(crate) fn sent_data(&mut self, side: usize) {
+        if let Some(reset) = self.reset.as_mut().filter(|reset| reset.side == side) {
+            reset.followed_by_data = true;
+        }
+    }
+
+    /// The side that fell silent, to the end of what was seen.
+    pub(crate) fn silent(&self) -> Option<Silent> {
+        let silent = |side: usize| {
+            let (one, other) = (&self.hosts[side], &self.hosts[1 - side]);
+            let lasts = self.now.saturating_sub(one.heard_at) >= MIN_SILENCE;
+            (one.is_heard && other.unanswered >= MIN_UNANSWERED && lasts).then_some(Silent {
+                side,
+                since: one.heard_at,
+                unanswered: other.unanswered,
+                number: other.first_unanswered,
+            })
+        };
+        silent(0).or_else(|| silent(1))
+    }
+
+    fn heard(&mut self, packet: &PhasePacket) {
+        self.now = packet.now;
+        let [own, other] = [packet.side, 1 - packet.side];
+        self.hosts[other].unanswered = 0;
+        let own = &mut self.hosts[own];
+        (own.heard_at, own.is_heard) = (packet.now, true);
+    }
+}

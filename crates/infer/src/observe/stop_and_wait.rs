@@ -1,0 +1,152 @@
+//! Amounts of data after which a sender stops, and what lets it go on.
+//!
+//! A window above TCP lets a program send a fixed amount, until a message of the other program opens it again (HTTP/2 `WINDOW_UPDATE`,
+//! RFC 9113 §6.9; SSH `SSH_MSG_CHANNEL_WINDOW_ADJUST`, RFC 4254 §5.2). A send buffer that is written once it is empty does the same with
+//! acknowledgements.
+
+/// Stops that make a habit. Two of the same size may be chance, eight are a loop of the program.
+const MIN_STOPS: u64 = 8;
+/// Parts, in tenths, of the stops that must be alike: the first stops come while the congestion window still grows.
+const ALIKE_TENTHS: u64 = 8;
+/// A message lets a sender go on at most this long before it does, in nanoseconds: within this time a program that is woken has written.
+const AFTER_MESSAGE: u64 = 1_000_000;
+/// And an acknowledgement this long, for no program has to be woken. A timer of period T falls into it by chance with probability 0.3 ms/T.
+const AFTER_ACKNOWLEDGEMENT: u64 = 300_000;
+
+/// What let a sender go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Release {
+    /// Data of the other side.
+    Message,
+    /// An acknowledgement without data.
+    Acknowledgement,
+}
+
+/// New data, as it is sent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SentData {
+    pub(crate) number: u64,
+    pub(crate) now: u64,
+    /// Its first byte, and the first that is not acknowledged.
+    pub(crate) start: u64,
+    pub(crate) una: u64,
+    /// What is in flight with it.
+    pub(crate) flight: u64,
+    /// When the sender sent last, and when it heard of an advance last.
+    pub(crate) last_send: u64,
+    pub(crate) last_progress: u64,
+}
+
+/// The stops of one direction at which all that was sent is acknowledged.
+#[derive(Debug, Default)]
+pub(crate) struct StopAndWait {
+    stops: u64,
+    by_message: u64,
+    by_acknowledgement: u64,
+    /// Of these, amounts that were in flight whole, so that nothing but their end stopped them.
+    whole: u64,
+    /// The amount that more than half of the stops have, if any has (Boyer and Moore's majority vote), and how often it was seen.
+    amount: u64,
+    votes: u64,
+    seen: u64,
+    /// Nanoseconds from the last byte before a stop to the first after it.
+    pub(crate) waited: u64,
+    /// The first packets after stops.
+    pub(crate) sights: Vec<(u64, u64)>,
+    start: Option<u64>,
+    most_in_flight: u64,
+    message_at: Option<u64>,
+}
+
+impl StopAndWait {
+    /// The other side sent data.
+    pub(crate) const fn message(&mut self, now: u64) {
+        self.message_at = Some(now);
+    }
+
+    /// New data was sent.
+    pub(crate) fn sent(&mut self, sent: &SentData) {
+        let begun = *self.start.get_or_insert(sent.start);
+        if sent.una >= sent.start && sent.start > begun {
+            self.stopped(sent.start - begun, sent);
+            self.start = Some(sent.start);
+            self.most_in_flight = 0;
+        }
+        self.most_in_flight = self.most_in_flight.max(sent.flight);
+    }
+
+    fn stopped(&mut self, amount: u64, sent: &SentData) {
+        self.stops += 1;
+        self.whole += u64::from(self.most_in_flight >= amount);
+        self.waited += sent.now.saturating_sub(sent.last_send);
+        let since = |at: u64| sent.now.saturating_sub(at);
+        if self.message_at.is_some_and(|at| at > sent.last_send && since(at) <= AFTER_MESSAGE) {
+            self.by_message += 1;
+        } else if since(sent.last_progress) <= AFTER_ACKNOWLEDGEMENT {
+            self.by_acknowledgement += 1;
+        }
+        if self.votes == 0 {
+            (self.amount, self.seen) = (amount, 0);
+        }
+        self.seen += u64::from(amount == self.amount);
+        self.votes = if amount == self.amount { self.votes + 1 } else { self.votes - 1 };
+        if self.sights.len() < 3 {
+            self.sights.push((sent.number, sent.now));
+        }
+    }
+
+    /// Stops.
+    pub(crate) const fn stops(&self) -> u64 {
+        self.stops
+    }
+
+    /// The amount after which the sender stops, in bytes, and what lets it go on, where both are the same nearly always.
+    pub(crate) fn habit(&self) -> Option<(u64, Release)> {
+        let alike = |count: u64| count * 10 >= self.stops * ALIKE_TENTHS;
+        if self.stops < MIN_STOPS || !alike(self.seen) || !alike(self.whole) {
+            return None;
+        }
+        if alike(self.by_message) {
+            Some((self.amount, Release::Message))
+        } else if alike(self.by_acknowledgement) {
+            Some((self.amount, Release::Acknowledgement))
+        } else {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Twelve amounts over a round trip of 100 ms: each is acknowledged, and a message comes with that where `message` says so.
+    fn habit(amount: fn(u64) -> u64, in_flight: fn(u64) -> u64, message: bool) -> Option<(u64, Release)> {
+        let mut found = StopAndWait::default();
+        let (mut start, mut last_send, mut now) = (0, 0, 0);
+        for n in 0..12 {
+            let last_progress = now;
+            if message {
+                found.message(now);
+            }
+            now += 100_000;
+            let flight = in_flight(amount(n));
+            found.sent(&SentData { number: n, now, start, una: start, flight, last_send, last_progress });
+            (start, last_send, now) = (start + amount(n), now, now + 100_000_000);
+        }
+        found.habit()
+    }
+
+    #[test]
+    fn a_fixed_amount_is_a_habit_by_what_lets_it_go_on() {
+        assert_eq!(habit(|_| 65_535, |bytes| bytes, true), Some((65_535, Release::Message)));
+        assert_eq!(habit(|_| 16_384, |bytes| bytes, false), Some((16_384, Release::Acknowledgement)));
+        assert_eq!(habit(|n| if n == 0 { 600 } else { 16_384 }, |b| b, true), Some((16_384, Release::Message)));
+    }
+
+    #[test]
+    fn amounts_that_differ_or_outlast_a_flight_are_none() {
+        assert_eq!(habit(|n| 60_000 + n * 1_000, |bytes| bytes, true), None);
+        assert_eq!(habit(|_| 300_000, |bytes| bytes / 4, true), None, "the congestion window stopped it");
+    }
+}

@@ -1,0 +1,208 @@
+//! Captures written by hand: packets with their times at the hosts, seen from a tap beside one of them.
+
+use thalweg_wire::Flags;
+
+const ACK: u8 = Flags::ACK;
+const SYN: u8 = Flags::SYN;
+
+/// The client and the server, as indices.
+pub(crate) const CLIENT: usize = 0;
+pub(crate) const SERVER: usize = 1;
+
+/// Where and how a connection is captured.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setup {
+    pub(crate) v6: bool,
+    pub(crate) timestamps: bool,
+    /// The side beside which the tap is.
+    pub(crate) tap: usize,
+    /// The round trip, in microseconds.
+    pub(crate) rtt: u64,
+}
+
+impl Setup {
+    /// Every combination, over this round trip in milliseconds.
+    pub(crate) fn all(rtt_ms: u64) -> impl Iterator<Item = Self> {
+        (0..8).map(move |n| Self {
+            v6: n & 1 != 0,
+            timestamps: n & 2 != 0,
+            tap: if n & 4 != 0 { SERVER } else { CLIENT },
+            rtt: rtt_ms * 1_000,
+        })
+    }
+}
+
+/// A packet to be sent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sent {
+    pub(crate) flags: u8,
+    /// Relative to the side's first sequence number.
+    pub(crate) seq: u32,
+    pub(crate) ack: u32,
+    pub(crate) len: usize,
+    pub(crate) window: u16,
+    pub(crate) ttl: Option<u8>,
+    pub(crate) id: Option<u16>,
+}
+
+/// A connection on its way into a capture.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    setup: Setup,
+    /// What the tap saw, with its microseconds.
+    seen: Vec<(u64, Vec<u8>)>,
+    /// The next sequence number of each side, and what it has heard of the other.
+    pub(crate) next: [u32; 2],
+    pub(crate) heard: [u32; 2],
+    pub(crate) window: [u16; 2],
+    ids: [u16; 2],
+    isn: [u32; 2],
+}
+
+impl Wire {
+    pub(crate) fn new(setup: Setup) -> Self {
+        Self {
+            setup,
+            seen: Vec::new(),
+            next: [0; 2],
+            heard: [0; 2],
+            window: [60_000; 2],
+            ids: [55_538, 65_530],
+            isn: [3_000_000_000, 4_294_960_000],
+        }
+    }
+
+    /// A side sends this at a time, in microseconds; what is lost is seen beside its sender only.
+    pub(crate) fn put(&mut self, at: u64, side: usize, lost: bool, sent: Sent) {
+        let is_here = self.setup.tap == side;
+        if !lost || is_here {
+            let seen_at = if is_here { at } else { at + self.setup.rtt / 2 };
+            let bytes = self.packet(at, side, &sent);
+            self.seen.push((seen_at, bytes));
+        }
+    }
+
+    /// The same, of what comes next of the side: flags, and bytes of payload.
+    pub(crate) fn send(&mut self, at: u64, side: usize, flags: u8, len: usize) {
+        let sent = self.now(side, flags, len);
+        self.put(at, side, false, sent);
+        let numbers = u32::from(flags & (SYN | Flags::FIN) != 0) + len as u32;
+        self.next[side] += numbers;
+        self.heard[1 - side] = self.next[side];
+    }
+
+    /// What comes next of the side.
+    pub(crate) fn now(&self, side: usize, flags: u8, len: usize) -> Sent {
+        let ack = if flags & ACK != 0 { self.heard[side] } else { 0 };
+        Sent { flags, seq: self.next[side], ack, len, window: self.window[side], ttl: None, id: None }
+    }
+
+    /// SYN, SYN-ACK and ACK from `at` on; gives when the client has sent the last of them.
+    pub(crate) fn open(&mut self, at: u64) -> u64 {
+        let rtt = self.setup.rtt;
+        self.send(at, CLIENT, SYN, 0);
+        self.send(at + rtt / 2, SERVER, SYN | ACK, 0);
+        self.send(at + rtt, CLIENT, ACK, 0);
+        at + rtt
+    }
+
+    /// A request at `at`, and after `wait` its response, in flights that double; gives when the client has acknowledged the last of it.
+    pub(crate) fn exchange(&mut self, at: u64, wait: u64, response: usize) -> u64 {
+        let rtt = self.setup.rtt;
+        self.send(at, CLIENT, ACK | Flags::PSH, 200);
+        let arrived = at + rtt / 2;
+        if wait > 0 {
+            self.send(arrived, SERVER, ACK, 0);
+        }
+        self.respond(arrived + wait, response)
+    }
+
+    /// A response of the server from `at` on; gives when the client has acknowledged the last of it.
+    pub(crate) fn respond(&mut self, at: u64, response: usize) -> u64 {
+        const SEGMENT: usize = 1_400;
+        let (rtt, mut now, mut left, mut flight) = (self.setup.rtt, at, response, 10);
+        let mut acknowledged = at;
+        while left > 0 {
+            let mut sent_at = now;
+            for _ in 0..flight {
+                let len = left.min(SEGMENT);
+                if len > 0 {
+                    self.send(sent_at, SERVER, ACK, len);
+                    left -= len;
+                    acknowledged = sent_at + rtt / 2 + 5;
+                    self.send(acknowledged, CLIENT, ACK, 0);
+                    sent_at += 12;
+                }
+            }
+            flight *= 2;
+            now += rtt.max(sent_at - now);
+        }
+        acknowledged
+    }
+
+    /// The capture.
+    pub(crate) fn capture(mut self) -> Vec<u8> {
+        self.seen.sort_by_key(|(at, _)| *at);
+        let mut file = Vec::new();
+        for word in [0xa1b2_c3d4u32, 0x0004_0002, 0, 0, 65_535, 101] {
+            file.extend(word.to_le_bytes());
+        }
+        for (at, bytes) in &self.seen {
+            let len = bytes.len() as u32;
+            for word in [1_700_000_000 + (at / 1_000_000) as u32, (at % 1_000_000) as u32, len, len] {
+                file.extend(word.to_le_bytes());
+            }
+            file.extend(bytes);
+        }
+        file
+    }
+
+    fn packet(&mut self, at: u64, side: usize, sent: &Sent) -> Vec<u8> {
+        let mut options = Vec::new();
+        if sent.flags & SYN != 0 {
+            options.extend([2, 4, 0x05, 0xb4, 1, 1, 4, 2]);
+        }
+        if self.setup.timestamps && sent.flags & Flags::RST == 0 {
+            options.extend([1, 1, 8, 10]);
+            let of = |side: usize, at: u64| (at / 1_000) as u32 + [7_000_000, 90_000_000][side];
+            options.extend(of(side, at).to_be_bytes());
+            let heard = at.saturating_sub(self.setup.rtt / 2);
+            let echo = if sent.flags & ACK != 0 { of(1 - side, heard) } else { 0 };
+            options.extend(echo.to_be_bytes());
+        }
+        let ports: [u16; 2] = [40_001, 80];
+        let mut tcp = Vec::new();
+        tcp.extend(ports[side].to_be_bytes());
+        tcp.extend(ports[1 - side].to_be_bytes());
+        tcp.extend(self.isn[side].wrapping_add(sent.seq).to_be_bytes());
+        let ack = if sent.flags & ACK != 0 { self.isn[1 - side].wrapping_add(sent.ack) } else { 0 };
+        tcp.extend(ack.to_be_bytes());
+        tcp.extend([((20 + options.len()) as u8 / 4) << 4, sent.flags]);
+        tcp.extend(sent.window.to_be_bytes());
+        tcp.extend([0; 4]);
+        tcp.extend(options);
+        tcp.extend(std::iter::repeat_n(b'x', sent.len));
+        let ttl = sent.ttl.unwrap_or(if side == self.setup.tap { 64 } else { 51 });
+        self.ids[side] = self.ids[side].wrapping_add(1);
+        let id = sent.id.unwrap_or(self.ids[side]);
+        let mut ip = Vec::new();
+        if self.setup.v6 {
+            ip.extend([0x60, 0, 0, 0]);
+            ip.extend((tcp.len() as u16).to_be_bytes());
+            ip.extend([6, ttl]);
+            for end in [side, 1 - side] {
+                ip.extend([0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1 + end as u8]);
+            }
+        } else {
+            ip.extend([0x45, 0]);
+            ip.extend((20 + tcp.len() as u16).to_be_bytes());
+            ip.extend(id.to_be_bytes());
+            ip.extend([0x40, 0, ttl, 6, 0, 0]);
+            for end in [side, 1 - side] {
+                ip.extend([10, 9, 0, 1 + end as u8]);
+            }
+        }
+        ip.extend(tcp);
+        ip
+    }
+}

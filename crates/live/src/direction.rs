@@ -1,0 +1,222 @@
+//! One direction of a path in real time: a thread that reads frames from one device and writes them to the other when the path
+//! says so.
+
+use crate::frame::Frame;
+use crate::frame_pool::{FramePool, Read};
+use crate::lateness::Lateness;
+use std::io::IoSlice;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use thalweg_host::HostError;
+use thalweg_host::poll::{self, Waker};
+use thalweg_host::tun::Tun;
+use thalweg_model::{PathDirection, Step};
+use thalweg_path::{Counters, Departure, OneWay, Tally, Unsupported};
+use thalweg_units::{Bytes, Seed, Span};
+
+/// Frames read before what is due is written: a device's queue is emptied in turns with the other side's needs.
+const BATCH_FRAMES: usize = 16;
+/// After packets have left, the thread sleeps at least this long, so that a busy link's packets leave several at a time. It is
+/// a quarter of the lateness that a path is allowed.
+const SPACING: Span = Span::from_micros(25);
+/// Bytes a direction holds at most: 10 Gb/s for 0.8 s.
+const HELD_MAX_BYTES: u64 = 1 << 30;
+
+/// One direction, driven by [`Self::run`] and looked at by others.
+#[derive(Debug)]
+pub(crate) struct Direction {
+    state: Mutex<State>,
+    waker: Waker,
+    is_over: AtomicBool,
+}
+
+#[derive(Debug)]
+struct State {
+    path: OneWay<Arc<Frame>>,
+    /// Time 0 of the path.
+    epoch: Instant,
+    lateness: Lateness,
+    /// Frames that the emulator lost.
+    lost: Lost,
+}
+
+/// Frames that no model of the path asked to lose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Lost {
+    /// The device's queue was full since the emulator was too slow to read.
+    pub unread: u64,
+    /// The kernel refused them at the far end.
+    pub refused: u64,
+    /// The emulator held as much as it can.
+    pub overflow: u64,
+}
+
+/// What a direction did until now.
+#[derive(Debug, Clone)]
+pub struct Progress {
+    /// Since the path's beginning.
+    pub at: Span,
+    /// What the path counted.
+    pub counters: Counters,
+    /// Segments that wait at the bottleneck.
+    pub queued: Tally,
+    /// The most segments that waited, and the most bytes.
+    pub queue_peak: (u32, Bytes),
+    /// How late departures were.
+    pub lateness: Lateness,
+    /// What the emulator lost.
+    pub lost: Lost,
+}
+
+/// Sees a frame that has come in.
+pub(crate) type Arrived = Box<dyn FnMut(&Frame) + Send>;
+/// Sees a frame, or a piece of one, that is about to be handed over, and its parts.
+pub(crate) type Leaves = Box<dyn FnMut(&Frame, &[&[u8]]) + Send>;
+
+/// What is done with frames besides carrying them.
+#[derive(Default)]
+pub(crate) struct Hooks {
+    pub(crate) arrived: Option<Arrived>,
+    pub(crate) leaves: Option<Leaves>,
+}
+
+impl Direction {
+    pub(crate) fn new(asked: &PathDirection, mtu: u16, seed: Seed) -> Result<Result<Self, Unsupported>, HostError> {
+        let waker = Waker::new()?;
+        Ok(OneWay::new(asked, mtu, seed).map(|path| {
+            let state = State { path, epoch: Instant::now(), lateness: Lateness::new(), lost: Lost::default() };
+            Self { state: Mutex::new(state), waker, is_over: AtomicBool::new(false) }
+        }))
+    }
+
+    /// Changes the direction from now on.
+    pub(crate) fn change(&self, step: &Step) -> Result<(), Unsupported> {
+        let mut state = self.state();
+        let at = state.now();
+        let changed = state.path.change(&Step { at, ..step.clone() });
+        drop(state);
+        self.waker.wake();
+        changed
+    }
+
+    pub(crate) fn progress(&self) -> Progress {
+        let state = self.state();
+        Progress {
+            at: state.now(),
+            counters: *state.path.counters(),
+            queued: state.path.queued(),
+            queue_peak: state.path.queue_peak(),
+            lateness: state.lateness.clone(),
+            lost: state.lost,
+        }
+    }
+
+    /// Ends [`Self::run`].
+    pub(crate) fn end(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.waker.wake();
+    }
+
+    /// Carries frames until [`Self::end`].
+    pub(crate) fn run(&self, from: &Tun, to: &Tun, mut hooks: Hooks) -> Result<(), HostError> {
+        use std::os::fd::AsFd;
+        poll::wake_on_time();
+        let mut pool = FramePool::default();
+        let mut earliest = Span::ZERO;
+        let mut is_readable = true;
+        while !self.is_over.load(Ordering::Relaxed) {
+            let mut state = self.state();
+            if state.release(to, &mut pool, &mut hooks)? {
+                earliest = state.now() + SPACING;
+            }
+            if is_readable {
+                is_readable = !state.take_in(from, &mut pool, &mut hooks)?;
+            }
+            let now = state.now();
+            let due = state.path.poll_timeout().map(|due| due.max(earliest));
+            drop(state);
+            if !is_readable && due.is_none_or(|due| due > now) {
+                let most = due.map(|due| due.saturating_sub(now).to_duration());
+                let [device, waker] = poll::wait_readable([from.as_fd(), self.waker.as_fd()], most)?;
+                is_readable = device;
+                if waker {
+                    self.waker.clear();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic of another thread leaves figures that are still worth reading.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn now(&self) -> Span {
+        Span::from_nanos(u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    fn held_bytes(&self) -> u64 {
+        let counters = self.path.counters();
+        let came = counters.arrived.bytes.get() + counters.duplicated.bytes.get();
+        came - counters.departed.bytes.get() - counters.dropped_in_all().bytes.get()
+    }
+
+    /// Hands over what has left the path; returns whether anything has.
+    fn release(&mut self, to: &Tun, pool: &mut FramePool, hooks: &mut Hooks) -> Result<bool, HostError> {
+        let mut any = false;
+        let mut now = self.now();
+        while let Some(departure) = self.path.poll_departure(now) {
+            any = true;
+            self.hand_over(departure, to, pool, hooks)?;
+            now = self.now();
+        }
+        Ok(any)
+    }
+
+    fn hand_over(
+        &mut self,
+        departure: Departure<Arc<Frame>>,
+        to: &Tun,
+        pool: &mut FramePool,
+        hooks: &mut Hooks,
+    ) -> Result<(), HostError> {
+        let Departure { at, data: frame, segments, is_marked, flipped_bit } = departure;
+        self.lateness.record(self.now().saturating_sub(at));
+        let piece = frame.piece(&segments, is_marked, flipped_bit);
+        let parts = piece.parts();
+        if let Some(leaves) = &mut hooks.leaves {
+            leaves(&frame, &parts);
+        }
+        if !to.write(&parts.map(IoSlice::new))? {
+            self.lost.refused += u64::from(segments.end - segments.start);
+        }
+        pool.take_back(frame);
+        Ok(())
+    }
+
+    /// Takes in frames that wait; returns whether none is left.
+    fn take_in(&mut self, from: &Tun, pool: &mut FramePool, hooks: &mut Hooks) -> Result<bool, HostError> {
+        for _ in 0..BATCH_FRAMES {
+            match pool.read(from)? {
+                Read::Empty => return Ok(true),
+                Read::Foreign => {}
+                Read::Frame(frame) if self.held_bytes() > HELD_MAX_BYTES => {
+                    self.lost.overflow += 1;
+                    pool.take_back(frame);
+                }
+                Read::Frame(frame) => {
+                    if let Some(arrived) = &mut hooks.arrived {
+                        arrived(&frame);
+                    }
+                    let packet = frame.packet(Arc::clone(&frame));
+                    self.path.handle_packet(self.now(), packet);
+                }
+            }
+        }
+        Ok(false)
+    }
+}

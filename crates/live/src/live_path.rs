@@ -1,0 +1,376 @@
+//! A path in real time between two namespaces, and the programs at its ends.
+
+use crate::address::{self, Family};
+use crate::capture::Capture;
+use crate::direction::{Arrived, Direction, Hooks, Leaves, Progress};
+use crate::frame::Frame;
+use crate::outside::{self, Gate, Reach};
+use crate::resolver;
+use crate::site::{Site, spawn};
+use crate::tcp_settings::TcpSettings;
+use std::fs::File;
+use std::io;
+use std::net::UdpSocket;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use thalweg_host::confined::{self, Confined, ReplacedFile, Signal};
+use thalweg_host::tun::{self, Tun};
+use thalweg_host::user_namespace::{self, Privilege};
+use thalweg_host::{HostError, link, sockets, sysctl};
+use thalweg_model::{Path, Step, Way};
+use thalweg_path::Unsupported;
+use thalweg_units::Seed;
+use thiserror::Error;
+
+/// The device at either end.
+const DEVICE: &str = "path0";
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// The path.
+    pub path: Path,
+    /// Of its losses and delays.
+    pub seed: Seed,
+    /// Whether programs behind the path reach what this host reaches.
+    pub world: bool,
+    /// Ports of this host's loopback that lead to the program behind the path.
+    pub publish: Vec<u16>,
+    /// Ports of the far end, and where on this host's network they lead to.
+    pub expose: Vec<(u16, String)>,
+    /// Whether a program will run at the far end, to which the far end's ports belong.
+    pub has_server: bool,
+}
+
+/// Why a path cannot be.
+#[derive(Debug, Error)]
+pub enum LiveError {
+    /// The path asks for what is not emulated.
+    #[error("{0}")]
+    Unsupported(#[from] Unsupported),
+    /// This user may not make namespaces.
+    #[error("{error}\n\nhint: {hint}")]
+    NoNamespaces {
+        /// What the kernel refused.
+        error: HostError,
+        /// Which switch it is.
+        hint: &'static str,
+    },
+    /// This user may not make TUN devices.
+    #[error("{error}\n\nhint: {hint}")]
+    NoTun {
+        /// What the kernel refused.
+        error: HostError,
+        /// How it is opened.
+        hint: &'static str,
+    },
+    /// Something else that this host refused.
+    #[error(transparent)]
+    Host(#[from] HostError),
+}
+
+/// An end of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// Where the client's program runs.
+    Near,
+    /// Where this host, or a server's program, is reached.
+    Far,
+}
+
+/// A path between two namespaces, which end with it.
+#[derive(Debug)]
+pub struct LivePath {
+    near: Arc<Site>,
+    far: Arc<Site>,
+    near_tun: Arc<Tun>,
+    far_tun: Arc<Tun>,
+    directions: PerWay<Arc<Direction>>,
+    threads: Vec<JoinHandle<Result<(), HostError>>>,
+    capture: Option<Capture>,
+    privilege: Privilege,
+    files: Vec<ReplacedFile>,
+    notes: Vec<String>,
+}
+
+/// One of each direction.
+#[derive(Debug, Clone)]
+pub struct PerWay<T> {
+    /// Towards the program.
+    pub down: T,
+    /// From the program.
+    pub up: T,
+}
+
+/// A program at an end of the path.
+#[derive(Debug)]
+pub struct Program {
+    id: u32,
+    ended: Receiver<Result<u8, HostError>>,
+}
+
+/// What is left to say when a path has ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// What each direction did.
+    pub progress: PerWay<Progress>,
+    /// Packets that the capture lacks, as the disk was too slow.
+    pub left_out: u64,
+}
+
+impl LivePath {
+    /// Makes the namespaces and devices, and carries frames from now on. What the program's end sends and receives is written
+    /// to `capture`. To be called while the process has one thread.
+    ///
+    /// # Errors
+    /// [`LiveError`], with what to do about it where something can be done.
+    pub fn start(asked: &Asked, capture: Option<File>) -> Result<Self, LiveError> {
+        // A path that cannot be emulated is refused before anything is made.
+        directions(asked)?;
+        let refused = |error| LiveError::NoNamespaces { error, hint: user_namespace::why_refused() };
+        let privilege = user_namespace::enter().map_err(refused)?;
+        let (near, far) = (Site::new("near").map_err(refused)?, Site::new("far").map_err(refused)?);
+        let settings = Arc::new(TcpSettings::read());
+        let reach = Reach {
+            world: asked.world,
+            exposed: asked.expose.clone(),
+            has_server: asked.has_server,
+            resolver: if asked.world { resolver::of_this_host() } else { None },
+        };
+        let world: Vec<Family> = Family::ALL.into_iter().filter(|family| asked.world && family.leads_away()).collect();
+        let set_up = |site: &Site, end| {
+            let (settings, mtu, world) = (Arc::clone(&settings), asked.path.mtu, world.clone());
+            site.run(move || end_of_path(end, mtu, &world, &settings))
+        };
+        let ((near_tun, mut notes), (far_tun, _)) = (set_up(&near, End::Near)?, set_up(&far, End::Far)?);
+        notes.retain(|note| !note.is_empty());
+        let mut path = Self {
+            near: Arc::new(near),
+            far: Arc::new(far),
+            near_tun: Arc::new(near_tun),
+            far_tun: Arc::new(far_tun),
+            directions: directions(asked)?,
+            threads: Vec::new(),
+            capture: capture.map(Capture::begin).transpose()?,
+            privilege,
+            files: resolver::files(reach.resolver.is_some()),
+            notes,
+        };
+        asked.publish.iter().try_for_each(|port| outside::publish(&path.far, *port))?;
+        if let Some(resolver) = reach.resolver {
+            let bind = || UdpSocket::bind((address::far(Family::V4), 53));
+            let socket = path.far.run(bind);
+            let act = || "listen for questions of names".to_owned();
+            outside::resolve(socket.map_err(|source| HostError { act: act(), source })?, resolver)?;
+        }
+        path.carry(Gate::new(reach)?)?;
+        Ok(path)
+    }
+
+    /// Starts a thread for each direction, in the namespace it writes to.
+    fn carry(&mut self, mut gate: Gate) -> Result<(), HostError> {
+        let tap = |capture: &Option<Capture>| capture.as_ref().map(Capture::tap);
+        let down = Hooks {
+            leaves: tap(&self.capture)
+                .map(|tap| Box::new(move |_: &Frame, parts: &[&[u8]]| tap.packet(parts)) as Leaves),
+            arrived: None,
+        };
+        let up = Hooks {
+            arrived: tap(&self.capture)
+                .map(|tap| Box::new(move |frame: &Frame| tap.packet(&[frame.bytes()])) as Arrived),
+            leaves: Some(Box::new(move |frame, _| {
+                if let Some(to) = frame.opens_connection_to() {
+                    gate.prepare(to);
+                }
+            })),
+        };
+        let ways = [
+            (&self.near, "down", &self.directions.down, &self.far_tun, &self.near_tun, down),
+            (&self.far, "up", &self.directions.up, &self.near_tun, &self.far_tun, up),
+        ];
+        for (site, name, direction, from, to, hooks) in ways {
+            let (direction, from, to) = (Arc::clone(direction), Arc::clone(from), Arc::clone(to));
+            self.threads.push(site.run(move || spawn(name, move || direction.run(&from, &to, hooks)))?);
+        }
+        Ok(())
+    }
+
+    /// Starts a program at an end of the path. What it starts ends with it, and all of it with this process.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn run(&self, end: End, mut command: Command) -> Result<Program, HostError> {
+        let site = if end == End::Near { &self.near } else { &self.far };
+        let (files, privilege) = (self.files.clone(), self.privilege);
+        let (started, answer) = channel();
+        let (end, ended) = channel();
+        let live = move || {
+            let program = Confined::start(&mut command, privilege, &files);
+            let id = program.as_ref().map(Confined::id).map_err(|_| ());
+            let (answer, program) = match (id, program) {
+                (Ok(id), Ok(program)) => (Ok(id), Some(program)),
+                (_, Err(error)) => (Err(error), None),
+                (Err(()), Ok(_)) => unreachable!("invariant: a program has a number"),
+            };
+            // The starter waits for it.
+            let _ = started.send(answer);
+            if let Some(mut program) = program {
+                // The starter may not care.
+                let _ = end.send(program.wait());
+            }
+        };
+        site.run(move || spawn("program", live))?;
+        let id = answer.recv().expect("invariant: the thread answers")?;
+        Ok(Program { id, ended })
+    }
+
+    /// Does something in the network namespace of an end; sockets that it makes stay there.
+    pub fn within<T: Send + 'static>(&self, end: End, act: impl FnOnce() -> T + Send + 'static) -> T {
+        let site = if end == End::Near { &self.near } else { &self.far };
+        site.run(act)
+    }
+
+    /// Whether a program at this end accepts TCP connections.
+    pub fn is_listening(&self, end: End) -> bool {
+        self.within(end, sockets::any_listens)
+    }
+
+    /// What the directions did until now.
+    pub fn progress(&self) -> PerWay<Progress> {
+        self.handle().progress()
+    }
+
+    /// Something that can look at the path, and change it, from another thread.
+    pub fn handle(&self) -> Handle {
+        Handle { directions: self.directions.clone() }
+    }
+
+    /// What is not as asked for, one sentence each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Ends the path: what is still on it is lost.
+    ///
+    /// # Errors
+    /// When a direction failed before, or the capture could not be written.
+    pub fn finish(mut self) -> Result<Ended, HostError> {
+        self.directions.down.end();
+        self.directions.up.end();
+        for thread in self.threads.drain(..) {
+            let failed = || HostError { act: "carry packets".to_owned(), source: io::Error::other("a thread failed") };
+            thread.join().map_err(|_| failed())??;
+        }
+        let mut progress = self.progress();
+        let losses = |site: &Site, tun: &Arc<Tun>| {
+            let tun = Arc::clone(tun);
+            site.run(move || tun.losses())
+        };
+        // A device's queue holds what its side sends.
+        progress.up.lost.unread += losses(&self.near, &self.near_tun)?.unread;
+        progress.down.lost.unread += losses(&self.far, &self.far_tun)?.unread;
+        let left_out = self.capture.take().map_or(Ok(0), Capture::finish);
+        let act = || "write the capture".to_owned();
+        Ok(Ended { progress, left_out: left_out.map_err(|source| HostError { act: act(), source })? })
+    }
+}
+
+impl Drop for LivePath {
+    fn drop(&mut self) {
+        self.directions.down.end();
+        self.directions.up.end();
+    }
+}
+
+/// A look at a path that is running, and a hand on it.
+#[derive(Debug, Clone)]
+pub struct Handle {
+    directions: PerWay<Arc<Direction>>,
+}
+
+impl Handle {
+    /// What the directions did until now.
+    pub fn progress(&self) -> PerWay<Progress> {
+        PerWay { down: self.directions.down.progress(), up: self.directions.up.progress() }
+    }
+
+    /// Changes a direction from now on.
+    ///
+    /// # Errors
+    /// [`Unsupported`] if a trace gives the direction's rate.
+    pub fn change(&self, way: Way, step: &Step) -> Result<(), Unsupported> {
+        match way {
+            Way::Down => self.directions.down.change(step),
+            Way::Up => self.directions.up.change(step),
+        }
+    }
+}
+
+impl Program {
+    /// Its exit code, if it ends within `most`; 128 and a signal's number if that ended it.
+    ///
+    /// # Errors
+    /// When the kernel does not say how it ended.
+    pub fn wait(&self, most: Duration) -> Result<Option<u8>, HostError> {
+        match self.ended.recv_timeout(most) {
+            Ok(ended) => ended.map(Some),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Ok(Some(255)),
+        }
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        confined::signal(self.id, signal);
+    }
+}
+
+fn directions(asked: &Asked) -> Result<PerWay<Arc<Direction>>, LiveError> {
+    let direction = |way: Way, salt| -> Result<_, LiveError> {
+        Ok(Arc::new(Direction::new(asked.path.direction(way), asked.path.mtu, asked.seed.derive(salt))??))
+    };
+    Ok(PerWay { down: direction(Way::Down, 0)?, up: direction(Way::Up, 1)? })
+}
+
+/// Makes the device of an end, with its addresses and routes, in the current namespace; and what could not be as on the host.
+fn end_of_path(end: End, mtu: u16, world: &[Family], settings: &TcpSettings) -> Result<(Tun, Vec<String>), LiveError> {
+    let refused = settings.apply();
+    let tun = Tun::create(DEVICE, mtu).map_err(no_tun)?;
+    // Neither asks for routers nor reports groups: only programs' packets pass.
+    for setting in ["router_solicitations", "mldv2_unsolicited_report_interval"] {
+        // Where IPv6 is switched off there is none.
+        let _ = sysctl::write(&format!("net.ipv6.conf.{DEVICE}.{setting}"), "0");
+    }
+    let address = |family| if end == End::Near { address::near(family) } else { address::far(family) };
+    tun.set_up(&[(address(Family::V4), Family::V4.bits())])?;
+    let mut notes = Vec::new();
+    if !refused.is_empty() {
+        notes.push(format!("behind the path these settings are not the host's: {}", refused.join(", ")));
+    }
+    if tun.set_up(&[(address(Family::V6), Family::V6.bits())]).is_err() {
+        notes.push("this host has IPv6 switched off: the path has none".to_owned());
+    }
+    for family in world {
+        // The far end takes in everything, whoever it is to.
+        let device = if end == End::Near { link::index(DEVICE)? } else { link::LOOPBACK };
+        link::add_default_route(device, *family == Family::V6)?;
+    }
+    Ok((tun, notes))
+}
+
+fn no_tun(error: HostError) -> LiveError {
+    let hint = match error.source.kind() {
+        io::ErrorKind::NotFound => {
+            "the device is missing: sudo modprobe tun; a container needs --device /dev/net/tun. The lab needs none of this: thalweg lab run"
+        }
+        io::ErrorKind::PermissionDenied if !tun::is_open_to_this_user() => {
+            "the device is closed to this user: sudo chmod 0666 /dev/net/tun, as most distributions have it. The lab needs none of this: thalweg lab run"
+        }
+        io::ErrorKind::PermissionDenied => user_namespace::why_refused(),
+        _ => "is the module there? sudo modprobe tun. The lab needs none of this: thalweg lab run",
+    };
+    LiveError::NoTun { error, hint }
+}

@@ -1,0 +1,234 @@
+//! What programs behind the path reach beyond it: at the far end, connections are accepted in the name of whoever they are to,
+//! and passed on by sockets of this host.
+
+use crate::address::{self, Family};
+use crate::site::{Site, spawn};
+use std::collections::HashSet;
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+use thalweg_host::poll::{Poller, Ready, Waker};
+use thalweg_host::{HostError, relay};
+
+/// Addresses and ports for which connections are accepted at a time.
+const LISTENERS_MAX: usize = 4_096;
+/// Connections passed on at a time; each takes two threads.
+const RELAYS_MAX: usize = 1_000;
+/// How long this host tries to reach the target of a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long an answer of the resolver is waited for: what the C library's own waits. Source: resolv.conf(5), `timeout`.
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest message of DNS over UDP with EDNS.
+const DNS_BYTES_MAX: usize = 65_535;
+
+/// What is reachable.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Reach {
+    /// Everything this host reaches; else only `exposed`.
+    pub(crate) world: bool,
+    /// Port at the far end, and what it stands for.
+    pub(crate) exposed: Vec<(u16, String)>,
+    /// A program runs at the far end, so the far end's own addresses are its own.
+    pub(crate) has_server: bool,
+    /// The host's resolver.
+    pub(crate) resolver: Option<SocketAddr>,
+}
+
+/// Accepts the connections that come out of the path; listens in the namespace of the thread that calls it.
+pub(crate) struct Gate {
+    reach: Reach,
+    open: HashSet<SocketAddr>,
+    listeners: Sender<TcpListener>,
+    waker: Arc<Waker>,
+}
+
+impl Gate {
+    /// A gate, and the thread that passes on what it accepts.
+    pub(crate) fn new(reach: Reach) -> Result<Self, HostError> {
+        let (listeners, queue) = channel();
+        let (waker, poller) = (Arc::new(Waker::new()?), Poller::new()?);
+        let (own, relays) = (Arc::clone(&waker), Arc::new(AtomicUsize::new(0)));
+        let of = reach.clone();
+        spawn("outside", move || accept(&poller, &own, &queue, &of, &relays))?;
+        Ok(Self { reach, open: HashSet::new(), listeners, waker })
+    }
+
+    /// Listens at the far end before the first packet of a connection arrives there.
+    pub(crate) fn prepare(&mut self, to: SocketAddr) {
+        let is_far_end = address::is_far(to.ip());
+        let is_exposed = is_far_end && self.reach.exposed.iter().any(|(port, _)| *port == to.port());
+        let is_open = is_exposed || self.reach.world && !(is_far_end && self.reach.has_server);
+        if !is_open || self.open.len() >= LISTENERS_MAX || !self.open.insert(to) {
+            return;
+        }
+        // Where a program at the far end listens already, it is meant.
+        if let Ok(listener) = TcpListener::bind(to)
+            && listener.set_nonblocking(true).is_ok()
+            && self.listeners.send(listener).is_ok()
+        {
+            self.waker.wake();
+        }
+    }
+}
+
+/// Accepts on every listener it is given, and starts a relay for each connection; in this host's namespace.
+fn accept(poller: &Poller, waker: &Waker, queue: &Receiver<TcpListener>, reach: &Reach, relays: &Arc<AtomicUsize>) {
+    const WAKER: u64 = u64::MAX;
+    let mut listeners: Vec<TcpListener> = Vec::new();
+    let mut ready: Vec<Ready> = Vec::new();
+    if poller.add_readable(waker, WAKER).is_err() {
+        return;
+    }
+    while poller.wait(None, &mut ready).is_ok() {
+        for event in ready.drain(..) {
+            if event.token == WAKER {
+                waker.clear();
+                for listener in queue.try_iter() {
+                    if poller.add_readable(&listener, listeners.len() as u64).is_ok() {
+                        listeners.push(listener);
+                    }
+                }
+                continue;
+            }
+            let Some(listener) = listeners.get(event.token as usize) else { continue };
+            while let Ok((inside, _)) = listener.accept() {
+                let Ok(to) = inside.local_addr() else { continue };
+                start_relay(inside, targets(to, reach), relays);
+            }
+        }
+    }
+}
+
+/// What a connection to an address of the far namespace is passed on to, in the order to try.
+fn targets(to: SocketAddr, reach: &Reach) -> Vec<String> {
+    let to = SocketAddr::new(to.ip().to_canonical(), to.port());
+    if !address::is_far(to.ip()) {
+        return vec![to.to_string()];
+    }
+    if let Some((_, target)) = reach.exposed.iter().find(|(port, _)| *port == to.port()) {
+        return vec![target.clone()];
+    }
+    if let Some(resolver) = reach.resolver.filter(|_| to.port() == 53) {
+        return vec![resolver.to_string()];
+    }
+    let loopback = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+    loopback.iter().map(|address| SocketAddr::new(*address, to.port()).to_string()).collect()
+}
+
+/// Passes the bytes of a connection on to the first target that accepts one; if none does, the connection is reset.
+fn start_relay(inside: TcpStream, targets: Vec<String>, relays: &Arc<AtomicUsize>) {
+    relay::end_with_reset(&inside);
+    if relays.fetch_add(1, Ordering::Relaxed) >= RELAYS_MAX {
+        relays.fetch_sub(1, Ordering::Relaxed);
+        return;
+    }
+    let count = Arc::clone(relays);
+    let relay = move || {
+        if let Some(outside) = targets.iter().find_map(|target| connect(target)) {
+            join(&inside, &outside);
+        }
+        count.fetch_sub(1, Ordering::Relaxed);
+    };
+    if spawn("relay", relay).is_err() {
+        relays.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn connect(target: &str) -> Option<TcpStream> {
+    use std::net::ToSocketAddrs;
+    let mut addresses = target.to_socket_addrs().ok()?;
+    addresses.find_map(|address| TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).ok())
+}
+
+/// Passes bytes both ways until both ends have no more. A connection that breaks breaks the other.
+fn join(a: &TcpStream, b: &TcpStream) {
+    for connection in [a, b] {
+        // An accepted socket of a listener that does not block may not block either.
+        if connection.set_nonblocking(false).is_err() || connection.set_nodelay(true).is_err() {
+            return;
+        }
+    }
+    let pass = |from: &TcpStream, to: &TcpStream| {
+        let passed = relay::pass(from, to);
+        if passed.is_err() {
+            for connection in [a, b] {
+                relay::end_with_reset(connection);
+                // Wakes the other way.
+                let _ = connection.shutdown(std::net::Shutdown::Both);
+            }
+        }
+        passed.is_ok()
+    };
+    let in_order = std::thread::scope(|scope| {
+        let back = scope.spawn(|| pass(b, a));
+        let forth = pass(a, b);
+        back.join().unwrap_or(false) && forth
+    });
+    if in_order {
+        relay::end_in_order(a);
+    }
+}
+
+/// Passes connections to a port of this host's loopback on to the same port of the program behind the path.
+pub(crate) fn publish(far: &Arc<Site>, port: u16) -> Result<(), HostError> {
+    let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+    let listener = bound.map_err(|source| HostError { act: format!("listen on 127.0.0.1:{port}"), source })?;
+    let relays = Arc::new(AtomicUsize::new(0));
+    let far = Arc::clone(far);
+    let to = SocketAddr::new(address::near(Family::V4), port);
+    let accept = move || {
+        for outside in listener.incoming().flatten() {
+            let relays = Arc::clone(&relays);
+            // A relay that is started in the far namespace connects from there.
+            far.run(move || start_relay(outside, vec![to.to_string()], &relays));
+        }
+    };
+    spawn("publish", accept).map(drop)
+}
+
+/// Answers questions to the far end's port 53 as the host's resolver does.
+pub(crate) fn resolve(socket: UdpSocket, resolver: SocketAddr) -> Result<(), HostError> {
+    let socket = Arc::new(socket);
+    let pending = Arc::new(AtomicUsize::new(0));
+    let answer_all = move || {
+        let mut question = vec![0; DNS_BYTES_MAX];
+        loop {
+            let (length, from) = match socket.recv_from(&mut question) {
+                Ok(received) => received,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(_) => return,
+            };
+            if pending.fetch_add(1, Ordering::Relaxed) >= RELAYS_MAX {
+                pending.fetch_sub(1, Ordering::Relaxed);
+                continue;
+            }
+            let (question, socket, count) = (question[..length].to_vec(), Arc::clone(&socket), Arc::clone(&pending));
+            let answer = move || {
+                if let Some(answer) = ask(&question, resolver) {
+                    // The program asks again if this is lost.
+                    let _ = socket.send_to(&answer, from);
+                }
+                count.fetch_sub(1, Ordering::Relaxed);
+            };
+            if spawn("resolve", answer).is_err() {
+                pending.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+    };
+    spawn("resolver", answer_all).map(drop)
+}
+
+fn ask(question: &[u8], resolver: SocketAddr) -> Option<Vec<u8>> {
+    let any: IpAddr = if resolver.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    socket.set_read_timeout(Some(RESOLVE_TIMEOUT)).ok()?;
+    socket.connect(resolver).ok()?;
+    socket.send(question).ok()?;
+    let mut answer = vec![0; DNS_BYTES_MAX];
+    let length = socket.recv(&mut answer).ok()?;
+    answer.truncate(length);
+    Some(answer)
+}

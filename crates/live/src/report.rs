@@ -1,0 +1,88 @@
+//! What a path did, as a report.
+
+use crate::direction::Progress;
+use crate::live_path::PerWay;
+use thalweg_model::{LateMicros, LiveDirection, LivePathReport, Path, PathVerdict, Way};
+use thalweg_path::DropReason;
+use thalweg_units::Span;
+
+const SCHEMA: &str = "thalweg.path/1";
+/// Lateness that a path without delay may have: four times the spacing of departures, which the emulator adds by itself.
+const LATE_MAX: Span = Span::from_micros(100);
+/// Part of a direction's delay that 99 of 100 packets may be late by.
+const LATE_PART_MAX: f64 = 0.01;
+/// Bytes below which processor time says nothing about a gigabyte.
+const CARRIED_MIN_BYTES: u64 = 1_000_000;
+
+/// The report of a path with this `progress`; `cpu` is processor time of the emulator.
+pub fn report(id: u32, command: &[String], path: &Path, progress: &PerWay<Progress>, cpu: Span) -> LivePathReport {
+    let carried = progress.down.counters.departed.bytes.get() + progress.up.counters.departed.bytes.get();
+    let faults: Vec<String> = [(Way::Down, &progress.down), (Way::Up, &progress.up)]
+        .into_iter()
+        .flat_map(|(way, progress)| faults(way, path.direction(way).delay, progress))
+        .collect();
+    LivePathReport {
+        schema: SCHEMA.to_owned(),
+        id,
+        command: command.to_vec(),
+        path: path.clone(),
+        wall_s: progress.down.at.as_secs_f64(),
+        down: direction(&progress.down),
+        up: direction(&progress.up),
+        cpu_s: cpu.as_secs_f64(),
+        cpu_s_per_gb: (carried >= CARRIED_MIN_BYTES).then(|| cpu.as_secs_f64() / (carried as f64 / 1e9)),
+        verdict: PathVerdict { faithful: faults.is_empty(), faults },
+        exit_code: None,
+    }
+}
+
+fn direction(progress: &Progress) -> LiveDirection {
+    let Progress { at, counters, queued, queue_peak, lateness, lost } = progress;
+    let micros = |span: Span| span.as_nanos() as f64 / 1e3;
+    let dropped =
+        DropReason::ALL.into_iter().map(|reason| (reason.name().to_owned(), counters.dropped(reason).packets));
+    LiveDirection {
+        arrived_packets: counters.arrived.packets,
+        arrived_bytes: counters.arrived.bytes.get(),
+        departed_packets: counters.departed.packets,
+        departed_bytes: counters.departed.bytes.get(),
+        rate_bps: counters.departed.bytes.get() as f64 * 8.0 / at.as_secs_f64().max(1e-9),
+        dropped_packets: dropped.filter(|(_, packets)| *packets > 0).collect(),
+        duplicated_packets: counters.duplicated.packets,
+        corrupted_packets: counters.corrupted.packets,
+        marked_packets: counters.marked.packets,
+        queue_packets: queued.packets,
+        queue_bytes: queued.bytes.get(),
+        queue_max_bytes: queue_peak.1.get(),
+        late_us: LateMicros {
+            p50: micros(lateness.quantile(0.5)),
+            p99: micros(lateness.quantile(0.99)),
+            max: micros(lateness.max()),
+        },
+        lost_by_emulator: lost.unread + lost.refused + lost.overflow,
+    }
+}
+
+fn faults(way: Way, delay: Span, progress: &Progress) -> Vec<String> {
+    let mut found = Vec::new();
+    let (way, lost) = (way.as_str(), progress.lost);
+    let mut lose = |frames: u64, why: &str| {
+        if frames > 0 {
+            found.push(format!("{way}: the emulator lost {frames} frames that nobody asked it to lose: {why}"));
+        }
+    };
+    lose(lost.unread, "it was too slow to read them");
+    lose(lost.refused, "the kernel refused them at the far end");
+    lose(lost.overflow, "it holds 1 GiB at most");
+    let full = progress.counters.dropped(DropReason::PathFull).packets;
+    lose(full, "it holds 4,194,304 packets at most");
+    let late = progress.lateness.quantile(0.99);
+    let most = LATE_MAX.max(Span::from_secs_f64(delay.as_secs_f64() * LATE_PART_MAX));
+    if late > most {
+        let (late, most) = (late.as_micros(), most.as_micros());
+        found.push(format!(
+            "{way}: one packet in a hundred was more than {late} µs late; up to {most} µs is as asked for"
+        ));
+    }
+    found
+}

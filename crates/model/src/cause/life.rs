@@ -1,0 +1,120 @@
+//! Figures of the causes that are no part of the data phase: the connection's whole life has them.
+
+use super::figures::{Occurrences, Sights};
+use crate::Side;
+use serde::{Deserialize, Serialize};
+use thalweg_units::figures::count;
+
+/// How a connection opened late, or did not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "opened", rename_all = "snake_case")]
+pub enum Opening {
+    /// It opened late.
+    Late {
+        /// From the first SYN to the ACK of the SYN-ACK.
+        seconds: f64,
+        /// Challenge ACKs that answered a SYN.
+        challenged: u64,
+        /// SYNs that were sent again, where some were.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        syn: Option<SentAgain>,
+        /// SYN-ACKs that were sent again, where some were.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        syn_ack: Option<SentAgain>,
+    },
+    /// A reset answered the SYN.
+    Refused(Sights),
+    /// Nothing answered the SYN.
+    Unanswered {
+        /// SYNs that were sent again, with the first SYN.
+        again: Occurrences,
+        /// From the first to the last.
+        seconds: f64,
+    },
+    /// Nothing answered the SYN-ACK.
+    Unconfirmed {
+        /// SYN-ACKs that were sent again, with the SYN.
+        again: Occurrences,
+        /// From the first to the last.
+        seconds: f64,
+    },
+}
+
+/// One packet of the handshake that was sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SentAgain {
+    /// How often.
+    pub times: u64,
+    /// When it was sent first, in seconds since the connection's first packet.
+    pub first_s: f64,
+    /// And last.
+    pub last_s: f64,
+}
+
+/// A listener without room.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct FullAcceptQueue {
+    /// For how long.
+    pub seconds: f64,
+    /// SYN-ACKs that were sent again.
+    pub syn_acks_again: u64,
+    /// Data packets of the client that were sent again.
+    pub data_again: u64,
+}
+
+/// A request that came with a retransmission.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LostRequest {
+    /// For how long it was not acknowledged.
+    pub seconds: f64,
+    /// How often it was sent again.
+    pub again: u64,
+}
+
+/// Time in which nothing but a program was waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ProgramWait {
+    /// For how long.
+    pub seconds: f64,
+    /// Requests that got a response.
+    pub answered: u64,
+}
+
+/// The reset that ended a connection.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ResetSeen {
+    /// The side whose address it carries.
+    pub by: Side,
+    /// Something else sent it.
+    pub foreign: bool,
+    /// A request was outstanding.
+    pub asked: bool,
+    /// When, in seconds since the connection's first packet.
+    pub at_s: f64,
+    /// Silence before what it answers.
+    pub idle_s: f64,
+    /// Its packet.
+    #[serde(flatten)]
+    pub sights: Sights,
+}
+
+/// A silence that lasts to the end of the capture.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LastSilence {
+    /// The side that fell silent.
+    pub side: Side,
+    /// Its latest packet, in seconds since the connection's first.
+    pub since_s: f64,
+    /// From then to the end.
+    pub seconds: f64,
+    /// Packets that the other side sent again, or keep-alives.
+    pub unanswered: u64,
+    /// The first of them.
+    #[serde(flatten)]
+    pub sights: Sights,
+}
+
+/// So many times: `once`, `3 times`.
+pub(super) fn times(number: u64) -> String {
+    if number == 1 { "once".to_owned() } else { format!("{} times", count(number as f64)) }
+}

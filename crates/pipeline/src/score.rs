@@ -1,0 +1,99 @@
+//! How good a run was, as one number: more is better.
+
+use crate::remedy::value;
+use thalweg_model::{ArmReport, Metric, Metrics, Workload};
+
+/// Payload of a full segment, as the share of resent data counts it.
+const SEGMENT: f64 = 1448.0;
+/// From this many messages on the 99th percentile leaves the first one out: connections that go on for days begin once.
+const MESSAGES_FOR_P99: f64 = 101.0;
+
+/// How good a run of `workload` was; `None` where it has no such figure.
+///
+/// A stream's rate counts only as far as it was not sent twice. Messages count by the typical and the late ones of each topic alike.
+pub(crate) fn score(workload: &Workload, arm: &ArmReport) -> Option<f64> {
+    of_part(workload, &arm.metrics).filter(|score| score.is_finite() && *score > 0.0)
+}
+
+fn of_part(workload: &Workload, metrics: &Metrics) -> Option<f64> {
+    let get = |name: &str| Metric::named(metrics, name).and_then(Metric::value);
+    match workload {
+        Workload::Stream(_) => {
+            let goodput = get("goodput_steady_bps").or_else(|| get("goodput_bps"))?;
+            let resent = get("retransmits").unwrap_or_default() * SEGMENT;
+            let bytes = get("bytes").filter(|bytes| *bytes > 0.0)?;
+            Some(goodput * bytes / (bytes + resent))
+        }
+        Workload::Rr(_) | Workload::Crr(_) => get("transactions_per_s"),
+        Workload::Burst(burst) => {
+            let times = get(&format!("time_to_bytes_ms.{}", burst.total.get()));
+            times.or_else(|| get("duration_s").map(|seconds| seconds * 1e3)).map(|time| 1e3 / time)
+        }
+        Workload::UdpTrain(_) => None,
+        Workload::Topics(topics) => mean(topics.topics.iter().map(|topic| {
+            let of = |path: &[&str]| find(metrics, &[&["topics", topic.name.as_str()], path].concat());
+            let messages = of(&["messages"])?;
+            let late = if messages >= MESSAGES_FOR_P99 { "p99" } else { "p90" };
+            Some(1e3 / (of(&["latency_ms", "p50"])? * of(&["latency_ms", late])?).sqrt())
+        })),
+        Workload::Mixed { parts } => {
+            mean(parts.iter().filter(|part| !matches!(part.workload, Workload::UdpTrain(_))).map(|part| {
+                match metrics.get(&part.name)? {
+                    Metric::Group(group) => of_part(&part.workload, group),
+                    _ => None,
+                }
+            }))
+        }
+        Workload::Command(_) if get("failed_runs").is_some_and(|failed| failed > 0.0) => None,
+        Workload::Command(_) => get("duration_s").or_else(|| get("duration_s.p50")).map(|seconds| 1.0 / seconds),
+    }
+}
+
+/// The geometric mean; `None` where one is missing, or there are none.
+fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    let values: Vec<f64> = values.collect::<Option<_>>()?;
+    let count = values.len() as f64;
+    (!values.is_empty()).then(|| (values.iter().map(|value| value.ln()).sum::<f64>() / count).exp())
+}
+
+fn find(metrics: &Metrics, path: &[&str]) -> Option<f64> {
+    Metric::find(metrics, path)?.value()
+}
+
+/// Whether a workload has TCP connections at all.
+pub(crate) fn has_tcp(workload: &Workload) -> bool {
+    match workload {
+        Workload::UdpTrain(_) => false,
+        Workload::Mixed { parts } => parts.iter().any(|part| has_tcp(&part.workload)),
+        _ => true,
+    }
+}
+
+/// The figures a reader compares, by their whole names: the headline of each part, and of each topic the typical and the late message.
+pub(crate) fn figures(workload: &Workload, arm: &ArmReport) -> Vec<String> {
+    let mut names = Vec::new();
+    collect(workload, "", &mut names);
+    names.retain(|name| value(arm, name).is_some());
+    names
+}
+
+fn collect(workload: &Workload, prefix: &str, names: &mut Vec<String>) {
+    let own: Vec<String> = match workload {
+        Workload::Stream(_) => vec!["goodput_steady_bps".to_owned(), "goodput_bps".to_owned()],
+        Workload::Rr(_) | Workload::Crr(_) => {
+            ["transactions_per_s", "latency_ms.p50", "latency_ms.p99"].map(str::to_owned).to_vec()
+        }
+        Workload::Burst(burst) => vec![format!("time_to_bytes_ms.{}", burst.total.get())],
+        Workload::UdpTrain(_) => Vec::new(),
+        Workload::Topics(topics) => {
+            let of = |name: &str| ["p50", "p90", "p99"].map(|part| format!("topics.{name}.latency_ms.{part}"));
+            topics.topics.iter().flat_map(|topic| of(&topic.name)).collect()
+        }
+        Workload::Mixed { parts } => {
+            parts.iter().for_each(|part| collect(&part.workload, &format!("{prefix}{}.", part.name), names));
+            Vec::new()
+        }
+        Workload::Command(_) => vec!["duration_s".to_owned()],
+    };
+    names.extend(own.into_iter().map(|name| format!("{prefix}{name}")));
+}

@@ -1,0 +1,49 @@
+//! What a path in real time did.
+
+use crate::figures;
+use thalweg_model::{LiveDirection, LivePathReport};
+
+/// The report in a few lines: each direction, how late it was, and whether it was as asked for.
+pub fn live_path(report: &LivePathReport) -> String {
+    let mut lines = vec![format!("path {} after {:.1} s", report.id, report.wall_s)];
+    for (name, direction) in [("down", &report.down), ("up", &report.up)] {
+        lines.push(format!("  {name:<5}{}", passed(direction)));
+        let late = &direction.late_us;
+        lines
+            .push(format!("       late by {:.0} µs p50, {:.0} µs p99, {:.0} µs at most", late.p50, late.p99, late.max));
+    }
+    let per_gigabyte = report.cpu_s_per_gb.map_or(String::new(), |cost| format!(", {cost:.2} s for each GB"));
+    lines.push(format!("  cpu  {:.2} s{per_gigabyte}", report.cpu_s));
+    if report.verdict.faithful {
+        lines.push("  as asked for: nothing lost by the emulator, 99 of 100 packets on time".to_owned());
+    }
+    lines.extend(report.verdict.faults.iter().map(|fault| format!("  not as asked for: {fault}")));
+    lines.join("\n")
+}
+
+/// One line for a list of paths.
+pub fn live_path_line(report: &LivePathReport) -> String {
+    let command = figures::clean(&report.command.join(" "));
+    format!("{:<8}{:>8.0} s  rtt {}  {command}", report.id, report.wall_s, report.path.rtt())
+}
+
+fn passed(direction: &LiveDirection) -> String {
+    let mut text = format!(
+        "{} packets, {} at {}",
+        direction.departed_packets,
+        figures::data(direction.departed_bytes as f64),
+        figures::rate(direction.rate_bps)
+    );
+    if direction.queue_max_bytes > 0 {
+        text.push_str(&format!("; queue up to {}", figures::data(direction.queue_max_bytes as f64)));
+    }
+    let dropped: Vec<String> = direction
+        .dropped_packets
+        .iter()
+        .map(|(reason, packets)| format!("{} {packets}", reason.replace('_', " ")))
+        .collect();
+    if !dropped.is_empty() {
+        text.push_str(&format!("; dropped: {}", dropped.join(", ")));
+    }
+    text
+}

@@ -1,0 +1,375 @@
+//! What could be set besides the planned remedies, for a search that tries every option on the real path.
+//!
+//! A [`Family`] holds options of one kind, the smallest first. A search takes at most one option of each family.
+
+use crate::buffers::window_part;
+use crate::catalogue::sysctl as entry;
+use crate::facts::{Facts, other, route, socket, sysctl};
+use crate::{human_time, remedy, round_up};
+use thalweg_model::{Applicability, Change, Code, Remedy, Setting, Side};
+use thalweg_units::Bytes;
+
+/// What the program does, as far as it decides which settings can matter.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Data goes both ways, so both hosts send.
+    pub both_ways: bool,
+    /// How long its connections live.
+    pub connections: Connections,
+    /// Packets are lost or overtake each other on this path.
+    pub losses: bool,
+    /// The path marks packets instead of dropping them.
+    pub marks: bool,
+    /// Payload that is sent at once: a response, a burst.
+    pub object: Option<Bytes>,
+    /// Rate of a policer on the path, as payload.
+    pub policed: Option<thalweg_units::Rate>,
+}
+
+/// How long a program's connections live.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Connections {
+    /// For one transfer.
+    #[default]
+    Once,
+    /// Each exchange opens one.
+    PerExchange,
+    /// They pause and go on.
+    Kept,
+}
+
+/// Options of one kind, the smallest first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Family {
+    /// At least one; each has changes.
+    pub options: Vec<Remedy>,
+}
+
+/// Sizes of a buffer, as multiples of what the path needs. BBR keeps two bandwidth-delay products in flight, and data received out of
+/// order occupies the buffer, too.
+const SIZES: [f64; 5] = [1.0, 1.25, 1.6, 2.0, 4.0];
+/// Sizes where the path's rate is not known, as multiples of the present limit.
+const STEPS: [u64; 3] = [2, 4, 16];
+/// Segments of a first flight at most: what is larger meets the queue of the path as a burst of more than 145 KB.
+const FIRST_FLIGHT_MOST: u64 = 100;
+/// Segments that a first flight may need beyond the object: protocol headers, segments that are not full.
+const FIRST_FLIGHT_SPARE: [u64; 3] = [0, 1, 4];
+/// A window that Linux offers at first: what the default of `tcp_rmem`, 131,072 bytes, allows.
+const FIRST_WINDOW: u64 = 64_000;
+/// Least timeouts, smallest first.
+const RTO_MIN: [&str; 4] = ["5ms", "10ms", "20ms", "50ms"];
+/// Parts of a policer's rate.
+const BELOW_POLICER: [f64; 3] = [0.90, 0.94, 0.97];
+
+const RMEM: &str = "net.ipv4.tcp_rmem";
+const WMEM: &str = "net.ipv4.tcp_wmem";
+const CONGESTION: &str = "net.ipv4.tcp_congestion_control";
+
+/// Every family that can matter to a direction: `facts` are its, `given` is what the hosts are set to on purpose, and `planned` is what
+/// the diagnosis proposes.
+pub fn families(facts: &Facts<'_>, work: &Work, given: &[(Side, Setting, String)], planned: &[Remedy]) -> Vec<Family> {
+    let mut all: Vec<Vec<Remedy>> = vec![
+        receive_buffer(facts, given),
+        send_buffer(facts, given),
+        congestion_control(facts, work),
+        first_flight(facts, work),
+        idle_restart(facts, work),
+        least_timeout(facts, work),
+        acknowledge_at_once(facts, work),
+        no_delay(facts, work),
+        fast_open(facts, work),
+        pacing(facts, work, given),
+        marking(facts, work),
+    ];
+    for plan in planned.iter().filter(|plan| !plan.changes.is_empty()) {
+        let sets = |one: &Remedy| one.changes.iter().any(|change| same(change, &plan.changes[0]));
+        match all.iter_mut().find(|family| family.iter().any(sets)) {
+            Some(family) if family.iter().any(|one| one.changes == plan.changes) => {}
+            Some(family) => family.push(plan.clone()),
+            None => all.push(vec![plan.clone()]),
+        }
+    }
+    for default in defaults(facts, given) {
+        let covered = |one: &Remedy| one.changes.iter().any(|change| same(change, &default.changes[0]));
+        if !all.iter().flatten().any(covered) {
+            all.push(vec![default]);
+        }
+    }
+    let on_kernel = |family: Vec<Remedy>| Family {
+        options: family.into_iter().filter_map(|one| crate::on_kernel(one, facts.kernel)).collect(),
+    };
+    all.into_iter().map(on_kernel).filter(|family| !family.options.is_empty()).collect()
+}
+
+fn same(one: &Change, other: &Change) -> bool {
+    one.side == other.side && one.setting == other.setting
+}
+
+fn option(code: Code, reason: String, changes: Vec<Change>, wont_help: &str) -> Option<Remedy> {
+    (!changes.is_empty()).then(|| remedy(code, reason, changes, Applicability::NeedsThought, wont_help))
+}
+
+/// What the scenario gives a host of this name, taken away.
+fn freed(side: Side, name: &Setting, given: &[(Side, Setting, String)]) -> Option<Change> {
+    let (_, setting, value) = given.iter().find(|(on, setting, _)| *on == side && setting == name)?;
+    Some(Change { side, setting: setting.clone(), from: Some(value.clone()), to: "auto".to_owned() })
+}
+
+/// The sizes to try for a buffer's limit of `now`, for a path that needs `needed`.
+fn sizes(needed: Option<f64>, now: u64) -> Vec<u64> {
+    let mut sizes: Vec<u64> = match needed {
+        Some(needed) => SIZES.iter().map(|times| round_up((needed * times) as u64).get()).collect(),
+        None => STEPS.iter().map(|times| now * times).collect(),
+    };
+    sizes.iter_mut().for_each(|size| *size = (*size).min(crate::buffers::MOST));
+    sizes.dedup();
+    sizes.retain(|size| *size > now);
+    sizes
+}
+
+fn receive_buffer(facts: &Facts<'_>, given: &[(Side, Setting, String)]) -> Vec<Remedy> {
+    let side = facts.receiver();
+    let (part, by) = window_part(facts);
+    let mut also: Vec<Change> =
+        ["rcvbuf", "window_clamp"].iter().filter_map(|name| freed(side, &socket(name), given)).collect();
+    if facts.sysctl(side, "net.ipv4.tcp_moderate_rcvbuf").is_some_and(|value| value == "0") {
+        also.extend(facts.set(side, sysctl("net.ipv4.tcp_moderate_rcvbuf"), "1"));
+    }
+    let needed = facts.bdp().map(|bdp| bdp.get() as f64 / part);
+    let words = "Connections whose program sets SO_RCVBUF itself (that ends auto-tuning), and those already open.";
+    buffer(facts, (side, RMEM, Code::ReceiveWindow), needed, also, |size| {
+        (format!("Let the receive buffer grow to {size}: {by}."), words)
+    })
+}
+
+fn send_buffer(facts: &Facts<'_>, given: &[(Side, Setting, String)]) -> Vec<Remedy> {
+    let side = facts.sender();
+    let also: Vec<Change> =
+        ["sndbuf", "notsent_lowat"].iter().filter_map(|name| freed(side, &socket(name), given)).collect();
+    let needed = facts.bdp().map(|bdp| bdp.get() as f64 * 2.0);
+    let words = "Connections whose program sets SO_SNDBUF itself (that ends auto-tuning), and those already open.";
+    buffer(facts, (side, WMEM, Code::SendBuffer), needed, also, |size| {
+        (format!("Let the send buffer grow to {size}: what is not acknowledged stays in it."), words)
+    })
+}
+
+/// Options for a buffer: its program's own limits off, and the system's limit raised to each size.
+fn buffer(
+    facts: &Facts<'_>,
+    (side, name, code): (Side, &str, Code),
+    needed: Option<f64>,
+    also: Vec<Change>,
+    words: impl Fn(Bytes) -> (String, &'static str),
+) -> Vec<Remedy> {
+    let mut options = Vec::new();
+    let limits = facts.sysctl(side, name).map_or("", String::as_str);
+    if !also.is_empty() {
+        let reason = "Let the program leave the size of its buffers to the kernel.".to_owned();
+        options.extend(option(code, reason, also.clone(), "The other programs of the host."));
+    }
+    let [least, usual, most] = limits.split_whitespace().collect::<Vec<_>>()[..] else { return options };
+    let Ok(now) = most.parse::<u64>() else { return options };
+    for size in sizes(needed, now) {
+        let mut changes = also.clone();
+        changes.extend(facts.set(side, sysctl(name), format!("{least} {usual} {size}")));
+        let (reason, wont_help) = words(Bytes::new(size));
+        options.extend(option(code, reason, changes, wont_help));
+    }
+    options.iter_mut().for_each(|one| one.applicability = Applicability::Safe);
+    options
+}
+
+fn congestion_control(facts: &Facts<'_>, work: &Work) -> Vec<Remedy> {
+    let side = facts.sender();
+    let mut options: Vec<Remedy> = crate::congestion::bbr(Code::RandomLoss, facts).into_iter().collect();
+    let chosen = facts.value(side, &socket("congestion")).or_else(|| facts.sysctl(side, CONGESTION)).cloned();
+    if chosen.as_ref().is_some_and(|chosen| chosen != "cubic") {
+        let change = Change { side, setting: sysctl(CONGESTION), from: chosen, to: "cubic".to_owned() };
+        let reason = "Send with CUBIC: it fills a path without losses and resends less than BBR.".to_owned();
+        options.extend(option(Code::CongestionLoss, reason, vec![change], "Paths that lose packets at random."));
+    }
+    if work.both_ways {
+        let both = options.iter().filter_map(|one| {
+            let mut both = one.clone();
+            both.changes.extend(facts.set(other(side), sysctl(CONGESTION), one.changes.first()?.to.clone()));
+            Some(both)
+        });
+        let both: Vec<Remedy> = both.collect();
+        options.extend(both);
+    }
+    options
+}
+
+fn first_flight(facts: &Facts<'_>, work: &Work) -> Vec<Remedy> {
+    let Some(object) = work.object.filter(|_| work.connections != Connections::Kept) else { return Vec::new() };
+    let (side, segment) = (facts.sender(), facts.segment());
+    let whole = object.get().div_ceil(segment);
+    let mut sizes: Vec<u64> = FIRST_FLIGHT_SPARE.iter().map(|spare| whole + spare).collect();
+    if whole > FIRST_FLIGHT_MOST {
+        sizes = vec![20, 40, 64, FIRST_FLIGHT_MOST];
+    }
+    let now = facts.value(side, &route("initcwnd")).and_then(|text| text.parse::<u64>().ok()).unwrap_or(10);
+    let mut options = Vec::new();
+    for size in sizes.into_iter().filter(|size| *size > now) {
+        let mut changes: Vec<Change> = facts.set(side, route("initcwnd"), size.to_string()).into_iter().collect();
+        if size * segment > FIRST_WINDOW {
+            changes.extend(first_window(facts, size * segment));
+        }
+        let trip = human_time(facts.rtt);
+        let reason = format!(
+            "Begin with {size} segments: an object of {object} is {whole} segments, and each doubling of the first flight saves a round trip of \
+             {trip}."
+        );
+        let wont_help = "Long transfers, which soon grow their window anyway, and lines whose queue does not hold the first flight.";
+        options.extend(option(Code::InitialWindow, reason, changes, wont_help));
+    }
+    options
+}
+
+/// The receiver's first window, for a first flight of so many bytes.
+fn first_window(facts: &Facts<'_>, bytes: u64) -> Option<Change> {
+    let side = facts.receiver();
+    let limits = facts.sysctl(side, RMEM)?;
+    let [least, usual, most] = limits.split_whitespace().collect::<Vec<_>>()[..] else { return None };
+    let (usual, most) = (usual.parse::<u64>().ok()?, most.parse::<u64>().ok()?);
+    // Half of the buffer is offered at first. Source: Linux 6.6, `TCP_DEFAULT_SCALING_RATIO`, include/net/tcp.h.
+    let wanted = (bytes * 2).next_multiple_of(1 << 16).max(usual);
+    facts.set(side, sysctl(RMEM), format!("{least} {wanted} {}", most.max(wanted)))
+}
+
+fn idle_restart(facts: &Facts<'_>, work: &Work) -> Vec<Remedy> {
+    if work.connections != Connections::Kept {
+        return Vec::new();
+    }
+    let mut options = crate::idle_restart::plan(facts);
+    if work.both_ways {
+        let change = facts.set(facts.receiver(), sysctl("net.ipv4.tcp_slow_start_after_idle"), "0");
+        let both = options.first().cloned().zip(change).map(|(mut both, change)| {
+            both.changes.push(change);
+            both
+        });
+        options.extend(both);
+    }
+    options
+}
+
+fn least_timeout(facts: &Facts<'_>, work: &Work) -> Vec<Remedy> {
+    if !work.losses {
+        return Vec::new();
+    }
+    let side = facts.sender();
+    let one = |value: &str| {
+        let reason = format!("Let the retransmission timer fire {value} after a round trip instead of 200 ms.");
+        let changes = facts.set(side, route("rto_min"), value).into_iter().collect();
+        option(Code::RetransmissionTimeout, reason, changes, "The loss itself.")
+    };
+    RTO_MIN.into_iter().filter_map(one).collect()
+}
+
+fn acknowledge_at_once(facts: &Facts<'_>, work: &Work) -> Vec<Remedy> {
+    if work.object.is_none() && work.connections != Connections::Kept {
+        return Vec::new();
+    }
+    let of = |sides: &[Side]| {
+        let changes = sides.iter().filter_map(|side| facts.set(*side, route("quickack"), "1")).collect();
+        let reason = "Acknowledge every segment at once.".to_owned();
+        option(Code::DelayedAck, reason, changes, "Connections over other routes.")
+    };
+    [of(&[facts.receiver()]), of(&[Side::Client, Side::Server])].into_iter().flatten().collect()
+}
+
+fn no_delay(facts: &Facts<'_>, work: &Work) -> Vec<Remedy> {
+    if work.object.is_none() && work.connections != Connections::Kept {
+        return Vec::new();
+    }
+    let on = |side: Side| facts.value(side, &socket("nodelay")).is_some_and(|value| value == "1" || value == "true");
+    let of = |sides: &[Side]| {
+        let sides = sides.iter().filter(|side| !on(**side));
+        let changes = sides.filter_map(|side| facts.set(*side, socket("nodelay"), "true")).collect();
+        let reason = "Send the last segment of a message without waiting for an acknowledgement.".to_owned();
+        option(Code::DelayedAck, reason, changes, "Time that the other side takes to answer.")
+    };
+    [of(&[facts.sender()]), of(&[Side::Client, Side::Server])].into_iter().flatten().collect()
+}
+
+fn fast_open(facts: &Facts<'_>, work: &Work) -> Vec<Remedy> {
+    if work.connections != Connections::PerExchange {
+        return Vec::new();
+    }
+    let mut changes = Vec::new();
+    for side in [Side::Client, Side::Server] {
+        changes.extend(facts.set(side, sysctl("net.ipv4.tcp_fastopen"), "3"));
+        changes.extend(facts.set(side, socket("fastopen"), "true"));
+    }
+    let reason = format!(
+        "Send the request with the SYN (RFC 7413): each connection but a client's first saves a round trip of {}.",
+        human_time(facts.rtt)
+    );
+    let wont_help = "A client's first connection, which gets the cookie; paths on which a middlebox drops SYNs with data; requests that must \
+                     not be executed twice.";
+    option(Code::InitialWindow, reason, changes, wont_help).into_iter().collect()
+}
+
+fn pacing(facts: &Facts<'_>, work: &Work, given: &[(Side, Setting, String)]) -> Vec<Remedy> {
+    let side = facts.sender();
+    let mut options: Vec<Remedy> = Vec::new();
+    if let Some(change) = freed(side, &socket("max_pacing_rate"), given) {
+        let reason = format!(
+            "Let the program not limit itself to {}: it sets SO_MAX_PACING_RATE.",
+            change.from.as_deref().unwrap_or_default()
+        );
+        options.extend(option(Code::Application, reason, vec![change], "What the limit was set for."));
+    }
+    let policed = BELOW_POLICER.iter().filter_map(|part| {
+        let rate = work.policed?;
+        let paced =
+            thalweg_units::Rate::from_bits_per_second((rate.bits_per_second() as f64 * part) as u64 / 1000 * 1000);
+        let changes = facts.set(side, socket("max_pacing_rate"), paced.to_string()).into_iter().collect();
+        let reason = format!("Send no faster than {paced}: the policer passes {rate} of payload.");
+        option(Code::Policer, reason, changes, "A bucket that several connections share.")
+    });
+    options.extend(policed);
+    options
+}
+
+fn marking(facts: &Facts<'_>, work: &Work) -> Vec<Remedy> {
+    if !work.marks {
+        return Vec::new();
+    }
+    let changes =
+        [Side::Client, Side::Server].into_iter().filter_map(|side| facts.set(side, sysctl("net.ipv4.tcp_ecn"), "1"));
+    let reason = "Let routers mark packets instead of dropping them (RFC 3168).".to_owned();
+    option(Code::CongestionLoss, reason, changes.collect(), "Queues that do not mark.").into_iter().collect()
+}
+
+/// Each setting that is given on purpose, at the kernel's default.
+fn defaults(facts: &Facts<'_>, given: &[(Side, Setting, String)]) -> Vec<Remedy> {
+    /// What a program is written with, and what costs no time.
+    const KEPT: [&str; 6] = ["user_timeout", "fastopen", "nodelay", "congestion", "quickack", "features"];
+    let one = |(side, setting, value): &(Side, Setting, String)| {
+        let (side, from) = (*side, Some(value.clone()));
+        let (name, to) = match setting {
+            Setting::Sysctl(name) => (name, entry(name)?.default_on(facts.kernel)?.to_owned()),
+            Setting::Route(name) | Setting::Socket(name) if KEPT.contains(&name.as_str()) => return None,
+            Setting::Route(name) | Setting::Socket(name) => (name, "auto".to_owned()),
+        };
+        if to == *value {
+            return None;
+        }
+        let reason = if to == "auto" {
+            format!("Leave {name} to the kernel; it is set to {value}.")
+        } else {
+            format!("Set {name} back to Linux's default, {to}; it is {value}.")
+        };
+        let code = match setting {
+            Setting::Sysctl(name) => entry(name)?.verdicts.first().copied(),
+            Setting::Route(name) if name == "cwnd" => Some(Code::CongestionWindowClamp),
+            Setting::Route(name) if name == "rto_min" => Some(Code::RetransmissionTimeout),
+            Setting::Route(name) if name == "initcwnd" || name == "ssthresh" => Some(Code::InitialWindow),
+            _ => None,
+        };
+        let changes = vec![Change { side, setting: setting.clone(), from, to }];
+        option(code.unwrap_or(Code::Unknown), reason, changes, "What it was set for.")
+    };
+    given.iter().filter_map(one).collect()
+}
