@@ -43,7 +43,7 @@ const HTTP2_WINDOW_MOST: u32 = 64 << 20;
 
 /// Why a request has no answer.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub(crate) enum RequestError {
     /// The server could not be reached.
     Unreachable(String),
     /// The connection ended; another one may do.
@@ -115,15 +115,15 @@ impl Client {
     }
 
     /// Connects to a URL's host.
-    pub(crate) async fn connect(&self, url: &Url) -> Result<Connection, Trouble> {
-        let proxy = self.proxies.of(url).map_err(Trouble::Fatal)?;
+    pub(crate) async fn connect(&self, url: &Url) -> Result<Connection, RequestError> {
+        let proxy = self.proxies.of(url).map_err(RequestError::Fatal)?;
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
         let port = url.port_or_known_default().unwrap_or(80);
         let mut stream = match &proxy {
             Some(proxy) => reach(&proxy.host, proxy.port, "the proxy ", self.patience).await?,
             None => reach(host, port, "", self.patience).await?,
         };
-        let unusable = |error: io::Error| Trouble::Broken(error.to_string());
+        let unusable = |error: io::Error| RequestError::Broken(error.to_string());
         stream.set_nodelay(true).map_err(unusable)?;
         let socket = Rc::new(stream.as_fd().try_clone_to_owned().map_err(unusable)?);
         let proxied = proxy.is_some();
@@ -140,17 +140,18 @@ impl Client {
         }
         if let Some(proxy) = &proxy {
             let answered = timeout(self.patience, tunnel(&mut stream, proxy, host, port)).await;
-            answered.unwrap_or_else(|_| Err(Trouble::Unreachable("the proxy does not answer".to_owned())))?;
+            answered.unwrap_or_else(|_| Err(RequestError::Unreachable("the proxy does not answer".to_owned())))?;
         }
-        let name = ServerName::try_from(host.to_owned()).map_err(|error| Trouble::Unreachable(error.to_string()))?;
-        let connector = tokio_rustls::TlsConnector::from(self.tls().map_err(Trouble::Fatal)?);
+        let name =
+            ServerName::try_from(host.to_owned()).map_err(|error| RequestError::Unreachable(error.to_string()))?;
+        let connector = tokio_rustls::TlsConnector::from(self.tls().map_err(RequestError::Fatal)?);
         let stream = match timeout(self.patience, connector.connect(name, stream)).await {
-            Err(_) => return Err(Trouble::Broken("the TLS handshake takes too long".to_owned())),
+            Err(_) => return Err(RequestError::Broken("the TLS handshake takes too long".to_owned())),
             // rustls found fault with what the peer said: another try gives the same.
             Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => {
-                return Err(Trouble::Fatal(GetError::Tls { host: host.to_owned(), why: error.to_string() }));
+                return Err(RequestError::Fatal(GetError::Tls { host: host.to_owned(), why: error.to_string() }));
             }
-            Ok(Err(error)) => return Err(Trouble::Broken(format!("the TLS handshake failed: {error}"))),
+            Ok(Err(error)) => return Err(RequestError::Broken(format!("the TLS handshake failed: {error}"))),
             Ok(Ok(stream)) => stream,
         };
         let is_two = stream.get_ref().1.alpn_protocol() == Some(b"h2");
@@ -162,19 +163,19 @@ impl Client {
         Ok(Connection { sender, socket, protocol, proxy, absolute: false, patience: self.patience })
     }
 
-    async fn http1_over<S>(&self, stream: S) -> Result<Sender, Trouble>
+    async fn http1_over<S>(&self, stream: S) -> Result<Sender, RequestError>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let mut builder = http1::Builder::new();
         let handshake = builder.max_buf_size(self.read_bytes).handshake(TokioIo::new(stream));
-        let late = |_| Trouble::Broken("the connection does not begin".to_owned());
+        let late = |_| RequestError::Broken("the connection does not begin".to_owned());
         let (sender, connection) = timeout(self.patience, handshake).await.map_err(late)?.map_err(broken)?;
         tokio::spawn(async move { drop(connection.await) });
         Ok(Sender::One(sender))
     }
 
-    async fn http2_over<S>(&self, stream: S) -> Result<Sender, Trouble>
+    async fn http2_over<S>(&self, stream: S) -> Result<Sender, RequestError>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -182,7 +183,7 @@ impl Client {
             .initial_stream_window_size(self.http2_window)
             .initial_connection_window_size(self.http2_window)
             .handshake(TokioIo::new(stream));
-        let late = |_| Trouble::Broken("the HTTP/2 handshake takes too long".to_owned());
+        let late = |_| RequestError::Broken("the HTTP/2 handshake takes too long".to_owned());
         let (sender, connection) = timeout(self.patience, handshake).await.map_err(late)?.map_err(broken)?;
         // Its end is seen by the requests on it.
         tokio::spawn(async move { drop(connection.await) });
@@ -257,7 +258,7 @@ enum Sender {
 
 impl Connection {
     /// Sends a request and waits for the header of its response.
-    pub(crate) async fn send(&mut self, request: Request<Empty<Bytes>>) -> Result<Response<Incoming>, Trouble> {
+    pub(crate) async fn send(&mut self, request: Request<Empty<Bytes>>) -> Result<Response<Incoming>, RequestError> {
         let answer = async {
             match &mut self.sender {
                 Sender::One(sender) => {
@@ -273,7 +274,7 @@ impl Connection {
         match timeout(self.patience, answer).await {
             Ok(answer) => answer.map_err(broken),
             Err(_) => {
-                Err(Trouble::Broken(format!("the server did not answer for {:.1} s", self.patience.as_secs_f64())))
+                Err(RequestError::Broken(format!("the server did not answer for {:.1} s", self.patience.as_secs_f64())))
             }
         }
     }
@@ -326,8 +327,8 @@ pub(crate) fn reason(error: &hyper::Error) -> String {
     text
 }
 
-fn broken(error: hyper::Error) -> Trouble {
-    Trouble::Broken(reason(&error))
+fn broken(error: hyper::Error) -> RequestError {
+    RequestError::Broken(reason(&error))
 }
 
 /// HTTP/2's own windows are what TCP's receive buffer may grow to, so that they never limit before it does.
@@ -338,8 +339,9 @@ fn http2_window() -> u32 {
 }
 
 /// A TCP connection to the first of a host's addresses that takes one. Source: RFC 8305 §5.
-async fn reach(host: &str, port: u16, called: &str, patience: Duration) -> Result<TcpStream, Trouble> {
-    let failed = |why: String| Trouble::Unreachable(format!("cannot connect to {called}{host} port {port}: {why}"));
+async fn reach(host: &str, port: u16, called: &str, patience: Duration) -> Result<TcpStream, RequestError> {
+    let failed =
+        |why: String| RequestError::Unreachable(format!("cannot connect to {called}{host} port {port}: {why}"));
     let found = timeout(patience, tokio::net::lookup_host((host, port))).await;
     let found = found.map_err(|_| failed("its name is not resolved".to_owned()))?;
     let found: Vec<SocketAddr> = found.map_err(|error| failed(error.to_string()))?.collect();
@@ -372,12 +374,12 @@ async fn reach(host: &str, port: u16, called: &str, patience: Duration) -> Resul
 }
 
 /// Asks a proxy for a connection to the host. Source: RFC 9110 §9.3.6.
-async fn tunnel(stream: &mut TcpStream, proxy: &Proxy, host: &str, port: u16) -> Result<(), Trouble> {
+async fn tunnel(stream: &mut TcpStream, proxy: &Proxy, host: &str, port: u16) -> Result<(), RequestError> {
     let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
     let authorization =
         proxy.authorization.as_ref().map(|value| format!("Proxy-Authorization: {value}\r\n")).unwrap_or_default();
     let request = format!("CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n{authorization}\r\n");
-    let failed = |why: String| Trouble::Unreachable(format!("the proxy gives no connection: {why}"));
+    let failed = |why: String| RequestError::Unreachable(format!("the proxy gives no connection: {why}"));
     stream.write_all(request.as_bytes()).await.map_err(|error| failed(error.to_string()))?;
     // The other end says nothing until TLS begins, so nothing after the header can be read along.
     let mut header = Vec::new();
@@ -391,9 +393,10 @@ async fn tunnel(stream: &mut TcpStream, proxy: &Proxy, host: &str, port: u16) ->
     let status = header.split(|byte| *byte == b' ').nth(1).and_then(|code| std::str::from_utf8(code).ok());
     match status.and_then(|code| code.parse::<u16>().ok()) {
         Some(200..=299) => Ok(()),
-        Some(status @ (403 | 407)) => {
-            Err(Trouble::Fatal(GetError::Refused { url: format!("the proxy {}:{}", proxy.host, proxy.port), status }))
-        }
+        Some(status @ (403 | 407)) => Err(RequestError::Fatal(GetError::Refused {
+            url: format!("the proxy {}:{}", proxy.host, proxy.port),
+            status,
+        })),
         Some(status) => Err(failed(format!("status {status}"))),
         None => Err(failed("it does not speak HTTP".to_owned())),
     }

@@ -2,7 +2,7 @@
 
 use crate::answer::First;
 use crate::backoff::Backoff;
-use crate::begin::{Begun, NotBegun, begin};
+use crate::begin::{FirstResponse, NoResponse, begin};
 use crate::checksum::{Checksum, Hasher};
 use crate::client::{Client, shown};
 use crate::division::Division;
@@ -29,11 +29,11 @@ use thalweg_model::{GetChecksum, GetReport};
 use tokio::task::LocalSet;
 
 /// How often an object that changes is fetched from the beginning.
-const RESTARTS: u32 = 3;
+const MAX_RESTARTS: u32 = 3;
 /// How often it is looked whether the user stopped it, while nothing else happens.
-const LOOK: Duration = Duration::from_millis(100);
+const STOP_INTERVAL: Duration = Duration::from_millis(100);
 /// The least that is worth a request of its own, until the window is known.
-const LEAST: u64 = 1 << 20;
+const MIN_REQUEST_BYTES: u64 = 1 << 20;
 const NO_RANGES: &str = "the server does not keep to ranges";
 
 /// Fetches an object.
@@ -106,7 +106,7 @@ async fn download(options: &Options, stop: &AtomicBool, observer: &mut dyn Obser
                 ranged = false;
                 observer.note(&format!("{NO_RANGES}: the download begins again with one request for the whole object"));
             }
-            Again::Changed if restarts == RESTARTS => return Err(GetError::Changed { url }),
+            Again::Changed if restarts == MAX_RESTARTS => return Err(GetError::Changed { url }),
             Again::Changed => {
                 restarts += 1;
                 observer.note("the object changed: the download begins again");
@@ -128,13 +128,13 @@ async fn until_begun(
     (backoff, retries): (&mut Backoff, &mut u32),
     began: Instant,
     observer: &mut dyn Observer,
-) -> Result<Begun, GetError> {
+) -> Result<FirstResponse, GetError> {
     loop {
         let begun = until_stopped(stop, begin(client, &options.url, ranged)).await?;
         let (why, after) = match begun {
             Ok(begun) => return Ok(begun),
-            Err(NotBegun::Fatal(error)) => return Err(error),
-            Err(NotBegun::Later { why, after }) => (why, after),
+            Err(NoResponse::Fatal(error)) => return Err(error),
+            Err(NoResponse::Later { why, after }) => (why, after),
         };
         *retries += 1;
         if !backoff.failed(began.elapsed(), after) {
@@ -151,7 +151,7 @@ async fn until_stopped<T>(stop: &AtomicBool, work: impl Future<Output = T>) -> R
     loop {
         tokio::select! {
             done = &mut work => return Ok(done),
-            () = tokio::time::sleep(LOOK) => if stop.load(Ordering::Relaxed) { return Err(GetError::Stopped) },
+            () = tokio::time::sleep(STOP_INTERVAL) => if stop.load(Ordering::Relaxed) { return Err(GetError::Stopped) },
         }
     }
 }
@@ -159,7 +159,7 @@ async fn until_stopped<T>(stop: &AtomicBool, work: impl Future<Output = T>) -> R
 /// A checksum that the object should have, and who says so.
 type Expected = (Checksum, &'static str);
 
-fn expected(options: &Options, begun: &Begun) -> Option<Expected> {
+fn expected(options: &Options, begun: &FirstResponse) -> Option<Expected> {
     let own = options.checksum.clone().map(|checksum| (checksum, "user"));
     // The body of a 206 response to `bytes=0-` is the whole object, but an MD5 of it is defined for a part only.
     let whole = begun.response.status() == hyper::StatusCode::OK;
@@ -172,7 +172,7 @@ struct Opened {
     journal: Option<Journal>,
 }
 
-fn open(options: &Options, begun: &Begun, expected: Option<&Expected>) -> Result<Opened, GetError> {
+fn open(options: &Options, begun: &FirstResponse, expected: Option<&Expected>) -> Result<Opened, GetError> {
     let stream = |to: File| {
         let hashers = expected.iter().map(|(checksum, _)| Hasher::new(checksum.kind())).collect();
         Opened { sink: Sink::Stream { to, written: 0, hashers }, journal: None }
@@ -202,7 +202,7 @@ fn open(options: &Options, begun: &Begun, expected: Option<&Expected>) -> Result
 }
 
 /// What is to be fetched, and how many bytes of it are there.
-fn division(begun: &Begun, opened: &Opened, observer: &mut dyn Observer) -> Result<(Division, u64), GetError> {
+fn division(begun: &FirstResponse, opened: &Opened, observer: &mut dyn Observer) -> Result<(Division, u64), GetError> {
     let total = match &begun.answer {
         First::Ranges { total, .. } => *total,
         First::Whole { total, .. } => total.unwrap_or(u64::MAX),
@@ -231,7 +231,7 @@ fn division(begun: &Begun, opened: &Opened, observer: &mut dyn Observer) -> Resu
 fn transfer(
     options: &Options,
     client: Rc<Client>,
-    begun: Begun,
+    begun: FirstResponse,
     division: Division,
     sink: Sink,
     began: Instant,
@@ -246,8 +246,8 @@ fn transfer(
         sink,
         limit: RateLimit::new(options.limit),
         ranges: 1,
-        least: LEAST,
-        least_of_new: LEAST,
+        min_request_bytes: MIN_REQUEST_BYTES,
+        min_new_connection_bytes: MIN_REQUEST_BYTES,
         received: 0,
         writing: Duration::ZERO,
         writing_since: None,

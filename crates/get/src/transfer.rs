@@ -20,23 +20,23 @@ use thalweg_model::{GetConnection, GetLimit, GetRanges, GetReport};
 use tokio::task::{AbortHandle, Id, JoinHandle, JoinSet};
 
 /// Bounds of the time between two looks; between them it is a round trip.
-const LOOK: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(200));
+const SAMPLE_INTERVAL: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(200));
 /// The shortest time between two checkpoints; they take at most a fifth of the time, so that the disk has time for data.
-const CHECKPOINT: Duration = Duration::from_millis(500);
+const MIN_CHECKPOINT_INTERVAL: Duration = Duration::from_millis(500);
 /// How often progress is shown, and over how long its rate is taken.
-const SHOW: Duration = Duration::from_millis(100);
-const SHOWN_RATE: Duration = Duration::from_secs(3);
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+const PROGRESS_RATE_TIME: Duration = Duration::from_secs(3);
 /// The least that is worth a request of its own: a request costs a round trip, so it should last for one, which is a window.
-const LEAST: u64 = 1 << 20;
+const MIN_REQUEST_BYTES: u64 = 1 << 20;
 /// The same in windows on a new connection: it takes as many round trips until its window is full, two for TCP and the request and eight
 /// doublings from ten segments (RFC 6928) to 2.65 MB, the window of scenarios/get-window.toml.
 const NEW_CONNECTION_WINDOWS: u64 = 10;
-/// The kernel wakes the program so often in a round trip, not for each packet, but for at least so many bytes: what is unread at any
-/// moment takes a small share of the window.
+/// The kernel wakes the program so often in a round trip, not for each packet: what is unread takes a small share of the window.
+/// `WAKE_BYTES_MAX` is the most that it waits for.
 const WAKES_PER_RTT: u64 = 128;
 const WAKE_BYTES_MAX: u64 = 64 << 10;
 /// From here on the rate is called steady.
-const STEADY: Duration = Duration::from_secs(1);
+const STEADY_AFTER: Duration = Duration::from_secs(1);
 
 /// How a transfer ended.
 pub(crate) enum Outcome {
@@ -165,7 +165,7 @@ impl Transfer {
                 let why = "the response ended without all of the object".to_owned();
                 return Ok(Outcome::Again(Again::Broken { why }));
             }
-            let look = self.path.min_rtt.clamp(LOOK.0, LOOK.1);
+            let look = self.path.min_rtt.clamp(SAMPLE_INTERVAL.0, SAMPLE_INTERVAL.1);
             tokio::select! {
                 ended = self.workers.join_next_with_id(), if !self.workers.is_empty() => {
                     if let Some(outcome) = self.ended(ended, observer)? {
@@ -180,7 +180,7 @@ impl Transfer {
             }
             self.save().await?;
             let now = self.shared.now();
-            if now >= shown + SHOW {
+            if now >= shown + PROGRESS_INTERVAL {
                 shown = now;
                 self.show(now, observer);
             }
@@ -219,7 +219,8 @@ impl Transfer {
         }
         while self.tasks.len() < target {
             let state = self.shared.state.borrow();
-            let has_work = state.division.has_work(if self.tasks.is_empty() { 0 } else { state.least_of_new });
+            let has_work =
+                state.division.has_work(if self.tasks.is_empty() { 0 } else { state.min_new_connection_bytes });
             drop(state);
             if !has_work || self.shared.validator.is_none() {
                 break;
@@ -357,8 +358,8 @@ impl Transfer {
 
     fn judge(&mut self, now: Duration, readings: &[Reading]) {
         let mut state = self.shared.state.borrow_mut();
-        state.least = LEAST.max(self.path.window);
-        state.least_of_new = LEAST.max(self.path.window * NEW_CONNECTION_WINDOWS);
+        state.min_request_bytes = MIN_REQUEST_BYTES.max(self.path.window);
+        state.min_new_connection_bytes = MIN_REQUEST_BYTES.max(self.path.window * NEW_CONNECTION_WINDOWS);
         let waits = state.lines.values().any(|line| line.held == Some(Held::RateLimit));
         let rate_limited = std::mem::take(&mut state.rate_limited) || waits;
         state.count_writing();
@@ -366,7 +367,7 @@ impl Transfer {
         drop(state);
         let busy = tokio::runtime::Handle::current().metrics().worker_total_busy_duration(0);
         let held_back = self.limits.add(&Situation { now, readings, rate_limited, busy, writing });
-        if now >= STEADY && self.steady.is_none() {
+        if now >= STEADY_AFTER && self.steady.is_none() {
             self.steady = Some((now, bytes));
         }
         if readings.is_empty() {
@@ -399,7 +400,7 @@ impl Transfer {
     async fn save(&mut self) -> Result<(), GetError> {
         let now = self.shared.now();
         if let Some((begun, running)) = self.checkpoint.running.take_if(|(_, running)| running.is_finished()) {
-            self.checkpoint.next = now + CHECKPOINT.max(begun.elapsed() * 4);
+            self.checkpoint.next = now + MIN_CHECKPOINT_INTERVAL.max(begun.elapsed() * 4);
             running.await.unwrap_or(Ok(()))?;
         }
         let bytes = self.shared.state.borrow().received;
@@ -414,7 +415,7 @@ impl Transfer {
     fn show(&mut self, now: Duration, observer: &mut dyn Observer) {
         let state = self.shared.state.borrow();
         self.shown.push_back((now, state.received));
-        while self.shown.get(1).is_some_and(|(at, _)| *at + SHOWN_RATE <= now) {
+        while self.shown.get(1).is_some_and(|(at, _)| *at + PROGRESS_RATE_TIME <= now) {
             self.shown.pop_front();
         }
         let (from, first) = self.shown.front().copied().unwrap_or_default();
@@ -433,7 +434,7 @@ impl Transfer {
         let asked = shown(&self.shared.asked);
         let (rtt, window) = (self.path.min_rtt, self.path.window);
         let out_of_order = self.path.out_of_order + self.meters.values().map(|meter| meter.out_of_order).sum::<u64>();
-        let steady = self.steady.filter(|(at, _)| now >= *at + STEADY);
+        let steady = self.steady.filter(|(at, _)| now >= *at + STEADY_AFTER);
         GetReport {
             schema: "thalweg.get/1",
             final_url: (asked != self.url).then(|| self.url.clone()),

@@ -1,7 +1,7 @@
 //! A worker: fetches one range after the other on a connection of its own.
 
 use crate::answer::{self, Part};
-use crate::client::{Client, Connection, Trouble};
+use crate::client::{Client, Connection, RequestError};
 use crate::division::{Division, WorkerId};
 use crate::error::GetError;
 use crate::fields::Validator;
@@ -39,8 +39,8 @@ pub(crate) struct State {
     /// How many ranges there should be.
     pub(crate) ranges: usize,
     /// The least that is worth a request, and a new connection.
-    pub(crate) least: u64,
-    pub(crate) least_of_new: u64,
+    pub(crate) min_request_bytes: u64,
+    pub(crate) min_new_connection_bytes: u64,
     /// Bytes stored by this process.
     pub(crate) received: u64,
     /// Time in writes that have ended, or until the last look.
@@ -117,12 +117,12 @@ pub(crate) enum End {
     Fatal(GetError),
 }
 
-impl From<Trouble> for End {
-    fn from(trouble: Trouble) -> Self {
+impl From<RequestError> for End {
+    fn from(trouble: RequestError) -> Self {
         match trouble {
-            Trouble::Unreachable(why) => Self::Failed { why, after: None, refused: true },
-            Trouble::Broken(why) => Self::Failed { why, after: None, refused: false },
-            Trouble::Fatal(error) => Self::Fatal(error),
+            RequestError::Unreachable(why) => Self::Failed { why, after: None, refused: true },
+            RequestError::Broken(why) => Self::Failed { why, after: None, refused: false },
+            RequestError::Fatal(error) => Self::Fatal(error),
         }
     }
 }
@@ -157,8 +157,8 @@ async fn fetch(
             line.take_if(|connection| connection.is_closed());
             // New workers come together and share. One that has a connection has come to the end of its range alone.
             let (idle, least) = match line {
-                Some(_) => (1, state.least),
-                None => (state.ranges.saturating_sub(state.division.claims()), state.least_of_new),
+                Some(_) => (1, state.min_request_bytes),
+                None => (state.ranges.saturating_sub(state.division.claims()), state.min_new_connection_bytes),
             };
             state.division.claim(id, idle, least)
         };
@@ -253,7 +253,7 @@ async fn receive(shared: &Shared, id: WorkerId, mut body: Incoming, until: u64) 
         }
         let frame = match body.frame().await {
             None => return Ok(Received { at, ended: true }),
-            Some(Err(error)) => return Err(Trouble::Broken(crate::client::reason(&error)).into()),
+            Some(Err(error)) => return Err(RequestError::Broken(crate::client::reason(&error)).into()),
             Some(Ok(frame)) => frame,
         };
         let Ok(data) = frame.into_data() else { continue };

@@ -37,7 +37,7 @@ impl Nginx {
     fn start() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let at = folder.path();
-        let bytes: Vec<u8> = (0..LEN).map(|at| (at * 2_654_435_761 >> 11) as u8).collect();
+        let bytes: Vec<u8> = (0..LEN).map(|at| ((at * 2_654_435_761) >> 11) as u8).collect();
         fs::write(at.join("object.bin"), bytes).expect("written");
         certificate(at);
         let (plain, tls) = (port(), port());
@@ -255,9 +255,8 @@ fn get_is_compared_with_aria2_and_axel_over_a_window_limited_path() {
         eprintln!("{name:12} {seconds:.2} s, {:.2} Gb/s", bits / seconds / 1e9);
         rates.push((name.to_owned(), bits / seconds));
     }
-    let best = |of: &str| {
-        rates.iter().filter(|(name, _)| name.starts_with(of)).map(|(_, rate)| *rate).fold(0.0, f64::max)
-    };
+    let best =
+        |of: &str| rates.iter().filter(|(name, _)| name.starts_with(of)).map(|(_, rate)| *rate).fold(0.0, f64::max);
     let get = best("get");
     assert!(get > best("axel"), "{rates:?}");
     // The start with one range costs less than three in a hundred of this file.

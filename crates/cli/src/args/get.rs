@@ -9,7 +9,7 @@ use url::Url;
 /// A download.
 #[derive(Debug, Clone, ClapArgs)]
 #[command(
-    after_help = "Examples:\n  thalweg get https://example.org/image.iso\n  thalweg get https://example.org/image.iso --checksum sha256:HEX --limit-rate 10MB/s\n  thalweg get http://192.0.2.1/5g.bin -o /dev/null --json      measures only\n  thalweg get https://example.org/data.tar -O - | tar x\n\nIt begins with one range. While the receive window of every range is full, it adds ranges, each on a connection of its own, and keeps\nthem only if they add goodput. An interrupted download goes on where it stopped when the same command is given again: FILE.part holds\nthe data and FILE.part.json what of it is there.\n\nExit: 0 the file is whole, 1 the data is not what it should be, 2 the command is wrong, 3 network, server or disk failed."
+    after_help = "Examples:\n  thalweg get https://example.org/image.iso\n  thalweg get https://example.org/image.iso --checksum sha256:HEX --limit-rate 10MB/s\n  thalweg get http://192.0.2.1/5g.bin -o /dev/null --json      measures only\n  thalweg get https://example.org/data.tar -O - | tar x\n\nIt begins with one range. While the receive window of every range is full, it adds ranges, each on a connection of its own, and keeps them only if they add goodput. An interrupted download goes on where it stopped when the same command is given again: FILE.part holds the data and FILE.part.json what of it is there.\n\nExit: 0 the file is whole, 1 the data is not what it should be, 2 the command is wrong, 3 network, server or disk failed."
 )]
 pub(crate) struct GetArgs {
     /// What to fetch, by http or https
@@ -32,7 +32,7 @@ pub(crate) struct GetArgs {
     /// Failures in a row, with longer and longer waits between, after which it gives up
     #[arg(long, default_value = "8", value_name = "N")]
     pub(crate) retries: u32,
-    /// A connection that is silent for this long is replaced
+    /// A connection that is silent for this long, also before its response begins, is replaced
     #[arg(long, default_value = "30s", value_name = "TIME")]
     pub(crate) stall: Span,
     /// Also trusts the authorities in this PEM file

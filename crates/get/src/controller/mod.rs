@@ -135,6 +135,7 @@ impl Controller {
                 let target = if self.target == 1 { FIRST_STEP } else { self.target * STEP };
                 self.change(sample, target.min(self.most));
             }
+            State::Holding { .. } | State::Watching if all_limited => self.needed = None,
             State::Holding { .. } | State::Watching => self.trim(sample, measure),
         }
         self.target
@@ -199,6 +200,7 @@ impl Controller {
         let (before_bps, noise) = self.goodput().unwrap_or((0.0, 0.0));
         self.state = State::Trial { from: self.target, before_bps, noise };
         self.target = target;
+        self.needed = None;
         self.changed = sample.now;
         self.history.clear();
         self.history.push_back((sample.now, sample.bytes));

@@ -83,10 +83,10 @@ fn a_window_limited_path_gets_the_ranges_that_its_bandwidth_delay_product_needs(
 
 #[test]
 fn a_path_that_needs_more_than_the_first_step_gets_another() {
-    let mut path = Model::new(35, 5e9, 2.65e6);
+    let mut path = Model::new(35, 6e9, 2.65e6);
     let mut controller = Controller::new(16);
     path.run(&mut controller, 10.0);
-    assert_eq!((controller.target(), controller.needed()), (16, Some(11)));
+    assert_eq!((controller.target(), controller.needed()), (16, Some(13)));
 }
 
 #[test]
