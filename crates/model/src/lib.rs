@@ -25,6 +25,7 @@ pub mod since;
 mod topology;
 mod tune;
 mod tune_plan;
+mod watch;
 mod way;
 mod workload;
 
@@ -68,6 +69,10 @@ pub use settings::{HostSettings, RouteFeature, RouteSettings, SocketSettings};
 pub use topology::{Between, HostName, Nic, Switch, Topology};
 pub use tune::{TuneDifference, TuneFinding, TuneRead, TuneShow, Weight};
 pub use tune_plan::{ExpectedGain, PlanStep, PlannedChange, Reach, RouteTarget, TunePlan};
+pub use watch::{
+    Backlog, GrowingProgram, LifeLimit, LimitLife, LimitName, LimitNow, ReceiveSide, SendSide, SocketLimit,
+    SocketProcess, SocketRetransmissions, SocketRow, SocketRtt, SocketState, TcpMemoryUse, WatchReport,
+};
 pub use way::Way;
 pub use workload::{
     Amount, Burst, Command, Cross, CrossTraffic, Exchange, Part, Size, Stream, Topic, Topics, Transactions, UdpTrain,
