@@ -48,6 +48,7 @@ fn a_reader_that_does_not_read_is_named_without_privilege() {
     assert_eq!(process.pid, std::process::id());
     let limit = sender.limit.now.expect("it waits");
     assert!(["reader", "receive-window"].contains(&limit.cause.as_str()) && limit.share > 0.5, "{limit:?}");
+    assert_eq!(reader.limit.now.map(|now| now.cause.as_str()), Some("reader"), "{reader:?}");
     assert_eq!((sender.send.queued_s, sender.send.zero_window), (None, true), "{sender:?}");
     assert!(sender.send.queued_bytes > 100_000 && reader.receive.unread_bytes > 100_000, "{sender:?} {reader:?}");
     assert!(report.backlog.queued_bytes >= sender.send.queued_bytes);

@@ -173,14 +173,13 @@ pub fn verdict(samples: &[Sample]) -> Option<Verdict> {
     let sent = last.bytes_acked.saturating_sub(first.bytes_acked);
     let received = last.bytes_received.saturating_sub(first.bytes_received);
     let is_busy = last.busy_us > first.busy_us;
-    if last.at_s <= first.at_s || sent + received == 0 && !is_busy {
-        return None;
-    }
-    Some(if sent >= received {
-        causes::of_sender(samples, &Spending::of(samples))
+    if last.at_s <= first.at_s {
+        None
+    } else if sent < received || sent == 0 && !is_busy && last.unread > 0 {
+        Some(causes::of_receiver(samples))
     } else {
-        causes::of_receiver(samples)
-    })
+        (sent > 0 || is_busy).then(|| causes::of_sender(samples, &Spending::of(samples)))
+    }
 }
 
 /// What a sender carried, in as many bins as it has samples, or as may be; `None` where that was little.

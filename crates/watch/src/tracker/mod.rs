@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use thalweg_infer::socket::{Sample, limits, verdict};
 use thalweg_model::{
-    GrowingProgram, LifeLimit, LimitLife, LimitName, LimitNow, ReceiveSide, SendSide, SocketLimit, SocketProcess,
+    Code, GrowingProgram, LifeLimit, LimitLife, LimitName, LimitNow, Limits, ReceiveSide, SendSide, SocketLimit, SocketProcess,
     SocketRetransmissions, SocketRow, SocketRtt, SocketState, TcpMemoryUse, Verdict, WatchReport,
 };
 
@@ -119,7 +119,7 @@ impl Tracker {
         track.seen = self.refreshes;
         row.state = state;
         self.totals.count(state);
-        let waits = u64::from(observed.unacknowledged) > 0;
+        let waits = observed.unacknowledged > 0 || observed.unread > 0;
         let is_same = track.packets == observed.packets && row.receive.unread_bytes == u64::from(observed.unread);
         let is_followed = self.followed.as_ref().is_some_and(|(id, _)| *id == observed.cookie);
         if is_same && !waits && row.send.queued_bytes == 0 && !is_followed {
@@ -334,13 +334,18 @@ fn fill(row: &mut SocketRow, observed: &Observed<'_>, field: &impl Fn(&str) -> u
     row.limit = SocketLimit { now: limit_now(before, now), life: life(now) };
 }
 
-/// Where the interval went; `None` for a socket that sent nothing and had nothing to send.
+/// Where the interval went; `None` for a socket that sent nothing and had nothing to send, unless its own program does not read.
 fn limit_now(before: &Sample, now: &Sample) -> Option<LimitNow> {
-    let sent = now.bytes_acked > before.bytes_acked || now.busy_us > before.busy_us || now.unsent > 0;
-    if now.at_s <= before.at_s || !sent {
+    if now.at_s <= before.at_s {
         return None;
     }
-    let limits = limits(&[*before, *now]);
+    let is_busy = now.bytes_acked > before.bytes_acked || now.busy_us > before.busy_us || now.unsent > 0;
+    let limits = if is_busy {
+        limits(&[*before, *now])
+    } else {
+        let verdict = verdict(&[*before, *now]).filter(|verdict| verdict.code() == Code::Reader)?;
+        Limits { reader: verdict.share, application: 1.0 - verdict.share, ..Limits::default() }
+    };
     let (cause, (_, share)) =
         LimitName::ALL.into_iter().zip(limits.named()).max_by(|(_, (_, a)), (_, (_, b))| a.total_cmp(b))?;
     (share > 0.0).then_some(LimitNow { cause, share, limits })

@@ -113,6 +113,21 @@ fn a_closed_window_stands_still_and_is_the_readers() {
 }
 
 #[test]
+fn a_receiver_whose_program_does_not_read_is_named() {
+    let mut tracker = Tracker::default();
+    let full = Kernel { packets: 9, unread: 100_000, ..Kernel::default().with("sk_rcvbuf", 131_072) };
+    refresh(&mut tracker, 0.0, &[(1, &full)]);
+    refresh(&mut tracker, 1.0, &[(1, &full)]);
+    let row = &tracker.report().sockets[0];
+    assert_eq!(row.limit.now.map(|now| (now.cause, now.share)), Some((LimitName::Reader, 1.0)), "{row:?}");
+    // A few bytes that were not read yet say nothing.
+    let some = Kernel { packets: 9, unread: 500, ..Kernel::default().with("sk_rcvbuf", 131_072) };
+    refresh(&mut tracker, 2.0, &[(1, &some)]);
+    refresh(&mut tracker, 3.0, &[(1, &some)]);
+    assert_eq!(tracker.report().sockets[0].limit.now, None);
+}
+
+#[test]
 fn fields_of_quiet_sockets_are_not_read() {
     let idle = Kernel { packets: 9, ..Kernel::default() };
     let reads = Cell::new(0);
