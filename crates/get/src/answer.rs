@@ -136,7 +136,9 @@ mod tests {
 
     #[test]
     fn the_first_answer_decides_about_ranges() {
-        let judge = |status, fields| first(StatusCode::from_u16(status).expect("a status"), &headers(fields), true);
+        fn judge(status: u16, fields: &[(&'static str, &'static str)]) -> First {
+            first(StatusCode::from_u16(status).expect("a status"), &headers(fields), true)
+        }
         let tag = ("etag", "\"1\"");
         let all = ("content-range", "bytes 0-9/10");
         assert!(matches!(judge(206, &[tag, all]), First::Ranges { total: 10, .. }));

@@ -10,6 +10,10 @@ use serde::{Deserialize, Serialize};
 pub struct Measured {
     /// The rate that the path allows, payload bits per second; `None` where it never showed itself.
     pub capacity_bps: Option<f64>,
+    /// The rate that a fiftieth of the payload arrived at or above, over trains of segments, bits per second: at times at least the path
+    /// delivered so fast. `None` where no train was long enough.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub fastest_bps: Option<f64>,
     /// Payload of a full segment.
     pub segment_bytes: u64,
     /// The longest payload known to have arrived in one packet.

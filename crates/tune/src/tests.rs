@@ -23,6 +23,7 @@ fn facts<'a>(kernel: &str, settings: &'a SettingsReport) -> Facts<'a> {
         path_rate: Some(Rate::from_bits_per_second(3_000_000_000)),
         measured: Measured {
             capacity_bps: Some(3e9),
+            fastest_bps: None,
             segment_bytes: 1448,
             delivered_segment_bytes: 1320,
             flight_max_bytes: 2_000_000,

@@ -18,13 +18,15 @@ pub(super) struct Terminal<'a> {
     output: &'a Output,
     /// What they have in common, where there are many and not each is wanted.
     many: Option<Many>,
+    /// Whether any capture could be read: if none could, all is said on stderr.
+    any: bool,
     printed: bool,
 }
 
 impl<'a> Terminal<'a> {
     pub(super) fn new(args: &'a DiagnoseArgs, request: &DiagnoseRequest, output: &'a Output) -> Self {
         let are_many = request.paths.len() > 1 && !args.each && args.flow.is_none() && args.intervals.is_none();
-        Self { args, output, many: are_many.then(Many::default), printed: false }
+        Self { args, output, many: are_many.then(Many::default), any: false, printed: false }
     }
 
     fn print(&mut self, found: &CaptureDiagnosis) -> Result<(), Failure> {
@@ -48,6 +50,7 @@ impl<'a> Terminal<'a> {
 
 impl Sink for Terminal<'_> {
     fn capture(&mut self, _: &Path, found: &CaptureDiagnosis) -> Result<(), Failure> {
+        self.any = true;
         match &mut self.many {
             Some(many) => {
                 many.add(&found.report, found.connections);
@@ -66,7 +69,7 @@ impl Sink for Terminal<'_> {
 
     fn finish(self: Box<Self>) -> Result<(), Failure> {
         let (width, color) = (self.output.width, self.output.color);
-        self.many
-            .map_or(Ok(()), |many| self.output.result(&terminal::diagnose_many(&many, self.args.top, width, color)))
+        let many = self.many.filter(|_| self.any);
+        many.map_or(Ok(()), |many| self.output.result(&terminal::diagnose_many(&many, self.args.top, width, color)))
     }
 }

@@ -105,6 +105,10 @@ fn is_headline(one: &LifeCause, life: &Life, verdict: &Verdict, data_s: f64) -> 
     if code == Code::WaitingForClient && of_pauses {
         return false;
     }
+    // What would change less than a repetition does is no headline.
+    if weight_of_time(share(one.saved_s, phases.total_s())) < MIN_GAIN {
+        return false;
+    }
     let necessary_s = phases.connecting_s.max(phases.request_s);
     let own = matches!(code, Code::Connecting | Code::RequestLost);
     one.took_s > data_s && (own || one.took_s > necessary_s)

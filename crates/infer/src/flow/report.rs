@@ -114,6 +114,7 @@ impl<'a> JudgedFlow<'a> {
             phase_s: facts.phase_s,
             measured: Measured {
                 capacity_bps: facts.capacity.map(|capacity| capacity * 8.0),
+                fastest_bps: sender.observers.packet_trains.fastest().map(|fastest| fastest * 8.0),
                 segment_bytes: sender.space.mss,
                 delivered_segment_bytes: sender.scoreboard.largest_delivered,
                 flight_max_bytes: sender.totals.flight_max,

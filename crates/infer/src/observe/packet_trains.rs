@@ -28,7 +28,7 @@ const STILL: f64 = 1.25;
 pub(crate) struct PacketTrains {
     recent: VecDeque<(u64, u64)>,
     /// Bytes by the rate that they came at, in bytes per second.
-    rates: LogHistogram<3, 40>,
+    rates: LogHistogram<5, 40>,
     /// The rates of the fastest short trains, ascending.
     short: [f64; AS_FAST],
 }

@@ -74,6 +74,7 @@ mod tests {
             rtt_p90_ms: None,
             rtt_max_ms: None,
             capacity_bps: None,
+            fastest_bps: None,
             window_max_bytes: 0.0,
             flight_max_bytes: 0.0,
             data_packets: 1000.0,

@@ -277,6 +277,7 @@ pub fn diagnose() -> DiagnoseReport {
         facts: facts(),
         measured: Measured {
             capacity_bps: Some(2.9e9),
+            fastest_bps: None,
             segment_bytes: 1448,
             delivered_segment_bytes: 1448,
             flight_max_bytes: 2_516_582,

@@ -35,7 +35,7 @@ fn topic(section: &Section<'_>, topology: &Topology) -> Result<Topic, ConfigErro
     }
     let publisher = match section.node("publisher") {
         None => HostName::Server,
-        Some(node) => host(node, topology)?,
+        Some(node) => host("publisher", node, topology)?,
     };
     let subscribers = match section.node("subscribers") {
         None if publisher == HostName::Server => (1..=topology.clients).map(HostName::Client).collect(),
@@ -44,7 +44,7 @@ fn topic(section: &Section<'_>, topology: &Topology) -> Result<Topic, ConfigErro
             let NodeValue::List(nodes) = &node.value else {
                 return Err(node.error("'subscribers' is a list of hosts, such as [\"client\", \"client2\"]", None));
             };
-            nodes.iter().map(|node| host(node, topology)).collect::<Result<Vec<_>, _>>()?
+            nodes.iter().map(|node| host("subscribers", node, topology)).collect::<Result<Vec<_>, _>>()?
         }
     };
     if subscribers.is_empty() || subscribers.contains(&publisher) {
@@ -73,8 +73,10 @@ fn topic(section: &Section<'_>, topology: &Topology) -> Result<Topic, ConfigErro
     Ok(topic)
 }
 
-fn host(node: &Node, topology: &Topology) -> Result<HostName, ConfigError> {
-    let NodeValue::Text(text) = &node.value else { return Err(node.error("a host is a text", None)) };
+fn host(key: &str, node: &Node, topology: &Topology) -> Result<HostName, ConfigError> {
+    let NodeValue::Text(text) = &node.value else {
+        return Err(node.error(format!("'workload.topic.{key}' takes a host's name, such as \"server\""), None));
+    };
     let host: HostName = text.parse().map_err(|problem: String| node.error(problem, None))?;
     match host {
         HostName::Client(number) if number > topology.clients => {

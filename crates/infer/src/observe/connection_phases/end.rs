@@ -1,6 +1,7 @@
 //! How a connection ends: its first reset, whether the host with that address sent it, and a side that falls silent.
 
 use super::packet::PhasePacket;
+use thalweg_wire::Flags;
 
 /// A host numbers its packets one by one if so many of its steps in a row are no larger than this: segmentation in the network card and packets
 /// that the capture lost leave gaps.
@@ -96,6 +97,10 @@ impl ConnectionEnd {
         self.heard(packet);
         if packet.payload_len > 0 {
             self.idle = gap;
+        }
+        // It closed before it heard of the reset: a host that hears one sends no FIN (RFC 9293 §3.10.7.4).
+        if let Some(reset) = self.reset.as_mut().filter(|reset| reset.side != packet.side) {
+            reset.interrupts &= !packet.flags.has(Flags::FIN);
         }
         let own = &mut self.hosts[packet.side];
         own.note(packet);

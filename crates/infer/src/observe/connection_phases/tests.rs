@@ -176,7 +176,7 @@ fn what_takes_most_of_the_life_is_the_verdict() {
     lost_syn.extend(exchange(1_020));
     assert_eq!(headline(&lost_syn), (Code::Connecting, 98, true));
     // A long round trip is none.
-    assert_eq!(headline(&with(opened(), &exchange(20))).2, false);
+    assert!(!headline(&with(opened(), &exchange(20))).2);
     let lost_request = with(opened(), &[(20, packet(true, ACK, 101, 501, 100))]);
     assert_eq!(headline(&with(lost_request, &exchange(420))), (Code::RequestLost, 95, true));
     let slow_server =
@@ -196,10 +196,15 @@ fn a_connection_that_failed_is_told_so() {
     assert_eq!(headline(&with(with(opened(), &asked), &[(30, forged)])), (Code::Reset, 0, true), "the server's own");
     forged.ip.ttl = 120;
     assert_eq!(headline(&with(opened(), &[(30, forged)])), (Code::Reset, 0, true));
+    let interrupts = |packets: &[(u64, Segment)]| connection_at(packets).phases.end.reset.map(|reset| reset.interrupts);
     // After the exchange it is a way to close.
     let whole = [asked[0], (40, packet(false, ACK, 501, 201, 1_000)), (40, packet(true, ACK, 201, 1_501, 0))];
     let closed = with(with(opened(), &whole), &[(50, packet(true, RST, 201, 0, 0))]);
-    assert_eq!(connection_at(&closed).phases.end.reset.map(|reset| reset.interrupts), Some(false));
+    assert_eq!(interrupts(&closed), Some(false));
+    // And so is the server's, if the client had closed before it heard of it.
+    let crossed = with(opened(), &[asked[0], (30, forged)]);
+    assert_eq!(interrupts(&crossed), Some(true));
+    assert_eq!(interrupts(&with(crossed, &[(40, packet(true, ACK | Flags::FIN, 201, 501, 0))])), Some(false));
     let response = packet(false, ACK, 501, 201, 1_000);
     let silent = [asked[0], (40, response), (240, response), (640, response), (1_440, response)];
     assert_eq!(headline(&with(opened(), &silent)), (Code::VanishedPeer, 99, true));
