@@ -3,6 +3,7 @@
 //! What is asked for: [`Path`], [`HostSettings`], [`Workload`], [`Scenario`]. What comes back: [`Flow`] and its
 //! [`Series`], [`Verdict`], [`Remedy`], [`LabReport`], [`DiagnoseReport`], [`FixReport`].
 
+mod bursts;
 mod cause;
 mod diagnosis;
 mod expect;
@@ -29,6 +30,7 @@ mod watch;
 mod way;
 mod workload;
 
+pub use bursts::{BurstBins, BurstDirection, BurstsReport, PortBursts};
 pub use cause::{
     AckWait, ApplicationWindow, BucketFit, CarriedData, Cause, Clamp, Code, CongestionLosses, Context, DelayedWrites,
     Dropped, Evidence, FirstFlight, FullAcceptQueue, FullQueue, FullSendBuffer, FullWindow, KernelCounters,

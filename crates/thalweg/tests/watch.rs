@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use thalweg_model::WatchReport;
+use thalweg_model::{BurstsReport, WatchReport};
 
 /// A recording of two refreshes: a web server behind its peers' windows, a client, a database of another user.
 const RECORDING: &str = include_str!("watch/recording.jsonl");
@@ -24,8 +24,8 @@ fn stuck() -> (u16, TcpStream, TcpStream) {
     let mut last = began;
     while last.elapsed() < Duration::from_millis(300) && began.elapsed() < Duration::from_secs(10) {
         match sender.write(&[7; 1 << 16]) {
-            Ok(_) => last = Instant::now(),
-            Err(_) => std::thread::sleep(Duration::from_millis(10)),
+            Ok(1..) => last = Instant::now(),
+            _ => std::thread::sleep(Duration::from_millis(10)),
         }
     }
     (port, sender, reader)
@@ -117,6 +117,52 @@ fn wrong_words_have_one_error_and_a_hint() {
     ] {
         let (out, err) = common::run(folder.path(), &[&["watch"], args.as_slice()].concat(), 2);
         assert!(out.is_empty() && err.contains(error) && err.contains(hint), "{err}");
+    }
+}
+
+#[test]
+fn short_bins_of_an_interface_count_every_packet() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let args = ["watch", "--bursts", "lo", "--port-rate", "1mbit", "--port-buffer", "10kB", "--json", "--count", "10"];
+    let mut command = common::thalweg(folder.path(), &[&args[..], &["--interval", "200ms"]].concat());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let receiver = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let sender = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let at = receiver.local_addr().expect("an address");
+    // From its first report on it counts.
+    let mut lines = BufReader::new(child.stdout.take().expect("stdout")).lines();
+    let Some(Ok(first)) = lines.next() else {
+        let output = child.wait_with_output().expect("ended");
+        let (_, err) = common::texts(&output);
+        assert!(output.status.code() == Some(3) && err.contains("CAP_NET_RAW"), "{err}");
+        skipped("packets were not counted: this needs CAP_NET_RAW");
+        return;
+    };
+    for _ in 0..500 {
+        sender.send_to(&[7; 1_000], at).expect("sent");
+    }
+    let reports: Vec<BurstsReport> = std::iter::once(Ok(first))
+        .chain(lines)
+        .map(|line| serde_json::from_str(&line.expect("a line")).expect("a document a line"))
+        .collect();
+    child.wait().expect("ended");
+    assert_eq!(reports.len(), 10);
+    // Other tests use the interface too.
+    for direction in [|report: &BurstsReport| report.sent.clone(), |report: &BurstsReport| report.received.clone()] {
+        let all: Vec<_> = reports.iter().map(direction).collect();
+        let packets: u64 = all.iter().map(|direction| direction.packets).sum();
+        let bytes: u64 = all.iter().map(|direction| direction.bytes).sum();
+        assert!(packets >= 500 && bytes >= 500 * 1_028, "{packets} packets, {bytes} bytes");
+        assert!(all.iter().any(|direction| direction.port.is_some_and(|port| port.overflows > 0)), "{all:?}");
+        let fullest = |place: usize| all.iter().map(|direction| direction.bins[place].max_bps).fold(0.0, f64::max);
+        assert!(fullest(0) >= fullest(1) && fullest(1) >= fullest(2) && fullest(2) > 0.0, "{all:?}");
+    }
+}
+
+fn skipped(why: &str) {
+    #[expect(clippy::print_stderr, reason = "a skipped check must not be silent")]
+    {
+        eprintln!("SKIPPED: {why}");
     }
 }
 

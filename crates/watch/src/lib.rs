@@ -4,6 +4,7 @@
 //! the doctor's ([`thalweg_infer::socket`]).
 
 mod backlog;
+mod bursts;
 mod column;
 mod detail;
 mod filter;
@@ -14,6 +15,7 @@ mod totals;
 mod tracker;
 mod view;
 
+pub use bursts::{Bursts, Port, bursts_text};
 pub use column::{Column, ColumnSet};
 pub use filter::{Filter, FilterError};
 pub use prometheus::exposition;

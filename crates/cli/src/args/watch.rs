@@ -3,7 +3,7 @@
 use clap::Args as ClapArgs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use thalweg_units::Span;
+use thalweg_units::{Bytes, Rate, Span};
 use thalweg_watch::{Column, ColumnSet};
 
 /// The shortest interval: the kernel's own figures are smoothed over round trips, and asking costs time.
@@ -12,7 +12,7 @@ const LEAST_INTERVAL: Span = Span::from_millis(100);
 /// A live view of this host's TCP sockets.
 #[derive(Debug, Clone, ClapArgs)]
 #[command(
-    after_help = "Examples:\n  thalweg watch\n  thalweg watch 'port:443 state:established cause:receive-window'\n  thalweg watch 'peer:10.0.0.0/8 rtt:>100ms retrans:>1% -proc:ssh' --sort backlog\n  thalweg watch proc:nginx --show send --once\n  thalweg watch --json --interval 5s > sockets.jsonl\n  thalweg watch --replay sockets.jsonl\n  thalweg watch --prometheus 9633\n\nTerms are joined by spaces, and all must hold; of values with commas one must; - before a term negates it (after -- if it comes first).\nTerms: port, local-port, peer-port, local, peer, state, proc, pid, uid, cgroup, cc, cause, life, rtt, min-rtt, retrans, rate, backlog.\nWith --json there is one document a line and refresh. It needs no privilege; only the names of other users' programs do (CAP_SYS_PTRACE)."
+    after_help = "Examples:\n  thalweg watch\n  thalweg watch 'port:443 state:established cause:receive-window'\n  thalweg watch 'peer:10.0.0.0/8 rtt:>100ms retrans:>1% -proc:ssh' --sort backlog\n  thalweg watch proc:nginx --show send --once\n  thalweg watch --json --interval 5s > sockets.jsonl\n  thalweg watch --replay sockets.jsonl\n  thalweg watch --prometheus 9633\n  thalweg watch --bursts eth0 --port-rate 1gbit --port-buffer 128KiB\n\nTerms are joined by spaces, and all must hold; of values with commas one must; - before a term negates it (after -- if it comes first).\nTerms: port, local-port, peer-port, local, peer, state, proc, pid, uid, cgroup, cc, cause, life, rtt, min-rtt, retrans, rate, backlog.\nWith --json there is one document a line and refresh. It needs no privilege; only the names of other users' programs do (CAP_SYS_PTRACE)."
 )]
 pub(crate) struct WatchArgs {
     /// Which sockets; default: all
@@ -39,6 +39,15 @@ pub(crate) struct WatchArgs {
     /// Serves metrics for Prometheus at this port of 127.0.0.1, or at ADDRESS:PORT, under /metrics
     #[arg(long, value_name = "ADDRESS", value_parser = address, conflicts_with_all = ["replay", "once"])]
     pub(crate) prometheus: Option<SocketAddr>,
+    /// Instead of sockets: what this interface sends and receives, in bins of 100 µs, 1 ms and 10 ms (CAP_NET_RAW)
+    #[arg(long, value_name = "INTERFACE", conflicts_with_all = ["filter", "sort", "reverse", "show", "prometheus", "replay"])]
+    pub(crate) bursts: Option<String>,
+    /// With --bursts: the rate of a port that the traffic has to pass, such as 1gbit
+    #[arg(long, value_name = "RATE", requires_all = ["bursts", "port_buffer"])]
+    pub(crate) port_rate: Option<Rate>,
+    /// With --bursts: that port's buffer, such as 128KiB; bursts that overflow it are counted
+    #[arg(long, value_name = "SIZE", requires_all = ["bursts", "port_rate"])]
+    pub(crate) port_buffer: Option<Bytes>,
     /// Shows what --json recorded; - is stdin, where stdout is no terminal
     #[arg(long, value_name = "FILE")]
     pub(crate) replay: Option<PathBuf>,

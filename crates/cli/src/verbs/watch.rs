@@ -4,19 +4,22 @@ use crate::args::watch::WatchArgs;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::stop;
-use crate::watch::{Exporter, Live, Replay, Source, show};
+use crate::watch::{Exporter, Live, Replay, Source, Traffic, show};
 use anyhow::anyhow;
 use rustix::termios::isatty;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use thalweg_watch::{Filter, View, plain};
+use thalweg_watch::{Filter, Port, View, bursts_text, plain};
 
 /// How long a signal waits to be seen.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 pub(crate) fn run(args: &WatchArgs, output: &Output) -> Result<ExitCode, Failure> {
+    if let Some(interface) = &args.bursts {
+        return bursts(args, interface, output);
+    }
     let filter: Filter = args
         .filter
         .join(" ")
@@ -85,6 +88,28 @@ fn stream(
         shown += 1;
     }
     Ok(())
+}
+
+/// Counts an interface's packets into bins, and prints them each interval.
+fn bursts(args: &WatchArgs, interface: &str, output: &Output) -> Result<ExitCode, Failure> {
+    let stop = stop::listen()?;
+    let port = args.port_rate.zip(args.port_buffer).map(|(rate, buffer)| Port { rate, buffer });
+    let mut traffic = Traffic::start(interface, port)?;
+    let count = if args.once { Some(1) } else { args.count };
+    let interval = args.interval.to_duration();
+    let mut due = Instant::now() + interval;
+    let mut shown = 0;
+    while count.is_none_or(|count| shown < count) && traffic.gather(due, &stop)? {
+        due = (due + interval).max(Instant::now());
+        let report = traffic.report()?;
+        let text =
+            if output.json { serde_json::to_string(&report).map_err(Failure::host)? } else { bursts_text(&report) };
+        if !printed(&text)? {
+            break;
+        }
+        shown += 1;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Waits until then; `false` if a signal came first.

@@ -3,7 +3,9 @@
 mod exporter;
 mod source;
 mod terminal;
+mod traffic;
 
 pub(crate) use exporter::Exporter;
 pub(crate) use source::{Live, Replay, Source};
 pub(crate) use terminal::show;
+pub(crate) use traffic::Traffic;

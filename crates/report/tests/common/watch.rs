@@ -36,6 +36,39 @@ pub fn report() -> WatchReport {
     }
 }
 
+/// An interface's bursts, with and without a port.
+pub fn bursts() -> BurstsReport {
+    let bins = BurstBins {
+        width_us: 100,
+        count: 10_000,
+        busy: 100,
+        p50_bps: 0.0,
+        p90_bps: 0.0,
+        p99_bps: 1e9,
+        p999_bps: 2e9,
+        max_bps: 1e10,
+        max_at_s: 1.75e9,
+    };
+    let port = PortBursts {
+        rate_bps: 1e9,
+        buffer_bytes: 131_072,
+        queue_max_bytes: 131_072,
+        overflows: 2,
+        excess_bytes: 5_000,
+    };
+    let sent =
+        BurstDirection { packets: 10, bytes: 15_000, packet_max_bytes: 1_500, bins: vec![bins], port: Some(port) };
+    BurstsReport {
+        schema: "thalweg.bursts/1".to_owned(),
+        interface: "eth0".to_owned(),
+        at_s: 1.75e9,
+        interval_s: 1.0,
+        missed_packets: 0,
+        received: BurstDirection { port: None, ..sent.clone() },
+        sent,
+    }
+}
+
 /// A web server's socket, behind its peer's window.
 fn row() -> SocketRow {
     SocketRow {

@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use thalweg_infer::socket::{Sample, limits, verdict};
 use thalweg_model::{
-    Code, GrowingProgram, LifeLimit, LimitLife, LimitName, LimitNow, Limits, ReceiveSide, SendSide, SocketLimit, SocketProcess,
-    SocketRetransmissions, SocketRow, SocketRtt, SocketState, TcpMemoryUse, Verdict, WatchReport,
+    Code, GrowingProgram, LifeLimit, LimitLife, LimitName, LimitNow, Limits, ReceiveSide, SendSide, SocketLimit,
+    SocketProcess, SocketRetransmissions, SocketRow, SocketRtt, SocketState, TcpMemoryUse, Verdict, WatchReport,
 };
 
 /// How often the owner of a socket is searched for: a socket that is just being accepted has none yet.
