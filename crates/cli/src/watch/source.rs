@@ -181,7 +181,20 @@ impl Replay {
             0 => return Ok(false),
             _ => {}
         }
-        let report: WatchReport = serde_json::from_slice(&text).map_err(|error| wrong(self.line, &error))?;
+        let report: WatchReport = match serde_json::from_slice(&text) {
+            Ok(report) => report,
+            Err(_) if text.len() as u64 == LINE_MAX => {
+                return Err(wrong(self.line, &format!("it is longer than {LINE_MAX} bytes")));
+            }
+            // What recorded it was stopped while it wrote.
+            Err(_) if self.line > 1 && !text.ends_with(b"\n") => return Ok(false),
+            Err(error) => {
+                // The place that the parser tells is one within this line.
+                let what = error.to_string();
+                let what = what.split(" at line ").next().unwrap_or_default();
+                return Err(wrong(self.line, &format!("this is no {} document: {what}", self.report.schema)));
+            }
+        };
         if report.schema != self.report.schema {
             return Err(wrong(self.line, &format!("this is '{}', not {}", report.schema, self.report.schema)));
         }

@@ -57,7 +57,8 @@ fn run(
         }
         let verdict = source.judge(view.detailed());
         terminal.draw(|frame| draw(frame, source.report(), view, verdict.as_ref())).map_err(broken)?;
-        let wait = due.map_or(LOOK_EVERY, |due| due.saturating_duration_since(Instant::now())).min(LOOK_EVERY);
+        let next = due.filter(|_| !view.is_paused());
+        let wait = next.map_or(LOOK_EVERY, |due| due.saturating_duration_since(Instant::now())).min(LOOK_EVERY);
         let until = Instant::now() + wait;
         while event::poll(until.saturating_duration_since(Instant::now())).map_err(broken)? {
             match event::read().map_err(broken)? {
