@@ -14,6 +14,9 @@ pub struct Measured {
     /// delivered so fast. `None` where no train was long enough.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fastest_bps: Option<f64>,
+    /// The least MTU that ICMP errors about the connection's data name.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub link_mtu_bytes: Option<u32>,
     /// Payload of a full segment.
     pub segment_bytes: u64,
     /// The longest payload known to have arrived in one packet.

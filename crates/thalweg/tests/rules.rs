@@ -19,6 +19,9 @@ const NOT_AT_THE_RECEIVER: [&str; 3] = ["policer", "path-mtu-black-hole", "vanis
 /// A request that is lost on its way does not reach the server, which sends the data.
 const NOT_AT_THE_SENDER: [&str; 1] = ["request-lost"];
 
+/// No path of the lab has such middleboxes: captures of them are written by hand, in `crates/infer/tests/life/middleboxes.rs`.
+const WRITTEN_BY_HAND: [&str; 2] = ["window-scale-ignored", "sack-not-translated"];
+
 fn scenarios() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rules")
 }
@@ -49,7 +52,8 @@ fn found(folder: &Path, capture: &str, at_receiver: bool) -> Vec<String> {
 fn every_rule_finds_what_it_is_about_and_nothing_else() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    let codes = codes(folder);
+    let codes: Vec<String> =
+        codes(folder).into_iter().filter(|code| !WRITTEN_BY_HAND.contains(&code.as_str())).collect();
     let names: Vec<String> = codes.iter().flat_map(|code| [code.clone(), format!("{code}.not")]).collect();
     let mut args = vec!["lab", "run", "--kernel", "6.12", "--samples", "off", "--out", "out", "-q"];
     for name in &names {
@@ -78,8 +82,8 @@ fn every_rule_finds_what_it_is_about_and_nothing_else() {
 #[test]
 fn no_fixture_is_left_of_a_rule_that_is_gone() {
     let folder = tempfile::tempdir().expect("a folder");
-    let wanted: BTreeSet<String> =
-        codes(folder.path()).iter().flat_map(|code| [format!("{code}.toml"), format!("{code}.not.toml")]).collect();
+    let made = codes(folder.path()).into_iter().filter(|code| !WRITTEN_BY_HAND.contains(&code.as_str()));
+    let wanted: BTreeSet<String> = made.flat_map(|code| [format!("{code}.toml"), format!("{code}.not.toml")]).collect();
     let there = fs::read_dir(scenarios()).expect("the folder").flatten();
     let there: BTreeSet<String> = there.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     assert_eq!(there, wanted);

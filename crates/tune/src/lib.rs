@@ -10,6 +10,7 @@ mod delayed_ack;
 mod facts;
 mod idle_restart;
 mod initial_window;
+mod middlebox;
 pub mod options;
 mod path_mtu;
 mod policer;
@@ -36,6 +37,8 @@ pub fn plan(code: Code, facts: &Facts<'_>) -> Vec<Remedy> {
         Code::ReceiveWindow => buffers::receive(facts),
         Code::SendBuffer => buffers::send(facts),
         Code::WindowScalingMissing => window_scaling::plan(facts),
+        Code::WindowScaleIgnored => middlebox::window_scale(facts),
+        Code::SackNotTranslated => middlebox::sack(facts),
         Code::InitialWindow => initial_window::plan(facts),
         Code::RandomLoss | Code::CongestionLoss | Code::Bufferbloat => congestion::plan(code, facts),
         Code::Policer => policer::plan(facts),
@@ -47,6 +50,7 @@ pub fn plan(code: Code, facts: &Facts<'_>) -> Vec<Remedy> {
         Code::Reordering => reordering::plan(facts),
         Code::Reader => vec![advice(code, READER)],
         Code::PathRate => vec![advice(code, PATH_RATE)],
+        Code::PacingRate => vec![advice(code, PACING_RATE)],
         Code::ApplicationWindow => vec![advice(code, APPLICATION_WINDOW)],
         Code::Application => vec![advice(code, APPLICATION)],
         Code::Connecting => vec![advice(code, CONNECTING)],
@@ -155,6 +159,8 @@ const READER: &str = "There is nothing to set: a larger buffer only delays the m
                       read sooner and more at once, in a thread that does nothing else, or be sent less.";
 const PATH_RATE: &str = "There is nothing to set: the path's rate is used up. A path with a higher rate, or less data, makes it \
                          faster; pacing or a queue with AQM makes its queue shorter, not its rate higher.";
+const PACING_RATE: &str = "Raise the rate that the sending program sets by SO_MAX_PACING_RATE, or what the fq discipline of its interface \
+                           has as maxrate (tc qdisc show); ss -ti shows it as pacing_rate. No setting of TCP raises it.";
 const APPLICATION_WINDOW: &str = "There is nothing to set in TCP: a window of the protocol above it is full. Raise that to what the path holds and \
                                   more in the receiving program: HTTP/2 SETTINGS_INITIAL_WINDOW_SIZE and WINDOW_UPDATE of the \
                                   connection, SSH's channel window; or request the next piece before the last has arrived.";

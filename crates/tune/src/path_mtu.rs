@@ -30,21 +30,36 @@ pub(crate) fn plan(facts: &Facts<'_>) -> Vec<Remedy> {
         let fault = "The fault itself is the filter that drops ICMP \"fragmentation needed\", or the tunnel that sends none.";
         noted(probing, &[fault])
     });
+    let shorter = shorter(facts);
+    probing.into_iter().chain(shorter).collect()
+}
+
+/// Packets that are short enough from the start: as short as a router asked for, else as those that arrived.
+fn shorter(facts: &Facts<'_>) -> Option<Remedy> {
+    let headers = HEADERS[usize::from(facts.ipv6)];
+    let told = facts.measured.link_mtu_bytes.map(u64::from).filter(|&mtu| mtu >= SHORTEST);
     let seen = facts.measured.delivered_segment_bytes;
     let payload = if (SHORTEST..facts.segment()).contains(&seen) { seen } else { BASE };
-    let mtu = if facts.ipv6 { (payload + HEADERS[1]).max(LEAST_IPV6) } else { payload + HEADERS[0] };
-    let change = facts.set(facts.sender(), route("mtu"), mtu.to_string()).filter(|_| payload < facts.segment());
-    let shorter = change.map(|change| {
-        remedy(
-            code,
-            format!(
-                "Or send packets of at most {mtu} bytes on that route, which needs no timer to find. A router on the way can see \
-                 to it for all connections (TCPMSS in iptables, maxseg in nftables)."
-            ),
-            vec![change],
-            Applicability::NeedsThought,
-            "Data in the other direction; connections already open.",
+    let mtu = told.unwrap_or(payload + headers);
+    let mtu = if facts.ipv6 { mtu.max(LEAST_IPV6) } else { mtu };
+    let change =
+        facts.set(facts.sender(), route("mtu"), mtu.to_string()).filter(|_| mtu < facts.segment() + headers)?;
+    let reason = if told.is_some() {
+        format!(
+            "Or send packets of at most {mtu} bytes on that route, as the router asks: something on the sender keeps the ICMP \
+             errors from its kernel, a firewall rule most likely. Let type 3 code 4 (IPv6: type 2) in."
         )
-    });
-    probing.into_iter().chain(shorter).collect()
+    } else {
+        format!(
+            "Or send packets of at most {mtu} bytes on that route, which needs no timer to find. A router on the way can see \
+             to it for all connections (TCPMSS in iptables, maxseg in nftables)."
+        )
+    };
+    Some(remedy(
+        Code::PathMtuBlackHole,
+        reason,
+        vec![change],
+        Applicability::NeedsThought,
+        "Data in the other direction; connections already open.",
+    ))
 }

@@ -24,6 +24,7 @@ fn facts<'a>(kernel: &str, settings: &'a SettingsReport) -> Facts<'a> {
         measured: Measured {
             capacity_bps: Some(3e9),
             fastest_bps: None,
+            link_mtu_bytes: None,
             segment_bytes: 1448,
             delivered_segment_bytes: 1320,
             flight_max_bytes: 2_000_000,
@@ -225,8 +226,12 @@ fn the_sides_are_those_that_matter() {
     assert_eq!(sides(Code::WindowScalingMissing, &facts), [found(Side::Client, "1")]);
     // 90 bytes are a request, not what the path lets through; below 1280 IPv6 has no packets.
     assert_eq!(sides(Code::PathMtuBlackHole, &facts)[1].1, "1076");
-    facts.ipv6 = true;
+    facts.measured.link_mtu_bytes = Some(1_420);
+    assert_eq!(sides(Code::PathMtuBlackHole, &facts)[1].1, "1420", "what the router asks for");
+    (facts.ipv6, facts.measured.link_mtu_bytes) = (true, None);
     assert_eq!(sides(Code::PathMtuBlackHole, &facts)[1].1, "1280");
+    assert_eq!(sides(Code::WindowScaleIgnored, &facts), [found(Side::Server, "0")]);
+    assert_eq!(sides(Code::SackNotTranslated, &facts), [found(Side::Server, "0")]);
 }
 
 #[test]

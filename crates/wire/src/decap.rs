@@ -1,11 +1,12 @@
-//! From a frame's start to the TCP segment in it, through VLANs, MPLS and tunnels.
+//! From a frame's start to the TCP segment in it, or to an ICMP error about one, through VLANs, MPLS and tunnels.
 
 use crate::bytes::{be16, be32};
 use crate::fragments::Piece;
+use crate::icmp;
 use crate::ip::{self, IpFacts};
 use crate::link_header::{labelled, llc, nsh, ppp, ppp_frame};
 use crate::next_header::{MPLS, Next, PPPOE_SESSION};
-use crate::segment::{Other, Segment, Tag, Tags};
+use crate::segment::{Decoded, Other, Segment, Tag, Tags, TooBig};
 use crate::tcp::TcpHeader;
 use crate::tunnel;
 
@@ -16,6 +17,8 @@ const MOST_EXTENSIONS: usize = 8;
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
+const ICMP: u8 = 1;
+const ICMP_V6: u8 = 58;
 const GRE: u8 = 47;
 const MPLS_IN_IP: u8 = 137;
 
@@ -36,7 +39,7 @@ pub(crate) fn decapsulate(
     mut next: Next,
     mut tags: Tags,
     piece: &mut Option<Piece>,
-) -> Result<Segment, Other> {
+) -> Result<Decoded, Other> {
     // What remains on the wire from `at`, by the innermost length field so far.
     let mut end = wire_len;
     for _ in 0..MOST_LAYERS {
@@ -99,7 +102,8 @@ pub(crate) fn decapsulate(
                 }
                 let rest = bytes.get(at..).ok_or(Other::Malformed)?;
                 let inner = match carried(rest, layer.len, layer.protocol, layer.facts, tags)? {
-                    Carried::Tcp(segment) => return Ok(segment),
+                    Carried::Tcp(segment) => return Ok(Decoded::Tcp(segment)),
+                    Carried::TooBig(error) => return Ok(Decoded::TooBig(error)),
                     Carried::Inner(inner) => inner,
                 };
                 tags.push(inner.tag);
@@ -121,9 +125,14 @@ pub(crate) fn decapsulate_ip_payload(
 ) -> Result<Segment, Other> {
     match carried(bytes, len, protocol, facts, tags)? {
         Carried::Tcp(segment) => Ok(segment),
+        // No error is so long that it comes in fragments.
+        Carried::TooBig(_) => Err(Other::NotTcp),
         Carried::Inner(inner) => {
             tags.push(inner.tag);
-            decapsulate(bytes, len, inner.at, inner.next, tags, &mut None)
+            match decapsulate(bytes, len, inner.at, inner.next, tags, &mut None)? {
+                Decoded::Tcp(segment) => Ok(segment),
+                _ => Err(Other::NotTcp),
+            }
         }
     }
 }
@@ -131,6 +140,7 @@ pub(crate) fn decapsulate_ip_payload(
 /// What IP carries.
 enum Carried {
     Tcp(Segment),
+    TooBig(TooBig),
     Inner(tunnel::Inner),
 }
 
@@ -138,8 +148,8 @@ fn carried(bytes: &[u8], len: usize, protocol: u8, facts: IpFacts, tags: Tags) -
     let (mut protocol, mut at) = (protocol, 0);
     // Authentication, and the headers of IPv6 behind that of a fragment; of these there are a few at most.
     for _ in 0..MOST_EXTENSIONS {
-        let is_other =
-            matches!(protocol, TCP | UDP | GRE | MPLS_IN_IP | 4 | 41) || (facts.source.is_ipv4() && protocol != 51);
+        let is_other = matches!(protocol, TCP | UDP | ICMP_V6 | GRE | MPLS_IN_IP | 4 | 41)
+            || (facts.source.is_ipv4() && protocol != 51);
         let Some((next, length)) = bytes.get(at..).filter(|_| !is_other).and_then(|rest| ip::extension(protocol, rest))
         else {
             break;
@@ -159,6 +169,10 @@ fn carried(bytes: &[u8], len: usize, protocol: u8, facts: IpFacts, tags: Tags) -
         UDP => tunnel::overlay(rest).ok_or(Other::NotTcp)?,
         // RFC 4023 §2.
         MPLS_IN_IP => tunnel::Inner { at: 0, next: Next::EtherType(MPLS), tag: Tag::MplsInIp },
+        ICMP | ICMP_V6 => {
+            let error = icmp::too_big(rest, protocol == ICMP_V6, tags).ok_or(Other::NotTcp)?;
+            return Ok(Carried::TooBig(error));
+        }
         _ => return Err(Other::NotTcp),
     };
     Ok(Carried::Inner(tunnel::Inner { at: at + inner.at, ..inner }))

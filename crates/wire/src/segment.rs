@@ -88,10 +88,21 @@ pub enum Other {
 pub enum Decoded {
     /// TCP.
     Tcp(Segment),
+    /// No TCP, but an ICMP error about a TCP segment that is too long for a link.
+    TooBig(TooBig),
     /// TCP of packets before, in fragments, whose rest is not waited for any longer.
     Late(Late),
     /// Something else.
     Other(Other),
+}
+
+/// An ICMP error: fragmentation needed, or packet too big.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooBig {
+    /// The segment, as its sender sent it: of its TCP header ports and sequence number alone are known.
+    pub segment: Segment,
+    /// MTU of the link that it was too long for; 0 where a router does not say (RFC 1191 §5).
+    pub mtu: u32,
 }
 
 /// As much as is known of a segment whose packet's last fragments did not come.

@@ -4,7 +4,7 @@ use super::time_order::TimeOrder;
 use crate::flow_table::TcpPacket;
 use std::collections::BTreeMap;
 use thalweg_wire::filter::Filter;
-use thalweg_wire::{Decoded, Decoder, Other, Packet};
+use thalweg_wire::{Decoded, Decoder, Other, Packet, TooBig};
 
 /// Most nanoseconds by which one packet alone moves the clock on: a damaged time must not end every connection.
 const STRIDE: u64 = 3 * 3600 * 1_000_000_000;
@@ -61,7 +61,12 @@ impl CaptureDecoder {
         self.decoder.decode(packet, |decoded| match decoded {
             Decoded::Tcp(found) => {
                 options_cut |= found.tcp.options.cut;
-                self.order.segment(TcpPacket { interface, at, number, clock, segment: found }, &mut segment);
+                self.order.segment(TcpPacket::new(interface, (at, clock), number, found), &mut segment);
+            }
+            Decoded::TooBig(TooBig { segment: quoted, mtu }) => {
+                *self.others.entry(Other::NotTcp).or_default() += 1;
+                let error = TcpPacket { link_mtu: Some(mtu), ..TcpPacket::new(interface, (at, clock), number, quoted) };
+                self.order.segment(error, &mut segment);
             }
             Decoded::Late(late) => self.order.segment(TcpPacket::late(&late, clock), &mut segment),
             Decoded::Other(other) => *self.others.entry(other).or_default() += 1,
@@ -77,7 +82,7 @@ impl CaptureDecoder {
         self.order.flush(&mut segment);
         let clock = self.clock.now.unwrap_or_default();
         self.decoder.finish(|decoded| match decoded {
-            Decoded::Tcp(_) => {}
+            Decoded::Tcp(_) | Decoded::TooBig(_) => {}
             Decoded::Late(late) => segment(TcpPacket::late(&late, clock)),
             Decoded::Other(other) => *self.others.entry(other).or_default() += 1,
         });

@@ -95,7 +95,7 @@ mod tests {
             order.packet(at);
             clock = clock.max(at);
             let segment = packet(true, Flags::ACK, 0, 0, 0);
-            let seen = TcpPacket { interface: 0, at: Timestamp::from_nanos(at), number, clock, segment };
+            let seen = TcpPacket::new(0, (Timestamp::from_nanos(at), clock), number, segment);
             order.segment(seen, |seen| out.push(seen));
         }
         order.flush(|seen| out.push(seen));

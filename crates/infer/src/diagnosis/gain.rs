@@ -45,7 +45,7 @@ impl Facts<'_> {
     }
 
     /// Whether the rate that was seen is the path's: data came faster than on average, or the path was full at times.
-    pub(super) fn knows_capacity(&self) -> bool {
+    pub(crate) fn knows_capacity(&self) -> bool {
         let limits = self.limits();
         self.shows_capacity() || limits.path_rate + limits.loss_recovery > PATH_WAS_FULL
     }

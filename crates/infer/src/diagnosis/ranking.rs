@@ -73,7 +73,7 @@ fn comes_before_symptoms(code: Code, own: f64, symptoms: f64) -> bool {
     let saves = |weight: f64| 1.0 - 1.0 / weight.max(1.0);
     match code {
         // Nothing that is sent again gets through.
-        Code::PathMtuBlackHole => true,
+        Code::PathMtuBlackHole | Code::WindowScaleIgnored | Code::SackNotTranslated => true,
         Code::Bufferbloat => saves(own) >= QUEUE_PART_OF_SYMPTOMS * saves(symptoms),
         Code::ReceiveWindow
         | Code::WindowScalingMissing
@@ -86,6 +86,7 @@ fn comes_before_symptoms(code: Code, own: f64, symptoms: f64) -> bool {
         | Code::RetransmissionTimeout
         | Code::PathRate
         | Code::CongestionWindowClamp
+        | Code::PacingRate
         | Code::IdleRestart
         | Code::DelayedAck
         | Code::Reordering
@@ -106,7 +107,7 @@ fn comes_before_symptoms(code: Code, own: f64, symptoms: f64) -> bool {
 /// Which of two findings of equal weight comes first: the greater.
 const fn precedence(code: Code) -> u8 {
     match code {
-        Code::PathMtuBlackHole | Code::Bufferbloat => 3,
+        Code::PathMtuBlackHole | Code::WindowScaleIgnored | Code::SackNotTranslated | Code::Bufferbloat => 3,
         Code::IdleRestart | Code::DelayedAck | Code::ApplicationWindow => 2,
         Code::InitialWindow | Code::Reordering => 1,
         Code::ReceiveWindow
@@ -119,6 +120,7 @@ const fn precedence(code: Code) -> u8 {
         | Code::RetransmissionTimeout
         | Code::PathRate
         | Code::CongestionWindowClamp
+        | Code::PacingRate
         | Code::Connecting
         | Code::AcceptQueue
         | Code::RequestLost

@@ -3,7 +3,7 @@
 use crate::estimate::standing_queue::StandingQueue;
 use crate::estimate::view::{QUEUE_FLOOR_NS, QUEUE_PART, View};
 use crate::estimate::{busy_bottleneck, queue_direction, sliding_min, standing_queue};
-use crate::observe::time_by_limit::Slice;
+use crate::observe::time_by_limit::{Limit, Slice};
 use crate::tcp::sender::Sender;
 
 /// Delivery within this part of the highest rate counts as that rate: delayed acknowledgements alone move a round's sum by
@@ -201,7 +201,11 @@ impl<'a> RoundTrips<'a> {
         let on_plateau = view.rate >= PLATEAU * plateau;
         let burst_rate = trains.is_some_and(|trains| view.rate >= PLATEAU * trains);
         let bursts_faster = trains.is_some_and(|trains| view.rate < BURSTS_FASTER * trains);
-        on_plateau && (burst_rate || lasted && self.is_queued(view.rtt) && !bursts_faster)
+        // What a window holds that is full most of the time comes at no rate of the path's without a queue: BBR spreads it over the round trip.
+        let line = &self.sender.observers.time.time;
+        let window_holds = line[Limit::ReceiveWindow as usize] > line[Limit::Open as usize];
+        let queued = lasted && self.is_queued(view.rtt) && !bursts_faster;
+        on_plateau && (burst_rate && !window_holds || queued)
     }
 
     /// Whether the flights of the later half of what follows slow start are larger than those of the half before. A window that is held by

@@ -41,10 +41,10 @@ pub fn is_slowed(flow: &Flow) -> bool {
         || flow.other_direction.as_ref().is_some_and(|other| is_held(&other.verdict))
 }
 
-/// Whether the verdict is something other than the programs, with a gain that is worth it, or a server that does not answer.
+/// Whether the verdict is something other than the programs, with a gain that is worth it; or a fault, or a server that does not answer.
 pub(crate) fn is_held(verdict: &Verdict) -> bool {
     let code = verdict.code();
-    code.is_slowdown() && (code.is_of_life() || verdict.gain.is_some_and(|gain| gain >= MIN_GAIN))
+    code.is_slowdown() && (code.is_of_life() || code.is_fault() || verdict.gain.is_some_and(|gain| gain >= MIN_GAIN))
 }
 
 #[cfg(test)]

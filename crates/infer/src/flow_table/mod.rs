@@ -19,6 +19,7 @@ use crate::flow_table::packet_queue::{PacketPool, PacketQueue};
 use crate::observe::plot_series::Recording;
 use crate::tcp::connection::Connection;
 use crate::tcp::packet::Packet;
+use crate::tcp::packet_too_big::PacketTooBig;
 use hashbrown::HashTable;
 use std::collections::VecDeque;
 use thalweg_units::Timestamp;
@@ -53,11 +54,18 @@ pub struct TcpPacket {
     /// Nanoseconds since the epoch; unlike `at` it never goes back.
     pub(crate) clock: u64,
     pub(crate) segment: Segment,
+    /// The packet is no segment, but an ICMP error that quotes one: the MTU of the link that it was too long for.
+    pub(crate) link_mtu: Option<u32>,
 }
 
 impl TcpPacket {
+    /// A segment that was seen at this time by its own clock and by the capture's.
+    pub(crate) const fn new(interface: u32, (at, clock): (Timestamp, u64), number: u64, segment: Segment) -> Self {
+        Self { interface, at, number, clock, segment, link_mtu: None }
+    }
+
     pub(crate) const fn late(late: &Late, clock: u64) -> Self {
-        Self { interface: late.interface, at: late.at, number: late.number, clock, segment: late.segment }
+        Self::new(late.interface, (late.at, clock), late.number, late.segment)
     }
 
     /// A number by which connections are divided among shards: all packets of one connection have the same.
@@ -97,6 +105,8 @@ struct ActiveFlow {
     interface: u32,
     recording: Recording,
     waiting: PacketQueue,
+    /// ICMP errors about its segments, where there were any.
+    too_big: Option<Box<PacketTooBig>>,
     /// Its analysis, as far as that went; most have none before they are over.
     connection: Option<Box<Connection>>,
 }
@@ -104,7 +114,7 @@ struct ActiveFlow {
 impl ActiveFlow {
     /// Analyses what waits, in spare memory where that is the connection's beginning.
     fn analyse(&mut self, backlog: &mut PacketPool, spare: &mut Vec<Box<Connection>>) {
-        let Self { life, interface, recording, waiting, connection } = self;
+        let Self { life, interface, recording, waiting, connection, too_big: _ } = self;
         let (ends, interface, recording) = (life.ends, *interface, *recording);
         backlog.drain(waiting, |packet| {
             connection
@@ -168,6 +178,12 @@ impl FlowTable {
     pub(crate) fn packet(&mut self, seen: &TcpPacket) {
         let key = FlowKey::of(seen.interface, &seen.segment);
         let before = self.known(&key);
+        if let Some(mtu) = seen.link_mtu {
+            if let Some(index) = before {
+                self.too_big(index, mtu, seen);
+            }
+            return;
+        }
         let index = match before.map(|before| self.whole(before)) {
             Some(index) if self.takes(index, seen) => index,
             _ => self.join(key, before, seen).unwrap_or_else(|| self.begin(key, before, seen)),
@@ -190,6 +206,15 @@ impl FlowTable {
             }
             State::Over(over) => over.late(&mut self.kept, seen.at, &seen.segment),
             State::Free | State::OtherHalf(..) => {}
+        }
+    }
+
+    /// Takes in an ICMP error about a segment of the connection in slot `index`.
+    fn too_big(&mut self, index: u32, mtu: u32, seen: &TcpPacket) {
+        let index = self.whole(index);
+        if let State::On(going) = &mut self.slots[index as usize].state {
+            let side = going.life.side_of(&seen.segment);
+            going.too_big.get_or_insert_default().told(side, mtu, (seen.number, seen.at));
         }
     }
 
@@ -231,6 +256,7 @@ impl FlowTable {
             interface: seen.interface,
             recording,
             waiting: PacketQueue::EMPTY,
+            too_big: None,
             connection: None,
         };
         self.put(Slot { key, serial, last: seen.latest(), state: State::On(Box::new(going)) }, seen.clock)
@@ -281,6 +307,7 @@ impl FlowTable {
         if let State::On(going) = &mut slot.state {
             going.analyse(&mut self.backlog, &mut self.spare);
             if let Some(mut connection) = going.connection.take() {
+                connection.too_big = going.too_big.take();
                 connection.finish();
                 let place = self.kept.take(&connection);
                 slot.state = State::Over(Box::new(ClosedFlow::new(&connection, place)));

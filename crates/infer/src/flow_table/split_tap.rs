@@ -85,7 +85,7 @@ mod tests {
                 let at = Timestamp::from_nanos(n * SECOND + millis * 1_000_000);
                 for interface in on(up) {
                     number += 1;
-                    table.packet(&TcpPacket { interface, at, number, clock: at.as_nanos(), segment });
+                    table.packet(&TcpPacket::new(interface, (at, at.as_nanos()), number, segment));
                 }
             }
         }

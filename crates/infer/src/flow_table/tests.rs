@@ -44,7 +44,7 @@ impl Wire {
         let mut segment = packet(up, flags, seq, ack, payload_len);
         segment.tcp.options.sack = SackBlocks::new(&sack);
         let at = Timestamp::from_nanos(self.now);
-        let seen = TcpPacket { interface: 0, at, number: self.number, clock: self.now, segment };
+        let seen = TcpPacket::new(0, (at, self.now), self.number, segment);
         self.table.packet(&seen);
         self.seen.push(seen);
     }

@@ -14,11 +14,13 @@ pub(crate) mod plot_series;
 pub(crate) mod policer_log;
 pub(crate) mod reordering;
 pub(crate) mod rtt_before_loss;
+pub(crate) mod send_spacing;
 pub(crate) mod slow_start;
 pub(crate) mod sndbuf_wakeups;
 pub(crate) mod stop_and_wait;
 pub(crate) mod tail_losses;
 pub(crate) mod time_by_limit;
+pub(crate) mod unscaled_window;
 pub(crate) mod window_growth;
 
 use crate::reset::{Reset, reset_keeping};
@@ -33,11 +35,13 @@ use plot_series::PlotRecorder;
 use policer_log::PolicerLog;
 use reordering::Reordering;
 use rtt_before_loss::RttBeforeLoss;
+use send_spacing::SendSpacing;
 use slow_start::SlowStart;
 use sndbuf_wakeups::SndbufWakeups;
 use stop_and_wait::StopAndWait;
 use tail_losses::TailLosses;
 use time_by_limit::TimeByLimit;
+use unscaled_window::UnscaledWindow;
 use window_growth::WindowGrowth;
 
 /// Observers of one direction.
@@ -60,6 +64,8 @@ pub(crate) struct Observers {
     pub(crate) microbursts: Microbursts,
     pub(crate) congestion_control: CongestionControl,
     pub(crate) window_growth: WindowGrowth,
+    pub(crate) unscaled_window: UnscaledWindow,
+    pub(crate) send_spacing: SendSpacing,
     /// Bytes of the millisecond that the current packet left in.
     pub(crate) burst: u32,
     /// A TSval whose echo is awaited, and when it was sent first.

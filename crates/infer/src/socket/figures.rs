@@ -85,6 +85,9 @@ pub(super) fn cause(code: Code, spent: LimitShare, samples: &[Sample], spending:
         }
         // A socket shows none of these.
         Code::Bufferbloat
+        | Code::WindowScaleIgnored
+        | Code::SackNotTranslated
+        | Code::PacingRate
         | Code::Policer
         | Code::DelayedAck
         | Code::ApplicationWindow

@@ -6,6 +6,7 @@ use crate::observe::plot_series::Recording;
 use crate::reset::Reset;
 use crate::tcp::handshake::Handshake;
 use crate::tcp::packet::{Ack, Data, Endpoint, Packet};
+use crate::tcp::packet_too_big::PacketTooBig;
 use crate::tcp::receiver_view::timestamp_rtt::TimestampRtt;
 use crate::tcp::receiver_view::window_edges::WindowEdges;
 use crate::tcp::sender::Sender;
@@ -122,6 +123,8 @@ pub(crate) struct Connection {
     pub(crate) tap_duplicates: u64,
     pub(crate) reset: bool,
     pub(crate) phases: ConnectionPhases,
+    /// ICMP errors about its segments.
+    pub(crate) too_big: Option<Box<PacketTooBig>>,
 }
 
 impl Connection {
@@ -140,13 +143,14 @@ impl Connection {
             tap_duplicates,
             reset,
             phases,
+            too_big,
         } = self;
         (*on, *first_packet, *started, *ended) = (interface, first.number, first.at, first.at);
         client.renew(client_at, recording);
         server.renew(server_at, recording);
         *opening = Handshake::default();
         *signals = Signals::default();
-        (*tap_duplicates, *reset) = (0, false);
+        (*tap_duplicates, *reset, *too_big) = (0, false, None);
         *phases = ConnectionPhases::default();
     }
 
@@ -164,6 +168,7 @@ impl Connection {
             tap_duplicates: 0,
             reset: false,
             phases: ConnectionPhases::default(),
+            too_big: None,
         }
     }
 
@@ -287,6 +292,7 @@ impl Connection {
             number: packet.number,
             ack: packet.ack,
             window: u64::from(packet.window) << shift.unwrap_or(0),
+            window_field: packet.window,
             sack: sacked,
             tsecr: packet.timestamps.map(|t| t.1),
             tsval: packet.timestamps.map(|t| t.0),

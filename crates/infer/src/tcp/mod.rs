@@ -3,6 +3,7 @@
 pub(crate) mod connection;
 pub(crate) mod handshake;
 pub(crate) mod packet;
+pub(crate) mod packet_too_big;
 pub(crate) mod range_set;
 pub(crate) mod receiver_view;
 pub(crate) mod recovery;

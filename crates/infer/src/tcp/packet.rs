@@ -114,6 +114,8 @@ pub(crate) struct Ack {
     pub(crate) ack: SeqNum,
     /// In bytes where the scale is known.
     pub(crate) window: u64,
+    /// The window field, which the scale makes that of.
+    pub(crate) window_field: u16,
     pub(crate) sack: SackBlocks,
     pub(crate) tsval: Option<u32>,
     pub(crate) tsecr: Option<u32>,

@@ -43,6 +43,8 @@ pub(crate) struct Sent {
     pub(crate) window: u16,
     pub(crate) ttl: Option<u8>,
     pub(crate) id: Option<u16>,
+    /// A selective acknowledgement, as the packet has it.
+    pub(crate) sack: Option<(u32, u32)>,
 }
 
 /// A connection on its way into a capture.
@@ -55,6 +57,8 @@ pub(crate) struct Wire {
     pub(crate) next: [u32; 2],
     pub(crate) heard: [u32; 2],
     pub(crate) window: [u16; 2],
+    /// The window scale that SYNs offer.
+    pub(crate) scale: Option<u8>,
     ids: [u16; 2],
     isn: [u32; 2],
 }
@@ -67,6 +71,7 @@ impl Wire {
             next: [0; 2],
             heard: [0; 2],
             window: [60_000; 2],
+            scale: None,
             ids: [55_538, 65_530],
             isn: [3_000_000_000, 4_294_960_000],
         }
@@ -82,6 +87,30 @@ impl Wire {
         }
     }
 
+    /// The sequence number of a side's byte, as packets have it.
+    pub(crate) fn number(&self, side: usize, seq: u32) -> u32 {
+        self.isn[side].wrapping_add(seq)
+    }
+
+    /// A router answers a packet of `side` by an error that names the MTU of its next link.
+    pub(crate) fn too_big(&mut self, at: u64, side: usize, mtu: u16) {
+        let quoted = self.packet(at, side, &self.now(side, ACK, 0));
+        let (header, message, protocol) =
+            if self.setup.v6 { (40, [2, 0, 0, 0, 0, 0], 58) } else { (20, [3, 4, 0, 0, 0, 0], 1) };
+        let mut bytes = quoted[..header].to_vec();
+        bytes[if self.setup.v6 { 6 } else { 9 }] = protocol;
+        let addresses = if self.setup.v6 { 8 } else { 12 };
+        let length = (header - addresses) / 2;
+        bytes[addresses..header].rotate_left(length);
+        let body: Vec<u8> =
+            message.into_iter().chain(mtu.to_be_bytes()).chain(quoted[..header + 8].iter().copied()).collect();
+        let total = if self.setup.v6 { body.len() } else { header + body.len() } as u16;
+        let at_length = if self.setup.v6 { 4 } else { 2 };
+        bytes[at_length..at_length + 2].copy_from_slice(&total.to_be_bytes());
+        bytes.extend(body);
+        self.seen.push((at, bytes));
+    }
+
     /// The same, of what comes next of the side: flags, and bytes of payload.
     pub(crate) fn send(&mut self, at: u64, side: usize, flags: u8, len: usize) {
         let sent = self.now(side, flags, len);
@@ -94,7 +123,7 @@ impl Wire {
     /// What comes next of the side.
     pub(crate) fn now(&self, side: usize, flags: u8, len: usize) -> Sent {
         let ack = if flags & ACK != 0 { self.heard[side] } else { 0 };
-        Sent { flags, seq: self.next[side], ack, len, window: self.window[side], ttl: None, id: None }
+        Sent { flags, seq: self.next[side], ack, len, window: self.window[side], ttl: None, id: None, sack: None }
     }
 
     /// SYN, SYN-ACK and ACK from `at` on; gives when the client has sent the last of them.
@@ -161,6 +190,11 @@ impl Wire {
         let mut options = Vec::new();
         if sent.flags & SYN != 0 {
             options.extend([2, 4, 0x05, 0xb4, 1, 1, 4, 2]);
+            options.extend(self.scale.iter().flat_map(|&scale| [1, 3, 3, scale]));
+        }
+        if let Some((left, right)) = sent.sack {
+            options.extend([1, 1, 5, 10]);
+            options.extend([left, right].into_iter().flat_map(u32::to_be_bytes));
         }
         if self.setup.timestamps && sent.flags & Flags::RST == 0 {
             options.extend([1, 1, 8, 10]);

@@ -3,6 +3,7 @@
 //! Each capture is written by hand, so what took the time is known by arithmetic.
 
 mod capture;
+mod middleboxes;
 
 use capture::{CLIENT, SERVER, Sent, Setup, Wire};
 use thalweg_model::{Code, Failure, Flow};

@@ -3,7 +3,7 @@
 use super::Cause;
 use super::figures::{
     CongestionLosses, FullQueue, FullSendBuffer, FullWindow, LargePackets, Losses, Restarts, SendBufferSeen,
-    SlowReader, Timeouts, UndecidedBy, UsedPath, WindowGrowth,
+    SlowReader, Timeouts, TooBigErrors, UndecidedBy, UsedPath, WindowGrowth,
 };
 use super::life::{LastSilence, Opening, ResetSeen, times};
 use crate::Side;
@@ -22,6 +22,11 @@ pub(super) fn of(cause: &Cause, share: f64) -> String {
             "The handshake left window scaling out, so the window cannot pass 65,535 bytes; it was full for {part} of the time, which over a round trip of {} allows {}.",
             elapsed(window.rtt_min_s),
             per_round_trip(UNSCALED_MAX_BYTES, window.rtt_min_s),
+        ),
+        Cause::WindowScaleIgnored(edge) => format!(
+            "A middlebox ignores window scaling: nothing beyond {} of the receiver's window of {} ever arrives. Repairing that takes {part} of the time.",
+            data(edge.field_bytes as f64),
+            data(edge.window_bytes as f64),
         ),
         Cause::Reader(reader) => slow_reader(reader, &part),
         Cause::SendBuffer(buffer) => send_buffer(buffer, &part),
@@ -44,6 +49,10 @@ pub(super) fn of(cause: &Cause, share: f64) -> String {
             elapsed(clamp.rtt_min_s),
             per_round_trip(clamp.window_bytes as f64, clamp.rtt_min_s),
         ),
+        Cause::PacingRate(paced) => format!(
+            "The sender paces its data at {}, for {part} of the time: SO_MAX_PACING_RATE, or a queueing discipline with a rate for each flow.",
+            rate(paced.rate_bps),
+        ),
         Cause::IdleRestart(restarts) => idle_restart(restarts, &part),
         Cause::DelayedAck(writes) => format!(
             "{} waited {} each for an acknowledgement that the other side delays: {part} of the time.",
@@ -51,6 +60,11 @@ pub(super) fn of(cause: &Cause, share: f64) -> String {
             elapsed(writes.waited_s / writes.writes.count.max(1) as f64),
         ),
         Cause::PathMtuBlackHole(large) => large_packets(large, &part),
+        Cause::SackNotTranslated(foreign) => format!(
+            "A firewall changes sequence numbers and leaves selective acknowledgements as they are: {} of {} blocks are about data that was never sent. The sender ignores them, and repairing losses takes {part} of the time.",
+            count(foreign.blocks.count as f64),
+            count(foreign.of as f64),
+        ),
         Cause::Reordering(late) => format!(
             "Packets overtake each other, and the sender takes that for loss: {} of the {} sent again were not needed. That costs {part} of the time.",
             late.needless,
@@ -245,14 +259,24 @@ fn idle_restart(restarts: &Restarts, part: &str) -> String {
 
 fn large_packets(large: &LargePackets, part: &str) -> String {
     match *large {
-        LargePackets::Retransmissions { segment_bytes, arrived_bytes, .. } => {
+        LargePackets::Retransmissions { segment_bytes, arrived_bytes, ref errors, .. } => {
             let arrived = if arrived_bytes == 0 {
                 "the handshake's short packets do".to_owned()
             } else {
                 format!("those of {arrived_bytes} and less do")
             };
+            let why = match errors {
+                None => "the path drops packets of that length without an error message".to_owned(),
+                Some(TooBigErrors { errors, mtu_bytes }) => {
+                    let mtu = mtu_bytes.map_or(String::new(), |mtu| format!(" (MTU {mtu})"));
+                    format!(
+                        "a router answers with ICMP \"fragmentation needed\"{mtu}, {}, and the sender does not heed it",
+                        times(errors.count)
+                    )
+                }
+            };
             format!(
-                "Segments of {segment_bytes} bytes of payload never arrive, however often they are sent; {arrived}: the path drops packets of that length without an error message."
+                "Segments of {segment_bytes} bytes of payload never arrive, however often they are sent; {arrived}: {why}."
             )
         }
         LargePackets::Arrivals { silence_s, longest_bytes, agreed_bytes, .. } => format!(

@@ -11,6 +11,8 @@ pub enum Code {
     ReceiveWindow,
     /// The handshake left the window scale out, so no window passes 65,535 bytes.
     WindowScalingMissing,
+    /// A middlebox ignores window scaling and drops what lies beyond the window field.
+    WindowScaleIgnored,
     /// The receiving program does not read fast enough.
     Reader,
     /// The sender's socket buffer holds less than the path.
@@ -29,12 +31,16 @@ pub enum Code {
     PathRate,
     /// The congestion window stands at a fixed size, below what the path holds.
     CongestionWindowClamp,
+    /// The sender paces its data at a fixed rate, below the path's.
+    PacingRate,
     /// After each pause the congestion window begins anew.
     IdleRestart,
     /// Small writes wait for acknowledgements that the other side delays.
     DelayedAck,
     /// Packets longer than the path carries vanish without a word.
     PathMtuBlackHole,
+    /// Selective acknowledgements tell of data that was never sent: a firewall changes sequence numbers and leaves them as they are.
+    SackNotTranslated,
     /// Packets overtake each other, and the sender takes that for loss.
     Reordering,
     /// The queue in front of the path's bottleneck is far longer than the path needs.
@@ -65,9 +71,10 @@ pub enum Code {
 
 impl Code {
     /// Every code, in the order `thalweg explain` lists them.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 30] = [
         Self::ReceiveWindow,
         Self::WindowScalingMissing,
+        Self::WindowScaleIgnored,
         Self::Reader,
         Self::SendBuffer,
         Self::InitialWindow,
@@ -77,9 +84,11 @@ impl Code {
         Self::RetransmissionTimeout,
         Self::PathRate,
         Self::CongestionWindowClamp,
+        Self::PacingRate,
         Self::IdleRestart,
         Self::DelayedAck,
         Self::PathMtuBlackHole,
+        Self::SackNotTranslated,
         Self::Reordering,
         Self::Bufferbloat,
         Self::ApplicationWindow,
@@ -100,6 +109,7 @@ impl Code {
         match self {
             Self::ReceiveWindow => "receive-window",
             Self::WindowScalingMissing => "window-scaling-missing",
+            Self::WindowScaleIgnored => "window-scale-ignored",
             Self::Reader => "reader",
             Self::SendBuffer => "send-buffer",
             Self::InitialWindow => "initial-window",
@@ -109,9 +119,11 @@ impl Code {
             Self::RetransmissionTimeout => "retransmission-timeout",
             Self::PathRate => "path-rate",
             Self::CongestionWindowClamp => "congestion-window-clamp",
+            Self::PacingRate => "pacing-rate",
             Self::IdleRestart => "idle-restart",
             Self::DelayedAck => "delayed-ack",
             Self::PathMtuBlackHole => "path-mtu-black-hole",
+            Self::SackNotTranslated => "sack-not-translated",
             Self::Reordering => "reordering",
             Self::Bufferbloat => "bufferbloat",
             Self::ApplicationWindow => "application-window",
@@ -138,7 +150,8 @@ impl Code {
             | Self::WindowScalingMissing
             | Self::Reader
             | Self::SendBuffer
-            | Self::CongestionWindowClamp => true,
+            | Self::CongestionWindowClamp
+            | Self::PacingRate => true,
             Self::InitialWindow
             | Self::RandomLoss
             | Self::CongestionLoss
@@ -148,6 +161,8 @@ impl Code {
             | Self::IdleRestart
             | Self::DelayedAck
             | Self::PathMtuBlackHole
+            | Self::SackNotTranslated
+            | Self::WindowScaleIgnored
             | Self::Reordering
             | Self::Bufferbloat
             | Self::ApplicationWindow
@@ -180,9 +195,12 @@ impl Code {
             | Self::SendBuffer
             | Self::InitialWindow
             | Self::CongestionWindowClamp
+            | Self::PacingRate
             | Self::IdleRestart
             | Self::DelayedAck
             | Self::PathMtuBlackHole
+            | Self::SackNotTranslated
+            | Self::WindowScaleIgnored
             | Self::Reordering
             | Self::ApplicationWindow
             | Self::Connecting
@@ -208,6 +226,7 @@ impl Code {
             | Self::CongestionLoss
             | Self::RetransmissionTimeout
             | Self::CongestionWindowClamp
+            | Self::PacingRate
             | Self::Reordering
             | Self::Bufferbloat => true,
             Self::WindowScalingMissing
@@ -217,6 +236,8 @@ impl Code {
             | Self::IdleRestart
             | Self::DelayedAck
             | Self::PathMtuBlackHole
+            | Self::SackNotTranslated
+            | Self::WindowScaleIgnored
             | Self::ApplicationWindow
             | Self::Connecting
             | Self::AcceptQueue
@@ -245,9 +266,12 @@ impl Code {
             | Self::Policer
             | Self::RetransmissionTimeout
             | Self::CongestionWindowClamp
+            | Self::PacingRate
             | Self::IdleRestart
             | Self::DelayedAck
             | Self::PathMtuBlackHole
+            | Self::SackNotTranslated
+            | Self::WindowScaleIgnored
             | Self::Reordering
             | Self::Bufferbloat
             | Self::ApplicationWindow
@@ -281,12 +305,49 @@ impl Code {
             | Self::RetransmissionTimeout
             | Self::PathRate
             | Self::CongestionWindowClamp
+            | Self::PacingRate
             | Self::IdleRestart
             | Self::DelayedAck
             | Self::PathMtuBlackHole
+            | Self::SackNotTranslated
+            | Self::WindowScaleIgnored
             | Self::Reordering
             | Self::Bufferbloat
             | Self::ApplicationWindow
+            | Self::Application
+            | Self::NothingToGain
+            | Self::Unknown => false,
+        }
+    }
+
+    /// Whether it is a fault of the path, which is to be mended whatever that gains.
+    pub const fn is_fault(self) -> bool {
+        match self {
+            Self::WindowScaleIgnored | Self::PathMtuBlackHole | Self::SackNotTranslated => true,
+            Self::ReceiveWindow
+            | Self::WindowScalingMissing
+            | Self::Reader
+            | Self::SendBuffer
+            | Self::InitialWindow
+            | Self::RandomLoss
+            | Self::CongestionLoss
+            | Self::Policer
+            | Self::RetransmissionTimeout
+            | Self::PathRate
+            | Self::CongestionWindowClamp
+            | Self::PacingRate
+            | Self::IdleRestart
+            | Self::DelayedAck
+            | Self::Reordering
+            | Self::Bufferbloat
+            | Self::ApplicationWindow
+            | Self::Connecting
+            | Self::AcceptQueue
+            | Self::RequestLost
+            | Self::WaitingForServer
+            | Self::WaitingForClient
+            | Self::Reset
+            | Self::VanishedPeer
             | Self::Application
             | Self::NothingToGain
             | Self::Unknown => false,
@@ -302,7 +363,9 @@ impl Code {
             Self::PathRate => &[Self::CongestionLoss, Self::RetransmissionTimeout, Self::Bufferbloat],
             Self::IdleRestart => &[Self::InitialWindow],
             Self::ApplicationWindow => &[Self::Application, Self::InitialWindow],
-            Self::PathMtuBlackHole => &[Self::RetransmissionTimeout, Self::RandomLoss, Self::CongestionLoss],
+            Self::PathMtuBlackHole | Self::WindowScaleIgnored | Self::SackNotTranslated => {
+                &[Self::RetransmissionTimeout, Self::RandomLoss, Self::CongestionLoss]
+            }
             Self::Reordering => &[Self::RetransmissionTimeout, Self::PathRate],
             // As a verdict it is the other direction's.
             Self::Bufferbloat => &[
@@ -318,6 +381,7 @@ impl Code {
             | Self::InitialWindow
             | Self::RetransmissionTimeout
             | Self::CongestionWindowClamp
+            | Self::PacingRate
             | Self::DelayedAck
             | Self::Connecting
             | Self::AcceptQueue

@@ -2,8 +2,8 @@
 
 use super::figures::{
     BucketFit, CongestionLosses, FirstFlight, FullQueue, FullSendBuffer, FullWindow, KernelCounters, LargePackets,
-    Losses, Occurrences, Pauses, PausesSeen, Repairs, SendBufferSeen, Sights, SlowReader, SlowStartSeen, UndecidedBy,
-    UsedPath, WaitedFor, WindowGrowth,
+    Losses, Occurrences, PacedData, Pauses, PausesSeen, Repairs, SendBufferSeen, Sights, SlowReader, SlowStartSeen,
+    UndecidedBy, UsedPath, WaitedFor, WindowGrowth,
 };
 use super::life::{Opening, SentAgain, times};
 use super::{Cause, Code, Context, Evidence};
@@ -13,6 +13,10 @@ use thalweg_units::figures::{count, counted, data, elapsed, fine_percent as perc
 pub(super) fn of(cause: &Cause) -> Vec<Evidence> {
     match cause {
         Cause::ReceiveWindow(window) | Cause::WindowScalingMissing(window) => full_window(window),
+        Cause::WindowScaleIgnored(edge) => vec![fact(format!(
+            "{} nothing arrived beyond the end of the window without its scale, the window field alone, although more had been sent",
+            times(edge.stops)
+        ))],
         Cause::Reader(reader) => slow_reader(reader),
         Cause::SendBuffer(buffer) => send_buffer(buffer),
         Cause::InitialWindow(growth) => window_growth(growth),
@@ -37,6 +41,7 @@ pub(super) fn of(cause: &Cause) -> Vec<Evidence> {
             }
             facts
         }
+        Cause::PacingRate(paced) => paced_data(paced),
         Cause::IdleRestart(restarts) => {
             let began = seen(
                 "bursts that began with half of the earlier flight or less, and grew it again",
@@ -52,6 +57,9 @@ pub(super) fn of(cause: &Cause) -> Vec<Evidence> {
             &writes.writes.sights,
         )],
         Cause::PathMtuBlackHole(large) => large_packets(large),
+        Cause::SackNotTranslated(foreign) => {
+            vec![seen("blocks that lie more than 64 MiB from all that was sent", &foreign.blocks.sights)]
+        }
         Cause::Reordering(late) => vec![
             repairs(&late.repairs),
             fact(format!(
@@ -87,6 +95,19 @@ pub(super) fn of(cause: &Cause) -> Vec<Evidence> {
         | Cause::WaitingForClient(_)
         | Cause::NothingToGain(_) => Vec::new(),
     }
+}
+
+fn paced_data(paced: &PacedData) -> Vec<Evidence> {
+    let pieces = fact(format!(
+        "{} of {} of {} each left at that rate within 15 %, one every {}",
+        count(paced.even as f64),
+        counted(paced.pieces, "piece"),
+        data(paced.piece_bytes),
+        elapsed(paced.interval_s),
+    ));
+    let from_afar =
+        (!paced.at_sender).then(|| fact("a link at that rate that nothing else uses looks the same from here"));
+    [pieces].into_iter().chain(from_afar).collect()
 }
 
 /// A fact without packets to point at.
@@ -258,10 +279,20 @@ fn used_path(path: &UsedPath) -> Vec<Evidence> {
 
 fn large_packets(large: &LargePackets) -> Vec<Evidence> {
     match large {
-        LargePackets::Retransmissions { arrived_bytes, timeouts, .. } => vec![
-            seen(format!("the timer sent the same data again {}", counted(timeouts.count, "time")), &timeouts.sights),
-            fact(format!("the longest segment that arrived carried {arrived_bytes} bytes")),
-        ],
+        LargePackets::Retransmissions { arrived_bytes, timeouts, errors, .. } => {
+            let again = format!("the timer sent the same data again {}", counted(timeouts.count, "time"));
+            let longest = fact(format!("the longest segment that arrived carried {arrived_bytes} bytes"));
+            let errors = errors.as_ref().map(|told| {
+                seen(
+                    format!(
+                        "{} (\"fragmentation needed\", \"packet too big\")",
+                        counted(told.errors.count, "ICMP error")
+                    ),
+                    &told.errors.sights,
+                )
+            });
+            [seen(again, &timeouts.sights), longest].into_iter().chain(errors).collect()
+        }
         LargePackets::Arrivals { longest_bytes, bytes, .. } => {
             vec![fact(format!("{} arrived in segments of at most {longest_bytes} bytes", data(*bytes as f64)))]
         }

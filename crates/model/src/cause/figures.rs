@@ -336,6 +336,43 @@ pub struct Clamp {
     pub at_sender: bool,
 }
 
+/// Data that leaves at an even rate.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PacedData {
+    /// That rate.
+    pub rate_bps: f64,
+    /// Payload that leaves at a time.
+    pub piece_bytes: f64,
+    /// From one time to the next.
+    pub interval_s: f64,
+    /// Pieces, and those of them that came at the rate within 15 %.
+    pub pieces: u64,
+    /// Those that did.
+    pub even: u64,
+    /// The capture was taken at the sender.
+    pub at_sender: bool,
+}
+
+/// A window that a middlebox takes for smaller than it is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct UnscaledEdge {
+    /// The largest window field, in bytes if it were not scaled.
+    pub field_bytes: u64,
+    /// The largest window that the receiver advertised.
+    pub window_bytes: u64,
+    /// Times that nothing beyond the field arrived although it had been sent.
+    pub stops: u64,
+}
+
+/// Blocks of selective acknowledgements about data that was never sent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ForeignBlocks {
+    /// Those, and the first acknowledgements that have them.
+    pub blocks: Occurrences,
+    /// All blocks.
+    pub of: u64,
+}
+
 /// Pauses after which the congestion window began anew.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Restarts {
@@ -382,6 +419,9 @@ pub enum LargePackets {
         arrived_bytes: u64,
         /// Timeouts, and the retransmissions that followed them.
         timeouts: Occurrences,
+        /// ICMP errors that said so, where there were any.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        errors: Option<TooBigErrors>,
     },
     /// By short segments that arrived after a silence.
     Arrivals {
@@ -401,6 +441,16 @@ pub enum LargePackets {
         /// And after.
         to_bytes: u64,
     },
+}
+
+/// ICMP "fragmentation needed" or "packet too big" about a connection's segments.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TooBigErrors {
+    /// How many.
+    pub errors: Occurrences,
+    /// The least MTU that they name, where they name one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub mtu_bytes: Option<u32>,
 }
 
 /// Packets that overtook each other.

@@ -9,9 +9,10 @@ mod life;
 pub use code::Code;
 pub use figures::{
     AckWait, ApplicationWindow, BucketFit, CarriedData, Clamp, CongestionLosses, DelayedWrites, Dropped, FirstFlight,
-    FullQueue, FullSendBuffer, FullWindow, KernelCounters, LargePackets, Losses, Occurrences, OvertakenPackets,
-    PathHolds, Pauses, PausesSeen, PolicedRate, QueueMarks, Repairs, RestartTiming, Restarts, SendBufferSeen, Sights,
-    SlowReader, SlowStartSeen, Timeouts, UndecidedBy, UsedPath, WaitedFor, Wakeups, WindowGrowth,
+    ForeignBlocks, FullQueue, FullSendBuffer, FullWindow, KernelCounters, LargePackets, Losses, Occurrences,
+    OvertakenPackets, PacedData, PathHolds, Pauses, PausesSeen, PolicedRate, QueueMarks, Repairs, RestartTiming,
+    Restarts, SendBufferSeen, Sights, SlowReader, SlowStartSeen, Timeouts, TooBigErrors, UndecidedBy, UnscaledEdge,
+    UsedPath, WaitedFor, Wakeups, WindowGrowth,
 };
 pub use life::{FullAcceptQueue, LastSilence, LostRequest, Opening, ProgramWait, ResetSeen, SentAgain};
 
@@ -29,6 +30,8 @@ pub enum Cause {
     ReceiveWindow(FullWindow),
     /// See [`Code::WindowScalingMissing`].
     WindowScalingMissing(FullWindow),
+    /// See [`Code::WindowScaleIgnored`].
+    WindowScaleIgnored(UnscaledEdge),
     /// See [`Code::Reader`].
     Reader(SlowReader),
     /// See [`Code::SendBuffer`].
@@ -47,12 +50,16 @@ pub enum Cause {
     PathRate(UsedPath),
     /// See [`Code::CongestionWindowClamp`].
     CongestionWindowClamp(Clamp),
+    /// See [`Code::PacingRate`].
+    PacingRate(PacedData),
     /// See [`Code::IdleRestart`].
     IdleRestart(Restarts),
     /// See [`Code::DelayedAck`].
     DelayedAck(DelayedWrites),
     /// See [`Code::PathMtuBlackHole`].
     PathMtuBlackHole(LargePackets),
+    /// See [`Code::SackNotTranslated`].
+    SackNotTranslated(ForeignBlocks),
     /// See [`Code::Reordering`].
     Reordering(OvertakenPackets),
     /// See [`Code::Bufferbloat`].
@@ -87,6 +94,7 @@ impl Cause {
         match self {
             Self::ReceiveWindow(_) => Code::ReceiveWindow,
             Self::WindowScalingMissing(_) => Code::WindowScalingMissing,
+            Self::WindowScaleIgnored(_) => Code::WindowScaleIgnored,
             Self::Reader(_) => Code::Reader,
             Self::SendBuffer(_) => Code::SendBuffer,
             Self::InitialWindow(_) => Code::InitialWindow,
@@ -96,9 +104,11 @@ impl Cause {
             Self::RetransmissionTimeout(_) => Code::RetransmissionTimeout,
             Self::PathRate(_) => Code::PathRate,
             Self::CongestionWindowClamp(_) => Code::CongestionWindowClamp,
+            Self::PacingRate(_) => Code::PacingRate,
             Self::IdleRestart(_) => Code::IdleRestart,
             Self::DelayedAck(_) => Code::DelayedAck,
             Self::PathMtuBlackHole(_) => Code::PathMtuBlackHole,
+            Self::SackNotTranslated(_) => Code::SackNotTranslated,
             Self::Reordering(_) => Code::Reordering,
             Self::Bufferbloat(_) => Code::Bufferbloat,
             Self::ApplicationWindow(_) => Code::ApplicationWindow,

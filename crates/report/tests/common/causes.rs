@@ -136,6 +136,23 @@ pub fn all() -> Vec<Cause> {
             segment_bytes: 1_448,
             arrived_bytes: 452,
             timeouts: occurrences(4),
+            errors: None,
+        }),
+        Cause::PathMtuBlackHole(LargePackets::Retransmissions {
+            segment_bytes: 1_448,
+            arrived_bytes: 452,
+            timeouts: occurrences(4),
+            errors: Some(TooBigErrors { errors: occurrences(5), mtu_bytes: Some(1_420) }),
+        }),
+        Cause::WindowScaleIgnored(UnscaledEdge { field_bytes: 5_800, window_bytes: 23_200, stops: 10 }),
+        Cause::SackNotTranslated(ForeignBlocks { blocks: occurrences(40), of: 41 }),
+        Cause::PacingRate(PacedData {
+            rate_bps: 8e6,
+            piece_bytes: 2_896.0,
+            interval_s: 0.002_9,
+            pieces: 3_400,
+            even: 3_390,
+            at_sender: false,
         }),
         Cause::PathMtuBlackHole(LargePackets::Arrivals {
             silence_s: 3.1,

@@ -278,6 +278,7 @@ pub fn diagnose() -> DiagnoseReport {
         measured: Measured {
             capacity_bps: Some(2.9e9),
             fastest_bps: None,
+            link_mtu_bytes: None,
             segment_bytes: 1448,
             delivered_segment_bytes: 1448,
             flight_max_bytes: 2_516_582,

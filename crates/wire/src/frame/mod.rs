@@ -8,7 +8,7 @@ use crate::link::LinkType;
 use crate::link_header::skip_link_header;
 use crate::next_header::Next;
 use crate::packet::Packet;
-use crate::segment::{Decoded, Late, Other, Segment, Tags};
+use crate::segment::{Decoded, Late, Other, Segment, Tags, TooBig};
 
 /// Finds the TCP segment in a packet that had `original_len` bytes on the wire and begins as `link` says.
 ///
@@ -31,16 +31,14 @@ pub fn decode(link: LinkType, bytes: &[u8], original_len: u32) -> Decoded {
             piece.protocol,
             piece.facts,
             piece.tags(),
-        ),
+        )
+        .map(Decoded::Tcp),
         _ => result,
     })
 }
 
-fn decoded(result: Result<Segment, Other>) -> Decoded {
-    match result {
-        Ok(segment) => Decoded::Tcp(segment),
-        Err(other) => Decoded::Other(other),
-    }
+fn decoded(result: Result<Decoded, Other>) -> Decoded {
+    result.unwrap_or_else(Decoded::Other)
 }
 
 /// Finds the TCP segments of a capture's packets, one packet after the other.
@@ -94,9 +92,10 @@ impl Decoder {
 /// What is told where a filter may want only some segments.
 fn wanted(decoded: Decoded, filter: Option<&Filter>) -> Decoded {
     match (&decoded, filter) {
-        (Decoded::Tcp(segment) | Decoded::Late(Late { segment, .. }), Some(filter)) if !filter.matches(segment) => {
-            Decoded::Other(Other::Unwanted)
-        }
+        (
+            Decoded::Tcp(segment) | Decoded::Late(Late { segment, .. }) | Decoded::TooBig(TooBig { segment, .. }),
+            Some(filter),
+        ) if !filter.matches(segment) => Decoded::Other(Other::Unwanted),
         _ => decoded,
     }
 }

@@ -2,10 +2,14 @@
 
 use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::Judged;
+use crate::diagnosis::rules::pacing_rate;
 use thalweg_model::{Cause, Clamp, Vantage};
 
 pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let share = facts.limits().send_buffer;
+    if pacing_rate::is_paced(facts) {
+        return None;
+    }
     let window_bytes = facts.clamp.filter(|_| share > 0.0)?;
     let clamp = Clamp {
         window_bytes,

@@ -8,6 +8,7 @@ mod congestion_window_clamp;
 mod delayed_ack;
 mod idle_restart;
 pub(crate) mod initial_window;
+mod pacing_rate;
 mod path_mtu_black_hole;
 pub(crate) mod path_rate;
 mod policer;
@@ -16,15 +17,18 @@ mod reader;
 mod receive_window;
 mod reordering;
 mod retransmission_timeout;
+mod sack_not_translated;
 mod send_buffer;
+mod window_scale_ignored;
 mod window_scaling_missing;
 
 use crate::diagnosis::finding::Rule;
 
 /// Every rule, in the order of [`thalweg_model::Code::ALL`].
-pub(crate) const RULES: [Rule; 18] = [
+pub(crate) const RULES: [Rule; 21] = [
     receive_window::judge,
     window_scaling_missing::judge,
+    window_scale_ignored::judge,
     reader::judge,
     send_buffer::judge,
     initial_window::judge,
@@ -34,9 +38,11 @@ pub(crate) const RULES: [Rule; 18] = [
     retransmission_timeout::judge,
     path_rate::judge,
     congestion_window_clamp::judge,
+    pacing_rate::judge,
     idle_restart::judge,
     delayed_ack::judge,
     path_mtu_black_hole::judge,
+    sack_not_translated::judge,
     reordering::judge,
     bufferbloat::judge,
     application_window::judge,

@@ -5,7 +5,8 @@ use crate::diagnosis::finding::{Judged, MAX_WEIGHT, occurrences};
 use crate::diagnosis::gain::weight_of_time;
 use crate::event::RetransmitKind;
 use crate::observe::connection_phases::Phase;
-use thalweg_model::{Cause, LargePackets, Vantage};
+use thalweg_model::{Cause, LargePackets, TooBigErrors, Vantage};
+use thalweg_units::Timestamp;
 
 /// Times the timer must have sent a long segment again in vain.
 const MIN_TIMEOUTS: u64 = 2;
@@ -52,9 +53,19 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
         segment_bytes: largest,
         arrived_bytes: got,
         timeouts: occurrences(sender.losses.timeouts, &first),
+        errors: too_big(facts),
     };
     let weight = if all { MAX_WEIGHT } else { gain.max(weight_of_time(share)) };
     Some(Judged::new(Cause::PathMtuBlackHole(cause), share, weight, (!all).then_some(gain)))
+}
+
+/// The ICMP errors about what the sender sent.
+fn too_big(facts: &Facts<'_>) -> Option<TooBigErrors> {
+    let connection = facts.connection;
+    let errors = connection.too_big.as_ref()?.about(facts.main)?;
+    let since_start = |at: Timestamp| at.since(connection.started).as_nanos();
+    let first: Vec<(u64, u64)> = errors.first.iter().map(|&(number, at)| (number, since_start(at))).collect();
+    Some(TooBigErrors { errors: occurrences(errors.count, &first), mtu_bytes: errors.mtu })
 }
 
 /// At the receiver the long packets are never seen: only that the sender fell silent and then went on with short ones.

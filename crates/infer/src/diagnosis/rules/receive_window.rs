@@ -33,7 +33,7 @@ pub(super) fn judge_window(facts: &Facts<'_>, cause: fn(FullWindow) -> Cause) ->
         largest_bytes: window.max,
         largest: examples.largest_window.map(|largest| sights(&[largest])),
         filled: Some(occurrences(window.full, &examples.window_full)),
-        path: facts.capacity.zip(facts.bdp()).map(|(capacity, bytes)| PathHolds {
+        path: facts.capacity.zip(facts.bdp()).filter(|_| facts.knows_capacity()).map(|(capacity, bytes)| PathHolds {
             rate_bps: capacity * 8.0,
             bytes,
             at_least: facts.blurred,

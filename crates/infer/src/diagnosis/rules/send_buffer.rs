@@ -2,7 +2,7 @@
 
 use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::Judged;
-use crate::diagnosis::rules::application_window;
+use crate::diagnosis::rules::{application_window, pacing_rate};
 use crate::observe::sndbuf_wakeups::SndbufWakeups;
 use crate::observe::stop_and_wait::Release;
 use thalweg_model::{Cause, FullSendBuffer, SendBufferSeen, Vantage, Wakeups};
@@ -14,7 +14,7 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
 /// A buffer that is kept full.
 fn full(facts: &Facts<'_>) -> Option<Judged> {
     let share = facts.limits().send_buffer;
-    if share <= 0.0 || facts.clamp.is_some() {
+    if share <= 0.0 || facts.clamp.is_some() || pacing_rate::is_paced(facts) {
         return None;
     }
     let (weight, gain) = facts.weigh_bound(facts.split.send_buffer);

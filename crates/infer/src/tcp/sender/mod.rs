@@ -114,6 +114,7 @@ impl Sender {
             }
         }
         self.totals.data_packets += u64::from(data.len > 0);
+        self.observers.unscaled_window.sent(end);
         if data.len > 0 {
             self.note_sent(data);
         }
@@ -215,6 +216,7 @@ impl Sender {
         let counted = (self.space.mss, self.losses.total);
         self.observers.idle_restarts.sent((data.number, data.now), start, self.space.una, flight, quiet, counted);
         self.observers.policer_log.sent(data.now, start, data.len);
+        self.observers.send_spacing.sent(data.now, u64::from(data.len));
         self.observers.stop_and_wait.sent(&SentData {
             number: data.number,
             now: data.now,
@@ -325,6 +327,7 @@ impl Sender {
         let mut delivered = 0;
         let Sacked { sacked_new, reported_above, original } = self.beyond(ack, to, acknowledged);
         let progress = to > self.space.una;
+        self.observers.unscaled_window.arrived(to.max(self.scoreboard.sacked.end().unwrap_or(0)), progress);
         if progress {
             delivered += to - self.space.una - self.scoreboard.sacked.remove_below(to).min(to - self.space.una);
             delivered -= self.duplicates_told(delivered);

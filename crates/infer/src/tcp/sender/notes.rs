@@ -112,6 +112,7 @@ impl Sender {
         self.window.is_probed &= ack.window == 0;
         if self.window.known && !ack.is_syn {
             self.observers.window_growth.advertised(ack.now, ack.window);
+            self.observers.unscaled_window.advertised(to, u64::from(ack.window_field));
         }
         self.window.edge = to + ack.window;
         if ack.window > self.window.max {

@@ -14,7 +14,18 @@ pub(super) struct Sacked {
     pub(super) original: bool,
 }
 
+/// Bytes between a block and all that is out, from which on it is of other numbers: one in thirty of numbers at random is nearer.
+const FAR: u64 = 1 << 26;
+
 impl Sender {
+    /// A block is about data that was never sent.
+    fn note_foreign_block(&mut self, ack: &Ack) {
+        self.scoreboard.foreign_blocks += 1;
+        if self.observers.examples.foreign_blocks.len() < 3 {
+            self.observers.examples.foreign_blocks.push((ack.number, ack.now));
+        }
+    }
+
     /// Takes the blocks of an acknowledgement in, whose number is `acknowledged` and lies within what was sent at `to`.
     pub(super) fn beyond(&mut self, ack: &Ack, to: u64, acknowledged: u64) -> Sacked {
         // What an acknowledgement reports that was overtaken may have been acknowledged since.
@@ -26,6 +37,11 @@ impl Sender {
             let (Some(left), Some(right)) = (self.space.unwrap_seq(left), self.space.unwrap_seq(right)) else {
                 continue;
             };
+            self.scoreboard.sack_blocks += 1;
+            if right > self.space.nxt + FAR || right + FAR < self.space.una {
+                self.note_foreign_block(ack);
+                continue;
+            }
             let within_next = ack.sack.as_slice().get(1).is_some_and(|&(l, r)| {
                 self.space.unwrap_seq(l).zip(self.space.unwrap_seq(r)).is_some_and(|(l, r)| l <= left && right <= r)
             });
@@ -112,6 +128,7 @@ mod tests {
             number: 100,
             ack: at(segments),
             window: 60_000,
+            window_field: 60_000,
             sack: SackBlocks::new(&blocks),
             tsval: None,
             tsecr: None,

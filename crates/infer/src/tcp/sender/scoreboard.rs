@@ -37,6 +37,9 @@ pub(crate) struct Scoreboard {
     /// Largest payload of a segment that was acknowledged and sent once.
     pub(crate) largest_delivered: u64,
     pub(crate) sack_permitted: bool,
+    /// Blocks of selective acknowledgements, and those of them that are about data that was never sent.
+    pub(crate) sack_blocks: u64,
+    pub(crate) foreign_blocks: u64,
     pub(crate) out_of_order: u64,
 }
 
@@ -53,6 +56,8 @@ impl Default for Scoreboard {
             duplicates_in_row: 0,
             largest_delivered: 0,
             sack_permitted: false,
+            sack_blocks: 0,
+            foreign_blocks: 0,
             out_of_order: 0,
         }
     }

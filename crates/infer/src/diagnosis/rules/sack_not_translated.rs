@@ -1,0 +1,26 @@
+//! A firewall changes sequence numbers, and not those in selective acknowledgements.
+
+use crate::diagnosis::facts::Facts;
+use crate::diagnosis::finding::{Judged, occurrences};
+use crate::diagnosis::gain::weight_of_time;
+use thalweg_model::{Cause, ForeignBlocks};
+
+/// Blocks about data that was never sent: one may be a damaged packet.
+const MIN_BLOCKS: u64 = 3;
+/// And their part of all, in tenths: one in thirty of numbers at random looks like a number of the connection's.
+const MIN_TENTHS: u64 = 9;
+
+pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
+    let board = &facts.sender.scoreboard;
+    let (count, of) = (board.foreign_blocks, board.sack_blocks);
+    if count < MIN_BLOCKS || count * 10 < of * MIN_TENTHS {
+        return None;
+    }
+    let split = &facts.split;
+    let share = facts.limits().timeout + facts.limits().loss_recovery;
+    let gain = facts.gain_without(split.timeout.and(split.loss_recovery), 0.0);
+    let blocks = occurrences(count, &facts.sender.observers.examples.foreign_blocks);
+    let cause = Cause::SackNotTranslated(ForeignBlocks { blocks, of });
+    // The losses themselves would remain, repaired within a round trip.
+    Some(Judged::new(cause, share, gain.max(weight_of_time(share)), None))
+}

@@ -1,0 +1,27 @@
+//! A middlebox drops what lies beyond the window field, which it does not scale.
+
+use crate::diagnosis::facts::Facts;
+use crate::diagnosis::finding::Judged;
+use crate::diagnosis::gain::weight_of_time;
+use thalweg_model::{Cause, UnscaledEdge};
+
+/// Times that data ended there. A sender that dies with data beyond the field out has one at most; each further one takes a repair and new data.
+const MIN_STOPS: u64 = 3;
+/// Timeouts or fast retransmissions that repaired it.
+const MIN_REPAIRS: usize = 2;
+
+pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
+    let sender = facts.sender;
+    let unscaled = &sender.observers.unscaled_window;
+    let (stops, field_bytes, window_bytes) = (unscaled.stops(), unscaled.field_max, sender.window.max);
+    let repairs = sender.losses.episodes.len();
+    if !sender.times_acks || stops < MIN_STOPS || repairs < MIN_REPAIRS || window_bytes <= field_bytes {
+        return None;
+    }
+    let split = &facts.split;
+    let repair = split.timeout.and(split.loss_recovery);
+    let share = facts.limits().timeout + facts.limits().loss_recovery;
+    let gain = facts.gain_without(repair, 0.0);
+    let cause = Cause::WindowScaleIgnored(UnscaledEdge { field_bytes, window_bytes, stops });
+    Some(Judged::new(cause, share, gain.max(weight_of_time(share)), None))
+}

@@ -1,0 +1,121 @@
+//! Whether data leaves in small pieces at even intervals, as a pacing timer sends it.
+//!
+//! Linux sends what a millisecond takes at the pacing rate, two segments at least, and waits for as long as that takes
+//! (`tcp_tso_autosize`, `sk_pacing_shift`; `tcp_update_skb_after_send`). Programs write larger pieces or at other times; a congestion window
+//! moves on by acknowledgements.
+
+/// A gap below this part of the mean gap is none: the piece goes on.
+const PART_OF_GAP: u64 = 4;
+/// Weight of a piece in the mean, one part of so many.
+const SMOOTHING: f64 = 16.0;
+/// A piece's rate is the mean within this part: ticks of the timer, and BBR's cycle is outside of it (1.25 and 0.75 of its rate).
+const EVEN_PART: f64 = 0.15;
+/// Pieces before anything is said, and the part of them that must be even.
+const MIN_PIECES: u64 = 64;
+const EVEN_TENTHS: u64 = 9;
+/// Two segments, and half of one for an odd one.
+const MAX_SEGMENTS: f64 = 2.5;
+/// Seconds that a piece takes at the pacing rate: `sk_pacing_shift` is 10, for 1/1024 s; segments are whole.
+const MAX_SECONDS: f64 = 1.3e-3;
+
+/// The pieces that one direction was sent in.
+#[derive(Debug, Default)]
+pub(crate) struct SendSpacing {
+    /// When the latest packet was sent, and the first of its piece.
+    last: u64,
+    began: u64,
+    bytes: u64,
+    /// Mean nanoseconds from piece to piece, and mean bytes per second.
+    gap: f64,
+    rate: f64,
+    pieces: u64,
+    even: u64,
+    total: u64,
+}
+
+/// Data that is paced.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PacedPieces {
+    /// Bytes per second.
+    pub(crate) rate: f64,
+    /// Mean bytes of a piece, and seconds from one to the next.
+    pub(crate) bytes: f64,
+    pub(crate) interval_s: f64,
+    pub(crate) even: u64,
+    pub(crate) pieces: u64,
+}
+
+impl SendSpacing {
+    /// New data of `len` bytes is sent.
+    pub(crate) fn sent(&mut self, now: u64, len: u64) {
+        let gap = now.saturating_sub(self.last);
+        self.last = now;
+        if self.bytes > 0 && (gap * PART_OF_GAP) as f64 >= self.gap && gap > 0 {
+            self.piece(now);
+        }
+        if self.bytes == 0 {
+            self.began = now;
+        }
+        self.bytes += len;
+    }
+
+    /// A piece is over, and the next one begins.
+    fn piece(&mut self, now: u64) {
+        let bytes = std::mem::take(&mut self.bytes);
+        let took = (now - self.began) as f64;
+        let rate = bytes as f64 / took * 1e9;
+        if self.pieces == 0 {
+            (self.gap, self.rate) = (took, rate);
+        }
+        self.pieces += 1;
+        self.total += bytes;
+        self.even += u64::from((rate / self.rate - 1.0).abs() <= EVEN_PART);
+        // One long pause must not move the mean for long.
+        self.gap += (took.min(2.0 * self.gap) - self.gap) / SMOOTHING;
+        self.rate += (rate.min(2.0 * self.rate) - self.rate) / SMOOTHING;
+    }
+
+    /// What a pacing timer sent, if one did; `mss` is a segment's payload.
+    pub(crate) fn paced(&self, mss: u64) -> Option<PacedPieces> {
+        if self.pieces < MIN_PIECES || self.even * 10 < self.pieces * EVEN_TENTHS {
+            return None;
+        }
+        let bytes = self.total as f64 / self.pieces as f64;
+        let most = (MAX_SEGMENTS * mss as f64).max(MAX_SECONDS * self.rate);
+        let interval_s = bytes / self.rate;
+        let found = PacedPieces { rate: self.rate, bytes, interval_s, even: self.even, pieces: self.pieces };
+        (bytes <= most).then_some(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u64 = 1_448;
+
+    /// Pieces of so many segments at these intervals, in nanoseconds, one after the other.
+    fn spaced(segments: u64, intervals: &[u64]) -> Option<f64> {
+        let (mut spacing, mut now) = (SendSpacing::default(), 0);
+        for interval in intervals.iter().cycle().take(400) {
+            for n in 0..segments {
+                spacing.sent(now + n * 20_000, MSS);
+            }
+            now += interval;
+        }
+        spacing.paced(MSS).map(|paced| paced.rate * 8.0)
+    }
+
+    #[test]
+    fn two_segments_at_a_time_at_even_intervals_are_paced() {
+        let rate = spaced(2, &[2_896_000]).expect("paced");
+        assert!((rate / 8e6 - 1.0).abs() < 0.01, "{rate}");
+        assert!(spaced(28, &[40_000_000]).is_none(), "a window of 28 segments, once each round trip");
+        assert!(spaced(2, &[1_000_000, 4_000_000]).is_none(), "acknowledgements set it off");
+        // BBR: one part in eight at 1.25 of the rate, one at 0.75, the rest at it; each for a round trip.
+        let mut cycle = vec![2_317_000; 17];
+        cycle.extend([3_861_000; 10]);
+        cycle.extend([2_896_000; 84]);
+        assert!(spaced(2, &cycle).is_none());
+    }
+}

@@ -1,0 +1,121 @@
+//! What middleboxes break: window scaling, selective acknowledgements, and errors that a sender does not heed.
+
+use super::capture::{CLIENT, SERVER, Setup, Wire};
+use super::{ACK, MS, SECOND, judged};
+use thalweg_model::{Cause, Code, Flow, LargePackets};
+
+const SEGMENT: u32 = 1_400;
+
+fn code_of(setup: Setup, wire: Wire) -> Flow {
+    let (flow, slowed) = judged(wire);
+    assert!(slowed, "{setup:?}: {:#?}", flow.verdict);
+    flow
+}
+
+/// Taps beside the server, which sends the data.
+fn at_server(rtt_ms: u64) -> impl Iterator<Item = Setup> {
+    Setup::all(rtt_ms).filter(|setup| setup.tap == SERVER)
+}
+
+/// An upload of rounds: the server's window field lets so many segments through, and eight are sent. A timer sends again what was dropped.
+fn behind_an_unscaled_window(setup: Setup, passes: u32) -> Wire {
+    let mut wire = Wire::new(setup);
+    wire.scale = Some(3);
+    wire.window[CLIENT] = (4 * SEGMENT) as u16;
+    let mut now = wire.open(0) + MS;
+    wire.send(now, CLIENT, ACK, 200);
+    now += setup.rtt / 2;
+    let mut una = wire.next[SERVER];
+    for _ in 0..8 {
+        for n in 0..8 {
+            let seq = una + n * SEGMENT;
+            let data = super::Sent { seq, len: SEGMENT as usize, ..wire.now(SERVER, ACK, 0) };
+            wire.put(now + u64::from(n) * 10, SERVER, n >= passes, data);
+            wire.next[SERVER] = wire.next[SERVER].max(seq + SEGMENT);
+        }
+        una += passes * SEGMENT;
+        wire.heard[CLIENT] = una;
+        let acknowledgement = wire.now(CLIENT, ACK, 0);
+        wire.put(now + setup.rtt / 2 + 100, CLIENT, false, acknowledgement);
+        now += setup.rtt + 300 * MS;
+    }
+    wire
+}
+
+#[test]
+fn a_middlebox_that_ignores_window_scaling_is_named() {
+    for setup in at_server(24) {
+        let flow = code_of(setup, behind_an_unscaled_window(setup, 4));
+        assert_eq!(flow.verdict.code(), Code::WindowScaleIgnored, "{setup:?}: {:#?}", flow.verdict);
+        // Where more arrives than the field lets through, its losses have another cause.
+        let (flow, _) = judged(behind_an_unscaled_window(setup, 6));
+        assert_ne!(flow.verdict.code(), Code::WindowScaleIgnored, "{setup:?}");
+    }
+}
+
+/// Of each flight the first segment is lost; the blocks of the client's acknowledgements are off by so much. A timer repairs it.
+fn with_blocks_off_by(setup: Setup, offset: u32) -> Wire {
+    let mut wire = Wire::new(setup);
+    let mut now = wire.open(0) + MS;
+    wire.send(now, CLIENT, ACK, 200);
+    now += setup.rtt / 2;
+    for _ in 0..6 {
+        let first = wire.next[SERVER];
+        let lost = super::Sent { len: SEGMENT as usize, ..wire.now(SERVER, ACK, 0) };
+        wire.put(now, SERVER, true, lost);
+        wire.next[SERVER] += SEGMENT;
+        for n in 1..6u64 {
+            wire.send(now + n * 10, SERVER, ACK, SEGMENT as usize);
+            let [left, right] =
+                [first + SEGMENT, wire.next[SERVER]].map(|seq| wire.number(SERVER, seq).wrapping_add(offset));
+            wire.heard[CLIENT] = first;
+            let told = super::Sent { sack: Some((left, right)), ..wire.now(CLIENT, ACK, 0) };
+            wire.put(now + setup.rtt / 2 + n * 10, CLIENT, false, told);
+        }
+        let again = super::Sent { seq: first, len: SEGMENT as usize, ..wire.now(SERVER, ACK, 0) };
+        now += setup.rtt + 250 * MS;
+        wire.put(now, SERVER, false, again);
+        wire.heard[CLIENT] = wire.next[SERVER];
+        let whole = wire.now(CLIENT, ACK, 0);
+        wire.put(now + setup.rtt / 2, CLIENT, false, whole);
+        now += setup.rtt;
+    }
+    wire
+}
+
+#[test]
+fn a_firewall_that_leaves_blocks_as_they_are_is_named() {
+    for setup in at_server(24) {
+        let flow = code_of(setup, with_blocks_off_by(setup, 1_234_567_890));
+        assert_eq!(flow.verdict.code(), Code::SackNotTranslated, "{setup:?}: {:#?}", flow.verdict);
+        let (flow, _) = judged(with_blocks_off_by(setup, 0));
+        let codes = [flow.verdict.code()].into_iter().chain(flow.findings.iter().map(|finding| finding.code()));
+        assert!(!codes.into_iter().any(|code| code == Code::SackNotTranslated), "{setup:?}");
+    }
+}
+
+#[test]
+fn an_error_that_names_the_mtu_is_quoted() {
+    for setup in Setup::all(24).filter(|setup| setup.tap == CLIENT) {
+        let mut wire = Wire::new(setup);
+        let open = wire.open(0) + MS;
+        let long = super::Sent { len: 1_448, ..wire.now(CLIENT, ACK, 0) };
+        wire.put(open, CLIENT, true, long);
+        for (n, at) in [0, 300 * MS, SECOND, 2_500 * MS, 6 * SECOND].into_iter().enumerate() {
+            if n > 0 {
+                wire.put(open + at, CLIENT, true, long);
+            }
+            wire.too_big(open + at + MS, CLIENT, 1_420);
+        }
+        wire.next[CLIENT] += 1_448;
+        wire.send(open + 10 * SECOND, SERVER, super::FIN, 0);
+        let (flow, slowed) = judged(wire);
+        let Cause::PathMtuBlackHole(LargePackets::Retransmissions { errors: Some(told), .. }) = &flow.verdict.cause
+        else {
+            panic!("{setup:?}: {:#?}", flow.verdict);
+        };
+        assert_eq!((told.errors.count, told.mtu_bytes, slowed), (5, Some(1_420), true));
+        assert_eq!(told.errors.sights.packets.len(), 3);
+        assert_eq!(flow.measured.link_mtu_bytes, Some(1_420));
+    }
+}
