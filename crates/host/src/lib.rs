@@ -12,6 +12,7 @@ pub mod filter;
 pub mod guest;
 pub mod link;
 pub mod mem_info;
+pub mod memory;
 #[cfg(test)]
 mod namespaces;
 mod netlink;
@@ -25,6 +26,7 @@ pub mod relay;
 pub mod route;
 pub mod segment;
 pub mod socket;
+pub mod socket_owners;
 pub mod sockets;
 pub mod sysctl;
 pub mod table;

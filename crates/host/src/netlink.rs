@@ -97,6 +97,13 @@ impl Netlink {
 
     /// Sends `message` and returns the payloads of all answers before the acknowledgement.
     pub(crate) fn request(&self, message: &mut Message, act: &str) -> Result<Vec<Vec<u8>>, HostError> {
+        let mut answers = Vec::new();
+        self.each(message, act, |payload| answers.push(payload.to_vec()))?;
+        Ok(answers)
+    }
+
+    /// Sends `message` and gives `visit` the payload of each answer before the acknowledgement.
+    pub(crate) fn each(&self, message: &mut Message, act: &str, mut visit: impl FnMut(&[u8])) -> Result<(), HostError> {
         let wrap = |source: io::Error| HostError { act: act.to_owned(), source };
         let len = message.bytes.len() as u32;
         message.bytes[..4].copy_from_slice(&len.to_ne_bytes());
@@ -106,7 +113,6 @@ impl Netlink {
         if sent < 0 {
             return Err(wrap(io::Error::last_os_error()));
         }
-        let mut answers = Vec::new();
         let mut buffer = vec![0u8; 64 * 1024];
         loop {
             // SAFETY: the buffer outlives the call and its length is given.
@@ -127,12 +133,12 @@ impl Netlink {
                 let payload = &rest[HEADER_LEN..len];
                 if kind == libc::NLMSG_ERROR as u16 {
                     let code = u32_at(payload, 0) as i32;
-                    return if code == 0 { Ok(answers) } else { Err(wrap(io::Error::from_raw_os_error(-code))) };
+                    return if code == 0 { Ok(()) } else { Err(wrap(io::Error::from_raw_os_error(-code))) };
                 }
                 if kind == libc::NLMSG_DONE as u16 {
-                    return Ok(answers);
+                    return Ok(());
                 }
-                answers.push(payload.to_vec());
+                visit(payload);
                 rest = &rest[len.next_multiple_of(4).min(rest.len())..];
             }
         }

@@ -10,9 +10,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const INET_DIAG_INFO: u16 = 2;
+const INET_DIAG_CONG: u16 = 4;
 const INET_DIAG_SKMEMINFO: u16 = 7;
 /// States in which data moves, as bits by number (include/net/tcp_states.h): established, and those of closing but TIME_WAIT.
 const MOVING: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
+/// `TCP_SYN_SENT`.
+const OPENING: u32 = 1 << 2;
 /// Length of `struct inet_diag_msg`.
 const MESSAGE_LEN: usize = 72;
 
@@ -21,6 +24,12 @@ const MESSAGE_LEN: usize = 72;
 pub struct Connection {
     /// Number the kernel gives no other socket.
     pub cookie: u64,
+    /// The socket's inode: what `/proc/PID/fd` calls it; 0 for one that no program holds any more.
+    pub inode: u32,
+    /// The user whom the socket belongs to.
+    pub uid: u32,
+    /// The kernel's number of the state, include/net/tcp_states.h.
+    pub state: u8,
     /// This host's end.
     pub local: (IpAddr, u16),
     /// The other end.
@@ -33,28 +42,53 @@ pub struct Connection {
     pub info: TcpInfo,
     /// What `SO_MEMINFO` tells.
     pub memory: MemInfo,
+    congestion_control: [u8; 16],
 }
 
-/// Asks for all connections of the namespace.
+impl Connection {
+    /// The name of the congestion control; empty where it was not asked for.
+    pub fn congestion_control(&self) -> &str {
+        let text = self.congestion_control.split(|&byte| byte == 0).next().unwrap_or_default();
+        std::str::from_utf8(text).unwrap_or_default()
+    }
+}
+
+/// Asks for all connections of the namespace in which data moves.
 ///
 /// # Errors
 /// When the kernel refuses, or has no `inet_diag`.
 pub fn connections() -> Result<Vec<Connection>, HostError> {
-    let netlink = Netlink::open_of(libc::NETLINK_SOCK_DIAG)?;
     let mut found = Vec::new();
+    let extensions = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_SKMEMINFO - 1);
+    visit(MOVING, extensions, |connection| found.push(*connection))?;
+    Ok(found)
+}
+
+/// Asks for all connections of the namespace, those that are being opened too, with the names of their congestion controls, and keeps none.
+///
+/// # Errors
+/// When the kernel refuses, or has no `inet_diag`.
+pub fn each_connection(seen: impl FnMut(&Connection)) -> Result<(), HostError> {
+    let extensions = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1) | 1 << (INET_DIAG_SKMEMINFO - 1);
+    visit(MOVING | OPENING, extensions, seen)
+}
+
+fn visit(states: u32, extensions: u8, mut seen: impl FnMut(&Connection)) -> Result<(), HostError> {
+    let netlink = Netlink::open_of(libc::NETLINK_SOCK_DIAG)?;
     for family in [libc::AF_INET, libc::AF_INET6] {
         // `struct inet_diag_req_v2`: family, protocol, extensions, padding, states, and an identity that is all zeroes.
         let mut request = [0u8; 56];
-        let extensions = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_SKMEMINFO - 1);
         request[..3].copy_from_slice(&[family as u8, libc::IPPROTO_TCP as u8, extensions]);
-        request[4..8].copy_from_slice(&MOVING.to_ne_bytes());
+        request[4..8].copy_from_slice(&states.to_ne_bytes());
         let mut message = Message::new(SOCK_DIAG_BY_FAMILY, libc::NLM_F_DUMP);
         message.raw(&request);
-        for answer in netlink.request(&mut message, "list this host's connections")? {
-            found.extend(connection(&answer));
-        }
+        netlink.each(&mut message, "list this host's connections", |answer| {
+            if let Some(connection) = connection(answer) {
+                seen(&connection);
+            }
+        })?;
     }
-    Ok(found)
+    Ok(())
 }
 
 /// Whether a socket of the current namespace accepts TCP connections; `false` where the kernel does not say.
@@ -82,17 +116,27 @@ fn connection(answer: &[u8]) -> Option<Connection> {
         }
     };
     let port = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
-    let attributes = attributes(&answer[MESSAGE_LEN..]);
-    let attribute = |wanted: u16| attributes.iter().find(|(kind, _)| *kind == wanted).map(|(_, bytes)| bytes);
-    let (info, memory) = (attribute(INET_DIAG_INFO)?, attribute(INET_DIAG_SKMEMINFO));
+    let (mut info, mut memory, mut congestion_control) = (None, None, [0; 16]);
+    for (kind, bytes) in attributes(&answer[MESSAGE_LEN..]) {
+        match kind {
+            INET_DIAG_INFO => info = Some(bytes),
+            INET_DIAG_SKMEMINFO => memory = Some(bytes),
+            INET_DIAG_CONG => congestion_control.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from),
+            _ => {}
+        }
+    }
     Some(Connection {
+        inode: u32_at(head, 68),
+        uid: u32_at(head, 64),
+        state: head[1],
         cookie: u64::from(u32_at(head, 44)) | u64::from(u32_at(head, 48)) << 32,
         local: (address(8)?, port(4)),
         remote: (address(24)?, port(6)),
         unread: u32_at(head, 56),
         unacknowledged: u32_at(head, 60),
-        info: TcpInfo::from_bytes(info),
-        memory: memory.map(|bytes| MemInfo::from_bytes(bytes)).unwrap_or_default(),
+        info: TcpInfo::from_bytes(info?),
+        memory: memory.map(MemInfo::from_bytes).unwrap_or_default(),
+        congestion_control,
     })
 }
 
@@ -116,6 +160,20 @@ mod tests {
         assert_eq!((near.local.0, near.remote.0), (at.ip(), at.ip()));
         assert_eq!((near.info.get("tcpi_bytes_sent"), far.unread), (1_000, 1_000));
         assert_ne!(near.cookie, far.cookie);
+    }
+
+    #[test]
+    fn one_that_is_seen_names_its_congestion_control_and_its_owner() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+        let at = listener.local_addr().expect("an address");
+        let client = TcpStream::connect(at).expect("a connection");
+        let mut found = None;
+        each_connection(|one| found = found.or((one.remote.1 == at.port()).then_some(*one))).expect("answers");
+        let found = found.expect("the client's");
+        let link = std::fs::read_link(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&client)));
+        assert_eq!(link.expect("a link").display().to_string(), format!("socket:[{}]", found.inode));
+        assert_eq!((found.uid, found.state), (rustix::process::geteuid().as_raw(), 1));
+        assert!(!found.congestion_control().is_empty());
     }
 
     #[test]

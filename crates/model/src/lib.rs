@@ -3,6 +3,7 @@
 //! What is asked for: [`Path`], [`HostSettings`], [`Workload`], [`Scenario`]. What comes back: [`Flow`] and its
 //! [`Series`], [`Verdict`], [`Remedy`], [`LabReport`], [`DiagnoseReport`], [`FixReport`].
 
+mod bursts;
 mod cause;
 mod diagnosis;
 mod expect;
@@ -25,9 +26,11 @@ pub mod since;
 mod topology;
 mod tune;
 mod tune_plan;
+mod watch;
 mod way;
 mod workload;
 
+pub use bursts::{BurstBins, BurstDirection, BurstsReport, PortBursts};
 pub use cause::{
     AckWait, ApplicationWindow, BucketFit, CarriedData, Cause, Clamp, Code, CongestionLosses, Context, DelayedWrites,
     Dropped, Evidence, FirstFlight, ForeignBlocks, FullAcceptQueue, FullQueue, FullSendBuffer, FullWindow,
@@ -69,6 +72,10 @@ pub use settings::{HostSettings, RouteFeature, RouteSettings, SocketSettings};
 pub use topology::{Between, HostName, Nic, Switch, Topology};
 pub use tune::{TuneDifference, TuneFinding, TuneRead, TuneShow, Weight};
 pub use tune_plan::{ExpectedGain, PlanStep, PlannedChange, Reach, RouteTarget, TunePlan};
+pub use watch::{
+    Backlog, GrowingProgram, LifeLimit, LimitLife, LimitName, LimitNow, ReceiveSide, SendSide, SocketLimit,
+    SocketProcess, SocketRetransmissions, SocketRow, SocketRtt, SocketState, TcpMemoryUse, WatchReport,
+};
 pub use way::Way;
 pub use workload::{
     Amount, Burst, Command, Cross, CrossTraffic, Exchange, Part, Size, Stream, Topic, Topics, Transactions, UdpTrain,

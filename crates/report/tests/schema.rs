@@ -18,6 +18,8 @@ fn each_schema_takes_its_documents() {
     assert_taken(&fix_schema(), &common::fixed_capture());
     assert_taken(&fix_schema(), &thalweg_model::FixReport { proof: None, ..common::fixed_capture() });
     assert_taken(&schema(COMPARE), &common::compared());
+    assert_taken(&schema(WATCH), &common::watch::report());
+    assert_taken(&schema(BURSTS), &common::watch::bursts());
     let unmended = thalweg_model::FixReport { remedy: None, after: None, ratio: None, ..common::fix() };
     assert_taken(&fix_schema(), &unmended);
 }
@@ -102,6 +104,8 @@ fn a_missing_or_an_unknown_field_is_refused_wherever_it_is() {
         (lab_schema(), document(&common::noisy())),
         (lab_schema(), document(&common::part())),
         (schema(COMPARE), document(&common::compared())),
+        (schema(WATCH), document(&common::watch::report())),
+        (schema(BURSTS), document(&common::watch::bursts())),
         (diagnose_schema(), document(&common::diagnose())),
         (fix_schema(), document(&common::fix())),
         (fix_schema(), document(&common::fixed_capture())),
@@ -257,4 +261,6 @@ fn schema(text: &str) -> Validator {
 const COMPARE: &str = include_str!("../../../docs/schema/thalweg.compare-1.json");
 const LAB: &str = include_str!("../../../docs/schema/thalweg.lab-1.json");
 const DIAGNOSE: &str = include_str!("../../../docs/schema/thalweg.diagnose-1.json");
+const BURSTS: &str = include_str!("../../../docs/schema/thalweg.bursts-1.json");
+const WATCH: &str = include_str!("../../../docs/schema/thalweg.watch-1.json");
 const FIX: &str = include_str!("../../../docs/schema/thalweg.fix-1.json");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who may import whom, besides `units`, which everyone may: ARCHITECTURE.md, "Rooms".
-const MAY_IMPORT: [(&str, &[&str]); 21] = [
+const MAY_IMPORT: [(&str, &[&str]); 22] = [
     ("units", &[]),
     ("model", &[]),
     ("config", &["model"]),
@@ -24,16 +24,17 @@ const MAY_IMPORT: [(&str, &[&str]); 21] = [
     ("edge", &["media", "model", "config", "host"]),
     ("get", &["model", "host"]),
     ("load", &["media", "model", "host"]),
+    ("watch", &["model", "infer"]),
     (
         "cli",
         &[
             "model", "config", "wire", "infer", "tune", "host", "apply", "path", "live", "lab", "report", "pipeline",
-            "media", "edge", "get", "load",
+            "media", "edge", "get", "load", "watch",
         ],
     ),
     ("thalweg", &["cli", "infer", "load", "model"]),
     ("tidy", &[]),
-    ("fuzz", &["wire", "infer", "config", "model", "media", "edge", "get"]),
+    ("fuzz", &["wire", "infer", "config", "model", "media", "edge", "get", "watch"]),
 ];
 
 /// Lines past which a file is no longer one idea.

@@ -7,6 +7,7 @@ pub(crate) mod path;
 mod path_preset;
 pub(crate) mod tune;
 mod values;
+pub(crate) mod watch;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use get::GetArgs;
@@ -20,6 +21,7 @@ use thalweg_pipeline::BenchOptions;
 use thalweg_units::Span;
 use thalweg_wire::filter::{Filter, FilterError};
 use tune::TuneVerb;
+use watch::WatchArgs;
 
 /// Why is this TCP stream slow, and what makes it fast?
 #[derive(Debug, Parser)]
@@ -76,6 +78,8 @@ pub(crate) enum Verb {
     Tune(TuneVerb),
     /// Runs a program behind an emulated path, in real time and without root
     Path(PathArgs),
+    /// What this host's TCP sockets do now, and what limits each
+    Watch(WatchArgs),
     /// Serves live streams: RTMP in, HLS and HTTP-FLV out
     Serve(ServeArgs),
     /// Players by the thousand, against any live-streaming server

@@ -3,7 +3,7 @@
 mod packets;
 mod sockets;
 
-pub(crate) use packets::watch;
+pub(crate) use packets::{refused, watch};
 pub(crate) use sockets::NAME;
 
 use thalweg_model::HostReport;

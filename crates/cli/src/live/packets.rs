@@ -78,7 +78,7 @@ fn ways() -> String {
 }
 
 /// Why the kernel does not let packets be seen, and the ways to change that.
-fn refused(error: HostError) -> Failure {
+pub(crate) fn refused(error: HostError) -> Failure {
     let hint = lacks_capability(&error).then(|| format!("seeing packets needs CAP_NET_RAW: {}", ways()));
     let failure = Failure::host(anyhow!("{error}"));
     match hint {

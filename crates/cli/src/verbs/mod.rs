@@ -12,3 +12,4 @@ pub(crate) mod path;
 mod path_control;
 pub(crate) mod serve;
 pub(crate) mod tune;
+pub(crate) mod watch;

@@ -108,7 +108,7 @@ fn gain_without(spending: &Spending, spent: LimitShare) -> Option<f64> {
 }
 
 /// Which of its receiver's limits a window is that was full.
-fn window_code(samples: &[Sample]) -> Code {
+pub(super) fn window_code(samples: &[Sample]) -> Code {
     let largest = samples.iter().map(|sample| sample.peer_window).max().unwrap_or(0);
     let mut most = 0;
     let (mut limited, mut closed) = (0, 0);

@@ -15,7 +15,9 @@ use crate::shared_path;
 use crate::shared_path::aggregate_rate::{CarriedBytes, LEAST_BINS, LEAST_BYTES, MOST_BINS};
 use partition::Spending;
 use std::net::SocketAddr;
-use thalweg_model::{Code, Flow, Handshake, Limits, Measured, Retransmits, RoundTrips, RttSource, Vantage, Way};
+use thalweg_model::{
+    Code, Flow, Handshake, Limits, Measured, Retransmits, RoundTrips, RttSource, Vantage, Verdict, Way,
+};
 
 /// What the kernel said of a connection at a moment; counters are since the connection began.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -150,6 +152,34 @@ pub fn diagnose(all: &[Sampled]) -> Vec<Box<Flow>> {
     // A stable sort: those that cost the same stay in the order in which they were given.
     found.sort_by_cached_key(FlowRecord::cost);
     found.into_iter().map(|one| one.flow).collect()
+}
+
+/// What limited a sender between its samples: shares of the time; all zero for fewer than two samples.
+pub fn limits(samples: &[Sample]) -> Limits {
+    if samples.len() < 2 {
+        return Limits::default();
+    }
+    let mut limits = Spending::of(samples).limits();
+    if limits.receive_window > 0.0 && causes::window_code(samples) == Code::Reader {
+        limits.reader = std::mem::take(&mut limits.receive_window);
+    }
+    limits
+}
+
+/// The verdict on a connection that is not over, by its samples alone; `None` when there are fewer than two, or nothing moved and nothing
+/// waited.
+pub fn verdict(samples: &[Sample]) -> Option<Verdict> {
+    let (first, last) = (samples.first()?, samples.last()?);
+    let sent = last.bytes_acked.saturating_sub(first.bytes_acked);
+    let received = last.bytes_received.saturating_sub(first.bytes_received);
+    let is_busy = last.busy_us > first.busy_us;
+    if last.at_s <= first.at_s {
+        None
+    } else if sent < received || sent == 0 && !is_busy && last.unread > 0 {
+        Some(causes::of_receiver(samples))
+    } else {
+        (sent > 0 || is_busy).then(|| causes::of_sender(samples, &Spending::of(samples)))
+    }
 }
 
 /// What a sender carried, in as many bins as it has samples, or as may be; `None` where that was little.

@@ -3,9 +3,10 @@
 use super::Cause;
 use super::figures::{
     CongestionLosses, FullQueue, FullSendBuffer, FullWindow, LargePackets, Losses, Restarts, SendBufferSeen,
-    SlowReader, Timeouts, TooBigErrors, UndecidedBy, UsedPath, WindowGrowth,
+    SlowReader, Timeouts, UndecidedBy, UsedPath, WindowGrowth,
 };
 use super::life::{LastSilence, Opening, ResetSeen, times};
+use super::middlebox::TooBigErrors;
 use crate::Side;
 use thalweg_units::figures::{count, counted, data, elapsed, fine_percent as percent, rate};
 

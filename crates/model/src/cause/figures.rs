@@ -1,5 +1,6 @@
 //! The figures of each cause.
 
+use super::middlebox::TooBigErrors;
 use crate::SlowStartExit;
 use serde::{Deserialize, Serialize};
 
@@ -353,26 +354,6 @@ pub struct PacedData {
     pub at_sender: bool,
 }
 
-/// A window that a middlebox takes for smaller than it is.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct UnscaledEdge {
-    /// The largest window field, in bytes if it were not scaled.
-    pub field_bytes: u64,
-    /// The largest window that the receiver advertised.
-    pub window_bytes: u64,
-    /// Times that nothing beyond the field arrived although it had been sent.
-    pub stops: u64,
-}
-
-/// Blocks of selective acknowledgements about data that was never sent.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ForeignBlocks {
-    /// Those, and the first acknowledgements that have them.
-    pub blocks: Occurrences,
-    /// All blocks.
-    pub of: u64,
-}
-
 /// Pauses after which the congestion window began anew.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Restarts {
@@ -441,16 +422,6 @@ pub enum LargePackets {
         /// And after.
         to_bytes: u64,
     },
-}
-
-/// ICMP "fragmentation needed" or "packet too big" about a connection's segments.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TooBigErrors {
-    /// How many.
-    pub errors: Occurrences,
-    /// The least MTU that they name, where they name one.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub mtu_bytes: Option<u32>,
 }
 
 /// Packets that overtook each other.

@@ -5,16 +5,18 @@ mod code;
 mod evidence;
 mod figures;
 mod life;
+mod middlebox;
 
 pub use code::Code;
 pub use figures::{
     AckWait, ApplicationWindow, BucketFit, CarriedData, Clamp, CongestionLosses, DelayedWrites, Dropped, FirstFlight,
-    ForeignBlocks, FullQueue, FullSendBuffer, FullWindow, KernelCounters, LargePackets, Losses, Occurrences,
-    OvertakenPackets, PacedData, PathHolds, Pauses, PausesSeen, PolicedRate, QueueMarks, Repairs, RestartTiming,
-    Restarts, SendBufferSeen, Sights, SlowReader, SlowStartSeen, Timeouts, TooBigErrors, UndecidedBy, UnscaledEdge,
-    UsedPath, WaitedFor, Wakeups, WindowGrowth,
+    FullQueue, FullSendBuffer, FullWindow, KernelCounters, LargePackets, Losses, Occurrences, OvertakenPackets,
+    PacedData, PathHolds, Pauses, PausesSeen, PolicedRate, QueueMarks, Repairs, RestartTiming, Restarts,
+    SendBufferSeen, Sights, SlowReader, SlowStartSeen, Timeouts, UndecidedBy, UsedPath, WaitedFor, Wakeups,
+    WindowGrowth,
 };
 pub use life::{FullAcceptQueue, LastSilence, LostRequest, Opening, ProgramWait, ResetSeen, SentAgain};
+pub use middlebox::{ForeignBlocks, TooBigErrors, UnscaledEdge};
 
 use crate::SharedPath;
 use serde::{Deserialize, Serialize};

@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test uses the part it needs")]
 
 pub mod causes;
+pub mod watch;
 
 use std::collections::BTreeMap;
 use thalweg_model::*;

@@ -1,0 +1,11 @@
+//! `thalweg watch`: where reports come from, and where they go.
+
+mod exporter;
+mod source;
+mod terminal;
+mod traffic;
+
+pub(crate) use exporter::Exporter;
+pub(crate) use source::{Live, Replay, Source};
+pub(crate) use terminal::show;
+pub(crate) use traffic::Traffic;
