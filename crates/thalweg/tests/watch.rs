@@ -208,6 +208,26 @@ impl<'a> Terminal<'a> {
     }
 }
 
+impl Terminal<'_> {
+    /// Closes the terminal under its program, which has to end.
+    fn hang_up(self) {
+        let pid =
+            String::from_utf8_lossy(&self.tmux(&["display-message", "-p", "#{pane_pid}"]).stdout).trim().to_owned();
+        assert!(pid.parse::<u32>().is_ok(), "{pid}");
+        let is_running = || {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
+        };
+        assert!(is_running());
+        drop(self);
+        let began = Instant::now();
+        while is_running() {
+            assert!(began.elapsed() < Duration::from_secs(10), "{pid} goes on without a terminal");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
 impl Drop for Terminal<'_> {
     fn drop(&mut self) {
         self.tmux(&["kill-server"]);
@@ -238,6 +258,7 @@ fn the_screens_of_a_recording() {
     terminal.keys(&["?"]);
     screens.push(terminal.screen("any key goes back"));
     insta::assert_snapshot!(screens.join("\n----\n"));
+    terminal.hang_up();
 }
 
 #[test]

@@ -4,12 +4,14 @@
 //! (`tcp_tso_autosize`, `sk_pacing_shift`; `tcp_update_skb_after_send`). Programs write larger pieces or at other times; a congestion window
 //! moves on by acknowledgements.
 
-/// A gap below this part of the mean gap is none: the piece goes on.
+/// A gap below one part in so many of the mean time from packet to packet is none: the piece goes on.
 const PART_OF_GAP: u64 = 4;
-/// Weight of a piece in the mean, one part of so many.
+/// Weight of a piece in the mean rate, one part of so many.
 const SMOOTHING: f64 = 16.0;
 /// A piece's rate is the mean within this part: ticks of the timer, and BBR's cycle is outside of it (1.25 and 0.75 of its rate).
 const EVEN_PART: f64 = 0.15;
+/// After so many pieces in a row at another rate that is the rate.
+const MAX_UNEVEN: u32 = 16;
 /// Pieces before anything is said, and the part of them that must be even.
 const MIN_PIECES: u64 = 64;
 const EVEN_TENTHS: u64 = 9;
@@ -21,13 +23,15 @@ const MAX_SECONDS: f64 = 1.3e-3;
 /// The pieces that one direction was sent in.
 #[derive(Debug, Default)]
 pub(crate) struct SendSpacing {
-    /// When the latest packet was sent, and the first of its piece.
+    /// When the first packet was sent, the latest, and the first of the piece in hand.
+    first: u64,
     last: u64,
     began: u64,
+    packets: u64,
     bytes: u64,
-    /// Mean nanoseconds from piece to piece, and mean bytes per second.
-    gap: f64,
+    /// Bytes per second, and pieces in a row that came at another rate.
     rate: f64,
+    uneven: u32,
     pieces: u64,
     even: u64,
     total: u64,
@@ -48,36 +52,51 @@ pub(crate) struct PacedPieces {
 impl SendSpacing {
     /// New data of `len` bytes is sent.
     pub(crate) fn sent(&mut self, now: u64, len: u64) {
-        let gap = now.saturating_sub(self.last);
+        if self.packets == 0 {
+            self.first = now;
+        }
+        let (gap, all) = (now.saturating_sub(self.last), now.saturating_sub(self.first));
         self.last = now;
-        if self.bytes > 0 && (gap * PART_OF_GAP) as f64 >= self.gap && gap > 0 {
+        if self.bytes > 0 && gap > 0 && gap.saturating_mul(PART_OF_GAP * self.packets) >= all {
             self.piece(now);
         }
         if self.bytes == 0 {
             self.began = now;
         }
+        self.packets += 1;
         self.bytes += len;
     }
 
     /// A piece is over, and the next one begins.
     fn piece(&mut self, now: u64) {
         let bytes = std::mem::take(&mut self.bytes);
-        let took = (now - self.began) as f64;
-        let rate = bytes as f64 / took * 1e9;
-        if self.pieces == 0 {
-            (self.gap, self.rate) = (took, rate);
+        let rate = bytes as f64 / (now - self.began).max(1) as f64 * 1e9;
+        if self.pieces == 0 || self.uneven >= MAX_UNEVEN {
+            (self.rate, self.uneven) = (rate, 0);
         }
         self.pieces += 1;
         self.total += bytes;
-        self.even += u64::from((rate / self.rate - 1.0).abs() <= EVEN_PART);
-        // One long pause must not move the mean for long.
-        self.gap += (took.min(2.0 * self.gap) - self.gap) / SMOOTHING;
-        self.rate += (rate.min(2.0 * self.rate) - self.rate) / SMOOTHING;
+        if self.is_even(rate) {
+            self.even += 1;
+            self.uneven = 0;
+            self.rate += (rate - self.rate) / SMOOTHING;
+        } else {
+            self.uneven += 1;
+        }
+    }
+
+    fn is_even(&self, rate: f64) -> bool {
+        (rate / self.rate - 1.0).abs() <= EVEN_PART
     }
 
     /// What a pacing timer sent, if one did; `mss` is a segment's payload.
     pub(crate) fn paced(&self, mss: u64) -> Option<PacedPieces> {
         if self.pieces < MIN_PIECES || self.even * 10 < self.pieces * EVEN_TENTHS {
+            return None;
+        }
+        // Even pieces with pauses between are a window's, as they come out of a link.
+        let all = self.began.saturating_sub(self.first).max(1);
+        if !self.is_even(self.total as f64 / all as f64 * 1e9) {
             return None;
         }
         let bytes = self.total as f64 / self.pieces as f64;
@@ -111,6 +130,9 @@ mod tests {
         let rate = spaced(2, &[2_896_000]).expect("paced");
         assert!((rate / 8e6 - 1.0).abs() < 0.01, "{rate}");
         assert!(spaced(28, &[40_000_000]).is_none(), "a window of 28 segments, once each round trip");
+        let mut link = vec![116_000; 27];
+        link.push(37_000_000);
+        assert!(spaced(1, &link).is_none(), "and as it comes out of a link");
         assert!(spaced(2, &[1_000_000, 4_000_000]).is_none(), "acknowledgements set it off");
         // BBR: one part in eight at 1.25 of the rate, one at 0.75, the rest at it; each for a round trip.
         let mut cycle = vec![2_317_000; 17];

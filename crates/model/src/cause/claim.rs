@@ -3,10 +3,9 @@
 use super::Cause;
 use super::figures::{
     CongestionLosses, FullQueue, FullSendBuffer, FullWindow, LargePackets, Losses, Restarts, SendBufferSeen,
-    SlowReader, Timeouts, UndecidedBy, UsedPath, WindowGrowth,
+    SlowReader, Timeouts, TooBigErrors, UndecidedBy, UsedPath, WindowGrowth,
 };
 use super::life::{LastSilence, Opening, ResetSeen, times};
-use super::middlebox::TooBigErrors;
 use crate::Side;
 use thalweg_units::figures::{count, counted, data, elapsed, fine_percent as percent, rate};
 

@@ -1,6 +1,5 @@
 //! The figures of each cause.
 
-use super::middlebox::TooBigErrors;
 use crate::SlowStartExit;
 use serde::{Deserialize, Serialize};
 
@@ -422,6 +421,16 @@ pub enum LargePackets {
         /// And after.
         to_bytes: u64,
     },
+}
+
+/// ICMP "fragmentation needed" or "packet too big" about a connection's segments.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TooBigErrors {
+    /// How many.
+    pub errors: Occurrences,
+    /// The least MTU that they name, where they name one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub mtu_bytes: Option<u32>,
 }
 
 /// Packets that overtook each other.

@@ -22,13 +22,3 @@ pub struct ForeignBlocks {
     /// All blocks.
     pub of: u64,
 }
-
-/// ICMP "fragmentation needed" or "packet too big" about a connection's segments.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TooBigErrors {
-    /// How many.
-    pub errors: Occurrences,
-    /// The least MTU that they name, where they name one.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub mtu_bytes: Option<u32>,
-}

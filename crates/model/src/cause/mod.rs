@@ -12,11 +12,11 @@ pub use figures::{
     AckWait, ApplicationWindow, BucketFit, CarriedData, Clamp, CongestionLosses, DelayedWrites, Dropped, FirstFlight,
     FullQueue, FullSendBuffer, FullWindow, KernelCounters, LargePackets, Losses, Occurrences, OvertakenPackets,
     PacedData, PathHolds, Pauses, PausesSeen, PolicedRate, QueueMarks, Repairs, RestartTiming, Restarts,
-    SendBufferSeen, Sights, SlowReader, SlowStartSeen, Timeouts, UndecidedBy, UsedPath, WaitedFor, Wakeups,
-    WindowGrowth,
+    SendBufferSeen, Sights, SlowReader, SlowStartSeen, Timeouts, TooBigErrors, UndecidedBy, UsedPath, WaitedFor,
+    Wakeups, WindowGrowth,
 };
 pub use life::{FullAcceptQueue, LastSilence, LostRequest, Opening, ProgramWait, ResetSeen, SentAgain};
-pub use middlebox::{ForeignBlocks, TooBigErrors, UnscaledEdge};
+pub use middlebox::{ForeignBlocks, UnscaledEdge};
 
 use crate::SharedPath;
 use serde::{Deserialize, Serialize};
