@@ -35,6 +35,11 @@ fn codes(folder: &Path) -> Vec<String> {
     codes
 }
 
+/// The codes whose fixtures the lab makes.
+fn made_codes(folder: &Path) -> Vec<String> {
+    codes(folder).into_iter().filter(|code| !WRITTEN_BY_HAND.contains(&code.as_str())).collect()
+}
+
 /// What the capture of a run shows from there: the verdict of the connection with most data, and its other findings.
 fn found(folder: &Path, capture: &str, at_receiver: bool) -> Vec<String> {
     let output = thalweg(folder, &["diagnose", capture, "--json"]).output().expect("the program starts");
@@ -52,8 +57,7 @@ fn found(folder: &Path, capture: &str, at_receiver: bool) -> Vec<String> {
 fn every_rule_finds_what_it_is_about_and_nothing_else() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    let codes: Vec<String> =
-        codes(folder).into_iter().filter(|code| !WRITTEN_BY_HAND.contains(&code.as_str())).collect();
+    let codes = made_codes(folder);
     let names: Vec<String> = codes.iter().flat_map(|code| [code.clone(), format!("{code}.not")]).collect();
     let mut args = vec!["lab", "run", "--kernel", "6.12", "--samples", "off", "--out", "out", "-q"];
     for name in &names {
@@ -82,8 +86,10 @@ fn every_rule_finds_what_it_is_about_and_nothing_else() {
 #[test]
 fn no_fixture_is_left_of_a_rule_that_is_gone() {
     let folder = tempfile::tempdir().expect("a folder");
-    let made = codes(folder.path()).into_iter().filter(|code| !WRITTEN_BY_HAND.contains(&code.as_str()));
-    let wanted: BTreeSet<String> = made.flat_map(|code| [format!("{code}.toml"), format!("{code}.not.toml")]).collect();
+    let wanted: BTreeSet<String> = made_codes(folder.path())
+        .iter()
+        .flat_map(|code| [format!("{code}.toml"), format!("{code}.not.toml")])
+        .collect();
     let there = fs::read_dir(scenarios()).expect("the folder").flatten();
     let there: BTreeSet<String> = there.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     assert_eq!(there, wanted);

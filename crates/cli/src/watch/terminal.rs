@@ -62,9 +62,8 @@ fn run(
         let wait = next.map_or(LOOK_EVERY, |due| due.saturating_duration_since(Instant::now())).min(LOOK_EVERY);
         let until = Instant::now() + wait;
         loop {
-            match waited(until) {
-                Input::Gone => return Ok(()),
-                Input::Ready | Input::Late => {}
+            if has_hung_up(until) {
+                return Ok(());
             }
             if !event::poll(Duration::ZERO).map_err(broken)? {
                 if Instant::now() >= until {
@@ -88,25 +87,15 @@ fn run(
     Ok(())
 }
 
-/// What came of waiting for the terminal.
-enum Input {
-    Ready,
-    Late,
-    /// Nobody is at the other end any more.
-    Gone,
-}
-
-/// Waits for input until then. The library that reads keys never returns once the terminal has hung up: that is seen here, before it is asked.
-fn waited(until: Instant) -> Input {
+/// Waits for input until then; whether nobody is at the other end any more. The library that reads keys never returns once the terminal has
+/// hung up: that is seen here, before it is asked.
+fn has_hung_up(until: Instant) -> bool {
     let left = until.saturating_duration_since(Instant::now());
     let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
     let stdin = io::stdin();
     let mut terminal = [PollFd::new(&stdin, PollFlags::IN)];
-    match poll(&mut terminal, Some(&left)) {
-        Ok(0) | Err(_) => Input::Late,
-        Ok(_) if terminal[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) => Input::Gone,
-        Ok(_) => Input::Ready,
-    }
+    let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+    poll(&mut terminal, Some(&left)).is_ok() && terminal[0].revents().intersects(gone)
 }
 
 fn is_interrupt(key: KeyEvent) -> bool {

@@ -44,6 +44,14 @@ impl Facts<'_> {
         (gain.max(weight_of_time(spent.seconds / self.phase_s)), None)
     }
 
+    /// The share of the time in which losses are repaired, by a timer or without, and what it weighs that nothing is lost.
+    pub(crate) fn weigh_repair(&self) -> (f64, f64) {
+        let (limits, split) = (self.limits(), &self.split);
+        let share = limits.timeout + limits.loss_recovery;
+        let gain = self.gain_without(split.timeout.and(split.loss_recovery), 0.0);
+        (share, gain.max(weight_of_time(share)))
+    }
+
     /// Whether the rate that was seen is the path's: data came faster than on average, or the path was full at times.
     pub(crate) fn knows_capacity(&self) -> bool {
         let limits = self.limits();

@@ -2,7 +2,7 @@
 
 use super::observed::{Observed, median};
 use super::parameters::{LossModel, Parameters};
-use thalweg_model::{Code, Origin};
+use thalweg_model::Origin;
 
 /// A parameter changes by this factor at most in one step.
 const STEP: f64 = 3.0;
@@ -16,18 +16,12 @@ pub(crate) fn distance(capture: &Observed, runs: &[Observed]) -> f64 {
     let ratio = |figure: &dyn Fn(&Observed) -> Option<f64>, weight| far(figure(capture), median(runs, figure), weight);
     let verdict = runs.iter().filter(|run| run.code != capture.code).count() as f64 / runs.len().max(1) as f64;
     ratio(&|seen| Some(seen.goodput_bps), 2.0)
-        + ratio(&|seen| shown_rate(capture.code, seen), 1.0)
+        + ratio(&|seen| seen.shown_rate(capture.code), 1.0)
         + ratio(&|seen| seen.rtt_p50_ms, 1.0)
         + ratio(&|seen| seen.rtt_p90_ms, 1.0)
         + ratio(&|seen| Some(seen.loss_episodes), 0.3)
         + ratio(&Observed::episode_packets, 0.2)
         + verdict * 0.1
-}
-
-/// The figure that the path's rate is fitted to, for a capture with this verdict. Of a connection that one of the hosts bounds, most bytes come at
-/// no rate of the path's: only its fastest trains show that.
-pub(crate) fn shown_rate(code: Code, seen: &Observed) -> Option<f64> {
-    if code.is_host_limit() { seen.fastest_bps.or(seen.capacity_bps) } else { seen.capacity_bps }
 }
 
 /// Moves the parameters towards what makes the runs like the capture.
@@ -43,7 +37,7 @@ pub(crate) fn step(parameters: &mut Parameters, capture: &Observed, runs: &[Obse
         parameters.rtt_s = (parameters.rtt_s + more / 1e3).max(parameters.rtt_s / STEP);
     }
     if parameters.rate_origin != Origin::Assumed {
-        let shown = |seen: &Observed| shown_rate(capture.code, seen);
+        let shown = |seen: &Observed| seen.shown_rate(capture.code);
         parameters.rate_bps *= factor(shown(capture), median(runs, shown));
     }
     if parameters.queue_origin != Origin::Assumed {

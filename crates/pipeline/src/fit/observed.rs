@@ -23,6 +23,12 @@ pub(crate) struct Observed {
     pub(crate) loss_episodes: f64,
 }
 
+/// The path's rate as a connection with this verdict shows it. Of one that a host bounds, most bytes come at no rate of the path's: only its
+/// fastest trains show that.
+pub(crate) fn shown_rate(code: Code, fastest_bps: Option<f64>, capacity_bps: Option<f64>) -> Option<f64> {
+    fastest_bps.filter(|_| code.is_host_limit()).or(capacity_bps)
+}
+
 impl Observed {
     pub(crate) fn of(flow: &Flow, series: &Series) -> Self {
         let rtt = flow.facts.rtt.as_deref();
@@ -44,6 +50,11 @@ impl Observed {
             lost_packets: losses.map_or(0.0, |losses| losses.packets as f64),
             loss_episodes: losses.map_or(0.0, |losses| losses.episodes as f64),
         }
+    }
+
+    /// The figure that the path's rate is fitted to, for a capture with this verdict.
+    pub(crate) fn shown_rate(&self, code: Code) -> Option<f64> {
+        shown_rate(code, self.fastest_bps, self.capacity_bps)
     }
 
     /// The part of data packets that was lost.

@@ -2,13 +2,11 @@
 
 use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::Judged;
+use crate::observe::send_spacing::PacedPieces;
 use thalweg_model::{Cause, PacedData, Vantage};
 
 pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
-    if !is_paced(facts) {
-        return None;
-    }
-    let paced = facts.sender.observers.send_spacing.paced(facts.sender.space.mss)?;
+    let paced = paced(facts)?;
     let cause = PacedData {
         rate_bps: paced.rate * 8.0,
         piece_bytes: paced.bytes,
@@ -21,10 +19,9 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
     Some(Judged::new(Cause::PacingRate(cause), facts.limits().send_buffer, weight, gain))
 }
 
-/// Whether a flight that stands still is one that a pacing timer sends, and neither a buffer's nor a clamp's.
-pub(super) fn is_paced(facts: &Facts<'_>) -> bool {
+/// What a pacing timer sends, where that is the flight that stands still, and neither a buffer's nor a clamp's.
+pub(super) fn paced(facts: &Facts<'_>) -> Option<PacedPieces> {
     let sender = facts.sender;
-    facts.limits().send_buffer > 0.0
-        && facts.wakes.is_none()
-        && sender.observers.send_spacing.paced(sender.space.mss).is_some()
+    let stands = facts.limits().send_buffer > 0.0 && facts.wakes.is_none();
+    sender.observers.send_spacing.paced(sender.space.mss).filter(|_| stands)
 }

@@ -2,7 +2,6 @@
 
 use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::{Judged, occurrences};
-use crate::diagnosis::gain::weight_of_time;
 use thalweg_model::{Cause, ForeignBlocks};
 
 /// Blocks about data that was never sent: one may be a damaged packet.
@@ -16,11 +15,9 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
     if count < MIN_BLOCKS || count * 10 < of * MIN_TENTHS {
         return None;
     }
-    let split = &facts.split;
-    let share = facts.limits().timeout + facts.limits().loss_recovery;
-    let gain = facts.gain_without(split.timeout.and(split.loss_recovery), 0.0);
+    let (share, weight) = facts.weigh_repair();
     let blocks = occurrences(count, &facts.sender.observers.examples.foreign_blocks);
     let cause = Cause::SackNotTranslated(ForeignBlocks { blocks, of });
     // The losses themselves would remain, repaired within a round trip.
-    Some(Judged::new(cause, share, gain.max(weight_of_time(share)), None))
+    Some(Judged::new(cause, share, weight, None))
 }

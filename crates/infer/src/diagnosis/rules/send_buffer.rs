@@ -14,7 +14,7 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
 /// A buffer that is kept full.
 fn full(facts: &Facts<'_>) -> Option<Judged> {
     let share = facts.limits().send_buffer;
-    if share <= 0.0 || facts.clamp.is_some() || pacing_rate::is_paced(facts) {
+    if share <= 0.0 || facts.clamp.is_some() || pacing_rate::paced(facts).is_some() {
         return None;
     }
     let (weight, gain) = facts.weigh_bound(facts.split.send_buffer);

@@ -2,7 +2,6 @@
 
 use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::Judged;
-use crate::diagnosis::gain::weight_of_time;
 use thalweg_model::{Cause, UnscaledEdge};
 
 /// Times that data ended there. A sender that dies with data beyond the field out has one at most; each further one takes a repair and new data.
@@ -18,10 +17,7 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
     if !sender.times_acks || stops < MIN_STOPS || repairs < MIN_REPAIRS || window_bytes <= field_bytes {
         return None;
     }
-    let split = &facts.split;
-    let repair = split.timeout.and(split.loss_recovery);
-    let share = facts.limits().timeout + facts.limits().loss_recovery;
-    let gain = facts.gain_without(repair, 0.0);
+    let (share, weight) = facts.weigh_repair();
     let cause = Cause::WindowScaleIgnored(UnscaledEdge { field_bytes, window_bytes, stops });
-    Some(Judged::new(cause, share, gain.max(weight_of_time(share)), None))
+    Some(Judged::new(cause, share, weight, None))
 }

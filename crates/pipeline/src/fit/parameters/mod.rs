@@ -1,6 +1,7 @@
 //! The parameters of a model of a connection's path and hosts, and the scenario they make.
 
 use crate::failure::Failure;
+use crate::fit::observed::shown_rate;
 use std::fmt::Write as _;
 use thalweg_lab::CaptureEnds;
 use thalweg_model::{
@@ -108,8 +109,7 @@ impl Parameters {
         // The lab speaks IPv4: headers as long as the capture's are not worth a difference in the rate.
         let headers = (ip + ETHERNET_HEADER) as f64;
         let on_wire = |payload_bps: f64| payload_bps * (segment as f64 + headers) / segment as f64;
-        let is_bounded = flow.verdict.code().is_host_limit();
-        let seen = flow.measured.fastest_bps.filter(|_| is_bounded).or(flow.measured.capacity_bps);
+        let seen = shown_rate(flow.verdict.code(), flow.measured.fastest_bps, flow.measured.capacity_bps);
         let delivered = flow.facts.delivery.and_then(|delivery| delivery.rate_bps).unwrap_or(flow.goodput_bps);
         let rate_bps = on_wire(seen.unwrap_or(delivered.max(flow.goodput_bps) * RATE_UNSEEN));
         let (rtt_s, p50_s, max_s) = round_trips(flow);
