@@ -2,7 +2,7 @@
 #![allow(dead_code)]
 
 use thalweg_wire::filter::Filter;
-use thalweg_wire::{Capture, Decoded, Decoder, LinkType};
+use thalweg_wire::{Capture, Decoded, Decoder, LinkType, Message, Payload};
 
 /// Packets after which an input has shown what it can.
 const ENOUGH: usize = 20_000;
@@ -49,6 +49,28 @@ pub(crate) fn pcapng(data: &[u8]) -> usize {
 pub(crate) fn compressed(data: &[u8]) -> usize {
     let magics = [&b""[..], b"\x1f\x8b\x08", b"\xfd7zXZ\0\0\x01\x69\x22\xde\x36", b"\x28\xb5\x2f\xfd"];
     magics.map(|magic| read(&[magic, data].concat())).into_iter().sum()
+}
+
+/// Any payload of a segment, and both halves of it: texts stay within their bounds, and no query is kept.
+pub(crate) fn payload(data: &[u8]) -> usize {
+    let (front, back) = data.split_at(data.len() / 2);
+    let found = [data, front, back].map(Payload::read);
+    for payload in &found {
+        match &payload.message {
+            Some(Message::Requests(all)) => {
+                assert!((1..=16).contains(&all.len()));
+                for request in all {
+                    assert!(request.method.len() <= 20 && request.target.chars().count() <= 100);
+                    assert!(!request.target.contains(['?', '#', ';', '@']) || request.target.starts_with('/'));
+                    assert!(!request.target.contains(['?', '#', ';']));
+                }
+            }
+            Some(Message::Responses(all)) => assert!((1..=16).contains(&all.len())),
+            Some(Message::ClientHello(hello)) => assert!(hello.protocols.len() <= 8),
+            Some(Message::ServerHello(_)) | None => {}
+        }
+    }
+    usize::from(found[0].message.is_some() || !found[0].records.is_empty())
 }
 
 /// Any text as a filter: refused with a place, or run on any frame and compiled.

@@ -29,6 +29,7 @@ pub(crate) fn packet(up: bool, flags: u8, seq: u32, ack: u32, payload_len: u32) 
         },
         tags: Tags::default(),
         payload_len,
+        payload_at: 0,
     }
 }
 

@@ -102,7 +102,7 @@ pub(crate) fn decapsulate(
                 }
                 let rest = bytes.get(at..).ok_or(Other::Malformed)?;
                 let inner = match carried(rest, layer.len, layer.protocol, layer.facts, tags)? {
-                    Carried::Tcp(segment) => return Ok(Decoded::Tcp(segment)),
+                    Carried::Tcp(segment) => return Ok(Decoded::Tcp(placed(segment, at))),
                     Carried::TooBig(error) => return Ok(Decoded::TooBig(error)),
                     Carried::Inner(inner) => inner,
                 };
@@ -124,17 +124,23 @@ pub(crate) fn decapsulate_ip_payload(
     mut tags: Tags,
 ) -> Result<Segment, Other> {
     match carried(bytes, len, protocol, facts, tags)? {
-        Carried::Tcp(segment) => Ok(segment),
+        Carried::Tcp(segment) => Ok(Segment { payload_at: 0, ..segment }),
         // No error is so long that it comes in fragments.
         Carried::TooBig(_) => Err(Other::NotTcp),
         Carried::Inner(inner) => {
             tags.push(inner.tag);
             match decapsulate(bytes, len, inner.at, inner.next, tags, &mut None)? {
-                Decoded::Tcp(segment) => Ok(segment),
+                Decoded::Tcp(segment) => Ok(Segment { payload_at: 0, ..segment }),
                 _ => Err(Other::NotTcp),
             }
         }
     }
+}
+
+/// The segment of what begins at `at` of its packet.
+fn placed(segment: Segment, at: usize) -> Segment {
+    let payload_at = u16::try_from(at + usize::from(segment.payload_at)).unwrap_or(0);
+    Segment { payload_at, ..segment }
 }
 
 /// What IP carries.
@@ -162,7 +168,8 @@ fn carried(bytes: &[u8], len: usize, protocol: u8, facts: IpFacts, tags: Tags) -
             let tcp = TcpHeader::parse(rest).ok_or(Other::Malformed)?;
             let payload = len.checked_sub(at + usize::from(tcp.header_len)).ok_or(Other::Malformed)?;
             let payload_len = u32::try_from(payload).map_err(|_| Other::Malformed)?;
-            return Ok(Carried::Tcp(Segment { ip: facts, tcp, tags, payload_len }));
+            let payload_at = u16::try_from(at + usize::from(tcp.header_len)).unwrap_or(0);
+            return Ok(Carried::Tcp(Segment { ip: facts, tcp, tags, payload_len, payload_at }));
         }
         4 | 41 => tunnel::Inner { at: 0, next: Next::Ip, tag: Tag::IpInIp },
         GRE => tunnel::gre(rest).ok_or(Other::NotTcp)?,

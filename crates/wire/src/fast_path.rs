@@ -60,6 +60,7 @@ pub(crate) fn plain_tcp(bytes: &[u8]) -> Option<Segment> {
         },
         tags: Tags::default(),
         payload_len,
+        payload_at: (ETHERNET + IP) as u16 + u16::from(header_len),
     })
 }
 

@@ -38,7 +38,7 @@ pub(crate) fn too_big(bytes: &[u8], is_v6: bool, tags: Tags) -> Option<TooBig> {
         header_len: TcpHeader::MIN_LEN as u8,
         options: Options::default(),
     };
-    Some(TooBig { segment: Segment { ip: layer.facts, tcp, tags, payload_len: 0 }, mtu })
+    Some(TooBig { segment: Segment { ip: layer.facts, tcp, tags, payload_len: 0, payload_at: 0 }, mtu })
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 #![warn(clippy::too_many_lines, clippy::struct_excessive_bools)]
 #![forbid(unsafe_code)]
 
+mod application;
 mod bytes;
 mod capture;
 mod compressed;
@@ -29,6 +30,7 @@ mod tcp;
 mod tunnel;
 mod wlan;
 
+pub use application::{ClientHello, Message, Payload, Request, Response, ServerHello, TlsRecords};
 pub use capture::{Capture, Error};
 pub use damage::Damage;
 pub use frame::{Decoder, decode};

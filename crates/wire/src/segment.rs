@@ -60,6 +60,18 @@ pub struct Segment {
     pub tags: Tags,
     /// Bytes of payload on the wire, whether captured or not.
     pub payload_len: u32,
+    /// Where the payload begins in the captured packet; 0 where the packet does not hold it, as of one in fragments.
+    pub payload_at: u16,
+}
+
+impl Segment {
+    /// As much of its payload as `packet` holds, the bytes it was found in.
+    #[inline]
+    pub fn payload<'a>(&self, packet: &'a [u8]) -> &'a [u8] {
+        let from = usize::from(self.payload_at);
+        let to = from.saturating_add(self.payload_len as usize).min(packet.len());
+        if from == 0 { &[] } else { packet.get(from..to).unwrap_or_default() }
+    }
 }
 
 /// Why a packet holds no TCP segment to follow.

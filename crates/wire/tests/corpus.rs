@@ -23,6 +23,11 @@ fn compressed() {
 }
 
 #[test]
+fn payload() {
+    assert_eq!(run("payload", bodies::payload), 26, "each has a message or a record");
+}
+
+#[test]
 fn filter() {
     run("filter", |input| bodies::filter(&String::from_utf8_lossy(input), &[]));
 }

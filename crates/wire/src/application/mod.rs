@@ -1,0 +1,67 @@
+//! What the payload of a segment begins with, as far as timing needs it: heads of HTTP/1 messages and TLS records.
+//!
+//! A segment is looked at alone. What begins in the middle of one is not found, except behind a message whose end is known.
+
+mod http;
+mod tls;
+
+pub use http::{Request, Response};
+pub use tls::{ClientHello, ServerHello, TlsRecords};
+
+/// What a segment's payload begins with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Payload {
+    /// Kinds of the TLS records in it; none if it does not begin with one.
+    pub records: TlsRecords,
+    /// The message, if it has one.
+    pub message: Option<Message>,
+    /// The message is a ClientHello that goes on in the next segment.
+    pub goes_on: bool,
+}
+
+/// A message of an application's protocol.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Message {
+    /// HTTP/1 requests, one after the other.
+    Requests(Vec<Request>),
+    /// HTTP/1 responses, one after the other.
+    Responses(Vec<Response>),
+    /// The client's first message of TLS.
+    ClientHello(ClientHello),
+    /// The server's.
+    ServerHello(ServerHello),
+}
+
+impl Payload {
+    /// Whether what begins with these bytes may be a message or a record: most payload is neither, and this asks for three bytes only.
+    #[inline]
+    pub fn may_begin(bytes: &[u8]) -> bool {
+        match bytes {
+            [20..=23, 3, 0..=4, ..] => true,
+            [a, b, c, ..] => [a, b, c].iter().all(|byte| byte.is_ascii_uppercase()),
+            _ => false,
+        }
+    }
+
+    /// Reads what is captured of a segment's payload.
+    pub fn read(bytes: &[u8]) -> Self {
+        if !Self::may_begin(bytes) {
+            return Self::default();
+        }
+        if !bytes[0].is_ascii_uppercase() {
+            return tls::read(bytes);
+        }
+        let message = if bytes.starts_with(b"HTTP/1.") {
+            Some(http::responses(bytes)).filter(|all| !all.is_empty()).map(Message::Responses)
+        } else {
+            Some(http::requests(bytes)).filter(|all| !all.is_empty()).map(Message::Requests)
+        };
+        Self { message, ..Self::default() }
+    }
+}
+
+/// A text of the wire with at most `most` characters; what is no printable ASCII is replaced.
+fn text(bytes: &[u8], most: usize) -> String {
+    let printable = |&byte: &u8| if byte.is_ascii_graphic() { char::from(byte) } else { char::REPLACEMENT_CHARACTER };
+    bytes.iter().take(most).map(printable).collect()
+}
