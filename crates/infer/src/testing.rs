@@ -3,10 +3,10 @@
 use crate::flow_table::lifecycle::Lifecycle;
 use crate::observe::plot_series::Recording;
 use crate::tcp::connection::Connection;
-use crate::tcp::packet::{Endpoint, Packet};
+use crate::tcp::packet::{Endpoint, Packet, PayloadFront};
 use std::net::{IpAddr, Ipv4Addr};
 use thalweg_units::{SeqNum, Timestamp};
-use thalweg_wire::{Flags, IpFacts, Options, Segment, Tags, TcpHeader};
+use thalweg_wire::{Flags, IpFacts, Options, Payload, Segment, Tags, TcpHeader};
 
 pub(crate) const CLIENT: Endpoint = (IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 40_000);
 const SERVER: Endpoint = (IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)), 443);
@@ -42,11 +42,20 @@ pub(crate) fn connection(packets: &[Segment]) -> Connection {
 
 /// A connection of these packets, each with its time in milliseconds.
 pub(crate) fn connection_at(packets: &[(u64, Segment)]) -> Connection {
+    let plain: Vec<_> = packets.iter().map(|&(millis, segment)| (millis, segment, &b""[..])).collect();
+    connection_with(&plain)
+}
+
+/// A connection of these packets, each with what its payload begins with.
+pub(crate) fn connection_with(packets: &[(u64, Segment, &[u8])]) -> Connection {
     let at = |millis: u64| Timestamp::from_nanos((millis + 1_000) * 1_000_000);
     let life = Lifecycle::new(&packets[0].1);
     let packets: Vec<Packet> = (1..)
         .zip(packets)
-        .map(|(number, (millis, segment))| Packet::new(life.side_of(segment), at(*millis), number, segment))
+        .map(|(number, (millis, segment, payload))| {
+            let front = PayloadFront::new(Payload::read(payload));
+            Packet::new(life.side_of(segment), at(*millis), number, segment, &front)
+        })
         .collect();
     let mut connection = Connection::new(0, life.ends, &packets[0], Recording::Nothing);
     packets.iter().for_each(|packet| connection.packet(packet));

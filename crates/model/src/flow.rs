@@ -1,5 +1,6 @@
 //! One TCP connection as a capture shows it: facts, and the series its plots draw.
 
+use crate::application::Application;
 use crate::diagnosis::{Finding, Limits, Verdict};
 use crate::facts::Facts;
 use crate::life::Life;
@@ -80,6 +81,9 @@ pub struct Flow {
     /// Where the time of the whole connection went; `None` of a socket that was sampled.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub life: Option<Life>,
+    /// What the protocols above TCP show, where that is anything.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub application: Option<Box<Application>>,
     /// Where the time of the data phase went.
     pub limits: Limits,
     /// Why it was no faster.

@@ -3,6 +3,7 @@
 //! What is asked for: [`Path`], [`HostSettings`], [`Workload`], [`Scenario`]. What comes back: [`Flow`] and its
 //! [`Series`], [`Verdict`], [`Remedy`], [`LabReport`], [`DiagnoseReport`], [`FixReport`].
 
+mod application;
 mod bursts;
 mod cause;
 mod diagnosis;
@@ -30,6 +31,7 @@ mod watch;
 mod way;
 mod workload;
 
+pub use application::{Application, RequestTiming, RequestWaits, TlsHandshake};
 pub use bursts::{BurstBins, BurstDirection, BurstsReport, PortBursts};
 pub use cause::{
     AckWait, ApplicationWindow, BucketFit, CarriedData, Cause, Clamp, Code, CongestionLosses, Context, DelayedWrites,

@@ -59,6 +59,8 @@ pub struct LifePhases {
     pub connecting_s: f64,
     /// The client has an open connection, and the accept queue of the server's listener is full.
     pub accept_queue_s: f64,
+    /// From the ClientHello to the end of the TLS handshake.
+    pub tls_s: f64,
     /// A request is not acknowledged: on its way, lost or sent again.
     pub request_s: f64,
     /// A request is acknowledged, and no byte of the response has come.
@@ -73,10 +75,11 @@ pub struct LifePhases {
 
 impl LifePhases {
     /// The phases in their order, in seconds, with the names that reports print.
-    pub const fn named(&self) -> [(&'static str, f64); 7] {
+    pub const fn named(&self) -> [(&'static str, f64); 8] {
         [
             ("connecting", self.connecting_s),
             ("accept queue", self.accept_queue_s),
+            ("TLS handshake", self.tls_s),
             ("request", self.request_s),
             ("waiting for the server", self.waiting_server_s),
             ("waiting for the client", self.waiting_client_s),
@@ -99,6 +102,7 @@ impl LifePhases {
         LifeShares {
             connecting: share(self.connecting_s),
             accept_queue: share(self.accept_queue_s),
+            tls: share(self.tls_s),
             request: share(self.request_s),
             waiting_server: share(self.waiting_server_s),
             waiting_client: share(self.waiting_client_s),
@@ -115,6 +119,8 @@ pub struct LifeShares {
     pub connecting: f64,
     /// Of [`LifePhases::accept_queue_s`].
     pub accept_queue: f64,
+    /// Of [`LifePhases::tls_s`].
+    pub tls: f64,
     /// Of [`LifePhases::request_s`].
     pub request: f64,
     /// Of [`LifePhases::waiting_server_s`].

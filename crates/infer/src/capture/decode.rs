@@ -1,5 +1,6 @@
 //! A capture's packets, decoded and counted in their order.
 
+use super::hello_assembly::HelloAssembly;
 use super::time_order::TimeOrder;
 use crate::flow_table::TcpPacket;
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ pub struct CaptureDecoder {
     /// Of those, the ones whose options are not all there.
     pub(super) options_cut: u64,
     clock: Clock,
+    hellos: HelloAssembly,
     pub(super) order: TimeOrder,
 }
 
@@ -57,11 +59,13 @@ impl CaptureDecoder {
         let mut options_cut = false;
         let clock = self.clock.at(packet.at.as_nanos());
         self.order.packet(packet.at.as_nanos());
-        let (interface, at, number) = (packet.interface, packet.at, packet.number);
+        let (interface, at, number, bytes) = (packet.interface, packet.at, packet.number, packet.bytes);
         self.decoder.decode(packet, |decoded| match decoded {
             Decoded::Tcp(found) => {
                 options_cut |= found.tcp.options.cut;
-                self.order.segment(TcpPacket::new(interface, (at, clock), number, found), &mut segment);
+                let payload = self.hellos.read(&found, bytes, clock);
+                let seen = TcpPacket { payload, ..TcpPacket::new(interface, (at, clock), number, found) };
+                self.order.segment(seen, &mut segment);
             }
             Decoded::TooBig(TooBig { segment: quoted, mtu }) => {
                 *self.others.entry(Other::NotTcp).or_default() += 1;

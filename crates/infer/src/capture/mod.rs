@@ -1,6 +1,7 @@
 //! A whole capture: read, followed, judged.
 
 mod decode;
+mod hello_assembly;
 mod merge;
 mod notes;
 mod options;

@@ -15,6 +15,7 @@ pub(crate) fn life(connection: &Connection) -> Life {
         waiting_server_s: phases.seconds(Phase::Server),
         waiting_client_s: phases.seconds(Phase::Client),
         transfer_s: phases.seconds(Phase::Transfer),
+        tls_s: phases.seconds(Phase::Tls),
         close_s: phases.seconds(Phase::Close),
     };
     let mut life = Life {

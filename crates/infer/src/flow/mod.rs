@@ -1,5 +1,6 @@
 //! A finished connection's report, its rank among others, and which reports are kept.
 
+pub(crate) mod application;
 pub(crate) mod facts;
 mod life;
 mod life_causes;

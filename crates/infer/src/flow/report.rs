@@ -3,6 +3,7 @@
 use crate::diagnosis::facts::Facts;
 use crate::diagnosis::ranking;
 use crate::estimate::data_phase::DataPhase;
+use crate::flow::application;
 use crate::flow::facts;
 use crate::flow::life;
 use crate::flow::life_causes;
@@ -127,6 +128,7 @@ impl<'a> JudgedFlow<'a> {
             policer: facts.bucket.map(|bucket| TokenBucket { rate_bps: bucket.rate * 8.0, burst_bytes: bucket.burst }),
             facts: facts::facts(connection, main, &facts, black_hole),
             life: Some(life),
+            application: application::application(connection),
             limits: facts.limits(),
             verdict,
             findings,

@@ -18,7 +18,7 @@ use crate::flow_table::lifecycle::Lifecycle;
 use crate::flow_table::packet_queue::{PacketPool, PacketQueue};
 use crate::observe::plot_series::Recording;
 use crate::tcp::connection::Connection;
-use crate::tcp::packet::Packet;
+use crate::tcp::packet::{Packet, PayloadFront};
 use crate::tcp::packet_too_big::PacketTooBig;
 use hashbrown::HashTable;
 use std::collections::VecDeque;
@@ -46,7 +46,7 @@ pub enum PlotSelection {
 }
 
 /// A TCP packet, and the capture's clock at it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct TcpPacket {
     pub(crate) interface: u32,
     pub(crate) at: Timestamp,
@@ -56,15 +56,16 @@ pub struct TcpPacket {
     pub(crate) segment: Segment,
     /// The packet is no segment, but an ICMP error that quotes one: the MTU of the link that it was too long for.
     pub(crate) link_mtu: Option<u32>,
+    pub(crate) payload: PayloadFront,
 }
 
 impl TcpPacket {
     /// A segment that was seen at this time by its own clock and by the capture's.
-    pub(crate) const fn new(interface: u32, (at, clock): (Timestamp, u64), number: u64, segment: Segment) -> Self {
-        Self { interface, at, number, clock, segment, link_mtu: None }
+    pub(crate) fn new(interface: u32, (at, clock): (Timestamp, u64), number: u64, segment: Segment) -> Self {
+        Self { interface, at, number, clock, segment, link_mtu: None, payload: PayloadFront::default() }
     }
 
-    pub(crate) const fn late(late: &Late, clock: u64) -> Self {
+    pub(crate) fn late(late: &Late, clock: u64) -> Self {
         Self::new(late.interface, (late.at, clock), late.number, late.segment)
     }
 
@@ -199,7 +200,8 @@ impl FlowTable {
                 if going.life.is_closed() && !was_closed {
                     self.closed.push_back((seen.clock.saturating_add(going.life.idle_timeout()), index, slot.serial));
                 }
-                self.backlog.push(&mut going.waiting, Packet::new(side, seen.at, seen.number, &seen.segment));
+                self.backlog
+                    .push(&mut going.waiting, Packet::new(side, seen.at, seen.number, &seen.segment, &seen.payload));
                 if going.waiting.len() >= self.at_a_time {
                     going.analyse(&mut self.backlog, &mut self.spare);
                 }

@@ -92,6 +92,7 @@ impl PacketPool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tcp::packet::PayloadFront;
     use crate::testing::packet;
     use proptest::prelude::*;
     use thalweg_units::Timestamp;
@@ -113,7 +114,7 @@ mod tests {
                     wanted[at].clear();
                 } else {
                     let segment = packet(true, Flags::ACK, 1, 1, 0);
-                    backlog.push(&mut queues[at], Packet::new(0, Timestamp::from_nanos(0), number, &segment));
+                    backlog.push(&mut queues[at], Packet::new(0, Timestamp::from_nanos(0), number, &segment, &PayloadFront::default()));
                     wanted[at].push(number);
                 }
                 prop_assert_eq!(queues[at].len(), wanted[at].len());

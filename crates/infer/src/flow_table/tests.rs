@@ -108,7 +108,7 @@ fn it_makes_no_difference_how_many_packets_are_analysed_at_a_time() {
     for later in 0..40u16 {
         all.extend(wire.seen.iter().map(|seen| {
             let clock = seen.clock + u64::from(later) * 700_000;
-            let mut seen = TcpPacket { at: Timestamp::from_nanos(clock), clock, ..*seen };
+            let mut seen = TcpPacket { at: Timestamp::from_nanos(clock), clock, ..seen.clone() };
             let tcp = &mut seen.segment.tcp;
             let port = if tcp.source_port == CLIENT.1 { &mut tcp.source_port } else { &mut tcp.destination_port };
             *port += later;

@@ -13,6 +13,7 @@ pub(crate) mod packet_trains;
 pub(crate) mod plot_series;
 pub(crate) mod policer_log;
 pub(crate) mod reordering;
+pub(crate) mod requests;
 pub(crate) mod rtt_before_loss;
 pub(crate) mod send_spacing;
 pub(crate) mod slow_start;
@@ -20,6 +21,7 @@ pub(crate) mod sndbuf_wakeups;
 pub(crate) mod stop_and_wait;
 pub(crate) mod tail_losses;
 pub(crate) mod time_by_limit;
+pub(crate) mod tls_handshake;
 pub(crate) mod unscaled_window;
 pub(crate) mod window_growth;
 

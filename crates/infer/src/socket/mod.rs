@@ -280,6 +280,7 @@ fn judge(id: u64, local: SocketAddr, remote: SocketAddr, samples: &[Sample]) -> 
         policer: None,
         facts: thalweg_model::Facts { rtt: round_trips(samples).map(Box::new), ..thalweg_model::Facts::default() },
         life: None,
+        application: None,
         limits,
         verdict,
         findings: Vec::new(),

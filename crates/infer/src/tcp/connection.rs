@@ -3,6 +3,8 @@
 use crate::observe::connection_phases::ConnectionPhases;
 use crate::observe::connection_phases::packet::PhasePacket;
 use crate::observe::plot_series::Recording;
+use crate::observe::requests::{DataPacket, RequestLog};
+use crate::observe::tls_handshake::TlsHandshake;
 use crate::reset::Reset;
 use crate::tcp::handshake::Handshake;
 use crate::tcp::packet::{Ack, Data, Endpoint, Packet};
@@ -123,6 +125,8 @@ pub(crate) struct Connection {
     pub(crate) tap_duplicates: u64,
     pub(crate) reset: bool,
     pub(crate) phases: ConnectionPhases,
+    pub(crate) tls: TlsHandshake,
+    pub(crate) requests: RequestLog,
     /// ICMP errors about its segments.
     pub(crate) too_big: Option<Box<PacketTooBig>>,
 }
@@ -143,6 +147,8 @@ impl Connection {
             tap_duplicates,
             reset,
             phases,
+            tls,
+            requests,
             too_big,
         } = self;
         (*on, *first_packet, *started, *ended) = (interface, first.number, first.at, first.at);
@@ -152,6 +158,8 @@ impl Connection {
         *signals = Signals::default();
         (*tap_duplicates, *reset, *too_big) = (0, false, None);
         *phases = ConnectionPhases::default();
+        *tls = TlsHandshake::default();
+        requests.reset();
     }
 
     /// A connection between these ends that begins (for this capture) with the packet.
@@ -168,6 +176,8 @@ impl Connection {
             tap_duplicates: 0,
             reset: false,
             phases: ConnectionPhases::default(),
+            tls: TlsHandshake::default(),
+            requests: RequestLog::default(),
             too_big: None,
         }
     }
@@ -197,7 +207,11 @@ impl Connection {
             payload_len: packet.payload_len,
             ttl: packet.ttl,
             ip_id: packet.id,
+            is_tls_handshake: self.tls.is_going_on(),
         });
+        if packet.payload_len > 0 {
+            self.exchange(side, now, packet);
+        }
         if packet.payload_len > 0 && packet.timestamps.is_none() {
             self.window_round_trip(side, now, packet);
         }
@@ -255,6 +269,28 @@ impl Connection {
             });
         }
         self.sides[side].fin |= fin;
+    }
+
+    /// Takes in what a packet with payload says of the TLS handshake and of requests.
+    fn exchange(&mut self, side: usize, now: u64, packet: &Packet) {
+        let (message, was_handshake) = (packet.message(), self.tls.is_going_on());
+        if !packet.records.is_empty() || message.is_some() {
+            self.tls.packet(side, now, packet.records, message.map(|message| &**message));
+        }
+        let is_handshake = self.tls.is_going_on();
+        self.requests.packet(&DataPacket {
+            now,
+            number: packet.number,
+            side,
+            seq: packet.seq.add(u32::from(packet.flags.has(Flags::SYN))),
+            ack: packet.ack,
+            len: packet.payload_len,
+            records: packet.records,
+            message,
+            is_handshake,
+            ends_handshake: was_handshake && !is_handshake,
+            is_tls_1_3: self.tls.is_1_3(),
+        });
     }
 
     /// Feeds what `side` acknowledges and advertises to the other side's sender, when it gets there.
@@ -317,5 +353,6 @@ impl Connection {
             side.deliver_until(u64::MAX, None);
             side.sender.finish();
         }
+        self.requests.finish();
     }
 }

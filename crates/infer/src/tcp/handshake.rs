@@ -205,6 +205,7 @@ impl Handshake {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tcp::packet::PayloadFront;
     use crate::testing::packet;
     use thalweg_units::Timestamp;
 
@@ -217,7 +218,11 @@ mod tests {
         for &(up, now) in syns {
             let flags = if up { Flags::SYN } else { Flags::SYN | Flags::ACK };
             let (side, segment) = (usize::from(!up), packet(up, flags, 100, 101, 0));
-            opening.syn(side, now, &Packet::new(side, Timestamp::from_nanos(now), 1, &segment));
+            opening.syn(
+                side,
+                now,
+                &Packet::new(side, Timestamp::from_nanos(now), 1, &segment, &PayloadFront::default()),
+            );
         }
         opening.acknowledged(end);
         opening

@@ -1,11 +1,33 @@
 //! What is taken in: a connection's packets, and of them what a sender's analysis asks for, data that left and acknowledgements that arrived.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use thalweg_units::{SeqNum, Timestamp};
-use thalweg_wire::{Flags, Options, SackBlocks, Segment};
+use thalweg_wire::{Flags, Message, Options, Payload, SackBlocks, Segment, TlsRecords};
 
 /// An end of a connection.
 pub(crate) type Endpoint = (IpAddr, u16);
+
+/// What a packet's payload begins with.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PayloadFront {
+    pub(crate) records: TlsRecords,
+    pub(crate) message: Option<Arc<Message>>,
+}
+
+impl PayloadFront {
+    pub(crate) fn new(payload: Payload) -> Self {
+        Self { records: payload.records, message: payload.message.map(Arc::new) }
+    }
+}
+
+/// What few packets have.
+#[derive(Debug, Default)]
+struct Rare {
+    /// All options, where there are any but timestamps.
+    options: Option<Options>,
+    message: Option<Arc<Message>>,
+}
 
 /// A packet of a connection, without its addresses: all of the connection's have the same. It takes one line of the cache.
 #[derive(Debug)]
@@ -14,8 +36,7 @@ pub(crate) struct Packet {
     pub(crate) at: Timestamp,
     /// Its number in the file.
     pub(crate) number: u64,
-    /// Its options, where it has any but timestamps: few packets have.
-    options: Option<Box<Options>>,
+    rare: Option<Box<Rare>>,
     pub(crate) seq: SeqNum,
     pub(crate) ack: SeqNum,
     pub(crate) payload_len: u32,
@@ -28,6 +49,7 @@ pub(crate) struct Packet {
     pub(crate) ttl: u8,
     pub(crate) ecn: u8,
     pub(crate) flags: Flags,
+    pub(crate) records: TlsRecords,
     side: u8,
 }
 
@@ -36,12 +58,17 @@ const _: () = assert!(size_of::<Packet>() == 64, "a packet takes one line of the
 impl Packet {
     /// A segment that `side` sent, 0 the client or 1 the server.
     #[inline]
-    pub(crate) fn new(side: usize, at: Timestamp, number: u64, segment: &Segment) -> Self {
+    pub(crate) fn new(side: usize, at: Timestamp, number: u64, segment: &Segment, payload: &PayloadFront) -> Self {
         let Segment { ip, tcp, payload_len, .. } = segment;
+        let options = (!tcp.options.are_plain()).then_some(tcp.options);
         Self {
             at,
             number,
-            options: if tcp.options.are_plain() { None } else { Some(Box::new(tcp.options)) },
+            rare: if options.is_none() && payload.message.is_none() {
+                None
+            } else {
+                Some(Box::new(Rare { options, message: payload.message.clone() }))
+            },
             seq: tcp.seq,
             ack: tcp.ack,
             payload_len: *payload_len,
@@ -52,6 +79,7 @@ impl Packet {
             ttl: ip.ttl,
             ecn: ip.ecn,
             flags: tcp.flags,
+            records: payload.records,
             side: side as u8,
         }
     }
@@ -60,7 +88,7 @@ impl Packet {
     pub(crate) const EMPTY: Self = Self {
         at: Timestamp::from_nanos(0),
         number: 0,
-        options: None,
+        rare: None,
         seq: SeqNum::new(0),
         ack: SeqNum::new(0),
         payload_len: 0,
@@ -71,6 +99,7 @@ impl Packet {
         ttl: 0,
         ecn: 0,
         flags: Flags(0),
+        records: TlsRecords(0),
         side: 0,
     };
 
@@ -81,7 +110,12 @@ impl Packet {
 
     /// Its options; timestamps are in [`Self::timestamps`] alone where it has no others.
     pub(crate) fn options(&self) -> Option<&Options> {
-        self.options.as_deref()
+        self.rare.as_ref()?.options.as_ref()
+    }
+
+    /// The message that its payload begins with or completes.
+    pub(crate) fn message(&self) -> Option<&Arc<Message>> {
+        self.rare.as_ref()?.message.as_ref()
     }
 
     pub(crate) fn sack(&self) -> SackBlocks {

@@ -1,5 +1,6 @@
 //! The facts of a connection in words: a name and a text each, for terminal and page alike.
 
+pub(crate) mod application;
 mod life;
 mod motion;
 

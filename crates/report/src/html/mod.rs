@@ -58,7 +58,8 @@ impl ArmPlots {
     /// The plots of a connection, named as `name`, with the connection's verdict and limits.
     pub fn of_flow(name: impl Into<String>, flow: &Flow, series: Series) -> Self {
         let main = Finding { verdict: flow.verdict.clone(), depends_on: None };
-        let mut facts = facts::lines(flow);
+        let mut facts = facts::application::lines(flow);
+        facts.extend(facts::lines(flow));
         facts.extend(facts::other_direction(flow).map(|text| ("other way", text)));
         Self {
             name: name.into(),

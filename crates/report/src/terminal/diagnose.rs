@@ -4,9 +4,10 @@ use super::bars;
 use super::page::{Entry, Page, Style, columns, shorten, table_columns};
 use super::sparkline;
 use super::totals::totals;
+use crate::facts::application;
 use crate::figures::{caution, clean, count, counted, data, elapsed, milliseconds, percent, rate, times};
 use crate::many::Many;
-use thalweg_model::{CaptureReport, Code, DiagnoseReport, Evidence, Flow, Remedy, Series, Way};
+use thalweg_model::{CaptureReport, Code, DiagnoseReport, Evidence, Flow, Remedy, RequestTiming, Series, Way};
 
 /// Connections listed for each capture.
 const LISTED: usize = 20;
@@ -179,6 +180,7 @@ fn tell(page: &mut Page, flow: &Flow) {
     }
     page.sentence("  ", &facts.join(" · "), Style::Faint);
     life(page, flow);
+    application(page, flow);
     if flow.limits.total() > 0.0 {
         page.gap();
         bars::limits(page, &flow.limits, "  ");
@@ -215,6 +217,29 @@ fn life(page: &mut Page, flow: &Flow) {
             page.sentence(name, &text, Style::Plain);
         }
     }
+}
+
+/// The TLS handshake, and the requests that took longest.
+fn application(page: &mut Page, flow: &Flow) {
+    for (name, text) in [("  tls     ", application::tls(flow)), ("  requests ", application::waits(flow))] {
+        if let Some(text) = text {
+            page.sentence(name, &text, Style::Plain);
+        }
+    }
+    let slowest = application::slowest(flow);
+    if slowest.is_empty() {
+        return;
+    }
+    let heading = application::HEADINGS.map(str::to_owned);
+    let row = |one: &RequestTiming| application::cells(one).map(|text| Entry::new(clean(&text), Style::Plain)).to_vec();
+    let mut rows: Vec<_> = slowest.into_iter().map(row).collect();
+    let over = table_columns(&heading, &rows).saturating_sub(page.width);
+    let widest = rows.iter().map(|row| columns(&row[1].text)).max().unwrap_or(0);
+    for row in &mut rows {
+        row[1].text = shorten(&row[1].text, widest.saturating_sub(over).max(8));
+    }
+    page.gap();
+    page.table(&heading, &rows, 2);
 }
 
 /// What else is known of a connection, a line each.

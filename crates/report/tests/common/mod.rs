@@ -297,6 +297,7 @@ pub fn diagnose() -> DiagnoseReport {
         goodput_bps: 541e6,
         phase_s: 7.394,
         life: Some(life()),
+        application: Some(Box::new(application())),
         limits,
         verdict,
         findings: vec![finding],
@@ -552,6 +553,49 @@ pub fn compared() -> CompareReport {
                 ("goodput_bps".to_owned(), figure(12.3e6, 12.1e6, [-4e5, 1e5], true)),
             ]),
         }],
+    }
+}
+
+fn application() -> thalweg_model::Application {
+    let request = thalweg_model::RequestTiming {
+        number: 1,
+        packet: 4,
+        start_s: 0.09,
+        method: Some("GET".to_owned()),
+        target: Some("/video/segment-0001.ts".to_owned()),
+        host: Some("example.org".to_owned()),
+        status: Some(200),
+        request_ms: 0.0,
+        wait_ms: Some(61.5),
+        transfer_ms: Some(810.0),
+        bytes_up: 180,
+        bytes_down: 64_000_000,
+    };
+    let unanswered = thalweg_model::RequestTiming {
+        number: 3,
+        packet: 380_000,
+        start_s: 7.1,
+        bytes_up: 200,
+        ..thalweg_model::RequestTiming::default()
+    };
+    thalweg_model::Application {
+        tls: Some(thalweg_model::TlsHandshake {
+            start_s: 0.036,
+            handshake_ms: Some(52.0),
+            version: Some("1.2".to_owned()),
+            server_name: Some("example.org".to_owned()),
+            offered: vec!["h2".to_owned(), "http/1.1".to_owned()],
+            chosen: Some("http/1.1".to_owned()),
+        }),
+        waits: Some(thalweg_model::RequestWaits {
+            count: 3,
+            unanswered: 1,
+            unlisted: 1,
+            p50_ms: Some(36.0),
+            p90_ms: Some(61.5),
+            max_ms: Some(61.5),
+        }),
+        requests: vec![request, unanswered],
     }
 }
 

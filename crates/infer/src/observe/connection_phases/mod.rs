@@ -37,6 +37,8 @@ pub(crate) enum Phase {
     Transfer,
     /// After the first FIN or RST.
     Close,
+    /// From the ClientHello to the end of the TLS handshake.
+    Tls,
 }
 
 /// One side's sequence numbers.
@@ -80,7 +82,7 @@ enum Exchange {
 /// Accumulates the phases of one connection.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ConnectionPhases {
-    spent: [u64; 7],
+    spent: [u64; 8],
     at: u64,
     sides: [Half; 2],
     exchange: Exchange,
@@ -105,6 +107,7 @@ pub(crate) struct ConnectionPhases {
     answered: u32,
     /// Of [`Phase::Client`], what no request followed yet.
     unasked: u64,
+    is_tls_handshake: bool,
     pub(crate) end: ConnectionEnd,
 }
 
@@ -116,6 +119,7 @@ impl ConnectionPhases {
         if !self.begun {
             (self.begun, self.opening) = (true, packet.flags.has(Flags::SYN));
         }
+        self.is_tls_handshake = packet.is_tls_handshake;
         self.charge(gap, packet);
         if packet.flags.has(Flags::RST) {
             self.reset(packet);
@@ -228,6 +232,14 @@ impl ConnectionPhases {
     }
 
     fn add(&mut self, phase: Phase, nanos: u64) {
+        // A ClientHello that is lost is a request that is lost.
+        let is_resent = matches!(self.exchange, Exchange::Request { resent: true, .. });
+        let phase = match phase {
+            Phase::Request | Phase::Server | Phase::Client | Phase::Transfer if self.is_tls_handshake && !is_resent => {
+                Phase::Tls
+            }
+            phase => phase,
+        };
         self.spent[phase as usize] += nanos;
         if phase == Phase::Client {
             self.unasked += nanos;

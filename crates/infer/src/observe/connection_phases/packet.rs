@@ -17,4 +17,6 @@ pub(crate) struct PhasePacket {
     pub(crate) payload_len: u32,
     pub(crate) ttl: u8,
     pub(crate) ip_id: Option<u16>,
+    /// The time before it belongs to a TLS handshake.
+    pub(crate) is_tls_handshake: bool,
 }
