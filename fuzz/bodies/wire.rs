@@ -2,7 +2,7 @@
 #![allow(dead_code)]
 
 use thalweg_wire::filter::Filter;
-use thalweg_wire::{Capture, Decoded, Decoder, LinkType, Message, Payload};
+use thalweg_wire::{Capture, Decoded, Decoder, LinkType, Message, Payload, QuicPackets};
 
 /// Packets after which an input has shown what it can.
 const ENOUGH: usize = 20_000;
@@ -71,6 +71,11 @@ pub(crate) fn payload(data: &[u8]) -> usize {
         }
     }
     usize::from(found[0].message.is_some() || !found[0].records.is_empty())
+}
+
+/// Any payload of a datagram: how many kinds of QUIC's packets it has.
+pub(crate) fn datagram(data: &[u8]) -> usize {
+    QuicPackets::read(data).0.count_ones() as usize
 }
 
 /// Any text as a filter: refused with a place, or run on any frame and compiled.

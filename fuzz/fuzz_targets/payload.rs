@@ -1,11 +1,11 @@
 //! Any payload of a segment is read for a message of HTTP/1 or TLS, whole and cut in two.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-
 #[path = "../bodies/wire.rs"]
 mod bodies;
 
+use libfuzzer_sys::fuzz_target;
+
 fuzz_target!(|data: &[u8]| {
-    bodies::payload(data);
+    let _ = bodies::payload(data);
 });

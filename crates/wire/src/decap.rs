@@ -6,7 +6,7 @@ use crate::icmp;
 use crate::ip::{self, IpFacts};
 use crate::link_header::{labelled, llc, nsh, ppp, ppp_frame};
 use crate::next_header::{MPLS, Next, PPPOE_SESSION};
-use crate::segment::{Decoded, Other, Segment, Tag, Tags, TooBig};
+use crate::segment::{Datagram, Decoded, Other, Segment, Tag, Tags, TooBig};
 use crate::tcp::TcpHeader;
 use crate::tunnel;
 
@@ -102,7 +102,12 @@ pub(crate) fn decapsulate(
                 }
                 let rest = bytes.get(at..).ok_or(Other::Malformed)?;
                 let inner = match carried(rest, layer.len, layer.protocol, layer.facts, tags)? {
-                    Carried::Tcp(segment) => return Ok(Decoded::Tcp(placed(segment, at))),
+                    Carried::Tcp(segment) => {
+                        return Ok(Decoded::Tcp(Segment { payload_at: moved(segment.payload_at, at), ..segment }));
+                    }
+                    Carried::Udp(datagram) => {
+                        return Ok(Decoded::Udp(Datagram { payload_at: moved(datagram.payload_at, at), ..datagram }));
+                    }
                     Carried::TooBig(error) => return Ok(Decoded::TooBig(error)),
                     Carried::Inner(inner) => inner,
                 };
@@ -125,8 +130,8 @@ pub(crate) fn decapsulate_ip_payload(
 ) -> Result<Segment, Other> {
     match carried(bytes, len, protocol, facts, tags)? {
         Carried::Tcp(segment) => Ok(Segment { payload_at: 0, ..segment }),
-        // No error is so long that it comes in fragments.
-        Carried::TooBig(_) => Err(Other::NotTcp),
+        // No error is so long that it comes in fragments, and no datagram that is looked at.
+        Carried::TooBig(_) | Carried::Udp(_) => Err(Other::NotTcp),
         Carried::Inner(inner) => {
             tags.push(inner.tag);
             match decapsulate(bytes, len, inner.at, inner.next, tags, &mut None)? {
@@ -137,15 +142,15 @@ pub(crate) fn decapsulate_ip_payload(
     }
 }
 
-/// The segment of what begins at `at` of its packet.
-fn placed(segment: Segment, at: usize) -> Segment {
-    let payload_at = u16::try_from(at + usize::from(segment.payload_at)).unwrap_or(0);
-    Segment { payload_at, ..segment }
+/// A place in what begins at `at`, as a place in the packet.
+fn moved(place: u16, at: usize) -> u16 {
+    u16::try_from(at + usize::from(place)).unwrap_or(0)
 }
 
 /// What IP carries.
 enum Carried {
     Tcp(Segment),
+    Udp(Datagram),
     TooBig(TooBig),
     Inner(tunnel::Inner),
 }
@@ -173,7 +178,10 @@ fn carried(bytes: &[u8], len: usize, protocol: u8, facts: IpFacts, tags: Tags) -
         }
         4 | 41 => tunnel::Inner { at: 0, next: Next::Ip, tag: Tag::IpInIp },
         GRE => tunnel::gre(rest).ok_or(Other::NotTcp)?,
-        UDP => tunnel::overlay(rest).ok_or(Other::NotTcp)?,
+        UDP => match tunnel::overlay(rest) {
+            Some(inner) => inner,
+            None => return datagram(rest, len, at, facts).map(Carried::Udp).ok_or(Other::NotTcp),
+        },
         // RFC 4023 §2.
         MPLS_IN_IP => tunnel::Inner { at: 0, next: Next::EtherType(MPLS), tag: Tag::MplsInIp },
         ICMP | ICMP_V6 => {
@@ -183,4 +191,16 @@ fn carried(bytes: &[u8], len: usize, protocol: u8, facts: IpFacts, tags: Tags) -
         _ => return Err(Other::NotTcp),
     };
     Ok(Carried::Inner(tunnel::Inner { at: at + inner.at, ..inner }))
+}
+
+/// The datagram in a payload of IP of `len` bytes, which begins at `at` with `bytes` (RFC 768).
+fn datagram(bytes: &[u8], len: usize, at: usize, ip: IpFacts) -> Option<Datagram> {
+    const HEADER: usize = 8;
+    Some(Datagram {
+        ip,
+        source_port: be16(bytes, 0)?,
+        destination_port: be16(bytes, 2)?,
+        payload_len: u32::try_from(len.checked_sub(at + HEADER)?).ok()?,
+        payload_at: moved(HEADER as u16, at),
+    })
 }

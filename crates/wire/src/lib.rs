@@ -30,12 +30,12 @@ mod tcp;
 mod tunnel;
 mod wlan;
 
-pub use application::{ClientHello, Message, Payload, Request, Response, ServerHello, TlsRecords};
+pub use application::{ClientHello, Message, Payload, QuicPackets, Request, Response, ServerHello, TlsRecords};
 pub use capture::{Capture, Error};
 pub use damage::Damage;
 pub use frame::{Decoder, decode};
 pub use ip::IpFacts;
 pub use link::LinkType;
 pub use packet::{Interface, Packet};
-pub use segment::{Decoded, Late, Other, Segment, Tag, Tags, TooBig};
+pub use segment::{Datagram, Decoded, Late, Other, Segment, Tag, Tags, TooBig};
 pub use tcp::{Flags, Options, SackBlocks, TcpHeader};

@@ -68,9 +68,37 @@ impl Segment {
     /// As much of its payload as `packet` holds, the bytes it was found in.
     #[inline]
     pub fn payload<'a>(&self, packet: &'a [u8]) -> &'a [u8] {
-        let from = usize::from(self.payload_at);
-        let to = from.saturating_add(self.payload_len as usize).min(packet.len());
-        if from == 0 { &[] } else { packet.get(from..to).unwrap_or_default() }
+        captured(packet, self.payload_at, self.payload_len)
+    }
+}
+
+/// What a packet holds of a payload of this length that begins here.
+#[inline]
+fn captured(packet: &[u8], at: u16, len: u32) -> &[u8] {
+    let from = usize::from(at);
+    let to = from.saturating_add(len as usize).min(packet.len());
+    if from == 0 { &[] } else { packet.get(from..to).unwrap_or_default() }
+}
+
+/// A UDP datagram that carries no tunnel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Datagram {
+    /// Its IP header.
+    pub ip: IpFacts,
+    /// Port it was sent from.
+    pub source_port: u16,
+    /// Port it was sent to.
+    pub destination_port: u16,
+    /// Bytes of payload on the wire, whether captured or not.
+    pub payload_len: u32,
+    /// Where the payload begins in the captured packet; 0 where the packet does not hold it.
+    pub payload_at: u16,
+}
+
+impl Datagram {
+    /// As much of its payload as `packet` holds, the bytes it was found in.
+    pub fn payload<'a>(&self, packet: &'a [u8]) -> &'a [u8] {
+        captured(packet, self.payload_at, self.payload_len)
     }
 }
 
@@ -100,6 +128,8 @@ pub enum Other {
 pub enum Decoded {
     /// TCP.
     Tcp(Segment),
+    /// No TCP, but a UDP datagram.
+    Udp(Datagram),
     /// No TCP, but an ICMP error about a TCP segment that is too long for a link.
     TooBig(TooBig),
     /// TCP of packets before, in fragments, whose rest is not waited for any longer.

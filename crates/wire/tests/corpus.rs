@@ -23,6 +23,11 @@ fn compressed() {
 }
 
 #[test]
+fn datagram() {
+    assert!(run("datagram", bodies::datagram) >= 11, "those of QUIC have packets");
+}
+
+#[test]
 fn payload() {
     assert_eq!(run("payload", bodies::payload), 26, "each has a message or a record");
 }

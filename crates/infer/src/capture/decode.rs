@@ -1,6 +1,7 @@
 //! A capture's packets, decoded and counted in their order.
 
 use super::hello_assembly::HelloAssembly;
+use super::quic::QuicConnections;
 use super::time_order::TimeOrder;
 use crate::flow_table::TcpPacket;
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ pub struct CaptureDecoder {
     pub(super) options_cut: u64,
     clock: Clock,
     hellos: HelloAssembly,
+    pub(super) quic: QuicConnections,
     pub(super) order: TimeOrder,
 }
 
@@ -67,6 +69,10 @@ impl CaptureDecoder {
                 let seen = TcpPacket { payload, ..TcpPacket::new(interface, (at, clock), number, found) };
                 self.order.segment(seen, &mut segment);
             }
+            Decoded::Udp(datagram) => {
+                *self.others.entry(Other::NotTcp).or_default() += 1;
+                self.quic.datagram(&datagram, datagram.payload(bytes), at.as_nanos());
+            }
             Decoded::TooBig(TooBig { segment: quoted, mtu }) => {
                 *self.others.entry(Other::NotTcp).or_default() += 1;
                 let error = TcpPacket { link_mtu: Some(mtu), ..TcpPacket::new(interface, (at, clock), number, quoted) };
@@ -86,7 +92,7 @@ impl CaptureDecoder {
         self.order.flush(&mut segment);
         let clock = self.clock.now.unwrap_or_default();
         self.decoder.finish(|decoded| match decoded {
-            Decoded::Tcp(_) | Decoded::TooBig(_) => {}
+            Decoded::Tcp(_) | Decoded::Udp(_) | Decoded::TooBig(_) => {}
             Decoded::Late(late) => segment(TcpPacket::late(&late, clock)),
             Decoded::Other(other) => *self.others.entry(other).or_default() += 1,
         });

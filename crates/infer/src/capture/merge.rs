@@ -66,6 +66,7 @@ pub fn merge<R: Read>(
     let RetainedFlows { records: mut found, mut firsts, tap_duplicates: duplicates, joined, missed, slowed, .. } = kept;
     let mut notes = capture.damage().notes();
     notes.extend(notes_of(&intake.others));
+    notes.extend(intake.quic.note());
     notes.extend(cut_note(intake.cut, intake.options_cut));
     notes.extend(order_note(intake.order.behind));
     if duplicates > 0 {

@@ -5,6 +5,7 @@ mod hello_assembly;
 mod merge;
 mod notes;
 mod options;
+mod quic;
 mod shard;
 mod time_order;
 

@@ -1,11 +1,14 @@
-//! What the payload of a segment begins with, as far as timing needs it: heads of HTTP/1 messages and TLS records.
+//! What the payload of a segment begins with, as far as timing needs it: heads of HTTP/1 messages and TLS records; long
+//! headers of QUIC.
 //!
 //! A segment is looked at alone. What begins in the middle of one is not found, except behind a message whose end is known.
 
 mod http;
+mod quic;
 mod tls;
 
 pub use http::{Request, Response};
+pub use quic::QuicPackets;
 pub use tls::{ClientHello, ServerHello, TlsRecords};
 
 /// What a segment's payload begins with.

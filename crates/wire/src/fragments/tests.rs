@@ -67,6 +67,7 @@ fn told(index: usize, decoded: Decoded) -> Told {
             Late(index, late.segment.tcp.seq.get(), late.segment.payload_len, late.at.as_nanos() / 1_000_000_000)
         }
         Decoded::Other(other) => Told::Other(index, other),
+        Decoded::Udp(datagram) => panic!("no fragment is told as a datagram: {datagram:?}"),
         Decoded::TooBig(error) => panic!("no fragment holds an error: {error:?}"),
     }
 }

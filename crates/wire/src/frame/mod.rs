@@ -8,7 +8,7 @@ use crate::link::LinkType;
 use crate::link_header::skip_link_header;
 use crate::next_header::Next;
 use crate::packet::Packet;
-use crate::segment::{Decoded, Late, Other, Segment, Tags, TooBig};
+use crate::segment::{Datagram, Decoded, Late, Other, Segment, Tags, TooBig};
 
 /// Finds the TCP segment in a packet that had `original_len` bytes on the wire and begins as `link` says.
 ///
@@ -96,8 +96,15 @@ fn wanted(decoded: Decoded, filter: Option<&Filter>) -> Decoded {
             Decoded::Tcp(segment) | Decoded::Late(Late { segment, .. }) | Decoded::TooBig(TooBig { segment, .. }),
             Some(filter),
         ) if !filter.matches(segment) => Decoded::Other(Other::Unwanted),
+        (Decoded::Udp(datagram), Some(filter)) if !is_wanted(datagram, filter) => Decoded::Other(Other::NotTcp),
         _ => decoded,
     }
+}
+
+/// Whether a filter wants a datagram, as if it were TCP.
+fn is_wanted(datagram: &Datagram, filter: &Filter) -> bool {
+    let ip = &datagram.ip;
+    filter.matches_connection((ip.source, datagram.source_port), (ip.destination, datagram.destination_port))
 }
 
 /// Decodes a packet of any kind.

@@ -43,6 +43,9 @@ fn payload_of(link: LinkType, frame: &[u8]) -> Option<(u32, Vec<Tag>)> {
     match decode(link, frame, frame.len() as u32) {
         Decoded::Tcp(segment) => {
             assert_eq!((segment.tcp.source_port, segment.tcp.destination_port), (5000, 80));
+            // What [`tcp`] fills it with.
+            let held = segment.payload(frame);
+            assert!(held.len() == segment.payload_len.min(5) as usize && held.iter().all(|&byte| byte == 0xaa));
             Some((segment.payload_len, segment.tags.iter().collect()))
         }
         _ => None,
@@ -307,6 +310,26 @@ fn lengths_that_do_not_fit_their_fields() {
     match decode(LinkType::RAW, &whole[..40], 1040) {
         Decoded::Tcp(segment) => assert_eq!(segment.payload_len, 1000),
         other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn datagrams_are_told_with_their_payload() {
+    let datagram = [&[0x14, 0xe9, 0, 53, 0, 12, 0, 0][..], &[7; 4]].concat();
+    let v6 = behind(&[17, 0, 5, 2, 0, 0, 1, 0], &datagram);
+    let frames = [
+        (LinkType::RAW, ipv4(17, &datagram)),
+        (LinkType::ETHERNET, ethernet(0x8100, &behind(&[0, 9, 8, 0], &ipv4(17, &datagram)))),
+        (LinkType::RAW, ipv6(0, &v6, v6.len() as u16)),
+        (LinkType::RAW, ipv4(4, &ipv4(17, &datagram))),
+    ];
+    for (link, frame) in frames {
+        let Decoded::Udp(found) = decode(link, &frame, frame.len() as u32) else { panic!("{frame:02x?}") };
+        assert_eq!((found.source_port, found.destination_port, found.payload_len), (5_353, 53, 4));
+        assert_eq!(found.payload(&frame), [7; 4]);
+        assert_eq!(found.payload(&frame[..frame.len() - 3]), [7]);
+        let cut = &frame[..frame.len() - 9];
+        assert!(!matches!(decode(link, cut, frame.len() as u32), Decoded::Udp(_)), "its header is cut");
     }
 }
 

@@ -1,0 +1,11 @@
+//! Any payload of a datagram is read for packets of QUIC.
+#![no_main]
+
+#[path = "../bodies/wire.rs"]
+mod bodies;
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    let _ = bodies::datagram(data);
+});
