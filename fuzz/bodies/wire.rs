@@ -2,7 +2,7 @@
 #![allow(dead_code)]
 
 use thalweg_wire::filter::Filter;
-use thalweg_wire::{Capture, Decoded, Decoder, LinkType, Message, Payload, QuicPackets};
+use thalweg_wire::{Capture, Decoded, Decoder, DnsMessage, LinkType, Message, Payload, QuicPackets};
 
 /// Packets after which an input has shown what it can.
 const ENOUGH: usize = 20_000;
@@ -73,9 +73,12 @@ pub(crate) fn payload(data: &[u8]) -> usize {
     usize::from(found[0].message.is_some() || !found[0].records.is_empty())
 }
 
-/// Any payload of a datagram: how many kinds of QUIC's packets it has.
+/// Any payload of a datagram: a message about names, or packets of QUIC.
 pub(crate) fn datagram(data: &[u8]) -> usize {
-    QuicPackets::read(data).0.count_ones() as usize
+    let packets = QuicPackets::read(data).0.count_ones() as usize;
+    let Some(message) = DnsMessage::read(data) else { return packets };
+    assert!(message.name.len() < 2_048 && message.addresses.len() <= 16);
+    1 + packets
 }
 
 /// Any text as a filter: refused with a place, or run on any frame and compiled.

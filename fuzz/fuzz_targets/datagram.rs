@@ -1,4 +1,4 @@
-//! Any payload of a datagram is read for packets of QUIC.
+//! Any payload of a datagram is read for a query of a name, its answer, or packets of QUIC.
 #![no_main]
 
 #[path = "../bodies/wire.rs"]

@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 /// What is known of the protocols above TCP.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Application {
+    /// The name lookup that gave the server's address, where that ended up to a second before the connection began.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub lookup: Option<NameLookup>,
     /// The TLS handshake, where there is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tls: Option<TlsHandshake>,
@@ -14,6 +17,19 @@ pub struct Application {
     /// The requests in their order; of more than 1,000 the slowest.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub requests: Vec<RequestTiming>,
+}
+
+/// A name lookup: all queries of a client for one name.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct NameLookup {
+    /// The name.
+    pub name: String,
+    /// The first query, in seconds since the connection's first packet: below 0.
+    pub start_s: f64,
+    /// From the first query to the latest answer before the connection.
+    pub took_ms: f64,
+    /// Queries sent again.
+    pub again: u32,
 }
 
 /// A TLS handshake.

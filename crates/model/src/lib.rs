@@ -31,7 +31,7 @@ mod watch;
 mod way;
 mod workload;
 
-pub use application::{Application, RequestTiming, RequestWaits, TlsHandshake};
+pub use application::{Application, NameLookup, RequestTiming, RequestWaits, TlsHandshake};
 pub use bursts::{BurstBins, BurstDirection, BurstsReport, PortBursts};
 pub use cause::{
     AckWait, ApplicationWindow, BucketFit, CarriedData, Cause, Clamp, Code, CongestionLosses, Context, DelayedWrites,

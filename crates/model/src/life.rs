@@ -52,9 +52,11 @@ impl Life {
     }
 }
 
-/// Seconds of each phase; their sum is the connection's duration.
+/// Seconds of each phase; their sum is the connection's duration and the name lookup before it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct LifePhases {
+    /// The name lookup before the connection, where the capture has it.
+    pub lookup_s: f64,
     /// From the first SYN to the ACK of the SYN-ACK.
     pub connecting_s: f64,
     /// The client has an open connection, and the accept queue of the server's listener is full.
@@ -75,8 +77,9 @@ pub struct LifePhases {
 
 impl LifePhases {
     /// The phases in their order, in seconds, with the names that reports print.
-    pub const fn named(&self) -> [(&'static str, f64); 8] {
+    pub const fn named(&self) -> [(&'static str, f64); 9] {
         [
+            ("name lookup", self.lookup_s),
             ("connecting", self.connecting_s),
             ("accept queue", self.accept_queue_s),
             ("TLS handshake", self.tls_s),
@@ -100,6 +103,7 @@ impl LifePhases {
         let total = self.total_s();
         let share = |seconds: f64| if total > 0.0 { seconds / total } else { 0.0 };
         LifeShares {
+            lookup: share(self.lookup_s),
             connecting: share(self.connecting_s),
             accept_queue: share(self.accept_queue_s),
             tls: share(self.tls_s),
@@ -115,6 +119,8 @@ impl LifePhases {
 /// Shares of a connection's life: [`LifePhases`] as parts of their sum.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct LifeShares {
+    /// Of [`LifePhases::lookup_s`].
+    pub lookup: f64,
     /// Of [`LifePhases::connecting_s`].
     pub connecting: f64,
     /// Of [`LifePhases::accept_queue_s`].

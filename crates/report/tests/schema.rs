@@ -52,6 +52,7 @@ fn a_missing_or_an_unknown_field_is_refused_wherever_it_is() {
         "silence",
         "failure",
         "application",
+        "lookup",
         "tls",
         "handshake_ms",
         "version",
@@ -169,7 +170,9 @@ fn is_needed(key: &str, place: &str) -> bool {
         "receive_window" | "slow_start" => place.ends_with("/limits"),
         "rate_bps" => place.ends_with("/policer"),
         "p50_ms" | "p90_ms" | "max_ms" => !place.ends_with("/waits"),
-        "tls" | "version" | "method" | "target" | "host" | "status" | "requests" => !place.contains("/application"),
+        "lookup" | "tls" | "version" | "method" | "target" | "host" | "status" | "requests" => {
+            !place.contains("/application")
+        }
         _ => false,
     }
 }

@@ -30,7 +30,9 @@ mod tcp;
 mod tunnel;
 mod wlan;
 
-pub use application::{ClientHello, Message, Payload, QuicPackets, Request, Response, ServerHello, TlsRecords};
+pub use application::{
+    ClientHello, DNS_PORT, DnsMessage, Message, Payload, QuicPackets, Request, Response, ServerHello, TlsRecords,
+};
 pub use capture::{Capture, Error};
 pub use damage::Damage;
 pub use frame::{Decoder, decode};

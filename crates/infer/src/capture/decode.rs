@@ -1,12 +1,13 @@
 //! A capture's packets, decoded and counted in their order.
 
 use super::hello_assembly::HelloAssembly;
+use super::name_lookups::NameLookups;
 use super::quic::QuicConnections;
 use super::time_order::TimeOrder;
 use crate::flow_table::TcpPacket;
 use std::collections::BTreeMap;
 use thalweg_wire::filter::Filter;
-use thalweg_wire::{Decoded, Decoder, Other, Packet, TooBig};
+use thalweg_wire::{DNS_PORT, Decoded, Decoder, Other, Packet, TooBig};
 
 /// Most nanoseconds by which one packet alone moves the clock on: a damaged time must not end every connection.
 const STRIDE: u64 = 3 * 3600 * 1_000_000_000;
@@ -23,7 +24,10 @@ pub struct CaptureDecoder {
     pub(super) options_cut: u64,
     clock: Clock,
     hellos: HelloAssembly,
-    pub(super) quic: QuicConnections,
+    quic: QuicConnections,
+    names: NameLookups,
+    /// Lookups are of all names, so a note on them is none on what a filter wants.
+    is_filtered: bool,
     pub(super) order: TimeOrder,
 }
 
@@ -50,7 +54,8 @@ impl Clock {
 impl CaptureDecoder {
     /// Takes in what the filter wants; `None` for all.
     pub fn new(filter: Option<Filter>) -> Self {
-        Self { decoder: Decoder::with_filter(filter), ..Self::default() }
+        let is_filtered = filter.is_some();
+        Self { decoder: Decoder::with_filter(filter), is_filtered, ..Self::default() }
     }
 
     /// Takes the next packet in, and hands the TCP segments on that are in it.
@@ -65,13 +70,19 @@ impl CaptureDecoder {
         self.decoder.decode(packet, |decoded| match decoded {
             Decoded::Tcp(found) => {
                 options_cut |= found.tcp.options.cut;
-                let payload = self.hellos.read(&found, bytes, clock);
+                let mut payload = self.hellos.read(&found, bytes, clock);
+                payload.lookup = self.names.before(&found, at.as_nanos());
                 let seen = TcpPacket { payload, ..TcpPacket::new(interface, (at, clock), number, found) };
                 self.order.segment(seen, &mut segment);
             }
             Decoded::Udp(datagram) => {
                 *self.others.entry(Other::NotTcp).or_default() += 1;
-                self.quic.datagram(&datagram, datagram.payload(bytes), at.as_nanos());
+                let payload = datagram.payload(bytes);
+                if [datagram.source_port, datagram.destination_port].contains(&DNS_PORT) {
+                    self.names.datagram(&datagram, payload, at.as_nanos());
+                } else {
+                    self.quic.datagram(&datagram, payload, at.as_nanos());
+                }
             }
             Decoded::TooBig(TooBig { segment: quoted, mtu }) => {
                 *self.others.entry(Other::NotTcp).or_default() += 1;
@@ -85,6 +96,12 @@ impl CaptureDecoder {
             self.cut += 1;
             self.options_cut += u64::from(options_cut);
         }
+    }
+
+    /// Notes on the protocols beside TCP.
+    pub(super) fn notes(&mut self) -> Vec<String> {
+        let names = self.names.note(self.clock.now.unwrap_or_default()).filter(|_| !self.is_filtered);
+        names.into_iter().chain(self.quic.note()).collect()
     }
 
     /// Hands on what was held back, and what is known of packets in fragments whose last did not come; to be called when the capture is over.

@@ -49,7 +49,7 @@ impl CaptureDiagnosis {
 pub fn merge<R: Read>(
     name: &str,
     capture: &Capture<R>,
-    intake: CaptureDecoder,
+    mut intake: CaptureDecoder,
     parts: Vec<ShardResult>,
 ) -> CaptureDiagnosis {
     let mut parts = parts.into_iter().map(|part| part.kept);
@@ -66,7 +66,7 @@ pub fn merge<R: Read>(
     let RetainedFlows { records: mut found, mut firsts, tap_duplicates: duplicates, joined, missed, slowed, .. } = kept;
     let mut notes = capture.damage().notes();
     notes.extend(notes_of(&intake.others));
-    notes.extend(intake.quic.note());
+    notes.extend(intake.notes());
     notes.extend(cut_note(intake.cut, intake.options_cut));
     notes.extend(order_note(intake.order.behind));
     if duplicates > 0 {

@@ -3,6 +3,7 @@
 mod decode;
 mod hello_assembly;
 mod merge;
+mod name_lookups;
 mod notes;
 mod options;
 mod quic;

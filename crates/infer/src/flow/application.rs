@@ -3,12 +3,13 @@
 use crate::observe::requests::{Exchange, RequestLog};
 use crate::observe::tls_handshake::TlsHandshake as Handshake;
 use crate::tcp::connection::Connection;
-use thalweg_model::{Application, RequestTiming, RequestWaits, TlsHandshake};
+use thalweg_model::{Application, NameLookup, RequestTiming, RequestWaits, TlsHandshake};
 
 /// What the connection shows; `None` if that is nothing.
 pub(crate) fn application(connection: &Connection) -> Option<Box<Application>> {
     let log = &connection.requests;
     let found = Application {
+        lookup: lookup(connection),
         tls: tls(&connection.tls),
         waits: waits(log),
         requests: log.kept().iter().map(request).collect(),
@@ -18,6 +19,17 @@ pub(crate) fn application(connection: &Connection) -> Option<Box<Application>> {
 
 const fn millis(nanos: u64) -> f64 {
     nanos as f64 / 1e6
+}
+
+fn lookup(connection: &Connection) -> Option<NameLookup> {
+    let lookup = connection.lookup.as_ref()?;
+    let start = connection.started.as_nanos();
+    Some(NameLookup {
+        name: lookup.name.clone(),
+        start_s: (lookup.began as f64 - start as f64) / 1e9,
+        took_ms: millis(lookup.ended.saturating_sub(lookup.began)),
+        again: lookup.again,
+    })
 }
 
 fn tls(handshake: &Handshake) -> Option<TlsHandshake> {

@@ -8,7 +8,9 @@ use thalweg_model::{ConnectionReset, Failure, Life, LifePhases, Resent, Side, Si
 pub(crate) fn life(connection: &Connection) -> Life {
     let (phases, [client, server]) = (&connection.phases, &connection.sides);
     let [syn, syn_ack] = &connection.opening.syn;
+    let looked_up = connection.lookup.as_ref().map_or(0, |lookup| lookup.ended.saturating_sub(lookup.began));
     let spent = LifePhases {
+        lookup_s: looked_up as f64 / 1e9,
         connecting_s: phases.seconds(Phase::Connecting),
         accept_queue_s: phases.seconds(Phase::AcceptQueue),
         request_s: phases.seconds(Phase::Request),

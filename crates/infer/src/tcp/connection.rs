@@ -7,7 +7,7 @@ use crate::observe::requests::{DataPacket, RequestLog};
 use crate::observe::tls_handshake::TlsHandshake;
 use crate::reset::Reset;
 use crate::tcp::handshake::Handshake;
-use crate::tcp::packet::{Ack, Data, Endpoint, Packet};
+use crate::tcp::packet::{Ack, Data, Endpoint, NameLookup, Packet};
 use crate::tcp::packet_too_big::PacketTooBig;
 use crate::tcp::receiver_view::timestamp_rtt::TimestampRtt;
 use crate::tcp::receiver_view::window_edges::WindowEdges;
@@ -15,6 +15,7 @@ use crate::tcp::sender::Sender;
 use crate::tcp::signals::Signals;
 use crate::tcp::tap_duplicates::{Known, TapDuplicates};
 use std::collections::VecDeque;
+use std::sync::Arc;
 use thalweg_units::{SeqNum, Timestamp};
 use thalweg_wire::Flags;
 
@@ -125,6 +126,8 @@ pub(crate) struct Connection {
     pub(crate) tap_duplicates: u64,
     pub(crate) reset: bool,
     pub(crate) phases: ConnectionPhases,
+    /// The name lookup before it.
+    pub(crate) lookup: Option<Arc<NameLookup>>,
     pub(crate) tls: TlsHandshake,
     pub(crate) requests: RequestLog,
     /// ICMP errors about its segments.
@@ -147,6 +150,7 @@ impl Connection {
             tap_duplicates,
             reset,
             phases,
+            lookup,
             tls,
             requests,
             too_big,
@@ -156,7 +160,7 @@ impl Connection {
         server.renew(server_at, recording);
         *opening = Handshake::default();
         *signals = Signals::default();
-        (*tap_duplicates, *reset, *too_big) = (0, false, None);
+        (*tap_duplicates, *reset, *too_big, *lookup) = (0, false, None, None);
         *phases = ConnectionPhases::default();
         *tls = TlsHandshake::default();
         requests.reset();
@@ -176,6 +180,7 @@ impl Connection {
             tap_duplicates: 0,
             reset: false,
             phases: ConnectionPhases::default(),
+            lookup: None,
             tls: TlsHandshake::default(),
             requests: RequestLog::default(),
             too_big: None,
@@ -234,6 +239,7 @@ impl Connection {
         let mut seq = packet.seq;
         if flags.has(Flags::SYN) {
             self.opening.syn(side, now, packet);
+            self.lookup = self.lookup.take().or_else(|| packet.lookup().cloned());
             seq = seq.add(1);
             self.sides[side].sender.space.begin_with_syn(seq);
         }

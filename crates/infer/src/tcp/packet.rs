@@ -8,16 +8,28 @@ use thalweg_wire::{Flags, Message, Options, Payload, SackBlocks, Segment, TlsRec
 /// An end of a connection.
 pub(crate) type Endpoint = (IpAddr, u16);
 
-/// What a packet's payload begins with.
+/// The name lookup that a connection waited for; times are in nanoseconds since the epoch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct NameLookup {
+    pub(crate) name: String,
+    pub(crate) began: u64,
+    pub(crate) ended: u64,
+    /// Queries sent again.
+    pub(crate) again: u32,
+}
+
+/// What a packet's payload begins with, and what came before its connection.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PayloadFront {
     pub(crate) records: TlsRecords,
     pub(crate) message: Option<Arc<Message>>,
+    /// Of the SYN of a connection that waited for one.
+    pub(crate) lookup: Option<Arc<NameLookup>>,
 }
 
 impl PayloadFront {
     pub(crate) fn new(payload: Payload) -> Self {
-        Self { records: payload.records, message: payload.message.map(Arc::new) }
+        Self { records: payload.records, message: payload.message.map(Arc::new), lookup: None }
     }
 }
 
@@ -27,6 +39,7 @@ struct Rare {
     /// All options, where there are any but timestamps.
     options: Option<Options>,
     message: Option<Arc<Message>>,
+    lookup: Option<Arc<NameLookup>>,
 }
 
 /// A packet of a connection, without its addresses: all of the connection's have the same. It takes one line of the cache.
@@ -64,10 +77,11 @@ impl Packet {
         Self {
             at,
             number,
-            rare: if options.is_none() && payload.message.is_none() {
+            rare: if options.is_none() && payload.message.is_none() && payload.lookup.is_none() {
                 None
             } else {
-                Some(Box::new(Rare { options, message: payload.message.clone() }))
+                let PayloadFront { message, lookup, .. } = payload.clone();
+                Some(Box::new(Rare { options, message, lookup }))
             },
             seq: tcp.seq,
             ack: tcp.ack,
@@ -111,6 +125,11 @@ impl Packet {
     /// Its options; timestamps are in [`Self::timestamps`] alone where it has no others.
     pub(crate) fn options(&self) -> Option<&Options> {
         self.rare.as_ref()?.options.as_ref()
+    }
+
+    /// The name lookup that its connection waited for.
+    pub(crate) fn lookup(&self) -> Option<&Arc<NameLookup>> {
+        self.rare.as_ref()?.lookup.as_ref()
     }
 
     /// The message that its payload begins with or completes.

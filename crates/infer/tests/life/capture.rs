@@ -59,6 +59,10 @@ pub(crate) struct Wire {
     pub(crate) window: [u16; 2],
     /// The window scale that SYNs offer.
     pub(crate) scale: Option<u8>,
+    /// What the payload of the next packet begins with.
+    front: Vec<u8>,
+    /// Bytes that the capture keeps of a packet.
+    pub(crate) snaplen: usize,
     ids: [u16; 2],
     isn: [u32; 2],
 }
@@ -72,6 +76,8 @@ impl Wire {
             heard: [0; 2],
             window: [60_000; 2],
             scale: None,
+            front: Vec::new(),
+            snaplen: usize::MAX,
             ids: [55_538, 65_530],
             isn: [3_000_000_000, 4_294_960_000],
         }
@@ -118,6 +124,21 @@ impl Wire {
         let numbers = u32::from(flags & (SYN | Flags::FIN) != 0) + len as u32;
         self.next[side] += numbers;
         self.heard[1 - side] = self.next[side];
+    }
+
+    /// The side sends so many bytes, which begin with these.
+    pub(crate) fn say(&mut self, at: u64, side: usize, front: &[u8], len: usize) {
+        self.front = front[..front.len().min(len)].to_vec();
+        self.send(at, side, ACK | Flags::PSH, len);
+        self.front.clear();
+    }
+
+    /// The side sends a datagram from and to these ports.
+    pub(crate) fn datagram(&mut self, at: u64, side: usize, ports: [u16; 2], payload: &[u8]) {
+        let udp: Vec<u8> =
+            [ports[0], ports[1], 8 + payload.len() as u16, 0].into_iter().flat_map(u16::to_be_bytes).collect();
+        let bytes = self.ip(side, 17, 64, 0, &[&udp[..], payload].concat());
+        self.seen.push((if self.setup.tap == side { at } else { at + self.setup.rtt / 2 }, bytes));
     }
 
     /// What comes next of the side.
@@ -177,11 +198,11 @@ impl Wire {
             file.extend(word.to_le_bytes());
         }
         for (at, bytes) in &self.seen {
-            let len = bytes.len() as u32;
-            for word in [1_700_000_000 + (at / 1_000_000) as u32, (at % 1_000_000) as u32, len, len] {
+            let (len, kept) = (bytes.len() as u32, bytes.len().min(self.snaplen));
+            for word in [1_700_000_000 + (at / 1_000_000) as u32, (at % 1_000_000) as u32, kept as u32, len] {
                 file.extend(word.to_le_bytes());
             }
-            file.extend(bytes);
+            file.extend(&bytes[..kept]);
         }
         file
     }
@@ -215,28 +236,34 @@ impl Wire {
         tcp.extend(sent.window.to_be_bytes());
         tcp.extend([0; 4]);
         tcp.extend(options);
-        tcp.extend(std::iter::repeat_n(b'x', sent.len));
+        tcp.extend(&self.front);
+        tcp.extend(std::iter::repeat_n(b'x', sent.len - self.front.len().min(sent.len)));
         let ttl = sent.ttl.unwrap_or(if side == self.setup.tap { 64 } else { 51 });
         self.ids[side] = self.ids[side].wrapping_add(1);
         let id = sent.id.unwrap_or(self.ids[side]);
+        self.ip(side, 6, ttl, id, &tcp)
+    }
+
+    /// A packet of a side with this protocol, time to live and identification.
+    fn ip(&self, side: usize, protocol: u8, ttl: u8, id: u16, payload: &[u8]) -> Vec<u8> {
         let mut ip = Vec::new();
         if self.setup.v6 {
             ip.extend([0x60, 0, 0, 0]);
-            ip.extend((tcp.len() as u16).to_be_bytes());
-            ip.extend([6, ttl]);
+            ip.extend((payload.len() as u16).to_be_bytes());
+            ip.extend([protocol, ttl]);
             for end in [side, 1 - side] {
                 ip.extend([0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1 + end as u8]);
             }
         } else {
             ip.extend([0x45, 0]);
-            ip.extend((20 + tcp.len() as u16).to_be_bytes());
+            ip.extend((20 + payload.len() as u16).to_be_bytes());
             ip.extend(id.to_be_bytes());
-            ip.extend([0x40, 0, ttl, 6, 0, 0]);
+            ip.extend([0x40, 0, ttl, protocol, 0, 0]);
             for end in [side, 1 - side] {
                 ip.extend([10, 9, 0, 1 + end as u8]);
             }
         }
-        ip.extend(tcp);
+        ip.extend(payload);
         ip
     }
 }

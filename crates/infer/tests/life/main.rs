@@ -4,6 +4,7 @@
 
 mod capture;
 mod middleboxes;
+mod protocols;
 
 use capture::{CLIENT, SERVER, Sent, Setup, Wire};
 use thalweg_model::{Code, Failure, Flow};

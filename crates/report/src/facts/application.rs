@@ -12,6 +12,16 @@ const OUTLIER: f64 = 2.0;
 /// Headings of the cells that [`cells`] gives.
 pub(crate) const HEADINGS: [&str; 7] = ["#", "request", "status", "wait", "transfer", "up", "down"];
 
+/// The name lookup before the connection.
+pub(crate) fn lookup(flow: &Flow) -> Option<String> {
+    let lookup = flow.application.as_ref()?.lookup.as_ref()?;
+    let mut text = format!("{} · {}", lookup.name, milliseconds(lookup.took_ms));
+    if lookup.again > 0 {
+        text.push_str(&format!(" · queries sent again {}", count(lookup.again.into())));
+    }
+    Some(text)
+}
+
 /// The TLS handshake.
 pub(crate) fn tls(flow: &Flow) -> Option<String> {
     let tls = flow.application.as_ref()?.tls.as_ref()?;
@@ -69,6 +79,7 @@ pub(crate) fn slowest(flow: &Flow) -> Vec<&RequestTiming> {
 /// All of it for a page: the handshake, the waits, and a line for each of the slowest requests.
 pub(crate) fn lines(flow: &Flow) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
+    lines.extend(lookup(flow).map(|text| ("name", text)));
     lines.extend(tls(flow).map(|text| ("TLS", text)));
     lines.extend(waits(flow).map(|text| ("requests", text)));
     lines.extend(slowest(flow).into_iter().map(|one| {

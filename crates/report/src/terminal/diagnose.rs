@@ -219,9 +219,14 @@ fn life(page: &mut Page, flow: &Flow) {
     }
 }
 
-/// The TLS handshake, and the requests that took longest.
+/// The name lookup, the TLS handshake, and the requests that took longest.
 fn application(page: &mut Page, flow: &Flow) {
-    for (name, text) in [("  tls     ", application::tls(flow)), ("  requests ", application::waits(flow))] {
+    let lines = [
+        ("  name    ", application::lookup(flow)),
+        ("  tls     ", application::tls(flow)),
+        ("  requests ", application::waits(flow)),
+    ];
+    for (name, text) in lines {
         if let Some(text) = text {
             page.sentence(name, &text, Style::Plain);
         }

@@ -579,6 +579,12 @@ fn application() -> thalweg_model::Application {
         ..thalweg_model::RequestTiming::default()
     };
     thalweg_model::Application {
+        lookup: Some(thalweg_model::NameLookup {
+            name: "example.org".to_owned(),
+            start_s: -0.031,
+            took_ms: 30.2,
+            again: 1,
+        }),
         tls: Some(thalweg_model::TlsHandshake {
             start_s: 0.036,
             handshake_ms: Some(52.0),

@@ -1,12 +1,14 @@
 //! What the payload of a segment begins with, as far as timing needs it: heads of HTTP/1 messages and TLS records; long
-//! headers of QUIC.
+//! headers of QUIC; queries of names.
 //!
 //! A segment is looked at alone. What begins in the middle of one is not found, except behind a message whose end is known.
 
+mod dns;
 mod http;
 mod quic;
 mod tls;
 
+pub use dns::{DNS_PORT, DnsMessage};
 pub use http::{Request, Response};
 pub use quic::QuicPackets;
 pub use tls::{ClientHello, ServerHello, TlsRecords};

@@ -1,5 +1,6 @@
 //! Decodes captured packets: the TCP segments in each, or why there is none.
 
+use crate::application::DNS_PORT;
 use crate::decap::{decapsulate, decapsulate_ip_payload, subframe};
 use crate::fast_path::plain_tcp;
 use crate::filter::Filter;
@@ -101,10 +102,11 @@ fn wanted(decoded: Decoded, filter: Option<&Filter>) -> Decoded {
     }
 }
 
-/// Whether a filter wants a datagram, as if it were TCP.
+/// Whether a filter wants a datagram, as if it were TCP. Queries of names belong to whatever connection follows them.
 fn is_wanted(datagram: &Datagram, filter: &Filter) -> bool {
     let ip = &datagram.ip;
-    filter.matches_connection((ip.source, datagram.source_port), (ip.destination, datagram.destination_port))
+    [datagram.source_port, datagram.destination_port].contains(&DNS_PORT)
+        || filter.matches_connection((ip.source, datagram.source_port), (ip.destination, datagram.destination_port))
 }
 
 /// Decodes a packet of any kind.
