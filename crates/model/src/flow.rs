@@ -43,9 +43,9 @@ pub struct Flow {
     pub start: f64,
     /// Time from the first packet to the last.
     pub duration_s: f64,
-    /// Payload the client sent, each byte counted once.
+    /// Payload the client sent, each byte counted once; what was acknowledged of it, if only the server's packets were captured.
     pub bytes_up: u64,
-    /// Payload the server sent, each byte counted once.
+    /// Payload the server sent, as above.
     pub bytes_down: u64,
     /// Packets the client sent.
     pub packets_up: u64,
@@ -78,7 +78,8 @@ pub struct Flow {
     pub policer: Option<TokenBucket>,
     /// What else the capture shows of it.
     pub facts: Facts,
-    /// Where the time of the whole connection went; `None` of a socket that was sampled.
+    /// Where the time of the whole connection went; `None` of a socket that was sampled, and where only the packets of the data's receiver were
+    /// captured.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub life: Option<Life>,
     /// What the protocols above TCP show, where that is anything.

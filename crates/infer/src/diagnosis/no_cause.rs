@@ -9,10 +9,26 @@ pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
         let carried = CarriedData { bytes: facts.bytes, seconds: facts.phase_s };
         return Verdict::new(Cause::NothingToGain(carried), 0.0, Some(1.0));
     }
+    if facts.connection.unseen_sender() == Some(facts.main) {
+        return Verdict::new(Cause::Unknown(only_acknowledgements(facts)), 0.0, None);
+    }
     let not_seen =
         if facts.sender.totals.data_packets == 0 { UndecidedBy::NoData } else { UndecidedBy::NoAcknowledgement };
     let reason = unacknowledged(facts).unwrap_or(not_seen);
     Verdict::new(Cause::Unknown(reason), 0.0, None)
+}
+
+fn only_acknowledgements(facts: &Facts<'_>) -> UndecidedBy {
+    let acks = &facts.connection.ack_stream;
+    UndecidedBy::OnlyAcknowledgements {
+        bytes: acks.bytes,
+        seconds: acks.span() as f64 / 1e9,
+        losses: acks.has_sack.then(|| occurrences(acks.losses, &acks.sights)),
+        lost_bytes: acks.lost_bytes,
+        duplicates: acks.duplicates,
+        closed_windows: acks.zero_windows,
+        rtt_s: acks.round_trip.map(|nanos| nanos as f64 / 1e9),
+    }
 }
 
 /// The timer sent again what nothing acknowledged.

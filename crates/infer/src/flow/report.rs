@@ -74,6 +74,15 @@ impl<'a> JudgedFlow<'a> {
 
     /// The report. What only the whole capture tells is left open: the flow's number, and its interface's name.
     pub(crate) fn flow(self) -> Flow {
+        let connection = self.facts.connection;
+        let flow = self.flow_as_seen();
+        match connection.unseen_sender() {
+            Some(unseen) => with_acknowledged(flow, connection, unseen),
+            None => flow,
+        }
+    }
+
+    fn flow_as_seen(self) -> Flow {
         let Self { facts, verdict, findings, held_side, life, other } = self;
         let Facts { connection, main, sender, vantage, held, .. } = facts;
         let [client, server] = &connection.sides;
@@ -138,6 +147,23 @@ impl<'a> JudgedFlow<'a> {
     }
 }
 
+/// The report with the data that `unseen` sent, as far as the other side's acknowledgements tell. Phases are divided by both sides' packets.
+fn with_acknowledged(flow: Flow, connection: &Connection, unseen: usize) -> Flow {
+    let acks = &connection.ack_stream;
+    let (bytes, seconds) = (acks.bytes, acks.span() as f64 / 1e9);
+    let (bytes_up, bytes_down) = if unseen == 0 { (bytes, flow.bytes_down) } else { (flow.bytes_up, bytes) };
+    Flow {
+        bytes_up,
+        bytes_down,
+        goodput_bps: if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 },
+        phase_s: seconds,
+        rtt_min_ms: acks.round_trip.map(|nanos| nanos as f64 / 1e6),
+        zero_windows: acks.zero_windows,
+        life: None,
+        ..flow
+    }
+}
+
 /// What held the direction of `side` back, which carried less than the other.
 fn other_direction(
     connection: &Connection,
@@ -177,10 +203,11 @@ pub(crate) fn series_of(connection: &Connection) -> Option<Series> {
     Some(Series { other_marks: other_marks.unwrap_or_default(), ..series(sender) })
 }
 
-/// The side that sends more payload: 0 the client, 1 the server.
+/// The side that sends more payload, seen or acknowledged only: 0 the client, 1 the server.
 fn main_side(connection: &Connection) -> usize {
     let [client, server] = &connection.sides;
-    usize::from(client.sender.totals.bytes <= server.sender.totals.bytes)
+    let most = usize::from(client.sender.totals.bytes <= server.sender.totals.bytes);
+    connection.unseen_sender().unwrap_or(most)
 }
 
 /// The sender of the direction with more payload.

@@ -1,5 +1,6 @@
 //! What is counted about one direction of a connection while it lasts; nothing here concludes anything.
 
+pub(crate) mod ack_stream;
 pub(crate) mod congestion_control;
 pub(crate) mod connection_phases;
 pub(crate) mod example_packets;

@@ -1,5 +1,6 @@
 //! One TCP connection: both directions, fed packet by packet.
 
+use crate::observe::ack_stream::{AckStream, LoneAck};
 use crate::observe::connection_phases::ConnectionPhases;
 use crate::observe::connection_phases::packet::PhasePacket;
 use crate::observe::plot_series::Recording;
@@ -130,6 +131,8 @@ pub(crate) struct Connection {
     pub(crate) lookup: Option<Arc<NameLookup>>,
     pub(crate) tls: TlsHandshake,
     pub(crate) requests: RequestLog,
+    /// Acknowledgements of the only side that is captured.
+    pub(crate) ack_stream: AckStream,
     /// ICMP errors about its segments.
     pub(crate) too_big: Option<Box<PacketTooBig>>,
 }
@@ -153,6 +156,7 @@ impl Connection {
             lookup,
             tls,
             requests,
+            ack_stream,
             too_big,
         } = self;
         (*on, *first_packet, *started, *ended) = (interface, first.number, first.at, first.at);
@@ -164,6 +168,7 @@ impl Connection {
         *phases = ConnectionPhases::default();
         *tls = TlsHandshake::default();
         requests.reset();
+        *ack_stream = AckStream::default();
     }
 
     /// A connection between these ends that begins (for this capture) with the packet.
@@ -183,6 +188,7 @@ impl Connection {
             lookup: None,
             tls: TlsHandshake::default(),
             requests: RequestLog::default(),
+            ack_stream: AckStream::default(),
             too_big: None,
         }
     }
@@ -244,6 +250,9 @@ impl Connection {
             self.sides[side].sender.space.begin_with_syn(seq);
         }
         if flags.has(Flags::ACK) {
+            if self.sides[1 - side].packets == 0 {
+                self.lone_acknowledgement(side, now, packet);
+            }
             if side == 0
                 && !flags.has(Flags::SYN)
                 && self.opening.to_client.is_none()
@@ -297,6 +306,31 @@ impl Connection {
             ends_handshake: was_handshake && !is_handshake,
             is_tls_1_3: self.tls.is_1_3(),
         });
+    }
+
+    /// Takes in what a packet acknowledges while nothing came from the other side.
+    fn lone_acknowledgement(&mut self, side: usize, now: u64, packet: &Packet) {
+        let is_syn = packet.flags.has(Flags::SYN);
+        let syn = &self.opening.syn[0];
+        // The client's SYN and the packet that answers the SYN-ACK are a round trip apart, wherever the tap is (not of a SYN that was sent
+        // again: Karn).
+        if side == 0 && !is_syn && syn.count == 1 {
+            self.ack_stream.round_trip.get_or_insert(now.saturating_sub(syn.first_at));
+        }
+        self.ack_stream.packet(&LoneAck {
+            now,
+            number: packet.number,
+            ack: packet.ack,
+            sack: packet.sack(),
+            closes_window: packet.window == 0 && !is_syn,
+        });
+    }
+
+    /// The side whose data the capture lacks, if it holds only what acknowledges that.
+    pub(crate) fn unseen_sender(&self) -> Option<usize> {
+        let unseen = self.sides.iter().position(|side| side.packets == 0)?;
+        let own = self.sides[1 - unseen].sender.totals.bytes;
+        (self.ack_stream.has_data() && self.ack_stream.bytes > own).then_some(unseen)
     }
 
     /// Feeds what `side` acknowledges and advertises to the other side's sender, when it gets there.

@@ -61,6 +61,8 @@ pub(crate) struct Wire {
     pub(crate) scale: Option<u8>,
     /// What the payload of the next packet begins with.
     front: Vec<u8>,
+    /// The only side whose packets are captured.
+    pub(crate) only: Option<usize>,
     /// Bytes that the capture keeps of a packet.
     pub(crate) snaplen: usize,
     ids: [u16; 2],
@@ -77,6 +79,7 @@ impl Wire {
             window: [60_000; 2],
             scale: None,
             front: Vec::new(),
+            only: None,
             snaplen: usize::MAX,
             ids: [55_538, 65_530],
             isn: [3_000_000_000, 4_294_960_000],
@@ -86,7 +89,8 @@ impl Wire {
     /// A side sends this at a time, in microseconds; what is lost is seen beside its sender only.
     pub(crate) fn put(&mut self, at: u64, side: usize, lost: bool, sent: Sent) {
         let is_here = self.setup.tap == side;
-        if !lost || is_here {
+        let is_captured = self.only.is_none_or(|only| only == side);
+        if is_captured && (!lost || is_here) {
             let seen_at = if is_here { at } else { at + self.setup.rtt / 2 };
             let bytes = self.packet(at, side, &sent);
             self.seen.push((seen_at, bytes));

@@ -4,6 +4,7 @@
 
 mod capture;
 mod middleboxes;
+mod one_direction;
 mod protocols;
 
 use capture::{CLIENT, SERVER, Sent, Setup, Wire};

@@ -3,9 +3,10 @@
 use super::Cause;
 use super::figures::{
     CongestionLosses, FullQueue, FullSendBuffer, FullWindow, LargePackets, Losses, Restarts, SendBufferSeen,
-    SlowReader, Timeouts, TooBigErrors, UndecidedBy, UsedPath, WindowGrowth,
+    SlowReader, Timeouts, TooBigErrors, UsedPath, WindowGrowth,
 };
 use super::life::{LastSilence, Opening, ResetSeen, times};
+use super::undecided::UndecidedBy;
 use crate::Side;
 use thalweg_units::figures::{count, counted, data, elapsed, fine_percent as percent, rate};
 
@@ -395,6 +396,11 @@ fn undecided(reason: &UndecidedBy) -> String {
         UndecidedBy::Unacknowledged { packets_again, seconds, .. } => format!(
             "Nothing acknowledged the data, though it was sent again {} in {}: its receiver is gone, or the path to it, or the path back.",
             counted(*packets_again, "time"),
+            elapsed(*seconds),
+        ),
+        UndecidedBy::OnlyAcknowledgements { bytes, seconds, .. } => format!(
+            "Only the receiver's direction was captured: it acknowledges {} in {}. What the sender waited for is not seen; capture both directions, at the sender.",
+            data(*bytes as f64),
             elapsed(*seconds),
         ),
         UndecidedBy::ReceivingEnd { .. } => {

@@ -3,9 +3,10 @@
 use super::figures::{
     BucketFit, CongestionLosses, FirstFlight, FullQueue, FullSendBuffer, FullWindow, KernelCounters, LargePackets,
     Losses, Occurrences, PacedData, Pauses, PausesSeen, Repairs, SendBufferSeen, Sights, SlowReader, SlowStartSeen,
-    UndecidedBy, UsedPath, WaitedFor, WindowGrowth,
+    UsedPath, WaitedFor, WindowGrowth,
 };
 use super::life::{Opening, SentAgain, times};
+use super::undecided::UndecidedBy;
 use super::{Cause, Code, Context, Evidence};
 use crate::{SharedPath, SlowStartExit};
 use thalweg_units::figures::{count, counted, data, elapsed, fine_percent as percent, rate};
@@ -368,6 +369,38 @@ fn undecided(reason: &UndecidedBy) -> Vec<Evidence> {
             seen(format!("the retransmission timer ran out {}", counted(timeouts.count, "time")), &timeouts.sights),
             fact(format!("{} were sent", data(*bytes as f64))),
         ],
+        UndecidedBy::OnlyAcknowledgements { bytes, seconds, losses, lost_bytes, duplicates, closed_windows, rtt_s } => {
+            let mut facts = Vec::new();
+            if *seconds > 0.0 {
+                facts.push(fact(format!(
+                    "acknowledgements advance by {} on average",
+                    rate(*bytes as f64 * 8.0 / seconds)
+                )));
+            }
+            facts.push(match rtt_s {
+                Some(rtt) => fact(format!("the handshake's round trip is {}", elapsed(*rtt))),
+                None => fact("the round trip is not known: acknowledgements alone do not show when data was sent"),
+            });
+            facts.push(match losses {
+                None => fact("losses are not known: there are no selective acknowledgements"),
+                Some(losses) if losses.count == 0 => fact("no selective acknowledgement reports a loss"),
+                Some(losses) => seen(
+                    format!(
+                        "{} in the data, {}, that three or more acknowledgements report",
+                        counted(losses.count, "gap"),
+                        data(*lost_bytes as f64)
+                    ),
+                    &losses.sights,
+                ),
+            });
+            if *duplicates > 0 {
+                facts.push(fact(format!("data arrived twice {}", counted(*duplicates, "time"))));
+            }
+            if *closed_windows > 0 {
+                facts.push(fact(format!("the receiver closed its window {}", counted(*closed_windows, "time"))));
+            }
+            facts
+        }
         UndecidedBy::ReceivingEnd { unread_samples, samples } => vec![unread(*unread_samples, *samples)],
     }
 }

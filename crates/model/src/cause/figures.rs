@@ -532,34 +532,6 @@ pub struct CarriedData {
     pub seconds: f64,
 }
 
-/// Why nothing can be said.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "reason", rename_all = "snake_case")]
-pub enum UndecidedBy {
-    /// No data was seen.
-    NoData,
-    /// No acknowledgement of the data was seen.
-    NoAcknowledgement,
-    /// Nothing acknowledged the data.
-    Unacknowledged {
-        /// Packets that were sent again.
-        packets_again: u64,
-        /// Since the first data.
-        seconds: f64,
-        /// Timeouts, and the retransmissions that followed them.
-        timeouts: Occurrences,
-        /// Payload that was sent.
-        bytes: u64,
-    },
-    /// Only the receiver's socket was asked, and its program keeps up.
-    ReceivingEnd {
-        /// Samples in which data lay unread.
-        unread_samples: u64,
-        /// Samples.
-        samples: u64,
-    },
-}
-
 /// What the kernel counted for a connection while it was sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct KernelCounters {

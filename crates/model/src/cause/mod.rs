@@ -6,17 +6,19 @@ mod evidence;
 mod figures;
 mod life;
 mod middlebox;
+mod undecided;
 
 pub use code::Code;
 pub use figures::{
     AckWait, ApplicationWindow, BucketFit, CarriedData, Clamp, CongestionLosses, DelayedWrites, Dropped, FirstFlight,
     FullQueue, FullSendBuffer, FullWindow, KernelCounters, LargePackets, Losses, Occurrences, OvertakenPackets,
     PacedData, PathHolds, Pauses, PausesSeen, PolicedRate, QueueMarks, Repairs, RestartTiming, Restarts,
-    SendBufferSeen, Sights, SlowReader, SlowStartSeen, Timeouts, TooBigErrors, UndecidedBy, UsedPath, WaitedFor,
-    Wakeups, WindowGrowth,
+    SendBufferSeen, Sights, SlowReader, SlowStartSeen, Timeouts, TooBigErrors, UsedPath, WaitedFor, Wakeups,
+    WindowGrowth,
 };
 pub use life::{FullAcceptQueue, LastSilence, LostRequest, Opening, ProgramWait, ResetSeen, SentAgain};
 pub use middlebox::{ForeignBlocks, UnscaledEdge};
+pub use undecided::UndecidedBy;
 
 use crate::SharedPath;
 use serde::{Deserialize, Serialize};

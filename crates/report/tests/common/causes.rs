@@ -94,6 +94,15 @@ pub fn all() -> Vec<Cause> {
         UndecidedBy::NoData,
         UndecidedBy::NoAcknowledgement,
         UndecidedBy::Unacknowledged { packets_again: 5, seconds: 31.0, timeouts: occurrences(5), bytes: 1_448 },
+        UndecidedBy::OnlyAcknowledgements {
+            bytes: 10_000_000,
+            seconds: 8.0,
+            losses: Some(occurrences(12)),
+            lost_bytes: 17_376,
+            duplicates: 1,
+            closed_windows: 2,
+            rtt_s: Some(0.05),
+        },
         UndecidedBy::ReceivingEnd { unread_samples: 1, samples: 40 },
     ];
     let path = UsedPath::Connection {
