@@ -6,6 +6,7 @@ pub(crate) mod load;
 pub(crate) mod path;
 mod path_preset;
 pub(crate) mod tune;
+pub(crate) mod tune_attach;
 mod values;
 pub(crate) mod watch;
 
