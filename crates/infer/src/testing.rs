@@ -4,20 +4,9 @@ use crate::flow_table::lifecycle::Lifecycle;
 use crate::observe::plot_series::Recording;
 use crate::tcp::connection::Connection;
 use crate::tcp::packet::{Endpoint, Packet};
-use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr};
 use thalweg_units::{SeqNum, Timestamp};
 use thalweg_wire::{Flags, IpFacts, Options, Segment, Tags, TcpHeader};
-
-thread_local! {
-    /// The number of the packet at which this thread's analysis panics; 0 for none.
-    pub(crate) static DEFECT: Cell<u64> = const { Cell::new(0) };
-}
-
-/// Panics at the packet that [`DEFECT`] names.
-pub(crate) fn panic_at(number: u64) {
-    assert!(DEFECT.get() != number, "a defect, for a test");
-}
 
 pub(crate) const CLIENT: Endpoint = (IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 40_000);
 const SERVER: Endpoint = (IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)), 443);

@@ -122,7 +122,7 @@ impl ActiveFlow {
         let (ends, interface, recording) = (life.ends, *interface, *recording);
         backlog.drain(waiting, |packet| {
             #[cfg(test)]
-            crate::testing::panic_at(packet.number);
+            tests::panic_at(packet.number);
             connection
                 .get_or_insert_with(|| match spare.pop() {
                     Some(mut spare) => {

@@ -2,8 +2,19 @@
 
 use super::*;
 use crate::testing::{CLIENT, packet};
+use std::cell::Cell;
 use thalweg_units::SeqNum;
 use thalweg_wire::{Flags, SackBlocks};
+
+thread_local! {
+    /// The number of the packet at which this thread's analysis panics; 0 for none.
+    static DEFECT: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Panics at the packet that [`DEFECT`] names.
+pub(super) fn panic_at(number: u64) {
+    assert!(DEFECT.get() != number, "a defect, for a test");
+}
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -418,7 +429,7 @@ fn a_defect_in_one_connection_leaves_the_others() {
     };
     assert_eq!((whole.records.len(), whole.failed.len()), (2, 0));
     for (at, at_a_time) in [(2, 1), (2, AT_A_TIME), (5, 3)] {
-        crate::testing::DEFECT.set(at);
+        DEFECT.set(at);
         let mut wire = Wire::new();
         wire.table.at_a_time = at_a_time;
         wire.connection(100);
@@ -427,7 +438,7 @@ fn a_defect_in_one_connection_leaves_the_others() {
         wire.now += 20 * SECOND;
         wire.connection(50_000);
         let kept = wire.table.finish();
-        crate::testing::DEFECT.set(0);
+        DEFECT.set(0);
         let failed: Vec<u64> = kept.failed.iter().map(|flow| flow.first_packet).collect();
         assert_eq!((failed, kept.firsts.len(), kept.records.len()), (vec![1], 2, 1), "{at} {at_a_time}");
         assert_eq!(kept.failed[0].ends[0], CLIENT);
