@@ -15,6 +15,7 @@ mod fast_path;
 pub mod filter;
 mod fragments;
 mod frame;
+mod headers;
 mod icmp;
 mod ip;
 mod link;

@@ -2,6 +2,7 @@
 
 pub(crate) mod application;
 pub(crate) mod facts;
+pub(crate) mod failed_flow;
 mod life;
 mod life_causes;
 pub(crate) mod ranking;
