@@ -41,32 +41,32 @@ enum Body {
 
 /// The requests that `bytes` begin with.
 pub(super) fn requests(bytes: &[u8]) -> Vec<Request> {
-    each(bytes, |head, body| {
-        let request = request(head)?;
-        // Without a length a request has no body (RFC 9112 §6.3).
-        Some((request, body.unwrap_or(Body::Length(0))))
-    })
+    // Without a length a request has no body (RFC 9112 §6.3).
+    each(bytes, request, |_, head| body(head).unwrap_or(Body::Length(0)))
 }
 
 /// The responses that `bytes` begin with.
 pub(super) fn responses(bytes: &[u8]) -> Vec<Response> {
-    each(bytes, |head, body| {
-        let status = status(head)?;
-        let is_empty = status < 200 || matches!(status, 204 | 304);
-        Some((Response { status }, if is_empty { Body::Length(0) } else { body.unwrap_or(Body::Unknown) }))
-    })
+    let length = |response: &Response, head: &[u8]| {
+        let is_empty = response.status < 200 || matches!(response.status, 204 | 304);
+        if is_empty { Body::Length(0) } else { body(head).unwrap_or(Body::Unknown) }
+    };
+    each(bytes, |head| status(head).map(|status| Response { status }), length)
 }
 
 /// Reads head after head, as long as each one's end and that of its body are in `bytes`.
-fn each<T>(mut bytes: &[u8], mut read: impl FnMut(&[u8], Option<Body>) -> Option<(T, Body)>) -> Vec<T> {
+fn each<T>(mut bytes: &[u8], read: impl Fn(&[u8]) -> Option<T>, body_of: impl Fn(&T, &[u8]) -> Body) -> Vec<T> {
     let mut found = Vec::new();
     while found.len() < HEADS_MAX {
         let end = head_end(bytes);
         let head = &bytes[..end.unwrap_or(bytes.len())];
-        let Some((message, body)) = read(head, body(head)) else { break };
+        let Some(message) = read(head) else { break };
+        let next = end.filter(|&end| end < bytes.len()).and_then(|end| match body_of(&message, head) {
+            Body::Length(length) => end.checked_add(length),
+            Body::Unknown => None,
+        });
         found.push(message);
-        let (Some(end), Body::Length(length)) = (end, body) else { break };
-        match end.checked_add(length).and_then(|next| bytes.get(next..)) {
+        match next.and_then(|next| bytes.get(next..)) {
             Some(rest) if !rest.is_empty() => bytes = rest,
             _ => break,
         }

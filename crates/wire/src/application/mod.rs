@@ -67,6 +67,11 @@ impl Payload {
 
 /// A text of the wire with at most `most` characters; what is no printable ASCII is replaced.
 fn text(bytes: &[u8], most: usize) -> String {
+    let bytes = &bytes[..bytes.len().min(most)];
+    // Nearly every text is plain.
+    if let Some(plain) = str::from_utf8(bytes).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_graphic())) {
+        return plain.to_owned();
+    }
     let printable = |&byte: &u8| if byte.is_ascii_graphic() { char::from(byte) } else { char::REPLACEMENT_CHARACTER };
-    bytes.iter().take(most).map(printable).collect()
+    bytes.iter().map(printable).collect()
 }
