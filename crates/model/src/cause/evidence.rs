@@ -394,7 +394,7 @@ fn undecided(reason: &UndecidedBy) -> Vec<Evidence> {
                 ),
             });
             if *duplicates > 0 {
-                facts.push(fact(format!("data arrived twice {}", counted(*duplicates, "time"))));
+                facts.push(fact(format!("{} arrived twice", counted(*duplicates, "segment"))));
             }
             if *closed_windows > 0 {
                 facts.push(fact(format!("the receiver closed its window {}", counted(*closed_windows, "time"))));
