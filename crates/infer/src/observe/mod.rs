@@ -25,6 +25,7 @@ pub(crate) mod time_by_limit;
 pub(crate) mod tls_handshake;
 pub(crate) mod unscaled_window;
 pub(crate) mod window_growth;
+pub(crate) mod write_timer;
 
 use crate::reset::{Reset, reset_keeping};
 use congestion_control::CongestionControl;
