@@ -3,6 +3,7 @@
 mod expect;
 pub(crate) mod get;
 pub(crate) mod load;
+pub(crate) mod load_stream;
 pub(crate) mod path;
 mod path_preset;
 pub(crate) mod tune;
@@ -12,6 +13,7 @@ pub(crate) mod watch;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use get::GetArgs;
 use load::LoadArgs;
+use load_stream::{LoadServeArgs, LoadStreamArgs};
 use path::PathArgs;
 use std::path::PathBuf;
 use thalweg_lab::Part;
@@ -82,7 +84,7 @@ pub(crate) enum Verb {
     Watch(WatchArgs),
     /// Serves live streams: RTMP in, HLS and HTTP-FLV out
     Serve(ServeArgs),
-    /// Players by the thousand, against any live-streaming server
+    /// Load: players of live streams by the thousand, or streams between two hosts
     #[command(subcommand)]
     Load(LoadVerb),
 }
@@ -93,6 +95,10 @@ pub(crate) enum LoadVerb {
     Hls(LoadArgs),
     /// Players of HTTP-FLV
     Flv(LoadArgs),
+    /// Streams to or from a server of iperf3's protocol, and what limits them
+    Stream(LoadStreamArgs),
+    /// The server of streams, for several clients at once, iperf3's own among them
+    Serve(LoadServeArgs),
 }
 
 #[derive(Debug, Subcommand)]

@@ -16,6 +16,7 @@ mod load;
 mod many;
 mod page;
 mod sparkline;
+mod stream_load;
 mod totals;
 mod tune;
 
@@ -28,4 +29,5 @@ pub use lab::lab;
 pub use live_path::{live_path, live_path_line};
 pub use load::load;
 pub use many::diagnose_many;
+pub use stream_load::{stream_load, stream_load_head, stream_load_rows, stream_load_summary};
 pub use tune::{tune_plan, tune_show};
