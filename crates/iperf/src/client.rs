@@ -184,7 +184,8 @@ fn watch(control: &mut Control, course: &mut Course, observer: &mut dyn ClientOb
         }
         let most = course.wait(end);
         // The bytes are counted by the workers, who do not wake this thread.
-        let look = if course.parameters.budget().is_some() { Duration::from_millis(5) } else { most };
+        let look =
+            if course.parameters.budget().is_some() || course.sends_file() { Duration::from_millis(5) } else { most };
         control.wait(most.min(look))?;
         if let Some(state) = control.state()? {
             let source = ProtocolError::Unexpected(state);

@@ -122,6 +122,11 @@ impl Course {
         self.streams.iter().filter(|stream| stream.sends).all(|stream| stream.has_ended())
     }
 
+    /// Whether a file is sent.
+    pub(crate) fn sends_file(&self) -> bool {
+        self.workers.shared.file.is_some()
+    }
+
     /// Why a stream broke.
     pub(crate) fn failure(&self) -> Option<String> {
         self.streams.iter().find_map(|stream| stream.failure().map(str::to_owned))

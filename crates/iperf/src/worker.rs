@@ -59,7 +59,7 @@ pub(crate) struct Shared {
     skip_copy: bool,
     /// A sender closes its streams at the end, as a server does.
     closes: bool,
-    file: Option<File>,
+    pub(crate) file: Option<File>,
 }
 
 impl Shared {
@@ -209,6 +209,8 @@ impl Worker {
         loop {
             let phase = self.shared.phase();
             if phase == Phase::Closed {
+                // It may not have seen the phase before this one.
+                self.streams.iter_mut().for_each(|own| own.end_sending(&self.shared));
                 return CpuTime::of_thread().since(before);
             }
             let (mut busy, mut due) = (false, None::<Instant>);
@@ -258,11 +260,20 @@ impl Own {
         })
     }
 
+    /// Ends what a server sends. A client of iperf3 up to 3.15 waits for a whole block, and sees nothing else until that comes or there is an
+    /// end.
+    fn end_sending(&mut self, shared: &Shared) {
+        if let (Link::Tcp(tcp), true) = (&self.stream.link, self.stream.sends && shared.closes)
+            && !std::mem::replace(&mut self.is_closed, true)
+        {
+            // The client may have closed before.
+            let _ = tcp.end_sending();
+        }
+    }
+
     fn send(&mut self, tcp: &Tcp, phase: Phase, shared: &Shared, buffer: &[u8]) -> Result<Next, HostError> {
         if phase == Phase::Ending {
-            if shared.closes && !std::mem::replace(&mut self.is_closed, true) {
-                tcp.end_sending()?;
-            }
+            self.end_sending(shared);
             return Ok(Next::Event);
         }
         for _ in 0..TURN {

@@ -205,7 +205,7 @@ impl<'a> Server<'a> {
                     && let Some(unknown) = self.unknown.remove(&token)
                     && self.poller.remove(&unknown.tcp).is_ok()
                 {
-                    self.dispatch(unknown, scope, registry);
+                    self.dispatch((token, unknown), scope, registry);
                 }
             }
             _ => drop(self.unknown.remove(&token)),
@@ -213,14 +213,18 @@ impl<'a> Server<'a> {
     }
 
     /// A stream goes to its test, and a new client has one.
-    fn dispatch<'scope>(&mut self, unknown: Unknown, scope: &'scope Scope<'scope, 'a>, registry: &'scope Registry)
-    where
+    fn dispatch<'scope>(
+        &mut self,
+        (place, unknown): (u64, Unknown),
+        scope: &'scope Scope<'scope, 'a>,
+        registry: &'scope Registry,
+    ) where
         'a: 'scope,
     {
         let Unknown { tcp, peer, bytes, .. } = unknown;
         let cookie = Cookie(bytes);
         if registry.knows(&cookie) {
-            registry.deliver_tcp(&cookie, Link::Tcp(tcp));
+            registry.deliver_tcp(&cookie, (place, Link::Tcp(tcp)));
             return;
         }
         let is_full = self.options.one_off && registry.count() + self.over.load(Ordering::Acquire) as usize > 0;

@@ -22,9 +22,13 @@ struct Waiting {
     /// UDP streams that are still to come, and the clients' ends of those that came.
     udp: usize,
     greeted: Vec<SocketAddr>,
-    arrived: Sender<Link>,
+    arrived: Sender<Arrived>,
     waker: Arc<Waker>,
 }
+
+/// A stream that a client has opened, and its place among them: connections are accepted in the order in which they are made, but their cookies may
+/// be read in another.
+pub(super) type Arrived = (u64, Link);
 
 /// The tests that run.
 #[derive(Default)]
@@ -62,7 +66,7 @@ impl Registry {
         cookie: Cookie,
         client: SocketAddr,
         local: IpAddr,
-        arrived: Sender<Link>,
+        arrived: Sender<Arrived>,
         waker: Arc<Waker>,
     ) -> bool {
         let mut tests = self.tests();
@@ -105,11 +109,11 @@ impl Registry {
     }
 
     /// Hands a TCP stream to its test; whether that waits for one.
-    pub(super) fn deliver_tcp(&self, cookie: &Cookie, link: Link) -> bool {
+    pub(super) fn deliver_tcp(&self, cookie: &Cookie, stream: Arrived) -> bool {
         let mut tests = self.tests();
         let Some(test) = tests.get_mut(cookie).filter(|test| test.tcp > 0) else { return false };
         test.tcp -= 1;
-        let is_taken = test.arrived.send(link).is_ok();
+        let is_taken = test.arrived.send(stream).is_ok();
         test.waker.wake();
         is_taken
     }
@@ -128,7 +132,8 @@ impl Registry {
         if let Some(test) = tests.get_mut(cookie).filter(|test| test.udp > 0) {
             test.udp -= 1;
             test.greeted.push(from);
-            let _ = test.arrived.send(link);
+            // A client greets with one stream after the other.
+            let _ = test.arrived.send((test.greeted.len() as u64, link));
             test.waker.wake();
             if test.udp == 0 {
                 self.changed.notify_all();

@@ -1,7 +1,7 @@
 //! One client's test, in a thread of its own.
 
 use super::ServerObserver;
-use super::registry::Registry;
+use super::registry::{Arrived, Registry};
 use crate::control::{ANSWER, Control};
 use crate::course::{Course, Frame, description, directions};
 use crate::error::IperfError;
@@ -31,7 +31,7 @@ pub(super) struct Client {
     pub(super) cookie: Cookie,
     pub(super) peer: SocketAddr,
     pub(super) control: Control,
-    pub(super) arrived: Receiver<Link>,
+    pub(super) arrived: Receiver<Arrived>,
 }
 
 /// Serves it until the end; whether there was a test.
@@ -86,34 +86,38 @@ fn open(client: &mut Client, registry: &Registry) -> Result<(Opened, Vec<String>
         }
     }
     control.send_state(State::CreateStreams)?;
-    let mut notes = Vec::new();
-    let mut streams = Vec::new();
-    let deadline = Instant::now() + ANSWER;
+    let mut arrived = wait_for(wanted.len(), control, &client.arrived)?;
+    arrived.sort_unstable_by_key(|(place, _)| *place);
+    let (mut notes, mut streams) = (Vec::new(), Vec::new());
     // Streams come in the order in which the client opens them: those that it sends first.
-    for (place, (way, client_sends)) in (0..).zip(wanted) {
-        let link = loop {
-            match client.arrived.try_recv() {
-                Ok(link) => break link,
-                Err(_) if Instant::now() >= deadline => {
-                    return Err(IperfError::Silent {
-                        peer: "client",
-                        during: "the streams should come",
-                        limit: ANSWER,
-                    });
-                }
-                Err(_) => control.wait(deadline.saturating_duration_since(Instant::now()))?,
-            }
-            if let Some(state) = control.state()? {
-                return Err(IperfError::Protocol { peer: "client", source: ProtocolError::Unexpected(state) });
-            }
-        };
+    for (number, ((way, client_sends), (_, link))) in (0..).zip(wanted.into_iter().zip(arrived)) {
         match &link {
             Link::Tcp(tcp) => set(tcp, client.peer, &parameters, !client_sends, &mut notes)?,
             Link::Udp(udp) => prepare(udp, &parameters, client.peer)?,
         }
-        streams.push(Arc::new(Stream::new(stream_id(place), way, !client_sends, link)));
+        streams.push(Arc::new(Stream::new(stream_id(number), way, !client_sends, link)));
     }
     Ok((Opened { parameters, streams }, notes))
+}
+
+/// Waits until so many streams have come.
+fn wait_for(count: usize, control: &mut Control, streams: &Receiver<Arrived>) -> Result<Vec<Arrived>, IperfError> {
+    let deadline = Instant::now() + ANSWER;
+    let mut arrived = Vec::new();
+    loop {
+        arrived.extend(streams.try_iter());
+        if arrived.len() >= count {
+            return Ok(arrived);
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(IperfError::Silent { peer: "client", during: "the streams should come", limit: ANSWER });
+        }
+        control.wait(left)?;
+        if let Some(state) = control.state()? {
+            return Err(IperfError::Protocol { peer: "client", source: ProtocolError::Unexpected(state) });
+        }
+    }
 }
 
 /// Sets what the parameters ask of a connection that was accepted.
