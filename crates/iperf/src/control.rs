@@ -18,6 +18,8 @@ use thalweg_units::Span;
 pub(crate) const ANSWER: Duration = Duration::from_secs(30);
 /// How often a wait looks whether a signal came.
 const SIGNAL_LOOK: Duration = Duration::from_millis(100);
+/// Time in which the other end closes after a refusal.
+const LINGER: Duration = Duration::from_secs(1);
 /// What one read takes at most.
 const READ: usize = 64 << 10;
 
@@ -201,6 +203,7 @@ impl Control {
     /// Says why there is no test, as a server does.
     pub(crate) fn refuse(&self, error: &IperfError) {
         let state = match error {
+            IperfError::Closed(_) | IperfError::Terminated(_) => return,
             IperfError::Stopped => State::ServerTerminate,
             _ => State::ServerError,
         };
@@ -213,8 +216,23 @@ impl Control {
             };
             bytes.extend([code.to_be_bytes(), errno.to_be_bytes()].concat());
         }
-        // A client that went away needs no reason.
+        // It may go away right now.
         let _ = self.send(&bytes);
+        self.linger();
+    }
+
+    /// Ends the sending, and throws away what still comes: a connection that is closed with unread data is reset, and the other end may lose
+    /// what was sent to it.
+    fn linger(&self) {
+        let deadline = Instant::now() + LINGER;
+        let mut is_open = self.tcp.end_sending().is_ok();
+        while is_open && Instant::now() < deadline {
+            match self.tcp.discard(READ) {
+                Ok(Some(0)) | Err(_) => is_open = false,
+                Ok(Some(_)) => {}
+                Ok(None) => std::thread::sleep(Duration::from_millis(2)),
+            }
+        }
     }
 
     fn silent(&self, during: &'static str, limit: Duration) -> IperfError {
