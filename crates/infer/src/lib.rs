@@ -22,10 +22,11 @@ mod tcp;
 mod testing;
 
 pub use capture::{
-    CaptureDecoder, CaptureDiagnosis, Options, Shard, ShardResult, diagnose_file, diagnose_file_until,
+    CaptureDecoder, CaptureDiagnosis, Options, Shard, ShardResult, copy_headers, diagnose_file, diagnose_file_until,
     diagnose_file_with, diagnose_reader, diagnose_reader_with, merge,
 };
 pub use error::Error;
+pub use flow::failed_flow::FailedFlow;
 pub use flow::ranking::is_slowed;
 pub use flow::retained::Retain;
 pub use flow_table::{PlotSelection, TcpPacket};

@@ -101,7 +101,7 @@ fn losses_have_their_probability_and_packets_are_conserved() {
         let up = PathDirection { loss: Loss::random(ratio(0.02)), ..PathDirection::default() };
         let path = start_path(Path { up, ..Path::default() });
         let (near, far) = (udp(&path, End::Near, Family::V6, 9), udp(&path, End::Far, Family::V6, 9));
-        far.set_read_timeout(Some(Duration::from_millis(200))).expect("set");
+        far.set_read_timeout(Some(Duration::from_millis(20))).expect("set");
         let (mut received, mut buffer) = (0, [0; 100]);
         // As many at a time as every buffer on the way holds, however late a busy machine empties it.
         for first in (0..COUNT).step_by(AT_A_TIME) {
@@ -109,25 +109,22 @@ fn losses_have_their_probability_and_packets_are_conserved() {
                 near.send(&number.to_be_bytes()).expect("sent");
             }
             let sent = first + AT_A_TIME as u64;
-            let is_over = || {
-                let counters = path.progress().up.counters;
-                counters.departed.packets + counters.dropped_in_all().packets >= sent
-            };
             let deadline = Instant::now() + Duration::from_secs(10);
-            while !is_over() && Instant::now() < deadline {
-                std::thread::sleep(Duration::from_micros(200));
+            while received + path.progress().up.counters.dropped_in_all().packets < sent && Instant::now() < deadline {
+                received += u64::from(far.recv(&mut buffer).is_ok());
             }
-            let departed = path.progress().up.counters.departed.packets;
-            while received < departed && far.recv(&mut buffer).is_ok() {
-                received += 1;
-            }
+        }
+        while far.recv(&mut buffer).is_ok() {
+            received += 1;
         }
         let ended = path.finish().expect("ended");
         assert_conserved(&ended.progress);
         let lost = COUNT - received;
         let (mean, deviation) = (COUNT as f64 * 0.02, (COUNT as f64 * 0.02 * 0.98).sqrt());
         assert!((lost as f64 - mean).abs() < 4.0 * deviation, "{lost} of {COUNT}");
-        assert_eq!(ended.progress.up.counters.dropped_in_all().packets, lost);
+        // IPv6 sends a few packets of its own, which may be among the dropped ones.
+        let dropped = ended.progress.up.counters.dropped_in_all().packets;
+        assert!((lost..lost + 5).contains(&dropped), "{lost} lost, {dropped} dropped");
     });
 }
 
@@ -182,7 +179,7 @@ fn a_running_path_changes() {
         far.recv(&mut buffer).expect("received");
         assert!(begun.elapsed() >= Duration::from_millis(30));
         handle.change(Way::Up, &step(None, Some(Loss::random(ratio(1.0))))).expect("changed");
-        far.set_read_timeout(Some(Duration::from_millis(200))).expect("set");
+        far.set_read_timeout(Some(Duration::from_millis(20))).expect("set");
         near.send(b"lost").expect("sent");
         assert!(far.recv(&mut buffer).is_err());
     });

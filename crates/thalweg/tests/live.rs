@@ -87,6 +87,32 @@ fn packets_are_watched_and_ctrl_c_reports() {
     assert_eq!(flows[0]["verdict"]["code"], "application", "{report}");
 }
 
+/// By the number of this process, whose connection is in the middle when the capture begins.
+#[test]
+fn fix_takes_what_it_captured_itself() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (_, worker) = traffic(Duration::from_millis(2_500));
+    thread::sleep(Duration::from_millis(800));
+    let pid = std::process::id().to_string();
+    let output = common::thalweg(folder.path(), &["fix", "--live", &pid, "--for", "1s", "--out", "r", "--json"])
+        .output()
+        .expect("the program starts");
+    worker.join().expect("traffic");
+    let (out, err) = common::texts(&output);
+    if output.status.code() == Some(3) && err.contains("CAP_NET_RAW") {
+        return skipped("packets were not captured: this needs CAP_NET_RAW");
+    }
+    assert_eq!(output.status.code(), Some(1), "{out}{err}");
+    let report: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(report["cause"]["code"], "application", "{report}");
+    let (out, _) = common::run(folder.path(), &["diagnose", "r/live.pcapng", "--json"], 0);
+    let diagnosed: Value = serde_json::from_str(&out).expect("JSON");
+    let flows = diagnosed["captures"][0]["flows"].as_array().expect("flows");
+    assert!(flows.iter().any(|flow| flow["verdict"]["code"] == "application"), "{out}");
+    let (_, err) = common::run(folder.path(), &["fix", "--live", "4000000000", "--for", "1s"], 2);
+    assert!(err.contains("has no connection") && err.contains("hint:"), "{err}");
+}
+
 #[test]
 fn without_the_capability_it_says_how_to_get_it() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -3,6 +3,7 @@
 #![warn(clippy::too_many_lines, clippy::struct_excessive_bools)]
 
 mod buffers;
+pub mod canary;
 pub mod catalogue;
 mod commands;
 mod congestion;

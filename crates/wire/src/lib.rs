@@ -14,6 +14,7 @@ mod fast_path;
 pub mod filter;
 mod fragments;
 mod frame;
+mod headers;
 mod icmp;
 mod ip;
 mod link;

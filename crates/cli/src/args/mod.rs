@@ -7,6 +7,7 @@ pub(crate) mod load_stream;
 pub(crate) mod path;
 mod path_preset;
 pub(crate) mod tune;
+pub(crate) mod tune_attach;
 mod values;
 pub(crate) mod watch;
 
@@ -289,12 +290,18 @@ pub(crate) struct DiagnoseArgs {
 
 #[derive(Debug, Clone, ClapArgs)]
 #[command(
-    after_help = "Examples:\n  thalweg fix slow.pcap\n  thalweg fix slow.pcap --flow 3 --bundle report\n  thalweg fix slow-download --kernel 6.1"
+    after_help = "Examples:\n  thalweg fix slow.pcap\n  thalweg fix slow.pcap --flow 3 --bundle report\n  thalweg fix slow-download --kernel 6.1\n  thalweg fix --live 'port 443' --for 30s\n  thalweg fix --live 4242"
 )]
 pub(crate) struct FixArgs {
     /// A capture file; or a built-in scenario's name, or a scenario file
-    #[arg(value_name = "CAPTURE|SCENARIO")]
-    pub(crate) what: String,
+    #[arg(value_name = "CAPTURE|SCENARIO", required_unless_present = "live")]
+    pub(crate) what: Option<String>,
+    /// Captures this host's packets first: a filter as of diagnose, or a process by its number; kept as live.pcapng with the results
+    #[arg(long, value_name = "EXPRESSION|PID", conflicts_with_all = ["what", "arm"])]
+    pub(crate) live: Option<String>,
+    /// With --live: for so long
+    #[arg(long = "for", value_name = "TIME", requires = "live", default_value = "30s")]
+    pub(crate) duration: Span,
     /// Fixes this connection of the capture, by the number diagnose shows; default: the costliest
     #[arg(long, value_name = "N")]
     pub(crate) flow: Option<u64>,

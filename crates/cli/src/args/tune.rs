@@ -1,5 +1,6 @@
 //! What can be typed after `thalweg tune`.
 
+use super::tune_attach::{TuneAttachArgs, TuneAttachedArgs, TuneCanaryArgs, TuneDetachArgs};
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -28,6 +29,14 @@ pub(crate) enum TuneVerb {
     Log(TuneLogArgs),
     /// Writes a confirmed application's sysctls into a file that the next boot reads
     Persist(TunePersistArgs),
+    /// Sets TCP options of connections as they open, by local port and destination, for a share of them
+    Attach(TuneAttachArgs),
+    /// Lists what is attached, and what both shares of connections showed
+    Attached(TuneAttachedArgs),
+    /// Ends what was attached
+    Detach(TuneDetachArgs),
+    /// Raises the share of connections step by step, and stops where they certainly fare worse
+    Canary(TuneCanaryArgs),
     /// Waits for the confirmation of an application, and undoes it without one
     #[command(hide = true, after_help = "Example:\n  thalweg tune watch 6743fa1c-4d2")]
     Watch(TuneIdArgs),

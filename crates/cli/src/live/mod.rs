@@ -1,9 +1,11 @@
-//! `diagnose --live`: this host's own connections, from its packets or from samples of its sockets.
+//! `diagnose --live` and `fix --live`: this host's own connections, from its packets or from samples of its sockets.
 
 mod packets;
+mod process;
 mod sockets;
 
-pub(crate) use packets::{refused, watch};
+pub(crate) use packets::{record_to, refused, watch};
+pub(crate) use process::filter_of;
 pub(crate) use sockets::NAME;
 
 use thalweg_model::HostReport;

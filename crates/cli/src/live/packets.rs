@@ -1,4 +1,4 @@
-//! `thalweg diagnose --live`: this host's own packets, as a capture that is read while it is taken.
+//! `thalweg diagnose --live` and `fix --live`: this host's own packets, as a capture that is read while it is taken.
 
 use super::sockets::{self, NAME};
 use crate::args::DiagnoseArgs;
@@ -7,14 +7,16 @@ use crate::output::Output;
 use crate::stop;
 use anyhow::anyhow;
 use std::collections::HashMap;
+use std::fs::File;
 use std::io::{self, Read};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use thalweg_host::HostError;
 use thalweg_host::capture::{Capture, Captured, SNAPLEN, TUNNEL_SNAPLEN};
 use thalweg_infer::{CaptureDiagnosis, Options};
-use thalweg_units::Timestamp;
+use thalweg_units::{Span, Timestamp};
 use thalweg_wire::LinkType;
 use thalweg_wire::filter::Filter;
 use thalweg_wire::pcapng::Writer;
@@ -36,17 +38,7 @@ pub(crate) fn watch(
         output.note("watching this host's sockets; Ctrl-C ends it and reports");
         return sockets::watch(args, filter, &stop, "this is from samples of sockets; no packet was seen");
     }
-    let until = args.duration.map(|span| Instant::now() + span.to_duration());
-    let device = match &args.interface {
-        Some(name) => thalweg_host::link::index(name).map_err(|error| {
-            Failure::user(anyhow!("there is no interface {name}: {}", error.source)).hint("ip link lists them")
-        })?,
-        None => 0,
-    };
-    let program: Option<Vec<_>> = filter
-        .program(SNAPLEN, TUNNEL_SNAPLEN)
-        .map(|steps| steps.iter().map(|step| (step.code, step.jt, step.jf, step.k)).collect());
-    let capture = match Capture::start_network_layer(device, RING, program.as_deref()) {
+    let capture = match start(filter, args.interface.as_deref())? {
         Ok(capture) => capture,
         // Packets of one interface were asked for: sockets would be something else.
         Err(error) if args.interface.is_some() || !lacks_capability(&error) => return Err(refused(error)),
@@ -57,14 +49,55 @@ pub(crate) fn watch(
             return sockets::watch(args, filter, &stop, &why);
         }
     };
-    let on = args.interface.as_ref().map_or_else(|| "all interfaces".to_owned(), Clone::clone);
-    output.note(&match args.duration {
+    let reader = watching(capture, args.interface.as_deref(), args.duration, stop, output)?;
+    let options = Options { filter: Some(filter.clone()), ..options };
+    thalweg_infer::diagnose_reader_with(reader, NAME, options).map_err(|error| Failure::host(anyhow!("{error}")))
+}
+
+/// Writes the packets of the filter's connections into a file, until the time is over or Ctrl-C.
+pub(crate) fn record_to(
+    path: &Path,
+    filter: &Filter,
+    duration: Span,
+    stop: &Arc<AtomicBool>,
+    output: &Output,
+) -> Result<(), Failure> {
+    let capture = start(filter, None)?.map_err(refused)?;
+    let mut reader = watching(capture, None, Some(duration), Arc::clone(stop), output)?;
+    let unwritten = |error: io::Error| Failure::host(anyhow!("cannot write {}: {error}", path.display()));
+    let mut file = File::create(path).map_err(unwritten)?;
+    io::copy(&mut reader, &mut file).map_err(unwritten)?;
+    Ok(())
+}
+
+/// Begins to capture what the filter wants, of one interface or of all; what the kernel refuses is the inner error.
+fn start(filter: &Filter, interface: Option<&str>) -> Result<Result<Capture, HostError>, Failure> {
+    let device = match interface {
+        Some(name) => thalweg_host::link::index(name).map_err(|error| {
+            Failure::user(anyhow!("there is no interface {name}: {}", error.source)).hint("ip link lists them")
+        })?,
+        None => 0,
+    };
+    let program: Option<Vec<_>> = filter
+        .program(SNAPLEN, TUNNEL_SNAPLEN)
+        .map(|steps| steps.iter().map(|step| (step.code, step.jt, step.jf, step.k)).collect());
+    Ok(Capture::start_network_layer(device, RING, program.as_deref()))
+}
+
+fn watching(
+    capture: Capture,
+    interface: Option<&str>,
+    duration: Option<Span>,
+    stop: Arc<AtomicBool>,
+    output: &Output,
+) -> Result<Watch, Failure> {
+    let on = interface.unwrap_or("all interfaces");
+    output.note(&match duration {
         Some(span) => format!("watching {on} for {span}; Ctrl-C ends it sooner and reports"),
         None => format!("watching {on}; Ctrl-C ends it and reports"),
     });
-    let reader = Watch::new(capture, stop, until).map_err(Failure::host)?;
-    let options = Options { filter: Some(filter.clone()), ..options };
-    thalweg_infer::diagnose_reader_with(reader, NAME, options).map_err(|error| Failure::host(anyhow!("{error}")))
+    let until = duration.map(|span| Instant::now() + span.to_duration());
+    Watch::new(capture, stop, until).map_err(Failure::host)
 }
 
 fn lacks_capability(error: &HostError) -> bool {

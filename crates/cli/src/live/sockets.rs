@@ -92,5 +92,11 @@ pub(crate) fn watch(
     let bytes = flows.iter().map(|flow| flow.bytes_up + flow.bytes_down).sum();
     let report = CaptureReport { file: NAME.to_owned(), packets, bytes, truncated: false, notes, flows };
     let slowed = report.flows.iter().any(|flow| thalweg_infer::is_slowed(flow));
-    Ok(CaptureDiagnosis { connections: report.flows.len() as u64, report, series: Vec::new(), slowed })
+    Ok(CaptureDiagnosis {
+        connections: report.flows.len() as u64,
+        report,
+        series: Vec::new(),
+        failed: Vec::new(),
+        slowed,
+    })
 }

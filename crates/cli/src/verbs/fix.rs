@@ -4,34 +4,42 @@ use crate::args::FixArgs;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::Console;
-use crate::{plots, scenarios, stop};
+use crate::{live, plots, scenarios, stop};
 use anyhow::anyhow;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use thalweg_model::{Code, FixReport};
 use thalweg_pipeline::fix::{self, CaptureRequest, Fixed, FixedCapture};
 use thalweg_pipeline::{ArmFindings, Bench, OutFolder, bundle};
 use thalweg_report::html::Page;
+use thalweg_wire::filter::{Filter, FilterError};
 
 pub(crate) fn run(args: &FixArgs, output: &Output) -> Result<ExitCode, Failure> {
-    let path = Path::new(&args.what);
+    let stop = stop::listen()?;
+    if let Some(what) = &args.live {
+        return live(what, args, &stop, output);
+    }
+    let what = args.what.as_deref().unwrap_or_default();
+    let path = Path::new(what);
     if is_binary(path) {
-        return capture(path, args, output);
+        check_capture(what, args)?;
+        let name = path.file_stem().map_or_else(|| "capture".to_owned(), |stem| stem.to_string_lossy().into_owned());
+        let out = OutFolder::prepare(args.lab.out.as_deref(), &name)?;
+        return capture(path, (&name, &out), args, &stop, output);
     }
     if args.flow.is_some() || args.bundle.is_some() || args.own_path {
-        return Err(Failure::user(anyhow!(
-            "--flow, --own-path and --bundle are for captures, and '{}' is none",
-            args.what
-        ))
-        .hint("thalweg lab run takes a scenario as it is; a capture is pcap or pcapng"));
+        return Err(Failure::user(anyhow!("--flow, --own-path and --bundle are for captures, and '{what}' is none"))
+            .hint("thalweg lab run takes a scenario as it is; a capture is pcap or pcapng"));
     }
-    let mut scenario = scenarios::find(&args.what, &args.lab.set)?;
+    let mut scenario = scenarios::find(what, &args.lab.set)?;
     if let Some(arm) = &args.arm {
         scenarios::keep(&mut scenario, std::slice::from_ref(arm))?;
     }
-    let bench = Bench::prepare(scenario, &args.lab.bench(), args.lab.out.as_deref(), &stop::listen()?)?;
+    let bench = Bench::prepare(scenario, &args.lab.bench(), args.lab.out.as_deref(), &stop)?;
     let Fixed { report: fix, findings } = fix::scenario(&bench, &mut Console::new(output))?;
     conclude(&format!("fix {}", bench.scenario.name), &fix, findings, &bench.out, output)
 }
@@ -43,23 +51,43 @@ fn is_binary(path: &Path) -> bool {
     read.is_ok() && (begin.contains(&0) || std::str::from_utf8(&begin).is_err_and(|error| error.error_len().is_some()))
 }
 
-fn capture(path: &Path, args: &FixArgs, output: &Output) -> Result<ExitCode, Failure> {
+/// Captures first. Ctrl-C ends the capture, and then the fix.
+fn live(what: &str, args: &FixArgs, stop: &Arc<AtomicBool>, output: &Output) -> Result<ExitCode, Failure> {
+    check_capture("live", args)?;
+    let filter = live::filter_of(what)?;
+    let filter: Filter = filter.parse().map_err(|error: FilterError| {
+        let hint = error.hint.clone();
+        Failure::user(anyhow!("--live: {error}")).hint(hint)
+    })?;
+    let out = OutFolder::prepare(args.lab.out.as_deref(), "live")?;
+    let path = out.path().join("live.pcapng");
+    live::record_to(&path, &filter, args.duration, stop, output)?;
+    stop.store(false, Ordering::Relaxed);
+    capture(&path, ("live", &out), args, stop, output)
+}
+
+/// Refuses what is for scenarios.
+fn check_capture(what: &str, args: &FixArgs) -> Result<(), Failure> {
     if let Some(arm) = &args.arm {
-        return Err(Failure::user(anyhow!(
-            "--arm {arm} chooses an arm of a scenario, and '{}' is a capture",
-            args.what
-        ))
-        .hint("--flow N chooses a connection of a capture"));
+        return Err(Failure::user(anyhow!("--arm {arm} chooses an arm of a scenario, and '{what}' is a capture"))
+            .hint("--flow N chooses a connection of a capture"));
     }
     if !args.lab.set.is_empty() {
-        return Err(Failure::user(anyhow!("--set changes a scenario, and '{}' is a capture", args.what))
+        return Err(Failure::user(anyhow!("--set changes a scenario, and '{what}' is a capture"))
             .hint("--bundle DIR writes the fitted scenario, which thalweg fix takes with --set"));
     }
-    let stop = stop::listen()?;
+    Ok(())
+}
+
+fn capture(
+    path: &Path,
+    (name, out): (&str, &OutFolder),
+    args: &FixArgs,
+    stop: &Arc<AtomicBool>,
+    output: &Output,
+) -> Result<ExitCode, Failure> {
     let request = CaptureRequest { path, flow: args.flow, own_path: args.own_path, options: args.lab.bench() };
-    let name = path.file_stem().map_or_else(|| "capture".to_owned(), |stem| stem.to_string_lossy().into_owned());
-    let out = OutFolder::prepare(args.lab.out.as_deref(), &name)?;
-    let FixedCapture { report: fix, scenario } = fix::capture(&request, &stop, &mut Console::new(output))?;
+    let FixedCapture { report: fix, scenario } = fix::capture(&request, stop, &mut Console::new(output))?;
     if let Some(scenario) = &scenario {
         out.write("fitted.toml", scenario)?;
     }
@@ -68,10 +96,10 @@ fn capture(path: &Path, args: &FixArgs, output: &Output) -> Result<ExitCode, Fai
             Failure::user(anyhow!("there is nothing to bundle: {}", fix.notes.join(" ")))
                 .hint("without --bundle the diagnosis is shown as far as it goes")
         })?;
-        bundle::write(folder, scenario, &fix, &request.options, &stop, &mut Console::new(output))?;
+        bundle::write(folder, scenario, &fix, &request.options, stop, &mut Console::new(output))?;
         output.note(&format!("bundle: {}", folder.display()));
     }
-    conclude(&format!("fix {name}"), &fix, Vec::new(), &out, output)
+    conclude(&format!("fix {name}"), &fix, Vec::new(), out, output)
 }
 
 /// Writes the document and its page into the folder of results, and prints what was asked for.

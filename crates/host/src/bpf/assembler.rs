@@ -82,8 +82,14 @@ pub(crate) enum Width {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Helper {
     MapLookup = 1,
+    MapUpdate = 2,
+    MapDelete = 3,
     KtimeGetNs = 5,
+    PrandomU32 = 7,
     SkbLoadBytes = 26,
+    SocketCookie = 46,
+    Setsockopt = 49,
+    SockOpsCbFlagsSet = 59,
 }
 
 /// A place in the program to jump to.
@@ -146,6 +152,11 @@ impl Assembler {
     /// `*(base + offset) = src`.
     pub(crate) fn store(&mut self, width: Width, base: Reg, offset: i16, src: Reg) -> &mut Self {
         self.push(0x63 | width as u8, base, src as u8, offset, 0)
+    }
+
+    /// Adds `amount` to the 64-bit number at `base + offset` in one step that no other processor comes between.
+    pub(crate) fn atomic_add(&mut self, base: Reg, offset: i16, amount: Reg) -> &mut Self {
+        self.push(0xdb, base, amount as u8, offset, 0)
     }
 
     /// Turns the low 16 bits of `dst` from the network's order into the machine's.

@@ -2,17 +2,20 @@
 //!
 //! Source: bpf(2); linux/bpf.h.
 
-use super::{bpf, pointer};
+use super::{bpf, pin, pointer};
 use crate::error::HostError;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::path::Path;
 
 const BPF_MAP_CREATE: libc::c_int = 0;
 const BPF_MAP_LOOKUP_ELEM: libc::c_int = 1;
 const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
 const BPF_MAP_TYPE_HASH: u32 = 1;
 const BPF_MAP_TYPE_ARRAY: u32 = 2;
+const BPF_MAP_TYPE_LRU_HASH: u32 = 9;
+const KEY_LEN: usize = 4;
 
-/// A map with 32-bit keys; it lives as long as this or a loaded program does.
+/// A map, with 32-bit keys unless it says so; it lives as long as this or a loaded program does.
 #[derive(Debug)]
 pub(crate) struct Map {
     fd: OwnedFd,
@@ -22,22 +25,37 @@ pub(crate) struct Map {
 impl Map {
     /// A map of one value, at key 0, which programs read and write by its address.
     pub(crate) fn of_one(value: &[u8]) -> Result<Self, HostError> {
-        let map = Self::create(BPF_MAP_TYPE_ARRAY, value.len(), 1)?;
+        let map = Self::create(BPF_MAP_TYPE_ARRAY, KEY_LEN, value.len(), 1)?;
         map.set(0, value)?;
         Ok(map)
     }
 
     /// A set of numbers.
     pub(crate) fn set_of(numbers: impl ExactSizeIterator<Item = u32>) -> Result<Self, HostError> {
-        let map = Self::create(BPF_MAP_TYPE_HASH, 1, numbers.len().max(1))?;
+        let map = Self::create(BPF_MAP_TYPE_HASH, KEY_LEN, 1, numbers.len().max(1))?;
         for number in numbers {
             map.set(number, &[1])?;
         }
         Ok(map)
     }
 
-    fn create(kind: u32, value_len: usize, entries: usize) -> Result<Self, HostError> {
-        let mut attributes = [kind, 4, value_len as u32, entries as u32];
+    /// So many values of this length, all zero, at the keys from 0 on.
+    pub(crate) fn array(value_len: usize, entries: usize) -> Result<Self, HostError> {
+        Self::create(BPF_MAP_TYPE_ARRAY, KEY_LEN, value_len, entries)
+    }
+
+    /// Values of this length by 64-bit keys; past `entries` the ones that were not used for longest are dropped.
+    pub(crate) fn recent(value_len: usize, entries: usize) -> Result<Self, HostError> {
+        Self::create(BPF_MAP_TYPE_LRU_HASH, 8, value_len, entries)
+    }
+
+    /// That which is pinned at `path`; its values have `value_len` bytes.
+    pub(crate) fn pinned(path: &Path, value_len: usize) -> Result<Self, HostError> {
+        Ok(Self { fd: pin::get(path)?, value_len })
+    }
+
+    fn create(kind: u32, key_len: usize, value_len: usize, entries: usize) -> Result<Self, HostError> {
+        let mut attributes = [kind, key_len as u32, value_len as u32, entries as u32];
         let act = || format!("make a map of {entries} values of {value_len} bytes");
         let fd = bpf(BPF_MAP_CREATE, &mut attributes, act)?;
         // SAFETY: the descriptor was just made and has no other owner.
@@ -53,9 +71,13 @@ impl Map {
 
     /// The 64-bit numbers of the one value.
     pub(crate) fn numbers<const N: usize>(&self) -> Result<[u64; N], HostError> {
+        self.numbers_at(0)
+    }
+
+    /// The 64-bit numbers of the value at `key`.
+    pub(crate) fn numbers_at<const N: usize>(&self, key: u32) -> Result<[u64; N], HostError> {
         assert_eq!(N * 8, self.value_len, "invariant: a map's values are of one length");
         let mut value = [0u64; N];
-        let key = 0u32;
         let fd = self.fd.as_raw_fd() as u64;
         let mut attributes = [fd, pointer(&raw const key), pointer(value.as_mut_ptr()), 0];
         bpf(BPF_MAP_LOOKUP_ELEM, &mut attributes, || "read a map".to_owned())?;

@@ -9,7 +9,9 @@ mod black_hole;
 mod correlated_delay;
 mod drop_segments;
 mod map;
+mod pin;
 mod serializer;
+mod sock_ops;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +19,7 @@ pub use black_hole::BlackHole;
 pub use correlated_delay::{CorrelatedDelay, Variation};
 pub use drop_segments::{Counted, DropSegments, Dropped};
 pub use serializer::{Buffer, Occupancy, PortCounters, Serializer, Service, Trace, TraceError};
+pub use sock_ops::{ArmCounters, ConnectionProgram, ConnectionSettings};
 
 use crate::error::{HostError, check};
 use assembler::Assembler;
@@ -50,10 +53,14 @@ pub struct Program {
 
 impl Program {
     fn load(name: &str, code: Assembler) -> Result<Self, HostError> {
+        Self::load_as(BPF_PROG_TYPE_SCHED_CLS, name, code)
+    }
+
+    fn load_as(kind: u32, name: &str, code: Assembler) -> Result<Self, HostError> {
         let code = code.finish();
         let mut log = vec![0u8; 1 << 16];
         let mut attributes = [
-            u64::from(BPF_PROG_TYPE_SCHED_CLS) | (code.len() as u64) << 32,
+            u64::from(kind) | (code.len() as u64) << 32,
             pointer(code.as_ptr()),
             pointer(LICENCE.as_ptr()),
             1 | (log.len() as u64) << 32,

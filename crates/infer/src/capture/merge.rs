@@ -4,8 +4,9 @@
 //! shard does depends on these alone, so however many there are, [`merge`] gives the same report to the byte.
 
 use super::decode::CaptureDecoder;
-use super::notes::{cut_note, notes_of, order_note};
+use super::notes::{cut_note, failed_note, notes_of, order_note};
 use super::shard::ShardResult;
+use crate::flow::failed_flow::FailedFlow;
 use crate::flow::ranking::is_slowed;
 use crate::flow::record::FlowRecord;
 use crate::flow::retained::{Retain, RetainedFlows};
@@ -24,6 +25,8 @@ pub struct CaptureDiagnosis {
     pub series: Vec<(usize, Series)>,
     /// How many connections the capture has, reported or not.
     pub connections: u64,
+    /// Connections whose analysis panicked, in order of their first packets; they are not in the report.
+    pub failed: Vec<FailedFlow>,
     /// Whether something other than its program makes one of them slower than it could be on its path.
     pub slowed: bool,
 }
@@ -60,10 +63,15 @@ pub fn merge<R: Read>(
         kept.tap_duplicates += part.tap_duplicates;
         kept.missed = (kept.missed.0 + part.missed.0, kept.missed.1 + part.missed.1);
         kept.joined += part.joined;
+        kept.failed.extend(part.failed);
         kept.slowed |= part.slowed;
     }
     let most = kept.most();
-    let RetainedFlows { records: mut found, mut firsts, tap_duplicates: duplicates, joined, missed, slowed, .. } = kept;
+    let RetainedFlows {
+        records: mut found, mut firsts, tap_duplicates: duplicates, joined, missed, mut failed, ..
+    } = kept;
+    let slowed = kept.slowed;
+    failed.sort_unstable_by_key(|flow| flow.first_packet);
     let mut notes = capture.damage().notes();
     notes.extend(notes_of(&intake.others));
     notes.extend(cut_note(intake.cut, intake.options_cut));
@@ -84,6 +92,7 @@ pub fn merge<R: Read>(
             counted(missed.0, "connection"),
         ));
     }
+    notes.extend(failed_note(&failed));
     shared_path::judge(&mut found.iter_mut().map(FlowRecord::sharer).collect::<Vec<_>>());
     // Flows are numbered in order of their first packets, and listed costliest first.
     firsts.sort_unstable();
@@ -107,6 +116,7 @@ pub fn merge<R: Read>(
         report: CaptureReport { file: name.to_owned(), packets, bytes, truncated, notes, flows },
         series,
         connections: firsts.len() as u64,
+        failed,
         slowed,
     }
 }

@@ -1,6 +1,7 @@
 //! A whole capture: read, followed, judged.
 
 mod decode;
+mod header_copy;
 mod merge;
 mod notes;
 mod options;
@@ -8,6 +9,7 @@ mod shard;
 mod time_order;
 
 pub use decode::CaptureDecoder;
+pub use header_copy::copy_headers;
 pub use merge::{CaptureDiagnosis, merge};
 pub use options::Options;
 pub use shard::{Shard, ShardResult};

@@ -1,6 +1,8 @@
 //! Notes on what of a capture was not analysed.
 
+use crate::flow::failed_flow::FailedFlow;
 use std::collections::BTreeMap;
+use thalweg_units::figures::counted;
 use thalweg_wire::Other;
 
 /// Unknown link types that are told each.
@@ -15,6 +17,15 @@ pub(super) fn cut_note(cut: u64, options_cut: u64) -> Option<String> {
             "{cut} packets are cut by the snapshot length, {options_cut} of them within their TCP options: what those say (window scale, selective acknowledgements, timestamps) is not known; capture 128 bytes of each packet or more"
         )),
     }
+}
+
+/// That connections are missing because their analysis panicked.
+pub(super) fn failed_note(failed: &[FailedFlow]) -> Option<String> {
+    let FailedFlow { first_packet, ends: [(client, client_port), (server, server_port)], .. } = failed.first()?;
+    let count = counted(failed.len() as u64, "connection");
+    Some(format!(
+        "an internal error ended the analysis of {count}, which the report lacks; the first began with packet {first_packet}: {client} port {client_port} to {server} port {server_port}"
+    ))
 }
 
 /// That packets lay behind later ones in the file.

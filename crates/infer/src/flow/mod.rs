@@ -1,6 +1,7 @@
 //! A finished connection's report, its rank among others, and which reports are kept.
 
 pub(crate) mod facts;
+pub(crate) mod failed_flow;
 mod life;
 mod life_causes;
 pub(crate) mod ranking;

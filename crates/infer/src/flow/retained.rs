@@ -1,5 +1,6 @@
 //! What is kept of connections that are over: the reports of all, or of the costliest.
 
+use crate::flow::failed_flow::FailedFlow;
 use crate::flow::ranking::FlowCost;
 use crate::flow::record::FlowRecord;
 use crate::flow::report::{self, JudgedFlow};
@@ -32,6 +33,8 @@ pub(crate) struct RetainedFlows {
     pub(crate) joined: u64,
     /// Connections of whose data some was acknowledged and never seen, and how many bytes that was.
     pub(crate) missed: (u64, u64),
+    /// Connections whose analysis panicked.
+    pub(crate) failed: Vec<FailedFlow>,
     /// Whether one whose verdict is final, kept or not, is slower than it could be.
     pub(crate) slowed: bool,
 }
@@ -60,6 +63,7 @@ impl RetainedFlows {
             tap_duplicates: 0,
             joined: 0,
             missed: (0, 0),
+            failed: Vec::new(),
             slowed: false,
         }
     }
@@ -67,13 +71,14 @@ impl RetainedFlows {
     /// Sums a finished connection up, and keeps what is wanted of it.
     pub(crate) fn take(&mut self, connection: &Connection) -> RecordPlace {
         let first_packet = connection.first_packet;
+        // What may panic comes first.
+        let judged = JudgedFlow::new(connection);
+        let carried = CarriedBytes::of(report::main(connection), connection.started);
         self.firsts.push(first_packet);
         self.tap_duplicates += connection.tap_duplicates;
         let missed: u64 = connection.sides.iter().map(|side| side.sender.totals.missed_bytes).sum();
         self.missed.0 += u64::from(missed > 0);
         self.missed.1 += missed;
-        let judged = JudgedFlow::new(connection);
-        let carried = CarriedBytes::of(report::main(connection), connection.started);
         let index = match self.wanted {
             // What one carried beside others may change its verdict in the end.
             Retain::Costliest(most) if carried.is_none() => {
@@ -89,6 +94,12 @@ impl RetainedFlows {
             None => self.records.push(record),
         }
         RecordPlace { index, first_packet }
+    }
+
+    /// Counts a connection in whose analysis panicked.
+    pub(crate) fn fail(&mut self, flow: FailedFlow) {
+        self.firsts.push(flow.first_packet);
+        self.failed.push(flow);
     }
 
     /// The place of one that costs so much, if that is among the `most` costliest; the least costly has it no longer.

@@ -11,6 +11,7 @@ pub(crate) mod lifecycle;
 pub(crate) mod packet_queue;
 mod split_tap;
 
+use crate::flow::failed_flow::{FailedFlow, guarded};
 use crate::flow::retained::{Retain, RetainedFlows};
 use crate::flow_table::key::FlowKey;
 use crate::flow_table::late_packets::ClosedFlow;
@@ -23,7 +24,7 @@ use crate::tcp::packet_too_big::PacketTooBig;
 use hashbrown::HashTable;
 use std::collections::VecDeque;
 use thalweg_units::Timestamp;
-use thalweg_wire::{Late, Segment};
+use thalweg_wire::{Flags, Late, Segment};
 
 /// How often a connection is looked at for having gone silent, in nanoseconds.
 const LOOKED_AT: u64 = 240_000_000_000;
@@ -93,6 +94,8 @@ enum State {
     Free,
     On(Box<ActiveFlow>),
     Over(Box<ClosedFlow>),
+    /// One whose analysis panicked: what comes of it is passed over.
+    Failed,
     /// The other direction of the connection in this slot, if that still has this serial.
     OtherHalf(u32, u64),
 }
@@ -103,6 +106,7 @@ struct ActiveFlow {
     life: Lifecycle,
     /// Index of the interface among the capture's.
     interface: u32,
+    first_packet: u64,
     recording: Recording,
     waiting: PacketQueue,
     /// ICMP errors about its segments, where there were any.
@@ -112,11 +116,13 @@ struct ActiveFlow {
 }
 
 impl ActiveFlow {
-    /// Analyses what waits, in spare memory where that is the connection's beginning.
+    /// Analyses what waits, in spare memory where that is the connection's beginning. May panic; then [`Self::failed`] is to be told.
     fn analyse(&mut self, backlog: &mut PacketPool, spare: &mut Vec<Box<Connection>>) {
-        let Self { life, interface, recording, waiting, connection, too_big: _ } = self;
+        let Self { life, interface, recording, waiting, connection, too_big: _, first_packet: _ } = self;
         let (ends, interface, recording) = (life.ends, *interface, *recording);
         backlog.drain(waiting, |packet| {
+            #[cfg(test)]
+            tests::panic_at(packet.number);
             connection
                 .get_or_insert_with(|| match spare.pop() {
                     Some(mut spare) => {
@@ -127,6 +133,10 @@ impl ActiveFlow {
                 })
                 .packet(packet);
         });
+    }
+
+    fn failed(&self) -> FailedFlow {
+        FailedFlow { first_packet: self.first_packet, interface: self.interface, ends: self.life.ends }
     }
 }
 
@@ -191,6 +201,7 @@ impl FlowTable {
         self.recent = index;
         let slot = &mut self.slots[index as usize];
         slot.last = seen.latest();
+        let mut analysed = Some(());
         match &mut slot.state {
             State::On(going) => {
                 let side = going.life.side_of(&seen.segment);
@@ -201,11 +212,24 @@ impl FlowTable {
                 }
                 self.backlog.push(&mut going.waiting, Packet::new(side, seen.at, seen.number, &seen.segment));
                 if going.waiting.len() >= self.at_a_time {
-                    going.analyse(&mut self.backlog, &mut self.spare);
+                    analysed = guarded(|| going.analyse(&mut self.backlog, &mut self.spare));
                 }
             }
             State::Over(over) => over.late(&mut self.kept, seen.at, &seen.segment),
-            State::Free | State::OtherHalf(..) => {}
+            State::Free | State::Failed | State::OtherHalf(..) => {}
+        }
+        if analysed.is_none() {
+            self.fail(index);
+        }
+    }
+
+    /// Notes that the analysis of the connection in a slot panicked.
+    fn fail(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        if let State::On(going) = &slot.state {
+            self.kept.fail(going.failed());
+            slot.state = State::Failed;
+            self.remembered.push_back((slot.last.saturating_add(REMEMBERED), index, slot.serial));
         }
     }
 
@@ -234,6 +258,9 @@ impl FlowTable {
         match &slot.state {
             State::On(going) => !going.life.is_reused_by(&seen.segment),
             State::Over(over) => seen.clock.saturating_sub(slot.last) <= REMEMBERED && over.takes(&seen.segment),
+            State::Failed => {
+                seen.clock.saturating_sub(slot.last) <= REMEMBERED && !seen.segment.tcp.flags.has(Flags::SYN)
+            }
             State::Free | State::OtherHalf(..) => false,
         }
     }
@@ -254,6 +281,7 @@ impl FlowTable {
         let going = ActiveFlow {
             life: Lifecycle::new(&seen.segment),
             interface: seen.interface,
+            first_packet: seen.number,
             recording,
             waiting: PacketQueue::EMPTY,
             too_big: None,
@@ -304,15 +332,22 @@ impl FlowTable {
     /// Sums up the connection in a slot; its ends are remembered there, for what may come late.
     fn end(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
-        if let State::On(going) = &mut slot.state {
+        let State::On(going) = &mut slot.state else { return };
+        let summed_up = guarded(|| {
             going.analyse(&mut self.backlog, &mut self.spare);
-            if let Some(mut connection) = going.connection.take() {
-                connection.too_big = going.too_big.take();
-                connection.finish();
-                let place = self.kept.take(&connection);
+            let mut connection = going.connection.take()?;
+            connection.too_big = going.too_big.take();
+            connection.finish();
+            let place = self.kept.take(&connection);
+            Some((connection, place))
+        });
+        match summed_up {
+            Some(None) => {}
+            Some(Some((connection, place))) => {
                 slot.state = State::Over(Box::new(ClosedFlow::new(&connection, place)));
                 self.spare.push(connection);
             }
+            None => self.fail(index),
         }
     }
 
@@ -354,13 +389,13 @@ impl FlowTable {
                         self.unlist(index);
                         self.release(index);
                     }
-                    State::Free | State::Over(_) => {}
+                    State::Free | State::Failed | State::Over(_) => {}
                 }
             }
         }
         while let Some((due, index, serial)) = next(&mut self.remembered, clock) {
             let slot = &self.slots[index as usize];
-            if slot.serial != serial || !matches!(slot.state, State::Over(_)) {
+            if slot.serial != serial || !matches!(slot.state, State::Over(_) | State::Failed) {
                 continue;
             }
             if clock.saturating_sub(slot.last) <= REMEMBERED {

@@ -2,8 +2,19 @@
 
 use super::*;
 use crate::testing::{CLIENT, packet};
+use std::cell::Cell;
 use thalweg_units::SeqNum;
 use thalweg_wire::{Flags, SackBlocks};
+
+thread_local! {
+    /// The number of the packet at which this thread's analysis panics; 0 for none.
+    static DEFECT: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Panics at the packet that [`DEFECT`] names.
+pub(super) fn panic_at(number: u64) {
+    assert!(DEFECT.get() != number, "a defect, for a test");
+}
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -404,4 +415,33 @@ fn losses_out_of_bursts_handed_down_whole_are_a_part_of_their_segments() {
     let findings = flow.findings.iter().map(|finding| &finding.verdict);
     let claims: Vec<String> = std::iter::once(&flow.verdict).chain(findings).map(|found| found.claim()).collect();
     assert!(claims.iter().any(|claim| claim.contains("(0.8 % of the packets)")), "{claims:?}");
+}
+
+/// The defect is at a packet of the first of two connections: while it goes on, at its end, and with more of it to come.
+#[test]
+fn a_defect_in_one_connection_leaves_the_others() {
+    let whole = {
+        let mut wire = Wire::new();
+        wire.connection(100);
+        wire.now += 20 * SECOND;
+        wire.connection(50_000);
+        wire.table.finish()
+    };
+    assert_eq!((whole.records.len(), whole.failed.len()), (2, 0));
+    for (at, at_a_time) in [(2, 1), (2, AT_A_TIME), (5, 3)] {
+        DEFECT.set(at);
+        let mut wire = Wire::new();
+        wire.table.at_a_time = at_a_time;
+        wire.connection(100);
+        // Late, and of no other connection.
+        wire.send(false, Flags::ACK, 101, 101, 1_000, &[]);
+        wire.now += 20 * SECOND;
+        wire.connection(50_000);
+        let kept = wire.table.finish();
+        DEFECT.set(0);
+        let failed: Vec<u64> = kept.failed.iter().map(|flow| flow.first_packet).collect();
+        assert_eq!((failed, kept.firsts.len(), kept.records.len()), (vec![1], 2, 1), "{at} {at_a_time}");
+        assert_eq!(kept.failed[0].ends[0], CLIENT);
+        assert_eq!(kept.records[0].flow.bytes_down, whole.records[1].flow.bytes_down);
+    }
 }

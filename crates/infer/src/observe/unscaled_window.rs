@@ -8,29 +8,38 @@ pub(crate) struct UnscaledWindow {
     edge: Option<u64>,
     /// Data beyond it was sent since the last stop.
     is_exceeded: bool,
+    /// End of data that no such middlebox lets through, while it was sent once only.
+    probe: Option<u64>,
     /// Data beyond it arrived: nothing drops it.
     is_passed: bool,
-    /// Times that the acknowledgements advanced within it although data beyond it had been sent.
+    /// Times that data was sent again after data beyond it had been sent.
     stops: u64,
     /// The largest window field.
     pub(crate) field_max: u64,
 }
 
 impl UnscaledWindow {
-    /// Data up to `end` is sent.
+    /// New data up to `end` is sent.
     pub(crate) fn sent(&mut self, end: u64) {
-        self.is_exceeded |= self.edge.is_some_and(|edge| end > edge);
+        let Some(edge) = self.edge else { return };
+        self.is_exceeded |= end > edge;
+        // The middlebox may have seen acknowledgements that the sender has not, of what it let through: one window field at most.
+        if self.probe.is_none() && end > edge + self.field_max {
+            self.probe = Some(end);
+        }
     }
 
-    /// Data up to `reached` arrived, and if `progress` all before it up to a new number.
-    pub(crate) fn arrived(&mut self, reached: u64, progress: bool) {
-        let Some(edge) = self.edge.filter(|_| !self.is_passed) else { return };
-        if reached > edge {
-            self.is_passed = true;
-        } else if progress && self.is_exceeded {
-            self.is_exceeded = false;
-            self.stops += 1;
-        }
+    /// Data from `start` on is sent again.
+    pub(crate) fn resent(&mut self, start: u64) {
+        self.probe = self.probe.filter(|probe| start >= *probe);
+        self.stops += u64::from(self.is_exceeded);
+        self.is_exceeded = false;
+    }
+
+    /// Data up to `reached` arrived.
+    pub(crate) fn arrived(&mut self, reached: u64) {
+        self.is_passed |=
+            self.edge.is_some_and(|edge| reached > edge) || self.probe.is_some_and(|probe| reached >= probe);
     }
 
     /// The receiver acknowledged up to `to` and advertised this window field.
@@ -49,17 +58,40 @@ impl UnscaledWindow {
 mod tests {
     use super::*;
 
+    /// Each round the flight ends this far beyond what was acknowledged, and what the field of 6,000 lets through arrives.
+    fn stopped(rounds: u64, flight: u64) -> UnscaledWindow {
+        let mut window = UnscaledWindow::default();
+        for round in 0..rounds {
+            let una = round * 6_000;
+            if round > 0 {
+                window.resent(una - 1_000);
+            }
+            window.arrived(una);
+            window.advertised(una, 6_000);
+            window.sent(una + flight);
+        }
+        window
+    }
+
     #[test]
     fn what_passes_the_edge_once_shows_that_nothing_drops_it() {
-        let mut window = UnscaledWindow::default();
-        for round in 0..4u64 {
-            let una = round * 6_000;
-            window.arrived(una, round > 0);
-            window.advertised(una, 6_000);
-            window.sent(una + 12_000);
-        }
+        let mut window = stopped(4, 12_000);
         assert_eq!(window.stops(), 3);
-        window.arrived(30_000, true);
+        window.arrived(30_000);
+        assert_eq!(window.stops(), 0);
+    }
+
+    #[test]
+    fn what_is_acknowledged_in_small_steps_passes_too() {
+        let mut window = stopped(4, 9_000);
+        assert_eq!(window.stops(), 3);
+        // Five fields are in flight, and every second segment is acknowledged.
+        let from = 18_000;
+        window.sent(from + 30_000);
+        (1..=10).for_each(|n| {
+            window.arrived(from + n * 3_000);
+            window.advertised(from + n * 3_000, 6_000);
+        });
         assert_eq!(window.stops(), 0);
     }
 }

@@ -1,7 +1,7 @@
 //! Where the tap is: by the two halves of the handshake or, without one, by timestamp echoes.
 
 use crate::tcp::connection::Connection;
-use crate::tcp::packet::Packet;
+use crate::tcp::packet::{Endpoint, Packet};
 use crate::tcp::receiver_view::timestamp_rtt::EchoSample;
 use crate::tcp::rtt_estimator::RttEstimator;
 use thalweg_model::Vantage;
@@ -47,6 +47,7 @@ impl Connection {
     pub(super) fn timestamps(&mut self, side: usize, now: u64, packet: &Packet) {
         let Some((tsval, tsecr)) = packet.timestamps else { return };
         let near = self.opening.to(1 - side);
+        let other = self.sides[1 - side].at;
         let this = &mut self.sides[side];
         let has_echo = packet.payload_len > 0 && tsecr != 0;
         let end = packet.seq.add(packet.payload_len);
@@ -62,6 +63,7 @@ impl Connection {
                 && this.sender.rtt.samples >= 8
                 && let (Some(far), Some(acked)) = (this.echo.min, this.sender.rtt.min)
                 && far > 4 * acked.max(50_000)
+                && !are_of_one_host(this.at, other)
             {
                 // No handshake in the capture, but echoes take far longer than acknowledgements: the tap is at the receiver.
                 this.beyond = far;
@@ -73,12 +75,21 @@ impl Connection {
     }
 }
 
+/// Whether both ends are on one host: then the tap is beside both, and acknowledgements are timed where they are sent.
+fn are_of_one_host(one: Endpoint, other: Endpoint) -> bool {
+    let (one, other) = (one.0.to_canonical(), other.0.to_canonical());
+    one == other || one.is_loopback() && other.is_loopback()
+}
+
 /// Where the tap is, seen from side `main`, by the two halves of the handshake or, without one, by timestamp echoes.
 pub(crate) fn vantage(connection: &Connection, main: usize) -> Vantage {
     /// One half of the round trip this many times the other puts the tap at an end.
     const FAR: u64 = 4;
     /// Below it both halves are a host's own answering time, and say nothing.
     const FLOOR_NS: u64 = 100_000;
+    if are_of_one_host(connection.sides[0].at, connection.sides[1].at) {
+        return Vantage::Sender;
+    }
     let opening = &connection.opening;
     let halves = [opening.to_client, opening.to_server];
     if let (Some(near), Some(far)) = (halves[main], halves[1 - main]) {
@@ -97,5 +108,42 @@ pub(crate) fn vantage(connection: &Connection, main: usize) -> Vantage {
     match (side.echo.min, side.sender.rtt.min) {
         (Some(echo), Some(acked)) if acked > FLOOR_NS && echo.saturating_mul(FAR) < acked => Vantage::Sender,
         _ => Vantage::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{connection_at, packet};
+    use std::net::{IpAddr, Ipv4Addr};
+    use thalweg_wire::{Flags, Segment};
+
+    /// A program writes 2,000 bytes each 40 ms; the capture begins in the middle. Each is acknowledged at once, and carries the timestamp
+    /// of the acknowledgement before.
+    fn written_by_a_timer(addresses: [IpAddr; 2]) -> Vec<(u64, Segment)> {
+        let mut packets = Vec::new();
+        for n in 0..40u32 {
+            let (ticks, seq) = (1_000 + n * 40, 1 + n * 2_000);
+            let mut data = packet(false, Flags::ACK | Flags::PSH, seq, 1, 2_000);
+            data.tcp.options.timestamps = Some((ticks, 5_000 + n.saturating_sub(1) * 40));
+            let mut ack = packet(true, Flags::ACK, 1, seq + 2_000, 0);
+            ack.tcp.options.timestamps = Some((5_000 + n * 40, ticks));
+            packets.extend([(u64::from(n) * 40, data), (u64::from(n) * 40, ack)]);
+        }
+        for (_, segment) in &mut packets {
+            let (source, destination) = if segment.payload_len > 0 { (1, 0) } else { (0, 1) };
+            (segment.ip.source, segment.ip.destination) = (addresses[source], addresses[destination]);
+        }
+        packets
+    }
+
+    #[test]
+    fn a_pause_of_the_program_is_no_round_trip_on_one_host() {
+        let far = [[10, 0, 0, 1], [10, 0, 0, 2]].map(|octets| IpAddr::V4(Ipv4Addr::from(octets)));
+        assert_eq!(vantage(&connection_at(&written_by_a_timer(far)), 1), Vantage::Receiver);
+        let near = [IpAddr::V4(Ipv4Addr::LOCALHOST); 2];
+        let connection = connection_at(&written_by_a_timer(near));
+        assert_eq!(vantage(&connection, 1), Vantage::Sender);
+        assert!(connection.sides[1].sender.rtt.min.is_some_and(|min| min < 1_000_000));
     }
 }

@@ -1,5 +1,6 @@
 //! Many captures diagnosed side by side, and given to sinks in their order.
 
+mod defect;
 mod files;
 mod read;
 mod remedies;
@@ -106,6 +107,9 @@ impl<'a> Delivery<'a> {
         let Some(found) = found else { return Ok(None) };
         self.has_flow = true;
         self.outcome.slowed |= found.slowed;
+        if !found.failed.is_empty() {
+            self.outcome.failed.get_or_insert(Party::Host);
+        }
         self.sinks.iter_mut().try_for_each(|sink| sink.capture(path, &found))?;
         Ok(Some(found))
     }

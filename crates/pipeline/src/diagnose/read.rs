@@ -1,5 +1,6 @@
 //! One capture, read as often as it takes: what is drawn of it is known after reading it once.
 
+use super::defect;
 use super::files::unreadable;
 use super::request::DiagnoseRequest;
 use super::shards::divided;
@@ -30,6 +31,9 @@ pub(super) fn one(
         ))
     });
     found.map(|mut found| {
+        if path != Path::new("-") {
+            defect::save(&mut found, path, &defect::folder());
+        }
         request.plan(&mut found);
         found
     })

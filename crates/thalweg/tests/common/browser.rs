@@ -37,16 +37,18 @@ pub fn players() -> Option<PathBuf> {
 /// Plays until 10 s of media have gone by, and tells what happened.
 const PAGE: &str = r#"<!doctype html><meta charset="utf-8"><video muted playsinline></video><script src="/player.js"></script><script>
 const video = document.querySelector("video"), errors = [];
-let first = null, waits = 0, over = false;
+let first = null, begun = 0, waits = 0, over = false;
 const wanted = Number(new URLSearchParams(location.search).get("seconds")), url = new URLSearchParams(location.search).get("url");
 const tell = () => {
   if (over) return;
   over = true;
   const quality = video.getVideoPlaybackQuality();
-  const told = { advanced: first === null ? 0 : video.currentTime - first, waits, errors, pictures: quality.totalVideoFrames };
+  const advanced = first === null ? 0 : video.currentTime - first;
+  const stalled = first === null ? 0 : (performance.now() - begun) / 1000 - advanced;
+  const told = { advanced, stalled, waits, errors, pictures: quality.totalVideoFrames };
   fetch("/told", { method: "POST", body: JSON.stringify(told) });
 };
-video.addEventListener("playing", () => { if (first === null) first = video.currentTime; });
+video.addEventListener("playing", () => { if (first === null) { first = video.currentTime; begun = performance.now(); } });
 video.addEventListener("waiting", () => { if (first !== null) waits += 1; });
 video.addEventListener("error", () => { errors.push(`video: ${video.error.message}`); tell(); });
 setInterval(() => { if (first !== null && video.currentTime - first >= wanted) tell(); }, 100);

@@ -1,6 +1,8 @@
 //! `thalweg tune`: this host's settings.
 
 mod apply;
+mod attach;
+mod canary;
 mod failure;
 mod list;
 mod log;
@@ -25,6 +27,10 @@ pub(crate) fn run(verb: TuneVerb, output: &Output) -> Result<ExitCode, Failure> 
         TuneVerb::Log(args) => log::run(&args, output),
         TuneVerb::Persist(args) => apply::persist(&args, output),
         TuneVerb::Watch(args) => timer::watch(&args),
+        TuneVerb::Attach(args) => attach::run(&args, output),
+        TuneVerb::Attached(args) => attach::list(&args, output),
+        TuneVerb::Detach(args) => attach::detach(&args, output),
+        TuneVerb::Canary(args) => canary::run(&args, output),
         TuneVerb::Show(args) => show::run(&args, output),
     }
 }

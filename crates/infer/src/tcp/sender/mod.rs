@@ -114,7 +114,11 @@ impl Sender {
             }
         }
         self.totals.data_packets += u64::from(data.len > 0);
-        self.observers.unscaled_window.sent(end);
+        if end > self.space.nxt {
+            self.observers.unscaled_window.sent(end);
+        } else {
+            self.observers.unscaled_window.resent(start);
+        }
         if data.len > 0 {
             self.note_sent(data);
         }
@@ -327,7 +331,7 @@ impl Sender {
         let mut delivered = 0;
         let Sacked { sacked_new, reported_above, original } = self.beyond(ack, to, acknowledged);
         let progress = to > self.space.una;
-        self.observers.unscaled_window.arrived(to.max(self.scoreboard.sacked.end().unwrap_or(0)), progress);
+        self.observers.unscaled_window.arrived(to.max(self.scoreboard.sacked.end().unwrap_or(0)));
         if progress {
             delivered += to - self.space.una - self.scoreboard.sacked.remove_below(to).min(to - self.space.una);
             delivered -= self.duplicates_told(delivered);
