@@ -80,7 +80,14 @@ pub fn run(
     let streams = opened.inspect_err(|_| drop(control.send_state(State::ClientTerminate)))?;
     observer.begun(peer, &description(&parameters));
     let mut course = Course::start(parameters, streams, false, file, options.interval)?;
-    let ended = watch(&mut control, &mut course, observer);
+    let mut ended = watch(&mut control, &mut course, observer);
+    let mut notes = Vec::new();
+    if matches!(ended, Err(IperfError::Stopped)) {
+        // The end is as any other: both ends' figures are known. A second signal ends the process.
+        control.ignore_stop();
+        notes.push("ended by a signal".to_owned());
+        ended = Ok(());
+    }
     course.stop_sending(ended.is_ok());
     let results = ended.and_then(|()| end(&mut control, &mut course, observer));
     let failure = results.as_ref().err().map(ToString::to_string);
@@ -88,7 +95,7 @@ pub fn run(
         let _ = control.send_state(State::ClientTerminate);
         observer.rows(&course.finish(&control));
     }
-    let frame = Frame { role: "client", peer: peer.to_string(), notes: Vec::new(), failure };
+    let frame = Frame { role: "client", peer: peer.to_string(), notes, failure };
     Ok(course.report(&frame, results.ok().as_ref()))
 }
 

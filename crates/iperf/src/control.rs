@@ -53,6 +53,11 @@ impl Control {
         Ok(Self { tcp, waker, inbox: Inbox::default(), poller, peer, is_closed: false, stop })
     }
 
+    /// From now on signals end no wait.
+    pub(crate) fn ignore_stop(&mut self) {
+        self.stop = Arc::default();
+    }
+
     /// Sends all of it.
     ///
     /// # Errors

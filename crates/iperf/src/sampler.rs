@@ -13,8 +13,10 @@ use thalweg_model::{
 
 /// Time between two looks at the kernel's figures, as long as there are not too many.
 const SAMPLE_PERIOD: Duration = Duration::from_millis(100);
-/// Samples that are kept of a stream. When there are more, every second one goes and the period doubles.
-const SAMPLES_MAX: usize = 1_200;
+/// Samples that are kept of all streams, and of one at least and at most: two minutes. When there are more, every second one goes and the
+/// period doubles.
+const SAMPLES_MAX: usize = 20_000;
+const STREAM_SAMPLES: (usize, usize) = (64, 1_200);
 /// Rows that are kept of a test: 256 streams for a minute and a half, or one for six hours. Later intervals are counted in the sums.
 const ROWS_MAX: usize = 25_000;
 
@@ -129,7 +131,9 @@ impl Sampler {
                 track.samples.push(sample);
             }
         }
-        if self.tracks.iter().any(|track| track.samples.len() > SAMPLES_MAX) {
+        let (least, most) = STREAM_SAMPLES;
+        let most = (SAMPLES_MAX / self.tracks.len().max(1)).clamp(least, most);
+        if self.tracks.iter().any(|track| track.samples.len() > most) {
             self.period *= 2;
             for track in &mut self.tracks {
                 let mut place = 0;

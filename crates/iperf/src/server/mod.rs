@@ -144,7 +144,7 @@ impl<'a> Server<'a> {
                 if event.token == WAKER {
                     self.waker.clear();
                 } else if place < self.tcp.len() {
-                    self.accept(place)?;
+                    self.accept(place);
                 } else if place < self.tcp.len() + self.udp.len() {
                     self.greet(place - self.tcp.len(), registry);
                 } else {
@@ -166,15 +166,15 @@ impl<'a> Server<'a> {
         is_idle && (is_done || self.options.idle.is_some_and(|idle| self.idle_since.elapsed() >= idle))
     }
 
-    fn accept(&mut self, place: usize) -> Result<(), HostError> {
+    fn accept(&mut self, place: usize) {
         loop {
             let accepted = match self.tcp[place].accept_from() {
                 Ok(Some(accepted)) => accepted,
-                Ok(None) => return Ok(()),
+                Ok(None) => return,
                 Err(_) => {
                     // No descriptor is left: it waits until a test has ended.
                     std::thread::sleep(Duration::from_millis(10));
-                    return Ok(());
+                    return;
                 }
             };
             let (tcp, peer) = accepted;
@@ -184,7 +184,9 @@ impl<'a> Server<'a> {
             {
                 self.unknown.remove(&oldest);
             }
-            self.poller.add_readable(&tcp, self.next)?;
+            if self.poller.add_readable(&tcp, self.next).is_err() {
+                continue;
+            }
             let deadline = Instant::now() + COOKIE_TIME;
             self.unknown.insert(self.next, Unknown { tcp, peer, bytes: [0; COOKIE_LEN], have: 0, deadline });
             self.next += 1;
@@ -233,13 +235,15 @@ impl<'a> Server<'a> {
         if let Some(Ok(Some(client))) = begun {
             let (observer, interval) = (self.observer, self.options.interval);
             let (over, waker) = (Arc::clone(&self.over), Arc::clone(&self.waker));
-            scope.spawn(move || {
-                let cookie = client.cookie;
+            let run = move || {
                 let has_run = test::run(client, registry, interval, observer);
                 registry.close(&cookie);
                 over.fetch_add(u64::from(has_run), Ordering::AcqRel);
                 waker.wake();
-            });
+            };
+            if std::thread::Builder::new().name("test".to_owned()).spawn_scoped(scope, run).is_err() {
+                registry.close(&cookie);
+            }
         }
     }
 
