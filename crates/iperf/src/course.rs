@@ -147,10 +147,6 @@ impl Course {
             std::thread::sleep(LOOK);
         }
         self.drained = self.now();
-        if wait {
-            // iperf3's server counts what it has read when the message of the end comes, and no more.
-            std::thread::sleep(QUIET);
-        }
     }
 
     /// Takes what is still on its way, and ends the threads; returns the rows of the last interval, the first time.
