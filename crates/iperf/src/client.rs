@@ -99,13 +99,17 @@ pub fn run(
     Ok(course.report(&frame, results.ok().as_ref()))
 }
 
-/// Connects to the first address that answers.
-fn connect(host: &str, port: u16) -> Result<(Tcp, SocketAddr), IperfError> {
+/// The addresses of a name.
+pub(crate) fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, IperfError> {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     let found = (bare, port).to_socket_addrs();
-    let found = found.map_err(|source| IperfError::Resolve { host: host.to_owned(), source })?;
+    Ok(found.map_err(|source| IperfError::Resolve { host: host.to_owned(), source })?.collect())
+}
+
+/// Connects to the first address that answers.
+fn connect(host: &str, port: u16) -> Result<(Tcp, SocketAddr), IperfError> {
     let mut failed = None;
-    for address in found {
+    for address in resolve(host, port)? {
         let tcp = Tcp::connect_stream(address, &SocketSettings::default(), None, None)
             .and_then(|tcp| connected(&tcp, CONNECT).map(|()| tcp));
         match tcp {

@@ -12,8 +12,10 @@ pub mod protocol;
 mod sampler;
 mod server;
 mod stream;
+mod transactions;
 mod worker;
 
 pub use client::{ClientObserver, ClientOptions, run};
 pub use error::IperfError;
 pub use server::{ServerObserver, ServerOptions, serve};
+pub use transactions::{TransactionOptions, transact};

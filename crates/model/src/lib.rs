@@ -72,7 +72,7 @@ pub use serve::{
 pub use settings::{HostSettings, RouteFeature, RouteSettings, SocketSettings};
 pub use stream_load::{
     CpuShare, EndTotal, StreamCpu, StreamInterval, StreamLoadReport, StreamTest, StreamTotal, StreamVerdict,
-    TcpInterval, TcpTotal, UdpInterval, UdpTotal,
+    TcpInterval, TcpTotal, TransactionReport, UdpInterval, UdpTotal,
 };
 pub use topology::{Between, HostName, Nic, Switch, Topology};
 pub use tune::{TuneDifference, TuneFinding, TuneRead, TuneShow, Weight};

@@ -6,6 +6,7 @@ use crate::load::Percentiles;
 use crate::watch::LimitNow;
 use crate::way::Way;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// The document of `thalweg load stream --json`, and of each test of `thalweg load serve --json`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -201,4 +202,39 @@ pub struct CpuShare {
     pub user_percent: f64,
     /// In the kernel.
     pub system_percent: f64,
+}
+
+/// The document of `thalweg load rr --json` and `thalweg load crr --json`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TransactionReport {
+    /// `thalweg.load-transactions/1`.
+    pub schema: &'static str,
+    /// `rr`: many on a connection; `crr`: one on each.
+    pub kind: &'static str,
+    /// The server's address and port.
+    pub peer: String,
+    /// Transactions at a time.
+    pub streams: u32,
+    /// Bytes of a request.
+    pub request_bytes: u32,
+    /// Bytes of a response.
+    pub response_bytes: u32,
+    /// How long, in seconds.
+    pub duration_s: f64,
+    /// Transactions that were complete.
+    pub transactions: u64,
+    /// The quotient.
+    pub transactions_per_s: f64,
+    /// From the first byte of a request, with `crr` from the SYN, until the response was whole, with `crr` until the connection was closed.
+    pub latency_ms: Option<Percentiles>,
+    /// From the SYN until the connection was there.
+    pub connect_ms: Option<Percentiles>,
+    /// This end's send buffer (`SO_SNDBUF`), of the last connection.
+    pub send_buffer_bytes: u64,
+    /// This end's receive buffer (`SO_RCVBUF`).
+    pub receive_buffer_bytes: u64,
+    /// What went wrong, and how often.
+    pub failures: BTreeMap<String, u64>,
+    /// Time on a processor, of this end.
+    pub cpu: CpuShare,
 }

@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 use thalweg_model::{
     Code, CpuShare, EndTotal, LimitNow, Limits, Percentiles, StreamCpu, StreamInterval, StreamLoadReport, StreamTest,
-    StreamTotal, StreamVerdict, TcpInterval, TcpTotal, UdpInterval, UdpTotal, Way,
+    StreamTotal, StreamVerdict, TcpInterval, TcpTotal, TransactionReport, UdpInterval, UdpTotal, Way,
 };
 
 const SCHEMA: &str = include_str!("../../../docs/schema/thalweg.load-stream-1.json");
+const TRANSACTIONS: &str = include_str!("../../../docs/schema/thalweg.load-transactions-1.json");
 
 fn interval(start_s: f64, way: Way, stream: Option<u32>) -> StreamInterval {
     StreamInterval {
@@ -113,28 +114,57 @@ fn udp() -> StreamLoadReport {
 
 #[test]
 fn the_document_is_as_its_schema_says_and_nothing_else_is() {
-    let schema = serde_json::from_str(SCHEMA).expect("the schema is JSON");
-    assert!(jsonschema::draft202012::meta::is_valid(&schema), "not a schema of draft 2020-12");
-    let schema = jsonschema::draft202012::new(&schema).expect("the schema can be used");
     let tcp_places =
         ["/intervals/0/tcp", "/intervals/0/tcp/limit", "/sums/0/tcp", "/sums/0/tcp/verdict", "/sums/0/tcp/rtt_ms"];
     let places = ["", "/test", "/intervals/0", "/sums/0", "/sums/0/received", "/streams/0", "/cpu", "/cpu/local"];
     for (report, more) in [(tcp(), &tcp_places[..]), (udp(), &["/intervals/0/udp", "/sums/0/udp"])] {
-        let document: Value = serde_json::to_value(report).expect("JSON");
-        let errors: Vec<String> = schema.iter_errors(&document).map(|error| error.to_string()).collect();
-        assert!(errors.is_empty(), "{errors:?}");
-        for place in places.iter().chain(more) {
-            let mut more = document.clone();
-            more.pointer_mut(place).expect("there")["x"] = json!(1);
-            assert!(!schema.is_valid(&more), "takes an unknown field at '{place}'");
-            let known: Vec<String> =
-                document.pointer(place).and_then(Value::as_object).expect("an object").keys().cloned().collect();
-            for key in known {
-                let mut less = document.clone();
-                less.pointer_mut(place).and_then(Value::as_object_mut).expect("an object").remove(&key);
-                assert!(!schema.is_valid(&less), "does not miss '{place}/{key}'");
-            }
+        let places: Vec<&str> = places.iter().chain(more).copied().collect();
+        holds(SCHEMA, &serde_json::to_value(report).expect("JSON"), &places);
+    }
+    let document = serde_json::to_value(transactions()).expect("JSON");
+    holds(TRANSACTIONS, &document, &["", "/latency_ms", "/connect_ms", "/cpu"]);
+}
+
+/// The schema takes the document, and no other that has more or less at one of these places.
+fn holds(schema: &str, document: &Value, places: &[&str]) {
+    let schema = serde_json::from_str(schema).expect("the schema is JSON");
+    assert!(jsonschema::draft202012::meta::is_valid(&schema), "not a schema of draft 2020-12");
+    let schema = jsonschema::draft202012::new(&schema).expect("the schema can be used");
+    let errors: Vec<String> = schema.iter_errors(document).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    for place in places {
+        let mut more = document.clone();
+        more.pointer_mut(place).expect("there")["x"] = json!("x");
+        assert!(!schema.is_valid(&more), "takes an unknown field at '{place}'");
+        let known: Vec<String> =
+            document.pointer(place).and_then(Value::as_object).expect("an object").keys().cloned().collect();
+        for key in known {
+            let mut less = document.clone();
+            less.pointer_mut(place).and_then(Value::as_object_mut).expect("an object").remove(&key);
+            assert!(!schema.is_valid(&less), "does not miss '{place}/{key}'");
         }
+    }
+}
+
+fn transactions() -> TransactionReport {
+    let times =
+        |p50: f64| Percentiles { count: 79, p50, p90: p50 * 2.0, p99: p50 * 3.0, p999: p50 * 4.0, max: p50 * 5.0 };
+    TransactionReport {
+        schema: "thalweg.load-transactions/1",
+        kind: "crr",
+        peer: "192.0.2.1:5201".to_owned(),
+        streams: 1,
+        request_bytes: 1_000,
+        response_bytes: 3_000_000,
+        duration_s: 100.01,
+        transactions: 79,
+        transactions_per_s: 0.79,
+        latency_ms: Some(times(1_234.5)),
+        connect_ms: Some(times(102.25)),
+        send_buffer_bytes: 16_384,
+        receive_buffer_bytes: 131_072,
+        failures: [("the server closed the control connection".to_owned(), 2)].into(),
+        cpu: CpuShare { total_percent: 3.0, user_percent: 1.0, system_percent: 2.0 },
     }
 }
 
@@ -142,4 +172,5 @@ fn the_document_is_as_its_schema_says_and_nothing_else_is() {
 fn the_terminal_shows_rows_and_both_ends() {
     insta::assert_snapshot!("tcp", thalweg_report::terminal::stream_load(&tcp(), 100, false));
     insta::assert_snapshot!("udp", thalweg_report::terminal::stream_load(&udp(), 100, false));
+    insta::assert_snapshot!("transactions", thalweg_report::terminal::transactions(&transactions(), 100, false));
 }

@@ -329,6 +329,41 @@ fn what_is_no_client_is_refused_and_keeps_nobody_away() {
 }
 
 #[test]
+fn transactions_share_the_port_with_streams() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Server::start(folder.path(), &[]);
+    let load = |args: &str| {
+        let args = [&["load"], &args.split(' ').collect::<Vec<_>>()[..], &["127.0.0.1", "-p", &server.port]].concat();
+        json(folder.path(), &args)
+    };
+    for (args, request, response) in [
+        ("rr -t 500ms", 1, 1),
+        ("rr -t 500ms -P 4 --request 100000B --response 70001B", 100_000, 70_001),
+        ("crr -t 500ms", 37, 1),
+        ("crr -t 500ms -P 4 --request 1000B --response 300kB -C reno", 1_000, 300_000),
+    ] {
+        let report = load(args);
+        let sizes = (report["request_bytes"].as_u64(), report["response_bytes"].as_u64());
+        assert_eq!(sizes, (Some(request), Some(response)), "{args}");
+        let count = report["transactions"].as_u64().expect("a count");
+        assert!(count >= 20, "{args}: {report}");
+        assert_eq!(report["failures"], serde_json::json!({}), "{args}");
+        let connected = report["connect_ms"]["count"].as_u64().expect("a count");
+        let streams = if args.contains("-P 4") { 4 } else { 1 };
+        let expected = if args.starts_with("crr") { count..=count + streams } else { streams..=streams };
+        assert!(expected.contains(&connected), "{args}: {connected} connections, {count} transactions");
+        within(report["transactions_per_s"].as_f64().expect("a rate"), count as f64 / 0.5, 0.2);
+    }
+    assert_eq!(bytes(&iperf3(&server.port, "-n 1M")["end"]["sum_received"]), 1_048_576.0);
+    // iperf3's own server takes it for a client of its own.
+    let other = Iperf3::start();
+    let (_, err) = run(folder.path(), &["load", "rr", "127.0.0.1", "-p", &other.port, "-t", "1s"], 3);
+    assert!(err.contains("it knows no transactions"), "{err}");
+    let (_, err) = run(folder.path(), &["load", "crr", "127.0.0.1", "--request", "36B"], 2);
+    assert!(err.contains("a request can be from 37"), "{err}");
+}
+
+#[test]
 fn a_server_ends_by_itself_and_a_client_says_what_is_wrong() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut server = Server::start(folder.path(), &["--one-off"]);

@@ -4,6 +4,7 @@ mod expect;
 pub(crate) mod get;
 pub(crate) mod load;
 pub(crate) mod load_stream;
+pub(crate) mod load_transactions;
 pub(crate) mod path;
 mod path_preset;
 pub(crate) mod tune;
@@ -15,6 +16,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use get::GetArgs;
 use load::LoadArgs;
 use load_stream::{LoadServeArgs, LoadStreamArgs};
+use load_transactions::LoadTransactionArgs;
 use path::PathArgs;
 use std::path::PathBuf;
 use thalweg_lab::Part;
@@ -98,7 +100,11 @@ pub(crate) enum LoadVerb {
     Flv(LoadArgs),
     /// Streams to or from a server of iperf3's protocol, and what limits them
     Stream(LoadStreamArgs),
-    /// The server of streams, for several clients at once, iperf3's own among them
+    /// Requests and responses, many on a connection
+    Rr(LoadTransactionArgs),
+    /// Requests and responses, each on a connection of its own
+    Crr(LoadTransactionArgs),
+    /// The server of streams and transactions, for several clients at once, iperf3's own among them
     Serve(LoadServeArgs),
 }
 

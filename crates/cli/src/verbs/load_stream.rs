@@ -94,7 +94,7 @@ fn options(args: &LoadStreamArgs) -> Result<ClientOptions, Failure> {
     })
 }
 
-fn failure(error: IperfError) -> Failure {
+pub(crate) fn failure(error: IperfError) -> Failure {
     let hint = error.hint();
     let failure = match error {
         IperfError::Stopped => return Failure::stopped(),

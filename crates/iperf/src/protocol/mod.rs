@@ -7,6 +7,7 @@
 //! Source: esnet/iperf, src/iperf_api.h and src/iperf_api.c (3.1 … 3.21).
 
 pub mod datagram;
+pub mod exchange;
 pub mod inbox;
 mod lenient;
 pub mod parameters;

@@ -5,10 +5,12 @@
 
 mod registry;
 mod test;
+mod transactions;
 
 use crate::control::Control;
 use crate::error::IperfError;
 use crate::protocol::datagram::answer;
+use crate::protocol::exchange::Exchange;
 use crate::protocol::results::ServerOutput;
 use crate::protocol::{COOKIE_LEN, Cookie, State};
 use crate::stream::Link;
@@ -16,8 +18,8 @@ use registry::{Greeting, Registry, TESTS_MAX};
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::channel;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 use test::Client;
@@ -71,9 +73,26 @@ pub trait ServerObserver: Sync {
 /// # Errors
 /// [`IperfError`] when it cannot listen. What goes wrong with a client goes to the observer.
 pub fn serve(options: &ServerOptions, stop: &Arc<AtomicBool>, observer: &dyn ServerObserver) -> Result<(), IperfError> {
-    let mut server = Server::new(options, stop, observer)?;
+    let (sender, arrived) = channel();
+    let exchanges = Exchanges { arrived: sender, waker: Arc::new(Waker::new()?), open: AtomicUsize::new(0) };
+    let mut server = Server::new(options, stop, observer, &exchanges)?;
     let registry = Registry::default();
-    std::thread::scope(|scope| server.run(scope, &registry))
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (waker, open, end) = (&exchanges.waker, &exchanges.open, &is_over);
+        scope.spawn(move || transactions::serve(&arrived, waker, open, end));
+        let served = server.run(scope, &registry);
+        is_over.store(true, Ordering::Relaxed);
+        served
+    })
+}
+
+/// The way to the thread of transactions.
+struct Exchanges {
+    arrived: Sender<(Tcp, Exchange)>,
+    waker: Arc<Waker>,
+    /// Connections it has.
+    open: AtomicUsize,
 }
 
 /// A connection whose cookie has not come yet.
@@ -89,6 +108,7 @@ struct Server<'a> {
     options: &'a ServerOptions,
     stop: &'a Arc<AtomicBool>,
     observer: &'a dyn ServerObserver,
+    exchanges: &'a Exchanges,
     poller: Poller,
     waker: Arc<Waker>,
     tcp: Vec<Tcp>,
@@ -106,6 +126,7 @@ impl<'a> Server<'a> {
         options: &'a ServerOptions,
         stop: &'a Arc<AtomicBool>,
         observer: &'a dyn ServerObserver,
+        exchanges: &'a Exchanges,
     ) -> Result<Self, IperfError> {
         let (poller, waker) = (Poller::new()?, Arc::new(Waker::new()?));
         poller.add_readable(&*waker, WAKER)?;
@@ -125,7 +146,7 @@ impl<'a> Server<'a> {
         let over = Arc::new(AtomicU64::new(0));
         let idle_since = Instant::now();
         let unknown = HashMap::new();
-        Ok(Self { options, stop, observer, poller, waker, tcp, udp, port, unknown, next, over, idle_since })
+        Ok(Self { options, stop, observer, exchanges, poller, waker, tcp, udp, port, unknown, next, over, idle_since })
     }
 
     fn run<'scope>(&mut self, scope: &'scope Scope<'scope, 'a>, registry: &'scope Registry) -> Result<(), IperfError>
@@ -158,7 +179,7 @@ impl<'a> Server<'a> {
 
     /// Whether the options end it here.
     fn is_over(&mut self, registry: &Registry) -> bool {
-        let is_idle = registry.count() == 0;
+        let is_idle = registry.count() == 0 && self.exchanges.open.load(Ordering::Relaxed) == 0;
         if !is_idle {
             self.idle_since = Instant::now();
         }
@@ -225,6 +246,11 @@ impl<'a> Server<'a> {
     {
         let Unknown { tcp, peer, bytes, .. } = unknown;
         let cookie = Cookie(bytes);
+        if let Some(exchange) = Exchange::of_cookie(&cookie) {
+            let _ = self.exchanges.arrived.send((tcp, exchange));
+            self.exchanges.waker.wake();
+            return;
+        }
         if registry.knows(&cookie) {
             registry.deliver_tcp(&cookie, (place, Link::Tcp(tcp)));
             return;
