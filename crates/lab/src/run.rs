@@ -2,23 +2,24 @@
 
 use crate::boot::{BootError, Progress, SILENCE, boot};
 use crate::episodes;
+use crate::error::LabError;
 use crate::kernel::Kernel;
 use crate::plan::{CAPTURE_FILE, CaptureEnds, LOG_SUFFIX, Measured, Plan, RunOptions, SAMPLES_FILE};
+use crate::run_journal::RunJournal;
 use crate::scratch::Scratch;
+use crate::single_run::SingleRun;
 use crate::summary::{compare_arms, summarize};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use thalweg_model::{
-    Arm, ArmReport, Expectation, Expected, FailedRun, Interval, LabReport, Metric, Metrics, RunFigures, Scenario,
-    SettingsReport, Shard,
+    Arm, ArmReport, Expectation, Expected, FailedRun, LabReport, Metric, Metrics, RunFigures, Scenario, Shard,
 };
 use thalweg_units::Seed;
-use thiserror::Error;
 
 /// An arm and the kernel it is run on.
 #[derive(Debug, Clone)]
@@ -61,6 +62,8 @@ pub struct RunRequest<'a> {
     pub options: RunOptions,
     /// Where captures, samples and the report go; it must exist.
     pub out: &'a Path,
+    /// Of the same folder: knows runs that are over, and is told of those that end. `None` where nothing is to be resumed.
+    pub journal: Option<&'a RunJournal>,
 }
 
 /// What a run left.
@@ -74,23 +77,6 @@ pub struct LabRun {
     pub notes: Vec<String>,
     /// Whether the user stopped it before all runs were over.
     pub stopped: bool,
-}
-
-/// One arm's one repeat.
-#[derive(Debug)]
-pub struct SingleRun {
-    /// Which it is, and what it measured.
-    pub figures: RunFigures,
-    /// Its seed.
-    pub seed: u64,
-    /// The capture's file name within the run's folder.
-    pub capture: Option<String>,
-    /// The socket samples' file name within the run's folder.
-    pub samples: Option<String>,
-    notes: Vec<String>,
-    capture_dropped: u32,
-    /// Kept of an arm's first run alone.
-    first: Option<(SettingsReport, Vec<Interval>)>,
 }
 
 /// Lays a scenario's arms out over kernels, each with the name it has in results: with several kernels an arm is run on
@@ -128,34 +114,6 @@ pub enum RunEvent {
         /// Which.
         run: usize,
     },
-}
-
-/// Why a scenario gave no report.
-#[derive(Debug, Error)]
-pub enum LabError {
-    /// A guest gave no result.
-    #[error("arm '{arm}': {source}")]
-    Guest {
-        /// Its arm.
-        arm: String,
-        /// Why.
-        source: BootError,
-    },
-    /// A result could not be kept.
-    #[error("cannot write {}: {source}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-}
-
-impl LabError {
-    /// Whether the user stopped the run.
-    pub const fn is_stop(&self) -> bool {
-        matches!(self, Self::Guest { source: BootError::Stopped, .. })
-    }
 }
 
 /// Runs every arm and repeat. `stop` is looked at often; `event` is called from several threads, one at a time.
@@ -256,8 +214,12 @@ fn one(
         seed: Seed::new(request.seed.get().wrapping_add(repeat as u64)),
         options: request.options,
     };
-    let measured = boot(kernel, &plan, &scratch, cpu, SILENCE, stop, progress).map_err(guest)?;
     let stem = stem(request, run);
+    let key = request.journal.map(|journal| (journal, RunJournal::key(&stem, &plan, &kernel.id)));
+    if let Some(known) = key.as_ref().and_then(|(journal, key)| journal.find(key)) {
+        return Ok(known);
+    }
+    let measured = boot(kernel, &plan, &scratch, cpu, SILENCE, stop, progress).map_err(guest)?;
     let keep = |from: &str, to: String| -> Result<Option<String>, LabError> {
         let from = scratch.path().join(from);
         if !from.exists() {
@@ -282,7 +244,11 @@ fn one(
     let earlier = run.checked_sub(request.part.map_or(1, |part| part.of as usize));
     let first = earlier.is_none_or(|earlier| place(request, earlier).0 != at).then_some((settings, intervals));
     let figures = RunFigures { arm: at, repeat: repeat as u32, virtual_s, metrics };
-    Ok(SingleRun { figures, seed: plan.seed.get(), capture, samples, notes, capture_dropped, first })
+    let done = SingleRun { figures, seed: plan.seed.get(), capture, samples, notes, capture_dropped, first };
+    if let Some((journal, key)) = key {
+        journal.add(&key, &done)?;
+    }
+    Ok(done)
 }
 
 /// Whether delays differ from what the scenario says: in order, each packet waits for the ones before it.

@@ -38,7 +38,7 @@ pub use cause::{
     KernelCounters, LargePackets, LastSilence, Losses, LostRequest, Occurrences, Opening, OvertakenPackets, PacedData,
     PathHolds, Pauses, PausesSeen, PolicedRate, ProgramWait, QueueMarks, Repairs, ResetSeen, RestartTiming, Restarts,
     SendBufferSeen, SentAgain, Sights, SlowReader, SlowStartSeen, Timeouts, TooBigErrors, UndecidedBy, UnscaledEdge,
-    UsedPath, WaitedFor, Wakeups, WindowGrowth,
+    UsedPath, WaitedFor, Wakeups, WindowGrowth, WriteTimer,
 };
 pub use diagnosis::{Finding, Limits, Verdict};
 pub use expect::Expectation;

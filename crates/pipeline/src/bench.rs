@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use thalweg_lab::kernel::Kernel;
-use thalweg_lab::{LabArm, Part, RunOptions, RunRequest, SingleRun};
+use thalweg_lab::{LabArm, Part, RunJournal, RunOptions, RunRequest, SingleRun};
 use thalweg_model::{
     ArmReport, Code, DiagnosisLine, Expectation, Flow, HostSettings, LabReport, Life, Scenario, Series, Vantage,
 };
@@ -72,6 +72,8 @@ pub struct Task<'a> {
     pub part: Option<Part>,
     /// What is recorded.
     pub options: RunOptions,
+    /// The journal of the bench's folder, where the task is to be resumed if it is stopped.
+    pub journal: Option<&'a RunJournal>,
 }
 
 /// What running left.
@@ -163,6 +165,7 @@ impl Bench {
             jobs: self.jobs,
             options: task.options,
             out: self.out.path(),
+            journal: task.journal,
         };
         let run = thalweg_lab::run(&request, &self.stop, &mut |event| observer.event(event));
         observer.end();

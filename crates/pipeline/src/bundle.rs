@@ -39,7 +39,7 @@ pub fn write(
     let (arms, _) = thalweg_lab::across(&bench.scenario, &bench.kernels);
     let end = report.capture.as_ref().map_or(CaptureEnds::Server, |fit| capture_at(tap(fit.vantage, fit.direction)));
     let options = RunOptions { capture: end, samples: None };
-    let task = Task { arms: &arms[..1], expect: &[], first_arm: 0, repeats: 1, part: None, options };
+    let task = Task { arms: &arms[..1], expect: &[], first_arm: 0, repeats: 1, part: None, options, journal: None };
     let ran = complete(bench.run(&task, observer)?)?;
     let made = ran.report.arms.first().and_then(|arm| arm.capture.clone());
     let made = made.ok_or_else(|| Failure::host("the lab's run left no capture"))?;

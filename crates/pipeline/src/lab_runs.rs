@@ -89,6 +89,7 @@ impl LabRuns<'_> {
                 jobs: self.jobs,
                 options,
                 out: scratch.path(),
+                journal: None,
             },
             self.stop,
             &mut |event| observer.event(event),

@@ -69,6 +69,49 @@ fn ctrl_c_and_kill_leave_nothing_behind() {
     }
 }
 
+/// Stopped after its first run, and resumed: the report is that of one that was never stopped, but for the wall's clock.
+#[test]
+fn a_stopped_run_is_resumed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let words = [
+        "lab",
+        "run",
+        "first-frame",
+        "--arm",
+        "cubic 10",
+        "--repeat",
+        "12",
+        "--jobs",
+        "1",
+        "--capture",
+        "off",
+        "--json",
+    ];
+    let report = |out: &str, more: &[&str], code| {
+        let (text, err) = run(folder.path(), &[&words[..], &["--out", out], more].concat(), code);
+        let mut report: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        report.as_object_mut().map(|fields| fields.remove("wall_s"));
+        (report, err)
+    };
+    let (whole, _) = report("whole", &[], 0);
+    let mut child = thalweg(folder.path(), &[&words[..], &["--out", "part"]].concat());
+    let mut child = child.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("started");
+    let journal = folder.path().join("part/runs.jsonl");
+    wait_until("a run is over", || fs::read_to_string(&journal).is_ok_and(|text| text.contains('\n')));
+    Command::new("kill").arg("-INT").arg(child.id().to_string()).status().expect("kill");
+    let mut err = String::new();
+    std::io::Read::read_to_string(child.stderr.as_mut().expect("a pipe"), &mut err).expect("text");
+    assert_eq!(child.wait().expect("ended").code(), Some(130), "{err}");
+    assert!(err.contains("--resume --out part"), "{err}");
+    let known = fs::read_to_string(&journal).expect("a journal").lines().count();
+    assert!((1..12).contains(&known), "{known} runs");
+    let (resumed, err) = report("part", &["--resume"], 0);
+    assert!(err.contains(&format!("{known} of the runs are known")), "{err}");
+    assert_eq!(resumed, whole);
+    assert!(!journal.exists());
+    nothing_is_left(folder.path());
+}
+
 #[test]
 fn the_lab_needs_no_privilege() {
     let folder = tempfile::tempdir_in("/tmp").expect("a folder");

@@ -170,6 +170,9 @@ pub(crate) struct LabRunArgs {
     /// Runs part I of N of all runs; lab compare joins the parts' reports
     #[arg(long, value_name = "I/N", value_parser = values::part)]
     pub(crate) shard: Option<Part>,
+    /// Takes the runs of an earlier command that was stopped, or failed, from the folder --out, and runs the others
+    #[arg(long, requires = "out")]
+    pub(crate) resume: bool,
     /// Also writes the expectations as JUnit XML, for CI systems
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,

@@ -9,7 +9,7 @@ use crate::{plots, scenarios, stop, targets};
 use anyhow::anyhow;
 use std::process::ExitCode;
 use thalweg_config::RUNS_MAX;
-use thalweg_lab::{CaptureEnds, RunOptions};
+use thalweg_lab::{CaptureEnds, RunJournal, RunOptions};
 use thalweg_model::{Expectation, FailedRun, LabReport, Scenario};
 use thalweg_pipeline::{Bench, Task, whole};
 use thalweg_report::html::Page;
@@ -70,7 +70,9 @@ pub(crate) fn run(args: LabRunArgs, output: &Output) -> Result<ExitCode, Failure
         whole::write(path, &thalweg_report::junit::junit(&reports))?;
     }
     if stopped {
-        return Err(Failure::stopped());
+        let folders: Vec<String> = benches.iter().map(|bench| bench.out.path().display().to_string()).collect();
+        let out = args.lab.out.as_ref().map_or_else(|| folders.join(" "), |out| out.display().to_string());
+        return Err(Failure::stopped().hint(format!("the same command with --resume --out {out} runs what is missing")));
     }
     let failed: Vec<&FailedRun> = reports.iter().flat_map(|report| &report.failed).collect();
     if let Some(first) = failed.first() {
@@ -109,8 +111,20 @@ fn one(bench: &Bench, args: &LabRunArgs, options: RunOptions, output: &Output) -
         // Without a capture there is no verdict to hold an expectation against.
         expect.retain(|line| line.metric != "verdict");
     }
-    let task = Task { arms: &arms, expect: &expect, first_arm: 0, repeats: args.repeat, part: args.shard, options };
+    let journal = journal(bench, args, output)?;
+    let task = Task {
+        arms: &arms,
+        expect: &expect,
+        first_arm: 0,
+        repeats: args.repeat,
+        part: args.shard,
+        options,
+        journal: Some(&journal),
+    };
     let ran = bench.run(&task, &mut Console::new(output))?;
+    if !ran.stopped && ran.report.failed.is_empty() {
+        journal.finish();
+    }
     let mut report = ran.report;
     if args.shard.is_none() {
         // An arm of which no run gave a result has no figure that could be held against anything.
@@ -132,6 +146,19 @@ fn one(bench: &Bench, args: &LabRunArgs, options: RunOptions, output: &Output) -
     let html = bench.out.write("report.html", &thalweg_report::html::page(&page))?;
     output.note(&format!("plots: {}", html.display()));
     Ok((report, ran.stopped))
+}
+
+/// The journal of finished runs, which `--resume` goes on with.
+fn journal(bench: &Bench, args: &LabRunArgs, output: &Output) -> Result<RunJournal, Failure> {
+    let folder = bench.out.path();
+    let journal = RunJournal::open(folder, args.resume).map_err(|error| {
+        Failure::host(anyhow!("cannot write {}: {error}", folder.join(RunJournal::FILE).display()))
+            .hint("choose another folder by --out DIR")
+    })?;
+    if args.resume {
+        output.note(&format!("{} of the runs are known from before", journal.known()));
+    }
+    Ok(journal)
 }
 
 fn interval(text: &str) -> Result<Option<Span>, Failure> {

@@ -58,7 +58,7 @@ mod tests {
 
     fn pauses() -> Cause {
         let seen = PausesSeen::Sender;
-        Cause::Application(Pauses { idle_s: 490.0, of_s: 500.0, bursts: None, waited: None, seen })
+        Cause::Application(Pauses { idle_s: 490.0, of_s: 500.0, bursts: None, waited: None, timer: None, seen })
     }
 
     #[test]

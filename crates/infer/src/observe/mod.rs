@@ -22,6 +22,7 @@ pub(crate) mod tail_losses;
 pub(crate) mod time_by_limit;
 pub(crate) mod unscaled_window;
 pub(crate) mod window_growth;
+pub(crate) mod write_timer;
 
 use crate::reset::{Reset, reset_keeping};
 use congestion_control::CongestionControl;

@@ -4,6 +4,8 @@
 //! RFC 9113 §6.9; SSH `SSH_MSG_CHANNEL_WINDOW_ADJUST`, RFC 4254 §5.2). A send buffer that is written once it is empty does the same with
 //! acknowledgements.
 
+use super::write_timer::{self, WriteTimer};
+
 /// Stops that make a habit. Two of the same size may be chance, eight are a loop of the program.
 const MIN_STOPS: u64 = 8;
 /// Parts, in tenths, of the stops that must be alike: the first stops come while the congestion window still grows.
@@ -56,6 +58,7 @@ pub(crate) struct StopAndWait {
     start: Option<u64>,
     most_in_flight: u64,
     message_at: Option<u64>,
+    timer: WriteTimer,
 }
 
 impl StopAndWait {
@@ -77,6 +80,7 @@ impl StopAndWait {
 
     fn stopped(&mut self, amount: u64, sent: &SentData) {
         self.stops += 1;
+        self.timer.burst(sent.now, amount);
         self.whole += u64::from(self.most_in_flight >= amount);
         self.waited += sent.now.saturating_sub(sent.last_send);
         let since = |at: u64| sent.now.saturating_sub(at);
@@ -98,6 +102,12 @@ impl StopAndWait {
     /// Stops.
     pub(crate) const fn stops(&self) -> u64 {
         self.stops
+    }
+
+    /// The timer by which the program writes, where neither messages nor acknowledgements let it go on.
+    pub(crate) fn timer(&self) -> Option<write_timer::Found> {
+        let rare = |count: u64| count * 10 <= self.stops * (10 - ALIKE_TENTHS);
+        self.timer.found().filter(|_| rare(self.by_message) && rare(self.by_acknowledgement))
     }
 
     /// The amount after which the sender stops, in bytes, and what lets it go on, where both are the same nearly always.

@@ -77,6 +77,7 @@ pub(super) fn cause(code: Code, spent: LimitShare, samples: &[Sample], spending:
             of_s: spending.seconds(),
             bursts: None,
             waited: None,
+            timer: None,
             seen: PausesSeen::Sender,
         }),
         Code::NothingToGain => {

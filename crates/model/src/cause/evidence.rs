@@ -329,6 +329,13 @@ fn pauses(pauses: &Pauses) -> Vec<Evidence> {
             }
         })
     });
+    let timer = pauses.timer.map(|timer| {
+        fact(format!(
+            "the program writes by a timer: {} every {}, however soon they are acknowledged",
+            data(timer.bytes as f64),
+            elapsed(timer.period_s)
+        ))
+    });
     let seen = match pauses.seen {
         PausesSeen::Sender => None,
         PausesSeen::Timestamps => Some(
@@ -338,7 +345,7 @@ fn pauses(pauses: &Pauses) -> Vec<Evidence> {
             "from this vantage a full send buffer looks the same, and so does a sender whose packets are lost before the tap; capture at the sender",
         ),
     };
-    [fact(idle)].into_iter().chain(waited).chain(seen.map(fact)).collect()
+    [fact(idle)].into_iter().chain(waited).chain(timer).chain(seen.map(fact)).collect()
 }
 
 fn opening(opening: &Opening) -> Vec<Evidence> {

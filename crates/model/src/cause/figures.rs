@@ -491,8 +491,20 @@ pub struct Pauses {
     /// Whom the connection waited for, where that is most of its life.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub waited: Option<WaitedFor>,
+    /// The timer by which the program writes, where it has one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub timer: Option<WriteTimer>,
     /// By what they show.
     pub seen: PausesSeen,
+}
+
+/// A program that writes at equal intervals.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct WriteTimer {
+    /// From one write to the next.
+    pub period_s: f64,
+    /// What it writes each time.
+    pub bytes: u64,
 }
 
 /// Whom a connection waited for.

@@ -13,7 +13,7 @@ pub use figures::{
     FullQueue, FullSendBuffer, FullWindow, KernelCounters, LargePackets, Losses, Occurrences, OvertakenPackets,
     PacedData, PathHolds, Pauses, PausesSeen, PolicedRate, QueueMarks, Repairs, RestartTiming, Restarts,
     SendBufferSeen, Sights, SlowReader, SlowStartSeen, Timeouts, TooBigErrors, UndecidedBy, UsedPath, WaitedFor,
-    Wakeups, WindowGrowth,
+    Wakeups, WindowGrowth, WriteTimer,
 };
 pub use life::{FullAcceptQueue, LastSilence, LostRequest, Opening, ProgramWait, ResetSeen, SentAgain};
 pub use middlebox::{ForeignBlocks, UnscaledEdge};

@@ -121,7 +121,7 @@ fn prove(bench: &Bench, arms: &[LabArm], repeats: u32, observer: &mut dyn Observ
         })
         .collect();
     let options = RunOptions::default();
-    let task = Task { arms: &arms, expect: &[], first_arm: 0, repeats, part: None, options };
+    let task = Task { arms: &arms, expect: &[], first_arm: 0, repeats, part: None, options, journal: None };
     complete(bench.run(&task, observer)?)
 }
 

@@ -59,6 +59,7 @@ pub fn application() -> Cause {
         of_s: 10.0,
         bursts: Some(4),
         waited: Some(WaitedFor::Server { seconds: 9.0 }),
+        timer: Some(WriteTimer { period_s: 0.04, bytes: 200_000 }),
         seen: PausesSeen::Silence,
     })
 }

@@ -5,7 +5,7 @@ use crate::diagnosis::finding::{Judged, MIN_GAIN};
 use crate::diagnosis::rules::application_window;
 use crate::observe::connection_phases::Phase;
 use crate::observe::stop_and_wait::Release;
-use thalweg_model::{Cause, Pauses, PausesSeen, Vantage, WaitedFor};
+use thalweg_model::{Cause, Pauses, PausesSeen, Vantage, WaitedFor, WriteTimer};
 
 pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let share = facts.limits().application;
@@ -28,6 +28,7 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
         of_s: facts.phase_s.max(idle_s / share),
         bursts: Some(facts.sender.totals.bursts),
         waited: waited(facts),
+        timer: timer(facts),
         // Where delays vary, so does when acknowledgements reach a far sender.
         seen: if facts.sender.remote.triggers.are_the_programs() && !facts.blurred {
             PausesSeen::Timestamps
@@ -39,6 +40,12 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
     };
     let gain = facts.gain_without(facts.split.application, 0.0);
     Some(Judged::new(Cause::Application(pauses), share, weight, facts.shows_capacity().then_some(gain)))
+}
+
+/// The timer by which the program writes. At another tap it does not show when all data is acknowledged.
+fn timer(facts: &Facts<'_>) -> Option<WriteTimer> {
+    let found = facts.sender.observers.stop_and_wait.timer().filter(|_| facts.vantage == Vantage::Sender)?;
+    Some(WriteTimer { period_s: found.period as f64 / 1e9, bytes: found.amount })
 }
 
 /// Whom the connection waited for, where that is most of its life.
