@@ -20,7 +20,10 @@ use args::{Args, LabVerb, LoadVerb, Verb};
 use clap::Parser;
 use output::Output;
 use std::process::ExitCode;
-use verbs::{diagnose, explain, fix, get, kernel, lab_compare, lab_run, load, path, serve, tune, watch as watch_verb};
+use verbs::{
+    diagnose, explain, fix, get, kernel, lab_compare, lab_run, load, load_stream, load_transactions, path, serve, tune,
+    watch as watch_verb,
+};
 
 /// Runs `thalweg`: reads the command line, does what it says, and returns the exit code.
 ///
@@ -47,6 +50,10 @@ pub fn main() -> ExitCode {
         Verb::Tune(verb) => tune::run(verb, &output),
         Verb::Load(LoadVerb::Hls(args)) => load::run(thalweg_load::Kind::Hls, &args, &output),
         Verb::Load(LoadVerb::Flv(args)) => load::run(thalweg_load::Kind::Flv, &args, &output),
+        Verb::Load(LoadVerb::Stream(args)) => load_stream::run(&args, &output),
+        Verb::Load(LoadVerb::Rr(args)) => load_transactions::run(false, &args, &output),
+        Verb::Load(LoadVerb::Crr(args)) => load_transactions::run(true, &args, &output),
+        Verb::Load(LoadVerb::Serve(args)) => load_stream::serve(&args, &output),
         Verb::Path(args) => path::run(args, &output),
         Verb::Watch(args) => watch_verb::run(&args, &output),
         Verb::Serve(args) => serve::run(&args, &output),

@@ -7,6 +7,7 @@
 pub mod bpf;
 pub mod capture;
 pub mod confined;
+pub mod cpu_time;
 mod error;
 pub mod filter;
 pub mod guest;

@@ -24,6 +24,7 @@ mod scenario;
 mod serve;
 mod settings;
 pub mod since;
+mod stream_load;
 mod topology;
 mod tune;
 mod tune_plan;
@@ -71,6 +72,10 @@ pub use serve::{
     LogFormat, LogLevel, RoutesConfig, Secret, ServeConfig, TlsConfig, WebhooksConfig,
 };
 pub use settings::{HostSettings, RouteFeature, RouteSettings, SocketSettings};
+pub use stream_load::{
+    CpuShare, EndTotal, StreamCpu, StreamInterval, StreamLoadReport, StreamTest, StreamTotal, StreamVerdict,
+    TcpInterval, TcpTotal, TransactionReport, UdpInterval, UdpTotal,
+};
 pub use topology::{Between, HostName, Nic, Switch, Topology};
 pub use tune::{TuneDifference, TuneFinding, TuneRead, TuneShow, Weight};
 pub use tune_plan::{ExpectedGain, PlanStep, PlannedChange, Reach, RouteTarget, TunePlan};

@@ -320,6 +320,15 @@ impl LifeLimit {
     }
 }
 
+impl LimitNow {
+    /// The largest of these limits; `None` where all are zero.
+    pub fn largest_of(limits: Limits) -> Option<Self> {
+        let (cause, (_, share)) =
+            LimitName::ALL.into_iter().zip(limits.named()).max_by(|(_, (_, a)), (_, (_, b))| a.total_cmp(b))?;
+        (share > 0.0).then_some(Self { cause, share, limits })
+    }
+}
+
 /// The name of a part of [`Limits`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

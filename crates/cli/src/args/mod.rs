@@ -3,6 +3,8 @@
 mod expect;
 pub(crate) mod get;
 pub(crate) mod load;
+pub(crate) mod load_stream;
+pub(crate) mod load_transactions;
 pub(crate) mod path;
 mod path_preset;
 pub(crate) mod tune;
@@ -13,6 +15,8 @@ pub(crate) mod watch;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use get::GetArgs;
 use load::LoadArgs;
+use load_stream::{LoadServeArgs, LoadStreamArgs};
+use load_transactions::LoadTransactionArgs;
 use path::PathArgs;
 use std::path::PathBuf;
 use thalweg_lab::Part;
@@ -83,7 +87,7 @@ pub(crate) enum Verb {
     Watch(WatchArgs),
     /// Serves live streams: RTMP in, HLS and HTTP-FLV out
     Serve(ServeArgs),
-    /// Players by the thousand, against any live-streaming server
+    /// Load: players of live streams by the thousand, or streams between two hosts
     #[command(subcommand)]
     Load(LoadVerb),
 }
@@ -94,6 +98,14 @@ pub(crate) enum LoadVerb {
     Hls(LoadArgs),
     /// Players of HTTP-FLV
     Flv(LoadArgs),
+    /// Streams to or from a server of iperf3's protocol, and what limits them
+    Stream(LoadStreamArgs),
+    /// Requests and responses, many on a connection
+    Rr(LoadTransactionArgs),
+    /// Requests and responses, each on a connection of its own
+    Crr(LoadTransactionArgs),
+    /// The server of streams and transactions, for several clients at once, iperf3's own among them
+    Serve(LoadServeArgs),
 }
 
 #[derive(Debug, Subcommand)]

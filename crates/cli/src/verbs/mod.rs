@@ -8,6 +8,8 @@ pub(crate) mod kernel;
 pub(crate) mod lab_compare;
 pub(crate) mod lab_run;
 pub(crate) mod load;
+pub(crate) mod load_stream;
+pub(crate) mod load_transactions;
 pub(crate) mod path;
 mod path_control;
 pub(crate) mod serve;

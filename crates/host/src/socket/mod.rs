@@ -1,13 +1,16 @@
 //! Non-blocking sockets.
 
 mod client;
+mod datagram;
 mod options;
 pub mod probe;
 mod server;
+mod stream;
 #[cfg(test)]
 mod tests;
 mod udp;
 
+pub use datagram::DatagramSocket;
 pub use udp::{Datagram, STAMP_LEN, Udp};
 
 use crate::error::{HostError, check, wrap};

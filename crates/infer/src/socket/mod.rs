@@ -16,7 +16,7 @@ use crate::shared_path::aggregate_rate::{CarriedBytes, LEAST_BINS, LEAST_BYTES, 
 use partition::Spending;
 use std::net::SocketAddr;
 use thalweg_model::{
-    Code, Flow, Handshake, Limits, Measured, Retransmits, RoundTrips, RttSource, Vantage, Verdict, Way,
+    Code, Flow, Handshake, LimitNow, Limits, Measured, Retransmits, RoundTrips, RttSource, Vantage, Verdict, Way,
 };
 
 /// What the kernel said of a connection at a moment; counters are since the connection began.
@@ -180,6 +180,23 @@ pub fn verdict(samples: &[Sample]) -> Option<Verdict> {
     } else {
         (sent > 0 || is_busy).then(|| causes::of_sender(samples, &Spending::of(samples)))
     }
+}
+
+/// What limited a connection most between its samples; `None` for one that sent nothing and had nothing to send, unless its own program does
+/// not read.
+pub fn limit_now(samples: &[Sample]) -> Option<LimitNow> {
+    let (before, now) = (samples.first()?, samples.last()?);
+    if now.at_s <= before.at_s {
+        return None;
+    }
+    let is_busy = now.bytes_acked > before.bytes_acked || now.busy_us > before.busy_us || now.unsent > 0;
+    let limits = if is_busy {
+        limits(samples)
+    } else {
+        let verdict = verdict(samples).filter(|verdict| verdict.code() == Code::Reader)?;
+        Limits { reader: verdict.share, application: 1.0 - verdict.share, ..Limits::default() }
+    };
+    LimitNow::largest_of(limits)
 }
 
 /// What a sender carried, in as many bins as it has samples, or as may be; `None` where that was little.

@@ -16,7 +16,9 @@ mod load;
 mod many;
 mod page;
 mod sparkline;
+mod stream_load;
 mod totals;
+mod transactions;
 mod tune;
 
 pub use compare::compare;
@@ -28,4 +30,6 @@ pub use lab::lab;
 pub use live_path::{live_path, live_path_line};
 pub use load::load;
 pub use many::diagnose_many;
+pub use stream_load::{stream_load, stream_load_head, stream_load_rows, stream_load_summary};
+pub use transactions::transactions;
 pub use tune::{tune_plan, tune_show};

@@ -5,10 +5,10 @@ use crate::totals::Totals;
 use std::collections::HashMap;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use thalweg_infer::socket::{Sample, limits, verdict};
+use thalweg_infer::socket::{Sample, limit_now, verdict};
 use thalweg_model::{
-    Code, GrowingProgram, LifeLimit, LimitLife, LimitName, LimitNow, Limits, ReceiveSide, SendSide, SocketLimit,
-    SocketProcess, SocketRetransmissions, SocketRow, SocketRtt, SocketState, TcpMemoryUse, Verdict, WatchReport,
+    GrowingProgram, LifeLimit, LimitLife, ReceiveSide, SendSide, SocketLimit, SocketProcess, SocketRetransmissions,
+    SocketRow, SocketRtt, SocketState, TcpMemoryUse, Verdict, WatchReport,
 };
 
 /// How often the owner of a socket is searched for: a socket that is just being accepted has none yet.
@@ -331,24 +331,7 @@ fn fill(row: &mut SocketRow, observed: &Observed<'_>, field: &impl Fn(&str) -> u
         spurious_segments: now.needless,
         reordering_seen: now.overtaken,
     };
-    row.limit = SocketLimit { now: limit_now(before, now), life: life(now) };
-}
-
-/// Where the interval went; `None` for a socket that sent nothing and had nothing to send, unless its own program does not read.
-fn limit_now(before: &Sample, now: &Sample) -> Option<LimitNow> {
-    if now.at_s <= before.at_s {
-        return None;
-    }
-    let is_busy = now.bytes_acked > before.bytes_acked || now.busy_us > before.busy_us || now.unsent > 0;
-    let limits = if is_busy {
-        limits(&[*before, *now])
-    } else {
-        let verdict = verdict(&[*before, *now]).filter(|verdict| verdict.code() == Code::Reader)?;
-        Limits { reader: verdict.share, application: 1.0 - verdict.share, ..Limits::default() }
-    };
-    let (cause, (_, share)) =
-        LimitName::ALL.into_iter().zip(limits.named()).max_by(|(_, (_, a)), (_, (_, b))| a.total_cmp(b))?;
-    (share > 0.0).then_some(LimitNow { cause, share, limits })
+    row.limit = SocketLimit { now: limit_now(&[*before, *now]), life: life(now) };
 }
 
 /// What the kernel's clocks say since the socket was opened; the first holds the other two.
