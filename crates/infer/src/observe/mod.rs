@@ -47,6 +47,7 @@ use tail_losses::TailLosses;
 use time_by_limit::TimeByLimit;
 use unscaled_window::UnscaledWindow;
 use window_growth::WindowGrowth;
+use write_timer::WriteTimer;
 
 /// Observers of one direction.
 #[derive(Debug, Default)]
@@ -68,6 +69,7 @@ pub(crate) struct Observers {
     pub(crate) microbursts: Microbursts,
     pub(crate) congestion_control: CongestionControl,
     pub(crate) window_growth: WindowGrowth,
+    pub(crate) write_timer: WriteTimer,
     pub(crate) unscaled_window: UnscaledWindow,
     pub(crate) send_spacing: SendSpacing,
     /// Bytes of the millisecond that the current packet left in.

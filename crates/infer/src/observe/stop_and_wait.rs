@@ -4,8 +4,6 @@
 //! RFC 9113 §6.9; SSH `SSH_MSG_CHANNEL_WINDOW_ADJUST`, RFC 4254 §5.2). A send buffer that is written once it is empty does the same with
 //! acknowledgements.
 
-use super::write_timer::{self, WriteTimer};
-
 /// Stops that make a habit. Two of the same size may be chance, eight are a loop of the program.
 const MIN_STOPS: u64 = 8;
 /// Parts, in tenths, of the stops that must be alike: the first stops come while the congestion window still grows.
@@ -58,7 +56,6 @@ pub(crate) struct StopAndWait {
     start: Option<u64>,
     most_in_flight: u64,
     message_at: Option<u64>,
-    timer: WriteTimer,
 }
 
 impl StopAndWait {
@@ -67,20 +64,21 @@ impl StopAndWait {
         self.message_at = Some(now);
     }
 
-    /// New data was sent.
-    pub(crate) fn sent(&mut self, sent: &SentData) {
+    /// New data was sent. The amount before it, if that was a stop.
+    pub(crate) fn sent(&mut self, sent: &SentData) -> Option<u64> {
         let begun = *self.start.get_or_insert(sent.start);
-        if sent.una >= sent.start && sent.start > begun {
-            self.stopped(sent.start - begun, sent);
+        let amount = sent.start.checked_sub(begun).filter(|amount| sent.una >= sent.start && *amount > 0);
+        if let Some(amount) = amount {
+            self.stopped(amount, sent);
             self.start = Some(sent.start);
             self.most_in_flight = 0;
         }
         self.most_in_flight = self.most_in_flight.max(sent.flight);
+        amount
     }
 
     fn stopped(&mut self, amount: u64, sent: &SentData) {
         self.stops += 1;
-        self.timer.burst(sent.now, amount);
         self.whole += u64::from(self.most_in_flight >= amount);
         self.waited += sent.now.saturating_sub(sent.last_send);
         let since = |at: u64| sent.now.saturating_sub(at);
@@ -104,10 +102,9 @@ impl StopAndWait {
         self.stops
     }
 
-    /// The timer by which the program writes, where neither messages nor acknowledgements let it go on.
-    pub(crate) fn timer(&self) -> Option<write_timer::Found> {
-        let rare = |count: u64| count * 10 <= self.stops * (10 - ALIKE_TENTHS);
-        self.timer.found().filter(|_| rare(self.by_message) && rare(self.by_acknowledgement))
+    /// Whether neither messages nor acknowledgements let the sender go on.
+    pub(crate) const fn goes_on_by_itself(&self) -> bool {
+        (self.by_message + self.by_acknowledgement) * 10 <= self.stops * (10 - ALIKE_TENTHS)
     }
 
     /// The amount after which the sender stops, in bytes, and what lets it go on, where both are the same nearly always.

@@ -1,4 +1,4 @@
-//! Whether a program writes by a timer: bursts that begin at equal distances, whatever is acknowledged in between.
+//! Whether a program writes by a timer: bursts that begin at equal distances.
 
 /// Bursts that are kept: as many as show a habit; a program does not change its timer.
 const KEPT: usize = 256;
@@ -11,6 +11,8 @@ const SHORTEST: u64 = 10_000_000;
 #[derive(Debug, Default)]
 pub(crate) struct WriteTimer {
     last: Option<u64>,
+    /// Distances below the shortest period.
+    short: usize,
     distances: Vec<u64>,
     amounts: Vec<u64>,
 }
@@ -27,10 +29,11 @@ pub(crate) struct Found {
 impl WriteTimer {
     /// A burst begins; the one before it carried so many bytes.
     pub(crate) fn burst(&mut self, now: u64, amount: u64) {
-        if let Some(last) = self.last.replace(now)
-            && self.distances.len() < KEPT
-        {
-            self.distances.push(now.saturating_sub(last));
+        let Some(distance) = self.last.replace(now).map(|last| now.saturating_sub(last)) else { return };
+        if distance < SHORTEST {
+            self.short += 1;
+        } else if self.distances.len() < KEPT {
+            self.distances.push(distance);
             self.amounts.push(amount);
         }
     }
@@ -42,8 +45,7 @@ impl WriteTimer {
         }
         let period = middle(&self.distances);
         let alike = self.distances.iter().filter(|distance| distance.abs_diff(period) <= period / 10).count();
-        (period >= SHORTEST && alike * 10 >= self.distances.len() * 9)
-            .then(|| Found { period, amount: middle(&self.amounts) })
+        (alike * 10 >= (self.distances.len() + self.short) * 9).then(|| Found { period, amount: middle(&self.amounts) })
     }
 }
 

@@ -44,7 +44,9 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
 
 /// The timer by which the program writes. At another tap it does not show when all data is acknowledged.
 fn timer(facts: &Facts<'_>) -> Option<WriteTimer> {
-    let found = facts.sender.observers.stop_and_wait.timer().filter(|_| facts.vantage == Vantage::Sender)?;
+    let observers = &facts.sender.observers;
+    let shows = facts.vantage == Vantage::Sender && observers.stop_and_wait.goes_on_by_itself();
+    let found = observers.write_timer.found().filter(|_| shows)?;
     Some(WriteTimer { period_s: found.period as f64 / 1e9, bytes: found.amount })
 }
 

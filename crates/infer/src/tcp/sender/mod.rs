@@ -221,7 +221,7 @@ impl Sender {
         self.observers.idle_restarts.sent((data.number, data.now), start, self.space.una, flight, quiet, counted);
         self.observers.policer_log.sent(data.now, start, data.len);
         self.observers.send_spacing.sent(data.now, u64::from(data.len));
-        self.observers.stop_and_wait.sent(&SentData {
+        let stopped = self.observers.stop_and_wait.sent(&SentData {
             number: data.number,
             now: data.now,
             start,
@@ -230,6 +230,9 @@ impl Sender {
             last_send: self.clocks.last_send,
             last_progress: self.clocks.last_progress,
         });
+        if let Some(amount) = stopped {
+            self.observers.write_timer.burst(data.now, amount);
+        }
         self.window.open_at = None;
         self.extend(data, end);
         self.note_room(data.now);
