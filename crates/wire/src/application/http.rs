@@ -39,6 +39,15 @@ enum Body {
     Unknown,
 }
 
+/// Whether the first word may be a method or the version of a response; a word that the capture cut may be.
+pub(super) fn may_begin(bytes: &[u8]) -> bool {
+    let end = bytes.iter().take(METHOD_MAX + 1).position(|byte| !byte.is_ascii_uppercase());
+    match end {
+        Some(end) => bytes[end] == b' ' || bytes.starts_with(b"HTTP/1."),
+        None => bytes.len() <= METHOD_MAX,
+    }
+}
+
 /// The requests that `bytes` begin with.
 pub(super) fn requests(bytes: &[u8]) -> Vec<Request> {
     // Without a length a request has no body (RFC 9112 §6.3).
@@ -223,6 +232,17 @@ mod tests {
             let bytes = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
             let request = Request { method, target: path, host: Some(host) };
             prop_assert_eq!(Payload::read(bytes.as_bytes()).message, Some(Message::Requests(vec![request])));
+        }
+    }
+
+    #[test]
+    fn capitals_begin_a_head_only_where_a_word_ends() {
+        for yes in ["GET / HTTP/1.1", "HTTP/1.1 200 OK", "GET", "PROPFIND /"] {
+            assert!(may_begin(yes.as_bytes()), "{yes}");
+        }
+        let filler = "G".repeat(1_448);
+        for no in [filler.as_str(), "HTTP/2 200", "HELO\r\n", "GGGgg"] {
+            assert!(!may_begin(no.as_bytes()), "{no}");
         }
     }
 }

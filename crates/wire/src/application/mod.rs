@@ -38,12 +38,13 @@ pub enum Message {
 }
 
 impl Payload {
-    /// Whether what begins with these bytes may be a message or a record: most payload is neither, and this asks for three bytes only.
+    /// Whether what begins with these bytes may be a message or a record: most payload is neither, and this asks for three bytes only,
+    /// or for a word where those are capitals.
     #[inline]
     pub fn may_begin(bytes: &[u8]) -> bool {
         match bytes {
             [20..=23, 3, 0..=4, ..] => true,
-            [a, b, c, ..] => [a, b, c].iter().all(|byte| byte.is_ascii_uppercase()),
+            [a, b, c, ..] => [a, b, c].iter().all(|byte| byte.is_ascii_uppercase()) && http::may_begin(bytes),
             _ => false,
         }
     }
