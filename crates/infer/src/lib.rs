@@ -2,7 +2,7 @@
 //!
 //! Everything is one pass over the packets with bounded memory for each connection; what needs the whole connection (the
 //! path's rate, the shares of its time) is worked out from summaries when the capture ends.
-
+#![warn(clippy::too_many_lines)]
 #![forbid(unsafe_code)]
 
 mod capture;

@@ -2,6 +2,7 @@
 //!
 //! What is asked for: [`Path`], [`HostSettings`], [`Workload`], [`Scenario`]. What comes back: [`Flow`] and its
 //! [`Series`], [`Verdict`], [`Remedy`], [`LabReport`], [`DiagnoseReport`], [`FixReport`].
+#![warn(clippy::too_many_lines)]
 
 mod application;
 mod bursts;

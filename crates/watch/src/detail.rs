@@ -31,35 +31,14 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, report: &WatchReport, view
 fn lines(row: &SocketRow, verdict: Option<&Verdict>) -> Vec<Line<'static>> {
     let text =
         |column: Column| Some(column.text(row)).filter(|text| !text.is_empty()).unwrap_or_else(|| "-".to_owned());
-    let line = |name: &str, facts: &[(&str, String)]| {
-        let mut spans = vec![Span::styled(format!("{name:<9}"), Style::new().add_modifier(Modifier::BOLD))];
-        for (label, fact) in facts {
-            let gap = if label.is_empty() { "" } else { " " };
-            spans.push(Span::raw(format!("{label}{gap}{fact}   ")));
-        }
-        Line::from(spans)
-    };
-    let process = row.process.as_ref();
-    let who =
-        process.map_or_else(|| "unknown".to_owned(), |process| format!("{} ({})", clean(&process.name), process.pid));
-    let cgroup = process.map(|process| clean(&process.cgroup)).filter(|cgroup| !cgroup.is_empty());
     let (send, receive, again) = (&row.send, &row.receive, &row.retransmissions);
-    let limits = row.limit.now.map_or_else(
-        || "idle".to_owned(),
-        |now| {
-            let parts = LimitName::ALL.iter().zip(now.limits.named()).filter(|(_, (_, share))| *share > 0.0);
-            let parts: Vec<String> =
-                parts.map(|(name, (_, share))| format!("{} {}", name.as_str(), figures::percent(share))).collect();
-            parts.join(", ")
-        },
-    );
     let delivery = if send.delivery_rate_app_limited { "(of the program)" } else { "(of the path)" };
     vec![
         line(
             "socket",
             &[("", format!("{} to {}", row.local, row.peer)), ("", row.state.to_string()), ("", text(Column::Cc))],
         ),
-        line("program", &[("", who), ("user", row.uid.to_string()), ("", cgroup.unwrap_or_default())]),
+        program(row),
         line(
             "sends",
             &[
@@ -121,7 +100,7 @@ fn lines(row: &SocketRow, verdict: Option<&Verdict>) -> Vec<Line<'static>> {
                 ("out of order", receive.out_of_order_segments.to_string()),
             ],
         ),
-        line("limits", &[("now:", limits), ("over its life:", text(Column::Life))]),
+        line("limits", &[("now:", limits_now(row)), ("over its life:", text(Column::Life))]),
         line(
             "verdict",
             &[(
@@ -130,6 +109,38 @@ fn lines(row: &SocketRow, verdict: Option<&Verdict>) -> Vec<Line<'static>> {
             )],
         ),
     ]
+}
+
+/// Whose socket it is.
+fn program(row: &SocketRow) -> Line<'static> {
+    let process = row.process.as_ref();
+    let who =
+        process.map_or_else(|| "unknown".to_owned(), |process| format!("{} ({})", clean(&process.name), process.pid));
+    let cgroup = process.map(|process| clean(&process.cgroup)).filter(|cgroup| !cgroup.is_empty());
+    line("program", &[("", who), ("user", row.uid.to_string()), ("", cgroup.unwrap_or_default())])
+}
+
+/// What limits it now, and how much of the time.
+fn limits_now(row: &SocketRow) -> String {
+    row.limit.now.map_or_else(
+        || "idle".to_owned(),
+        |now| {
+            let parts = LimitName::ALL.iter().zip(now.limits.named()).filter(|(_, (_, share))| *share > 0.0);
+            let parts: Vec<String> =
+                parts.map(|(name, (_, share))| format!("{} {}", name.as_str(), figures::percent(share))).collect();
+            parts.join(", ")
+        },
+    )
+}
+
+/// A line of labelled facts.
+fn line(name: &str, facts: &[(&str, String)]) -> Line<'static> {
+    let mut spans = vec![Span::styled(format!("{name:<9}"), Style::new().add_modifier(Modifier::BOLD))];
+    for (label, fact) in facts {
+        let gap = if label.is_empty() { "" } else { " " };
+        spans.push(Span::raw(format!("{label}{gap}{fact}   ")));
+    }
+    Line::from(spans)
 }
 
 fn draw_chart(frame: &mut Frame<'_>, legend: Rect, area: Rect, view: &View) {

@@ -2,6 +2,7 @@
 //!
 //! No socket, clock or thread: [`Tracker`] takes what was observed and when, [`View`] takes keys, [`draw`] fills a buffer. The judgement is
 //! the doctor's ([`thalweg_infer::socket`]).
+#![warn(clippy::too_many_lines)]
 
 mod backlog;
 mod bursts;

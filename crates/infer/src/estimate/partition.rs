@@ -61,20 +61,25 @@ fn charge_buffer(split: &mut Partition, part: f64, path_is_full: bool) {
 }
 
 impl<'a> RoundTrips<'a> {
-    /// Charges every class, and tells the open time apart; `wakes` are the program's pauses, where a full send buffer made them.
-    pub(crate) fn split(&self, plateau: Option<f64>, trains: Option<f64>, wakes: Option<&SndbufWakeups>) -> Partition {
+    /// What was spent where the sender could not send, or did not want to.
+    fn closed(&self) -> Partition {
         let line = &self.sender.observers.time;
         let spent = |class: Limit| LimitShare {
             seconds: line.time[class as usize] as f64 / 1e9,
             bytes: line.delivered[class as usize] as f64,
         };
-        let mut split = Partition {
+        Partition {
             application: spent(Limit::Application),
             reader: spent(Limit::Reader),
             loss_recovery: spent(Limit::Recovery),
             timeout: spent(Limit::Timeout),
             ..Partition::default()
-        };
+        }
+    }
+
+    /// Charges every class, and tells the open time apart; `wakes` are the program's pauses, where a full send buffer made them.
+    pub(crate) fn split(&self, plateau: Option<f64>, trains: Option<f64>, wakes: Option<&SndbufWakeups>) -> Partition {
+        let mut split = self.closed();
         let plateau = plateau.unwrap_or(f64::INFINITY);
         let prompts = &self.sender.remote.triggers;
         let prompted = prompts.are_acknowledgements();

@@ -17,12 +17,7 @@ pub(super) fn cause(code: Code, spent: LimitShare, samples: &[Sample], spending:
     match code {
         Code::ReceiveWindow => Cause::ReceiveWindow(seen.full_window()),
         Code::WindowScalingMissing => Cause::WindowScalingMissing(seen.full_window()),
-        Code::Reader => Cause::Reader(SlowReader::Window {
-            largest_bytes: seen.largest_window(),
-            small_part: FULL_PART,
-            zero: None,
-            filled: None,
-        }),
+        Code::Reader => Cause::Reader(seen.slow_reader()),
         Code::SendBuffer => Cause::SendBuffer(FullSendBuffer {
             seen: SendBufferSeen::Counted {
                 buffer_bytes: samples.iter().map(|sample| sample.buffer).max().filter(|&buffer| buffer > 0),
@@ -52,13 +47,7 @@ pub(super) fn cause(code: Code, spent: LimitShare, samples: &[Sample], spending:
             rtt_min_s: seen.rtt_min_s(),
             trains_bps: None,
         }),
-        Code::CongestionWindowClamp => Cause::CongestionWindowClamp(Clamp {
-            window_bytes: seen.last.window * seen.last.segment,
-            segment_bytes: seen.last.segment,
-            rtt_min_s: seen.rtt_min_s(),
-            window_max_bytes: seen.largest_window(),
-            at_sender: true,
-        }),
+        Code::CongestionWindowClamp => Cause::CongestionWindowClamp(seen.clamp()),
         Code::IdleRestart => Cause::IdleRestart(Restarts {
             restarted: Occurrences { count: restarts(samples).unwrap_or(0), sights: Sights::default() },
             timing: None,
@@ -142,6 +131,20 @@ impl Seen<'_> {
 
     fn largest_window(&self) -> u64 {
         self.samples.iter().map(|sample| sample.peer_window).max().unwrap_or(0)
+    }
+
+    fn slow_reader(&self) -> SlowReader {
+        SlowReader::Window { largest_bytes: self.largest_window(), small_part: FULL_PART, zero: None, filled: None }
+    }
+
+    fn clamp(&self) -> Clamp {
+        Clamp {
+            window_bytes: self.last.window * self.last.segment,
+            segment_bytes: self.last.segment,
+            rtt_min_s: self.rtt_min_s(),
+            window_max_bytes: self.largest_window(),
+            at_sender: true,
+        }
     }
 
     fn full_window(&self) -> FullWindow {

@@ -232,8 +232,6 @@ fn judge(id: u64, local: SocketAddr, remote: SocketAddr, samples: &[Sample]) -> 
     // Without a SYN, a well-known port is the server's (RFC 6335 §6).
     let is_server = local.port() < 1024 && remote.port() >= 1024 || local.port() < remote.port();
     let is_sender = sent >= received;
-    let needless = last.needless.saturating_sub(first.needless);
-    let timeouts = last.timeouts.saturating_sub(first.timeouts).min(sent_again);
     let spending = is_sender.then(|| Spending::of(samples));
     let mut limits = spending.as_ref().map_or_else(Limits::default, Spending::limits);
     let verdict = match &spending {
@@ -263,17 +261,7 @@ fn judge(id: u64, local: SocketAddr, remote: SocketAddr, samples: &[Sample]) -> 
         packets_down,
         handshake: Handshake::default(),
         direction: if bytes_up > bytes_down { Way::Up } else { Way::Down },
-        retransmits: Retransmits {
-            total: sent_again,
-            fast: sent_again - timeouts,
-            rto: timeouts,
-            tlp: 0,
-            spurious: needless.min(sent_again),
-            spurious_dsack: needless.min(sent_again),
-            spurious_eifel: 0,
-            spurious_timing: 0,
-            dsacks: needless,
-        },
+        retransmits: retransmits(first, last),
         out_of_order: 0,
         dup_acks: 0,
         zero_windows: 0,
@@ -304,6 +292,24 @@ fn judge(id: u64, local: SocketAddr, remote: SocketAddr, samples: &[Sample]) -> 
         other_direction: None,
         remedies: Vec::new(),
     })
+}
+
+/// What was sent again from one sample to the other.
+fn retransmits(first: &Sample, last: &Sample) -> Retransmits {
+    let total = last.sent_again.saturating_sub(first.sent_again);
+    let needless = last.needless.saturating_sub(first.needless);
+    let rto = last.timeouts.saturating_sub(first.timeouts).min(total);
+    Retransmits {
+        total,
+        fast: total - rto,
+        rto,
+        tlp: 0,
+        spurious: needless.min(total),
+        spurious_dsack: needless.min(total),
+        spurious_eifel: 0,
+        spurious_timing: 0,
+        dsacks: needless,
+    }
 }
 
 /// The round trips, as the kernel smooths them from acknowledgements.

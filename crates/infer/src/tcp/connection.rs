@@ -208,18 +208,7 @@ impl Connection {
             }
             return;
         }
-        self.phases.packet(&PhasePacket {
-            now,
-            number: packet.number,
-            side,
-            flags: packet.flags,
-            seq: packet.seq,
-            ack: packet.ack,
-            payload_len: packet.payload_len,
-            ttl: packet.ttl,
-            ip_id: packet.id,
-            is_tls_handshake: self.tls.is_going_on(),
-        });
+        self.note_phase(side, now, packet);
         if packet.payload_len > 0 {
             self.exchange(side, now, packet);
         }
@@ -284,6 +273,23 @@ impl Connection {
             });
         }
         self.sides[side].fin |= fin;
+    }
+
+    /// Tells the phases of the connection's life of a packet.
+    #[inline]
+    fn note_phase(&mut self, side: usize, now: u64, packet: &Packet) {
+        self.phases.packet(&PhasePacket {
+            now,
+            number: packet.number,
+            side,
+            flags: packet.flags,
+            seq: packet.seq,
+            ack: packet.ack,
+            payload_len: packet.payload_len,
+            ttl: packet.ttl,
+            ip_id: packet.id,
+            is_tls_handshake: self.tls.is_going_on(),
+        });
     }
 
     /// Takes in what a packet with payload says of the TLS handshake and of requests.

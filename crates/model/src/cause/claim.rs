@@ -2,10 +2,11 @@
 
 use super::Cause;
 use super::figures::{
-    CongestionLosses, FullQueue, FullSendBuffer, FullWindow, LargePackets, Losses, Restarts, SendBufferSeen,
-    SlowReader, Timeouts, TooBigErrors, UsedPath, WindowGrowth,
+    Clamp, CongestionLosses, FullQueue, FullSendBuffer, FullWindow, LargePackets, Losses, OvertakenPackets, Restarts,
+    SendBufferSeen, SlowReader, Timeouts, TooBigErrors, UsedPath, WindowGrowth,
 };
 use super::life::{LastSilence, Opening, ResetSeen, times};
+use super::middlebox::ForeignBlocks;
 use super::undecided::UndecidedBy;
 use crate::Side;
 use thalweg_units::figures::{count, counted, data, elapsed, fine_percent as percent, rate};
@@ -44,12 +45,7 @@ pub(super) fn of(cause: &Cause, share: f64) -> String {
         ),
         Cause::RetransmissionTimeout(timeouts) => self::timeouts(timeouts, &part),
         Cause::PathRate(path) => used_path(path, &part),
-        Cause::CongestionWindowClamp(clamp) => format!(
-            "The congestion window never passes {} segments, for {part} of the time: over a round trip of {} that allows {}.",
-            clamp.window_bytes / clamp.segment_bytes.max(1),
-            elapsed(clamp.rtt_min_s),
-            per_round_trip(clamp.window_bytes as f64, clamp.rtt_min_s),
-        ),
+        Cause::CongestionWindowClamp(clamp) => self::clamp(clamp, &part),
         Cause::PacingRate(paced) => format!(
             "The sender paces its data at {}, for {part} of the time: SO_MAX_PACING_RATE, or a queueing discipline with a rate for each flow.",
             rate(paced.rate_bps),
@@ -61,16 +57,8 @@ pub(super) fn of(cause: &Cause, share: f64) -> String {
             elapsed(writes.waited_s / writes.writes.count.max(1) as f64),
         ),
         Cause::PathMtuBlackHole(large) => large_packets(large, &part),
-        Cause::SackNotTranslated(foreign) => format!(
-            "A firewall changes sequence numbers and leaves selective acknowledgements as they are: {} of {} blocks are about data that was never sent. The sender ignores them, and repairing losses takes {part} of the time.",
-            count(foreign.blocks.count as f64),
-            count(foreign.of as f64),
-        ),
-        Cause::Reordering(late) => format!(
-            "Packets overtake each other, and the sender takes that for loss: {} of the {} sent again were not needed. That costs {part} of the time.",
-            late.needless,
-            counted(late.repairs.packets_again.count, "packet"),
-        ),
+        Cause::SackNotTranslated(foreign) => foreign_blocks(foreign, &part),
+        Cause::Reordering(late) => overtaken_packets(late, &part),
         Cause::Bufferbloat(queue) => full_queue(queue),
         Cause::ApplicationWindow(window) => format!(
             "After every {} bytes the sending program waits for a message of the receiving program, {part} of the time: a window above TCP, as HTTP/2 and SSH have. Over a round trip of {} that allows {}.",
@@ -106,6 +94,31 @@ pub(super) fn of(cause: &Cause, share: f64) -> String {
         }
         Cause::Unknown(reason) => undecided(reason),
     }
+}
+
+fn clamp(clamp: &Clamp, part: &str) -> String {
+    format!(
+        "The congestion window never passes {} segments, for {part} of the time: over a round trip of {} that allows {}.",
+        clamp.window_bytes / clamp.segment_bytes.max(1),
+        elapsed(clamp.rtt_min_s),
+        per_round_trip(clamp.window_bytes as f64, clamp.rtt_min_s),
+    )
+}
+
+fn foreign_blocks(foreign: &ForeignBlocks, part: &str) -> String {
+    format!(
+        "A firewall changes sequence numbers and leaves selective acknowledgements as they are: {} of {} blocks are about data that was never sent. The sender ignores them, and repairing losses takes {part} of the time.",
+        count(foreign.blocks.count as f64),
+        count(foreign.of as f64),
+    )
+}
+
+fn overtaken_packets(late: &OvertakenPackets, part: &str) -> String {
+    format!(
+        "Packets overtake each other, and the sender takes that for loss: {} of the {} sent again were not needed. That costs {part} of the time.",
+        late.needless,
+        counted(late.repairs.packets_again.count, "packet"),
+    )
 }
 
 /// The rate of a flight that is acknowledged once in a round trip.

@@ -1,9 +1,9 @@
 //! The facts that each cause rests on, as text.
 
 use super::figures::{
-    BucketFit, CongestionLosses, FirstFlight, FullQueue, FullSendBuffer, FullWindow, KernelCounters, LargePackets,
-    Losses, Occurrences, PacedData, Pauses, PausesSeen, Repairs, SendBufferSeen, Sights, SlowReader, SlowStartSeen,
-    UsedPath, WaitedFor, WindowGrowth,
+    BucketFit, Clamp, CongestionLosses, FirstFlight, FullQueue, FullSendBuffer, FullWindow, KernelCounters,
+    LargePackets, Losses, Occurrences, PacedData, Pauses, PausesSeen, Repairs, SendBufferSeen, Sights, SlowReader,
+    SlowStartSeen, UsedPath, WaitedFor, WindowGrowth,
 };
 use super::life::{Opening, SentAgain, times};
 use super::undecided::UndecidedBy;
@@ -28,20 +28,7 @@ pub(super) fn of(cause: &Cause) -> Vec<Evidence> {
             vec![seen("the retransmissions that ended the silences", &timeouts.sights)]
         }
         Cause::PathRate(path) => used_path(path),
-        Cause::CongestionWindowClamp(clamp) => {
-            let mut facts = vec![fact(format!(
-                "the largest flight of each round trip is {} bytes, {} whole segments of {}; the receiver's window is up to {} bytes",
-                clamp.window_bytes,
-                clamp.window_bytes / clamp.segment_bytes.max(1),
-                clamp.segment_bytes,
-                clamp.window_max_bytes
-            ))];
-            if !clamp.at_sender {
-                facts
-                    .push(fact("the flight is what the sender had sent, less what it had heard of, by its timestamps"));
-            }
-            facts
-        }
+        Cause::CongestionWindowClamp(clamp) => self::clamp(clamp),
         Cause::PacingRate(paced) => paced_data(paced),
         Cause::IdleRestart(restarts) => {
             let began = seen(
@@ -96,6 +83,20 @@ pub(super) fn of(cause: &Cause) -> Vec<Evidence> {
         | Cause::WaitingForClient(_)
         | Cause::NothingToGain(_) => Vec::new(),
     }
+}
+
+fn clamp(clamp: &Clamp) -> Vec<Evidence> {
+    let mut facts = vec![fact(format!(
+        "the largest flight of each round trip is {} bytes, {} whole segments of {}; the receiver's window is up to {} bytes",
+        clamp.window_bytes,
+        clamp.window_bytes / clamp.segment_bytes.max(1),
+        clamp.segment_bytes,
+        clamp.window_max_bytes
+    ))];
+    if !clamp.at_sender {
+        facts.push(fact("the flight is what the sender had sent, less what it had heard of, by its timestamps"));
+    }
+    facts
 }
 
 fn paced_data(paced: &PacedData) -> Vec<Evidence> {

@@ -157,25 +157,7 @@ impl Sender {
     }
 
     fn new_data(&mut self, data: &Data, start: u64, end: u64) {
-        if start > self.space.nxt {
-            if !self.times_acks && !self.is_repairing() {
-                self.observers.rtt_before_loss.missed();
-            }
-            self.losses.reveals_flight(start);
-            self.scoreboard.gaps.insert(self.space.nxt, start);
-            self.scoreboard.gap_at = data.now;
-            self.observers.policer_log.missed(
-                self.clocks.last_send,
-                data.now,
-                self.space.nxt,
-                start,
-                self.space.mss.max(1),
-            );
-            self.note_missing(data.now, start);
-        } else if start < self.space.nxt {
-            // Old bytes with new ones behind: the old ones were sent again.
-            self.retransmission(data, start, self.space.nxt, None);
-        }
+        self.note_place(data, start);
         if self.space.nxt <= self.space.una {
             self.clocks.head_at = data.now;
         }
@@ -221,18 +203,7 @@ impl Sender {
         self.observers.idle_restarts.sent((data.number, data.now), start, self.space.una, flight, quiet, counted);
         self.observers.policer_log.sent(data.now, start, data.len);
         self.observers.send_spacing.sent(data.now, u64::from(data.len));
-        let stopped = self.observers.stop_and_wait.sent(&SentData {
-            number: data.number,
-            now: data.now,
-            start,
-            una: self.space.una,
-            flight,
-            last_send: self.clocks.last_send,
-            last_progress: self.clocks.last_progress,
-        });
-        if let Some(amount) = stopped {
-            self.observers.write_timer.burst(data.now, amount);
-        }
+        self.note_stop(data, start, flight);
         self.window.open_at = None;
         self.extend(data, end);
         self.note_room(data.now);
@@ -249,15 +220,7 @@ impl Sender {
             // Beside the receiver the data itself shows how bursts come out of the path.
             self.observers.packet_trains.delivered(data.now, self.totals.bytes, self.space.mss);
         }
-        if self.window.known && self.window.size.is_some() && self.window.edge < self.space.nxt + self.segment() {
-            self.window.filled_at = Some(data.now);
-            self.window.full += 1;
-            self.observers.window_growth.full();
-            self.window.full_sum += self.window.size.unwrap_or(0) as f64;
-            if self.observers.examples.window_full.len() < 3 {
-                self.observers.examples.window_full.push((data.number, data.now));
-            }
-        }
+        self.note_full_window(data);
         self.observers.slow_start.sent(NewData {
             now: data.now,
             una: self.space.una,
@@ -272,6 +235,61 @@ impl Sender {
         let byte = self.space.nxt.saturating_sub(self.space.first);
         if let Some(drawn) = &mut self.observers.plots {
             drawn.sent.push(t, byte as f64);
+        }
+    }
+
+    /// New data begins where the one before ended, beyond a gap, or with old bytes.
+    #[inline]
+    fn note_place(&mut self, data: &Data, start: u64) {
+        if start > self.space.nxt {
+            if !self.times_acks && !self.is_repairing() {
+                self.observers.rtt_before_loss.missed();
+            }
+            self.losses.reveals_flight(start);
+            self.scoreboard.gaps.insert(self.space.nxt, start);
+            self.scoreboard.gap_at = data.now;
+            self.observers.policer_log.missed(
+                self.clocks.last_send,
+                data.now,
+                self.space.nxt,
+                start,
+                self.space.mss.max(1),
+            );
+            self.note_missing(data.now, start);
+        } else if start < self.space.nxt {
+            // Old bytes with new ones behind: the old ones were sent again.
+            self.retransmission(data, start, self.space.nxt, None);
+        }
+    }
+
+    /// Asks whether the sender had stopped before this data, and by what it goes on.
+    #[inline]
+    fn note_stop(&mut self, data: &Data, start: u64, flight: u64) {
+        let stopped = self.observers.stop_and_wait.sent(&SentData {
+            number: data.number,
+            now: data.now,
+            start,
+            una: self.space.una,
+            flight,
+            last_send: self.clocks.last_send,
+            last_progress: self.clocks.last_progress,
+        });
+        if let Some(amount) = stopped {
+            self.observers.write_timer.burst(data.now, amount);
+        }
+    }
+
+    /// Notes that what was sent fills the receiver's window, if it does.
+    #[inline]
+    fn note_full_window(&mut self, data: &Data) {
+        if self.window.known && self.window.size.is_some() && self.window.edge < self.space.nxt + self.segment() {
+            self.window.filled_at = Some(data.now);
+            self.window.full += 1;
+            self.observers.window_growth.full();
+            self.window.full_sum += self.window.size.unwrap_or(0) as f64;
+            if self.observers.examples.window_full.len() < 3 {
+                self.observers.examples.window_full.push((data.number, data.now));
+            }
         }
     }
 
@@ -304,58 +322,16 @@ impl Sender {
         if to == self.space.first && self.space.nxt > to && ack.is_syn {
             self.take_back(to);
         }
-        if to > self.space.nxt {
-            if self.space.probed.take() == Some(to) {
-                // The byte that asked for room found some.
-                self.totals.bytes += 1;
-                self.space.nxt = to;
-                self.space.reference = Some((ack.ack, to));
-            } else if self.totals.first_data.is_some() && to > self.space.nxt + 1 {
-                // Acknowledged but never seen: the capture missed it.
-                self.scoreboard.gaps.insert(self.space.nxt, to);
-                self.space.nxt = to;
-                self.space.reference = Some((ack.ack, to));
-                // It left a round trip ago at the latest: the silence before it is the capture's.
-                self.clocks.last_send = self.clocks.last_send.max(ack.now.saturating_sub(self.rtt.min.unwrap_or(0)));
-            } else if self.totals.first_data.is_none() {
-                (self.space.una, self.space.nxt, self.space.first) = (to, to, to);
-                self.scoreboard.acked_end = to;
-                self.space.reference = Some((ack.ack, to));
-            } else {
-                // The number of a FIN that was not seen.
-                to = self.space.nxt;
-            }
-        }
+        to = self.beyond_sent(ack, to);
         if !ack.pure {
             self.observers.stop_and_wait.message(ack.now);
         }
         self.note_overtaken(ack, to);
         let repairing = self.losses.episode.is_some();
-        let mut delivered = 0;
         let Sacked { sacked_new, reported_above, original } = self.beyond(ack, to, acknowledged);
         let progress = to > self.space.una;
         self.observers.unscaled_window.arrived(to.max(self.scoreboard.sacked.end().unwrap_or(0)));
-        if progress {
-            delivered += to - self.space.una - self.scoreboard.sacked.remove_below(to).min(to - self.space.una);
-            delivered -= self.duplicates_told(delivered);
-            self.totals.missed_bytes += self.scoreboard.gaps.remove_below(to);
-            self.scoreboard.resent.remove_below(to);
-            self.observers.sndbuf_wakeups.heard(ack.now, self.space.nxt - self.space.una);
-            self.note_missed_probe(ack.now);
-            let from = std::mem::replace(&mut self.space.una, to);
-            self.scoreboard.duplicates_in_row = 0;
-            self.clocks.last_progress = ack.now;
-            self.clocks.head_at = ack.now;
-            self.observers.idle_restarts.acked(ack.now);
-            self.clocks.progress_was_pure = ack.pure;
-            let least = self.rtt.min.filter(|_| self.times_acks && self.rtt.samples >= 8);
-            if let Some(at) = self.losses.acknowledged((from, to), ack.now, ack.tsecr, self.rtt.min, least) {
-                self.mark((ack.now, ack.number), at, MarkKind::Spurious);
-            }
-            self.time(ack, to);
-        } else {
-            delivered += self.duplicate(ack, to, sacked_new);
-        }
+        let delivered = if progress { self.advance(ack, to) } else { self.duplicate(ack, to, sacked_new) };
         let told_at = if progress { None } else { self.clocks.told_at };
         self.clocks.told_at = (self.scoreboard.sacked.total() > 0).then(|| told_at.unwrap_or(ack.now));
         self.clocks.last_heard = ack.now;
@@ -407,6 +383,57 @@ impl Sender {
         if progress && let Some(drawn) = &mut self.observers.plots {
             drawn.acked.push(ack.now as f64 / 1e9, acked as f64);
         }
+    }
+
+    /// Takes in an acknowledgement of what was not seen sent; what it is taken for.
+    fn beyond_sent(&mut self, ack: &Ack, to: u64) -> u64 {
+        if to <= self.space.nxt {
+            return to;
+        }
+        if self.space.probed.take() == Some(to) {
+            // The byte that asked for room found some.
+            self.totals.bytes += 1;
+            self.space.nxt = to;
+            self.space.reference = Some((ack.ack, to));
+        } else if self.totals.first_data.is_some() && to > self.space.nxt + 1 {
+            // Acknowledged but never seen: the capture missed it.
+            self.scoreboard.gaps.insert(self.space.nxt, to);
+            self.space.nxt = to;
+            self.space.reference = Some((ack.ack, to));
+            // It left a round trip ago at the latest: the silence before it is the capture's.
+            self.clocks.last_send = self.clocks.last_send.max(ack.now.saturating_sub(self.rtt.min.unwrap_or(0)));
+        } else if self.totals.first_data.is_none() {
+            (self.space.una, self.space.nxt, self.space.first) = (to, to, to);
+            self.scoreboard.acked_end = to;
+            self.space.reference = Some((ack.ack, to));
+        } else {
+            // The number of a FIN that was not seen.
+            return self.space.nxt;
+        }
+        to
+    }
+
+    /// Takes in that all up to `to` arrived; how many bytes of it were not reported before.
+    #[inline]
+    fn advance(&mut self, ack: &Ack, to: u64) -> u64 {
+        let mut delivered = to - self.space.una - self.scoreboard.sacked.remove_below(to).min(to - self.space.una);
+        delivered -= self.duplicates_told(delivered);
+        self.totals.missed_bytes += self.scoreboard.gaps.remove_below(to);
+        self.scoreboard.resent.remove_below(to);
+        self.observers.sndbuf_wakeups.heard(ack.now, self.space.nxt - self.space.una);
+        self.note_missed_probe(ack.now);
+        let from = std::mem::replace(&mut self.space.una, to);
+        self.scoreboard.duplicates_in_row = 0;
+        self.clocks.last_progress = ack.now;
+        self.clocks.head_at = ack.now;
+        self.observers.idle_restarts.acked(ack.now);
+        self.clocks.progress_was_pure = ack.pure;
+        let least = self.rtt.min.filter(|_| self.times_acks && self.rtt.samples >= 8);
+        if let Some(at) = self.losses.acknowledged((from, to), ack.now, ack.tsecr, self.rtt.min, least) {
+            self.mark((ack.now, ack.number), at, MarkKind::Spurious);
+        }
+        self.time(ack, to);
+        delivered
     }
 
     fn deliver(&mut self, now: u64, class: Limit, bytes: u64) {
