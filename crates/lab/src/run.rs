@@ -207,8 +207,6 @@ fn one(
     let (at, repeat) = place(request, run);
     let LabArm { arm, kernel } = &request.arms[at];
     let guest = |source| LabError::Guest { arm: arm.name.clone(), source };
-    let scratch =
-        Scratch::create().map_err(|source| guest(BootError::Scratch { folder: std::env::temp_dir(), source }))?;
     let plan = Plan {
         experiment: arm.experiment.clone(),
         seed: Seed::new(request.seed.get().wrapping_add(repeat as u64)),
@@ -219,6 +217,8 @@ fn one(
     if let Some(known) = key.as_ref().and_then(|(journal, key)| journal.find(key)) {
         return Ok(known);
     }
+    let scratch =
+        Scratch::create().map_err(|source| guest(BootError::Scratch { folder: std::env::temp_dir(), source }))?;
     let measured = boot(kernel, &plan, &scratch, cpu, SILENCE, stop, progress).map_err(guest)?;
     let keep = |from: &str, to: String| -> Result<Option<String>, LabError> {
         let from = scratch.path().join(from);

@@ -3,7 +3,6 @@
 use crate::failure::Failure;
 use anyhow::anyhow;
 use std::collections::HashSet;
-use std::net::IpAddr;
 use thalweg_host::socket_owners::SocketOwners;
 use thalweg_host::sockets;
 
@@ -28,16 +27,12 @@ pub(crate) fn filter_of(text: &str) -> Result<String, Failure> {
     all.sort_by_key(|connection| std::cmp::Reverse(moved(connection)));
     let one = |connection: &&sockets::Connection| {
         let (address, port) = connection.remote;
-        format!("(port {} and host {} and port {port})", connection.local.1, plain(address))
+        // IPv4 as it is in packets, also where a socket of IPv6 carries it.
+        format!("(port {} and host {} and port {port})", connection.local.1, address.to_canonical())
     };
     Ok(all.iter().take(MOST).map(one).collect::<Vec<_>>().join(" or "))
 }
 
 fn moved(connection: &sockets::Connection) -> u64 {
     connection.info.get("tcpi_bytes_acked").saturating_add(connection.info.get("tcpi_bytes_received"))
-}
-
-/// IPv4 as it is in packets, also where a socket of IPv6 carries it.
-fn plain(address: IpAddr) -> IpAddr {
-    address.to_canonical()
 }

@@ -19,26 +19,25 @@ const V6: [IpAddr; 2] = [
 /// Copies the segments between the ends of `flow` from its first packet on: headers with other addresses, no payload.
 ///
 /// # Errors
-/// When the capture cannot be read (outer), or the copy not be written (inner).
-pub fn copy_headers(from: impl Read, name: &str, flow: &FailedFlow, out: impl Write) -> Result<io::Result<()>, Error> {
-    let mut capture = Capture::new(from).map_err(|error| Error::from_wire(error, name))?;
+/// When the capture cannot be read, or the copy not be written.
+pub fn copy_headers(from: impl Read, name: &str, flow: &FailedFlow, out: impl Write) -> io::Result<()> {
+    let unread = |error| io::Error::other(Error::from_wire(error, name));
+    let mut capture = Capture::new(from).map_err(unread)?;
     let mut decoder = CaptureDecoder::new(None);
-    let mut written = Writer::new(out, "thalweg").and_then(|mut writer| {
-        writer.add_interface("headers", LinkType::RAW, 0)?;
-        Ok(writer)
-    });
+    let mut writer = Writer::new(out, "thalweg")?;
+    writer.add_interface("headers", LinkType::RAW, 0)?;
+    let mut written = Ok(());
     let mut copy = |seen: TcpPacket| {
-        if let Ok(writer) = &mut written
-            && let Err(error) = write(writer, flow, &seen)
-        {
-            written = Err(error);
+        if written.is_ok() {
+            written = write(&mut writer, flow, &seen);
         }
     };
-    while let Some(packet) = capture.next().map_err(|error| Error::from_wire(error, name))? {
+    while let Some(packet) = capture.next().map_err(unread)? {
         decoder.packet(&packet, &mut copy);
     }
     decoder.finish(&mut copy);
-    Ok(written.and_then(Writer::finish).map(drop))
+    written?;
+    writer.finish().map(drop)
 }
 
 fn write<W: Write>(writer: &mut Writer<W>, flow: &FailedFlow, seen: &TcpPacket) -> io::Result<()> {

@@ -1,6 +1,5 @@
 //! What can be reported of a connection whose analysis panicked: its headers, in a capture of their own.
 
-use std::env;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter};
 use std::os::unix::fs::OpenOptionsExt;
@@ -30,11 +29,6 @@ pub(super) fn save(found: &mut CaptureDiagnosis, path: &Path, folder: &Path) {
     }
 }
 
-/// The folder for such files.
-pub(super) fn folder() -> PathBuf {
-    env::temp_dir()
-}
-
 fn copy(path: &Path, flow: &FailedFlow, folder: &Path) -> io::Result<PathBuf> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -42,7 +36,7 @@ fn copy(path: &Path, flow: &FailedFlow, folder: &Path) -> io::Result<PathBuf> {
     // Anybody may write to the folder: a link that is there already is not followed.
     let out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&to)?;
     let from = File::open(path)?;
-    copy_headers(from, &path.display().to_string(), flow, BufWriter::new(out)).map_err(io::Error::other)??;
+    copy_headers(from, &path.display().to_string(), flow, BufWriter::new(out))?;
     Ok(to)
 }
 

@@ -32,7 +32,7 @@ pub(super) fn one(
     });
     found.map(|mut found| {
         if path != Path::new("-") {
-            defect::save(&mut found, path, &defect::folder());
+            defect::save(&mut found, path, &std::env::temp_dir());
         }
         request.plan(&mut found);
         found

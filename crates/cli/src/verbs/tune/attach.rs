@@ -106,7 +106,7 @@ pub(crate) fn list(args: &TuneAttachedArgs, output: &Output) -> Result<ExitCode,
 
 pub(crate) fn detach(args: &TuneDetachArgs, output: &Output) -> Result<ExitCode, Failure> {
     let pins = args.pinned.pins.join(&args.name);
-    if !pins.join("link").exists() && !pins.exists() {
+    if !pins.exists() {
         return Err(unknown(&args.name));
     }
     ConnectionProgram::detach(&pins).map_err(refused)?;
