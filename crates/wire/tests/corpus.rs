@@ -29,7 +29,7 @@ fn datagram() {
 
 #[test]
 fn name_stream() {
-    assert_eq!(run("name_stream", bodies::name_stream), 20, "each has a message");
+    assert_eq!(run("name_stream", bodies::name_stream), 22, "each has a message");
 }
 
 #[test]

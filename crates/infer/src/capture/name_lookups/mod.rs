@@ -235,23 +235,25 @@ impl NameLookups {
 impl Totals {
     fn add(&mut self, lookup: &Lookup, now: u64) {
         self.again += u64::from(lookup.again);
-        self.over_tcp += u64::from(lookup.over_tcp);
         let failed = match (lookup.ended, lookup.code) {
-            (None, _) if lookup.again > 0 || now.saturating_sub(lookup.last_asked) >= PATIENCE => 0,
+            (None, _) if lookup.again > 0 || now.saturating_sub(lookup.last_asked) >= PATIENCE => Some(0),
             // The capture ends too soon.
             (None, _) => return,
             (Some(ended), 0) => {
                 self.answered += 1;
                 self.took.add(ended.saturating_sub(lookup.began), 1);
-                return;
+                None
             }
-            (Some(_), NO_SUCH_NAME) => 1,
-            (Some(_), _) => 2,
+            (Some(_), NO_SUCH_NAME) => Some(1),
+            (Some(_), _) => Some(2),
         };
-        let (count, names) = &mut self.failed[failed];
-        *count += 1;
-        if names.len() < NAMED && !names.contains(&lookup.name) {
-            names.push(lookup.name.clone());
+        self.over_tcp += u64::from(lookup.over_tcp);
+        if let Some(failed) = failed {
+            let (count, names) = &mut self.failed[failed];
+            *count += 1;
+            if names.len() < NAMED && !names.contains(&lookup.name) {
+                names.push(lookup.name.clone());
+            }
         }
     }
 }
