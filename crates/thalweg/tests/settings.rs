@@ -45,6 +45,9 @@ path.discipline = "codel"
 name = "fq_codel"
 path.discipline = "fq_codel"
 [[arm]]
+name = "pie"
+path.discipline = "pie"
+[[arm]]
 name = "cake"
 path.discipline = "cake"
 "#;
@@ -52,7 +55,7 @@ path.discipline = "cake"
         let report = lab(text, &["--kernel", kernel]);
         let fifo = figure(&report, "fifo", "ask.latency_ms.p50");
         assert!(fifo > 100.0 && figure(&report, "fifo", "bulk.retransmits") > 0.0);
-        for (arm, most) in [("red", 60.0), ("codel", 35.0), ("fq_codel", 23.0), ("cake", 23.0)] {
+        for (arm, most) in [("red", 60.0), ("codel", 35.0), ("fq_codel", 23.0), ("pie", 45.0), ("cake", 23.0)] {
             assert!(figure(&report, arm, "marked_packets.down_bottleneck") > 0.0, "{arm}");
             assert_eq!(figure(&report, arm, "bulk.retransmits"), 0.0, "{arm}");
             let latency = figure(&report, arm, "ask.latency_ms.p50");
@@ -61,6 +64,36 @@ path.discipline = "cake"
             within(figure(&report, arm, "bulk.goodput_steady_bps"), 20e6 * 1448.0 / 1514.0, 0.02);
         }
     }
+}
+
+#[test]
+fn cake_drops_acknowledgements_that_later_ones_make_needless() {
+    let text = r#"
+name = "ack-filter"
+[path]
+rtt = "40ms"
+[path.down]
+rate = "100mbit"
+queue = "1MB"
+[path.up]
+rate = "1mbit"
+queue = "1MB"
+[workload]
+kind = "stream"
+seconds = "5s"
+[[arm]]
+name = "off"
+path.up.discipline = "cake"
+[[arm]]
+name = "on"
+path.up.discipline = { kind = "cake", ack_filter = true }
+[[arm]]
+name = "aggressive"
+path.up.discipline = { kind = "cake", ack_filter = "aggressive" }
+"#;
+    let report = lab(text, &["--kernel", "6.12"]);
+    let of = |arm: &str, key: &str| figure(&report, arm, key);
+    eprintln!("{:?}", ["off", "on", "aggressive"].map(|arm| (of(arm, "goodput_bps"), of(arm, "dropped_packets.up_bottleneck"), of(arm, "retransmits"), of(arm, "delay_ms.p50"))));
 }
 
 #[test]
