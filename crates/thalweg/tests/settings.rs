@@ -93,7 +93,15 @@ path.up.discipline = { kind = "cake", ack_filter = "aggressive" }
 "#;
     let report = lab(text, &["--kernel", "6.12"]);
     let of = |arm: &str, key: &str| figure(&report, arm, key);
-    eprintln!("{:?}", ["off", "on", "aggressive"].map(|arm| (of(arm, "goodput_bps"), of(arm, "dropped_packets.up_bottleneck"), of(arm, "retransmits"), of(arm, "delay_ms.p50"))));
+    eprintln!(
+        "{:?}",
+        ["off", "on", "aggressive"].map(|arm| (
+            of(arm, "goodput_bps"),
+            of(arm, "dropped_packets.up_bottleneck"),
+            of(arm, "retransmits"),
+            of(arm, "delay_ms.p50")
+        ))
+    );
 }
 
 #[test]
