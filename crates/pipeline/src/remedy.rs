@@ -40,6 +40,16 @@ pub(crate) fn ratio(arms: &[ArmReport], scenario: &Scenario, a: usize, b: usize)
     Some(if more { b / a } else { a / b })
 }
 
+/// The congestion control that changes choose, which makes the sender compete otherwise; `None` where they choose none.
+pub(crate) fn congestion_control(changes: &[Change]) -> Option<&str> {
+    let chooses = |setting: &Setting| match setting {
+        Setting::Sysctl(name) => name == CONGESTION_CONTROL,
+        Setting::Route(name) => name == "congctl",
+        Setting::Socket(name) => name == "congestion",
+    };
+    changes.iter().find(|change| chooses(&change.setting)).map(|change| change.to.as_str())
+}
+
 /// Lays a change over an experiment.
 pub(crate) fn apply(experiment: &mut Experiment, change: &Change) {
     let host = match change.side {

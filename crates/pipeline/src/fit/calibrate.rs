@@ -65,6 +65,8 @@ pub(crate) fn step(parameters: &mut Parameters, capture: &Observed, runs: &[Obse
     if parameters.send.origin == Origin::Calibrated {
         parameters.send.bytes *= ratio(|seen| Some(seen.flight_max_bytes));
     }
+    parameters.clamp = parameters.clamp.map(|segments| segments * ratio(|seen| Some(seen.goodput_bps)));
+    parameters.pacing_bps = parameters.pacing_bps.map(|bps| bps * ratio(|seen| Some(seen.goodput_bps)));
     if parameters.jitter_s > 0.0 {
         parameters.jitter_s *= ratio(|seen| Some((seen.rtt_p90_ms? - seen.rtt_min_ms?).max(0.01)));
     }

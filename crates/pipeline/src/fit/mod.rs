@@ -12,8 +12,8 @@ use crate::observer::Observer;
 use crate::remedy::AS_FOUND;
 use check::{SAME_VERDICT, checks, same_verdict};
 use observed::Observed;
-use parameters::{Amount, LossModel, Parameters, capture_at};
-use thalweg_model::{Arm, FittedModel, Flow, LossClass, Series};
+use parameters::{Amount, LossModel, OVERRUN_PACKETS, Parameters, capture_at};
+use thalweg_model::{Arm, Code, FittedModel, Flow, LossClass, Series};
 
 /// Runs that a model is held against, each with another seed.
 pub(crate) const SEEDS: u32 = 16;
@@ -51,7 +51,7 @@ pub(crate) fn fit(
         let model = FittedModel {
             name: model.name().to_owned(),
             parameters: parameters.list(),
-            seeds: SEEDS,
+            seeds: runs.len() as u32,
             same_verdict,
             checks,
             accepted,
@@ -69,12 +69,15 @@ fn models(flow: &Flow) -> Vec<LossModel> {
     if flow.policer.is_some() {
         return vec![LossModel::Policer, LossModel::Queue, LossModel::Random];
     }
-    match flow.facts.losses.as_deref().map(|losses| losses.class) {
-        None => vec![LossModel::Queue],
-        Some(Some(LossClass::Queue)) => vec![LossModel::Queue, LossModel::Random],
-        Some(Some(LossClass::Policer)) => vec![LossModel::Policer, LossModel::Queue],
-        Some(Some(LossClass::Random) | None) => vec![LossModel::Random, LossModel::Bursts],
-        Some(Some(LossClass::Mixed)) => vec![LossModel::Random, LossModel::Queue, LossModel::Bursts],
+    let Some(losses) = flow.facts.losses.as_deref() else { return vec![LossModel::Queue] };
+    // The model with fewest parameters comes first where it can be the true one: a slow start that overran the queue loses many at once, and a
+    // few losses of a connection that something else limits may be all of that kind.
+    let overran = losses.packets_max >= OVERRUN_PACKETS || flow.verdict.code() != Code::RandomLoss;
+    match losses.class {
+        Some(LossClass::Queue) => vec![LossModel::Queue, LossModel::Random],
+        Some(LossClass::Policer) => vec![LossModel::Policer, LossModel::Queue],
+        _ if overran => vec![LossModel::Queue, LossModel::Random, LossModel::Bursts],
+        Some(LossClass::Random | LossClass::Mixed) | None => vec![LossModel::Random, LossModel::Bursts],
     }
 }
 

@@ -24,8 +24,11 @@ pub(crate) struct Observed {
 }
 
 /// The path's rate as a connection with this verdict shows it. Of one that a host bounds, most bytes come at no rate of the path's: only its
-/// fastest trains show that.
+/// fastest trains show that. Of one whose sender paces, none do.
 pub(crate) fn shown_rate(code: Code, fastest_bps: Option<f64>, capacity_bps: Option<f64>) -> Option<f64> {
+    if code == Code::PacingRate {
+        return None;
+    }
     fastest_bps.filter(|_| code.is_host_limit()).or(capacity_bps)
 }
 

@@ -64,6 +64,10 @@ pub(crate) struct Parameters {
     pub(crate) send: Buffer,
     pub(crate) first_window: u64,
     pub(crate) initcwnd: Option<u64>,
+    /// Segments that a bound on the sender's congestion window leaves it.
+    pub(crate) clamp: Option<f64>,
+    /// The rate that the sending program paces at, bits per second.
+    pub(crate) pacing_bps: Option<f64>,
     pub(crate) congestion: &'static str,
     pub(crate) congestion_origin: Origin,
     pub(crate) window_scaling: bool,
@@ -88,8 +92,11 @@ const SEND_BUFFER: f64 = (4 << 20) as f64;
 const ETHERNET_HEADER: u64 = 14;
 /// Where the capture never shows the path's rate: so many times the most that it delivered.
 const RATE_UNSEEN: f64 = 4.0;
+/// A host or a policer is a limit where the path carries this much more. Closer together the two cannot be told apart: the labelled set of the
+/// verdicts has no cases nearer either (`CLEAR`, `tests/labelled/causes.rs`).
+const LIMIT_BELOW_PATH: f64 = 1.15;
 /// Losses of one round trip that a queue explains and independent losses do not.
-const OVERRUN_PACKETS: u64 = 8;
+pub(crate) const OVERRUN_PACKETS: u64 = 8;
 /// How exact quantiles of round trips are, part of them.
 const RTT_RESOLUTION: f64 = 0.023;
 /// The least confidence with which the sender's congestion control is taken from the capture.
@@ -109,9 +116,18 @@ impl Parameters {
         // The lab speaks IPv4: headers as long as the capture's are not worth a difference in the rate.
         let headers = (ip + ETHERNET_HEADER) as f64;
         let on_wire = |payload_bps: f64| payload_bps * (segment as f64 + headers) / segment as f64;
-        let seen = shown_rate(flow.verdict.code(), flow.measured.fastest_bps, flow.measured.capacity_bps);
         let delivered = flow.facts.delivery.and_then(|delivery| delivery.rate_bps).unwrap_or(flow.goodput_bps);
-        let rate_bps = on_wire(seen.unwrap_or(delivered.max(flow.goodput_bps) * RATE_UNSEEN));
+        let delivered = delivered.max(flow.goodput_bps);
+        let code = flow.verdict.code();
+        let shown = shown_rate(code, flow.measured.fastest_bps, flow.measured.capacity_bps);
+        let bucket = flow.policer.filter(|_| loss_model == LossModel::Policer);
+        let seen = match bucket {
+            // What passes at the policer's rate says nothing of the path that leads there.
+            Some(bucket) => flow.measured.fastest_bps.filter(|seen| *seen >= bucket.rate_bps * LIMIT_BELOW_PATH),
+            // A flight that fits into one train shows the host's rate. The path's is higher, or the host would be no limit.
+            None => shown.filter(|seen| !code.is_host_limit() || *seen >= delivered * LIMIT_BELOW_PATH),
+        };
+        let rate_bps = on_wire(seen.unwrap_or(delivered * RATE_UNSEEN));
         let (rtt_s, p50_s, max_s) = round_trips(flow);
         let losses = flow.facts.losses.as_deref();
         // Random losses seldom come so many in a round trip: that was slow start, which overran the queue.
@@ -130,7 +146,6 @@ impl Parameters {
             LossModel::Random => episodes / data,
             LossModel::Bursts => lost / data,
         };
-        let policer = flow.policer.map(|bucket| (bucket.rate_bps, bucket.burst_bytes));
         let family = flow.facts.congestion_control.filter(|family| family.confidence >= FAMILY_CONFIDENCE);
         let (congestion, congestion_origin) = match family.map(|family| family.name) {
             Some(FamilyName::Reno) => ("reno", Origin::Measured),
@@ -150,7 +165,7 @@ impl Parameters {
             loss,
             burst_packets: if episodes > 0.0 { (lost / episodes).max(1.0) } else { 1.0 },
             jitter_s: if queue_seldom(flow) { (p50_s - rtt_s - rtt_s * RTT_RESOLUTION).max(0.0) } else { 0.0 },
-            policer: policer.filter(|_| loss_model == LossModel::Policer),
+            policer: bucket.map(|bucket| (bucket.rate_bps, bucket.burst_bytes)),
             mtu: (segment + 40 + if timestamps { 12 } else { 0 }).clamp(576, 9000) as u16,
             receive: receive_buffer(flow),
             send: send_buffer(flow),
@@ -160,6 +175,9 @@ impl Parameters {
                 .initial_window
                 .filter(|first| first.exact)
                 .map(|first| first.segments.round().clamp(1.0, 200.0) as u64),
+            clamp: (code == Code::CongestionWindowClamp)
+                .then(|| flow.measured.flight_max_bytes as f64 / segment as f64),
+            pacing_bps: (code == Code::PacingRate).then_some(delivered),
             congestion,
             congestion_origin,
             window_scaling: handshake.wscale_client.is_some() == handshake.wscale_server.is_some()
@@ -301,11 +319,17 @@ impl Parameters {
         if side == self.sender() {
             keys.push(("socket.congestion".to_owned(), format!("\"{}\"", self.congestion), self.congestion_origin));
             keys.extend(self.initcwnd.map(|first| ("route.initcwnd".to_owned(), first.to_string(), Origin::Measured)));
+            let clamp = self.clamp.map(|segments| segments.round().max(1.0).to_string());
+            keys.extend(clamp.map(|segments| ("route.cwnd".to_owned(), segments, Origin::Calibrated)));
+            let pacing = self.pacing_bps.map(|bps| Rate::from_bits_per_second(digits(bps) as u64));
+            keys.extend(
+                pacing.map(|rate| ("socket.max_pacing_rate".to_owned(), format!("\"{rate}\""), Origin::Calibrated)),
+            );
             let bytes = digits(self.send.bytes) as u64;
             keys.push(sysctl("ipv4.tcp_wmem", &format!("4096 {} {bytes}", bytes.min(16_384)), self.send.origin));
         } else if self.receive.fixed {
             let half = digits(self.receive.bytes / 2.0) as u64;
-            keys.push(sysctl("core.rmem_max", &(half * 2).to_string(), Origin::Assumed));
+            // net.core.rmem_max is the whole kernel's and no namespace's: with `force` it does not bind.
             keys.push(("socket.rcvbuf".to_owned(), format!("\"{}\"", Bytes::new(half)), self.receive.origin));
             keys.push(("socket.force".to_owned(), "true".to_owned(), Origin::Assumed));
         } else {
