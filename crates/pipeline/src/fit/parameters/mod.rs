@@ -1,7 +1,7 @@
 //! The parameters of a model of a connection's path and hosts, and the scenario they make.
 
 use crate::failure::Failure;
-use crate::fit::observed::shown_rate;
+use crate::fit::observed::{LIMIT_BELOW_PATH, ShownBy, delivered};
 use std::fmt::Write as _;
 use thalweg_lab::CaptureEnds;
 use thalweg_model::{
@@ -92,9 +92,6 @@ const SEND_BUFFER: f64 = (4 << 20) as f64;
 const ETHERNET_HEADER: u64 = 14;
 /// Where the capture never shows the path's rate: so many times the most that it delivered.
 const RATE_UNSEEN: f64 = 4.0;
-/// A host or a policer is a limit where the path carries this much more. Closer together the two cannot be told apart: the labelled set of the
-/// verdicts has no cases nearer either (`CLEAR`, `tests/labelled/causes.rs`).
-const LIMIT_BELOW_PATH: f64 = 1.15;
 /// Losses of one round trip that a queue explains and independent losses do not.
 pub(crate) const OVERRUN_PACKETS: u64 = 8;
 /// How exact quantiles of round trips are, part of them.
@@ -116,17 +113,14 @@ impl Parameters {
         // The lab speaks IPv4: headers as long as the capture's are not worth a difference in the rate.
         let headers = (ip + ETHERNET_HEADER) as f64;
         let on_wire = |payload_bps: f64| payload_bps * (segment as f64 + headers) / segment as f64;
-        let delivered = flow.facts.delivery.and_then(|delivery| delivery.rate_bps).unwrap_or(flow.goodput_bps);
-        let delivered = delivered.max(flow.goodput_bps);
         let code = flow.verdict.code();
-        let shown = shown_rate(code, flow.measured.fastest_bps, flow.measured.capacity_bps);
         let bucket = flow.policer.filter(|_| loss_model == LossModel::Policer);
         let seen = match bucket {
             // What passes at the policer's rate says nothing of the path that leads there.
             Some(bucket) => flow.measured.fastest_bps.filter(|seen| *seen >= bucket.rate_bps * LIMIT_BELOW_PATH),
-            // A flight that fits into one train shows the host's rate. The path's is higher, or the host would be no limit.
-            None => shown.filter(|seen| !code.is_host_limit() || *seen >= delivered * LIMIT_BELOW_PATH),
+            None => ShownBy::of(flow).and_then(|by| by.rate(flow.measured.capacity_bps, flow.measured.fastest_bps)),
         };
+        let delivered = delivered(flow);
         let rate_bps = on_wire(seen.unwrap_or(delivered * RATE_UNSEEN));
         let (rtt_s, p50_s, max_s) = round_trips(flow);
         let losses = flow.facts.losses.as_deref();
