@@ -37,18 +37,18 @@ impl LabRuns<'_> {
         self.run(title, arms, repeats, options, &scratch()?, observer).map(|(report, _)| report)
     }
 
-    /// Runs one arm `repeats` times, or once where chance has no part in it, and diagnoses what each captured at one end.
+    /// Runs every arm `repeats` times, or once where chance has no part in any of them, and diagnoses what each captured at one end.
     pub(crate) fn captured(
         &self,
         title: &str,
-        arm: &Arm,
+        arms: &[Arm],
         repeats: u32,
         at: CaptureEnds,
         observer: &mut dyn Observer,
     ) -> Result<Vec<Captured>, Failure> {
         let options = RunOptions { capture: at, samples: None };
         let scratch = scratch()?;
-        let (_, runs) = self.run(title, std::slice::from_ref(arm), repeats, options, &scratch, observer)?;
+        let (_, runs) = self.run(title, arms, repeats, options, &scratch, observer)?;
         self.diagnose(scratch.path(), &runs)
     }
 

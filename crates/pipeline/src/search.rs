@@ -150,7 +150,7 @@ fn candidates(
         add(tried);
         let Some(arm) = next.filter(|_| chain.len() < CHAIN) else { break };
         let end = capture_at(fit.parameters.tap);
-        let captured = lab.captured("search: what limits it then", &arm, 1, end, observer)?;
+        let captured = lab.captured("search: what limits it then", &[arm], 1, end, observer)?;
         let Some((after, _)) = captured.into_iter().flatten().next() else { break };
         let known: Vec<Change> = chain.iter().flat_map(|remedy| remedy.changes.clone()).collect();
         let further =

@@ -8,14 +8,6 @@ pub(crate) fn value(name: &str, value: f64) -> String {
     if name.ends_with("_bps") || name.ends_with("_ms") { Figure::named(name).print(value) } else { count(value) }
 }
 
-/// How many runs a model was held against.
-pub(crate) fn seeds(seeds: u32) -> String {
-    match seeds {
-        1 => "one run, as chance has no part in it".to_owned(),
-        seeds => format!("{seeds} seeds"),
-    }
-}
-
 /// What a remedy does to a CUBIC flow.
 pub(crate) fn rival(rival: &Rival) -> String {
     format!(

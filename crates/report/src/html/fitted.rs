@@ -2,7 +2,7 @@
 
 use super::escape::escape;
 use crate::figures::{percent, times};
-use crate::fit_words::{rival as rival_sentence, seeds, value as fit_value};
+use crate::fit_words::{rival as rival_sentence, value as fit_value};
 use thalweg_model::{Candidate, CaptureFit, FixReport};
 
 /// The sections, in the order of the chain: notes, the fit, the search, the rival.
@@ -28,9 +28,9 @@ fn fit(capture: &CaptureFit) -> String {
     for model in &capture.models {
         let state = if model.accepted { "accepted" } else { "not accepted" };
         html.push_str(&format!(
-            "<section><h2>The fit: {}</h2><p>{state}; {}, {} with the capture's verdict.</p>",
+            "<section><h2>The fit: {}</h2><p>{state}; {} runs, {} with the capture's verdict.</p>",
             escape(&model.name),
-            seeds(model.seeds),
+            model.seeds,
             percent(model.same_verdict)
         ));
         html.push_str(&table(

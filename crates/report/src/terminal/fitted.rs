@@ -2,7 +2,7 @@
 
 use super::page::{Entry, Page, Style};
 use crate::figures::{clean, percent, times};
-use crate::fit_words::{rival as sentence, seeds, value};
+use crate::fit_words::{rival as sentence, value};
 use thalweg_model::{Candidate, CaptureFit, FitCheck, FittedModel, Origin, Rival};
 
 /// The fitted model: its parameters, and its figures beside the capture's.
@@ -12,10 +12,10 @@ pub(super) fn fit(page: &mut Page, capture: &CaptureFit) {
     let part = capture.first_s.map(|seconds| format!(", its first {seconds} s")).unwrap_or_default();
     let state = if model.accepted { "accepted" } else { "not accepted" };
     let text = format!(
-        "{}: {state}. Connection {}{part}, reproduced on {}; {} of the runs have its verdict.",
+        "{}: {state}. Connection {}{part}, reproduced in {} runs; {} of them have its verdict.",
         model.name,
         capture.flow,
-        seeds(model.seeds),
+        model.seeds,
         percent(model.same_verdict)
     );
     page.sentence("  ", &text, if model.accepted { Style::Plain } else { Style::Bad });

@@ -100,6 +100,21 @@ const RTT_RESOLUTION: f64 = 0.023;
 const FAMILY_CONFIDENCE: f64 = 0.6;
 
 impl Parameters {
+    /// Multiplies what is measured: the path's rate, the round trip, the queue, and what a host limits itself to.
+    pub(crate) const MEASURED: [fn(&mut Self, f64); 4] = [
+        |model, factor| {
+            model.rate_bps *= factor;
+            model.policer = model.policer.map(|(rate, burst)| (rate * factor, burst));
+        },
+        |model, factor| model.rtt_s *= factor,
+        |model, factor| model.queue_bytes *= factor,
+        |model, factor| {
+            [&mut model.receive, &mut model.send].into_iter().for_each(|buffer| buffer.bytes *= factor);
+            model.clamp = model.clamp.map(|segments| segments * factor);
+            model.pacing_bps = model.pacing_bps.map(|bps| bps * factor);
+        },
+    ];
+
     /// What the capture alone says of the connection, for a model of its losses.
     pub(crate) fn of(flow: &Flow, loss_model: LossModel, amount: Amount) -> Self {
         let handshake = &flow.handshake;
