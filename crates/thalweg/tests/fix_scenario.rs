@@ -96,6 +96,21 @@ fn a_program_that_limits_itself_is_freed() {
 }
 
 #[test]
+fn what_takes_more_from_a_cubic_flow_than_cubic_does_is_not_proposed() {
+    let text = "name = \"shallow\"\n[path]\nrtt = \"40ms\"\nrate = \"20mbit\"\nqueue = \"6 packets\"\n[workload]\nkind = \"stream\"\n\
+                seconds = \"6s\"\n";
+    let fix = fixed(text, &[]);
+    let bbr = "server sysctl net.ipv4.tcp_congestion_control bbr";
+    assert!(!changes(&fix).contains(&bbr.to_owned()), "{:?}", changes(&fix));
+    let notes = fix["notes"].to_string();
+    assert!(notes.contains("not accepted. --own-path"), "{notes}");
+    let own = fixed(text, &["--own-path"]);
+    assert!(changes(&own).contains(&bbr.to_owned()), "{:?}", changes(&own));
+    assert_eq!(own["rival"]["accepted"], false, "{}", own["rival"]);
+    assert!(number(&own["rival"]["harm_of_remedy"]) > number(&own["rival"]["harm_of_cubic"]) + 0.05);
+}
+
+#[test]
 fn lost_syns_are_named_and_nothing_is_proposed_for_them() {
     let fix = fixed(
         "name = \"syns\"\n[path]\nrtt = \"30ms\"\nrate = \"50mbit\"\nqueue = \"200KB\"\nup.loss = { model = \"list\", packets = [1, 2] }\n\
