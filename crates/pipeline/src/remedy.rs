@@ -120,9 +120,15 @@ pub(crate) fn merge(remedies: Vec<Remedy>) -> Option<Remedy> {
     let mut all = remedies.into_iter();
     let mut whole = all.next()?;
     for next in all {
-        whole.reason = format!("{} {}", whole.reason, next.reason);
-        whole.wont_help = format!("{} {}", whole.wont_help, next.wont_help);
-        whole.notes.extend(next.notes);
+        // The same setting on both hosts has one reason.
+        for (text, more) in [(&mut whole.reason, &next.reason), (&mut whole.wont_help, &next.wont_help)] {
+            if !text.contains(more.as_str()) {
+                *text = format!("{text} {more}");
+            }
+        }
+        let new = next.notes.into_iter().filter(|note| !whole.notes.contains(note));
+        let new: Vec<String> = new.collect();
+        whole.notes.extend(new);
         if next.applicability == thalweg_model::Applicability::NeedsThought {
             whole.applicability = next.applicability;
         }

@@ -410,7 +410,9 @@ fn queue_seldom(flow: &Flow) -> bool {
 /// The receive buffer behind the windows that were advertised.
 fn receive_buffer(flow: &Flow) -> Buffer {
     let window = flow.measured.window_max_bytes as f64;
+    // Without a scale the field bounds the window, whatever the buffer holds.
     let state = flow.facts.receive_window.as_deref().and_then(|window| window.state);
+    let state = state.filter(|_| flow.verdict.code() != Code::WindowScalingMissing);
     let bytes = window / WINDOW_PART;
     let fixed = state == Some(BufferState::Fixed);
     if fixed || state == Some(BufferState::Capped) || flow.verdict.code() == Code::ReceiveWindow {
