@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// What a transfer may be held by.
 const CAUSES: [&str; 9] = ["window", "scale", "buffer", "asked", "clamp", "paced", "loss", "policer", "queue"];
 /// Each capture is drawn from a seed of its own; these are for the result, the others are to work with.
-const HELD_OUT: u64 = 2_900_000;
+const HELD_OUT: u64 = 3_900_000;
 const TUNING: u64 = 1_900_000;
 /// Captures of a run that asks for no others.
 const CAPTURES: usize = 40;
@@ -131,7 +131,7 @@ fn parameter<T: std::str::FromStr>(fix: &Value, key: &str) -> Option<(T, bool)> 
 /// Captures, fixes, and holds what came of it against the truth.
 fn fixed(number: usize, seed: u64) -> Outcome {
     let (slow, found, best, binds) = drawn(seed, number);
-    let tap = if number / 2 % 2 == 0 { "server" } else { "client" };
+    let tap = if (number / 2).is_multiple_of(2) { "server" } else { "client" };
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path();
     let options = ["--kernel", "6.12", "--capture", tap, "--samples", "off", "-q"];

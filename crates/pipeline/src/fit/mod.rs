@@ -76,10 +76,9 @@ fn models(flow: &Flow) -> Vec<LossModel> {
     // few losses of a connection that something else limits may be all of that kind.
     let overran = losses.packets_max >= OVERRUN_PACKETS || flow.verdict.code() != Code::RandomLoss;
     match losses.class {
-        Some(LossClass::Queue) => vec![LossModel::Queue, LossModel::Random],
         Some(LossClass::Policer) => vec![LossModel::Policer, LossModel::Queue],
-        _ if overran => vec![LossModel::Queue, LossModel::Random, LossModel::Bursts],
-        Some(LossClass::Random | LossClass::Mixed) | None => vec![LossModel::Random, LossModel::Bursts],
+        Some(LossClass::Random | LossClass::Mixed) | None if !overran => vec![LossModel::Random, LossModel::Bursts],
+        _ => vec![LossModel::Queue, LossModel::Random, LossModel::Bursts],
     }
 }
 

@@ -97,41 +97,7 @@ pub fn capture(
     };
     let scenario = fitted.parameters.scenario("fitted")?;
     let tried = search(&lab, &fitted, &scenario, &flow, observer)?;
-    let mut rivals: BTreeMap<String, Rival> = BTreeMap::new();
-    let mut rival = None;
-    let mut winner = None;
-    for one in tried.iter().filter(|one| came_far(one)) {
-        // Of candidates with one congestion control the runs are the same.
-        let beside = match congestion_control(&one.candidate.changes) {
-            None => None,
-            Some(chosen) => match rivals.get(chosen) {
-                Some(known) => Some(*known),
-                None => {
-                    let found = rival::rival(
-                        &lab,
-                        &scenario.arms[0].experiment,
-                        fitted.parameters.direction,
-                        chosen,
-                        observer,
-                    )?;
-                    rivals.insert(chosen.to_owned(), found);
-                    Some(found)
-                }
-            },
-        };
-        if request.own_path || beside.is_none_or(|beside| beside.accepted) {
-            rival = beside;
-            winner = Some(one.clone());
-            break;
-        }
-        rival = beside;
-        report.notes.push(format!(
-            "'{}' is {:.1} times as fast, and takes more from a CUBIC flow on the same path than another CUBIC flow does: not accepted. \
-             --own-path accepts it where no others use the path.",
-            one.candidate.name,
-            one.candidate.ratios.last().copied().unwrap_or_default()
-        ));
-    }
+    let (winner, rival) = accepted(&lab, (&fitted, &scenario), &tried, request.own_path, &mut report, observer)?;
     prove(&lab, &fitted, &scenario, winner.as_ref(), &mut report, observer)?;
     report.rival = rival;
     report.search = tried.into_iter().map(|tried| tried.candidate).collect();
@@ -145,6 +111,49 @@ pub fn capture(
     }
     assumptions(&fitted, &mut report);
     Ok(finish(report, Some(toml)))
+}
+
+/// The best candidate that takes no more from a CUBIC flow than another CUBIC flow does, and what its congestion control does to one; the report's
+/// notes say which were not accepted.
+fn accepted(
+    lab: &LabRuns<'_>,
+    (fitted, scenario): (&Fit, &Scenario),
+    tried: &[Tried],
+    own_path: bool,
+    report: &mut FixReport,
+    observer: &mut dyn Observer,
+) -> Result<(Option<Tried>, Option<Rival>), Failure> {
+    let mut rivals: BTreeMap<String, Rival> = BTreeMap::new();
+    let mut rival = None;
+    let mut winner = None;
+    for one in tried.iter().filter(|one| came_far(one)) {
+        // Of candidates with one congestion control the runs are the same.
+        let beside = match congestion_control(&one.candidate.changes) {
+            None => None,
+            Some(chosen) => match rivals.get(chosen) {
+                Some(known) => Some(*known),
+                None => {
+                    let found =
+                        rival::rival(lab, &scenario.arms[0].experiment, fitted.parameters.direction, chosen, observer)?;
+                    rivals.insert(chosen.to_owned(), found);
+                    Some(found)
+                }
+            },
+        };
+        if own_path || beside.is_none_or(|beside| beside.accepted) {
+            rival = beside;
+            winner = Some(one.clone());
+            break;
+        }
+        rival = beside;
+        report.notes.push(format!(
+            "'{}' is {:.1} times as fast, and takes more from a CUBIC flow on the same path than another CUBIC flow does: not accepted. \
+             --own-path accepts it where no others use the path.",
+            one.candidate.name,
+            one.candidate.ratios.last().copied().unwrap_or_default()
+        ));
+    }
+    Ok((winner, rival))
 }
 
 /// Whether a candidate was better to the last, in every corner, too.
