@@ -1,5 +1,6 @@
 //! One step of calibration: each parameter follows the one figure it decides.
 
+use super::RESOLUTION;
 use super::observed::{Observed, median};
 use super::parameters::{LossModel, Parameters};
 use thalweg_model::{Code, Origin};
@@ -41,7 +42,14 @@ pub(crate) fn step(parameters: &mut Parameters, capture: &Observed, runs: &[Obse
         parameters.rate_bps *= factor(shown(capture), median(runs, shown));
     }
     if parameters.queue_origin != Origin::Assumed {
-        parameters.queue_bytes *= ratio(|seen| Some(seen.rtt_max_ms? - seen.rtt_min_ms?));
+        let waits = |seen: &Observed| Some(seen.rtt_max_ms? - seen.rtt_min_ms?);
+        // What waits in a short queue is lost in the classes of round trips; how much is lost at once follows the queue, too.
+        let shown = waits(capture).is_none_or(|waits| waits > parameters.rtt_s * 1e3 * RESOLUTION);
+        parameters.queue_bytes *= if shown {
+            ratio(|seen| Some(seen.rtt_max_ms? - seen.rtt_min_ms?))
+        } else {
+            ratio(Observed::episode_packets)
+        };
         parameters.queue_origin = Origin::Calibrated;
     }
     if matches!(parameters.loss_model, LossModel::Random | LossModel::Bursts) {

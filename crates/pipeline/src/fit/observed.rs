@@ -1,6 +1,6 @@
 //! The figures of a captured connection that a fitted model has to have, too.
 
-use thalweg_model::{Code, Flow, Point, Series, Way};
+use thalweg_model::{Code, Flow, Point, RoundTrips, Series, Way};
 
 /// Figures of one connection. The lab's captures are measured by the same estimators as the user's, so what an estimator
 /// gets wrong it gets wrong in both.
@@ -66,6 +66,14 @@ impl ShownBy {
     }
 }
 
+/// The longest round trip that is a queue's: a single one that is longer by the time for which an acknowledgement is delayed is none.
+///
+/// Source: Linux `TCP_DELACK_MIN`, HZ / 25, include/net/tcp.h.
+pub(crate) fn longest_ms(rtt: &RoundTrips) -> f64 {
+    const DELAYED_ACK_MS: f64 = 40.0;
+    if rtt.max_ms - rtt.p99_ms >= DELAYED_ACK_MS { rtt.p99_ms } else { rtt.max_ms }
+}
+
 /// What a connection delivered while it had data, bits per second.
 pub(crate) fn delivered(flow: &Flow) -> f64 {
     flow.facts.delivery.and_then(|delivery| delivery.rate_bps).unwrap_or_default().max(flow.goodput_bps)
@@ -83,7 +91,7 @@ impl Observed {
             rtt_min_ms: flow.rtt_min_ms,
             rtt_p50_ms: rtt.map(|rtt| rtt.p50_ms),
             rtt_p90_ms: rtt.map(|rtt| rtt.p90_ms),
-            rtt_max_ms: rtt.map(|rtt| rtt.max_ms),
+            rtt_max_ms: rtt.map(longest_ms),
             capacity_bps: flow.measured.capacity_bps,
             fastest_bps: flow.measured.fastest_bps,
             shown_by: ShownBy::of(flow),

@@ -1,7 +1,7 @@
 //! The parameters of a model of a connection's path and hosts, and the scenario they make.
 
 use crate::failure::Failure;
-use crate::fit::observed::{LIMIT_BELOW_PATH, ShownBy, delivered};
+use crate::fit::observed::{LIMIT_BELOW_PATH, ShownBy, delivered, longest_ms};
 use std::fmt::Write as _;
 use thalweg_lab::CaptureEnds;
 use thalweg_model::{
@@ -143,7 +143,7 @@ impl Parameters {
         let overran = losses.is_some_and(|losses| losses.packets_max >= OVERRUN_PACKETS);
         let lost_to_queue =
             losses.is_some() && (loss_model == LossModel::Queue || overran && loss_model == LossModel::Random);
-        let longest = flow.facts.rtt.as_deref().map_or(max_s, |rtt| rtt.max_ms / 1e3);
+        let longest = flow.facts.rtt.as_deref().map_or(max_s, |rtt| longest_ms(rtt) / 1e3);
         let standing = (if lost_to_queue { longest } else { max_s } - rtt_s).max(0.0) * rate_bps / 8.0;
         // A queue that never overflowed held at least what waited in it, and two thirds of what fills the path is usual.
         let queue_bytes = if lost_to_queue { standing } else { (standing * 1.5).max(rate_bps * rtt_s / 8.0 * 0.66) };
