@@ -43,6 +43,7 @@ const THEMES: [(&str, &[BuiltIn]); 5] = [
             "dup-ack-threshold",
             "loss-episodes",
             "topics-meet",
+            "six-boards",
             "idle-restart",
         ],
     ),

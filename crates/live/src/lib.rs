@@ -11,6 +11,7 @@ mod frame_pool;
 mod lateness;
 mod live_path;
 mod outside;
+mod relays;
 mod report;
 mod resolver;
 mod site;

@@ -5,6 +5,7 @@ use crate::capture::Capture;
 use crate::direction::{Arrived, Direction, Hooks, Leaves, Progress};
 use crate::frame::Frame;
 use crate::outside::{self, Gate, Reach};
+use crate::relays::Relays;
 use crate::resolver;
 use crate::site::{Site, spawn};
 use crate::tcp_settings::TcpSettings;
@@ -15,7 +16,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use thalweg_host::confined::{self, Confined, ReplacedFile, Signal};
 use thalweg_host::tun::{self, Tun};
 use thalweg_host::user_namespace::{self, Privilege};
@@ -27,6 +28,8 @@ use thiserror::Error;
 
 /// The device at either end.
 const DEVICE: &str = "path0";
+/// How often the kernel is asked what is still on its way.
+const DRAIN_TICK: Duration = Duration::from_millis(5);
 
 /// What is asked for.
 #[derive(Debug, Clone)]
@@ -89,6 +92,7 @@ pub struct LivePath {
     near_tun: Arc<Tun>,
     far_tun: Arc<Tun>,
     directions: PerWay<Arc<Direction>>,
+    relays: Arc<Relays>,
     threads: Vec<JoinHandle<Result<(), HostError>>>,
     capture: Option<Capture>,
     privilege: Privilege,
@@ -153,20 +157,21 @@ impl LivePath {
             near_tun: Arc::new(near_tun),
             far_tun: Arc::new(far_tun),
             directions: directions(asked)?,
+            relays: Arc::default(),
             threads: Vec::new(),
             capture: capture.map(Capture::begin).transpose()?,
             privilege,
             files: resolver::files(reach.resolver.is_some()),
             notes,
         };
-        asked.publish.iter().try_for_each(|port| outside::publish(&path.far, *port))?;
+        asked.publish.iter().try_for_each(|port| outside::publish(&path.far, *port, &path.relays))?;
         if let Some(resolver) = reach.resolver {
             let bind = || UdpSocket::bind((address::far(Family::V4), 53));
             let socket = path.far.run(bind);
             let act = || "listen for questions of names".to_owned();
             outside::resolve(socket.map_err(|source| HostError { act: act(), source })?, resolver)?;
         }
-        path.carry(Gate::new(reach)?)?;
+        path.carry(Gate::new(reach, Arc::clone(&path.relays))?)?;
         Ok(path)
     }
 
@@ -251,6 +256,16 @@ impl LivePath {
     /// What is not as asked for, one sentence each.
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// Waits until what the near end's programs sent before they ended has arrived and has been passed on, at most `most`.
+    pub fn drain(&self, most: Duration) {
+        let until = Instant::now() + most;
+        let is_on_its_way = || sockets::connections().is_ok_and(|all| all.iter().any(|one| one.unacknowledged > 0));
+        while self.within(End::Near, is_on_its_way) && Instant::now() < until {
+            std::thread::sleep(DRAIN_TICK);
+        }
+        self.relays.drain(until);
     }
 
     /// Ends the path: what is still on it is lost.

@@ -2,12 +2,13 @@
 //! and passed on by sockets of this host.
 
 use crate::address::{self, Family};
+use crate::relays::{Relays, Side};
 use crate::site::{Site, spawn};
 use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 use thalweg_host::poll::{Poller, Ready, Waker};
@@ -15,8 +16,8 @@ use thalweg_host::{HostError, relay};
 
 /// Addresses and ports for which connections are accepted at a time.
 const LISTENERS_MAX: usize = 4_096;
-/// Connections passed on at a time; each takes two threads.
-const RELAYS_MAX: usize = 1_000;
+/// Questions of names that are asked at a time.
+const QUESTIONS_MAX: usize = 1_000;
 /// How long this host tries to reach the target of a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long an answer of the resolver is waited for: what the C library's own waits. Source: resolv.conf(5), `timeout`.
@@ -47,11 +48,10 @@ pub(crate) struct Gate {
 
 impl Gate {
     /// A gate, and the thread that passes on what it accepts.
-    pub(crate) fn new(reach: Reach) -> Result<Self, HostError> {
+    pub(crate) fn new(reach: Reach, relays: Arc<Relays>) -> Result<Self, HostError> {
         let (listeners, queue) = channel();
         let (waker, poller) = (Arc::new(Waker::new()?), Poller::new()?);
-        let (own, relays) = (Arc::clone(&waker), Arc::new(AtomicUsize::new(0)));
-        let of = reach.clone();
+        let (own, of) = (Arc::clone(&waker), reach.clone());
         spawn("outside", move || accept(&poller, &own, &queue, &of, &relays))?;
         Ok(Self { reach, open: HashSet::new(), listeners, waker })
     }
@@ -75,7 +75,7 @@ impl Gate {
 }
 
 /// Accepts on every listener it is given, and starts a relay for each connection; in this host's namespace.
-fn accept(poller: &Poller, waker: &Waker, queue: &Receiver<TcpListener>, reach: &Reach, relays: &Arc<AtomicUsize>) {
+fn accept(poller: &Poller, waker: &Waker, queue: &Receiver<TcpListener>, reach: &Reach, relays: &Arc<Relays>) {
     const WAKER: u64 = u64::MAX;
     let mut listeners: Vec<TcpListener> = Vec::new();
     let mut ready: Vec<Ready> = Vec::new();
@@ -96,7 +96,7 @@ fn accept(poller: &Poller, waker: &Waker, queue: &Receiver<TcpListener>, reach: 
             let Some(listener) = listeners.get(event.token as usize) else { continue };
             while let Ok((inside, _)) = listener.accept() {
                 let Ok(to) = inside.local_addr() else { continue };
-                start_relay(inside, targets(to, reach), relays);
+                start_relay(inside, Side::Program, targets(to, reach), relays);
             }
         }
     }
@@ -118,23 +118,20 @@ fn targets(to: SocketAddr, reach: &Reach) -> Vec<String> {
     loopback.iter().map(|address| SocketAddr::new(*address, to.port()).to_string()).collect()
 }
 
-/// Passes the bytes of a connection on to the first target that accepts one; if none does, the connection is reset.
-fn start_relay(inside: TcpStream, targets: Vec<String>, relays: &Arc<AtomicUsize>) {
-    relay::end_with_reset(&inside);
-    if relays.fetch_add(1, Ordering::Relaxed) >= RELAYS_MAX {
-        relays.fetch_sub(1, Ordering::Relaxed);
-        return;
-    }
-    let count = Arc::clone(relays);
+/// Passes the bytes of a connection from `side` on to the first target that accepts one; if none does, the connection is reset.
+fn start_relay(accepted: TcpStream, side: Side, targets: Vec<String>, relays: &Arc<Relays>) {
+    relay::end_with_reset(&accepted);
+    let Some(begun) = relays.begin() else { return };
     let relay = move || {
-        if let Some(outside) = targets.iter().find_map(|target| connect(target)) {
-            join(&inside, &outside);
+        if let Some(connected) = targets.iter().find_map(|target| connect(target)) {
+            relay::end_with_reset(&connected);
+            let (program, outside) =
+                if side == Side::Program { (&accepted, &connected) } else { (&connected, &accepted) };
+            join(program, outside, || begun.program_ended());
         }
-        count.fetch_sub(1, Ordering::Relaxed);
     };
-    if spawn("relay", relay).is_err() {
-        relays.fetch_sub(1, Ordering::Relaxed);
-    }
+    // Where no thread can be had, the connection is reset.
+    let _ = spawn("relay", relay);
 }
 
 fn connect(target: &str) -> Option<TcpStream> {
@@ -143,47 +140,46 @@ fn connect(target: &str) -> Option<TcpStream> {
     addresses.find_map(|address| TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).ok())
 }
 
-/// Passes bytes both ways until both ends have no more. A connection that breaks breaks the other.
-fn join(a: &TcpStream, b: &TcpStream) {
-    for connection in [a, b] {
+/// Passes bytes both ways until both ends have no more. A connection that breaks breaks the other. `program_ended` is called
+/// when all that the program sent has been passed on.
+fn join(program: &TcpStream, outside: &TcpStream, program_ended: impl FnOnce()) {
+    for connection in [program, outside] {
         // An accepted socket of a listener that does not block may not block either.
         if connection.set_nonblocking(false).is_err() || connection.set_nodelay(true).is_err() {
             return;
         }
     }
+    let is_broken = AtomicBool::new(false);
     let pass = |from: &TcpStream, to: &TcpStream| {
-        let passed = relay::pass(from, to);
-        if passed.is_err() {
-            for connection in [a, b] {
+        if relay::pass(from, to).is_ok() && !is_broken.load(Ordering::SeqCst) {
+            // It has all; should this process end now, it is not reset.
+            relay::end_in_order(to);
+        } else if !is_broken.swap(true, Ordering::SeqCst) {
+            for connection in [program, outside] {
                 relay::end_with_reset(connection);
                 // Wakes the other way.
                 let _ = connection.shutdown(std::net::Shutdown::Both);
             }
         }
-        passed.is_ok()
     };
-    let in_order = std::thread::scope(|scope| {
-        let back = scope.spawn(|| pass(b, a));
-        let forth = pass(a, b);
-        back.join().unwrap_or(false) && forth
+    std::thread::scope(|scope| {
+        scope.spawn(|| pass(outside, program));
+        pass(program, outside);
+        program_ended();
     });
-    if in_order {
-        relay::end_in_order(a);
-    }
 }
 
 /// Passes connections to a port of this host's loopback on to the same port of the program behind the path.
-pub(crate) fn publish(far: &Arc<Site>, port: u16) -> Result<(), HostError> {
+pub(crate) fn publish(far: &Arc<Site>, port: u16, relays: &Arc<Relays>) -> Result<(), HostError> {
     let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, port));
     let listener = bound.map_err(|source| HostError { act: format!("listen on 127.0.0.1:{port}"), source })?;
-    let relays = Arc::new(AtomicUsize::new(0));
-    let far = Arc::clone(far);
+    let (far, relays) = (Arc::clone(far), Arc::clone(relays));
     let to = SocketAddr::new(address::near(Family::V4), port);
     let accept = move || {
         for outside in listener.incoming().flatten() {
             let relays = Arc::clone(&relays);
             // A relay that is started in the far namespace connects from there.
-            far.run(move || start_relay(outside, vec![to.to_string()], &relays));
+            far.run(move || start_relay(outside, Side::Outside, vec![to.to_string()], &relays));
         }
     };
     spawn("publish", accept).map(drop)
@@ -201,7 +197,7 @@ pub(crate) fn resolve(socket: UdpSocket, resolver: SocketAddr) -> Result<(), Hos
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(_) => return,
             };
-            if pending.fetch_add(1, Ordering::Relaxed) >= RELAYS_MAX {
+            if pending.fetch_add(1, Ordering::Relaxed) >= QUESTIONS_MAX {
                 pending.fetch_sub(1, Ordering::Relaxed);
                 continue;
             }

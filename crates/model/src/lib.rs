@@ -59,7 +59,8 @@ pub use load::{Held, LoadReport, Percentiles, PlayerCount, Stalls};
 pub use measured::Measured;
 pub use metric::{Metric, Metrics};
 pub use path::{
-    Chance, Counted, Discipline, Distribution, Jitter, Loss, Path, PathDirection, Policer, Queue, Reorder, Step, Trace,
+    AckFilter, Chance, Counted, Discipline, Distribution, Jitter, Loss, Path, PathDirection, Policer, Queue, Reorder,
+    Step, Trace,
 };
 pub use remedy::{Applicability, Change, Kernels, Remedy, Setting, Side};
 pub use report::{

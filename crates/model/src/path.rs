@@ -48,6 +48,8 @@ pub struct PathDirection {
     pub queue: Queue,
     /// How the bottleneck manages its queue.
     pub discipline: Discipline,
+    /// Packets that the delay holds before it drops, as netem's `limit` counts them; `None` holds all.
+    pub delay_limit: Option<u32>,
     /// Whether the queue and random loss mark ECN-capable packets where they would drop them.
     pub ecn: bool,
     /// How it changes with time, the earliest first.
@@ -203,11 +205,33 @@ pub enum Discipline {
         /// Number of queues.
         flows: u32,
     },
+    /// Proportional integral controller enhanced. Source: RFC 8033.
+    Pie {
+        /// Queueing delay that is aimed at.
+        target: Span,
+        /// How often the probability of dropping is computed.
+        tupdate: Span,
+    },
     /// Common Applications Kept Enhanced, with its own shaper. Source: `tc-cake(8)`.
     Cake {
         /// The round-trip time it is tuned for.
         rtt: Span,
+        /// Which acknowledgements it drops.
+        ack_filter: AckFilter,
     },
+}
+
+/// Which acknowledgements CAKE drops from a flow's queue when a later one waits there. Source: `tc-cake(8)`, `ack-filter`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AckFilter {
+    /// None.
+    #[default]
+    Off,
+    /// Those that say nothing new, and leaves at least two.
+    On,
+    /// All but the last.
+    Aggressive,
 }
 
 /// A change of a direction at a moment; what is `None` stays as it was.
@@ -269,6 +293,7 @@ impl Default for PathDirection {
             burst: None,
             queue: Queue::Packets(1000),
             discipline: Discipline::Fifo,
+            delay_limit: None,
             ecn: false,
             steps: Vec::new(),
         }

@@ -18,7 +18,7 @@ pub enum DropReason {
     Policer,
     /// The queue is full.
     QueueFull,
-    /// The queue management drops before the queue is full: RED, CoDel, FQ-CoDel.
+    /// The queue management drops before the queue is full: RED, CoDel, FQ-CoDel, PIE.
     QueueManagement,
     /// It is on the list of losses.
     Listed,
@@ -26,19 +26,22 @@ pub enum DropReason {
     BlackHole,
     /// The random loss.
     RandomLoss,
+    /// The delay holds as many segments as its limit lets it.
+    DelayFull,
     /// The path holds as many segments as it can.
     PathFull,
 }
 
 impl DropReason {
     /// All, in the order of their declaration.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Policer,
         Self::QueueFull,
         Self::QueueManagement,
         Self::Listed,
         Self::BlackHole,
         Self::RandomLoss,
+        Self::DelayFull,
         Self::PathFull,
     ];
 
@@ -51,6 +54,7 @@ impl DropReason {
             Self::Listed => "listed",
             Self::BlackHole => "black_hole",
             Self::RandomLoss => "random_loss",
+            Self::DelayFull => "delay_full",
             Self::PathFull => "path_full",
         }
     }

@@ -65,22 +65,26 @@ impl<T> DelayLine<T> {
         Self::ByTime { heap: BinaryHeap::new(), entered: 0 }
     }
 
-    /// Adds a segment. In order, it leaves no earlier than the one before it.
-    pub(crate) fn push(&mut self, mut entry: InFlight<T>) {
+    /// Adds a segment, and returns when it leaves. In order, that is no earlier than the one before it.
+    pub(crate) fn push(&mut self, mut entry: InFlight<T>) -> Span {
         match self {
             Self::InOrder(queue) => {
                 if let Some(last) = queue.back_mut() {
                     entry.at = entry.at.max(last.at);
                     if entry.at == last.at && last.is_continued_by(&entry) {
                         last.run.segments.end = entry.run.segments.end;
-                        return;
+                        return entry.at;
                     }
                 }
+                let at = entry.at;
                 queue.push_back(entry);
+                at
             }
             Self::ByTime { heap, entered } => {
                 *entered += 1;
+                let at = entry.at;
                 heap.push(Reverse(Ordered { order: *entered, of: entry }));
+                at
             }
         }
     }

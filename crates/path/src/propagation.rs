@@ -7,6 +7,8 @@ use crate::delay_line::{DelayLine, Departure, InFlight};
 use crate::loss::{ListedLosses, LossModel};
 use crate::packet::Run;
 use crate::random::Random;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use thalweg_model::{Loss, PathDirection};
 use thalweg_units::{Seed, Span};
 
@@ -21,8 +23,25 @@ pub(crate) struct Propagation<T> {
     corrupt: Option<Corruption>,
     delay: Delay,
     line: DelayLine<T>,
+    limit: Option<Limit>,
     seed: Seed,
     losses_set: u64,
+}
+
+/// How many segments may be on their way, and when those that are will have left: whether they have been asked for or not.
+#[derive(Debug)]
+struct Limit {
+    most: usize,
+    leave: BinaryHeap<Reverse<Span>>,
+}
+
+impl Limit {
+    fn is_reached(&mut self, now: Span) -> bool {
+        while self.leave.peek().is_some_and(|Reverse(at)| *at <= now) {
+            self.leave.pop();
+        }
+        self.leave.len() >= self.most
+    }
 }
 
 #[derive(Debug)]
@@ -45,6 +64,7 @@ impl<T: Clone> Propagation<T> {
                 .map(|events| Corruption { events, bits: Random::new(seed.derive(3)) }),
             delay: Delay::new(direction, seed.derive(4)),
             line: if Delay::may_reorder(direction) { DelayLine::by_time() } else { DelayLine::in_order() },
+            limit: direction.delay_limit.map(|most| Limit { most: most as usize, leave: BinaryHeap::new() }),
             seed: seed.derive(5),
             losses_set: 0,
         }
@@ -84,6 +104,7 @@ impl<T: Clone> Propagation<T> {
             && self.duplicate.is_none()
             && self.corrupt.is_none()
             && self.delay.is_constant()
+            && self.limit.is_none()
     }
 
     fn enter_one(&mut self, now: Span, run: Run<T>, counters: &mut Counters) {
@@ -120,8 +141,14 @@ impl<T: Clone> Propagation<T> {
         if flipped_bit.is_some() {
             counters.corrupted.count(bytes);
         }
+        if self.limit.as_mut().is_some_and(|limit| limit.is_reached(now)) {
+            return counters.drop(DropReason::DelayFull, bytes);
+        }
         let at = self.delay.next().map_or(now, |delay| now + delay);
-        self.line.push(InFlight { at, run, is_copy, flipped_bit });
+        let leaves = self.line.push(InFlight { at, run, is_copy, flipped_bit });
+        if let Some(limit) = &mut self.limit {
+            limit.leave.push(Reverse(leaves));
+        }
     }
 
     /// Segments on their way; takes time in proportion to them.

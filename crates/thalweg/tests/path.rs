@@ -122,6 +122,53 @@ fn a_program_reaches_this_host_and_is_reached() {
 }
 
 #[test]
+fn what_a_program_sent_before_it_ended_arrives() {
+    if !possible("what_a_program_sent_before_it_ended_arrives") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
+    let port = listener.local_addr().expect("bound").port();
+    // To this host: 300 KB take 120 ms, and the program does not wait for them.
+    let up = format!("import socket; socket.create_connection(('server', {port})).sendall(bytes(300000))");
+    let receiving = std::thread::spawn(move || {
+        let mut received = Vec::new();
+        listener.accept().expect("accepted").0.read_to_end(&mut received).expect("received");
+        received.len()
+    });
+    run(folder.path(), &["path", "--delay", "30ms", "--rate", "20mbit", "-q", "--", "python3", "-c", &up], 0);
+    assert_eq!(receiving.join().expect("received"), 300_000);
+
+    // And by way of a published port.
+    let free = TcpListener::bind("127.0.0.1:0").expect("bound").local_addr().expect("bound").port().to_string();
+    let down = format!(
+        "import socket; s = socket.create_server(('', {free})); print('up', flush=True); c = s.accept()[0]; c.sendall(bytes(300000))"
+    );
+    let args = [
+        "path",
+        "--delay",
+        "30ms",
+        "--rate",
+        "20mbit",
+        "--publish",
+        &free,
+        "--isolated",
+        "-q",
+        "--",
+        "python3",
+        "-c",
+        &down,
+    ];
+    let (mut child, line) = started(thalweg(folder.path(), &args));
+    assert_eq!(line, "up\n");
+    let mut received = Vec::new();
+    let mut connection = TcpStream::connect(format!("127.0.0.1:{free}")).expect("connected");
+    connection.read_to_end(&mut received).expect("received");
+    assert_eq!(received.len(), 300_000);
+    assert!(child.wait().expect("ended").success());
+}
+
+#[test]
 fn a_running_path_is_listed_and_changed_and_its_capture_is_read() {
     if !possible("a_running_path_is_listed_and_changed_and_its_capture_is_read") {
         return;

@@ -346,6 +346,10 @@ path.down = { rate = "100mbit", overhead = 24, queue = "10MB", discipline = "cak
 [[arm]]
 name = "codel"
 path.down = { rate = "100mbit", overhead = 24, queue = "2000 packets", discipline = "codel" }
+[[arm]]
+name = "held"
+path.down = { delay = "100ms", delay_limit = 20 }
+workload = { interval = "280us", packets = 5000 }
 "#;
     for kernel in ["6.12", "6.1"] {
         let report = lab(text, &["--kernel", kernel]);
@@ -358,6 +362,8 @@ path.down = { rate = "100mbit", overhead = 24, queue = "2000 packets", disciplin
         let last_s = 0.010 + (500.0 * FRAME - 100e3) * 8.0 / 10e6;
         within(figure(&report, "bucket", "duration_s"), last_s, 0.002);
         within(figure(&report, "plain", "drain_bps"), 100e6, 0.001);
+        // 100 ms hold 357 of those packets, but may hold 20: after each 20 the delay is full until the first leaves.
+        assert_eq!(figure(&report, "held", "received_packets"), 20.0 * (5000.0 * 280e-6 / 0.1_f64).ceil());
         // An IP packet of 1,428 bytes takes 38 more on a wire.
         for arm in ["packets", "bytes", "cake", "codel"] {
             within(figure(&report, arm, "drain_bps"), 100e6 * FRAME / (1428.0 + 38.0), 0.001);

@@ -24,6 +24,8 @@ use thalweg_units::{Seed, Span};
 const TICK: Duration = Duration::from_millis(200);
 /// How long a server's program may take until it listens.
 const SERVER_START: Duration = Duration::from_secs(1);
+/// How long what the program sent before it ended may take to arrive: a round trip over a satellite and some retransmissions.
+const DRAIN: Duration = Duration::from_secs(3);
 
 pub(crate) fn run(args: PathArgs, output: &Output) -> Result<ExitCode, Failure> {
     match args.verb {
@@ -71,6 +73,7 @@ fn start(args: &PathRunArgs, output: &Output) -> Result<ExitCode, Failure> {
     }
     let program = live.run(End::Near, command).map_err(|error| not_started(&texts[0], error))?;
     let code = attend(&live, &program, args, output)?;
+    live.drain(DRAIN);
     if let Some(server) = server {
         server.signal(Signal::TERM);
     }

@@ -4,10 +4,13 @@ use super::{Files, unknown};
 use crate::node::{ConfigError, Node, NodeValue};
 use crate::section::Section;
 use thalweg_model::{
-    Chance, Counted, Discipline, Distribution, Jitter, Loss, Path, PathDirection, Policer, Queue, Reorder, Step, Trace,
+    AckFilter, Chance, Counted, Discipline, Distribution, Jitter, Loss, Path, PathDirection, Policer, Queue, Reorder,
+    Step, Trace,
 };
 use thalweg_units::{Bytes, Rate, Ratio, Span};
 
+/// The longest tick that a lab kernel may have: PIE's timer runs in whole ones.
+const SHORTEST_TUPDATE: Span = Span::from_millis(1);
 /// No path between two places on Earth takes this long; longer is a slip of the unit.
 const LONGEST_DELAY: Span = Span::from_millis(60_000);
 const SLOWEST_RATE: u64 = 8_000;
@@ -106,16 +109,32 @@ fn direction(section: &Section<'_>, into: &mut PathDirection, files: Files<'_>) 
     if let Some(node) = section.node("discipline") {
         into.discipline = discipline(section, node)?;
     }
+    if let Some(limit) = section.quantity("delay_limit")? {
+        if limit == 0 {
+            return Err(section.error_at("delay_limit", "a delay that holds no packet lets none pass: give 1 or more"));
+        }
+        into.delay_limit = Some(limit);
+    }
     if let Some(ecn) = section.flag("ecn")? {
         into.ecn = ecn;
     }
     if let Some(node) = section.node("step") {
         into.steps = steps(node)?;
     }
+    check_together(section, into)
+}
+
+/// Refuses what excludes each other.
+fn check_together(section: &Section<'_>, into: &PathDirection) -> Result<(), ConfigError> {
+    let is_correlated = into.jitter.as_ref().is_some_and(|jitter| jitter.correlation > Ratio::ZERO);
     if into.trace.is_some() && (into.discipline != Discipline::Fifo || !into.steps.is_empty()) {
         return Err(section.error_at("trace", "a trace has a first-in first-out queue and no steps"));
     }
-    if into.reorder.is_some() && into.jitter.as_ref().is_some_and(|jitter| jitter.correlation > Ratio::ZERO) {
+    if into.delay_limit.is_some() && is_correlated {
+        let why = "'path.delay_limit' is netem's, and a correlated jitter is not";
+        return Err(section.error_at("delay_limit", format!("{why}: give one of them")));
+    }
+    if into.reorder.is_some() && is_correlated {
         let why = "'path.reorder' lets packets skip netem's delay, and a correlated jitter is not netem's";
         return Err(section.error_at("reorder", format!("{why}: give one of them")));
     }
@@ -327,7 +346,7 @@ fn queue(text: &str) -> Option<Queue> {
 }
 
 fn discipline(section: &Section<'_>, node: &Node) -> Result<Discipline, ConfigError> {
-    const KNOWN: [&str; 5] = ["fifo", "red", "codel", "fq_codel", "cake"];
+    const KNOWN: [&str; 6] = ["fifo", "red", "codel", "fq_codel", "pie", "cake"];
     let table = match &node.value {
         NodeValue::Table(_) => Some(Section::new(node, "path.discipline")?),
         _ => None,
@@ -339,8 +358,8 @@ fn discipline(section: &Section<'_>, node: &Node) -> Result<Discipline, ConfigEr
     let span = |key: &str, usual: Span| -> Result<Span, ConfigError> {
         Ok(table.as_ref().map(|table| table.quantity(key)).transpose()?.flatten().unwrap_or(usual))
     };
-    // The kernel's own: codel_params_init, fq_codel_init, cake_init.
-    let (target, interval) = (Span::from_millis(5), Span::from_millis(100));
+    // The kernel's own: codel_params_init, fq_codel_init, pie_params_init, cake_init.
+    let (target, interval, pies) = (Span::from_millis(5), Span::from_millis(100), Span::from_millis(15));
     let discipline = match kind {
         "fifo" => Discipline::Fifo,
         "codel" => Discipline::Codel { target: span("target", target)?, interval: span("interval", interval)? },
@@ -349,7 +368,11 @@ fn discipline(section: &Section<'_>, node: &Node) -> Result<Discipline, ConfigEr
             interval: span("interval", interval)?,
             flows: table.as_ref().map(|table| table.quantity("flows")).transpose()?.flatten().unwrap_or(1024),
         },
-        "cake" => Discipline::Cake { rtt: span("rtt", interval)? },
+        "pie" => pie(node, span("target", pies)?, span("tupdate", pies)?)?,
+        "cake" => Discipline::Cake {
+            rtt: span("rtt", interval)?,
+            ack_filter: table.as_ref().map(ack_filter).transpose()?.unwrap_or_default(),
+        },
         "red" => {
             let Some(table) = &table else {
                 let hint = "discipline = { kind = \"red\", min = \"30KB\", max = \"90KB\", probability = \"2%\" }";
@@ -369,6 +392,27 @@ fn discipline(section: &Section<'_>, node: &Node) -> Result<Discipline, ConfigEr
         table.finish()?;
     }
     Ok(discipline)
+}
+
+fn pie(node: &Node, target: Span, tupdate: Span) -> Result<Discipline, ConfigError> {
+    if tupdate < SHORTEST_TUPDATE {
+        return Err(
+            node.error(format!("pie's 'tupdate' of {tupdate} is below {SHORTEST_TUPDATE}, a tick of the kernel"), None)
+        );
+    }
+    Ok(Discipline::Pie { target, tupdate })
+}
+
+fn ack_filter(table: &Section<'_>) -> Result<AckFilter, ConfigError> {
+    match table.node("ack_filter").map(|node| &node.value) {
+        None => Ok(AckFilter::Off),
+        Some(NodeValue::Text(text)) if text == "aggressive" => Ok(AckFilter::Aggressive),
+        _ => match table.flag("ack_filter") {
+            Ok(Some(true)) => Ok(AckFilter::On),
+            Ok(_) => Ok(AckFilter::Off),
+            Err(_) => Err(table.error_at("ack_filter", "'ack_filter' is true, false or \"aggressive\"")),
+        },
+    }
 }
 
 fn steps(node: &Node) -> Result<Vec<Step>, ConfigError> {

@@ -12,6 +12,19 @@ const TCA_CAKE_RTT: u16 = 7;
 const TCA_CAKE_TARGET: u16 = 8;
 const TCA_CAKE_MEMORY: u16 = 10;
 const TCA_CAKE_RAW: u16 = 12;
+const TCA_CAKE_ACK_FILTER: u16 = 16;
+
+/// Which acknowledgements are dropped from a flow's queue when a later one waits there; `CAKE_ACK_NONE` and following.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AckFilter {
+    /// None.
+    #[default]
+    Off = 0,
+    /// Those that say nothing new.
+    On = 1,
+    /// All but the last.
+    Aggressive = 2,
+}
 
 /// CAKE, by default as the kernel makes it, without a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,11 +39,20 @@ pub struct Cake {
     pub raw: bool,
     /// Memory all waiting packets may take; `None` is the kernel's choice by rate and round-trip time.
     pub memory_limit: Option<Bytes>,
+    /// Which acknowledgements are dropped when a later one waits.
+    pub ack_filter: AckFilter,
 }
 
 impl Default for Cake {
     fn default() -> Self {
-        Self { bandwidth: None, rtt: Span::from_millis(100), overhead: 0, raw: true, memory_limit: None }
+        Self {
+            bandwidth: None,
+            rtt: Span::from_millis(100),
+            overhead: 0,
+            raw: true,
+            memory_limit: None,
+            ack_filter: AckFilter::Off,
+        }
     }
 }
 
@@ -42,6 +64,7 @@ impl Cake {
             .number(TCA_CAKE_RTT, rtt)
             .number(TCA_CAKE_TARGET, (rtt / 20).max(1))
             .number(TCA_CAKE_MEMORY, self.memory_limit.map_or(0, |limit| narrow(limit.get())));
+        options.number(TCA_CAKE_ACK_FILTER, self.ack_filter as u32);
         // Even zero counts from the IP packet, unless the flag follows.
         options.number(TCA_CAKE_OVERHEAD, if self.raw { 0 } else { self.overhead as u32 });
         if self.raw {
@@ -62,6 +85,11 @@ pub(super) fn describe(found: &[(u16, &[u8])]) -> String {
     } else {
         text += &format!(" overhead {}", number(found, TCA_CAKE_OVERHEAD) as i32);
     }
+    text += match number(found, TCA_CAKE_ACK_FILTER) {
+        1 => " ack-filter",
+        2 => " ack-filter-aggressive",
+        _ => "",
+    };
     let memory = number(found, TCA_CAKE_MEMORY);
     if memory > 0 {
         text += &format!(" memlimit {}", bytes(memory));

@@ -8,18 +8,20 @@ mod fifo;
 mod fq;
 mod fq_codel;
 mod netem;
+mod pie;
 mod red;
 mod statistics;
 mod tbf;
 #[cfg(test)]
 mod tests;
 
-pub use cake::Cake;
+pub use cake::{AckFilter, Cake};
 pub use codel::Codel;
 pub use fifo::Fifo;
 pub use fq::Fq;
 pub use fq_codel::FqCodel;
 pub use netem::{Netem, NetemLoss};
+pub use pie::Pie;
 pub use red::Red;
 pub use statistics::{Counters, Statistics, statistics};
 pub use tbf::Tbf;
@@ -55,6 +57,8 @@ pub enum Qdisc {
     Codel(Codel),
     /// Controlled delay for each of many flows.
     FqCodel(FqCodel),
+    /// Proportional integral controller enhanced.
+    Pie(Pie),
     /// Common applications kept enhanced.
     Cake(Cake),
     /// Fair queueing with packets released at their own times.
@@ -79,6 +83,7 @@ impl Qdisc {
             Self::Red(_) => "red",
             Self::Codel(_) => "codel",
             Self::FqCodel(_) => "fq_codel",
+            Self::Pie(_) => "pie",
             Self::Cake(_) => "cake",
             Self::Fq(_) => "fq",
         }
@@ -92,6 +97,7 @@ impl Qdisc {
             Self::Red(red) => return red.options(options),
             Self::Codel(codel) => codel.options(options),
             Self::FqCodel(fq_codel) => fq_codel.options(options, purpose),
+            Self::Pie(pie) => pie.options(options),
             Self::Cake(cake) => cake.options(options),
             Self::Fq(fq) => fq.options(options),
         }
@@ -186,6 +192,7 @@ pub fn describe(index: u32) -> Result<String, HostError> {
             "red" => red::describe(&found),
             "codel" => codel::describe(&found),
             "fq_codel" => fq_codel::describe(&found),
+            "pie" => pie::describe(&found),
             "cake" => cake::describe(&found),
             "fq" => fq::describe(&found),
             other => other.to_owned(),

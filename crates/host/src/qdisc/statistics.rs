@@ -76,6 +76,7 @@ fn marks(kind: &str, own: &[u8]) -> Option<u64> {
     match kind {
         "red" => narrow(12),
         "codel" => narrow(24),
+        "pie" => narrow(36),
         "fq_codel" => narrow(12),
         "fq" => (own.len() >= 88).then(|| u64_at(own, 80)),
         "cake" => {

@@ -72,8 +72,16 @@ fn the_kernel_tells_back_what_was_asked() {
                 "fq_codel limit 10240p flows 16 quantum 300 target 4.999ms interval 99.999ms memory_limit 32MiB ecn",
             ),
             (
+                Qdisc::Pie(Pie { target: Span::from_millis(20), tupdate: Span::from_millis(20), ecn: true, limit: 77 }),
+                "pie limit 77p target 20ms tupdate 20ms ecn",
+            ),
+            (
                 Qdisc::Cake(Cake { bandwidth: Some(rate), overhead: 38, raw: false, ..Cake::default() }),
                 "cake bandwidth 80mbit rtt 100ms overhead 38",
+            ),
+            (
+                Qdisc::Cake(Cake { ack_filter: AckFilter::Aggressive, ..Cake::default() }),
+                "cake bandwidth unlimited rtt 100ms raw ack-filter-aggressive",
             ),
             (Qdisc::Cake(Cake::default()), "cake bandwidth unlimited rtt 100ms raw"),
             (

@@ -1,6 +1,6 @@
 //! What the path does to packets, as the kernel's disciplines.
 
-use thalweg_host::qdisc::{self, Cake, Codel, Fifo, FqCodel, Netem, NetemLoss, Qdisc, Red, Tbf};
+use thalweg_host::qdisc::{self, AckFilter, Cake, Codel, Fifo, FqCodel, Netem, NetemLoss, Pie, Qdisc, Red, Tbf};
 use thalweg_host::{HostError, link};
 use thalweg_model::{Discipline, Jitter, Loss, Nic, PathDirection, Queue};
 use thalweg_path::distribution;
@@ -58,11 +58,21 @@ pub(super) fn bottleneck(direction: &PathDirection, mtu: u16) -> (Option<Qdisc>,
         _ => u32::try_from(bytes.get().div_ceil(frame)).unwrap_or(u32::MAX),
     };
     let child = match direction.discipline {
-        Discipline::Cake { rtt } => {
+        Discipline::Cake { rtt, ack_filter } => {
             // CAKE counts from the IP packet once it is told of any overhead.
             let overhead = LINK_HEADER_BYTES as i32 + i32::from(overhead);
             let (bandwidth, memory_limit) = (Some(rate), Some(bytes));
-            return (Some(Qdisc::Cake(Cake { bandwidth, rtt, overhead, raw: false, memory_limit })), None);
+            return (
+                Some(Qdisc::Cake(Cake {
+                    bandwidth,
+                    rtt,
+                    overhead,
+                    raw: false,
+                    memory_limit,
+                    ack_filter: filter(ack_filter),
+                })),
+                None,
+            );
         }
         Discipline::Fifo => match direction.queue {
             Queue::Packets(packets) => Some(Qdisc::Fifo(Fifo::Packets(packets))),
@@ -79,12 +89,21 @@ pub(super) fn bottleneck(direction: &PathDirection, mtu: u16) -> (Option<Qdisc>,
             ..Red::default()
         })),
         Discipline::Codel { target, interval } => Some(Qdisc::Codel(Codel { target, interval, limit: packets, ecn })),
+        Discipline::Pie { target, tupdate } => Some(Qdisc::Pie(Pie { target, tupdate, limit: packets, ecn })),
         Discipline::FqCodel { target, interval, flows } => {
             Some(Qdisc::FqCodel(FqCodel { target, interval, flows, limit: packets, ecn, ..FqCodel::default() }))
         }
     };
     let burst = direction.burst.unwrap_or_else(|| bucket(rate, mtu)).max(Bytes::new(frame + u64::from(overhead)));
     (Some(Qdisc::Tbf(Tbf { rate, burst, limit: bytes, overhead })), child)
+}
+
+const fn filter(asked: thalweg_model::AckFilter) -> AckFilter {
+    match asked {
+        thalweg_model::AckFilter::Off => AckFilter::Off,
+        thalweg_model::AckFilter::On => AckFilter::On,
+        thalweg_model::AckFilter::Aggressive => AckFilter::Aggressive,
+    }
 }
 
 /// The jitter in which one packet follows another. netem cannot do it: what it looks up in a table of delays is the remainder
@@ -107,7 +126,8 @@ pub(super) fn propagation(direction: &PathDirection, seed: Seed) -> Option<Qdisc
     if nothing && !changes {
         return None;
     }
-    let mut netem = Netem { delay, ecn: *ecn, limit: UNLIMITED_PACKETS, seed: seed.get(), ..Netem::default() };
+    let limit = direction.delay_limit.unwrap_or(UNLIMITED_PACKETS);
+    let mut netem = Netem { delay, ecn: *ecn, limit, seed: seed.get(), ..Netem::default() };
     if let Some(jitter) = jitter {
         netem.jitter = jitter.stddev;
         netem.distribution = distribution::table(&jitter.distribution);

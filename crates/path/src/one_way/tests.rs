@@ -3,7 +3,7 @@
 use super::*;
 use crate::{Departure, Lengths};
 use proptest::prelude::*;
-use thalweg_model::{Chance, Discipline, Distribution, Jitter, Loss, Queue, Reorder, Trace};
+use thalweg_model::{AckFilter, Chance, Discipline, Distribution, Jitter, Loss, Queue, Reorder, Trace};
 use thalweg_units::Ratio;
 
 const MBIT: u64 = 1_000_000;
@@ -154,6 +154,57 @@ fn codel_and_fq_codel_hold_the_queueing_delay_of_a_load_without_control() {
 }
 
 #[test]
+fn pie_holds_the_queueing_delay_it_is_given_and_marks_what_can_be_marked() {
+    for ecn in [false, true] {
+        let (target, tupdate) = (Span::from_millis(15), Span::from_millis(15));
+        let discipline = Discipline::Pie { target, tupdate };
+        let rate = Some(Rate::from_bits_per_second(10 * MBIT));
+        let mut path =
+            one_way(&PathDirection { rate, queue: Queue::Packets(1000), discipline, ecn, ..PathDirection::default() });
+        let mut delays = Vec::new();
+        // 5 % more than the rate, for 20 s.
+        for number in 0..17_340u64 {
+            let at = Span::from_micros(number * 1_153);
+            path.handle_packet(at, Packet { data: number, flow: 0, lengths: FULL, ecn_capable: ecn, is_tcp: true });
+            while let Some(departure) = path.poll_departure(at) {
+                if departure.at > Span::from_millis(10_000) {
+                    delays.push(departure.at.as_micros() - departure.data * 1_153);
+                }
+            }
+        }
+        let mean = delays.iter().sum::<u64>() / delays.len() as u64;
+        let dropped = path.counters().dropped(DropReason::QueueManagement).packets;
+        if ecn {
+            // A load that does not slow down is marked up to a tenth, and dropped beyond it.
+            assert!(path.counters().marked.packets > 100, "{:?}", path.counters());
+        } else {
+            assert!((10_000..20_000).contains(&mean), "{mean} µs");
+            // What is beyond the rate, 1,212 of 1,153 µs, of 20 s.
+            assert!((700..1_000).contains(&dropped), "{dropped}");
+        }
+        assert_eq!(path.counters().dropped(DropReason::QueueFull).packets, 0);
+    }
+}
+
+#[test]
+fn a_delay_holds_as_many_packets_as_its_limit() {
+    let delay = Span::from_millis(100);
+    let mut path = one_way(&PathDirection { delay, delay_limit: Some(20), ..PathDirection::default() });
+    // A hundred would be on their way.
+    let departures = run(&mut path, &evenly(1_000, Span::from_millis(1), FULL));
+    assert_eq!(departures.len(), 200);
+    assert_eq!(path.counters().dropped(DropReason::DelayFull).packets, 800);
+    assert_eq!(departures[20].at, departures[0].at + delay);
+    // The parts of a frame that find room pass.
+    let mut path = one_way(&PathDirection { delay, delay_limit: Some(20), ..PathDirection::default() });
+    path.handle_packet(
+        Span::ZERO,
+        Packet { data: 0, flow: 0, lengths: Lengths::segmented(52, 65_160, 1448), ecn_capable: false, is_tcp: true },
+    );
+    assert_eq!((path.held().packets, path.counters().dropped(DropReason::DelayFull).packets), (20, 25));
+}
+
+#[test]
 fn fq_codel_gives_a_sparse_flow_no_queueing_delay() {
     let (target, interval) = (Span::from_millis(5), Span::from_millis(100));
     let discipline = Discipline::FqCodel { target, interval, flows: 1024 };
@@ -257,7 +308,7 @@ fn a_path_that_is_full_drops_with_that_reason() {
 #[test]
 fn cake_an_empty_trace_and_a_step_without_a_rate_are_refused() {
     let rate = Some(Rate::from_bits_per_second(MBIT));
-    let discipline = Discipline::Cake { rtt: Span::from_millis(100) };
+    let discipline = Discipline::Cake { rtt: Span::from_millis(100), ack_filter: AckFilter::Off };
     let refused = |direction| OneWay::<u64>::new(&direction, 1500, Seed::default()).err();
     assert_eq!(refused(PathDirection { rate, discipline, ..PathDirection::default() }), Some(Unsupported::Cake));
     let trace = Some(Trace { opportunities_ms: vec![0] });
@@ -309,6 +360,7 @@ fn some_discipline() -> impl Strategy<Value = Discipline> {
         3 => Just(Discipline::Fifo),
         1 => Just(Discipline::Codel { target, interval }),
         1 => Just(Discipline::FqCodel { target, interval, flows: 4 }),
+        1 => Just(Discipline::Pie { target, tupdate: target }),
         1 => Just(Discipline::Red { min: Bytes::new(5_000), max: Bytes::new(20_000), probability: ratio(0.2) }),
     ]
 }
@@ -330,6 +382,7 @@ fn some_direction() -> impl Strategy<Value = PathDirection> {
         prop::option::of(some_chance()),
         prop::option::weighted(0.2, (some_chance(), 1u32..4)),
         prop::option::weighted(0.2, 600u16..1400),
+        prop::option::weighted(0.2, 1u32..40),
     );
     let bottleneck = (
         prop::option::weighted(0.8, MBIT..500 * MBIT),
@@ -342,7 +395,7 @@ fn some_direction() -> impl Strategy<Value = PathDirection> {
         prop::option::weighted(0.3, (1u64..30_000, MBIT..500 * MBIT, 0u64..20_000)),
     );
     (propagation, bottleneck).prop_map(|(propagation, bottleneck)| {
-        let (delay, jitter, loss, duplicate, corrupt, reorder, black_hole) = propagation;
+        let (delay, jitter, loss, duplicate, corrupt, reorder, black_hole, delay_limit) = propagation;
         let (rate, trace, policer, burst, queue, discipline, ecn, step) = bottleneck;
         let has_rate = rate.is_some() && trace.is_none();
         let step = step.map(|(at, bits, delay)| Step {
@@ -374,6 +427,7 @@ fn some_direction() -> impl Strategy<Value = PathDirection> {
             burst: burst.map(Bytes::new),
             queue,
             discipline,
+            delay_limit,
             ecn,
             steps: step.into_iter().collect(),
         }

@@ -3,6 +3,7 @@
 mod codel;
 mod fifo;
 mod fq_codel;
+mod pie;
 mod red;
 mod waiting;
 
@@ -13,6 +14,7 @@ use crate::shaper::default_burst;
 use codel::Codel;
 use fifo::Fifo;
 use fq_codel::FqCodel;
+use pie::Pie;
 use red::Red;
 use thalweg_model::{Discipline, PathDirection};
 use thalweg_units::{Bytes, Rate, Seed, Span};
@@ -20,13 +22,14 @@ use thalweg_units::{Bytes, Rate, Seed, Span};
 /// A queue with its discipline.
 ///
 /// [`Self::enqueue`] may drop the segment or others; [`Self::dequeue`] may drop segments before the one it returns. A segment
-/// that is being sent is no longer in the queue, but it counts for the limits of FIFO and CoDel, as in the kernel.
+/// that is being sent is no longer in the queue, but it counts for the limits of FIFO, CoDel and PIE, as in the kernel.
 #[derive(Debug)]
 pub(crate) enum Queue<T> {
     Fifo(Fifo<T>),
     Red(Red<T>),
     Codel(Codel<T>),
     FqCodel(FqCodel<T>),
+    Pie(Pie<T>),
 }
 
 /// A queue's limit in both units.
@@ -70,6 +73,10 @@ impl<T: Clone> Queue<T> {
                 let control = codel::Control::new(target, interval, frame, ecn);
                 Self::FqCodel(FqCodel::new(control, flows, limit.packets, frame))
             }
+            Discipline::Pie { target, tupdate } => {
+                let control = pie::Control::new(target, tupdate, frame, ecn, seed);
+                Self::Pie(Pie::new(control, limit.packets))
+            }
             Discipline::Cake { .. } => return None,
         })
     }
@@ -81,6 +88,7 @@ impl<T: Clone> Queue<T> {
             Self::Red(queue) => queue.enqueue(now, segment, counters),
             Self::Codel(queue) => queue.enqueue(now, segment, sending, counters),
             Self::FqCodel(queue) => queue.enqueue(now, segment, counters),
+            Self::Pie(queue) => queue.enqueue(now, segment, sending, counters),
         }
     }
 
@@ -91,6 +99,7 @@ impl<T: Clone> Queue<T> {
             Self::Red(queue) => queue.dequeue(now),
             Self::Codel(queue) => queue.dequeue(now, counters),
             Self::FqCodel(queue) => queue.dequeue(now, counters),
+            Self::Pie(queue) => queue.dequeue(now),
         }
     }
 
@@ -101,6 +110,7 @@ impl<T: Clone> Queue<T> {
             Self::Red(queue) => queue.length(),
             Self::Codel(queue) => queue.length(),
             Self::FqCodel(queue) => queue.length(),
+            Self::Pie(queue) => queue.length(),
         }
     }
 }

@@ -36,6 +36,9 @@ macro_rules! measures {
 pub(crate) const ALL: &[Measure] = measures! {
     "segment", "segment over HTTP, CPU s/GB", "≤ 0.11", segment, "http";
     "segment", "segment over HTTPS, CPU s/GB", "≤ 0.60", segment, "https";
+    "wrk", "segment over HTTP by wrk, CPU s/GB", "", segment_by_wrk, "http";
+    "wrk", "segment over HTTPS by wrk, CPU s/GB", "", segment_by_wrk, "https";
+    "wrk", "playlist over HTTP by wrk, µs CPU/request", "", playlist_by_wrk, "http";
     "playlist", "playlist over HTTP, µs CPU/request", "≤ 9", playlist, "http";
     "playlist", "playlist over HTTPS, µs CPU/request", "", playlist, "https";
     "connect", "connect and first request over HTTP, µs CPU", "", connect, "http";
@@ -114,6 +117,54 @@ fn playlist(server: &Server, scheme: &str) -> Option<String> {
         Some((family.cpu_s() - before) * 1e6 / requests as f64)
     });
     Some(format!("{:.1}", best?))
+}
+
+/// What another client makes of it: how it reads decides how long the queues are.
+fn segment_by_wrk(server: &Server, scheme: &str) -> Option<String> {
+    let entry = of_scheme(&server.playlists, scheme)?;
+    let family = Family::of(server.pid);
+    let best = cheapest(|| {
+        let found = resolve(entry)?;
+        let before = family.cpu_s();
+        let (_, bytes) = wrk(&found.segment)?;
+        Some((family.cpu_s() - before) / (bytes / 1e9))
+    });
+    Some(format!("{:.3}", best?))
+}
+
+fn playlist_by_wrk(server: &Server, scheme: &str) -> Option<String> {
+    let found = resolve(of_scheme(&server.playlists, scheme)?)?;
+    let family = Family::of(server.pid);
+    let best = cheapest(|| {
+        let before = family.cpu_s();
+        let (requests, _) = wrk(&found.playlist)?;
+        Some((family.cpu_s() - before) * 1e6 / requests)
+    });
+    Some(format!("{:.1}", best?))
+}
+
+/// Lets wrk ask for a round: requests and bytes, as it says them; `None` where it is missing or met an error.
+fn wrk(url: &Url) -> Option<(f64, f64)> {
+    let connections = format!("-c{ASKING}");
+    let length = format!("-d{}s", ROUND.as_secs());
+    let output = Command::new("wrk").args(["-t1", &connections, &length, url.as_str()]).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    // `  1234 requests in 2.00s, 1.05GB read`
+    let line = text.lines().find(|line| line.contains(" requests in "))?;
+    let mut words = line.split_whitespace();
+    let requests: f64 = words.next()?.parse().ok()?;
+    let read = words.nth(3)?;
+    let unit_at = read.find(|letter: char| letter.is_ascii_alphabetic())?;
+    // wrk's units are of 1024. Source: wrk src/units.c.
+    let unit = match &read[unit_at..] {
+        "B" => 1.0,
+        "KB" => 1024.0,
+        "MB" => 1024.0 * 1024.0,
+        "GB" => 1024.0 * 1024.0 * 1024.0,
+        _ => return None,
+    };
+    let has_failed = text.contains("Non-2xx") || text.contains("Socket errors");
+    (!has_failed).then_some((requests, read[..unit_at].parse::<f64>().ok()? * unit))
 }
 
 fn connect(server: &Server, scheme: &str) -> Option<String> {

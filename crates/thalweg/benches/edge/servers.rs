@@ -160,7 +160,7 @@ pub(crate) fn nginx(folder: &Path) -> Option<Server> {
     let text = format!(
         "daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/nginx.log;\n\
          worker_rlimit_nofile 20000; events {{ worker_connections 19000; }}\n\
-         http {{ access_log off; sendfile on; tcp_nopush on; keepalive_requests 1000000000; keepalive_timeout 600;\n\
+         http {{ access_log off; sendfile on; tcp_nopush on; open_file_cache max=1000; open_file_cache_valid 60s; keepalive_requests 1000000000; keepalive_timeout 600;\n\
          client_body_temp_path {folder}/t1; proxy_temp_path {folder}/t2; fastcgi_temp_path {folder}/t3; uwsgi_temp_path {folder}/t4; scgi_temp_path {folder}/t5;\n\
          server {{ listen 127.0.0.1:{http}; listen 127.0.0.1:{https} ssl; root {folder}/root; send_timeout 600;\n\
          ssl_certificate {folder}/cert.pem; ssl_certificate_key {folder}/key.pem; ssl_protocols TLSv1.3; }} }}\n"
