@@ -129,7 +129,7 @@ impl Samples {
     /// Samples a host's connection from now on, until it is removed by the number returned. Of connections that are sampled at
     /// one time, that of the lower key comes first.
     pub(super) fn add(&mut self, key: usize, host: &str, connection: u32, tcp: impl AsFd) -> Result<u64, HostError> {
-        let id = (key as u64) << 32 | self.lines.connections.len() as u64;
+        let id = ((key as u64) << 32) | self.lines.connections.len() as u64;
         self.lines.connections.push(format!("{host},{connection}"));
         self.kernel.add(id, tcp)?;
         Ok(id)
