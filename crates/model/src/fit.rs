@@ -38,7 +38,7 @@ pub struct FittedModel {
     pub name: String,
     /// Its parameters.
     pub parameters: Vec<FittedParameter>,
-    /// Runs it was held against, each with another seed.
+    /// Runs it was held against, each with another seed, or of a model without chance with another parameter off.
     pub seeds: u32,
     /// Part of these with the capture's verdict.
     pub same_verdict: f64,

@@ -4,6 +4,7 @@ use crate::bench::{Bench, BenchOptions, Task, complete};
 use crate::failure::Failure;
 use crate::fit::parameters::{capture_at, read, tap};
 use crate::observer::Observer;
+use crate::remedy::{AS_FOUND, value};
 use crate::whole;
 use std::fs;
 use std::path::Path;
@@ -11,11 +12,24 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use thalweg_lab::{CaptureEnds, RunOptions};
 use thalweg_model::FixReport;
+use thalweg_units::Rate;
 
 const SCENARIO: &str = "fitted.toml";
 const CAPTURE: &str = "synthetic.pcapng";
 
-/// Runs the fitted scenario's first arm once, and writes scenario, capture and document into `folder`.
+/// Refuses a folder that a bundle cannot be written into, before the work for it is done.
+///
+/// # Errors
+/// A folder that is there and not empty.
+pub fn check(folder: &Path) -> Result<(), Failure> {
+    if fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
+        return Err(Failure::user(format!("the folder {} is not empty", folder.display()))
+            .hint("a bundle is a folder of its own: choose another name"));
+    }
+    Ok(())
+}
+
+/// Runs the fitted scenario's first arm, and writes scenario, capture and document into `folder`.
 ///
 /// The document names no file and no address. The capture is the lab's: its addresses are 10.0.0.0/8's of the lab, its payload is not kept.
 ///
@@ -30,25 +44,34 @@ pub fn write(
     observer: &mut dyn Observer,
 ) -> Result<(), Failure> {
     let cannot = |error: std::io::Error| Failure::user(format!("cannot make the folder {}: {error}", folder.display()));
-    if fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
-        return Err(Failure::user(format!("the folder {} is not empty", folder.display()))
-            .hint("a bundle is a folder of its own: choose another name"));
-    }
+    check(folder)?;
     fs::create_dir_all(folder).map_err(cannot)?;
     let bench = Bench::prepare(read(SCENARIO, scenario)?, options, Some(&folder.join("run")), stop)?;
     let (arms, _) = thalweg_lab::across(&bench.scenario, &bench.kernels);
     let end = report.capture.as_ref().map_or(CaptureEnds::Server, |fit| capture_at(tap(fit.vantage, fit.direction)));
-    let options = RunOptions { capture: end, samples: None };
-    let task = Task { arms: &arms[..1], expect: &[], first_arm: 0, repeats: 1, part: None, options, journal: None };
-    let ran = complete(bench.run(&task, observer)?)?;
-    let made = ran.report.arms.first().and_then(|arm| arm.capture.clone());
+    let mut run = |options| {
+        let task = Task { arms: &arms[..1], expect: &[], first_arm: 0, repeats: 1, part: None, options, journal: None };
+        complete(bench.run(&task, observer)?)
+    };
+    // A run of chance is another one where other things are recorded: what is expected is what `lab run` gives by itself.
+    let again = run(RunOptions::default())?;
+    let recorded = run(RunOptions { capture: end, samples: None })?;
+    let made = recorded.report.arms.first().and_then(|arm| arm.capture.clone());
     let made = made.ok_or_else(|| Failure::host("the lab's run left no capture"))?;
     let run = bench.out.path().to_owned();
     fs::rename(run.join(&made), folder.join(CAPTURE)).map_err(cannot)?;
     fs::remove_dir_all(&run).map_err(cannot)?;
-    whole::write(&folder.join(SCENARIO), scenario)?;
+    let goodput = again.report.arms.first().and_then(|arm| value(arm, &report.metric));
+    whole::write(&folder.join(SCENARIO), &expecting(scenario, &report.metric, goodput))?;
     let json = serde_json::to_string_pretty(&anonymous(report)).map_err(Failure::host)?;
     whole::write(&folder.join("fix.json"), &json)
+}
+
+/// The scenario, whose last table is what is expected, with the rate that the first arm is to have, too.
+fn expecting(scenario: &str, metric: &str, value: Option<f64>) -> String {
+    let Some(rate) = value.filter(|_| metric.ends_with("_bps")) else { return scenario.to_owned() };
+    let rate = Rate::from_bits_per_second(rate as u64);
+    format!("{scenario}\"{AS_FOUND}/{metric}\" = \"{rate} +- 5%\"\n")
 }
 
 /// The document without names and addresses.

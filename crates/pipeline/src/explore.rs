@@ -3,13 +3,14 @@
 //! Nothing is taken over from one option to the next but the order of trying: each set is run as a whole. What adds less than three
 //! percent is taken away again, and of several sizes the smallest that is as good is kept.
 
+use crate::chance::meets_chance;
 use crate::failure::Failure;
 use crate::lab_runs::LabRuns;
 use crate::observer::Observer;
 use crate::remedy::{apply, merge};
 use crate::score::score;
 use std::collections::BTreeMap;
-use thalweg_model::{Amount, Arm, Experiment, Loss, Path, PathDirection, Remedy, Transactions, Workload};
+use thalweg_model::{Amount, Arm, Experiment, Remedy, Transactions, Workload};
 use thalweg_tune::options::Family;
 use thalweg_units::{Bytes, Span};
 
@@ -259,24 +260,14 @@ impl Search<'_> {
     }
 }
 
-/// Whether another seed gives another run.
-pub(crate) fn meets_chance(experiment: &Experiment) -> bool {
-    let random = |loss: &Loss| matches!(loss, Loss::Random(_) | Loss::GilbertElliott { .. });
-    let direction = |path: &PathDirection| {
-        path.jitter.is_some()
-            || random(&path.loss)
-            || path.duplicate.is_some()
-            || path.corrupt.is_some()
-            || path.reorder.is_some()
-            || path.steps.iter().any(|step| step.loss.as_ref().is_some_and(random))
-    };
-    let Path { down, up, .. } = &experiment.path;
-    direction(down) || direction(up)
-}
-
 /// Whether a run of the whole experiment takes no more packets than one of the search's longer runs.
 pub(crate) fn is_short(experiment: &Experiment) -> bool {
-    shortened(experiment, PACKETS[1]) == *experiment
+    brief(experiment) == *experiment
+}
+
+/// The experiment as the search's longer runs have it.
+pub(crate) fn brief(experiment: &Experiment) -> Experiment {
+    shortened(experiment, PACKETS[1])
 }
 
 /// The experiment with no more packets than that, as far as its path's rate and its sizes tell.

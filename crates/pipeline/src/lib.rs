@@ -9,6 +9,7 @@
 mod bench;
 pub mod bundle;
 mod captured_flow;
+mod chance;
 pub mod diagnose;
 mod explore;
 mod failure;

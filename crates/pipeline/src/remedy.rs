@@ -40,6 +40,16 @@ pub(crate) fn ratio(arms: &[ArmReport], scenario: &Scenario, a: usize, b: usize)
     Some(if more { b / a } else { a / b })
 }
 
+/// The congestion control that changes choose, which makes the sender compete otherwise; `None` where they choose none.
+pub(crate) fn congestion_control(changes: &[Change]) -> Option<&str> {
+    let chooses = |setting: &Setting| match setting {
+        Setting::Sysctl(name) => name == CONGESTION_CONTROL,
+        Setting::Route(name) => name == "congctl",
+        Setting::Socket(name) => name == "congestion",
+    };
+    changes.iter().find(|change| chooses(&change.setting)).map(|change| change.to.as_str())
+}
+
 /// Lays a change over an experiment.
 pub(crate) fn apply(experiment: &mut Experiment, change: &Change) {
     let host = match change.side {
@@ -110,9 +120,15 @@ pub(crate) fn merge(remedies: Vec<Remedy>) -> Option<Remedy> {
     let mut all = remedies.into_iter();
     let mut whole = all.next()?;
     for next in all {
-        whole.reason = format!("{} {}", whole.reason, next.reason);
-        whole.wont_help = format!("{} {}", whole.wont_help, next.wont_help);
-        whole.notes.extend(next.notes);
+        // The same setting on both hosts has one reason.
+        for (text, more) in [(&mut whole.reason, &next.reason), (&mut whole.wont_help, &next.wont_help)] {
+            if !text.contains(more.as_str()) {
+                *text = format!("{text} {more}");
+            }
+        }
+        let new = next.notes.into_iter().filter(|note| !whole.notes.contains(note));
+        let new: Vec<String> = new.collect();
+        whole.notes.extend(new);
         if next.applicability == thalweg_model::Applicability::NeedsThought {
             whole.applicability = next.applicability;
         }

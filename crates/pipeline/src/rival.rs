@@ -3,28 +3,32 @@
 use crate::failure::Failure;
 use crate::lab_runs::LabRuns;
 use crate::observer::Observer;
-use thalweg_model::{Arm, Cross, CrossTraffic, Experiment, HostSettings, Metric, Rival, Way, Workload};
+use thalweg_model::{Amount, Arm, Cross, CrossTraffic, Experiment, HostSettings, Metric, Rival, Stream, Way, Workload};
 use thalweg_units::Span;
 
 /// Seeds of each of the three runs.
 const SEEDS: u32 = 4;
+/// The flows' time where the workload has none.
+const DURATION: Span = Span::from_millis(10_000);
 /// Harm that runs of one seed and another differ by.
 const NOISE: f64 = 0.05;
 /// Buffers that hold no CUBIC flow back.
 const BUFFER: &str = "4096 131072 67108864";
 
-/// Runs a CUBIC flow alone, beside another, and beside one that `congestion` sends.
+/// Runs a CUBIC flow on the path of `base` alone, beside another, and beside one that `congestion` sends. What transfers no bulk there does so
+/// here for [`DURATION`].
 pub(crate) fn rival(
     lab: &LabRuns<'_>,
     base: &Experiment,
+    direction: Way,
     congestion: &str,
     observer: &mut dyn Observer,
 ) -> Result<Rival, Failure> {
-    let direction = match &base.workload {
-        Workload::Stream(stream) => stream.direction,
-        _ => Way::Down,
-    };
     let mut alone = base.clone();
+    if !matches!(alone.workload, Workload::Stream(_)) {
+        let amount = Amount::Seconds(DURATION);
+        alone.workload = Workload::Stream(Stream { direction, amount, ..Stream::default() });
+    }
     for host in [&mut alone.client, &mut alone.server] {
         *host = HostSettings::default();
         for buffer in ["net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"] {

@@ -8,10 +8,10 @@ use crate::fit::Fit;
 use crate::fit::parameters::{Amount, Parameters, capture_at};
 use crate::lab_runs::LabRuns;
 use crate::observer::Observer;
-use crate::remedy::{AS_FOUND, CONGESTION_CONTROL, WORTH, apply, merge, name, ratio};
+use crate::remedy::{AS_FOUND, WORTH, apply, merge, name, ratio};
 use thalweg_model::{
-    Arm, Candidate, Change, Code, Corner, Experiment, Finding, Flow, LabReport, Remedy, Scenario, Setting,
-    SettingsReport, Stream, Workload,
+    Arm, Candidate, Change, Code, Corner, Experiment, Finding, Flow, LabReport, Remedy, Scenario, SettingsReport,
+    Stream, Workload,
 };
 use thalweg_tune::Facts;
 use thalweg_units::Span;
@@ -57,16 +57,6 @@ impl Tried {
     fn worst(&self) -> f64 {
         let corners = self.candidate.corners.iter().map(|corner| corner.ratio);
         corners.chain(self.candidate.ratios.last().copied()).fold(f64::INFINITY, f64::min)
-    }
-
-    /// The congestion control it changes to, which makes the sender compete otherwise; `None` where it changes none.
-    pub(crate) fn congestion_control(&self) -> Option<&str> {
-        let chooses = |setting: &Setting| match setting {
-            Setting::Sysctl(name) => name == CONGESTION_CONTROL,
-            Setting::Route(name) => name == "congctl",
-            Setting::Socket(name) => name == "congestion",
-        };
-        self.candidate.changes.iter().find(|change| chooses(&change.setting)).map(|change| change.to.as_str())
     }
 }
 
@@ -160,7 +150,7 @@ fn candidates(
         add(tried);
         let Some(arm) = next.filter(|_| chain.len() < CHAIN) else { break };
         let end = capture_at(fit.parameters.tap);
-        let captured = lab.captured("search: what limits it then", &arm, 1, end, observer)?;
+        let captured = lab.captured("search: what limits it then", &[arm], 1, end, observer)?;
         let Some((after, _)) = captured.into_iter().flatten().next() else { break };
         let known: Vec<Change> = chain.iter().flat_map(|remedy| remedy.changes.clone()).collect();
         let further =

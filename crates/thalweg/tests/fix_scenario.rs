@@ -5,10 +5,11 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod common;
+mod slow;
 
 use common::{figure, json, lab_in, run, within};
 use serde_json::Value;
-use std::fmt::Write as _;
+use slow::{Draw, Slow};
 use std::fs;
 
 /// The document of a fix of `text`.
@@ -95,6 +96,21 @@ fn a_program_that_limits_itself_is_freed() {
 }
 
 #[test]
+fn what_takes_more_from_a_cubic_flow_than_cubic_does_is_not_proposed() {
+    let text = "name = \"shallow\"\n[path]\nrtt = \"40ms\"\nrate = \"20mbit\"\nqueue = \"6 packets\"\n[workload]\nkind = \"stream\"\n\
+                seconds = \"6s\"\n";
+    let fix = fixed(text, &[]);
+    let bbr = "server sysctl net.ipv4.tcp_congestion_control bbr";
+    assert!(!changes(&fix).contains(&bbr.to_owned()), "{:?}", changes(&fix));
+    let notes = fix["notes"].to_string();
+    assert!(notes.contains("not accepted. --own-path"), "{notes}");
+    let own = fixed(text, &["--own-path"]);
+    assert!(changes(&own).contains(&bbr.to_owned()), "{:?}", changes(&own));
+    assert_eq!(own["rival"]["accepted"], false, "{}", own["rival"]);
+    assert!(number(&own["rival"]["harm_of_remedy"]) > number(&own["rival"]["harm_of_cubic"]) + 0.05);
+}
+
+#[test]
 fn lost_syns_are_named_and_nothing_is_proposed_for_them() {
     let fix = fixed(
         "name = \"syns\"\n[path]\nrtt = \"30ms\"\nrate = \"50mbit\"\nqueue = \"200KB\"\nup.loss = { model = \"list\", packets = [1, 2] }\n\
@@ -157,77 +173,8 @@ fn one_failed_arm_keeps_the_others_and_a_failing_program_is_an_error() {
     run(folder.path(), &["lab", "run", "p.toml", "--kernel", "6.12", "--out", "q"], 0);
 }
 
-/// A generator of numbers that are the same on every host: SplitMix64.
-struct Draw(u64);
-
-impl Draw {
-    fn unit(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    fn between(&mut self, least: f64, most: f64) -> f64 {
-        least * (most / least).powf(self.unit())
-    }
-}
-
-/// A slow bulk transfer with one or two causes.
-fn slow(draw: &mut Draw, number: usize) -> String {
-    let (rtt, rate) = (draw.between(20.0, 200.0), draw.between(20.0, 200.0));
-    let mut text = format!(
-        "name = \"slow-{number}\"\n[path]\nrtt = \"{rtt:.1}ms\"\nrate = \"{rate:.1}mbit\"\nqueue = \"{:.0}KB\"\n",
-        rate * rtt / 8.0 * draw.between(0.5, 1.5)
-    );
-    let causes = ["window", "buffer", "asked", "clamp", "paced", "loss"];
-    let mut client = String::from("[client]\n");
-    let mut server = String::from("[server]\n");
-    let mut chosen: Vec<&str> = Vec::new();
-    for _ in 0..=number % 2 {
-        chosen.push(causes[(draw.unit() * causes.len() as f64) as usize]);
-    }
-    chosen.sort_unstable();
-    chosen.dedup();
-    let held = rate * rtt / 8.0 * 1e3 * draw.between(0.1, 0.4);
-    for cause in chosen {
-        let line = match cause {
-            "window" => {
-                writeln!(client, "sysctl.\"net.ipv4.tcp_rmem\" = \"4096 {:.0} {:.0}\"", held.min(87380.0), held * 1.6)
-            }
-            "buffer" => {
-                writeln!(server, "sysctl.\"net.ipv4.tcp_wmem\" = \"4096 16384 {:.0}\"", (held * 1.5).max(32768.0))
-            }
-            "asked" => writeln!(client, "socket.rcvbuf = {:.0}", (held * 0.8).max(16384.0)),
-            "clamp" => writeln!(server, "route.cwnd = {:.0}", (held / 1448.0).max(4.0)),
-            "paced" => writeln!(server, "socket.max_pacing_rate = \"{:.1}mbit\"", rate * draw.between(0.1, 0.4)),
-            _ => writeln!(text, "loss = \"{:.3}%\"", draw.between(0.02, 0.2)),
-        };
-        line.expect("written");
-    }
-    text + "[workload]\nkind = \"stream\"\nseconds = \"8s\"\n" + &client + &server
-}
-
-/// Everything that could be lifted, at once, with each congestion control and three sizes of buffers: what a grid search reaches.
-fn grid(text: &str) -> String {
-    let mut arms = text.to_owned();
-    for congestion in ["cubic", "bbr"] {
-        for most in [4u64 << 20, 8 << 20, 16 << 20] {
-            let unset: Vec<&str> = ["client.socket.rcvbuf", "server.route.cwnd", "server.socket.max_pacing_rate"]
-                .into_iter()
-                .filter(|key| text.contains(&format!("\n{} =", &key[7..])))
-                .collect();
-            let unset: String = unset.iter().map(|key| format!("\"{key}\", ")).collect();
-            let _ = write!(
-                arms,
-                "[[arm]]\nname = \"{congestion} {most}\"\nunset = [{unset}]\nclient.sysctl.\"net.ipv4.tcp_rmem\" = \"4096 131072 {most}\"\n\
-                 server.sysctl.\"net.ipv4.tcp_wmem\" = \"4096 16384 {most}\"\nserver.socket.congestion = \"{congestion}\"\n"
-            );
-        }
-    }
-    arms
-}
+/// What a slow transfer of this test may be held by.
+const CAUSES: [&str; 6] = ["window", "buffer", "asked", "clamp", "paced", "loss"];
 
 #[test]
 #[ignore = "some minutes; its result is in docs/fix.md"]
@@ -235,10 +182,11 @@ fn random_slow_scenarios_reach_what_a_grid_search_reaches() {
     let mut draw = Draw(31);
     let mut reached = 0;
     for at in 0..12 {
-        let text = slow(&mut draw, at);
+        let slow = Slow::draw(&mut draw, at, &CAUSES);
+        let text = slow.scenario(&format!("slow-{at}"), 8);
         let folder = tempfile::tempdir().expect("a folder");
         let options = ["--kernel", "6.12", "--repeat", "3", "--capture", "off", "--samples", "off"];
-        let report = lab_in(folder.path(), &grid(&text), &options);
+        let report = lab_in(folder.path(), &(text.clone() + &slow.grid()), &options);
         let arms = report["arms"].as_array().expect("arms");
         let steady = |arm: &Value| {
             let metric = &arm["metrics"]["goodput_steady_bps"];

@@ -36,6 +36,7 @@ use thalweg_units::{Bytes, Span};
 pub fn plan(code: Code, facts: &Facts<'_>) -> Vec<Remedy> {
     let remedies = match code {
         Code::ReceiveWindow => buffers::receive(facts),
+        Code::ReceiveBufferOverrun => buffers::overrun(facts),
         Code::SendBuffer => buffers::send(facts),
         Code::WindowScalingMissing => window_scaling::plan(facts),
         Code::WindowScaleIgnored => middlebox::window_scale(facts),
@@ -51,7 +52,7 @@ pub fn plan(code: Code, facts: &Facts<'_>) -> Vec<Remedy> {
         Code::Reordering => reordering::plan(facts),
         Code::Reader => vec![advice(code, READER)],
         Code::PathRate => vec![advice(code, PATH_RATE)],
-        Code::PacingRate => vec![advice(code, PACING_RATE)],
+        Code::PacingRate => vec![unpaced(facts)],
         Code::ApplicationWindow => vec![advice(code, APPLICATION_WINDOW)],
         Code::Application => vec![advice(code, APPLICATION)],
         Code::Connecting => vec![advice(code, CONNECTING)],
@@ -135,6 +136,19 @@ fn advice(code: Code, text: &str) -> Remedy {
     remedy(code, text.to_owned(), Vec::new(), Applicability::Safe, "")
 }
 
+/// The rate that the sending program paces at, lifted.
+fn unpaced(facts: &Facts<'_>) -> Remedy {
+    let side = facts.sender();
+    let setting = facts::socket("max_pacing_rate");
+    let from = facts.value(side, &setting).cloned();
+    let lifted = Change { side, setting, from, to: "auto".to_owned() };
+    let reason = "Take off or raise the rate that the sending program sets by SO_MAX_PACING_RATE; ss -ti shows it as pacing_rate.";
+    let wont_help =
+        "A rate that the fq discipline of the sender's interface has as maxrate (tc qdisc show): raise that.";
+    // Whoever set it may have had the path's other users in mind.
+    remedy(Code::PacingRate, reason.to_owned(), vec![lifted], Applicability::NeedsThought, wont_help)
+}
+
 /// The next whole MiB: buffer limits are set in round figures.
 fn round_up(bytes: u64) -> Bytes {
     Bytes::new(bytes.max(1).next_multiple_of(1 << 20))
@@ -160,8 +174,6 @@ const READER: &str = "There is nothing to set: a larger buffer only delays the m
                       read sooner and more at once, in a thread that does nothing else, or be sent less.";
 const PATH_RATE: &str = "There is nothing to set: the path's rate is used up. A path with a higher rate, or less data, makes it \
                          faster; pacing or a queue with AQM makes its queue shorter, not its rate higher.";
-const PACING_RATE: &str = "Raise the rate that the sending program sets by SO_MAX_PACING_RATE, or what the fq discipline of its interface \
-                           has as maxrate (tc qdisc show); ss -ti shows it as pacing_rate. No setting of TCP raises it.";
 const APPLICATION_WINDOW: &str = "There is nothing to set in TCP: a window of the protocol above it is full. Raise that to what the path holds and \
                                   more in the receiving program: HTTP/2 SETTINGS_INITIAL_WINDOW_SIZE and WINDOW_UPDATE of the \
                                   connection, SSH's channel window; or request the next piece before the last has arrived.";

@@ -31,8 +31,8 @@ pub(crate) fn run(args: &FixArgs, output: &Output) -> Result<ExitCode, Failure> 
         let out = OutFolder::prepare(args.lab.out.as_deref(), &name)?;
         return capture(path, (&name, &out), args, &stop, output);
     }
-    if args.flow.is_some() || args.bundle.is_some() || args.own_path {
-        return Err(Failure::user(anyhow!("--flow, --own-path and --bundle are for captures, and '{what}' is none"))
+    if args.flow.is_some() || args.bundle.is_some() {
+        return Err(Failure::user(anyhow!("--flow and --bundle are for captures, and '{what}' is none"))
             .hint("thalweg lab run takes a scenario as it is; a capture is pcap or pcapng"));
     }
     let mut scenario = scenarios::find(what, &args.lab.set)?;
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &FixArgs, output: &Output) -> Result<ExitCode, Failure> 
         scenarios::keep(&mut scenario, std::slice::from_ref(arm))?;
     }
     let bench = Bench::prepare(scenario, &args.lab.bench(), args.lab.out.as_deref(), &stop)?;
-    let Fixed { report: fix, findings } = fix::scenario(&bench, &mut Console::new(output))?;
+    let Fixed { report: fix, findings } = fix::scenario(&bench, args.own_path, &mut Console::new(output))?;
     conclude(&format!("fix {}", bench.scenario.name), &fix, findings, &bench.out, output)
 }
 
@@ -86,18 +86,21 @@ fn capture(
     stop: &Arc<AtomicBool>,
     output: &Output,
 ) -> Result<ExitCode, Failure> {
+    if let Some(folder) = &args.bundle {
+        bundle::check(folder)?;
+    }
     let request = CaptureRequest { path, flow: args.flow, own_path: args.own_path, options: args.lab.bench() };
     let FixedCapture { report: fix, scenario } = fix::capture(&request, stop, &mut Console::new(output))?;
     if let Some(scenario) = &scenario {
         out.write("fitted.toml", scenario)?;
     }
-    if let Some(folder) = &args.bundle {
-        let scenario = scenario.as_ref().ok_or_else(|| {
-            Failure::user(anyhow!("there is nothing to bundle: {}", fix.notes.join(" ")))
-                .hint("without --bundle the diagnosis is shown as far as it goes")
-        })?;
-        bundle::write(folder, scenario, &fix, &request.options, stop, &mut Console::new(output))?;
-        output.note(&format!("bundle: {}", folder.display()));
+    match (&args.bundle, &scenario) {
+        (Some(folder), Some(scenario)) => {
+            bundle::write(folder, scenario, &fix, &request.options, stop, &mut Console::new(output))?;
+            output.note(&format!("bundle: {}", folder.display()));
+        }
+        (Some(_), None) => output.note("no bundle: no path was fitted"),
+        (None, _) => {}
     }
     conclude(&format!("fix {name}"), &fix, Vec::new(), out, output)
 }

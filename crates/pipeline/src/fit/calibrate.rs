@@ -1,8 +1,9 @@
 //! One step of calibration: each parameter follows the one figure it decides.
 
+use super::RESOLUTION;
 use super::observed::{Observed, median};
 use super::parameters::{LossModel, Parameters};
-use thalweg_model::Origin;
+use thalweg_model::{Code, Origin};
 
 /// A parameter changes by this factor at most in one step.
 const STEP: f64 = 3.0;
@@ -16,7 +17,7 @@ pub(crate) fn distance(capture: &Observed, runs: &[Observed]) -> f64 {
     let ratio = |figure: &dyn Fn(&Observed) -> Option<f64>, weight| far(figure(capture), median(runs, figure), weight);
     let verdict = runs.iter().filter(|run| run.code != capture.code).count() as f64 / runs.len().max(1) as f64;
     ratio(&|seen| Some(seen.goodput_bps), 2.0)
-        + ratio(&|seen| seen.shown_rate(capture.code), 1.0)
+        + ratio(&|seen| seen.shown_rate(capture.shown_by), 1.0)
         + ratio(&|seen| seen.rtt_p50_ms, 1.0)
         + ratio(&|seen| seen.rtt_p90_ms, 1.0)
         + ratio(&|seen| Some(seen.loss_episodes), 0.3)
@@ -37,11 +38,18 @@ pub(crate) fn step(parameters: &mut Parameters, capture: &Observed, runs: &[Obse
         parameters.rtt_s = (parameters.rtt_s + more / 1e3).max(parameters.rtt_s / STEP);
     }
     if parameters.rate_origin != Origin::Assumed {
-        let shown = |seen: &Observed| seen.shown_rate(capture.code);
+        let shown = |seen: &Observed| seen.shown_rate(capture.shown_by);
         parameters.rate_bps *= factor(shown(capture), median(runs, shown));
     }
     if parameters.queue_origin != Origin::Assumed {
-        parameters.queue_bytes *= ratio(|seen| Some(seen.rtt_max_ms? - seen.rtt_min_ms?));
+        let waits = |seen: &Observed| Some(seen.rtt_max_ms? - seen.rtt_min_ms?);
+        // What waits in a short queue is lost in the classes of round trips; how much is lost at once follows the queue, too.
+        let shown = waits(capture).is_none_or(|waits| waits > parameters.rtt_s * 1e3 * RESOLUTION);
+        parameters.queue_bytes *= if shown {
+            ratio(|seen| Some(seen.rtt_max_ms? - seen.rtt_min_ms?))
+        } else {
+            ratio(Observed::episode_packets)
+        };
         parameters.queue_origin = Origin::Calibrated;
     }
     if matches!(parameters.loss_model, LossModel::Random | LossModel::Bursts) {
@@ -57,14 +65,21 @@ pub(crate) fn step(parameters: &mut Parameters, capture: &Observed, runs: &[Obse
         parameters.loss = (parameters.loss + seen - had).clamp(floor, (parameters.loss * STEP).max(1e-6));
     }
     if let Some((rate, burst)) = parameters.policer {
-        parameters.policer = Some((rate * ratio(|seen| Some(seen.goodput_bps)).clamp(0.9, 1.1), burst));
+        // A larger bucket lets a window grow further before it is empty, so more is lost at once.
+        let rate = rate * ratio(|seen| Some(seen.goodput_bps)).clamp(0.9, 1.1);
+        parameters.policer = Some((rate, burst * ratio(Observed::episode_packets)));
     }
+    // Where a buffer is the limit the goodput is in proportion to it. Its largest window, and a flight that passed it once, are not.
     if parameters.receive.origin == Origin::Calibrated {
-        parameters.receive.bytes *= ratio(|seen| Some(seen.window_max_bytes));
+        let limits = capture.code == Code::ReceiveWindow;
+        parameters.receive.bytes *=
+            if limits { ratio(|seen| Some(seen.goodput_bps)) } else { ratio(|seen| Some(seen.window_max_bytes)) };
     }
     if parameters.send.origin == Origin::Calibrated {
-        parameters.send.bytes *= ratio(|seen| Some(seen.flight_max_bytes));
+        parameters.send.bytes *= ratio(|seen| Some(seen.goodput_bps));
     }
+    parameters.clamp = parameters.clamp.map(|segments| segments * ratio(|seen| Some(seen.goodput_bps)));
+    parameters.pacing_bps = parameters.pacing_bps.map(|bps| bps * ratio(|seen| Some(seen.goodput_bps)));
     if parameters.jitter_s > 0.0 {
         parameters.jitter_s *= ratio(|seen| Some((seen.rtt_p90_ms? - seen.rtt_min_ms?).max(0.01)));
     }

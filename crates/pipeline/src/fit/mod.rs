@@ -6,14 +6,14 @@ pub(crate) mod check;
 pub(crate) mod observed;
 pub(crate) mod parameters;
 
+use crate::chance::meets_chance;
 use crate::failure::Failure;
 use crate::lab_runs::LabRuns;
 use crate::observer::Observer;
-use crate::remedy::AS_FOUND;
 use check::{SAME_VERDICT, checks, same_verdict};
 use observed::Observed;
-use parameters::{Amount, LossModel, Parameters, capture_at};
-use thalweg_model::{Arm, FittedModel, Flow, LossClass, Series};
+use parameters::{Amount, LossModel, OVERRUN_PACKETS, Parameters, capture_at};
+use thalweg_model::{Arm, Code, FittedModel, Flow, LossClass, Series};
 
 /// Runs that a model is held against, each with another seed.
 pub(crate) const SEEDS: u32 = 16;
@@ -21,6 +21,8 @@ pub(crate) const SEEDS: u32 = 16;
 const STEP_SEEDS: u32 = 3;
 /// Steps of calibration.
 const STEPS: usize = 6;
+/// What a parameter is known to: rates and round trips are counted in classes of a 32nd (`LogHistogram<5, _>`).
+const RESOLUTION: f64 = 1.0 / 32.0;
 /// Calibration ends where the runs are as near as this.
 const NEAR: f64 = 5e-4;
 
@@ -44,14 +46,14 @@ pub(crate) fn fit(
     for model in models(flow) {
         let start = Parameters::of(flow, model, amount);
         let parameters = calibrated(lab, start, &capture, observer)?;
-        let runs = runs(lab, &parameters, SEEDS, observer)?;
+        let runs = runs(lab, &spread(&parameters)?, SEEDS, observer)?;
         let checks = checks(&capture, &runs);
         let same_verdict = same_verdict(&capture, &runs);
         let accepted = same_verdict >= SAME_VERDICT && !runs.is_empty() && checks.iter().all(|check| check.inside);
         let model = FittedModel {
             name: model.name().to_owned(),
             parameters: parameters.list(),
-            seeds: SEEDS,
+            seeds: runs.len() as u32,
             same_verdict,
             checks,
             accepted,
@@ -69,12 +71,14 @@ fn models(flow: &Flow) -> Vec<LossModel> {
     if flow.policer.is_some() {
         return vec![LossModel::Policer, LossModel::Queue, LossModel::Random];
     }
-    match flow.facts.losses.as_deref().map(|losses| losses.class) {
-        None => vec![LossModel::Queue],
-        Some(Some(LossClass::Queue)) => vec![LossModel::Queue, LossModel::Random],
-        Some(Some(LossClass::Policer)) => vec![LossModel::Policer, LossModel::Queue],
-        Some(Some(LossClass::Random) | None) => vec![LossModel::Random, LossModel::Bursts],
-        Some(Some(LossClass::Mixed)) => vec![LossModel::Random, LossModel::Queue, LossModel::Bursts],
+    let Some(losses) = flow.facts.losses.as_deref() else { return vec![LossModel::Queue] };
+    // The model with fewest parameters comes first where it can be the true one: a slow start that overran the queue loses many at once, and a
+    // few losses of a connection that something else limits may be all of that kind.
+    let overran = losses.packets_max >= OVERRUN_PACKETS || flow.verdict.code() != Code::RandomLoss;
+    match losses.class {
+        Some(LossClass::Policer) => vec![LossModel::Policer, LossModel::Queue],
+        Some(LossClass::Random | LossClass::Mixed) | None if !overran => vec![LossModel::Random, LossModel::Bursts],
+        _ => vec![LossModel::Queue, LossModel::Random, LossModel::Bursts],
     }
 }
 
@@ -88,7 +92,7 @@ fn calibrated(
     let mut parameters = start;
     let mut best = (f64::INFINITY, parameters.clone());
     for _ in 0..STEPS {
-        let runs = runs(lab, &parameters, STEP_SEEDS, observer)?;
+        let runs = runs(lab, std::slice::from_ref(&parameters), STEP_SEEDS, observer)?;
         let distance = calibrate::distance(capture, &runs);
         if distance < best.0 {
             best = (distance, parameters.clone());
@@ -101,15 +105,33 @@ fn calibrated(
     Ok(best.1)
 }
 
+/// The models whose runs the capture is held against. Where chance has a part it is one, run with many seeds; else every seed gives the same run,
+/// and each parameter is off by what it is known to.
+fn spread(parameters: &Parameters) -> Result<Vec<Parameters>, Failure> {
+    let mut all = vec![parameters.clone()];
+    if !meets_chance(&parameters.scenario("fitted")?.arms[0].experiment) {
+        for factor in [1.0 - RESOLUTION, 1.0 + RESOLUTION] {
+            all.extend(Parameters::MEASURED.map(|change| {
+                let mut other = parameters.clone();
+                change(&mut other, factor);
+                other
+            }));
+        }
+    }
+    Ok(all)
+}
+
 fn runs(
     lab: &LabRuns<'_>,
-    parameters: &Parameters,
+    models: &[Parameters],
     seeds: u32,
     observer: &mut dyn Observer,
 ) -> Result<Vec<Observed>, Failure> {
-    let scenario = parameters.scenario("fitted")?;
-    let arm = Arm::new(AS_FOUND, scenario.arms[0].experiment.clone());
-    let title = format!("fitting: {}", parameters.loss_model.name());
-    let captured = lab.captured(&title, &arm, seeds, capture_at(parameters.tap), observer)?;
+    let arm = |(at, model): (usize, &Parameters)| {
+        Ok(Arm::new(at.to_string(), model.scenario("fitted")?.arms[0].experiment.clone()))
+    };
+    let arms: Vec<Arm> = models.iter().enumerate().map(arm).collect::<Result<_, Failure>>()?;
+    let title = format!("fitting: {}", models[0].loss_model.name());
+    let captured = lab.captured(&title, &arms, seeds, capture_at(models[0].tap), observer)?;
     Ok(captured.iter().flatten().map(|(flow, series)| Observed::of(flow, series)).collect())
 }

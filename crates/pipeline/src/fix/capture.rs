@@ -8,14 +8,15 @@ use crate::fit::parameters::Amount;
 use crate::fit::{Fit, SEEDS, fit};
 use crate::lab_runs::LabRuns;
 use crate::observer::Observer;
-use crate::remedy::{AS_FOUND, WORTH, figure, ratio, value};
+use crate::remedy::{AS_FOUND, WORTH, congestion_control, figure, ratio, value};
 use crate::search::{Tried, amount, search};
 use crate::{rival, search};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use thalweg_model::{
-    Arm, CaptureFit, Code, DiagnosisLine, FixReport, Flow, LabReport, Remedy, Rival, Scenario, Setting, Vantage,
+    Arm, CaptureFit, Code, DiagnosisLine, FittedParameter, FixReport, Flow, LabReport, Remedy, Rival, Scenario,
+    Setting, Vantage,
 };
 use thalweg_units::Seed;
 
@@ -96,35 +97,7 @@ pub fn capture(
     };
     let scenario = fitted.parameters.scenario("fitted")?;
     let tried = search(&lab, &fitted, &scenario, &flow, observer)?;
-    let mut rivals: BTreeMap<String, Rival> = BTreeMap::new();
-    let mut rival = None;
-    let mut winner = None;
-    for one in tried.iter().filter(|one| came_far(one)) {
-        // Of candidates with one congestion control the runs are the same.
-        let beside = match one.congestion_control() {
-            None => None,
-            Some(chosen) => match rivals.get(chosen) {
-                Some(known) => Some(*known),
-                None => {
-                    let found = rival::rival(&lab, &scenario.arms[0].experiment, chosen, observer)?;
-                    rivals.insert(chosen.to_owned(), found);
-                    Some(found)
-                }
-            },
-        };
-        if request.own_path || beside.is_none_or(|beside| beside.accepted) {
-            rival = beside;
-            winner = Some(one.clone());
-            break;
-        }
-        rival = beside;
-        report.notes.push(format!(
-            "'{}' is {:.1} times as fast, and takes more from a CUBIC flow on the same path than another CUBIC flow does: not accepted. \
-             --own-path accepts it where no others use the path.",
-            one.candidate.name,
-            one.candidate.ratios.last().copied().unwrap_or_default()
-        ));
-    }
+    let (winner, rival) = accepted(&lab, (&fitted, &scenario), &tried, request.own_path, &mut report, observer)?;
     prove(&lab, &fitted, &scenario, winner.as_ref(), &mut report, observer)?;
     report.rival = rival;
     report.search = tried.into_iter().map(|tried| tried.candidate).collect();
@@ -138,6 +111,49 @@ pub fn capture(
     }
     assumptions(&fitted, &mut report);
     Ok(finish(report, Some(toml)))
+}
+
+/// The best candidate that takes no more from a CUBIC flow than another CUBIC flow does, and what its congestion control does to one; the report's
+/// notes say which were not accepted.
+fn accepted(
+    lab: &LabRuns<'_>,
+    (fitted, scenario): (&Fit, &Scenario),
+    tried: &[Tried],
+    own_path: bool,
+    report: &mut FixReport,
+    observer: &mut dyn Observer,
+) -> Result<(Option<Tried>, Option<Rival>), Failure> {
+    let mut rivals: BTreeMap<String, Rival> = BTreeMap::new();
+    let mut rival = None;
+    let mut winner = None;
+    for one in tried.iter().filter(|one| came_far(one)) {
+        // Of candidates with one congestion control the runs are the same.
+        let beside = match congestion_control(&one.candidate.changes) {
+            None => None,
+            Some(chosen) => match rivals.get(chosen) {
+                Some(known) => Some(*known),
+                None => {
+                    let found =
+                        rival::rival(lab, &scenario.arms[0].experiment, fitted.parameters.direction, chosen, observer)?;
+                    rivals.insert(chosen.to_owned(), found);
+                    Some(found)
+                }
+            },
+        };
+        if own_path || beside.is_none_or(|beside| beside.accepted) {
+            rival = beside;
+            winner = Some(one.clone());
+            break;
+        }
+        rival = beside;
+        report.notes.push(format!(
+            "'{}' is {:.1} times as fast, and takes more from a CUBIC flow on the same path than another CUBIC flow does: not accepted. \
+             --own-path accepts it where no others use the path.",
+            one.candidate.name,
+            one.candidate.ratios.last().copied().unwrap_or_default()
+        ));
+    }
+    Ok((winner, rival))
 }
 
 /// Whether a candidate was better to the last, in every corner, too.
@@ -284,36 +300,39 @@ fn assumptions(fitted: &Fit, report: &mut FixReport) {
     }
 }
 
-/// The fitted scenario as a file that `thalweg lab run` holds against the capture's verdict and the fit's goodput.
+/// The fitted scenario as a file that `thalweg lab run` holds against the capture's verdict.
 fn bundle_scenario(fitted: &Fit, report: &FixReport, winner: Option<&Tried>) -> String {
-    let arms: Vec<(String, String)> =
-        winner.iter().map(|winner| (winner.candidate.name.clone(), as_toml(&winner.candidate.changes))).collect();
-    let mut expect = vec![(format!("{AS_FOUND}/verdict"), report.cause.code.to_string())];
-    if report.metric.ends_with("_bps") {
-        let rate = thalweg_units::Rate::from_bits_per_second(report.before as u64);
-        expect.push((format!("{AS_FOUND}/{}", report.metric), format!("{rate} +- 5%")));
-    }
+    let given = fitted.parameters.list();
+    let arms: Vec<(String, String)> = winner
+        .iter()
+        .map(|winner| (winner.candidate.name.clone(), as_toml(&winner.candidate.changes, &given)))
+        .collect();
+    let expect = [(format!("{AS_FOUND}/verdict"), report.cause.code.to_string())];
     let about = format!("A captured connection, fitted as {}", fitted.model.name);
     fitted.parameters.to_toml("fitted", &about, &arms, &expect)
 }
 
-/// Changes as keys of an arm.
-fn as_toml(changes: &[thalweg_model::Change]) -> String {
-    changes
-        .iter()
-        .map(|change| {
-            let side = change.side.as_str();
-            match (&change.setting, change.to.as_str()) {
-                (Setting::Sysctl(name), to) => format!("{side}.sysctl.\"{name}\" = \"{to}\"\n"),
-                (Setting::Route(name) | Setting::Socket(name), "auto") => {
-                    let part = if matches!(change.setting, Setting::Route(_)) { "route" } else { "socket" };
-                    format!("unset = [\"{side}.{part}.{name}\"]\n")
-                }
-                (Setting::Route(name), to) => format!("{side}.route.{name} = {}\n", literal(to)),
-                (Setting::Socket(name), to) => format!("{side}.socket.{name} = {}\n", literal(to)),
+/// Changes as keys of an arm, for hosts that are given these parameters: an arm can do without nothing else.
+fn as_toml(changes: &[thalweg_model::Change], given: &[FittedParameter]) -> String {
+    let (mut lines, mut unset) = (String::new(), Vec::new());
+    for change in changes {
+        let side = change.side.as_str();
+        let (part, name) = match &change.setting {
+            Setting::Sysctl(name) => {
+                lines += &format!("{side}.sysctl.\"{name}\" = \"{}\"\n", change.to);
+                continue;
             }
-        })
-        .collect()
+            Setting::Route(name) => ("route", name),
+            Setting::Socket(name) => ("socket", name),
+        };
+        let key = format!("{side}.{part}.{name}");
+        if change.to == "auto" {
+            unset.extend(given.iter().any(|one| one.key == key).then(|| format!("\"{key}\"")));
+        } else {
+            lines += &format!("{key} = {}\n", literal(&change.to));
+        }
+    }
+    if unset.is_empty() { lines } else { format!("unset = [{}]\n{lines}", unset.join(", ")) }
 }
 
 /// A value as TOML has it: numbers and booleans as they are.

@@ -2,16 +2,20 @@
 
 use super::work;
 use crate::bench::{ArmFindings, Bench, Ran, Task, complete};
-use crate::explore::{Explored, explore, is_short, meets_chance};
+use crate::chance::meets_chance;
+use crate::explore::{Explored, brief, explore, is_short};
 use crate::failure::Failure;
+use crate::lab_runs::LabRuns;
 use crate::observer::Observer;
-use crate::remedy::{AS_FOUND, WORTH, apply, merge, name, value};
+use crate::remedy::{AS_FOUND, WORTH, apply, congestion_control, merge, name, value};
+use crate::rival::rival;
 use crate::score::{figures, has_tcp, score};
 use thalweg_lab::{LabArm, RunOptions};
 use thalweg_model::{
-    Arm, ArmReport, Candidate, Code, DiagnosisLine, Discipline, Experiment, FixFigure, FixReport, LabReport,
-    PathDirection, Remedy, Setting,
+    Arm, ArmReport, Between, Candidate, Code, DiagnosisLine, Discipline, Experiment, FixFigure, FixReport, LabReport,
+    PathDirection, Remedy, Rival, Setting, Way,
 };
+use thalweg_tune::options::Family;
 use thalweg_units::Span;
 
 /// Seeds of the proof, where chance decides: as many pairs as tell a difference from noise. An experiment with very many packets has fewer.
@@ -30,11 +34,12 @@ pub struct Fixed {
     pub findings: Vec<Option<ArmFindings>>,
 }
 
-/// Finds what slows the first arm of `bench`'s scenario, and proves what mends it.
+/// Finds what slows the first arm of `bench`'s scenario, and proves what mends it. With `own_path` what a remedy takes from a CUBIC flow is not
+/// weighed.
 ///
 /// # Errors
 /// Several kernels; a workload without TCP; what the lab refuses.
-pub fn scenario(bench: &Bench, observer: &mut dyn Observer) -> Result<Fixed, Failure> {
+pub fn scenario(bench: &Bench, own_path: bool, observer: &mut dyn Observer) -> Result<Fixed, Failure> {
     let [(_, kernel)] = bench.kernels.as_slice() else {
         return Err(Failure::user(format!("fix takes one kernel, not {}", bench.kernels.len()))
             .hint("choose one by --kernel; lab run compares several"));
@@ -53,7 +58,7 @@ pub fn scenario(bench: &Bench, observer: &mut dyn Observer) -> Result<Fixed, Fai
     let first = prove(bench, &[lab_arm(AS_FOUND, base.clone())], 1, observer)?;
     let found = first.findings.into_iter().next().flatten();
     let arm = &first.report.arms[0];
-    let families = work::families(&kernel.release, base, arm, found.as_ref());
+    let mut families = work::families(&kernel.release, base, arm, found.as_ref());
     let cause = found.as_ref().and_then(|found| found.lines.first().map(|line| line.code));
     observer.note(&format!(
         "{}searching {} settings and their combinations",
@@ -61,7 +66,9 @@ pub fn scenario(bench: &Bench, observer: &mut dyn Observer) -> Result<Fixed, Fai
         families.iter().map(|family| family.options.len()).sum::<usize>()
     ));
     let lab = bench.lab_runs(kernel);
-    let explored = explore(&lab, base, &families, observer)?;
+    let direction = found.as_ref().map_or(Way::Down, |found| found.flow.direction);
+    let Considered { explored, rival, refused } =
+        considerate(&lab, base, direction, &mut families, own_path, observer)?;
     let arms: Vec<LabArm> = steps(&explored.best)
         .into_iter()
         .map(|(name, remedies)| {
@@ -79,6 +86,8 @@ pub fn scenario(bench: &Bench, observer: &mut dyn Observer) -> Result<Fixed, Fai
     observer.note("proving it");
     let proof = prove(bench, &arms, seeds, observer)?;
     let mut report = conclude(base, proof.report, found.as_ref(), explored);
+    report.rival = rival;
+    report.notes.extend(refused);
     if proof
         .findings
         .iter()
@@ -90,6 +99,50 @@ pub fn scenario(bench: &Bench, observer: &mut dyn Observer) -> Result<Fixed, Fai
         report.notes.extend(queue_management(bench, &lab, base, best, observer)?);
     }
     Ok(Fixed { report, findings: proof.findings })
+}
+
+/// What a search found that may be proposed.
+struct Considered {
+    explored: Explored,
+    /// What its congestion control does to a CUBIC flow.
+    rival: Option<Rival>,
+    /// Sentences on what was not accepted.
+    refused: Vec<String>,
+}
+
+/// Searches, without each congestion control that takes more from a CUBIC flow than another CUBIC flow does. Where each host has a path of its own
+/// there is no such flow.
+fn considerate(
+    lab: &LabRuns<'_>,
+    base: &Experiment,
+    direction: Way,
+    families: &mut Vec<Family>,
+    own_path: bool,
+    observer: &mut dyn Observer,
+) -> Result<Considered, Failure> {
+    let mut refused = Vec::new();
+    loop {
+        let explored = explore(lab, base, families, observer)?;
+        let chosen = explored.best.iter().find_map(|remedy| congestion_control(&remedy.changes));
+        let chosen = chosen.filter(|chosen| !matches!(*chosen, "auto" | "cubic")).map(str::to_owned);
+        let Some(chosen) = chosen.filter(|_| base.topology.between == Between::Shared) else {
+            return Ok(Considered { explored, rival: None, refused });
+        };
+        let rival = rival(lab, &brief(base), direction, &chosen, observer)?;
+        if rival.accepted || own_path {
+            return Ok(Considered { explored, rival: Some(rival), refused });
+        }
+        refused.push(format!(
+            "{chosen} takes {:.0} % from a CUBIC flow on the same path, another CUBIC flow {:.0} %: not accepted. --own-path accepts it where no \
+             others use the path.",
+            rival.harm_of_remedy * 100.0,
+            rival.harm_of_cubic * 100.0
+        ));
+        for family in families.iter_mut() {
+            family.options.retain(|option| congestion_control(&option.changes) != Some(chosen.as_str()));
+        }
+        families.retain(|family| !family.options.is_empty());
+    }
 }
 
 /// The arms of the proof: nothing changed, each remedy alone where there are several, all of them.
@@ -128,7 +181,7 @@ fn prove(bench: &Bench, arms: &[LabArm], repeats: u32, observer: &mut dyn Observ
 /// What AQM at the bottleneck gives in place of the hosts' settings, and together with them.
 fn queue_management(
     bench: &Bench,
-    lab: &crate::lab_runs::LabRuns<'_>,
+    lab: &LabRuns<'_>,
     base: &Experiment,
     best: &Experiment,
     observer: &mut dyn Observer,

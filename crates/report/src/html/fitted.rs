@@ -28,7 +28,7 @@ fn fit(capture: &CaptureFit) -> String {
     for model in &capture.models {
         let state = if model.accepted { "accepted" } else { "not accepted" };
         html.push_str(&format!(
-            "<section><h2>The fit: {}</h2><p>{state}; {} seeds, {} with the capture's verdict.</p>",
+            "<section><h2>The fit: {}</h2><p>{state}; {} runs, {} with the capture's verdict.</p>",
             escape(&model.name),
             model.seeds,
             percent(model.same_verdict)

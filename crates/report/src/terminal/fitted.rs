@@ -12,7 +12,7 @@ pub(super) fn fit(page: &mut Page, capture: &CaptureFit) {
     let part = capture.first_s.map(|seconds| format!(", its first {seconds} s")).unwrap_or_default();
     let state = if model.accepted { "accepted" } else { "not accepted" };
     let text = format!(
-        "{}: {state}. Connection {}{part}, reproduced on {} seeds; {} of them have its verdict.",
+        "{}: {state}. Connection {}{part}, reproduced in {} runs; {} of them have its verdict.",
         model.name,
         capture.flow,
         model.seeds,

@@ -1,7 +1,7 @@
 //! The parameters of a model of a connection's path and hosts, and the scenario they make.
 
 use crate::failure::Failure;
-use crate::fit::observed::shown_rate;
+use crate::fit::observed::{LIMIT_BELOW_PATH, ShownBy, delivered, longest_ms};
 use std::fmt::Write as _;
 use thalweg_lab::CaptureEnds;
 use thalweg_model::{
@@ -64,6 +64,10 @@ pub(crate) struct Parameters {
     pub(crate) send: Buffer,
     pub(crate) first_window: u64,
     pub(crate) initcwnd: Option<u64>,
+    /// Segments that a bound on the sender's congestion window leaves it.
+    pub(crate) clamp: Option<f64>,
+    /// The rate that the sending program paces at, bits per second.
+    pub(crate) pacing_bps: Option<f64>,
     pub(crate) congestion: &'static str,
     pub(crate) congestion_origin: Origin,
     pub(crate) window_scaling: bool,
@@ -89,13 +93,28 @@ const ETHERNET_HEADER: u64 = 14;
 /// Where the capture never shows the path's rate: so many times the most that it delivered.
 const RATE_UNSEEN: f64 = 4.0;
 /// Losses of one round trip that a queue explains and independent losses do not.
-const OVERRUN_PACKETS: u64 = 8;
+pub(crate) const OVERRUN_PACKETS: u64 = 8;
 /// How exact quantiles of round trips are, part of them.
 const RTT_RESOLUTION: f64 = 0.023;
 /// The least confidence with which the sender's congestion control is taken from the capture.
 const FAMILY_CONFIDENCE: f64 = 0.6;
 
 impl Parameters {
+    /// Multiplies what is measured: the path's rate, the round trip, the queue, and what a host limits itself to.
+    pub(crate) const MEASURED: [fn(&mut Self, f64); 4] = [
+        |model, factor| {
+            model.rate_bps *= factor;
+            model.policer = model.policer.map(|(rate, burst)| (rate * factor, burst));
+        },
+        |model, factor| model.rtt_s *= factor,
+        |model, factor| model.queue_bytes *= factor,
+        |model, factor| {
+            [&mut model.receive, &mut model.send].into_iter().for_each(|buffer| buffer.bytes *= factor);
+            model.clamp = model.clamp.map(|segments| segments * factor);
+            model.pacing_bps = model.pacing_bps.map(|bps| bps * factor);
+        },
+    ];
+
     /// What the capture alone says of the connection, for a model of its losses.
     pub(crate) fn of(flow: &Flow, loss_model: LossModel, amount: Amount) -> Self {
         let handshake = &flow.handshake;
@@ -109,16 +128,22 @@ impl Parameters {
         // The lab speaks IPv4: headers as long as the capture's are not worth a difference in the rate.
         let headers = (ip + ETHERNET_HEADER) as f64;
         let on_wire = |payload_bps: f64| payload_bps * (segment as f64 + headers) / segment as f64;
-        let seen = shown_rate(flow.verdict.code(), flow.measured.fastest_bps, flow.measured.capacity_bps);
-        let delivered = flow.facts.delivery.and_then(|delivery| delivery.rate_bps).unwrap_or(flow.goodput_bps);
-        let rate_bps = on_wire(seen.unwrap_or(delivered.max(flow.goodput_bps) * RATE_UNSEEN));
+        let code = flow.verdict.code();
+        let bucket = flow.policer.filter(|_| loss_model == LossModel::Policer);
+        let seen = match bucket {
+            // What passes at the policer's rate says nothing of the path that leads there.
+            Some(bucket) => flow.measured.fastest_bps.filter(|seen| *seen >= bucket.rate_bps * LIMIT_BELOW_PATH),
+            None => ShownBy::of(flow).and_then(|by| by.rate(flow.measured.capacity_bps, flow.measured.fastest_bps)),
+        };
+        let delivered = delivered(flow);
+        let rate_bps = on_wire(seen.unwrap_or(delivered * RATE_UNSEEN));
         let (rtt_s, p50_s, max_s) = round_trips(flow);
         let losses = flow.facts.losses.as_deref();
         // Random losses seldom come so many in a round trip: that was slow start, which overran the queue.
         let overran = losses.is_some_and(|losses| losses.packets_max >= OVERRUN_PACKETS);
         let lost_to_queue =
             losses.is_some() && (loss_model == LossModel::Queue || overran && loss_model == LossModel::Random);
-        let longest = flow.facts.rtt.as_deref().map_or(max_s, |rtt| rtt.max_ms / 1e3);
+        let longest = flow.facts.rtt.as_deref().map_or(max_s, |rtt| longest_ms(rtt) / 1e3);
         let standing = (if lost_to_queue { longest } else { max_s } - rtt_s).max(0.0) * rate_bps / 8.0;
         // A queue that never overflowed held at least what waited in it, and two thirds of what fills the path is usual.
         let queue_bytes = if lost_to_queue { standing } else { (standing * 1.5).max(rate_bps * rtt_s / 8.0 * 0.66) };
@@ -130,7 +155,6 @@ impl Parameters {
             LossModel::Random => episodes / data,
             LossModel::Bursts => lost / data,
         };
-        let policer = flow.policer.map(|bucket| (bucket.rate_bps, bucket.burst_bytes));
         let family = flow.facts.congestion_control.filter(|family| family.confidence >= FAMILY_CONFIDENCE);
         let (congestion, congestion_origin) = match family.map(|family| family.name) {
             Some(FamilyName::Reno) => ("reno", Origin::Measured),
@@ -150,7 +174,7 @@ impl Parameters {
             loss,
             burst_packets: if episodes > 0.0 { (lost / episodes).max(1.0) } else { 1.0 },
             jitter_s: if queue_seldom(flow) { (p50_s - rtt_s - rtt_s * RTT_RESOLUTION).max(0.0) } else { 0.0 },
-            policer: policer.filter(|_| loss_model == LossModel::Policer),
+            policer: bucket.map(|bucket| (bucket.rate_bps, bucket.burst_bytes)),
             mtu: (segment + 40 + if timestamps { 12 } else { 0 }).clamp(576, 9000) as u16,
             receive: receive_buffer(flow),
             send: send_buffer(flow),
@@ -160,6 +184,9 @@ impl Parameters {
                 .initial_window
                 .filter(|first| first.exact)
                 .map(|first| first.segments.round().clamp(1.0, 200.0) as u64),
+            clamp: (code == Code::CongestionWindowClamp)
+                .then(|| flow.measured.flight_max_bytes as f64 / segment as f64),
+            pacing_bps: (code == Code::PacingRate).then_some(delivered),
             congestion,
             congestion_origin,
             window_scaling: handshake.wscale_client.is_some() == handshake.wscale_server.is_some()
@@ -301,11 +328,17 @@ impl Parameters {
         if side == self.sender() {
             keys.push(("socket.congestion".to_owned(), format!("\"{}\"", self.congestion), self.congestion_origin));
             keys.extend(self.initcwnd.map(|first| ("route.initcwnd".to_owned(), first.to_string(), Origin::Measured)));
+            let clamp = self.clamp.map(|segments| segments.round().max(1.0).to_string());
+            keys.extend(clamp.map(|segments| ("route.cwnd".to_owned(), segments, Origin::Calibrated)));
+            let pacing = self.pacing_bps.map(|bps| Rate::from_bits_per_second(digits(bps) as u64));
+            keys.extend(
+                pacing.map(|rate| ("socket.max_pacing_rate".to_owned(), format!("\"{rate}\""), Origin::Calibrated)),
+            );
             let bytes = digits(self.send.bytes) as u64;
             keys.push(sysctl("ipv4.tcp_wmem", &format!("4096 {} {bytes}", bytes.min(16_384)), self.send.origin));
         } else if self.receive.fixed {
             let half = digits(self.receive.bytes / 2.0) as u64;
-            keys.push(sysctl("core.rmem_max", &(half * 2).to_string(), Origin::Assumed));
+            // net.core.rmem_max is the whole kernel's and no namespace's: with `force` it does not bind.
             keys.push(("socket.rcvbuf".to_owned(), format!("\"{}\"", Bytes::new(half)), self.receive.origin));
             keys.push(("socket.force".to_owned(), "true".to_owned(), Origin::Assumed));
         } else {
@@ -377,7 +410,9 @@ fn queue_seldom(flow: &Flow) -> bool {
 /// The receive buffer behind the windows that were advertised.
 fn receive_buffer(flow: &Flow) -> Buffer {
     let window = flow.measured.window_max_bytes as f64;
+    // Without a scale the field bounds the window, whatever the buffer holds.
     let state = flow.facts.receive_window.as_deref().and_then(|window| window.state);
+    let state = state.filter(|_| flow.verdict.code() != Code::WindowScalingMissing);
     let bytes = window / WINDOW_PART;
     let fixed = state == Some(BufferState::Fixed);
     if fixed || state == Some(BufferState::Capped) || flow.verdict.code() == Code::ReceiveWindow {

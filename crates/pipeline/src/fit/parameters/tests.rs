@@ -23,6 +23,8 @@ fn parameters(loss_model: LossModel) -> Parameters {
         send: buffer(4e6),
         first_window: 64_256,
         initcwnd: Some(10),
+        clamp: Some(40.0),
+        pacing_bps: Some(8.4e6),
         congestion: "cubic",
         congestion_origin: Origin::Assumed,
         window_scaling: true,
