@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_reported_and_is_acknowledged_was_kept() {
+    fn what_ends_with_reported_data_was_kept_and_what_ends_before_it_was_not() {
         let mut sender = sender(true);
         acknowledge(&mut sender, 0, &[(2, 5)]);
         acknowledge(&mut sender, 2, &[(4, 5)]);
