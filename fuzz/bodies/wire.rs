@@ -81,6 +81,20 @@ pub(crate) fn datagram(data: &[u8]) -> usize {
     1 + packets
 }
 
+/// Any stream from or to a name server: its messages, with their lengths, are within it; returns how many are about a name.
+pub(crate) fn name_stream(data: &[u8]) -> usize {
+    let (mut rest, mut found) = (data, 0);
+    while let Some((message, behind)) = DnsMessage::split_first(rest) {
+        assert_eq!(2 + message.len() + behind.len(), rest.len());
+        rest = behind;
+        if let Some(message) = DnsMessage::read(message) {
+            assert!(message.name.len() < 2_048 && message.addresses.len() <= 16);
+            found += 1;
+        }
+    }
+    found
+}
+
 /// Any text as a filter: refused with a place, or run on any frame and compiled.
 pub(crate) fn filter(text: &str, frame: &[u8]) -> usize {
     let filter = match text.parse::<Filter>() {

@@ -4,7 +4,7 @@
 //! disturb a run in virtual time. Source: Documentation/networking/packet_mmap.rst, `TPACKET_V2`.
 
 use crate::error::{HostError, check};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use thalweg_units::Timestamp;
 
@@ -136,6 +136,14 @@ impl Capture {
         Ok(capture)
     }
 
+    /// Makes the ring readable, for who polls it, from that many packets on. Only a lab kernel does so; any other wakes for each packet.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn wake_from(&self, packets: u32) -> Result<(), HostError> {
+        set(&self.socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, &(packets as libc::c_int))
+    }
+
     /// Hands every packet in the ring to `each`, oldest first, and frees its slot.
     ///
     /// # Errors
@@ -196,6 +204,12 @@ impl Capture {
         };
         check(result, || "read the capture's counters".to_owned())?;
         Ok(counts[1])
+    }
+}
+
+impl AsFd for Capture {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 

@@ -32,6 +32,7 @@ pub mod sockets;
 pub mod sysctl;
 pub mod table;
 pub mod tcp_info;
+pub mod tcp_samples;
 pub mod tun;
 pub mod user_namespace;
 

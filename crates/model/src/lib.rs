@@ -38,10 +38,10 @@ pub use bursts::{BurstBins, BurstDirection, BurstsReport, PortBursts};
 pub use cause::{
     AckWait, ApplicationWindow, BucketFit, CarriedData, Cause, Clamp, Code, CongestionLosses, Context, DelayedWrites,
     Dropped, Evidence, FirstFlight, ForeignBlocks, FullAcceptQueue, FullQueue, FullSendBuffer, FullWindow,
-    KernelCounters, LargePackets, LastSilence, Losses, LostRequest, Occurrences, Opening, OvertakenPackets, PacedData,
-    PathHolds, Pauses, PausesSeen, PolicedRate, ProgramWait, QueueMarks, Repairs, ResetSeen, RestartTiming, Restarts,
-    SendBufferSeen, SentAgain, Sights, SlowReader, SlowStartSeen, Timeouts, TooBigErrors, UndecidedBy, UnscaledEdge,
-    UsedPath, WaitedFor, Wakeups, WindowGrowth, WriteTimer,
+    KernelCounters, LargePackets, LastSilence, Losses, LostRequest, Occurrences, Opening, OverrunBuffer,
+    OvertakenPackets, PacedData, PathHolds, Pauses, PausesSeen, PolicedRate, ProgramWait, QueueMarks, Repairs,
+    ResetSeen, RestartTiming, Restarts, SendBufferSeen, SentAgain, Sights, SlowReader, SlowStartSeen, Timeouts,
+    TooBigErrors, UndecidedBy, UnscaledEdge, UsedPath, WaitedFor, Wakeups, WindowGrowth, WriteTimer,
 };
 pub use diagnosis::{Finding, Limits, Verdict};
 pub use expect::Expectation;

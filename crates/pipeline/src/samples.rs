@@ -12,19 +12,26 @@ pub(crate) fn congestion_window(path: &Path, direction: Way, late_s: f64) -> io:
         Way::Down => "server",
         Way::Up => "client",
     };
-    let mut lines = BufReader::new(File::open(path)?).lines();
-    let Some(header) = lines.next().transpose()? else { return Ok(Vec::new()) };
-    let column = |name: &str| header.split(',').position(|word| word == name);
+    let mut file = BufReader::new(File::open(path)?);
+    let mut line = String::new();
+    file.read_line(&mut line)?;
+    let column = |name: &str| line.trim_end().split(',').position(|word| word == name);
     let (Some(cwnd), Some(mss)) = (column("tcpi_snd_cwnd"), column("tcpi_snd_mss")) else { return Ok(Vec::new()) };
     let mut points: Vec<Point> = Vec::new();
-    for line in lines {
-        let line = line?;
-        let words: Vec<&str> = line.split(',').collect();
-        if words.get(1) != Some(&sender) || words.get(2) != Some(&"0") {
+    loop {
+        line.clear();
+        if file.read_line(&mut line)? == 0 {
+            break;
+        }
+        // Most lines are of other connections: their seventy columns are not divided.
+        let mut first = line.splitn(4, ',');
+        let (Some(time), Some(host), Some(connection)) = (first.next(), first.next(), first.next()) else { continue };
+        if host != sender || connection != "0" {
             continue;
         }
-        let number = |at: usize| words.get(at).and_then(|word| word.parse::<f64>().ok());
-        if let (Some(t), Some(cwnd), Some(mss)) = (number(0), number(cwnd), number(mss)) {
+        let number = |at: usize| line.trim_end().split(',').nth(at).and_then(|word| word.parse::<f64>().ok());
+        let time = time.parse::<f64>().ok();
+        if let (Some(t), Some(cwnd), Some(mss)) = (time, number(cwnd), number(mss)) {
             let (t, v) = (t - late_s, cwnd * mss);
             if t < 0.0 {
                 continue;

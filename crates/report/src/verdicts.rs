@@ -28,6 +28,7 @@ pub const fn page(code: Code) -> &'static str {
         ReceiveWindow = "receive-window",
         WindowScalingMissing = "window-scaling-missing",
         WindowScaleIgnored = "window-scale-ignored",
+        ReceiveBufferOverrun = "receive-buffer-overrun",
         Reader = "reader",
         SendBuffer = "send-buffer",
         InitialWindow = "initial-window",

@@ -8,6 +8,7 @@ mod common;
 
 use common::{figure, json, run, within};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs;
 
 #[test]
@@ -95,6 +96,30 @@ fn one_seed_is_one_run_to_the_byte_and_another_seed_is_another() {
             assert!(bytes("a") == bytes("b"), "{name} differs between two runs of one seed");
             assert!(bytes("a") != bytes("other"), "{name} is the same for two seeds");
         }
+    }
+}
+
+/// The kernel takes the samples by itself (kernel/lab.patch): none may be missing or late, however many sockets there are.
+#[test]
+fn samples_are_a_period_apart_and_end_with_their_connection() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "name = \"many\"\n[path]\nrtt = \"20ms\"\nrate = \"50mbit\"\n[workload]\nkind = \"stream\"\nparallel = 100\n\
+                seconds = \"500ms\"\n";
+    fs::write(folder.path().join("many.toml"), text).expect("written");
+    run_any(folder.path(), &["lab", "run", "many.toml", "--capture", "off", "--samples", "5ms", "--out", "out"]);
+    let samples = fs::read_to_string(folder.path().join("out/0-as-given.csv")).expect("samples");
+    let mut times: BTreeMap<(&str, &str), Vec<f64>> = BTreeMap::new();
+    for line in samples.lines().skip(1) {
+        let mut cells = line.split(',');
+        let mut next = || cells.next().expect("a cell");
+        let (time, host, connection) = (next(), next(), next());
+        times.entry((host, connection)).or_default().push(time.parse().expect("a number"));
+    }
+    assert_eq!(times.len(), 200, "both ends of each connection");
+    for (of, times) in times {
+        assert!(times.len() > 80, "{of:?} has {}", times.len());
+        let apart = times[..times.len() - 1].windows(2).map(|pair| pair[1] - pair[0]);
+        assert!(apart.clone().all(|step| (step - 0.005).abs() < 1e-6), "{of:?}: {:?}", apart.collect::<Vec<f64>>());
     }
 }
 

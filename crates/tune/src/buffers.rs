@@ -24,6 +24,9 @@ const STEP: u64 = 4;
 /// many connections use them (bpftune's issues 36, 93, 188); what needs more is better sent over several connections.
 pub(crate) const MOST: u64 = 64 << 20;
 
+const PATH_UNKNOWN: &str = "the path's rate is not known";
+const OVERRUN: &str = "data out of order needs memory for each packet, up to several times its payload";
+
 const ADV_WIN_SCALE: &str = "net.ipv4.tcp_adv_win_scale";
 
 /// A buffer.
@@ -42,15 +45,28 @@ struct Buffer {
     holds: u64,
     needed: Option<f64>,
     why: String,
+    /// Why it is to hold a few times what it does, where what it needs is not known.
+    more_because: &'static str,
     wont_help: &'static str,
 }
 
 pub(crate) fn receive(facts: &Facts<'_>) -> Vec<Remedy> {
+    let (part, _) = window_part(facts);
+    let needed = facts.bdp().map(|bdp| bdp.get() as f64 * MARGIN / part);
+    receive_buffer(Code::ReceiveWindow, needed, PATH_UNKNOWN, facts)
+}
+
+/// Of a receive buffer that overran: what it needs depends on the memory of each packet, which no capture shows.
+pub(crate) fn overrun(facts: &Facts<'_>) -> Vec<Remedy> {
+    receive_buffer(Code::ReceiveBufferOverrun, None, OVERRUN, facts)
+}
+
+fn receive_buffer(code: Code, needed: Option<f64>, more_because: &'static str, facts: &Facts<'_>) -> Vec<Remedy> {
     let side = facts.receiver();
     let (part, by) = window_part(facts);
     let why = format!("a quarter is for its queue, and {by}");
     let buffer = Buffer {
-        code: Code::ReceiveWindow,
+        code,
         side,
         sysctl: "net.ipv4.tcp_rmem",
         usual: ("4096 131072", 6 << 20),
@@ -59,8 +75,9 @@ pub(crate) fn receive(facts: &Facts<'_>) -> Vec<Remedy> {
         called: "receive buffer",
         // A window that is full is no larger than the flight.
         holds: (facts.measured.window_max_bytes.max(facts.measured.flight_max_bytes) as f64 / part) as u64,
-        needed: facts.bdp().map(|bdp| bdp.get() as f64 * MARGIN / part),
+        needed,
         why,
+        more_because,
         wont_help: "Connections whose program sets SO_RCVBUF itself (that ends auto-tuning), those already open, and those \
                     that end before their window has grown: for these the initial window decides.",
     };
@@ -81,6 +98,7 @@ pub(crate) fn send(facts: &Facts<'_>) -> Vec<Remedy> {
         needed: facts.bdp().map(|bdp| bdp.get() as f64 * TIMES_BDP),
         why: "every byte in flight stays in the buffer, with what its packet costs, until it is acknowledged"
             .to_owned(),
+        more_because: PATH_UNKNOWN,
         wont_help: "Connections whose program sets SO_SNDBUF itself (that ends auto-tuning), and a program that has nothing \
                     to send.",
     };
@@ -102,8 +120,10 @@ impl Buffer {
             }
             _ => (
                 round_up((limit.unwrap_or(self.holds) * STEP).max(self.usual.1)),
-                "the path's rate is not known: four times what there is, and no less than Linux ships; then measure again"
-                    .to_owned(),
+                format!(
+                    "{}: four times what there is, and no less than Linux ships; then measure again",
+                    self.more_because
+                ),
             ),
         };
         let (needed, why) = if needed.get() > MOST {

@@ -36,6 +36,7 @@ use thalweg_units::{Bytes, Span};
 pub fn plan(code: Code, facts: &Facts<'_>) -> Vec<Remedy> {
     let remedies = match code {
         Code::ReceiveWindow => buffers::receive(facts),
+        Code::ReceiveBufferOverrun => buffers::overrun(facts),
         Code::SendBuffer => buffers::send(facts),
         Code::WindowScalingMissing => window_scaling::plan(facts),
         Code::WindowScaleIgnored => middlebox::window_scale(facts),

@@ -222,6 +222,9 @@ fn the_sides_are_those_that_matter() {
     assert_eq!(sides(Code::IdleRestart, &facts), [found(Side::Server, "0")]);
     assert_eq!(sides(Code::CongestionWindowClamp, &facts), [found(Side::Server, "auto")]);
     assert_eq!(sides(Code::WindowScalingMissing, &facts), [found(Side::Server, "1")]);
+    // Four times the 4 MB of which its window was half, and then what its program set.
+    let overrun = [found(Side::Client, "4096 131072 16777216"), found(Side::Client, "auto")];
+    assert_eq!(sides(Code::ReceiveBufferOverrun, &facts), overrun);
     (facts.handshake.wscale_client, facts.measured.delivered_segment_bytes) = (None, 90);
     assert_eq!(sides(Code::WindowScalingMissing, &facts), [found(Side::Client, "1")]);
     // 90 bytes are a request, not what the path lets through; below 1280 IPv6 has no packets.

@@ -28,6 +28,11 @@ fn datagram() {
 }
 
 #[test]
+fn name_stream() {
+    assert_eq!(run("name_stream", bodies::name_stream), 22, "each has a message");
+}
+
+#[test]
 fn payload() {
     assert_eq!(run("payload", bodies::payload), 26, "each has a message or a record");
 }

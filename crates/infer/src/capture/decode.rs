@@ -72,6 +72,7 @@ impl CaptureDecoder {
                 options_cut |= found.tcp.options.cut;
                 let mut payload = self.hellos.read(&found, bytes, clock);
                 payload.lookup = self.names.before(&found, at.as_nanos());
+                self.names.segment(&found, bytes, at.as_nanos());
                 let seen = TcpPacket { payload, ..TcpPacket::new(interface, (at, clock), number, found) };
                 self.order.segment(seen, &mut segment);
             }

@@ -10,8 +10,9 @@ use crate::diagnosis::rules::RULES;
 use thalweg_model::{Code, Finding, Verdict};
 
 /// The queue in which acknowledgements wait comes before its symptoms if it costs this part of what they do: its own cost counts round
-/// trips alone, and what remains of its symptoms without it is unknown.
-const QUEUE_PART_OF_SYMPTOMS: f64 = 0.5;
+/// trips alone, and what remains of its symptoms without it is unknown. So it is with a receive buffer that overruns, of whose cost only the
+/// repair counts.
+const PART_OF_SYMPTOMS: f64 = 0.5;
 
 /// The verdict, and the other findings, costliest first.
 pub(crate) fn judge(facts: &Facts<'_>) -> (Verdict, Vec<Finding>) {
@@ -74,7 +75,7 @@ fn comes_before_symptoms(code: Code, own: f64, symptoms: f64) -> bool {
     match code {
         // Nothing that is sent again gets through.
         Code::PathMtuBlackHole | Code::WindowScaleIgnored | Code::SackNotTranslated => true,
-        Code::Bufferbloat => saves(own) >= QUEUE_PART_OF_SYMPTOMS * saves(symptoms),
+        Code::Bufferbloat | Code::ReceiveBufferOverrun => saves(own) >= PART_OF_SYMPTOMS * saves(symptoms),
         Code::ReceiveWindow
         | Code::WindowScalingMissing
         | Code::Reader
@@ -107,7 +108,11 @@ fn comes_before_symptoms(code: Code, own: f64, symptoms: f64) -> bool {
 /// Which of two findings of equal weight comes first: the greater.
 const fn precedence(code: Code) -> u8 {
     match code {
-        Code::PathMtuBlackHole | Code::WindowScaleIgnored | Code::SackNotTranslated | Code::Bufferbloat => 3,
+        Code::PathMtuBlackHole
+        | Code::WindowScaleIgnored
+        | Code::SackNotTranslated
+        | Code::Bufferbloat
+        | Code::ReceiveBufferOverrun => 3,
         Code::IdleRestart | Code::DelayedAck | Code::ApplicationWindow => 2,
         Code::InitialWindow | Code::Reordering => 1,
         Code::ReceiveWindow

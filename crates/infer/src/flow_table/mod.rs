@@ -30,6 +30,9 @@ use thalweg_wire::{Flags, Late, Segment};
 const LOOKED_AT: u64 = 240_000_000_000;
 /// Packets of a connection that are analysed at a time: so many that most connections are analysed when they are over, in one go.
 const AT_A_TIME: usize = 64;
+/// Connections that room is made for at a time, in multiples of those there are: room that is not used yet takes no memory, and a list that is
+/// moved takes it twice.
+const ROOM: usize = 7;
 /// How long a closed connection's ends are remembered for what comes late: 2 MSL (RFC 9293 §3.4.2).
 const REMEMBERED: u64 = 240_000_000_000;
 
@@ -299,10 +302,13 @@ impl FlowTable {
             self.slots[index as usize] = slot;
             index
         } else {
+            if self.slots.len() == self.slots.capacity() {
+                self.slots.reserve_exact(ROOM * self.slots.len().max(1));
+            }
             self.slots.push(slot);
             u32::try_from(self.slots.len() - 1).expect("invariant: no memory holds four thousand million connections")
         };
-        self.looks.push_back((clock.saturating_add(LOOKED_AT), index, serial));
+        look_at(&mut self.looks, (clock.saturating_add(LOOKED_AT), index, serial));
         self.current.insert_unique(hash, index, |&index| self.slots[index as usize].key.table_hash());
         index
     }
@@ -327,7 +333,7 @@ impl FlowTable {
         {
             self.end(index);
             let slot = &self.slots[index as usize];
-            self.remembered.push_back((slot.last.saturating_add(REMEMBERED), index, slot.serial));
+            look_at(&mut self.remembered, (slot.last.saturating_add(REMEMBERED), index, slot.serial));
         }
     }
 
@@ -417,6 +423,14 @@ impl FlowTable {
         }
         self.kept
     }
+}
+
+/// Adds to a queue that may have a look for each connection.
+fn look_at(queue: &mut VecDeque<Look>, look: Look) {
+    if queue.len() == queue.capacity() {
+        queue.reserve_exact(ROOM * queue.len().max(1));
+    }
+    queue.push_back(look);
 }
 
 /// The first of the queue that is due.

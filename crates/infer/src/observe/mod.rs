@@ -13,6 +13,7 @@ pub(crate) mod nagle_delayed_ack;
 pub(crate) mod packet_trains;
 pub(crate) mod plot_series;
 pub(crate) mod policer_log;
+pub(crate) mod pruned_data;
 pub(crate) mod reordering;
 pub(crate) mod requests;
 pub(crate) mod rtt_before_loss;
@@ -37,6 +38,7 @@ use nagle_delayed_ack::NagleDelayedAck;
 use packet_trains::PacketTrains;
 use plot_series::PlotRecorder;
 use policer_log::PolicerLog;
+use pruned_data::PrunedData;
 use reordering::Reordering;
 use rtt_before_loss::RttBeforeLoss;
 use send_spacing::SendSpacing;
@@ -72,6 +74,8 @@ pub(crate) struct Observers {
     pub(crate) write_timer: WriteTimer,
     pub(crate) unscaled_window: UnscaledWindow,
     pub(crate) send_spacing: SendSpacing,
+    /// Of few connections.
+    pub(crate) pruned: Option<Box<PrunedData>>,
     /// Bytes of the millisecond that the current packet left in.
     pub(crate) burst: u32,
     /// A TSval whose echo is awaited, and when it was sent first.

@@ -77,6 +77,7 @@ pub(super) fn cause(code: Code, spent: LimitShare, samples: &[Sample], spending:
         Code::Bufferbloat
         | Code::WindowScaleIgnored
         | Code::SackNotTranslated
+        | Code::ReceiveBufferOverrun
         | Code::PacingRate
         | Code::Policer
         | Code::DelayedAck

@@ -25,6 +25,19 @@ impl RangeSet {
         self.total
     }
 
+    /// The first range: where it begins, and where it ends.
+    pub(crate) fn first(&self) -> Option<(u64, u64)> {
+        self.ranges.first().copied()
+    }
+
+    /// Takes everything before `by` out, and counts what remains from there.
+    pub(crate) fn shift(&mut self, by: u64) {
+        self.remove_below(by);
+        for range in &mut self.ranges {
+            *range = (range.0 - by, range.1 - by);
+        }
+    }
+
     /// The end of the last range.
     pub(crate) fn end(&self) -> Option<u64> {
         self.ranges.last().map(|r| r.1)
@@ -85,6 +98,13 @@ impl RangeSet {
         self.ranges.get(from).is_some_and(|r| r.0 < end)
     }
 
+    /// How many bytes of `[start, end)` are in the set.
+    pub(crate) fn covered(&self, start: u64, end: u64) -> u64 {
+        let from = self.ranges.partition_point(|r| r.1 <= start);
+        let within = self.ranges[from..].iter().take_while(|r| r.0 < end);
+        within.map(|r| r.1.min(end) - r.0.max(start)).sum()
+    }
+
     /// Empties the set.
     pub(crate) fn clear(&mut self) {
         self.ranges.clear();
@@ -108,6 +128,8 @@ mod tests {
                 prop_assert_eq!(changed, differing);
                 bits[span].fill(add);
                 prop_assert_eq!(ranges.total(), bits.iter().filter(|bit| **bit).count() as u64);
+                let held = bits[2..50].iter().filter(|bit| **bit).count() as u64;
+                prop_assert_eq!(ranges.covered(2, 50), held);
                 for at in 0..96u64 {
                     prop_assert_eq!(ranges.overlaps(at, at + 1), bits.get(at as usize).copied().unwrap_or(false));
                 }

@@ -65,6 +65,7 @@ pub(crate) struct Wire {
     pub(crate) only: Option<usize>,
     /// Bytes that the capture keeps of a packet.
     pub(crate) snaplen: usize,
+    pub(crate) ports: [u16; 2],
     ids: [u16; 2],
     isn: [u32; 2],
 }
@@ -81,6 +82,7 @@ impl Wire {
             front: Vec::new(),
             only: None,
             snaplen: usize::MAX,
+            ports: [40_001, 80],
             ids: [55_538, 65_530],
             isn: [3_000_000_000, 4_294_960_000],
         }
@@ -194,6 +196,11 @@ impl Wire {
         acknowledged
     }
 
+    /// What was seen of another connection between the two is in the same capture.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.seen.extend(other.seen);
+    }
+
     /// The capture.
     pub(crate) fn capture(mut self) -> Vec<u8> {
         self.seen.sort_by_key(|(at, _)| *at);
@@ -229,10 +236,9 @@ impl Wire {
             let echo = if sent.flags & ACK != 0 { of(1 - side, heard) } else { 0 };
             options.extend(echo.to_be_bytes());
         }
-        let ports: [u16; 2] = [40_001, 80];
         let mut tcp = Vec::new();
-        tcp.extend(ports[side].to_be_bytes());
-        tcp.extend(ports[1 - side].to_be_bytes());
+        tcp.extend(self.ports[side].to_be_bytes());
+        tcp.extend(self.ports[1 - side].to_be_bytes());
         tcp.extend(self.isn[side].wrapping_add(sent.seq).to_be_bytes());
         let ack = if sent.flags & ACK != 0 { self.isn[1 - side].wrapping_add(sent.ack) } else { 0 };
         tcp.extend(ack.to_be_bytes());

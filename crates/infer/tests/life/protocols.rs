@@ -163,6 +163,39 @@ fn a_name_lookup_is_the_first_phase_of_the_connection_after_it() {
 }
 
 #[test]
+fn a_lookup_that_goes_on_over_tcp_counts_to_its_last_answer() {
+    for setup in Setup::all(24).filter(|setup| setup.tap == CLIENT) {
+        let mut wire = Wire::new(setup);
+        wire.ports = [50_053, 53];
+        let framed = |message: Vec<u8>| [&(message.len() as u16).to_be_bytes()[..], &message].concat();
+        wire.datagram(0, CLIENT, [5_353, 53], &name_message(setup.v6, false));
+        let mut truncated = name_message(setup.v6, true);
+        (truncated[2], truncated[7]) = (0x83, 0);
+        wire.datagram(30 * MS, SERVER, [53, 5_353], &truncated);
+        let open = wire.open(200 * MS);
+        let query = framed(name_message(setup.v6, false));
+        wire.say(open, CLIENT, &query, query.len());
+        let answer = framed(name_message(setup.v6, true));
+        let at = open + setup.rtt / 2 + 50 * MS;
+        // A length that comes alone.
+        wire.say(at, SERVER, &answer[..2], 2);
+        wire.say(at + MS, SERVER, &answer[2..], answer.len() - 2);
+        let ended = at + MS + setup.rtt / 2;
+        let mut web = Wire::new(setup);
+        let open = web.open(ended + 2 * MS);
+        web.exchange(open + MS, 0, 9_000);
+        web.join(wire);
+        let bytes = web.capture();
+        let found = thalweg_infer::diagnose_reader(bytes.as_slice(), "written").expect("a capture");
+        let flow = found.report.flows.iter().find(|flow| flow.server.ends_with(":80")).expect("the connection");
+        let lookup = application(flow).lookup.expect("a lookup");
+        assert_eq!((lookup.name.as_str(), tenths(Some(lookup.took_ms)), lookup.again), ("example.org", Some(2_990), 0));
+        let note = found.report.notes.iter().find(|note| note.contains("name lookup")).expect("a note");
+        assert_eq!(note, "1 name lookup: 1 answered after 298 ms (median), 299 ms (longest); 1 over TCP");
+    }
+}
+
+#[test]
 fn quic_is_counted_and_its_handshake_is_timed() {
     for setup in Setup::all(24) {
         let mut wire = Wire::new(setup);

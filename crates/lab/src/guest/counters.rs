@@ -6,9 +6,9 @@ use thalweg_host::HostError;
 use thalweg_host::netns::NetNs;
 use thalweg_model::{Metric, Metrics};
 
-/// What is reported of them: how TCP found losses and repaired them, and what it found out to have been needless. A diagnosis
-/// from packets is held against these.
-const REPORTED: [&str; 28] = [
+/// What is reported of them: how TCP found losses and repaired them, what it found out to have been needless, and what a receiver dropped of
+/// data that had come. A diagnosis from packets is held against these.
+const REPORTED: [&str; 35] = [
     "Tcp.RetransSegs",
     "TcpExt.TCPFastRetrans",
     "TcpExt.TCPSlowStartRetrans",
@@ -36,6 +36,13 @@ const REPORTED: [&str; 28] = [
     "TcpExt.TCPTSReorder",
     "TcpExt.TCPRenoReorder",
     "TcpExt.TCPOFOQueue",
+    "TcpExt.TCPOFODrop",
+    "TcpExt.TCPRcvCollapsed",
+    "TcpExt.TCPRcvQDrop",
+    "TcpExt.PruneCalled",
+    "TcpExt.OfoPruned",
+    "TcpExt.RcvPruned",
+    "TcpExt.TCPSACKReneging",
     "TcpExt.TCPKeepAlive",
 ];
 

@@ -21,10 +21,10 @@ use thalweg_model::{Experiment, HostSettings, Side, SocketSettings};
 use thalweg_units::Span;
 
 const WORK_TIMER: u64 = u64::MAX;
-const RECORD_TIMER: u64 = u64::MAX - 1;
-const PROGRESS_TIMER: u64 = u64::MAX - 2;
-/// How often rings are emptied where no samples set the pace.
-const DRAIN_EVERY: Span = Span::from_millis(10);
+const PROGRESS_TIMER: u64 = u64::MAX - 1;
+/// A ring with many packets; all are emptied at every wake-up.
+const RING: u64 = u64::MAX - 2;
+const SAMPLES: u64 = u64::MAX - 3;
 const PROGRESS_EVERY: Span = Span::from_millis(1_000);
 
 /// Index of a descriptor that the loop watches.
@@ -51,7 +51,8 @@ struct Slot {
 enum Watched {
     Connection {
         tcp: Tcp,
-        number: u32,
+        /// By which its samples are ended.
+        sampled: Option<u64>,
     },
     Listener(Tcp),
     Udp(Udp),
@@ -81,7 +82,6 @@ pub(super) struct EventLoop {
     timers: BinaryHeap<Reverse<(Span, usize, TimerKind)>>,
     armed: Option<Span>,
     work_timer: OwnedFd,
-    record_timer: Option<OwnedFd>,
     progress_timer: OwnedFd,
     pending: VecDeque<(usize, Event)>,
     packets: Option<Packets>,
@@ -103,23 +103,18 @@ impl EventLoop {
         folder: &Path,
     ) -> Result<Self, HostError> {
         let packets = Packets::start(&topology, options, folder)?;
-        let samples = Samples::start(options, folder)?;
         let epoll = call(epoll::create(epoll::CreateFlags::CLOEXEC), "make an epoll")?;
         let (work_timer, progress_timer) = (timer()?, timer()?);
         add(&epoll, &work_timer, WORK_TIMER, epoll::EventFlags::IN)?;
         add(&epoll, &progress_timer, PROGRESS_TIMER, epoll::EventFlags::IN)?;
-        let record_timer = if packets.is_some() || samples.is_some() {
-            let made = timer()?;
-            add(&epoll, &made, RECORD_TIMER, epoll::EventFlags::IN)?;
-            Some(made)
-        } else {
-            None
-        };
+        for ring in packets.iter().flat_map(Packets::rings) {
+            add(&epoll, ring, RING, epoll::EventFlags::IN)?;
+        }
         let began = clock::monotonic();
         set_time(&progress_timer, plus(began, PROGRESS_EVERY), PROGRESS_EVERY)?;
-        if let Some(timer) = &record_timer {
-            let every = options.samples.unwrap_or(DRAIN_EVERY);
-            set_time(timer, plus(began, every), every)?;
+        let samples = Samples::start(options, folder, began)?;
+        if let Some(samples) = &samples {
+            add(&epoll, samples.kernel(), SAMPLES, epoll::EventFlags::IN)?;
         }
         let connections = vec![0; topology.all()];
         let mut opened = Self {
@@ -132,7 +127,6 @@ impl EventLoop {
             timers: BinaryHeap::new(),
             armed: None,
             work_timer,
-            record_timer,
             progress_timer,
             pending: VecDeque::new(),
             packets,
@@ -232,7 +226,10 @@ impl EventLoop {
     fn add_connection(&mut self, tcp: Tcp, host: HostId, flags: epoll::EventFlags) -> Result<Key, HostError> {
         let number = self.connections[host];
         self.connections[host] += 1;
-        self.add_watched(Watched::Connection { tcp, number }, host, flags)
+        let key = self.free_key();
+        let name = &self.topology.host(host).name;
+        let sampled = self.samples.as_mut().map(|samples| samples.add(key, name, number, &tcp)).transpose()?;
+        self.add_watched(Watched::Connection { tcp, sampled }, host, flags)
     }
 
     /// Watches a UDP socket, for reading.
@@ -246,7 +243,7 @@ impl EventLoop {
     }
 
     fn add_watched(&mut self, watched: Watched, host: HostId, flags: epoll::EventFlags) -> Result<Key, HostError> {
-        let key = self.slots.iter().position(Option::is_none).unwrap_or(self.slots.len());
+        let key = self.free_key();
         match &watched {
             Watched::Connection { tcp, .. } | Watched::Listener(tcp) => add(&self.epoll, tcp, key as u64, flags)?,
             Watched::Udp(udp) => add(&self.epoll, udp, key as u64, flags)?,
@@ -259,6 +256,10 @@ impl EventLoop {
             self.slots[key] = slot;
         }
         Ok(key)
+    }
+
+    fn free_key(&self) -> Key {
+        self.slots.iter().position(Option::is_none).unwrap_or(self.slots.len())
     }
 
     fn at(&self, key: Key) -> &Slot {
@@ -304,12 +305,9 @@ impl EventLoop {
 
     /// Closes what is at `key`; a last sample of a connection is taken first.
     pub(super) fn close_socket(&mut self, key: Key) -> Result<(), HostError> {
-        let at = self.samples.is_some().then(|| self.now());
         if let Some(slot) = self.slots[key].take() {
-            if let (Some(samples), Some(at), Watched::Connection { tcp, number }) =
-                (&mut self.samples, at, &slot.watched)
-            {
-                samples.write(at, self.topology.host(slot.host), *number, tcp)?;
+            if let (Some(samples), Watched::Connection { sampled: Some(id), .. }) = (&mut self.samples, &slot.watched) {
+                samples.remove(*id)?;
             }
             // The key may be used again before the loop is entered: drop what it still held.
             self.pending.retain(|(_, event)| !matches!(event, Event::Ready { key: other, .. } if *other == key));
@@ -347,7 +345,8 @@ impl EventLoop {
                 let flags = event.flags;
                 match event.data.u64() {
                     WORK_TIMER => self.expire()?,
-                    RECORD_TIMER => self.record()?,
+                    RING => {}
+                    SAMPLES => self.samples.as_mut().map_or(Ok(()), Samples::drain)?,
                     PROGRESS_TIMER => self.report_progress(&done),
                     key => {
                         let Some(Some(slot)) = self.slots.get(key as Key) else { continue };
@@ -390,21 +389,6 @@ impl EventLoop {
                 }
                 TimerKind::Token(token) => self.pending.push_back((owner, Event::Timer { token })),
                 TimerKind::Start => self.pending.push_back((owner, Event::Start)),
-            }
-        }
-        Ok(())
-    }
-
-    fn record(&mut self) -> Result<(), HostError> {
-        if let Some(timer) = &self.record_timer {
-            clear(timer);
-        }
-        let now = self.now();
-        if let Some(samples) = &mut self.samples {
-            for slot in self.slots.iter().flatten() {
-                if let Watched::Connection { tcp, number } = &slot.watched {
-                    samples.write(now, self.topology.host(slot.host), *number, tcp)?;
-                }
             }
         }
         Ok(())

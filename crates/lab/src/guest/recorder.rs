@@ -1,5 +1,6 @@
 //! Recording while workloads run: packets at both ends, and every socket's `tcp_info`.
 
+use super::clock::{minus, plus};
 use super::hosts::{DEVICE, Host, Topology};
 use crate::plan::{CAPTURE_FILE, RunOptions, SAMPLES_FILE};
 use rustix::fs::{Advice, fadvise};
@@ -9,8 +10,7 @@ use std::num::NonZeroU64;
 use std::os::fd::AsFd;
 use std::path::Path;
 use thalweg_host::capture::{Capture, SNAPLEN};
-use thalweg_host::mem_info::MemInfo;
-use thalweg_host::tcp_info::TcpInfo;
+use thalweg_host::tcp_samples::{Sample, TcpSamples};
 use thalweg_host::{HostError, link};
 use thalweg_model::Side;
 use thalweg_units::{Span, Timestamp};
@@ -18,6 +18,8 @@ use thalweg_wire::{LinkType, pcapng};
 
 /// Packets a ring holds: 13 ms of 10 Gb/s in full frames, more than ever waits between two wake-ups.
 const RING_PACKETS: usize = 65_536;
+/// Packets in a ring that wake the loop, if nothing else does: few enough that they are still in the cache.
+const WAKE_PACKETS: u32 = 1024;
 /// Bytes written at once, and so about what the guest's page cache holds of a file: few enough to stay in a processor's
 /// cache on their way out.
 const WRITE_BYTES: usize = 1 << 18;
@@ -59,9 +61,16 @@ impl Packets {
         let ring = (RING_PACKETS * 2 / wanted.len().max(2)).next_power_of_two();
         for host in wanted {
             let interface = writer.add_interface(&host.name, LinkType::ETHERNET, SNAPLEN).map_err(written)?;
-            ends.push((interface, host.ns.run(|| Capture::start(link::index(DEVICE)?, ring))?));
+            let capture = host.ns.run(|| Capture::start(link::index(DEVICE)?, ring))?;
+            capture.wake_from(WAKE_PACKETS)?;
+            ends.push((interface, capture));
         }
         Ok(Some(Self { ends, writer, batch: Vec::new() }))
+    }
+
+    /// What the loop watches.
+    pub(super) fn rings(&self) -> impl Iterator<Item = &Capture> {
+        self.ends.iter().map(|(_, capture)| capture)
     }
 
     /// Writes what the rings hold.
@@ -99,41 +108,77 @@ impl Packets {
 
 /// The `tcp_info` samples of a run, as comma-separated values with the kernel's names at the top.
 pub(super) struct Samples {
-    file: BufWriter<Uncached>,
-    begun: bool,
+    kernel: TcpSamples,
+    lines: Lines,
 }
 
 impl Samples {
     /// Begins the file; `None` where no samples are asked for.
-    pub(super) fn start(options: RunOptions, folder: &Path) -> Result<Option<Self>, HostError> {
-        if options.samples.is_none() {
-            return Ok(None);
-        }
-        let file = Uncached::create(&folder.join(SAMPLES_FILE))?;
-        Ok(Some(Self { file: BufWriter::with_capacity(WRITE_BYTES, file), begun: false }))
+    pub(super) fn start(options: RunOptions, folder: &Path, began: Span) -> Result<Option<Self>, HostError> {
+        let Some(period) = options.samples else { return Ok(None) };
+        let file = BufWriter::with_capacity(WRITE_BYTES, Uncached::create(&folder.join(SAMPLES_FILE))?);
+        let kernel = TcpSamples::start(plus(began, period), period)?;
+        Ok(Some(Self { kernel, lines: Lines { file, began, connections: Vec::new(), line: Vec::new() } }))
     }
 
-    /// Writes one line.
-    pub(super) fn write(&mut self, at: Span, host: &Host, connection: u32, tcp: impl AsFd) -> Result<(), HostError> {
-        let (info, memory) = (TcpInfo::of(&tcp)?, MemInfo::of(&tcp)?);
-        let fields = || info.fields().chain(memory.fields());
-        if !self.begun {
-            self.begun = true;
-            let names: Vec<&str> = fields().map(|(name, _)| name).collect();
-            writeln!(self.file, "time_s,host,connection,{}", names.join(",")).map_err(written)?;
-        }
-        let nanos = at.as_nanos();
-        write!(self.file, "{}.{:09},{},{connection}", nanos / 1_000_000_000, nanos % 1_000_000_000, host.name)
-            .map_err(written)?;
-        for (_, value) in fields() {
-            write!(self.file, ",{value}").map_err(written)?;
-        }
-        writeln!(self.file).map_err(written)
+    /// What the loop watches.
+    pub(super) fn kernel(&self) -> &TcpSamples {
+        &self.kernel
+    }
+
+    /// Samples a host's connection from now on, until it is removed by the number returned. Of connections that are sampled at
+    /// one time, that of the lower key comes first.
+    pub(super) fn add(&mut self, key: usize, host: &str, connection: u32, tcp: impl AsFd) -> Result<u64, HostError> {
+        let id = ((key as u64) << 32) | self.lines.connections.len() as u64;
+        self.lines.connections.push(format!("{host},{connection}"));
+        self.kernel.add(id, tcp)?;
+        Ok(id)
+    }
+
+    /// Takes a connection's last sample.
+    pub(super) fn remove(&mut self, id: u64) -> Result<(), HostError> {
+        self.kernel.remove(id, |sample| self.lines.write(&sample))
+    }
+
+    /// Writes what the kernel took.
+    pub(super) fn drain(&mut self) -> Result<(), HostError> {
+        self.kernel.read(|sample| self.lines.write(&sample))
     }
 
     /// Writes the rest.
     pub(super) fn finish(mut self) -> Result<(), HostError> {
-        self.file.flush().map_err(written)
+        self.drain()?;
+        self.lines.file.flush().map_err(written)
+    }
+}
+
+struct Lines {
+    file: BufWriter<Uncached>,
+    began: Span,
+    /// Host and number of each connection, as a line has them.
+    connections: Vec<String>,
+    line: Vec<u8>,
+}
+
+impl Lines {
+    fn write(&mut self, sample: &Sample) -> Result<(), HostError> {
+        let fields = || sample.info.fields().chain(sample.memory.fields());
+        self.line.clear();
+        if self.file.get_ref().len == 0 && self.file.buffer().is_empty() {
+            let names: Vec<&str> = fields().map(|(name, _)| name).collect();
+            writeln!(self.line, "time_s,host,connection,{}", names.join(",")).map_err(written)?;
+        }
+        let nanos = minus(sample.at, self.began).as_nanos();
+        let connection = &self.connections[sample.id as u32 as usize];
+        write!(self.line, "{}.{:09},{connection}", nanos / 1_000_000_000, nanos % 1_000_000_000).map_err(written)?;
+        // A run has millions of these: std's formatting would take longer than the kernel's sampling.
+        let mut digits = itoa::Buffer::new();
+        for (_, value) in fields() {
+            self.line.push(b',');
+            self.line.extend_from_slice(digits.format(value).as_bytes());
+        }
+        self.line.push(b'\n');
+        self.file.write_all(&self.line).map_err(written)
     }
 }
 

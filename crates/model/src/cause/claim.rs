@@ -7,6 +7,7 @@ use super::figures::{
 };
 use super::life::{LastSilence, Opening, ResetSeen, times};
 use super::middlebox::ForeignBlocks;
+use super::receive_buffer::OverrunBuffer;
 use super::undecided::UndecidedBy;
 use crate::Side;
 use thalweg_units::figures::{count, counted, data, elapsed, fine_percent as percent, rate};
@@ -30,6 +31,7 @@ pub(super) fn of(cause: &Cause, share: f64) -> String {
             data(edge.field_bytes as f64),
             data(edge.window_bytes as f64),
         ),
+        Cause::ReceiveBufferOverrun(buffer) => overrun_buffer(buffer, &part),
         Cause::Reader(reader) => slow_reader(reader, &part),
         Cause::SendBuffer(buffer) => send_buffer(buffer, &part),
         Cause::InitialWindow(growth) => window_growth(growth, &part),
@@ -110,6 +112,13 @@ fn foreign_blocks(foreign: &ForeignBlocks, part: &str) -> String {
         "A firewall changes sequence numbers and leaves selective acknowledgements as they are: {} of {} blocks are about data that was never sent. The sender ignores them, and repairing losses takes {part} of the time.",
         count(foreign.blocks.count as f64),
         count(foreign.of as f64),
+    )
+}
+
+fn overrun_buffer(buffer: &OverrunBuffer, part: &str) -> String {
+    format!(
+        "The receiver's buffer overran while it held data out of order, and dropped data that had been selectively acknowledged: {} came again. Repairing that takes {part} of the time.",
+        data(buffer.again_bytes as f64),
     )
 }
 

@@ -13,6 +13,8 @@ pub enum Code {
     WindowScalingMissing,
     /// A middlebox ignores window scaling and drops what lies beyond the window field.
     WindowScaleIgnored,
+    /// The receiver's buffer overruns with data out of order: it drops data that it had selectively acknowledged.
+    ReceiveBufferOverrun,
     /// The receiving program does not read fast enough.
     Reader,
     /// The sender's socket buffer holds less than the path.
@@ -71,10 +73,11 @@ pub enum Code {
 
 impl Code {
     /// Every code, in the order `thalweg explain` lists them.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::ReceiveWindow,
         Self::WindowScalingMissing,
         Self::WindowScaleIgnored,
+        Self::ReceiveBufferOverrun,
         Self::Reader,
         Self::SendBuffer,
         Self::InitialWindow,
@@ -110,6 +113,7 @@ impl Code {
             Self::ReceiveWindow => "receive-window",
             Self::WindowScalingMissing => "window-scaling-missing",
             Self::WindowScaleIgnored => "window-scale-ignored",
+            Self::ReceiveBufferOverrun => "receive-buffer-overrun",
             Self::Reader => "reader",
             Self::SendBuffer => "send-buffer",
             Self::InitialWindow => "initial-window",
@@ -163,6 +167,7 @@ impl Code {
             | Self::PathMtuBlackHole
             | Self::SackNotTranslated
             | Self::WindowScaleIgnored
+            | Self::ReceiveBufferOverrun
             | Self::Reordering
             | Self::Bufferbloat
             | Self::ApplicationWindow
@@ -201,6 +206,7 @@ impl Code {
             | Self::PathMtuBlackHole
             | Self::SackNotTranslated
             | Self::WindowScaleIgnored
+            | Self::ReceiveBufferOverrun
             | Self::Reordering
             | Self::ApplicationWindow
             | Self::Connecting
@@ -238,6 +244,7 @@ impl Code {
             | Self::PathMtuBlackHole
             | Self::SackNotTranslated
             | Self::WindowScaleIgnored
+            | Self::ReceiveBufferOverrun
             | Self::ApplicationWindow
             | Self::Connecting
             | Self::AcceptQueue
@@ -272,6 +279,7 @@ impl Code {
             | Self::PathMtuBlackHole
             | Self::SackNotTranslated
             | Self::WindowScaleIgnored
+            | Self::ReceiveBufferOverrun
             | Self::Reordering
             | Self::Bufferbloat
             | Self::ApplicationWindow
@@ -311,6 +319,7 @@ impl Code {
             | Self::PathMtuBlackHole
             | Self::SackNotTranslated
             | Self::WindowScaleIgnored
+            | Self::ReceiveBufferOverrun
             | Self::Reordering
             | Self::Bufferbloat
             | Self::ApplicationWindow
@@ -326,6 +335,7 @@ impl Code {
             Self::WindowScaleIgnored | Self::PathMtuBlackHole | Self::SackNotTranslated => true,
             Self::ReceiveWindow
             | Self::WindowScalingMissing
+            | Self::ReceiveBufferOverrun
             | Self::Reader
             | Self::SendBuffer
             | Self::InitialWindow
@@ -366,6 +376,14 @@ impl Code {
             Self::PathMtuBlackHole | Self::WindowScaleIgnored | Self::SackNotTranslated => {
                 &[Self::RetransmissionTimeout, Self::RandomLoss, Self::CongestionLoss]
             }
+            Self::ReceiveBufferOverrun => &[
+                Self::ReceiveWindow,
+                Self::Reader,
+                Self::RetransmissionTimeout,
+                Self::RandomLoss,
+                Self::CongestionLoss,
+                Self::Policer,
+            ],
             Self::Reordering => &[Self::RetransmissionTimeout, Self::PathRate],
             // As a verdict it is the other direction's.
             Self::Bufferbloat => &[

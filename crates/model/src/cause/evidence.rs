@@ -6,6 +6,7 @@ use super::figures::{
     SlowStartSeen, UsedPath, WaitedFor, WindowGrowth,
 };
 use super::life::{Opening, SentAgain, times};
+use super::receive_buffer::OverrunBuffer;
 use super::undecided::UndecidedBy;
 use super::{Cause, Code, Context, Evidence};
 use crate::{SharedPath, SlowStartExit};
@@ -18,6 +19,7 @@ pub(super) fn of(cause: &Cause) -> Vec<Evidence> {
             "{} nothing arrived beyond the end of the window without its scale, the window field alone, although more had been sent",
             times(edge.stops)
         ))],
+        Cause::ReceiveBufferOverrun(buffer) => overrun_buffer(buffer),
         Cause::Reader(reader) => slow_reader(reader),
         Cause::SendBuffer(buffer) => send_buffer(buffer),
         Cause::InitialWindow(growth) => window_growth(growth),
@@ -83,6 +85,29 @@ pub(super) fn of(cause: &Cause) -> Vec<Evidence> {
         | Cause::WaitingForClient(_)
         | Cause::NothingToGain(_) => Vec::new(),
     }
+}
+
+fn overrun_buffer(buffer: &OverrunBuffer) -> Vec<Evidence> {
+    let dropped = seen(
+        format!(
+            "{} ending before data that was selectively acknowledged earlier",
+            counted(buffer.dropped.count, "acknowledgement")
+        ),
+        &buffer.dropped.sights,
+    );
+    let refused = buffer.refused.map(|refused| {
+        fact(format!(
+            "{} reached this tap, and the receiver neither acknowledged nor kept them",
+            counted(refused, "segment")
+        ))
+    });
+    let window = fact(format!(
+        "the receiver's window was {} then, at the least, and {} at most; segments carry {} bytes on average",
+        data(buffer.window_bytes as f64),
+        data(buffer.window_max_bytes as f64),
+        count(buffer.segment_bytes)
+    ));
+    [dropped].into_iter().chain(refused).chain([window]).collect()
 }
 
 fn clamp(clamp: &Clamp) -> Vec<Evidence> {

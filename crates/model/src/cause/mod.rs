@@ -6,6 +6,7 @@ mod evidence;
 mod figures;
 mod life;
 mod middlebox;
+mod receive_buffer;
 mod undecided;
 
 pub use code::Code;
@@ -18,6 +19,7 @@ pub use figures::{
 };
 pub use life::{FullAcceptQueue, LastSilence, LostRequest, Opening, ProgramWait, ResetSeen, SentAgain};
 pub use middlebox::{ForeignBlocks, UnscaledEdge};
+pub use receive_buffer::OverrunBuffer;
 pub use undecided::UndecidedBy;
 
 use crate::SharedPath;
@@ -36,6 +38,8 @@ pub enum Cause {
     WindowScalingMissing(FullWindow),
     /// See [`Code::WindowScaleIgnored`].
     WindowScaleIgnored(UnscaledEdge),
+    /// See [`Code::ReceiveBufferOverrun`].
+    ReceiveBufferOverrun(OverrunBuffer),
     /// See [`Code::Reader`].
     Reader(SlowReader),
     /// See [`Code::SendBuffer`].
@@ -99,6 +103,7 @@ impl Cause {
             Self::ReceiveWindow(_) => Code::ReceiveWindow,
             Self::WindowScalingMissing(_) => Code::WindowScalingMissing,
             Self::WindowScaleIgnored(_) => Code::WindowScaleIgnored,
+            Self::ReceiveBufferOverrun(_) => Code::ReceiveBufferOverrun,
             Self::Reader(_) => Code::Reader,
             Self::SendBuffer(_) => Code::SendBuffer,
             Self::InitialWindow(_) => Code::InitialWindow,

@@ -39,6 +39,17 @@ pub fn receive_window() -> Cause {
     })
 }
 
+fn overrun(refused: Option<u64>) -> OverrunBuffer {
+    OverrunBuffer {
+        dropped: occurrences(2),
+        again_bytes: 68_786,
+        refused,
+        window_bytes: 36_416,
+        window_max_bytes: 82_944,
+        segment_bytes: 171.5,
+    }
+}
+
 pub fn timeouts() -> Cause {
     Cause::RetransmissionTimeout(Timeouts {
         timeouts: 1,
@@ -156,6 +167,8 @@ pub fn all() -> Vec<Cause> {
         }),
         Cause::WindowScaleIgnored(UnscaledEdge { field_bytes: 5_800, window_bytes: 23_200, stops: 10 }),
         Cause::SackNotTranslated(ForeignBlocks { blocks: occurrences(40), of: 41 }),
+        Cause::ReceiveBufferOverrun(overrun(None)),
+        Cause::ReceiveBufferOverrun(overrun(Some(348))),
         Cause::PacingRate(PacedData {
             rate_bps: 8e6,
             piece_bytes: 2_896.0,

@@ -1,6 +1,6 @@
 //! Queries of the domain name system and their answers, as far as they tell who waited for which address.
 //!
-//! Source: RFC 1035 §4.1; RFC 3596 (AAAA).
+//! Source: RFC 1035 §4.1; RFC 3596 (AAAA); over TCP RFC 7766.
 
 use crate::bytes::be16;
 use std::net::IpAddr;
@@ -22,6 +22,8 @@ const AAAA: u16 = 28;
 pub struct DnsMessage {
     /// It is an answer.
     pub is_answer: bool,
+    /// It is longer than a datagram may be, and was cut: the client may ask again over TCP (RFC 7766 §5).
+    pub is_truncated: bool,
     /// The response code of an answer: 0 no error, 2 the server failed, 3 there is no such name.
     pub code: u8,
     /// The name that is asked for, in small letters.
@@ -33,7 +35,15 @@ pub struct DnsMessage {
 }
 
 impl DnsMessage {
-    /// Reads the payload of a datagram; `None` if that is no query and no answer with one question. Of an answer that is cut, the addresses
+    /// The first message of a stream of TCP, behind its length, and what follows it; `None` if it is not whole.
+    ///
+    /// Source: RFC 1035 §4.2.2.
+    pub fn split_first(stream: &[u8]) -> Option<(&[u8], &[u8])> {
+        let length = usize::from(be16(stream, 0)?);
+        stream.get(2..)?.split_at_checked(length)
+    }
+
+    /// Reads the payload of a datagram, or a message of a stream; `None` if that is no query and no answer with one question. Of an answer that is cut, the addresses
     /// before the cut are read.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         const HEADER: usize = 12;
@@ -46,7 +56,8 @@ impl DnsMessage {
         let kind = be16(bytes, at)?;
         let is_answer = flags & 0x8000 != 0;
         let addresses = if is_answer { addresses(bytes, at + 4, answers) } else { Vec::new() };
-        Some(Self { is_answer, code: (flags & 0xf) as u8, name, kind, addresses })
+        let is_truncated = is_answer && flags & 0x0200 != 0;
+        Some(Self { is_answer, is_truncated, code: (flags & 0xf) as u8, name, kind, addresses })
     }
 }
 
@@ -150,6 +161,17 @@ pub(crate) mod tests {
         assert_eq!((none.code, none.kind), (3, AAAA));
         assert_eq!(DnsMessage::read(&message(0x2800, "a.example", A, &[])), None, "an update");
         assert_eq!(DnsMessage::read(&whole[..20]), None);
+        assert!(!answer.is_truncated);
+        assert!(DnsMessage::read(&message(0x8380, "a.example", A, &[])).is_some_and(|cut| cut.is_truncated));
+    }
+
+    #[test]
+    fn a_stream_is_split_into_messages() {
+        let stream = [0, 2, 7, 8, 0, 0, 0, 3, 9];
+        let (first, rest) = DnsMessage::split_first(&stream).expect("whole");
+        assert_eq!((first, rest), (&[7, 8][..], &[0, 0, 0, 3, 9][..]));
+        let (second, rest) = DnsMessage::split_first(rest).expect("an empty one");
+        assert_eq!((second, DnsMessage::split_first(rest), DnsMessage::split_first(&[0])), (&[][..], None, None));
     }
 
     proptest! {

@@ -1,13 +1,16 @@
 //! Name lookups in the capture, and the connections that followed them.
 //!
-//! The queries of one client for one name are one lookup, whatever types they ask for and however often they are sent. A connection belongs to
-//! it if it goes to an address of the answer, shortly after.
+//! The queries of one client for one name are one lookup, whatever types they ask for and however often they are sent, over UDP or, after an
+//! answer that was truncated, over TCP. A connection belongs to it if it goes to an address of the answer, shortly after.
+
+mod tcp_streams;
 
 use crate::observe::log_histogram::LogHistogram;
-use crate::tcp::packet::NameLookup;
+use crate::tcp::packet::{Endpoint, NameLookup};
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
+use tcp_streams::TcpStreams;
 use thalweg_units::figures::{count, counted, elapsed};
 use thalweg_wire::{DNS_PORT, Datagram, DnsMessage, Flags, Segment};
 
@@ -38,6 +41,9 @@ struct Lookup {
     last_asked: u64,
     /// Queries sent again.
     again: u32,
+    /// An answer was truncated, and what types were asked for again over TCP.
+    is_truncated: bool,
+    over_tcp: bool,
     ended: Option<u64>,
     code: u8,
     addresses: Vec<IpAddr>,
@@ -48,6 +54,7 @@ struct Lookup {
 struct Totals {
     answered: u64,
     again: u64,
+    over_tcp: u64,
     took: LogHistogram<5, 40>,
     /// How many had no answer, no such name, or another error, with the first names.
     failed: [(u64, Vec<String>); 3],
@@ -62,6 +69,7 @@ pub(super) struct NameLookups {
     /// The latest lookup of a name by a client, and of an address, by number.
     by_name: HashMap<(IpAddr, String), u64>,
     by_address: HashMap<(IpAddr, IpAddr), u64>,
+    streams: TcpStreams,
     totals: Totals,
 }
 
@@ -69,10 +77,27 @@ impl NameLookups {
     /// Takes in a datagram with this payload, from or to a name server.
     pub(super) fn datagram(&mut self, datagram: &Datagram, payload: &[u8], now: u64) {
         let Some(message) = DnsMessage::read(payload) else { return };
-        if message.is_answer && datagram.source_port == DNS_PORT {
-            self.answer(datagram.ip.destination, message, now);
-        } else if !message.is_answer && datagram.destination_port == DNS_PORT {
-            self.query(datagram.ip.source, message, now);
+        let ends = [(datagram.ip.source, datagram.source_port), (datagram.ip.destination, datagram.destination_port)];
+        self.message(ends, message, false, now);
+    }
+
+    /// Takes in a segment of this packet, if it is from or to a name server.
+    #[inline]
+    pub(super) fn segment(&mut self, segment: &Segment, packet: &[u8], now: u64) {
+        if segment.tcp.source_port == DNS_PORT || segment.tcp.destination_port == DNS_PORT {
+            self.streams.segment(segment, segment.payload(packet), now);
+            while let Some((ends, message)) = self.streams.next_message() {
+                self.message(ends, message, true, now);
+            }
+        }
+    }
+
+    /// Takes in a message that the first of two ends sent to the second.
+    fn message(&mut self, [from, to]: [Endpoint; 2], message: DnsMessage, over_tcp: bool, now: u64) {
+        if message.is_answer && from.1 == DNS_PORT {
+            self.answer(to.0, message, now);
+        } else if !message.is_answer && to.1 == DNS_PORT {
+            self.query(from.0, message, over_tcp, now);
         }
     }
 
@@ -88,15 +113,20 @@ impl NameLookups {
         Some(Arc::new(NameLookup { name: found.name.clone(), began: found.began, ended, again: found.again }))
     }
 
-    fn query(&mut self, client: IpAddr, message: DnsMessage, now: u64) {
+    fn query(&mut self, client: IpAddr, message: DnsMessage, over_tcp: bool, now: u64) {
         let kind = kind(&message);
         let key = (client, message.name);
         let known = self.by_name.get(&key).and_then(|number| number.checked_sub(self.first));
         if let Some(known) = known.and_then(|place| self.recent.get_mut(usize::try_from(place).ok()?))
             && now.saturating_sub(known.last_asked) <= LIFE
         {
+            // What is asked for over TCP after an answer that was cut is no repetition, and the lookup goes on.
+            let goes_on = over_tcp && known.is_truncated;
             let again = known.asked[kind].map(|last| now.saturating_sub(last) > COPY);
-            let is_same = known.ended.is_none_or(|ended| now <= ended.saturating_add(COPY));
+            let is_same = goes_on || known.ended.is_none_or(|ended| now <= ended.saturating_add(COPY));
+            if goes_on {
+                (known.over_tcp, known.ended) = (true, None);
+            }
             if again.is_some() || is_same {
                 if again != Some(false) {
                     (known.asked[kind], known.last_asked) = (Some(now), now);
@@ -117,6 +147,8 @@ impl NameLookups {
             asked,
             last_asked: now,
             again: 0,
+            is_truncated: false,
+            over_tcp,
             ended: None,
             code: 0,
             addresses: Vec::new(),
@@ -139,6 +171,7 @@ impl NameLookups {
         if known.addresses.is_empty() {
             known.code = message.code;
         }
+        known.is_truncated |= message.is_truncated;
         known.ended = Some(now);
         for address in message.addresses {
             if known.addresses.len() < ADDRESSES_MAX && !known.addresses.contains(&address) {
@@ -171,7 +204,7 @@ impl NameLookups {
         while !self.recent.is_empty() {
             self.forget(now);
         }
-        let Totals { answered, again, took, failed } = &self.totals;
+        let Totals { answered, again, over_tcp, took, failed } = &self.totals;
         let mut parts = Vec::new();
         if *answered > 0 {
             let [median, longest] = [0.5, 1.0].map(|part| elapsed(took.percentile(part) as f64 / 1e9));
@@ -182,6 +215,9 @@ impl NameLookups {
                 "{} sent again",
                 if *again == 1 { "1 query".to_owned() } else { format!("{again} queries") }
             ));
+        }
+        if *over_tcp > 0 {
+            parts.push(format!("{over_tcp} over TCP"));
         }
         for ((count, names), what) in
             failed.iter().zip(["not answered", "of names that do not exist", "answered by an error"])
@@ -200,21 +236,24 @@ impl Totals {
     fn add(&mut self, lookup: &Lookup, now: u64) {
         self.again += u64::from(lookup.again);
         let failed = match (lookup.ended, lookup.code) {
-            (None, _) if lookup.again > 0 || now.saturating_sub(lookup.last_asked) >= PATIENCE => 0,
+            (None, _) if lookup.again > 0 || now.saturating_sub(lookup.last_asked) >= PATIENCE => Some(0),
             // The capture ends too soon.
             (None, _) => return,
             (Some(ended), 0) => {
                 self.answered += 1;
                 self.took.add(ended.saturating_sub(lookup.began), 1);
-                return;
+                None
             }
-            (Some(_), NO_SUCH_NAME) => 1,
-            (Some(_), _) => 2,
+            (Some(_), NO_SUCH_NAME) => Some(1),
+            (Some(_), _) => Some(2),
         };
-        let (count, names) = &mut self.failed[failed];
-        *count += 1;
-        if names.len() < NAMED && !names.contains(&lookup.name) {
-            names.push(lookup.name.clone());
+        self.over_tcp += u64::from(lookup.over_tcp);
+        if let Some(failed) = failed {
+            let (count, names) = &mut self.failed[failed];
+            *count += 1;
+            if names.len() < NAMED && !names.contains(&lookup.name) {
+                names.push(lookup.name.clone());
+            }
         }
     }
 }

@@ -86,6 +86,60 @@ fn lookups_that_failed_are_named() {
     );
 }
 
+/// A segment between the client and the name server at this time, its number counted from the stream's first byte; the SYN without payload.
+fn segment(found: &mut NameLookups, millis: u64, from_client: bool, number: u32, payload: &[u8]) {
+    let (flags, number) = if payload.is_empty() { (Flags::SYN, u32::MAX) } else { (Flags::ACK, number) };
+    let mut segment = packet(from_client, flags, 0xffff_fff0u32.wrapping_add(number), 1, payload.len() as u32);
+    segment.payload_at = 40;
+    (segment.tcp.source_port, segment.tcp.destination_port) =
+        if from_client { (6_000, DNS_PORT) } else { (DNS_PORT, 6_000) };
+    found.segment(&segment, &[&[0; 40], payload].concat(), millis * MILLI);
+}
+
+/// A message behind its length.
+fn framed(message: &[u8]) -> Vec<u8> {
+    [&(message.len() as u16).to_be_bytes()[..], message].concat()
+}
+
+#[test]
+fn a_truncated_answer_and_what_follows_over_tcp_are_one_lookup() {
+    let mut found = NameLookups::default();
+    let name = "large.example.org";
+    send(&mut found, 100, &message(name, 1, None, &[]));
+    let mut cut = message(name, 1, Some(0), &[]);
+    cut[2] |= 2;
+    send(&mut found, 130, &cut);
+    let whole = framed(&message(name, 1, Some(0), &[SERVER; 60]));
+    let (first, last) = whole.split_at(500);
+    let again = framed(&message(name, 1, None, &[]));
+    segment(&mut found, 330, true, 0, &[]);
+    segment(&mut found, 430, false, 0, &[]);
+    segment(&mut found, 430, true, 0, &again);
+    // The end comes first, and the beginning twice.
+    segment(&mut found, 600, false, 500, last);
+    assert_eq!(before(&found, 610), None, "its answer is not whole");
+    segment(&mut found, 640, false, 0, first);
+    segment(&mut found, 650, false, 0, first);
+    assert_eq!(before(&found, 640), Some((name.to_owned(), 100, 640, 0)));
+    // Several of another stream in one segment, the last of them in two.
+    let queries = ["a.example", "b.example"].map(|name| framed(&message(name, 28, None, &[]))).concat();
+    let queried = again.len() as u32;
+    segment(&mut found, 700, true, queried, &queries[..40]);
+    segment(&mut found, 701, true, queried + 40, &queries[40..]);
+    let note = found.note(800 * MILLI).expect("lookups");
+    assert_eq!(note, "1 name lookup: 1 answered after 540 ms (median), 540 ms (longest); 1 over TCP");
+}
+
+#[test]
+fn a_truncated_answer_that_is_enough_ends_its_lookup() {
+    let mut found = NameLookups::default();
+    send(&mut found, 100, &message("a.example", 1, None, &[]));
+    let mut cut = message("a.example", 1, Some(0), &[SERVER]);
+    cut[2] |= 2;
+    send(&mut found, 130, &cut);
+    assert_eq!(before(&found, 140), Some(("a.example".to_owned(), 100, 130, 0)));
+}
+
 #[test]
 fn many_lookups_take_no_memory() {
     let mut found = NameLookups::default();

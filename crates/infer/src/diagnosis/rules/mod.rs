@@ -14,6 +14,7 @@ pub(crate) mod path_rate;
 mod policer;
 mod random_loss;
 mod reader;
+mod receive_buffer_overrun;
 mod receive_window;
 mod reordering;
 mod retransmission_timeout;
@@ -25,10 +26,11 @@ mod window_scaling_missing;
 use crate::diagnosis::finding::Rule;
 
 /// Every rule, in the order of [`thalweg_model::Code::ALL`].
-pub(crate) const RULES: [Rule; 21] = [
+pub(crate) const RULES: [Rule; 22] = [
     receive_window::judge,
     window_scaling_missing::judge,
     window_scale_ignored::judge,
+    receive_buffer_overrun::judge,
     reader::judge,
     send_buffer::judge,
     initial_window::judge,

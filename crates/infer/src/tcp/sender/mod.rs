@@ -327,6 +327,7 @@ impl Sender {
             self.observers.stop_and_wait.message(ack.now);
         }
         self.note_overtaken(ack, to);
+        self.note_pruned(ack, to);
         let repairing = self.losses.episode.is_some();
         let Sacked { sacked_new, reported_above, original } = self.beyond(ack, to, acknowledged);
         let progress = to > self.space.una;
@@ -514,6 +515,9 @@ impl Sender {
         }
         self.observers.loss_episodes.finish();
         self.observers.time.finish();
+        if let Some(pruned) = &mut self.observers.pruned {
+            pruned.finish(self.clocks.last_delivery.unwrap_or(0));
+        }
         let all_came = self.space.payload_end() <= self.space.una && self.scoreboard.gaps.total() == 0;
         // Beyond the tap there may have been more, unless the sender closed or its number told that there was none.
         let slack = self.rtt.min.unwrap_or(0);

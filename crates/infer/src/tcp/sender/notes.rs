@@ -107,6 +107,37 @@ impl Sender {
         }
     }
 
+    /// Whether an acknowledgement of all before `to` ends in data that was selectively acknowledged: the receiver has it no longer.
+    pub(super) fn note_pruned(&mut self, ack: &Ack, to: u64) {
+        if to > self.space.una {
+            if self.scoreboard.sacked.overlaps(to, to + 1) {
+                let next = self.space.nxt;
+                self.observers.pruned.get_or_insert_default().proved(ack.now, ack.number, ack.window, next);
+            } else if let Some(pruned) = &mut self.observers.pruned {
+                pruned.acknowledged(ack.now, to);
+            }
+        }
+    }
+
+    /// Old data comes, `new` bytes of which fill a gap. Where it came before, long enough ago for an acknowledgement of it to have reached
+    /// the sender, the receiver did not take it.
+    pub(super) fn note_refused(&mut self, data: &Data, start: u64, end: u64, new: u64) {
+        let sacked = self.scoreboard.sacked.covered(start, end);
+        if sacked > 0
+            && let Some(pruned) = &mut self.observers.pruned
+        {
+            pruned.again += sacked;
+        }
+        if self.times_acks || new > 0 || sacked > 0 || start < self.space.una {
+            return;
+        }
+        let at = self.scoreboard.segments.partition_point(|candidate| candidate.end <= start);
+        let came = self.scoreboard.segments.get(at).map(|candidate| candidate.sent);
+        if came.is_some_and(|came| data.now.saturating_sub(came) as f64 > self.rtt.smoothed) {
+            self.observers.pruned.get_or_insert_default().refused += 1;
+        }
+    }
+
     pub(super) fn advertise(&mut self, ack: &Ack, to: u64) {
         self.window.size = Some(ack.window);
         self.window.is_probed &= ack.window == 0;

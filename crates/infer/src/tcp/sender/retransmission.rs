@@ -75,6 +75,7 @@ impl Sender {
             self.note_late(data.now, start);
             self.observers.policer_log.arrived(start);
         } else {
+            self.note_refused(data, start, end, new);
             self.retransmission(data, start, end, None);
         }
         if resumed {

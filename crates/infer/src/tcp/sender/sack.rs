@@ -148,6 +148,47 @@ mod tests {
         assert_eq!((sender.totals.delivered, sender.scoreboard.sacked.total(), sender.flight()), (6_000, 0, 4_000));
     }
 
+    /// Acknowledgements that prove that the receiver dropped data, and bytes of that sent again.
+    fn pruned(sender: &Sender) -> (u64, u64) {
+        sender.observers.pruned.as_ref().map_or((0, 0), |pruned| (pruned.count, pruned.again))
+    }
+
+    #[test]
+    fn an_acknowledgement_that_ends_in_reported_data_proves_that_it_was_dropped() {
+        let mut sender = sender(true);
+        acknowledge(&mut sender, 0, &[(2, 8)]);
+        acknowledge(&mut sender, 1, &[(2, 8)]);
+        assert_eq!(pruned(&sender), (0, 0));
+        acknowledge(&mut sender, 5, &[]);
+        assert_eq!(pruned(&sender), (1, 0));
+        let seq = SeqNum::new(5 * MSS);
+        sender.data(&Data {
+            now: 60_000_000,
+            number: 7,
+            seq,
+            len: MSS,
+            fin: false,
+            tsval: None,
+            tsecr: None,
+            ip_id: None,
+        });
+        assert_eq!(pruned(&sender), (1, 1_000));
+        acknowledge(&mut sender, 10, &[]);
+        assert!(sender.observers.pruned.as_ref().is_some_and(|pruned| pruned.repair == 0), "at one instant here");
+    }
+
+    #[test]
+    fn what_was_reported_and_is_acknowledged_was_kept() {
+        let mut sender = sender(true);
+        acknowledge(&mut sender, 0, &[(2, 5)]);
+        acknowledge(&mut sender, 2, &[(4, 5)]);
+        assert_eq!(pruned(&sender), (1, 0), "an end just before the data");
+        let mut sender = self::sender(true);
+        acknowledge(&mut sender, 0, &[(2, 5)]);
+        acknowledge(&mut sender, 5, &[]);
+        assert_eq!(pruned(&sender), (0, 0));
+    }
+
     #[test]
     fn without_sack_duplicates_tell_what_came() {
         let mut sender = sender(false);
