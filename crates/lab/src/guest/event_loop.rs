@@ -25,6 +25,10 @@ const PROGRESS_TIMER: u64 = u64::MAX - 1;
 /// A ring with many packets; all are emptied at every wake-up.
 const RING: u64 = u64::MAX - 2;
 const SAMPLES: u64 = u64::MAX - 3;
+const DRAIN_TIMER: u64 = u64::MAX - 4;
+/// How often rings are emptied at least. Samples come with timer interrupts of their own; without these wake-ups a run that is only
+/// captured would be another run than it was, as the kernel counts jiffies when timers go off.
+const DRAIN_EVERY: Span = Span::from_millis(10);
 const PROGRESS_EVERY: Span = Span::from_millis(1_000);
 
 /// Index of a descriptor that the loop watches.
@@ -82,6 +86,7 @@ pub(super) struct EventLoop {
     timers: BinaryHeap<Reverse<(Span, usize, TimerKind)>>,
     armed: Option<Span>,
     work_timer: OwnedFd,
+    drain_timer: Option<OwnedFd>,
     progress_timer: OwnedFd,
     pending: VecDeque<(usize, Event)>,
     packets: Option<Packets>,
@@ -110,8 +115,15 @@ impl EventLoop {
         for ring in packets.iter().flat_map(Packets::rings) {
             add(&epoll, ring, RING, epoll::EventFlags::IN)?;
         }
+        let drain_timer = (packets.is_some() && options.samples.is_none()).then(timer).transpose()?;
+        if let Some(timer) = &drain_timer {
+            add(&epoll, timer, DRAIN_TIMER, epoll::EventFlags::IN)?;
+        }
         let began = clock::monotonic();
         set_time(&progress_timer, plus(began, PROGRESS_EVERY), PROGRESS_EVERY)?;
+        if let Some(timer) = &drain_timer {
+            set_time(timer, plus(began, DRAIN_EVERY), DRAIN_EVERY)?;
+        }
         let samples = Samples::start(options, folder, began)?;
         if let Some(samples) = &samples {
             add(&epoll, samples.kernel(), SAMPLES, epoll::EventFlags::IN)?;
@@ -127,6 +139,7 @@ impl EventLoop {
             timers: BinaryHeap::new(),
             armed: None,
             work_timer,
+            drain_timer,
             progress_timer,
             pending: VecDeque::new(),
             packets,
@@ -346,6 +359,7 @@ impl EventLoop {
                 match event.data.u64() {
                     WORK_TIMER => self.expire()?,
                     RING => {}
+                    DRAIN_TIMER => self.drain_timer.iter().for_each(clear),
                     SAMPLES => self.samples.as_mut().map_or(Ok(()), Samples::drain)?,
                     PROGRESS_TIMER => self.report_progress(&done),
                     key => {

@@ -51,7 +51,7 @@ impl ShownBy {
         let long = flow.measured.fastest_bps.is_some_and(|fastest| train_bits >= fastest * TRAIN_LEAST_S);
         let order = if long { [Self::FastestTrains, Self::Capacity] } else { [Self::Capacity, Self::FastestTrains] };
         // What a program paces comes at its rate, in trains of any length.
-        let least = delivered(flow) * LIMIT_BELOW_PATH;
+        let least = flow.goodput_bps * LIMIT_BELOW_PATH;
         let shows = |by: &Self| {
             by.rate(flow.measured.capacity_bps, flow.measured.fastest_bps).is_some_and(|rate| rate >= least)
         };
