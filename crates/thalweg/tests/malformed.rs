@@ -130,8 +130,9 @@ impl<'a> Good<'a> {
         let (mut table, mut is_block) = ("", false);
         let lines = text.lines().enumerate().map(|(at, text)| {
             // Strings of several lines, from the line they begin in to the one they end in, are left alone.
-            let is_plain = !is_block && !text.contains("'''");
-            is_block ^= text.matches("'''").count() % 2 == 1;
+            let quotes = ["'''", "\"\"\""].iter().map(|quote| text.matches(quote).count()).sum::<usize>();
+            let is_plain = !is_block && quotes == 0;
+            is_block ^= quotes % 2 == 1;
             let is_header = is_plain && text.starts_with('[');
             if is_header {
                 table = text.trim_matches(['[', ']']);

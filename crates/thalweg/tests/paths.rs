@@ -144,7 +144,8 @@ delay = "200ms"
         within(figure(&report, &arm, "delay_ms.mean"), 100.0, 0.01);
         within(figure(&report, &arm, "delay_ms.stddev"), 10.0, 0.05);
         within(figure(&report, &arm, "loss"), 0.10, 0.05);
-        assert!(figure(&report, &arm, "duplicate_packets") > 230.0);
+        // Both copies of one in a hundred arrive if neither is lost; four standard deviations of 243 are a quarter.
+        within(figure(&report, &arm, "duplicate_packets"), 30_000.0 * 0.01 * 0.9 * 0.9, 0.25);
     }
     for arm in arms("in order") {
         assert_eq!(figure(&report, &arm, "reordered_packets"), 0.0);

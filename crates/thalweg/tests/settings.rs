@@ -61,7 +61,7 @@ path.discipline = "cake"
             let latency = figure(&report, arm, "ask.latency_ms.p50");
             assert!((20.0..most).contains(&latency), "{arm} {kernel}: {latency}");
             // All of it is used: 1,448 bytes of 1,514, less what the slow start and a mark leave.
-            within(figure(&report, arm, "bulk.goodput_steady_bps"), 20e6 * 1448.0 / 1514.0, 0.02);
+            within(figure(&report, arm, "bulk.goodput_steady_bps"), 20e6 * 1448.0 / 1514.0, 0.03);
         }
     }
 }
