@@ -1,6 +1,6 @@
 //! What a seed decides.
 
-use thalweg_model::{Experiment, Loss, Path, PathDirection};
+use thalweg_model::{Discipline, Experiment, Loss, Path, PathDirection};
 
 /// Whether another seed gives another run.
 pub(crate) fn meets_chance(experiment: &Experiment) -> bool {
@@ -11,6 +11,7 @@ pub(crate) fn meets_chance(experiment: &Experiment) -> bool {
             || path.duplicate.is_some()
             || path.corrupt.is_some()
             || path.reorder.is_some()
+            || matches!(path.discipline, Discipline::Red { .. } | Discipline::Pie { .. })
             || path.steps.iter().any(|step| step.loss.as_ref().is_some_and(random))
     };
     let Path { down, up, .. } = &experiment.path;
