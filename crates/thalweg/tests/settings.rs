@@ -61,7 +61,9 @@ path.discipline = "cake"
             let latency = figure(&report, arm, "ask.latency_ms.p50");
             assert!((20.0..most).contains(&latency), "{arm} {kernel}: {latency}");
             // All of it is used: 1,448 bytes of 1,514, less what the slow start and a mark leave.
-            within(figure(&report, arm, "bulk.goodput_steady_bps"), 20e6 * 1448.0 / 1514.0, 0.03);
+            // RED, which marks by chance from its shortest queue on, marked once more on one kernel.
+            let spread = if arm == "red" { 0.03 } else { 0.02 };
+            within(figure(&report, arm, "bulk.goodput_steady_bps"), 20e6 * 1448.0 / 1514.0, spread);
         }
     }
 }
