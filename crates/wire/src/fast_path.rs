@@ -30,14 +30,14 @@ pub(crate) fn plain_tcp(bytes: &[u8]) -> Option<Segment> {
         return None;
     }
     let rest = &bytes[HEADERS..bytes.len().min(ETHERNET + IP + usize::from(header_len))];
-    let options = match rest.first_chunk::<12>() {
-        Some(&[a, b, c, d, v0, v1, v2, v3, e0, e1, e2, e3])
-            if rest.len() == 12 && [a, b, c, d] == PADDED_TIMESTAMPS =>
-        {
+    // A capture may end within the options; what it does hold is read.
+    let cut = TcpHeader::MIN_LEN + rest.len() < usize::from(header_len);
+    let options = match *rest {
+        [a, b, c, d, v0, v1, v2, v3, e0, e1, e2, e3] if [a, b, c, d] == PADDED_TIMESTAMPS => {
             let timestamps = (u32::from_be_bytes([v0, v1, v2, v3]), u32::from_be_bytes([e0, e1, e2, e3]));
-            Options { timestamps: Some(timestamps), ..Options::default() }
+            Options { timestamps: Some(timestamps), cut, ..Options::default() }
         }
-        _ => Options { cut: TcpHeader::MIN_LEN + rest.len() < usize::from(header_len), ..Options::parse(rest) },
+        _ => Options { cut, ..Options::parse(rest) },
     };
     Some(Segment {
         ip: IpFacts {
@@ -104,6 +104,8 @@ mod tests {
         bytes[HEADERS + 7] = 9;
         let segment = plain_tcp(&bytes).expect("plain");
         assert_eq!((segment.payload_len, segment.tcp.options.timestamps), (5, Some((9, 0))));
+        bytes[46] = 0x90;
+        assert!(plain_tcp(&bytes).expect("plain").tcp.options.cut, "four bytes of options are missing");
         bytes[21] = 1;
         assert_eq!(plain_tcp(&bytes), None, "a fragment");
     }
