@@ -16,11 +16,13 @@ mod report;
 mod resolver;
 mod site;
 mod tcp_settings;
+mod wire;
 
 pub use address::{Family, far, near};
 pub use direction::{Lost, Progress};
 pub use frame::{Frame, Piece};
 pub use lateness::Lateness;
 pub use live_path::{Asked, End, Ended, Handle, LiveError, LivePath, PerWay, Program};
-pub use report::report;
+pub use report::{report, verdict};
 pub use thalweg_host::confined::Signal;
+pub use wire::Wire;
