@@ -22,7 +22,7 @@ pub use address::{Family, far, near};
 pub use direction::{Lost, Progress};
 pub use frame::{Frame, Piece};
 pub use lateness::Lateness;
-pub use live_path::{Asked, End, Ended, Handle, LiveError, LivePath, PerWay, Program};
+pub use live_path::{Asked, End, Ended, Handle, LiveError, LivePath, PerWay, Program, no_tun};
 pub use report::{report, verdict};
 pub use thalweg_host::confined::Signal;
 pub use wire::Wire;

@@ -354,7 +354,8 @@ fn end_of_path(end: End, mtu: u16, world: &[Family], settings: &TcpSettings) -> 
     Ok((tun, notes))
 }
 
-fn no_tun(error: HostError) -> LiveError {
+/// Why there is no TUN device, and how it is opened.
+pub fn no_tun(error: HostError) -> LiveError {
     let hint = match error.source.kind() {
         io::ErrorKind::NotFound => {
             "the device is missing: sudo modprobe tun; a container needs --device /dev/net/tun. The lab needs none of this: thalweg lab run"

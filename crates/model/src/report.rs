@@ -2,6 +2,7 @@
 
 use crate::fit::{Candidate, CaptureFit, Rival};
 use crate::flow::Flow;
+use crate::live_path::LiveReport;
 use crate::metric::Metrics;
 use crate::remedy::Remedy;
 use crate::{Code, Verdict};
@@ -158,6 +159,9 @@ pub struct ArmReport {
     pub capture: Option<String>,
     /// The socket samples' file name within the run's folder; of the first repeat.
     pub samples: Option<String>,
+    /// How true its runs were, where they were in real time.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub live: Option<LiveReport>,
 }
 
 impl LabReport {

@@ -45,6 +45,7 @@ pub fn arm(name: &str, steady: f64, mean: f64, line: DiagnosisLine) -> ArmReport
         diagnosis: vec![line],
         capture: Some("as-found.pcapng".to_owned()),
         samples: None,
+        live: None,
     }
 }
 

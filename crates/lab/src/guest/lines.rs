@@ -1,0 +1,186 @@
+//! Lines between two routers in real time: a pair of TUN devices, and the emulator that carries their frames.
+
+use super::hosts::Port;
+use std::net::IpAddr;
+use std::sync::Arc;
+use thalweg_host::cpu_time::CpuTime;
+use thalweg_host::netns::NetNs;
+use thalweg_host::peer::processor_time;
+use thalweg_host::tun::Tun;
+use thalweg_host::{HostError, sysctl};
+use thalweg_live::{LiveError, PerWay, Progress, Wire};
+use thalweg_model::{Loss, Metric, Metrics, Path, PathDirection, PathVerdict, Way};
+use thalweg_path::DropReason;
+use thalweg_units::{Seed, Span};
+
+/// What a new namespace has from the host and not from the kernel: the kernel's own defaults, as a lab kernel has them.
+///
+/// Source: net/ipv4/tcp_ipv4.c, `tcp_sk_init`; net/ipv4/tcp.c, `tcp_init`.
+const INHERITED: [(&str, &str); 2] =
+    [("net.ipv4.tcp_rmem", "4096 131072 6291456"), ("net.ipv4.tcp_wmem", "4096 16384 4194304")];
+/// The congestion control of every namespace, where nothing else is asked for.
+pub(super) const CONGESTION: &str = "cubic";
+pub(super) const CONGESTION_SYSCTL: &str = "net.ipv4.tcp_congestion_control";
+/// Bits of the network both ends are in.
+const NETWORK_BITS: u8 = 24;
+
+/// A line; it carries nothing until it is told so.
+#[derive(Debug)]
+pub(super) struct Line {
+    /// Which client it is for.
+    number: u32,
+    near: End,
+    far: End,
+    wire: Option<Wire>,
+    /// What was asked for.
+    path: Path,
+}
+
+#[derive(Debug)]
+struct End {
+    tun: Arc<Tun>,
+    ns: NetNs,
+}
+
+impl End {
+    fn make((ns, name, address): Port<'_>, mtu: u16) -> Result<Self, LiveError> {
+        let tun = ns.run(|| {
+            let tun = Tun::create(name, mtu)?;
+            tun.set_up(&[(IpAddr::V4(address), NETWORK_BITS)])?;
+            Ok(tun)
+        });
+        let tun = Arc::new(tun.map_err(thalweg_live::no_tun)?);
+        Ok(Self { tun, ns: ns.run(|| NetNs::current(name))? })
+    }
+
+    /// Frames of its queue that nobody read in time.
+    fn unread(&self) -> Result<u64, HostError> {
+        self.ns.run(|| self.tun.losses()).map(|losses| losses.unread)
+    }
+}
+
+impl Line {
+    /// Makes the devices; `far` is the server's side.
+    pub(super) fn between(far: Port<'_>, near: Port<'_>, mtu: u16, number: u32) -> Result<Self, LiveError> {
+        let (far, near) = (End::make(far, mtu)?, End::make(near, mtu)?);
+        Ok(Self { number, near, far, wire: None, path: Path::default() })
+    }
+
+    /// Carries frames from now on.
+    pub(super) fn carry(&mut self, path: &Path, seed: Seed) -> Result<(), LiveError> {
+        self.rest()?;
+        let own = if self.number <= 1 { seed } else { seed.derive(u64::from(self.number)) };
+        self.wire = Some(Wire::start(path, own, &self.near.tun, &self.far.tun)?);
+        self.path = path.clone();
+        Ok(())
+    }
+
+    /// Carries nothing any more.
+    pub(super) fn rest(&mut self) -> Result<(), HostError> {
+        self.wire.take().map_or(Ok(()), |wire| wire.finish().map(drop))
+    }
+
+    /// What it has done, frames that were not read included.
+    fn progress(&self) -> Result<Option<PerWay<Progress>>, HostError> {
+        let Some(wire) = &self.wire else { return Ok(None) };
+        let mut progress = wire.progress();
+        progress.down.lost.unread += self.far.unread()?;
+        progress.up.lost.unread += self.near.unread()?;
+        Ok(Some(progress))
+    }
+
+    /// Packets that the path dropped and marked, by the figures and labels of the virtual lab.
+    pub(super) fn counts(&self) -> Vec<(&'static str, String, u64)> {
+        let Some(wire) = &self.wire else { return Vec::new() };
+        let progress = wire.progress();
+        let ways = [(Way::Down, "down", &progress.down), (Way::Up, "up", &progress.up)];
+        ways.into_iter().flat_map(|(way, name, progress)| counts(self.path.direction(way), name, progress)).collect()
+    }
+}
+
+fn counts(asked: &PathDirection, way: &str, progress: &Progress) -> Vec<(&'static str, String, u64)> {
+    let dropped = |reasons: &[DropReason]| -> u64 {
+        reasons.iter().map(|reason| progress.counters.dropped(*reason).packets).sum()
+    };
+    let (bottleneck, propagation) = (format!("{way}_bottleneck"), format!("{way}_propagation"));
+    let mut found = Vec::new();
+    if asked.policer.is_some() {
+        found.push(("policed_packets", bottleneck.clone(), dropped(&[DropReason::Policer])));
+    }
+    if asked.rate.is_some() || asked.trace.is_some() {
+        let queue = dropped(&[DropReason::QueueFull, DropReason::QueueManagement]);
+        found.push(("dropped_packets", bottleneck.clone(), queue));
+    }
+    if asked.delay > Span::ZERO || asked.loss != Loss::None {
+        let lost = dropped(&[DropReason::RandomLoss, DropReason::Listed, DropReason::DelayFull]);
+        found.push(("dropped_packets", propagation, lost));
+    }
+    if asked.ecn {
+        found.push(("marked_packets", bottleneck.clone(), progress.counters.marked.packets));
+    }
+    if asked.trace.is_some() {
+        found.push(("queue_max_bytes", bottleneck, progress.queue_peak.1.get()));
+    }
+    found
+}
+
+/// Gives the current namespace the kernel's own defaults where it has the host's; what is refused goes to `skipped`.
+pub(super) fn kernel_defaults(skipped: &mut Vec<String>) {
+    for (name, value) in INHERITED {
+        if let Err(error) = sysctl::write(name, value) {
+            skipped.push(format!("the kernel's default: {error}"));
+        }
+    }
+    // A namespace takes only those for its default that anybody may use; sockets get it by their option in any case.
+    let _ = sysctl::write(CONGESTION_SYSCTL, CONGESTION);
+}
+
+/// What is emulated, one line for each direction.
+pub(super) fn describe(path: &Path) -> Vec<String> {
+    let one = |name: &str, direction: &PathDirection| {
+        let mut parts = vec![format!("{name}: emulator, delay {}", direction.delay)];
+        parts.extend(direction.rate.map(|rate| format!("rate {rate}")));
+        parts.extend(direction.trace.as_ref().map(|_| "rate of a trace".to_owned()));
+        if direction.rate.is_some() || direction.trace.is_some() {
+            parts.push(match direction.queue {
+                thalweg_model::Queue::Packets(packets) => format!("queue {packets} packets"),
+                thalweg_model::Queue::Bytes(bytes) => format!("queue {bytes}"),
+                thalweg_model::Queue::Time(span) => format!("queue {span}"),
+            });
+        }
+        parts.join(", ")
+    };
+    vec![one("down", &path.down), one("up", &path.up)]
+}
+
+/// Whether all lines were as asked for; processor time and lateness go to `metrics`. `before` is what this thread had taken when the
+/// workload began.
+pub(super) fn report(
+    lines: &[Line],
+    path: &Path,
+    before: CpuTime,
+    metrics: &mut Metrics,
+) -> Result<PathVerdict, HostError> {
+    let (mut faults, mut late, mut lost) = (Vec::new(), [Span::ZERO; 3], 0);
+    for line in lines {
+        let Some(progress) = line.progress()? else { continue };
+        faults.extend(thalweg_live::verdict(path, &progress).faults);
+        for way in [&progress.down, &progress.up] {
+            let own = [way.lateness.quantile(0.5), way.lateness.quantile(0.99), way.lateness.max()];
+            late.iter_mut().zip(own).for_each(|(late, own)| *late = own.max(*late));
+            lost += way.lost.unread + way.lost.refused + way.lost.overflow;
+        }
+    }
+    let seconds = |time: CpuTime| (time.user + time.system).as_secs_f64();
+    let (own, all) = (CpuTime::of_thread(), processor_time());
+    let group = |parts: Vec<(&str, f64)>| {
+        Metric::Group(parts.into_iter().map(|(name, value)| (name.to_owned(), Metric::One(value))).collect())
+    };
+    let cpu = vec![("programs", seconds(own.since(before))), ("path", (all.as_secs_f64() - seconds(own)).max(0.0))];
+    let micros = |span: Span| span.as_nanos() as f64 / 1e3;
+    let names = ["p50", "p99", "max"];
+    metrics.insert("cpu_s".to_owned(), group(cpu));
+    metrics.insert("late_us".to_owned(), group(names.into_iter().zip(late.map(micros)).collect()));
+    metrics.insert("lost_by_emulator".to_owned(), Metric::Count(lost));
+    Ok(PathVerdict { faithful: faults.is_empty(), faults })
+}
