@@ -257,6 +257,14 @@ pub fn set_offloads(name: &str, on: bool) -> Result<(), HostError> {
     Ok(())
 }
 
+/// Turns GRO of a device of the current namespace on, and leaves TSO and GSO: what comes in is joined, what goes out is divided.
+///
+/// # Errors
+/// Whatever the kernel refuses.
+pub fn receive_offload_on(name: &str) -> Result<(), HostError> {
+    ethtool(name, ETHTOOL_SGRO, 1, || format!("turn GRO of '{name}' on"))
+}
+
 /// Makes the kernel take note of a carrier that has just come, so that nobody need wait for it: from Linux 6.9 on.
 ///
 /// Source: net/core/link_watch.c, `linkwatch_sync_dev`, which `ethtool_op_get_link` calls.

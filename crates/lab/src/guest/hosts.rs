@@ -16,6 +16,7 @@
 //! In real time the line between a bottleneck and a propagation is a pair of TUN devices, and the emulator is both.
 
 use super::Failed;
+use super::counters;
 use super::device::{Device, Role};
 use super::disciplines;
 use super::lines::{self, Line};
@@ -77,6 +78,7 @@ pub(super) struct Topology {
     pub(super) lines: Vec<Line>,
     /// Settings that this host refused, one sentence each.
     pub(super) skipped: Vec<String>,
+    dropped_before: u64,
 }
 
 /// A device and the namespace it is in.
@@ -100,6 +102,7 @@ impl Topology {
             clock: plan.clock,
             lines: Vec::new(),
             skipped: Vec::new(),
+            dropped_before: 0,
         };
         topology.add_host("server", Some(Side::Server), Ipv4Addr::new(10, 0, 1, 1))?;
         for number in 1..=clients {
@@ -329,6 +332,10 @@ impl Topology {
         if !experiment.path.offloads {
             for end in &ends {
                 end.ns.run(|| link::offloads_off(end.name))?;
+                if self.clock == Clock::Real && end.name != DEVICE {
+                    // What a router gets in one burst it carries as one frame, and divides it again on the way out.
+                    end.ns.run(|| link::receive_offload_on(end.name))?;
+                }
             }
         }
         Ok(())
@@ -411,7 +418,19 @@ impl Topology {
 
     /// Carries packets over the lines from now on.
     pub(super) fn carry(&mut self, path: &Path, seed: Seed) -> Result<(), LiveError> {
+        self.dropped_before = self.dropped_by_links()?;
         self.lines.iter_mut().try_for_each(|line| line.carry(path, seed))
+    }
+
+    /// Frames that links dropped since packets are carried, as a queue of this host's kernel was full.
+    pub(super) fn lost_by_links(&self) -> Result<u64, HostError> {
+        Ok(self.dropped_by_links()?.saturating_sub(self.dropped_before))
+    }
+
+    fn dropped_by_links(&self) -> Result<u64, HostError> {
+        let namespaces = self.hosts.iter().map(|host| &host.ns).chain(&self.routers);
+        let dropped = |ns: &NetNs| counters::read(ns, "dev").map(|text| lines::dropped(&text, INNER));
+        namespaces.map(dropped).sum()
     }
 
     /// Packets that the path dropped and marked, by direction and role.

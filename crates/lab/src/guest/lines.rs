@@ -1,6 +1,6 @@
 //! Lines between two routers in real time: a pair of TUN devices, and the emulator that carries their frames.
 
-use super::hosts::Port;
+use super::hosts::{Port, Topology};
 use std::net::IpAddr;
 use std::sync::Arc;
 use thalweg_host::cpu_time::CpuTime;
@@ -135,6 +135,18 @@ pub(super) fn kernel_defaults(skipped: &mut Vec<String>) {
     let _ = sysctl::write(CONGESTION_SYSCTL, CONGESTION);
 }
 
+/// Frames that the devices of a namespace dropped, by its /proc/net/dev. What waits in the queue of a line's device, `line`, and is not
+/// read is counted by its reader.
+pub(super) fn dropped(text: &str, line: &str) -> u64 {
+    let of = |row: &str| -> Option<u64> {
+        let (name, numbers) = row.split_once(':')?;
+        let numbers: Vec<u64> = numbers.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        let sent = if name.trim() == line { 0 } else { *numbers.get(11)? };
+        Some(numbers.get(3)? + sent)
+    };
+    text.lines().filter_map(of).sum()
+}
+
 /// What is emulated, one line for each direction.
 pub(super) fn describe(path: &Path) -> Vec<String> {
     let one = |name: &str, direction: &PathDirection| {
@@ -156,13 +168,18 @@ pub(super) fn describe(path: &Path) -> Vec<String> {
 /// Whether all lines were as asked for; processor time and lateness go to `metrics`. `before` is what this thread had taken when the
 /// workload began.
 pub(super) fn report(
-    lines: &[Line],
+    topology: &Topology,
     path: &Path,
     before: CpuTime,
     metrics: &mut Metrics,
 ) -> Result<PathVerdict, HostError> {
-    let (mut faults, mut late, mut lost) = (Vec::new(), [Span::ZERO; 3], 0);
-    for line in lines {
+    let (mut faults, mut late, mut lost) = (Vec::new(), [Span::ZERO; 3], topology.lost_by_links()?);
+    if lost > 0 {
+        faults.push(format!(
+            "this host's links lost {lost} frames that nobody asked them to lose: a queue of its kernel was full"
+        ));
+    }
+    for line in &topology.lines {
         let Some(progress) = line.progress()? else { continue };
         faults.extend(thalweg_live::verdict(path, &progress).faults);
         for way in [&progress.down, &progress.up] {
@@ -181,6 +198,22 @@ pub(super) fn report(
     let names = ["p50", "p99", "max"];
     metrics.insert("cpu_s".to_owned(), group(cpu));
     metrics.insert("late_us".to_owned(), group(names.into_iter().zip(late.map(micros)).collect()));
-    metrics.insert("lost_by_emulator".to_owned(), Metric::Count(lost));
+    metrics.insert("lost_by_engine".to_owned(), Metric::Count(lost));
     Ok(PathVerdict { faithful: faults.is_empty(), faults })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dropped_frames_are_those_of_both_ways_but_for_a_lines_own_queue() {
+        let text = "Inter-|   Receive                                                |  Transmit\n \
+                    face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n    \
+                    lo:       0       0    0    0    0     0          0         0        0       0    0    0    0     0       0          0\n \
+                    inner:    9       9    0    2    0     0          0         0        9       9    0   40    0     0       0          0\n  \
+                    eth0:     9       9    0    3    0     0          0         0        9       9    0    5    0     0       0          0\n";
+        assert_eq!(dropped(text, "inner"), 10);
+        assert_eq!(dropped(text, "other"), 50);
+    }
 }
