@@ -471,9 +471,13 @@ const fn network(address: Ipv4Addr) -> Ipv4Addr {
 
 fn prepare(ns: &NetNs, routes: bool) -> Result<(), HostError> {
     ns.run(|| {
-        // No router solicitations or duplicate address detection in the captures.
-        sysctl::write("net.ipv6.conf.all.disable_ipv6", "1")?;
-        sysctl::write("net.ipv6.conf.default.disable_ipv6", "1")?;
+        // No router solicitations or duplicate address detection in the captures; a host may have no IPv6 at all.
+        for name in ["net.ipv6.conf.all.disable_ipv6", "net.ipv6.conf.default.disable_ipv6"] {
+            match sysctl::write(name, "1") {
+                Err(error) if error.source.kind() == std::io::ErrorKind::NotFound => {}
+                other => drop(other?),
+            }
+        }
         sysctl::write("net.ipv4.ip_forward", if routes { "1" } else { "0" })?;
         link::set_up(link::LOOPBACK)
     })
