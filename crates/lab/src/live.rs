@@ -93,3 +93,39 @@ fn stated(workload: &Workload) -> Option<Span> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scenario(text: &str) -> Scenario {
+        let text = format!("name = \"x\"\n[workload]\nkind = \"stream\"\nbytes = 1\n{text}");
+        thalweg_config::parse_scenario("x.toml", &text, &[], &|_| Err(std::io::ErrorKind::NotFound.into()))
+            .expect("valid")
+    }
+
+    #[test]
+    fn arms_are_about_the_sysctls_they_differ_in() {
+        let common = "[client.sysctl]\n\"net.ipv4.tcp_sack\" = 1\n\"net.ipv4.tcp_ecn\" = 0\n[[arm]]\nname = \"a\"\n";
+        let two = scenario(&format!("{common}[[arm]]\nname = \"b\"\nserver.sysctl.\"net.ipv4.tcp_ecn\" = 1\n"));
+        let experiments: Vec<&Experiment> = two.arms.iter().map(|arm| &arm.experiment).collect();
+        assert_eq!(alike(&experiments), BTreeSet::from(["net.ipv4.tcp_sack".to_owned()]));
+        assert!(alike(&experiments[..1]).is_empty(), "of one arm each may be what it is about");
+    }
+
+    #[test]
+    fn workloads_are_refused_by_the_time_they_state_and_by_their_parts() {
+        let why = |text: &str| {
+            let text = format!("name = \"x\"\n{text}");
+            let read = |_: &str| Err(std::io::ErrorKind::NotFound.into());
+            let scenario = thalweg_config::parse_scenario("x.toml", &text, &[], &read).expect("valid");
+            check_live(&scenario).err().map(|error| error.to_string())
+        };
+        assert_eq!(why("[workload]\nkind = \"stream\"\nseconds = \"120s\"\n"), None);
+        let long = why("[workload]\nkind = \"rr\"\nrequest = 1\nresponse = 1\nseconds = \"121s\"\n");
+        assert!(long.is_some_and(|why| why.contains("its workload takes 121s, and 120s is the most\n\nhint: ")));
+        let part =
+            "[workload]\nkind = \"mixed\"\n[[workload.part]]\nname = \"p\"\nkind = \"stream\"\nseconds = \"500s\"\n";
+        assert!(why(part).is_some_and(|why| why.contains("500s")));
+    }
+}

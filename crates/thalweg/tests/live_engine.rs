@@ -173,6 +173,24 @@ fn what_real_time_cannot_hold_is_refused_with_the_reason() {
 }
 
 #[test]
+fn a_setting_that_the_host_refuses_is_named_or_ends_the_arm() {
+    let Some(_turn) = turn("a_setting_that_the_host_refuses_is_named_or_ends_the_arm") else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    // Of the whole host: no network namespace but the first has it.
+    let text = "name = \"s\"\n[path]\nrtt = \"10ms\"\n[workload]\nkind = \"stream\"\nbytes = \"100kB\"\n\
+                [client.sysctl]\n\"net.ipv4.tcp_mem\" = \"1000 2000 3000\"\n";
+    let arms = "[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\nserver.route.initcwnd = 20\n";
+    let report = lab_in(folder.path(), &format!("{text}{arms}"), &["--live"]);
+    let skipped = report["arms"][0]["live"]["skipped"][0].as_str().expect("a sentence");
+    assert!(skipped.starts_with("client: cannot set the sysctl 'net.ipv4.tcp_mem'"), "{skipped}");
+    fs::write(folder.path().join("s.toml"), text).expect("written");
+    let (_, err) = run(folder.path(), &["lab", "run", "s.toml", "--live", "--out", "one"], 3);
+    assert!(err.contains("arm 'as given': the live run failed: cannot set the sysctl 'net.ipv4.tcp_mem'"), "{err}");
+    let (_, err) = run(folder.path(), &["lab-live-run"], 2);
+    assert!(err.contains("cannot read the plan") && !folder.path().join("outcome.json").exists(), "{err}");
+}
+
+#[test]
 fn nothing_is_left_of_a_run_that_is_killed() {
     let Some(_turn) = turn("nothing_is_left_of_a_run_that_is_killed") else { return };
     let folder = tempfile::tempdir().expect("a folder");
@@ -227,10 +245,8 @@ fn every_built_in_scenario_in_real_time() {
             writeln!(refused, "- `{name}`: {why}").expect("text");
             continue;
         }
-        let [virtual_time, live] = [("v", None), ("l", Some("--live"))].map(|(out, engine)| {
-            let args = [&common[..], &["--out", out]].concat();
-            measured(folder.path(), &[&args[..], &engine.into_iter().collect::<Vec<_>>()].concat())
-        });
+        let [virtual_time, live] = [("v", &["--kernel", "6.12"][..]), ("l", &["--live"])]
+            .map(|(out, engine)| measured(folder.path(), &[&common[..], &["--out", out], engine].concat()));
         rows(folder.path(), name, &virtual_time, &live);
         ["v", "l"].iter().for_each(|out| fs::remove_dir_all(folder.path().join(out)).expect("removed"));
     }

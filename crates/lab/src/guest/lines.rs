@@ -9,7 +9,7 @@ use thalweg_host::peer::processor_time;
 use thalweg_host::tun::Tun;
 use thalweg_host::{HostError, sysctl};
 use thalweg_live::{LiveError, PerWay, Progress, Wire};
-use thalweg_model::{Loss, Metric, Metrics, Path, PathDirection, PathVerdict, Way};
+use thalweg_model::{Discipline, Loss, Metric, Metrics, Path, PathDirection, PathVerdict, Queue, Way};
 use thalweg_path::DropReason;
 use thalweg_units::{Seed, Span};
 
@@ -151,28 +151,47 @@ pub(super) fn dropped(text: &str, line: &str) -> u64 {
 pub(super) fn describe(path: &Path) -> Vec<String> {
     let one = |name: &str, direction: &PathDirection| {
         let mut parts = vec![format!("{name}: emulator, delay {}", direction.delay)];
+        parts.extend(direction.jitter.as_ref().map(|jitter| format!("jitter {}", jitter.stddev)));
+        parts.extend(match direction.loss {
+            Loss::None => None,
+            Loss::Random(chance) => Some(format!("loss {}", chance.probability)),
+            Loss::GilbertElliott { p, r, .. } => Some(format!("loss gilbert-elliott p {p} r {r}")),
+            Loss::List { .. } => Some("listed losses".to_owned()),
+        });
+        parts.extend(direction.policer.map(|policer| format!("policer {}", policer.rate)));
         parts.extend(direction.rate.map(|rate| format!("rate {rate}")));
         parts.extend(direction.trace.as_ref().map(|_| "rate of a trace".to_owned()));
         if direction.rate.is_some() || direction.trace.is_some() {
-            parts.push(match direction.queue {
-                thalweg_model::Queue::Packets(packets) => format!("queue {packets} packets"),
-                thalweg_model::Queue::Bytes(bytes) => format!("queue {bytes}"),
-                thalweg_model::Queue::Time(span) => format!("queue {span}"),
-            });
+            let (limit, discipline) = (queue(direction.queue), discipline(direction.discipline));
+            parts.push(format!("queue {limit}, {discipline}"));
         }
         parts.join(", ")
     };
     vec![one("down", &path.down), one("up", &path.up)]
 }
 
+fn queue(queue: Queue) -> String {
+    match queue {
+        Queue::Packets(packets) => format!("{packets} packets"),
+        Queue::Bytes(bytes) => bytes.to_string(),
+        Queue::Time(span) => span.to_string(),
+    }
+}
+
+const fn discipline(discipline: Discipline) -> &'static str {
+    match discipline {
+        Discipline::Fifo => "fifo",
+        Discipline::Red { .. } => "red",
+        Discipline::Codel { .. } => "codel",
+        Discipline::FqCodel { .. } => "fq_codel",
+        Discipline::Pie { .. } => "pie",
+        Discipline::Cake { .. } => "cake",
+    }
+}
+
 /// Whether all lines were as asked for; processor time and lateness go to `metrics`. `before` is what this thread had taken when the
 /// workload began.
-pub(super) fn report(
-    topology: &Topology,
-    path: &Path,
-    before: CpuTime,
-    metrics: &mut Metrics,
-) -> Result<PathVerdict, HostError> {
+pub(super) fn report(topology: &Topology, before: CpuTime, metrics: &mut Metrics) -> Result<PathVerdict, HostError> {
     let (mut faults, mut late, mut lost) = (Vec::new(), [Span::ZERO; 3], topology.lost_by_links()?);
     if lost > 0 {
         faults.push(format!(
@@ -181,7 +200,7 @@ pub(super) fn report(
     }
     for line in &topology.lines {
         let Some(progress) = line.progress()? else { continue };
-        faults.extend(thalweg_live::verdict(path, &progress).faults);
+        faults.extend(thalweg_live::verdict(&line.path, &progress).faults);
         for way in [&progress.down, &progress.up] {
             let own = [way.lateness.quantile(0.5), way.lateness.quantile(0.99), way.lateness.max()];
             late.iter_mut().zip(own).for_each(|(late, own)| *late = own.max(*late));

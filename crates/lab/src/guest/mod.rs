@@ -23,6 +23,7 @@ use counters::Counters;
 use event_loop::EventLoop;
 use hosts::Topology;
 use std::fs;
+use std::panic::UnwindSafe;
 use std::path::Path;
 use std::process::ExitCode;
 use thalweg_host::cpu_time::CpuTime;
@@ -49,11 +50,21 @@ pub fn main() -> ! {
 /// Runs the plan in the working directory on this host's kernel, in namespaces of its own, and leaves its outcome there. To be called
 /// while the process has one thread.
 pub fn live_main() -> ExitCode {
-    leave(&caught(run_live), Path::new("."));
-    ExitCode::SUCCESS
+    let folder = Path::new(".");
+    match plan(folder) {
+        Ok(plan) => {
+            leave(&caught(|| run_live(&plan, folder)), folder);
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            let text = format!("thalweg: {error}\n\nhint: thalweg lab run --live starts this by itself\n");
+            let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
+            ExitCode::from(2)
+        }
+    }
 }
 
-fn caught(run: fn() -> Result<Measured, Failed>) -> Outcome {
+fn caught(run: impl FnOnce() -> Result<Measured, Failed> + UnwindSafe) -> Outcome {
     match std::panic::catch_unwind(run) {
         Ok(Ok(measured)) => Outcome::Done(Box::new(measured)),
         Ok(Err(Failed(why))) => Outcome::Failed(why),
@@ -99,9 +110,7 @@ fn run() -> Result<Measured, Failed> {
     experiment(&plan(folder)?, folder)
 }
 
-fn run_live() -> Result<Measured, Failed> {
-    let folder = Path::new(".");
-    let plan = plan(folder)?;
+fn run_live(plan: &Plan, folder: &Path) -> Result<Measured, Failed> {
     let refused = |error| LiveError::NoNamespaces { error, hint: user_namespace::why_refused() };
     user_namespace::enter().map_err(refused)?;
     // From here on every namespace is one that a user namespace may enter again.
@@ -109,7 +118,7 @@ fn run_live() -> Result<Measured, Failed> {
     thalweg_host::poll::wake_on_time();
     // Before others, where this user may: what runs late measures the host's other work.
     let _ = rustix::process::setpriority_process(None, FIRST);
-    experiment(&plan, folder)
+    experiment(plan, folder)
 }
 
 fn plan(folder: &Path) -> Result<Plan, HostError> {
