@@ -3,28 +3,28 @@
 use crate::address::{self, Family};
 use crate::capture::Capture;
 use crate::direction::{Arrived, Direction, Hooks, Leaves, Progress};
+use crate::error::{LiveError, no_tun};
 use crate::frame::Frame;
 use crate::outside::{self, Gate, Reach};
+use crate::per_way::PerWay;
 use crate::relays::Relays;
 use crate::resolver;
 use crate::site::{Site, spawn};
 use crate::tcp_settings::TcpSettings;
 use crate::wire::Wire;
 use std::fs::File;
-use std::io;
 use std::net::UdpSocket;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use thalweg_host::confined::{self, Confined, ReplacedFile, Signal};
-use thalweg_host::tun::{self, Tun};
+use thalweg_host::tun::Tun;
 use thalweg_host::user_namespace::{self, Privilege};
 use thalweg_host::{HostError, link, sockets, sysctl};
 use thalweg_model::{Path, Step, Way};
 use thalweg_path::Unsupported;
 use thalweg_units::Seed;
-use thiserror::Error;
 
 /// The device at either end.
 const DEVICE: &str = "path0";
@@ -46,33 +46,6 @@ pub struct Asked {
     pub expose: Vec<(u16, String)>,
     /// Whether a program will run at the far end, to which the far end's ports belong.
     pub has_server: bool,
-}
-
-/// Why a path cannot be.
-#[derive(Debug, Error)]
-pub enum LiveError {
-    /// The path asks for what is not emulated.
-    #[error("{0}")]
-    Unsupported(#[from] Unsupported),
-    /// This user may not make namespaces.
-    #[error("{error}\n\nhint: {hint}")]
-    NoNamespaces {
-        /// What the kernel refused.
-        error: HostError,
-        /// Which switch it is.
-        hint: &'static str,
-    },
-    /// This user may not make TUN devices.
-    #[error("{error}\n\nhint: {hint}")]
-    NoTun {
-        /// What the kernel refused.
-        error: HostError,
-        /// How it is opened.
-        hint: &'static str,
-    },
-    /// Something else that this host refused.
-    #[error(transparent)]
-    Host(#[from] HostError),
 }
 
 /// An end of a path.
@@ -97,15 +70,6 @@ pub struct LivePath {
     privilege: Privilege,
     files: Vec<ReplacedFile>,
     notes: Vec<String>,
-}
-
-/// One of each direction.
-#[derive(Debug, Clone)]
-pub struct PerWay<T> {
-    /// Towards the program.
-    pub down: T,
-    /// From the program.
-    pub up: T,
 }
 
 /// A program at an end of the path.
@@ -352,19 +316,4 @@ fn end_of_path(end: End, mtu: u16, world: &[Family], settings: &TcpSettings) -> 
         link::add_default_route(device, *family == Family::V6)?;
     }
     Ok((tun, notes))
-}
-
-/// Why there is no TUN device, and how it is opened.
-pub fn no_tun(error: HostError) -> LiveError {
-    let hint = match error.source.kind() {
-        io::ErrorKind::NotFound => {
-            "the device is missing: sudo modprobe tun; a container needs --device /dev/net/tun. The lab needs none of this: thalweg lab run"
-        }
-        io::ErrorKind::PermissionDenied if !tun::is_open_to_this_user() => {
-            "the device is closed to this user: sudo chmod 0666 /dev/net/tun, as most distributions have it. The lab needs none of this: thalweg lab run"
-        }
-        io::ErrorKind::PermissionDenied => user_namespace::why_refused(),
-        _ => "is the module there? sudo modprobe tun. The lab needs none of this: thalweg lab run",
-    };
-    LiveError::NoTun { error, hint }
 }

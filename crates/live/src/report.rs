@@ -1,7 +1,7 @@
 //! What a path did, as a report.
 
 use crate::direction::Progress;
-use crate::live_path::PerWay;
+use crate::per_way::PerWay;
 use thalweg_model::{LateMicros, LiveDirection, LivePathReport, Path, PathVerdict, Way};
 use thalweg_path::DropReason;
 use thalweg_units::Span;

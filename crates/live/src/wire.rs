@@ -1,7 +1,8 @@
 //! Frames carried between two TUN devices, as a path says, by a thread for each direction.
 
 use crate::direction::{Direction, Hooks, Progress};
-use crate::live_path::{LiveError, PerWay};
+use crate::error::LiveError;
+use crate::per_way::PerWay;
 use crate::site::spawn;
 use std::io;
 use std::sync::Arc;

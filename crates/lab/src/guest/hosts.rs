@@ -19,7 +19,7 @@ use super::Failed;
 use super::counters;
 use super::device::{Device, Role};
 use super::disciplines;
-use super::lines::{self, Line};
+use super::lines::{self, Line, Port};
 use crate::plan::{Clock, Plan};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -83,8 +83,6 @@ pub(super) struct Topology {
 
 /// A device and the namespace it is in.
 pub(super) type Across<'a> = (&'a NetNs, &'a str);
-/// One end of a link that is to be made: namespace, device, address.
-pub(super) type Port<'a> = (&'a NetNs, &'a str, Ipv4Addr);
 
 impl Topology {
     /// Builds the hosts and routers the experiment asks for, with nothing on the path yet.

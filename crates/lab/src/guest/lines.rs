@@ -1,7 +1,6 @@
 //! Lines between two routers in real time: a pair of TUN devices, and the emulator that carries their frames.
 
-use super::hosts::{Port, Topology};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use thalweg_host::cpu_time::CpuTime;
 use thalweg_host::netns::NetNs;
@@ -23,6 +22,9 @@ pub(super) const CONGESTION: &str = "cubic";
 pub(super) const CONGESTION_SYSCTL: &str = "net.ipv4.tcp_congestion_control";
 /// Bits of the network both ends are in.
 const NETWORK_BITS: u8 = 24;
+
+/// One end of a link that is to be made: namespace, device, address.
+pub(super) type Port<'a> = (&'a NetNs, &'a str, Ipv4Addr);
 
 /// A line; it carries nothing until it is told so.
 #[derive(Debug)]
@@ -189,16 +191,21 @@ const fn discipline(discipline: Discipline) -> &'static str {
     }
 }
 
-/// Whether all lines were as asked for; processor time and lateness go to `metrics`. `before` is what this thread had taken when the
-/// workload began.
-pub(super) fn report(topology: &Topology, before: CpuTime, metrics: &mut Metrics) -> Result<PathVerdict, HostError> {
-    let (mut faults, mut late, mut lost) = (Vec::new(), [Span::ZERO; 3], topology.lost_by_links()?);
+/// Whether all lines were as asked for; processor time, lateness and losses go to `metrics`. `lost_by_links` frames are lost besides
+/// those of the emulator, and `before` is what this thread had taken when the workload began.
+pub(super) fn report(
+    lines: &[Line],
+    lost_by_links: u64,
+    before: CpuTime,
+    metrics: &mut Metrics,
+) -> Result<PathVerdict, HostError> {
+    let (mut faults, mut late, mut lost) = (Vec::new(), [Span::ZERO; 3], lost_by_links);
     if lost > 0 {
         faults.push(format!(
             "this host's links lost {lost} frames that nobody asked them to lose: a queue of its kernel was full"
         ));
     }
-    for line in &topology.lines {
+    for line in lines {
         let Some(progress) = line.progress()? else { continue };
         faults.extend(thalweg_live::verdict(&line.path, &progress).faults);
         for way in [&progress.down, &progress.up] {
