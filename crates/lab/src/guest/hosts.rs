@@ -375,7 +375,9 @@ impl Topology {
         let host = |host: &Host, settings: &HostSettings, to: Ipv4Addr| {
             host.ns.run(|| {
                 let names = ALWAYS_REPORTED.into_iter().chain(settings.sysctl.keys().map(String::as_str));
-                let sysctl = names.map(|name| Ok((name.to_owned(), sysctl::read(name)?)));
+                // In real time a setting that was skipped may not be there.
+                let there = names.filter(|name| self.clock == Clock::Virtual || sysctl::read(name).is_ok());
+                let sysctl = there.map(|name| Ok((name.to_owned(), sysctl::read(name)?)));
                 Ok(HostReport {
                     sysctl: sysctl.collect::<Result<BTreeMap<_, _>, HostError>>()?,
                     route: route::metrics(to)?,
