@@ -271,6 +271,15 @@ fn refusal(folder: &Path, args: &[&str]) -> Option<String> {
     None
 }
 
+/// A value in the unit that its figure's name ends in.
+fn shown(figure: &str, value: f64) -> String {
+    match figure {
+        figure if figure.ends_with("_bps") => format!("{:.1} Mb/s", value / 1e6),
+        figure if figure.contains("_ms") => format!("{value:.1} ms"),
+        _ => format!("{value:.2}"),
+    }
+}
+
 /// The lines of a scenario: each arm's leading figure, its median and range over three seeds.
 #[expect(clippy::print_stdout, reason = "the table is what it is run for")]
 fn rows(folder: &Path, name: &str, virtual_time: &Value, live: &Value) {
@@ -278,13 +287,14 @@ fn rows(folder: &Path, name: &str, virtual_time: &Value, live: &Value) {
     for one in compared["arms"].as_array().expect("arms") {
         let (Some(arm_name), Some(leading)) = (one["name"].as_str(), one["leading"].as_str()) else { continue };
         let of = |report: &Value| {
-            let value =
-                leading.split('.').fold(arm(report, arm_name)["metrics"].clone(), |value, key| value[key].clone());
+            let metrics = arm(report, arm_name)["metrics"].clone();
+            let value = leading.split('.').fold(metrics, |value, key| value[key].clone());
             match (value.as_f64(), value["median"].as_f64()) {
-                (Some(one), _) => format!("{one:.4e}"),
+                (Some(one), _) => shown(leading, one),
                 (None, Some(median)) => {
-                    let end = |key: &str| value[key].as_f64().unwrap_or(f64::NAN);
-                    format!("{median:.4e} ({:.3e} … {:.3e})", end("min"), end("max"))
+                    let [low, high] = ["min", "max"].map(|key| shown(leading, value[key].as_f64().unwrap_or(f64::NAN)));
+                    let spread = if low == high { String::new() } else { format!(" ({low} … {high})") };
+                    format!("{}{spread}", shown(leading, median))
                 }
                 _ => "–".to_owned(),
             }
