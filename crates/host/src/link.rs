@@ -19,7 +19,6 @@ const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
 const IFLA_TXQLEN: u16 = 13;
 const IFLA_OPERSTATE: u16 = 16;
-const IF_OPER_UNKNOWN: u8 = 0;
 const IF_OPER_UP: u8 = 6;
 const IFLA_LINKINFO: u16 = 18;
 const IFLA_NET_NS_FD: u16 = 28;
@@ -129,9 +128,9 @@ pub fn set_up(index: u32) -> Result<(), HostError> {
 }
 
 /// Waits until every device of the current namespace but the loopback is operational, which a link becomes up to a second
-/// after both of its ends are up: what is sent before is lost. A device whose driver does not say counts as operational.
+/// after both of its ends are up: what is sent before is lost. TUN devices do not say, and are.
 ///
-/// Source: net/core/link_watch.c; Documentation/networking/operstates.rst, `IF_OPER_UNKNOWN`.
+/// Source: net/core/link_watch.c; drivers/net/tun.c, `tun_net_init`.
 ///
 /// # Errors
 /// When one is not operational after two seconds.
@@ -139,12 +138,12 @@ pub fn wait_until_operational() -> Result<(), HostError> {
     let act = "wait for the devices to be operational";
     let netlink = Netlink::open()?;
     let is_up = |answer: &Vec<u8>| {
-        // Behind `struct ifinfomsg`, whose second word is the index.
+        // Behind `struct ifinfomsg`, whose second half word is the type, and whose second word is the index.
+        let is_tun = answer.get(2..4) == Some(&libc::ARPHRD_NONE.to_ne_bytes()[..]);
         let found = attributes(answer.get(16..).unwrap_or_default());
         u32_at(answer, 4) == LOOPBACK
-            || found
-                .iter()
-                .any(|(kind, value)| *kind == IFLA_OPERSTATE && matches!(value, [IF_OPER_UP | IF_OPER_UNKNOWN]))
+            || is_tun
+            || found.iter().any(|(kind, value)| *kind == IFLA_OPERSTATE && *value == [IF_OPER_UP])
     };
     for _ in 0..2000 {
         let mut message = Message::new(libc::RTM_GETLINK, libc::NLM_F_DUMP);

@@ -134,7 +134,8 @@ fn experiment(plan: &Plan, folder: &Path) -> Result<Measured, Failed> {
     }
     let mut settings = topology.read_back(&plan.experiment)?;
     let mut workloads = workloads::schedule(&plan.experiment, &topology, plan.seed, folder);
-    let before = CpuTime::of_thread();
+    // Asking costs a guest virtual time.
+    let before = (plan.clock == Clock::Real).then(CpuTime::of_thread);
     let schedule = match plan.clock {
         Clock::Virtual => path::Schedule::of(&plan.experiment, plan.seed),
         Clock::Real => {
@@ -160,10 +161,8 @@ fn experiment(plan: &Plan, folder: &Path) -> Result<Measured, Failed> {
     }
     found.metrics.extend(event_loop.topology.losses()?);
     found.metrics.extend(kernels(&event_loop.topology)?);
-    let live = match plan.clock {
-        Clock::Virtual => None,
-        Clock::Real => Some(event_loop.live_report(&plan.experiment.path, before, &mut found.metrics)?),
-    };
+    let live =
+        before.map(|before| event_loop.live_report(&plan.experiment.path, before, &mut found.metrics)).transpose()?;
     settings.client.socket = event_loop.socket_options(Side::Client);
     settings.server.socket = event_loop.socket_options(Side::Server);
     let (virtual_s, capture_dropped) = event_loop.close()?;
