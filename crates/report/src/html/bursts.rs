@@ -17,8 +17,9 @@ const OVERFLOW_RGB: [u8; 3] = [230, 30, 30];
 const SCALE: [[u8; 3]; 5] = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
 /// Rows between two times at the side.
 const ROWS_PER_TIME: usize = 10;
-/// Pixels of a row on the screen.
-const ROW_PX: usize = 5;
+/// Pixels that all rows are to have on the screen, and the least and the most of one.
+const MAP_PX: usize = 240;
+const ROW_PX: (usize, usize) = (4, 16);
 
 /// Writes the page. It loads nothing, and needs no script: the maps are images in it.
 pub fn bursts_page(map: &BurstMap) -> String {
@@ -77,10 +78,11 @@ fn section(name: &str, map: &BurstMap, most: f64, of: impl Fn(&BurstMapRow) -> &
         };
     }
     text += "</p>\n<div class=\"map\">";
-    let height = map.rows.len() * ROW_PX;
+    let row_px = (MAP_PX / map.rows.len().max(1)).clamp(ROW_PX.0, ROW_PX.1);
+    let height = map.rows.len() * row_px;
     text += &format!("<div class=\"map-times\" style=\"height:{height}px\">");
     for row in (0..map.rows.len()).step_by(ROWS_PER_TIME) {
-        text += &format!("<span style=\"top:{}px\">{}</span>", row * ROW_PX, clock(map.first_s + row as u64));
+        text += &format!("<span style=\"top:{}px\">{}</span>", row * row_px, clock(map.first_s + row as u64));
     }
     let width = map.rows.first().map_or(0, |row| of(row).len());
     let alt = format!("Rate of what was {name} in each millisecond, a row for each second");
