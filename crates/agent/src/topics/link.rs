@@ -1,0 +1,200 @@
+//! A topic's connection: messages with a number and a length, published at their times or noted when they are whole.
+
+use crate::clock::Clock;
+use crate::error::AgentError;
+use crate::message::{MESSAGE_BYTES_MAX, MESSAGE_BYTES_MIN, TopicEnd, TopicPlan};
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use thalweg_host::HostError;
+use thalweg_host::socket::Tcp;
+use thalweg_host::tcp_info::TcpInfo;
+use thalweg_units::Seed;
+
+/// Bytes before a message: its number and its length with these, each of 64 bits in network order.
+const HEADER_BYTES: usize = MESSAGE_BYTES_MIN as usize;
+/// What one call sends or receives at most.
+const BLOCK: usize = 64 << 10;
+static FILLER: [u8; BLOCK] = [0x5a; BLOCK];
+
+/// A topic's connection at one end.
+pub(super) struct Link {
+    pub(super) tcp: Tcp,
+    topic: u32,
+    plan: TopicPlan,
+    seed: Seed,
+    /// Messages of the whole test.
+    messages: u64,
+    end: End,
+}
+
+enum End {
+    Publisher {
+        published: u64,
+        /// Messages the socket has not taken whole yet: number and length.
+        waiting: VecDeque<(u64, u64)>,
+        /// Bytes of the first of them that it has taken.
+        taken: u64,
+        waiting_bytes: u64,
+        backlog_max: u64,
+    },
+    Subscriber {
+        header: [u8; HEADER_BYTES],
+        have: usize,
+        /// The number of the message whose body comes, and how much of it is to come.
+        body: Option<(u64, u64)>,
+        /// When each message was whole, by this end's clock.
+        arrivals: Vec<Option<u64>>,
+        missing: usize,
+    },
+}
+
+impl Link {
+    /// Over a connection; `publishes` is what this end does.
+    pub(super) fn new(
+        tcp: Tcp,
+        (topic, plan): (u32, TopicPlan),
+        messages: u64,
+        seed: u64,
+        publishes: bool,
+    ) -> Result<Self, AgentError> {
+        let settings = thalweg_model::SocketSettings { nodelay: Some(true), ..Default::default() };
+        tcp.apply(&settings)?;
+        tcp.set_priority(plan.priority)?;
+        let end = if publishes {
+            End::Publisher { published: 0, waiting: VecDeque::new(), taken: 0, waiting_bytes: 0, backlog_max: 0 }
+        } else {
+            let arrivals = vec![None; messages as usize];
+            End::Subscriber { header: [0; HEADER_BYTES], have: 0, body: None, missing: arrivals.len(), arrivals }
+        };
+        Ok(Self { tcp, topic, plan, seed: Seed::new(seed).derive(u64::from(topic)), messages, end })
+    }
+
+    /// When the next message is due, after the start; `None` if this end publishes no more.
+    pub(super) fn next_due_ns(&self) -> Option<u64> {
+        match &self.end {
+            End::Publisher { published, .. } if *published < self.messages => {
+                Some(self.plan.phase.as_nanos() + self.plan.period.as_nanos() * published)
+            }
+            _ => None,
+        }
+    }
+
+    /// Publishes the next message.
+    pub(super) fn publish(&mut self, clock: Clock) -> Result<(), AgentError> {
+        let End::Publisher { published, waiting, waiting_bytes, .. } = &mut self.end else { return Ok(()) };
+        let bytes = self.plan.size.draw(self.seed.derive(*published)).get();
+        waiting.push_back((*published, bytes));
+        *waiting_bytes += bytes;
+        *published += 1;
+        self.advance(clock)
+    }
+
+    /// Moves what can be moved, and notes by `clock` when a message is whole.
+    pub(super) fn advance(&mut self, clock: Clock) -> Result<(), AgentError> {
+        let topic = self.topic;
+        let broken = |error: HostError| AgentError::Topic(topic, error.source.to_string());
+        let wrong = |why: &str| AgentError::Topic(topic, why.to_owned());
+        match &mut self.end {
+            End::Publisher { waiting, taken, waiting_bytes, backlog_max, .. } => {
+                while let Some((number, bytes)) = waiting.front() {
+                    let header = [number.to_be_bytes(), bytes.to_be_bytes()].concat();
+                    let header = header.get(*taken as usize..).unwrap_or(&[]);
+                    let body = bytes - (*taken).max(HEADER_BYTES as u64);
+                    let body = &FILLER[..body.min(BLOCK as u64) as usize];
+                    let parts = [IoSlice::new(header), IoSlice::new(body)];
+                    let Some(sent) = self.tcp.send_parts(&parts).map_err(broken)? else { break };
+                    *taken += sent as u64;
+                    *waiting_bytes -= sent as u64;
+                    if *taken == *bytes {
+                        *taken = 0;
+                        waiting.pop_front();
+                    }
+                }
+                *backlog_max = (*backlog_max).max(*waiting_bytes);
+                // A subscriber sends nothing: what is readable is the end.
+                match self.tcp.discard(1).map_err(broken)? {
+                    None => Ok(()),
+                    Some(0) => Err(wrong("the subscriber closed it")),
+                    Some(_) => Err(wrong("the subscriber sent data")),
+                }
+            }
+            End::Subscriber { header, have, body, arrivals, missing } => loop {
+                let Some((number, left)) = body else {
+                    match self.tcp.receive(&mut header[*have..]).map_err(broken)? {
+                        None => return Ok(()),
+                        Some(0) => return Err(wrong("the publisher closed it")),
+                        Some(count) => *have += count,
+                    }
+                    if *have == HEADER_BYTES {
+                        *have = 0;
+                        let (number, bytes) = read_header(header).ok_or_else(|| wrong("it carries no messages"))?;
+                        *body = Some((number, bytes - HEADER_BYTES as u64));
+                        if bytes == HEADER_BYTES as u64 {
+                            *body = None;
+                            note(arrivals, missing, number, clock.now_ns())
+                                .ok_or_else(|| wrong("a message came twice"))?;
+                        }
+                    }
+                    continue;
+                };
+                match self.tcp.discard((*left).min(1 << 20) as usize).map_err(broken)? {
+                    None => return Ok(()),
+                    Some(0) => return Err(wrong("the publisher closed it")),
+                    Some(count) => *left -= count as u64,
+                }
+                if *left == 0 {
+                    let number = *number;
+                    *body = None;
+                    note(arrivals, missing, number, clock.now_ns()).ok_or_else(|| wrong("a message came twice"))?;
+                }
+            },
+        }
+    }
+
+    /// Whether nothing is to be done any more at this end.
+    pub(super) fn is_over(&self) -> bool {
+        match &self.end {
+            End::Publisher { published, waiting, .. } => *published == self.messages && waiting.is_empty(),
+            End::Subscriber { missing, .. } => *missing == 0,
+        }
+    }
+
+    /// When each message was whole, at the subscriber.
+    pub(super) fn arrivals(&self) -> Option<&[Option<u64>]> {
+        match &self.end {
+            End::Subscriber { arrivals, .. } => Some(arrivals),
+            End::Publisher { .. } => None,
+        }
+    }
+
+    /// The connection as it is now, at the publisher.
+    pub(super) fn figures(&self) -> Result<Option<TopicEnd>, AgentError> {
+        let End::Publisher { published, backlog_max, .. } = &self.end else { return Ok(None) };
+        let info = TcpInfo::of(&self.tcp)?;
+        Ok(Some(TopicEnd {
+            topic: self.topic,
+            published: *published,
+            retransmits: info.get("tcpi_total_retrans"),
+            timeouts: info.fields().find(|(name, _)| *name == "tcpi_total_rto").map(|(_, count)| count),
+            rto_us: info.get("tcpi_rto"),
+            rtt_us: info.get("tcpi_rtt"),
+            min_rtt_us: info.get("tcpi_min_rtt"),
+            cwnd_packets: info.get("tcpi_snd_cwnd"),
+            backlog_max_bytes: *backlog_max,
+        }))
+    }
+}
+
+/// The number and the length of a message; `None` if the length is out of its range.
+fn read_header(header: &[u8; HEADER_BYTES]) -> Option<(u64, u64)> {
+    let word = |from: usize| u64::from_be_bytes(std::array::from_fn(|byte| header[from + byte]));
+    Some((word(0), word(8))).filter(|(_, bytes)| (MESSAGE_BYTES_MIN..=MESSAGE_BYTES_MAX).contains(bytes))
+}
+
+/// Notes an arrival; `None` for a message that came before, or that there is not.
+fn note(arrivals: &mut [Option<u64>], missing: &mut usize, number: u64, now_ns: u64) -> Option<()> {
+    let place = arrivals.get_mut(usize::try_from(number).ok()?).filter(|place| place.is_none())?;
+    *place = Some(now_ns);
+    *missing -= 1;
+    Some(())
+}
