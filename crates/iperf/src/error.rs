@@ -106,6 +106,11 @@ impl IperfError {
         }
     }
 
+    /// Whether the server asks for what this client did not give.
+    pub fn asks_for_authentication(&self) -> bool {
+        matches!(self, Self::Refused(text) if text == Refusal::Authentication.as_str())
+    }
+
     /// What to do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
@@ -113,7 +118,7 @@ impl IperfError {
                 Some("start 'thalweg load serve' or 'iperf3 -s' there; a firewall may close the port")
             }
             Self::Busy => Some("iperf3 serves one client at a time; 'thalweg load serve' serves several"),
-            Self::Refused(text) if text == Refusal::Authentication.as_str() => Some(
+            _ if self.asks_for_authentication() => Some(
                 "give the token of 'thalweg load serve' with --token-file FILE; passwords of iperf3 are not supported",
             ),
             Self::Protocol { .. } => Some("is it iperf3's server that listens at this port?"),

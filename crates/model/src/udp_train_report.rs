@@ -70,7 +70,7 @@ pub struct RateEstimate {
 pub struct BufferEstimate {
     /// What it held at a loss, in bytes: the median.
     pub bytes: u64,
-    /// The 5th percentile.
+    /// The 5th percentile, and one frame less, which was being sent.
     pub low_bytes: u64,
     /// The 95th percentile, and one frame more, for which there was no room.
     pub high_bytes: u64,

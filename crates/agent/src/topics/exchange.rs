@@ -7,7 +7,7 @@ use crate::error::AgentError;
 use crate::message::TopicsPlan;
 use std::os::fd::AsFd;
 use std::time::Duration;
-use thalweg_host::poll::{Poller, Ready, wake_on_time};
+use thalweg_host::poll::{Poller, Ready, wait_readable, wake_on_time};
 use thalweg_host::socket::Tcp;
 use thalweg_model::Way;
 
@@ -59,7 +59,9 @@ impl Exchange {
         }
         let left = Duration::from_nanos(next.saturating_sub(self.clock.now_ns()));
         self.ready.clear();
-        self.poller.wait(Some(left.min(SIGNAL_LOOK)), &mut self.ready)?;
+        // epoll's own timeout is in milliseconds.
+        wait_readable([self.poller.as_fd()], Some(left.min(SIGNAL_LOOK)))?;
+        self.poller.wait(Some(Duration::ZERO), &mut self.ready)?;
         for event in &self.ready {
             if let Some(link) = self.links.get_mut(event.token as usize) {
                 link.advance(self.clock)?;

@@ -75,6 +75,18 @@ impl Observed {
         self.sent.len() - self.arrivals.len()
     }
 
+    /// Packets that were sent.
+    pub(super) fn packets(&self) -> u32 {
+        u32::try_from(self.sent.len()).unwrap_or(u32::MAX)
+    }
+
+    /// From one packet to the next at `times` the rate at which this train left the queue; `None` if there was no queue, or if it was sent no faster.
+    pub(super) fn interval_ns(&self, frame: Frame, times: f64) -> Option<u64> {
+        let wanted = frame.wire_bytes() as f64 * 8e9 / (self.queue(frame)?.drain_bps * times);
+        let own = self.sent.last()?.as_nanos() as f64 / (self.sent.len().max(2) - 1) as f64;
+        (wanted > own).then_some(wanted as u64)
+    }
+
     /// From the first arrival to the last.
     pub(super) fn took(&self) -> Duration {
         let ends = self.arrivals.first().zip(self.arrivals.last());
@@ -153,7 +165,8 @@ pub(super) fn report(
         && rate.is_some();
     let buffer = is_full.then(|| BufferEstimate {
         bytes: percentile(&held, 0.5) * frame.bytes(),
-        low_bytes: percentile(&held, 0.05) * frame.bytes(),
+        // The packet that is being sent may be out of the buffer already.
+        low_bytes: percentile(&held, 0.05).saturating_sub(1) * frame.bytes(),
         // There was no room for one more.
         high_bytes: (percentile(&held, 0.95) + 1) * frame.bytes(),
         packets: percentile(&held, 0.5),

@@ -30,6 +30,13 @@ const FIRST_PACKETS: u32 = 16;
 const LOST_PACKETS: usize = 20;
 /// Or until one takes so long to arrive.
 const LONG_TRAIN: Duration = Duration::from_millis(500);
+/// The measured trains are sent at so many times the rate that the growing ones found: fast enough to fill the buffer, and slow enough that few packets
+/// are lost, and that none waits in the sender's own card.
+const PACE: f64 = 2.0;
+/// They have so many times the packets of the last growing one: at twice the bottleneck's rate, half of what is sent stays in the buffer.
+const MEASURED_TIMES: u32 = 3;
+/// And take this at least, so that an interrupt that is 50 µs late shifts the rate by half a percent.
+const MEASURED_TIME: Duration = Duration::from_millis(10);
 
 /// What a client of trains does.
 #[derive(Debug, Clone)]
@@ -89,14 +96,24 @@ pub fn udp_train(
         }
         packets = packets.saturating_mul(2).min(options.packets_max);
     }
-    // The last of the growing ones counts as the first of the measured ones.
-    let mut measured: Vec<Observed> = growing.pop().into_iter().collect();
+    let mut measured = Vec::new();
+    let paced = growing.last().and_then(|last| paced(options, frame, last));
     while measured.len() < options.trains as usize {
-        measured.push(client.run(&plan(number, packets))?);
+        let plan = plan(number, packets);
+        let plan = paced.map_or(plan, |(packets, interval_ns)| TrainPlan { packets, interval_ns, ..plan });
+        measured.push(client.run(&plan)?);
         number += 1;
         progress(number);
     }
     Ok(figures::report(client.client.peer, options.way, frame, &growing, &measured))
+}
+
+/// Packets of a measured train and the time between two, by what the last growing one found; `None` if they are as that one.
+fn paced(options: &TrainOptions, frame: Frame, last: &Observed) -> Option<(u32, u64)> {
+    let interval_ns = last.interval_ns(frame, PACE).filter(|_| options.interval.is_zero())?;
+    let in_time = (MEASURED_TIME.as_nanos() as u64).div_ceil(interval_ns.max(1));
+    let packets = last.packets().saturating_mul(MEASURED_TIMES).max(u32::try_from(in_time).unwrap_or(u32::MAX));
+    Some((packets.min(options.packets_max), interval_ns))
 }
 
 /// A session with a UDP socket.

@@ -102,6 +102,7 @@ pub(crate) fn failure(error: IperfError) -> Failure {
     let failure = match error {
         IperfError::Stopped => return Failure::stopped(),
         IperfError::Resolve { .. } | IperfError::File { .. } | IperfError::Parameters(_) => Failure::user(error),
+        _ if error.asks_for_authentication() => Failure::user(error),
         _ => Failure::host(error),
     };
     match hint {
