@@ -37,6 +37,8 @@ pub const MESSAGE_BYTES_MIN: u64 = 16;
 pub const MESSAGE_BYTES_MAX: u64 = 64 << 20;
 /// The longest test of topics.
 pub const TOPICS_SPAN_MAX: Span = Span::from_millis(86_400_000);
+/// The longest name of a congestion control. Source: include/net/tcp.h, `TCP_CA_NAME_MAX`, with its closing zero.
+pub const CONGESTION_CHARS_MAX: usize = 15;
 /// The longest time until a test of topics starts, in nanoseconds.
 pub const START_NS_MAX: u64 = 10_000_000_000;
 
@@ -141,6 +143,8 @@ pub struct TopicsPlan {
     pub span: Span,
     /// Seed of the messages' sizes.
     pub seed: u64,
+    /// The publishers' congestion control; `None` is each host's own.
+    pub congestion: Option<String>,
 }
 
 /// What a client says.
@@ -243,12 +247,14 @@ pub struct TrainEnd {
 }
 
 /// What a publisher's kernel says of a topic's connection at the end.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TopicEnd {
     /// The topic's place.
     pub topic: u32,
     /// Messages published.
     pub published: u64,
+    /// The congestion control.
+    pub congestion: String,
     /// Segments sent again (`tcpi_total_retrans`).
     pub retransmits: u64,
     /// Retransmission timeouts (`tcpi_total_rto`); `None` before Linux 6.7.
@@ -327,6 +333,10 @@ impl TopicsPlan {
     pub fn check(&self) -> Result<(), MessageError> {
         within((1..=TOPICS_MAX).contains(&self.topics.len()), "topics")?;
         within(self.span > Span::ZERO && self.span <= TOPICS_SPAN_MAX, "span")?;
+        let is_name = |name: &String| {
+            (1..=CONGESTION_CHARS_MAX).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic())
+        };
+        within(self.congestion.as_ref().is_none_or(is_name), "congestion")?;
         let mut messages = 0;
         for topic in &self.topics {
             within(topic.period >= PERIOD_MIN && topic.period <= TOPICS_SPAN_MAX, "period")?;
@@ -401,6 +411,7 @@ impl ServerMessage {
                 within(reason.len() <= 500 && !reason.chars().any(char::is_control), "reason")?;
             }
             Self::Times { ns, .. } => within(ns.len() <= TIMES_MAX, "ns")?,
+            Self::TopicEnd(end) => within(end.congestion.len() <= CONGESTION_CHARS_MAX, "congestion")?,
             _ => {}
         }
         Ok(message)

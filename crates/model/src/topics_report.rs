@@ -57,8 +57,10 @@ pub struct TopicReport {
 }
 
 /// A topic's connection.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TopicConnection {
+    /// The publisher's congestion control.
+    pub congestion: String,
     /// Segments sent again.
     pub retransmits: u64,
     /// Retransmission timeouts; `None` if the publisher's kernel does not say, as before Linux 6.7.

@@ -15,7 +15,7 @@ fn topics() -> TopicsPlan {
         size: Size::Fixed { bytes: Bytes::new(60_000) },
         priority: 6,
     };
-    TopicsPlan { topics: vec![topic], span: Span::from_millis(1_000), seed: 1 }
+    TopicsPlan { topics: vec![topic], span: Span::from_millis(1_000), seed: 1, congestion: None }
 }
 
 #[test]
@@ -76,6 +76,7 @@ fn values_are_in_their_ranges() {
         with(|plan| plan.topics[0].size = Size::Fixed { bytes: Bytes::new(15) }),
         Err(MessageError::Value("size"))
     );
+    assert_eq!(with(|plan| plan.congestion = Some("a name".to_owned())), Err(MessageError::Value("congestion")));
     let hello = ServerMessage::Hello { protocol: 2, challenge: "0".repeat(32), token: true };
     assert_eq!(ServerMessage::read(&line(&hello)), Err(MessageError::Version(2)));
     let escape = ServerMessage::Refuse { code: RefusalCode::Other, reason: "\u{1b}[2J".to_owned() };

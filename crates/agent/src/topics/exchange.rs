@@ -31,7 +31,7 @@ impl Exchange {
         let mut links = Vec::new();
         for ((place, topic), tcp) in (0..).zip(&plan.topics).zip(tcps) {
             poller.add_edges(&tcp, u64::from(place))?;
-            links.push(Link::new(tcp, (place, *topic), plan.messages(topic), plan.seed, topic.way == sends)?);
+            links.push(Link::new(tcp, (place, *topic), plan, topic.way == sends)?);
         }
         Ok(Self { links, poller, clock, start_ns: u64::MAX, ready: Vec::new() })
     }

@@ -2,12 +2,13 @@
 
 use crate::clock::Clock;
 use crate::error::AgentError;
-use crate::message::{MESSAGE_BYTES_MAX, MESSAGE_BYTES_MIN, TopicEnd, TopicPlan};
+use crate::message::{MESSAGE_BYTES_MAX, MESSAGE_BYTES_MIN, TopicEnd, TopicPlan, TopicsPlan};
 use std::collections::VecDeque;
 use std::io::IoSlice;
 use thalweg_host::HostError;
 use thalweg_host::socket::Tcp;
 use thalweg_host::tcp_info::TcpInfo;
+use thalweg_model::SocketSettings;
 use thalweg_units::Seed;
 
 /// Bytes before a message: its number and its length with these, each of 64 bits in network order.
@@ -53,20 +54,21 @@ impl Link {
     pub(super) fn new(
         tcp: Tcp,
         (topic, plan): (u32, TopicPlan),
-        messages: u64,
-        seed: u64,
+        of: &TopicsPlan,
         publishes: bool,
     ) -> Result<Self, AgentError> {
-        let settings = thalweg_model::SocketSettings { nodelay: Some(true), ..Default::default() };
+        let congestion = of.congestion.clone().filter(|_| publishes);
+        let settings = SocketSettings { nodelay: Some(true), congestion, ..SocketSettings::default() };
         tcp.apply(&settings)?;
         tcp.set_priority(plan.priority)?;
+        let messages = of.messages(&plan);
         let end = if publishes {
             End::Publisher { published: 0, waiting: VecDeque::new(), taken: 0, waiting_bytes: 0, backlog_max: 0 }
         } else {
             let arrivals = vec![None; messages as usize];
             End::Subscriber { header: [0; HEADER_BYTES], have: 0, body: None, missing: arrivals.len(), arrivals }
         };
-        Ok(Self { tcp, topic, plan, seed: Seed::new(seed).derive(u64::from(topic)), messages, end })
+        Ok(Self { tcp, topic, plan, seed: Seed::new(of.seed).derive(u64::from(topic)), messages, end })
     }
 
     /// When the next message is due, after the start; `None` if this end publishes no more.
@@ -174,6 +176,7 @@ impl Link {
         Ok(Some(TopicEnd {
             topic: self.topic,
             published: *published,
+            congestion: self.tcp.congestion(),
             retransmits: info.get("tcpi_total_retrans"),
             timeouts: info.fields().find(|(name, _)| *name == "tcpi_total_rto").map(|(_, count)| count),
             rto_us: info.get("tcpi_rto"),

@@ -24,6 +24,9 @@ const DRAIN_NS: u64 = 5_000_000_000;
 /// From the message that says when the test starts until it does, with the round trip twice: the server hears of it before.
 const LEAD_NS: u64 = 50_000_000;
 
+/// When each message of a topic was whole.
+type Times = Vec<Option<u64>>;
+
 /// What a client of topics does.
 #[derive(Debug, Clone)]
 pub struct TopicsOptions {
@@ -33,6 +36,8 @@ pub struct TopicsOptions {
     pub topics: Vec<NamedTopic>,
     /// For how long messages are published.
     pub span: Span,
+    /// The publishers' congestion control; `None` is each host's own.
+    pub congestion: Option<String>,
     /// What of the scenario was left out.
     pub notes: Vec<String>,
 }
@@ -58,7 +63,7 @@ pub fn topics(
     progress: &mut dyn FnMut(f64),
 ) -> Result<TopicsReport, AgentError> {
     let topics = options.topics.iter().map(|topic| topic.plan).collect();
-    let plan = TopicsPlan { topics, span: options.span, seed: 1 };
+    let plan = TopicsPlan { topics, span: options.span, seed: 1, congestion: options.congestion.clone() };
     plan.check().map_err(AgentError::Plan)?;
     let mut client = Client::connect(&options.server, stop)?;
     let before = client.ask_clock()?;
@@ -137,10 +142,9 @@ fn connect(client: &Client, plan: &TopicsPlan) -> Result<Vec<Tcp>, AgentError> {
 }
 
 /// Ends the test; the server's times of arrivals, and what it says of the connections it publishes on.
-fn results(client: &mut Client, plan: &TopicsPlan) -> Result<(Vec<Vec<Option<u64>>>, Vec<TopicEnd>), AgentError> {
+fn results(client: &mut Client, plan: &TopicsPlan) -> Result<(Vec<Times>, Vec<TopicEnd>), AgentError> {
     client.control.send(&ClientMessage::End)?;
-    let mut times: Vec<Vec<Option<u64>>> =
-        plan.topics.iter().map(|topic| vec![None; plan.messages(topic) as usize]).collect();
+    let mut times: Vec<Times> = plan.topics.iter().map(|topic| vec![None; plan.messages(topic) as usize]).collect();
     let mut ends = vec![TopicEnd::default(); plan.topics.len()];
     loop {
         match client.control.server_message("the results should come")? {
@@ -174,6 +178,7 @@ fn topic_report(topic: &NamedTopic, mut latencies_ms: Vec<f64>, end: &TopicEnd) 
         late: latencies_ms.iter().filter(|latency| **latency > deadline.as_millis_f64()).count() as u64,
         latency_ms: percentiles(&latencies_ms),
         connection: TopicConnection {
+            congestion: end.congestion.clone(),
             retransmits: end.retransmits,
             timeouts: end.timeouts,
             rto_ms: millis(end.rto_us),

@@ -47,6 +47,9 @@ pub(crate) struct LoadTopicsArgs {
     /// How late a message may be; default: the scenario's, or the period
     #[arg(long, value_name = "TIME")]
     pub(crate) deadline: Option<Span>,
+    /// The congestion control of both ends' publishers, such as reno; default: each host's own
+    #[arg(short = 'C', long, value_name = "NAME")]
+    pub(crate) congestion: Option<String>,
     #[command(flatten)]
     pub(crate) token: TokenArgs,
 }

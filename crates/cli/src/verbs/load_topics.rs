@@ -29,6 +29,7 @@ pub(crate) fn run(args: &LoadTopicsArgs, output: &Output) -> Result<ExitCode, Fa
         server: server(&args.host, args.port, &args.token)?,
         topics,
         span: args.duration.unwrap_or(span),
+        congestion: args.congestion.clone(),
         notes,
     };
     check(&options)?;
@@ -49,7 +50,7 @@ pub(crate) fn run(args: &LoadTopicsArgs, output: &Output) -> Result<ExitCode, Fa
 /// What a plan may not be, in words.
 fn check(options: &TopicsOptions) -> Result<(), Failure> {
     let topics = options.topics.iter().map(|topic| topic.plan).collect();
-    let plan = TopicsPlan { topics, span: options.span, seed: 1 };
+    let plan = TopicsPlan { topics, span: options.span, seed: 1, congestion: options.congestion.clone() };
     plan.check().map_err(|error| {
         let bounds = format!(
             "at most {TOPICS_MAX} topics, of {MESSAGE_BYTES_MIN} bytes to {} MiB each {PERIOD_MIN} or more, for up to {TOPICS_SPAN_MAX} and \

@@ -15,6 +15,10 @@ pub fn topics_load(report: &TopicsReport, width: usize, color: bool) -> String {
         ["topic", "", "period", "messages", "p50", "p90", "p99", "p99.9", "max", "late", "lost", "retr", "RTO"];
     let rows: Vec<_> = report.topics.iter().map(row).collect();
     page.table(&heading.map(str::to_owned), &rows, 2);
+    let mut names: Vec<_> = report.topics.iter().map(|topic| figures::clean(&topic.connection.congestion)).collect();
+    names.sort();
+    names.dedup();
+    page.line(&format!("congestion {}", names.join(", ")));
     page.gap();
     let clock = &report.clock;
     let [uncertainty, rtt] = [clock.uncertainty_ms, clock.rtt_ms].map(figures::milliseconds);

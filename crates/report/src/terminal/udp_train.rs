@@ -109,7 +109,7 @@ fn notes(report: &UdpTrainReport) -> Vec<String> {
     if dropped > 0 {
         let trains = report.measured.iter().filter(|train| train.receiver_dropped > 0).count();
         notes.push(format!(
-            "the receiving host's socket dropped {dropped} packets; {} do not count (net.core.rmem_max bounds its buffer)",
+            "the receiving host's socket dropped {dropped} packets of {}, which does not count (net.core.rmem_max bounds its buffer)",
             figures::counted(trains as u64, "train")
         ));
     }
