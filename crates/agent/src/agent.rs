@@ -1,19 +1,19 @@
 //! What a server knows of its sessions: who was let in, and which packets and connections are whose.
 
-use crate::control::Control;
 use crate::error::AgentError;
-use crate::session;
 use crate::token::Token;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 use thalweg_host::HostError;
 use thalweg_host::socket::Tcp;
 
 /// Sessions at a time.
 pub(crate) const SESSIONS_MAX: usize = 64;
+/// Control connections at a time, also those that have not proved anything: they shall not take the place of sessions.
+pub(crate) const CONNECTIONS_MAX: usize = 256;
 
 /// Who watches an agent; called by the threads of all sessions.
 pub trait AgentObserver: Sync {
@@ -79,33 +79,28 @@ impl Agent {
         self.sessions().values().any(|open| open.client == address)
     }
 
-    /// Serves a control connection until its end, in the calling thread; whether the client was let in.
-    pub fn serve(&self, tcp: Tcp, client: SocketAddr, stop: &Arc<AtomicBool>, observer: &dyn AgentObserver) -> bool {
-        let is_full = self.connections.fetch_add(1, Ordering::Relaxed) >= SESSIONS_MAX;
-        let tcp = TcpStream::from(tcp);
-        let control = Control::new(tcp, "client", Arc::clone(stop));
-        let is_let_in = match control {
-            Ok(control) if is_full => {
-                let why = AgentError::Full(SESSIONS_MAX);
-                control.refuse(&why);
-                observer.session_refused(client, &why);
-                false
-            }
-            Ok(control) => session::run(self, control, client, observer),
-            Err(error) => {
-                observer.session_refused(client, &error);
-                false
-            }
-        };
+    /// Counts a control connection; whether there was room for it.
+    pub(crate) fn connected(&self) -> bool {
+        self.connections.fetch_add(1, Ordering::Relaxed) < CONNECTIONS_MAX
+    }
+
+    /// A control connection is over.
+    pub(crate) fn disconnected(&self) {
         self.connections.fetch_sub(1, Ordering::Relaxed);
-        is_let_in
     }
 
     /// Knows a session from now on.
-    pub(crate) fn open(&self, session: u64, client: IpAddr) -> Receiver<Arrived> {
+    ///
+    /// # Errors
+    /// When there are [`SESSIONS_MAX`] already.
+    pub(crate) fn open(&self, session: u64, client: IpAddr) -> Result<Receiver<Arrived>, AgentError> {
         let (arrived, receiver) = channel();
-        self.sessions().insert(session, Open { client, expected: 0, arrived });
-        receiver
+        let mut sessions = self.sessions();
+        if sessions.len() >= SESSIONS_MAX {
+            return Err(AgentError::Full(SESSIONS_MAX));
+        }
+        sessions.insert(session, Open { client, expected: 0, arrived });
+        Ok(receiver)
     }
 
     /// From now on takes so many connections or greetings of a session.

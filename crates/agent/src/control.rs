@@ -1,5 +1,6 @@
 //! The control connection: lines with a time limit on each.
 
+use crate::clock::Clock;
 use crate::error::AgentError;
 use crate::message::{ClientMessage, Inbox, MessageError, RefusalCode, ServerMessage, line};
 use serde::Serialize;
@@ -14,6 +15,8 @@ use thalweg_host::poll::wait_readable;
 
 /// Time in which the other end answers: round trips on the worst of paths, with retransmissions.
 pub(crate) const ANSWER: Duration = Duration::from_secs(30);
+/// Time in which the client's UDP packets reach the server.
+pub(crate) const GREETING_TIME: Duration = Duration::from_secs(5);
 /// How often a wait looks whether a signal came.
 pub(crate) const SIGNAL_LOOK: Duration = Duration::from_millis(100);
 /// Time in which the other end closes after a refusal.
@@ -140,7 +143,7 @@ impl Control {
             ServerMessage::Refuse { code, reason } => Err(match code {
                 RefusalCode::Token => AgentError::WrongToken,
                 RefusalCode::Unprotected => AgentError::Unprotected,
-                RefusalCode::Datagrams => AgentError::NoDatagrams(crate::session::GREETING_TIME),
+                RefusalCode::Datagrams => AgentError::NoDatagrams(GREETING_TIME),
                 RefusalCode::Full | RefusalCode::Other => AgentError::Refused(reason),
             }),
             message => Ok(message),
@@ -156,6 +159,15 @@ impl Control {
             ServerMessage::Ready => Ok(()),
             _ => Err(self.unexpected()),
         }
+    }
+
+    /// Answers a question for the server's clock.
+    ///
+    /// # Errors
+    /// As for [`Control::send`].
+    pub(crate) fn answer_clock(&self, clock: Clock, sent_ns: u64) -> Result<(), AgentError> {
+        let received_ns = clock.now_ns();
+        self.send(&ServerMessage::Clock { sent_ns, received_ns, answered_ns: clock.now_ns() })
     }
 
     /// Says why there is no test, as a server does, and waits a moment for the other end to read it.

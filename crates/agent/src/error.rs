@@ -1,7 +1,8 @@
 //! Why a test over the control connection failed.
 
 use crate::message::MessageError;
-use crate::token::{TOKEN_CHARS_MAX, TOKEN_CHARS_MIN};
+use crate::token::InvalidToken;
+use rustix::io::Errno;
 use std::io;
 use std::time::Duration;
 use thalweg_host::HostError;
@@ -10,8 +11,8 @@ use thalweg_host::HostError;
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     /// A token that is too short, too long or not printable.
-    #[error("a token has {TOKEN_CHARS_MIN} to {TOKEN_CHARS_MAX} printable ASCII characters, and no space")]
-    TokenText,
+    #[error(transparent)]
+    TokenText(#[from] InvalidToken),
     /// A name that has no address.
     #[error("cannot find the address of '{host}': {source}")]
     Resolve {
@@ -88,7 +89,7 @@ impl AgentError {
     /// What to do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::TokenText => Some("openssl rand -hex 16 makes one"),
+            Self::TokenText(_) => Some("openssl rand -hex 16 makes one"),
             Self::Connect { .. } => Some("start 'thalweg load serve' there; a firewall may close the port"),
             Self::NoToken => Some("give the server's token with --token-file FILE, or in THALWEG_LOAD_TOKEN"),
             Self::WrongToken | Self::ServerUnproven => {
@@ -97,6 +98,9 @@ impl AgentError {
             Self::Unprotected => Some("start it with --token-file FILE"),
             Self::Protocol { peer: "server", .. } => Some("is it 'thalweg load serve' that listens at this port?"),
             Self::Closed("server") => Some("iperf3's own server has no trains and topics; 'thalweg load serve' has"),
+            Self::Host(error) if error.source.raw_os_error() == Some(Errno::MSGSIZE.raw_os_error()) => {
+                Some("packets of this size do not pass whole: --size 1400 does on most paths")
+            }
             Self::NoDatagrams(_) => Some("a firewall may let TCP through at this port and not UDP"),
             _ => None,
         }

@@ -18,6 +18,6 @@ mod train;
 pub use agent::{Agent, AgentObserver};
 pub use client::{Admission, ServerAddress};
 pub use error::AgentError;
-pub use token::{TOKEN_CHARS_MAX, TOKEN_CHARS_MIN, Token};
+pub use token::{InvalidToken, TOKEN_CHARS_MAX, TOKEN_CHARS_MIN, Token};
 pub use topics::{NamedTopic, TopicsOptions, topics};
 pub use train::{TrainOptions, udp_train};

@@ -1,32 +1,32 @@
 //! One client's session at the server, in a thread of its own.
 
-use crate::agent::{Agent, AgentObserver, Arrived, local};
+use crate::agent::{Agent, AgentObserver, Arrived, CONNECTIONS_MAX, local};
 use crate::clock::Clock;
-use crate::control::{ANSWER, Control, SIGNAL_LOOK};
+use crate::control::{ANSWER, Control, GREETING_TIME, SIGNAL_LOOK};
 use crate::error::AgentError;
 use crate::message::{ClientMessage, PROTOCOL, ServerMessage, TopicsPlan, TrainPlan};
 use crate::token::{End, challenge, random};
 use crate::topics::served::served as topics;
 use crate::train::datagrams::Datagrams;
 use crate::train::served::served as train;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 use thalweg_host::socket::{DatagramSocket, Tcp};
 
 /// Time in which a client proves itself.
 const PROOF_TIME: Duration = Duration::from_secs(10);
-/// Time in which the client's UDP packets reach the server.
-pub(crate) const GREETING_TIME: Duration = Duration::from_secs(5);
 /// Time in which the connections of all topics come.
 const TOPICS_TIME: Duration = Duration::from_secs(10);
 
 /// What a session holds.
-pub(crate) struct Session<'a> {
+struct Session<'a> {
     agent: &'a Agent,
-    pub(crate) control: Control,
+    control: Control,
     client: SocketAddr,
-    pub(crate) clock: Clock,
+    clock: Clock,
     id: u64,
     arrived: Receiver<Arrived>,
     datagrams: Option<Datagrams>,
@@ -34,28 +34,42 @@ pub(crate) struct Session<'a> {
     tests: u32,
 }
 
+impl Agent {
+    /// Serves a control connection until its end, in the calling thread; whether the client was let in.
+    pub fn serve(&self, tcp: Tcp, client: SocketAddr, stop: &Arc<AtomicBool>, observer: &dyn AgentObserver) -> bool {
+        let has_room = self.connected();
+        let is_let_in = match Control::new(TcpStream::from(tcp), "client", Arc::clone(stop)) {
+            Ok(control) if has_room => run(self, control, client, observer),
+            Ok(control) => {
+                let why = AgentError::Full(CONNECTIONS_MAX);
+                control.refuse(&why);
+                observer.session_refused(client, &why);
+                false
+            }
+            Err(error) => {
+                observer.session_refused(client, &error);
+                false
+            }
+        };
+        self.disconnected();
+        is_let_in
+    }
+}
+
 /// Serves a client until it goes; whether it was let in.
-pub(crate) fn run(agent: &Agent, mut control: Control, client: SocketAddr, observer: &dyn AgentObserver) -> bool {
-    let id = match let_in(agent, &mut control, client) {
-        Ok(id) => id,
+fn run(agent: &Agent, mut control: Control, client: SocketAddr, observer: &dyn AgentObserver) -> bool {
+    let let_in = let_in(agent, &mut control, client);
+    let (id, proof, arrived) = match let_in {
+        Ok(found) => found,
         Err(error) => {
             control.refuse(&error);
             observer.session_refused(client, &error);
             return false;
         }
     };
-    let mut session = Session {
-        agent,
-        control,
-        client,
-        clock: Clock::start(),
-        id: id.0,
-        arrived: agent.open(id.0, client.ip()),
-        datagrams: None,
-        trains: 0,
-        tests: 0,
-    };
-    let welcome = ServerMessage::Welcome { session: format!("{:016x}", id.0), proof: id.1 };
+    let mut session =
+        Session { agent, control, client, clock: Clock::start(), id, arrived, datagrams: None, trains: 0, tests: 0 };
+    let welcome = ServerMessage::Welcome { session: format!("{id:016x}"), proof };
     let served = session.control.send(&welcome).and_then(|()| session.serve());
     agent.close(session.id);
     let what = match (session.trains, session.tests) {
@@ -79,8 +93,12 @@ pub(crate) fn run(agent: &Agent, mut control: Control, client: SocketAddr, obser
     true
 }
 
-/// Lets a client in that proves the token; the session's secret name, and this end's own proof.
-fn let_in(agent: &Agent, control: &mut Control, client: SocketAddr) -> Result<(u64, String), AgentError> {
+/// Lets a client in that proves the token; the session's secret name, this end's own proof, and where the session's connections come.
+fn let_in(
+    agent: &Agent,
+    control: &mut Control,
+    client: SocketAddr,
+) -> Result<(u64, String, Receiver<Arrived>), AgentError> {
     let own = challenge()?;
     let token = agent.token();
     control.send(&ServerMessage::Hello { protocol: PROTOCOL, challenge: own.clone(), token: token.is_some() })?;
@@ -95,7 +113,8 @@ fn let_in(agent: &Agent, control: &mut Control, client: SocketAddr) -> Result<(u
         Some(token) => token.proof(End::Server, challenges),
         None => String::new(),
     };
-    Ok((u64::from_be_bytes(random()?), proof))
+    let id = u64::from_be_bytes(random()?);
+    Ok((id, proof, agent.open(id, client.ip())?))
 }
 
 impl Session<'_> {
@@ -103,7 +122,7 @@ impl Session<'_> {
     fn serve(&mut self) -> Result<(), AgentError> {
         loop {
             match self.control.client_message(ANSWER, "its next test should come")? {
-                ClientMessage::Clock { sent_ns } => self.answer_clock(sent_ns)?,
+                ClientMessage::Clock { sent_ns } => self.control.answer_clock(self.clock, sent_ns)?,
                 ClientMessage::Datagrams => {
                     self.datagrams = Some(self.open_datagrams()?);
                     self.control.send(&ServerMessage::Ready)?;
@@ -113,12 +132,6 @@ impl Session<'_> {
                 _ => return Err(self.control.unexpected()),
             }
         }
-    }
-
-    /// Answers a question for the clock.
-    pub(crate) fn answer_clock(&self, sent_ns: u64) -> Result<(), AgentError> {
-        let received_ns = self.clock.now_ns();
-        self.control.send(&ServerMessage::Clock { sent_ns, received_ns, answered_ns: self.clock.now_ns() })
     }
 
     /// Waits for the client's greeting, and makes the socket of its packets.
@@ -163,6 +176,6 @@ impl Session<'_> {
         }
         self.tests += 1;
         let links = links.into_iter().flatten().collect();
-        topics(self, plan, links)
+        topics(&mut self.control, self.clock, plan, links)
     }
 }

@@ -3,10 +3,10 @@
 //! Each end sends a random challenge; a proof is the HMAC-SHA256 (RFC 2104) of both challenges and of which end proves, by the token.
 //! A recorded proof is of no use later, and neither end's proof serves as the other's.
 
-use crate::error::AgentError;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use std::fmt;
+use thalweg_host::HostError;
 
 /// Characters of a token at least: 64 bits, if they are random hexadecimal digits. A recorded proof allows guessing without a limit.
 pub const TOKEN_CHARS_MIN: usize = 16;
@@ -14,6 +14,11 @@ pub const TOKEN_CHARS_MIN: usize = 16;
 pub const TOKEN_CHARS_MAX: usize = 1_024;
 /// Hexadecimal digits of a challenge: 128 bits.
 pub(crate) const CHALLENGE_CHARS: usize = 32;
+
+/// A text that is too short, too long or not printable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a token has {TOKEN_CHARS_MIN} to {TOKEN_CHARS_MAX} printable ASCII characters, and no space")]
+pub struct InvalidToken;
 
 /// A secret text. Its `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
@@ -37,11 +42,11 @@ impl Token {
     ///
     /// # Errors
     /// When it is too short, too long, or not of printable ASCII characters.
-    pub fn new(text: &str) -> Result<Self, AgentError> {
+    pub fn new(text: &str) -> Result<Self, InvalidToken> {
         let text = text.trim();
         let is_printable = text.bytes().all(|byte| byte.is_ascii_graphic());
         if !is_printable || !(TOKEN_CHARS_MIN..=TOKEN_CHARS_MAX).contains(&text.len()) {
-            return Err(AgentError::TokenText);
+            return Err(InvalidToken);
         }
         Ok(Self(text.to_owned()))
     }
@@ -81,11 +86,11 @@ fn bytes(hexadecimal: &str) -> Option<Vec<u8>> {
 ///
 /// # Errors
 /// When the kernel gives none.
-pub(crate) fn random<const N: usize>() -> Result<[u8; N], AgentError> {
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], HostError> {
     use std::io::Read;
     let mut random = [0; N];
     let read = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut random));
-    read.map_err(|source| thalweg_host::HostError { act: "read /dev/urandom".to_owned(), source })?;
+    read.map_err(|source| HostError { act: "read /dev/urandom".to_owned(), source })?;
     Ok(random)
 }
 
@@ -93,7 +98,7 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N], AgentError> {
 ///
 /// # Errors
 /// When the kernel gives no random numbers.
-pub(crate) fn challenge() -> Result<String, AgentError> {
+pub(crate) fn challenge() -> Result<String, HostError> {
     Ok(hexadecimal(&random::<{ CHALLENGE_CHARS / 2 }>()?))
 }
 

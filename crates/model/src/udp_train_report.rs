@@ -34,7 +34,7 @@ pub struct UdpTrainReport {
     pub losses: LossRuns,
     /// The trains that grew, in order.
     pub growing: Vec<TrainRow>,
-    /// The trains of the length they ended with.
+    /// The trains that the rate and the buffer are from.
     pub measured: Vec<TrainRow>,
 }
 

@@ -273,6 +273,12 @@ fn strangers_are_refused_in_a_sentence_and_the_server_goes_on() {
         assert!(err.contains("it asks for authentication\n\nhint: ") && err.contains("--token-file"), "{err}");
         server.notes("the client has not proved the token");
     }
+    // iperf3's own client, which knows no token.
+    let iperf3 =
+        Command::new("timeout").args(["20", "iperf3", "-c", "127.0.0.1", "-t", "1", "-p", &server.port]).output();
+    let (out, err) = texts(&iperf3.expect("iperf3 starts"));
+    assert!(format!("{out}{err}").contains("test authorization failed"), "{out}{err}");
+    server.notes("the client has not proved the token");
     client("stream 127.0.0.1 -n 1MB --token-file token", 0);
     client("crr 127.0.0.1 -t 100ms --token-file token", 0);
     let (_, err) = client("topics 127.0.0.1 --token-file short", 2);

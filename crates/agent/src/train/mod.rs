@@ -51,7 +51,7 @@ pub struct TrainOptions {
     pub interval: Duration,
     /// Packets of the longest train.
     pub packets_max: u32,
-    /// Trains of the length that the growing ones end with.
+    /// Trains that are measured, once the growing ones have found the length.
     pub trains: u32,
     /// Bytes a frame costs on the wire besides its Ethernet header.
     pub overhead_bytes: u32,

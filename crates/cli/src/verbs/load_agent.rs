@@ -30,7 +30,7 @@ pub(crate) fn token(args: &TokenArgs) -> Result<Option<Token>, Failure> {
             }
         },
     };
-    Token::new(&text).map(Some).map_err(failure)
+    Token::new(&text).map(Some).map_err(|error| failure(error.into()))
 }
 
 /// The server, and the token that was given for it.
@@ -55,7 +55,7 @@ pub(crate) fn failure(error: AgentError) -> Failure {
     let hint = error.hint();
     let failure = match error {
         AgentError::Stopped => return Failure::stopped(),
-        AgentError::TokenText
+        AgentError::TokenText(_)
         | AgentError::Resolve { .. }
         | AgentError::NoToken
         | AgentError::WrongToken
