@@ -42,8 +42,8 @@ impl Agent {
             Ok(control) if has_room => run(self, control, client, observer),
             Ok(control) => {
                 let why = AgentError::Full(CONNECTIONS_MAX);
-                control.refuse(&why);
                 observer.session_refused(client, &why);
+                control.refuse(&why);
                 false
             }
             Err(error) => {
@@ -62,8 +62,8 @@ fn run(agent: &Agent, mut control: Control, client: SocketAddr, observer: &dyn A
     let (id, proof, arrived) = match let_in {
         Ok(found) => found,
         Err(error) => {
-            control.refuse(&error);
             observer.session_refused(client, &error);
+            control.refuse(&error);
             return false;
         }
     };
@@ -86,8 +86,8 @@ fn run(agent: &Agent, mut control: Control, client: SocketAddr, observer: &dyn A
             }
         }
         Err(error) => {
-            session.control.refuse(&error);
             observer.session_refused(client, &error);
+            session.control.refuse(&error);
         }
     }
     true

@@ -452,8 +452,11 @@ impl Inbox {
     /// The next line without its end, if it has come whole.
     ///
     /// # Errors
-    /// When it is too long.
+    /// When it is too long; and as soon as it begins otherwise than an object, as another protocol's first bytes do.
     pub fn line(&mut self) -> Result<Option<Vec<u8>>, MessageError> {
+        if self.bytes.first().is_some_and(|first| *first != b'{') {
+            return Err(MessageError::Syntax);
+        }
         let Some(end) = self.bytes[self.searched..].iter().position(|byte| *byte == b'\n') else {
             self.searched = self.bytes.len();
             return if self.room() == 0 { Err(MessageError::Long) } else { Ok(None) };

@@ -38,10 +38,14 @@ fn lines_come_in_any_pieces() {
 #[test]
 fn a_line_without_an_end_is_refused_once_it_is_too_long() {
     let mut inbox = Inbox::default();
-    inbox.push(&vec![b' '; LINE_BYTES_MAX - 1]);
+    inbox.push(&vec![b'{'; LINE_BYTES_MAX - 1]);
     assert_eq!(inbox.line(), Ok(None));
     inbox.push(b"  ");
     assert_eq!((inbox.line(), inbox.room()), (Err(MessageError::Long), 0));
+    // The first byte of an iperf3 server.
+    let mut inbox = Inbox::default();
+    inbox.push(&[9]);
+    assert_eq!(inbox.line(), Err(MessageError::Syntax));
 }
 
 #[test]

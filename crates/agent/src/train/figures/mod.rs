@@ -13,8 +13,9 @@ use thalweg_units::Span;
 const WAITED_PART: u64 = 10;
 /// And by at least this, the resolution of what the estimate is made for.
 const WAITED_MIN: Span = Span::from_micros(1);
-/// Losses found a full buffer if the queue held much the same at most of them: the 5th percentile is at least this part of the 95th. Random losses come
-/// at any length of the queue, and those of RED and CoDel over a wide range of it.
+/// Losses found a full buffer if the queue held much the same at most of them: the lower quartile is at least this part of the upper. Random losses come
+/// at any length of the queue, where it is a third, and those of RED and CoDel over a wide range of it. Quartiles, as a thread or an interrupt that is
+/// late for once shifts what a few losses seem to have found.
 const SAME_BUFFER: f64 = 0.8;
 /// Losses from which a buffer is estimated.
 const LOSSES_MIN: usize = 10;
@@ -161,7 +162,7 @@ pub(super) fn report(
     held.sort_unstable();
     let losses = loss_runs(measured);
     let is_full = held.len() >= LOSSES_MIN
-        && percentile(&held, 0.05) as f64 >= SAME_BUFFER * percentile(&held, 0.95) as f64
+        && percentile(&held, 0.25) as f64 >= SAME_BUFFER * percentile(&held, 0.75) as f64
         && rate.is_some();
     let buffer = is_full.then(|| BufferEstimate {
         bytes: percentile(&held, 0.5) * frame.bytes(),
