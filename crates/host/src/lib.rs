@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 #![warn(clippy::too_many_lines)]
 
+pub mod allocator;
 pub mod bpf;
 pub mod capture;
 pub mod confined;

@@ -96,6 +96,9 @@ pub struct Flow {
     pub other_direction: Option<Box<OtherDirection>>,
     /// What mends it; each is a way of its own, and the first is the best. Empty until a remedy is asked for.
     pub remedies: Vec<Remedy>,
+    /// What it did in each interval, where that was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub intervals: Vec<FlowInterval>,
 }
 
 /// The direction of a connection with less payload.
@@ -113,6 +116,23 @@ pub struct OtherDirection {
     pub limits: Limits,
     /// Why it was no faster.
     pub verdict: Verdict,
+}
+
+/// What the direction with more payload did in an interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct FlowInterval {
+    /// Its start, in seconds since the connection's first packet.
+    pub start_s: f64,
+    /// Its end.
+    pub end_s: f64,
+    /// Bytes acknowledged in it, or sent where no acknowledgement was seen.
+    pub bytes: f64,
+    /// Retransmissions in it.
+    pub retransmits: u64,
+    /// The largest flight in it, in bytes.
+    pub flight_bytes: Option<f64>,
+    /// The mean of its round-trip times, in milliseconds.
+    pub rtt_ms: Option<f64>,
 }
 
 /// A policer, as the losses behind it tell.

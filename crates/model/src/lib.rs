@@ -54,7 +54,9 @@ pub use facts::{
     Reordering, RoundTrips, RttSource, SharedPath, SlowStart, SlowStartExit,
 };
 pub use fit::{Candidate, CaptureFit, Corner, FitCheck, FittedModel, FittedParameter, Origin, Rival};
-pub use flow::{Flow, Handshake, LossMark, MarkKind, OtherDirection, Point, Retransmits, Series, TokenBucket, Vantage};
+pub use flow::{
+    Flow, FlowInterval, Handshake, LossMark, MarkKind, OtherDirection, Point, Retransmits, Series, TokenBucket, Vantage,
+};
 pub use get::{GetChecksum, GetConnection, GetLimit, GetLimitShare, GetRanges, GetReport};
 pub use life::{ConnectionReset, Failure, Life, LifePhases, LifeShares, Resent, Silence};
 pub use live_path::{LateMicros, LiveDirection, LivePathReport, PathVerdict};

@@ -1,26 +1,9 @@
 //! What a connection did in each interval of its life, as iperf3 prints it.
 
-use thalweg_model::{MarkKind, Point, Series};
+use thalweg_model::{FlowInterval, MarkKind, Point, Series};
 
 /// Intervals at most; a longer connection is cut there.
 const INTERVALS_MAX: usize = 10_000;
-
-/// What one direction did in an interval.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct FlowInterval {
-    /// Its start, in seconds since the connection's first packet.
-    pub start_s: f64,
-    /// Its end.
-    pub end_s: f64,
-    /// Bytes acknowledged in it, or sent where no acknowledgement was seen.
-    pub bytes: f64,
-    /// Retransmissions in it.
-    pub retransmits: u64,
-    /// The largest flight in it, in bytes.
-    pub flight_bytes: Option<f64>,
-    /// The mean of its round-trip times, in milliseconds.
-    pub rtt_ms: Option<f64>,
-}
 
 /// Divides a connection's series into intervals of `every_s` seconds. Series are thinned, so figures of an interval far shorter than a
 /// thousandth of the connection are those of its surroundings.

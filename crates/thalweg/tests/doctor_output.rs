@@ -101,6 +101,14 @@ fn folders_are_read_and_one_flow_is_drawn() {
     assert!(worst.contains("Worst connections") && worst.matches("<article").count() == 2, "both are plotted");
     let (out, _) = run(folder, &["diagnose", "day/lossy.pcapng", "--intervals", "100ms"], 1);
     assert!(out.contains("interval") && out.contains("0.10–0.20 s"), "{out}");
+    let (out, _) = run(folder, &["diagnose", "day/lossy.pcapng", "--intervals", "100ms", "--json"], 1);
+    let divided: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    let flow = &divided["captures"][0]["flows"][0];
+    let sum = |name: &str| {
+        flow["intervals"].as_array().expect("intervals").iter().filter_map(|one| one[name].as_f64()).sum::<f64>()
+    };
+    assert_eq!(sum("retransmits"), flow["retransmits"]["total"].as_f64().expect("a count"), "{flow}");
+    assert!(sum("bytes") > 0.99 * flow["bytes_down"].as_f64().expect("bytes"), "{flow}");
 
     fs::write(folder.join("day/broken.pcap"), "no capture either").expect("written");
     let (out, err) = run(folder, &["diagnose", "--json", "day"], 2);

@@ -35,7 +35,7 @@ fn verdicts_on_the_labelled_set_are_right() {
         write(&tally.markdown());
     }
     // Of a few dozen, one more or less is two percent: what is right of 95 % is that to within two standard deviations, 6 %.
-    let least = if asked.range.is_some() { [0.98, 0.95] } else { [0.93, 0.89] };
+    let least = if asked.range.is_some() { [0.98, 0.95] } else { [0.93, 0.93] };
     for (vantage, least) in ["sender", "receiver"].into_iter().zip(least) {
         assert!(tally.right(vantage) >= least, "right from the {vantage}: {}", tally.right(vantage));
     }

@@ -39,10 +39,9 @@ const CASES: [Case; 39] = [
     Case { name: "receive-window-fixed", path: FAST, workload: STREAM,
         settings: "[client.socket]\nrcvbuf = \"300kB\"\nforce = true",
         sender: "receive-window", receiver: &["receive-window"] },
-    // The server's program closes with data unread, which resets the connection; only its end may see that before the capture ends.
     Case { name: "upload", path: FAST, workload: "kind = \"stream\"\ndirection = \"up\"\nseconds = \"5s\"",
         settings: "[server.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 1048576\"",
-        sender: "receive-window", receiver: &["reset", "receive-window"] },
+        sender: "receive-window", receiver: &["receive-window"] },
     Case { name: "window-scaling-missing", path: FAST, workload: STREAM,
         settings: "[client.sysctl]\n\"net.ipv4.tcp_window_scaling\" = 0",
         sender: "window-scaling-missing", receiver: &["window-scaling-missing"] },
@@ -126,10 +125,10 @@ const CASES: [Case; 39] = [
     Case { name: "path-rate-bbr", path: "rtt = \"40ms\"\nrate = \"100mbit\"\nqueue = \"1000 packets\"",
         workload: STREAM, settings: "[server.socket]\ncongestion = \"bbr\"",
         sender: "path-rate", receiver: &["path-rate"] },
-    // Everything is lost from some moment on, so nothing that the timer sends gets to the receiver.
+    // Losses in bursts; the last goes on to the end, so nothing that the timer sends then gets to the receiver.
     Case { name: "timer-stream", path: "rtt = \"20ms\"\nrate = \"100mbit\"\nqueue = \"500 packets\"\nloss = { model = \"gilbert-elliott\", p = \"0.2%\", r = \"2%\", h = \"0%\", k = \"100%\" }",
         workload: STREAM, settings: "",
-        sender: "vanished-peer", receiver: &["retransmission-timeout", "application"] },
+        sender: "vanished-peer", receiver: &["random-loss"] },
     Case { name: "application", path: "rtt = \"40ms\"\nrate = \"100mbit\"",
         workload: "kind = \"burst\"\nbuffered = \"100kB\"\nrate = \"4mbit\"\ntotal = \"5MB\"\nkeyframe = \"50kB\"", settings: "",
         sender: "application", receiver: &["application"] },

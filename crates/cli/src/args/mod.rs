@@ -295,7 +295,7 @@ pub(crate) struct DiagnoseArgs {
     #[arg(long, conflicts_with = "live")]
     pub(crate) each: bool,
     /// Shows what the first connections did in each interval of this length, such as 1s: data, rate, retransmissions, flight, round trip
-    #[arg(long, value_name = "TIME", conflicts_with = "json")]
+    #[arg(long, value_name = "TIME")]
     pub(crate) intervals: Option<Span>,
     /// Linux release that the hosts run, such as 6.1: remedies for that one; default: what holds for all, and with --live this host's
     #[arg(long, value_name = "RELEASE", value_parser = values::release)]

@@ -4,16 +4,35 @@ use crate::failure::Failure;
 use crate::output::printed;
 use std::io::{self, BufWriter, Stdout};
 use std::path::Path;
+use std::time::Duration;
 use thalweg_infer::CaptureDiagnosis;
+use thalweg_model::CaptureReport;
 use thalweg_pipeline::diagnose::Sink;
+use thalweg_report::intervals::intervals;
 use thalweg_report::json::DiagnoseDocument;
 
 const BUFFER_BYTES: usize = 1 << 16;
 
 /// The document, begun with the first capture: if the only one cannot be read, stdout stays empty.
-#[derive(Default)]
 pub(super) struct Json {
     document: Option<DiagnoseDocument<BufWriter<Stdout>>>,
+    /// The length of the intervals that were asked for.
+    every: Option<Duration>,
+}
+
+impl Json {
+    pub(super) const fn new(every: Option<Duration>) -> Self {
+        Self { document: None, every }
+    }
+}
+
+/// The report with what the connections that were drawn did in each interval.
+fn with_intervals(found: &CaptureDiagnosis, every: Duration) -> CaptureReport {
+    let mut report = found.report.clone();
+    for (index, series) in &found.series {
+        report.flows[*index].intervals = intervals(series, every.as_secs_f64());
+    }
+    report
 }
 
 impl Sink for Json {
@@ -23,7 +42,8 @@ impl Sink for Json {
             none => DiagnoseDocument::begin(BufWriter::with_capacity(BUFFER_BYTES, io::stdout()))
                 .map(|document| none.insert(document)),
         };
-        printed(document.and_then(|document| document.add(&found.report)))
+        let divided = self.every.map(|every| with_intervals(found, every));
+        printed(document.and_then(|document| document.add(divided.as_ref().unwrap_or(&found.report))))
     }
 
     fn finish(self: Box<Self>) -> Result<(), Failure> {

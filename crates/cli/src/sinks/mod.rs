@@ -39,7 +39,8 @@ pub(crate) fn all<'a>(
     }
     let writes_files = args.html.is_some() || args.parquet.is_some() || args.pcapng.is_some();
     if output.json {
-        sinks.push(printing(Box::<Json>::default()));
+        let every = args.intervals.map(|every| every.to_duration());
+        sinks.push(printing(Box::new(Json::new(every))));
     } else if !(output.quiet && writes_files) {
         sinks.push(printing(Box::new(Terminal::new(args, request, output))));
     }

@@ -20,6 +20,9 @@ const PLANNED: usize = 64;
 pub(crate) fn run(args: &DiagnoseArgs, output: &Output) -> Result<ExitCode, Failure> {
     let request = request(args, output);
     check(args, &request.paths)?;
+    if args.live.is_none() {
+        thalweg_host::allocator::keep_freed_memory();
+    }
     let bar = progress::bar(output, "diagnosing");
     let sinks = sinks::all(args, output, &request, &bar)?;
     let outcome = match &args.live {

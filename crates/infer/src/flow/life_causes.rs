@@ -6,8 +6,8 @@ use crate::diagnosis::gain::weight_of_time;
 use crate::tcp::connection::Connection;
 use crate::tcp::handshake::Syn;
 use thalweg_model::{
-    Cause, Code, Failure, Finding, FullAcceptQueue, LastSilence, Life, LostRequest, Opening, ProgramWait, ResetSeen,
-    SentAgain, Side, Sights, Verdict, Way,
+    Cause, Code, Failure, Finding, FullAcceptQueue, LargePackets, LastSilence, Life, LostRequest, Opening, ProgramWait,
+    ResetSeen, SentAgain, Side, Sights, Verdict, Way,
 };
 
 /// A cause in the life of a connection.
@@ -31,6 +31,15 @@ impl LifeCause {
             context: Vec::new(),
         }
     }
+
+    /// Takes `seconds` out of a wait: something else explains the silence.
+    fn leave_out(&mut self, seconds: f64) {
+        if let Cause::WaitingForServer(wait) | Cause::WaitingForClient(wait) = &mut self.cause {
+            let left = (wait.seconds - seconds).max(0.0);
+            *wait = ProgramWait { seconds: left, ..*wait };
+            (self.took_s, self.saved_s) = (left, left);
+        }
+    }
 }
 
 /// Puts what costs most of the life first; `verdict` and `findings` are those of the data phase. The share of the life that the first one
@@ -52,11 +61,15 @@ pub(crate) fn judge(
     let mut causes = causes(connection, life, facts.rtt_min_s);
     // What is sent again into a black hole is no lost request.
     causes.retain(|one| !is_black_hole || one.cause.code() != Code::RequestLost);
+    let hidden_s = hidden_s(&verdict);
+    causes.iter_mut().for_each(|one| one.leave_out(hidden_s));
+    causes.retain(|one| one.took_s > 0.0 && one.saved_s > 0.0);
     causes.sort_by(|a, b| b.took_s.total_cmp(&a.took_s));
     let failed = life.failure.map(|failure| failed(failure, connection, life));
     let is_first = failed.is_some() || causes.first().is_some_and(|one| is_headline(one, life, &verdict, data_s));
     if !is_first {
-        life.verdict_share = share(facts.phase_s * verdict.share, total_s);
+        let took_s = if hidden_s > 0.0 { hidden_s } else { facts.phase_s * verdict.share };
+        life.verdict_share = share(took_s, total_s);
         findings.extend(told(causes, total_s));
         return (verdict, findings);
     }
@@ -94,6 +107,14 @@ fn cost_s(facts: &Facts<'_>, verdict: &Verdict, waits_s: f64) -> f64 {
             let saved = verdict.gain.or(verdict.weight).map_or(0.0, |gain| facts.phase_s * (1.0 - 1.0 / gain.max(1.0)));
             charged.max(saved)
         }
+    }
+}
+
+/// Seconds before the first data in which, as the verdict says, packets were on their way that never came: no wait for a program.
+fn hidden_s(verdict: &Verdict) -> f64 {
+    match verdict.cause {
+        Cause::PathMtuBlackHole(LargePackets::Arrivals { silence_s, .. }) => silence_s,
+        _ => 0.0,
     }
 }
 

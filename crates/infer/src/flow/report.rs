@@ -143,6 +143,7 @@ impl<'a> JudgedFlow<'a> {
             findings,
             other_direction: other.map(|other| other.1),
             remedies: Vec::new(),
+            intervals: Vec::new(),
         }
     }
 }

@@ -291,6 +291,7 @@ fn judge(id: u64, local: SocketAddr, remote: SocketAddr, samples: &[Sample]) -> 
         findings: Vec::new(),
         other_direction: None,
         remedies: Vec::new(),
+        intervals: Vec::new(),
     })
 }
 

@@ -434,10 +434,11 @@ impl EventLoop {
 
     /// Ends recording; returns virtual seconds since boot and packets the capture lost.
     pub(super) fn close(mut self) -> Result<(f64, u32), HostError> {
+        // The capture ends with the workloads: that the machine takes their connections down is nothing that a program did.
+        let dropped = self.packets.take().map_or(Ok(0), Packets::finish)?;
         for key in 0..self.slots.len() {
             self.close_socket(key)?;
         }
-        let dropped = self.packets.map_or(Ok(0), Packets::finish)?;
         self.samples.map_or(Ok(()), Samples::finish)?;
         Ok((clock::monotonic().as_secs_f64(), dropped))
     }

@@ -410,7 +410,7 @@ fn last_silence(silence: &LastSilence) -> String {
 fn undecided(reason: &UndecidedBy) -> String {
     match reason {
         UndecidedBy::NoData => {
-            "The capture holds no data of the connection; data lost before the tap is seen only at its sender: capture there.".to_owned()
+            "The capture holds no data of the connection; data lost before it reached here shows only in a capture at the sender.".to_owned()
         }
         UndecidedBy::NoAcknowledgement => {
             "The capture holds no acknowledgement of the data, so nothing can be said of what the sender waited for; capture at the sender.".to_owned()

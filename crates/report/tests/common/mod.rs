@@ -309,6 +309,7 @@ pub fn diagnose() -> DiagnoseReport {
             limits: thalweg_model::Limits { receive_window: 1.0, ..thalweg_model::Limits::default() },
             verdict: Verdict { weight: Some(3.0), ..Verdict::new(causes::shared_path(), 1.0, Some(3.0)) },
         })),
+        intervals: vec![],
         remedies: vec![
             Remedy {
                 commands: vec!["sysctl -w net.ipv4.tcp_rmem=\"4096 131072 33554432\"   # on the client".to_owned()],
