@@ -134,7 +134,7 @@ impl Link {
                         if bytes == HEADER_BYTES as u64 {
                             *body = None;
                             note(arrivals, missing, number, clock.now_ns())
-                                .ok_or_else(|| wrong("a message came twice"))?;
+                                .ok_or_else(|| wrong("a message was not expected"))?;
                         }
                     }
                     continue;
@@ -147,7 +147,8 @@ impl Link {
                 if *left == 0 {
                     let number = *number;
                     *body = None;
-                    note(arrivals, missing, number, clock.now_ns()).ok_or_else(|| wrong("a message came twice"))?;
+                    note(arrivals, missing, number, clock.now_ns())
+                        .ok_or_else(|| wrong("a message was not expected"))?;
                 }
             },
         }
@@ -200,4 +201,99 @@ fn note(arrivals: &mut [Option<u64>], missing: &mut usize, number: u64, now_ns: 
     *place = Some(now_ns);
     *missing -= 1;
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
+    use std::time::{Duration, Instant};
+    use thalweg_model::{Size, Way};
+    use thalweg_units::{Bytes, Span};
+
+    fn plan(bytes: u64) -> TopicsPlan {
+        let topic = TopicPlan {
+            way: Way::Up,
+            period: Span::from_millis(10),
+            phase: Span::ZERO,
+            size: Size::Fixed { bytes: Bytes::new(bytes) },
+            priority: 0,
+        };
+        TopicsPlan { topics: vec![topic], span: Span::from_millis(30), seed: 1, congestion: None }
+    }
+
+    fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+        let near = TcpStream::connect(listener.local_addr().expect("an address")).expect("connected");
+        let far = listener.accept().expect("accepted").0;
+        near.set_nonblocking(true).expect("set");
+        (near, far)
+    }
+
+    fn link(tcp: TcpStream, bytes: u64, publishes: bool) -> Link {
+        let plan = plan(bytes);
+        Link::new(Tcp::from(tcp), (0, plan.topics[0]), &plan, publishes).expect("a link")
+    }
+
+    /// Advances until it is over or fails.
+    fn run(link: &mut Link) -> Result<(), AgentError> {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !link.is_over() {
+            link.advance(Clock::start())?;
+            assert!(Instant::now() < deadline, "it is not over");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn messages_of_any_size_are_whole_at_the_subscriber() {
+        for bytes in [16, 17, 70_000, 3_000_000] {
+            let (near, far) = pair();
+            far.set_nonblocking(true).expect("set");
+            let (mut publisher, mut subscriber) = (link(near, bytes, true), link(far, bytes, false));
+            assert_eq!(publisher.next_due_ns(), Some(0));
+            let publishing = std::thread::spawn(move || {
+                let clock = Clock::start();
+                for due in [Some(10_000_000), Some(20_000_000), None] {
+                    publisher.publish(clock).expect("published");
+                    assert_eq!(publisher.next_due_ns(), due);
+                }
+                run(&mut publisher).expect("taken");
+                publisher
+            });
+            run(&mut subscriber).expect("whole");
+            let publisher = publishing.join().expect("published");
+            let figures = publisher.figures().expect("read").expect("a publisher's");
+            assert_eq!((figures.published, figures.congestion.is_empty()), (3, false));
+            assert!(subscriber.arrivals().is_some_and(|all| all.iter().all(Option::is_some)));
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_breaks_the_topic() {
+        let header = |number: u64, bytes: u64| [number.to_be_bytes(), bytes.to_be_bytes()].concat();
+        for (sent, why) in [
+            (header(0, 15), "it carries no messages"),
+            (header(0, u64::MAX), "it carries no messages"),
+            (header(3, 16), "a message was not expected"),
+            ([header(1, 16), header(1, 16)].concat(), "a message was not expected"),
+            (b"GET / HTTP/1.1\r\n\r\n".to_vec(), "it carries no messages"),
+        ] {
+            let (near, mut far) = pair();
+            far.write_all(&sent).expect("sent");
+            let failed = run(&mut link(near, 16, false)).expect_err("no message");
+            assert_eq!(failed.to_string(), format!("the connection of topic 0 broke: {why}"));
+        }
+        let (near, far) = pair();
+        drop(far);
+        assert!(run(&mut link(near, 16, false)).is_err());
+        let (near, mut far) = pair();
+        far.write_all(b"x").expect("sent");
+        let mut publisher = link(near, 16, true);
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while publisher.advance(Clock::start()).is_ok() {
+            assert!(Instant::now() < deadline, "a subscriber that sends is taken");
+        }
+    }
 }
