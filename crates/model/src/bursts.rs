@@ -73,3 +73,53 @@ pub struct PortBursts {
     /// What it could not hold.
     pub excess_bytes: u64,
 }
+
+/// An interface's traffic in milliseconds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BurstMap {
+    /// The interface.
+    pub interface: String,
+    /// The second of the first row, since the epoch.
+    pub first_s: u64,
+    /// A row for each second.
+    pub rows: Vec<BurstMapRow>,
+    /// Earlier rows that are not kept.
+    pub dropped_rows: u64,
+    /// The port that the traffic was held against.
+    pub port: Option<MapPort>,
+}
+
+/// A second, in cells of equal length.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BurstMapRow {
+    /// What this host sent.
+    pub sent: Vec<BurstCell>,
+    /// What it received.
+    pub received: Vec<BurstCell>,
+}
+
+impl BurstMapRow {
+    /// An empty one of so many cells.
+    #[must_use]
+    pub fn new(cells: usize) -> Self {
+        Self { sent: vec![BurstCell::default(); cells], received: vec![BurstCell::default(); cells] }
+    }
+}
+
+/// What passed in a cell's time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BurstCell {
+    /// Bytes, from the IP header on.
+    pub bytes: u32,
+    /// Whether the port's buffer overflowed.
+    pub overflows: bool,
+}
+
+/// A port of one rate and one buffer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MapPort {
+    /// Its rate, in bits per second.
+    pub rate_bps: f64,
+    /// Its buffer.
+    pub buffer_bytes: u64,
+}

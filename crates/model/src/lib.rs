@@ -37,7 +37,7 @@ mod way;
 mod workload;
 
 pub use application::{Application, NameLookup, RequestTiming, RequestWaits, TlsHandshake};
-pub use bursts::{BurstBins, BurstDirection, BurstsReport, PortBursts};
+pub use bursts::{BurstBins, BurstCell, BurstDirection, BurstMap, BurstMapRow, BurstsReport, MapPort, PortBursts};
 pub use cause::{
     AckWait, ApplicationWindow, BucketFit, CarriedData, Cause, Clamp, Code, CongestionLosses, Context, DelayedWrites,
     Dropped, Evidence, FirstFlight, ForeignBlocks, FullAcceptQueue, FullQueue, FullSendBuffer, FullWindow,

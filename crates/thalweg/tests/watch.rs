@@ -111,12 +111,16 @@ fn metrics_are_served_at_loopback() {
 fn wrong_words_have_one_error_and_a_hint() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("bad.jsonl"), "{\"schema\":\"thalweg.lab/1\"}\n").expect("written");
+    std::fs::write(folder.path().join("cut.parquet"), "PAR1 and no more").expect("written");
     for (args, error, hint) in [
         (vec!["prot:443"], "a filter has no 'prot'", "did you mean 'port'?"),
         (vec!["state:listenn"], "'listenn' is no state", "known: syn-sent"),
         (vec!["--sort", "rtts"], "there is no such column", "did you mean 'rtt'?"),
         (vec!["--interval", "1ms"], "the shortest interval is 100ms", ""),
         (vec!["--replay", "none.jsonl"], "cannot open none.jsonl", ""),
+        (vec!["--replay", "cut.parquet"], "cannot replay cut.parquet", "--bursts --record"),
+        (vec!["--bursts", "lo", "--record", "bins.csv"], "'bins.csv' is no name", ".parquet"),
+        (vec!["--once", "--html", "page.html"], "are for the traffic of an interface", "--bursts"),
         (vec!["--replay", "bad.jsonl", "--once"], "bad.jsonl, line 1", "thalweg watch --json"),
     ] {
         let (out, err) = common::run(folder.path(), &[&["watch"], args.as_slice()].concat(), 2);
@@ -128,7 +132,8 @@ fn wrong_words_have_one_error_and_a_hint() {
 fn short_bins_of_an_interface_count_every_packet() {
     let folder = tempfile::tempdir().expect("a folder");
     let args = ["watch", "--bursts", "lo", "--port-rate", "1mbit", "--port-buffer", "10kB", "--json", "--count", "10"];
-    let mut command = common::thalweg(folder.path(), &[&args[..], &["--interval", "200ms"]].concat());
+    let files = ["--record", "bins.parquet", "--html", "bins.html"];
+    let mut command = common::thalweg(folder.path(), &[&args[..], &["--interval", "200ms"], &files].concat());
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
     let receiver = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let sender = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
@@ -161,6 +166,25 @@ fn short_bins_of_an_interface_count_every_packet() {
         let fullest = |place: usize| all.iter().map(|direction| direction.bins[place].max_bps).fold(0.0, f64::max);
         assert!(fullest(0) >= fullest(1) && fullest(1) >= fullest(2) && fullest(2) > 0.0, "{all:?}");
     }
+    let page = std::fs::read_to_string(folder.path().join("bins.html")).expect("a page");
+    assert!(page.contains("<h2>sent</h2>") && page.contains("image/png") && page.contains("overflowed in"), "{page}");
+    what_was_recorded_is_replayed(folder.path(), &reports);
+}
+
+/// The record has what the reports counted, but for the bin that the last one cut.
+fn what_was_recorded_is_replayed(folder: &Path, reports: &[BurstsReport]) {
+    let replay = ["watch", "--replay", "bins.parquet"];
+    let (out, _) = common::run(folder, &[&replay[..], &["--json", "--html", "again.html"]].concat(), 0);
+    let again: Vec<BurstsReport> = out.lines().map(|line| serde_json::from_str(line).expect("a document")).collect();
+    let bytes = |reports: &[BurstsReport]| reports.iter().map(|report| report.sent.bytes).sum::<u64>();
+    let (live, replayed) = (bytes(reports), bytes(&again));
+    assert!(replayed <= live && replayed >= 500 * 1_028, "{replayed} of {live}");
+    assert!(again.iter().all(|report| report.interface == "lo" && report.sent.port.is_none()), "{out}");
+    let page = std::fs::read_to_string(folder.join("again.html")).expect("a page");
+    assert!(page.contains("image/png") && !page.contains("overflowed in"), "{page}");
+    let port = ["--port-rate", "1mbit", "--port-buffer", "10kB"];
+    let (out, _) = common::run(folder, &[&replay[..], &port].concat(), 0);
+    assert!(out.contains("overflow it"), "{out}");
 }
 
 fn skipped(why: &str) {

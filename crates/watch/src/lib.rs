@@ -16,7 +16,7 @@ mod totals;
 mod tracker;
 mod view;
 
-pub use bursts::{Bursts, Port, bursts_text};
+pub use bursts::{Bursts, BusyBin, MapBuilder, Port, bursts_text};
 pub use column::{Column, ColumnSet};
 pub use filter::{Filter, FilterError};
 pub use prometheus::exposition;

@@ -12,7 +12,7 @@ const LEAST_INTERVAL: Span = Span::from_millis(100);
 /// A live view of this host's TCP sockets.
 #[derive(Debug, Clone, ClapArgs)]
 #[command(
-    after_help = "Examples:\n  thalweg watch\n  thalweg watch 'port:443 state:established cause:receive-window'\n  thalweg watch 'peer:10.0.0.0/8 rtt:>100ms retrans:>1% -proc:ssh' --sort backlog\n  thalweg watch proc:nginx --show send --once\n  thalweg watch --json --interval 5s > sockets.jsonl\n  thalweg watch --replay sockets.jsonl\n  thalweg watch --prometheus 9633\n  thalweg watch --bursts eth0 --port-rate 1gbit --port-buffer 128KiB\n\nTerms are joined by spaces, and all must hold; of values with commas one must; - before a term negates it (after -- if it comes first).\nTerms: port, local-port, peer-port, local, peer, state, proc, pid, uid, cgroup, cc, cause, life, rtt, min-rtt, retrans, rate, backlog.\nWith --json there is one document a line and refresh. It needs no privilege; only the names of other users' programs do (CAP_SYS_PTRACE)."
+    after_help = "Examples:\n  thalweg watch\n  thalweg watch 'port:443 state:established cause:receive-window'\n  thalweg watch 'peer:10.0.0.0/8 rtt:>100ms retrans:>1% -proc:ssh' --sort backlog\n  thalweg watch proc:nginx --show send --once\n  thalweg watch --json --interval 5s > sockets.jsonl\n  thalweg watch --replay sockets.jsonl\n  thalweg watch --prometheus 9633\n  thalweg watch --bursts eth0 --port-rate 1gbit --port-buffer 128KiB\n  thalweg watch --bursts eth0 --count 60 --record bins.parquet --html bins.html\n  thalweg watch --replay bins.parquet --port-rate 1gbit --port-buffer 256KiB --html bins.html\n\nTerms are joined by spaces, and all must hold; of values with commas one must; - before a term negates it (after -- if it comes first).\nTerms: port, local-port, peer-port, local, peer, state, proc, pid, uid, cgroup, cc, cause, life, rtt, min-rtt, retrans, rate, backlog.\nWith --json there is one document a line and refresh. It needs no privilege; only the names of other users' programs do (CAP_SYS_PTRACE)."
 )]
 pub(crate) struct WatchArgs {
     /// Which sockets; default: all
@@ -43,12 +43,18 @@ pub(crate) struct WatchArgs {
     #[arg(long, value_name = "INTERFACE", conflicts_with_all = ["filter", "sort", "reverse", "show", "prometheus", "replay"])]
     pub(crate) bursts: Option<String>,
     /// With --bursts: the rate of a port that the traffic has to pass, such as 1gbit
-    #[arg(long, value_name = "RATE", requires_all = ["bursts", "port_buffer"])]
+    #[arg(long, value_name = "RATE", requires = "port_buffer")]
     pub(crate) port_rate: Option<Rate>,
     /// With --bursts: that port's buffer, such as 128KiB; bursts that overflow it are counted
-    #[arg(long, value_name = "SIZE", requires_all = ["bursts", "port_rate"])]
+    #[arg(long, value_name = "SIZE", requires = "port_rate")]
     pub(crate) port_buffer: Option<Bytes>,
-    /// Shows what --json recorded; - is stdin, where stdout is no terminal
+    /// With --bursts: also writes every bin of 100 µs in which something passed to this Parquet file
+    #[arg(long, value_name = "FILE.parquet", requires = "bursts")]
+    pub(crate) record: Option<PathBuf>,
+    /// With --bursts: also draws the rate of every millisecond, as one HTML page
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Shows what --json recorded, or what --bursts --record did; - is stdin, where stdout is no terminal
     #[arg(long, value_name = "FILE")]
     pub(crate) replay: Option<PathBuf>,
 }

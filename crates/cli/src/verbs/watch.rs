@@ -3,15 +3,18 @@
 use crate::args::watch::WatchArgs;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::stop;
-use crate::watch::{Exporter, Live, Replay, Source, Traffic, show};
+use crate::watch::{Exporter, Kept, Live, Record, Replay, Source, Traffic, is_record, show};
+use crate::{stop, targets};
 use anyhow::anyhow;
 use rustix::termios::isatty;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use thalweg_watch::{Filter, Port, View, bursts_text, plain};
+use thalweg_model::BurstsReport;
+use thalweg_units::Timestamp;
+use thalweg_watch::{Bursts, Filter, Port, View, bursts_text, plain};
 
 /// How long a signal waits to be seen.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -19,6 +22,15 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub(crate) fn run(args: &WatchArgs, output: &Output) -> Result<ExitCode, Failure> {
     if let Some(interface) = &args.bursts {
         return bursts(args, interface, output);
+    }
+    if let Some(file) = args.replay.as_deref().filter(|file| is_record(file)) {
+        return replay_bursts(args, file, output);
+    }
+    if args.html.is_some() || args.port_rate.is_some() {
+        return Err(Failure::user(anyhow!(
+            "--html, --port-rate and --port-buffer are for the traffic of an interface"
+        ))
+        .hint("with --bursts INTERFACE, or with --replay of what --bursts --record wrote"));
     }
     let filter: Filter = args
         .filter
@@ -93,23 +105,66 @@ fn stream(
 /// Counts an interface's packets into bins, and prints them each interval.
 fn bursts(args: &WatchArgs, interface: &str, output: &Output) -> Result<ExitCode, Failure> {
     let stop = stop::listen()?;
-    let port = args.port_rate.zip(args.port_buffer).map(|(rate, buffer)| Port { rate, buffer });
+    let port = port(args);
+    let mut kept = Kept::begin(interface, port, args.record.as_deref(), args.html.as_deref())?;
     let mut traffic = Traffic::start(interface, port)?;
+    if kept.is_wanted() {
+        traffic.keep_bins();
+    }
     let count = if args.once { Some(1) } else { args.count };
     let interval = args.interval.to_duration();
     let mut due = Instant::now() + interval;
-    let mut shown = 0;
-    while count.is_none_or(|count| shown < count) && traffic.gather(due, &stop)? {
+    let (mut shown, mut goes_on) = (0, true);
+    while goes_on && count.is_none_or(|count| shown < count) {
+        goes_on = traffic.gather(due, &stop)?;
         due = (due + interval).max(Instant::now());
+        // What was counted until a signal is kept, but no interval.
         let report = traffic.report()?;
-        let text =
-            if output.json { serde_json::to_string(&report).map_err(Failure::host)? } else { bursts_text(&report) };
-        if !printed(&text)? {
+        kept.add(&traffic.busy_bins())?;
+        goes_on = goes_on && print_bursts(&report, output)?;
+        shown += 1;
+    }
+    kept.finish()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Counts what was recorded of an interface once more, and prints each interval at once.
+fn replay_bursts(args: &WatchArgs, file: &Path, output: &Output) -> Result<ExitCode, Failure> {
+    let port = port(args);
+    targets::check(&[file], &args.html.iter().map(|page| ("--html", page.as_path())).collect::<Vec<_>>())?;
+    let mut record = Record::open(file)?;
+    let mut kept = Kept::begin(&record.interface, port, None, args.html.as_deref())?;
+    let interval = args.interval.to_duration().as_nanos() as u64;
+    let count = if args.once { Some(1) } else { args.count };
+    let mut next = record.next()?;
+    let begin = next.map_or(0, |bin| bin.at_ns);
+    let mut bursts = Bursts::new(&record.interface, Timestamp::from_nanos(begin), port);
+    bursts.keep_bins();
+    let mut shown = 0;
+    while next.is_some() && count.is_none_or(|count| shown < count) {
+        let until = begin.saturating_add(interval.saturating_mul(shown + 1));
+        while let Some(bin) = next.filter(|bin| bin.at_ns < until) {
+            bursts.recorded(&bin);
+            next = record.next()?;
+        }
+        let report = bursts.report(Timestamp::from_nanos(until), 0);
+        kept.add(&bursts.busy_bins())?;
+        if !print_bursts(&report, output)? {
             break;
         }
         shown += 1;
     }
+    kept.finish()?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn port(args: &WatchArgs) -> Option<Port> {
+    args.port_rate.zip(args.port_buffer).map(|(rate, buffer)| Port { rate, buffer })
+}
+
+/// Prints an interval; `false` when its reader has gone.
+fn print_bursts(report: &BurstsReport, output: &Output) -> Result<bool, Failure> {
+    printed(&if output.json { serde_json::to_string(report).map_err(Failure::host)? } else { bursts_text(report) })
 }
 
 /// Waits until then; `false` if a signal came first.

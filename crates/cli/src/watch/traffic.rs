@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use thalweg_host::capture::Capture;
 use thalweg_model::BurstsReport;
 use thalweg_units::Timestamp;
-use thalweg_watch::{Bursts, Port};
+use thalweg_watch::{Bursts, BusyBin, Port};
 
 /// Packets the ring holds. It is emptied each [`LOOK_EVERY`]: three million packets a second find room.
 const RING: usize = 1 << 16;
@@ -53,6 +53,16 @@ impl Traffic {
             }
             std::thread::sleep(left.min(LOOK_EVERY));
         }
+    }
+
+    /// Keeps bins for [`Self::busy_bins`].
+    pub(crate) fn keep_bins(&mut self) {
+        self.bursts.keep_bins();
+    }
+
+    /// The bins that are over since the last call.
+    pub(crate) fn busy_bins(&mut self) -> Vec<BusyBin> {
+        self.bursts.busy_bins()
     }
 
     /// What was counted since the last report.

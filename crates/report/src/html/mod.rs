@@ -3,6 +3,7 @@
 //! The summary is written here, escaped, and reads without JavaScript. The series are embedded as JSON, and the script
 //! puts what it reads from them into text nodes and canvases only: names and claims come from captures.
 
+mod bursts;
 mod data;
 mod escape;
 mod findings;
@@ -13,6 +14,7 @@ mod tables;
 
 use crate::facts;
 use crate::many::Many;
+pub use bursts::bursts_page;
 use escape::escape;
 use thalweg_model::{DiagnosisLine, Finding, FixReport, Flow, LabReport, Limits, Remedy, Series};
 
@@ -101,22 +103,25 @@ pub fn page(page: &Page<'_>) -> String {
     }
     body.push_str(&summary::plots(&page.arms, lab.is_some()));
     body.push_str("</main>\n");
-    let mut html = String::with_capacity(body.len() + 64 * 1024);
+    let mut tail = format!("<script type=\"application/json\" id=\"data\">{}</script>\n", data::embed(&page.arms));
+    for script in SCRIPTS {
+        tail.push_str(&format!("<script>\n{script}</script>\n"));
+    }
+    document(&page.title, &body, &tail)
+}
+
+/// The whole file around a page's body, and what comes after it.
+fn document(title: &str, body: &str, tail: &str) -> String {
+    let mut html = String::with_capacity(body.len() + tail.len() + STYLE.len() + 1024);
     html.push_str("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
     html.push_str(&format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n"));
     html.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
     html.push_str(
         "<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n",
     );
-    html.push_str(&format!(
-        "<title>{} · Thalweg</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n",
-        escape(&page.title)
-    ));
-    html.push_str(&body);
-    html.push_str(&format!("<script type=\"application/json\" id=\"data\">{}</script>\n", data::embed(&page.arms)));
-    for script in SCRIPTS {
-        html.push_str(&format!("<script>\n{script}</script>\n"));
-    }
+    html.push_str(&format!("<title>{} · Thalweg</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n", escape(title)));
+    html.push_str(body);
+    html.push_str(tail);
     html.push_str("</body>\n</html>\n");
     html
 }

@@ -5,7 +5,9 @@
 
 mod csv;
 mod parquet;
+mod rows;
 
+pub use rows::{Cell, Rows};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};

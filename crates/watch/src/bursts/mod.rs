@@ -1,6 +1,9 @@
 //! Packets in, bins out: how even traffic is within 100 µs, 1 ms and 10 ms, and what a port with a small buffer would do to it.
 
+mod map;
+
 use hdrhistogram::Histogram;
+pub use map::MapBuilder;
 use std::collections::BTreeMap;
 use thalweg_model::{BurstBins, BurstDirection, BurstsReport, PortBursts};
 use thalweg_units::{Bytes, Rate, Timestamp, figures};
@@ -25,6 +28,23 @@ pub struct Port {
     pub buffer: Bytes,
 }
 
+/// What passed in one of the shortest bins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BusyBin {
+    /// When it began, in nanoseconds since the epoch.
+    pub at_ns: u64,
+    /// Whether this host sent it.
+    pub is_sent: bool,
+    /// Packets as the kernel hands them over.
+    pub packets: u64,
+    /// Their bytes, from the IP header on.
+    pub bytes: u64,
+    /// The longest of them.
+    pub packet_max_bytes: u64,
+    /// Whether the port's buffer overflowed.
+    pub overflows: bool,
+}
+
 /// The traffic of an interface, both directions.
 #[derive(Debug)]
 pub struct Bursts {
@@ -44,10 +64,46 @@ impl Bursts {
         Self { interface: interface.to_owned(), from_ns, sent: direction(), received: direction() }
     }
 
+    /// Keeps the shortest bins for [`Self::busy_bins`].
+    pub fn keep_bins(&mut self) {
+        for direction in [&mut self.sent, &mut self.received] {
+            direction.bins[0].kept = Some(Vec::new());
+        }
+    }
+
+    /// The shortest bins in which something passed and that are over since the last call, in order.
+    pub fn busy_bins(&mut self) -> Vec<BusyBin> {
+        let mut bins = Vec::new();
+        for (direction, is_sent) in [(&mut self.sent, true), (&mut self.received, false)] {
+            let Bins { kept, width_ns, .. } = &mut direction.bins[0];
+            let kept = kept.as_mut().map(std::mem::take).unwrap_or_default();
+            bins.extend(kept.into_iter().map(|(number, load)| BusyBin {
+                at_ns: number * *width_ns,
+                is_sent,
+                packets: load.packets,
+                bytes: load.bytes,
+                packet_max_bytes: load.packet_max_bytes,
+                overflows: load.overflows,
+            }));
+        }
+        bins.sort_unstable();
+        bins
+    }
+
     /// A packet of so many bytes.
     pub fn packet(&mut self, at: Timestamp, bytes: u64, is_sent: bool) {
+        self.packets(at.as_nanos(), is_sent, Load { packets: 1, bytes, packet_max_bytes: bytes, overflows: false });
+    }
+
+    /// Takes in what was recorded of a bin; to the port it comes at once.
+    pub fn recorded(&mut self, bin: &BusyBin) {
+        let BusyBin { packets, bytes, packet_max_bytes, .. } = *bin;
+        self.packets(bin.at_ns, bin.is_sent, Load { packets, bytes, packet_max_bytes, overflows: false });
+    }
+
+    fn packets(&mut self, at_ns: u64, is_sent: bool, load: Load) {
         let direction = if is_sent { &mut self.sent } else { &mut self.received };
-        direction.packet(at.as_nanos(), bytes);
+        direction.packets(at_ns, load);
     }
 
     /// Ends the interval at this moment, and begins the next. Packets from before it that come later count in the next one.
@@ -67,11 +123,27 @@ impl Bursts {
     }
 }
 
-#[derive(Debug)]
-struct Direction {
+/// What passed.
+#[derive(Debug, Clone, Copy, Default)]
+struct Load {
     packets: u64,
     bytes: u64,
     packet_max_bytes: u64,
+    overflows: bool,
+}
+
+impl Load {
+    fn add(&mut self, other: Self) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+        self.packet_max_bytes = self.packet_max_bytes.max(other.packet_max_bytes);
+        self.overflows |= other.overflows;
+    }
+}
+
+#[derive(Debug)]
+struct Direction {
+    all: Load,
     bins: [Bins; WIDTHS_NS.len()],
     queue: Option<Queue>,
 }
@@ -79,31 +151,26 @@ struct Direction {
 impl Direction {
     fn new(from_ns: u64, port: Option<Port>) -> Self {
         Self {
-            packets: 0,
-            bytes: 0,
-            packet_max_bytes: 0,
+            all: Load::default(),
             bins: WIDTHS_NS.map(|width_ns| Bins::new(width_ns, from_ns)),
             queue: port.map(Queue::new),
         }
     }
 
-    fn packet(&mut self, at_ns: u64, bytes: u64) {
-        self.packets += 1;
-        self.bytes += bytes;
-        self.packet_max_bytes = self.packet_max_bytes.max(bytes);
+    fn packets(&mut self, at_ns: u64, mut load: Load) {
+        load.overflows = self.queue.as_mut().is_some_and(|queue| queue.arrive(at_ns, load.bytes));
+        self.all.add(load);
         for bins in &mut self.bins {
-            bins.add(at_ns, bytes);
-        }
-        if let Some(queue) = &mut self.queue {
-            queue.arrive(at_ns, bytes);
+            bins.add(at_ns, load);
         }
     }
 
     fn report(&mut self, until_ns: u64) -> BurstDirection {
+        let Load { packets, bytes, packet_max_bytes, .. } = std::mem::take(&mut self.all);
         BurstDirection {
-            packets: std::mem::take(&mut self.packets),
-            bytes: std::mem::take(&mut self.bytes),
-            packet_max_bytes: std::mem::take(&mut self.packet_max_bytes),
+            packets,
+            bytes,
+            packet_max_bytes,
             bins: self.bins.iter_mut().map(|bins| bins.report(until_ns)).collect(),
             port: self.queue.as_mut().map(Queue::report),
         }
@@ -114,8 +181,8 @@ impl Direction {
 #[derive(Debug)]
 struct Bins {
     width_ns: u64,
-    /// Bins that may still get packets, by number: bytes.
-    open: BTreeMap<u64, u64>,
+    /// Bins that may still get packets, by number.
+    open: BTreeMap<u64, Load>,
     /// The first bin that is not closed.
     first: u64,
     /// Bytes of closed bins.
@@ -123,27 +190,41 @@ struct Bins {
     busy: u64,
     /// The fullest closed bin: bytes, number.
     fullest: (u64, u64),
+    /// Closed bins in which something passed, by number, where they are asked for.
+    kept: Option<Vec<(u64, Load)>>,
 }
 
 impl Bins {
     fn new(width_ns: u64, from_ns: u64) -> Self {
         let closed = Histogram::new_with_bounds(1, BIN_MAX_BYTES, DIGITS).expect("invariant: bounds are in order");
-        Self { width_ns, open: BTreeMap::new(), first: from_ns / width_ns, closed, busy: 0, fullest: (0, 0) }
+        Self {
+            width_ns,
+            open: BTreeMap::new(),
+            first: from_ns / width_ns,
+            closed,
+            busy: 0,
+            fullest: (0, 0),
+            kept: None,
+        }
     }
 
-    fn add(&mut self, at_ns: u64, bytes: u64) {
+    fn add(&mut self, at_ns: u64, load: Load) {
         // What comes for a bin that is closed counts in the oldest that is open: nothing is lost.
         let number = (at_ns / self.width_ns).max(self.first);
-        *self.open.entry(number).or_insert(0) += bytes;
+        self.open.entry(number).or_default().add(load);
         let settled = at_ns.saturating_sub(LATENESS_NS) / self.width_ns;
         while let Some(entry) = self.open.first_entry().filter(|entry| *entry.key() < settled) {
-            let (number, bytes) = entry.remove_entry();
-            self.close(number, bytes);
+            let (number, load) = entry.remove_entry();
+            self.close(number, load);
         }
     }
 
     /// Closes a bin, and the empty ones before it.
-    fn close(&mut self, number: u64, bytes: u64) {
+    fn close(&mut self, number: u64, load: Load) {
+        let bytes = load.bytes;
+        if let Some(kept) = &mut self.kept {
+            kept.push((number, load));
+        }
         self.closed.saturating_record_n(0, number.saturating_sub(self.first));
         self.closed.saturating_record(bytes);
         self.busy += u64::from(bytes > 0);
@@ -156,8 +237,8 @@ impl Bins {
     fn report(&mut self, until_ns: u64) -> BurstBins {
         let end = until_ns / self.width_ns;
         while let Some(entry) = self.open.first_entry().filter(|entry| *entry.key() < end) {
-            let (number, bytes) = entry.remove_entry();
-            self.close(number, bytes);
+            let (number, load) = entry.remove_entry();
+            self.close(number, load);
         }
         self.closed.saturating_record_n(0, end.saturating_sub(self.first));
         self.first = self.first.max(end);
@@ -197,7 +278,8 @@ impl Queue {
         Self { port, at_ns: 0, bytes: 0.0, most: 0.0, is_over: false, overflows: 0, excess: 0.0 }
     }
 
-    fn arrive(&mut self, at_ns: u64, bytes: u64) {
+    /// Takes in what arrives; whether it does not fit.
+    fn arrive(&mut self, at_ns: u64, bytes: u64) -> bool {
         let passed_s = at_ns.saturating_sub(self.at_ns) as f64 / NS_PER_S;
         self.at_ns = self.at_ns.max(at_ns);
         self.bytes = (self.bytes - passed_s * self.port.rate.bits_per_second() as f64 / 8.0).max(0.0);
@@ -206,13 +288,15 @@ impl Queue {
         }
         self.bytes += bytes as f64;
         let buffer = self.port.buffer.get() as f64;
-        if self.bytes > buffer {
+        let is_too_much = self.bytes > buffer;
+        if is_too_much {
             self.overflows += u64::from(!self.is_over);
             self.is_over = true;
             self.excess += self.bytes - buffer;
             self.bytes = buffer;
         }
         self.most = self.most.max(self.bytes);
+        is_too_much
     }
 
     fn report(&mut self) -> PortBursts {
