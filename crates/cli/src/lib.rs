@@ -27,7 +27,8 @@ use verbs::{
 
 /// Runs `thalweg`: reads the command line, does what it says, and returns the exit code.
 ///
-/// As the first process of a lab kernel it runs the experiment instead, and does not return.
+/// As the first process of a lab kernel it runs the experiment instead, and does not return. As a run in real time, which `lab run --live`
+/// starts, it does so too.
 pub fn main() -> ExitCode {
     if thalweg_host::guest::is_first_process_of_a_lab_kernel() {
         match std::env::var("THALWEG_GUEST").as_deref() {
@@ -35,6 +36,9 @@ pub fn main() -> ExitCode {
             Ok("self-test") => thalweg_lab::kernel::self_test::guest(),
             _ => {}
         }
+    }
+    if thalweg_lab::is_live_run() {
+        return thalweg_lab::live_main();
     }
     let args = Args::parse();
     let output = Output::new(&args.global);

@@ -128,9 +128,9 @@ pub fn set_up(index: u32) -> Result<(), HostError> {
 }
 
 /// Waits until every device of the current namespace but the loopback is operational, which a link becomes up to a second
-/// after both of its ends are up: what is sent before is lost.
+/// after both of its ends are up: what is sent before is lost. TUN devices do not say, and are.
 ///
-/// Source: net/core/link_watch.c.
+/// Source: net/core/link_watch.c; drivers/net/tun.c, `tun_net_init`.
 ///
 /// # Errors
 /// When one is not operational after two seconds.
@@ -138,9 +138,11 @@ pub fn wait_until_operational() -> Result<(), HostError> {
     let act = "wait for the devices to be operational";
     let netlink = Netlink::open()?;
     let is_up = |answer: &Vec<u8>| {
-        // Behind `struct ifinfomsg`, whose second word is the index.
+        // Behind `struct ifinfomsg`, whose second half word is the type, and whose second word is the index.
+        let is_tun = answer.get(2..4) == Some(&libc::ARPHRD_NONE.to_ne_bytes()[..]);
         let found = attributes(answer.get(16..).unwrap_or_default());
         u32_at(answer, 4) == LOOPBACK
+            || is_tun
             || found.iter().any(|(kind, value)| *kind == IFLA_OPERSTATE && *value == [IF_OPER_UP])
     };
     for _ in 0..2000 {
@@ -252,6 +254,14 @@ pub fn set_offloads(name: &str, on: bool) -> Result<(), HostError> {
         ethtool(name, command, u32::from(on), || format!("turn {what} of '{name}' {}", if on { "on" } else { "off" }))?;
     }
     Ok(())
+}
+
+/// Turns GRO of a device of the current namespace on, and leaves TSO and GSO: what comes in is joined, what goes out is divided.
+///
+/// # Errors
+/// Whatever the kernel refuses.
+pub fn receive_offload_on(name: &str) -> Result<(), HostError> {
+    ethtool(name, ETHTOOL_SGRO, 1, || format!("turn GRO of '{name}' on"))
 }
 
 /// Makes the kernel take note of a carrier that has just come, so that nobody need wait for it: from Linux 6.9 on.

@@ -1,4 +1,4 @@
-//! Booting a lab kernel as an ordinary process, and watching over it.
+//! Booting a lab kernel as an ordinary process, or starting a run in real time, and watching over it.
 
 use crate::kernel::Kernel;
 use crate::plan::{Measured, OUTCOME_FILE, Outcome, PLAN_FILE, PROGRESS_MARK, Plan};
@@ -18,6 +18,10 @@ use thiserror::Error;
 const MEMORY_MIB: u64 = 1024;
 /// A guest tells of progress once a virtual second; one that is silent for so long of real time hangs.
 pub(crate) const SILENCE: Duration = Duration::from_secs(120);
+/// What this program is called with to be a run in real time.
+pub(crate) const LIVE_RUN: &str = "lab-live-run";
+/// A run in real time that is not over by then is ended: nobody watches a scenario for so long.
+pub(crate) const LIVE_MOST: Duration = Duration::from_secs(300);
 /// How often the keeper looks whether it is to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 const CONSOLE_TAIL_LINES: usize = 20;
@@ -70,6 +74,12 @@ pub enum BootError {
         /// The last lines of its console.
         console: String,
     },
+    /// A run in real time failed.
+    #[error("the live run failed: {0}")]
+    Live(String),
+    /// A run in real time was not over in time.
+    #[error("the live run was not over after {} s and was ended\n\nhint: make it shorter by --set, or run it without --live", LIVE_MOST.as_secs())]
+    TooLong,
     /// The user stopped the run.
     #[error("stopped")]
     Stopped,
@@ -122,22 +132,66 @@ pub(crate) fn boot(
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
-    let mut child = thalweg_host::process::spawn_tied(&mut command, cpu)
+    let child = thalweg_host::process::spawn_tied(&mut command, cpu)
         .map_err(|source| BootError::Start { kernel: kernel.path.clone(), source })?;
+    match attend(child, scratch, &Patience { silence, most: None }, stop, &mut progress)? {
+        Outcome::Done(measured) => Ok(*measured),
+        Outcome::Failed(why) => Err(BootError::Refused(why)),
+    }
+}
+
+/// Runs `plan` on this host's kernel, in real time, in a process of its own with namespaces of its own.
+///
+/// # Errors
+/// See [`BootError`]; the process and its namespaces are gone in every case.
+pub(crate) fn run_live(
+    plan: &Plan,
+    scratch: &Scratch,
+    stop: &AtomicBool,
+    mut progress: impl FnMut(Progress),
+) -> Result<Measured, BootError> {
+    let prepare = |source: std::io::Error| BootError::Scratch { folder: scratch.path().to_owned(), source };
+    let text = serde_json::to_vec(plan).map_err(|error| prepare(error.into()))?;
+    fs::write(scratch.path().join(PLAN_FILE), text).map_err(prepare)?;
+    let own = std::env::current_exe().map_err(prepare)?;
+    let mut command = Command::new(&own);
+    command.arg(LIVE_RUN).current_dir(scratch.path());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let child = thalweg_host::process::spawn_tied(&mut command, None)
+        .map_err(|source| BootError::Start { kernel: own, source })?;
+    match attend(child, scratch, &Patience { silence: SILENCE, most: Some(LIVE_MOST) }, stop, &mut progress)? {
+        Outcome::Done(measured) => Ok(*measured),
+        Outcome::Failed(why) => Err(BootError::Live(why)),
+    }
+}
+
+/// How long a run is waited for.
+struct Patience {
+    /// Without a word of progress.
+    silence: Duration,
+    /// In all.
+    most: Option<Duration>,
+}
+
+/// Waits for the end of a run's process, and reads what it left.
+fn attend(
+    mut child: Child,
+    scratch: &Scratch,
+    patience: &Patience,
+    stop: &AtomicBool,
+    progress: &mut impl FnMut(Progress),
+) -> Result<Outcome, BootError> {
     let lines = console(&mut child);
-    let ended = keep(&lines, silence, stop, &mut progress);
+    let ended = keep(&lines, patience, stop, progress);
     let status = match ended {
         // The console closes as the kernel's process ends.
         Ok(_) => child.wait().map(|status| status.to_string()).unwrap_or_default(),
         Err(_) => String::new(),
     };
     thalweg_host::process::kill_group(&mut child);
-    let tail = ended?;
-    match fs::read(scratch.path().join(OUTCOME_FILE)).ok().and_then(|text| serde_json::from_slice(&text).ok()) {
-        Some(Outcome::Done(measured)) => Ok(*measured),
-        Some(Outcome::Failed(why)) => Err(BootError::Refused(why)),
-        None => Err(BootError::Died { status, console: tail }),
-    }
+    let console = ended?;
+    let outcome = fs::read(scratch.path().join(OUTCOME_FILE)).ok().and_then(|text| serde_json::from_slice(&text).ok());
+    outcome.ok_or(BootError::Died { status, console })
 }
 
 /// Reads the console on a thread of its own, which ends with it.
@@ -162,12 +216,13 @@ fn console(child: &mut Child) -> Receiver<String> {
 /// Waits until the console closes; returns its last lines.
 fn keep(
     lines: &Receiver<String>,
-    silence: Duration,
+    patience: &Patience,
     stop: &AtomicBool,
     progress: &mut impl FnMut(Progress),
 ) -> Result<String, BootError> {
     let mut tail: VecDeque<String> = VecDeque::new();
-    let mut heard = Instant::now();
+    let began = Instant::now();
+    let mut heard = began;
     loop {
         match lines.recv_timeout(LOOK_EVERY) {
             Ok(line) => {
@@ -189,8 +244,11 @@ fn keep(
         if stop.load(Ordering::Relaxed) {
             return Err(BootError::Stopped);
         }
-        if heard.elapsed() > silence {
-            return Err(BootError::Hung { silence, console: joined(&tail) });
+        if heard.elapsed() > patience.silence {
+            return Err(BootError::Hung { silence: patience.silence, console: joined(&tail) });
+        }
+        if patience.most.is_some_and(|most| began.elapsed() > most) {
+            return Err(BootError::TooLong);
         }
     }
 }
@@ -202,7 +260,8 @@ fn joined(tail: &VecDeque<String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::RunOptions;
+    use crate::plan::{Clock, RunOptions};
+    use std::collections::BTreeSet;
     use std::os::unix::fs::PermissionsExt;
     use thalweg_units::Seed;
 
@@ -220,6 +279,8 @@ mod tests {
             experiment: scenario.arms[0].experiment.clone(),
             seed: Seed::new(1),
             options: RunOptions::default(),
+            clock: Clock::Virtual,
+            alike: BTreeSet::new(),
         };
         let kernel = Kernel { release: "0".to_owned(), id: "0".to_owned(), path };
         let result = boot(&kernel, &plan, &scratch, None, silence, &AtomicBool::new(stop), |_| {});

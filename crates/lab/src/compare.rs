@@ -190,6 +190,7 @@ mod tests {
             diagnosis: Vec::new(),
             capture: None,
             samples: None,
+            live: None,
         };
         LabReport {
             schema: "thalweg.lab/1".to_owned(),

@@ -1,7 +1,8 @@
 //! What passes between the engine and its guest: a plan in, an outcome out.
 
 use serde::{Deserialize, Serialize};
-use thalweg_model::{Experiment, Interval, Metrics, SettingsReport};
+use std::collections::BTreeSet;
+use thalweg_model::{Experiment, Interval, LiveReport, Metrics, SettingsReport};
 use thalweg_units::{Seed, Span};
 
 /// File the plan is in, within the guest's folder.
@@ -58,12 +59,33 @@ impl Default for RunOptions {
     }
 }
 
+/// What carries the packets, and by which clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) enum Clock {
+    /// A lab kernel's disciplines, in its virtual time.
+    #[default]
+    Virtual,
+    /// The emulator, on this host's kernel.
+    Real,
+}
+
+impl Clock {
+    fn is_virtual(&self) -> bool {
+        *self == Self::Virtual
+    }
+}
+
 /// One run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Plan {
     pub(crate) experiment: Experiment,
     pub(crate) seed: Seed,
     pub(crate) options: RunOptions,
+    #[serde(skip_serializing_if = "Clock::is_virtual", default)]
+    pub(crate) clock: Clock,
+    /// Sysctls that all arms have alike: in real time a run goes on without those that the host refuses.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty", default)]
+    pub(crate) alike: BTreeSet<String>,
 }
 
 /// How it ended.
@@ -83,8 +105,10 @@ pub(crate) struct Measured {
     pub(crate) intervals: Vec<Interval>,
     /// What a reader should know, one sentence each.
     pub(crate) notes: Vec<String>,
-    /// Virtual time from boot to halt.
+    /// From boot to halt, or in real time from the workload's start to its end.
     pub(crate) virtual_s: f64,
     /// Packets the capture rings had no room for.
     pub(crate) capture_dropped: u32,
+    /// How true the run was, where it was in real time.
+    pub(crate) live: Option<LiveReport>,
 }

@@ -1,15 +1,16 @@
 //! Arms and repeats, each in a guest of its own, several at a time.
 
-use crate::boot::{BootError, Progress, SILENCE, boot};
+use crate::boot::{BootError, Progress, SILENCE, boot, run_live};
+use crate::engine::Engine;
 use crate::episodes;
 use crate::error::LabError;
-use crate::kernel::Kernel;
-use crate::plan::{CAPTURE_FILE, CaptureEnds, LOG_SUFFIX, Measured, Plan, RunOptions, SAMPLES_FILE};
+use crate::live::alike;
+use crate::plan::{CAPTURE_FILE, CaptureEnds, Clock, LOG_SUFFIX, Measured, Plan, RunOptions, SAMPLES_FILE};
 use crate::run_journal::RunJournal;
 use crate::scratch::Scratch;
 use crate::single_run::SingleRun;
 use crate::summary::{compare_arms, summarize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -17,17 +18,18 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use thalweg_model::{
-    Arm, ArmReport, Expectation, Expected, FailedRun, LabReport, Metric, Metrics, RunFigures, Scenario, Shard,
+    Arm, ArmReport, Expectation, Expected, FailedRun, LabReport, LiveReport, Metric, Metrics, PathVerdict, RunFigures,
+    Scenario, Shard,
 };
 use thalweg_units::Seed;
 
-/// An arm and the kernel it is run on.
+/// An arm and what runs it.
 #[derive(Debug, Clone)]
 pub struct LabArm {
     /// The arm.
     pub arm: Arm,
-    /// Its kernel.
-    pub kernel: Kernel,
+    /// What runs it.
+    pub engine: Engine,
 }
 
 /// Which part of a run this machine takes: every `of`-th run, beginning with the `index`-th.
@@ -56,7 +58,7 @@ pub struct RunRequest<'a> {
     pub repeats: u32,
     /// The part of it to run; `None` for all.
     pub part: Option<Part>,
-    /// Guests at a time, at least 1.
+    /// Guests at a time, at least 1. Runs in real time are made one at a time: they would disturb each other.
     pub jobs: usize,
     /// What is recorded.
     pub options: RunOptions,
@@ -81,21 +83,21 @@ pub struct LabRun {
 
 /// Lays a scenario's arms out over kernels, each with the name it has in results: with several kernels an arm is run on
 /// each, and compared with itself on the first.
-pub fn across(scenario: &Scenario, kernels: &[(String, Kernel)]) -> (Vec<LabArm>, Vec<Expectation>) {
-    if let [(_, kernel)] = kernels {
-        let arms = scenario.arms.iter().map(|arm| LabArm { arm: arm.clone(), kernel: kernel.clone() });
+pub fn across(scenario: &Scenario, engines: &[(String, Engine)]) -> (Vec<LabArm>, Vec<Expectation>) {
+    if let [(_, engine)] = engines {
+        let arms = scenario.arms.iter().map(|arm| LabArm { arm: arm.clone(), engine: engine.clone() });
         return (arms.collect(), scenario.expect.clone());
     }
-    let suffix = |at: usize| format!(" · Linux {}", kernels[at].0);
+    let suffix = |at: usize| format!(" · Linux {}", engines[at].0);
     let mut arms = Vec::new();
     for arm in &scenario.arms {
-        for (at, (_, kernel)) in kernels.iter().enumerate() {
+        for (at, (_, engine)) in engines.iter().enumerate() {
             let name = format!("{}{}", arm.name, suffix(at));
             let baseline = (at > 0).then(|| format!("{}{}", arm.name, suffix(0)));
-            arms.push(LabArm { arm: Arm { name, baseline, ..arm.clone() }, kernel: kernel.clone() });
+            arms.push(LabArm { arm: Arm { name, baseline, ..arm.clone() }, engine: engine.clone() });
         }
     }
-    let expect = (0..kernels.len()).flat_map(|at| scenario.expect.iter().map(move |line| (at, line)));
+    let expect = (0..engines.len()).flat_map(|at| scenario.expect.iter().map(move |line| (at, line)));
     (arms, expect.map(|(at, line)| line.of_arms_with(&suffix(at))).collect())
 }
 
@@ -139,8 +141,9 @@ pub fn run(
     let tell = |what: RunEvent| event.lock().unwrap_or_else(PoisonError::into_inner)(what);
     let results: Mutex<BTreeMap<usize, Result<SingleRun, LabError>>> = Mutex::new(BTreeMap::new());
     let processors = thalweg_host::process::processors();
+    let jobs = if request.arms.iter().any(|arm| arm.engine.is_live()) { 1 } else { request.jobs };
     std::thread::scope(|scope| {
-        for worker in 0..request.jobs.clamp(1, runs.len().max(1)) {
+        for worker in 0..jobs.clamp(1, runs.len().max(1)) {
             let cpu = (!processors.is_empty()).then(|| processors[worker % processors.len()]);
             let (next, results, tell, runs) = (&next, &results, &tell, &runs);
             scope.spawn(move || {
@@ -205,21 +208,30 @@ fn one(
     progress: impl FnMut(Progress),
 ) -> Result<SingleRun, LabError> {
     let (at, repeat) = place(request, run);
-    let LabArm { arm, kernel } = &request.arms[at];
+    let LabArm { arm, engine } = &request.arms[at];
     let guest = |source| LabError::Guest { arm: arm.name.clone(), source };
     let plan = Plan {
         experiment: arm.experiment.clone(),
         seed: Seed::new(request.seed.get().wrapping_add(repeat as u64)),
         options: request.options,
+        clock: if engine.is_live() { Clock::Real } else { Clock::Virtual },
+        alike: match engine {
+            Engine::Live { .. } => alike(&request.arms.iter().map(|arm| &arm.arm.experiment).collect::<Vec<_>>()),
+            Engine::Virtual(_) => BTreeSet::new(),
+        },
     };
     let stem = stem(request, run);
-    let key = request.journal.map(|journal| (journal, RunJournal::key(&stem, &plan, &kernel.id)));
+    let key = request.journal.map(|journal| (journal, RunJournal::key(&stem, &plan, &engine.id())));
     if let Some(known) = key.as_ref().and_then(|(journal, key)| journal.find(key)) {
         return Ok(known);
     }
     let scratch =
         Scratch::create().map_err(|source| guest(BootError::Scratch { folder: std::env::temp_dir(), source }))?;
-    let measured = boot(kernel, &plan, &scratch, cpu, SILENCE, stop, progress).map_err(guest)?;
+    let measured = match engine {
+        Engine::Virtual(kernel) => boot(kernel, &plan, &scratch, cpu, SILENCE, stop, progress),
+        Engine::Live { .. } => run_live(&plan, &scratch, stop, progress),
+    };
+    let measured = measured.map_err(guest)?;
     let keep = |from: &str, to: String| -> Result<Option<String>, LabError> {
         let from = scratch.path().join(from);
         if !from.exists() {
@@ -234,7 +246,7 @@ fn one(
     for name in names_ending(scratch.path(), LOG_SUFFIX) {
         keep(&name, format!("{stem}.{name}"))?;
     }
-    let Measured { settings, mut metrics, intervals, notes, virtual_s, capture_dropped } = measured;
+    let Measured { settings, mut metrics, intervals, notes, virtual_s, capture_dropped, live } = measured;
     if let (Some(name), CaptureEnds::Both, 0) = (&capture, request.options.capture, capture_dropped) {
         let read = has_drops(&metrics) || delays_vary(&arm.experiment.path);
         let found = if read { episodes::of_capture(&request.out.join(name)) } else { Some(episodes::none()) };
@@ -244,7 +256,7 @@ fn one(
     let earlier = run.checked_sub(request.part.map_or(1, |part| part.of as usize));
     let first = earlier.is_none_or(|earlier| place(request, earlier).0 != at).then_some((settings, intervals));
     let figures = RunFigures { arm: at, repeat: repeat as u32, virtual_s, metrics };
-    let done = SingleRun { figures, seed: plan.seed.get(), capture, samples, notes, capture_dropped, first };
+    let done = SingleRun { figures, seed: plan.seed.get(), capture, samples, notes, capture_dropped, live, first };
     if let Some((journal, key)) = key {
         journal.add(&key, &done)?;
     }
@@ -308,7 +320,7 @@ fn report(request: &RunRequest<'_>, mut runs: Vec<SingleRun>, began: Instant) ->
     let mut arms = Vec::new();
     let mut rest = runs.as_mut_slice();
     while let Some(first) = rest.first() {
-        let LabArm { arm, kernel } = &request.arms[first.figures.arm];
+        let LabArm { arm, engine } = &request.arms[first.figures.arm];
         let count = rest.iter().take_while(|run| run.figures.arm == first.figures.arm).count();
         let (of_arm, later) = rest.split_at_mut(count);
         rest = later;
@@ -331,7 +343,7 @@ fn report(request: &RunRequest<'_>, mut runs: Vec<SingleRun>, began: Instant) ->
         let (settings, intervals) = of_arm[0].first.take().unwrap_or_default();
         arms.push(ArmReport {
             name: arm.name.clone(),
-            kernel: kernel.release.clone(),
+            kernel: engine.release().to_owned(),
             matrix: arm.matrix.iter().cloned().collect(),
             baseline: arm.baseline.clone(),
             settings,
@@ -342,6 +354,7 @@ fn report(request: &RunRequest<'_>, mut runs: Vec<SingleRun>, began: Instant) ->
             diagnosis: Vec::new(),
             capture: of_arm[0].capture.clone(),
             samples: of_arm[0].samples.clone(),
+            live: live_of(of_arm),
         });
     }
     // The pairs of a part are not whole.
@@ -350,8 +363,8 @@ fn report(request: &RunRequest<'_>, mut runs: Vec<SingleRun>, began: Instant) ->
     }
     let mut releases: Vec<&str> = Vec::new();
     for arm in request.arms {
-        if !releases.contains(&arm.kernel.release.as_str()) {
-            releases.push(&arm.kernel.release);
+        if !releases.contains(&arm.engine.release()) {
+            releases.push(arm.engine.release());
         }
     }
     let report = LabReport {
@@ -359,7 +372,7 @@ fn report(request: &RunRequest<'_>, mut runs: Vec<SingleRun>, began: Instant) ->
         scenario: request.scenario.name.clone(),
         about: request.scenario.about.clone(),
         kernel: releases.join(", "),
-        engine: "virtual".to_owned(),
+        engine: request.arms.first().map_or("virtual", |arm| arm.engine.name()).to_owned(),
         seed: request.seed.get(),
         repeats: request.repeats,
         wall_s: began.elapsed().as_secs_f64(),
@@ -370,6 +383,21 @@ fn report(request: &RunRequest<'_>, mut runs: Vec<SingleRun>, began: Instant) ->
         shard: request.part.map(|part| shard(request, part, &runs)),
     };
     LabRun { report, runs, notes, stopped: false }
+}
+
+/// How true an arm's runs in real time were: as asked for if all were.
+fn live_of(runs: &[SingleRun]) -> Option<LiveReport> {
+    let mut joined: Option<LiveReport> = None;
+    for run in runs {
+        let Some(one) = &run.live else { continue };
+        let joined = joined.get_or_insert_with(|| LiveReport {
+            verdict: PathVerdict { faithful: true, faults: Vec::new() },
+            skipped: one.skipped.clone(),
+        });
+        joined.verdict.faithful &= one.verdict.faithful;
+        joined.verdict.faults.extend(one.verdict.faults.iter().map(|fault| format!("seed {}: {fault}", run.seed)));
+    }
+    joined
 }
 
 fn shard(request: &RunRequest<'_>, part: Part, runs: &[SingleRun]) -> Shard {

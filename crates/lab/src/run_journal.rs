@@ -130,6 +130,7 @@ mod tests {
             samples: None,
             notes: vec!["a note".to_owned()],
             capture_dropped: 0,
+            live: None,
             first: None,
         }
     }

@@ -1,7 +1,7 @@
 //! What one run left.
 
 use serde::{Deserialize, Serialize};
-use thalweg_model::{Interval, RunFigures, SettingsReport};
+use thalweg_model::{Interval, LiveReport, RunFigures, SettingsReport};
 
 /// One arm's one repeat.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -16,6 +16,9 @@ pub struct SingleRun {
     pub samples: Option<String>,
     pub(crate) notes: Vec<String>,
     pub(crate) capture_dropped: u32,
+    /// How true it was, where it was in real time.
+    #[serde(default)]
+    pub(crate) live: Option<LiveReport>,
     /// Kept of an arm's first run alone.
     pub(crate) first: Option<(SettingsReport, Vec<Interval>)>,
 }

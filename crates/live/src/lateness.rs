@@ -1,4 +1,4 @@
-//! How late packets are.
+//! How late packets and programs are.
 
 use hdrhistogram::Histogram;
 use thalweg_units::Span;
@@ -6,19 +6,27 @@ use thalweg_units::Span;
 /// Lateness beyond this counts as this, in nanoseconds.
 const MOST_NANOS: u64 = 10_000_000_000;
 
-/// Lateness of departures: when a packet was handed over, less when it was due.
+/// Lateness of departures, or of whatever else has a time: when it happened, less when it was due.
 #[derive(Debug, Clone)]
 pub struct Lateness {
     nanos: Histogram<u64>,
 }
 
+impl Default for Lateness {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Lateness {
-    pub(crate) fn new() -> Self {
+    /// Of nothing yet.
+    pub fn new() -> Self {
         let nanos = Histogram::new_with_bounds(1, MOST_NANOS, 2).expect("invariant: valid bounds");
         Self { nanos }
     }
 
-    pub(crate) fn record(&mut self, late: Span) {
+    /// Adds one.
+    pub fn record(&mut self, late: Span) {
         self.nanos.saturating_record(late.as_nanos());
     }
 

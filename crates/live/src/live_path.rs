@@ -3,28 +3,28 @@
 use crate::address::{self, Family};
 use crate::capture::Capture;
 use crate::direction::{Arrived, Direction, Hooks, Leaves, Progress};
+use crate::error::{LiveError, no_tun};
 use crate::frame::Frame;
 use crate::outside::{self, Gate, Reach};
+use crate::per_way::PerWay;
 use crate::relays::Relays;
 use crate::resolver;
 use crate::site::{Site, spawn};
 use crate::tcp_settings::TcpSettings;
+use crate::wire::Wire;
 use std::fs::File;
-use std::io;
 use std::net::UdpSocket;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use thalweg_host::confined::{self, Confined, ReplacedFile, Signal};
-use thalweg_host::tun::{self, Tun};
+use thalweg_host::tun::Tun;
 use thalweg_host::user_namespace::{self, Privilege};
 use thalweg_host::{HostError, link, sockets, sysctl};
 use thalweg_model::{Path, Step, Way};
 use thalweg_path::Unsupported;
 use thalweg_units::Seed;
-use thiserror::Error;
 
 /// The device at either end.
 const DEVICE: &str = "path0";
@@ -48,33 +48,6 @@ pub struct Asked {
     pub has_server: bool,
 }
 
-/// Why a path cannot be.
-#[derive(Debug, Error)]
-pub enum LiveError {
-    /// The path asks for what is not emulated.
-    #[error("{0}")]
-    Unsupported(#[from] Unsupported),
-    /// This user may not make namespaces.
-    #[error("{error}\n\nhint: {hint}")]
-    NoNamespaces {
-        /// What the kernel refused.
-        error: HostError,
-        /// Which switch it is.
-        hint: &'static str,
-    },
-    /// This user may not make TUN devices.
-    #[error("{error}\n\nhint: {hint}")]
-    NoTun {
-        /// What the kernel refused.
-        error: HostError,
-        /// How it is opened.
-        hint: &'static str,
-    },
-    /// Something else that this host refused.
-    #[error(transparent)]
-    Host(#[from] HostError),
-}
-
 /// An end of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
@@ -91,22 +64,12 @@ pub struct LivePath {
     far: Arc<Site>,
     near_tun: Arc<Tun>,
     far_tun: Arc<Tun>,
-    directions: PerWay<Arc<Direction>>,
+    wire: Wire,
     relays: Arc<Relays>,
-    threads: Vec<JoinHandle<Result<(), HostError>>>,
     capture: Option<Capture>,
     privilege: Privilege,
     files: Vec<ReplacedFile>,
     notes: Vec<String>,
-}
-
-/// One of each direction.
-#[derive(Debug, Clone)]
-pub struct PerWay<T> {
-    /// Towards the program.
-    pub down: T,
-    /// From the program.
-    pub up: T,
 }
 
 /// A program at an end of the path.
@@ -133,7 +96,7 @@ impl LivePath {
     /// [`LiveError`], with what to do about it where something can be done.
     pub fn start(asked: &Asked, capture: Option<File>) -> Result<Self, LiveError> {
         // A path that cannot be emulated is refused before anything is made.
-        directions(asked)?;
+        Wire::new(&asked.path, asked.seed)?;
         let refused = |error| LiveError::NoNamespaces { error, hint: user_namespace::why_refused() };
         let privilege = user_namespace::enter().map_err(refused)?;
         let (near, far) = (Site::new("near").map_err(refused)?, Site::new("far").map_err(refused)?);
@@ -156,9 +119,8 @@ impl LivePath {
             far: Arc::new(far),
             near_tun: Arc::new(near_tun),
             far_tun: Arc::new(far_tun),
-            directions: directions(asked)?,
+            wire: Wire::new(&asked.path, asked.seed)?,
             relays: Arc::default(),
-            threads: Vec::new(),
             capture: capture.map(Capture::begin).transpose()?,
             privilege,
             files: resolver::files(reach.resolver.is_some()),
@@ -193,12 +155,12 @@ impl LivePath {
             })),
         };
         let ways = [
-            (&self.near, "down", &self.directions.down, &self.far_tun, &self.near_tun, down),
-            (&self.far, "up", &self.directions.up, &self.near_tun, &self.far_tun, up),
+            (&self.near, "down", &self.wire.directions.down, &self.far_tun, &self.near_tun, down),
+            (&self.far, "up", &self.wire.directions.up, &self.near_tun, &self.far_tun, up),
         ];
         for (site, name, direction, from, to, hooks) in ways {
             let (direction, from, to) = (Arc::clone(direction), Arc::clone(from), Arc::clone(to));
-            self.threads.push(site.run(move || spawn(name, move || direction.run(&from, &to, hooks)))?);
+            self.wire.threads.push(site.run(move || spawn(name, move || direction.run(&from, &to, hooks)))?);
         }
         Ok(())
     }
@@ -250,7 +212,7 @@ impl LivePath {
 
     /// Something that can look at the path, and change it, from another thread.
     pub fn handle(&self) -> Handle {
-        Handle { directions: self.directions.clone() }
+        Handle { directions: self.wire.directions.clone() }
     }
 
     /// What is not as asked for, one sentence each.
@@ -272,14 +234,8 @@ impl LivePath {
     ///
     /// # Errors
     /// When a direction failed before, or the capture could not be written.
-    pub fn finish(mut self) -> Result<Ended, HostError> {
-        self.directions.down.end();
-        self.directions.up.end();
-        for thread in self.threads.drain(..) {
-            let failed = || HostError { act: "carry packets".to_owned(), source: io::Error::other("a thread failed") };
-            thread.join().map_err(|_| failed())??;
-        }
-        let mut progress = self.progress();
+    pub fn finish(self) -> Result<Ended, HostError> {
+        let mut progress = self.wire.finish()?;
         let losses = |site: &Site, tun: &Arc<Tun>| {
             let tun = Arc::clone(tun);
             site.run(move || tun.losses())
@@ -287,16 +243,9 @@ impl LivePath {
         // A device's queue holds what its side sends.
         progress.up.lost.unread += losses(&self.near, &self.near_tun)?.unread;
         progress.down.lost.unread += losses(&self.far, &self.far_tun)?.unread;
-        let left_out = self.capture.take().map_or(Ok(0), Capture::finish);
+        let left_out = self.capture.map_or(Ok(0), Capture::finish);
         let act = || "write the capture".to_owned();
         Ok(Ended { progress, left_out: left_out.map_err(|source| HostError { act: act(), source })? })
-    }
-}
-
-impl Drop for LivePath {
-    fn drop(&mut self) {
-        self.directions.down.end();
-        self.directions.up.end();
     }
 }
 
@@ -343,13 +292,6 @@ impl Program {
     }
 }
 
-fn directions(asked: &Asked) -> Result<PerWay<Arc<Direction>>, LiveError> {
-    let direction = |way: Way, salt| -> Result<_, LiveError> {
-        Ok(Arc::new(Direction::new(asked.path.direction(way), asked.path.mtu, asked.seed.derive(salt))??))
-    };
-    Ok(PerWay { down: direction(Way::Down, 0)?, up: direction(Way::Up, 1)? })
-}
-
 /// Makes the device of an end, with its addresses and routes, in the current namespace; and what could not be as on the host.
 fn end_of_path(end: End, mtu: u16, world: &[Family], settings: &TcpSettings) -> Result<(Tun, Vec<String>), LiveError> {
     let refused = settings.apply();
@@ -374,18 +316,4 @@ fn end_of_path(end: End, mtu: u16, world: &[Family], settings: &TcpSettings) -> 
         link::add_default_route(device, *family == Family::V6)?;
     }
     Ok((tun, notes))
-}
-
-fn no_tun(error: HostError) -> LiveError {
-    let hint = match error.source.kind() {
-        io::ErrorKind::NotFound => {
-            "the device is missing: sudo modprobe tun; a container needs --device /dev/net/tun. The lab needs none of this: thalweg lab run"
-        }
-        io::ErrorKind::PermissionDenied if !tun::is_open_to_this_user() => {
-            "the device is closed to this user: sudo chmod 0666 /dev/net/tun, as most distributions have it. The lab needs none of this: thalweg lab run"
-        }
-        io::ErrorKind::PermissionDenied => user_namespace::why_refused(),
-        _ => "is the module there? sudo modprobe tun. The lab needs none of this: thalweg lab run",
-    };
-    LiveError::NoTun { error, hint }
 }

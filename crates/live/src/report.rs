@@ -1,7 +1,7 @@
 //! What a path did, as a report.
 
 use crate::direction::Progress;
-use crate::live_path::PerWay;
+use crate::per_way::PerWay;
 use thalweg_model::{LateMicros, LiveDirection, LivePathReport, Path, PathVerdict, Way};
 use thalweg_path::DropReason;
 use thalweg_units::Span;
@@ -17,10 +17,6 @@ const CARRIED_MIN_BYTES: u64 = 1_000_000;
 /// The report of a path with this `progress`; `cpu` is processor time of the emulator.
 pub fn report(id: u32, command: &[String], path: &Path, progress: &PerWay<Progress>, cpu: Span) -> LivePathReport {
     let carried = progress.down.counters.departed.bytes.get() + progress.up.counters.departed.bytes.get();
-    let faults: Vec<String> = [(Way::Down, &progress.down), (Way::Up, &progress.up)]
-        .into_iter()
-        .flat_map(|(way, progress)| faults(way, path.direction(way).delay, progress))
-        .collect();
     LivePathReport {
         schema: SCHEMA.to_owned(),
         id,
@@ -31,9 +27,18 @@ pub fn report(id: u32, command: &[String], path: &Path, progress: &PerWay<Progre
         up: direction(&progress.up),
         cpu_s: cpu.as_secs_f64(),
         cpu_s_per_gb: (carried >= CARRIED_MIN_BYTES).then(|| cpu.as_secs_f64() / (carried as f64 / 1e9)),
-        verdict: PathVerdict { faithful: faults.is_empty(), faults },
+        verdict: verdict(path, progress),
         exit_code: None,
     }
+}
+
+/// Whether a path with this `progress` was as asked for.
+pub fn verdict(path: &Path, progress: &PerWay<Progress>) -> PathVerdict {
+    let faults: Vec<String> = [(Way::Down, &progress.down), (Way::Up, &progress.up)]
+        .into_iter()
+        .flat_map(|(way, progress)| faults(way, path.direction(way).delay, progress))
+        .collect();
+    PathVerdict { faithful: faults.is_empty(), faults }
 }
 
 fn direction(progress: &Progress) -> LiveDirection {

@@ -228,6 +228,7 @@ mod tests {
             diagnosis: Vec::new(),
             capture: None,
             samples: None,
+            live: None,
         }
     }
 

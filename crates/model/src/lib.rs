@@ -59,7 +59,7 @@ pub use flow::{
 };
 pub use get::{GetChecksum, GetConnection, GetLimit, GetLimitShare, GetRanges, GetReport};
 pub use life::{ConnectionReset, Failure, Life, LifePhases, LifeShares, Resent, Silence};
-pub use live_path::{LateMicros, LiveDirection, LivePathReport, PathVerdict};
+pub use live_path::{LateMicros, LiveDirection, LivePathReport, LiveReport, PathVerdict};
 pub use load::{Held, LoadReport, Percentiles, PlayerCount, Stalls};
 pub use measured::Measured;
 pub use metric::{Metric, Metrics};

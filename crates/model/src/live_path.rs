@@ -83,3 +83,12 @@ pub struct PathVerdict {
     /// What was not as asked for, one sentence each.
     pub faults: Vec<String>,
 }
+
+/// How true a run of the lab in real time was.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LiveReport {
+    /// Whether the emulated path was as asked for.
+    pub verdict: PathVerdict,
+    /// Settings that this host refused and the run did without, one sentence each.
+    pub skipped: Vec<String>,
+}

@@ -2,6 +2,7 @@
 
 use crate::fit::{Candidate, CaptureFit, Rival};
 use crate::flow::Flow;
+use crate::live_path::LiveReport;
 use crate::metric::Metrics;
 use crate::remedy::Remedy;
 use crate::{Code, Verdict};
@@ -25,9 +26,9 @@ pub struct LabReport {
     pub seed: u64,
     /// Repeats of each arm, seeded `seed`, `seed + 1`, ….
     pub repeats: u32,
-    /// Real time it took: the one field that differs between two runs of one seed.
+    /// Real time it took; of two runs of one seed in virtual time the one field that differs.
     pub wall_s: f64,
-    /// Virtual time the experiments took, all arms and repeats added.
+    /// Time the experiments took by their own clocks, all arms and repeats added: virtual, or with the live engine real time.
     pub virtual_s: f64,
     /// What is compared.
     pub arms: Vec<ArmReport>,
@@ -97,7 +98,7 @@ pub struct RunFigures {
     pub arm: usize,
     /// Which repeat of the arm, from 0 on.
     pub repeat: u32,
-    /// Virtual time it took.
+    /// Time it took by its own clock.
     pub virtual_s: f64,
     /// Its figures.
     pub metrics: Metrics,
@@ -158,6 +159,9 @@ pub struct ArmReport {
     pub capture: Option<String>,
     /// The socket samples' file name within the run's folder; of the first repeat.
     pub samples: Option<String>,
+    /// How true its runs were, where they were in real time.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub live: Option<LiveReport>,
 }
 
 impl LabReport {

@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use thalweg_lab::kernel::Kernel;
-use thalweg_lab::{LabArm, Part, RunJournal, RunOptions, RunRequest, SingleRun};
+use thalweg_lab::{Engine, LabArm, Part, RunJournal, RunOptions, RunRequest, SingleRun};
 use thalweg_model::{
     ArmReport, Code, DiagnosisLine, Expectation, Flow, HostSettings, LabReport, Life, Scenario, Series, Vantage,
 };
@@ -27,8 +26,8 @@ pub const PLOTS_MAX: usize = 48;
 pub struct Bench {
     /// What is run, for its name and its arms.
     pub scenario: Scenario,
-    /// At least one, each with the name it has in results.
-    pub kernels: Vec<(String, Kernel)>,
+    /// What runs it: at least one, each with the name it has in results.
+    pub engines: Vec<(String, Engine)>,
     /// Seed of the first repeat.
     pub seed: Seed,
     /// Guests at a time, at least 1.
@@ -47,6 +46,8 @@ pub struct BenchOptions {
     pub seed: u64,
     /// Guests at a time; `None` is one for each processor.
     pub jobs: Option<usize>,
+    /// In real time on this host's kernel, whatever kernels are named.
+    pub live: bool,
 }
 
 impl BenchOptions {
@@ -105,40 +106,35 @@ impl Bench {
     /// its runs once it is set.
     ///
     /// # Errors
-    /// A kernel that is not built, is named twice or lacks a setting of the scenario; a folder that cannot be made.
+    /// A kernel that is not built, is named twice or lacks a setting of the scenario; a folder that cannot be made; what cannot be run in
+    /// real time.
     pub fn prepare(
         scenario: Scenario,
         options: &BenchOptions,
         folder: Option<&Path>,
         stop: &Arc<AtomicBool>,
     ) -> Result<Self, Failure> {
-        let default = [DEFAULT_KERNEL.to_owned()];
-        let wanted = [&options.kernels, &scenario.kernels, &default[..]].into_iter().find(|list| !list.is_empty());
-        let mut kernels: Vec<(String, Kernel)> = Vec::new();
-        for wanted in wanted.unwrap_or_default() {
-            let kernel = thalweg_lab::kernel::find(wanted)?;
-            if kernels.iter().any(|(_, other)| other.id == kernel.id) {
-                return Err(Failure::user(format!("kernel {} is named twice", kernel.id)));
-            }
-            let short = if wanted.contains('/') { &kernel.release } else { wanted };
-            let taken = kernels.iter().any(|(other, _)| other == short);
-            kernels.push((if taken { kernel.id.clone() } else { short.clone() }, kernel));
-        }
-        for (_, kernel) in &kernels {
-            if let Some(problem) = settings_against(&scenario, kernel, thalweg_model::since::missing).into_iter().next()
+        let engines = engines(&scenario, options)?;
+        for (_, engine) in &engines {
+            if let Some(problem) = settings_against(&scenario, engine, thalweg_model::since::missing).into_iter().next()
             {
-                let hint = "build another by thalweg lab kernel build --source DIR, and choose it by --kernel";
+                let hint = match engine {
+                    Engine::Virtual(_) => {
+                        "build another by thalweg lab kernel build --source DIR, and choose it by --kernel"
+                    }
+                    Engine::Live { .. } => "without --live it runs on a lab kernel",
+                };
                 return Err(Failure::user(problem).hint(hint));
             }
         }
         let out = OutFolder::prepare(folder, &scenario.name)?;
         let (seed, jobs) = (Seed::new(options.seed), options.jobs());
-        Ok(Self { scenario, kernels, seed, jobs, out, stop: Arc::clone(stop) })
+        Ok(Self { scenario, engines, seed, jobs, out, stop: Arc::clone(stop) })
     }
 
-    /// Runs on one of its kernels whose files nobody wants.
-    pub(crate) fn lab_runs<'a>(&'a self, kernel: &'a Kernel) -> LabRuns<'a> {
-        LabRuns { kernel, jobs: self.jobs, seed: self.seed, stop: &self.stop }
+    /// Runs by one of its engines whose files nobody wants.
+    pub(crate) fn lab_runs<'a>(&'a self, engine: &'a Engine) -> LabRuns<'a> {
+        LabRuns { engine, jobs: self.jobs, seed: self.seed, stop: &self.stop }
     }
 
     /// Runs the task, and diagnoses every arm's first capture.
@@ -146,8 +142,8 @@ impl Bench {
     /// # Errors
     /// What the lab refused, or a capture that cannot be read.
     pub fn run(&self, task: &Task<'_>, observer: &mut dyn Observer) -> Result<Ran, Failure> {
-        for (_, kernel) in &self.kernels {
-            settings_against(&self.scenario, kernel, thalweg_model::since::without_effect)
+        for (_, engine) in &self.engines {
+            settings_against(&self.scenario, engine, thalweg_model::since::without_effect)
                 .iter()
                 .for_each(|why| observer.note(why));
         }
@@ -188,13 +184,35 @@ impl Bench {
     }
 }
 
+/// What runs a scenario, each with the name it has in results.
+fn engines(scenario: &Scenario, options: &BenchOptions) -> Result<Vec<(String, Engine)>, Failure> {
+    if options.live {
+        thalweg_lab::check_live(scenario).map_err(Failure::user)?;
+        let engine = Engine::live();
+        return Ok(vec![(engine.release().to_owned(), engine)]);
+    }
+    let default = [DEFAULT_KERNEL.to_owned()];
+    let wanted = [&options.kernels, &scenario.kernels, &default[..]].into_iter().find(|list| !list.is_empty());
+    let mut engines: Vec<(String, Engine)> = Vec::new();
+    for wanted in wanted.unwrap_or_default() {
+        let kernel = thalweg_lab::kernel::find(wanted)?;
+        if engines.iter().any(|(_, other)| other.id() == kernel.id) {
+            return Err(Failure::user(format!("kernel {} is named twice", kernel.id)));
+        }
+        let short = if wanted.contains('/') { &kernel.release } else { wanted };
+        let taken = engines.iter().any(|(other, _)| other == short);
+        engines.push((if taken { kernel.id.clone() } else { short.clone() }, Engine::Virtual(kernel)));
+    }
+    Ok(engines)
+}
+
 /// What `look` finds in the settings of all arms on a kernel, each sentence once.
 fn settings_against(
     scenario: &Scenario,
-    kernel: &Kernel,
+    engine: &Engine,
     look: fn(&HostSettings, thalweg_model::since::Release) -> Vec<String>,
 ) -> Vec<String> {
-    let Some(release) = thalweg_model::since::release(&kernel.release) else { return Vec::new() };
+    let Some(release) = thalweg_model::since::release(engine.release()) else { return Vec::new() };
     let hosts = scenario.arms.iter().flat_map(|arm| [&arm.experiment.client, &arm.experiment.server]);
     let mut found: Vec<String> = hosts.flat_map(|host| look(host, release)).collect();
     found.sort();

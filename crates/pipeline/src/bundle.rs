@@ -47,7 +47,7 @@ pub fn write(
     check(folder)?;
     fs::create_dir_all(folder).map_err(cannot)?;
     let bench = Bench::prepare(read(SCENARIO, scenario)?, options, Some(&folder.join("run")), stop)?;
-    let (arms, _) = thalweg_lab::across(&bench.scenario, &bench.kernels);
+    let (arms, _) = thalweg_lab::across(&bench.scenario, &bench.engines);
     let end = report.capture.as_ref().map_or(CaptureEnds::Server, |fit| capture_at(tap(fit.vantage, fit.direction)));
     let mut run = |options| {
         let task = Task { arms: &arms[..1], expect: &[], first_arm: 0, repeats: 1, part: None, options, journal: None };

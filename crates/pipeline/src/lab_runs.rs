@@ -6,15 +6,14 @@ use crate::observer::Observer;
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use thalweg_lab::kernel::Kernel;
-use thalweg_lab::{CaptureEnds, LabArm, RunOptions, RunRequest, Scratch, SingleRun};
+use thalweg_lab::{CaptureEnds, Engine, LabArm, RunOptions, RunRequest, Scratch, SingleRun};
 use thalweg_model::{Arm, Flow, LabReport, Scenario, Series};
 use thalweg_units::Seed;
 
 /// A kernel, and how many guests at a time run on it.
 #[derive(Debug, Clone)]
 pub(crate) struct LabRuns<'a> {
-    pub(crate) kernel: &'a Kernel,
+    pub(crate) engine: &'a Engine,
     pub(crate) jobs: usize,
     /// Seed of the first repeat, of every arm: repeats are paired by it.
     pub(crate) seed: Seed,
@@ -76,7 +75,7 @@ impl LabRuns<'_> {
             .enumerate()
             .map(|(at, arm)| LabArm {
                 arm: Arm { baseline: baseline.clone().filter(|_| at > 0), ..arm.clone() },
-                kernel: self.kernel.clone(),
+                engine: self.engine.clone(),
             })
             .collect();
         observer.begin(title, arms.len() * repeats as usize);

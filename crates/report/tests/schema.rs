@@ -13,6 +13,7 @@ fn each_schema_takes_its_documents() {
     assert_taken(&lab_schema(), &common::repeats());
     assert_taken(&lab_schema(), &common::noisy());
     assert_taken(&lab_schema(), &common::part());
+    assert_taken(&lab_schema(), &common::live());
     assert_taken(&diagnose_schema(), &common::diagnose());
     assert_taken(&fix_schema(), &common::fix());
     assert_taken(&fix_schema(), &common::fixed_capture());
@@ -116,12 +117,17 @@ fn a_missing_or_an_unknown_field_is_refused_wherever_it_is() {
         "matrix",
         "differences",
         "outliers",
+        "live",
         "shard",
     ];
+    let mut live = common::live();
+    // Figures may have any name.
+    live.arms.iter_mut().for_each(|arm| drop(arm.metrics.remove("cpu_s")));
     for (schema, document) in [
         (lab_schema(), document(&common::lab())),
         (lab_schema(), document(&common::noisy())),
         (lab_schema(), document(&common::part())),
+        (lab_schema(), document(&live)),
         (schema(COMPARE), document(&common::compared())),
         (schema(WATCH), document(&common::watch::report())),
         (schema(BURSTS), document(&common::watch::bursts())),

@@ -9,6 +9,7 @@ use thalweg_report::terminal;
 #[test]
 fn lab_at_100_and_60_columns() {
     insta::assert_snapshot!("lab_100", plain(terminal::lab(&common::lab(), false, 100, false), 100));
+    insta::assert_snapshot!("lab_live_100", plain(terminal::lab(&common::live(), false, 100, false), 100));
     insta::assert_snapshot!("lab_60", plain(terminal::lab(&common::lab(), false, 60, false), 60));
 }
 

@@ -17,7 +17,7 @@ const MAY_IMPORT: [(&str, &[&str]); 24] = [
     ("apply", &["model", "host"]),
     ("path", &["model"]),
     ("live", &["model", "wire", "host", "path"]),
-    ("lab", &["model", "config", "wire", "host", "path"]),
+    ("lab", &["model", "config", "wire", "host", "path", "live"]),
     ("report", &["model"]),
     ("pipeline", &["model", "config", "wire", "infer", "tune", "lab"]),
     ("media", &[]),

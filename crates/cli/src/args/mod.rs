@@ -155,7 +155,7 @@ pub(crate) enum KernelVerb {
 
 #[derive(Debug, Clone, ClapArgs)]
 #[command(
-    after_help = "Examples:\n  thalweg lab run first-frame\n  thalweg lab run slow-download --kernel 6.1,6.12\n  thalweg lab run my.toml --set path.loss=0.1% --repeat 20 --json\n  thalweg lab run a.toml b.toml --junit results.xml"
+    after_help = "Examples:\n  thalweg lab run first-frame\n  thalweg lab run slow-download --kernel 6.1,6.12\n  thalweg lab run first-frame --live --repeat 5\n  thalweg lab run my.toml --set path.loss=0.1% --repeat 20 --json\n  thalweg lab run a.toml b.toml --junit results.xml"
 )]
 pub(crate) struct LabRunArgs {
     /// Built-in scenarios' names, or scenario files
@@ -166,13 +166,16 @@ pub(crate) struct LabRunArgs {
     /// Only these arms, by whole name or by their own without the matrix (repeatable)
     #[arg(long, value_name = "NAME")]
     pub(crate) arm: Vec<String>,
+    /// In real time on this host's kernel, over an emulated path; one run at a time, and no lab kernel is needed
+    #[arg(long)]
+    pub(crate) live: bool,
     /// Repeats of each arm, with seeds N, N+1, …
     #[arg(long, default_value = "1", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) repeat: u32,
     /// At which ends packets are captured
     #[arg(long, value_enum, default_value = "both")]
     pub(crate) capture: Capture,
-    /// How often tcp_info is sampled, in virtual time: 10ms, or off
+    /// How often tcp_info is sampled, in the run's time: 10ms, or off
     #[arg(long, default_value = "10ms", value_name = "INTERVAL")]
     pub(crate) samples: String,
     /// Runs part I of N of all runs; lab compare joins the parts' reports
@@ -234,7 +237,7 @@ pub(crate) struct LabOptions {
 impl LabOptions {
     /// How a scenario is run with these.
     pub(crate) fn bench(&self) -> BenchOptions {
-        BenchOptions { kernels: self.kernel.clone(), seed: self.seed, jobs: self.jobs }
+        BenchOptions { kernels: self.kernel.clone(), seed: self.seed, jobs: self.jobs, live: false }
     }
 }
 

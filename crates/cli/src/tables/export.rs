@@ -44,8 +44,8 @@ impl Export<'_> {
     }
 
     fn keys<'b>(&'b self, run: &SingleRun) -> Vec<Value<'b>> {
-        let LabArm { arm, kernel } = &self.arms[run.figures.arm];
-        vec![self.scenario.into(), arm.name.as_str().into(), kernel.release.as_str().into(), run.seed.into()]
+        let LabArm { arm, engine } = &self.arms[run.figures.arm];
+        vec![self.scenario.into(), arm.name.as_str().into(), engine.release().into(), run.seed.into()]
     }
 
     /// One row for each run; a column for each key of the matrix and for each figure any run has.

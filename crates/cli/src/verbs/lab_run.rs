@@ -1,6 +1,6 @@
 //! `thalweg lab run`.
 
-use crate::args::{Capture, ExportFormat, LabRunArgs};
+use crate::args::{Capture, ExportFormat, LabOptions, LabRunArgs};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::Console;
@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use thalweg_config::RUNS_MAX;
 use thalweg_lab::{CaptureEnds, RunJournal, RunOptions};
 use thalweg_model::{Expectation, FailedRun, LabReport, Scenario};
-use thalweg_pipeline::{Bench, Task, whole};
+use thalweg_pipeline::{Bench, BenchOptions, Task, whole};
 use thalweg_report::html::Page;
 use thalweg_report::tables::Format;
 use thalweg_units::Span;
@@ -26,6 +26,9 @@ pub(crate) fn run(args: LabRunArgs, output: &Output) -> Result<ExitCode, Failure
         },
         samples: interval(&args.samples)?,
     };
+    if args.live {
+        check_alone(&args.lab)?;
+    }
     if let Some(junit) = &args.junit {
         targets::check(&args.scenarios, &[("--junit", junit)])?;
     }
@@ -41,7 +44,8 @@ pub(crate) fn run(args: LabRunArgs, output: &Output) -> Result<ExitCode, Failure
     let mut benches = Vec::new();
     for scenario in chosen {
         let folder = args.lab.out.as_ref().map(|out| if several { out.join(&scenario.name) } else { out.clone() });
-        benches.push(Bench::prepare(scenario, &args.lab.bench(), folder.as_deref(), &stop)?);
+        let options = BenchOptions { live: args.live, ..args.lab.bench() };
+        benches.push(Bench::prepare(scenario, &options, folder.as_deref(), &stop)?);
     }
 
     let mut reports = Vec::new();
@@ -87,11 +91,28 @@ pub(crate) fn run(args: LabRunArgs, output: &Output) -> Result<ExitCode, Failure
     Ok(if met { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
+/// Refuses what was typed that a run in real time has no use for; the same from the environment is for other runs.
+fn check_alone(lab: &LabOptions) -> Result<(), Failure> {
+    let is_typed = |variable: &str| std::env::var_os(variable).is_none();
+    if !lab.kernel.is_empty() && is_typed("THALWEG_KERNEL") {
+        return Err(Failure::user(anyhow!("--live runs on this host's kernel, so it takes no --kernel"))
+            .hint("leave out one of the two; thalweg lab compare holds the reports of two runs side by side"));
+    }
+    if lab.jobs.is_some_and(|jobs| jobs > 1) && is_typed("THALWEG_JOBS") {
+        return Err(Failure::user(anyhow!(
+            "runs in real time would disturb each other, so --live makes one at a time"
+        ))
+        .hint("leave out --jobs"));
+    }
+    Ok(())
+}
+
 /// Finds a scenario, and keeps the arms that are wanted.
 fn choose(name: &str, args: &LabRunArgs) -> Result<Scenario, Failure> {
     let mut chosen = scenarios::find(name, &args.lab.set)?;
     scenarios::keep(&mut chosen, &args.arm)?;
-    let kernels = [&args.lab.kernel, &chosen.kernels].into_iter().find(|list| !list.is_empty()).map_or(1, Vec::len);
+    let named = [&args.lab.kernel, &chosen.kernels].into_iter().find(|list| !list.is_empty()).map_or(1, Vec::len);
+    let kernels = if args.live { 1 } else { named };
     if chosen.arms.len().saturating_mul(kernels).saturating_mul(args.repeat as usize) > RUNS_MAX {
         let problem = format!(
             "'{}': {} arms, {kernels} kernels and {} repeats make more than {RUNS_MAX} runs",
@@ -106,7 +127,7 @@ fn choose(name: &str, args: &LabRunArgs) -> Result<Scenario, Failure> {
 
 /// Runs a scenario and writes what came of it into its folder.
 fn one(bench: &Bench, args: &LabRunArgs, options: RunOptions, output: &Output) -> Result<(LabReport, bool), Failure> {
-    let (arms, mut expect) = thalweg_lab::across(&bench.scenario, &bench.kernels);
+    let (arms, mut expect) = thalweg_lab::across(&bench.scenario, &bench.engines);
     if options.capture == CaptureEnds::Off {
         // Without a capture there is no verdict to hold an expectation against.
         expect.retain(|line| line.metric != "verdict");

@@ -4,9 +4,11 @@
 
 use super::clock::{self, minus, plus};
 use super::hosts::{HostId, Topology};
+use super::lines::{self, CONGESTION, CONGESTION_SYSCTL};
 use super::path::Schedule;
 use super::recorder::{Packets, Samples};
-use crate::plan::{PROGRESS_MARK, RunOptions};
+use super::tick_lateness::TickLateness;
+use crate::plan::{Clock, PROGRESS_MARK, Plan};
 use rustix::event::epoll;
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use std::cmp::Reverse;
@@ -16,8 +18,9 @@ use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use thalweg_host::HostError;
+use thalweg_host::cpu_time::CpuTime;
 use thalweg_host::socket::{Tcp, Udp};
-use thalweg_model::{Experiment, HostSettings, Side, SocketSettings};
+use thalweg_model::{self as model, HostSettings, LiveReport, Metric, Metrics, Side, SocketSettings};
 use thalweg_units::Span;
 
 const WORK_TIMER: u64 = u64::MAX;
@@ -77,8 +80,10 @@ const PATH_SCHEDULE: usize = usize::MAX;
 /// The loop and all that it watches.
 pub(super) struct EventLoop {
     pub(super) topology: Topology,
-    client: HostSettings,
-    server: HostSettings,
+    client: SocketSettings,
+    server: SocketSettings,
+    /// Of the hosts of cross traffic.
+    others: SocketSettings,
     epoll: OwnedFd,
     slots: Vec<Option<Slot>>,
     /// Connections of each host so far, for the samples.
@@ -94,28 +99,27 @@ pub(super) struct EventLoop {
     schedule: Schedule,
     sockets: BTreeMap<Side, BTreeMap<String, String>>,
     began: Span,
+    /// Where time is real.
+    ticks: Option<TickLateness>,
     /// The workload that runs now, which owns what is opened.
     pub(super) current: usize,
 }
 
 impl EventLoop {
     /// Makes the loop and begins to record.
-    pub(super) fn open(
-        topology: Topology,
-        experiment: &Experiment,
-        schedule: Schedule,
-        options: RunOptions,
-        folder: &Path,
-    ) -> Result<Self, HostError> {
-        let packets = Packets::start(&topology, options, folder)?;
+    pub(super) fn open(topology: Topology, plan: &Plan, schedule: Schedule, folder: &Path) -> Result<Self, HostError> {
+        let packets = Packets::start(&topology, plan, folder)?;
         let epoll = call(epoll::create(epoll::CreateFlags::CLOEXEC), "make an epoll")?;
         let (work_timer, progress_timer) = (timer()?, timer()?);
         add(&epoll, &work_timer, WORK_TIMER, epoll::EventFlags::IN)?;
         add(&epoll, &progress_timer, PROGRESS_TIMER, epoll::EventFlags::IN)?;
-        for ring in packets.iter().flat_map(Packets::rings) {
+        let is_real = plan.clock == Clock::Real;
+        // Only a lab kernel's rings do not wake the loop for each packet.
+        for ring in packets.iter().filter(|_| !is_real).flat_map(Packets::rings) {
             add(&epoll, ring, RING, epoll::EventFlags::IN)?;
         }
-        let drain_timer = (packets.is_some() && options.samples.is_none()).then(timer).transpose()?;
+        let drains = is_real || packets.is_some() && plan.options.samples.is_none();
+        let drain_timer = drains.then(timer).transpose()?;
         if let Some(timer) = &drain_timer {
             add(&epoll, timer, DRAIN_TIMER, epoll::EventFlags::IN)?;
         }
@@ -124,15 +128,16 @@ impl EventLoop {
         if let Some(timer) = &drain_timer {
             set_time(timer, plus(began, DRAIN_EVERY), DRAIN_EVERY)?;
         }
-        let samples = Samples::start(options, folder, began)?;
+        let samples = Samples::start(plan, folder, began)?;
         if let Some(samples) = &samples {
-            add(&epoll, samples.kernel(), SAMPLES, epoll::EventFlags::IN)?;
+            add(&epoll, samples.sampler(), SAMPLES, epoll::EventFlags::IN)?;
         }
         let connections = vec![0; topology.all()];
         let mut opened = Self {
             topology,
-            client: experiment.client.clone(),
-            server: experiment.server.clone(),
+            client: socket_settings(&plan.experiment.client, plan.clock),
+            server: socket_settings(&plan.experiment.server, plan.clock),
+            others: socket_settings(&HostSettings::default(), plan.clock),
             epoll,
             slots: Vec::new(),
             connections,
@@ -147,6 +152,7 @@ impl EventLoop {
             schedule,
             sockets: BTreeMap::new(),
             began,
+            ticks: is_real.then(|| TickLateness::new(plus(began, DRAIN_EVERY), DRAIN_EVERY)),
             current: PATH_SCHEDULE,
         };
         if let Some(at) = opened.schedule.next() {
@@ -168,15 +174,15 @@ impl EventLoop {
     /// What is set on the sockets of a host.
     fn settings(&self, host: HostId) -> SocketSettings {
         match self.topology.host(host).side {
-            Some(Side::Client) => self.client.socket.clone(),
-            Some(Side::Server) => self.server.socket.clone(),
-            None => SocketSettings::default(),
+            Some(Side::Client) => self.client.clone(),
+            Some(Side::Server) => self.server.clone(),
+            None => self.others.clone(),
         }
     }
 
     /// Whether options were asked for on either side's sockets.
     pub(super) fn has_socket_settings(&self) -> bool {
-        [&self.client, &self.server].iter().any(|settings| settings.socket != SocketSettings::default())
+        [&self.client, &self.server].iter().any(|settings| **settings != SocketSettings::default())
     }
 
     /// The options the host's sockets get, with a congestion control of its own.
@@ -359,7 +365,7 @@ impl EventLoop {
                 match event.data.u64() {
                     WORK_TIMER => self.expire()?,
                     RING => {}
-                    DRAIN_TIMER => self.drain_timer.iter().for_each(clear),
+                    DRAIN_TIMER => self.note_tick(),
                     SAMPLES => self.samples.as_mut().map_or(Ok(()), Samples::drain)?,
                     PROGRESS_TIMER => self.report_progress(&done),
                     key => {
@@ -408,6 +414,29 @@ impl EventLoop {
         Ok(())
     }
 
+    fn note_tick(&mut self) {
+        let count = self.drain_timer.as_ref().map_or(0, clear);
+        if let Some(ticks) = &mut self.ticks {
+            ticks.note(clock::monotonic(), count);
+        }
+    }
+
+    /// How true a run in real time was, and what it cost since this thread had taken `before`; the figures go to `metrics`.
+    pub(super) fn live_report(
+        &self,
+        path: &model::Path,
+        before: CpuTime,
+        metrics: &mut Metrics,
+    ) -> Result<LiveReport, HostError> {
+        let mut verdict = lines::report(&self.topology.lines, self.topology.lost_by_links()?, before, metrics)?;
+        if let Some(ticks) = &self.ticks {
+            metrics.insert("programs_late_us".to_owned(), Metric::One(ticks.p99().as_nanos() as f64 / 1e3));
+            verdict.faults.extend(ticks.fault(path.rtt()));
+            verdict.faithful = verdict.faults.is_empty();
+        }
+        Ok(LiveReport { verdict, skipped: self.topology.skipped.clone() })
+    }
+
     fn report_progress(&self, done: &impl Fn(Span) -> f64) {
         clear(&self.progress_timer);
         let now = self.now();
@@ -432,7 +461,7 @@ impl EventLoop {
         self.sockets.get(&side).cloned().unwrap_or_default()
     }
 
-    /// Ends recording; returns virtual seconds since boot and packets the capture lost.
+    /// Ends recording; returns seconds since boot, or in real time since it began, and packets the capture lost.
     pub(super) fn close(mut self) -> Result<(f64, u32), HostError> {
         // The capture ends with the workloads: that the machine takes their connections down is nothing that a program did.
         let dropped = self.packets.take().map_or(Ok(0), Packets::finish)?;
@@ -440,8 +469,20 @@ impl EventLoop {
             self.close_socket(key)?;
         }
         self.samples.map_or(Ok(()), Samples::finish)?;
-        Ok((clock::monotonic().as_secs_f64(), dropped))
+        let since = self.ticks.as_ref().map_or(Span::ZERO, |_| self.began);
+        Ok((minus(clock::monotonic(), since).as_secs_f64(), dropped))
     }
+}
+
+/// What is set on a host's sockets. In real time their congestion control is set, too: a namespace's default is the host's, or one of
+/// those that anybody may use. Source: net/ipv4/tcp_cong.c, `tcp_set_default_congestion_control`.
+fn socket_settings(host: &HostSettings, clock: Clock) -> SocketSettings {
+    let mut settings = host.socket.clone();
+    if clock == Clock::Real {
+        let default = host.sysctl.get(CONGESTION_SYSCTL).map_or(CONGESTION, String::as_str);
+        settings.congestion.get_or_insert_with(|| default.to_owned());
+    }
+    settings
 }
 
 fn address(of: rustix::io::Result<rustix::net::SocketAddrAny>, act: &str) -> Result<SocketAddrV4, HostError> {
@@ -463,10 +504,12 @@ fn set_time(timer: &OwnedFd, first: Span, every: Span) -> Result<(), HostError> 
     call(rustix::time::timerfd_settime(timer, TimerfdTimerFlags::ABSTIME, &when), "set a timer").map(drop)
 }
 
-fn clear(timer: &OwnedFd) {
+/// Says how often the timer went off since the last call.
+fn clear(timer: &OwnedFd) -> u64 {
     let mut count = [0u8; 8];
     // Would-block means another event of the same batch cleared it.
     let _ = rustix::io::read(timer, &mut count);
+    u64::from_ne_bytes(count)
 }
 
 fn add(epoll: &OwnedFd, fd: impl AsFd, key: u64, flags: epoll::EventFlags) -> Result<(), HostError> {

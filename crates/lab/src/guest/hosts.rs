@@ -12,23 +12,34 @@
 //! Each direction passes two routers, and each router's outgoing device has one discipline: first rate and queue, then
 //! delay, jitter and loss. Apart, the queue's limit counts what waits and not what is on its way, and a sender's own
 //! device never holds a packet back unless it has a rate of its own, so captures at the hosts see what their TCP does.
+//!
+//! In real time the line between a bottleneck and a propagation is a pair of TUN devices, and the emulator is both.
 
+use super::Failed;
+use super::counters;
 use super::device::{Device, Role};
 use super::disciplines;
+use super::lines::{self, Line, Port};
+use crate::plan::{Clock, Plan};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use thalweg_host::link::{self, End};
 use thalweg_host::netns::NetNs;
 use thalweg_host::{HostError, route, sysctl};
+use thalweg_live::LiveError;
 use thalweg_model::{
-    Between, Experiment, HostName, HostReport, HostSettings, Metric, Metrics, RouteSettings, SettingsReport, Side, Way,
+    Between, Experiment, HostName, HostReport, HostSettings, Metric, Metrics, Path, RouteSettings, SettingsReport,
+    Side, Way,
 };
+use thalweg_units::Seed;
 
 /// Name of each host's device.
 pub(super) const DEVICE: &str = "eth0";
 /// The server, in every topology.
 pub(super) const SERVER: HostId = 0;
 const ANYWHERE: Ipv4Addr = Ipv4Addr::UNSPECIFIED;
+/// Name of the device at either end of the line between two routers.
+const INNER: &str = "inner";
 /// Pages TCP may use in the whole guest before it calls that pressure; all hosts share it.
 const TCP_MEM: &str = "98304 114688 131072";
 /// Sysctls reported whether or not a scenario sets them.
@@ -60,22 +71,37 @@ pub(super) struct Topology {
     hosts: Vec<Host>,
     clients: usize,
     routers: Vec<NetNs>,
-    /// Devices with a discipline or a program on them.
+    /// Devices with a discipline or a program on them; none in real time.
     pub(super) devices: Vec<Device>,
+    clock: Clock,
+    /// In real time, what joins the routers.
+    pub(super) lines: Vec<Line>,
+    /// Settings that this host refused, one sentence each.
+    pub(super) skipped: Vec<String>,
+    dropped_before: u64,
 }
 
 /// A device and the namespace it is in.
 pub(super) type Across<'a> = (&'a NetNs, &'a str);
-/// One end of a link that is to be made: namespace, device, address.
-type Port<'a> = (&'a NetNs, &'a str, Ipv4Addr);
 
 impl Topology {
     /// Builds the hosts and routers the experiment asks for, with nothing on the path yet.
-    pub(super) fn build(experiment: &Experiment) -> Result<Self, HostError> {
-        sysctl::write("net.ipv4.tcp_mem", TCP_MEM)?;
+    pub(super) fn build(plan: &Plan) -> Result<Self, Failed> {
+        let experiment = &plan.experiment;
+        if plan.clock == Clock::Virtual {
+            sysctl::write("net.ipv4.tcp_mem", TCP_MEM)?;
+        }
         let clients = experiment.topology.clients;
-        let mut topology =
-            Self { hosts: Vec::new(), clients: clients as usize, routers: Vec::new(), devices: Vec::new() };
+        let mut topology = Self {
+            hosts: Vec::new(),
+            clients: clients as usize,
+            routers: Vec::new(),
+            devices: Vec::new(),
+            clock: plan.clock,
+            lines: Vec::new(),
+            skipped: Vec::new(),
+            dropped_before: 0,
+        };
         topology.add_host("server", Some(Side::Server), Ipv4Addr::new(10, 0, 1, 1))?;
         for number in 1..=clients {
             topology.add_host(&HostName::Client(number).to_string(), Some(Side::Client), client_network(number, 1))?;
@@ -87,8 +113,8 @@ impl Topology {
         }
         let namespaces = topology.hosts.iter().map(|host| &host.ns).chain(&topology.routers);
         namespaces.into_iter().try_for_each(|ns| ns.run(link::wait_until_operational))?;
-        topology.set_up(experiment)?;
-        topology.learn(experiment)?;
+        topology.set_up(plan)?;
+        topology.learn(plan)?;
         Ok(topology)
     }
 
@@ -166,7 +192,7 @@ impl Topology {
         Ok(self.routers.len() - 1)
     }
 
-    fn join_shared(&mut self, experiment: &Experiment) -> Result<(), HostError> {
+    fn join_shared(&mut self, experiment: &Experiment) -> Result<(), Failed> {
         let (bottleneck, propagation) = (self.add_router("bottleneck")?, self.add_router("propagation")?);
         let mut servers = vec![(SERVER, "server".to_owned(), Ipv4Addr::new(10, 0, 1, 254))];
         let mut clients: Vec<(HostId, String, Ipv4Addr)> = self
@@ -182,11 +208,7 @@ impl Topology {
             clients.push((client, "cross".to_owned(), Ipv4Addr::new(10, 0, 8, 254)));
         }
         let (inner_b, inner_p) = (Ipv4Addr::new(10, 0, 2, 1), Ipv4Addr::new(10, 0, 2, 2));
-        self.link(
-            experiment,
-            (&self.routers[bottleneck], "inner", inner_b),
-            (&self.routers[propagation], "inner", inner_p),
-        )?;
+        self.join_routers(experiment, 1, (bottleneck, inner_b), (propagation, inner_p))?;
         for (router, ends) in [(bottleneck, &servers), (propagation, &clients)] {
             for (id, device, gateway) in ends {
                 self.attach_host(experiment, *id, (&self.routers[router], device, *gateway))?;
@@ -194,6 +216,9 @@ impl Topology {
         }
         self.routers[bottleneck].run(|| route::add(ANYWHERE, 0, inner_p, &RouteSettings::default()))?;
         self.routers[propagation].run(|| route::add(ANYWHERE, 0, inner_b, &RouteSettings::default()))?;
+        if self.clock == Clock::Real {
+            return Ok(());
+        }
         self.devices = vec![
             Device::new(Way::Down, Role::Bottleneck, bottleneck, "inner", 1),
             Device::new(Way::Up, Role::Bottleneck, propagation, "inner", 1),
@@ -207,7 +232,7 @@ impl Topology {
         Ok(())
     }
 
-    fn join_own(&mut self, experiment: &Experiment) -> Result<(), HostError> {
+    fn join_own(&mut self, experiment: &Experiment) -> Result<(), Failed> {
         let core = self.add_router("core")?;
         self.attach_host(experiment, SERVER, (&self.routers[core], "server", Ipv4Addr::new(10, 0, 1, 254)))?;
         for id in self.clients() {
@@ -221,8 +246,7 @@ impl Topology {
                 (&self.routers[core], &name, outer_core),
                 (&self.routers[bottleneck], "core", outer_b),
             )?;
-            let inner = (&self.routers[bottleneck], "inner", inner_b);
-            self.link(experiment, inner, (&self.routers[propagation], "inner", inner_p))?;
+            self.join_routers(experiment, number, (bottleneck, inner_b), (propagation, inner_p))?;
             self.attach_host(experiment, id, (&self.routers[propagation], "client", client_network(number, 254)))?;
             let to = network(self.hosts[id].address);
             let plain = RouteSettings::default();
@@ -232,6 +256,9 @@ impl Topology {
                 route::add(ANYWHERE, 0, outer_core, &plain)
             })?;
             self.routers[propagation].run(|| route::add(ANYWHERE, 0, inner_b, &plain))?;
+            if self.clock == Clock::Real {
+                continue;
+            }
             self.devices.extend([
                 Device::new(Way::Down, Role::Bottleneck, bottleneck, "inner", number),
                 Device::new(Way::Down, Role::Propagation, propagation, "client", number),
@@ -266,6 +293,26 @@ impl Topology {
         Ok(())
     }
 
+    /// Joins the routers of a path, the server's side first; each is given by its number and address.
+    fn join_routers(
+        &mut self,
+        experiment: &Experiment,
+        number: u32,
+        (bottleneck, inner_b): (usize, Ipv4Addr),
+        (propagation, inner_p): (usize, Ipv4Addr),
+    ) -> Result<(), Failed> {
+        let far = (&self.routers[bottleneck], INNER, inner_b);
+        let near = (&self.routers[propagation], INNER, inner_p);
+        match self.clock {
+            Clock::Virtual => Ok(self.link(experiment, far, near)?),
+            Clock::Real => {
+                let made = Line::between(far, near, experiment.path.mtu, number)?;
+                self.lines.push(made);
+                Ok(())
+            }
+        }
+    }
+
     fn attach_host(&self, experiment: &Experiment, id: HostId, gateway: Port<'_>) -> Result<(), HostError> {
         let host = &self.hosts[id];
         self.link(experiment, (&host.ns, DEVICE, host.address), gateway)?;
@@ -283,25 +330,43 @@ impl Topology {
         if !experiment.path.offloads {
             for end in &ends {
                 end.ns.run(|| link::offloads_off(end.name))?;
+                if self.clock == Clock::Real && end.name != DEVICE {
+                    // What a router gets in one burst it carries as one frame, and divides it again on the way out.
+                    end.ns.run(|| link::receive_offload_on(end.name))?;
+                }
             }
         }
         Ok(())
     }
 
     /// Sets what the hosts are asked to have.
-    fn set_up(&self, experiment: &Experiment) -> Result<(), HostError> {
-        for host in self.hosts() {
-            let Some(side) = host.side else { continue };
+    fn set_up(&mut self, plan: &Plan) -> Result<(), HostError> {
+        let experiment = &plan.experiment;
+        let mut skipped = Vec::new();
+        for host in &self.hosts {
+            let settings = host.side.map(|side| settings_of(experiment, side));
             host.ns.run(|| {
-                for (name, value) in &settings_of(experiment, side).sysctl {
-                    sysctl::write(name, value)?;
+                if plan.clock == Clock::Real {
+                    lines::kernel_defaults(&mut skipped);
+                }
+                for (name, value) in settings.iter().flat_map(|settings| &settings.sysctl) {
+                    match sysctl::write(name, value) {
+                        // The sockets get it by their option.
+                        Err(_) if plan.clock == Clock::Real && name == lines::CONGESTION_SYSCTL => {}
+                        Err(error) if plan.clock == Clock::Real && plan.alike.contains(name) => {
+                            skipped.push(format!("{}: {error}", host.name));
+                        }
+                        other => drop(other?),
+                    }
                 }
                 match &experiment.topology.nic {
-                    Some(nic) => disciplines::attach_nic(DEVICE, nic, experiment.path.mtu),
-                    None => Ok(()),
+                    Some(nic) if settings.is_some() => disciplines::attach_nic(DEVICE, nic, experiment.path.mtu),
+                    _ => Ok(()),
                 }
             })?;
         }
+        skipped.dedup();
+        self.skipped = skipped;
         Ok(())
     }
 
@@ -310,7 +375,9 @@ impl Topology {
         let host = |host: &Host, settings: &HostSettings, to: Ipv4Addr| {
             host.ns.run(|| {
                 let names = ALWAYS_REPORTED.into_iter().chain(settings.sysctl.keys().map(String::as_str));
-                let sysctl = names.map(|name| Ok((name.to_owned(), sysctl::read(name)?)));
+                // In real time a setting that was skipped may not be there.
+                let there = names.filter(|name| self.clock == Clock::Virtual || sysctl::read(name).is_ok());
+                let sysctl = there.map(|name| Ok((name.to_owned(), sysctl::read(name)?)));
                 Ok(HostReport {
                     sysctl: sysctl.collect::<Result<BTreeMap<_, _>, HostError>>()?,
                     route: route::metrics(to)?,
@@ -322,6 +389,9 @@ impl Topology {
         for device in self.devices.iter().filter(|device| device.number <= 1) {
             path.extend(device.describe(self.router(device.router))?);
         }
+        if !self.lines.is_empty() {
+            path.extend(lines::describe(&experiment.path));
+        }
         let (server, client) = (&self.hosts[SERVER], &self.hosts[1]);
         Ok(SettingsReport {
             client: host(client, &experiment.client, server.address)?,
@@ -331,15 +401,36 @@ impl Topology {
     }
 
     /// Makes hosts whose routes have a `cwnd` or `ssthresh` take note of them: the kernel has them from its cache of metrics.
-    fn learn(&self, experiment: &Experiment) -> Result<(), HostError> {
+    fn learn(&mut self, plan: &Plan) -> Result<(), Failed> {
         let cached = |settings: &HostSettings| settings.route.cwnd.is_some() || settings.route.ssthresh.is_some();
-        if cached(&experiment.client) || cached(&experiment.server) {
-            for client in self.clients() {
-                let (server, client) = (&self.hosts[SERVER], &self.hosts[client]);
-                route::learn(&server.ns, &client.ns, server.address)?;
-            }
+        if !cached(&plan.experiment.client) && !cached(&plan.experiment.server) {
+            return Ok(());
         }
-        Ok(())
+        // Nothing of the path is to be seen: the cache has round-trip times, too.
+        let plain = Path { mtu: plan.experiment.path.mtu, ..Path::default() };
+        self.carry(&plain, plan.seed)?;
+        for client in self.clients() {
+            let (server, client) = (&self.hosts[SERVER], &self.hosts[client]);
+            route::learn(&server.ns, &client.ns, server.address)?;
+        }
+        Ok(self.lines.iter_mut().try_for_each(Line::rest)?)
+    }
+
+    /// Carries packets over the lines from now on.
+    pub(super) fn carry(&mut self, path: &Path, seed: Seed) -> Result<(), LiveError> {
+        self.dropped_before = self.dropped_by_links()?;
+        self.lines.iter_mut().try_for_each(|line| line.carry(path, seed))
+    }
+
+    /// Frames that links dropped since packets are carried, as a queue of this host's kernel was full.
+    pub(super) fn lost_by_links(&self) -> Result<u64, HostError> {
+        Ok(self.dropped_by_links()?.saturating_sub(self.dropped_before))
+    }
+
+    fn dropped_by_links(&self) -> Result<u64, HostError> {
+        let namespaces = self.hosts.iter().map(|host| &host.ns).chain(&self.routers);
+        let dropped = |ns: &NetNs| counters::read(ns, "dev").map(|text| lines::dropped(&text, INNER));
+        namespaces.map(dropped).sum()
     }
 
     /// Packets that the path dropped and marked, by direction and role.
@@ -349,6 +440,9 @@ impl Topology {
             for (figure, count) in device.counts(self.router(device.router))? {
                 *sums.entry(figure).or_default().entry(device.label()).or_default() += count;
             }
+        }
+        for (figure, label, count) in self.lines.iter().flat_map(Line::counts) {
+            *sums.entry(figure).or_default().entry(label).or_default() += count;
         }
         let group = |counts: BTreeMap<String, u64>| {
             Metric::Group(counts.into_iter().map(|(name, count)| (name, Metric::Count(count))).collect())
@@ -377,9 +471,13 @@ const fn network(address: Ipv4Addr) -> Ipv4Addr {
 
 fn prepare(ns: &NetNs, routes: bool) -> Result<(), HostError> {
     ns.run(|| {
-        // No router solicitations or duplicate address detection in the captures.
-        sysctl::write("net.ipv6.conf.all.disable_ipv6", "1")?;
-        sysctl::write("net.ipv6.conf.default.disable_ipv6", "1")?;
+        // No router solicitations or duplicate address detection in the captures; a host may have no IPv6 at all.
+        for name in ["net.ipv6.conf.all.disable_ipv6", "net.ipv6.conf.default.disable_ipv6"] {
+            match sysctl::write(name, "1") {
+                Err(error) if error.source.kind() == std::io::ErrorKind::NotFound => {}
+                other => drop(other?),
+            }
+        }
         sysctl::write("net.ipv4.ip_forward", if routes { "1" } else { "0" })?;
         link::set_up(link::LOOPBACK)
     })

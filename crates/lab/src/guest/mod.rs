@@ -1,4 +1,5 @@
-//! What runs inside the lab kernel, as its first process: one thread, one event loop, no spinning on the clock.
+//! What runs inside the lab kernel, as its first process: one thread, one event loop, no spinning on the clock. The same runs on this
+//! host's kernel, in namespaces, where the scenario is run in real time.
 
 mod bpf_programs;
 mod clock;
@@ -7,20 +8,28 @@ mod device;
 mod disciplines;
 mod event_loop;
 mod hosts;
+mod lines;
 mod links;
 mod metrics;
 mod path;
 mod recorder;
+mod sampler;
+mod tick_lateness;
 mod workload;
 mod workloads;
 
-use crate::plan::{Measured, OUTCOME_FILE, Outcome, PLAN_FILE, Plan};
+use crate::plan::{Clock, Measured, OUTCOME_FILE, Outcome, PLAN_FILE, Plan};
 use counters::Counters;
 use event_loop::EventLoop;
 use hosts::Topology;
 use std::fs;
+use std::panic::UnwindSafe;
 use std::path::Path;
-use thalweg_host::HostError;
+use std::process::ExitCode;
+use thalweg_host::cpu_time::CpuTime;
+use thalweg_host::netns::NetNs;
+use thalweg_host::{HostError, user_namespace};
+use thalweg_live::LiveError;
 use thalweg_model::{Metric, Metrics, Side};
 use workload::Findings;
 
@@ -28,45 +37,114 @@ use workload::Findings;
 /// since the kernel mixes its command line into its random numbers.
 const HOST_FOLDER: &str = "/proc/self/cwd";
 const FOLDER: &str = "/run/out";
+/// The highest priority of a program that is not of real time. Source: sched(7).
+const FIRST: i32 = -20;
 
 /// Runs the plan in the run's folder, leaves its outcome there, and halts the machine.
 pub fn main() -> ! {
     // The first process must not end: the kernel would panic, and nobody would learn why.
-    let outcome = match std::panic::catch_unwind(run) {
+    leave(&caught(run), Path::new(FOLDER));
+    thalweg_host::guest::halt()
+}
+
+/// Runs the plan in the working directory on this host's kernel, in namespaces of its own, and leaves its outcome there. To be called
+/// while the process has one thread.
+pub fn live_main() -> ExitCode {
+    let folder = Path::new(".");
+    match plan(folder) {
+        Ok(plan) => {
+            leave(&caught(|| run_live(&plan, folder)), folder);
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            let text = format!("thalweg: {error}\n\nhint: thalweg lab run --live starts this by itself\n");
+            let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn caught(run: impl FnOnce() -> Result<Measured, Failed> + UnwindSafe) -> Outcome {
+    match std::panic::catch_unwind(run) {
         Ok(Ok(measured)) => Outcome::Done(Box::new(measured)),
-        Ok(Err(error)) => Outcome::Failed(error.to_string()),
+        Ok(Err(Failed(why))) => Outcome::Failed(why),
         Err(panic) => {
             let texts = [panic.downcast_ref::<String>().map(String::as_str), panic.downcast_ref::<&str>().copied()];
             let text = texts.into_iter().flatten().next().unwrap_or("no reason given");
             Outcome::Failed(format!("a bug of the lab's own: {text}"))
         }
+    }
+}
+
+fn leave(outcome: &Outcome, folder: &Path) {
+    let written = || -> std::io::Result<()> {
+        let text = serde_json::to_vec(outcome)?;
+        let partial = folder.join("outcome.partial");
+        fs::write(&partial, text)?;
+        fs::rename(partial, folder.join(OUTCOME_FILE))
     };
-    if let Err(error) = leave(&outcome) {
+    if let Err(error) = written() {
         let _ = std::io::Write::write_all(&mut std::io::stdout(), format!("guest: {error}\n").as_bytes());
     }
-    thalweg_host::guest::halt()
 }
 
-fn leave(outcome: &Outcome) -> std::io::Result<()> {
-    let text = serde_json::to_vec(outcome)?;
-    let partial = Path::new(FOLDER).join("outcome.partial");
-    fs::write(&partial, text)?;
-    fs::rename(partial, Path::new(FOLDER).join(OUTCOME_FILE))
+/// Why a run failed, one sentence, and a hint where there is one.
+struct Failed(String);
+
+impl From<HostError> for Failed {
+    fn from(error: HostError) -> Self {
+        Self(error.to_string())
+    }
 }
 
-fn run() -> Result<Measured, HostError> {
+impl From<LiveError> for Failed {
+    fn from(error: LiveError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+fn run() -> Result<Measured, Failed> {
     thalweg_host::guest::mount_all(Path::new(HOST_FOLDER))?;
     thalweg_host::guest::wait_for_fine_timers();
-    let io = |act: &str, source: std::io::Error| HostError { act: act.to_owned(), source };
-    let text = fs::read(Path::new(FOLDER).join(PLAN_FILE)).map_err(|error| io("read the plan", error))?;
-    let plan: Plan = serde_json::from_slice(&text).map_err(|error| io("understand the plan", error.into()))?;
+    let folder = Path::new(FOLDER);
+    experiment(&plan(folder)?, folder)
+}
 
-    let mut topology = Topology::build(&plan.experiment)?;
-    path::shape(&mut topology, &plan.experiment, plan.seed)?;
+fn run_live(plan: &Plan, folder: &Path) -> Result<Measured, Failed> {
+    let refused = |error| LiveError::NoNamespaces { error, hint: user_namespace::why_refused() };
+    user_namespace::enter().map_err(refused)?;
+    // From here on every namespace is one that a user namespace may enter again.
+    NetNs::enter_new("home").map_err(refused)?;
+    thalweg_host::poll::wake_on_time();
+    // Before others, where this user may: what runs late measures the host's other work.
+    let _ = rustix::process::setpriority_process(None, FIRST);
+    experiment(plan, folder)
+}
+
+fn plan(folder: &Path) -> Result<Plan, HostError> {
+    let io = |act: &str, source: std::io::Error| HostError { act: act.to_owned(), source };
+    let text = fs::read(folder.join(PLAN_FILE)).map_err(|error| io("read the plan", error))?;
+    serde_json::from_slice(&text).map_err(|error| io("understand the plan", error.into()))
+}
+
+fn experiment(plan: &Plan, folder: &Path) -> Result<Measured, Failed> {
+    let mut topology = Topology::build(plan)?;
+    if plan.clock == Clock::Virtual {
+        path::shape(&mut topology, &plan.experiment, plan.seed)?;
+    }
     let mut settings = topology.read_back(&plan.experiment)?;
-    let mut workloads = workloads::schedule(&plan.experiment, &topology, plan.seed, Path::new(FOLDER));
-    let schedule = path::Schedule::of(&plan.experiment, plan.seed);
-    let mut event_loop = EventLoop::open(topology, &plan.experiment, schedule, plan.options, Path::new(FOLDER))?;
+    let mut workloads = workloads::schedule(&plan.experiment, &topology, plan.seed, folder);
+    // Asking costs a guest virtual time.
+    let before = (plan.clock == Clock::Real).then(CpuTime::of_thread);
+    let schedule = match plan.clock {
+        Clock::Virtual => path::Schedule::of(&plan.experiment, plan.seed),
+        Clock::Real => {
+            // The emulator makes the path's changes itself, counted from here.
+            topology.carry(&plan.experiment.path, plan.seed)?;
+            path::Schedule::default()
+        }
+    };
+    let mut event_loop = EventLoop::open(topology, plan, schedule, folder)?;
     workload::run_all(&mut event_loop, &mut workloads)?;
 
     let mut found = Findings::default();
@@ -83,11 +161,13 @@ fn run() -> Result<Measured, HostError> {
     }
     found.metrics.extend(event_loop.topology.losses()?);
     found.metrics.extend(kernels(&event_loop.topology)?);
+    let live =
+        before.map(|before| event_loop.live_report(&plan.experiment.path, before, &mut found.metrics)).transpose()?;
     settings.client.socket = event_loop.socket_options(Side::Client);
     settings.server.socket = event_loop.socket_options(Side::Server);
     let (virtual_s, capture_dropped) = event_loop.close()?;
     let Findings { metrics, intervals, notes } = found;
-    Ok(Measured { settings, metrics, intervals, notes, virtual_s, capture_dropped })
+    Ok(Measured { settings, metrics, intervals, notes, virtual_s, capture_dropped, live })
 }
 
 /// What the hosts' kernels counted of losses and repair; nothing where there were none.

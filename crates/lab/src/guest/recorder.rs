@@ -2,7 +2,8 @@
 
 use super::clock::{minus, plus};
 use super::hosts::{DEVICE, Host, Topology};
-use crate::plan::{CAPTURE_FILE, RunOptions, SAMPLES_FILE};
+use super::sampler::Sampler;
+use crate::plan::{CAPTURE_FILE, Clock, Plan, SAMPLES_FILE};
 use rustix::fs::{Advice, fadvise};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -10,7 +11,7 @@ use std::num::NonZeroU64;
 use std::os::fd::AsFd;
 use std::path::Path;
 use thalweg_host::capture::{Capture, SNAPLEN};
-use thalweg_host::tcp_samples::{Sample, TcpSamples};
+use thalweg_host::tcp_samples::Sample;
 use thalweg_host::{HostError, link};
 use thalweg_model::Side;
 use thalweg_units::{Span, Timestamp};
@@ -44,12 +45,12 @@ struct Kept {
 
 impl Packets {
     /// Begins to capture; `None` where none is asked for.
-    pub(super) fn start(topology: &Topology, options: RunOptions, folder: &Path) -> Result<Option<Self>, HostError> {
-        let (client, server) = options.capture.at();
+    pub(super) fn start(topology: &Topology, plan: &Plan, folder: &Path) -> Result<Option<Self>, HostError> {
+        let (client, server) = plan.options.capture.at();
         if !client && !server {
             return Ok(None);
         }
-        let file = Uncached::create(&folder.join(CAPTURE_FILE))?;
+        let file = Uncached::create(&folder.join(CAPTURE_FILE), plan.clock)?;
         let mut writer =
             pcapng::Writer::new(BufWriter::with_capacity(WRITE_BYTES, file), "thalweg lab").map_err(written)?;
         let mut ends = Vec::new();
@@ -108,22 +109,22 @@ impl Packets {
 
 /// The `tcp_info` samples of a run, as comma-separated values with the kernel's names at the top.
 pub(super) struct Samples {
-    kernel: TcpSamples,
+    sampler: Sampler,
     lines: Lines,
 }
 
 impl Samples {
     /// Begins the file; `None` where no samples are asked for.
-    pub(super) fn start(options: RunOptions, folder: &Path, began: Span) -> Result<Option<Self>, HostError> {
-        let Some(period) = options.samples else { return Ok(None) };
-        let file = BufWriter::with_capacity(WRITE_BYTES, Uncached::create(&folder.join(SAMPLES_FILE))?);
-        let kernel = TcpSamples::start(plus(began, period), period)?;
-        Ok(Some(Self { kernel, lines: Lines { file, began, connections: Vec::new(), line: Vec::new() } }))
+    pub(super) fn start(plan: &Plan, folder: &Path, began: Span) -> Result<Option<Self>, HostError> {
+        let Some(period) = plan.options.samples else { return Ok(None) };
+        let file = BufWriter::with_capacity(WRITE_BYTES, Uncached::create(&folder.join(SAMPLES_FILE), plan.clock)?);
+        let sampler = Sampler::start(plan.clock, plus(began, period), period)?;
+        Ok(Some(Self { sampler, lines: Lines { file, began, connections: Vec::new(), line: Vec::new() } }))
     }
 
     /// What the loop watches.
-    pub(super) fn kernel(&self) -> &TcpSamples {
-        &self.kernel
+    pub(super) fn sampler(&self) -> &Sampler {
+        &self.sampler
     }
 
     /// Samples a host's connection from now on, until it is removed by the number returned. Of connections that are sampled at
@@ -131,18 +132,18 @@ impl Samples {
     pub(super) fn add(&mut self, key: usize, host: &str, connection: u32, tcp: impl AsFd) -> Result<u64, HostError> {
         let id = ((key as u64) << 32) | self.lines.connections.len() as u64;
         self.lines.connections.push(format!("{host},{connection}"));
-        self.kernel.add(id, tcp)?;
+        self.sampler.add(id, tcp)?;
         Ok(id)
     }
 
     /// Takes a connection's last sample.
     pub(super) fn remove(&mut self, id: u64) -> Result<(), HostError> {
-        self.kernel.remove(id, |sample| self.lines.write(&sample))
+        self.sampler.remove(id, |sample| self.lines.write(&sample))
     }
 
-    /// Writes what the kernel took.
+    /// Writes what was taken.
     pub(super) fn drain(&mut self) -> Result<(), HostError> {
-        self.kernel.read(|sample| self.lines.write(&sample))
+        self.sampler.read(|sample| self.lines.write(&sample))
     }
 
     /// Writes the rest.
@@ -187,11 +188,13 @@ impl Lines {
 struct Uncached {
     file: File,
     len: u64,
+    /// In real time the file stays where the host has it: to give it away would wait for the disk.
+    stays: bool,
 }
 
 impl Uncached {
-    fn create(path: &Path) -> Result<Self, HostError> {
-        Ok(Self { file: File::create(path).map_err(written)?, len: 0 })
+    fn create(path: &Path, clock: Clock) -> Result<Self, HostError> {
+        Ok(Self { file: File::create(path).map_err(written)?, len: 0, stays: clock == Clock::Real })
     }
 }
 
@@ -202,6 +205,9 @@ impl Write for Uncached {
         // Source: mm/fadvise.c, `generic_fadvise`.
         let from = self.len - self.len % PAGE_BYTES;
         self.len += count as u64;
+        if self.stays {
+            return Ok(count);
+        }
         fadvise(&self.file, from, NonZeroU64::new(self.len - from), Advice::DontNeed)?;
         Ok(count)
     }

@@ -111,6 +111,7 @@ fn sorted(parts: Vec<(String, LabReport)>) -> Result<Vec<(String, LabReport, Sha
         let alike = [
             ("scenarios", report.scenario == first.scenario && report.about == first.about),
             ("kernels", report.kernel == first.kernel),
+            ("engines", report.engine == first.engine),
             ("seeds", report.seed == first.seed),
             ("repeats", report.repeats == first.repeats),
             ("numbers of parts", shard.of == head.of),

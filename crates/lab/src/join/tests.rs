@@ -23,6 +23,7 @@ fn arm(at: usize, metrics: Metrics) -> ArmReport {
         diagnosis: Vec::new(),
         capture: Some(format!("{at}.pcapng")),
         samples: None,
+        live: None,
     }
 }
 

@@ -14,6 +14,7 @@ use crate::{rival, search};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use thalweg_lab::Engine;
 use thalweg_model::{
     Arm, CaptureFit, Code, DiagnosisLine, FittedParameter, FixReport, Flow, LabReport, Remedy, Rival, Scenario,
     Setting, Vantage,
@@ -69,8 +70,8 @@ pub fn capture(
         return Ok(finish(report, None));
     }
     let wanted = request.options.kernels.first().map_or(DEFAULT_KERNEL, String::as_str);
-    let kernel = thalweg_lab::kernel::find(wanted)?;
-    let lab = LabRuns { kernel: &kernel, jobs: request.options.jobs(), seed: Seed::new(request.options.seed), stop };
+    let engine = Engine::Virtual(thalweg_lab::kernel::find(wanted)?);
+    let lab = LabRuns { engine: &engine, jobs: request.options.jobs(), seed: Seed::new(request.options.seed), stop };
     let amount = amount(&flow);
     let (flow, series) = match amount {
         // Alone it is drawn; what it shares with others is known from all of them.

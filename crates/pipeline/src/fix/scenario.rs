@@ -40,8 +40,8 @@ pub struct Fixed {
 /// # Errors
 /// Several kernels; a workload without TCP; what the lab refuses.
 pub fn scenario(bench: &Bench, own_path: bool, observer: &mut dyn Observer) -> Result<Fixed, Failure> {
-    let [(_, kernel)] = bench.kernels.as_slice() else {
-        return Err(Failure::user(format!("fix takes one kernel, not {}", bench.kernels.len()))
+    let [(_, engine)] = bench.engines.as_slice() else {
+        return Err(Failure::user(format!("fix takes one kernel, not {}", bench.engines.len()))
             .hint("choose one by --kernel; lab run compares several"));
     };
     let base = &bench.scenario.arms[0].experiment;
@@ -52,20 +52,20 @@ pub fn scenario(bench: &Bench, own_path: bool, observer: &mut dyn Observer) -> R
         ))
         .hint("thalweg lab run measures it; fix searches settings of TCP"));
     }
-    observer.note(&format!("running '{}' as found on Linux {}", bench.scenario.name, kernel.release));
+    observer.note(&format!("running '{}' as found on Linux {}", bench.scenario.name, engine.release()));
     let lab_arm =
-        |name: &str, experiment: Experiment| LabArm { arm: Arm::new(name, experiment), kernel: kernel.clone() };
+        |name: &str, experiment: Experiment| LabArm { arm: Arm::new(name, experiment), engine: engine.clone() };
     let first = prove(bench, &[lab_arm(AS_FOUND, base.clone())], 1, observer)?;
     let found = first.findings.into_iter().next().flatten();
     let arm = &first.report.arms[0];
-    let mut families = work::families(&kernel.release, base, arm, found.as_ref());
+    let mut families = work::families(engine.release(), base, arm, found.as_ref());
     let cause = found.as_ref().and_then(|found| found.lines.first().map(|line| line.code));
     observer.note(&format!(
         "{}searching {} settings and their combinations",
         cause.map(|cause| format!("cause: {cause}; ")).unwrap_or_default(),
         families.iter().map(|family| family.options.len()).sum::<usize>()
     ));
-    let lab = bench.lab_runs(kernel);
+    let lab = bench.lab_runs(engine);
     let direction = found.as_ref().map_or(Way::Down, |found| found.flow.direction);
     let Considered { explored, rival, refused } =
         considerate(&lab, base, direction, &mut families, own_path, observer)?;
@@ -170,7 +170,7 @@ fn prove(bench: &Bench, arms: &[LabArm], repeats: u32, observer: &mut dyn Observ
         .enumerate()
         .map(|(at, one)| {
             let baseline = (at > 0).then(|| arms[0].arm.name.clone());
-            LabArm { arm: Arm { baseline, ..one.arm.clone() }, kernel: one.kernel.clone() }
+            LabArm { arm: Arm { baseline, ..one.arm.clone() }, engine: one.engine.clone() }
         })
         .collect();
     let options = RunOptions::default();

@@ -4,7 +4,7 @@ use super::ArmPlots;
 use super::escape::escape;
 use super::findings::{self, commands};
 use crate::figures::{Better, Figure, caution, elapsed, percent, times};
-use thalweg_model::{Change, DiagnosisLine, FixReport, LabReport, Limits, Setting};
+use thalweg_model::{ArmReport, Change, DiagnosisLine, FixReport, LabReport, Limits, Setting};
 
 /// The line below the title: what was run, and on what.
 pub(super) fn about(lab: &LabReport) -> String {
@@ -13,15 +13,25 @@ pub(super) fn about(lab: &LabReport) -> String {
     } else {
         format!("seed {}", lab.seed)
     };
-    let took = format!("{} of {} time in {}", elapsed(lab.virtual_s), lab.engine, elapsed(lab.wall_s));
+    let time = if lab.engine == "live" { "real" } else { &lab.engine };
+    let took = format!("{} of {time} time in {}", elapsed(lab.virtual_s), elapsed(lab.wall_s));
+    let faults: String = lab.arms.iter().flat_map(not_as_asked_for).collect();
     format!(
-        "<p>{}</p><p class=\"faint\">{} · Linux {} · {} engine · {runs} · {}</p>",
+        "<p>{}</p>{faults}<p class=\"faint\">{} · Linux {} · {} engine · {runs} · {}</p>",
         escape(&lab.about),
         escape(&lab.scenario),
         escape(&lab.kernel),
         escape(&lab.engine),
         escape(&took)
     )
+}
+
+/// What was not as asked for in an arm's runs in real time.
+fn not_as_asked_for(arm: &ArmReport) -> Option<String> {
+    let live = arm.live.as_ref()?;
+    let faults = [&live.verdict.faults[..], &live.skipped[..]].concat();
+    let told = || format!("<p class=\"caution\">{}: {}</p>", escape(&arm.name), escape(&faults.join("; ")));
+    (!faults.is_empty()).then(told)
 }
 
 /// The fix: cause, before and after, settings, what it would not help.

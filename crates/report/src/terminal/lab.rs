@@ -18,6 +18,7 @@ pub fn lab(report: &LabReport, with_intervals: bool, width: usize, color: bool) 
     page.gap();
     arms(&mut page, &report.arms);
     verdicts(&mut page, &report.arms);
+    real_time(&mut page, &report.arms);
     if with_intervals {
         report.arms.iter().for_each(|arm| intervals(&mut page, arm));
     }
@@ -280,6 +281,28 @@ fn verdicts(page: &mut Page, arms: &[ArmReport]) {
             page.sentence("  ", &name, Style::Faint);
             page.sentence("    ", &text, Style::Plain);
         }
+    }
+}
+
+/// How true runs in real time were, and what they cost.
+fn real_time(page: &mut Page, arms: &[ArmReport]) {
+    let live: Vec<_> = arms.iter().filter_map(|arm| Some((arm, arm.live.as_ref()?))).collect();
+    if live.is_empty() {
+        return;
+    }
+    page.heading("In real time");
+    for (arm, live) in live {
+        let mut text = match live.verdict.faults.as_slice() {
+            [] => "as asked for".to_owned(),
+            [only] => format!("not as asked for: {only}"),
+            [first, others @ ..] => format!("not as asked for: {first}; and {} more, in --json", others.len()),
+        };
+        let cpu = |part: &str| Metric::named(&arm.metrics, part).and_then(Metric::value);
+        if let (Some(programs), Some(path)) = (cpu("cpu_s.programs"), cpu("cpu_s.path")) {
+            text.push_str(&format!("; CPU time: programs {}, path {}", elapsed(programs), elapsed(path)));
+        }
+        page.sentence(&format!("  {}  ", shorten(&clean(&arm.name), WIDEST_NAME)), &text, Style::Plain);
+        live.skipped.iter().for_each(|why| page.sentence("    ", &format!("Without a setting: {why}"), Style::Bad));
     }
 }
 

@@ -45,6 +45,7 @@ pub fn arm(name: &str, steady: f64, mean: f64, line: DiagnosisLine) -> ArmReport
         diagnosis: vec![line],
         capture: Some("as-found.pcapng".to_owned()),
         samples: None,
+        live: None,
     }
 }
 
@@ -95,6 +96,24 @@ pub fn lab() -> LabReport {
         shard: None,
     };
     compare(&mut report.arms);
+    report
+}
+
+/// The slow download in real time: one arm was as asked for, the other not.
+pub fn live() -> LabReport {
+    let mut report = LabReport { engine: "live".to_owned(), kernel: "6.18.44".to_owned(), ..lab() };
+    let faults = [
+        "seed 1: down: the emulator lost 1197 frames that nobody asked it to lose: it was too slow to read them",
+        "seed 1: the programs ran late: one tick in a hundred by more than 37224 µs; up to 1000 µs is as asked for",
+    ];
+    for (arm, faults) in report.arms.iter_mut().zip([&[][..], &faults]) {
+        let faults: Vec<String> = faults.iter().map(|fault| (*fault).to_owned()).collect();
+        let verdict = PathVerdict { faithful: faults.is_empty(), faults };
+        let skipped = vec!["server: cannot set the sysctl 'net.core.rmem_max' to '1': no such file".to_owned()];
+        arm.live = Some(LiveReport { verdict, skipped });
+        let cpu = [("programs", 0.73), ("path", 3.2)].map(|(name, value)| (name.to_owned(), Metric::One(value)));
+        arm.metrics.insert("cpu_s".to_owned(), Metric::Group(cpu.into_iter().collect()));
+    }
     report
 }
 
