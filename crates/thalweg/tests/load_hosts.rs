@@ -150,56 +150,60 @@ fn possible(test: &str) -> bool {
     true
 }
 
-/// Runs a client behind a live path, with a server at its far end; returns the client's document, or `None` if the host was too busy for the path to be
-/// what was asked for.
-fn behind(test: &str, path: &str, client: &str) -> Option<Value> {
+/// Runs a client behind a live path, with a server at its far end, until its document `holds`. A path whose own verdict is that it was not what was
+/// asked for proves nothing: after three of them the test is skipped.
+fn behind(test: &str, path: &str, client: &str, holds: impl Fn(&Value) -> bool) {
     if !possible(test) {
-        return None;
+        return;
     }
     let folder = tempfile::tempdir().expect("a folder");
     let program = env!("CARGO_BIN_EXE_thalweg");
-    let (server, own) =
-        (format!("{program} load serve -q --listen 0.0.0.0"), format!("{program} load {client} --json > own.json"));
+    let server = format!("{program} load serve -q --listen 0.0.0.0");
+    let own = format!("{program} load {client} --json > own.json");
     let mut args = vec!["path", "--isolated", "-q", "--json", "--server", &server];
     args.extend(path.split_whitespace());
     args.extend(["--", "sh", "-c", &own]);
-    for _ in 0..2 {
+    for _ in 0..3 {
         let output = thalweg(folder.path(), &args).env("THALWEG_LOAD_TOKEN", TOKEN).output().expect("started");
         let (out, err) = texts(&output);
         let own = fs::read_to_string(folder.path().join("own.json")).expect("the client's document");
-        let own = serde_json::from_str(&own).unwrap_or_else(|error| panic!("{client}: {error}\n{own}\n{err}"));
+        let own: Value = serde_json::from_str(&own).unwrap_or_else(|error| panic!("{client}: {error}\n{own}\n{err}"));
         let path: Value = serde_json::from_str(&out).expect("the path's document");
-        if path["verdict"]["faithful"] == true {
-            return Some(own);
+        if holds(&own) {
+            return;
         }
+        assert!(path["verdict"]["faithful"] != true, "{own}");
     }
     let _ = writeln!(std::io::stderr(), "SKIPPED: {test}: this host is too busy to hold a path");
-    None
 }
 
 #[test]
 fn a_live_path_has_the_rate_and_the_buffer_that_were_set() {
     const TEST: &str = "a_live_path_has_the_rate_and_the_buffer_that_were_set";
-    if let Some(report) = behind(TEST, "--rtt 10ms --rate 100mbit --queue 128KB", "udp-train server") {
-        assert_eq!(report["finding"], "full-buffer", "{report}");
-        within(report["rate"]["bps"].as_f64().expect("a rate"), 100e6, 0.02);
-        within(report["buffer"]["bytes"].as_f64().expect("a buffer"), 128_000.0, 0.05);
-    }
+    let near = |value: &Value, wanted: f64, part: f64| {
+        value.as_f64().is_some_and(|value| (value / wanted - 1.0).abs() <= part)
+    };
+    behind(TEST, "--rtt 10ms --rate 100mbit --queue 128KB", "udp-train server", |report| {
+        report["finding"] == "full-buffer"
+            && near(&report["rate"]["bps"], 100e6, 0.02)
+            && near(&report["buffer"]["bytes"], 128_000.0, 0.05)
+    });
 }
 
 #[test]
 fn topics_through_a_live_path_are_late_by_its_delay() {
     const TEST: &str = "topics_through_a_live_path_are_late_by_its_delay";
-    let topics = "topics server --period 20ms --size 8KB -P 2 -t 1s -R --deadline 1s -C reno";
-    let Some(report) = behind(TEST, "--rtt 30ms", topics) else { return };
-    for topic in report["topics"].as_array().expect("topics") {
-        assert_eq!((&topic["messages"], &topic["lost"], &topic["way"]), (&50.into(), &0.into(), &"down".into()));
-        let p50 = topic["latency_ms"]["p50"].as_f64().expect("a latency");
-        assert_eq!(topic["connection"]["congestion"], "reno");
-        assert!((14.5..17.0).contains(&p50), "{topic}");
-        assert!(topic["connection"]["min_rtt_ms"].as_f64() >= Some(29.9), "{topic}");
-    }
-    within(report["clock"]["rtt_ms"].as_f64().expect("a round trip"), 30.0, 0.1);
+    // One segment: a host whose default is BBR paces, and goes on to after -C.
+    let topics = "topics server --period 20ms --size 1KB -P 2 -t 1s -R --deadline 1s -C reno";
+    behind(TEST, "--rtt 30ms", topics, |report| {
+        let is_late_by_it = |topic: &Value| {
+            assert_eq!((&topic["messages"], &topic["lost"], &topic["way"]), (&50.into(), &0.into(), &"down".into()));
+            assert_eq!(topic["connection"]["congestion"], "reno");
+            assert!(topic["connection"]["min_rtt_ms"].as_f64() >= Some(29.9), "{topic}");
+            topic["latency_ms"]["p50"].as_f64().is_some_and(|p50| (14.5..17.0).contains(&p50))
+        };
+        report["topics"].as_array().expect("topics").iter().all(is_late_by_it)
+    });
 }
 
 /// `thalweg load serve` at a port of its own, and the lines it notes.
