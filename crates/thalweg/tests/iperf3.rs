@@ -231,7 +231,9 @@ fn iperf3s_server_serves_this_client_and_both_count_the_same() {
         for way in ways {
             let (sent, received) = both(&report, way);
             // iperf3's server counts nothing that it reads after the end: at most what its receive buffers hold. It sends whole blocks.
-            assert!(received > 0.5 * sent && received <= 1.1 * sent, "{args:?}: {received} of {sent}");
+            // After -O each end begins to count by its own timer.
+            let most = if has("-O") { 1.5 } else { 1.1 };
+            assert!(received > 0.5 * sent && received <= most * sent, "{args:?}: {received} of {sent}");
             if has("-n") && *way == "up" {
                 assert_eq!(sent, if has("-u") { 400_000.0 } else { 20_000_000.0 }, "{args:?}");
             }
