@@ -21,8 +21,8 @@ use clap::Parser;
 use output::Output;
 use std::process::ExitCode;
 use verbs::{
-    diagnose, explain, fix, get, kernel, lab_compare, lab_run, load, load_stream, load_transactions, path, serve, tune,
-    watch as watch_verb,
+    diagnose, explain, fix, get, kernel, lab_compare, lab_run, load, load_stream, load_topics, load_transactions,
+    load_udp_train, path, serve, tune, watch as watch_verb,
 };
 
 /// Runs `thalweg`: reads the command line, does what it says, and returns the exit code.
@@ -57,6 +57,8 @@ pub fn main() -> ExitCode {
         Verb::Load(LoadVerb::Stream(args)) => load_stream::run(&args, &output),
         Verb::Load(LoadVerb::Rr(args)) => load_transactions::run(false, &args, &output),
         Verb::Load(LoadVerb::Crr(args)) => load_transactions::run(true, &args, &output),
+        Verb::Load(LoadVerb::UdpTrain(args)) => load_udp_train::run(&args, &output),
+        Verb::Load(LoadVerb::Topics(args)) => load_topics::run(&args, &output),
         Verb::Load(LoadVerb::Serve(args)) => load_stream::serve(&args, &output),
         Verb::Path(args) => path::run(args, &output),
         Verb::Watch(args) => watch_verb::run(&args, &output),

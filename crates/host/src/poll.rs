@@ -29,6 +29,13 @@ pub struct Poller {
     epoll: OwnedFd,
 }
 
+impl AsFd for Poller {
+    /// Readable when something has happened.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+}
+
 /// Most descriptors one wait tells of.
 const BATCH: usize = 256;
 
@@ -72,7 +79,7 @@ impl Poller {
         wrap(epoll::delete(&self.epoll, source).map_err(Into::into), || "stop watching a descriptor".to_owned())
     }
 
-    /// Waits until something happens, or for `most`; a signal ends the wait, too. Adds what happened to `into`.
+    /// Waits until something happens, or for `most`, rounded up to a millisecond; a signal ends the wait, too. Adds what happened to `into`.
     ///
     /// # Errors
     /// When the kernel refuses.

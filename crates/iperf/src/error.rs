@@ -40,6 +40,12 @@ pub enum IperfError {
     /// As many tests run as this server takes.
     #[error("{0} tests run at the moment, and no more are taken")]
     Full(usize),
+    /// The client has not proved the server's token.
+    #[error("the client has not proved the token")]
+    NotAdmitted,
+    /// A connection that begins with what no client sends.
+    #[error("it speaks neither iperf3's protocol nor this program's")]
+    Stranger,
     /// The server refuses.
     #[error("the server refuses: {0}")]
     Refused(String),
@@ -89,6 +95,7 @@ impl IperfError {
     pub(crate) fn refusal(&self) -> Option<Refusal> {
         match self {
             Self::Parameters(refusal) => Some(*refusal),
+            Self::NotAdmitted => Some(Refusal::Authentication),
             Self::Protocol { .. } => Some(Refusal::Parameters),
             Self::Silent { .. } => Some(Refusal::Silence),
             Self::Expired => Some(Refusal::Expired),
@@ -99,6 +106,11 @@ impl IperfError {
         }
     }
 
+    /// Whether the server asks for what this client did not give.
+    pub fn asks_for_authentication(&self) -> bool {
+        matches!(self, Self::Refused(text) if text == Refusal::Authentication.as_str())
+    }
+
     /// What to do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
@@ -106,6 +118,9 @@ impl IperfError {
                 Some("start 'thalweg load serve' or 'iperf3 -s' there; a firewall may close the port")
             }
             Self::Busy => Some("iperf3 serves one client at a time; 'thalweg load serve' serves several"),
+            _ if self.asks_for_authentication() => Some(
+                "give the token of 'thalweg load serve' with --token-file FILE; passwords of iperf3 are not supported",
+            ),
             Self::Protocol { .. } => Some("is it iperf3's server that listens at this port?"),
             _ => None,
         }

@@ -1,5 +1,7 @@
 //! Load between hosts by iperf3's protocol, at both ends: a client and a server that work with iperf3's own.
 //!
+//! Control connections of trains and topics share the server's port; they are handed to an [`thalweg_agent::Agent`].
+//!
 //! [`protocol`] reads and writes messages and has no socket. A test's streams are moved by threads with an epoll each; another thread holds the
 //! control connection and looks at the kernel's figures of the streams.
 #![warn(clippy::too_many_lines)]

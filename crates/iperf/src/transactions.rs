@@ -2,7 +2,8 @@
 
 use crate::client::resolve;
 use crate::error::IperfError;
-use crate::protocol::exchange::Exchange;
+use crate::protocol::exchange::{Exchange, NOT_ADMITTED};
+use crate::protocol::refusal::Refusal;
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -171,6 +172,9 @@ impl<'a> Client<'a> {
                     match lane.tcp.receive(&mut self.block[..most]).map_err(broken)? {
                         None => return Ok(false),
                         Some(0) => return Err(IperfError::Closed("server")),
+                        Some(_) if lane.is_first && self.block[0] == NOT_ADMITTED => {
+                            return Err(IperfError::Refused(Refusal::Authentication.as_str().to_owned()));
+                        }
                         Some(_) if std::mem::take(&mut lane.is_first) && self.block[0] != b'0' => {
                             let why = "it knows no transactions; 'thalweg load serve' does".to_owned();
                             return Err(IperfError::Refused(why));

@@ -26,9 +26,12 @@ mod serve;
 mod settings;
 pub mod since;
 mod stream_load;
+mod topics_report;
 mod topology;
+mod train_queue;
 mod tune;
 mod tune_plan;
+mod udp_train_report;
 mod watch;
 mod way;
 mod workload;
@@ -80,9 +83,12 @@ pub use stream_load::{
     CpuShare, EndTotal, StreamCpu, StreamInterval, StreamLoadReport, StreamTest, StreamTotal, StreamVerdict,
     TcpInterval, TcpTotal, TransactionReport, UdpInterval, UdpTotal,
 };
+pub use topics_report::{TopicConnection, TopicReport, TopicsClock, TopicsReport};
 pub use topology::{Between, HostName, Nic, Switch, Topology};
+pub use train_queue::{TrainArrival, TrainQueue};
 pub use tune::{TuneDifference, TuneFinding, TuneRead, TuneShow, Weight};
 pub use tune_plan::{ExpectedGain, PlanStep, PlannedChange, Reach, RouteTarget, TunePlan};
+pub use udp_train_report::{BufferEstimate, LossRuns, RateEstimate, TrainFinding, TrainRow, UdpTrainReport};
 pub use watch::{
     Backlog, GrowingProgram, LifeLimit, LimitLife, LimitName, LimitNow, ReceiveSide, SendSide, SocketLimit,
     SocketProcess, SocketRetransmissions, SocketRow, SocketRtt, SocketState, TcpMemoryUse, WatchReport,

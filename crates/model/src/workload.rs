@@ -5,7 +5,7 @@ use crate::way::Way;
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use thalweg_units::{Bytes, Rate, Ratio, Span};
+use thalweg_units::{Bytes, Rate, Ratio, Seed, Span};
 
 /// What the hosts do over the path. A client always connects; sizes are payload. With several clients each does it, all
 /// at the same time, and figures are of all of them together.
@@ -146,6 +146,28 @@ pub enum Size {
     },
 }
 
+impl Size {
+    /// A message's size, by a seed of its own.
+    pub fn draw(&self, seed: Seed) -> Bytes {
+        // The 53 bits a double holds: 0 to just below 1.
+        let unit = (seed.get() >> 11) as f64 / (1u64 << 53) as f64;
+        match *self {
+            Self::Fixed { bytes } => bytes,
+            Self::Uniform { min, max } => {
+                let range = (max.get() - min.get()) as f64 + 1.0;
+                Bytes::new((min.get() + (unit * range) as u64).min(max.get()))
+            }
+            Self::Mixture { usual, rare, part } => {
+                if unit < part.get() {
+                    rare
+                } else {
+                    usual
+                }
+            }
+        }
+    }
+}
+
 /// One of several workloads that run at once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Part {
@@ -260,5 +282,26 @@ impl Default for Stream {
             backlog: None,
             file: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_as_asked_for() {
+        let drawn =
+            |size: &Size| (0..10_000).map(|n| size.draw(Seed::new(7).derive(3).derive(n)).get()).collect::<Vec<_>>();
+        let uniform = drawn(&Size::Uniform { min: Bytes::new(10), max: Bytes::new(12) });
+        for size in 10..=12 {
+            let share = uniform.iter().filter(|drawn| **drawn == size).count();
+            assert!((3100..3570).contains(&share), "{share} of {size}");
+        }
+        assert!(uniform.iter().all(|size| (10..=12).contains(size)));
+        let part = "10%".parse().expect("a ratio");
+        let mixture = drawn(&Size::Mixture { usual: Bytes::new(1), rare: Bytes::new(50), part });
+        let rare = mixture.iter().filter(|size| **size == 50).count();
+        assert!((900..1100).contains(&rare), "{rare}");
     }
 }

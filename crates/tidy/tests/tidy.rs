@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who may import whom, besides `units`, which everyone may: ARCHITECTURE.md, "Rooms".
-const MAY_IMPORT: [(&str, &[&str]); 23] = [
+const MAY_IMPORT: [(&str, &[&str]); 24] = [
     ("units", &[]),
     ("model", &[]),
     ("config", &["model"]),
@@ -24,18 +24,19 @@ const MAY_IMPORT: [(&str, &[&str]); 23] = [
     ("edge", &["media", "model", "config", "host"]),
     ("get", &["model", "host"]),
     ("load", &["media", "model", "host"]),
-    ("iperf", &["model", "infer", "host"]),
+    ("agent", &["model", "host"]),
+    ("iperf", &["model", "infer", "host", "agent"]),
     ("watch", &["model", "infer"]),
     (
         "cli",
         &[
             "model", "config", "wire", "infer", "tune", "host", "apply", "path", "live", "lab", "report", "pipeline",
-            "media", "edge", "get", "load", "iperf", "watch",
+            "media", "edge", "get", "load", "agent", "iperf", "watch",
         ],
     ),
     ("thalweg", &["cli", "infer", "load", "model"]),
     ("tidy", &[]),
-    ("fuzz", &["wire", "infer", "config", "model", "media", "edge", "get", "iperf", "watch"]),
+    ("fuzz", &["wire", "infer", "config", "model", "media", "edge", "get", "agent", "iperf", "watch"]),
 ];
 
 /// Lines past which a file is no longer one idea.

@@ -59,12 +59,22 @@ pub(crate) struct LoadStreamArgs {
     /// Sends this file on each stream; its end ends the test
     #[arg(short = 'F', long, value_name = "FILE", conflicts_with_all = ["udp", "reverse", "both"])]
     pub(crate) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) token: TokenArgs,
+}
+
+/// Where the token is.
+#[derive(Debug, Clone, ClapArgs)]
+pub(crate) struct TokenArgs {
+    /// File with the token that both ends know; default: what THALWEG_LOAD_TOKEN holds
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
 }
 
 /// The server of load between hosts.
 #[derive(Debug, Clone, ClapArgs)]
 #[command(
-    after_help = "Examples:\n  thalweg load serve\n  thalweg load serve --listen 0.0.0.0,::\n  thalweg load serve --listen 192.0.2.1 --one-off --json\n\nClients are 'thalweg load stream' and iperf3's own. Several are served at once. There are no passwords: whoever reaches the port can\nload this host, so it listens at 127.0.0.1 unless told otherwise. With --json there is one document a line and test."
+    after_help = "Examples:\n  thalweg load serve\n  openssl rand -hex 16 > token; thalweg load serve --listen 192.0.2.1 --token-file token\n  thalweg load serve --listen 0.0.0.0,:: --open --one-off --json\n\nClients are 'thalweg load stream', rr, crr, udp-train, topics and iperf3's own. Several are served at once. It listens at 127.0.0.1\nunless told otherwise; elsewhere clients prove that they know the token. iperf3's own cannot: with --open whoever reaches the port can\nload this host with streams and transactions. With --json there is one document a line and test of streams."
 )]
 pub(crate) struct LoadServeArgs {
     /// Addresses to listen at
@@ -82,6 +92,11 @@ pub(crate) struct LoadServeArgs {
     /// The time of a row
     #[arg(short = 'i', long, value_name = "TIME", default_value = "1s", value_parser = interval)]
     pub(crate) interval: Span,
+    #[command(flatten)]
+    pub(crate) token: TokenArgs,
+    /// Serve streams and transactions to whoever reaches the port, as iperf3's own clients know no token
+    #[arg(long)]
+    pub(crate) open: bool,
 }
 
 /// iperf3's own range (`MIN_INTERVAL`, `MAX_INTERVAL`).

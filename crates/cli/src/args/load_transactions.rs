@@ -1,5 +1,6 @@
 //! What can be typed after `thalweg load rr` and `thalweg load crr`.
 
+use super::load_stream::TokenArgs;
 use clap::Args as ClapArgs;
 use thalweg_units::{Bytes, Span};
 
@@ -33,4 +34,6 @@ pub(crate) struct LoadTransactionArgs {
     /// The congestion control at this end, such as cubic
     #[arg(short = 'C', long, value_name = "NAME")]
     pub(crate) congestion: Option<String>,
+    #[command(flatten)]
+    pub(crate) token: TokenArgs,
 }

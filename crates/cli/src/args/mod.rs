@@ -4,7 +4,9 @@ mod expect;
 pub(crate) mod get;
 pub(crate) mod load;
 pub(crate) mod load_stream;
+pub(crate) mod load_topics;
 pub(crate) mod load_transactions;
+pub(crate) mod load_udp_train;
 pub(crate) mod path;
 mod path_preset;
 pub(crate) mod tune;
@@ -16,7 +18,9 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use get::GetArgs;
 use load::LoadArgs;
 use load_stream::{LoadServeArgs, LoadStreamArgs};
+use load_topics::LoadTopicsArgs;
 use load_transactions::LoadTransactionArgs;
+use load_udp_train::LoadUdpTrainArgs;
 use path::PathArgs;
 use std::path::PathBuf;
 use thalweg_lab::Part;
@@ -104,7 +108,11 @@ pub(crate) enum LoadVerb {
     Rr(LoadTransactionArgs),
     /// Requests and responses, each on a connection of its own
     Crr(LoadTransactionArgs),
-    /// The server of streams and transactions, for several clients at once, iperf3's own among them
+    /// Trains of UDP packets: the bottleneck's rate and the size of its buffer
+    UdpTrain(LoadUdpTrainArgs),
+    /// Messages at fixed periods, as a scenario's topics, and how late each comes
+    Topics(LoadTopicsArgs),
+    /// The server of all of these but players, for several clients at once, iperf3's own among them
     Serve(LoadServeArgs),
 }
 

@@ -1,5 +1,6 @@
 //! `thalweg load stream` and `thalweg load serve`: load between hosts.
 
+use super::load_agent::{admission, token};
 use crate::args::load_stream::{LoadServeArgs, LoadStreamArgs};
 use crate::failure::Failure;
 use crate::output::Output;
@@ -7,8 +8,9 @@ use crate::stop;
 use anyhow::anyhow;
 use std::net::SocketAddr;
 use std::process::ExitCode;
-use std::sync::Mutex;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use thalweg_agent::{Agent, AgentError, AgentObserver};
 use thalweg_iperf::protocol::parameters::{Ending, Pace, Parameters, Senders, SocketParameters, Transport};
 use thalweg_iperf::protocol::results::ServerOutput;
 use thalweg_iperf::protocol::{TCP_LENGTH, UDP_LENGTH};
@@ -25,6 +27,7 @@ const OUTPUT_WIDTH: usize = 100;
 pub(crate) fn run(args: &LoadStreamArgs, output: &Output) -> Result<ExitCode, Failure> {
     let options = options(args)?;
     let stop = stop::listen()?;
+    let _admission = admission(&args.host, args.port, &args.token, &stop)?;
     let mut console = Console { output, test: None, failed: None };
     let report = thalweg_iperf::run(&options, &stop, &mut console).map_err(failure)?;
     if let Some(failed) = console.failed {
@@ -99,6 +102,7 @@ pub(crate) fn failure(error: IperfError) -> Failure {
     let failure = match error {
         IperfError::Stopped => return Failure::stopped(),
         IperfError::Resolve { .. } | IperfError::File { .. } | IperfError::Parameters(_) => Failure::user(error),
+        _ if error.asks_for_authentication() => Failure::user(error),
         _ => Failure::host(error),
     };
     match hint {
@@ -144,12 +148,24 @@ pub(crate) fn serve(args: &LoadServeArgs, output: &Output) -> Result<ExitCode, F
             Failure::user(anyhow!("--port 0 with several addresses would listen at several ports")).hint("name a port")
         );
     }
+    let token = token(&args.token)?;
+    if let Some(address) = args.listen.iter().find(|address| !address.is_loopback())
+        && token.is_none()
+        && !args.open
+    {
+        let problem = anyhow!("without a token, whoever reaches {address} could load this host");
+        return Err(Failure::user(problem).hint(
+            "openssl rand -hex 16 > token; then --token-file token here and at the clients. iperf3's own clients know no token: --open serves them",
+        ));
+    }
     let options = ServerOptions {
         listen: args.listen.clone(),
         port: args.port,
         one_off: args.one_off,
         idle: args.idle_timeout.map(thalweg_units::Span::to_duration),
         interval: args.interval.to_duration(),
+        agent: Arc::new(Agent::new(token)),
+        is_open: args.open,
     };
     let desk = Desk { output, failed: Mutex::new(None) };
     thalweg_iperf::serve(&options, &stop, &desk).map_err(failure)?;
@@ -161,6 +177,16 @@ pub(crate) fn serve(args: &LoadServeArgs, output: &Output) -> Result<ExitCode, F
 struct Desk<'a> {
     output: &'a Output,
     failed: Mutex<Option<Failure>>,
+}
+
+impl AgentObserver for Desk<'_> {
+    fn session_over(&self, client: SocketAddr, what: &str) {
+        self.output.note(&format!("served: {client}: {what}"));
+    }
+
+    fn session_refused(&self, client: SocketAddr, why: &AgentError) {
+        self.output.note(&format!("refused: {client}: {why}"));
+    }
 }
 
 impl ServerObserver for Desk<'_> {

@@ -1,5 +1,6 @@
 //! `thalweg load rr` and `thalweg load crr`: requests and responses.
 
+use super::load_agent::admission;
 use super::load_stream::failure;
 use crate::args::load_transactions::LoadTransactionArgs;
 use crate::failure::Failure;
@@ -36,6 +37,7 @@ pub(crate) fn run(connects: bool, args: &LoadTransactionArgs, output: &Output) -
         },
     };
     let stop = stop::listen()?;
+    let _admission = admission(&args.host, args.port, &args.token, &stop)?;
     let report = thalweg_iperf::transact(&options, &stop).map_err(failure)?;
     if output.json {
         output.json_result(&report)?;

@@ -2,7 +2,9 @@
 //!
 //! Source: udp(7), socket(7), ip(7).
 
+use super::set_number;
 use super::stream::set_service;
+use super::udp::{Stamped, receive_all};
 use crate::error::{HostError, wrap};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
@@ -75,6 +77,31 @@ impl DatagramSocket {
             sockopt::set_socket_recv_buffer_size(&self.fd, bytes)
         };
         wrap(set().map_err(Into::into), || format!("set the buffers of a UDP socket to {bytes} bytes"))
+    }
+
+    /// Asks for this many bytes of packets that wait to be sent (`SO_SNDBUF`): a small one keeps packets from waiting in this host.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn set_send_buffer(&self, bytes: usize) -> Result<(), HostError> {
+        let set = sockopt::set_socket_send_buffer_size(&self.fd, bytes);
+        wrap(set.map_err(Into::into), || format!("set SO_SNDBUF to {bytes}"))
+    }
+
+    /// The kernel notes when packets arrive (`SO_TIMESTAMPNS`), for [`DatagramSocket::receive_stamped`].
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn note_arrivals(&self) -> Result<(), HostError> {
+        set_number(self.as_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1, "SO_TIMESTAMPNS")
+    }
+
+    /// Takes every packet that has come, in order, with the time at which the kernel had it; one of less than 16 bytes is left out.
+    ///
+    /// # Errors
+    /// When the other end refuses packets.
+    pub fn receive_stamped(&self, each: impl FnMut(Stamped)) -> Result<(), HostError> {
+        receive_all(self.as_fd(), each)
     }
 
     /// Sets the byte of type of service that packets to `peer` carry.
@@ -169,6 +196,15 @@ mod tests {
             let mut got = [0; 3];
             let (len, from) = next(&listener, &mut got);
             assert_eq!((len, from, &got), (5, near.local().ok(), b"hel"));
+            let stamp = [7u64.to_be_bytes(), 9u64.to_be_bytes()].concat();
+            listener.note_arrivals().expect("noted");
+            assert!(near.send(&stamp).expect("sent"));
+            let (mut stamped, deadline) = (Vec::new(), Instant::now() + Duration::from_secs(5));
+            while stamped.is_empty() && Instant::now() < deadline {
+                listener.receive_stamped(|packet| stamped.push(packet)).expect("received");
+            }
+            assert_eq!((stamped[0].number, stamped[0].sent.as_nanos(), stamped[0].len), (7, 9, 16));
+            assert!(stamped[0].received.as_nanos() > 0);
             let own = DatagramSocket::bind(address).expect("shared");
             own.connect(from.expect("told")).expect("connected");
             assert!(near.send(b"again").expect("sent"));

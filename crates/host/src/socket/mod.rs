@@ -11,7 +11,7 @@ mod tests;
 mod udp;
 
 pub use datagram::DatagramSocket;
-pub use udp::{Datagram, STAMP_LEN, Udp};
+pub use udp::{Datagram, STAMP_LEN, Stamped, Udp};
 
 use crate::error::{HostError, check, wrap};
 use std::io;
@@ -43,6 +43,20 @@ fn set_number(socket: BorrowedFd<'_>, level: i32, option: i32, value: i32, name:
     // SAFETY: the number outlives the call and its length is given.
     let result = unsafe { libc::setsockopt(fd, level, option, (&raw const value).cast(), len) };
     check(result, || format!("set {name} to {value}")).map(drop)
+}
+
+impl From<Tcp> for std::net::TcpStream {
+    /// The same socket; it still never blocks, unless it is told to.
+    fn from(socket: Tcp) -> Self {
+        Self::from(socket.fd)
+    }
+}
+
+impl From<std::net::TcpStream> for Tcp {
+    /// The same socket; the caller has made it non-blocking.
+    fn from(socket: std::net::TcpStream) -> Self {
+        Self { fd: socket.into(), quickack: None }
+    }
 }
 
 impl AsFd for Tcp {

@@ -39,6 +39,19 @@ pub struct Datagram {
     pub len: usize,
 }
 
+/// A packet that came from the peer of a connected socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamped {
+    /// The first 64 bits of its payload: its number.
+    pub number: u64,
+    /// The next 64 bits, which are when it was sent or any other mark of the sender.
+    pub sent: Span,
+    /// When this host's kernel had it, as in [`Datagram::received`].
+    pub received: Timestamp,
+    /// Its payload's length in bytes.
+    pub len: usize,
+}
+
 impl AsFd for Udp {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
@@ -147,53 +160,13 @@ impl Udp {
     }
 
     fn receive_batch(&self, each: &mut impl FnMut(Datagram)) -> Result<(usize, bool), HostError> {
-        let mut stamps = [[0u8; STAMP_LEN]; BATCH];
-        let mut controls = [[0u64; CONTROL_WORDS]; BATCH];
-        // SAFETY: these structs are plain data for which zeroes are valid.
-        let (mut names, mut parts, mut heads) = unsafe {
-            let names: [libc::sockaddr_in; BATCH] = std::mem::zeroed();
-            let parts: [libc::iovec; BATCH] = std::mem::zeroed();
-            let heads: [libc::mmsghdr; BATCH] = std::mem::zeroed();
-            (names, parts, heads)
-        };
-        for at in 0..BATCH {
-            parts[at] = libc::iovec { iov_base: stamps[at].as_mut_ptr().cast(), iov_len: STAMP_LEN };
-            let head = &mut heads[at].msg_hdr;
-            head.msg_name = (&raw mut names[at]).cast();
-            head.msg_namelen = size_of::<libc::sockaddr_in>() as u32;
-            head.msg_iov = &raw mut parts[at];
-            head.msg_iovlen = 1;
-            head.msg_control = controls[at].as_mut_ptr().cast();
-            head.msg_controllen = size_of_val(&controls[at]);
-        }
-        // SAFETY: every pointer in the headers is to one of the arrays above, which outlive the call; MSG_TRUNC makes the
-        // kernel tell a packet's whole length, not write more.
-        let got = unsafe {
-            let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
-            libc::recvmmsg(self.raw(), heads.as_mut_ptr(), BATCH as u32, flags, std::ptr::null_mut())
-        };
-        if got < 0 && io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock {
-            return Ok((0, false));
-        }
-        let got = check(got, || "receive UDP packets".to_owned())? as usize;
-        for at in 0..got {
-            let len = heads[at].msg_len as usize;
-            if len < STAMP_LEN {
-                continue;
-            }
-            let word = |from: usize| u64::from_be_bytes(std::array::from_fn(|byte| stamps[at][from + byte]));
-            let address = Ipv4Addr::from(u32::from_be(names[at].sin_addr.s_addr));
-            each(Datagram {
-                from: SocketAddrV4::new(address, u16::from_be(names[at].sin_port)),
-                number: word(0),
-                sent: Span::from_nanos(word(8)),
-                received: received(&heads[at].msg_hdr),
-                len,
-            });
-        }
-        Ok((got, got == BATCH))
+        receive_batch(self.fd.as_fd(), &mut |name, stamped| {
+            let from =
+                SocketAddrV4::new(Ipv4Addr::from(u32::from_be(name.sin_addr.s_addr)), u16::from_be(name.sin_port));
+            let Stamped { number, sent, received, len } = stamped;
+            each(Datagram { from, number, sent, received, len });
+        })
     }
-
     fn set(&self, option: libc::c_int, value: u32, name: &str) -> Result<(), HostError> {
         // SAFETY: the number outlives the call and its length is given.
         let result = unsafe {
@@ -206,6 +179,62 @@ impl Udp {
     fn raw(&self) -> i32 {
         self.fd.as_raw_fd()
     }
+}
+
+/// Takes every packet that has come to a socket of any family, in order; one that is too short to carry a number is left out.
+pub(super) fn receive_all(socket: BorrowedFd<'_>, mut each: impl FnMut(Stamped)) -> Result<(), HostError> {
+    loop {
+        let (count, full) = receive_batch(socket, &mut |_, stamped| each(stamped))?;
+        if count == 0 || !full {
+            return Ok(());
+        }
+    }
+}
+
+/// Takes as many packets as one call gives; returns how many, and whether there may be more. The name is the sender's if it has an IPv4 address.
+fn receive_batch(
+    socket: BorrowedFd<'_>,
+    each: &mut impl FnMut(&libc::sockaddr_in, Stamped),
+) -> Result<(usize, bool), HostError> {
+    let mut stamps = [[0u8; STAMP_LEN]; BATCH];
+    let mut controls = [[0u64; CONTROL_WORDS]; BATCH];
+    // SAFETY: these structs are plain data for which zeroes are valid.
+    let (mut names, mut parts, mut heads) = unsafe {
+        let names: [libc::sockaddr_in; BATCH] = std::mem::zeroed();
+        let parts: [libc::iovec; BATCH] = std::mem::zeroed();
+        let heads: [libc::mmsghdr; BATCH] = std::mem::zeroed();
+        (names, parts, heads)
+    };
+    for at in 0..BATCH {
+        parts[at] = libc::iovec { iov_base: stamps[at].as_mut_ptr().cast(), iov_len: STAMP_LEN };
+        let head = &mut heads[at].msg_hdr;
+        head.msg_name = (&raw mut names[at]).cast();
+        head.msg_namelen = size_of::<libc::sockaddr_in>() as u32;
+        head.msg_iov = &raw mut parts[at];
+        head.msg_iovlen = 1;
+        head.msg_control = controls[at].as_mut_ptr().cast();
+        head.msg_controllen = size_of_val(&controls[at]);
+    }
+    // SAFETY: every pointer in the headers is to one of the arrays above, which outlive the call; MSG_TRUNC makes the
+    // kernel tell a packet's whole length, not write more.
+    let got = unsafe {
+        let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
+        libc::recvmmsg(socket.as_raw_fd(), heads.as_mut_ptr(), BATCH as u32, flags, std::ptr::null_mut())
+    };
+    if got < 0 && io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock {
+        return Ok((0, false));
+    }
+    let got = check(got, || "receive UDP packets".to_owned())? as usize;
+    for at in 0..got {
+        let len = heads[at].msg_len as usize;
+        if len < STAMP_LEN {
+            continue;
+        }
+        let word = |from: usize| u64::from_be_bytes(std::array::from_fn(|byte| stamps[at][from + byte]));
+        let (number, sent) = (word(0), Span::from_nanos(word(8)));
+        each(&names[at], Stamped { number, sent, received: received(&heads[at].msg_hdr), len });
+    }
+    Ok((got, got == BATCH))
 }
 
 /// The kernel's timestamp among the control messages; the epoch where there is none.

@@ -5,6 +5,8 @@ use super::{COOKIE_LEN, Cookie};
 
 /// Largest request and response in bytes.
 pub const MAX_EXCHANGE: u32 = 1 << 30;
+/// What a server sends in place of a response to a client that has not proved its token.
+pub const NOT_ADMITTED: u8 = b'!';
 /// How cookies begin: of connections with many transactions, and of those with one.
 const MARKS: [(&str, bool); 2] = [("thalweg.rr-1.", false), ("thalweg.crr1.", true)];
 

@@ -63,7 +63,7 @@ impl Refusal {
         (Self::Protocol, 131, "the protocol is not available"),
         (Self::Congestion, 134, "the congestion control is not available"),
         (Self::Buffers, 141, "the kernel grants less than the socket buffer that was asked for"),
-        (Self::Authentication, 142, "it needs a user name and a password, which only iperf3's own client can send"),
+        (Self::Authentication, 142, "it asks for authentication"),
         (Self::Silence, 144, "nothing was received for too long"),
         (Self::Expired, 160, "the test took longer than it said"),
         (Self::StreamConnect, 203, "the streams did not come"),

@@ -10,7 +10,7 @@ mod transactions;
 use crate::control::Control;
 use crate::error::IperfError;
 use crate::protocol::datagram::answer;
-use crate::protocol::exchange::Exchange;
+use crate::protocol::exchange::{Exchange, NOT_ADMITTED};
 use crate::protocol::results::ServerOutput;
 use crate::protocol::{COOKIE_LEN, Cookie, State};
 use crate::stream::Link;
@@ -23,6 +23,8 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 use test::Client;
+use thalweg_agent::message::{Purpose, greeted_session};
+use thalweg_agent::{Agent, AgentObserver};
 use thalweg_host::HostError;
 use thalweg_host::poll::{Poller, Waker};
 use thalweg_host::socket::{DatagramSocket, Tcp};
@@ -52,10 +54,14 @@ pub struct ServerOptions {
     pub idle: Option<Duration>,
     /// The time of a row in reports.
     pub interval: Duration,
+    /// What serves trains and topics; if it asks for a token, streams and transactions are for hosts that have proved it.
+    pub agent: Arc<Agent>,
+    /// Streams and transactions are for anybody.
+    pub is_open: bool,
 }
 
 /// Who watches a server; called by the threads of all tests.
-pub trait ServerObserver: Sync {
+pub trait ServerObserver: AgentObserver {
     /// It listens at this address.
     fn listening(&self, at: SocketAddr);
     /// A test of this client begins.
@@ -179,7 +185,9 @@ impl<'a> Server<'a> {
 
     /// Whether the options end it here.
     fn is_over(&mut self, registry: &Registry) -> bool {
-        let is_idle = registry.count() == 0 && self.exchanges.open.load(Ordering::Relaxed) == 0;
+        let is_idle = registry.count() == 0
+            && self.exchanges.open.load(Ordering::Relaxed) == 0
+            && self.options.agent.count() == 0;
         if !is_idle {
             self.idle_since = Instant::now();
         }
@@ -246,7 +254,21 @@ impl<'a> Server<'a> {
     {
         let Unknown { tcp, peer, bytes, .. } = unknown;
         let cookie = Cookie(bytes);
-        if let Some(exchange) = Exchange::of_cookie(&cookie) {
+        match Purpose::of_cookie(&bytes) {
+            Some(Purpose::Control) => return self.begin_session(tcp, peer, scope),
+            Some(Purpose::Topic { session, topic }) => {
+                // Where no session waits for it, it is closed.
+                self.options.agent.deliver_topic(session, topic, tcp);
+                return;
+            }
+            None => {}
+        }
+        let exchange = Exchange::of_cookie(&cookie);
+        if !self.admits(peer.ip()) && (exchange.is_some() || cookie.is_valid()) {
+            self.turn_away(tcp, peer, exchange.is_some(), scope);
+            return;
+        }
+        if let Some(exchange) = exchange {
             let _ = self.exchanges.arrived.send((tcp, exchange));
             self.exchanges.waker.wake();
             return;
@@ -255,8 +277,12 @@ impl<'a> Server<'a> {
             registry.deliver_tcp(&cookie, (place, Link::Tcp(tcp)));
             return;
         }
+        if !cookie.is_valid() {
+            self.observer.refused(peer, &IperfError::Stranger);
+            return;
+        }
         let is_full = self.options.one_off && registry.count() + self.over.load(Ordering::Acquire) as usize > 0;
-        let begun = (cookie.is_valid() && !is_full).then(|| self.begin(tcp, cookie, peer, registry));
+        let begun = (!is_full).then(|| self.begin(tcp, cookie, peer, registry));
         // Where there is no test, the client was told.
         if let Some(Ok(Some(client))) = begun {
             let (observer, interval) = (self.observer, self.options.interval);
@@ -271,6 +297,49 @@ impl<'a> Server<'a> {
                 registry.close(&cookie);
             }
         }
+    }
+
+    /// Whether streams and transactions from there are served.
+    fn admits(&self, address: IpAddr) -> bool {
+        let agent = &self.options.agent;
+        self.options.is_open || !agent.is_protected() || agent.admits(address)
+    }
+
+    /// Says that a token is needed; in a thread, as the other end may be slow to read it.
+    fn turn_away<'scope>(&self, tcp: Tcp, peer: SocketAddr, is_exchange: bool, scope: &'scope Scope<'scope, 'a>)
+    where
+        'a: 'scope,
+    {
+        self.observer.refused(peer, &IperfError::NotAdmitted);
+        if is_exchange {
+            // There is room for a byte.
+            let _ = tcp.send(&[NOT_ADMITTED]);
+            return;
+        }
+        let stop = Arc::clone(self.stop);
+        let refuse = move || {
+            if let Ok(control) = Control::new(tcp, "client", stop) {
+                control.refuse(&IperfError::NotAdmitted);
+            }
+        };
+        // Without a thread it is closed.
+        let _ = std::thread::Builder::new().name("refusal".to_owned()).spawn_scoped(scope, refuse);
+    }
+
+    /// Serves a control connection of trains and topics.
+    fn begin_session<'scope>(&self, tcp: Tcp, peer: SocketAddr, scope: &'scope Scope<'scope, 'a>)
+    where
+        'a: 'scope,
+    {
+        let (agent, stop, observer) = (Arc::clone(&self.options.agent), self.stop, self.observer);
+        let (over, waker) = (Arc::clone(&self.over), Arc::clone(&self.waker));
+        let run = move || {
+            let is_let_in = agent.serve(tcp, peer, stop, observer);
+            over.fetch_add(u64::from(is_let_in), Ordering::AcqRel);
+            waker.wake();
+        };
+        // Without a thread it is closed.
+        let _ = std::thread::Builder::new().name("session".to_owned()).spawn_scoped(scope, run);
     }
 
     fn begin(
@@ -300,6 +369,9 @@ impl<'a> Server<'a> {
             while let Ok(Some((length, peer))) = udp.receive(&mut bytes) {
                 if let (4, Some(peer), Some(greeting)) = (length, peer, bytes.first_chunk()) {
                     from.push((peer, *greeting));
+                }
+                if let (16, Some(peer), Some(session)) = (length, peer, bytes.first_chunk().and_then(greeted_session)) {
+                    self.options.agent.deliver_greeting(session, peer);
                 }
             }
         };

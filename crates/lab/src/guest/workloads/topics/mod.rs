@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddrV4;
 use thalweg_host::HostError;
 use thalweg_host::tcp_info::TcpInfo;
-use thalweg_model::{Metric, Metrics, Size, SocketSettings, Topic, Topics};
+use thalweg_model::{Metric, Metrics, SocketSettings, Topic, Topics};
 use thalweg_units::{Seed, Span};
 
 /// Apart from every other use of the run's seed.
@@ -108,7 +108,7 @@ impl Publications {
     fn publish(&mut self, event_loop: &mut EventLoop, topic: usize) -> Result<(), HostError> {
         let Some(at) = self.next(topic) else { return Ok(()) };
         let number = self.published[topic];
-        let bytes = draw(&self.spec.topics[topic].size, self.seed.derive(topic as u64).derive(number));
+        let bytes = self.spec.topics[topic].size.draw(self.seed.derive(topic as u64).derive(number)).get();
         self.published[topic] += 1;
         for link in 0..self.links.len() {
             if self.links[link].topic == topic {
@@ -243,40 +243,5 @@ impl RunningWorkload for Publications {
         let infos = self.links.iter().map(|link| TcpInfo::of(event_loop.tcp(link.publisher())));
         sender_metrics(&infos.collect::<Result<Vec<_>, _>>()?, &mut metrics);
         Ok(Findings { metrics, ..Findings::default() })
-    }
-}
-
-/// A message's size, by a seed of its own.
-fn draw(size: &Size, seed: Seed) -> u64 {
-    // The 53 bits a double holds: 0 to just below 1.
-    let unit = (seed.get() >> 11) as f64 / (1u64 << 53) as f64;
-    match size {
-        Size::Fixed { bytes } => bytes.get(),
-        Size::Uniform { min, max } => {
-            let range = (max.get() - min.get()) as f64 + 1.0;
-            (min.get() + (unit * range) as u64).min(max.get())
-        }
-        Size::Mixture { usual, rare, part } => if unit < part.get() { rare } else { usual }.get(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use thalweg_units::Bytes;
-
-    #[test]
-    fn sizes_are_as_asked_for() {
-        let drawn = |size: &Size| (0..10_000).map(|n| draw(size, Seed::new(7).derive(3).derive(n))).collect::<Vec<_>>();
-        let uniform = drawn(&Size::Uniform { min: Bytes::new(10), max: Bytes::new(12) });
-        for size in 10..=12 {
-            let share = uniform.iter().filter(|drawn| **drawn == size).count();
-            assert!((3100..3570).contains(&share), "{share} of {size}");
-        }
-        assert!(uniform.iter().all(|size| (10..=12).contains(size)));
-        let part = "10%".parse().expect("a ratio");
-        let mixture = drawn(&Size::Mixture { usual: Bytes::new(1), rare: Bytes::new(50), part });
-        let rare = mixture.iter().filter(|size| **size == 50).count();
-        assert!((900..1100).contains(&rare), "{rare}");
     }
 }

@@ -1,18 +1,15 @@
 //! `udp-train`: packets at fixed distances, each with its number and the time it was sent. What arrives, and how late, tells
 //! the rate at which a queue drains and how much it holds.
 
-mod queue;
-
 use crate::guest::clock::{minus, plus};
 use crate::guest::event_loop::{Event, EventLoop, Key};
 use crate::guest::hosts::{HostId, SERVER};
 use crate::guest::metrics::percentiles;
 use crate::guest::workload::{Findings, RunningWorkload};
-use queue::Arrival;
 use std::net::SocketAddrV4;
 use thalweg_host::HostError;
 use thalweg_host::socket::Udp;
-use thalweg_model::{Metric, Metrics, UdpTrain, Way};
+use thalweg_model::{Metric, Metrics, TrainArrival, TrainQueue, UdpTrain, Way};
 use thalweg_units::Span;
 
 /// Room for every packet in the sockets' own buffers, so that only the path loses any.
@@ -21,6 +18,10 @@ const SOCKET_BYTES: u32 = 256 << 20;
 const BATCH: u64 = 64;
 /// After the last packet was sent, what is on its way is waited for until none has come for so long.
 const QUIET: Span = Span::from_millis(1_000);
+/// Ethernet, IPv4 and UDP headers: a path's rate counts them.
+const HEADER_BYTES: u64 = 14 + 20 + 8;
+/// A packet that is later than the least late one by more has waited in a queue; the lab's clocks are exact.
+const WAITED: Span = Span::from_micros(1);
 const SEND: u64 = 0;
 const LOOK: u64 = 1;
 
@@ -44,7 +45,7 @@ struct Train {
     receiver: Key,
     /// When each was sent, since the start.
     sent: Vec<Span>,
-    arrivals: Vec<Arrival>,
+    arrivals: Vec<TrainArrival>,
 }
 
 impl Trains {
@@ -88,7 +89,7 @@ impl Trains {
         let arrivals = &mut train.arrivals;
         event_loop.udp(train.receiver).receive(|packet| {
             let at = minus(Span::from_nanos(packet.received.as_nanos()), start);
-            arrivals.push(Arrival { number: packet.number, at });
+            arrivals.push(TrainArrival { number: packet.number, at });
         })?;
         self.last_arrival = event_loop.now();
         Ok(())
@@ -185,9 +186,19 @@ impl RunningWorkload for Trains {
             }
         }
         if let [train] = self.trains.as_slice() {
-            queue::report(&train.sent, &train.arrivals, size, &mut metrics);
+            report_queue(train, size + HEADER_BYTES, &mut metrics);
         }
         Ok(Findings { metrics, ..Findings::default() })
+    }
+}
+
+/// Reports `drain_bps` where packets queued, and `buffer_packets`, `buffer_bytes` where the queue overflowed.
+fn report_queue(train: &Train, frame_bytes: u64, metrics: &mut Metrics) {
+    let Some(queue) = TrainQueue::of(&train.sent, &train.arrivals, frame_bytes, WAITED) else { return };
+    metrics.insert("drain_bps".to_owned(), Metric::One(queue.drain_bps));
+    if let Some(held) = queue.held_packets.first() {
+        metrics.insert("buffer_packets".to_owned(), Metric::Count(*held));
+        metrics.insert("buffer_bytes".to_owned(), Metric::Count(held * frame_bytes));
     }
 }
 
