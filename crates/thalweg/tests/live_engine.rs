@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{figure, json, lab, lab_in, processes_in, run, texts, thalweg, within};
+use common::{figure, json, lab, lab_in, processes_in, run, texts, thalweg};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs;
@@ -23,6 +23,23 @@ const LARGE: &str = "client.sysctl.\"net.ipv4.tcp_rmem\"=4096 6291456 6291456";
 const ARMS: [&str; 2] = ["cubic 10", "cubic 40"];
 /// How often a machine that is busy with other work gets another try.
 const TRIES: usize = 3;
+
+/// Holds a live run against virtual time: `attempt` gives how far it is from it, as a part. Beyond `wide` in every try fails, and so does
+/// beyond `narrow` in a run that was as asked for; what lies between says that the machine is too busy to tell.
+fn holds(test: &str, [narrow, wide]: [f64; 2], mut attempt: impl FnMut() -> (f64, Value)) {
+    let mut tried = Vec::new();
+    for _ in 0..TRIES {
+        let (error, live) = attempt();
+        if error <= narrow {
+            return;
+        }
+        assert!(live["verdict"]["faithful"] != true, "{test}: {error} from virtual time, in a run as asked for");
+        tried.push((error, live));
+    }
+    let least = tried.iter().map(|(error, _)| *error).fold(f64::INFINITY, f64::min);
+    assert!(least <= wide, "{test}: {tried:?}");
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {test}: no run in real time was as asked for: {tried:?}");
+}
 
 /// Waits for its turn; `None`, said aloud, where this process may not make the namespaces and devices.
 fn turn(test: &str) -> Option<MutexGuard<'static, ()>> {
@@ -64,8 +81,7 @@ fn a_megabyte_at_100_ms_takes_as_long_as_in_virtual_time() {
     let folder = tempfile::tempdir().expect("a folder");
     let common = ["first-frame", "--set", LARGE, "--arm", ARMS[0], "--arm", ARMS[1], "--capture", "off"];
     let virtual_time = measured(folder.path(), &common);
-    let mut tried = String::new();
-    for _ in 0..TRIES {
+    holds("1 MB at 100 ms", [0.02, 0.25], || {
         let live = measured(folder.path(), &[&common[..], &["--live", "--repeat", "5"]].concat());
         assert_eq!((&live["schema"], &live["engine"]), (&"thalweg.lab/1".into(), &"live".into()));
         assert_eq!(live["kernel"], release(), "this host's kernel");
@@ -78,16 +94,13 @@ fn a_megabyte_at_100_ms_takes_as_long_as_in_virtual_time() {
             assert!(arm["live"]["verdict"]["faithful"].is_boolean() && arm["live"]["skipped"] == serde_json::json!([]));
             assert!(median(&live, name, "cpu_s.programs") > 0.0 && median(&live, name, "cpu_s.path") > 0.0);
             assert_eq!(arm["settings"]["server"]["socket"]["congestion"], "cubic");
-            assert_eq!(median(&live, name, "retransmits"), 0.0, "{name}");
         }
         // A packet is never early: no run is faster than in virtual time.
         assert!(parts.iter().all(|part| *part >= 0.999), "{parts:?}");
-        if parts.iter().all(|part| *part <= 1.02) {
-            return;
-        }
-        write!(tried, "\n{parts:?}; {}", live["arms"][0]["live"]).expect("text");
-    }
-    panic!("live over virtual, initial windows of 10 and 40:{tried}");
+        let again: f64 = ARMS.map(|name| median(&live, name, "retransmits")).iter().sum();
+        let late = parts.into_iter().fold(0.0, f64::max) - 1.0;
+        (if again > 0.0 { f64::INFINITY } else { late }, live["arms"][0]["live"].clone())
+    });
 }
 
 fn release() -> String {
@@ -100,9 +113,13 @@ fn a_slow_download_has_the_same_verdict() {
     let folder = tempfile::tempdir().expect("a folder");
     let common = ["slow-download", "--arm", "as found", "--set", "workload.bytes=150MB", "--samples", "20ms"];
     let virtual_time = measured(folder.path(), &[&common[..], &["--out", "v"]].concat());
-    let live = measured(folder.path(), &[&common[..], &["--live", "--out", "l"]].concat());
     let code = |report: &Value| arm(report, "as found")["diagnosis"][0]["code"].clone();
-    assert_eq!((code(&virtual_time), code(&live)), ("receive-window".into(), "receive-window".into()));
+    assert_eq!(code(&virtual_time), "receive-window");
+    holds("slow-download's verdict", [0.0, 0.0], || {
+        let _ = fs::remove_dir_all(folder.path().join("l"));
+        let live = measured(folder.path(), &[&common[..], &["--live", "--out", "l"]].concat());
+        (f64::from(u8::from(code(&live) != "receive-window")), live["arms"][0]["live"].clone())
+    });
     let samples = fs::read_to_string(folder.path().join("l/0-as-found.csv")).expect("samples");
     let hosts: Vec<&str> = samples.lines().skip(1).filter_map(|line| line.split(',').nth(1)).collect();
     assert!(hosts.contains(&"client") && hosts.contains(&"server") && hosts.len() > 20, "{}", hosts.len());
@@ -123,12 +140,14 @@ fn several_clients_share_a_path_or_have_their_own() {
     };
     let cross = "[[cross]]\nkind = \"udp\"\nrate = \"5mbit\"\nsize = 1200\n";
     for (text, wanted) in [(text("shared", cross), 13e6), (text("own", ""), 37e6)] {
-        let (live, virtual_time) = (lab(&text, &["--live"]), lab(&text, &[]));
-        let (live, virtual_time) =
-            (figure(&live, "as given", "goodput_bps"), figure(&virtual_time, "as given", "goodput_bps"));
+        let virtual_time = figure(&lab(&text, &[]), "as given", "goodput_bps");
         assert!(virtual_time > wanted, "{virtual_time}");
         // CUBIC with a full queue is chaotic; the rate is not.
-        within(live, virtual_time, 0.05);
+        holds("two clients' rate", [0.05, 0.3], || {
+            let live = lab(&text, &["--live"]);
+            let error = (figure(&live, "as given", "goodput_bps") / virtual_time - 1.0).abs();
+            (error, live["arms"][0]["live"].clone())
+        });
     }
 }
 
@@ -138,18 +157,21 @@ fn a_listed_loss_is_repaired_in_the_same_way() {
     // The tenth response's only segment: found by the tail loss probe.
     let text = "name = \"s\"\n[path]\nrtt = \"40ms\"\n[path.down]\nloss = { model = \"list\", segments = [10] }\n\
                 [workload]\nkind = \"rr\"\nrequest = 100\nresponse = 1000\ntransactions = 15\n";
-    let [live, virtual_time] = [&["--live"][..], &[]].map(|args| {
+    let measured = |args: &[&str]| {
         let folder = tempfile::tempdir().expect("a folder");
-        lab_in(folder.path(), text, args)
+        let report = lab_in(folder.path(), text, args);
+        let names = ["dropped_packets.down_propagation", "lost_segments", "retransmits"];
+        let is_repaired = names.iter().all(|name| figure(&report, "as given", name) == 1.0);
+        let took = if is_repaired { figure(&report, "as given", "latency_ms.max") } else { f64::INFINITY };
+        (took, report["arms"][0]["live"].clone())
+    };
+    let (virtual_time, _) = measured(&[]);
+    assert!(virtual_time > 100.0 && virtual_time.is_finite(), "{virtual_time}");
+    // The probe's timer counts jiffies, of which a host may have 100 a second: 30 ms, or twice as long.
+    holds("a tail loss probe", [30.0 / virtual_time, 1.0], || {
+        let (took, live) = measured(&["--live"]);
+        ((took / virtual_time - 1.0).abs(), live)
     });
-    for figure_name in ["dropped_packets.down_propagation", "lost_segments", "retransmits"] {
-        let of = |report| figure(report, "as given", figure_name);
-        assert_eq!((of(&live), of(&virtual_time)), (1.0, 1.0), "{figure_name}");
-    }
-    let [live, virtual_time] = [&live, &virtual_time].map(|report| figure(report, "as given", "latency_ms.max"));
-    assert!(virtual_time > 100.0, "{virtual_time}");
-    // The probe's timer counts jiffies, of which a host may have 100 a second.
-    assert!((live - virtual_time).abs() < 30.0, "{live} for {virtual_time}");
 }
 
 #[test]
