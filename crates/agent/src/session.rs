@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::control::{ANSWER, Control, GREETING_TIME, SIGNAL_LOOK};
 use crate::error::AgentError;
 use crate::message::{ClientMessage, PROTOCOL, ServerMessage, TopicsPlan, TrainPlan};
-use crate::token::{End, challenge, random};
+use crate::token::{End, challenge};
 use crate::topics::served::served as topics;
 use crate::train::datagrams::Datagrams;
 use crate::train::served::served as train;
@@ -113,7 +113,7 @@ fn let_in(
         Some(token) => token.proof(End::Server, challenges),
         None => String::new(),
     };
-    let id = u64::from_be_bytes(random()?);
+    let id = u64::from_be_bytes(thalweg_host::random::bytes()?);
     Ok((id, proof, agent.open(id, client.ip())?))
 }
 

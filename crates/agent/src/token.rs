@@ -6,7 +6,7 @@
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use std::fmt;
-use thalweg_host::HostError;
+use thalweg_host::{HostError, random};
 
 /// Characters of a token at least: 64 bits, if they are random hexadecimal digits. A recorded proof allows guessing without a limit.
 pub const TOKEN_CHARS_MIN: usize = 16;
@@ -82,24 +82,12 @@ fn bytes(hexadecimal: &str) -> Option<Vec<u8>> {
     (0..hexadecimal.len()).step_by(2).map(|at| u8::from_str_radix(&hexadecimal[at..at + 2], 16).ok()).collect()
 }
 
-/// Bytes of the kernel's random numbers.
-///
-/// # Errors
-/// When the kernel gives none.
-pub(crate) fn random<const N: usize>() -> Result<[u8; N], HostError> {
-    use std::io::Read;
-    let mut random = [0; N];
-    let read = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut random));
-    read.map_err(|source| HostError { act: "read /dev/urandom".to_owned(), source })?;
-    Ok(random)
-}
-
 /// A new challenge.
 ///
 /// # Errors
 /// When the kernel gives no random numbers.
 pub(crate) fn challenge() -> Result<String, HostError> {
-    Ok(hexadecimal(&random::<{ CHALLENGE_CHARS / 2 }>()?))
+    Ok(hexadecimal(&random::bytes::<{ CHALLENGE_CHARS / 2 }>()?))
 }
 
 #[cfg(test)]

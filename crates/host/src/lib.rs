@@ -23,6 +23,7 @@ pub mod peer;
 pub mod poll;
 pub mod process;
 pub mod qdisc;
+pub mod random;
 mod refusal;
 pub mod relay;
 pub mod route;

@@ -3,7 +3,7 @@
 use crate::error::IperfError;
 use crate::protocol::inbox::{Inbox, framed};
 use crate::protocol::refusal::Refusal;
-use crate::protocol::{COOKIE_LEN, Cookie, ProtocolError, State};
+use crate::protocol::{Cookie, ProtocolError, State};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -254,9 +254,5 @@ impl Control {
 /// # Errors
 /// When the kernel gives none.
 pub(crate) fn random_cookie() -> Result<Cookie, IperfError> {
-    use std::io::Read;
-    let mut random = [0; COOKIE_LEN - 1];
-    let read = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut random));
-    read.map_err(|source| HostError { act: "read /dev/urandom".to_owned(), source })?;
-    Ok(Cookie::of_random(random))
+    Ok(Cookie::of_random(thalweg_host::random::bytes()?))
 }

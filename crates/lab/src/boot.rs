@@ -111,8 +111,7 @@ pub(crate) fn boot(
     mut progress: impl FnMut(Progress),
 ) -> Result<Measured, BootError> {
     let prepare = |source: std::io::Error| BootError::Scratch { folder: scratch.path().to_owned(), source };
-    let text = serde_json::to_vec(plan).map_err(|error| prepare(error.into()))?;
-    fs::write(scratch.path().join(PLAN_FILE), text).map_err(prepare)?;
+    leave(plan, scratch).map_err(prepare)?;
     // Under a constant name, since the kernel mixes its command line into its random numbers.
     let own = std::env::current_exe().map_err(prepare)?;
     let _ = fs::remove_file(scratch.path().join("init"));
@@ -151,8 +150,7 @@ pub(crate) fn run_live(
     mut progress: impl FnMut(Progress),
 ) -> Result<Measured, BootError> {
     let prepare = |source: std::io::Error| BootError::Scratch { folder: scratch.path().to_owned(), source };
-    let text = serde_json::to_vec(plan).map_err(|error| prepare(error.into()))?;
-    fs::write(scratch.path().join(PLAN_FILE), text).map_err(prepare)?;
+    leave(plan, scratch).map_err(prepare)?;
     let own = std::env::current_exe().map_err(prepare)?;
     let mut command = Command::new(&own);
     command.arg(LIVE_RUN).current_dir(scratch.path());
@@ -163,6 +161,11 @@ pub(crate) fn run_live(
         Outcome::Done(measured) => Ok(*measured),
         Outcome::Failed(why) => Err(BootError::Live(why)),
     }
+}
+
+/// Leaves the plan where the run finds it.
+fn leave(plan: &Plan, scratch: &Scratch) -> std::io::Result<()> {
+    fs::write(scratch.path().join(PLAN_FILE), serde_json::to_vec(plan)?)
 }
 
 /// How long a run is waited for.

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{figure, json, lab, lab_in, processes_in, run, texts, thalweg};
+use common::{can_make_paths, figure, json, lab, lab_in, processes_in, run, texts, thalweg};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs;
@@ -44,15 +44,7 @@ fn holds(test: &str, [narrow, wide]: [f64; 2], mut attempt: impl FnMut() -> (f64
 /// Waits for its turn; `None`, said aloud, where this process may not make the namespaces and devices.
 fn turn(test: &str) -> Option<MutexGuard<'static, ()>> {
     let guard = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let folder = tempfile::tempdir().expect("a folder");
-    let output = thalweg(folder.path(), &["path", "--isolated", "--", "true"]).output().expect("the program starts");
-    if output.status.code() == Some(3) {
-        let (_, why) = texts(&output);
-        let _ = writeln!(std::io::stderr(), "SKIPPED: {test}: {}", why.lines().next().unwrap_or_default());
-        return None;
-    }
-    assert!(output.status.success(), "{output:?}");
-    Some(guard)
+    can_make_paths(test).then_some(guard)
 }
 
 /// A report of `lab run` without recording; expectations may be missed.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{figure, json, run, texts, thalweg, within};
+use common::{can_make_paths, figure, json, run, texts, thalweg, within};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -138,22 +138,10 @@ uncertainty_ms = '"uncertainty_ms":\s*([0-9.]+)'
     within(measured("uncertainty_ms"), 10.0, 0.01);
 }
 
-/// Whether this process may make paths; says aloud if it may not.
-fn possible(test: &str) -> bool {
-    let output = Command::new(env!("CARGO_BIN_EXE_thalweg")).args(["path", "--isolated", "--", "true"]).output();
-    let output = output.expect("the program starts");
-    if output.status.code() == Some(3) {
-        let (_, why) = texts(&output);
-        let _ = writeln!(std::io::stderr(), "SKIPPED: {test}: {}", why.lines().next().unwrap_or_default());
-        return false;
-    }
-    true
-}
-
 /// Runs a client behind a live path, with a server at its far end, until its document `holds`. A path whose own verdict is that it was not what was
 /// asked for proves nothing: after three of them the test is skipped.
 fn behind(test: &str, path: &str, client: &str, holds: impl Fn(&Value) -> bool) {
-    if !possible(test) {
+    if !can_make_paths(test) {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");

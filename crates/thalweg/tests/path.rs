@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{run, texts, thalweg};
+use common::{can_make_paths, run, texts, thalweg};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,19 +12,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-
-/// Whether this process may make paths; says aloud if it may not.
-fn possible(test: &str) -> bool {
-    let output = Command::new(env!("CARGO_BIN_EXE_thalweg")).args(["path", "--isolated", "--", "true"]).output();
-    let output = output.expect("the program starts");
-    if output.status.code() == Some(3) {
-        let (_, why) = texts(&output);
-        let _ = writeln!(std::io::stderr(), "SKIPPED: {test}: {}", why.lines().next().unwrap_or_default());
-        return false;
-    }
-    assert!(output.status.success(), "{output:?}");
-    true
-}
 
 /// Names of the network namespaces that processes are in.
 fn namespaces() -> BTreeSet<String> {
@@ -60,7 +47,7 @@ fn started(mut command: Command) -> (Child, String) {
 
 #[test]
 fn the_exit_code_is_the_programs_and_the_report_is_json() {
-    if !possible("the_exit_code_is_the_programs_and_the_report_is_json") {
+    if !can_make_paths("the_exit_code_is_the_programs_and_the_report_is_json") {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -86,7 +73,7 @@ fn the_exit_code_is_the_programs_and_the_report_is_json() {
 
 #[test]
 fn a_program_reaches_this_host_and_is_reached() {
-    if !possible("a_program_reaches_this_host_and_is_reached") {
+    if !can_make_paths("a_program_reaches_this_host_and_is_reached") {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -123,7 +110,7 @@ fn a_program_reaches_this_host_and_is_reached() {
 
 #[test]
 fn what_a_program_sent_before_it_ended_arrives() {
-    if !possible("what_a_program_sent_before_it_ended_arrives") {
+    if !can_make_paths("what_a_program_sent_before_it_ended_arrives") {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -170,7 +157,7 @@ fn what_a_program_sent_before_it_ended_arrives() {
 
 #[test]
 fn a_running_path_is_listed_and_changed_and_its_capture_is_read() {
-    if !possible("a_running_path_is_listed_and_changed_and_its_capture_is_read") {
+    if !can_make_paths("a_running_path_is_listed_and_changed_and_its_capture_is_read") {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -220,7 +207,7 @@ fn kill_cycles(count: usize) {
 
 #[test]
 fn fifty_kills_leave_nothing() {
-    if possible("fifty_kills_leave_nothing") {
+    if can_make_paths("fifty_kills_leave_nothing") {
         kill_cycles(50);
     }
 }
@@ -228,7 +215,7 @@ fn fifty_kills_leave_nothing() {
 #[test]
 #[ignore = "takes minutes; a shorter run is in docs/live.md"]
 fn a_thousand_kills_leave_nothing() {
-    if possible("a_thousand_kills_leave_nothing") {
+    if can_make_paths("a_thousand_kills_leave_nothing") {
         kill_cycles(1_000);
     }
 }

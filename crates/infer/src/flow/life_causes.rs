@@ -31,15 +31,6 @@ impl LifeCause {
             context: Vec::new(),
         }
     }
-
-    /// Takes `seconds` out of a wait: something else explains the silence.
-    fn leave_out(&mut self, seconds: f64) {
-        if let Cause::WaitingForServer(wait) | Cause::WaitingForClient(wait) = &mut self.cause {
-            let left = (wait.seconds - seconds).max(0.0);
-            *wait = ProgramWait { seconds: left, ..*wait };
-            (self.took_s, self.saved_s) = (left, left);
-        }
-    }
 }
 
 /// Puts what costs most of the life first; `verdict` and `findings` are those of the data phase. The share of the life that the first one
@@ -58,12 +49,10 @@ pub(crate) fn judge(
     }
     let waits_s = life.phases.waiting_server_s + life.phases.waiting_client_s;
     let data_s = cost_s(facts, &verdict, waits_s);
-    let mut causes = causes(connection, life, facts.rtt_min_s);
+    let hidden_s = hidden_s(&verdict);
+    let mut causes = causes(connection, life, facts.rtt_min_s, hidden_s);
     // What is sent again into a black hole is no lost request.
     causes.retain(|one| !is_black_hole || one.cause.code() != Code::RequestLost);
-    let hidden_s = hidden_s(&verdict);
-    causes.iter_mut().for_each(|one| one.leave_out(hidden_s));
-    causes.retain(|one| one.took_s > 0.0 && one.saved_s > 0.0);
     causes.sort_by(|a, b| b.took_s.total_cmp(&a.took_s));
     let failed = life.failure.map(|failure| failed(failure, connection, life));
     let is_first = failed.is_some() || causes.first().is_some_and(|one| is_headline(one, life, &verdict, data_s));
@@ -135,7 +124,8 @@ fn is_headline(one: &LifeCause, life: &Life, verdict: &Verdict, data_s: f64) -> 
     one.took_s > data_s && (own || one.took_s > necessary_s)
 }
 
-fn causes(connection: &Connection, life: &Life, rtt_s: f64) -> Vec<LifeCause> {
+/// The causes in the life; of `hidden_s` seconds of silence the path is known to be the cause, and no program.
+fn causes(connection: &Connection, life: &Life, rtt_s: f64, hidden_s: f64) -> Vec<LifeCause> {
     let (phases, resent) = (&life.phases, &life.resent);
     // Of one direction alone the capture does not tell what answered.
     if connection.sides.iter().any(|side| side.packets == 0) {
@@ -159,10 +149,9 @@ fn causes(connection: &Connection, life: &Life, rtt_s: f64) -> Vec<LifeCause> {
         causes.push(LifeCause { cause, took_s: seconds, saved_s: seconds - rtt_s });
     }
     let answered = connection.phases.answered().into();
-    let wait = |cause: fn(ProgramWait) -> Cause, seconds: f64| LifeCause {
-        cause: cause(ProgramWait { seconds, answered }),
-        took_s: seconds,
-        saved_s: seconds,
+    let wait = |cause: fn(ProgramWait) -> Cause, waited_s: f64| {
+        let seconds = (waited_s - hidden_s).max(0.0);
+        LifeCause { cause: cause(ProgramWait { seconds, answered }), took_s: seconds, saved_s: seconds }
     };
     causes.push(wait(Cause::WaitingForServer, phases.waiting_server_s));
     causes.push(wait(Cause::WaitingForClient, connection.phases.before_requests()));

@@ -8,9 +8,9 @@ use super::lines::{self, CONGESTION, CONGESTION_SYSCTL};
 use super::path::Schedule;
 use super::recorder::{Packets, Samples};
 use super::tick_lateness::TickLateness;
+use super::timer::{clear, set_time, timer};
 use crate::plan::{Clock, PROGRESS_MARK, Plan};
 use rustix::event::epoll;
-use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::io::{self, Write};
@@ -488,28 +488,6 @@ fn socket_settings(host: &HostSettings, clock: Clock) -> SocketSettings {
 fn address(of: rustix::io::Result<rustix::net::SocketAddrAny>, act: &str) -> Result<SocketAddrV4, HostError> {
     let any = call(of, act)?;
     call(SocketAddrV4::try_from(any), act)
-}
-
-fn timer() -> Result<OwnedFd, HostError> {
-    let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
-    call(rustix::time::timerfd_create(TimerfdClockId::Monotonic, flags), "make a timer")
-}
-
-fn set_time(timer: &OwnedFd, first: Span, every: Span) -> Result<(), HostError> {
-    let spec = |span: Span| Timespec {
-        tv_sec: (span.as_nanos() / 1_000_000_000) as i64,
-        tv_nsec: (span.as_nanos() % 1_000_000_000) as i64,
-    };
-    let when = Itimerspec { it_interval: spec(every), it_value: spec(first) };
-    call(rustix::time::timerfd_settime(timer, TimerfdTimerFlags::ABSTIME, &when), "set a timer").map(drop)
-}
-
-/// Says how often the timer went off since the last call.
-fn clear(timer: &OwnedFd) -> u64 {
-    let mut count = [0u8; 8];
-    // Would-block means another event of the same batch cleared it.
-    let _ = rustix::io::read(timer, &mut count);
-    u64::from_ne_bytes(count)
 }
 
 fn add(epoll: &OwnedFd, fd: impl AsFd, key: u64, flags: epoll::EventFlags) -> Result<(), HostError> {

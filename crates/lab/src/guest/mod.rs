@@ -15,6 +15,7 @@ mod path;
 mod recorder;
 mod sampler;
 mod tick_lateness;
+mod timer;
 mod workload;
 mod workloads;
 

@@ -1,8 +1,8 @@
 //! What takes samples of sockets at a period: a lab kernel itself, or this program where time is real.
 
 use super::clock;
+use super::timer::{clear, set_time, timer};
 use crate::plan::Clock;
-use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use thalweg_host::HostError;
@@ -25,17 +25,8 @@ impl Sampler {
         if clock == Clock::Virtual {
             return TcpSamples::start(first, period).map(Self::Kernel);
         }
-        let spec = |span: Span| Timespec {
-            tv_sec: (span.as_nanos() / 1_000_000_000) as i64,
-            tv_nsec: (span.as_nanos() % 1_000_000_000) as i64,
-        };
-        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
-        let when = Itimerspec { it_interval: spec(period), it_value: spec(first) };
-        let made = rustix::time::timerfd_create(TimerfdClockId::Monotonic, flags).and_then(|timer| {
-            rustix::time::timerfd_settime(&timer, TimerfdTimerFlags::ABSTIME, &when)?;
-            Ok(timer)
-        });
-        let timer = made.map_err(|errno| HostError { act: "start the sampler".to_owned(), source: errno.into() })?;
+        let timer = timer()?;
+        set_time(&timer, first, period)?;
         Ok(Self::Program { timer, sockets: BTreeMap::new() })
     }
 
@@ -72,9 +63,8 @@ impl Sampler {
         match self {
             Self::Kernel(kernel) => kernel.read(each),
             Self::Program { timer, sockets } => {
-                let mut count = [0u8; 8];
                 // A time that was missed is not made up for.
-                if rustix::io::read(&*timer, &mut count).is_err() {
+                if clear(timer) == 0 {
                     return Ok(());
                 }
                 sockets.iter().try_for_each(|(id, socket)| each(sample(*id, socket)?))

@@ -18,6 +18,19 @@ pub fn thalweg(folder: &Path, args: &[&str]) -> Command {
     command
 }
 
+/// Whether this process may make paths; says aloud if it may not, and which test is skipped for it.
+pub fn can_make_paths(test: &str) -> bool {
+    let output = Command::new(env!("CARGO_BIN_EXE_thalweg")).args(["path", "--isolated", "--", "true"]).output();
+    let output = output.expect("the program starts");
+    if output.status.code() == Some(3) {
+        let (_, why) = texts(&output);
+        eprintln!("SKIPPED: {test}: {}", why.lines().next().unwrap_or_default());
+        return false;
+    }
+    assert!(output.status.success(), "{output:?}");
+    true
+}
+
 /// Runs it and expects the exit code; returns what it printed.
 pub fn run(folder: &Path, args: &[&str], code: i32) -> (String, String) {
     let output = thalweg(folder, args).output().expect("the program starts");
