@@ -122,7 +122,9 @@ fn the_lab_needs_no_privilege() {
     // Copies, since a build folder and a cache may be closed to others.
     let (kernels, _) = run(folder.path(), &["lab", "kernel", "list", "--json"], 0);
     let kernels: serde_json::Value = serde_json::from_str(&kernels).expect("JSON");
-    let path = kernels["kernels"][0]["path"].as_str().expect("a lab kernel; ./x test builds one").to_owned();
+    let kernels = kernels["kernels"].as_array().expect("a list");
+    let current = kernels.iter().find(|kernel| kernel["current"] == true).expect("a lab kernel; ./x test builds one");
+    let path = current["path"].as_str().expect("its path");
     fs::copy(path, folder.path().join("linux")).expect("copied");
     fs::copy(env!("CARGO_BIN_EXE_thalweg"), folder.path().join("thalweg")).expect("copied");
     for name in ["", "linux", "thalweg", "tmp"] {

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::{progress, stop};
 use std::process::ExitCode;
-use thalweg_lab::kernel::{self, BuildRequest, Kernel, Progress};
+use thalweg_lab::kernel::{self, BuildRequest, Kernel, Listed, Progress};
 
 pub(crate) fn run(verb: KernelVerb, output: &Output) -> Result<ExitCode, Failure> {
     match verb {
@@ -24,14 +24,17 @@ fn list(output: &Output) -> Result<ExitCode, Failure> {
     if output.json {
         let list: Vec<_> = kernels
             .iter()
-            .map(|kernel| serde_json::json!({"release": kernel.release, "id": kernel.id, "path": kernel.path}))
+            .map(|Listed { kernel: Kernel { release, id, path }, hz, current }| {
+                serde_json::json!({"release": release, "id": id, "path": path, "hz": hz, "current": current})
+            })
             .collect();
         output.json_result(&serde_json::json!({"schema": "thalweg.kernels/1", "kernels": list}))?;
     } else if kernels.is_empty() {
         output.note("no lab kernel is built yet\n\nhint: thalweg lab kernel build");
     } else {
-        for Kernel { release, id, path } in &kernels {
-            output.result(&format!("{release:<10} {id:<26} {}", path.display()))?;
+        for Listed { kernel: Kernel { release, id, path }, current, .. } in &kernels {
+            let age = if *current { "current" } else { "outdated" };
+            output.result(&format!("{release:<10} {id:<26} {age:<9} {}", path.display()))?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -166,7 +166,7 @@ fn locate(request: &BuildRequest) -> Result<Source, KernelError> {
         None => Err(KernelError::Unknown {
             wanted: request.version.clone(),
             known: KNOWN.map(str::to_owned).to_vec(),
-            installed: super::list().unwrap_or_default().into_iter().map(|one| one.id).collect(),
+            installed: super::list().unwrap_or_default().into_iter().map(|one| one.kernel.id).collect(),
         }),
     }
 }

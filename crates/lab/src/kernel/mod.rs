@@ -21,7 +21,7 @@ pub use build::{BuildRequest, Phase, Progress, build};
 pub use error::KernelError;
 pub use recipe::DEFAULT_HZ;
 
-use cache::{Cache, Installed};
+use cache::{Cache, Installed, Record};
 use release::Release;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -42,12 +42,28 @@ pub struct Kernel {
     pub path: PathBuf,
 }
 
+/// An installed kernel, and whether this program would build the same one today.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// The kernel.
+    pub kernel: Kernel,
+    /// Its timer frequency.
+    pub hz: u32,
+    /// Whether it was built with today's configuration and patch. Other kernels may lack what a run needs; a version or
+    /// a release never names them, and their folders can be deleted.
+    pub current: bool,
+}
+
 /// Lists the installed kernels, newest release first. Folders that hold no whole kernel are left out.
 ///
 /// # Errors
 /// When the cache folder exists and cannot be read, or this user has no cache folder.
-pub fn list() -> Result<Vec<Kernel>, KernelError> {
-    Ok(Cache::of_user()?.installed()?.into_iter().map(|installed| installed.kernel).collect())
+pub fn list() -> Result<Vec<Listed>, KernelError> {
+    let listed = |one: Installed| {
+        let Record { hz, recipe, .. } = one.record;
+        Listed { kernel: one.kernel, hz, current: recipe == recipe::hash(hz) }
+    };
+    Ok(Cache::of_user()?.installed()?.into_iter().map(listed).collect())
 }
 
 /// Finds the kernel that `wanted` names: a version (`6.12`), a release (`6.12.117`), the id of an installed kernel, or
