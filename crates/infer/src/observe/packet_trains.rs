@@ -12,16 +12,16 @@ const TRAIN_SEGMENTS: u64 = 16;
 /// Segments in a short train, for transfers that are over before they held enough long ones: within a first flight of ten.
 const SHORT_SEGMENTS: u64 = 4;
 /// Long trains count alone once so many segments came.
-const FEW_SEGMENTS: u64 = 256;
+const MAX_SEGMENTS_OF_SHORT_TRAINS: u64 = 256;
 /// Short trains that must come as fast: one may be two acknowledgements that met.
-const AS_FAST: usize = 4;
+const SHORT_TRAINS_COMPARED: usize = 4;
 
 /// How many times as fast at least a quarter of the bytes is as half of them, and a tenth as a quarter, where delays that vary bunch packets up. Of
 /// no transfer of 1,600 of ours without such delays are they that far apart, and a fiftieth from a tenth, while round trips vary by as much
 /// as a train takes.
-const SPREAD: f64 = 1.5;
+const MIN_BLURRED_RATIO: f64 = 1.5;
 /// And a fiftieth as a tenth.
-const STILL: f64 = 1.25;
+const MIN_BLURRED_TOP_RATIO: f64 = 1.25;
 
 /// The rates of trains, by bytes.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ pub(crate) struct PacketTrains {
     /// Bytes by the rate that they came at, in bytes per second.
     rates: LogHistogram<5, 40>,
     /// The rates of the fastest short trains, ascending.
-    short: [f64; AS_FAST],
+    short: [f64; SHORT_TRAINS_COMPARED],
 }
 
 impl Reset for PacketTrains {
@@ -52,8 +52,8 @@ impl PacketTrains {
         {
             start = Some(first);
         }
-        if delivered > FEW_SEGMENTS * mss {
-            self.short = [0.0; AS_FAST];
+        if delivered > MAX_SEGMENTS_OF_SHORT_TRAINS * mss {
+            self.short = [0.0; SHORT_TRAINS_COMPARED];
         } else if let Some(&(at, before)) = self.recent.iter().rev().find(|r| r.1 + SHORT_SEGMENTS * mss <= delivered)
             && now > at
         {
@@ -93,7 +93,9 @@ impl PacketTrains {
     pub(crate) fn blurred(&self, mss: u64, varies: impl Fn() -> f64) -> Option<f64> {
         let [half, quarter, tenth, fastest] = [2.0, 4.0, 10.0, 50.0].map(|part| self.quantile(part));
         let (half, quarter) = (half?, quarter?);
-        let is_spread = quarter >= SPREAD * half && tenth? >= SPREAD * quarter && fastest? >= STILL * tenth?;
+        let is_spread = quarter >= MIN_BLURRED_RATIO * half
+            && tenth? >= MIN_BLURRED_RATIO * quarter
+            && fastest? >= MIN_BLURRED_TOP_RATIO * tenth?;
         let train = (TRAIN_SEGMENTS * mss) as f64 / quarter * 1e9;
         (is_spread && varies() >= train).then_some(half)
     }
