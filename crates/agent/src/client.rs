@@ -6,14 +6,13 @@ use crate::error::AgentError;
 use crate::message::{ClientMessage, Purpose, ServerMessage};
 use crate::token::{End, Token, challenge};
 use std::io::Write;
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use thalweg_host::reach::{ANSWER_TIME, first_answer};
 
-/// Time in which one address of the server answers.
-pub(crate) const CONNECT: Duration = Duration::from_secs(10);
 /// Questions for the server's clock, and the time they may take together.
 const CLOCK_QUESTIONS: u32 = 20;
 const CLOCK_TIME: Duration = Duration::from_secs(1);
@@ -46,7 +45,7 @@ impl Client {
     /// # Errors
     /// When the server cannot be reached, speaks another protocol or refuses.
     pub(crate) fn connect(to: &ServerAddress, stop: &Arc<AtomicBool>) -> Result<Self, AgentError> {
-        let (tcp, peer) = connect(&to.host, to.port)?;
+        let (tcp, peer) = first_answer(&to.host, to.port, |address| TcpStream::connect_timeout(&address, ANSWER_TIME))?;
         let mut control = Control::new(tcp, "server", Arc::clone(stop))?;
         let cookie = Purpose::Control.cookie();
         (&control.tcp).write_all(&cookie).map_err(|_| AgentError::Closed("server"))?;
@@ -94,23 +93,6 @@ impl Client {
         }
         best.ok_or_else(|| self.control.unexpected())
     }
-}
-
-/// Connects to the first address that answers.
-fn connect(host: &str, port: u16) -> Result<(TcpStream, SocketAddr), AgentError> {
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let found = (bare, port).to_socket_addrs();
-    let found = found.map_err(|source| AgentError::Resolve { host: host.to_owned(), source })?;
-    let mut failed = None;
-    for address in found {
-        match TcpStream::connect_timeout(&address, CONNECT) {
-            Ok(tcp) => return Ok((tcp, address)),
-            Err(source) => failed = Some((address.to_string(), source)),
-        }
-    }
-    let none = || (host.to_owned(), std::io::Error::new(std::io::ErrorKind::NotFound, "it has no address"));
-    let (to, source) = failed.unwrap_or_else(none);
-    Err(AgentError::Connect { to, source })
 }
 
 /// A session that only lets this host's streams in; they may come for as long as it is held.

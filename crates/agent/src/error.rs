@@ -3,9 +3,9 @@
 use crate::message::MessageError;
 use crate::token::InvalidToken;
 use rustix::io::Errno;
-use std::io;
 use std::time::Duration;
 use thalweg_host::HostError;
+use thalweg_host::reach::ReachError;
 
 /// Why a test failed, or a server refused a client.
 #[derive(Debug, thiserror::Error)]
@@ -13,22 +13,9 @@ pub enum AgentError {
     /// A token that is too short, too long or not printable.
     #[error(transparent)]
     TokenText(#[from] InvalidToken),
-    /// A name that has no address.
-    #[error("cannot find the address of '{host}': {source}")]
-    Resolve {
-        /// The name.
-        host: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// No address of the server answers.
-    #[error("cannot connect to {to}: {source}")]
-    Connect {
-        /// The server.
-        to: String,
-        /// Why.
-        source: io::Error,
-    },
+    /// The server was not reached.
+    #[error(transparent)]
+    Reach(#[from] ReachError),
     /// The server wants a token, and this end has none.
     #[error("the server asks for a token")]
     NoToken,
@@ -90,7 +77,9 @@ impl AgentError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::TokenText(_) => Some("openssl rand -hex 16 makes one"),
-            Self::Connect { .. } => Some("start 'thalweg load serve' there; a firewall may close the port"),
+            Self::Reach(ReachError::Connect { .. }) => {
+                Some("start 'thalweg load serve' there; a firewall may close the port")
+            }
             Self::NoToken => Some("give the server's token with --token-file FILE, or in THALWEG_LOAD_TOKEN"),
             Self::WrongToken | Self::ServerUnproven => {
                 Some("both ends need the same token, in --token-file FILE or in THALWEG_LOAD_TOKEN")

@@ -1,10 +1,20 @@
 //! What was changed, from what to what.
 
 use crate::target::Target;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// The document of `thalweg tune log --json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TuneLog {
+    /// `thalweg.tune-log/1`.
+    pub schema: &'static str,
+    /// The applications, oldest first.
+    pub applications: Vec<Journal>,
+}
+
 /// How far an application is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
     /// Its writes are under way, or were broken off.
@@ -38,7 +48,7 @@ impl State {
 }
 
 /// One setting of an application.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
     /// What is set.
@@ -49,8 +59,8 @@ pub struct Entry {
     pub after: String,
 }
 
-/// One application.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// One application: what `thalweg tune apply --json` and `thalweg tune confirm --json` print.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Journal {
     /// `thalweg.tune-journal/1`.

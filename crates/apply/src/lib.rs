@@ -15,10 +15,10 @@ mod undo;
 
 pub use change::{Options, apply, confirm};
 pub use error::ApplyError;
-pub use journal::{Entry, Journal, State};
+pub use journal::{Entry, Journal, State, TuneLog};
 pub use store::{Locked, Store};
 pub use target::Target;
-pub use undo::{Outcome, Undone, rollback};
+pub use undo::{Outcome, TuneRollback, Undone, rollback};
 
 use std::io;
 

@@ -1,6 +1,7 @@
 //! A setting of this host that can be read, written, and compared.
 
 use crate::error::ApplyError;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use thalweg_host::HostError;
@@ -8,7 +9,7 @@ use thalweg_host::route::Route;
 use thalweg_model::RouteTarget;
 
 /// A setting of this host.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Target {
     /// A sysctl, by its dotted name.

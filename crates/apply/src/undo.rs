@@ -5,10 +5,24 @@ use crate::journal::{Journal, State};
 use crate::scope::{boot_id, namespace};
 use crate::store::Locked;
 use crate::{Step, Watch};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io;
 
+/// The document of `thalweg tune rollback --json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TuneRollback {
+    /// `thalweg.tune-rollback/1`.
+    pub schema: &'static str,
+    /// The application that was undone.
+    pub id: String,
+    /// What became of its settings, a line each.
+    #[serde(flatten)]
+    pub undone: Undone,
+}
+
 /// What became of the settings of an application.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Undone {
     /// Restored.
     pub restored: Vec<String>,

@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
-use thalweg_model::Scenario;
+use thalweg_model::{ListedScenario, Scenario, ScenarioList};
 
 /// Largest file a scenario may name: a trace of a million opportunities has 8 MB.
 const FILE_BYTES_MAX: u64 = 32 << 20;
@@ -130,8 +130,12 @@ pub(crate) fn list(output: &Output) -> Result<ExitCode, Failure> {
             let scenario = find(name, &[])?;
             let arms: Vec<&str> = scenario.arms.iter().map(|arm| arm.name.as_str()).collect();
             if output.json {
-                let entry = serde_json::json!({"name": name, "theme": theme, "about": scenario.about, "arms": arms});
-                list.push(entry);
+                list.push(ListedScenario {
+                    name: (*name).to_owned(),
+                    theme: (*theme).to_owned(),
+                    about: scenario.about.clone(),
+                    arms: arms.iter().map(|arm| (*arm).to_owned()).collect(),
+                });
             } else {
                 output.result(&format!("  {name:<18} {}", scenario.about))?;
                 output.result(&format!("  {:<18} {}", "", some_of(&arms)))?;
@@ -139,7 +143,7 @@ pub(crate) fn list(output: &Output) -> Result<ExitCode, Failure> {
         }
     }
     if output.json {
-        output.json_result(&serde_json::json!({"schema": "thalweg.scenarios/1", "scenarios": list}))?;
+        output.json_result(&ScenarioList { schema: "thalweg.scenarios/1", scenarios: list })?;
     }
     Ok(ExitCode::SUCCESS)
 }

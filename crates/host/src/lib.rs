@@ -24,6 +24,7 @@ pub mod poll;
 pub mod process;
 pub mod qdisc;
 pub mod random;
+pub mod reach;
 mod refusal;
 pub mod relay;
 pub mod route;

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-/// Most entries whose memory is kept: a short connection's.
+/// Most entries whose memory is kept: a short connection's. Bounds memory.
 const MAX_KEPT: usize = 256;
 
 /// What can begin again in the memory it has.

@@ -1,7 +1,7 @@
 //! The client of a test.
 
 use crate::control::{ANSWER, Control, random_cookie};
-use crate::course::{Course, Frame, connected, description, directions};
+use crate::course::{Course, Frame, description, directions};
 use crate::error::IperfError;
 use crate::protocol::datagram::{GREETING, is_answer};
 use crate::protocol::inbox::MAX_RESULTS;
@@ -10,7 +10,7 @@ use crate::protocol::results::{Results, stream_id};
 use crate::protocol::{Cookie, MAX_UDP_LENGTH, ProtocolError, State};
 use crate::stream::{Link, Stream, prepare, settings};
 use std::fs::File;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,11 +18,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use thalweg_host::HostError;
 use thalweg_host::poll::wait_readable;
+use thalweg_host::reach::{ANSWER_TIME, ReachError, first_answer};
 use thalweg_host::socket::{DatagramSocket, Tcp};
 use thalweg_model::{SocketSettings, StreamInterval, StreamLoadReport, StreamTest};
 
-/// Time in which one address of the server answers.
-const CONNECT: Duration = Duration::from_secs(10);
 /// Time after which a greeting is sent again, and how often at most. iperf3's server counts a second one as data.
 const GREETING_AGAIN: Duration = Duration::from_secs(1);
 const GREETINGS_MAX: u32 = 10;
@@ -71,7 +70,7 @@ pub fn run(
         .as_ref()
         .map(|path| File::open(path).map_err(|source| IperfError::File { path: path.clone(), source }));
     let file = file.transpose()?;
-    let (tcp, peer) = connect(&options.host, options.port)?;
+    let ((tcp, _), peer) = connect(&options.host, options.port, &SocketSettings::default())?;
     if options.own_length {
         parameters.length = tcp.segment_bytes()?.clamp(64, MAX_UDP_LENGTH);
     }
@@ -99,27 +98,18 @@ pub fn run(
     Ok(course.report(&frame, results.ok().as_ref()))
 }
 
-/// The addresses of a name.
-pub(crate) fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, IperfError> {
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let found = (bare, port).to_socket_addrs();
-    Ok(found.map_err(|source| IperfError::Resolve { host: host.to_owned(), source })?.collect())
-}
-
-/// Connects to the first address that answers.
-fn connect(host: &str, port: u16) -> Result<(Tcp, SocketAddr), IperfError> {
-    let mut failed = None;
-    for address in resolve(host, port)? {
-        let tcp = Tcp::connect_stream(address, &SocketSettings::default(), None, None)
-            .and_then(|tcp| connected(&tcp, CONNECT).map(|()| tcp));
-        match tcp {
-            Ok(tcp) => return Ok((tcp, address)),
-            Err(error) => failed = Some((address, error.source)),
-        }
-    }
-    let none = || std::io::Error::new(std::io::ErrorKind::NotFound, "it has no address");
-    let (to, source) = failed.map_or_else(|| (host.to_owned(), none()), |(to, source)| (to.to_string(), source));
-    Err(IperfError::Connect { to, source })
+/// Connects with these settings to the first address of a server that answers; gives also when that was begun.
+pub(crate) fn connect(
+    host: &str,
+    port: u16,
+    settings: &SocketSettings,
+) -> Result<((Tcp, Instant), SocketAddr), ReachError> {
+    first_answer(host, port, |address| {
+        let begun = Instant::now();
+        let tcp = Tcp::connect_stream(address, settings, None, None);
+        let connected = tcp.and_then(|tcp| tcp.wait_connected(ANSWER_TIME).map(|()| tcp));
+        connected.map(|tcp| (tcp, begun)).map_err(|error| error.source)
+    })
 }
 
 /// Says what is wanted, and opens the streams.
@@ -146,7 +136,7 @@ fn open_tcp(parameters: &Parameters, cookie: &Cookie, peer: SocketAddr, sends: b
     let socket = &parameters.socket;
     let segment = socket.segment_bytes.and_then(|bytes| u16::try_from(bytes).ok());
     let tcp = Tcp::connect_stream(peer, &settings(parameters, sends), segment, socket.service)?;
-    connected(&tcp, CONNECT)?;
+    tcp.wait_connected(ANSWER_TIME)?;
     // The send buffer is empty, and has room for this.
     tcp.send(&cookie.0)?;
     Ok(tcp)

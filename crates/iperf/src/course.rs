@@ -8,7 +8,7 @@ use crate::stream::{Link, Stream};
 use crate::worker::{Phase, Shared, Workers};
 use std::fs::File;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use thalweg_host::HostError;
 use thalweg_host::cpu_time::CpuTime;
 use thalweg_host::tcp_info::TcpInfo;
@@ -267,23 +267,4 @@ pub(crate) fn directions(parameters: &Parameters) -> Vec<(Way, bool)> {
         Senders::Server => down,
         Senders::Both => [up, down].concat(),
     }
-}
-
-/// Waits until a connection is made.
-///
-/// # Errors
-/// Why it was not.
-pub(crate) fn connected(tcp: &thalweg_host::socket::Tcp, limit: Duration) -> Result<(), HostError> {
-    let poller = thalweg_host::poll::Poller::new()?;
-    poller.add_edges(tcp, 0)?;
-    let deadline = Instant::now() + limit;
-    let mut ready = Vec::new();
-    while !tcp.is_connected()? {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(HostError { act: "connect".to_owned(), source: std::io::ErrorKind::TimedOut.into() });
-        }
-        poller.wait(Some(left), &mut ready)?;
-    }
-    Ok(())
 }

@@ -6,26 +6,14 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 use thalweg_host::HostError;
+use thalweg_host::reach::ReachError;
 
 /// Why a test failed, or a server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum IperfError {
-    /// A name that has no address.
-    #[error("cannot find the address of '{host}': {source}")]
-    Resolve {
-        /// The name.
-        host: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// No address of the server answers.
-    #[error("cannot connect to {to}: {source}")]
-    Connect {
-        /// The server.
-        to: String,
-        /// Why.
-        source: io::Error,
-    },
+    /// The server was not reached.
+    #[error(transparent)]
+    Reach(#[from] ReachError),
     /// A file that cannot be sent.
     #[error("cannot read '{}': {source}", path.display())]
     File {
@@ -114,7 +102,7 @@ impl IperfError {
     /// What to do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Connect { .. } => {
+            Self::Reach(ReachError::Connect { .. }) => {
                 Some("start 'thalweg load serve' or 'iperf3 -s' there; a firewall may close the port")
             }
             Self::Busy => Some("iperf3 serves one client at a time; 'thalweg load serve' serves several"),

@@ -1,6 +1,6 @@
 //! The client of transactions: each stream sends a request, waits for the whole response, and begins again.
 
-use crate::client::resolve;
+use crate::client::connect;
 use crate::error::IperfError;
 use crate::protocol::exchange::{Exchange, NOT_ADMITTED};
 use crate::protocol::refusal::Refusal;
@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use thalweg_host::HostError;
 use thalweg_host::cpu_time::CpuTime;
 use thalweg_host::poll::Poller;
+use thalweg_host::reach::ReachError;
 use thalweg_host::socket::Tcp;
 use thalweg_model::{CpuShare, Percentiles, SocketSettings, TransactionReport};
 
@@ -46,11 +47,8 @@ pub struct TransactionOptions {
 /// # Errors
 /// [`IperfError`] when the server cannot be reached, knows no transactions, or fails again and again.
 pub fn transact(options: &TransactionOptions, stop: &AtomicBool) -> Result<TransactionReport, IperfError> {
-    let peer = *resolve(&options.host, options.port)?.first().ok_or_else(|| IperfError::Resolve {
-        host: options.host.clone(),
-        source: std::io::ErrorKind::NotFound.into(),
-    })?;
-    Client::new(options, peer)?.run(stop)
+    let (first, peer) = connect(&options.host, options.port, &options.settings)?;
+    Client::new(options, peer)?.run(first, stop)
 }
 
 /// Where a transaction is.
@@ -101,10 +99,12 @@ impl<'a> Client<'a> {
         })
     }
 
-    fn run(mut self, stop: &AtomicBool) -> Result<TransactionReport, IperfError> {
-        let (begun, cpu) = (Instant::now(), CpuTime::of_thread());
-        let mut lanes =
-            (0..self.options.streams).map(|token| self.open(token.into())).collect::<Result<Vec<_>, _>>()?;
+    fn run(mut self, first: (Tcp, Instant), stop: &AtomicBool) -> Result<TransactionReport, IperfError> {
+        let (begun, cpu) = (first.1, CpuTime::of_thread());
+        let mut lanes = vec![self.lane(first, 0)?];
+        for token in 1..self.options.streams {
+            lanes.push(self.open(token.into())?);
+        }
         let mut ready = Vec::new();
         while begun.elapsed() < self.options.duration && !stop.load(Ordering::Relaxed) {
             ready.clear();
@@ -125,9 +125,13 @@ impl<'a> Client<'a> {
         Ok(self.report(begun.elapsed(), CpuTime::of_thread().since(cpu)))
     }
 
-    fn open(&mut self, token: u64) -> Result<Lane, IperfError> {
+    fn open(&self, token: u64) -> Result<Lane, IperfError> {
         let begun = Instant::now();
         let tcp = Tcp::connect_stream(self.peer, &self.options.settings, None, None)?;
+        self.lane((tcp, begun), token)
+    }
+
+    fn lane(&self, (tcp, begun): (Tcp, Instant), token: u64) -> Result<Lane, IperfError> {
         self.poller.add_edges(&tcp, token)?;
         let cookie = self.options.exchange.cookie().0.to_vec();
         Ok(Lane { tcp, step: Step::Connecting, begun, cookie, is_first: true })
@@ -149,9 +153,9 @@ impl<'a> Client<'a> {
         loop {
             match lane.step {
                 Step::Connecting => {
-                    let to = self.peer.to_string();
+                    let to = self.peer;
                     let is_connected = lane.tcp.is_connected();
-                    if !is_connected.map_err(|error| IperfError::Connect { to, source: error.source })? {
+                    if !is_connected.map_err(|error| ReachError::Connect { to, source: error.source })? {
                         return Ok(false);
                     }
                     self.connect.saturating_record(lane.begun.elapsed().as_nanos() as u64);

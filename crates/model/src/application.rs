@@ -1,9 +1,10 @@
 //! What a capture shows of the protocols above TCP, as far as timing needs it: the TLS handshake, requests and responses.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What is known of the protocols above TCP.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Application {
     /// The name lookup that gave the server's address, where that ended up to a second before the connection began.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -16,15 +17,17 @@ pub struct Application {
     pub waits: Option<RequestWaits>,
     /// The requests in their order; of more than 1,000 the slowest.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[schemars(length(max = 1000))]
     pub requests: Vec<RequestTiming>,
 }
 
 /// A name lookup: all queries of a client for one name.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NameLookup {
     /// The name.
     pub name: String,
     /// The first query, in seconds since the connection's first packet: below 0.
+    #[schemars(extend("minimum" = null))]
     pub start_s: f64,
     /// From the first query to the latest answer before the connection.
     pub took_ms: f64,
@@ -33,7 +36,7 @@ pub struct NameLookup {
 }
 
 /// A TLS handshake.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TlsHandshake {
     /// The ClientHello, in seconds since the connection's first packet.
     pub start_s: f64,
@@ -49,6 +52,7 @@ pub struct TlsHandshake {
     pub server_name: Option<String>,
     /// Protocols that the client offers (ALPN), its first choice first.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[schemars(length(max = 8))]
     pub offered: Vec<String>,
     /// The protocol that the server chose; TLS 1.3 encrypts it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -56,7 +60,7 @@ pub struct TlsHandshake {
 }
 
 /// How long the responses of a connection were waited for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestWaits {
     /// Requests.
     pub count: u64,
@@ -76,9 +80,10 @@ pub struct RequestWaits {
 }
 
 /// A request and its response: of HTTP/1, or else a turn, data of the client after which the server answers.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestTiming {
     /// From 1, in order.
+    #[schemars(range(min = 1))]
     pub number: u64,
     /// Number of its first packet in the file.
     pub packet: u64,
@@ -95,6 +100,7 @@ pub struct RequestTiming {
     pub host: Option<String>,
     /// The response's status code.
     #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schemars(range(min = 100, max = 999))]
     pub status: Option<u16>,
     /// From the request's first byte to its last.
     pub request_ms: f64,

@@ -1,9 +1,10 @@
 //! Traffic of an interface in short bins.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One line of `thalweg watch --bursts IFACE --json`: what passed in an interval.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BurstsReport {
     /// `thalweg.bursts/1`.
     pub schema: String,
@@ -22,7 +23,7 @@ pub struct BurstsReport {
 }
 
 /// One direction. Bytes count from the IP header on.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BurstDirection {
     /// Packets as the kernel hands them over: those that offloads have joined, or not yet divided, are one.
     pub packets: u64,
@@ -37,7 +38,7 @@ pub struct BurstDirection {
 }
 
 /// The bins of one width.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BurstBins {
     /// How long a bin is, in microseconds.
     pub width_us: u64,
@@ -60,7 +61,7 @@ pub struct BurstBins {
 }
 
 /// What a port does to traffic: it sends at its rate, holds what its buffer takes, and drops the rest.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PortBursts {
     /// Its rate, in bits per second.
     pub rate_bps: f64,

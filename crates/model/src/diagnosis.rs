@@ -1,29 +1,39 @@
 //! Why a connection was no faster.
 
 use crate::cause::{Cause, Code, Context, Evidence};
-use serde::ser::SerializeStruct;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize, Serializer};
+use std::borrow::Cow;
 
 /// Where the time of a data phase went: shares of it that add up to 1.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Limits {
     /// The sending program had nothing to send.
+    #[schemars(range(max = 1))]
     pub application: f64,
     /// The receiver's window was full.
+    #[schemars(range(max = 1))]
     pub receive_window: f64,
     /// The sender's socket buffer was full.
+    #[schemars(range(max = 1))]
     pub send_buffer: f64,
     /// The congestion window was still growing from its start.
+    #[schemars(range(max = 1))]
     pub slow_start: f64,
     /// The congestion window was full, held down by earlier loss or by its own growth.
+    #[schemars(range(max = 1))]
     pub congestion_window: f64,
     /// The path delivered all it can.
+    #[schemars(range(max = 1))]
     pub path_rate: f64,
     /// Losses were being repaired by fast recovery.
+    #[schemars(range(max = 1))]
     pub loss_recovery: f64,
     /// Nothing moved until a retransmission timer or a tail loss probe fired.
+    #[schemars(range(max = 1))]
     pub timeout: f64,
     /// The receiving program let its window close.
+    #[schemars(range(max = 1))]
     pub reader: f64,
 }
 
@@ -92,7 +102,7 @@ impl Verdict {
 
 impl Serialize for Verdict {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        document(self, None, serializer)
+        Document::new(self, None).serialize(serializer)
     }
 }
 
@@ -118,7 +128,7 @@ impl Finding {
 
 impl Serialize for Finding {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        document(&self.verdict, self.depends_on, serializer)
+        Document::new(&self.verdict, self.depends_on).serialize(serializer)
     }
 }
 
@@ -127,24 +137,68 @@ fn evidence(cause: &Cause, context: &[Context]) -> Vec<Evidence> {
     cause.evidence().into_iter().chain(context).collect()
 }
 
-/// Writes a verdict, or a finding, with its sentences.
-fn document<S: Serializer>(verdict: &Verdict, depends_on: Option<Code>, serializer: S) -> Result<S::Ok, S::Error> {
-    let Verdict { cause, share, gain, weight, context } = verdict;
-    let mut written = serializer.serialize_struct("Verdict", 9)?;
-    written.serialize_field("code", &cause.code())?;
-    written.serialize_field("share", share)?;
-    written.serialize_field("claim", &verdict.claim())?;
-    written.serialize_field("gain", gain)?;
-    if let Some(weight) = weight {
-        written.serialize_field("weight", weight)?;
+/// A cause with its figures, and the sentences they make.
+#[derive(Serialize, JsonSchema)]
+struct Document<'a> {
+    /// The cause's name.
+    code: Code,
+    /// Its share of the data phase, or of the connection's life.
+    #[schemars(range(max = 1))]
+    share: f64,
+    /// The cause in a sentence or two.
+    claim: String,
+    /// How many times faster the flow would be without it; 1 is no gain, `None` where it cannot be told.
+    gain: Option<f64>,
+    /// What causes are ranked by: how many times faster without it, or a bound of that where it cannot be told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weight: Option<f64>,
+    /// The cause this is a symptom of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    depends_on: Option<Code>,
+    /// What the claim rests on.
+    evidence: Vec<Evidence>,
+    /// The cause, with the figures that its sentences show.
+    cause: &'a Cause,
+    /// What else the verdict rests on.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    context: &'a [Context],
+}
+
+impl<'a> Document<'a> {
+    fn new(verdict: &'a Verdict, depends_on: Option<Code>) -> Self {
+        Self {
+            code: verdict.code(),
+            share: verdict.share,
+            claim: verdict.claim(),
+            gain: verdict.gain,
+            weight: verdict.weight,
+            depends_on,
+            evidence: verdict.evidence(),
+            cause: &verdict.cause,
+            context: &verdict.context,
+        }
     }
-    if let Some(depends_on) = depends_on {
-        written.serialize_field("depends_on", &depends_on)?;
+}
+
+impl JsonSchema for Verdict {
+    fn schema_name() -> Cow<'static, str> {
+        "Verdict".into()
     }
-    written.serialize_field("evidence", &verdict.evidence())?;
-    written.serialize_field("cause", cause)?;
-    if !context.is_empty() {
-        written.serialize_field("context", context)?;
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = Document::json_schema(generator);
+        let properties = schema.get_mut("properties").and_then(serde_json::Value::as_object_mut);
+        properties.map(|properties| properties.remove("depends_on"));
+        schema
     }
-    written.end()
+}
+
+impl JsonSchema for Finding {
+    fn schema_name() -> Cow<'static, str> {
+        "Finding".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Document::json_schema(generator)
+    }
 }

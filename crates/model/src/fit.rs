@@ -4,10 +4,11 @@ use crate::Code;
 use crate::flow::Vantage;
 use crate::remedy::Change;
 use crate::way::Way;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A captured connection, reproduced in the lab.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CaptureFit {
     /// The capture's path as given.
     pub file: String,
@@ -32,7 +33,7 @@ pub struct CaptureFit {
 }
 
 /// One model of a path and its hosts, fitted.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FittedModel {
     /// What it holds for the origin of losses, such as `drop-tail queue`.
     pub name: String,
@@ -41,6 +42,7 @@ pub struct FittedModel {
     /// Runs it was held against, each with another seed, or of a model without chance with another parameter off.
     pub seeds: u32,
     /// Part of these with the capture's verdict.
+    #[schemars(range(max = 1))]
     pub same_verdict: f64,
     /// Figures of the capture against those of the runs.
     pub checks: Vec<FitCheck>,
@@ -49,7 +51,7 @@ pub struct FittedModel {
 }
 
 /// A parameter of a fitted model.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FittedParameter {
     /// The scenario's key.
     pub key: String,
@@ -60,7 +62,7 @@ pub struct FittedParameter {
 }
 
 /// How a fitted parameter was come by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
     /// The capture shows it.
@@ -83,24 +85,28 @@ impl Origin {
 }
 
 /// A figure of the capture, and what the runs of a fitted model have.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FitCheck {
     /// The figure's name, with its unit at the end as figures of runs have it.
     pub figure: String,
     /// The capture's.
+    #[schemars(extend("minimum" = null))]
     pub capture: f64,
     /// The median of the runs.
+    #[schemars(extend("minimum" = null))]
     pub median: f64,
     /// The least that is accepted: the runs' least, less a quarter of their range (of logarithms) and the figure's resolution.
+    #[schemars(extend("minimum" = null))]
     pub least: f64,
     /// The most that is accepted.
+    #[schemars(extend("minimum" = null))]
     pub most: f64,
     /// Whether the capture's is between.
     pub inside: bool,
 }
 
 /// A set of changes that was tried on the fitted path.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Candidate {
     /// What it is called in the proof.
     pub name: String,
@@ -116,9 +122,10 @@ pub struct Candidate {
 }
 
 /// A path that differs from the fitted one in one parameter.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Corner {
     /// The parameter: `rate`, `rtt`, `loss` or `queue`.
+    #[schemars(extend("enum" = ["rate", "rtt", "loss", "queue"]))]
     pub parameter: String,
     /// What it was multiplied by.
     pub factor: f64,
@@ -130,7 +137,7 @@ pub struct Corner {
 ///
 /// Source: Ware et al., "Beyond Jain's Fairness Index: Setting the Bar For The Deployment of Congestion Control Algorithms",
 /// HotNets 2019.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rival {
     /// Rate of the CUBIC flow alone, in bits per second.
     pub alone_bps: f64,
@@ -139,8 +146,10 @@ pub struct Rival {
     /// Its rate beside a flow with the remedy.
     pub beside_remedy_bps: f64,
     /// The part of its rate that the other CUBIC flow takes.
+    #[schemars(extend("minimum" = null))]
     pub harm_of_cubic: f64,
     /// The part of its rate that the flow with the remedy takes.
+    #[schemars(extend("minimum" = null))]
     pub harm_of_remedy: f64,
     /// Jain's index over the two rates with the remedy: 1 is even.
     pub jain: f64,

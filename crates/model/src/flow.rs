@@ -7,10 +7,11 @@ use crate::life::Life;
 use crate::measured::Measured;
 use crate::remedy::Remedy;
 use crate::way::Way;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Where on the path a capture was taken, seen from the data's sender.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Vantage {
     /// At or beside the host that sends most of the data.
@@ -24,7 +25,7 @@ pub enum Vantage {
 }
 
 /// One TCP connection.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Flow {
     /// Number in the capture, from 0, in order of first packets.
     pub id: u64,
@@ -102,7 +103,7 @@ pub struct Flow {
 }
 
 /// The direction of a connection with less payload.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OtherDirection {
     /// Which it is.
     pub direction: Way,
@@ -119,7 +120,7 @@ pub struct OtherDirection {
 }
 
 /// What the direction with more payload did in an interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FlowInterval {
     /// Its start, in seconds since the connection's first packet.
     pub start_s: f64,
@@ -136,7 +137,7 @@ pub struct FlowInterval {
 }
 
 /// A policer, as the losses behind it tell.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TokenBucket {
     /// The rate at which its bucket fills, Ethernet headers included.
     pub rate_bps: f64,
@@ -145,7 +146,7 @@ pub struct TokenBucket {
 }
 
 /// What the handshake agreed; `None` where the capture does not hold it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Handshake {
     /// SYN to the ACK of the SYN-ACK, as far as this vantage sees it.
     pub rtt_ms: Option<f64>,
@@ -168,7 +169,7 @@ pub struct Handshake {
 }
 
 /// Data packets that carried bytes sent before, by what made the sender send them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Retransmits {
     /// All of them.
     pub total: u64,
@@ -191,7 +192,7 @@ pub struct Retransmits {
 }
 
 /// A value at a time.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
     /// Seconds since the connection's first packet.
     pub t: f64,
@@ -200,7 +201,7 @@ pub struct Point {
 }
 
 /// What is drawn for one direction of one connection; each series is in order of time and thinned keeping its extremes.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Series {
     /// Bytes in flight.
     pub flight_bytes: Vec<Point>,
@@ -224,7 +225,7 @@ pub struct Series {
 }
 
 /// Something that happened at one moment and is marked in the plots.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LossMark {
     /// Seconds since the connection's first packet.
     pub t: f64,
@@ -238,7 +239,7 @@ pub struct LossMark {
 }
 
 /// What a mark stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MarkKind {
     /// A fast retransmission.

@@ -1,9 +1,10 @@
 //! What a download met.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The document of `thalweg get --json`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct GetReport {
     /// `thalweg.get/1`.
     pub schema: &'static str,
@@ -24,6 +25,7 @@ pub struct GetReport {
     /// The same after the first second; `None` if it took less than two.
     pub goodput_steady_bps: Option<f64>,
     /// `HTTP/1.1` or `HTTP/2`.
+    #[schemars(extend("enum" = ["HTTP/1.1", "HTTP/2"]))]
     pub protocol: &'static str,
     /// The connections were to a proxy, and the round-trip time is that to it.
     pub proxy: bool,
@@ -42,7 +44,7 @@ pub struct GetReport {
 }
 
 /// How many ranges a download had.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct GetRanges {
     /// Most at a time.
     pub most: u64,
@@ -55,7 +57,7 @@ pub struct GetRanges {
 }
 
 /// What one connection of a download had.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct GetConnection {
     /// Least round-trip time, in milliseconds.
     pub min_rtt_ms: f64,
@@ -68,7 +70,7 @@ pub struct GetConnection {
 }
 
 /// What limits a download.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GetLimit {
     /// Connections, requests and slow start.
@@ -118,19 +120,21 @@ impl GetLimit {
 }
 
 /// A part of a download's time.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct GetLimitShare {
     /// What limited.
     pub limit: GetLimit,
     /// For which share of the time that was measured.
+    #[schemars(range(max = 1))]
     pub share: f64,
 }
 
 /// A checksum that held.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct GetChecksum {
     /// As `sha256:HEX`.
     pub value: String,
     /// `user` or `server`.
+    #[schemars(extend("enum" = ["user", "server"]))]
     pub by: &'static str,
 }

@@ -14,6 +14,7 @@ mod fit;
 mod flow;
 mod get;
 mod life;
+mod listing;
 mod live_path;
 mod load;
 mod measured;
@@ -30,6 +31,7 @@ mod topics_report;
 mod topology;
 mod train_queue;
 mod tune;
+mod tune_attach;
 mod tune_plan;
 mod udp_train_report;
 mod watch;
@@ -59,6 +61,9 @@ pub use flow::{
 };
 pub use get::{GetChecksum, GetConnection, GetLimit, GetLimitShare, GetRanges, GetReport};
 pub use life::{ConnectionReset, Failure, Life, LifePhases, LifeShares, Resent, Silence};
+pub use listing::{
+    BuiltKernel, CodeList, CodeMeaning, CodePage, KernelList, ListedKernel, ListedScenario, PathList, ScenarioList,
+};
 pub use live_path::{LateMicros, LiveDirection, LivePathReport, LiveReport, PathVerdict};
 pub use load::{Held, LoadReport, Percentiles, PlayerCount, Stalls};
 pub use measured::Measured;
@@ -87,6 +92,9 @@ pub use topics_report::{TopicConnection, TopicReport, TopicsClock, TopicsReport}
 pub use topology::{Between, HostName, Nic, Switch, Topology};
 pub use train_queue::{TrainArrival, TrainQueue};
 pub use tune::{TuneDifference, TuneFinding, TuneRead, TuneShow, Weight};
+pub use tune_attach::{
+    AttachedProgram, AttachedSettings, CanaryEffect, ShareCounters, TuneAttached, TuneCanary, TuneDetached,
+};
 pub use tune_plan::{ExpectedGain, PlanStep, PlannedChange, Reach, RouteTarget, TunePlan};
 pub use udp_train_report::{BufferEstimate, LossRuns, RateEstimate, TrainFinding, TrainRow, UdpTrainReport};
 pub use watch::{

@@ -3,10 +3,11 @@
 use crate::cause::Code;
 use crate::remedy::Side;
 use crate::way::Way;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The life of a connection, from its first packet to its last.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Life {
     /// Where the time went.
     pub phases: LifePhases,
@@ -15,6 +16,7 @@ pub struct Life {
     /// Shares of the phases; they add up to 1.
     pub shares: LifeShares,
     /// The share of the whole that the verdict's cause took.
+    #[schemars(range(max = 1))]
     pub verdict_share: f64,
     /// The first reset.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -28,7 +30,7 @@ pub struct Life {
 }
 
 /// How a connection failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Failure {
     /// A reset answered the SYN.
@@ -53,7 +55,7 @@ impl Life {
 }
 
 /// Seconds of each phase; their sum is the connection's duration and the name lookup before it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LifePhases {
     /// The name lookup before the connection, where the capture has it.
     pub lookup_s: f64,
@@ -117,30 +119,39 @@ impl LifePhases {
 }
 
 /// Shares of a connection's life: [`LifePhases`] as parts of their sum.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LifeShares {
-    /// Of [`LifePhases::lookup_s`].
+    /// Share of `lookup_s` in the whole.
+    #[schemars(range(max = 1))]
     pub lookup: f64,
-    /// Of [`LifePhases::connecting_s`].
+    /// Share of `connecting_s` in the whole.
+    #[schemars(range(max = 1))]
     pub connecting: f64,
-    /// Of [`LifePhases::accept_queue_s`].
+    /// Share of `accept_queue_s` in the whole.
+    #[schemars(range(max = 1))]
     pub accept_queue: f64,
-    /// Of [`LifePhases::tls_s`].
+    /// Share of `tls_s` in the whole.
+    #[schemars(range(max = 1))]
     pub tls: f64,
-    /// Of [`LifePhases::request_s`].
+    /// Share of `request_s` in the whole.
+    #[schemars(range(max = 1))]
     pub request: f64,
-    /// Of [`LifePhases::waiting_server_s`].
+    /// Share of `waiting_server_s` in the whole.
+    #[schemars(range(max = 1))]
     pub waiting_server: f64,
-    /// Of [`LifePhases::waiting_client_s`].
+    /// Share of `waiting_client_s` in the whole.
+    #[schemars(range(max = 1))]
     pub waiting_client: f64,
-    /// Of [`LifePhases::transfer_s`].
+    /// Share of `transfer_s` in the whole.
+    #[schemars(range(max = 1))]
     pub transfer: f64,
-    /// Of [`LifePhases::close_s`].
+    /// Share of `close_s` in the whole.
+    #[schemars(range(max = 1))]
     pub close: f64,
 }
 
 /// The silence of one side to the end of the capture, while the other sent again.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Silence {
     /// The side that fell silent.
     pub side: Side,
@@ -149,11 +160,12 @@ pub struct Silence {
     /// Packets that the other side sent again, or keep-alives, without an answer.
     pub unanswered: u32,
     /// The first of them.
+    #[schemars(range(min = 1))]
     pub packet: u64,
 }
 
 /// Packets that were sent again.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Resent {
     /// SYNs of the client.
     pub syn: u32,
@@ -184,7 +196,7 @@ impl Resent {
 }
 
 /// A reset.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConnectionReset {
     /// The direction it has: `down` if it carries the server's address as its source.
     pub direction: Way,

@@ -1,11 +1,13 @@
 //! What a path in real time did.
 
 use crate::path::Path;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 
 /// The document of `thalweg path --json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LivePathReport {
     /// `thalweg.path/1`.
     pub schema: String,
@@ -14,6 +16,7 @@ pub struct LivePathReport {
     /// What was run.
     pub command: Vec<String>,
     /// The path asked for, without changes made while it ran.
+    #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     pub path: Path,
     /// Time since it began, in seconds.
     pub wall_s: f64,
@@ -32,7 +35,7 @@ pub struct LivePathReport {
 }
 
 /// What one direction did. Packets are those of the wire, bytes count from the IP header on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LiveDirection {
     /// Packets that came in.
     pub arrived_packets: u64,
@@ -45,6 +48,7 @@ pub struct LiveDirection {
     /// These bytes over the time, in bits per second.
     pub rate_bps: f64,
     /// Packets that the path dropped, by reason; reasons without one are left out.
+    #[schemars(with = "BTreeMap<String, NonZeroU64>")]
     pub dropped_packets: BTreeMap<String, u64>,
     /// Copies that the path made.
     pub duplicated_packets: u64,
@@ -65,7 +69,7 @@ pub struct LiveDirection {
 }
 
 /// Lateness in microseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LateMicros {
     /// Half were at most this late.
     pub p50: f64,
@@ -76,7 +80,7 @@ pub struct LateMicros {
 }
 
 /// Whether a path was as asked for.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PathVerdict {
     /// Nothing below.
     pub faithful: bool,
@@ -85,7 +89,7 @@ pub struct PathVerdict {
 }
 
 /// How true a run of the lab in real time was.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LiveReport {
     /// Whether the emulated path was as asked for.
     pub verdict: PathVerdict,

@@ -1,14 +1,17 @@
 //! What a load of players met.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 
 /// The document of `thalweg load --json`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LoadReport {
     /// `thalweg.load/1`.
     pub schema: &'static str,
     /// `hls` or `flv`.
+    #[schemars(extend("enum" = ["hls", "flv"]))]
     pub kind: &'static str,
     /// What was asked for, without its query: that may hold a token.
     pub url: String,
@@ -35,13 +38,14 @@ pub struct LoadReport {
     /// These over `wall_s`, in bits per second.
     pub rate_bps: f64,
     /// What went wrong, and how often.
+    #[schemars(with = "BTreeMap<String, NonZeroU64>")]
     pub failures: BTreeMap<String, u64>,
     /// What was expected.
     pub expect: Vec<Held>,
 }
 
 /// Players of a load.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlayerCount {
     /// Those that started.
     pub started: u64,
@@ -50,7 +54,7 @@ pub struct PlayerCount {
 }
 
 /// Stalls of players that read as fast as media comes.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Stalls {
     /// How many, those included that went on at the end.
     pub count: u64,
@@ -63,9 +67,10 @@ pub struct Stalls {
 }
 
 /// Percentiles of times, in milliseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Percentiles {
     /// How many times there are.
+    #[schemars(range(min = 1))]
     pub count: u64,
     /// The median.
     pub p50: f64,
@@ -80,7 +85,7 @@ pub struct Percentiles {
 }
 
 /// An expectation, and what became of it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Held {
     /// As it was written.
     pub text: String,

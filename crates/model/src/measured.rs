@@ -1,12 +1,13 @@
 //! What of a connection remedies are reckoned from.
 
 use crate::remedy::Side;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a connection shows of its path and its hosts, as far as it can be told; 0 where it cannot.
 ///
 /// All of it is about the direction that carried more payload.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measured {
     /// The rate that the path allows, payload bits per second; `None` where it never showed itself.
     pub capacity_bps: Option<f64>,

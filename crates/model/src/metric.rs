@@ -1,5 +1,6 @@
 //! Measured figures, once or over repeats.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -7,24 +8,29 @@ use std::collections::BTreeMap;
 pub type Metrics = BTreeMap<String, Metric>;
 
 /// A figure, or a group of figures.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Metric {
     /// A count.
     Count(u64),
     /// One measurement.
-    One(f64),
+    One(#[schemars(extend("minimum" = null))] f64),
     /// The same measurement over repeats.
     Summary {
         /// The median.
+        #[schemars(extend("minimum" = null))]
         median: f64,
         /// The least.
+        #[schemars(extend("minimum" = null))]
         min: f64,
         /// The greatest.
+        #[schemars(extend("minimum" = null))]
         max: f64,
         /// 95 % confidence interval of the median.
+        #[schemars(extend("minimum" = null))]
         ci95: [f64; 2],
         /// Each repeat's value, in the order of their seeds.
+        #[schemars(extend("minimum" = null))]
         values: Vec<f64>,
     },
     /// Figures under one name, such as the percentiles of a latency.

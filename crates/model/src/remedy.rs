@@ -1,11 +1,12 @@
 //! What to set, and how to undo it.
 
 use crate::Code;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A host of the connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
     /// The one that connects.
@@ -34,7 +35,7 @@ impl Side {
 }
 
 /// How freely a remedy may be applied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Applicability {
     /// Harms nothing else on the host.
@@ -46,7 +47,7 @@ pub enum Applicability {
 }
 
 /// What mends a cause: settings, or, where no setting does, what else there is to do.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Remedy {
     /// The cause it mends.
     pub code: Code,
@@ -70,7 +71,7 @@ pub struct Remedy {
 }
 
 /// A range of Linux releases, such as those from 6.6 on.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Kernels {
     /// The first of them.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -92,7 +93,7 @@ impl fmt::Display for Kernels {
 }
 
 /// One setting of one host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
     /// Which host.
     pub side: Side,
@@ -105,7 +106,7 @@ pub struct Change {
 }
 
 /// Something that can be set.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Setting {
     /// A sysctl, by its dotted name.

@@ -6,11 +6,12 @@ use crate::live_path::LiveReport;
 use crate::metric::Metrics;
 use crate::remedy::{Change, Remedy};
 use crate::{Code, Verdict};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What `thalweg lab run` reports, schema `thalweg.lab/1`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LabReport {
     /// `thalweg.lab/1`.
     pub schema: String,
@@ -21,10 +22,12 @@ pub struct LabReport {
     /// Release of the kernel it ran on; of several, all, with commas between.
     pub kernel: String,
     /// `virtual` or `live`.
+    #[schemars(extend("enum" = ["virtual", "live"]))]
     pub engine: String,
     /// Seed of the first repeat.
     pub seed: u64,
     /// Repeats of each arm, seeded `seed`, `seed + 1`, ….
+    #[schemars(range(min = 1))]
     pub repeats: u32,
     /// Real time it took; of two runs of one seed in virtual time the one field that differs.
     pub wall_s: f64,
@@ -44,7 +47,7 @@ pub struct LabReport {
 }
 
 /// A run that gave no result.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FailedRun {
     /// Its arm.
     pub arm: String,
@@ -55,13 +58,16 @@ pub struct FailedRun {
 }
 
 /// A part of a run that was divided over machines.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Shard {
     /// Which part, from 1 on.
+    #[schemars(range(min = 1))]
     pub index: u32,
     /// Of how many.
+    #[schemars(range(min = 1))]
     pub of: u32,
     /// Names of all arms of the whole run, in their order.
+    #[schemars(length(min = 1))]
     pub arms: Vec<String>,
     /// What the scenario expects of the whole run.
     pub expect: Vec<Expected>,
@@ -70,7 +76,7 @@ pub struct Shard {
 }
 
 /// An expectation that is not checked yet.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Expected {
     /// `arm/figure`.
     pub metric: String,
@@ -79,7 +85,7 @@ pub struct Expected {
 }
 
 /// Whether an expectation was met.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
     /// `arm/figure`.
     pub metric: String,
@@ -92,7 +98,7 @@ pub struct Outcome {
 }
 
 /// What one run measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunFigures {
     /// Its arm's place among all.
     pub arm: usize,
@@ -105,31 +111,35 @@ pub struct RunFigures {
 }
 
 /// How an arm's figure differs from its baseline's, repeats paired by their seeds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Difference {
     /// The median of the paired differences, in the figure's unit.
+    #[schemars(extend("minimum" = null))]
     pub difference: f64,
     /// The arm's median over the baseline's; `None` where that is 0.
+    #[schemars(extend("minimum" = null))]
     pub ratio: Option<f64>,
     /// 95 % confidence interval of the median difference; `None` where there is one pair.
+    #[schemars(extend("minimum" = null))]
     pub ci95: Option<[f64; 2]>,
     /// Whether the difference may be chance; `None` where there are too few pairs to tell.
     pub within_noise: Option<bool>,
 }
 
 /// A repeat far from the others.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Outlier {
     /// The figure.
     pub metric: String,
     /// The repeat's seed.
     pub seed: u64,
     /// Its value.
+    #[schemars(extend("minimum" = null))]
     pub value: f64,
 }
 
 /// One arm of an experiment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ArmReport {
     /// Its name.
     pub name: String,
@@ -172,7 +182,7 @@ impl LabReport {
 }
 
 /// Settings as read back from the kernel.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SettingsReport {
     /// Of the client.
     pub client: HostReport,
@@ -183,7 +193,7 @@ pub struct SettingsReport {
 }
 
 /// One host's settings as read back from the kernel.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HostReport {
     /// Sysctls: those asked for, and the buffers and congestion control in any case.
     pub sysctl: BTreeMap<String, String>,
@@ -194,7 +204,7 @@ pub struct HostReport {
 }
 
 /// One interval of a stream, as iperf3 prints it.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
     /// Its start, in seconds since the client began to connect.
     pub start_s: f64,
@@ -213,11 +223,12 @@ pub struct Interval {
 }
 
 /// A cause, in one line.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiagnosisLine {
     /// The cause.
     pub code: Code,
     /// Its share of the data phase.
+    #[schemars(range(max = 1))]
     pub share: f64,
     /// How much faster it would be without.
     pub gain: Option<f64>,
@@ -232,11 +243,12 @@ impl From<&Verdict> for DiagnosisLine {
 }
 
 /// What `thalweg lab compare` reports, schema `thalweg.compare/1`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CompareReport {
     /// `thalweg.compare/1`.
     pub schema: String,
     /// What was compared; the first is what the others are compared with.
+    #[schemars(length(min = 2))]
     pub reports: Vec<ComparedReport>,
     /// What besides the figures differs between them, one sentence each.
     pub notes: Vec<String>,
@@ -245,7 +257,7 @@ pub struct CompareReport {
 }
 
 /// A report that was compared.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedReport {
     /// Its file as given.
     pub file: String,
@@ -260,7 +272,7 @@ pub struct ComparedReport {
 }
 
 /// One arm in two reports.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ArmComparison {
     /// Its name.
     pub name: String,
@@ -277,11 +289,13 @@ pub struct ArmComparison {
 }
 
 /// One figure of an arm in two reports.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FigureComparison {
     /// Its median in the first report.
+    #[schemars(extend("minimum" = null))]
     pub base: f64,
     /// Its median in the other.
+    #[schemars(extend("minimum" = null))]
     pub value: f64,
     /// Seeds both have; of 0 pairs the medians are compared.
     pub pairs: u32,
@@ -291,7 +305,7 @@ pub struct FigureComparison {
 }
 
 /// What `thalweg diagnose` reports, schema `thalweg.diagnose/1`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiagnoseReport {
     /// `thalweg.diagnose/1`.
     pub schema: String,
@@ -300,7 +314,7 @@ pub struct DiagnoseReport {
 }
 
 /// One capture file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CaptureReport {
     /// Its path as given.
     pub file: String,
@@ -317,18 +331,20 @@ pub struct CaptureReport {
 }
 
 /// A figure before and after a fix.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FixFigure {
     /// Its whole name.
     pub metric: String,
     /// Its value as found.
+    #[schemars(extend("minimum" = null))]
     pub before: f64,
     /// Its value with the remedy.
+    #[schemars(extend("minimum" = null))]
     pub after: f64,
 }
 
 /// What `thalweg fix` reports, schema `thalweg.fix/1`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FixReport {
     /// `thalweg.fix/1`.
     pub schema: String,
@@ -350,10 +366,13 @@ pub struct FixReport {
     /// The figure compared.
     pub metric: String,
     /// Its value as found.
+    #[schemars(extend("minimum" = null))]
     pub before: f64,
     /// Its value with the remedy; `None` where there was none to prove.
+    #[schemars(extend("minimum" = null))]
     pub after: Option<f64>,
     /// How many times better, whichever way is better for the figure.
+    #[schemars(extend("minimum" = null))]
     pub ratio: Option<f64>,
     /// The figures of each part and topic, as found and with the remedy.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]

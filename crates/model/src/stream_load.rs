@@ -5,15 +5,18 @@ use crate::diagnosis::Limits;
 use crate::load::Percentiles;
 use crate::watch::LimitNow;
 use crate::way::Way;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 
 /// The document of `thalweg load stream --json`, and of each test of `thalweg load serve --json`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct StreamLoadReport {
     /// `thalweg.load-stream/1`.
     pub schema: &'static str,
     /// `client` or `server`: whose view this is.
+    #[schemars(extend("enum" = ["client", "server"]))]
     pub role: &'static str,
     /// The other end, as address and port of the control connection.
     pub peer: String,
@@ -38,13 +41,16 @@ pub struct StreamLoadReport {
 }
 
 /// What was asked for.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct StreamTest {
     /// `tcp` or `udp`.
+    #[schemars(extend("enum" = ["tcp", "udp"]))]
     pub transport: &'static str,
     /// The directions in which data flowed.
+    #[schemars(length(min = 1, max = 2))]
     pub ways: Vec<Way>,
     /// Streams of each direction.
+    #[schemars(range(min = 1, max = 128))]
     pub streams: u32,
     /// How long, in seconds, if that ends it.
     pub duration_s: Option<u64>,
@@ -67,7 +73,7 @@ pub struct StreamTest {
 }
 
 /// What a stream, or all of a direction, had in an interval.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct StreamInterval {
     /// From the start of the test, in seconds; those of `omit` have a start of their own.
     pub start_s: f64,
@@ -92,7 +98,7 @@ pub struct StreamInterval {
 }
 
 /// TCP at the sender, in an interval.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TcpInterval {
     /// Segments sent again.
     pub retransmits: u64,
@@ -105,7 +111,7 @@ pub struct TcpInterval {
 }
 
 /// UDP in an interval.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct UdpInterval {
     /// Datagrams that were sent; at the receiver, those that should have come.
     pub packets: u64,
@@ -116,7 +122,7 @@ pub struct UdpInterval {
 }
 
 /// A stream, or all of a direction, as a whole.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct StreamTotal {
     /// The direction.
     pub way: Way,
@@ -135,7 +141,7 @@ pub struct StreamTotal {
 }
 
 /// What one end says of a stream.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct EndTotal {
     /// Bytes.
     pub bytes: u64,
@@ -146,7 +152,7 @@ pub struct EndTotal {
 }
 
 /// TCP at the sender, as a whole.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TcpTotal {
     /// The largest congestion window, in bytes; of several streams the largest of one.
     pub cwnd_max_bytes: u64,
@@ -159,20 +165,21 @@ pub struct TcpTotal {
 }
 
 /// What limited a stream, as `diagnose` judges a socket.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct StreamVerdict {
     /// The stream.
     pub stream: u32,
     /// The cause.
     pub code: Code,
     /// Its share of the time.
+    #[schemars(range(max = 1))]
     pub share: f64,
     /// The sentence.
     pub claim: String,
 }
 
 /// UDP, as the receiver says.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct UdpTotal {
     /// Datagrams that should have come: the largest number, of several streams the sum.
     pub packets: u64,
@@ -185,7 +192,7 @@ pub struct UdpTotal {
 }
 
 /// Time on a processor, of the threads of this test.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct StreamCpu {
     /// This end's.
     pub local: CpuShare,
@@ -194,7 +201,7 @@ pub struct StreamCpu {
 }
 
 /// Time on a processor in percent of the test's duration: 200 are two processors.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 pub struct CpuShare {
     /// All.
     pub total_percent: f64,
@@ -205,15 +212,17 @@ pub struct CpuShare {
 }
 
 /// The document of `thalweg load rr --json` and `thalweg load crr --json`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TransactionReport {
     /// `thalweg.load-transactions/1`.
     pub schema: &'static str,
     /// `rr`: many on a connection; `crr`: one on each.
+    #[schemars(extend("enum" = ["rr", "crr"]))]
     pub kind: &'static str,
     /// The server's address and port.
     pub peer: String,
     /// Transactions at a time.
+    #[schemars(range(min = 1))]
     pub streams: u32,
     /// Bytes of a request.
     pub request_bytes: u32,
@@ -234,6 +243,7 @@ pub struct TransactionReport {
     /// This end's receive buffer (`SO_RCVBUF`).
     pub receive_buffer_bytes: u64,
     /// What went wrong, and how often.
+    #[schemars(with = "BTreeMap<String, NonZeroU64>")]
     pub failures: BTreeMap<String, u64>,
     /// Time on a processor, of this end.
     pub cpu: CpuShare,

@@ -2,11 +2,12 @@
 
 use crate::load::Percentiles;
 use crate::way::Way;
+use schemars::JsonSchema;
 use serde::Serialize;
 use thalweg_units::Span;
 
 /// The document of `thalweg load topics --json`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TopicsReport {
     /// `thalweg.load-topics/1`.
     pub schema: &'static str,
@@ -23,26 +24,29 @@ pub struct TopicsReport {
 }
 
 /// How well the hosts' clocks are known. Every latency may be wrong by the uncertainty, all of one direction by the same.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct TopicsClock {
     /// The shortest round trip in which the server's clock was read, in milliseconds.
     pub rtt_ms: f64,
     /// Half of it: what the latencies may be wrong by at most, which is the case if all of the round trip is in one direction.
     pub uncertainty_ms: f64,
     /// By how much the server's clock gains on this host's, in parts per million.
+    #[schemars(extend("minimum" = null))]
     pub drift_ppm: f64,
 }
 
 /// A topic.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TopicReport {
     /// Its name.
     pub name: String,
     /// The direction of its messages.
     pub way: Way,
     /// From one message to the next.
+    #[schemars(with = "String")]
     pub period: Span,
     /// How late a message may be whole at the subscriber; without one in the scenario, the period.
+    #[schemars(with = "String")]
     pub deadline: Span,
     /// Messages that were published.
     pub messages: u64,
@@ -57,7 +61,7 @@ pub struct TopicReport {
 }
 
 /// A topic's connection.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TopicConnection {
     /// The publisher's congestion control.
     pub congestion: String,

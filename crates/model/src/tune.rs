@@ -1,9 +1,10 @@
 //! What `thalweg tune show` reports.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The document of `thalweg tune show --json`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TuneShow {
     /// `thalweg.tune-show/1`.
     pub schema: &'static str,
@@ -20,7 +21,7 @@ pub struct TuneShow {
 }
 
 /// How much was read.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TuneRead {
     /// TCP's sysctls.
     pub sysctls: usize,
@@ -33,7 +34,7 @@ pub struct TuneRead {
 }
 
 /// How much a finding matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Weight {
     /// It does harm, or does not do what it is there for.
@@ -43,7 +44,7 @@ pub enum Weight {
 }
 
 /// One finding about a setting.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TuneFinding {
     /// Its kind, such as `vendor-name`.
     pub code: &'static str,
@@ -54,6 +55,7 @@ pub struct TuneFinding {
     /// Its value; empty where there is none.
     pub value: String,
     /// The line it was read from, where it was read from a text.
+    #[schemars(range(min = 1))]
     pub line: Option<usize>,
     /// What is the matter, in a sentence.
     pub says: String,
@@ -64,7 +66,7 @@ pub struct TuneFinding {
 }
 
 /// A setting that is not at its default.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TuneDifference {
     /// The setting.
     pub setting: String,

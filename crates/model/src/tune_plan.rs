@@ -1,11 +1,12 @@
 //! What `thalweg tune plan` proposes, and `thalweg tune apply` takes.
 
 use crate::remedy::Setting;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The document of `thalweg tune plan --json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TunePlan {
     /// `thalweg.tune-plan/1`.
@@ -33,25 +34,28 @@ impl TunePlan {
 }
 
 /// What a plan is expected to gain.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectedGain {
     /// The figure that gets better, such as `goodput_steady_bps`.
     pub figure: String,
     /// Its value as found; `None` where only the ratio is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("minimum" = null))]
     pub before: Option<f64>,
     /// Its value with the changes; `None` where only the ratio is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("minimum" = null))]
     pub after: Option<f64>,
     /// How many times better.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub ratio: f64,
     /// Runs that measured it, or that it is an estimate.
     pub source: String,
 }
 
 /// One step of the arithmetic.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanStep {
     /// What is computed.
@@ -63,7 +67,7 @@ pub struct PlanStep {
 }
 
 /// How far a change reaches, the narrowest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Reach {
     /// One program's sockets.
@@ -77,7 +81,7 @@ pub enum Reach {
 }
 
 /// One change of a plan.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlannedChange {
     /// How far it reaches.
@@ -98,7 +102,7 @@ pub struct PlannedChange {
 }
 
 /// A route that an attribute is for.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RouteTarget {
     /// `default`, or an address and the bits of its prefix.

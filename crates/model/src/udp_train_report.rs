@@ -1,10 +1,11 @@
 //! What trains of UDP packets between two hosts showed of the path.
 
 use crate::way::Way;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The document of `thalweg load udp-train --json`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct UdpTrainReport {
     /// `thalweg.load-udp-train/1`.
     pub schema: &'static str,
@@ -13,8 +14,10 @@ pub struct UdpTrainReport {
     /// The direction of the packets.
     pub way: Way,
     /// UDP payload of each packet, in bytes.
+    #[schemars(range(min = 16))]
     pub payload_bytes: u32,
     /// The same with UDP, IP and Ethernet headers: what a buffer holds.
+    #[schemars(range(min = 58))]
     pub frame_bytes: u64,
     /// Bytes a frame costs on the wire besides; rates count them.
     pub overhead_bytes: u32,
@@ -39,7 +42,7 @@ pub struct UdpTrainReport {
 }
 
 /// What trains show.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrainFinding {
     /// Losses found the bottleneck's buffer full.
@@ -53,7 +56,7 @@ pub enum TrainFinding {
 }
 
 /// A rate, of several trains.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct RateEstimate {
     /// The median, in bits per second.
     pub bps: f64,
@@ -62,11 +65,12 @@ pub struct RateEstimate {
     /// The greatest of a train.
     pub high_bps: f64,
     /// Trains that showed a rate.
+    #[schemars(range(min = 1))]
     pub trains: u64,
 }
 
 /// A buffer, of several losses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct BufferEstimate {
     /// What it held at a loss, in bytes: the median.
     pub bytes: u64,
@@ -81,7 +85,7 @@ pub struct BufferEstimate {
 }
 
 /// Which packets were lost.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LossRuns {
     /// Packets that were sent.
     pub packets: u64,
@@ -94,9 +98,10 @@ pub struct LossRuns {
 }
 
 /// One train.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct TrainRow {
     /// Packets that were sent.
+    #[schemars(range(min = 1))]
     pub packets: u64,
     /// Packets that did not arrive.
     pub lost: u64,

@@ -1,12 +1,13 @@
 //! What the TCP sockets of a host do: one refresh of `thalweg watch`.
 
 use crate::diagnosis::Limits;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::SocketAddr;
 
 /// One line of `thalweg watch --json`: all sockets that the filter wants, at a moment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WatchReport {
     /// `thalweg.watch/1`.
     pub schema: String,
@@ -25,11 +26,12 @@ pub struct WatchReport {
 }
 
 /// What waits in the send queues of a host, and what the memory behind them comes to.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Backlog {
     /// Bytes written by programs and not yet acknowledged.
     pub queued_bytes: u64,
     /// By how much that grows, in bytes per second; negative when it shrinks.
+    #[schemars(extend("minimum" = null))]
     pub growth_bytes_per_s: f64,
     /// Memory of all TCP sockets; `None` where the kernel does not show it, as in another than the first network namespace.
     pub tcp_memory: Option<TcpMemoryUse>,
@@ -40,7 +42,7 @@ pub struct Backlog {
 }
 
 /// Memory of all TCP sockets of a host, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TcpMemoryUse {
     /// Taken.
     pub used_bytes: u64,
@@ -51,7 +53,7 @@ pub struct TcpMemoryUse {
 }
 
 /// A program whose memory grows while its sockets are behind.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GrowingProgram {
     /// Its process.
     pub pid: u32,
@@ -70,7 +72,7 @@ pub struct GrowingProgram {
 }
 
 /// A socket at a moment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SocketRow {
     /// The kernel's cookie: the number of no other socket since the host started.
     pub id: u64,
@@ -99,7 +101,7 @@ pub struct SocketRow {
 }
 
 /// A process that holds a socket.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SocketProcess {
     /// Its number.
     pub pid: u32,
@@ -110,7 +112,7 @@ pub struct SocketProcess {
 }
 
 /// A state of TCP's machine in which a socket has figures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SocketState {
     /// The SYN is sent, and nothing has answered.
@@ -178,7 +180,7 @@ impl fmt::Display for SocketState {
 }
 
 /// Round trips, in milliseconds; `None` before the first.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SocketRtt {
     /// As the kernel smooths them.
     pub smoothed_ms: Option<f64>,
@@ -189,7 +191,7 @@ pub struct SocketRtt {
 }
 
 /// What a socket sends. Rates are of the last interval.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SendSide {
     /// Payload acknowledged, in bits per second.
     pub rate_bps: f64,
@@ -222,7 +224,7 @@ pub struct SendSide {
 }
 
 /// What a socket receives. Rates are of the last interval.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReceiveSide {
     /// Payload received in order, in bits per second.
     pub rate_bps: f64,
@@ -243,13 +245,14 @@ pub struct ReceiveSide {
 }
 
 /// What a socket sent again, since it was opened where it does not say otherwise.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SocketRetransmissions {
     /// Segments.
     pub segments: u64,
     /// Segments per second, in the last interval.
     pub rate_per_s: f64,
     /// Part of all segments sent with payload.
+    #[schemars(range(max = 1))]
     pub share: f64,
     /// Retransmission timeouts; 0 before Linux 6.7, which does not tell.
     pub timeouts: u64,
@@ -260,7 +263,7 @@ pub struct SocketRetransmissions {
 }
 
 /// What limits the sending of a socket.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SocketLimit {
     /// In the last interval; `None` for one that sent nothing and waited for nothing.
     pub now: Option<LimitNow>,
@@ -269,33 +272,37 @@ pub struct SocketLimit {
 }
 
 /// The limit that took most of an interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LimitNow {
     /// Its name.
     pub cause: LimitName,
     /// The part of the interval that it took.
+    #[schemars(range(max = 1))]
     pub share: f64,
     /// All limits: where the interval went.
     pub limits: Limits,
 }
 
 /// What the kernel's clocks say of a socket's life.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LimitLife {
     /// Seconds with data under way (`tcpi_busy_time`).
     pub busy_s: f64,
     /// The limit that took most of that; `None` if there was no such time.
     pub cause: Option<LifeLimit>,
     /// The part of the busy time in which the peer's window was full.
+    #[schemars(range(max = 1))]
     pub receive_window: f64,
     /// The part in which the send buffer was.
+    #[schemars(range(max = 1))]
     pub send_buffer: f64,
     /// The rest: the congestion window, the path, losses.
+    #[schemars(range(max = 1))]
     pub network: f64,
 }
 
 /// What the kernel's clocks divide a life into.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LifeLimit {
     /// The peer's window.
@@ -330,7 +337,7 @@ impl LimitNow {
 }
 
 /// The name of a part of [`Limits`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitName {
     /// The sending program had nothing to send.

@@ -1,9 +1,10 @@
 //! The directions of a connection.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A direction of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Way {
     /// Client to server.

@@ -1,6 +1,6 @@
 //! The pages of the verdicts, one for each code in `docs/verdicts`: what `thalweg explain` prints.
 
-use thalweg_model::Code;
+use thalweg_model::{Code, CodePage};
 
 /// A part of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,6 +67,29 @@ pub fn text(code: Code) -> String {
         line => format!("  {}", plain(line)),
     };
     page(code).lines().map(|of| line(of) + "\n").collect()
+}
+
+/// The page as `thalweg explain --json` prints it.
+pub fn document(code: Code) -> CodePage {
+    let body = |title: &str| {
+        sections(code)
+            .into_iter()
+            .find(|section| section.title == title)
+            .map(|section| section.body)
+            .unwrap_or_default()
+    };
+    let [what_it_means, why_it_is_slow, evidence, how_to_confirm, what_to_set, source] = TITLES.map(body);
+    CodePage {
+        schema: "thalweg.code/1",
+        code,
+        text: text(code),
+        what_it_means,
+        why_it_is_slow,
+        evidence,
+        how_to_confirm,
+        what_to_set,
+        source,
+    }
 }
 
 /// The parts of the page.

@@ -3,8 +3,11 @@
 //! Needs root, cgroup2 and BPF; where a host lets nobody have them, that is said.
 
 mod common;
+#[path = "common/schemas.rs"]
+mod schemas;
 
 use common::{run, texts, thalweg};
+use schemas::Schemas;
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
@@ -56,6 +59,7 @@ impl Ground {
     /// What is attached as `name`.
     fn attached(&self, name: &str) -> Value {
         let all: Value = serde_json::from_str(&self.tune("attached --json", 0).0).expect("JSON");
+        Schemas::default().check(&all);
         let programs = all["programs"].as_array().expect("programs").clone();
         programs.into_iter().find(|one| one["name"] == name).expect("it is listed")
     }
@@ -167,6 +171,7 @@ fn a_share_of_connections_is_set_and_counted_and_a_harmful_setting_is_stopped() 
     drop(downloads);
     let (out, err) = texts(&output);
     let told: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{err}"));
+    Schemas::default().check(&told);
     assert_eq!((output.status.code(), told["outcome"].as_str()), (Some(1), Some("harm")), "{told}");
     assert_eq!(
         (ground.attached("slow")["share_percent"].as_u64(), told["steps"].as_u64()),

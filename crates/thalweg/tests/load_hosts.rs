@@ -347,3 +347,30 @@ fn nobody_listens_beyond_loopback_without_a_token() {
     let (_, err) = run(folder.path(), &["load", "topics", "127.0.0.1", "topics-meet", "--as", "client4"], 2);
     assert!(err.contains("no topic between client4 and server"), "{err}");
 }
+
+/// A name with two addresses, in a mount namespace with an `/etc/hosts` of its own; nobody listens at the first.
+#[test]
+fn a_name_whose_first_address_refuses_is_reached_at_the_next() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("hosts"), "127.0.0.2 twice\n127.0.0.3 twice\n").expect("written");
+    fs::write(folder.path().join("token"), TOKEN).expect("written");
+    let load =
+        |verb: &str| format!("\"$thalweg\" load {verb} twice --port 5999 --token-file token --json > out.{verb}\n");
+    let stream = load("stream").replace("--json", "--json -t 1");
+    let transactions = ["rr", "crr"].map(|verb| load(verb).replace("--json", "--json -t 200ms")).concat();
+    let lines = format!(
+        "mount --bind hosts /etc/hosts\nip link set lo up\n\"$thalweg\" load serve --listen 127.0.0.3 --port 5999 --token-file token &\n\
+         trap 'kill $!' EXIT\nfor i in 1 2 3 4 5 6 7 8 9 10; do grep -q 0300007F:176F /proc/net/tcp && break; sleep 0.2; done\n{stream}{transactions}{}",
+        load("udp-train"),
+    );
+    let mut command = Command::new("unshare");
+    let user: &[&str] = if rustix::process::getuid().is_root() { &[] } else { &["--map-root-user"] };
+    command.args(["--net", "--mount"]).args(user).args(["sh", "-euc", &lines]);
+    let output = command.env("thalweg", env!("CARGO_BIN_EXE_thalweg")).current_dir(folder.path()).output();
+    let (out, err) = texts(&output.expect("unshare (util-linux)"));
+    for verb in ["stream", "rr", "crr", "udp-train"] {
+        let text = fs::read_to_string(folder.path().join(format!("out.{verb}"))).unwrap_or_default();
+        let report: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{verb}: {error}\n{out}{err}"));
+        assert_eq!(report["peer"], "127.0.0.3:5999", "{verb}: {err}");
+    }
+}

@@ -4,8 +4,11 @@
 //! captures at both ends. Needs the lab kernel 6.12.
 
 mod common;
+#[path = "common/schemas.rs"]
+mod schemas;
 
 use common::{json, run, texts, thalweg};
+use schemas::Schemas;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -41,10 +44,11 @@ fn made_codes(folder: &Path) -> Vec<String> {
 }
 
 /// What the capture of a run shows from there: the verdict of the connection with most data, and its other findings.
-fn found(folder: &Path, capture: &str, at_receiver: bool) -> Vec<String> {
+fn found(folder: &Path, capture: &str, at_receiver: bool, schemas: &mut Schemas) -> Vec<String> {
     let output = thalweg(folder, &["diagnose", capture, "--json"]).output().expect("the program starts");
     let (text, err) = texts(&output);
     let report: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{capture}: {error}: {err}"));
+    schemas.check(&report);
     let flows = report["captures"][0]["flows"].as_array().expect("flows").iter();
     let there = flows.filter(|flow| (flow["vantage"] == "receiver") == at_receiver);
     let Some(flow) = there.max_by_key(|flow| flow["bytes_down"].as_u64()) else { return Vec::new() };
@@ -68,11 +72,13 @@ fn every_rule_finds_what_it_is_about_and_nothing_else() {
     }
     let files: Vec<String> = names.iter().map(|name| format!("{name}.toml")).collect();
     args.extend(files.iter().map(String::as_str));
-    json(folder, &args);
+    let mut schemas = Schemas::default();
+    json(folder, &args).as_array().expect("reports").iter().for_each(|report| schemas.check(report));
     let mut faults = Vec::new();
     for (code, name) in names.iter().map(|name| (name.trim_end_matches(".not"), name)) {
         for at_receiver in [false, true] {
-            let found = found(folder, &format!("out/{}/0-as-given.pcapng", name.replace('.', "-")), at_receiver);
+            let found =
+                found(folder, &format!("out/{}/0-as-given.pcapng", name.replace('.', "-")), at_receiver, &mut schemas);
             let hidden = if at_receiver { &NOT_AT_THE_RECEIVER[..] } else { &NOT_AT_THE_SENDER[..] };
             let is_not = name.ends_with(".not") || hidden.contains(&code);
             if found.iter().any(|one| one == code) == is_not {

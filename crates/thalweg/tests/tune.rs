@@ -3,8 +3,11 @@
 //! The host's own settings are never written.
 
 mod common;
+#[path = "common/schemas.rs"]
+mod schemas;
 
 use common::{run, texts, thalweg};
+use schemas::Schemas;
 use serde_json::Value;
 use std::fs;
 use std::io::Write;
@@ -47,26 +50,6 @@ fn this_host_is_judged() {
         let own =
             ["unknown-setting", "vendor-name", "mistyped-setting", "not-in-this-kernel", "out-of-range", "set-twice"];
         assert!(!own.contains(&finding["code"].as_str().expect("a code")), "a kernel's own list: {finding}");
-    }
-}
-
-#[test]
-fn every_setting_has_the_fields_of_the_schema() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let listed = common::json(folder.path(), &["tune", "list", "--all"]);
-    let schema: Value =
-        serde_json::from_str(include_str!("../../../docs/schema/thalweg.settings-1.json")).expect("JSON");
-    let wanted: Vec<&str> = schema["properties"]["settings"]["items"]["required"]
-        .as_array()
-        .expect("fields")
-        .iter()
-        .filter_map(Value::as_str)
-        .collect();
-    let settings = listed["settings"].as_array().expect("settings");
-    assert!(settings.len() > 250);
-    for setting in settings {
-        let fields = setting.as_object().expect("an object");
-        assert!(fields.len() == wanted.len() && wanted.iter().all(|field| fields.contains_key(*field)), "{setting}");
     }
 }
 
@@ -141,6 +124,8 @@ fn has_bbr() -> bool {
 
 const PLAN: &str = "$thalweg tune plan --purpose live-edge --rtt 100ms --rate 8mbit --json > plan.json\n";
 const APPLY: &str = "$thalweg tune apply plan.json --skip-sockets --confirm-within 2s --timer process\n";
+const APPLY_JSON: &str =
+    "$thalweg tune apply plan.json --skip-sockets --confirm-within 2s --timer process --json > apply.json\n";
 const SHOW: &str = "echo \"NOW $(cat /proc/sys/net/ipv4/tcp_slow_start_after_idle) $(ip route show default)\"\n";
 
 #[test]
@@ -166,7 +151,7 @@ fn what_is_confirmed_stays_and_is_persisted() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let lines = format!(
-        "{PLAN}{APPLY}$thalweg tune confirm\nsleep 4\n{SHOW}id=$($thalweg tune log | head -n 1 | cut -d ' ' -f 1)\n$thalweg tune persist $id --file kept.conf || echo \"EXIT $?\"\n$thalweg tune rollback $id\n{SHOW}"
+        "{PLAN}{APPLY_JSON}$thalweg tune confirm --json > confirm.json\nsleep 4\n{SHOW}id=$($thalweg tune log | head -n 1 | cut -d ' ' -f 1)\n$thalweg tune persist $id --file kept.conf || echo \"EXIT $?\"\n$thalweg tune log --json > log.json\n$thalweg tune rollback $id --json > rollback.json\n{SHOW}"
     );
     let output = namespace(folder.path(), &lines);
     let (out, err) = texts(&output);
@@ -176,6 +161,11 @@ fn what_is_confirmed_stays_and_is_persisted() {
     assert!(!now[1].contains("initcwnd") && now[1].starts_with("NOW 1"), "{out}");
     // The routes are not in the file, which is said.
     assert!(out.contains("EXIT 1") && err.contains("sysctl.d has no routes"), "{out}{err}");
+    let mut schemas = Schemas::default();
+    for name in ["apply.json", "confirm.json", "log.json", "rollback.json"] {
+        let text = fs::read_to_string(folder.path().join(name)).expect("written");
+        schemas.check(&serde_json::from_str(&text).expect("JSON"));
+    }
     let kept = fs::read_to_string(folder.path().join("kept.conf")).expect("written");
     assert!(kept.contains("net.ipv4.tcp_slow_start_after_idle = 0"), "{kept}");
 }

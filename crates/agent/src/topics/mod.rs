@@ -4,7 +4,7 @@ mod exchange;
 mod link;
 pub(crate) mod served;
 
-use crate::client::{CONNECT, Client, HEARTBEAT, ServerAddress};
+use crate::client::{Client, HEARTBEAT, ServerAddress};
 use crate::clock::ClockLine;
 use crate::error::AgentError;
 use crate::message::{ClientMessage, Purpose, ServerMessage, TopicEnd, TopicPlan, TopicsPlan};
@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 use thalweg_host::HostError;
+use thalweg_host::reach::ANSWER_TIME;
 use thalweg_host::socket::Tcp;
 use thalweg_model::{Percentiles, TopicConnection, TopicReport, TopicsClock, TopicsReport, Way};
 use thalweg_units::Span;
@@ -133,7 +134,7 @@ pub fn topics(
 fn connect(client: &Client, plan: &TopicsPlan) -> Result<Vec<Tcp>, AgentError> {
     let one = |topic: u16| {
         let failed = |source| HostError { act: format!("connect a topic to {}", client.peer), source };
-        let mut tcp = TcpStream::connect_timeout(&client.peer, CONNECT).map_err(failed)?;
+        let mut tcp = TcpStream::connect_timeout(&client.peer, ANSWER_TIME).map_err(failed)?;
         let cookie = Purpose::Topic { session: client.session, topic }.cookie();
         tcp.write_all(&cookie).and_then(|()| tcp.set_nonblocking(true)).map_err(failed)?;
         Ok(Tcp::from(tcp))

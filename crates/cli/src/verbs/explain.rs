@@ -4,11 +4,10 @@ use crate::args::ExplainArgs;
 use crate::failure::Failure;
 use crate::output::Output;
 use anyhow::anyhow;
-use serde_json::{Map, Value, json};
 use std::process::ExitCode;
-use thalweg_model::{Code, since};
+use thalweg_model::{Code, CodeList, CodeMeaning, since};
 use thalweg_report::verdicts;
-use thalweg_tune::catalogue::{self, Known};
+use thalweg_tune::catalogue::{self, Known, SettingsReport};
 
 pub(crate) fn run(args: &ExplainArgs, output: &Output) -> Result<ExitCode, Failure> {
     let Some(wanted) = &args.name else {
@@ -22,14 +21,10 @@ pub(crate) fn run(args: &ExplainArgs, output: &Output) -> Result<ExitCode, Failu
 }
 
 fn verdict(code: Code, output: &Output) -> Result<(), Failure> {
-    let text = verdicts::text(code);
-    if !output.json {
-        return output.result(&text);
+    if output.json {
+        return output.json_result(&verdicts::document(code));
     }
-    let mut document = Map::from_iter([("code".to_owned(), json!(code)), ("text".to_owned(), json!(text))]);
-    let sections = verdicts::sections(code).into_iter();
-    document.extend(sections.map(|section| (key(section.title), Value::String(section.body))));
-    output.json_result(&document)
+    output.result(&verdicts::text(code))
 }
 
 /// Every setting of that name, or what the name is where it is none.
@@ -37,17 +32,17 @@ fn setting(name: &str, output: &Output) -> Result<(), Failure> {
     let entries = catalogue::find(name);
     let whole = if name.contains(['.', '/']) { name.to_owned() } else { format!("net.ipv4.{name}") };
     let known = catalogue::known(&whole);
+    let kernel = thalweg_host::sysctl::read("kernel.osrelease").ok().and_then(|text| since::release(&text));
     if entries.is_empty() {
         let Some(text) = catalogue::explain_known(name, known) else { return Err(unknown(name, known)) };
         if output.json {
-            return output.json_result(&json!({"schema": "thalweg.settings/1", "settings": [], "text": text}));
+            return output.json_result(&SettingsReport { text: Some(text), ..SettingsReport::new(kernel, Vec::new()) });
         }
         return output.result(&text);
     }
     if output.json {
-        return output.json_result(&json!({"schema": "thalweg.settings/1", "settings": entries}));
+        return output.json_result(&SettingsReport::new(kernel, entries));
     }
-    let kernel = thalweg_host::sysctl::read("kernel.osrelease").ok().and_then(|text| since::release(&text));
     let pages: Vec<String> = entries.iter().map(|entry| catalogue::explain(entry, kernel)).collect();
     output.result(&pages.join("\n"))
 }
@@ -69,18 +64,13 @@ fn unknown(name: &str, known: Known) -> Failure {
 
 /// Every code with the first sentence of its meaning.
 fn list(output: &Output) -> Result<ExitCode, Failure> {
-    let all = Code::ALL.map(|code| (code.as_str(), verdicts::meaning(code)));
+    let all = Code::ALL.map(|code| (code, verdicts::meaning(code)));
     if output.json {
-        let codes: Vec<Value> = all.iter().map(|(code, meaning)| json!({"code": code, "meaning": meaning})).collect();
-        output.json_result(&json!({"schema": "thalweg.codes/1", "codes": codes}))?;
+        let codes = all.map(|(code, meaning)| CodeMeaning { code, meaning }).into();
+        output.json_result(&CodeList { schema: "thalweg.codes/1", codes })?;
     } else {
         let lines = all.map(|(code, meaning)| format!("{code:<24} {meaning}"));
         output.result(&lines.join("\n"))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// A title as a document's field: `How to confirm` is `how_to_confirm`.
-fn key(title: &str) -> String {
-    title.to_lowercase().replace(' ', "_")
 }

@@ -6,6 +6,7 @@ use crate::output::Output;
 use crate::{progress, stop};
 use std::process::ExitCode;
 use thalweg_lab::kernel::{self, BuildRequest, Kernel, Listed, Progress};
+use thalweg_model::{BuiltKernel, KernelList, ListedKernel};
 
 pub(crate) fn run(verb: KernelVerb, output: &Output) -> Result<ExitCode, Failure> {
     match verb {
@@ -22,13 +23,10 @@ pub(crate) fn run(verb: KernelVerb, output: &Output) -> Result<ExitCode, Failure
 fn list(output: &Output) -> Result<ExitCode, Failure> {
     let kernels = kernel::list()?;
     if output.json {
-        let list: Vec<_> = kernels
-            .iter()
-            .map(|Listed { kernel: Kernel { release, id, path }, hz, current }| {
-                serde_json::json!({"release": release, "id": id, "path": path, "hz": hz, "current": current})
-            })
-            .collect();
-        output.json_result(&serde_json::json!({"schema": "thalweg.kernels/1", "kernels": list}))?;
+        let listed = kernels.into_iter().map(|Listed { kernel: Kernel { release, id, path }, hz, current }| {
+            ListedKernel { release, id, path: path.display().to_string(), hz, current }
+        });
+        output.json_result(&KernelList { schema: "thalweg.kernels/1", kernels: listed.collect() })?;
     } else if kernels.is_empty() {
         output.note("no lab kernel is built yet\n\nhint: thalweg lab kernel build");
     } else {
@@ -56,8 +54,9 @@ fn build(request: &BuildRequest, output: &Output) -> Result<ExitCode, Failure> {
     bar.finish_and_clear();
     let built = built?;
     if output.json {
-        let Kernel { release, id, path } = &built;
-        output.json_result(&serde_json::json!({"release": release, "id": id, "path": path}))?;
+        let Kernel { release, id, path } = built;
+        let path = path.display().to_string();
+        output.json_result(&BuiltKernel { schema: "thalweg.kernel-build/1", release, id, path })?;
     } else {
         output.result(&format!("lab kernel {} is at {}", built.release, built.path.display()))?;
     }

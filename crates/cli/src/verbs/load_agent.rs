@@ -7,6 +7,7 @@ use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use thalweg_agent::{Admission, AgentError, ServerAddress, TOKEN_CHARS_MAX, Token};
+use thalweg_host::reach::ReachError;
 
 /// Where the token may be besides a file.
 const VARIABLE: &str = "THALWEG_LOAD_TOKEN";
@@ -56,7 +57,7 @@ pub(crate) fn failure(error: AgentError) -> Failure {
     let failure = match error {
         AgentError::Stopped => return Failure::stopped(),
         AgentError::TokenText(_)
-        | AgentError::Resolve { .. }
+        | AgentError::Reach(ReachError::Resolve { .. })
         | AgentError::NoToken
         | AgentError::WrongToken
         | AgentError::ServerUnproven

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use thalweg_agent::{Agent, AgentError, AgentObserver};
+use thalweg_host::reach::ReachError;
 use thalweg_iperf::protocol::parameters::{Ending, Pace, Parameters, Senders, SocketParameters, Transport};
 use thalweg_iperf::protocol::results::ServerOutput;
 use thalweg_iperf::protocol::{TCP_LENGTH, UDP_LENGTH};
@@ -101,7 +102,9 @@ pub(crate) fn failure(error: IperfError) -> Failure {
     let hint = error.hint();
     let failure = match error {
         IperfError::Stopped => return Failure::stopped(),
-        IperfError::Resolve { .. } | IperfError::File { .. } | IperfError::Parameters(_) => Failure::user(error),
+        IperfError::Reach(ReachError::Resolve { .. }) | IperfError::File { .. } | IperfError::Parameters(_) => {
+            Failure::user(error)
+        }
         _ if error.asks_for_authentication() => Failure::user(error),
         _ => Failure::host(error),
     };

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use thalweg_live::control::{self, Answer, Request};
 use thalweg_live::{PerWay, Progress};
-use thalweg_model::{LivePathReport, Loss, Step, Way};
+use thalweg_model::{LivePathReport, Loss, PathList, Step, Way};
 use thalweg_path::DropReason;
 use thalweg_report::figures;
 use thalweg_units::{Ratio, Span};
@@ -63,11 +63,13 @@ fn change(key: &str, value: &str) -> Result<Step, Failure> {
 pub(crate) fn list(output: &Output) -> Result<ExitCode, Failure> {
     let reports: Vec<LivePathReport> = ids()?.into_iter().filter_map(|id| report(id).ok()).collect();
     if output.json {
-        output.json_result(&serde_json::json!({"schema": "thalweg.paths/1", "paths": reports}))?;
-    } else if reports.is_empty() {
+        output.json_result(&PathList { schema: "thalweg.paths/1", paths: reports })?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if reports.is_empty() {
         output.note("no path runs");
     }
-    for report in reports.iter().filter(|_| !output.json) {
+    for report in &reports {
         output.result(&thalweg_report::terminal::live_path_line(report))?;
     }
     Ok(ExitCode::SUCCESS)

@@ -7,11 +7,14 @@ use super::Tcp;
 use super::server::stream_socket;
 use crate::error::{HostError, wrap};
 use crate::mem_info::MemInfo;
+use crate::poll::Poller;
 use crate::tcp_info::TcpInfo;
 use rustix::io::Errno;
 use rustix::net::{self, sockopt};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
 use thalweg_model::SocketSettings;
 
 /// Sets the byte of type of service that packets carry, as `IP_TOS` or `IPV6_TCLASS` by the family of `address`.
@@ -69,6 +72,25 @@ impl Tcp {
             Ok(()) | Err(Errno::INPROGRESS) => Ok(tcp),
             Err(error) => wrap(Err(error.into()), act),
         }
+    }
+
+    /// Waits until the connection is there, for `limit` at most.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn wait_connected(&self, limit: Duration) -> Result<(), HostError> {
+        let poller = Poller::new()?;
+        poller.add_edges(self, 0)?;
+        let deadline = Instant::now() + limit;
+        let mut ready = Vec::new();
+        while !self.is_connected()? {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return wrap(Err(ErrorKind::TimedOut.into()), || "connect".to_owned());
+            }
+            poller.wait(Some(left), &mut ready)?;
+        }
+        Ok(())
     }
 
     /// Sets the byte of type of service that packets to `peer` carry.

@@ -10,7 +10,8 @@ use thalweg_wire::filter::Filter;
 use thalweg_wire::{DNS_PORT, Decoded, Decoder, Other, Packet, TooBig};
 
 /// Most nanoseconds by which one packet alone moves the clock on: a damaged time must not end every connection.
-const STRIDE: u64 = 3 * 3600 * 1_000_000_000;
+/// `one_damaged_time_does_not_move_the_clock_and_a_gap_of_days_does` holds it.
+const MAX_CLOCK_STEP_NS: u64 = 3 * 3600 * 1_000_000_000;
 
 /// The packets of a capture, counted and decoded in their order.
 #[derive(Debug, Default)]
@@ -42,8 +43,8 @@ struct Clock {
 impl Clock {
     fn at(&mut self, at: u64) -> u64 {
         let now = self.now.unwrap_or(at);
-        let far = at > now.saturating_add(STRIDE);
-        let believed = !far || self.ahead.is_some_and(|ahead| ahead.abs_diff(at) <= STRIDE);
+        let far = at > now.saturating_add(MAX_CLOCK_STEP_NS);
+        let believed = !far || self.ahead.is_some_and(|ahead| ahead.abs_diff(at) <= MAX_CLOCK_STEP_NS);
         self.ahead = far.then_some(at);
         let now = if believed { now.max(at) } else { now };
         self.now = Some(now);

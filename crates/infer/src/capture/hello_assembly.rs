@@ -5,11 +5,11 @@ use std::net::IpAddr;
 use thalweg_units::SeqNum;
 use thalweg_wire::{Payload, Segment};
 
-/// Connections whose ClientHello is waited for, and bytes kept of each; the oldest is given up.
+/// Connections whose ClientHello is waited for, and bytes kept of each; the oldest is given up. Bounds memory.
 const WAITING_MAX: usize = 64;
 const BYTES_MAX: usize = 16_384;
-/// For how long, in nanoseconds: sixteen retransmissions of one second.
-const PATIENCE: u64 = 16_000_000_000;
+/// For how long, in nanoseconds: sixteen retransmissions of one second. It bounds memory, as the two above do.
+const MAX_WAIT_NS: u64 = 16_000_000_000;
 
 /// The beginning of a ClientHello.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl HelloAssembly {
         let (ip, tcp) = (&segment.ip, &segment.tcp);
         let ends = [(ip.source, tcp.source_port), (ip.destination, tcp.destination_port)];
         let is_whole = payload.len() == segment.payload_len as usize;
-        self.waiting.retain(|one| now.saturating_sub(one.since) <= PATIENCE);
+        self.waiting.retain(|one| now.saturating_sub(one.since) <= MAX_WAIT_NS);
         let place = self.waiting.iter().position(|one| one.next == tcp.seq && one.ends == ends);
         let Some(place) = place else {
             let found = Payload::read(payload);

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use thalweg_units::figures::counted;
 use thalweg_wire::Other;
 
-/// Unknown link types that are told each.
-const LINKS_TOLD: usize = 3;
+/// Unknown link types that are told each. `an_unknown_link_type_is_told_by_number_and_name_and_many_are_not_told_each` holds it.
+const LINKS_MAX: usize = 3;
 
 /// What the snapshot length cut; the options are asked for by name, as without a SYN's the analysis lacks them.
 pub(super) fn cut_note(cut: u64, options_cut: u64) -> Option<String> {
@@ -40,8 +40,8 @@ pub(super) fn order_note(behind: u64) -> Option<String> {
 pub(super) fn notes_of(others: &BTreeMap<Other, u64>) -> Vec<String> {
     let (links, others): (Vec<_>, Vec<_>) =
         others.iter().partition(|(other, _)| matches!(other, Other::UnknownLink(_)));
-    let told = links.iter().take(LINKS_TOLD).chain(&others).map(|(other, count)| note_of(**other, **count));
-    let rest: u64 = links.iter().skip(LINKS_TOLD).map(|(_, count)| **count).sum();
+    let told = links.iter().take(LINKS_MAX).chain(&others).map(|(other, count)| note_of(**other, **count));
+    let rest: u64 = links.iter().skip(LINKS_MAX).map(|(_, count)| **count).sum();
     told.chain((rest > 0).then(|| format!("{rest} packets of other link types are not read either"))).collect()
 }
 

@@ -4,8 +4,8 @@ use crate::flow::retained::Retain;
 use crate::flow_table::PlotSelection;
 use thalweg_wire::filter::Filter;
 
-/// Connections that are drawn where nobody says which.
-const DRAWN: u64 = 256;
+/// Connections that are drawn where nobody says which. Bounds work.
+const DEFAULT_PLOTS: u64 = 256;
 
 /// What is wanted of a diagnosis.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +21,6 @@ pub struct Options {
 impl Default for Options {
     /// All connections are reported, and the first 256 drawn.
     fn default() -> Self {
-        Self { drawn: PlotSelection::First(DRAWN), filter: None, wanted: Retain::All }
+        Self { drawn: PlotSelection::First(DEFAULT_PLOTS), filter: None, wanted: Retain::All }
     }
 }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use thalweg_units::figures::{counted, elapsed};
 use thalweg_wire::{Datagram, QuicPackets};
 
-/// Connections that are followed; of more it is said that there are more.
+/// Connections that are followed; of more it is said that there are more. Bounds memory.
 const CONNECTIONS_MAX: usize = 65_536;
 /// The first datagram of a client is at least this long, in bytes (RFC 9000 §14.1).
 const FIRST_MIN: u32 = 1_200;

@@ -6,12 +6,13 @@
 use crate::flow_table::TcpPacket;
 use std::collections::VecDeque;
 
-/// Segments held back at most.
-const HELD: usize = 256;
-/// Packets for which segments are held back: from the first on, and from each packet that lies behind a later one.
-const WATCHED: u64 = 4 * HELD as u64;
-/// A time further back than this is a clock that was set back or another file's, in nanoseconds.
-const BOUND: u64 = 1_000_000_000;
+/// Segments held back at most. Bounds memory.
+const HELD_MAX: usize = 256;
+/// Packets for which segments are held back: from the first on, and from each packet that lies behind a later one. Bounds work.
+const WATCHED_PACKETS: u64 = 4 * HELD_MAX as u64;
+/// A time further back than this is a clock that was set back or another file's, in nanoseconds. `a_clock_that_was_set_back_is_left_as_it_is` holds
+/// it.
+const MAX_DISORDER_NS: u64 = 1_000_000_000;
 
 /// Puts segments in order by their times.
 #[derive(Debug, Default)]
@@ -38,9 +39,9 @@ impl TimeOrder {
         self.now = at;
         if at >= self.newest {
             self.newest = at;
-        } else if self.newest - at <= BOUND {
+        } else if self.newest - at <= MAX_DISORDER_NS {
             self.behind += 1;
-            self.until = self.packets + WATCHED;
+            self.until = self.packets + WATCHED_PACKETS;
         } else {
             self.newest = at;
             self.stepped = true;
@@ -49,7 +50,7 @@ impl TimeOrder {
 
     /// Takes a segment of the packet in, and hands on what is due.
     pub(super) fn segment(&mut self, seen: TcpPacket, mut on: impl FnMut(TcpPacket)) {
-        let holds = self.packets <= self.until.max(HELD as u64);
+        let holds = self.packets <= self.until.max(HELD_MAX as u64);
         if self.stepped || !holds && !self.held.is_empty() {
             self.stepped = false;
             self.flush(&mut on);
@@ -60,7 +61,7 @@ impl TimeOrder {
         }
         let place = self.held.iter().rposition(|(at, _)| *at <= self.now).map_or(0, |before| before + 1);
         self.held.insert(place, (self.now, seen));
-        if self.held.len() > HELD
+        if self.held.len() > HELD_MAX
             && let Some((_, first)) = self.held.pop_front()
         {
             on(self.in_order(first));

@@ -8,7 +8,7 @@ use thalweg_model::{Cause, Code, Occurrences, Sights};
 /// Below it the verdict is `nothing-to-gain`.
 pub(crate) const MIN_GAIN: f64 = 1.05;
 
-/// The weight of a cause that lets nothing through, and the largest that is reported.
+/// The weight of a cause that lets nothing through, and the largest that is reported. JSON has no infinity (RFC 8259 §6).
 pub(crate) const MAX_WEIGHT: f64 = 1e6;
 
 /// A rule: judges the facts for one cause.

@@ -4,12 +4,12 @@ use crate::diagnosis::facts::Facts;
 use crate::estimate::partition::LimitShare;
 
 /// Part of the time at the path's rate, or repairing losses, from which on the rate seen is the path's.
-const PATH_WAS_FULL: f64 = 0.05;
+const MIN_FULL_PATH_SHARE: f64 = 0.05;
 /// And from which on that is the rate without a program's pauses too.
-const PATH_WAS_MOSTLY_FULL: f64 = 0.5;
+const MIN_FULL_PATH_SHARE_WITH_PAUSES: f64 = 0.5;
 /// How many times the mean rate data came at for the path to be known to be faster: trains' rates are 9 % apart, and what one fast train of
 /// acknowledgements tells errs by as much again.
-pub(crate) const FASTER: f64 = 1.25;
+pub(crate) const MIN_CAPACITY_RATIO: f64 = 1.25;
 
 impl Facts<'_> {
     /// How many times faster the phase would be, had what `spent` covers gone at the path's rate with `round_trips` to begin.
@@ -30,7 +30,7 @@ impl Facts<'_> {
 
     /// The capacity, where data came at clearly more than the mean rate.
     fn faster_than_mean(&self) -> Option<f64> {
-        self.capacity.filter(|&capacity| capacity > FASTER * self.rate())
+        self.capacity.filter(|&capacity| capacity > MIN_CAPACITY_RATIO * self.rate())
     }
 
     /// What it weighs that one of the hosts' bounds is gone, and how many times faster the phase would be, where that can be told: what
@@ -55,13 +55,13 @@ impl Facts<'_> {
     /// Whether the rate that was seen is the path's: data came faster than on average, or the path was full at times.
     pub(crate) fn knows_capacity(&self) -> bool {
         let limits = self.limits();
-        self.shows_capacity() || limits.path_rate + limits.loss_recovery > PATH_WAS_FULL
+        self.shows_capacity() || limits.path_rate + limits.loss_recovery > MIN_FULL_PATH_SHARE
     }
 
     /// The weight of the program's pauses: where the path's rate is not known, only that their time would go.
     pub(crate) fn weight_of_pauses(&self) -> f64 {
         let gain = self.gain_without(self.split.application, 0.0);
-        let known = self.shows_capacity() || self.limits().path_rate >= PATH_WAS_MOSTLY_FULL;
+        let known = self.shows_capacity() || self.limits().path_rate >= MIN_FULL_PATH_SHARE_WITH_PAUSES;
         if known { gain } else { gain.max(weight_of_time(self.limits().application)) }
     }
 }

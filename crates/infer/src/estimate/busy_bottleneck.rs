@@ -4,19 +4,19 @@ use crate::estimate::view::View;
 use crate::tcp::sender::Sender;
 
 /// How many times the least round trip one is that waits, and the part of the open time that must be so.
-pub(super) const WAITS: f64 = 1.5;
-const NEARLY_ALWAYS: f64 = 0.7;
+pub(super) const QUEUED_RTT_RATIO: f64 = 1.5;
+const MIN_QUEUED_SHARE: f64 = 0.7;
 /// The part of a connection that must be open: neither the program nor a window holds it then.
-const MOSTLY: f64 = 0.5;
+const MIN_OPEN_SHARE: f64 = 0.5;
 /// A queue grows and drains a packet at a time: from one sample to the next, milliseconds later, it changed by 0.002 to 0.035 of its mean in our
 /// lab, on paths whose rate varies by ten times; delays that are drawn for each packet by 0.05 and more.
-const SMOOTH: f64 = 0.04;
+const MAX_STEP_PART: f64 = 0.04;
 /// How many times the shorter round trips the longer ones are, at least: a route that became longer adds the same to all.
-const MOVES: f64 = 1.3;
+const MIN_RTT_SPREAD: f64 = 1.3;
 
 /// Whether a round trip is so long that its packets waited.
 pub(super) fn waits(rtt: f64, sender: &Sender) -> bool {
-    rtt >= WAITS * sender.rtt.min.unwrap_or(0) as f64
+    rtt >= QUEUED_RTT_RATIO * sender.rtt.min.unwrap_or(0) as f64
 }
 
 /// Whether a queue stands nearly all the time and grows and shrinks: what is behind it delivers all it can then, though that may change from one
@@ -32,7 +32,7 @@ pub(super) fn is_busy(views: &[View], sender: &Sender) -> bool {
     let open = |view: &View| view.slice.open as f64;
     let all: f64 = held().map(open).sum();
     let waited: f64 = held().filter(|view| waits(view.rtt, sender)).map(open).sum();
-    if all <= 0.0 || all < MOSTLY * sender.observers.time.total() as f64 || waited < NEARLY_ALWAYS * all {
+    if all <= 0.0 || all < MIN_OPEN_SHARE * sender.observers.time.total() as f64 || waited < MIN_QUEUED_SHARE * all {
         return false;
     }
     let mut sampled: Vec<f64> = held().filter(|view| view.slice.rtt_count > 0).map(|view| view.rtt).collect();
@@ -40,5 +40,5 @@ pub(super) fn is_busy(views: &[View], sender: &Sender) -> bool {
     let waits: f64 = sampled.iter().map(|rtt| rtt - min as f64).sum();
     sampled.sort_unstable_by(f64::total_cmp);
     let at = |part: f64| sampled.get((sampled.len() as f64 * part) as usize).copied().unwrap_or(0.0);
-    changed <= SMOOTH * waits && at(0.9) >= MOVES * at(0.25)
+    changed <= MAX_STEP_PART * waits && at(0.9) >= MIN_RTT_SPREAD * at(0.25)
 }

@@ -6,16 +6,16 @@ use crate::observe::flight_levels::FlightLevels;
 
 /// Round trips a flight must stay the same for a send buffer to be what holds it: congestion control grows it by a segment
 /// in each of them (RFC 5681 §3.1).
-const CONSTANT_ROUNDS: u64 = 4;
+const MIN_CONSTANT_ROUNDS: u64 = 4;
 /// Part of the open time a flight must stand at one level for that to be a ceiling. CUBIC's window is within 1 % of its peak for
 /// just under half of an epoch (RFC 9438 §4.2: W(t) = C(t − K)³ + W_max), and the peaks of random losses differ.
-const CEILING_PART: f64 = 0.6;
+const MIN_CEILING_SHARE: f64 = 0.6;
 /// Part of the time that a flight, as timestamps tell it, must stand at one size for that to be a clamp. It had 39 to 99 % of it in the clamps
 /// of our labelled ranges of 400,000 and 600,000 but one, where several acknowledgements of one tick blur it, and 2 to 21 % in their send
 /// buffers.
-const TOLD_PART: f64 = 0.38;
+const MIN_CLAMP_SHARE_BY_TIMESTAMPS: f64 = 0.38;
 /// Part of the largest flight that a clamp must be at.
-const LARGEST_PART: f64 = 0.8;
+const MIN_PART_OF_LARGEST: f64 = 0.8;
 /// What Linux hands down at once, headers left out: `GSO_LEGACY_MAX_SIZE` less `MAX_TCP_HEADER` (`tcp_xmit_size_goal`).
 const LARGEST_BURST: u64 = 65_536 - 320;
 
@@ -45,7 +45,7 @@ impl RoundTrips<'_> {
         let median = behind(held, 2)?;
         let near: u64 = held.iter().filter(|h| is_near(h.0, median)).map(|h| h.1).sum();
         let round_trips = near as f64 / self.sender.rtt.mean()?;
-        let stands = near as f64 >= CEILING_PART * all as f64 && round_trips >= 2.0 * CONSTANT_ROUNDS as f64;
+        let stands = near as f64 >= MIN_CEILING_SHARE * all as f64 && round_trips >= 2.0 * MIN_CONSTANT_ROUNDS as f64;
         (stands && self.is_held(median)).then_some(median)
     }
 
@@ -68,14 +68,14 @@ impl RoundTrips<'_> {
         let (time, level) = runs.max()?;
         // The program behind a full buffer fills it up burst by burst; a clamped window moves on by what is acknowledged.
         let moves_on = self.sender.times_acks && self.sender.totals.from_below * 5 <= self.sender.totals.data_packets;
-        (time as f64 >= CEILING_PART * all as f64).then_some(())?;
+        (time as f64 >= MIN_CEILING_SHARE * all as f64).then_some(())?;
         self.clamp_at(level, time, moves_on)
     }
 
     /// The same elsewhere than at the sender, where the flight is as its packets' timestamps tell it.
     pub(crate) fn clamp_told(&self, flights: &FlightLevels) -> Option<u64> {
         let (level, time) = flights.most();
-        (time as f64 >= TOLD_PART * flights.all as f64).then_some(())?;
+        (time as f64 >= MIN_CLAMP_SHARE_BY_TIMESTAMPS * flights.all as f64).then_some(())?;
         self.clamp_at(level, time, false)
     }
 
@@ -87,9 +87,9 @@ impl RoundTrips<'_> {
         let bursts = (level % burst).min(burst - level % burst) * 100 <= mss;
         // A segment of the flight may be shorter than the others by an option that it carried.
         let odd = (level % mss).min(mss - level % mss);
-        let long = time as f64 >= 2.0 * CONSTANT_ROUNDS as f64 * self.sender.rtt.mean()?;
+        let long = time as f64 >= 2.0 * MIN_CONSTANT_ROUNDS as f64 * self.sender.rtt.mean()?;
         // It never was larger; elsewhere than at the sender what it was by round trips that grow and shrink errs by a tenth.
-        let largest = level as f64 >= LARGEST_PART * self.sender.totals.flight_max as f64;
+        let largest = level as f64 >= MIN_PART_OF_LARGEST * self.sender.totals.flight_max as f64;
         // At the sender a program that waits for its buffer is seen to; elsewhere a clamp of few bursts makes pauses like it.
         let waits = self.sender.times_acks && self.waits_for_a_buffer();
         let is_one = odd * 100 <= mss && (no_buffer || !bursts) && long && largest && !waits;
@@ -110,7 +110,7 @@ impl RoundTrips<'_> {
                 to += 1;
             }
             let span = self.views[to - 1].at.saturating_sub(self.views[from].at);
-            let long = span as f64 >= CONSTANT_ROUNDS as f64 * self.views[from].rtt.max(1.0);
+            let long = span as f64 >= MIN_CONSTANT_ROUNDS as f64 * self.views[from].rtt.max(1.0);
             if long && self.is_held(base) && (base + 2 * mss) * 20 >= largest * 19 {
                 constant[from..to].fill(true);
             }

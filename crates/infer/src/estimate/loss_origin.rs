@@ -12,30 +12,29 @@ use crate::tcp::sender::Sender;
 /// How steep the ranks before losses must be for a queue, where the density of a rank r is a·rᵃ⁻¹: its likeliest a is what is compared, and 1
 /// is chance. The sum of −ln r is Erlang's then, so chance is as steep for one loss in seven, for two in 16, for five in 150, for ten in
 /// 5,000. In the labelled set random losses reach 2.4, and overflows begin at 6.
-const STEEP: f64 = 4.0;
+const MIN_RANK_STEEPNESS: f64 = 4.0;
 /// And of so many losses, which chance makes as steep for one in 200: where others share the queue it stands nearly always, and most
 /// round trips are long.
-const STEEP_OF_MANY: f64 = 3.0;
-const SEVERAL: usize = 6;
+const MIN_RANK_STEEPNESS_SHARED: f64 = 3.0;
+const MIN_LOSSES_SHARED: usize = 6;
 /// The least that a rank tells: one loss after the longest round trip of all is not infinitely sure.
-const DOUBT: f64 = 0.1;
+const RANK_DOUBT: f64 = 0.1;
 /// A queue that overflows is as long each time: its length varies by what arrives at once. In the labelled set by 8 %, from queues of 12
 /// packets on.
-const AS_EVER: f64 = 0.25;
-const MOSTLY: f64 = 2.0 / 3.0;
+const MAX_QUEUE_DEVIATION: f64 = 0.25;
+const MIN_ALIKE_SHARE: f64 = 2.0 / 3.0;
 /// So many losses that are not so speak against any queue: one that overflows shows in a fifth of as many.
-const MANY: usize = 10;
+const MIN_LOSSES_AGAINST_QUEUE: usize = 10;
 /// It holds as many packets at least. What bursts add to a round trip before a policer drops them is less.
-const PACKETS: f64 = 4.0;
+const MIN_QUEUE_PACKETS: f64 = 4.0;
 /// Elsewhere than at the sender round trips are told by timestamps, which Linux counts in milliseconds (`TCP_TS_HZ`): only the first packet of
 /// each tells.
 const TICK_NS: f64 = 1e6;
-const HEADERS: f64 = 66.0;
+/// Ethernet, IP and TCP headers: 14, 20 and 32 bytes with timestamps (RFC 7323 §3.2).
+const HEADER_BYTES: f64 = 66.0;
 /// Where the shortest quarter of the round trips is longer than the least by this part of what the longest are, a queue always stands, and
 /// ranks tell nothing: all packets see it.
-const ALWAYS: f64 = 0.6;
-/// Just before an overflow the smoothed round trip is above its mean by this much; with jitter it is near it.
-const ABOVE_MEAN: f64 = 1.1;
+const STANDING_QUEUE_PART: f64 = 0.6;
 /// How many times as long as round trips vary by from packet to packet a queue of a policer's size would delay them, at least, for it to be seen
 /// that there is none: five times and more behind policers of our lab, three and less behind short queues.
 const QUEUE_SHOWS_JITTERS: f64 = 4.0;
@@ -91,7 +90,7 @@ struct Queues {
 /// What a full packet takes on the path, in nanoseconds, by the largest rate that it showed.
 fn packet_nanos(sender: &Sender, rates: &ShownRates) -> f64 {
     let rate = rates.plateau.unwrap_or(0.0).max(rates.trains.unwrap_or(0.0));
-    (sender.space.mss as f64 + HEADERS) / rate.max(1.0) * 1e9
+    (sender.space.mss as f64 + HEADER_BYTES) / rate.max(1.0) * 1e9
 }
 
 /// Judges the losses that acknowledgements reported by the round trips before them.
@@ -100,17 +99,18 @@ fn by_round_trips(rounds: &RoundTrips<'_>, rates: &ShownRates) -> Queues {
     let losses: Vec<&Loss> = sender.losses.episodes.iter().filter(|loss| loss.kind == RetransmitKind::Fast).collect();
     let rtt = &sender.rtt;
     let count = losses.len();
-    let (Some(min), Some(mean)) = (rtt.min.map(|min| min as f64), rtt.mean()) else {
+    let Some(min) = rtt.min.map(|min| min as f64) else {
         return Queues { random: count, ..Queues::default() };
     };
     let [low, high] = rtt.percentiles([0.25, 0.95]);
     let packet = packet_nanos(sender, rates);
     let is_queue = |over: f64| over >= (min * QUEUE_PART / 2.0).max(QUEUE_FLOOR_NS);
-    let always = low - min >= ALWAYS * (high - min);
+    let always = low - min >= STANDING_QUEUE_PART * (high - min);
     match of_heights(&sender.observers.rtt_before_loss, min, packet) {
         Some(true) => return Queues { congested: count, random: 0, overflow: Some(true) },
         Some(false) if !(always && is_queue(low - min)) => {
-            let overflow = (sender.observers.rtt_before_loss.before_losses().count() >= MANY).then_some(false);
+            let overflow =
+                (sender.observers.rtt_before_loss.before_losses().count() >= MIN_LOSSES_AGAINST_QUEUE).then_some(false);
             return Queues { random: count, congested: 0, overflow };
         }
         _ => {}
@@ -121,7 +121,7 @@ fn by_round_trips(rounds: &RoundTrips<'_>, rates: &ShownRates) -> Queues {
             let over = loss.rtt_before - min;
             // At least half of what the queue ever was. With random delays and no queue, the smoothed round trip stays near
             // the middle of its range.
-            let standing = is_queue(over) && over >= 0.5 * (high - min) && over >= ABOVE_MEAN * (mean - min);
+            let standing = is_queue(over) && over >= 0.5 * (high - min);
             let at_rate = rates.plateau.zip(rates.trains).is_none_or(|(plateau, trains)| {
                 rounds.rate_at(loss.at) >= 0.5 * plateau.max(trains.min(plateau * 1.5))
             });
@@ -141,16 +141,16 @@ fn of_heights(heights: &RttBeforeLoss, min: f64, packet: f64) -> Option<bool> {
     over.sort_unstable_by(f64::total_cmp);
     let median = over[over.len() / 2];
     let error = if heights.at_sender { 0.0 } else { TICK_NS };
-    let alike = over.iter().filter(|over| (*over - median).abs() <= error.max(AS_EVER * median)).count();
-    let as_ever = alike as f64 >= MOSTLY * over.len() as f64;
+    let alike = over.iter().filter(|over| (*over - median).abs() <= error.max(MAX_QUEUE_DEVIATION * median)).count();
+    let as_ever = alike as f64 >= MIN_ALIKE_SHARE * over.len() as f64;
     let tall = if over.len() == 1 { median + error } else { median };
-    Some(are_highest(&ranks) && as_ever && tall >= PACKETS * packet)
+    Some(are_highest(&ranks) && as_ever && tall >= MIN_QUEUE_PACKETS * packet)
 }
 
 /// Whether round trips of these ranks, from 0 of the shortest of all to 1 of the longest, are among the longest: more than chance makes them.
 pub(crate) fn are_highest(ranks: &[f64]) -> bool {
-    let steep = ranks.len() as f64 / (DOUBT - ranks.iter().map(|rank| rank.max(1e-3).ln()).sum::<f64>());
-    steep >= if ranks.len() >= SEVERAL { STEEP_OF_MANY } else { STEEP }
+    let steep = ranks.len() as f64 / (RANK_DOUBT - ranks.iter().map(|rank| rank.max(1e-3).ln()).sum::<f64>());
+    steep >= if ranks.len() >= MIN_LOSSES_SHARED { MIN_RANK_STEEPNESS_SHARED } else { MIN_RANK_STEEPNESS }
 }
 
 /// Mean of the largest round trips just before losses, in nanoseconds; `None` without such samples.

@@ -1,15 +1,15 @@
 //! The partition of a data phase's time by what limited the sender.
 
 use crate::estimate::flight_level::is_near;
-use crate::estimate::round_trips::{OPEN_PART, RoundTrips};
+use crate::estimate::round_trips::{MIN_OPEN_SHARE, RoundTrips};
 use crate::observe::sndbuf_wakeups::SndbufWakeups;
 use crate::observe::time_by_limit::Limit;
 
 /// Rounds without growth after which slow start is over.
-pub(crate) const FLAT: u32 = 2;
+pub(crate) const MAX_FLAT_ROUNDS: u32 = 2;
 /// Round trips within which a window that is used up in slow start has grown by a quarter: even with acknowledgements of two segments each
 /// it takes one.
-const GROWS_WITHIN: f64 = 3.0;
+const MAX_ROUND_TRIPS_TO_GROW: f64 = 3.0;
 /// Time and bytes of one limit.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct LimitShare {
@@ -88,14 +88,14 @@ impl<'a> RoundTrips<'a> {
         // Elsewhere than at the sender its pauses may have hidden that the growth stopped; there were none. What a timer paces no acknowledgement
         // sets off.
         let paced = self.sender.observers.send_spacing.paced(self.sender.space.mss).is_some();
-        let stopped = ((prompted || paced) && start.growth.since >= FLAT).then_some(start.growth.until);
+        let stopped = ((prompted || paced) && start.growth.since >= MAX_FLAT_ROUNDS).then_some(start.growth.until);
         let exit = grows_until.min(stopped.unwrap_or(u64::MAX));
         let first_loss = self.sender.losses.episodes.first().map_or(u64::MAX, |loss| loss.at);
         let constant = self.constant_flight();
         let still = self.still(exit);
         let line = &self.sender.observers.time;
         let unpaused = (self.sender.times_acks || prompted)
-            && line.time[Limit::Application as usize] as f64 <= (1.0 - OPEN_PART) * line.total() as f64;
+            && line.time[Limit::Application as usize] as f64 <= (1.0 - MIN_OPEN_SHARE) * line.total() as f64;
         // The buffer may hold what the path does, and a queue besides: more of it would wait there.
         let fills = self.fills(trains);
         // Between such pauses as well it is the buffer that holds the flight, where they take a good part of the time.
@@ -144,7 +144,9 @@ impl<'a> RoundTrips<'a> {
                 && view.at < last_send
                 && view.flight * 10 < flight_so_far * 7
                 && view.rate < 0.7 * plateau
-                || view.at < exit && pauses && (view.at - grown_at.min(view.at)) as f64 > GROWS_WITHIN * view.rtt
+                || view.at < exit
+                    && pauses
+                    && (view.at - grown_at.min(view.at)) as f64 > MAX_ROUND_TRIPS_TO_GROW * view.rtt
             {
                 &mut split.application
             } else if view.at < exit {
@@ -179,10 +181,7 @@ impl<'a> RoundTrips<'a> {
     }
 
     pub(super) fn waits_for_a_buffer(&self) -> bool {
-        let told = !self.sender.times_acks;
-        self.sender
-            .rtt
-            .mean()
-            .is_some_and(|rtt| self.sender.observers.sndbuf_wakeups.are_a_buffers(rtt, self.sender.window.max, told))
+        let wakeups = &self.sender.observers.sndbuf_wakeups;
+        self.sender.rtt.mean().is_some_and(|rtt| wakeups.are_a_buffers(rtt, self.sender.window.max))
     }
 }

@@ -1,17 +1,17 @@
 //! Which way packets wait: of what makes round trips longer, the part that acknowledgements spend on theirs.
 
-use crate::estimate::busy_bottleneck::WAITS;
+use crate::estimate::busy_bottleneck::QUEUED_RTT_RATIO;
 use crate::estimate::sliding_min;
 use crate::estimate::view::View;
 use crate::tcp::sender::Sender;
 
 /// By this part the clock of timestamps may seem to differ from 1 kHz: of a few round trips it is told no better.
-const APART: f64 = 1e-2;
+const MAX_CLOCK_ERROR: f64 = 1e-2;
 /// Views with a round trip, at least.
-const ENOUGH: usize = 16;
+const MIN_VIEWS: usize = 16;
 /// The part of what round trips vary by that is on the way of acknowledgements where they wait: 0.95 and more in our lab, 0.02 and less where
 /// data does, and 0.3 to 0.7 where both ways jitter.
-const MOSTLY: f64 = 0.85;
+const MIN_ACK_PART: f64 = 0.85;
 
 /// What the clocks tell of a connection some of whose round trips were long.
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +30,7 @@ pub(super) fn tell(views: &[View], sender: &Sender) -> Option<QueueDirection> {
     let min = rtt.min.map(|min| rtt.handshake.map_or(min, |handshake| handshake.min(min)))? as f64;
     // Of most connections none ever waited.
     let mean = rtt.mean()?;
-    if sender.remote.one_way_delay.unstamped || (rtt.max as f64) < WAITS * min {
+    if sender.remote.one_way_delay.unstamped || (rtt.max as f64) < QUEUED_RTT_RATIO * min {
         return None;
     }
     let rtts = sliding_min::least(views, |slice| slice.prompt.map(|(rtt, _)| rtt as f64));
@@ -40,7 +40,7 @@ pub(super) fn tell(views: &[View], sender: &Sender) -> Option<QueueDirection> {
     // Time, round trip, lateness.
     let points: Vec<[f64; 3]> =
         timed.filter_map(|(view, (rtt, late))| Some([view.at as f64, (*rtt)?, (*late)?])).collect();
-    if points.len() < ENOUGH {
+    if points.len() < MIN_VIEWS {
         return None;
     }
     let late = by_round_trip(&points)?;
@@ -48,9 +48,9 @@ pub(super) fn tell(views: &[View], sender: &Sender) -> Option<QueueDirection> {
     // Which way a queue is that stands all the while is not told: there must be one that varies.
     let least = points.iter().map(|point| point[1]).fold(f64::INFINITY, f64::min);
     let usual = points.iter().map(|point| point[1]).sum::<f64>() / points.len() as f64;
-    let jitters = sliding_min::JITTERS * sliding_min::varies(views, &rtts);
-    let long = usual >= (WAITS * least).max(least + jitters);
-    let wait = (long && of_acknowledgements >= MOSTLY).then_some(of_acknowledgements * (mean - min));
+    let jitters = sliding_min::MIN_RISE_JITTERS * sliding_min::varies(views, &rtts);
+    let long = usual >= (QUEUED_RTT_RATIO * least).max(least + jitters);
+    let wait = (long && of_acknowledgements >= MIN_ACK_PART).then_some(of_acknowledgements * (mean - min));
     Some(QueueDirection { of_acknowledgements, wait })
 }
 
@@ -67,5 +67,5 @@ fn by_round_trip(points: &[[f64; 3]]) -> Option<f64> {
     }
     let part = (rl * tt - tl * tr) / determinant;
     let drift = (tl * rr - rl * tr) / determinant;
-    (drift.abs() <= APART && part.is_finite()).then_some(part.clamp(0.0, 1.0))
+    (drift.abs() <= MAX_CLOCK_ERROR && part.is_finite()).then_some(part.clamp(0.0, 1.0))
 }

@@ -4,17 +4,17 @@
 //! trip to twice what the program read in the last one, up to the third figure of `tcp_rmem`. SO_RCVBUF ends that.
 
 use crate::observe::time_by_limit::Limit;
-use crate::observe::window_growth::GROWTH;
+use crate::observe::window_growth::MIN_GROWTH_DIVISOR;
 use crate::tcp::sender::Sender;
 use thalweg_model::BufferState;
 
 /// Part of the phase the window must be small in for its reader to be slow.
-const SLOW_PART: f64 = 0.05;
+const MIN_SMALL_WINDOW_SHARE: f64 = 0.05;
 /// Times the window was full after it had stopped growing for its size to be a limit.
-const FULL: u64 = 16;
+const MIN_FULL_WINDOWS: u64 = 16;
 /// Growth up to this is a fixed buffer's: the part of it that is offered rises from a half to three quarters as its packets prove full
 /// (Linux `scaling_ratio`). One that tunes itself starts with 64 KiB and doubles.
-const SAME: f64 = 1.6;
+const MAX_FIXED_GROWTH: f64 = 1.6;
 
 /// The least and the bound of what the receiver's buffer may grow to, from its window scale: the kernel takes the largest of the third
 /// figure of `tcp_rmem` and `core.rmem_max`, or what the program set, and 2^15 shifted up is the largest power of two below it. The
@@ -28,18 +28,18 @@ pub(crate) fn state(sender: &Sender) -> Option<BufferState> {
     let growth = &sender.observers.window_growth;
     let line = &sender.observers.time;
     let all = line.total();
-    if line.time[Limit::Reader as usize] as f64 > SLOW_PART * all as f64 {
+    if line.time[Limit::Reader as usize] as f64 > MIN_SMALL_WINDOW_SHARE * all as f64 {
         return Some(BufferState::ReaderSlow);
     }
     let end = sender.clocks.last_delivery?;
     let rtt = sender.rtt.mean()?;
-    if growth.full_since < FULL {
+    if growth.full_since < MIN_FULL_WINDOWS {
         // It grew while there were round trips left for it to grow in.
-        let grows = growth.first.is_some_and(|first| growth.largest > first + first / GROWTH)
+        let grows = growth.first.is_some_and(|first| growth.largest > first + first / MIN_GROWTH_DIVISOR)
             && end.saturating_sub(growth.grown_at) as f64 <= 3.0 * rtt;
         return grows.then_some(BufferState::Growing);
     }
-    let fixed = growth.first.is_some_and(|first| growth.largest as f64 <= SAME * first as f64);
+    let fixed = growth.first.is_some_and(|first| growth.largest as f64 <= MAX_FIXED_GROWTH * first as f64);
     Some(if fixed { BufferState::Fixed } else { BufferState::Capped })
 }
 

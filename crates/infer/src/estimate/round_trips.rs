@@ -10,19 +10,19 @@ use crate::tcp::sender::Sender;
 /// one part in ten of a twenty-segment window.
 pub(crate) const PLATEAU: f64 = 0.85;
 /// Below this part of the rate of trains the path is not full, whatever the RTT does: it jitters, then.
-const BURSTS_FASTER: f64 = 0.6;
+const MIN_PART_OF_TRAIN_RATE: f64 = 0.6;
 /// A rate that hardly ever is larger than its mean, which is at least this part of it. BBR's were 0.95 of it and more behind full paths of
 /// ours, and of programs that write every some milliseconds most are at 0.9 and less.
-const EVEN: f64 = 0.95;
+const MIN_EVEN_PART: f64 = 0.95;
 /// One part in so many of the bytes may have come faster than the path lets them.
-const CAUGHT_UP: u64 = 100;
+const BYTES_PER_CAUGHT_UP_BYTE: u64 = 100;
 /// And so much of its time is open: neither the program nor repair nor a timer paused it.
-pub(super) const OPEN_PART: f64 = 0.9;
+pub(super) const MIN_OPEN_SHARE: f64 = 0.9;
 /// How many times the rate over a round trip trains of acknowledgements come at, at least, that were held and let go.
-const BUNCHED: f64 = 4.0;
+const MIN_BUNCHED_RATIO: f64 = 4.0;
 
-/// Slices of a round trip that are looked at, of however many.
-const LOOKED_AT: usize = 64;
+/// Slices of a round trip that are looked at, of however many. Bounds work.
+const MAX_SLICES_EXAMINED: usize = 64;
 
 /// Behind one part in `parts` of the weight, in this order: what lies there, of values with the weight of each.
 pub(super) fn behind<T: Copy>(weighed: &[(T, u64)], parts: u64) -> Option<T> {
@@ -77,12 +77,12 @@ impl<'a> RoundTrips<'a> {
                 0 => f64::INFINITY,
                 slices => bytes as f64 / (slices * width) as f64 * 1e9,
             };
-            let earlier = line.slices[..from].iter().rev().take(LOOKED_AT).find(|s| s.delivered > 0);
+            let earlier = line.slices[..from].iter().rev().take(MAX_SLICES_EXAMINED).find(|s| s.delivered > 0);
             let before = earlier.map_or(0.0, |first| between(first, delivered));
-            let first = window.iter().take(LOOKED_AT).find(|s| s.delivered > 0);
+            let first = window.iter().take(MAX_SLICES_EXAMINED).find(|s| s.delivered > 0);
             let within = first.map_or(f64::INFINITY, |first| between(first, delivered - first.delivered));
             // Long windows of narrow slices are sampled: extremes of flight move slowly.
-            let step = (window.len() / LOOKED_AT).max(1);
+            let step = (window.len() / MAX_SLICES_EXAMINED).max(1);
             let (mut flight, mut open, mut full, mut unread) = (0, 0, 0, 0);
             for slice in window.iter().rev().step_by(step) {
                 flight = flight.max(slice.flight_max);
@@ -127,7 +127,7 @@ impl<'a> RoundTrips<'a> {
         let mut rates: Vec<(f64, u64)> =
             self.views.iter().filter(|v| lossy || !v.lossy).map(|v| (v.evenly, v.slice.delivered)).collect();
         rates.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
-        behind(&rates, CAUGHT_UP).unwrap_or(0.0)
+        behind(&rates, BYTES_PER_CAUGHT_UP_BYTE).unwrap_or(0.0)
     }
 
     pub(super) fn is_queued(&self, rtt: f64) -> bool {
@@ -149,7 +149,7 @@ impl<'a> RoundTrips<'a> {
     /// each for as much as it tells of. With nothing before it, a path that fast has no queue.
     pub(crate) fn bunched(&self, trains: f64, plateau: Option<f64>) -> bool {
         let waits = || {
-            plateau.is_some_and(|plateau| trains > BUNCHED * plateau)
+            plateau.is_some_and(|plateau| trains > MIN_BUNCHED_RATIO * plateau)
                 && busy_bottleneck::waits(self.sender.rtt.mean().unwrap_or(0.0), self.sender)
                 && self.queued_at_plateau(plateau)
         };
@@ -190,7 +190,7 @@ impl<'a> RoundTrips<'a> {
     pub(super) fn path_is_full(&self, view: &View, plateau: f64, trains: Option<f64>) -> bool {
         // What a sender sends by its own clock, and none of it is lost, is a program's pieces, or paced at the path's rate: then it comes evenly.
         let by_its_clock = self.sender.remote.triggers.are_the_programs() && !self.sender.losses.any();
-        if by_its_clock && !self.averages(EVEN * plateau) {
+        if by_its_clock && !self.averages(MIN_EVEN_PART * plateau) {
             return false;
         }
         if self.busy && busy_bottleneck::waits(view.rtt, self.sender) || self.standing.is_some() && view.queued {
@@ -200,7 +200,7 @@ impl<'a> RoundTrips<'a> {
         let lasted = self.delivering() >= 2 * self.sender.rtt.min.unwrap_or(0);
         let on_plateau = view.rate >= PLATEAU * plateau;
         let burst_rate = trains.is_some_and(|trains| view.rate >= PLATEAU * trains);
-        let bursts_faster = trains.is_some_and(|trains| view.rate < BURSTS_FASTER * trains);
+        let bursts_faster = trains.is_some_and(|trains| view.rate < MIN_PART_OF_TRAIN_RATE * trains);
         // What a window holds that is full most of the time comes at no rate of the path's without a queue: BBR spreads it over the round trip.
         let line = &self.sender.observers.time.time;
         let window_holds = line[Limit::ReceiveWindow as usize] > line[Limit::Open as usize];

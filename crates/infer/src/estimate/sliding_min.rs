@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 /// By how many times what round trips vary by within one the least of them is above the least of all, at least, while a queue stands: of what is
 /// sent evenly over a path that jitters that is not so.
-pub(super) const JITTERS: f64 = 4.0;
+pub(super) const MIN_RISE_JITTERS: f64 = 4.0;
 
 /// What round trips are above the least of those lately, in the middle; nanoseconds.
 pub(super) fn varies(views: &[View], least: &[Option<f64>]) -> f64 {

@@ -10,30 +10,30 @@
 use crate::observe::policer_log::{PolicerLog, Sent};
 
 /// Losses enough to judge by (Flach et al. ask for 15 of each).
-const ENOUGH: usize = 12;
+const MIN_LOSSES: usize = 12;
 /// In so many round trips at least (as they do).
-const SLICES: usize = 3;
-/// Ethernet, IP and TCP headers: what a packet costs beyond its payload.
-const HEADERS: f64 = 66.0;
+const MIN_LOSSY_ROUND_TRIPS: usize = 3;
+/// Ethernet, IP and TCP headers: what a packet costs beyond its payload. They are 14, 20 and 32 bytes with timestamps (RFC 7323 §3.2).
+const HEADER_BYTES: f64 = 66.0;
 /// How well losses and passes must be told apart: Youden's index, 1 for all of them and 0 for chance.
-const TOLD: f64 = 0.7;
+const MIN_YOUDEN_INDEX: f64 = 0.7;
 /// Packets that the smallest bucket holds: in a smaller one nothing could be told, as times err by half a packet.
-const SMALLEST: f64 = 4.0;
+const MIN_BUCKET_PACKETS: f64 = 4.0;
 /// The same where what was lost never came to the tap, and when it left is a guess: what is missing in a row then explains itself by
 /// a small bucket.
-const SMALLEST_UNSEEN: f64 = 16.0;
+const MIN_BUCKET_PACKETS_UNSEEN: f64 = 16.0;
 /// By how much of a packet the bucket errs, as times are those at the tap; and of what was lost and never came there, whose time is a guess.
-const ERRS: f64 = 0.5;
-const ERRS_UNSEEN: f64 = 1.0;
+const BUCKET_ERROR_PACKETS: f64 = 0.5;
+const BUCKET_ERROR_PACKETS_UNSEEN: f64 = 1.0;
 /// Of the delay that a queue in the bucket's place would cause, the part that speaks against a policer.
-const DELAYED: f64 = 0.35;
+const MAX_DELAYED_PART: f64 = 0.35;
 
 /// Round trips enough in each third for that, which are this part of the largest delay apart.
-const SAMPLES: usize = 10;
-const SPREAD: f64 = 0.25;
+const MIN_RTT_SAMPLES: usize = 10;
+const MIN_DELAY_SPREAD: f64 = 0.25;
 /// Without these, the part of it that the largest round trips before losses may be raised by: bursts that the bucket lets through wait behind it,
 /// at less than half of that where the line is twice as fast.
-const WAITED: f64 = 0.6;
+const MAX_RTT_RISE_PART: f64 = 0.6;
 
 /// What the losses behind a bucket tell.
 #[derive(Debug, Clone, Copy)]
@@ -62,7 +62,7 @@ impl PolicerBucket {
     /// The part of its rate that is payload of segments of `mss` bytes, in bytes per second.
     pub(crate) fn payload_rate(self, mss: u64) -> f64 {
         let mss = mss.max(1) as f64;
-        self.rate * mss / (mss + HEADERS)
+        self.rate * mss / (mss + HEADER_BYTES)
     }
 }
 
@@ -70,23 +70,23 @@ impl PolicerBucket {
 ///
 /// `rtt` is the least round trip, `peak` what it is on average at most just before losses, in nanoseconds.
 pub(crate) fn fit(log: &PolicerLog, rtt: u64, peak: f64) -> Option<BucketFit> {
-    if log.losses < ENOUGH {
+    if log.losses < MIN_LOSSES {
         return None;
     }
     let first = log.sent.iter().position(|sent| sent.lost)?;
     let last = log.sent.iter().rposition(|sent| sent.lost)?;
     let sent = &log.sent[first..=last];
     let seconds = (sent.last()?.at - sent.first()?.at) as f64 / 1e9;
-    let passed: f64 = sent.iter().filter(|sent| !sent.lost).map(|sent| f64::from(sent.len) + HEADERS).sum();
+    let passed: f64 = sent.iter().filter(|sent| !sent.lost).map(|sent| f64::from(sent.len) + HEADER_BYTES).sum();
     let slice = rtt.max(1_000_000);
-    if seconds <= 0.0 || passed <= 0.0 || lossy_slices(sent, slice) < SLICES {
+    if seconds <= 0.0 || passed <= 0.0 || lossy_slices(sent, slice) < MIN_LOSSY_ROUND_TRIPS {
         return None;
     }
     let goodput = passed / seconds;
-    let size = sent.iter().map(|sent| f64::from(sent.len) + HEADERS).fold(0.0, f64::max);
+    let size = sent.iter().map(|sent| f64::from(sent.len) + HEADER_BYTES).fold(0.0, f64::max);
     // Tokens that a full bucket turned away make the rate larger than the goodput.
     let mut best = (f64::NEG_INFINITY, goodput, size);
-    let smallest = size * if log.missed { SMALLEST_UNSEEN } else { SMALLEST };
+    let smallest = size * if log.missed { MIN_BUCKET_PACKETS_UNSEEN } else { MIN_BUCKET_PACKETS };
     for rate in steps(goodput * 0.9, goodput * 4.0, 1.06) {
         for burst in steps(smallest, 2048.0 * size, 2.0) {
             let index = youden(sent, rate, burst, slice);
@@ -105,13 +105,13 @@ pub(crate) fn fit(log: &PolicerLog, rtt: u64, peak: f64) -> Option<BucketFit> {
         }
     }
     let (index, rate, burst) = best;
-    if index < TOLD {
+    if index < MIN_YOUDEN_INDEX {
         return None;
     }
     let explained = parts(sent, rate, burst, slice);
     let delayed = delayed(sent, rate, burst);
     let waited = (peak - rtt as f64) / 1e9 * rate / burst;
-    let queues = delayed.map_or(waited >= WAITED, |delayed| delayed >= DELAYED);
+    let queues = delayed.map_or(waited >= MAX_RTT_RISE_PART, |delayed| delayed >= MAX_DELAYED_PART);
     if queues {
         return Some(BucketFit::Queue);
     }
@@ -129,7 +129,7 @@ fn follow(sent: &[Sent], rate: f64, burst: f64, mut see: impl FnMut(&Sent, f64))
         tokens = (tokens + (packet.at.saturating_sub(at)) as f64 / 1e9 * rate).min(burst);
         at = packet.at;
         see(packet, tokens);
-        let size = f64::from(packet.len) + HEADERS;
+        let size = f64::from(packet.len) + HEADER_BYTES;
         // What contradicts the bucket corrects it: an error of the rate must not add up.
         tokens = if packet.lost { tokens.min(size) } else { (tokens - size).max(0.0) };
     }
@@ -141,8 +141,8 @@ fn parts(sent: &[Sent], rate: f64, burst: f64, slice: u64) -> (f64, f64) {
     let (mut slices, mut explained, mut passed, mut free) = (0.0f64, 0.0f64, 0.0f64, 0.0f64);
     let (mut lost_here, mut explained_here, mut until) = (0.0f64, 0.0f64, 0u64);
     follow(sent, rate, burst, |packet, tokens| {
-        let size = f64::from(packet.len) + HEADERS;
-        let slack = size * if packet.unseen { ERRS_UNSEEN } else { ERRS };
+        let size = f64::from(packet.len) + HEADER_BYTES;
+        let slack = size * if packet.unseen { BUCKET_ERROR_PACKETS_UNSEEN } else { BUCKET_ERROR_PACKETS };
         if !packet.lost {
             passed += 1.0;
             free += f64::from(u8::from(tokens > size - slack));
@@ -192,7 +192,7 @@ fn delayed(sent: &[Sent], rate: f64, burst: f64) -> Option<f64> {
         }
     });
     let third = seen.len() / 3;
-    if third < SAMPLES {
+    if third < MIN_RTT_SAMPLES {
         return None;
     }
     seen.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
@@ -203,5 +203,5 @@ fn delayed(sent: &[Sent], rate: f64, burst: f64) -> Option<f64> {
     let (short, long) = (mean(&seen[..third]), mean(&seen[seen.len() - third..]));
     let expected = long.0 - short.0;
     let part = (long.1 - short.1) / expected.max(1e-9);
-    (expected >= SPREAD * burst / rate && part > -DELAYED).then_some(part)
+    (expected >= MIN_DELAY_SPREAD * burst / rate && part > -MAX_DELAYED_PART).then_some(part)
 }

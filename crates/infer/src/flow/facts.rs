@@ -2,7 +2,7 @@
 
 use crate::diagnosis::facts::Facts as DirectionFacts;
 use crate::diagnosis::rules::initial_window;
-use crate::estimate::partition::FLAT;
+use crate::estimate::partition::MAX_FLAT_ROUNDS;
 use crate::estimate::receive_buffer;
 use crate::observe::slow_start::Exit;
 use crate::tcp::connection::Connection;
@@ -13,7 +13,7 @@ use thalweg_model::{
 };
 
 /// Part of the episodes of loss that one cause must make out.
-const MOSTLY: f64 = 0.75;
+const MIN_CLASS_SHARE: f64 = 0.75;
 
 /// The facts of a connection whose data mostly comes from side `main`; `black_hole` is whether lengths were found to vanish.
 pub(crate) fn facts(connection: &Connection, main: usize, judged: &DirectionFacts<'_>, black_hole: bool) -> Facts {
@@ -116,7 +116,7 @@ fn slow_start(judged: &DirectionFacts<'_>) -> Option<SlowStart> {
         Some((_, Exit::Loss)) => Some(SlowStartExit::Loss),
         Some((_, Exit::Echo)) => Some(SlowStartExit::EcnEcho),
         Some((_, Exit::Plateau)) => Some(SlowStartExit::GrowthStopped),
-        None if growth.since < FLAT => None,
+        None if growth.since < MAX_FLAT_ROUNDS => None,
         None if growth.limited * 2 >= growth.since => Some(SlowStartExit::ReceiveWindow),
         None if growth.idle * 2 >= growth.since => Some(SlowStartExit::Application),
         None => Some(SlowStartExit::GrowthStopped),
@@ -141,8 +141,8 @@ fn losses(judged: &DirectionFacts<'_>) -> Option<Box<LossFacts>> {
     let class = match (judged.bucket, judged.random_losses as f64, judged.congested_losses as f64) {
         (Some(_), ..) => Some(LossClass::Policer),
         _ if all == 0.0 => None,
-        (_, random, _) if random >= MOSTLY * all => Some(LossClass::Random),
-        (_, _, congested) if congested >= MOSTLY * all => Some(LossClass::Queue),
+        (_, random, _) if random >= MIN_CLASS_SHARE * all => Some(LossClass::Random),
+        (_, _, congested) if congested >= MIN_CLASS_SHARE * all => Some(LossClass::Queue),
         _ => Some(LossClass::Mixed),
     };
     let [p50_ms, p80_ms, p90_ms, p99_ms, max_ms] = found.lengths.map(|micros| micros as f64 / 1e3);

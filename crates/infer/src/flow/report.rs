@@ -173,9 +173,9 @@ fn other_direction(
     held: &NagleDelayedAck,
 ) -> Option<(DataPhase, Box<OtherDirection>)> {
     /// Segments from which on more than the initial window is asked of a path (RFC 6928).
-    const ENOUGH: u64 = 10;
+    const INITIAL_WINDOW_SEGMENTS: u64 = 10;
     let sender = &connection.sides[side].sender;
-    if sender.totals.delivered <= ENOUGH * sender.space.mss.max(1) {
+    if sender.totals.delivered <= INITIAL_WINDOW_SEGMENTS * sender.space.mss.max(1) {
         return None;
     }
     let facts = Facts::new(connection, side, vantage(connection, side), held);

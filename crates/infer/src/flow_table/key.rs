@@ -82,7 +82,7 @@ impl FlowKey {
     }
 }
 
-/// What of that word tells ends apart: all but the interface.
+/// What of that word tells ends apart: all but the interface. It bounds memory: a key is two words.
 const ENDS: u64 = (1 << 33) - 1;
 
 /// What is not an address, in one word: no capture describes two thousand million interfaces.

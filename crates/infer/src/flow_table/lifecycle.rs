@@ -6,10 +6,10 @@ use thalweg_wire::{Flags, Segment};
 
 /// Silence after which a closed connection that carried data is over: the first timeout of a host that knows no round trip (RFC 6298 §2.1).
 /// What comes later was sent by a timer.
-const LINGER: u64 = 1_000_000_000;
+const CLOSED_TIMEOUT_NS: u64 = 1_000_000_000;
 /// The same for one that is opening or closing, and for one that is open: what NATs must keep them for (RFC 5382 §5, REQ-5).
-const TRANSITORY: u64 = 240_000_000_000;
-const ESTABLISHED: u64 = 7_440_000_000_000;
+const TRANSITORY_TIMEOUT_NS: u64 = 240_000_000_000;
+const ESTABLISHED_TIMEOUT_NS: u64 = 7_440_000_000_000;
 
 /// The ends of a connection, and how far it is.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ struct Half {
 
 impl Lifecycle {
     /// The least that [`Self::idle_timeout`] gives.
-    pub(crate) const SHORTEST_IDLE_TIMEOUT: u64 = LINGER;
+    pub(crate) const SHORTEST_IDLE_TIMEOUT: u64 = CLOSED_TIMEOUT_NS;
 
     /// That of a connection which begins (for this capture) with `segment`, before that is taken in.
     pub(crate) fn new(segment: &Segment) -> Self {
@@ -124,11 +124,11 @@ impl Lifecycle {
         let opening = self.sides.iter().any(|side| side.syn_seen);
         let begun = self.carried_data || !opening || self.sides.iter().all(|side| side.heard);
         match (self.is_closed(), self.carried_data) {
-            (true, true) => LINGER,
+            (true, true) => CLOSED_TIMEOUT_NS,
             // One that was refused may be asked for again.
-            (true, false) => TRANSITORY,
-            (false, _) if begun && !self.sides.iter().all(|side| side.fin) => ESTABLISHED,
-            (false, _) => TRANSITORY,
+            (true, false) => TRANSITORY_TIMEOUT_NS,
+            (false, _) if begun && !self.sides.iter().all(|side| side.fin) => ESTABLISHED_TIMEOUT_NS,
+            (false, _) => TRANSITORY_TIMEOUT_NS,
         }
     }
 }
@@ -164,12 +164,21 @@ mod tests {
     #[test]
     fn it_is_closed_when_both_fins_are_acknowledged_or_after_a_reset() {
         let whole = life_of(&WHOLE);
-        assert!(whole.is_closed() && whole.idle_timeout() == LINGER);
+        assert!(whole.is_closed() && whole.idle_timeout() == CLOSED_TIMEOUT_NS);
         assert!((1..WHOLE.len()).all(|count| !life_of(&WHOLE[..count]).is_closed()));
         let idle_timeout = [1, 2, 3, 4, 6].map(|count| life_of(&WHOLE[..count]).idle_timeout());
-        assert_eq!(idle_timeout, [TRANSITORY, ESTABLISHED, ESTABLISHED, ESTABLISHED, TRANSITORY]);
+        assert_eq!(
+            idle_timeout,
+            [
+                TRANSITORY_TIMEOUT_NS,
+                ESTABLISHED_TIMEOUT_NS,
+                ESTABLISHED_TIMEOUT_NS,
+                ESTABLISHED_TIMEOUT_NS,
+                TRANSITORY_TIMEOUT_NS
+            ]
+        );
         let refused = life_of(&[WHOLE[0], (false, Flags::RST | ACK, 0, 101, 0)]);
-        assert!(refused.is_closed() && refused.idle_timeout() == TRANSITORY, "{refused:?}");
+        assert!(refused.is_closed() && refused.idle_timeout() == TRANSITORY_TIMEOUT_NS, "{refused:?}");
     }
 
     #[test]

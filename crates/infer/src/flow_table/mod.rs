@@ -26,15 +26,16 @@ use std::collections::VecDeque;
 use thalweg_units::Timestamp;
 use thalweg_wire::{Flags, Late, Segment};
 
-/// How often a connection is looked at for having gone silent, in nanoseconds.
-const LOOKED_AT: u64 = 240_000_000_000;
+/// How often a connection is looked at for having gone silent, in nanoseconds. Bounds work.
+const IDLE_CHECK_NS: u64 = 240_000_000_000;
 /// Packets of a connection that are analysed at a time: so many that most connections are analysed when they are over, in one go.
-const AT_A_TIME: usize = 64;
+/// `it_makes_no_difference_how_many_packets_are_analysed_at_a_time` holds that no verdict depends on it; it bounds memory.
+const BATCH_PACKETS: usize = 64;
 /// Connections that room is made for at a time, in multiples of those there are: room that is not used yet takes no memory, and a list that is
-/// moved takes it twice.
-const ROOM: usize = 7;
+/// moved takes it twice. Bounds memory.
+const GROWTH_DIVISOR: usize = 7;
 /// How long a closed connection's ends are remembered for what comes late: 2 MSL (RFC 9293 §3.4.2).
-const REMEMBERED: u64 = 240_000_000_000;
+const CLOSED_ENDS_LIFETIME_NS: u64 = 240_000_000_000;
 
 /// Which connections' plots are recorded; each takes up to half a megabyte.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -178,7 +179,7 @@ impl FlowTable {
             free: Vec::new(),
             spare: Vec::new(),
             backlog: PacketPool::default(),
-            at_a_time: AT_A_TIME,
+            at_a_time: BATCH_PACKETS,
             closed: VecDeque::new(),
             looks: VecDeque::new(),
             remembered: VecDeque::new(),
@@ -234,7 +235,7 @@ impl FlowTable {
         if let State::On(going) = &slot.state {
             self.kept.fail(going.failed());
             slot.state = State::Failed;
-            self.remembered.push_back((slot.last.saturating_add(REMEMBERED), index, slot.serial));
+            self.remembered.push_back((slot.last.saturating_add(CLOSED_ENDS_LIFETIME_NS), index, slot.serial));
         }
     }
 
@@ -262,9 +263,12 @@ impl FlowTable {
         let slot = &self.slots[index as usize];
         match &slot.state {
             State::On(going) => !going.life.is_reused_by(&seen.segment),
-            State::Over(over) => seen.clock.saturating_sub(slot.last) <= REMEMBERED && over.takes(&seen.segment),
+            State::Over(over) => {
+                seen.clock.saturating_sub(slot.last) <= CLOSED_ENDS_LIFETIME_NS && over.takes(&seen.segment)
+            }
             State::Failed => {
-                seen.clock.saturating_sub(slot.last) <= REMEMBERED && !seen.segment.tcp.flags.has(Flags::SYN)
+                seen.clock.saturating_sub(slot.last) <= CLOSED_ENDS_LIFETIME_NS
+                    && !seen.segment.tcp.flags.has(Flags::SYN)
             }
             State::Free | State::OtherHalf(..) => false,
         }
@@ -303,12 +307,12 @@ impl FlowTable {
             index
         } else {
             if self.slots.len() == self.slots.capacity() {
-                self.slots.reserve_exact(ROOM * self.slots.len().max(1));
+                self.slots.reserve_exact(GROWTH_DIVISOR * self.slots.len().max(1));
             }
             self.slots.push(slot);
             u32::try_from(self.slots.len() - 1).expect("invariant: no memory holds four thousand million connections")
         };
-        look_at(&mut self.looks, (clock.saturating_add(LOOKED_AT), index, serial));
+        look_at(&mut self.looks, (clock.saturating_add(IDLE_CHECK_NS), index, serial));
         self.current.insert_unique(hash, index, |&index| self.slots[index as usize].key.table_hash());
         index
     }
@@ -333,7 +337,7 @@ impl FlowTable {
         {
             self.end(index);
             let slot = &self.slots[index as usize];
-            look_at(&mut self.remembered, (slot.last.saturating_add(REMEMBERED), index, slot.serial));
+            look_at(&mut self.remembered, (slot.last.saturating_add(CLOSED_ENDS_LIFETIME_NS), index, slot.serial));
         }
     }
 
@@ -389,9 +393,9 @@ impl FlowTable {
             if self.slots[index as usize].serial == serial {
                 self.expire(index, clock);
                 match self.slots[index as usize].state {
-                    State::On(_) => self.looks.push_back((clock.saturating_add(LOOKED_AT), index, serial)),
+                    State::On(_) => self.looks.push_back((clock.saturating_add(IDLE_CHECK_NS), index, serial)),
                     State::OtherHalf(..) if self.whole(index) != index => {
-                        self.looks.push_back((clock.saturating_add(LOOKED_AT), index, serial));
+                        self.looks.push_back((clock.saturating_add(IDLE_CHECK_NS), index, serial));
                     }
                     State::OtherHalf(..) => {
                         self.unlist(index);
@@ -406,8 +410,8 @@ impl FlowTable {
             if slot.serial != serial || !matches!(slot.state, State::Over(_) | State::Failed) {
                 continue;
             }
-            if clock.saturating_sub(slot.last) <= REMEMBERED {
-                self.remembered.push_back((due.max(slot.last.saturating_add(REMEMBERED)), index, serial));
+            if clock.saturating_sub(slot.last) <= CLOSED_ENDS_LIFETIME_NS {
+                self.remembered.push_back((due.max(slot.last.saturating_add(CLOSED_ENDS_LIFETIME_NS)), index, serial));
                 continue;
             }
             self.unlist(index);
@@ -428,7 +432,7 @@ impl FlowTable {
 /// Adds to a queue that may have a look for each connection.
 fn look_at(queue: &mut VecDeque<Look>, look: Look) {
     if queue.len() == queue.capacity() {
-        queue.reserve_exact(ROOM * queue.len().max(1));
+        queue.reserve_exact(GROWTH_DIVISOR * queue.len().max(1));
     }
     queue.push_back(look);
 }

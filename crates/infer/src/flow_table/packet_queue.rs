@@ -6,10 +6,10 @@
 use crate::tcp::packet::Packet;
 
 /// Packets whose room lies together: so many that they are fetched as one, and so few that a scan's connections, of one or two packets each,
-/// take half a kilobyte.
+/// take half a kilobyte. Bounds memory.
 const CHUNK: usize = 8;
 
-/// No chunk.
+/// No chunk. It bounds memory to so many chunks.
 const NONE: u32 = u32::MAX;
 
 /// Packets of all connections.

@@ -138,7 +138,7 @@ fn it_makes_no_difference_how_many_packets_are_analysed_at_a_time() {
     for drawn in [PlotSelection::None, PlotSelection::First(50)] {
         let wanted = found(1, drawn.clone());
         assert_eq!(wanted.matches("first_packet").count(), 4 * 40);
-        for at_a_time in [2, 7, AT_A_TIME] {
+        for at_a_time in [2, 7, BATCH_PACKETS] {
             assert!(found(at_a_time, drawn.clone()) == wanted, "{at_a_time} at a time, {drawn:?}");
         }
     }
@@ -196,7 +196,7 @@ fn a_finished_connection_takes_less_than_four_kilobytes() {
         )>()),
         Some(
             size_of::<thalweg_model::SharedPath>()
-                + crate::shared_path::aggregate_rate::MOST_BINS as usize * size_of::<f32>(),
+                + crate::shared_path::aggregate_rate::MAX_BINS as usize * size_of::<f32>(),
         ),
     ];
     assert!(boxed.iter().all(Option::is_some), "{facts:?}");
@@ -428,7 +428,7 @@ fn a_defect_in_one_connection_leaves_the_others() {
         wire.table.finish()
     };
     assert_eq!((whole.records.len(), whole.failed.len()), (2, 0));
-    for (at, at_a_time) in [(2, 1), (2, AT_A_TIME), (5, 3)] {
+    for (at, at_a_time) in [(2, 1), (2, BATCH_PACKETS), (5, 3)] {
         DEFECT.set(at);
         let mut wire = Wire::new();
         wire.table.at_a_time = at_a_time;

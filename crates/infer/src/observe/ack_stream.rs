@@ -5,9 +5,9 @@ use thalweg_wire::SackBlocks;
 
 /// Acknowledgements that report data behind a gap until it counts as a loss: DupThresh (RFC 6675 §2). Sooner it may be reordering.
 const DUP_THRESH: u32 = 3;
-/// Gaps that are followed at a time; more are counted when they appear.
+/// Gaps that are followed at a time; more are counted when they appear. Bounds memory.
 const GAPS_MAX: usize = 256;
-/// Packets named with a figure.
+/// Packets named with a figure. Bounds memory.
 const SIGHTS_MAX: usize = 3;
 
 /// A gap in what arrived.

@@ -10,17 +10,19 @@ use thalweg_model::{CongestionFamily, FamilyName};
 /// is cut to whole ones.
 const RENO: (f64, f64) = (0.40, 0.60);
 const CUBIC: (f64, f64) = (0.60, 0.82);
-const UNMOVED: (f64, f64) = (0.88, 1.6);
-/// Segments that a window must have for its parts to differ.
-const SMALLEST: u64 = 8;
-/// Episodes before anything is said, and part of them that must agree.
-const ENOUGH: u32 = 3;
-const AGREE: f64 = 0.6;
+const BBR: (f64, f64) = (0.88, 1.6);
+/// Segments that a window must have for its parts to differ. `the_cut_names_the_family` holds it.
+const MIN_WINDOW_SEGMENTS: u64 = 8;
+/// Episodes before anything is said, and part of them that must agree. `the_cut_names_the_family` holds it.
+const MIN_EPISODES: u32 = 3;
+const MIN_AGREEING_SHARE: f64 = 0.6;
 /// Segments that BBR leaves in flight while it looks for the round trip, with one more that it is about to send.
-const PROBING: u64 = 5;
+const PROBE_RTT_SEGMENTS: u64 = 5;
 /// From one such time to the next, in nanoseconds; it takes a round trip, and a fifth of a second, to go down and up again.
-const PERIOD: (u64, u64) = (9_500_000_000, 11_500_000_000);
-const LASTS: u64 = 150_000_000;
+/// `bbr_shows_without_a_loss_every_ten_seconds` holds it.
+const PROBE_RTT_PERIOD_NS: (u64, u64) = (9_500_000_000, 11_500_000_000);
+/// And how long it lasts at least: BBR stays for 200 ms. `bbr_shows_without_a_loss_every_ten_seconds` holds it.
+const MIN_PROBE_RTT_NS: u64 = 150_000_000;
 
 /// Windows of one direction.
 #[derive(Debug, Default)]
@@ -88,7 +90,7 @@ impl CongestionControl {
     pub(crate) fn lost(&mut self, mss: u64) {
         let before = self.previous.max(self.flight);
         // A window that was cut and has not been seen since tells nothing of the cut.
-        self.before = (before >= SMALLEST * mss && self.settles.is_none()).then_some(before);
+        self.before = (before >= MIN_WINDOW_SEGMENTS * mss && self.settles.is_none()).then_some(before);
         self.settles = None;
     }
 
@@ -106,16 +108,16 @@ impl CongestionControl {
     fn probe(&mut self, window: &WindowSample) {
         if window.repairing {
             (self.low, self.was_high) = (None, false);
-        } else if window.flight > PROBING * window.mss {
+        } else if window.flight > PROBE_RTT_SEGMENTS * window.mss {
             if let Some(began) = self.low.take()
                 && self.was_high
-                && window.now.saturating_sub(began) >= LASTS
+                && window.now.saturating_sub(began) >= MIN_PROBE_RTT_NS
             {
                 let since = began.saturating_sub(self.probed_at);
-                self.in_period += u32::from(since >= PERIOD.0 && since <= PERIOD.1);
+                self.in_period += u32::from(since >= PROBE_RTT_PERIOD_NS.0 && since <= PROBE_RTT_PERIOD_NS.1);
                 (self.probes, self.probed_at) = (self.probes + 1, began);
             }
-            self.was_high = window.flight >= 2 * PROBING * window.mss || self.was_high;
+            self.was_high = window.flight >= 2 * PROBE_RTT_SEGMENTS * window.mss || self.was_high;
         } else if self.low.is_none() {
             self.low = Some(window.now);
         }
@@ -146,7 +148,7 @@ impl CongestionControl {
                 probes: self.probes.into(),
             });
         }
-        if episodes < ENOUGH {
+        if episodes < MIN_EPISODES {
             return (episodes > 0).then_some(CongestionFamily {
                 name: FamilyName::Unknown,
                 confidence: 0.0,
@@ -155,13 +157,14 @@ impl CongestionControl {
                 probes: 0,
             });
         }
-        let told = [(FamilyName::Reno, RENO), (FamilyName::Cubic, CUBIC), (FamilyName::Bbr, UNMOVED)];
+        let told = [(FamilyName::Reno, RENO), (FamilyName::Cubic, CUBIC), (FamilyName::Bbr, BBR)];
         let counted = told.map(|(name, parts)| (name, self.cut(parts)));
         let (name, agree) = counted.into_iter().max_by_key(|one| one.1)?;
         let part = f64::from(agree) / f64::from(episodes);
         // Laplace's rule: of few episodes less is said.
         let confidence = part * f64::from(episodes + 1) / f64::from(episodes + 2);
-        let (name, confidence) = if part >= AGREE { (name, confidence) } else { (FamilyName::Unknown, 0.0) };
+        let (name, confidence) =
+            if part >= MIN_AGREEING_SHARE { (name, confidence) } else { (FamilyName::Unknown, 0.0) };
         Some(CongestionFamily { name, confidence, episodes: episodes.into(), window_after: median, probes: 0 })
     }
 

@@ -1,13 +1,13 @@
 //! The flights of a far sender, as the echoes in its packets tell them.
 
-/// Flights that are counted at a time: what one has more than an eighth of the time is among them.
-const COUNTED: usize = 8;
+/// Flights that are counted at a time: what one has more than an eighth of the time is among them. Bounds memory.
+const LEVELS_COUNTED: usize = 8;
 
 /// The flights of a far sender, as its echoes tell them: what it had sent, less what it had heard was received, when the next tick of the
 /// receiver's clock reached it. How long packets take to the tap and acknowledgements from it does not matter.
 #[derive(Debug, Default)]
 pub(crate) struct FlightLevels {
-    counted: Option<Box<[Stood; COUNTED]>>,
+    counted: Option<Box<[Stood; LEVELS_COUNTED]>>,
     /// Nanoseconds of all of them.
     pub(crate) all: u64,
 }

@@ -4,11 +4,11 @@
 //! retransmission timeout of silence, down to the initial one.
 
 /// Shortest timeout of Linux, and so the shortest pause that costs the window: `TCP_RTO_MIN`.
-const SHORTEST_PAUSE: u64 = 200_000_000;
+const MIN_PAUSE_NS: u64 = 200_000_000;
 
 /// Segments of the smallest window that begins anew (RFC 5681 §4.1: the initial window, two to four segments; ten by RFC 6928). What a
 /// timer sends again is one.
-const SMALLEST: u64 = 2;
+const MIN_RESTART_SEGMENTS: u64 = 2;
 
 /// Bursts of one direction, and those that grew their window again.
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ impl IdleRestarts {
         quiet: u64,
         (mss, lost): (u64, u64),
     ) {
-        if una >= start && quiet >= SHORTEST_PAUSE {
+        if una >= start && quiet >= MIN_PAUSE_NS {
             self.end(start, mss, lost);
             self.began = Some((now, start, number));
             self.lost = lost;
@@ -75,7 +75,8 @@ impl IdleRestarts {
         let Some((at, start, number)) = self.began.take() else { return };
         if self.after_pause {
             self.bursts += 1;
-            if self.first_flight >= SMALLEST * mss && self.first_flight * 2 <= self.before.min(self.flight) {
+            if self.first_flight >= MIN_RESTART_SEGMENTS * mss && self.first_flight * 2 <= self.before.min(self.flight)
+            {
                 self.restarted += 1;
                 if lost == self.lost {
                     self.whole += 1;

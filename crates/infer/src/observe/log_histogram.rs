@@ -14,6 +14,7 @@ pub(crate) struct LogHistogram<const FINE: u32, const OCTAVES: usize> {
 }
 
 impl<const FINE: u32, const OCTAVES: usize> LogHistogram<FINE, OCTAVES> {
+    /// It bounds memory.
     const BINS: usize = (OCTAVES + 1) << FINE;
 
     /// The bin of a value: small ones have their own.

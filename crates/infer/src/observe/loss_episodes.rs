@@ -3,7 +3,7 @@
 use crate::observe::log_histogram::LogHistogram;
 
 /// What is lost within a round trip of the loss before belongs to it: the sender could not hear of that yet. Less than a millisecond
-/// is less than the bursts that fill a queue.
+/// is less than the bursts that fill a queue. `losses_a_round_trip_apart_are_one_episode` holds it.
 const SHORTEST_GAP: u64 = 1_000_000;
 
 /// Episodes of loss in one direction, by when what was lost had been sent.

@@ -2,15 +2,15 @@
 
 use crate::observe::log_histogram::LogHistogram;
 
-/// Widths of the bins, in nanoseconds.
-const WIDE: u64 = 1_000_000;
-const NARROW: u64 = 100_000;
-/// Packets before a distribution is kept: fewer have none worth a kilobyte.
-const FEW: u64 = 32;
-/// Of the packets, the part that was sent after the largest bursts.
-const TOP: f64 = 0.9;
-/// Losses enough to compare with that.
-const ENOUGH: u64 = 8;
+/// Widths of the bins, in nanoseconds. `peaks_are_those_of_the_fullest_bins` holds both.
+const WIDE_BIN_NS: u64 = 1_000_000;
+const NARROW_BIN_NS: u64 = 100_000;
+/// Packets before a distribution is kept: fewer have none worth a kilobyte. Bounds memory.
+const MIN_PACKETS: u64 = 32;
+/// Of the packets, the part that was sent after the largest bursts. `losses_behind_bursts_are_told_from_losses_by_chance` holds it.
+const LARGEST_BURSTS_QUANTILE: f64 = 0.9;
+/// Losses enough to compare with that. `losses_behind_bursts_are_told_from_losses_by_chance` holds it.
+const MIN_LOSSES: u64 = 8;
 
 /// One direction's bursts, in bytes of payload.
 #[derive(Debug, Default)]
@@ -57,11 +57,11 @@ pub(crate) struct Joined {
 impl Microbursts {
     /// A packet left; gives the bytes that its millisecond has so far, or the one before had, whichever is more.
     pub(crate) fn sent(&mut self, now: u64, len: u32) -> u32 {
-        self.wide.add(now / WIDE, u64::from(len));
-        self.narrow.add(now / NARROW, u64::from(len));
+        self.wide.add(now / WIDE_BIN_NS, u64::from(len));
+        self.narrow.add(now / NARROW_BIN_NS, u64::from(len));
         let burst = self.wide.bytes.max(self.wide.before);
         self.packets += 1;
-        if self.packets > FEW {
+        if self.packets > MIN_PACKETS {
             self.all.add(burst, 1);
         }
         burst.min(u64::from(u32::MAX)) as u32
@@ -78,10 +78,10 @@ impl Microbursts {
     }
 
     pub(crate) fn joined(&self) -> Option<Joined> {
-        if self.lost.total < ENOUGH || self.all.total < 10 * ENOUGH {
+        if self.lost.total < MIN_LOSSES || self.all.total < 10 * MIN_LOSSES {
             return None;
         }
-        let largest = self.all.percentile(TOP);
+        let largest = self.all.percentile(LARGEST_BURSTS_QUANTILE);
         let after_largest = self.lost.from(largest) as f64 / self.lost.total as f64;
         let by_chance = self.all.from(largest) as f64 / self.all.total as f64;
         Some(Joined { losses: self.lost.total, after_largest, by_chance, most: self.lost.max })
@@ -115,7 +115,7 @@ mod tests {
             for n in 0..2_000u64 {
                 // Each hundredth millisecond has forty packets, the others two.
                 for k in 0..if n % 100 == 0 { 40 } else { 2 } {
-                    let burst = bursts.sent(n * WIDE, 1_000);
+                    let burst = bursts.sent(n * WIDE_BIN_NS, 1_000);
                     if lost(n, k) {
                         bursts.lost(burst);
                     }

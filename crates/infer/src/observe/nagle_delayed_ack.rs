@@ -4,9 +4,9 @@
 
 /// Shortest delay of an acknowledgement that counts: Linux `TCP_DELACK_MIN` is 40 ms; timers of 100 Hz fire up to 10 ms early on
 /// another's clock.
-const SHORTEST: u64 = 25_000_000;
+const MIN_DELAY_NS: u64 = 25_000_000;
 /// Longest: RFC 1122 allows 500 ms; Windows and Linux at most 200 ms.
-const LONGEST: u64 = 520_000_000;
+const MAX_DELAY_NS: u64 = 520_000_000;
 
 /// Times that a small segment waited for a delayed acknowledgement.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ impl NagleDelayedAck {
     pub(crate) fn sent(&mut self, left: &SmallWrite) {
         let small = left.len < left.mss;
         let beyond = left.waited.saturating_sub(left.rtt_min);
-        if self.small && small && left.released && (SHORTEST..LONGEST).contains(&beyond) {
+        if self.small && small && left.released && (MIN_DELAY_NS..MAX_DELAY_NS).contains(&beyond) {
             self.count += 1;
             self.time += beyond;
             if self.sights.len() < 3 {

@@ -12,9 +12,9 @@ const TRAIN_SEGMENTS: u64 = 16;
 /// How many times as fast at least a quarter of the bytes is as half of them, and a tenth as a quarter, where delays that vary bunch packets up. Of
 /// no transfer of 1,600 of ours without such delays are they that far apart, and a fiftieth from a tenth, while round trips vary by as much
 /// as a train takes.
-const SPREAD: f64 = 1.5;
+const MIN_BLURRED_RATIO: f64 = 1.5;
 /// And a fiftieth as a tenth.
-const STILL: f64 = 1.25;
+const MIN_BLURRED_TOP_RATIO: f64 = 1.25;
 
 /// The rates of trains, by bytes.
 #[derive(Debug, Default)]
@@ -70,7 +70,9 @@ impl PacketTrains {
     pub(crate) fn blurred(&self, mss: u64, varies: impl Fn() -> f64) -> Option<f64> {
         let [half, quarter, tenth, fastest] = [2.0, 4.0, 10.0, 50.0].map(|part| self.quantile(part));
         let (half, quarter) = (half?, quarter?);
-        let is_spread = quarter >= SPREAD * half && tenth? >= SPREAD * quarter && fastest? >= STILL * tenth?;
+        let is_spread = quarter >= MIN_BLURRED_RATIO * half
+            && tenth? >= MIN_BLURRED_RATIO * quarter
+            && fastest? >= MIN_BLURRED_TOP_RATIO * tenth?;
         let train = (TRAIN_SEGMENTS * mss) as f64 / quarter * 1e9;
         (is_spread && varies() >= train).then_some(half)
     }

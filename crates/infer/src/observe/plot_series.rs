@@ -2,11 +2,11 @@
 
 use thalweg_model::{LossMark, Point};
 
-/// Groups of points a series keeps; each gives at most two points.
-const MOST_GROUPS: usize = 2_000;
-/// Marks of a direction that plots draw; more could not be told apart.
+/// Groups of points a series keeps; each gives at most two points. Bounds memory.
+const GROUPS_MAX: usize = 2_000;
+/// Marks of a direction that plots draw; more could not be told apart. Bounds work.
 const PLOTTED_MARKS: usize = 4_000;
-/// Marks of a direction that are recorded at most, 4 MB of them.
+/// Marks of a direction that are recorded at most, 4 MB of them. Bounds memory.
 const MARKS_MAX: usize = 100_000;
 
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +39,7 @@ impl PlotSeries {
             Some(last) if last.index >= index => absorb(last, (t, v), (t, v)),
             _ => self.groups.push(Group { index, min: (t, v), max: (t, v) }),
         }
-        if self.groups.len() > MOST_GROUPS {
+        if self.groups.len() > GROUPS_MAX {
             self.widen();
         }
     }
@@ -51,7 +51,7 @@ impl PlotSeries {
     fn widen(&mut self) {
         let (Some(first), Some(last)) = (self.groups.first(), self.groups.last()) else { return };
         let span = (last.max.0.max(last.min.0) - first.min.0.min(first.max.0)).max(1e-9);
-        self.width = (self.width * 2.0).max(span * 2.0 / MOST_GROUPS as f64);
+        self.width = (self.width * 2.0).max(span * 2.0 / GROUPS_MAX as f64);
         let groups = std::mem::take(&mut self.groups);
         for group in groups {
             let index = (group.min.0.min(group.max.0) / self.width).max(0.0) as u64;
@@ -61,7 +61,7 @@ impl PlotSeries {
             }
         }
         // Points that all fall on one instant would leave no room.
-        self.groups.truncate(MOST_GROUPS);
+        self.groups.truncate(GROUPS_MAX);
     }
 
     /// The points kept, in order of time.
@@ -165,7 +165,7 @@ mod tests {
             series.push(f64::from(n) * 1e-5, v);
         }
         let points = series.points();
-        assert!(points.len() <= 2 * MOST_GROUPS && points.len() > MOST_GROUPS / 2, "{}", points.len());
+        assert!(points.len() <= 2 * GROUPS_MAX && points.len() > GROUPS_MAX / 2, "{}", points.len());
         assert!(points.iter().any(|p| p.v == 9.0) && points.iter().any(|p| p.v == -9.0));
         assert!(points.windows(2).all(|w| w[0].t <= w[1].t));
     }

@@ -1,7 +1,7 @@
 //! What left since the first loss, and what of it was lost: what a token bucket is fitted to.
 
-/// Packets kept, from the first loss on: at one percent lost, eighty losses.
-const MOST: usize = 1 << 13;
+/// Packets kept, from the first loss on: at one percent lost, eighty losses. Bounds memory.
+const MAX_PACKETS: usize = 1 << 13;
 /// A packet that left.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sent {
@@ -45,14 +45,14 @@ impl PolicerLog {
     pub(crate) fn open(&mut self, flying: impl Iterator<Item = (u64, u32, u64)>) {
         self.open = true;
         self.sent = flying
-            .take(MOST)
+            .take(MAX_PACKETS)
             .map(|(start, len, at)| Sent { at, start, len, rtt: 0, lost: false, unseen: false })
             .collect();
     }
 
     /// A packet left.
     pub(crate) fn sent(&mut self, at: u64, start: u64, len: u32) {
-        if self.open && self.sent.len() < MOST {
+        if self.open && self.sent.len() < MAX_PACKETS {
             self.sent.push(Sent { at, start, len, rtt: 0, lost: false, unseen: false });
         }
     }
@@ -67,7 +67,7 @@ impl PolicerLog {
             [.., a, b] if b.at == after => b.at - a.at,
             _ => 0,
         };
-        for (n, start) in (from..to).step_by(mss as usize).enumerate().take(MOST - self.sent.len()) {
+        for (n, start) in (from..to).step_by(mss as usize).enumerate().take(MAX_PACKETS - self.sent.len()) {
             self.losses += 1;
             let at = after + even.min(before) * (n as u64 + 1);
             self.sent.push(Sent { at, start, len: mss.min(to - start) as u32, rtt: 0, lost: true, unseen: true });
@@ -85,7 +85,7 @@ impl PolicerLog {
         let parts = parts.map(|(cut, lost)| Sent { start: cut[0], len: (cut[1] - cut[0]) as u32, lost, ..whole });
         self.sent.splice(n..=n, parts);
         // As many as are kept at most, the lost ones too.
-        self.sent.truncate(MOST);
+        self.sent.truncate(MAX_PACKETS);
     }
 
     /// `[start, …)` had arrived all the same, or came late: it was not lost.

@@ -4,7 +4,7 @@
 //! it: a receiver acknowledges all that it holds without a gap. Linux prunes so where collapsing the segments into fewer buffers frees too
 //! little (`tcp_prune_ofo_queue`), and refuses what comes behind all that it holds.
 
-/// Examples that are kept.
+/// Examples that are kept. Bounds memory.
 const EXAMPLES: usize = 3;
 
 /// What a receiver dropped.

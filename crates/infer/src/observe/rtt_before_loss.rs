@@ -6,10 +6,10 @@
 
 use crate::reset::{Reset, reset_keeping};
 
-/// Round trips kept of all; at a thousand a rank errs by 3 %.
-const MOST: usize = 1 << 10;
-/// Of those before losses.
-const MOST_LOSSES: usize = 1 << 10;
+/// Round trips kept of all; at a thousand a rank errs by 3 %. Bounds memory.
+const MAX_SAMPLES: usize = 1 << 10;
+/// Of those before losses. Bounds memory.
+const MAX_LOSSES: usize = 1 << 10;
 /// Round trips: a sample of all, and those before losses; tenths of a microsecond.
 #[derive(Debug, Default)]
 pub(crate) struct RttBeforeLoss {
@@ -52,7 +52,7 @@ impl RttBeforeLoss {
             return;
         }
         self.skipped = 0;
-        if self.all.len() >= MOST {
+        if self.all.len() >= MAX_SAMPLES {
             let mut odd = false;
             self.all.retain(|_| {
                 odd = !odd;
@@ -80,7 +80,7 @@ impl RttBeforeLoss {
     }
 
     fn before(&mut self, value: u32) {
-        if self.before_losses.len() < MOST_LOSSES {
+        if self.before_losses.len() < MAX_LOSSES {
             self.before_losses.push(value);
         }
     }
@@ -146,6 +146,6 @@ mod tests {
             heights.sample(n * 1_000, true);
             heights.missed();
         }
-        assert!(heights.all.len() <= MOST && heights.before_losses.len() <= MOST_LOSSES);
+        assert!(heights.all.len() <= MAX_SAMPLES && heights.before_losses.len() <= MAX_LOSSES);
     }
 }

@@ -12,7 +12,7 @@ const SMOOTHING: f64 = 16.0;
 const EVEN_PART: f64 = 0.15;
 /// After so many pieces in a row at another rate that is the rate.
 const MAX_UNEVEN: u32 = 16;
-/// Pieces before anything is said, and the part of them that must be even.
+/// Pieces before anything is said, and the part of them that must be even. `two_segments_at_a_time_at_even_intervals_are_paced` holds both.
 const MIN_PIECES: u64 = 64;
 const EVEN_TENTHS: u64 = 9;
 /// Two segments, and half of one for an odd one.

@@ -3,28 +3,29 @@
 //! A first flight of ten leaves at once, even where the rest is paced (`tcp_update_skb_after_send`): it shows the path's rate to a connection
 //! whose windows are too small for long trains, or that is over before it held enough of them.
 
-/// Segments in a train: within a first flight of ten there are several.
-const SEGMENTS: u64 = 4;
-/// Trains are looked for among so many segments.
-const FEW_SEGMENTS: u64 = 256;
-/// Trains that must come as fast: one may be two acknowledgements that met. Of a first flight of ten that comes in pairs there are three.
-const AS_FAST: usize = 3;
-/// What follows after less than this part of the gap before comes with it: a shaper lets go of pairs.
-const BUNCH_PART: u64 = 8;
-
-/// Bunches back that a train begins within: more are of less than a segment.
-const LOOKED_AT: usize = 8;
+/// Segments in a train: within a first flight of ten (RFC 6928) there are several.
+const SHORT_SEGMENTS: u64 = 4;
+/// Trains are looked for among so many segments; behind them long ones tell.
+const MAX_SEGMENTS_OF_SHORT_TRAINS: u64 = 256;
+/// Trains that must come as fast: one may be two acknowledgements that met. Of a first flight of ten that comes in pairs there are three
+/// (`a_first_flight_shows_the_rate_alone_in_pairs_and_paced_behind_it`).
+const TRAINS_COMPARED: usize = 3;
+/// What follows after less than this part of the gap before comes with it: a shaper lets go of pairs, a microsecond apart in the same test
+/// (`a_first_flight_shows_the_rate_alone_in_pairs_and_paced_behind_it`).
+const PARTS_OF_GAP: u64 = 8;
+/// Bunches back that a train begins within, which bounds memory: more are of less than a segment.
+const MAX_BUNCHES: usize = 8;
 
 /// The fastest trains among the first segments.
 #[derive(Debug, Default)]
 pub(crate) struct ShortTrains {
     /// When each of the latest bunches was over, and what was delivered by then; the first `known` of them, the latest first.
-    bunches: [(u64, u64); LOOKED_AT],
+    bunches: [(u64, u64); MAX_BUNCHES],
     known: usize,
     /// From the end of the bunch before to the beginning of the latest.
     gap: u64,
     /// Bytes per second, ascending.
-    fastest: [f64; AS_FAST],
+    fastest: [f64; TRAINS_COMPARED],
     /// More than the first segments came.
     over: bool,
 }
@@ -32,19 +33,19 @@ pub(crate) struct ShortTrains {
 impl ShortTrains {
     /// Notes that `delivered` bytes in all have been delivered at `now` (nanoseconds).
     pub(crate) fn delivered(&mut self, now: u64, delivered: u64, mss: u64) {
-        if self.over || delivered > FEW_SEGMENTS * mss {
+        if self.over || delivered > MAX_SEGMENTS_OF_SHORT_TRAINS * mss {
             self.over = true;
             return;
         }
         let last = self.bunches[..self.known].first().map(|last| last.0);
         let gap = last.map_or(u64::MAX, |last| now.saturating_sub(last));
-        if gap.saturating_mul(BUNCH_PART) >= self.gap {
+        if gap.saturating_mul(PARTS_OF_GAP) >= self.gap {
             self.gap = if last.is_some() { gap } else { 0 };
-            self.bunches.copy_within(..LOOKED_AT - 1, 1);
-            self.known = LOOKED_AT.min(self.known + 1);
+            self.bunches.copy_within(..MAX_BUNCHES - 1, 1);
+            self.known = MAX_BUNCHES.min(self.known + 1);
         }
         self.bunches[0] = (now, delivered);
-        let train = |start: &&(u64, u64)| start.1 + SEGMENTS * mss <= delivered && start.0 < now;
+        let train = |start: &&(u64, u64)| start.1 + SHORT_SEGMENTS * mss <= delivered && start.0 < now;
         let Some((at, before)) = self.bunches[1..self.known].iter().find(train) else { return };
         let rate = (delivered - before) as f64 / (now - at) as f64 * 1e9;
         let slower = self.fastest.partition_point(|&other| other < rate);

@@ -10,42 +10,41 @@
 //! Source: Linux `sk_stream_is_writeable`.
 
 /// Where more is in flight yet, in quarters, no program was woken: the kernel gathers segments before it sends them (`tcp_tso_should_defer`).
-const GATHERED: u64 = 3;
+const MAX_FLIGHT_QUARTERS: u64 = 3;
 /// Most such pauses for each of the others: a full buffer made 0.1 at the sender's tap in our labelled ranges and 0.5 as timestamps tell
 /// them, a program that writes each ten milliseconds over a round trip of twenty as many as of the others.
-const GATHERED_PART: f64 = 0.6;
+const MAX_GATHERED_RATIO: f64 = 0.6;
 /// What is shorter is no pause: within this time a program that is woken has written and the kernel sent.
-const SHORTEST: u64 = 1_000_000;
-/// Pauses enough to judge by.
-const MANY: u64 = 16;
-/// Or fewer, if they last for this many round trips together.
-const LONG: f64 = 4.0;
-const FEW: u64 = 4;
+const MIN_PAUSE_NS: u64 = 1_000_000;
+/// Pauses enough to judge by. `one_level_at_which_acknowledgements_wake_is_a_buffers` holds it.
+const MIN_PAUSES: u64 = 16;
+/// Or fewer, if they last for this many round trips together. `one_level_at_which_acknowledgements_wake_is_a_buffers` holds it.
+const MIN_PAUSE_ROUND_TRIPS: f64 = 4.0;
+const MIN_LONG_PAUSES: u64 = 4;
 /// Part of the pauses that must end so. A timer of period T falls into the 1 ms after an acknowledgement by chance with
 /// probability 1 ms/T.
-const PART: f64 = 0.8;
+const MIN_WOKEN_SHARE: f64 = 0.8;
 /// A full buffer holds whole segments; where most pauses began after a short one, the program had written all it had. In the labelled
 /// range of 400,000 every pause of 23 of the 29 programs that pause by themselves began so, and at most half of any full buffer's.
-const SHORT_PART: f64 = 0.75;
+const MAX_SHORT_SHARE: f64 = 0.75;
 /// A pause ends at the same flight as the others within this part of it. In our lab flights differ by 2 % on average at the sender's tap
 /// and by 7 % as timestamps tell them, which blurs what is acknowledged within a millisecond.
-const SAME_END: f64 = 0.15;
+const MAX_END_DEVIATION: f64 = 0.15;
 /// And begins at the same one, where the buffer holds. One counted in packets' memory varies by 1 % in our lab; a window that grows from
 /// 70 to 100 % of its peak (RFC 9438, β = 0.7) by 7 % on average.
-const SAME_BEGIN: f64 = 0.05;
+const MAX_BEGIN_DEVIATION: f64 = 0.05;
 /// Acknowledgements no further apart than this, in nanoseconds, came at once: a program that the first of them wakes writes after the last.
-const AT_ONCE: u64 = 20_000;
+/// `acknowledgements_that_come_at_once_hold_the_level_between_them` holds it.
+const ACK_BURST_NS: u64 = 20_000;
 /// Weight of the latest flight in the mean: one of a buffer that tunes itself, and of packets that grow, is soon forgotten.
-const LATEST: f64 = 0.25;
+const LATEST_WEIGHT: f64 = 0.25;
 /// Where the buffer holds, a program is let write again at two thirds of what there was, or less, for what packets take besides is counted as
-/// well: 0.54 to 0.665 in our lab.
-const WOKEN_AT: f64 = 2.0 / 3.0;
-/// The same as timestamps tell it, which take all off that is acknowledged within a millisecond: at most 0.656.
-const TOLD_AT: f64 = 0.66;
+/// well: 0.54 to 0.665 in our lab. `a_buffer_that_holds_more_than_the_window_wakes_above_two_thirds_of_that` holds it.
+const MAX_WOKEN_PART: f64 = 2.0 / 3.0;
 /// Part of the window at which it is full: whole segments fit, and of those that the kernel makes of many the last may not.
-const WINDOW_PART: f64 = 0.97;
+const MIN_FULL_WINDOW_PART: f64 = 0.97;
 /// Part of the pauses that must be at the same flight: a buffer that tunes itself grows first.
-const SAME_PART: f64 = 0.75;
+const MIN_ALIKE_SHARE: f64 = 0.75;
 
 /// A flight that keeps coming back, in bytes.
 #[derive(Debug, Default, Clone, Copy)]
@@ -60,11 +59,11 @@ impl Level {
     fn take(&mut self, (least, most): (u64, u64), count: u64, same: f64) {
         let flight = if count == 1 { least as f64 } else { self.mean.max(least as f64).min(most as f64) };
         self.near += u64::from((flight - self.mean).abs() <= same * self.mean);
-        self.mean += (flight - self.mean) * (1.0 / count as f64).max(LATEST);
+        self.mean += (flight - self.mean) * (1.0 / count as f64).max(LATEST_WEIGHT);
     }
 
     fn keeps_coming_back(&self, count: u64) -> bool {
-        self.near as f64 + 1.0 >= SAME_PART * count as f64
+        self.near as f64 + 1.0 >= MIN_ALIKE_SHARE * count as f64
     }
 }
 
@@ -107,7 +106,7 @@ pub(crate) struct PauseEnd {
 impl SndbufWakeups {
     /// The sender heard of new data with so much in flight.
     pub(crate) const fn heard(&mut self, now: u64, flight: u64) {
-        let flight = if now.saturating_sub(self.heard.0) <= AT_ONCE { self.heard.1 } else { flight };
+        let flight = if now.saturating_sub(self.heard.0) <= ACK_BURST_NS { self.heard.1 } else { flight };
         self.heard = (now, flight);
     }
 
@@ -118,10 +117,10 @@ impl SndbufWakeups {
 
     /// A pause ended.
     pub(crate) fn ended(&mut self, end: PauseEnd) {
-        if end.charged < SHORTEST {
+        if end.charged < MIN_PAUSE_NS {
             return;
         }
-        if end.clocked && end.ended_at * 4 > end.began_at * GATHERED {
+        if end.clocked && end.ended_at * 4 > end.began_at * MAX_FLIGHT_QUARTERS {
             self.gathered += 1;
             return;
         }
@@ -134,21 +133,22 @@ impl SndbufWakeups {
         self.woken += 1;
         self.short += u64::from(end.short);
         self.time += end.charged;
-        self.began_at.take((end.began_at, end.began_at), self.woken, SAME_BEGIN);
-        self.ended_at.take((end.ended_at, end.before.max(end.ended_at)), self.woken, SAME_END);
+        self.began_at.take((end.began_at, end.began_at), self.woken, MAX_BEGIN_DEVIATION);
+        self.ended_at.take((end.ended_at, end.before.max(end.ended_at)), self.woken, MAX_END_DEVIATION);
     }
 
     /// Whether the pauses are those of a program that waits for its socket buffer; `rtt` in nanoseconds, the receiver's largest `window` in bytes.
-    /// `told`: by timestamps.
-    pub(crate) fn are_a_buffers(&self, rtt: f64, window: u64, told: bool) -> bool {
-        let enough = self.woken >= MANY || self.woken >= FEW && self.time as f64 >= LONG * rtt;
-        let whole = (self.short as f64) < SHORT_PART * self.woken as f64;
+    pub(crate) fn are_a_buffers(&self, rtt: f64, window: u64) -> bool {
+        let enough = self.woken >= MIN_PAUSES
+            || self.woken >= MIN_LONG_PAUSES && self.time as f64 >= MIN_PAUSE_ROUND_TRIPS * rtt;
+        let whole = (self.short as f64) < MAX_SHORT_SHARE * self.woken as f64;
         // A window that is used up moves on by what is acknowledged, and pauses like a buffer by chance.
-        let mostly = self.woken as f64 >= PART * self.pauses as f64
-            && self.gathered as f64 <= GATHERED_PART * self.pauses as f64;
-        let most = if told { TOLD_AT } else { WOKEN_AT };
+        let mostly = self.woken as f64 >= MIN_WOKEN_SHARE * self.pauses as f64
+            && self.gathered as f64 <= MAX_GATHERED_RATIO * self.pauses as f64;
         // Where the window is full as well, what the buffer holds besides is not in flight.
-        let fits = self.full().is_none_or(|full| self.level() <= most * full || full >= WINDOW_PART * window as f64);
+        let fits = self
+            .full()
+            .is_none_or(|full| self.level() <= MAX_WOKEN_PART * full || full >= MIN_FULL_WINDOW_PART * window as f64);
         enough && whole && mostly && fits && self.ended_at.keeps_coming_back(self.woken)
     }
 
@@ -190,8 +190,8 @@ mod tests {
     fn one_level_at_which_acknowledgements_wake_is_a_buffers() {
         let mut wakes = SndbufWakeups::default();
         (0..5).for_each(|n| wakes.ended(PauseEnd { began_at: 400_000 + n * 1_000, ..PAUSE }));
-        assert!(wakes.are_a_buffers(30e6, u64::MAX, false));
-        assert!(!wakes.are_a_buffers(60e6, u64::MAX, false), "too few for that long a round trip");
+        assert!(wakes.are_a_buffers(30e6, u64::MAX));
+        assert!(!wakes.are_a_buffers(60e6, u64::MAX), "too few for that long a round trip");
         assert!(wakes.full().is_some_and(|full| (full - 402_000.0).abs() < 1_000.0));
     }
 
@@ -199,7 +199,7 @@ mod tests {
     fn a_buffer_that_does_not_hold_wakes_at_its_level_nonetheless() {
         let mut wakes = SndbufWakeups::default();
         (0..20).for_each(|n| wakes.ended(PauseEnd { began_at: 400_000 + n % 4 * 300_000, ..PAUSE }));
-        assert!(wakes.are_a_buffers(30e6, u64::MAX, false));
+        assert!(wakes.are_a_buffers(30e6, u64::MAX));
         assert_eq!((wakes.level(), wakes.full()), (220_000.0, None));
     }
 
@@ -207,7 +207,7 @@ mod tests {
     fn a_buffer_that_holds_more_than_the_window_wakes_above_two_thirds_of_that() {
         let mut wakes = SndbufWakeups::default();
         (0..20).for_each(|_| wakes.ended(PauseEnd { ended_at: 280_000, ..PAUSE }));
-        assert_eq!([400_000, 500_000].map(|window| wakes.are_a_buffers(30e6, window, false)), [true, false]);
+        assert_eq!([400_000, 500_000].map(|window| wakes.are_a_buffers(30e6, window)), [true, false]);
     }
 
     #[test]
@@ -215,7 +215,7 @@ mod tests {
         let judge = |before: u64| {
             let mut wakes = SndbufWakeups::default();
             (0..40).for_each(|n| wakes.ended(PauseEnd { before, ended_at: 80_000 + n * 61 % 40 * 3_500, ..PAUSE }));
-            wakes.are_a_buffers(30e6, u64::MAX, false)
+            wakes.are_a_buffers(30e6, u64::MAX)
         };
         assert!(judge(900_000));
         assert!(!judge(0), "one at a time, and no level");
@@ -246,7 +246,7 @@ mod tests {
         let judge = |end: fn(u64) -> PauseEnd| {
             let mut wakes = SndbufWakeups::default();
             (0..100).for_each(|n| wakes.ended(end(n)));
-            wakes.are_a_buffers(30e6, u64::MAX, false)
+            wakes.are_a_buffers(30e6, u64::MAX)
         };
         assert!(!judge(|n| PauseEnd { clocked: n % 2 == 0, ..PAUSE }));
         assert!(!judge(|_| PauseEnd { ended_at: 0, ..PAUSE }));

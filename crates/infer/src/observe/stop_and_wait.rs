@@ -4,13 +4,17 @@
 //! RFC 9113 §6.9; SSH `SSH_MSG_CHANNEL_WINDOW_ADJUST`, RFC 4254 §5.2). A send buffer that is written once it is empty does the same with
 //! acknowledgements.
 
-/// Stops that make a habit. Two of the same size may be chance, eight are a loop of the program.
+/// Stops that make a habit. Two of the same size may be chance, eight are a loop of the program. `a_fixed_amount_is_a_habit_by_what_lets_it_go_on`
+/// holds it.
 const MIN_STOPS: u64 = 8;
 /// Parts, in tenths, of the stops that must be alike: the first stops come while the congestion window still grows.
+/// `amounts_that_differ_or_outlast_a_flight_are_none` holds it.
 const ALIKE_TENTHS: u64 = 8;
 /// A message lets a sender go on at most this long before it does, in nanoseconds: within this time a program that is woken has written.
+/// `a_fixed_amount_is_a_habit_by_what_lets_it_go_on` holds it.
 const AFTER_MESSAGE: u64 = 1_000_000;
 /// And an acknowledgement this long, for no program has to be woken. A timer of period T falls into it by chance with probability 0.3 ms/T.
+/// `a_fixed_amount_is_a_habit_by_what_lets_it_go_on` holds it.
 const AFTER_ACKNOWLEDGEMENT: u64 = 300_000;
 
 /// What let a sender go on.

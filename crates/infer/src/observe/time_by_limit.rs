@@ -19,12 +19,13 @@ pub(crate) enum Limit {
     Open = 5,
 }
 
+/// It bounds memory.
 pub(crate) const CLASSES: usize = 6;
 
-/// Most slices of time a flow keeps; on overflow neighbours are merged, so long flows are seen more coarsely.
-const MOST_SLICES: usize = 4_096;
+/// Most slices of time a flow keeps; on overflow neighbours are merged, so long flows are seen more coarsely. Bounds memory.
+const MAX_SLICES: usize = 4_096;
 /// First width of a slice: the kernel's own pacing and timer granularity at HZ 1000.
-const FIRST_WIDTH: u64 = 1_000_000;
+const MIN_SLICE_NS: u64 = 1_000_000;
 
 /// What happened in a slice of time.
 #[derive(Debug, Clone, Copy, Default)]
@@ -131,7 +132,7 @@ impl TimeByLimit {
         if self.start.is_none() {
             self.start = Some(now);
             self.now = now;
-            self.width = FIRST_WIDTH;
+            self.width = MIN_SLICE_NS;
         }
     }
 
@@ -275,7 +276,7 @@ impl TimeByLimit {
         }
         let mut index = now.saturating_sub(start) / self.width;
         if self.slices.last().is_none_or(|last| last.index < index) {
-            if self.slices.len() >= MOST_SLICES {
+            if self.slices.len() >= MAX_SLICES {
                 self.merge();
                 index = now.saturating_sub(start) / self.width;
             }
@@ -297,7 +298,7 @@ impl TimeByLimit {
     }
 
     fn merge(&mut self) {
-        while self.slices.len() > MOST_SLICES / 2 {
+        while self.slices.len() > MAX_SLICES / 2 {
             self.width *= 2;
             let slices = std::mem::take(&mut self.slices);
             for mut slice in slices {

@@ -1,7 +1,7 @@
 //! How the receiver's window grew.
 
 /// WindowGrowth that counts, as a part of what the window was: less is what unread segments take of it.
-pub(crate) const GROWTH: u64 = 16;
+pub(crate) const MIN_GROWTH_DIVISOR: u64 = 16;
 /// How a window grew.
 #[derive(Debug, Default)]
 pub(crate) struct WindowGrowth {
@@ -17,7 +17,7 @@ pub(crate) struct WindowGrowth {
 impl WindowGrowth {
     pub(crate) fn advertised(&mut self, now: u64, window: u64) {
         self.first.get_or_insert(window);
-        if window > self.largest + self.largest / GROWTH {
+        if window > self.largest + self.largest / MIN_GROWTH_DIVISOR {
             (self.largest, self.grown_at, self.full_since) = (window, now, 0);
         }
     }

@@ -1,11 +1,12 @@
 //! Whether a program writes by a timer: bursts that begin at equal distances.
 
-/// Bursts that are kept: as many as show a habit; a program does not change its timer.
-const KEPT: usize = 256;
+/// Bursts that are kept: as many as show a habit; a program does not change its timer. Bounds memory.
+const MAX_BURSTS: usize = 256;
 /// Distances that make a habit, as of [`super::stop_and_wait`]: eight are a loop of the program.
 const MIN_DISTANCES: usize = 8;
 /// Shortest period, in nanoseconds: schedulers wake programs up to a few milliseconds late (a jiffy is 1 to 10 ms), which would be half of it.
-const SHORTEST: u64 = 10_000_000;
+/// `equal_distances_are_a_timer` holds it.
+const MIN_PERIOD_NS: u64 = 10_000_000;
 
 /// The beginnings of bursts, each after all data before it was acknowledged.
 #[derive(Debug, Default)]
@@ -30,9 +31,9 @@ impl WriteTimer {
     /// A burst begins; the one before it carried so many bytes.
     pub(crate) fn burst(&mut self, now: u64, amount: u64) {
         let Some(distance) = self.last.replace(now).map(|last| now.saturating_sub(last)) else { return };
-        if distance < SHORTEST {
+        if distance < MIN_PERIOD_NS {
             self.short += 1;
-        } else if self.distances.len() < KEPT {
+        } else if self.distances.len() < MAX_BURSTS {
             self.distances.push(distance);
             self.amounts.push(amount);
         }

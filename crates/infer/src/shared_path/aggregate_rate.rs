@@ -3,11 +3,11 @@
 use crate::tcp::sender::Sender;
 use thalweg_units::Timestamp;
 
-/// Most bins of a connection: with them it stays within the 4 KB that are kept of each.
-pub(crate) const MOST_BINS: u64 = 128;
+/// Most bins of a connection: with them it stays within the 4 KB that are kept of each. It bounds memory.
+pub(crate) const MAX_BINS: u64 = 128;
 /// Fewest in which a connection's own course is seen, and the bytes under which it is a matter of its first windows.
-pub(crate) const LEAST_BINS: u64 = 8;
-pub(crate) const LEAST_BYTES: u64 = 100_000;
+pub(crate) const MIN_BINS: u64 = 8;
+pub(crate) const MIN_BYTES: u64 = 100_000;
 
 /// What one connection carried.
 #[derive(Debug)]
@@ -25,10 +25,10 @@ impl CarriedBytes {
         let timeline = &sender.observers.time;
         let (start, slices) = (timeline.start?, &timeline.slices);
         let count = slices.last()?.index + 1;
-        if count < LEAST_BINS || sender.totals.delivered < LEAST_BYTES {
+        if count < MIN_BINS || sender.totals.delivered < MIN_BYTES {
             return None;
         }
-        let merged = count.div_ceil(MOST_BINS);
+        let merged = count.div_ceil(MAX_BINS);
         let mut bins = vec![0.0; count.div_ceil(merged) as usize].into_boxed_slice();
         for slice in slices {
             bins[(slice.index / merged) as usize] += slice.delivered as f32;

@@ -22,7 +22,7 @@ const HIGHEST_QUANTILE: f64 = 0.9;
 /// By how much that is above the middle where something holds the sum. What random loss leaves of each varies by a third and more, so that of
 /// a few together by twice as much as this.
 const STEADY_SPREAD: f64 = 0.1;
-const FEW_CONNECTIONS: f64 = 8.0;
+const STEADY_CONNECTIONS_MAX: f64 = 8.0;
 /// And of many, by this part of what it would where none took what another gave.
 const CORRELATED_PART: f64 = 0.7;
 
@@ -126,7 +126,7 @@ fn shared(carried: &CarriedBytes, flow: &Flow, together: &AggregateRate, measure
         let (middle, highest) = spread(owns);
         apart * count.sqrt() <= CORRELATED_PART * (highest / middle - 1.0)
     };
-    let steady = apart <= STEADY_SPREAD && (count <= FEW_CONNECTIONS || alike());
+    let steady = apart <= STEADY_SPREAD && (count <= STEADY_CONNECTIONS_MAX || alike());
     if measured < AGREEMENT_PART * highest && !(steady && fills(flow)) {
         return None;
     }

@@ -4,26 +4,28 @@ use super::changes::{restarts, smaller_segments};
 use super::partition::{CA_LOSS, CA_RECOVERY, Spending};
 use super::{Sample, figures};
 use crate::diagnosis::finding::MIN_GAIN;
-use crate::diagnosis::gain::{FASTER, weight_of_time};
+use crate::diagnosis::gain::{MIN_CAPACITY_RATIO, weight_of_time};
 use crate::estimate::loss_origin;
 use crate::estimate::partition::LimitShare;
 use thalweg_model::{Cause, Code, Context, SlowReader, UndecidedBy, Verdict};
 
-/// Shares of the time below this are nobody's complaint.
+/// Shares of the time below this are nobody's complaint. `each_limit_is_told_and_shares_add_up` holds it.
 const MIN_SHARE: f64 = 0.05;
-/// Bytes that lie unread in this share of the samples tell of a slow reader.
+/// Bytes that lie unread in this share of the samples tell of a slow reader. `a_receiver_tells_of_its_reader` holds it.
 const UNREAD_SHARE: f64 = 0.5;
-/// And so many bytes in the receive buffer's memory: half of it is what packets cost beside their bytes.
+/// And so many bytes in the receive buffer's memory: half of it is what packets cost beside their bytes. `a_receiver_tells_of_its_reader` holds it.
 const UNREAD_PART: u64 = 4;
-/// A window that closes to this part of what it was is closed by who does not read.
+/// A window that closes to this part of what it was is closed by who does not read. `each_limit_is_told_and_shares_add_up` holds it.
 const CLOSED_PART: f64 = 0.5;
 /// The largest window without scaling (RFC 9293 §3.1).
 const UNSCALED_MAX: u64 = 65_535;
-/// Part of the time at a full congestion window in which it stays as it is, for something to clamp it.
+/// Part of the time at a full congestion window in which it stays as it is, for something to clamp it. `each_limit_is_told_and_shares_add_up` holds
+/// it.
 const CONSTANT_PART: f64 = 0.8;
-/// Samples enough to say so.
+/// Samples enough to say so. `each_limit_is_told_and_shares_add_up` holds it.
 const MIN_SAMPLES: usize = 5;
 /// Part of what was sent again that was needless, or that had been overtaken, for packets to be reordered and not lost.
+/// `packets_that_overtake_make_no_queue_of_the_others_round_trip` holds it.
 const NEEDLESS_PART: f64 = 0.5;
 /// Part of the time from which on it is the path that holds a connection, unless it would be so many times faster without something else.
 const FULL_PATH_SHARE: f64 = 0.5;
@@ -100,7 +102,7 @@ fn candidates(samples: &[Sample], spending: &Spending) -> Vec<Candidate> {
 /// clearly faster than on average, so that the path's rate is not known.
 fn gain_without(spending: &Spending, spent: LimitShare) -> Option<f64> {
     let (seen, rate, all) = (spending.seen(), spending.rate(), spending.seconds());
-    if spending.capacity().is_none() && seen < FASTER * rate.max(1.0) {
+    if spending.capacity().is_none() && seen < MIN_CAPACITY_RATIO * rate.max(1.0) {
         return None;
     }
     let instead = all - spent.seconds + spent.bytes / seen.max(1.0);

@@ -12,7 +12,7 @@ mod partition;
 use crate::estimate::data_phase::DataPhase;
 use crate::flow::record::FlowRecord;
 use crate::shared_path;
-use crate::shared_path::aggregate_rate::{CarriedBytes, LEAST_BINS, LEAST_BYTES, MOST_BINS};
+use crate::shared_path::aggregate_rate::{CarriedBytes, MAX_BINS, MIN_BINS, MIN_BYTES};
 use partition::Spending;
 use std::net::SocketAddr;
 use thalweg_model::{
@@ -204,8 +204,8 @@ fn carried(samples: &[Sample]) -> Option<CarriedBytes> {
     let (first, last) = (samples.first()?, samples.last()?);
     let nanos = |sample: &Sample| (sample.at_s.max(0.0) * 1e9) as u64;
     let (start, end) = (nanos(first), nanos(last));
-    let count = (samples.len() as u64 - 1).min(MOST_BINS);
-    if count < LEAST_BINS || last.bytes_acked.saturating_sub(first.bytes_acked) < LEAST_BYTES {
+    let count = (samples.len() as u64 - 1).min(MAX_BINS);
+    if count < MIN_BINS || last.bytes_acked.saturating_sub(first.bytes_acked) < MIN_BYTES {
         return None;
     }
     let width = end.checked_sub(start)?.checked_div(count)?.max(1);

@@ -5,26 +5,27 @@ use crate::estimate::partition::LimitShare;
 use thalweg_model::Limits;
 
 /// A round trip this many times the least one tells of a queue, if it is above that by more than round trips vary by: where delays vary, the
-/// least of thousands is this many mean deviations below their mean.
-const QUEUED: f64 = 1.25;
-const VARIES: f64 = 6.0;
+/// least of thousands is this many mean deviations below their mean. `what_a_full_path_shows_is_its_rate_and_bounds_what_can_be_gained` holds it.
+const MIN_QUEUED_RTT_RATIO: f64 = 1.25;
+/// So many.
+const MIN_QUEUED_DEVIATIONS: f64 = 6.0;
 /// `TCP_CA_Recovery` and `TCP_CA_Loss`, include/uapi/linux/tcp.h.
 pub(super) const CA_RECOVERY: u64 = 3;
 pub(super) const CA_LOSS: u64 = 4;
 /// Part of the congestion window from which on it is full: what is gathered into one burst may still wait (`tcp_tso_should_defer`).
-const FULL: f64 = 0.9;
+const MIN_FULL_WINDOW_PART: f64 = 0.9;
 /// Part of the send buffer from which on it is full: a program that waits is let write again when a third is free (`sk_stream_is_writeable`).
-const BUFFERED: f64 = 0.6;
+const MIN_FULL_BUFFER_PART: f64 = 0.6;
 /// Slow start grows by more than this from one sample to the next.
-const GROWS: f64 = 1.05;
+const MIN_GROWTH: f64 = 1.05;
 /// Nothing is sent for so many round trips and so long, though something is under way: longer than acknowledgements are delayed by
 /// (`TCP_DELACK_MIN`).
-const STALLED: f64 = 1.5;
-const STUCK_S: f64 = 0.045;
-/// Part of its time in which a path with a queue shows its rate.
-const SHOWN: f64 = 0.05;
-/// The path's rate is what it delivers at in one interval of ten: acknowledgements come in bunches.
-const HIGHEST: f64 = 0.9;
+const MIN_STALL_ROUND_TRIPS: f64 = 1.5;
+const MIN_STALL_S: f64 = 0.045;
+/// Part of its time in which a path with a queue shows its rate. `what_a_full_path_shows_is_its_rate_and_bounds_what_can_be_gained` holds it.
+const MIN_QUEUED_SHARE: f64 = 0.05;
+/// The path's rate is what it delivers at in one interval of ten: acknowledgements come in bunches. `each_limit_is_told_and_shares_add_up` holds it.
+const PATH_RATE_QUANTILE: f64 = 0.9;
 
 /// Time and bytes between the first sample and the last, by what held the sender.
 #[derive(Debug, Default)]
@@ -147,7 +148,7 @@ impl Spending {
 
     /// The rate of the path, in bytes per second, where it had a queue for long enough to show it.
     pub(super) fn capacity(&self) -> Option<f64> {
-        let shown = !self.queued.is_empty() && self.queued.len() as f64 >= SHOWN * self.rates.len() as f64;
+        let shown = !self.queued.is_empty() && self.queued.len() as f64 >= MIN_QUEUED_SHARE * self.rates.len() as f64;
         // Less than all of it on average is no path's rate.
         shown.then(|| high(&self.queued)).filter(|&rate| rate >= self.rate())
     }
@@ -173,8 +174,8 @@ enum Holder {
 fn holder(before: &Sample, now: &Sample, least_us: u64) -> Holder {
     // Less than a segment waits for more, or for an acknowledgement (RFC 9293 §3.7.4).
     let has_more = now.unsent >= now.segment.max(1);
-    let is_full = now.in_flight as f64 >= FULL * now.window as f64;
-    let is_buffered = now.buffer > 0 && now.buffered as f64 >= BUFFERED * now.buffer as f64;
+    let is_full = now.in_flight as f64 >= MIN_FULL_WINDOW_PART * now.window as f64;
+    let is_buffered = now.buffer > 0 && now.buffered as f64 >= MIN_FULL_BUFFER_PART * now.buffer as f64;
     match now.state {
         CA_LOSS => Holder::Timeout,
         // What could go and does not is paced, by what the path was found to deliver (BBR); so it is while losses are repaired.
@@ -182,7 +183,7 @@ fn holder(before: &Sample, now: &Sample, least_us: u64) -> Holder {
         CA_RECOVERY => Holder::LossRecovery,
         _ if !is_full && is_buffered => Holder::SendBuffer,
         _ if !is_full => Holder::Application,
-        _ if now.window < now.threshold && now.window as f64 > GROWS * before.window as f64 => Holder::SlowStart,
+        _ if now.window < now.threshold && now.window as f64 > MIN_GROWTH * before.window as f64 => Holder::SlowStart,
         _ if is_queued(now, least_us) => Holder::PathRate,
         _ => Holder::CongestionWindow,
     }
@@ -193,8 +194,9 @@ fn holder(before: &Sample, now: &Sample, least_us: u64) -> Holder {
 fn waits(before: &Sample, now: &Sample) -> f64 {
     let step = (now.at_s - before.at_s).max(0.0);
     let silent_s = |sample: &Sample| sample.silent_ms as f64 / 1e3;
-    let is_stuck =
-        |sample: &Sample| sample.in_flight > 0 && silent_s(sample) > STUCK_S + STALLED * sample.rtt_us as f64 / 1e6;
+    let is_stuck = |sample: &Sample| {
+        sample.in_flight > 0 && silent_s(sample) > MIN_STALL_S + MIN_STALL_ROUND_TRIPS * sample.rtt_us as f64 / 1e6
+    };
     if is_stuck(now) {
         silent_s(now).min(step)
     } else if is_stuck(before) && now.sent_again > before.sent_again {
@@ -215,11 +217,11 @@ fn least_us(samples: &[Sample]) -> u64 {
 /// Whether packets wait before the path.
 fn is_queued(sample: &Sample, least_us: u64) -> bool {
     let (rtt_us, least_us) = (sample.rtt_us as f64, least_us as f64);
-    rtt_us > QUEUED * least_us && rtt_us - least_us > VARIES * sample.rtt_var_us as f64
+    rtt_us > MIN_QUEUED_RTT_RATIO * least_us && rtt_us - least_us > MIN_QUEUED_DEVIATIONS * sample.rtt_var_us as f64
 }
 
 fn high(rates: &[f64]) -> f64 {
     let mut rates = rates.to_vec();
     rates.sort_unstable_by(f64::total_cmp);
-    rates[((rates.len() - 1) as f64 * HIGHEST).round() as usize]
+    rates[((rates.len() - 1) as f64 * PATH_RATE_QUANTILE).round() as usize]
 }

@@ -20,14 +20,15 @@ use std::sync::Arc;
 use thalweg_units::{SeqNum, Timestamp};
 use thalweg_wire::Flags;
 
-/// Acknowledgements on their way to a far sender; past it they are handed on early.
+/// Acknowledgements on their way to a far sender; past it they are handed on early. Bounds memory.
 const MAX_ON_THE_WAY: usize = 1 << 16;
 
 /// What Linux sets (RFC 1700: 64). Packets with more, mainly of Windows, are numbered by the host and not by the connection.
 const LINUX_TTL: u8 = 64;
 
 /// Longest a connection lasts here, in nanoseconds: 36 years. Damaged clocks say more; sums of such times stay within 64 bits.
-const LONGEST: u64 = 1 << 60;
+/// `a_pause_of_decades_as_damaged_clocks_tell_is_summed_up` holds it.
+const MAX_DURATION_NS: u64 = 1 << 60;
 
 /// One side of a connection and what it sent.
 #[derive(Debug)]
@@ -197,7 +198,7 @@ impl Connection {
     pub(crate) fn packet(&mut self, packet: &Packet) {
         // Clocks that were stepped back must not let time run backwards here.
         self.ended = self.ended.max(packet.at);
-        let now = self.ended.since(self.started).as_nanos().min(LONGEST);
+        let now = self.ended.since(self.started).as_nanos().min(MAX_DURATION_NS);
         let side = packet.side();
         self.sides[side].packets += 1;
         let (answers, copies) = (self.sides[1 - side].packets, self.tap_duplicates > 0);

@@ -2,7 +2,7 @@
 
 use thalweg_units::Timestamp;
 
-/// Sights that are kept.
+/// Sights that are kept. Bounds memory.
 const MAX_SIGHTS: usize = 3;
 
 /// Errors about what each side sent.

@@ -3,7 +3,7 @@
 use crate::reset::Reset;
 
 /// Most separate ranges a set keeps: four times the 16 K segments Linux lets a 1 GiB window hold at the usual SACK density.
-const MOST_RANGES: usize = 1 << 16;
+const MAX_RANGES: usize = 1 << 16;
 
 /// Disjoint, ordered, half-open ranges of unwrapped sequence numbers.
 #[derive(Debug, Default, Clone)]
@@ -51,7 +51,7 @@ impl RangeSet {
         let from = self.ranges.partition_point(|r| r.1 < start);
         let to = from + self.ranges[from..].partition_point(|r| r.0 <= end);
         if from == to {
-            if self.ranges.len() >= MOST_RANGES {
+            if self.ranges.len() >= MAX_RANGES {
                 return 0;
             }
             self.ranges.insert(from, (start, end));

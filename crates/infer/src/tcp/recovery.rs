@@ -3,13 +3,13 @@
 use crate::event::RetransmitKind;
 use std::collections::VecDeque;
 
-/// Losses kept one by one; more are only counted.
-const MOST_LOSSES: usize = 4_096;
-/// Retransmissions watched for proof that they were not needed.
-const MOST_WATCHED: usize = 1_024;
+/// Losses kept one by one; more are only counted. Bounds memory.
+const MAX_LOSSES: usize = 4_096;
+/// Retransmissions watched for proof that they were not needed. Bounds memory.
+const MAX_WATCHED: usize = 1_024;
 
 /// Timers run on jiffies, of 4 ms at 250 Hz, and take two at least (`TCP_TIMEOUT_MIN`); twice that, in nanoseconds.
-pub(crate) const JIFFIES: f64 = 16e6;
+pub(crate) const TIMER_ERROR_NS: f64 = 16e6;
 
 /// Whether a sender sends tail-loss probes (RFC 8985 §7).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -149,7 +149,7 @@ impl RetransmitEvidence {
         let least = if self.sack_permitted { self.timeout } else { self.shortest_timeout };
         let unmoved = self.unheard as f64 <= self.rtt && self.waited as f64 >= least;
         // Without SACK acknowledgements have it sent again at once, or not at all.
-        let late = !self.sack_permitted && self.unheard as f64 > self.rtt / 2.0 + JIFFIES / 2.0;
+        let late = !self.sack_permitted && self.unheard as f64 > self.rtt / 2.0 + TIMER_ERROR_NS / 2.0;
         // And have it sent again once (RFC 6582 §3.2), whatever of them comes in between.
         let spent = self.again && !self.sack_permitted && self.waited as f64 >= self.shortest_timeout;
         let unprompted = !self.clocked && (self.is_silent() || unmoved || late || self.is_alone());
@@ -158,7 +158,7 @@ impl RetransmitEvidence {
 
     /// The longest that the reordering timer waits.
     fn latest(&self) -> f64 {
-        self.rtt + JIFFIES
+        self.rtt + TIMER_ERROR_NS
     }
 
     /// Whether it was told of the loss longer ago than that.
@@ -169,7 +169,8 @@ impl RetransmitEvidence {
     /// Whether it is too late for the reordering timer, and the retransmission timer may have run out: after a probe or that timer it
     /// counts from when the segment was sent.
     ///
-    /// The first acknowledgement that told of the loss set the reordering timer to a round trip at most. Linux `tcp_rack_detect_loss`, `tcp_rack_update_reo_wnd`, `tcp_rearm_rto`.
+    /// The first acknowledgement that told of the loss set the reordering timer to a round trip at most. Linux `tcp_rack_detect_loss`,
+    /// `tcp_rack_update_reo_wnd`, `tcp_rearm_rto`.
     fn is_alone(&self) -> bool {
         let (age, silence) = (self.age as f64, self.silence as f64);
         let untold = !self.sacked_above && self.duplicates == 0 && !self.overtaken;
@@ -324,7 +325,8 @@ impl Losses {
         }
     }
 
-    /// Data from `start` on came and what is before it did not: after a timeout new data is sent first (RFC 5682 §3.1), so what was in flight ends there.
+    /// Data from `start` on came and what is before it did not: after a timeout new data is sent first (RFC 5682 §3.1), so what was in flight ends
+    /// there.
     pub(crate) fn reveals_flight(&mut self, start: u64) {
         if let Some(episode) = self.episode.as_mut().filter(|episode| episode.timer && episode.frto) {
             episode.point = start;
@@ -382,14 +384,14 @@ impl Losses {
     }
 
     fn note(&mut self, loss: Loss) {
-        if self.episodes.len() < MOST_LOSSES {
+        if self.episodes.len() < MAX_LOSSES {
             self.episodes.push(loss);
         }
     }
 
     /// Remembers a retransmission until it is acknowledged.
     pub(crate) fn watch(&mut self, start: u64, end: u64, at: u64, tsval: Option<u32>) {
-        if self.watched.len() >= MOST_WATCHED {
+        if self.watched.len() >= MAX_WATCHED {
             self.watched.pop_front();
         }
         self.watched.push_back(Watched { start, end, at, tsval, known_spurious: false, reported: false });

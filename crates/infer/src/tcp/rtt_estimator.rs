@@ -2,7 +2,7 @@
 
 use crate::observe::log_histogram::LogHistogram;
 
-/// Samples kept one by one, before there is a distribution.
+/// Samples kept one by one, before there is a distribution. Bounds memory.
 const EXACT_SAMPLES: usize = 15;
 
 /// Round-trip times of one direction, in nanoseconds.

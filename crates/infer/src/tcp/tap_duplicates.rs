@@ -5,8 +5,8 @@ use crate::tcp::packet::Packet;
 use std::hash::Hasher;
 use thalweg_wire::Flags;
 
-/// Packets a tap's second copy is looked for among; mirror ports deliver copies within a few packets.
-const RECENT: usize = 32;
+/// Packets a tap's second copy is looked for among; mirror ports deliver copies within a few packets. Bounds work.
+const COMPARED_PACKETS: usize = 32;
 /// Prints of the latest packets of one side.
 #[derive(Debug, Default)]
 pub(super) struct TapDuplicates {
@@ -18,9 +18,9 @@ pub(super) struct TapDuplicates {
 /// and one line of the cache tell that a print is new.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    parts: [u16; RECENT],
-    prints: [u64; RECENT],
-    times: [u64; RECENT],
+    parts: [u16; COMPARED_PACKETS],
+    prints: [u64; COMPARED_PACKETS],
+    times: [u64; COMPARED_PACKETS],
 }
 
 impl TapDuplicates {
@@ -33,7 +33,7 @@ impl TapDuplicates {
 
     fn note(&mut self, print: u64, now: u64) {
         let known = self.known.get_or_insert_default();
-        let at = self.next % RECENT;
+        let at = self.next % COMPARED_PACKETS;
         (known.parts[at], known.prints[at], known.times[at]) = (print as u16, print, now);
         self.next = at + 1;
     }

@@ -84,7 +84,7 @@ fn are_of_one_host(one: Endpoint, other: Endpoint) -> bool {
 /// Where the tap is, seen from side `main`, by the two halves of the handshake or, without one, by timestamp echoes.
 pub(crate) fn vantage(connection: &Connection, main: usize) -> Vantage {
     /// One half of the round trip this many times the other puts the tap at an end.
-    const FAR: u64 = 4;
+    const MIN_END_RATIO: u64 = 4;
     /// Below it both halves are a host's own answering time, and say nothing.
     const FLOOR_NS: u64 = 100_000;
     if are_of_one_host(connection.sides[0].at, connection.sides[1].at) {
@@ -93,7 +93,11 @@ pub(crate) fn vantage(connection: &Connection, main: usize) -> Vantage {
     let opening = &connection.opening;
     let halves = [opening.to_client, opening.to_server];
     if let (Some(near), Some(far)) = (halves[main], halves[1 - main]) {
-        return match (near.max(far) > FLOOR_NS, near.saturating_mul(FAR) < far, far.saturating_mul(FAR) < near) {
+        return match (
+            near.max(far) > FLOOR_NS,
+            near.saturating_mul(MIN_END_RATIO) < far,
+            far.saturating_mul(MIN_END_RATIO) < near,
+        ) {
             (true, true, _) => Vantage::Sender,
             (true, _, true) => Vantage::Receiver,
             (true, ..) => Vantage::Middle,
@@ -106,7 +110,7 @@ pub(crate) fn vantage(connection: &Connection, main: usize) -> Vantage {
     }
     // Acknowledgements that take longer than any echo: the sender is near.
     match (side.echo.min, side.sender.rtt.min) {
-        (Some(echo), Some(acked)) if acked > FLOOR_NS && echo.saturating_mul(FAR) < acked => Vantage::Sender,
+        (Some(echo), Some(acked)) if acked > FLOOR_NS && echo.saturating_mul(MIN_END_RATIO) < acked => Vantage::Sender,
         _ => Vantage::Unknown,
     }
 }

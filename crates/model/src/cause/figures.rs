@@ -1,13 +1,15 @@
 //! The figures of each cause.
 
 use crate::SlowStartExit;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Packets that show a fact.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sights {
     /// Numbers of the packets, from 1 as Wireshark counts.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[schemars(inner(range(min = 1)))]
     pub packets: Vec<u64>,
     /// When the first is, in seconds since the connection's first packet.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -15,7 +17,7 @@ pub struct Sights {
 }
 
 /// How often something happened, and the first packets that show it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Occurrences {
     /// How often.
     pub count: u64,
@@ -25,7 +27,7 @@ pub struct Occurrences {
 }
 
 /// What a path holds in a round trip.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PathHolds {
     /// Rate of the path.
     pub rate_bps: f64,
@@ -36,7 +38,7 @@ pub struct PathHolds {
 }
 
 /// A receive window that was full.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FullWindow {
     /// The window when it was full, on average.
     pub window_bytes: f64,
@@ -56,7 +58,7 @@ pub struct FullWindow {
 }
 
 /// How a slow reader shows.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "seen", rename_all = "snake_case")]
 pub enum SlowReader {
     /// By its window, at the sender or in packets.
@@ -82,7 +84,7 @@ pub enum SlowReader {
 }
 
 /// A send buffer that was full.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FullSendBuffer {
     /// By what it shows.
     #[serde(flatten)]
@@ -95,7 +97,7 @@ pub struct FullSendBuffer {
 }
 
 /// How a full send buffer shows.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "seen", rename_all = "snake_case")]
 pub enum SendBufferSeen {
     /// The program writes again when no more than this is unacknowledged.
@@ -132,7 +134,7 @@ pub enum SendBufferSeen {
 }
 
 /// Pauses that end with the acknowledgement that frees a third of the send buffer (Linux `sk_stream_write_space`).
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Wakeups {
     /// Pauses.
     pub count: u64,
@@ -145,7 +147,7 @@ pub struct Wakeups {
 }
 
 /// Growth of the congestion window.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WindowGrowth {
     /// Least round trip.
     pub rtt_min_s: f64,
@@ -159,7 +161,7 @@ pub struct WindowGrowth {
 }
 
 /// A slow start in packets.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SlowStartSeen {
     /// Its round trips.
     pub rounds: u64,
@@ -180,7 +182,7 @@ pub struct SlowStartSeen {
 }
 
 /// The flight that a connection began with.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FirstFlight {
     /// In segments.
     pub segments: f64,
@@ -191,7 +193,7 @@ pub struct FirstFlight {
 }
 
 /// Data that was sent again.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Repairs {
     /// Packets that were sent again; the sights are those of fast retransmissions.
     pub packets_again: Occurrences,
@@ -201,7 +203,7 @@ pub struct Repairs {
 }
 
 /// Losses, whatever they come from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Losses {
     /// Part of the segments that was sent again.
     pub part: f64,
@@ -221,7 +223,7 @@ pub struct Losses {
 }
 
 /// Losses or marks of a full queue.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "seen", rename_all = "snake_case")]
 pub enum CongestionLosses {
     /// The queue drops packets.
@@ -233,7 +235,7 @@ pub enum CongestionLosses {
 }
 
 /// ECN marks of a queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QueueMarks {
     /// How often the sender cut its window.
     pub reductions: u64,
@@ -242,14 +244,14 @@ pub struct QueueMarks {
 }
 
 /// Packets that a shared queue dropped.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Dropped {
     /// What was sent again.
     pub repairs: Repairs,
 }
 
 /// A policer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PolicedRate {
     /// The rate above which it drops, headers included.
     pub rate_bps: f64,
@@ -262,7 +264,7 @@ pub struct PolicedRate {
 }
 
 /// How well a token bucket explains losses.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BucketFit {
     /// Losses.
     pub losses: u64,
@@ -275,7 +277,7 @@ pub struct BucketFit {
 }
 
 /// Silences that only a timer ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Timeouts {
     /// Retransmission timeouts.
     pub timeouts: u64,
@@ -293,7 +295,7 @@ pub struct Timeouts {
 }
 
 /// A path whose rate is used up.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "used_by", rename_all = "snake_case")]
 pub enum UsedPath {
     /// By this connection.
@@ -322,7 +324,7 @@ pub enum UsedPath {
 }
 
 /// A congestion window that never passes a size.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Clamp {
     /// That size.
     pub window_bytes: u64,
@@ -337,7 +339,7 @@ pub struct Clamp {
 }
 
 /// Data that leaves at an even rate.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PacedData {
     /// That rate.
     pub rate_bps: f64,
@@ -354,7 +356,7 @@ pub struct PacedData {
 }
 
 /// Pauses after which the congestion window began anew.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Restarts {
     /// Bursts that began with a smaller window.
     pub restarted: Occurrences,
@@ -364,7 +366,7 @@ pub struct Restarts {
 }
 
 /// What bursts take that begin with a smaller window.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RestartTiming {
     /// All bursts.
     pub bursts: u64,
@@ -379,7 +381,7 @@ pub struct RestartTiming {
 }
 
 /// Small writes that waited for a delayed acknowledgement.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DelayedWrites {
     /// Those writes.
     pub writes: Occurrences,
@@ -388,7 +390,7 @@ pub struct DelayedWrites {
 }
 
 /// Packets that are too long for the path.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "seen", rename_all = "snake_case")]
 pub enum LargePackets {
     /// By long segments that were sent again in vain.
@@ -424,7 +426,7 @@ pub enum LargePackets {
 }
 
 /// ICMP "fragmentation needed" or "packet too big" about a connection's segments.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TooBigErrors {
     /// How many.
     pub errors: Occurrences,
@@ -434,7 +436,7 @@ pub struct TooBigErrors {
 }
 
 /// Packets that overtook each other.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OvertakenPackets {
     /// What was sent again.
     pub repairs: Repairs,
@@ -445,7 +447,7 @@ pub struct OvertakenPackets {
 }
 
 /// A queue that is longer than the path needs.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FullQueue {
     /// Mean wait in it.
     pub wait_s: f64,
@@ -459,14 +461,14 @@ pub struct FullQueue {
 }
 
 /// The round trip of a connection whose acknowledgements wait.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AckWait {
     /// Mean round trip without that wait.
     pub rtt_without_s: f64,
 }
 
 /// A flow-control window above TCP.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ApplicationWindow {
     /// The amount after which the sender stops.
     pub window_bytes: u64,
@@ -479,7 +481,7 @@ pub struct ApplicationWindow {
 }
 
 /// Pauses of the sending program.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Pauses {
     /// Their time.
     pub idle_s: f64,
@@ -499,7 +501,7 @@ pub struct Pauses {
 }
 
 /// A program that writes at equal intervals.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WriteTimer {
     /// From one write to the next.
     pub period_s: f64,
@@ -508,7 +510,7 @@ pub struct WriteTimer {
 }
 
 /// Whom a connection waited for.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "for", rename_all = "snake_case")]
 pub enum WaitedFor {
     /// A request was acknowledged and no response had come.
@@ -524,7 +526,7 @@ pub enum WaitedFor {
 }
 
 /// How pauses of a program show.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PausesSeen {
     /// At the sender.
@@ -536,7 +538,7 @@ pub enum PausesSeen {
 }
 
 /// What a connection carried.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CarriedData {
     /// Payload.
     pub bytes: f64,
@@ -545,7 +547,7 @@ pub struct CarriedData {
 }
 
 /// What the kernel counted for a connection while it was sampled.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KernelCounters {
     /// Samples.
     pub samples: u64,

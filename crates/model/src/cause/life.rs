@@ -2,11 +2,12 @@
 
 use super::figures::{Occurrences, Sights};
 use crate::Side;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thalweg_units::figures::count;
 
 /// How a connection opened late, or did not.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "opened", rename_all = "snake_case")]
 pub enum Opening {
     /// It opened late.
@@ -41,9 +42,10 @@ pub enum Opening {
 }
 
 /// One packet of the handshake that was sent again.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SentAgain {
     /// How often.
+    #[schemars(range(min = 1))]
     pub times: u64,
     /// When it was sent first, in seconds since the connection's first packet.
     pub first_s: f64,
@@ -52,7 +54,7 @@ pub struct SentAgain {
 }
 
 /// A listener without room.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FullAcceptQueue {
     /// For how long.
     pub seconds: f64,
@@ -63,7 +65,7 @@ pub struct FullAcceptQueue {
 }
 
 /// A request that came with a retransmission.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LostRequest {
     /// For how long it was not acknowledged.
     pub seconds: f64,
@@ -72,7 +74,7 @@ pub struct LostRequest {
 }
 
 /// Time in which nothing but a program was waited for.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramWait {
     /// For how long.
     pub seconds: f64,
@@ -81,7 +83,7 @@ pub struct ProgramWait {
 }
 
 /// The reset that ended a connection.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResetSeen {
     /// The side whose address it carries.
     pub by: Side,
@@ -99,7 +101,7 @@ pub struct ResetSeen {
 }
 
 /// A silence that lasts to the end of the capture.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LastSilence {
     /// The side that fell silent.
     pub side: Side,

@@ -1,10 +1,11 @@
 //! Figures of the causes that lie on the path: what firewalls and routers do to TCP.
 
 use super::figures::Occurrences;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A window that a middlebox takes for smaller than it is.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UnscaledEdge {
     /// The largest window field, in bytes if it were not scaled.
     pub field_bytes: u64,
@@ -15,7 +16,7 @@ pub struct UnscaledEdge {
 }
 
 /// Blocks of selective acknowledgements about data that was never sent.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ForeignBlocks {
     /// Those, and the first acknowledgements that have them.
     pub blocks: Occurrences,

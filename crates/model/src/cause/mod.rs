@@ -23,13 +23,14 @@ pub use receive_buffer::OverrunBuffer;
 pub use undecided::UndecidedBy;
 
 use crate::SharedPath;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Why a connection was no faster, one variant for each [`Code`], with every figure that its sentences show.
 ///
 /// Sizes are in bytes of payload, times in seconds, rates in bits per second of payload, parts between 0 and 1. A figure that the
 /// source of a verdict does not show, as samples of a socket do not show packets, is left out.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "code", rename_all = "kebab-case")]
 pub enum Cause {
     /// See [`Code::ReceiveWindow`].
@@ -146,7 +147,7 @@ impl Cause {
 }
 
 /// A fact about a connection that a verdict rests on, whatever its cause.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "from", rename_all = "snake_case")]
 pub enum Context {
     /// What the kernel counted for a connection that was judged by samples of its socket.
@@ -163,12 +164,13 @@ impl Context {
 }
 
 /// A fact a claim rests on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
     /// The fact, with its figures and units.
     pub text: String,
     /// Numbers of the packets that show it, from 1 as Wireshark counts.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[schemars(inner(range(min = 1)))]
     pub packets: Vec<u64>,
     /// When, in seconds since the connection's first packet.
     #[serde(skip_serializing_if = "Option::is_none", default)]

@@ -1,10 +1,11 @@
 //! Figures of a receive buffer that overruns.
 
 use super::figures::Occurrences;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A receive buffer that was full of data out of order.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OverrunBuffer {
     /// Acknowledgements that end before data which was selectively acknowledged, and the first of them.
     pub dropped: Occurrences,

@@ -1,10 +1,11 @@
 //! Why nothing can be said of a connection.
 
 use super::figures::Occurrences;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Why nothing can be said.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum UndecidedBy {
     /// No data was seen.

@@ -10,10 +10,11 @@ pub use motion::{
     LossClass, LossFacts, PathMtu, ReceiveWindow, Reordering, RoundTrips, RttSource, SharedPath, SlowStart,
     SlowStartExit,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Facts of one connection.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Facts {
     /// Copies that the tap delivered of packets it had delivered before, both ways; they are counted nowhere else.
     #[serde(skip_serializing_if = "is_zero", default)]
@@ -86,7 +87,7 @@ pub(crate) const fn is_zero(count: &u64) -> bool {
 /// Explicit congestion notification.
 ///
 /// Source: RFC 3168.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ecn {
     /// The SYN asked for it and the SYN-ACK agreed (§6.1.1); `None` where the capture does not hold both.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -104,7 +105,7 @@ pub struct Ecn {
 /// TCP Fast Open.
 ///
 /// Source: RFC 7413.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FastOpen {
     /// The client's SYN asks for a cookie (§4.1.2).
     pub asked: bool,
@@ -122,7 +123,7 @@ pub struct FastOpen {
 /// Multipath TCP: this connection is a subflow of another one, or of itself.
 ///
 /// Source: RFC 8684.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Multipath {
     /// What its SYNs say.
     pub kind: MultipathKind,
@@ -132,7 +133,7 @@ pub struct Multipath {
 }
 
 /// What a subflow begins with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MultipathKind {
     /// `MP_CAPABLE`: it is the first subflow (§3.1).
@@ -158,7 +159,7 @@ impl MultipathKind {
 ///
 /// Source: RFC 9293 §3.8.4 and §3.8.6.1; Linux `tcp_write_wakeup` sends both alike: no payload, or one old byte, a number below
 /// what comes next.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KeepAlives {
     /// Keep-alives the client sent.
     pub client: u64,

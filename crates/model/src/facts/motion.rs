@@ -1,12 +1,13 @@
 //! How data moved: round trips, windows, rates, losses, bursts.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Packets that were overtaken on their way.
 ///
 /// At the data's sender, where it leaves in order, an acknowledgement tells: of data sent once, below what was selectively acknowledged
 /// before (Linux `tcp_check_sack_reordering`). Elsewhere the late packets are seen.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reordering {
     /// How many: late packets, or acknowledgements that tell of some.
     pub packets: u64,
@@ -20,7 +21,7 @@ pub struct Reordering {
 }
 
 /// What tells round trips.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RttSource {
     /// An acknowledgement that ends on a segment sent once (Karn's algorithm, RFC 6298 §3): the tap is at the sender.
@@ -43,7 +44,7 @@ impl RttSource {
 }
 
 /// Round trips between the data's sender and its receiver.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RoundTrips {
     /// What they are told by.
     pub source: RttSource,
@@ -69,7 +70,7 @@ pub struct RoundTrips {
 }
 
 /// What a receiver's buffer does, as its window shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BufferState {
     /// The window grew until the data ended, and held nothing up.
@@ -95,7 +96,7 @@ impl BufferState {
 }
 
 /// The window that the data's receiver advertised.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReceiveWindow {
     /// The first one after the SYN.
     pub first_bytes: u64,
@@ -114,7 +115,7 @@ pub struct ReceiveWindow {
 }
 
 /// The initial congestion window.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InitialWindow {
     /// The most in flight less what was acknowledged, over slow start.
     pub bytes: u64,
@@ -125,7 +126,7 @@ pub struct InitialWindow {
 }
 
 /// What ended the growth of slow start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SlowStartExit {
     /// A loss.
@@ -155,7 +156,7 @@ impl SlowStartExit {
 }
 
 /// Slow start.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SlowStart {
     /// Round trips until the last in which the flight grew by a quarter or more.
     pub rounds: u64,
@@ -171,7 +172,7 @@ pub struct SlowStart {
 }
 
 /// A path that several connections of the same two hosts have data on at the same time.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SharedPath {
     /// How many others.
     pub others: u64,
@@ -180,11 +181,12 @@ pub struct SharedPath {
     /// What the path lets through: the most that one of them measured, or that they carry together in one span of ten.
     pub path_rate_bps: f64,
     /// Part of the time in which they use that up together.
+    #[schemars(range(max = 1))]
     pub full_share: f64,
 }
 
 /// How fast data arrived.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Delivery {
     /// The largest rate over a round trip, of payload.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -199,7 +201,7 @@ pub struct Delivery {
 }
 
 /// What lost packets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LossClass {
     /// A token bucket that discards and delays nothing.
@@ -225,7 +227,7 @@ impl LossClass {
 }
 
 /// What the path lost, by when it had been sent. An episode ends with a round trip without a loss.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LossFacts {
     /// What lost it; `None` where only timers tell, which say nothing of queues.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -251,7 +253,7 @@ pub struct LossFacts {
 }
 
 /// How data was sent within milliseconds, or arrived where the tap is not at the sender; payload.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bursts {
     /// Most in a millisecond.
     pub peak_1ms_bytes: u64,
@@ -267,20 +269,22 @@ pub struct Bursts {
 }
 
 /// Losses, joined to the milliseconds they were sent in.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BurstLosses {
     /// Losses that could be joined.
     pub joined: u64,
     /// Of these, the part sent in a millisecond, or just after one, that had as many bytes by then as the top tenth of all packets met.
+    #[schemars(range(max = 1))]
     pub after_largest: f64,
     /// The part of all packets of which the same is true.
+    #[schemars(range(max = 1))]
     pub by_chance: f64,
     /// Most bytes in the millisecond before one that was lost.
     pub bytes_max: u64,
 }
 
 /// Bursts after pauses of 200 ms and more.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IdleRestarts {
     /// Such pauses.
     pub pauses: u64,
@@ -291,7 +295,7 @@ pub struct IdleRestarts {
 }
 
 /// Small segments that Nagle's algorithm held until a delayed acknowledgement came (RFC 896, RFC 1122 §4.2.3.2).
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DelayedAcks {
     /// How many, of the side that waited longer.
     pub waits: u64,
@@ -300,7 +304,7 @@ pub struct DelayedAcks {
 }
 
 /// A path on which longer packets vanish (RFC 2923 §2.1); payload of segments.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PathMtu {
     /// The longest that arrived, sent once; 0 where none did.
     pub passed_bytes: u64,
@@ -309,7 +313,7 @@ pub struct PathMtu {
 }
 
 /// A family of congestion controls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FamilyName {
     /// The window is halved at a loss.
@@ -335,11 +339,12 @@ impl FamilyName {
 }
 
 /// Whose congestion control the sender likely has.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CongestionFamily {
     /// The family.
     pub name: FamilyName,
     /// How likely, 0 to 1; 0 of an unknown one.
+    #[schemars(range(max = 1))]
     pub confidence: f64,
     /// Episodes of loss after which the window was seen.
     pub episodes: u64,

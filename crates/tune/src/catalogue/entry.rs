@@ -1,5 +1,6 @@
 //! What the catalogue knows of one name.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +8,7 @@ use thalweg_model::Code;
 use thalweg_model::since::{self, Release};
 
 /// Where a setting is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// A file below /proc/sys.
@@ -52,7 +53,7 @@ impl fmt::Display for Kind {
 }
 
 /// What a value looks like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Shape {
     /// 0 or 1; older kernels take any number for 1.
@@ -82,7 +83,7 @@ pub enum Shape {
 }
 
 /// Whom a sysctl is for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
     /// Each network namespace has its own.
@@ -94,8 +95,29 @@ pub enum Scope {
     ReadOnly,
 }
 
+/// The document of `thalweg tune list --json`, and of `thalweg explain SETTING --json`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct SettingsReport<'a> {
+    /// `thalweg.settings/1`.
+    pub schema: &'static str,
+    /// The release of the kernel that it is for, such as `6.12`; `None` for all, or where it is not known.
+    pub kernel: Option<String>,
+    /// The settings.
+    pub settings: Vec<&'a Entry>,
+    /// What a name is that is no setting of a mainline kernel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+impl<'a> SettingsReport<'a> {
+    /// These settings.
+    pub fn new(kernel: Option<Release>, settings: Vec<&'a Entry>) -> Self {
+        Self { schema: "thalweg.settings/1", kernel: kernel.map(show), settings, text: None }
+    }
+}
+
 /// A setting that a mainline kernel has.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Entry {
     /// Where it is made.
     pub kind: Kind,
@@ -115,6 +137,7 @@ pub struct Entry {
     pub ordered: bool,
     /// What each release made the default, by the first such release; (0, 0) is from the beginning.
     #[serde(serialize_with = "by_release")]
+    #[schemars(with = "BTreeMap<String, String>")]
     pub defaults: BTreeMap<Release, String>,
     /// What the default depends on.
     pub varies: Option<String>,
@@ -122,12 +145,15 @@ pub struct Entry {
     pub scope: Scope,
     /// It was one for the host before this release.
     #[serde(serialize_with = "release")]
+    #[schemars(with = "Option<String>")]
     pub host_before: Option<Release>,
     /// The first release that has it; `None` where that is before 4.4.
     #[serde(serialize_with = "release")]
+    #[schemars(with = "Option<String>")]
     pub since: Option<Release>,
     /// From which release it does nothing, and why.
     #[serde(serialize_with = "release_and_why")]
+    #[schemars(with = "Option<NoEffect>")]
     pub no_effect: Option<(Release, String)>,
     /// What the kernel has to be built with, or to have loaded.
     pub optional: Option<String>,
@@ -232,9 +258,15 @@ fn release<S: serde::Serializer>(release: &Option<Release>, serializer: S) -> Re
     release.map(show).serialize(serializer)
 }
 
+/// That a setting does nothing any more, as JSON.
+#[derive(Serialize, JsonSchema)]
+struct NoEffect {
+    /// From which release.
+    from: String,
+    /// Why.
+    why: String,
+}
+
 fn release_and_why<S: serde::Serializer>(given: &Option<(Release, String)>, serializer: S) -> Result<S::Ok, S::Error> {
-    given
-        .as_ref()
-        .map(|(from, why)| BTreeMap::from([("from", show(*from)), ("why", why.clone())]))
-        .serialize(serializer)
+    given.as_ref().map(|(from, why)| NoEffect { from: show(*from), why: why.clone() }).serialize(serializer)
 }

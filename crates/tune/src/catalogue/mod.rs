@@ -7,7 +7,7 @@ mod lookup;
 mod raw;
 mod text;
 
-pub use entry::{Entry, Kind, Outside, Removed, Scope, Shape, Vendor};
+pub use entry::{Entry, Kind, Outside, Removed, Scope, SettingsReport, Shape, Vendor};
 pub use lookup::{Known, find, is_number_list, known, same_value, sysctl, words};
 pub use text::{explain, explain_known};
 

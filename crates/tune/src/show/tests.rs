@@ -189,13 +189,3 @@ fn what_is_right_is_not_found() {
         |connections| show(&parse(text), String::new(), connections).findings.first().map(|finding| finding.weight);
     assert_eq!((with(Some(4)), with(Some(5)), with(None)), (None, Some(Weight::Trap), Some(Weight::Note)));
 }
-
-#[test]
-fn the_schema_lists_every_code() {
-    let schema: serde_json::Value =
-        serde_json::from_str(include_str!("../../../../docs/schema/thalweg.tune-show-1.json")).expect("JSON");
-    let listed =
-        schema["properties"]["findings"]["items"]["properties"]["code"]["enum"].as_array().expect("an enumeration");
-    let listed: BTreeSet<&str> = listed.iter().filter_map(serde_json::Value::as_str).collect();
-    assert_eq!(listed, CODES.iter().map(|(code, _)| *code).collect());
-}

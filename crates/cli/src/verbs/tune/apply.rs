@@ -6,13 +6,12 @@ use crate::args::tune::{TuneApplyArgs, TuneIdArgs, TunePersistArgs, TuneRollback
 use crate::failure::Failure;
 use crate::output::Output;
 use anyhow::anyhow;
-use serde_json::json;
 use std::fmt::Write;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::ExitCode;
-use thalweg_apply::{ApplyError, Journal, Options, State, Store, Target, Unwatched};
+use thalweg_apply::{ApplyError, Journal, Options, State, Store, Target, TuneRollback, Unwatched};
 use thalweg_model::{Setting, TunePlan, since};
 use thalweg_tune::catalogue::{self, Known};
 
@@ -139,13 +138,8 @@ pub(crate) fn rollback(args: &TuneRollbackArgs, output: &Output) -> Result<ExitC
     }
     let undone = &outcome.undone;
     if output.json {
-        output.json_result(&json!({
-            "schema": "thalweg.tune-rollback/1",
-            "id": outcome.journal.id,
-            "restored": undone.restored,
-            "untouched": undone.untouched,
-            "refused": undone.refused,
-        }))?;
+        let (id, undone) = (&outcome.journal.id, undone.clone());
+        output.json_result(&TuneRollback { schema: "thalweg.tune-rollback/1", id: id.clone(), undone })?;
     } else {
         let mut text = format!("application {}: {} restored\n", outcome.journal.id, settings(undone.restored.len()));
         for (what, list) in

@@ -3,14 +3,14 @@
 use crate::args::tune_attach::{TuneAttachArgs, TuneAttachedArgs, TuneDetachArgs};
 use crate::failure::Failure;
 use crate::output::Output;
-use serde_json::{Value, json};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use thalweg_host::bpf::{ArmCounters, ConnectionProgram, ConnectionSettings};
 use thalweg_host::{HostError, sysctl};
-use thalweg_units::Bytes;
+use thalweg_model::{AttachedProgram, AttachedSettings, ShareCounters, TuneAttached, TuneDetached};
+use thalweg_units::{Bytes, Span};
 
 pub(crate) fn run(args: &TuneAttachArgs, output: &Output) -> Result<ExitCode, Failure> {
     let settings = ConnectionSettings {
@@ -111,7 +111,7 @@ pub(crate) fn detach(args: &TuneDetachArgs, output: &Output) -> Result<ExitCode,
     }
     ConnectionProgram::detach(&pins).map_err(refused)?;
     if output.json {
-        output.json_result(&json!({"schema": "thalweg.tune-detached/1", "name": args.name}))?;
+        output.json_result(&TuneDetached { schema: "thalweg.tune-detached/1", name: args.name.clone() })?;
     } else {
         output.result(&format!("detached {}; open connections keep what they were given", args.name))?;
     }
@@ -196,31 +196,37 @@ fn mean_ms(arm: &ArmCounters) -> Option<f64> {
     (arm.first > 0).then(|| arm.first_sum as f64 / arm.first as f64 * ArmCounters::UNIT_S * 1e3)
 }
 
-fn document(all: &[(String, ConnectionSettings, [ArmCounters; 2])]) -> Value {
-    let arm = |arm: &ArmCounters| {
-        json!({
-            "opened": arm.opened, "closed": arm.closed, "bytes": arm.bytes, "segments": arm.segments,
-            "retransmits": arm.retransmits, "first_bytes": arm.first, "first_bytes_mean_ms": mean_ms(arm),
-            "first_bytes_resent": arm.first_resent, "refused": arm.refused,
-        })
-    };
-    let programs = all.iter().map(|(name, settings, [control, set])| {
-        json!({
-            "name": name,
-            "share_percent": settings.share,
-            "port": settings.port,
-            "destination": settings.destination.map(|(address, length)| format!("{address}/{length}")),
-            "set": {
-                "initial_window": settings.initial_window,
-                "cwnd_clamp": settings.cwnd_clamp,
-                "rto_min_ms": settings.rto_min.map(|time| time.as_nanos() as f64 / 1e6),
-                "delack_max_ms": settings.delack_max.map(|time| time.as_nanos() as f64 / 1e6),
-                "congestion": settings.congestion,
-            },
-            "timed_bytes": settings.first_bytes,
-            "without": arm(control),
-            "with": arm(set),
-        })
+fn document(all: &[(String, ConnectionSettings, [ArmCounters; 2])]) -> TuneAttached {
+    let ms = |time: Option<Span>| time.map(|time| time.as_nanos() as f64 / 1e6);
+    let programs = all.iter().map(|(name, settings, [control, set])| AttachedProgram {
+        name: name.clone(),
+        share_percent: settings.share,
+        port: settings.port,
+        destination: settings.destination.map(|(address, length)| format!("{address}/{length}")),
+        set: AttachedSettings {
+            initial_window: settings.initial_window,
+            cwnd_clamp: settings.cwnd_clamp,
+            rto_min_ms: ms(settings.rto_min),
+            delack_max_ms: ms(settings.delack_max),
+            congestion: settings.congestion.clone(),
+        },
+        timed_bytes: settings.first_bytes,
+        without: counters(control),
+        with: counters(set),
     });
-    json!({"schema": "thalweg.tune-attached/1", "programs": programs.collect::<Vec<_>>()})
+    TuneAttached { schema: "thalweg.tune-attached/1", programs: programs.collect() }
+}
+
+fn counters(arm: &ArmCounters) -> ShareCounters {
+    ShareCounters {
+        opened: arm.opened,
+        closed: arm.closed,
+        bytes: arm.bytes,
+        segments: arm.segments,
+        retransmits: arm.retransmits,
+        first_bytes: arm.first,
+        first_bytes_mean_ms: mean_ms(arm),
+        first_bytes_resent: arm.first_resent,
+        refused: arm.refused,
+    }
 }

@@ -5,11 +5,11 @@ use crate::args::tune_attach::TuneCanaryArgs;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::{progress, stop};
-use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use thalweg_host::bpf::ArmCounters;
+use thalweg_model::{CanaryEffect, TuneCanary};
 use thalweg_tune::canary::{Effect, Outcome, Sample, Step, effect};
 
 /// Size of an effect on the time that matters: a tenth, which is what a larger initial window gained on average in the trials that made ten
@@ -106,16 +106,16 @@ fn slept(until: Instant, stopped: &AtomicBool) -> bool {
 fn report(args: &TuneCanaryArgs, trial: &Trial, outcome: Outcome, share: u8, output: &Output) -> Result<(), Failure> {
     let (time, resent) = trial.effects(args.error);
     if output.json {
-        return output.json_result(&json!({
-            "schema": "thalweg.tune-canary/1",
-            "name": args.name,
-            "outcome": outcome.name(),
-            "share_percent": share,
-            "steps": trial.times.len(),
-            "error": args.error,
-            "first_bytes_s": time.as_ref().map(value),
-            "resent_part": resent.as_ref().map(value),
-        }));
+        return output.json_result(&TuneCanary {
+            schema: "thalweg.tune-canary/1",
+            name: args.name.clone(),
+            outcome: outcome.name(),
+            share_percent: share,
+            steps: trial.times.len(),
+            error: args.error,
+            first_bytes_s: time.as_ref().map(reported),
+            resent_part: resent.as_ref().map(reported),
+        });
     }
     let mut lines = vec![match outcome {
         Outcome::Gain => format!("gain: with the settings the first bytes come sooner; the share is {share} %"),
@@ -152,13 +152,8 @@ fn report(args: &TuneCanaryArgs, trial: &Trial, outcome: Outcome, share: u8, out
     output.result(&lines.join("\n"))
 }
 
-fn value(effect: &Effect) -> Value {
-    json!({
-        "without": effect.without,
-        "difference": effect.difference,
-        "low": effect.interval.0,
-        "high": effect.interval.1,
-        "connections_without": effect.connections[0],
-        "connections_with": effect.connections[1],
-    })
+const fn reported(effect: &Effect) -> CanaryEffect {
+    let Effect { without, difference, interval: (low, high), connections } = *effect;
+    let [connections_without, connections_with] = connections;
+    CanaryEffect { without, difference, low, high, connections_without, connections_with }
 }

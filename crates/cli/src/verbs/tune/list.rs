@@ -5,10 +5,9 @@ use crate::args::tune::TuneListArgs;
 use crate::failure::Failure;
 use crate::output::Output;
 use anyhow::anyhow;
-use serde_json::json;
 use std::process::ExitCode;
 use thalweg_model::since::Release;
-use thalweg_tune::catalogue::{Entry, catalogue};
+use thalweg_tune::catalogue::{Entry, SettingsReport, catalogue};
 
 pub(crate) fn run(args: &TuneListArgs, output: &Output) -> Result<ExitCode, Failure> {
     let kernel = if args.all { None } else { args.kernel.or_else(running) };
@@ -17,8 +16,7 @@ pub(crate) fn run(args: &TuneListArgs, output: &Output) -> Result<ExitCode, Fail
         return Err(Failure::user(anyhow!("no setting is like that")).hint("`thalweg tune list --all` lists every one"));
     }
     if output.json {
-        let kernel = kernel.map(|(major, minor)| format!("{major}.{minor}"));
-        output.json_result(&json!({"schema": "thalweg.settings/1", "kernel": kernel, "settings": found}))?;
+        output.json_result(&SettingsReport::new(kernel, found))?;
         return Ok(ExitCode::SUCCESS);
     }
     let wide = found.iter().map(|entry| entry.name.len()).max().unwrap_or_default();

@@ -4,15 +4,14 @@ use super::failure::failure;
 use crate::args::tune::TuneLogArgs;
 use crate::failure::Failure;
 use crate::output::Output;
-use serde_json::json;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
-use thalweg_apply::{Store, Target};
+use thalweg_apply::{Store, Target, TuneLog};
 
 pub(crate) fn run(args: &TuneLogArgs, output: &Output) -> Result<ExitCode, Failure> {
     let all = Store::new(&args.journals.state).all().map_err(failure)?;
     if output.json {
-        output.json_result(&json!({"schema": "thalweg.tune-log/1", "applications": all}))?;
+        output.json_result(&TuneLog { schema: "thalweg.tune-log/1", applications: all })?;
         return Ok(ExitCode::SUCCESS);
     }
     if all.is_empty() {

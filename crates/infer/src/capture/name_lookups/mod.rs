@@ -14,21 +14,23 @@ use tcp_streams::TcpStreams;
 use thalweg_units::figures::{count, counted, elapsed};
 use thalweg_wire::{DNS_PORT, Datagram, DnsMessage, Flags, Segment};
 
-/// Lookups that are remembered, and the addresses of each.
+/// Lookups that are remembered, and the addresses of each. Bounds memory.
 const LOOKUPS_MAX: usize = 4_096;
 const ADDRESSES_MAX: usize = 16;
 /// For how long a query waits for its answer, in nanoseconds: glibc sends it twice, five seconds apart (`RES_TIMEOUT`, `RES_DFLRETRY`), to up
 /// to three servers (`MAXNS`).
-const LIFE: u64 = 30_000_000_000;
+const QUERY_LIFETIME_NS: u64 = 30_000_000_000;
 /// After which silence nothing answered: glibc's time until it sends a query again.
-const PATIENCE: u64 = 5_000_000_000;
-/// A query is sent again by a timer; what comes sooner is the tap's copy, or the other side of a router.
-const COPY: u64 = 100_000_000;
-/// A connection that begins so soon after an answer waited for it.
-const SHORTLY: u64 = 1_000_000_000;
-/// Names that a note has.
-const NAMED: usize = 3;
+const ANSWER_TIMEOUT_NS: u64 = 5_000_000_000;
+/// A query is sent again by a timer; what comes sooner is the tap's copy, or the other side of a router. A mirror port delivers both within
+/// milliseconds, and glibc asks again after seconds (`RES_TIMEOUT`).
+const MIN_REPEAT_NS: u64 = 100_000_000;
+/// A connection that begins so soon after an answer waited for it. `a_name_lookup_is_the_first_phase_of_the_connection_after_it` holds it.
+const MAX_BEFORE_CONNECTION_NS: u64 = 1_000_000_000;
+/// Names that a note has. Bounds work: a note is one line.
+const NOTE_NAMES_MAX: usize = 3;
 
+/// The response code (RFC 1035 §4.1.1).
 const NO_SUCH_NAME: u8 = 3;
 
 #[derive(Debug)]
@@ -109,7 +111,8 @@ impl NameLookups {
         }
         let number = self.by_address.get(&(segment.ip.source, segment.ip.destination))?;
         let found = self.recent.get(usize::try_from(number.checked_sub(self.first)?).ok()?)?;
-        let ended = found.ended.filter(|ended| (*ended..=ended.saturating_add(SHORTLY)).contains(&now))?;
+        let ended =
+            found.ended.filter(|ended| (*ended..=ended.saturating_add(MAX_BEFORE_CONNECTION_NS)).contains(&now))?;
         Some(Arc::new(NameLookup { name: found.name.clone(), began: found.began, ended, again: found.again }))
     }
 
@@ -118,12 +121,12 @@ impl NameLookups {
         let key = (client, message.name);
         let known = self.by_name.get(&key).and_then(|number| number.checked_sub(self.first));
         if let Some(known) = known.and_then(|place| self.recent.get_mut(usize::try_from(place).ok()?))
-            && now.saturating_sub(known.last_asked) <= LIFE
+            && now.saturating_sub(known.last_asked) <= QUERY_LIFETIME_NS
         {
             // What is asked for over TCP after an answer that was cut is no repetition, and the lookup goes on.
             let goes_on = over_tcp && known.is_truncated;
-            let again = known.asked[kind].map(|last| now.saturating_sub(last) > COPY);
-            let is_same = goes_on || known.ended.is_none_or(|ended| now <= ended.saturating_add(COPY));
+            let again = known.asked[kind].map(|last| now.saturating_sub(last) > MIN_REPEAT_NS);
+            let is_same = goes_on || known.ended.is_none_or(|ended| now <= ended.saturating_add(MIN_REPEAT_NS));
             if goes_on {
                 (known.over_tcp, known.ended) = (true, None);
             }
@@ -164,7 +167,7 @@ impl NameLookups {
         let place = number.checked_sub(self.first).and_then(|place| usize::try_from(place).ok());
         let Some(known) = place.and_then(|place| self.recent.get_mut(place)) else { return };
         // A copy, or the answer to a query that was sent again.
-        if known.asked[kind].take().is_none() || now.saturating_sub(known.last_asked) > LIFE {
+        if known.asked[kind].take().is_none() || now.saturating_sub(known.last_asked) > QUERY_LIFETIME_NS {
             return;
         }
         // An error of one type does not take back the addresses of another.
@@ -236,7 +239,7 @@ impl Totals {
     fn add(&mut self, lookup: &Lookup, now: u64) {
         self.again += u64::from(lookup.again);
         let failed = match (lookup.ended, lookup.code) {
-            (None, _) if lookup.again > 0 || now.saturating_sub(lookup.last_asked) >= PATIENCE => Some(0),
+            (None, _) if lookup.again > 0 || now.saturating_sub(lookup.last_asked) >= ANSWER_TIMEOUT_NS => Some(0),
             // The capture ends too soon.
             (None, _) => return,
             (Some(ended), 0) => {
@@ -251,7 +254,7 @@ impl Totals {
         if let Some(failed) = failed {
             let (count, names) = &mut self.failed[failed];
             *count += 1;
-            if names.len() < NAMED && !names.contains(&lookup.name) {
+            if names.len() < NOTE_NAMES_MAX && !names.contains(&lookup.name) {
                 names.push(lookup.name.clone());
             }
         }

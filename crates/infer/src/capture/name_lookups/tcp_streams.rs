@@ -5,9 +5,9 @@ use crate::tcp::range_set::RangeSet;
 use thalweg_units::SeqNum;
 use thalweg_wire::{DnsMessage, Flags, Segment};
 
-/// Streams followed at a time, two of a connection; the one that was silent longest is given up.
+/// Streams followed at a time, two of a connection; the one that was silent longest is given up. Bounds memory.
 const STREAMS_MAX: usize = 64;
-/// Bytes kept of one: the longest message, behind its length.
+/// Bytes kept of one: the longest message, behind its length. A message has at most 65,535 (RFC 1035 §4.2.2).
 const BYTES_MAX: usize = 2 + u16::MAX as usize;
 
 /// What one end sends the other.

@@ -8,7 +8,7 @@ use crate::observe::connection_phases::Phase;
 use thalweg_model::{Cause, LargePackets, TooBigErrors, Vantage};
 use thalweg_units::Timestamp;
 
-/// Times the timer must have sent a long segment again in vain.
+/// Times the timer must have sent a long segment again in vain. `an_error_that_names_the_mtu_is_quoted` holds it.
 const MIN_TIMEOUTS: u64 = 2;
 /// No link's MTU is below 576 (RFC 791): shorter segments vanish for another reason.
 const MIN_SEGMENT_BYTES: u64 = 500;
@@ -19,9 +19,6 @@ const MIN_SEGMENT_BYTES_ALONE: u64 = 1_200;
 /// smaller after three timeouts (`tcp_retries1`), which take 1.4 s at least (`TCP_RTO_MIN`, doubled twice).
 const MIN_SEGMENTS: u64 = 20;
 const MIN_SILENCE_S: f64 = 1.0;
-/// The silence comes before the data phase, so its cost does not show in the weights of what follows: it comes first all the same unless
-/// something there costs two thirds of the phase.
-const MIN_WEIGHT_AT_RECEIVER: f64 = 3.0;
 
 pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let sender = facts.sender;
@@ -93,8 +90,7 @@ fn from_afar(facts: &Facts<'_>) -> Option<Judged> {
         agreed_bytes: sender.space.mss,
         bytes: sender.totals.bytes,
     };
-    let weight = weight_of_time(share).max(MIN_WEIGHT_AT_RECEIVER);
-    Some(Judged::new(Cause::PathMtuBlackHole(cause), share, weight, None))
+    Some(Judged::new(Cause::PathMtuBlackHole(cause), share, weight_of_time(share), None))
 }
 
 #[cfg(test)]

@@ -4,9 +4,10 @@ use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::{Judged, occurrences};
 use thalweg_model::{Cause, ForeignBlocks};
 
-/// Blocks about data that was never sent: one may be a damaged packet.
+/// Blocks about data that was never sent: one may be a damaged packet. `a_firewall_that_leaves_blocks_as_they_are_is_named` holds it.
 const MIN_BLOCKS: u64 = 3;
 /// And their part of all, in tenths: one in thirty of numbers at random looks like a number of the connection's.
+/// `a_firewall_that_leaves_blocks_as_they_are_is_named` holds it.
 const MIN_TENTHS: u64 = 9;
 
 pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {

@@ -5,8 +5,9 @@ use crate::diagnosis::finding::Judged;
 use thalweg_model::{Cause, UnscaledEdge};
 
 /// Times that data ended there. A sender that dies with data beyond the field out has one at most; each further one takes a repair and new data.
+/// `a_middlebox_that_ignores_window_scaling_is_named` holds it.
 const MIN_STOPS: u64 = 3;
-/// Timeouts or fast retransmissions that repaired it.
+/// Timeouts or fast retransmissions that repaired it. `a_middlebox_that_ignores_window_scaling_is_named` holds it.
 const MIN_REPAIRS: usize = 2;
 
 pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {

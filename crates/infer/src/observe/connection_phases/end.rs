@@ -4,10 +4,11 @@ use super::packet::PhasePacket;
 use thalweg_wire::Flags;
 
 /// A host numbers its packets one by one if so many of its steps in a row are no larger than this: segmentation in the network card and packets
-/// that the capture lost leave gaps.
+/// that the capture lost leave gaps. `a_reset_of_another_host_is_told_by_its_ttl_or_its_count` holds both.
 const MIN_STEPS: u8 = 3;
 const MAX_STEP: u16 = 64;
 /// And a number is another host's if it is farther off than this, either way: a thousand packets that the capture does not hold.
+/// `a_reset_with_another_count_of_packets_is_another_hosts` holds it.
 const MIN_DISTANCE: u16 = 1_024;
 
 /// Packets sent again without an answer after which a connection is in doubt: R1 (RFC 9293 §3.8.3).

@@ -14,10 +14,13 @@ use thalweg_wire::Flags;
 /// A request is at most this long, in bytes: an initial window of ten segments (RFC 6928). More is an upload.
 const REQUEST_MAX: u64 = 14_600;
 /// And comes in at most so many pieces, each sent after the ones before it were acknowledged. More are messages that nothing answers.
+/// `messages_that_nothing_answers_are_no_requests` holds it.
 const REQUEST_MAX_WRITES: u32 = 3;
-/// SYN-ACKs after the final ACK of the handshake from which on a lost ACK is no explanation.
+/// SYN-ACKs after the final ACK of the handshake from which on a lost ACK is no explanation. `lost_syn_acks_are_time_of_connecting_at_either_end`
+/// holds it.
 const LATE_SYN_ACKS: u32 = 2;
 /// One is enough if the client had sent this many packets: the ACK, the request and a copy of it. All of them would have to be lost.
+/// `a_syn_ack_after_the_request_is_a_full_accept_queue` holds it.
 const SENT_BEFORE_LATE_SYN_ACK: u32 = 3;
 
 /// A part of a connection's life.

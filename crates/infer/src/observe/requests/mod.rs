@@ -10,9 +10,9 @@ use std::sync::Arc;
 use thalweg_units::SeqNum;
 use thalweg_wire::{Message, Request, TlsRecords};
 
-/// Requests kept of a connection, the slowest; at twice as many the others are given up.
+/// Requests kept of a connection, the slowest; at twice as many the others are given up. Bounds memory.
 const KEPT_MAX: usize = 1_000;
-/// Requests of which each has no answer yet; more extend the latest.
+/// Requests of which each has no answer yet; more extend the latest. Bounds memory.
 const OPEN_MAX: usize = 64;
 /// A client's Finished in TLS 1.3, with the change of cipher before it: a hash of 48 bytes at most, headers and tags (RFC 8446 §4.4.4).
 const FINISHED_MAX: u32 = 80;

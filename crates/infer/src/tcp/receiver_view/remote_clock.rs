@@ -7,9 +7,9 @@
 /// Linux's clocks of timestamps run at 1 kHz (`TCP_TS_HZ`); other ones are not used. In nanoseconds.
 pub(crate) const TICK: u64 = 1_000_000;
 /// For so long the clocks are watched first, in nanoseconds.
-const WATCHED: u64 = 30_000_000;
+const WARM_UP_NS: u64 = 30_000_000;
 /// Clocks drift apart by 100 ppm at most: one tick in so many nanoseconds.
-const DRIFT: u64 = 10_000_000_000;
+const NS_PER_DRIFTED_TICK: u64 = 10_000_000_000;
 
 /// Times at the sender when it sent a packet, in nanoseconds, exact to a tick or two.
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +21,7 @@ pub(crate) struct SendTiming {
 }
 
 /// Packets enough to judge by.
-const ENOUGH: u64 = 100;
+const MIN_PACKETS: u64 = 100;
 
 /// Whether new data of a far sender left when an acknowledgement came, or at a time of its own.
 #[derive(Debug, Default)]
@@ -40,12 +40,12 @@ impl SendTriggers {
 
     /// Whether acknowledgements set nearly all of it off: what a program sends when it pleases does not wait for them.
     pub(crate) const fn are_acknowledgements(&self) -> bool {
-        self.at_once >= ENOUGH && self.later * 20 <= self.at_once
+        self.at_once >= MIN_PACKETS && self.later * 20 <= self.at_once
     }
 
     /// Whether acknowledgements set hardly any of it off.
     pub(crate) const fn are_the_programs(&self) -> bool {
-        self.later >= ENOUGH && self.later >= self.at_once
+        self.later >= MIN_PACKETS && self.later >= self.at_once
     }
 }
 
@@ -68,7 +68,7 @@ impl RemoteClock {
     pub(crate) fn receiver_sent(&mut self, now: u64, tsval: u32) {
         let (at, first) = *self.receiver.get_or_insert((now, tsval));
         let past = now.saturating_sub(at);
-        if past >= WATCHED {
+        if past >= WARM_UP_NS {
             self.other_rate = !is_kilohertz(tsval.wrapping_sub(first), past);
         }
     }
@@ -86,13 +86,13 @@ impl RemoteClock {
             return None;
         }
         self.newest = tsval;
-        let drifts = now.saturating_sub(self.least.1) / DRIFT;
-        self.least = (self.least.0.wrapping_add(drifts as i32), self.least.1 + drifts * DRIFT);
+        let drifts = now.saturating_sub(self.least.1) / NS_PER_DRIFTED_TICK;
+        self.least = (self.least.0.wrapping_add(drifts as i32), self.least.1 + drifts * NS_PER_DRIFTED_TICK);
         if difference.wrapping_sub(self.least.0) <= 0 {
             self.least = (difference, now);
         }
         let past = now.saturating_sub(at);
-        if past < WATCHED || self.other_rate || !is_kilohertz(tsval.wrapping_sub(first), past) {
+        if past < WARM_UP_NS || self.other_rate || !is_kilohertz(tsval.wrapping_sub(first), past) {
             return None;
         }
         let since = |ticks: i32| ticks.max(0) as u64 * TICK;

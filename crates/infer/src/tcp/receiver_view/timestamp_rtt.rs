@@ -7,13 +7,13 @@ use crate::reset::{Reset, reset_keeping};
 use std::collections::VecDeque;
 use thalweg_units::SeqNum;
 
-/// TSvals awaiting their echo; a window of a thousand acknowledgements of different milliseconds is a second long.
-const MOST_WAITING: usize = 1_024;
-/// Samples the current round trip is the least of: paced or idle senders answer late, never early.
-const RECENT: usize = 16;
-const FEW: usize = 4;
+/// TSvals awaiting their echo; a window of a thousand acknowledgements of different milliseconds is a second long. Bounds memory.
+const MAX_WAITING: usize = 1_024;
+/// Samples the current round trip is the least of: paced or idle senders answer late, never early. Bounds memory.
+const RECENT_SAMPLES: usize = 16;
+const MIN_RECENT_SAMPLES: usize = 4;
 /// Samples before flights are counted: they grow at first, and of short connections they tell nothing.
-const SETTLED: u64 = 32;
+const MIN_SAMPLES: u64 = 32;
 
 /// A TSval of the receiver's: when it passed the tap, and the most that packets with it acknowledged.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +41,7 @@ pub(crate) struct TimestampRtt {
     echoed: Option<(Waiting, SeqNum)>,
     pub(crate) flights: FlightLevels,
     /// The latest, in a ring.
-    recent: [u64; RECENT],
+    recent: [u64; RECENT_SAMPLES],
     pub(crate) samples: u64,
     pub(crate) min: Option<u64>,
 }
@@ -62,7 +62,7 @@ impl TimestampRtt {
             return;
         }
         self.newest = Some(tsval);
-        if self.waiting.len() >= MOST_WAITING {
+        if self.waiting.len() >= MAX_WAITING {
             self.waiting.pop_front();
         }
         if self.waiting.capacity() == 0 {
@@ -93,11 +93,11 @@ impl TimestampRtt {
                         let flight = reached.since(before.ack).max(0) as u64;
                         let lasted = at.saturating_sub(before.at).min(sample);
                         flights = Some((flight, reached.since(first.ack).max(0) as u64));
-                        if self.samples >= SETTLED {
+                        if self.samples >= MIN_SAMPLES {
                             self.flights.spent(flight, lasted);
                         }
                     }
-                    self.recent[self.samples as usize % RECENT] = sample;
+                    self.recent[self.samples as usize % RECENT_SAMPLES] = sample;
                     self.samples += 1;
                     self.min = Some(self.min.map_or(sample, |min| min.min(sample)));
                     return Some(EchoSample { round_trip: sample, flights });
@@ -111,9 +111,9 @@ impl TimestampRtt {
     /// The round trip now: the least of the recent samples. The first few often hold the time the application took to answer,
     /// and a handshake the time of an address resolution, so until there are a few more the `handshake`'s counts as one.
     pub(crate) fn current(&self, handshake: Option<u64>) -> Option<u64> {
-        let count = (self.samples as usize).min(RECENT);
+        let count = (self.samples as usize).min(RECENT_SAMPLES);
         let least = self.recent[..count].iter().min().copied()?;
-        Some(if count < FEW { handshake.map_or(least, |handshake| handshake.min(least)) } else { least })
+        Some(if count < MIN_RECENT_SAMPLES { handshake.map_or(least, |handshake| handshake.min(least)) } else { least })
     }
 }
 

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use thalweg_units::SeqNum;
 
-/// Edges that are remembered; past it the oldest is forgotten, and tells nothing.
+/// Edges that are remembered; past it the oldest is forgotten, and tells nothing. Bounds memory.
 const MAX_EDGES: usize = 64;
 
 /// Edges of the window that a receiver beside the tap advertised.

@@ -65,10 +65,11 @@ impl Sender {
     /// Whether what is sent at `now` did not wait for the window: there was room already, and no acknowledgement just set it off.
     pub(super) fn was_open(&self, now: u64) -> bool {
         /// Within it what waits is sent, in a softirq or once the processor is free.
-        const AT_ONCE: u64 = 250_000;
+        const MAX_SEND_DELAY_NS: u64 = 250_000;
         self.window.open_at.is_some_and(|at| {
             let since = now.saturating_sub(at);
-            since > 4 * AT_ONCE || since > AT_ONCE && now.saturating_sub(self.clocks.last_heard) > AT_ONCE
+            since > 4 * MAX_SEND_DELAY_NS
+                || since > MAX_SEND_DELAY_NS && now.saturating_sub(self.clocks.last_heard) > MAX_SEND_DELAY_NS
         })
     }
 

@@ -6,8 +6,8 @@ use crate::observe::congestion_control::WindowSample;
 use crate::tcp::packet::{Ack, Data};
 use thalweg_model::{LossMark, MarkKind};
 
-/// Packets missing in one place that are noted one by one.
-const MOST_MISSING: u64 = 4_096;
+/// Packets missing in one place that are noted one by one. Bounds memory.
+const MAX_MISSING: u64 = 4_096;
 
 impl Sender {
     pub(super) fn note_sent(&mut self, data: &Data) {
@@ -22,7 +22,7 @@ impl Sender {
         if self.times_acks {
             return;
         }
-        let missing = ((start - self.space.nxt) / self.space.mss.max(1)).clamp(1, MOST_MISSING);
+        let missing = ((start - self.space.nxt) / self.space.mss.max(1)).clamp(1, MAX_MISSING);
         let step = now.saturating_sub(self.clocks.last_send) / (missing + 1);
         for n in 1..=missing {
             self.observers.loss_episodes.lost(self.clocks.last_send + n * step, self.rtt.smoothed as u64);

@@ -9,7 +9,7 @@ use thalweg_model::MarkKind;
 use thalweg_units::SeqNum;
 
 /// What is sent within this of an acknowledgement was set off by it: Linux sends in the softirq that handles it, in microseconds.
-const CLOCKED: u64 = 300_000;
+const MAX_ACK_CLOCK_NS: u64 = 300_000;
 
 /// Linux `TCP_TIMEOUT_MIN`: two jiffies, at 250 Hz less one that has begun.
 const MIN_PROBE_TIMEOUT: f64 = 5e6;
@@ -162,7 +162,7 @@ impl Sender {
         let timeouts = self.losses.timeouts as u32;
         let again = self.scoreboard.segments.get(from).is_some_and(|c| c.resent && c.timeouts == timeouts);
         // Elsewhere it is known only about when an acknowledgement reaches the sender.
-        let clocked = if self.times_acks { CLOCKED } else { self.rtt.smoothed as u64 / 8 };
+        let clocked = if self.times_acks { MAX_ACK_CLOCK_NS } else { self.rtt.smoothed as u64 / 8 };
         let mut evidence = RetransmitEvidence {
             segments: (end - start).div_ceil(self.space.mss.max(1)).max(1),
             silence: self.silence(data.now),

@@ -15,7 +15,8 @@ pub(super) struct Sacked {
 }
 
 /// Bytes between a block and all that is out, from which on it is of other numbers: one in thirty of numbers at random is nearer.
-const FAR: u64 = 1 << 26;
+/// `a_firewall_that_leaves_blocks_as_they_are_is_named` holds it.
+const MIN_FOREIGN_DISTANCE: u64 = 1 << 26;
 
 impl Sender {
     /// A block is about data that was never sent.
@@ -38,7 +39,7 @@ impl Sender {
                 continue;
             };
             self.scoreboard.sack_blocks += 1;
-            if right > self.space.nxt + FAR || right + FAR < self.space.una {
+            if right > self.space.nxt + MIN_FOREIGN_DISTANCE || right + MIN_FOREIGN_DISTANCE < self.space.una {
                 self.note_foreign_block(ack);
                 continue;
             }

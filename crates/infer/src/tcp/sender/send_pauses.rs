@@ -6,7 +6,7 @@ use crate::tcp::packet::Data;
 use crate::tcp::receiver_view::remote_clock::TICK;
 
 /// A far sender's pause is told where it is longer than what ticks leave open, in nanoseconds.
-const SHORTEST_TOLD: u64 = 3 * TICK;
+const MIN_PAUSE_BY_TIMESTAMPS_NS: u64 = 3 * TICK;
 
 impl Sender {
     /// How a pause ends with this packet, as the tap at the sender shows it; `clocked` where an acknowledgement had just come. For how long
@@ -28,7 +28,7 @@ impl Sender {
         let (then, (began_at, ended_at)) = self.remote.timing.zip(self.remote.flights)?;
         let was_full = self.window.filled_at.is_some_and(|at| at >= self.clocks.last_send);
         let overtaken = self.scoreboard.out_of_order * 100 > self.totals.data_packets;
-        (then.quiet >= SHORTEST_TOLD && !was_full && !overtaken).then(|| PauseEnd {
+        (then.quiet >= MIN_PAUSE_BY_TIMESTAMPS_NS && !was_full && !overtaken).then(|| PauseEnd {
             charged: then.quiet,
             clocked: then.unheard <= TICK && u64::from(data.len) >= self.space.mss,
             short: self.totals.drained,

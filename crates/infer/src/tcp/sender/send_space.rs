@@ -2,7 +2,8 @@
 
 use thalweg_units::SeqNum;
 
-/// Where unwrapped sequence numbers begin, so that what came before the first packet seen stays positive.
+/// Where unwrapped sequence numbers begin, so that what came before the first packet seen stays positive. It bounds no figure: numbers are told
+/// relative to it; sequence numbers have 32 bits (RFC 9293 §3.4).
 pub(super) const ORIGIN: u64 = 1 << 32;
 
 /// What one direction has sent and had acknowledged, by sequence number.

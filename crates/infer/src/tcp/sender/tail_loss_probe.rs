@@ -7,12 +7,13 @@ use super::Sender;
 use crate::event::RetransmitKind;
 use crate::tcp::recovery::{RetransmitEvidence, TailLossProbes};
 
-/// What a timer of two ticks at 100 Hz adds to a probe's time, and its own tick, in nanoseconds.
-const TICKS: f64 = 30e6;
+/// What a timer of two ticks at 100 Hz adds to a probe's time, and its own tick, in nanoseconds. `and_the_timers_where_a_probe_was_missed` holds it.
+const TIMER_ERROR_NS: f64 = 30e6;
 /// What is added for an acknowledgement that may be held back, of a single segment: `rto_min`, of which more is rare.
-const HELD_BACK: f64 = 200e6;
+/// `one_segment_sent_again_after_silence_is_a_probes` holds it.
+const DELAYED_ACK_NS: f64 = 200e6;
 /// The kernel's smoothed round trip and ours may differ by as much.
-const NEAR: f64 = 1.25;
+const RTT_ERROR_RATIO: f64 = 1.25;
 
 impl Sender {
     /// Whether the next that is sent of itself would be a probe: the congestion state is open and no probe is out.
@@ -33,7 +34,7 @@ impl Sender {
 
     /// How long a probe waits at most, in nanoseconds.
     fn probe_timeout(&self, segments: u64) -> f64 {
-        2.0 * NEAR * self.rtt.usual() + TICKS + if segments > 1 { 0.0 } else { HELD_BACK }
+        2.0 * RTT_ERROR_RATIO * self.rtt.usual() + TIMER_ERROR_NS + if segments > 1 { 0.0 } else { DELAYED_ACK_NS }
     }
 
     /// An acknowledgement of new data comes at `now`: was a probe due before?
