@@ -44,6 +44,7 @@ const THEMES: [(&str, &[BuiltIn]); 5] = [
             "loss-episodes",
             "topics-meet",
             "six-boards",
+            "car-plan",
             "idle-restart",
         ],
     ),

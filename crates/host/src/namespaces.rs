@@ -2,6 +2,7 @@
 //! already, with a user namespace.
 
 use rustix::thread::UnshareFlags;
+use std::ffi::CStr;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -37,4 +38,16 @@ pub(crate) fn inside(test: &str, act: impl FnOnce()) {
 pub(crate) fn skip(why: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
+}
+
+/// A BPF file system in a mount namespace of this process.
+pub(crate) fn bpf_file_system() -> bool {
+    let mount = |kind: Option<&CStr>, to: &CStr, flags| {
+        let kind = kind.map_or(std::ptr::null(), CStr::as_ptr);
+        // SAFETY: every string ends with a zero byte and outlives the call.
+        unsafe { libc::mount(c"none".as_ptr(), to.as_ptr(), kind, flags, std::ptr::null()) == 0 }
+    };
+    // SAFETY: the process has one thread that touches file systems.
+    let own = unsafe { libc::unshare(libc::CLONE_NEWNS) == 0 };
+    own && mount(None, c"/", libc::MS_REC | libc::MS_PRIVATE) && mount(Some(c"bpf"), c"/sys/fs/bpf", 0)
 }

@@ -147,7 +147,6 @@ enum Unit {
 
 impl Unit {
     fn of(metric: &str) -> Self {
-        let group = metric.split('.').next().unwrap_or(metric);
         let endings = [
             ("_bps", Self::BitsPerSecond),
             ("_per_s", Self::PerSecond),
@@ -156,7 +155,8 @@ impl Unit {
             ("_bytes", Self::Bytes),
             ("_packets", Self::Packets),
         ];
-        endings.into_iter().find(|(ending, _)| group.ends_with(ending)).map_or(Self::None, |(_, unit)| unit)
+        let of = |name: &str| endings.iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, unit)| *unit);
+        metric.rsplit('.').find_map(of).unwrap_or(Self::None)
     }
 
     /// A value to three decimals, with its unit.
@@ -279,6 +279,7 @@ mod tests {
         for (name, value, text) in [
             ("goodput_bps", 452_013_000.0, "452.013 Mb/s"),
             ("time_to_bytes_ms.1000000", 800.009, "800.009 ms"),
+            ("topics.wheel_s.latency_ms.p50", 1.5, "1.5 ms"),
             ("transactions_per_s", 1.06, "1.06/s"),
             ("duration_s", 2.0, "2 s"),
             ("retransmits", 7.0, "7"),

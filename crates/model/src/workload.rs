@@ -111,6 +111,11 @@ pub struct Topic {
     pub period: Span,
     /// When the first is published, counted from the start.
     pub phase: Span,
+    /// Other topics, by name. A message is published once the message of the same number of each of them is whole at the publisher; then
+    /// `period` and `phase` are theirs. Empty: it is published by its period.
+    pub after: Vec<String>,
+    /// From then until it is published.
+    pub compute: Span,
     /// How large they are.
     pub size: Size,
     /// `SO_PRIORITY` of its sockets: 0 to 7.

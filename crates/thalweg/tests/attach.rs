@@ -1,4 +1,4 @@
-//! `thalweg tune attach` and `canary` as they are typed, on connections of this process in a cgroup of its own.
+//! `thalweg tune attach`, `canary` and `congestion` as they are typed, on connections of this process in a cgroup of its own.
 //!
 //! Needs root, cgroup2 and BPF; where a host lets nobody have them, that is said.
 
@@ -14,18 +14,23 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A BPF file system in a folder, and a cgroup that this process is in; both end with it.
 struct Ground {
     folder: tempfile::TempDir,
     cgroup: PathBuf,
+    /// A process is in one cgroup.
+    _only: MutexGuard<'static, ()>,
 }
+
+static ONLY: Mutex<()> = Mutex::new(());
 
 impl Ground {
     fn new() -> Result<Self, String> {
+        let only = ONLY.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = tempfile::tempdir().expect("a folder");
         let pins = folder.path().join("bpf");
         fs::create_dir(&pins).expect("a folder");
@@ -37,7 +42,7 @@ impl Ground {
         if !mounted.status.success() {
             return Err(format!("no BPF file system: {}", texts(&mounted).1));
         }
-        let ground = Self { folder, cgroup };
+        let ground = Self { folder, cgroup, _only: only };
         fs::create_dir(&ground.cgroup).map_err(|error| format!("no cgroup can be made: {error}"))?;
         fs::write(ground.cgroup.join("cgroup.procs"), "0")
             .map_err(|error| format!("no cgroup can be joined: {error}"))?;
@@ -184,6 +189,45 @@ fn a_share_of_connections_is_set_and_counted_and_a_harmful_setting_is_stopped() 
     let (_, err) = ground.tune("attached", 0);
     assert!(err.contains("nothing is attached"), "{err}");
     download(from);
+}
+
+#[test]
+fn a_congestion_control_is_loaded_used_and_gone() {
+    let skip =
+        |why: &str| writeln!(std::io::stderr(), "SKIPPED: a congestion control of our own: {why}").expect("stderr");
+    let ground = match Ground::new() {
+        Ok(ground) => ground,
+        Err(why) => return skip(&why),
+    };
+    let output = |verb: &str| {
+        thalweg(ground.path(), &["tune", "congestion", verb, "--pin", "bpf/periodic"]).output().expect("starts")
+    };
+    let loaded = output("load");
+    match (loaded.status.code(), texts(&loaded).1) {
+        (Some(0), _) => {}
+        (Some(3), why) if ["CONFIG_BPF_JIT", "CAP_BPF"].iter().any(|hint| why.contains(hint)) => return skip(&why),
+        other => panic!("{other:?}"),
+    }
+    let again = output("load");
+    assert!(again.status.code() == Some(2) && texts(&again).1.contains("hint:"), "{again:?}");
+    assert!(texts(&output("list")).0.contains("periodic  loaded by thalweg"));
+
+    // Connections of a port use it, with the share that the plan gives them.
+    let from = server(500_000);
+    let cgroup = ground.cgroup.display();
+    ground.tune(
+        &format!("attach car --cgroup {cgroup} --port {} --congestion periodic --initial-window 4", from.port()),
+        0,
+    );
+    assert_eq!(download(from), 500_000);
+    let with = &ground.attached("car")["with"];
+    assert_eq!((&with["opened"], &with["refused"]), (&1.into(), &0.into()), "{with}");
+    ground.tune("detach car", 0);
+
+    assert_eq!(output("unload").status.code(), Some(0));
+    assert!(!texts(&output("list")).0.contains("periodic"));
+    let none = output("unload");
+    assert!(none.status.code() == Some(2) && texts(&none).1.contains("nothing is loaded"), "{none:?}");
 }
 
 #[test]

@@ -11,6 +11,7 @@ pub(crate) mod path;
 mod path_preset;
 pub(crate) mod tune;
 pub(crate) mod tune_attach;
+pub(crate) mod tune_congestion;
 mod values;
 pub(crate) mod watch;
 

@@ -1,6 +1,7 @@
 //! What can be typed after `thalweg tune`.
 
 use super::tune_attach::{TuneAttachArgs, TuneAttachedArgs, TuneCanaryArgs, TuneDetachArgs};
+use super::tune_congestion::TuneCongestionArgs;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -37,6 +38,8 @@ pub(crate) enum TuneVerb {
     Detach(TuneDetachArgs),
     /// Raises the share of connections step by step, and stops where they certainly fare worse
     Canary(TuneCanaryArgs),
+    /// Loads a congestion control for messages at fixed periods into this host's kernel
+    Congestion(TuneCongestionArgs),
     /// Waits for the confirmation of an application, and undoes it without one
     #[command(hide = true, after_help = "Example:\n  thalweg tune watch 6743fa1c-4d2")]
     Watch(TuneIdArgs),

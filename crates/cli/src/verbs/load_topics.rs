@@ -97,7 +97,7 @@ fn of_scenario(scenario: &Scenario, args: &LoadTopicsArgs) -> Result<(Vec<NamedT
         let problem = anyhow!("'{}' has no workload of kind \"topics\"", scenario.name);
         return Err(Failure::user(problem).hint("thalweg load topics HOST topics-meet runs a built-in one"));
     }
-    let (mut topics, mut elsewhere) = (Vec::new(), 0);
+    let (mut topics, mut elsewhere, mut waiting) = (Vec::new(), 0, 0);
     for (start, part) in &parts {
         for topic in &part.topics {
             let goes = |from: HostName, to: HostName| topic.publisher == from && topic.subscribers.contains(&to);
@@ -109,10 +109,11 @@ fn of_scenario(scenario: &Scenario, args: &LoadTopicsArgs) -> Result<(Vec<NamedT
                     continue;
                 }
             };
+            waiting += usize::from(!topic.after.is_empty());
             let plan = TopicPlan {
                 way,
                 period: topic.period,
-                phase: *start + topic.phase,
+                phase: *start + topic.phase + topic.compute,
                 size: topic.size,
                 priority: topic.priority,
             };
@@ -127,6 +128,11 @@ fn of_scenario(scenario: &Scenario, args: &LoadTopicsArgs) -> Result<(Vec<NamedT
     let mut notes = Vec::new();
     if elsewhere > 0 {
         notes.push(format!("{elsewhere} topics of the scenario are between other hosts and were left out"));
+    }
+    if waiting > 0 {
+        notes.push(format!(
+            "{waiting} topics wait for others in the scenario; here they are published by the period of those"
+        ));
     }
     if others > 0 {
         notes.push(format!("{others} parts of the scenario are no topics and were left out"));

@@ -288,3 +288,54 @@ fn every_example_of_the_documentation_is_valid() {
     }
     assert!(examples >= 8, "{examples}");
 }
+
+const GRAPH: &str = r#"
+name = "graph"
+[path]
+rtt = "1ms"
+[workload]
+kind = "topics"
+seconds = "1s"
+[[workload.topic]]
+name = "camera"
+publisher = "client"
+period = "33ms"
+phase = "4ms"
+size = "80KB"
+[[workload.topic]]
+name = "radar"
+publisher = "client"
+period = "50ms"
+size = "10KB"
+[[workload.topic]]
+name = "plan"
+after = ["camera"]
+compute = "5ms"
+size = "1KB"
+"#;
+
+#[test]
+fn a_topic_that_waits_for_others_has_their_period() {
+    let scenario = parse_scenario("graph.toml", GRAPH, &[], &no_files).expect("valid");
+    let Workload::Topics(topics) = &scenario.arms[0].experiment.workload else { panic!("topics") };
+    let plan = &topics.topics[2];
+    assert_eq!((plan.after.as_slice(), plan.compute), (["camera".to_owned()].as_slice(), Span::from_millis(5)));
+    assert_eq!((plan.period, plan.phase), (Span::from_millis(33), Span::from_millis(4)));
+}
+
+#[test]
+fn topics_that_cannot_wait_for_others_are_refused() {
+    for (of, instead, wanted) in [
+        ("[\"camera\"]", "[\"plan\"]", "no topic above this one is named 'plan'"),
+        ("[\"camera\"]", "[\"camera\", \"radar\"]", "another period"),
+        ("[\"camera\"]", "[]", "a list of topics"),
+        ("[\"camera\"]", "\"camera\"", "a list of topics"),
+        ("after =", "publisher = \"client\"\nsubscribers = [\"server\"]\nafter =", "does not subscribe to it"),
+        ("after =", "period = \"33ms\"\nafter =", "has the 'period' of the topics"),
+        ("after = [\"camera\"]", "period = \"33ms\"", "'workload.topic.compute' is the time"),
+    ] {
+        let text = GRAPH.replace(of, instead);
+        let error = parse_scenario("graph.toml", &text, &[], &no_files).expect_err(instead).to_string();
+        assert!(error.contains(wanted), "{instead}: {error}");
+    }
+}

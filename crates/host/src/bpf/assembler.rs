@@ -66,6 +66,7 @@ pub(crate) enum If {
     Less = 0xa0,
     LessOrEqual = 0xb0,
     SignedGreaterOrEqual = 0x70,
+    SignedLess = 0xc0,
     SignedLessOrEqual = 0xd0,
 }
 
@@ -195,7 +196,12 @@ impl Assembler {
 
     /// Ends the program with a verdict.
     pub(crate) fn answer(&mut self, verdict: i32) -> &mut Self {
-        self.alu(Alu::Mov, Reg::R0, verdict).push(0x95, Reg::R0, 0, 0, 0)
+        self.alu(Alu::Mov, Reg::R0, verdict).answer_r0()
+    }
+
+    /// Ends the program with what R0 holds.
+    pub(crate) fn answer_r0(&mut self) -> &mut Self {
+        self.push(0x95, Reg::R0, 0, 0, 0)
     }
 
     /// Adds `amount` to the 64-bit number at `base + offset`, by way of `with`.

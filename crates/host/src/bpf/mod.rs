@@ -6,6 +6,8 @@
 
 mod assembler;
 mod black_hole;
+mod btf;
+mod congestion;
 mod correlated_delay;
 mod drop_segments;
 mod map;
@@ -16,6 +18,7 @@ mod sock_ops;
 mod tests;
 
 pub use black_hole::BlackHole;
+pub use congestion::Periodic;
 pub use correlated_delay::{CorrelatedDelay, Variation};
 pub use drop_segments::{Counted, DropSegments, Dropped};
 pub use serializer::{Buffer, Occupancy, PortCounters, Serializer, Service, Trace, TraceError};
@@ -57,6 +60,10 @@ impl Program {
     }
 
     fn load_as(kind: u32, name: &str, code: Assembler) -> Result<Self, HostError> {
+        Self::load_for(kind, name, code, Hook::default())
+    }
+
+    fn load_for(kind: u32, name: &str, code: Assembler, hook: Hook) -> Result<Self, HostError> {
         let code = code.finish();
         let mut log = vec![0u8; 1 << 16];
         let mut attributes = [
@@ -66,6 +73,14 @@ impl Program {
             1 | (log.len() as u64) << 32,
             pointer(log.as_mut_ptr()),
             0,
+            0,
+            0,
+            u64::from(hook.member) << 32,
+            0,
+            0,
+            0,
+            0,
+            u64::from(hook.structure) << 32,
         ];
         let fd = bpf(BPF_PROG_LOAD, &mut attributes, || format!("load the program {name}")).map_err(|error| {
             let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
@@ -82,6 +97,15 @@ impl Program {
         // SAFETY: the descriptor was just made and has no other owner.
         Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) } })
     }
+}
+
+/// The member of one of the kernel's structures of functions that a program is for.
+#[derive(Debug, Clone, Copy, Default)]
+struct Hook {
+    /// By its place: `expected_attach_type`.
+    member: u32,
+    /// By its number among the kernel's types: `attach_btf_id`.
+    structure: u32,
 }
 
 impl AsFd for Program {

@@ -3,6 +3,7 @@
 mod apply;
 mod attach;
 mod canary;
+mod congestion;
 mod failure;
 mod list;
 mod log;
@@ -31,6 +32,7 @@ pub(crate) fn run(verb: TuneVerb, output: &Output) -> Result<ExitCode, Failure> 
         TuneVerb::Attached(args) => attach::list(&args, output),
         TuneVerb::Detach(args) => attach::detach(&args, output),
         TuneVerb::Canary(args) => canary::run(&args, output),
+        TuneVerb::Congestion(args) => congestion::run(&args, output),
         TuneVerb::Show(args) => show::run(&args, output),
     }
 }

@@ -16,7 +16,7 @@ pub(super) fn read(section: &Section<'_>, topology: &Topology) -> Result<Topics,
     };
     let mut topics: Vec<Topic> = Vec::new();
     for node in nodes {
-        let topic = topic(&Section::new(node, "workload.topic")?, topology)?;
+        let topic = topic(&Section::new(node, "workload.topic")?, topology, &topics)?;
         if topics.iter().any(|other| other.name == topic.name) {
             return Err(node.error(format!("two topics are named '{}'", topic.name), None));
         }
@@ -28,7 +28,7 @@ pub(super) fn read(section: &Section<'_>, topology: &Topology) -> Result<Topics,
     Ok(Topics { topics, seconds })
 }
 
-fn topic(section: &Section<'_>, topology: &Topology) -> Result<Topic, ConfigError> {
+fn topic(section: &Section<'_>, topology: &Topology, above: &[Topic]) -> Result<Topic, ConfigError> {
     let name = section.require("name", section.text("name")?)?.to_owned();
     if name.is_empty() || name.contains('.') {
         return Err(section.error_at("name", "a topic's name must not be empty or hold a '.'"));
@@ -51,10 +51,8 @@ fn topic(section: &Section<'_>, topology: &Topology) -> Result<Topic, ConfigErro
         let rule = "a topic has at least one subscriber, and its publisher is none of them";
         return Err(section.error_at("subscribers", rule));
     }
-    let period = section.require("period", section.quantity::<Span>("period")?)?;
-    if period == Span::ZERO {
-        return Err(section.error_at("period", "'workload.topic.period' must be more than nothing"));
-    }
+    let inputs = inputs(section, publisher, above)?;
+    let (period, phase) = times(section, &inputs)?;
     let priority = section.quantity::<u8>("priority")?.unwrap_or(0);
     if priority > 7 {
         return Err(section.error_at("priority", "'workload.topic.priority' must be 0 to 7"));
@@ -64,13 +62,64 @@ fn topic(section: &Section<'_>, topology: &Topology) -> Result<Topic, ConfigErro
         publisher,
         subscribers,
         period,
-        phase: section.quantity("phase")?.unwrap_or(Span::ZERO),
+        phase,
+        after: inputs.iter().map(|input| input.name.clone()).collect(),
+        compute: section.quantity("compute")?.unwrap_or(Span::ZERO),
         size: sizes(section)?,
         priority,
         deadline: section.quantity("deadline")?,
     };
+    if topic.after.is_empty() && topic.compute > Span::ZERO {
+        return Err(section.error_at(
+            "compute",
+            "'workload.topic.compute' is the time from the topics in 'after' until a message is published",
+        ));
+    }
     section.finish()?;
     Ok(topic)
+}
+
+/// The topics above this one that it waits for.
+fn inputs<'a>(section: &Section<'_>, publisher: HostName, above: &'a [Topic]) -> Result<Vec<&'a Topic>, ConfigError> {
+    let Some(node) = section.node("after") else { return Ok(Vec::new()) };
+    let rule = "'after' is a list of topics that are above this one, such as [\"camera\", \"lidar\"]";
+    let NodeValue::List(nodes) = &node.value else { return Err(node.error(rule, None)) };
+    let mut inputs: Vec<&Topic> = Vec::new();
+    for node in nodes {
+        let NodeValue::Text(name) = &node.value else { return Err(node.error(rule, None)) };
+        let input = above.iter().find(|topic| topic.name == *name);
+        let input = input.ok_or_else(|| node.error(format!("no topic above this one is named '{name}'"), None))?;
+        if !input.subscribers.contains(&publisher) {
+            return Err(node.error(format!("{publisher} cannot wait for '{name}': it does not subscribe to it"), None));
+        }
+        if inputs.first().is_some_and(|first| first.period != input.period) {
+            return Err(node.error(format!("'{name}' has another period than the topic before it in 'after'"), None));
+        }
+        inputs.push(input);
+    }
+    if inputs.is_empty() {
+        return Err(node.error(rule, None));
+    }
+    Ok(inputs)
+}
+
+/// Period and phase: its own, or those of the topics that it waits for.
+fn times(section: &Section<'_>, inputs: &[&Topic]) -> Result<(Span, Span), ConfigError> {
+    if let Some(first) = inputs.first() {
+        for key in ["period", "phase"] {
+            if section.node(key).is_some() {
+                return Err(section
+                    .error_at(key, format!("a topic with 'after' has the '{key}' of the topics that it waits for")));
+            }
+        }
+        let phase = inputs.iter().map(|input| input.phase).max().unwrap_or(Span::ZERO);
+        return Ok((first.period, phase));
+    }
+    let period = section.require("period", section.quantity::<Span>("period")?)?;
+    if period == Span::ZERO {
+        return Err(section.error_at("period", "'workload.topic.period' must be more than nothing"));
+    }
+    Ok((period, section.quantity("phase")?.unwrap_or(Span::ZERO)))
 }
 
 fn host(key: &str, node: &Node, topology: &Topology) -> Result<HostName, ConfigError> {

@@ -1,9 +1,8 @@
 //! Connections of a cgroup of the test's own. Where a host lets nobody do that, it is said.
 
 use super::*;
-use crate::namespaces::{inside, skip};
+use crate::namespaces::{bpf_file_system, inside, skip};
 use crate::tcp_info::TcpInfo;
-use std::ffi::CStr;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
 use std::path::PathBuf;
@@ -36,18 +35,6 @@ impl Drop for Group {
         let _ = fs::write(parent.join("cgroup.procs"), "0");
         let _ = fs::remove_dir(&self.folder);
     }
-}
-
-/// A BPF file system in a mount namespace of this process.
-fn bpf_file_system() -> bool {
-    let mount = |kind: Option<&CStr>, to: &CStr, flags| {
-        let kind = kind.map_or(std::ptr::null(), CStr::as_ptr);
-        // SAFETY: every string ends with a zero byte and outlives the call.
-        unsafe { libc::mount(c"none".as_ptr(), to.as_ptr(), kind, flags, std::ptr::null()) == 0 }
-    };
-    // SAFETY: the process has one thread that touches file systems.
-    let own = unsafe { libc::unshare(libc::CLONE_NEWNS) == 0 };
-    own && mount(None, c"/", libc::MS_REC | libc::MS_PRIVATE) && mount(Some(c"bpf"), c"/sys/fs/bpf", 0)
 }
 
 /// A connection to the listener, both ends: the client's first.

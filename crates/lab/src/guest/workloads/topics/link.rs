@@ -16,6 +16,8 @@ pub(super) struct Link {
     pub(super) topic: usize,
     /// The publisher's host.
     pub(super) host: HostId,
+    /// The subscriber's host, and its socket.
+    pub(super) to: HostId,
     pub(super) subscriber: Key,
     publisher: Option<Key>,
     pub(super) connected: bool,
@@ -44,10 +46,11 @@ pub(super) struct Message {
 }
 
 impl Link {
-    pub(super) fn new(topic: usize, host: HostId, subscriber: Key) -> Self {
+    pub(super) fn new(topic: usize, host: HostId, to: HostId, subscriber: Key) -> Self {
         Self {
             topic,
             host,
+            to,
             subscriber,
             publisher: None,
             connected: false,

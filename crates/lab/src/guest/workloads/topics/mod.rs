@@ -1,5 +1,6 @@
 //! `topics`: messages published at fixed periods, each subscriber on a connection of its own to the publisher.
 
+mod graph;
 mod link;
 mod outlier;
 
@@ -10,6 +11,7 @@ use crate::guest::hosts::{HostId, Topology};
 use crate::guest::metrics::{percentiles, sender_metrics};
 use crate::guest::workload::{Findings, RunningWorkload};
 use crate::quantiles::median;
+use graph::Graph;
 use link::{Link, Message};
 use outlier::{Delivery, Outliers, Seen};
 use std::collections::{BTreeMap, HashMap};
@@ -36,6 +38,8 @@ pub(super) struct Publications {
     began: Option<Span>,
     /// Messages of each topic so far.
     published: Vec<u64>,
+    /// Who waits for whom.
+    graph: Graph,
     /// What the publishers' kernels had counted when last looked.
     counters: BTreeMap<HostId, Counters>,
 }
@@ -43,6 +47,7 @@ pub(super) struct Publications {
 impl Publications {
     pub(super) fn new(spec: Topics, port: u16, seed: Seed) -> Self {
         let published = vec![0; spec.topics.len()];
+        let graph = Graph::of(&spec.topics);
         Self {
             spec,
             port,
@@ -53,12 +58,16 @@ impl Publications {
             by_key: HashMap::new(),
             began: None,
             published,
+            graph,
             counters: BTreeMap::new(),
         }
     }
 
-    /// When a topic's next message is published; `None` once all are.
+    /// When the next message of a topic that waits for no other is published; `None` once all are.
     fn next(&self, topic: usize) -> Option<Span> {
+        if self.graph.waits(topic) {
+            return None;
+        }
         let of = &self.spec.topics[topic];
         let after = Span::from_nanos(of.phase.as_nanos() + of.period.as_nanos() * self.published[topic]);
         self.began.filter(|_| after < self.spec.seconds).map(|began| plus(began, after))
@@ -106,7 +115,9 @@ impl Publications {
     }
 
     fn publish(&mut self, event_loop: &mut EventLoop, topic: usize) -> Result<(), HostError> {
-        let Some(at) = self.next(topic) else { return Ok(()) };
+        let due = if self.graph.waits(topic) { Some(event_loop.now()) } else { self.next(topic) };
+        let Some(at) = due else { return Ok(()) };
+        self.graph.publish(topic, at);
         let number = self.published[topic];
         let bytes = self.spec.topics[topic].size.draw(self.seed.derive(topic as u64).derive(number)).get();
         self.published[topic] += 1;
@@ -121,7 +132,7 @@ impl Publications {
     }
 
     /// Reads what came at a link's subscriber.
-    fn receive(&mut self, event_loop: &EventLoop, at: usize) -> Result<(), HostError> {
+    fn receive(&mut self, event_loop: &mut EventLoop, at: usize) -> Result<(), HostError> {
         if !self.links[at].receive(event_loop)? {
             return Ok(());
         }
@@ -129,6 +140,11 @@ impl Publications {
         while let Some(Message { published, before, .. }) = self.links[at].take() {
             let latency_ms = minus(now, published).as_millis_f64();
             self.links[at].deliveries.push(Delivery { latency_ms, behind: seen.since(before) });
+            let (topic, to) = (self.links[at].topic, self.links[at].to);
+            let host = |topic: usize| Topology::id(self.spec.topics[topic].publisher);
+            for ready in self.graph.deliver(topic, to, now, host) {
+                event_loop.wake_at(plus(now, self.spec.topics[ready].compute), ready as u64);
+            }
         }
         Ok(())
     }
@@ -146,6 +162,9 @@ impl Publications {
         sums.backlog_max = sums.backlog_max.max(backlog);
         let mut metrics = topic_metrics(latencies, &outliers, backlog);
         metrics.insert("bytes".to_owned(), Metric::Count(links().map(|link| link.received).sum()));
+        if self.graph.waits(at) {
+            metrics.insert("since_first_input_ms".to_owned(), percentiles(self.graph.ages_ms(at).to_vec()));
+        }
         metrics
     }
 }
@@ -185,7 +204,7 @@ impl RunningWorkload for Publications {
                 event_loop.tcp(key).set_priority(topic.priority)?;
                 self.by_address.insert(event_loop.local(key)?, self.links.len());
                 self.by_key.insert(key, self.links.len());
-                self.links.push(Link::new(number, publisher, key));
+                self.links.push(Link::new(number, publisher, subscriber, key));
             }
         }
         Ok(())
@@ -230,6 +249,7 @@ impl RunningWorkload for Publications {
         self.began.is_some()
             && (0..self.published.len()).all(|topic| self.next(topic).is_none())
             && self.links.iter().all(Link::is_idle)
+            && self.graph.is_idle()
     }
 
     fn report(&mut self, event_loop: &mut EventLoop) -> Result<Findings, HostError> {
