@@ -15,6 +15,10 @@ pub struct Measured {
     /// delivered so fast. `None` where no train was long enough.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fastest_bps: Option<f64>,
+    /// The rate that four of the short trains among the first 256 segments arrived at or above, bits per second: the first ten segments leave at once,
+    /// whatever limits the sender later. `None` where no four segments arrived one after the other.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub first_bps: Option<f64>,
     /// The least MTU that ICMP errors about the connection's data name.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub link_mtu_bytes: Option<u32>,

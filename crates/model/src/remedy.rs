@@ -23,6 +23,15 @@ impl Side {
             Self::Server => "server",
         }
     }
+
+    /// The host at the other end.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
 }
 
 /// How freely a remedy may be applied.
@@ -106,4 +115,14 @@ pub enum Setting {
     Route(String),
     /// An option of the program's sockets, by its scenario name.
     Socket(String),
+}
+
+impl Setting {
+    /// The name as its kind has it: of a sysctl, a route's metric or a socket option.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Sysctl(name) | Self::Route(name) | Self::Socket(name) => name,
+        }
+    }
 }

@@ -4,7 +4,7 @@ use crate::fit::{Candidate, CaptureFit, Rival};
 use crate::flow::Flow;
 use crate::live_path::LiveReport;
 use crate::metric::Metrics;
-use crate::remedy::Remedy;
+use crate::remedy::{Change, Remedy};
 use crate::{Code, Verdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -355,6 +355,10 @@ pub struct FixReport {
     pub also: Vec<DiagnosisLine>,
     /// What was set to mend it; `None` where no setting can.
     pub remedy: Option<Remedy>,
+    /// What the gain takes besides, where a host has less: a limit that did not hold yet leaves nothing in a capture. To be raised only where it is
+    /// lower.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub needs: Vec<Change>,
     /// Commands that apply it.
     pub apply: Vec<String>,
     /// Commands that undo it.

@@ -8,10 +8,10 @@ use crate::fit::Fit;
 use crate::fit::parameters::{Amount, Parameters, capture_at};
 use crate::lab_runs::LabRuns;
 use crate::observer::Observer;
-use crate::remedy::{AS_FOUND, WORTH, apply, merge, name, ratio};
+use crate::remedy::{AS_FOUND, WORTH, apply, congestion_control, merge, name, ratio};
 use thalweg_model::{
-    Arm, Candidate, Change, Code, Corner, Experiment, Finding, Flow, LabReport, Remedy, Scenario, SettingsReport,
-    Stream, Workload,
+    Applicability, Arm, Candidate, Change, Code, Corner, Experiment, Finding, Flow, LabReport, Remedy, Scenario,
+    SettingsReport, Stream, Workload,
 };
 use thalweg_tune::Facts;
 use thalweg_units::Span;
@@ -158,6 +158,11 @@ fn candidates(
         let Some(further) = further else { break };
         chain.push(further);
     }
+    if congestion_control(&chain.iter().flat_map(|remedy| remedy.changes.clone()).collect::<Vec<_>>()).is_some() {
+        // With another congestion control more may be in flight than the buffers hold that were enough so far.
+        let roomy: Vec<Remedy> = chain.iter().cloned().chain([room(&fit.parameters)]).collect();
+        add(Tried::new(name(&roomy), &roomy, false));
+    }
     for one in plans.iter().skip(1).take(OTHERS) {
         add(Tried::new(name(std::slice::from_ref(one)), std::slice::from_ref(one), false));
     }
@@ -199,6 +204,21 @@ pub(crate) fn plans(flow: &Flow) -> Vec<Remedy> {
         }
     }
     plans
+}
+
+/// Buffers of both hosts for twice what the path holds: BBR keeps that much in flight.
+fn room(model: &Parameters) -> Remedy {
+    Remedy {
+        code: Code::SendBuffer,
+        reason: "Let the buffers of both hosts hold two bandwidth-delay products, which BBR keeps in flight."
+            .to_owned(),
+        changes: model.buffers_for(model.rate_bps * 2.0),
+        commands: Vec::new(),
+        kernels: None,
+        applicability: Applicability::Safe,
+        wont_help: "Connections whose programs set SO_RCVBUF or SO_SNDBUF, and those already open.".to_owned(),
+        notes: Vec::new(),
+    }
 }
 
 /// Runs the candidates where one parameter of the path is larger or smaller.
@@ -251,17 +271,31 @@ fn corner_paths(fitted: &Parameters) -> Vec<(&'static str, f64, Parameters)> {
     all
 }
 
+/// Seconds at most that are reproduced, and payload at most at the path's rate: what a run may cost.
+const SECONDS: f64 = 10.0;
+const PAYLOAD: f64 = 600e6;
+/// Seconds at most where the first ones are limited by something else than the whole.
+const SECONDS_MOST: f64 = 60.0;
+/// Seconds at least, and round trips at least: below that slow start is most of it.
+const SECONDS_LEAST: f64 = 2.5;
+const ROUND_TRIPS: f64 = 60.0;
+
 /// How much of a connection is reproduced: all of it, or its first seconds.
 pub(crate) fn amount(flow: &Flow) -> Amount {
-    /// Seconds at most, and payload at most at the path's rate: what a run may cost.
-    const SECONDS: f64 = 10.0;
-    const PAYLOAD: f64 = 600e6;
-    /// Seconds at least, and round trips at least: below that slow start is most of it.
-    const SECONDS_LEAST: f64 = 2.5;
-    const ROUND_TRIPS: f64 = 60.0;
+    first(flow, SECONDS)
+}
+
+/// Twice as much, where that is not too long.
+pub(crate) fn longer(flow: &Flow, amount: Amount) -> Option<Amount> {
+    let Amount::Seconds(seconds) = amount else { return None };
+    let longer = first(flow, (seconds * 2.0).min(SECONDS_MOST));
+    (longer != amount).then_some(longer)
+}
+
+fn first(flow: &Flow, seconds: f64) -> Amount {
     let rate = flow.measured.capacity_bps.unwrap_or(flow.goodput_bps * 4.0).max(1.0);
     let rtt = flow.rtt_min_ms.unwrap_or(1.0) / 1e3;
-    let most = SECONDS.min(PAYLOAD * 8.0 / rate).max(SECONDS_LEAST).max(rtt * ROUND_TRIPS);
+    let most = seconds.min(PAYLOAD * 8.0 / rate).max(SECONDS_LEAST).max(rtt * ROUND_TRIPS);
     let bytes = flow.bytes_up.max(flow.bytes_down);
     if flow.phase_s <= most { Amount::Bytes(bytes) } else { Amount::Seconds((most * 10.0).round() / 10.0) }
 }

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// What a transfer may be held by.
 const CAUSES: [&str; 9] = ["window", "scale", "buffer", "asked", "clamp", "paced", "loss", "policer", "queue"];
 /// Each capture is drawn from a seed of its own; these are for the result, the others are to work with.
-const HELD_OUT: u64 = 3_900_000;
+const HELD_OUT: u64 = 6_900_000;
 const TUNING: u64 = 1_900_000;
 /// Captures of a run that asks for no others.
 const CAPTURES: usize = 40;
@@ -29,7 +29,8 @@ const SLOW: f64 = 1.15;
 /// A cause stands from this on, as a verdict does.
 const STANDS: f64 = 1.05;
 const CAPTURE_SECONDS: u32 = 30;
-const GRID_SECONDS: u32 = 8;
+/// Seconds of the runs that a transfer is drawn by.
+const DRAWN_SECONDS: f64 = 8.0;
 /// What a fix of a capture may take on two processors.
 const LONGEST: Duration = Duration::from_secs(60);
 
@@ -56,21 +57,15 @@ fn asked() -> (u64, Range<usize>) {
     (first, ends.unwrap_or_else(|| panic!("THALWEG_FIX is '{text}': not '0..40' or 'tuning 0..12'")))
 }
 
-/// A transfer of this number that some setting makes faster, with the steady goodput as found and of the best arm, and those of its causes
-/// that stand.
-fn drawn(seed: u64, number: usize) -> (Slow, f64, f64, Vec<&'static str>) {
+/// A transfer of this number that some setting makes faster, and those of its causes that stand.
+fn drawn(seed: u64, number: usize) -> (Slow, Vec<&'static str>) {
     let mut draw = Draw(seed + number as u64);
     loop {
         let slow = Slow::draw(&mut draw, number, &CAUSES);
         let each: String = slow.causes.iter().map(|cause| slow.without(cause)).collect();
-        let text =
-            format!("{}[[arm]]\nname = \"as found\"\n{}{each}", slow.scenario("truth", GRID_SECONDS), slow.grid());
-        let arms = goodputs(&text);
-        let of = |name: &str| arms.iter().find(|arm| arm.0 == name).map_or(0.0, |arm| arm.1);
-        let found = of("as found");
-        let grid = arms.iter().filter(|arm| !arm.0.starts_with("without "));
-        let best = grid.map(|arm| arm.1).fold(0.0, f64::max);
-        let lifted: Vec<f64> = slow.causes.iter().map(|cause| of(&format!("without {cause}"))).collect();
+        let arms = goodputs(&truth(&slow, DRAWN_SECONDS, &each));
+        let (found, best) = (of(&arms, AS_FOUND), best(&arms));
+        let lifted: Vec<f64> = slow.causes.iter().map(|cause| of(&arms, &format!("without {cause}"))).collect();
         // A cause stands if the transfer is faster without it, or slower than it could be with nothing else lifted.
         let stands = |at: usize| {
             let alone = lifted[at] >= found * STANDS;
@@ -79,9 +74,27 @@ fn drawn(seed: u64, number: usize) -> (Slow, f64, f64, Vec<&'static str>) {
         let standing: Vec<&'static str> =
             slow.causes.iter().enumerate().filter(|(at, _)| stands(*at)).map(|(_, cause)| *cause).collect();
         if best >= found * SLOW && !standing.is_empty() {
-            return (slow, found, best, standing);
+            return (slow, standing);
         }
     }
+}
+
+const AS_FOUND: &str = "as found";
+const REMEDY: &str = "remedy";
+
+/// The transfer as found, the grid, and other arms, for so many seconds.
+fn truth(slow: &Slow, seconds: f64, others: &str) -> String {
+    format!("{}[[arm]]\nname = \"{AS_FOUND}\"\n{}{others}", slow.scenario("truth", seconds), slow.grid())
+}
+
+fn of(arms: &[(String, f64)], name: &str) -> f64 {
+    arms.iter().find(|arm| arm.0 == name).map_or(0.0, |arm| arm.1)
+}
+
+/// The best arm of the grid.
+fn best(arms: &[(String, f64)]) -> f64 {
+    let grid = arms.iter().filter(|(name, _)| name != REMEDY && !name.starts_with("without "));
+    grid.map(|arm| arm.1).fold(0.0, f64::max)
 }
 
 /// The steady goodput of every arm.
@@ -130,12 +143,12 @@ fn parameter<T: std::str::FromStr>(fix: &Value, key: &str) -> Option<(T, bool)> 
 
 /// Captures, fixes, and holds what came of it against the truth.
 fn fixed(number: usize, seed: u64) -> Outcome {
-    let (slow, found, best, binds) = drawn(seed, number);
+    let (slow, binds) = drawn(seed, number);
     let tap = if (number / 2).is_multiple_of(2) { "server" } else { "client" };
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path();
     let options = ["--kernel", "6.12", "--capture", tap, "--samples", "off", "-q"];
-    lab_in(path, &slow.scenario("slow", CAPTURE_SECONDS), &options);
+    lab_in(path, &slow.scenario("slow", CAPTURE_SECONDS.into()), &options);
     let capture = "out/0-as-given.pcapng";
     disguise(&path.join(capture));
     let (began, before) = (Instant::now(), processor_time());
@@ -156,11 +169,14 @@ fn fixed(number: usize, seed: u64) -> Outcome {
     let shown = rate.map(|(rate, assumed)| (rate.bits_per_second() as f64 / slow.rate_bps, assumed));
     let loss = parameter::<thalweg_units::Ratio>(&fix, "path.down.loss").map(|(loss, _)| loss.get());
     let changes = fix["remedy"]["changes"].as_array().cloned().unwrap_or_default();
-    let after = if changes.is_empty() || fix["ratio"].is_null() {
-        found
-    } else {
-        goodputs(&(slow.scenario("mended", GRID_SECONDS) + &slow.with(&changes)))[0].1
-    };
+    // A gain depends on how long a transfer takes: the truth is that of the part which was fitted.
+    let seconds = fix["capture"]["first_s"].as_f64().unwrap_or(f64::from(CAPTURE_SECONDS));
+    let is_mended = !changes.is_empty() && !fix["ratio"].is_null();
+    let needs = fix["needs"].as_array().cloned().unwrap_or_default();
+    let remedy = if is_mended { slow.with(&[changes.clone(), needs].concat()) } else { String::new() };
+    let arms = goodputs(&truth(&slow, seconds, &remedy));
+    let (found, best) = (of(&arms, AS_FOUND), best(&arms));
+    let after = of(&arms, if is_mended { REMEDY } else { AS_FOUND });
     let packets = packets(path, capture);
     let interval = binomial(slow.loss, packets);
     let within = |ratio: f64| (ratio - 1.0).abs() <= 0.1;
@@ -221,7 +237,7 @@ fn explain(slow: &Slow, fix: &Value) {
             );
         }
     }
-    println!("    {}", slow.scenario("slow", CAPTURE_SECONDS).replace('\n', "; "));
+    println!("    {}", slow.scenario("slow", CAPTURE_SECONDS.into()).replace('\n', "; "));
 }
 
 fn change(change: &Value) -> String {
@@ -294,7 +310,7 @@ fn random_captures_are_fitted_and_mended() {
 fn nothing_of_a_disguised_capture_is_overlooked() {
     let folder = tempfile::tempdir().expect("a folder");
     let slow = Slow::draw(&mut Draw(1), 0, &["window"]);
-    lab_in(folder.path(), &slow.scenario("slow", 1), &["--kernel", "6.12", "--capture", "server", "-q"]);
+    lab_in(folder.path(), &slow.scenario("slow", 1.0), &["--kernel", "6.12", "--capture", "server", "-q"]);
     let out = folder.path().join("out");
     assert!(survivors(&out).is_empty());
     disguise(&out.join("0-as-given.pcapng"));

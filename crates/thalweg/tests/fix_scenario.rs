@@ -183,7 +183,7 @@ fn random_slow_scenarios_reach_what_a_grid_search_reaches() {
     let mut reached = 0;
     for at in 0..12 {
         let slow = Slow::draw(&mut draw, at, &CAUSES);
-        let text = slow.scenario(&format!("slow-{at}"), 8);
+        let text = slow.scenario(&format!("slow-{at}"), 8.0);
         let folder = tempfile::tempdir().expect("a folder");
         let options = ["--kernel", "6.12", "--repeat", "3", "--capture", "off", "--samples", "off"];
         let report = lab_in(folder.path(), &(text.clone() + &slow.grid()), &options);

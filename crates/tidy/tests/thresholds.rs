@@ -28,7 +28,7 @@ const QUANTITIES: [&str; 11] =
     ["ENOUGH", "FEW", "MANY", "MOST", "MOSTLY", "NEARLY", "SEVERAL", "OFTEN", "ALWAYS", "SAME", "FAR"];
 
 /// Thresholds that have none of these yet: neither a test nor a capture of docs/thresholds.md fails without them. Each needs a source, or goes.
-const WITHOUT_SOURCE: [(&str, &str); 44] = [
+const WITHOUT_SOURCE: [(&str, &str); 45] = [
     ("diagnosis/rules/send_buffer.rs", "MIN_SEGMENTS"),
     ("estimate/busy_bottleneck.rs", "MIN_QUEUED_SHARE"),
     ("estimate/busy_bottleneck.rs", "MIN_OPEN_SHARE"),
@@ -46,9 +46,10 @@ const WITHOUT_SOURCE: [(&str, &str); 44] = [
     ("estimate/sliding_min.rs", "MIN_RISE_JITTERS"),
     ("flow/facts.rs", "MIN_CLASS_SHARE"),
     ("hash.rs", "ODD"),
-    ("observe/packet_trains.rs", "SHORT_TRAINS_COMPARED"),
     ("observe/packet_trains.rs", "MIN_BLURRED_RATIO"),
     ("observe/packet_trains.rs", "MIN_BLURRED_TOP_RATIO"),
+    ("observe/short_trains.rs", "BUNCH_PART"),
+    ("observe/short_trains.rs", "FIRST_SEGMENTS"),
     ("shared_path/aggregate_rate.rs", "MIN_BINS"),
     ("shared_path/aggregate_rate.rs", "MIN_BYTES"),
     ("shared_path/mod.rs", "MIN_OTHERS_PART"),

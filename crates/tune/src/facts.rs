@@ -71,7 +71,7 @@ impl<'a> Facts<'a> {
 
     /// The host that receives it.
     pub const fn receiver(&self) -> Side {
-        other(self.sender())
+        self.sender().other()
     }
 
     /// What fills the path; `None` where its rate is not known.
@@ -118,14 +118,6 @@ impl<'a> Facts<'a> {
 fn three_digits(bps: f64) -> Rate {
     let unit = 10f64.powf((bps.max(1.0).log10() - 2.0).floor()).max(1.0);
     Rate::from_bits_per_second(((bps / unit).round() * unit) as u64)
-}
-
-/// The other host.
-pub(crate) const fn other(side: Side) -> Side {
-    match side {
-        Side::Client => Side::Server,
-        Side::Server => Side::Client,
-    }
 }
 
 pub(crate) fn sysctl(name: &str) -> Setting {

@@ -4,7 +4,7 @@
 
 use crate::buffers::window_part;
 use crate::catalogue::sysctl as entry;
-use crate::facts::{Facts, other, route, socket, sysctl};
+use crate::facts::{Facts, route, socket, sysctl};
 use crate::{human_time, remedy, round_up};
 use thalweg_model::{Applicability, Change, Code, Remedy, Setting, Side};
 use thalweg_units::Bytes;
@@ -191,7 +191,7 @@ fn congestion_control(facts: &Facts<'_>, work: &Work) -> Vec<Remedy> {
     if work.both_ways {
         let both = options.iter().filter_map(|one| {
             let mut both = one.clone();
-            both.changes.extend(facts.set(other(side), sysctl(CONGESTION), one.changes.first()?.to.clone()));
+            both.changes.extend(facts.set(side.other(), sysctl(CONGESTION), one.changes.first()?.to.clone()));
             Some(both)
         });
         let both: Vec<Remedy> = both.collect();

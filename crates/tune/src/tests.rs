@@ -24,6 +24,7 @@ fn facts<'a>(kernel: &str, settings: &'a SettingsReport) -> Facts<'a> {
         measured: Measured {
             capacity_bps: Some(3e9),
             fastest_bps: None,
+            first_bps: None,
             link_mtu_bytes: None,
             segment_bytes: 1448,
             delivered_segment_bytes: 1320,

@@ -33,7 +33,7 @@ pub(crate) struct ShownRates {
 impl ShownRates {
     pub(crate) fn of(rounds: &RoundTrips<'_>, mean: f64) -> Self {
         let sender = rounds.sender;
-        let trains = sender.observers.packet_trains.rate();
+        let trains = sender.observers.train_rate();
         // Away from the sender data shows itself how fast it comes; an ACK that closes a gap covers much at once.
         let arrives = sender.observers.packet_trains.fastest().filter(|_| !sender.times_acks);
         let arrives = arrives.map_or(f64::INFINITY, |fastest| fastest.max(mean));

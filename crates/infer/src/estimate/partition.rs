@@ -85,8 +85,10 @@ impl<'a> RoundTrips<'a> {
         let prompted = prompts.are_acknowledgements();
         let start = &self.sender.observers.slow_start;
         let grows_until = start.exit.map_or(u64::MAX, |(at, _)| at);
-        // Elsewhere than at the sender its pauses may have hidden that the growth stopped; there were none.
-        let stopped = (prompted && start.growth.since >= MAX_FLAT_ROUNDS).then_some(start.growth.until);
+        // Elsewhere than at the sender its pauses may have hidden that the growth stopped; there were none. What a timer paces no acknowledgement
+        // sets off.
+        let paced = self.sender.observers.send_spacing.paced(self.sender.space.mss).is_some();
+        let stopped = ((prompted || paced) && start.growth.since >= MAX_FLAT_ROUNDS).then_some(start.growth.until);
         let exit = grows_until.min(stopped.unwrap_or(u64::MAX));
         let first_loss = self.sender.losses.episodes.first().map_or(u64::MAX, |loss| loss.at);
         let constant = self.constant_flight();

@@ -125,6 +125,7 @@ impl<'a> JudgedFlow<'a> {
             measured: Measured {
                 capacity_bps: facts.capacity.map(|capacity| capacity * 8.0),
                 fastest_bps: sender.observers.packet_trains.fastest().map(|fastest| fastest * 8.0),
+                first_bps: sender.observers.short_trains.rate().map(|first| first * 8.0),
                 link_mtu_bytes: connection.too_big.as_ref().and_then(|told| told.about(main)?.mtu),
                 segment_bytes: sender.space.mss,
                 delivered_segment_bytes: sender.scoreboard.largest_delivered,

@@ -18,6 +18,7 @@ pub(crate) mod reordering;
 pub(crate) mod requests;
 pub(crate) mod rtt_before_loss;
 pub(crate) mod send_spacing;
+pub(crate) mod short_trains;
 pub(crate) mod slow_start;
 pub(crate) mod sndbuf_wakeups;
 pub(crate) mod stop_and_wait;
@@ -42,6 +43,7 @@ use pruned_data::PrunedData;
 use reordering::Reordering;
 use rtt_before_loss::RttBeforeLoss;
 use send_spacing::SendSpacing;
+use short_trains::ShortTrains;
 use slow_start::SlowStart;
 use sndbuf_wakeups::SndbufWakeups;
 use stop_and_wait::StopAndWait;
@@ -56,6 +58,7 @@ use write_timer::WriteTimer;
 pub(crate) struct Observers {
     pub(crate) time: TimeByLimit,
     pub(crate) packet_trains: PacketTrains,
+    pub(crate) short_trains: ShortTrains,
     pub(crate) slow_start: SlowStart,
     pub(crate) sndbuf_wakeups: SndbufWakeups,
     pub(crate) stop_and_wait: StopAndWait,
@@ -82,6 +85,20 @@ pub(crate) struct Observers {
     pub(crate) awaited_echo: Option<(u32, u64)>,
     /// The shortest time to an echo, in nanoseconds.
     pub(crate) echo_min: Option<u64>,
+}
+
+impl Observers {
+    /// Notes that `delivered` bytes in all have been delivered at `now` (nanoseconds).
+    pub(crate) fn delivered(&mut self, now: u64, delivered: u64, mss: u64) {
+        self.packet_trains.delivered(now, delivered, mss);
+        self.short_trains.delivered(now, delivered, mss);
+    }
+
+    /// The rate of trains, in bytes per second; of few segments, that of short ones where it is higher.
+    pub(crate) fn train_rate(&self) -> Option<f64> {
+        let rates = [self.packet_trains.rate(), self.short_trains.of_all()];
+        rates.into_iter().flatten().max_by(f64::total_cmp)
+    }
 }
 
 impl Reset for Observers {

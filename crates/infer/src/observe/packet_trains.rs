@@ -9,13 +9,6 @@ use std::collections::VecDeque;
 /// 2004, §V: dispersion of trains of tens of packets tends to the capacity when there is no cross traffic.
 const TRAIN_SEGMENTS: u64 = 16;
 
-/// Segments in a short train, for transfers that are over before they held enough long ones: within a first flight of ten.
-const SHORT_SEGMENTS: u64 = 4;
-/// Long trains count alone once so many segments came.
-const MAX_SEGMENTS_OF_SHORT_TRAINS: u64 = 256;
-/// Short trains that must come as fast: one may be two acknowledgements that met.
-const SHORT_TRAINS_COMPARED: usize = 4;
-
 /// How many times as fast at least a quarter of the bytes is as half of them, and a tenth as a quarter, where delays that vary bunch packets up. Of
 /// no transfer of 1,600 of ours without such delays are they that far apart, and a fiftieth from a tenth, while round trips vary by as much
 /// as a train takes.
@@ -29,8 +22,6 @@ pub(crate) struct PacketTrains {
     recent: VecDeque<(u64, u64)>,
     /// Bytes by the rate that they came at, in bytes per second.
     rates: LogHistogram<5, 40>,
-    /// The rates of the fastest short trains, ascending.
-    short: [f64; SHORT_TRAINS_COMPARED],
 }
 
 impl Reset for PacketTrains {
@@ -52,18 +43,6 @@ impl PacketTrains {
         {
             start = Some(first);
         }
-        if delivered > MAX_SEGMENTS_OF_SHORT_TRAINS * mss {
-            self.short = [0.0; SHORT_TRAINS_COMPARED];
-        } else if let Some(&(at, before)) = self.recent.iter().rev().find(|r| r.1 + SHORT_SEGMENTS * mss <= delivered)
-            && now > at
-        {
-            let rate = (delivered - before) as f64 / (now - at) as f64 * 1e9;
-            let slower = self.short.partition_point(|&other| other < rate);
-            if slower > 0 {
-                self.short.copy_within(1..slower, 0);
-                self.short[slower - 1] = rate;
-            }
-        }
         let step = self.recent.back().map_or(0, |last| delivered.saturating_sub(last.1));
         // What was held and let go at one instant has no rate.
         if let Some((at, before)) = start.filter(|&(at, _)| now > at) {
@@ -79,13 +58,11 @@ impl PacketTrains {
         }
     }
 
-    /// The rate, in bytes per second, that a quarter of the bytes arrived at or above; `None` for less than two trains. Of a few
-    /// segments, the rate of short trains where that is higher.
+    /// The rate, in bytes per second, that a quarter of the bytes arrived at or above; `None` for less than two trains.
     ///
     /// A quarter: windows as small as one and a half trains still have that many trains without their idle gap.
     pub(crate) fn rate(&self) -> Option<f64> {
-        let rate = self.quantile(4.0).unwrap_or(0.0).max(self.short[0]);
-        (rate > 0.0).then_some(rate)
+        self.quantile(4.0).filter(|rate| *rate > 0.0)
     }
 
     /// The rate that half of the bytes arrived at or above, where delays that vary by `varies` nanoseconds bunch packets up: trains come at no rate

@@ -273,6 +273,7 @@ fn judge(id: u64, local: SocketAddr, remote: SocketAddr, samples: &[Sample]) -> 
         measured: Measured {
             capacity_bps: spending.as_ref().and_then(Spending::capacity).map(|bytes| bytes * 8.0),
             fastest_bps: None,
+            first_bps: None,
             link_mtu_bytes: None,
             segment_bytes: last.segment,
             delivered_segment_bytes: 0,

@@ -72,11 +72,18 @@ pub(crate) fn step(parameters: &mut Parameters, capture: &Observed, runs: &[Obse
     // Where a buffer is the limit the goodput is in proportion to it. Its largest window, and a flight that passed it once, are not.
     if parameters.receive.origin == Origin::Calibrated {
         let limits = capture.code == Code::ReceiveWindow;
-        parameters.receive.bytes *=
-            if limits { ratio(|seen| Some(seen.goodput_bps)) } else { ratio(|seen| Some(seen.window_max_bytes)) };
+        parameters.receive.bytes *= if limits {
+            ratio(|seen| Some(seen.goodput_bps))
+        } else {
+            ratio(|seen| Some(seen.measured.window_max_bytes as f64))
+        };
     }
     if parameters.send.origin == Origin::Calibrated {
-        parameters.send.bytes *= ratio(|seen| Some(seen.goodput_bps));
+        // Where the program waits for room, that shows the buffer. The goodput does not follow it: what a buffer of this size lets through at
+        // times fills the queue.
+        let shown = |seen: &Observed| seen.measured.send_buffer_bytes.map(|bytes| bytes as f64);
+        let by_goodput = shown(capture).is_none() || median(runs, shown).is_none();
+        parameters.send.bytes *= if by_goodput { ratio(|seen| Some(seen.goodput_bps)) } else { ratio(shown) };
     }
     parameters.clamp = parameters.clamp.map(|segments| segments * ratio(|seen| Some(seen.goodput_bps)));
     parameters.pacing_bps = parameters.pacing_bps.map(|bps| bps * ratio(|seen| Some(seen.goodput_bps)));

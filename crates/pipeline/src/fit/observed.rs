@@ -1,6 +1,7 @@
 //! The figures of a captured connection that a fitted model has to have, too.
 
-use thalweg_model::{Code, Flow, Point, RoundTrips, Series, Way};
+use super::RESOLUTION;
+use thalweg_model::{Code, Flow, Measured, Point, RoundTrips, Series, Way};
 
 /// Figures of one connection. The lab's captures are measured by the same estimators as the user's, so what an estimator
 /// gets wrong it gets wrong in both.
@@ -14,14 +15,15 @@ pub(crate) struct Observed {
     pub(crate) rtt_p50_ms: Option<f64>,
     pub(crate) rtt_p90_ms: Option<f64>,
     pub(crate) rtt_max_ms: Option<f64>,
-    pub(crate) capacity_bps: Option<f64>,
-    pub(crate) fastest_bps: Option<f64>,
+    pub(crate) measured: Measured,
     pub(crate) shown_by: Option<ShownBy>,
-    pub(crate) window_max_bytes: f64,
     pub(crate) data_packets: f64,
     pub(crate) lost_packets: f64,
     pub(crate) loss_episodes: f64,
 }
+
+/// How exact quantiles of round trips are, part of them.
+pub(crate) const RTT_RESOLUTION: f64 = 0.023;
 
 /// Which estimate shows the path's rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,12 +32,16 @@ pub(crate) enum ShownBy {
     Capacity,
     /// The fastest trains.
     FastestTrains,
+    /// Short trains of the first segments.
+    FirstTrains,
 }
 
-/// The fastest trains are right if a train takes this long at least: clocks, and cards that gather packets for 50 to 125 µs before they
+/// Trains tell the rate if they take this long at least: clocks, and cards that gather packets for 50 to 125 µs before they
 /// interrupt, make shorter ones seem faster. At 3 Gb/s a train of 16 segments takes 62 µs, and the fastest are up to 15 % too fast.
 const TRAIN_LEAST_S: f64 = 250e-6;
+/// Segments of a train, and of a short one among the first segments.
 const TRAIN_SEGMENTS: u64 = 16;
+const FIRST_SEGMENTS: u64 = 4;
 /// A limit is one where the path carries this much more. Closer together the two cannot be told apart: the labelled set of the verdicts has no
 /// cases nearer either (`CLEAR`, `tests/labelled/causes.rs`).
 pub(crate) const LIMIT_BELOW_PATH: f64 = 1.15;
@@ -43,35 +49,59 @@ pub(crate) const LIMIT_BELOW_PATH: f64 = 1.15;
 impl ShownBy {
     /// The estimate for a connection; `None` where none is more than what a host lets out.
     pub(crate) fn of(flow: &Flow) -> Option<Self> {
-        let code = flow.verdict.code();
-        if !code.is_host_limit() {
-            return Some(Self::Capacity);
-        }
-        let train_bits = (TRAIN_SEGMENTS * flow.measured.segment_bytes * 8) as f64;
-        let long = flow.measured.fastest_bps.is_some_and(|fastest| train_bits >= fastest * TRAIN_LEAST_S);
-        let order = if long { [Self::FastestTrains, Self::Capacity] } else { [Self::Capacity, Self::FastestTrains] };
-        // What a program paces comes at its rate, in trains of any length.
-        let least = flow.goodput_bps * LIMIT_BELOW_PATH;
-        let shows = |by: &Self| {
-            by.rate(flow.measured.capacity_bps, flow.measured.fastest_bps).is_some_and(|rate| rate >= least)
+        let (code, measured) = (flow.verdict.code(), &flow.measured);
+        let long = Self::FastestTrains.train_s(measured).is_some_and(|train| train >= TRAIN_LEAST_S);
+        let later: &[Self] = match code {
+            // What a program paces comes at its rate, in trains of any length.
+            Code::PacingRate => &[],
+            _ if !code.is_host_limit() => &[Self::Capacity],
+            _ if long => &[Self::FastestTrains, Self::Capacity],
+            _ => &[Self::Capacity, Self::FastestTrains],
         };
-        order.into_iter().find(|by| code != Code::PacingRate && shows(by))
+        let least = if code.is_host_limit() { flow.goodput_bps * LIMIT_BELOW_PATH } else { 0.0 };
+        let shown = |by: Self| by.rate(measured).filter(|rate| *rate >= least);
+        let later = later.iter().copied().find(|by| shown(*by).is_some());
+        // Small windows hold no long train, and what does not leave at once is slower than the path.
+        let first = Some(Self::FirstTrains).filter(|_| {
+            let more =
+                later.and_then(shown).is_none_or(|later| shown(Self::FirstTrains) > Some(later * (1.0 + RESOLUTION)));
+            let losses = matches!(code, Code::RandomLoss | Code::CongestionLoss);
+            more && (losses || code.is_host_limit()) && shown(Self::FirstTrains).is_some() && Self::first_tells(flow)
+        });
+        first.or(later)
     }
 
-    pub(crate) fn rate(self, capacity_bps: Option<f64>, fastest_bps: Option<f64>) -> Option<f64> {
+    /// Whether short trains take long enough: delays that vary by as much as a train takes push it together.
+    fn first_tells(flow: &Flow) -> bool {
+        let varies_ms = |rtt: &RoundTrips| rtt.p50_ms - flow.rtt_min_ms.unwrap_or(rtt.p50_ms) * (1.0 + RTT_RESOLUTION);
+        let least = TRAIN_LEAST_S.max(flow.facts.rtt.as_deref().map_or(0.0, varies_ms) / 1e3);
+        Self::FirstTrains.train_s(&flow.measured).is_some_and(|train| train >= least)
+    }
+
+    pub(crate) const fn rate(self, measured: &Measured) -> Option<f64> {
         match self {
-            Self::Capacity => capacity_bps,
-            Self::FastestTrains => fastest_bps,
+            Self::Capacity => measured.capacity_bps,
+            Self::FastestTrains => measured.fastest_bps,
+            Self::FirstTrains => measured.first_bps,
         }
+    }
+
+    /// How long a train takes at that rate, in seconds.
+    fn train_s(self, measured: &Measured) -> Option<f64> {
+        let segments = if self == Self::FirstTrains { FIRST_SEGMENTS } else { TRAIN_SEGMENTS };
+        self.rate(measured).map(|rate| (segments * measured.segment_bytes * 8) as f64 / rate)
     }
 }
 
-/// The longest round trip that is a queue's: a single one that is longer by the time for which an acknowledgement is delayed is none.
+/// The longest round trip that is a queue's. A single one that is longer by the time for which an acknowledgement is delayed is none, nor is one
+/// beyond a tenth of all that are as long as each other, and longer than the shortest, `min_ms`: a full queue holds no more.
 ///
 /// Source: Linux `TCP_DELACK_MIN`, HZ / 25, include/net/tcp.h.
-pub(crate) fn longest_ms(rtt: &RoundTrips) -> f64 {
+pub(crate) fn longest_ms(rtt: &RoundTrips, min_ms: f64) -> f64 {
     const DELAYED_ACK_MS: f64 = 40.0;
-    if rtt.max_ms - rtt.p99_ms >= DELAYED_ACK_MS { rtt.p99_ms } else { rtt.max_ms }
+    let longer = |a: f64, b: f64| a > b * (1.0 + RESOLUTION);
+    let is_level = longer(rtt.p90_ms, min_ms) && !longer(rtt.p99_ms, rtt.p90_ms);
+    if is_level || rtt.max_ms - rtt.p99_ms >= DELAYED_ACK_MS { rtt.p99_ms } else { rtt.max_ms }
 }
 
 /// What a connection delivered while it had data, bits per second.
@@ -91,11 +121,9 @@ impl Observed {
             rtt_min_ms: flow.rtt_min_ms,
             rtt_p50_ms: rtt.map(|rtt| rtt.p50_ms),
             rtt_p90_ms: rtt.map(|rtt| rtt.p90_ms),
-            rtt_max_ms: rtt.map(longest_ms),
-            capacity_bps: flow.measured.capacity_bps,
-            fastest_bps: flow.measured.fastest_bps,
+            rtt_max_ms: rtt.map(|rtt| longest_ms(rtt, flow.rtt_min_ms.unwrap_or_default())),
+            measured: flow.measured,
             shown_by: ShownBy::of(flow),
-            window_max_bytes: flow.measured.window_max_bytes as f64,
             data_packets: data_packets as f64,
             lost_packets: losses.map_or(0.0, |losses| losses.packets as f64),
             loss_episodes: losses.map_or(0.0, |losses| losses.episodes as f64),
@@ -104,7 +132,7 @@ impl Observed {
 
     /// The figure that the path's rate is fitted to, for a capture that shows it by this estimate.
     pub(crate) fn shown_rate(&self, by: Option<ShownBy>) -> Option<f64> {
-        by?.rate(self.capacity_bps, self.fastest_bps)
+        by?.rate(&self.measured)
     }
 
     /// The part of data packets that was lost.

@@ -9,15 +9,15 @@ use crate::fit::{Fit, SEEDS, fit};
 use crate::lab_runs::LabRuns;
 use crate::observer::Observer;
 use crate::remedy::{AS_FOUND, WORTH, congestion_control, figure, ratio, value};
-use crate::search::{Tried, amount, search};
+use crate::search::{Tried, amount, longer, search};
 use crate::{rival, search};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use thalweg_lab::Engine;
 use thalweg_model::{
-    Arm, CaptureFit, Code, DiagnosisLine, FittedParameter, FixReport, Flow, LabReport, Remedy, Rival, Scenario,
-    Setting, Vantage,
+    Arm, CaptureFit, Change, Code, DiagnosisLine, FittedParameter, FixReport, Flow, LabReport, Remedy, Rival, Scenario,
+    Series, Setting, Vantage,
 };
 use thalweg_units::Seed;
 
@@ -72,15 +72,7 @@ pub fn capture(
     let wanted = request.options.kernels.first().map_or(DEFAULT_KERNEL, String::as_str);
     let engine = Engine::Virtual(thalweg_lab::kernel::find(wanted)?);
     let lab = LabRuns { engine: &engine, jobs: request.options.jobs(), seed: Seed::new(request.options.seed), stop };
-    let amount = amount(&flow);
-    let (flow, series) = match amount {
-        // Alone it is drawn; what it shares with others is known from all of them.
-        Amount::Bytes(_) => {
-            let (_, series) = captured_flow::alone(request.path, &flow, None)?;
-            (flow, series)
-        }
-        Amount::Seconds(seconds) => captured_flow::alone(request.path, &flow, Some(seconds))?,
-    };
+    let (flow, series, amount) = part(request.path, flow)?;
     observer.note(&format!("cause: {}; fitting a path to connection {}", flow.verdict.code(), flow.id));
     let fits = fit(&lab, &flow, &series, amount, observer)?;
     let chosen = fits.iter().rev().find(|fit| fit.model.accepted).cloned();
@@ -112,6 +104,24 @@ pub fn capture(
     }
     assumptions(&fitted, &mut report);
     Ok(finish(report, Some(toml)))
+}
+
+/// The part of the connection that is reproduced, which is limited by what limits the whole: a queue that slow start overran may be all that
+/// the first seconds show.
+fn part(path: &Path, flow: Flow) -> Result<(Flow, Series, Amount), Failure> {
+    let mut part = amount(&flow);
+    loop {
+        let Amount::Seconds(seconds) = part else {
+            // Alone it is drawn; what it shares with others is known from all of them.
+            let (_, series) = captured_flow::alone(path, &flow, None)?;
+            return Ok((flow, series, part));
+        };
+        let (first, series) = captured_flow::alone(path, &flow, Some(seconds))?;
+        match longer(&flow, part).filter(|_| first.verdict.code() != flow.verdict.code()) {
+            Some(longer) => part = longer,
+            None => return Ok((first, series, part)),
+        }
+    }
 }
 
 /// The best candidate that takes no more from a CUBIC flow than another CUBIC flow does, and what its congestion control does to one; the report's
@@ -284,14 +294,20 @@ fn assumptions(fitted: &Fit, report: &mut FixReport) {
             "The capture never shows the path's rate: four times the most it delivered is assumed, and the gain is bounded by that.".to_owned(),
         );
     }
+    report.needs = needed(fitted, report);
+    if !report.needs.is_empty() {
+        report.notes.push(
+            "A limit that did not hold yet leaves nothing in a capture. Besides the buffers named, no program may set less by SO_RCVBUF, SO_SNDBUF or \
+             SO_MAX_PACING_RATE, and no route a smaller cwnd."
+                .to_owned(),
+        );
+    }
     let other_end: Vec<&str> = report
         .remedy
         .iter()
         .flat_map(|remedy| &remedy.changes)
         .filter(|change| change.side != fitted.parameters.tap)
-        .map(|change| match &change.setting {
-            Setting::Sysctl(name) | Setting::Route(name) | Setting::Socket(name) => name.as_str(),
-        })
+        .map(|change| change.setting.name())
         .collect();
     if !other_end.is_empty() {
         report.notes.push(format!(
@@ -299,6 +315,17 @@ fn assumptions(fitted: &Fit, report: &mut FixReport) {
             other_end.join(", ")
         ));
     }
+}
+
+/// The buffers that the gain takes at both hosts, besides those that the remedy sets.
+fn needed(fitted: &Fit, report: &FixReport) -> Vec<Change> {
+    let (Some(after), Some(remedy)) = (report.after.filter(|_| report.cause.code.is_host_limit()), &report.remedy)
+    else {
+        return Vec::new();
+    };
+    let is_set = |need: &Change| remedy.changes.iter().any(|one| one.side == need.side && one.setting == need.setting);
+    let all = fitted.parameters.buffers_for(after);
+    all.into_iter().filter(|need| !is_set(need)).collect()
 }
 
 /// The fitted scenario as a file that `thalweg lab run` holds against the capture's verdict.
@@ -349,6 +376,7 @@ fn begin(path: &Path, flow: &Flow) -> FixReport {
         also: Vec::new(),
         figures: Vec::new(),
         remedy: None,
+        needs: Vec::new(),
         apply: Vec::new(),
         undo: Vec::new(),
         metric: "goodput_bps".to_owned(),

@@ -268,6 +268,7 @@ fn conclude(base: &Experiment, proof: LabReport, found: Option<&ArmFindings>, ex
         schema: "thalweg.fix/1".to_owned(),
         cause,
         also,
+        needs: Vec::new(),
         apply: remedy.as_ref().map(thalweg_tune::apply).unwrap_or_default(),
         undo: remedy.as_ref().map(thalweg_tune::undo).unwrap_or_default(),
         metric: leading.as_ref().map_or_else(|| "duration_s".to_owned(), |figure| figure.metric.clone()),

@@ -50,6 +50,13 @@ pub(super) fn fix(fix: &FixReport) -> String {
         if let Some(caution) = caution(remedy) {
             html.push_str(&format!("<p class=\"caution\">{caution}</p>"));
         }
+        if !fix.needs.is_empty() {
+            let need = |need: &Change| {
+                format!("<li>{}: {} {} or more</li>", need.side.as_str(), escape(need.setting.name()), escape(&need.to))
+            };
+            let needs: String = fix.needs.iter().map(need).collect();
+            html.push_str(&format!("<h3>What the gain needs besides</h3><ul>{needs}</ul>"));
+        }
         html.push_str("<div class=\"pair\">");
         html.push_str(&commands("Apply", &fix.apply));
         html.push_str(&commands("Undo", &fix.undo));

@@ -123,6 +123,14 @@ fn settings(page: &mut Page, report: &FixReport) {
     if let Some(caution) = caution(remedy) {
         page.sentence("  ", caution, Style::Bad);
     }
+    if report.needs.is_empty() {
+        return;
+    }
+    page.heading("What the gain needs besides");
+    for need in &report.needs {
+        let (name, kind) = (need.setting.name(), need.side.as_str());
+        page.line(&format!("  {kind}  {} {} or more", page.paint(&clean(name), Style::Strong), clean(&need.to)));
+    }
 }
 
 fn change(page: &mut Page, change: &Change) {

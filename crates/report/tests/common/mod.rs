@@ -193,6 +193,7 @@ pub fn fix() -> FixReport {
         also: Vec::new(),
         figures: Vec::new(),
         remedy: Some(remedy()),
+        needs: Vec::new(),
         apply: vec!["sysctl -w net.ipv4.tcp_rmem=\"4096 131072 33554432\"   # on the client".to_owned()],
         undo: vec!["sysctl -w net.ipv4.tcp_rmem=\"4096 131072 6291456\"   # on the client".to_owned()],
         metric: "goodput_steady_bps".to_owned(),
@@ -231,6 +232,7 @@ pub fn fixed_capture() -> FixReport {
     };
     let changes = remedy().changes;
     FixReport {
+        needs: changes.clone(),
         capture: Some(Box::new(CaptureFit {
             file: "slow.pcap".to_owned(),
             flow: 3,
@@ -297,6 +299,7 @@ pub fn diagnose() -> DiagnoseReport {
         measured: Measured {
             capacity_bps: Some(2.9e9),
             fastest_bps: None,
+            first_bps: None,
             link_mtu_bytes: None,
             segment_bytes: 1448,
             delivered_segment_bytes: 1448,

@@ -90,7 +90,7 @@ impl Slow {
     }
 
     /// The scenario with a stream of so many seconds.
-    pub fn scenario(&self, name: &str, seconds: u32) -> String {
+    pub fn scenario(&self, name: &str, seconds: f64) -> String {
         let Self { text, .. } = self;
         format!("name = \"{name}\"\n{text}[workload]\nkind = \"stream\"\nseconds = \"{seconds}s\"\n")
     }

@@ -73,6 +73,10 @@ fn diagnosed(document: &Value, here: Side, name: &str, demand: &Demand, draft: &
 /// Adds the remedy that a fix has measured; returns how many changes there were.
 fn proven(document: &Value, here: Side, name: &str, demand: &Demand, draft: &mut Draft<'_>) -> usize {
     let count = add(draft, demand, &document["remedy"], here);
+    for need in list(document, "needs").iter().filter(|need| side(need) == Some(here)) {
+        let (Some(setting), Some(to)) = (setting(need), need["to"].as_str()) else { continue };
+        set(draft, demand, setting, to, "The gain takes this much where the host has less.");
+    }
     let proof = &document["proof"];
     let text = |key: &str| proof[key].as_str().unwrap_or("?").to_owned();
     draft.step("what the fix proposes", format!("{count} changes for this side"), name.to_owned());

@@ -25,9 +25,7 @@ fn demand(rtt: &str, rate: &str, connections: u64) -> Demand {
 }
 
 fn short(plan: &TunePlan) -> Vec<String> {
-    let name = |setting: &Setting| match setting {
-        Setting::Sysctl(name) | Setting::Route(name) | Setting::Socket(name) => name.clone(),
-    };
+    let name = |setting: &Setting| setting.name().to_owned();
     plan.changes.iter().map(|change| format!("{:?} {} {}", change.reach, name(&change.setting), change.to)).collect()
 }
 
@@ -206,6 +204,16 @@ fn a_plan_says_what_to_expect_and_where_that_is_from() {
     let measured = plan.expected.expect("a gain");
     assert_eq!((measured.before, measured.after, measured.ratio), (Some(1e6), Some(5e6), 5.0));
     assert!(measured.source.contains("'slow', Linux 6.12.1, seed 7"), "{}", measured.source);
+
+    let need = |side: &str, to: &str| json!({"side": side, "setting": {"sysctl": "net.ipv4.tcp_wmem"}, "from": null, "to": to});
+    let mut more = fixed.clone();
+    more["needs"] = json!([
+        need("client", "4096 16384 268435456"),
+        need("client", "4096 16384 1048576"),
+        need("server", "4096 16384 536870912")
+    ]);
+    let all = ["Namespace net.ipv4.tcp_rmem 4096 131072 33554432", "Namespace net.ipv4.tcp_wmem 4096 16384 268435456"];
+    assert_eq!(short(&of(&more).expect("a plan")), all, "what this host has less of, and no more");
 
     let nothing = json!({"schema": "thalweg.fix/1", "remedy": null, "ratio": null});
     assert_eq!(of(&nothing), Err(DiagnosisError::NothingToSet("client")));

@@ -24,7 +24,7 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
         mean_bps: facts.rate() * 8.0,
         rtt_mean_s: facts.rtt_mean_s,
         rtt_min_s: facts.rtt_min_s,
-        trains_bps: facts.sender.observers.packet_trains.rate().map(|trains| trains * 8.0),
+        trains_bps: facts.sender.observers.train_rate().map(|trains| trains * 8.0),
     };
     Some(Judged::new(Cause::PathRate(path), share, 1.0 + GAIN_ERROR * share, None))
 }

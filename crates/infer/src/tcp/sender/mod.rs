@@ -218,7 +218,7 @@ impl Sender {
         }
         if !self.times_acks {
             // Beside the receiver the data itself shows how bursts come out of the path.
-            self.observers.packet_trains.delivered(data.now, self.totals.bytes, self.space.mss);
+            self.observers.delivered(data.now, self.totals.bytes, self.space.mss);
         }
         self.note_full_window(data);
         self.observers.slow_start.sent(NewData {
@@ -453,7 +453,7 @@ impl Sender {
             }
         }
         if self.times_acks {
-            self.observers.packet_trains.delivered(now, self.totals.delivered, self.space.mss);
+            self.observers.delivered(now, self.totals.delivered, self.space.mss);
         }
     }
 

@@ -1,11 +1,12 @@
 //! The parameters of a model of a connection's path and hosts, and the scenario they make.
 
 use crate::failure::Failure;
-use crate::fit::observed::{LIMIT_BELOW_PATH, ShownBy, delivered, longest_ms};
+use crate::fit::observed::{LIMIT_BELOW_PATH, RTT_RESOLUTION, ShownBy, delivered, longest_ms};
 use std::fmt::Write as _;
 use thalweg_lab::CaptureEnds;
 use thalweg_model::{
-    BufferState, Code, FamilyName, FittedParameter, Flow, LossClass, Origin, RttSource, Scenario, Side, Vantage, Way,
+    BufferState, Change, Code, FamilyName, FittedParameter, Flow, Handshake, LossClass, Origin, RttSource, Scenario,
+    Setting, Side, Vantage, Way,
 };
 use thalweg_units::{Bytes, Rate, Ratio, Span};
 
@@ -94,8 +95,6 @@ const ETHERNET_HEADER: u64 = 14;
 const RATE_UNSEEN: f64 = 4.0;
 /// Losses of one round trip that a queue explains and independent losses do not.
 pub(crate) const OVERRUN_PACKETS: u64 = 8;
-/// How exact quantiles of round trips are, part of them.
-const RTT_RESOLUTION: f64 = 0.023;
 /// The least confidence with which the sender's congestion control is taken from the capture.
 const FAMILY_CONFIDENCE: f64 = 0.6;
 
@@ -128,12 +127,11 @@ impl Parameters {
         // The lab speaks IPv4: headers as long as the capture's are not worth a difference in the rate.
         let headers = (ip + ETHERNET_HEADER) as f64;
         let on_wire = |payload_bps: f64| payload_bps * (segment as f64 + headers) / segment as f64;
-        let code = flow.verdict.code();
         let bucket = flow.policer.filter(|_| loss_model == LossModel::Policer);
         let seen = match bucket {
             // What passes at the policer's rate says nothing of the path that leads there.
             Some(bucket) => flow.measured.fastest_bps.filter(|seen| *seen >= bucket.rate_bps * LIMIT_BELOW_PATH),
-            None => ShownBy::of(flow).and_then(|by| by.rate(flow.measured.capacity_bps, flow.measured.fastest_bps)),
+            None => ShownBy::of(flow).and_then(|by| by.rate(&flow.measured)),
         };
         let delivered = delivered(flow);
         let rate_bps = on_wire(seen.unwrap_or(delivered * RATE_UNSEEN));
@@ -143,7 +141,7 @@ impl Parameters {
         let overran = losses.is_some_and(|losses| losses.packets_max >= OVERRUN_PACKETS);
         let lost_to_queue =
             losses.is_some() && (loss_model == LossModel::Queue || overran && loss_model == LossModel::Random);
-        let longest = flow.facts.rtt.as_deref().map_or(max_s, |rtt| longest_ms(rtt) / 1e3);
+        let longest = flow.facts.rtt.as_deref().map_or(max_s, |rtt| longest_ms(rtt, rtt_s * 1e3) / 1e3);
         let standing = (if lost_to_queue { longest } else { max_s } - rtt_s).max(0.0) * rate_bps / 8.0;
         // A queue that never overflowed held at least what waited in it, and two thirds of what fills the path is usual.
         let queue_bytes = if lost_to_queue { standing } else { (standing * 1.5).max(rate_bps * rtt_s / 8.0 * 0.66) };
@@ -176,7 +174,7 @@ impl Parameters {
             jitter_s: if queue_seldom(flow) { (p50_s - rtt_s - rtt_s * RTT_RESOLUTION).max(0.0) } else { 0.0 },
             policer: bucket.map(|bucket| (bucket.rate_bps, bucket.burst_bytes)),
             mtu: (segment + 40 + if timestamps { 12 } else { 0 }).clamp(576, 9000) as u16,
-            receive: receive_buffer(flow),
+            receive: receive_buffer(flow, is_scaled(handshake)),
             send: send_buffer(flow),
             first_window: flow.facts.receive_window.as_deref().map_or(0, |window| window.first_bytes),
             initcwnd: flow
@@ -184,14 +182,12 @@ impl Parameters {
                 .initial_window
                 .filter(|first| first.exact)
                 .map(|first| first.segments.round().clamp(1.0, 200.0) as u64),
-            clamp: (code == Code::CongestionWindowClamp)
+            clamp: stands(flow, Code::CongestionWindowClamp)
                 .then(|| flow.measured.flight_max_bytes as f64 / segment as f64),
-            pacing_bps: (code == Code::PacingRate).then_some(delivered),
+            pacing_bps: stands(flow, Code::PacingRate).then_some(delivered),
             congestion,
             congestion_origin,
-            window_scaling: handshake.wscale_client.is_some() == handshake.wscale_server.is_some()
-                && handshake.wscale_client.is_some()
-                || handshake.rtt_ms.is_none(),
+            window_scaling: is_scaled(handshake),
             sack: handshake.sack.unwrap_or(true),
             timestamps,
             amount,
@@ -263,6 +259,19 @@ impl Parameters {
             }));
         }
         list
+    }
+
+    /// The buffers of both hosts that carry so many bits per second over this path. A window is a part of what is charged to either.
+    pub(crate) fn buffers_for(&self, bps: f64) -> Vec<Change> {
+        let mib = (bps * self.rtt_s / 8.0 / WINDOW_PART / f64::from(1 << 20)).ceil() as u64;
+        let buffer = |side, name: &str, first: u64| Change {
+            side,
+            setting: Setting::Sysctl(format!("net.ipv4.{name}")),
+            from: None,
+            to: format!("4096 {first} {}", mib << 20),
+        };
+        let sender = self.sender();
+        vec![buffer(sender.other(), "tcp_rmem", 131_072), buffer(sender, "tcp_wmem", 16_384)]
     }
 
     pub(crate) const fn sender(&self) -> Side {
@@ -407,15 +416,27 @@ fn queue_seldom(flow: &Flow) -> bool {
     flow.limits.path_rate < 0.2 && !matches!(class, Some(LossClass::Queue | LossClass::Mixed))
 }
 
+/// Whether windows are scaled; a handshake that is not in the capture says nothing against it.
+fn is_scaled(handshake: &Handshake) -> bool {
+    let both = handshake.wscale_client.is_some() && handshake.wscale_server.is_some();
+    both || handshake.rtt_ms.is_none()
+}
+
+/// Whether a cause stands, first or beside another.
+fn stands(flow: &Flow, code: Code) -> bool {
+    flow.verdict.code() == code || flow.findings.iter().any(|finding| finding.code() == code)
+}
+
 /// The receive buffer behind the windows that were advertised.
-fn receive_buffer(flow: &Flow) -> Buffer {
+fn receive_buffer(flow: &Flow, is_scaled: bool) -> Buffer {
     let window = flow.measured.window_max_bytes as f64;
     // Without a scale the field bounds the window, whatever the buffer holds.
     let state = flow.facts.receive_window.as_deref().and_then(|window| window.state);
-    let state = state.filter(|_| flow.verdict.code() != Code::WindowScalingMissing);
+    let is_field = !is_scaled && window >= f64::from(u16::MAX) * (1.0 - RTT_RESOLUTION);
+    let state = state.filter(|_| !is_field);
     let bytes = window / WINDOW_PART;
     let fixed = state == Some(BufferState::Fixed);
-    if fixed || state == Some(BufferState::Capped) || flow.verdict.code() == Code::ReceiveWindow {
+    if fixed || state == Some(BufferState::Capped) || stands(flow, Code::ReceiveWindow) {
         Buffer { bytes, fixed, origin: Origin::Calibrated }
     } else {
         Buffer { bytes: RECEIVE_BUFFER.max(bytes), fixed, origin: Origin::Assumed }
@@ -425,7 +446,7 @@ fn receive_buffer(flow: &Flow) -> Buffer {
 /// The send buffer behind what was in flight.
 fn send_buffer(flow: &Flow) -> Buffer {
     let flight = flow.measured.flight_max_bytes as f64;
-    if flow.verdict.code() == Code::SendBuffer {
+    if stands(flow, Code::SendBuffer) {
         let bytes = flow.measured.send_buffer_bytes.map_or(flight * 2.0, |bytes| bytes as f64);
         return Buffer { bytes, fixed: false, origin: Origin::Calibrated };
     }
