@@ -93,7 +93,8 @@ pub use topology::{Between, HostName, Nic, Switch, Topology};
 pub use train_queue::{TrainArrival, TrainQueue};
 pub use tune::{TuneDifference, TuneFinding, TuneRead, TuneShow, Weight};
 pub use tune_attach::{
-    AttachedProgram, AttachedSettings, CanaryEffect, ShareCounters, TuneAttached, TuneCanary, TuneDetached,
+    AttachedProgram, AttachedSettings, CanaryEffect, CongestionControl, ShareCounters, TuneAttached, TuneCanary,
+    TuneCongestion, TuneDetached,
 };
 pub use tune_plan::{ExpectedGain, PlanStep, PlannedChange, Reach, RouteTarget, TunePlan};
 pub use udp_train_report::{BufferEstimate, LossRuns, RateEstimate, TrainFinding, TrainRow, UdpTrainReport};

@@ -81,6 +81,24 @@ pub struct TuneDetached {
     pub name: String,
 }
 
+/// The document of `thalweg tune congestion load`, `unload` and `list --json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TuneCongestion {
+    /// `thalweg.tune-congestion/1`.
+    pub schema: &'static str,
+    /// The congestion controls that this host's kernel has now.
+    pub available: Vec<CongestionControl>,
+}
+
+/// A congestion control of a kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CongestionControl {
+    /// Its name, as `TCP_CONGESTION` takes it.
+    pub name: String,
+    /// It is of this program, under the pin that was named.
+    pub loaded_by_thalweg: bool,
+}
+
 /// The document of `thalweg tune canary --json`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TuneCanary {

@@ -41,6 +41,7 @@ fn documents() -> BTreeMap<&'static str, Value> {
         ("thalweg.settings/1", strict::schema::<SettingsReport>()),
         ("thalweg.tune-attached/1", strict::schema::<TuneAttached>()),
         ("thalweg.tune-canary/1", strict::schema::<TuneCanary>()),
+        ("thalweg.tune-congestion/1", strict::schema::<TuneCongestion>()),
         ("thalweg.tune-detached/1", strict::schema::<TuneDetached>()),
         ("thalweg.tune-journal/1", strict::schema::<Journal>()),
         ("thalweg.tune-log/1", strict::schema::<TuneLog>()),

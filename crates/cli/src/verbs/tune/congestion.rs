@@ -3,11 +3,11 @@
 use crate::args::tune_congestion::{PinArgs, TuneCongestionArgs, TuneCongestionVerb};
 use crate::failure::Failure;
 use crate::output::Output;
-use serde_json::json;
 use std::io::ErrorKind;
 use std::process::ExitCode;
 use thalweg_host::bpf::Periodic;
 use thalweg_host::{HostError, sysctl};
+use thalweg_model::{CongestionControl, TuneCongestion};
 
 pub(crate) fn run(args: &TuneCongestionArgs, output: &Output) -> Result<ExitCode, Failure> {
     match &args.verb {
@@ -53,9 +53,9 @@ fn list(args: &PinArgs, output: &Output) -> Result<ExitCode, Failure> {
     let all = available()?;
     let is_ours = |name: &str| name == Periodic::NAME && args.pin.exists();
     if output.json {
-        let list = all.iter().map(|name| json!({"name": name, "loaded_by_thalweg": is_ours(name)}));
-        let document = json!({"schema": "thalweg.tune-congestion/1", "available": list.collect::<Vec<_>>()});
-        output.json_result(&document)?;
+        let one = |name: &String| CongestionControl { name: name.clone(), loaded_by_thalweg: is_ours(name) };
+        let available = all.iter().map(one).collect();
+        output.json_result(&TuneCongestion { schema: "thalweg.tune-congestion/1", available })?;
     } else {
         let line = |name: &String| if is_ours(name) { format!("{name}  loaded by thalweg") } else { name.clone() };
         output.result(&all.iter().map(line).collect::<Vec<_>>().join("\n"))?;
