@@ -120,6 +120,13 @@ impl<'a> Section<'a> {
         self.node(key).unwrap_or(self.node)
     }
 
+    /// Refuses keys that are none of these, before what the others say is judged together: a misspelt key leaves a default behind, which may not go
+    /// with them.
+    pub(crate) fn expect(&self, keys: &[&str]) -> Result<(), ConfigError> {
+        self.asked.borrow_mut().extend(keys.iter().map(|key| (*key).to_owned()));
+        self.finish()
+    }
+
     /// Refuses every key that was not asked for, naming the nearest that was.
     pub(crate) fn finish(&self) -> Result<(), ConfigError> {
         let asked = self.asked.borrow();

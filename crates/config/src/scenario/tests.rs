@@ -333,6 +333,7 @@ fn topics_that_cannot_wait_for_others_are_refused() {
         ("after =", "publisher = \"client\"\nsubscribers = [\"server\"]\nafter =", "does not subscribe to it"),
         ("after =", "period = \"33ms\"\nafter =", "has the 'period' of the topics"),
         ("after = [\"camera\"]", "period = \"33ms\"", "'workload.topic.compute' is the time"),
+        ("publisher", "pubisher", "unknown key 'workload.topic.pubisher'"),
     ] {
         let text = GRAPH.replace(of, instead);
         let error = parse_scenario("graph.toml", &text, &[], &no_files).expect_err(instead).to_string();

@@ -28,7 +28,11 @@ pub(super) fn read(section: &Section<'_>, topology: &Topology) -> Result<Topics,
     Ok(Topics { topics, seconds })
 }
 
+const KEYS: [&str; 10] =
+    ["name", "publisher", "subscribers", "period", "phase", "after", "compute", "size", "priority", "deadline"];
+
 fn topic(section: &Section<'_>, topology: &Topology, above: &[Topic]) -> Result<Topic, ConfigError> {
+    section.expect(&KEYS)?;
     let name = section.require("name", section.text("name")?)?.to_owned();
     if name.is_empty() || name.contains('.') {
         return Err(section.error_at("name", "a topic's name must not be empty or hold a '.'"));
@@ -75,7 +79,6 @@ fn topic(section: &Section<'_>, topology: &Topology, above: &[Topic]) -> Result<
             "'workload.topic.compute' is the time from the topics in 'after' until a message is published",
         ));
     }
-    section.finish()?;
     Ok(topic)
 }
 
