@@ -105,6 +105,14 @@ pub struct Change {
     pub to: String,
 }
 
+impl Change {
+    /// Whether both are about one setting of one host.
+    #[must_use]
+    pub fn is_of_same(&self, other: &Self) -> bool {
+        self.side == other.side && self.setting == other.setting
+    }
+}
+
 /// Something that can be set.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

@@ -133,7 +133,7 @@ pub(crate) fn merge(remedies: Vec<Remedy>) -> Option<Remedy> {
             whole.applicability = next.applicability;
         }
         for change in next.changes {
-            match whole.changes.iter_mut().find(|old| old.side == change.side && old.setting == change.setting) {
+            match whole.changes.iter_mut().find(|old| old.is_of_same(&change)) {
                 Some(old) => old.to = larger(&old.to, &change.to).unwrap_or(change.to),
                 None => whole.changes.push(change),
             }

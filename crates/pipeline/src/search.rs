@@ -158,7 +158,7 @@ fn candidates(
         let Some(further) = further else { break };
         chain.push(further);
     }
-    if congestion_control(&chain.iter().flat_map(|remedy| remedy.changes.clone()).collect::<Vec<_>>()).is_some() {
+    if chain.iter().any(|remedy| congestion_control(&remedy.changes).is_some()) {
         // With another congestion control more may be in flight than the buffers hold that were enough so far.
         let roomy: Vec<Remedy> = chain.iter().cloned().chain([room(&fit.parameters)]).collect();
         add(Tried::new(name(&roomy), &roomy, false));
@@ -177,8 +177,7 @@ fn candidates(
 
 /// Whether two remedies set one thing to two values.
 fn conflict(a: &Remedy, b: &Remedy) -> bool {
-    let same = |one: &Change, other: &Change| one.side == other.side && one.setting == other.setting;
-    a.changes.iter().any(|one| b.changes.iter().any(|other| same(one, other) && one.to != other.to))
+    a.changes.iter().any(|one| b.changes.iter().any(|other| one.is_of_same(other) && one.to != other.to))
 }
 
 /// Names that are taken get a number.

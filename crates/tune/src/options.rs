@@ -82,7 +82,7 @@ pub fn families(facts: &Facts<'_>, work: &Work, given: &[(Side, Setting, String)
         marking(facts, work),
     ];
     for plan in planned.iter().filter(|plan| !plan.changes.is_empty()) {
-        let sets = |one: &Remedy| one.changes.iter().any(|change| same(change, &plan.changes[0]));
+        let sets = |one: &Remedy| one.changes.iter().any(|change| change.is_of_same(&plan.changes[0]));
         match all.iter_mut().find(|family| family.iter().any(sets)) {
             Some(family) if family.iter().any(|one| one.changes == plan.changes) => {}
             Some(family) => family.push(plan.clone()),
@@ -90,7 +90,7 @@ pub fn families(facts: &Facts<'_>, work: &Work, given: &[(Side, Setting, String)
         }
     }
     for default in defaults(facts, given) {
-        let covered = |one: &Remedy| one.changes.iter().any(|change| same(change, &default.changes[0]));
+        let covered = |one: &Remedy| one.changes.iter().any(|change| change.is_of_same(&default.changes[0]));
         if !all.iter().flatten().any(covered) {
             all.push(vec![default]);
         }
@@ -99,10 +99,6 @@ pub fn families(facts: &Facts<'_>, work: &Work, given: &[(Side, Setting, String)
         options: family.into_iter().filter_map(|one| crate::on_kernel(one, facts.kernel)).collect(),
     };
     all.into_iter().map(on_kernel).filter(|family| !family.options.is_empty()).collect()
-}
-
-fn same(one: &Change, other: &Change) -> bool {
-    one.side == other.side && one.setting == other.setting
 }
 
 fn option(code: Code, reason: String, changes: Vec<Change>, wont_help: &str) -> Option<Remedy> {

@@ -16,8 +16,15 @@ const TYPE_LEN: usize = 12;
 
 const KIND_INT: u8 = 1;
 const KIND_POINTER: u8 = 2;
+const KIND_ARRAY: u8 = 3;
 const KIND_STRUCT: u8 = 4;
+const KIND_UNION: u8 = 5;
+const KIND_ENUM: u8 = 6;
 const KIND_FUNCTION_PROTOTYPE: u8 = 13;
+const KIND_VARIABLE: u8 = 14;
+const KIND_SECTION: u8 = 15;
+const KIND_DECLARATION_TAG: u8 = 17;
+const KIND_ENUM_64: u8 = 19;
 
 /// Types by their number; that of type 1 is at 0.
 #[derive(Debug)]
@@ -82,10 +89,10 @@ impl Btf {
             let (info, size) = (words.next()?, words.next()?);
             let (kind, count) = ((info >> 24 & 31) as u8, (info & 0xffff) as usize);
             let follow = match kind {
-                KIND_INT | 14 | 17 => 1,
-                3 => 3,
-                KIND_STRUCT | 5 | 15 | 19 => 3 * count,
-                6 | KIND_FUNCTION_PROTOTYPE => 2 * count,
+                KIND_INT | KIND_VARIABLE | KIND_DECLARATION_TAG => 1,
+                KIND_ARRAY => 3,
+                KIND_STRUCT | KIND_UNION | KIND_SECTION | KIND_ENUM_64 => 3 * count,
+                KIND_ENUM | KIND_FUNCTION_PROTOTYPE => 2 * count,
                 _ => 0,
             };
             let of: Vec<u32> = words.by_ref().take(follow).collect();

@@ -62,13 +62,10 @@ impl ShownBy {
         let shown = |by: Self| by.rate(measured).filter(|rate| *rate >= least);
         let later = later.iter().copied().find(|by| shown(*by).is_some());
         // Small windows hold no long train, and what does not leave at once is slower than the path.
-        let first = Some(Self::FirstTrains).filter(|_| {
-            let more =
-                later.and_then(shown).is_none_or(|later| shown(Self::FirstTrains) > Some(later * (1.0 + RESOLUTION)));
-            let losses = matches!(code, Code::RandomLoss | Code::CongestionLoss);
-            more && (losses || code.is_host_limit()) && shown(Self::FirstTrains).is_some() && Self::first_tells(flow)
-        });
-        first.or(later)
+        let may_hide = code.is_host_limit() || matches!(code, Code::RandomLoss | Code::CongestionLoss);
+        let first = shown(Self::FirstTrains).filter(|_| may_hide && Self::first_tells(flow));
+        let slower = later.and_then(shown).map_or(0.0, |rate| rate * (1.0 + RESOLUTION));
+        if first.is_some_and(|first| first > slower) { Some(Self::FirstTrains) } else { later }
     }
 
     /// Whether short trains take long enough: delays that vary by as much as a train takes push it together.

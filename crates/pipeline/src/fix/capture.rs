@@ -323,7 +323,7 @@ fn needed(fitted: &Fit, report: &FixReport) -> Vec<Change> {
     else {
         return Vec::new();
     };
-    let is_set = |need: &Change| remedy.changes.iter().any(|one| one.side == need.side && one.setting == need.setting);
+    let is_set = |need: &Change| remedy.changes.iter().any(|one| one.is_of_same(need));
     let all = fitted.parameters.buffers_for(after);
     all.into_iter().filter(|need| !is_set(need)).collect()
 }
