@@ -1,9 +1,9 @@
 //! Connections made by hand, for tests.
 
+use crate::event::packet::{Endpoint, Packet, PayloadFront};
 use crate::flow_table::lifecycle::Lifecycle;
-use crate::observe::plot_series::Recording;
+use crate::observe::Recording;
 use crate::tcp::connection::Connection;
-use crate::tcp::packet::{Endpoint, Packet, PayloadFront};
 use std::net::{IpAddr, Ipv4Addr};
 use thalweg_units::{SeqNum, Timestamp};
 use thalweg_wire::{Flags, IpFacts, Options, Payload, Segment, Tags, TcpHeader};

@@ -310,8 +310,34 @@ fn folders_of_infer_import_only_those_before_them() {
         if are_observers && from[1] != to[1] && to[1] != "log_histogram" {
             faults.push(format!("{} must not import {}: no observer knows another", from.join("::"), to.join("::")));
         }
+        let is_observer = to.len() > 1 && to[0] == "observe" && to[1] != "log_histogram";
+        if from[0] == "tcp" && is_observer {
+            let (from, to) = (from.join("::"), to.join("::"));
+            faults.push(format!("{from} must not import {to}: events reach observers through `Observers` alone"));
+        }
     }
     assert!(count > 100, "the imports were not found");
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// `tcp` tells observers of events, and asks them nothing.
+#[test]
+fn reconstruction_does_not_ask_observers() {
+    const TOLD: [&str; 6] = ["event(", "record(", "packet(", "lone_ack(", "finish(", "reset("];
+    let infer = crates().into_iter().find(|one| one.name == "infer").expect("infer");
+    let mut count = 0;
+    let mut faults = Vec::new();
+    for (module, code) in infer.code.iter().filter(|(module, _)| module.first().is_some_and(|first| first == "tcp")) {
+        for (at, accessed) in code.match_indices("observers.") {
+            let asked = &code[at + accessed.len()..];
+            count += 1;
+            if !TOLD.iter().any(|told| asked.starts_with(told)) {
+                let asked: String = asked.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+                faults.push(format!("{} asks observers for {asked}", module.join("::")));
+            }
+        }
+    }
+    assert!(count > 10, "the events were not found");
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 

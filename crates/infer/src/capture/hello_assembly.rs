@@ -1,6 +1,6 @@
 //! What each segment's payload begins with. A ClientHello that fills several segments is put together: with post-quantum keys most do.
 
-use crate::tcp::packet::PayloadFront;
+use crate::event::packet::PayloadFront;
 use std::net::IpAddr;
 use thalweg_units::SeqNum;
 use thalweg_wire::{Payload, Segment};

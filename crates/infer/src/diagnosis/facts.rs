@@ -33,8 +33,8 @@ impl<'a> Estimates<'a> {
         let rounds = RoundTrips::new(&side.sender);
         let rates = ShownRates::of(&rounds, mean);
         let clamp = match vantage {
-            Vantage::Sender => rounds.clamp().or_else(|| rounds.clamp_told(&side.echo.flights)),
-            Vantage::Receiver | Vantage::Middle => rounds.clamp_told(&side.echo.flights),
+            Vantage::Sender => rounds.clamp().or_else(|| rounds.clamp_told()),
+            Vantage::Receiver | Vantage::Middle => rounds.clamp_told(),
             Vantage::Unknown => None,
         };
         let wakes = rounds.wakes(rates.trains).filter(|_| clamp.is_none());

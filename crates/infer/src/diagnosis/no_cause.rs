@@ -2,6 +2,7 @@
 
 use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::occurrences;
+use crate::tcp::connection::Connection;
 use thalweg_model::{CarriedData, Cause, UndecidedBy, Verdict};
 
 pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
@@ -9,7 +10,7 @@ pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
         let carried = CarriedData { bytes: facts.bytes, seconds: facts.phase_s };
         return Verdict::new(Cause::NothingToGain(carried), 0.0, Some(1.0));
     }
-    if facts.connection.unseen_sender() == Some(facts.main) {
+    if unseen_sender(facts.connection) == Some(facts.main) {
         return Verdict::new(Cause::Unknown(only_acknowledgements(facts)), 0.0, None);
     }
     let not_seen =
@@ -18,8 +19,15 @@ pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
     Verdict::new(Cause::Unknown(reason), 0.0, None)
 }
 
+/// The side whose data the capture lacks, if it holds only what acknowledges that.
+pub(crate) fn unseen_sender(connection: &Connection) -> Option<usize> {
+    let unseen = connection.sides.iter().position(|side| side.packets == 0)?;
+    let own = connection.sides[1 - unseen].sender.totals.bytes;
+    (connection.observers.ack_stream.bytes > own).then_some(unseen)
+}
+
 fn only_acknowledgements(facts: &Facts<'_>) -> UndecidedBy {
-    let acks = &facts.connection.ack_stream;
+    let acks = &facts.connection.observers.ack_stream;
     UndecidedBy::OnlyAcknowledgements {
         bytes: acks.bytes,
         seconds: acks.span() as f64 / 1e9,

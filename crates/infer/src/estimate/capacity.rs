@@ -35,7 +35,7 @@ impl ShownRates {
         let sender = rounds.sender;
         let trains = sender.observers.train_rate();
         // Away from the sender data shows itself how fast it comes; an ACK that closes a gap covers much at once.
-        let arrives = sender.observers.packet_trains.fastest().filter(|_| !sender.times_acks);
+        let arrives = sender.observers.packet_trains.fastest().filter(|_| !sender.is_exact());
         let arrives = arrives.map_or(f64::INFINITY, |fastest| fastest.max(mean));
         let largest = rounds.plateau(mean).map(|plateau| plateau.min(arrives));
         // Faster moments are the bottleneck's own; on average it delivers no more.

@@ -2,7 +2,6 @@
 
 use crate::estimate::round_trips::{RoundTrips, behind};
 use crate::estimate::view::View;
-use crate::observe::flight_levels::FlightLevels;
 
 /// Round trips a flight must stay the same for a send buffer to be what holds it: congestion control grows it by a segment
 /// in each of them (RFC 5681 §3.1).
@@ -67,13 +66,14 @@ impl RoundTrips<'_> {
         let runs = held.chunk_by(|a, b| a.0 == b.0).map(|run| (run.iter().map(|h| h.1).sum::<u64>(), run[0].0));
         let (time, level) = runs.max()?;
         // The program behind a full buffer fills it up burst by burst; a clamped window moves on by what is acknowledged.
-        let moves_on = self.sender.times_acks && self.sender.totals.from_below * 5 <= self.sender.totals.data_packets;
+        let moves_on = self.sender.is_exact() && self.sender.totals.from_below * 5 <= self.sender.totals.data_packets;
         (time as f64 >= MIN_CEILING_SHARE * all as f64).then_some(())?;
         self.clamp_at(level, time, moves_on)
     }
 
     /// The same elsewhere than at the sender, where the flight is as its packets' timestamps tell it.
-    pub(crate) fn clamp_told(&self, flights: &FlightLevels) -> Option<u64> {
+    pub(crate) fn clamp_told(&self) -> Option<u64> {
+        let flights = &self.sender.observers.flight_levels;
         let (level, time) = flights.most();
         (time as f64 >= MIN_CLAMP_SHARE_BY_TIMESTAMPS * flights.all as f64).then_some(())?;
         self.clamp_at(level, time, false)
@@ -91,7 +91,7 @@ impl RoundTrips<'_> {
         // It never was larger; elsewhere than at the sender what it was by round trips that grow and shrink errs by a tenth.
         let largest = level as f64 >= MIN_PART_OF_LARGEST * self.sender.totals.flight_max as f64;
         // At the sender a program that waits for its buffer is seen to; elsewhere a clamp of few bursts makes pauses like it.
-        let waits = self.sender.times_acks && self.waits_for_a_buffer();
+        let waits = self.sender.is_exact() && self.waits_for_a_buffer();
         let is_one = odd * 100 <= mss && (no_buffer || !bursts) && long && largest && !waits;
         is_one.then_some((level + odd) / mss * mss)
     }

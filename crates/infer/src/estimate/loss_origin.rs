@@ -4,7 +4,7 @@ use crate::estimate::capacity::ShownRates;
 use crate::estimate::round_trips::RoundTrips;
 use crate::estimate::token_bucket::{self, BucketFit, PolicerBucket};
 use crate::estimate::view::{QUEUE_FLOOR_NS, QUEUE_PART};
-use crate::event::RetransmitKind;
+use crate::event::{Accuracy, RetransmitKind};
 use crate::observe::rtt_before_loss::RttBeforeLoss;
 use crate::tcp::recovery::Loss;
 use crate::tcp::sender::Sender;
@@ -140,7 +140,7 @@ fn of_heights(heights: &RttBeforeLoss, min: f64, packet: f64) -> Option<bool> {
     let mut over: Vec<f64> = heights.before_losses().map(|nanos| nanos - min).collect();
     over.sort_unstable_by(f64::total_cmp);
     let median = over[over.len() / 2];
-    let error = if heights.at_sender { 0.0 } else { TICK_NS };
+    let error = if heights.accuracy == Accuracy::Exact { 0.0 } else { TICK_NS };
     let alike = over.iter().filter(|over| (*over - median).abs() <= error.max(MAX_QUEUE_DEVIATION * median)).count();
     let as_ever = alike as f64 >= MIN_ALIKE_SHARE * over.len() as f64;
     let tall = if over.len() == 1 { median + error } else { median };

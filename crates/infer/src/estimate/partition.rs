@@ -2,8 +2,8 @@
 
 use crate::estimate::flight_level::is_near;
 use crate::estimate::round_trips::{MIN_OPEN_SHARE, RoundTrips};
+use crate::event::Limit;
 use crate::observe::sndbuf_wakeups::SndbufWakeups;
-use crate::observe::time_by_limit::Limit;
 
 /// Rounds without growth after which slow start is over.
 pub(crate) const MAX_FLAT_ROUNDS: u32 = 2;
@@ -94,7 +94,7 @@ impl<'a> RoundTrips<'a> {
         let constant = self.constant_flight();
         let still = self.still(exit);
         let line = &self.sender.observers.time;
-        let unpaused = (self.sender.times_acks || prompted)
+        let unpaused = (self.sender.is_exact() || prompted)
             && line.time[Limit::Application as usize] as f64 <= (1.0 - MIN_OPEN_SHARE) * line.total() as f64;
         // The buffer may hold what the path does, and a queue besides: more of it would wait there.
         let fills = self.fills(trains);
@@ -176,7 +176,7 @@ impl<'a> RoundTrips<'a> {
     /// What a full buffer lets go comes in bursts. Elsewhere than at the sender, where a program that writes every ten milliseconds over a round
     /// trip of twenty cannot be told otherwise, data must have come faster than on average.
     pub(crate) fn wakes(&self, trains: Option<f64>) -> Option<&'a SndbufWakeups> {
-        let shows_itself = self.sender.times_acks || !self.fills(trains);
+        let shows_itself = self.sender.is_exact() || !self.fills(trains);
         (shows_itself && self.waits_for_a_buffer()).then_some(&self.sender.observers.sndbuf_wakeups)
     }
 

@@ -44,7 +44,7 @@ pub(super) fn tell(views: &[View], sender: &Sender) -> Option<QueueDirection> {
         return None;
     }
     let late = by_round_trip(&points)?;
-    let of_acknowledgements = if sender.times_acks { late } else { 1.0 - late };
+    let of_acknowledgements = if sender.is_exact() { late } else { 1.0 - late };
     // Which way a queue is that stands all the while is not told: there must be one that varies.
     let least = points.iter().map(|point| point[1]).fold(f64::INFINITY, f64::min);
     let usual = points.iter().map(|point| point[1]).sum::<f64>() / points.len() as f64;

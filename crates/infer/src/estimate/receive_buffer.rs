@@ -3,7 +3,7 @@
 //! Source: Linux `tcp_select_initial_window` for the window scale, `tcp_rcv_space_adjust` for how a buffer tunes itself: each round
 //! trip to twice what the program read in the last one, up to the third figure of `tcp_rmem`. SO_RCVBUF ends that.
 
-use crate::observe::time_by_limit::Limit;
+use crate::event::Limit;
 use crate::observe::window_growth::MIN_GROWTH_DIVISOR;
 use crate::tcp::sender::Sender;
 use thalweg_model::BufferState;

@@ -3,7 +3,8 @@
 use crate::estimate::standing_queue::StandingQueue;
 use crate::estimate::view::{QUEUE_FLOOR_NS, QUEUE_PART, View};
 use crate::estimate::{busy_bottleneck, queue_direction, sliding_min, standing_queue};
-use crate::observe::time_by_limit::{Limit, Slice};
+use crate::event::Limit;
+use crate::observe::time_by_limit::Slice;
 use crate::tcp::sender::Sender;
 
 /// Delivery within this part of the highest rate counts as that rate: delayed acknowledgements alone move a round's sum by
@@ -153,7 +154,7 @@ impl<'a> RoundTrips<'a> {
                 && busy_bottleneck::waits(self.sender.rtt.mean().unwrap_or(0.0), self.sender)
                 && self.queued_at_plateau(plateau)
         };
-        self.sender.times_acks && (self.ack_wait.is_some() || waits())
+        self.sender.is_exact() && (self.ack_wait.is_some() || waits())
     }
 
     /// The largest RTT sample of the two round trips up to `at`, in nanoseconds.

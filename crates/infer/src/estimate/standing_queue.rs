@@ -84,7 +84,7 @@ pub(super) fn standing(views: &mut [View], sender: &Sender, ways: Option<QueueDi
         }
         if !view.lossy {
             // Elsewhere than at the sender acknowledgements are placed a round trip after they passed the tap, and came as the data did.
-            let placed = if sender.times_acks { 0.0 } else { view.rtt - rtt };
+            let placed = if sender.is_exact() { 0.0 } else { view.rtt - rtt };
             let into = if view.queued { &mut stood } else { &mut rest };
             into.nanos += nanos - placed;
             into.bytes += view.slice.delivered;

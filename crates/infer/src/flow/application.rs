@@ -7,10 +7,10 @@ use thalweg_model::{Application, NameLookup, RequestTiming, RequestWaits, TlsHan
 
 /// What the connection shows; `None` if that is nothing.
 pub(crate) fn application(connection: &Connection) -> Option<Box<Application>> {
-    let log = &connection.requests;
+    let log = &connection.observers.requests;
     let found = Application {
         lookup: lookup(connection),
-        tls: tls(&connection.tls),
+        tls: tls(&connection.observers.tls),
         waits: waits(log),
         requests: log.kept().iter().map(request).collect(),
     };

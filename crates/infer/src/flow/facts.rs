@@ -39,7 +39,7 @@ pub(crate) fn facts(connection: &Connection, main: usize, judged: &DirectionFact
         delayed_acks: (judged.held.count > 0)
             .then(|| DelayedAcks { waits: judged.held.count, waited_ms: judged.held.time as f64 / 1e6 }),
         path_mtu: black_hole.then(|| path_mtu(sender)),
-        congestion_control: sender.observers.congestion_control.family().filter(|_| sender.times_acks),
+        congestion_control: sender.observers.congestion_control.family().filter(|_| sender.is_exact()),
     }
 }
 
@@ -60,7 +60,7 @@ fn round_trips(sender: &Sender, ack_wait_s: Option<f64>) -> Option<Box<RoundTrip
     if rtt.samples == 0 {
         return None;
     }
-    let source = match (sender.times_acks, rtt.samples) {
+    let source = match (sender.is_exact(), rtt.samples) {
         (true, _) => RttSource::Acknowledgements,
         // The handshake's is the first.
         (false, 1) => RttSource::Handshake,
@@ -80,7 +80,12 @@ fn round_trips(sender: &Sender, ack_wait_s: Option<f64>) -> Option<Box<RoundTrip
         p99_ms: p99,
         max_ms: rtt.max as f64 / 1e6,
         loaded_ms: (delivered > 0.0).then(|| met / delivered / 1e6),
-        timestamps_min_ms: sender.observers.echo_min.filter(|_| sender.times_acks).map(|min| min as f64 / 1e6),
+        timestamps_min_ms: sender
+            .observers
+            .timestamp_echo
+            .min
+            .filter(|_| sender.is_exact())
+            .map(|min| min as f64 / 1e6),
         ack_wait_ms: ack_wait_s.map(|wait| wait * 1e3),
     }))
 }
@@ -102,7 +107,7 @@ fn receive_window(connection: &Connection, main: usize) -> Option<Box<ReceiveWin
 fn first_window(judged: &DirectionFacts<'_>) -> Option<InitialWindow> {
     let sender = judged.sender;
     let (bytes, exact) = (sender.observers.slow_start.initial_bytes, initial_window::is_known(judged));
-    (bytes > 0 && (exact || sender.times_acks)).then(|| InitialWindow {
+    (bytes > 0 && (exact || sender.is_exact())).then(|| InitialWindow {
         bytes,
         segments: bytes as f64 / sender.space.mss.max(1) as f64,
         exact,
@@ -194,6 +199,6 @@ fn idle_restarts(sender: &Sender) -> Option<Box<IdleRestarts>> {
 fn path_mtu(sender: &Sender) -> PathMtu {
     let longest = u64::from(sender.space.largest_payload);
     let (passed_bytes, vanished_bytes) =
-        if sender.times_acks { (sender.scoreboard.largest_delivered, longest) } else { (longest, sender.space.mss) };
+        if sender.is_exact() { (sender.scoreboard.largest_delivered, longest) } else { (longest, sender.space.mss) };
     PathMtu { passed_bytes, vanished_bytes }
 }

@@ -1,6 +1,6 @@
 //! A connection whose analysis panicked: it is told, and the others go on.
 
-use crate::tcp::packet::Endpoint;
+use crate::event::packet::Endpoint;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A connection that was not analysed because of a defect of this program.

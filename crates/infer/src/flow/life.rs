@@ -6,7 +6,7 @@ use thalweg_model::{ConnectionReset, Failure, Life, LifePhases, Resent, Side, Si
 
 /// Where the time of the connection went, what was sent again, and how it failed.
 pub(crate) fn life(connection: &Connection) -> Life {
-    let (phases, [client, server]) = (&connection.phases, &connection.sides);
+    let (phases, [client, server]) = (&connection.observers.phases, &connection.sides);
     let [syn, syn_ack] = &connection.opening.syn;
     let looked_up = connection.lookup.as_ref().map_or(0, |lookup| lookup.ended.saturating_sub(lookup.began));
     let spent = LifePhases {
@@ -56,7 +56,7 @@ pub(crate) fn life(connection: &Connection) -> Life {
 }
 
 fn failure(connection: &Connection, life: &Life) -> Option<Failure> {
-    let phases = &connection.phases;
+    let phases = &connection.observers.phases;
     let [client, server] = &connection.sides;
     if phases.is_opening() {
         let [syn, syn_ack] = &connection.opening.syn;

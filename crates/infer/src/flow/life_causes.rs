@@ -132,8 +132,8 @@ fn causes(connection: &Connection, life: &Life, rtt_s: f64, hidden_s: f64) -> Ve
         return Vec::new();
     }
     let mut causes = Vec::new();
-    let challenged = connection.phases.end.challenged;
-    if !connection.phases.is_opening() && (resent.syn > 0 || resent.syn_ack > 0 || challenged > 0) {
+    let challenged = connection.observers.phases.end.challenged;
+    if !connection.observers.phases.is_opening() && (resent.syn > 0 || resent.syn_ack > 0 || challenged > 0) {
         let took_s = phases.connecting_s;
         let [syn, syn_ack] = connection.opening.syn.each_ref().map(sent_again);
         let late = Opening::Late { seconds: took_s, challenged: challenged.into(), syn, syn_ack };
@@ -142,19 +142,19 @@ fn causes(connection: &Connection, life: &Life, rtt_s: f64, hidden_s: f64) -> Ve
     let seconds = phases.accept_queue_s;
     let queue = FullAcceptQueue { seconds, syn_acks_again: resent.syn_ack.into(), data_again: resent.data_up };
     causes.push(LifeCause { cause: Cause::AcceptQueue(queue), took_s: seconds, saved_s: seconds });
-    let again = connection.phases.requests_resent();
+    let again = connection.observers.phases.requests_resent();
     if again > 0 {
         let seconds = phases.request_s;
         let cause = Cause::RequestLost(LostRequest { seconds, again });
         causes.push(LifeCause { cause, took_s: seconds, saved_s: seconds - rtt_s });
     }
-    let answered = connection.phases.answered().into();
+    let answered = connection.observers.phases.answered().into();
     let wait = |cause: fn(ProgramWait) -> Cause, waited_s: f64| {
         let seconds = (waited_s - hidden_s).max(0.0);
         LifeCause { cause: cause(ProgramWait { seconds, answered }), took_s: seconds, saved_s: seconds }
     };
     causes.push(wait(Cause::WaitingForServer, phases.waiting_server_s));
-    causes.push(wait(Cause::WaitingForClient, connection.phases.before_requests()));
+    causes.push(wait(Cause::WaitingForClient, connection.observers.phases.before_requests()));
     causes.retain(|one| one.took_s > 0.0 && one.saved_s > 0.0);
     causes
 }
@@ -199,7 +199,7 @@ fn reset(foreign: bool, connection: &Connection, life: &Life) -> LifeCause {
     let cause = Cause::Reset(ResetSeen {
         by: if direction == Way::Up { Side::Client } else { Side::Server },
         foreign,
-        asked: connection.phases.is_asked(),
+        asked: connection.observers.phases.is_asked(),
         at_s,
         idle_s,
         sights: Sights { packets: vec![packet], time_s: Some(at_s) },

@@ -1,8 +1,10 @@
 //! A finished connection as the report has it, and what its plots draw.
 
 use crate::diagnosis::facts::Facts;
+use crate::diagnosis::no_cause::unseen_sender;
 use crate::diagnosis::ranking;
 use crate::estimate::data_phase::DataPhase;
+use crate::event::packet::Endpoint;
 use crate::flow::application;
 use crate::flow::facts;
 use crate::flow::life;
@@ -10,7 +12,6 @@ use crate::flow::life_causes;
 use crate::flow::ranking::{FlowCost, is_held};
 use crate::observe::nagle_delayed_ack::NagleDelayedAck;
 use crate::tcp::connection::Connection;
-use crate::tcp::packet::Endpoint;
 use crate::tcp::sender::Sender;
 use crate::tcp::tap_position::vantage;
 use std::net::{IpAddr, SocketAddr};
@@ -76,7 +77,7 @@ impl<'a> JudgedFlow<'a> {
     pub(crate) fn flow(self) -> Flow {
         let connection = self.facts.connection;
         let flow = self.flow_as_seen();
-        match connection.unseen_sender() {
+        match unseen_sender(connection) {
             Some(unseen) => with_acknowledged(flow, connection, unseen),
             None => flow,
         }
@@ -151,7 +152,7 @@ impl<'a> JudgedFlow<'a> {
 
 /// The report with the data that `unseen` sent, as far as the other side's acknowledgements tell. Phases are divided by both sides' packets.
 fn with_acknowledged(flow: Flow, connection: &Connection, unseen: usize) -> Flow {
-    let acks = &connection.ack_stream;
+    let acks = &connection.observers.ack_stream;
     let (bytes, seconds) = (acks.bytes, acks.span() as f64 / 1e9);
     let (bytes_up, bytes_down) = if unseen == 0 { (bytes, flow.bytes_down) } else { (flow.bytes_up, bytes) };
     Flow {
@@ -209,7 +210,7 @@ pub(crate) fn series_of(connection: &Connection) -> Option<Series> {
 fn main_side(connection: &Connection) -> usize {
     let [client, server] = &connection.sides;
     let most = usize::from(client.sender.totals.bytes <= server.sender.totals.bytes);
-    connection.unseen_sender().unwrap_or(most)
+    unseen_sender(connection).unwrap_or(most)
 }
 
 /// The sender of the direction with more payload.

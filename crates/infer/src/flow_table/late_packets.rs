@@ -1,8 +1,8 @@
 //! The ends of a connection that is over, and what comes late for it.
 
+use crate::event::packet::Endpoint;
 use crate::flow::retained::{RecordPlace, RetainedFlows};
 use crate::tcp::connection::Connection;
-use crate::tcp::packet::Endpoint;
 use thalweg_model::Way;
 use thalweg_units::{SeqNum, Timestamp};
 use thalweg_wire::{Flags, Segment};

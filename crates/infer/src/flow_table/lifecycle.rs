@@ -1,6 +1,6 @@
 //! Whether a connection goes on: what of it must be known at each packet, however much later it is analysed.
 
-use crate::tcp::packet::Endpoint;
+use crate::event::packet::Endpoint;
 use thalweg_units::SeqNum;
 use thalweg_wire::{Flags, Segment};
 

@@ -11,15 +11,15 @@ pub(crate) mod lifecycle;
 pub(crate) mod packet_queue;
 mod split_tap;
 
+use crate::event::packet::{Packet, PayloadFront};
 use crate::flow::failed_flow::{FailedFlow, guarded};
 use crate::flow::retained::{Retain, RetainedFlows};
 use crate::flow_table::key::FlowKey;
 use crate::flow_table::late_packets::ClosedFlow;
 use crate::flow_table::lifecycle::Lifecycle;
 use crate::flow_table::packet_queue::{PacketPool, PacketQueue};
-use crate::observe::plot_series::Recording;
+use crate::observe::Recording;
 use crate::tcp::connection::Connection;
-use crate::tcp::packet::{Packet, PayloadFront};
 use crate::tcp::packet_too_big::PacketTooBig;
 use hashbrown::HashTable;
 use std::collections::VecDeque;

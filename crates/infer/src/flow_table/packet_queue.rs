@@ -3,7 +3,7 @@
 //! Where there are many connections, what is known of one is in no cache when its next packet comes, and to fetch it takes longer than all that
 //! is done with it. So packets wait here until there are several, or until their connection is over.
 
-use crate::tcp::packet::Packet;
+use crate::event::packet::Packet;
 
 /// Packets whose room lies together: so many that they are fetched as one, and so few that a scan's connections, of one or two packets each,
 /// take half a kilobyte. Bounds memory.
@@ -104,7 +104,7 @@ impl PacketPool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::packet::PayloadFront;
+    use crate::event::packet::PayloadFront;
     use crate::testing::packet;
     use proptest::prelude::*;
     use thalweg_units::Timestamp;

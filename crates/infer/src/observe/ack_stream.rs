@@ -131,11 +131,6 @@ impl AckStream {
         let (Some((base, _)), Some(first)) = (self.base, self.first) else { return 0 };
         self.data_until.saturating_sub(if first < self.data_until { first } else { base })
     }
-
-    /// Whether data was acknowledged.
-    pub(crate) const fn has_data(&self) -> bool {
-        self.bytes > 0
-    }
 }
 
 #[cfg(test)]
@@ -159,7 +154,7 @@ mod tests {
         let found = stream(&[ack(0, 4_294_967_000, &[]), ack(50, 704, &[]), ack(60, 704, &[]), ack(90, 1_704, &[])]);
         assert_eq!((found.bytes, found.span(), found.losses), (2_000, 40, 0));
         assert_eq!(stream(&[ack(0, 5, &[]), ack(7, 105, &[]), ack(9, 106, &[])]).bytes, 100, "the FIN is none");
-        assert!(found.has_data() && !stream(&[ack(0, 5, &[]), ack(9, 5, &[])]).has_data());
+        assert_eq!(stream(&[ack(0, 5, &[]), ack(9, 5, &[])]).bytes, 0);
     }
 
     #[test]

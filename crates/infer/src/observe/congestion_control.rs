@@ -4,6 +4,7 @@
 //! too: every ten seconds it goes down to four segments for a fifth of a second (`BBRMinRTTFilterLen`, `BBRMinPipeCwnd`,
 //! `ProbeRTTDuration`; draft-cardwell-iccrg-bbr-congestion-control-00, §4.3.5).
 
+use crate::event::Sent;
 use thalweg_model::{CongestionFamily, FamilyName};
 
 /// Parts of the window before a loss that a window after it is, by family. CUBIC's grows again at once, and a window of few segments
@@ -46,35 +47,22 @@ pub(crate) struct CongestionControl {
     in_period: u32,
 }
 
-/// A send, or what else is known at it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct WindowSample {
-    pub(crate) now: u64,
-    pub(crate) una: u64,
-    pub(crate) next: u64,
-    pub(crate) flight: u64,
-    pub(crate) mss: u64,
-    /// A loss is under repair.
-    pub(crate) repairing: bool,
-    /// Its program or the receiver's window holds it.
-    pub(crate) bounded: bool,
-}
-
 impl CongestionControl {
-    /// New data left; gives the largest flight of the round trip that ends with it.
-    pub(crate) fn sent(&mut self, window: &WindowSample) -> Option<u64> {
-        self.probe(window);
-        let ended = window.una >= self.end;
+    /// New data left, after a pause of the application if it `paused`; gives the largest flight of the round trip that ends with it.
+    pub(crate) fn sent(&mut self, sent: &Sent, paused: bool) -> Option<u64> {
+        self.probe(sent);
+        let is_bounded = paused || sent.is_bounded;
+        let ended = sent.una >= self.end;
         let round = std::mem::take(&mut self.flight);
-        self.flight = if ended { window.flight } else { round.max(window.flight) };
+        self.flight = if ended { sent.flight } else { round.max(sent.flight) };
         if !ended {
-            self.bounded |= window.bounded;
+            self.bounded |= is_bounded;
             return None;
         }
-        let bounded = std::mem::replace(&mut self.bounded, window.bounded);
-        if !window.repairing
+        let bounded = std::mem::replace(&mut self.bounded, is_bounded);
+        if !sent.is_repairing
             && round > 0
-            && self.settles.take_if(|end| window.una >= *end).is_some()
+            && self.settles.take_if(|end| sent.una >= *end).is_some()
             && let Some(before) = self.before.take().filter(|_| !bounded)
         {
             let part = (round as f64 / before as f64 * 40.0).round() as usize;
@@ -82,7 +70,7 @@ impl CongestionControl {
             *cut = cut.saturating_add(1);
         }
         self.previous = round;
-        self.end = window.next;
+        self.end = sent.next;
         (round > 0).then_some(round)
     }
 
@@ -105,21 +93,21 @@ impl CongestionControl {
         (self.end, self.flight, self.previous, self.bounded) = (next, 0, 0, false);
     }
 
-    fn probe(&mut self, window: &WindowSample) {
-        if window.repairing {
+    fn probe(&mut self, sent: &Sent) {
+        if sent.is_repairing {
             (self.low, self.was_high) = (None, false);
-        } else if window.flight > PROBE_RTT_SEGMENTS * window.mss {
+        } else if sent.flight > PROBE_RTT_SEGMENTS * sent.mss {
             if let Some(began) = self.low.take()
                 && self.was_high
-                && window.now.saturating_sub(began) >= MIN_PROBE_RTT_NS
+                && sent.now.saturating_sub(began) >= MIN_PROBE_RTT_NS
             {
                 let since = began.saturating_sub(self.probed_at);
                 self.in_period += u32::from(since >= PROBE_RTT_PERIOD_NS.0 && since <= PROBE_RTT_PERIOD_NS.1);
                 (self.probes, self.probed_at) = (self.probes + 1, began);
             }
-            self.was_high = window.flight >= 2 * PROBE_RTT_SEGMENTS * window.mss || self.was_high;
+            self.was_high = sent.flight >= 2 * PROBE_RTT_SEGMENTS * sent.mss || self.was_high;
         } else if self.low.is_none() {
-            self.low = Some(window.now);
+            self.low = Some(sent.now);
         }
     }
 
@@ -197,15 +185,8 @@ mod tests {
             }
             let una = next;
             next += segments * MSS;
-            windows.sent(&WindowSample {
-                now: n as u64 * 50_000_000,
-                una,
-                next,
-                flight: segments * MSS,
-                mss: MSS,
-                repairing: false,
-                bounded: false,
-            });
+            let (now, flight) = (n as u64 * 50_000_000, segments * MSS);
+            windows.sent(&Sent { now, una, next, flight, mss: MSS, ..Sent::default() }, false);
         }
         windows.family()
     }

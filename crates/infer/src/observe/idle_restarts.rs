@@ -3,6 +3,8 @@
 //! Source: RFC 5681 §4.1 and RFC 7661; Linux `tcp_cwnd_restart`, `net.ipv4.tcp_slow_start_after_idle`: the window halves for each
 //! retransmission timeout of silence, down to the initial one.
 
+use crate::event::Sent;
+
 /// Shortest timeout of Linux, and so the shortest pause that costs the window: `TCP_RTO_MIN`.
 const MIN_PAUSE_NS: u64 = 200_000_000;
 
@@ -35,31 +37,16 @@ pub(crate) struct IdleRestarts {
 }
 
 impl IdleRestarts {
-    /// The packet of this number left at this time with new data, and `flight` is out; `start` is its first byte, `quiet` the time since the
-    /// sender last sent, and `lost` counts what was sent again until now.
-    pub(crate) fn sent(
-        &mut self,
-        (number, now): (u64, u64),
-        start: u64,
-        una: u64,
-        flight: u64,
-        quiet: u64,
-        (mss, lost): (u64, u64),
-    ) {
-        if una >= start && quiet >= MIN_PAUSE_NS {
-            self.end(start, mss, lost);
-            self.began = Some((now, start, number));
-            self.lost = lost;
+    pub(crate) fn sent(&mut self, sent: &Sent) {
+        if sent.una >= sent.start && sent.now.saturating_sub(sent.last_send) >= MIN_PAUSE_NS {
+            self.end(sent.start, sent.mss, sent.retransmits);
+            self.lost = sent.retransmits;
             self.after_pause = self.before > 0;
             (self.first_flight, self.flight) = (0, 0);
         }
-        let Some((_, first, _)) = self.began.or_else(|| {
-            self.began = Some((now, start, number));
-            self.began
-        }) else {
-            return;
-        };
-        if una <= first {
+        let (_, first, _) = *self.began.get_or_insert((sent.now, sent.start, sent.number));
+        let flight = sent.flight_with();
+        if sent.una <= first {
             self.first_flight = self.first_flight.max(flight);
         }
         self.flight = self.flight.max(flight);
@@ -108,7 +95,18 @@ mod tests {
                     let (una, quiet) = (if segment == 0 && next == first { next } else { first + 1 }, now);
                     let una = if flight == 10 { una.min(first) } else { una };
                     let quiet = if flight == 10 && segment == 0 { quiet } else { 0 };
-                    restarts.sent((burst, now), next, una, (segment + 1) * MSS, quiet, (MSS, burst * lost));
+                    restarts.sent(&Sent {
+                        number: burst,
+                        now,
+                        start: next,
+                        next: next + MSS,
+                        una,
+                        flight_before: segment * MSS,
+                        last_send: now - quiet,
+                        mss: MSS,
+                        retransmits: burst * lost,
+                        ..Sent::default()
+                    });
                     next += MSS;
                 }
                 now += 40_000_000;

@@ -1,7 +1,10 @@
 //! Loss as the path has it: for how long, and how much of what was sent meanwhile. An episode is one of the path's, not one of recovery's.
 
+use crate::event::Unseen;
 use crate::observe::log_histogram::LogHistogram;
 
+/// Packets missing in one place that are noted one by one. Bounds memory.
+const MAX_MISSING: u64 = 4_096;
 /// What is lost within a round trip of the loss before belongs to it: the sender could not hear of that yet. Less than a millisecond
 /// is less than the bursts that fill a queue. `losses_a_round_trip_apart_are_one_episode` holds it.
 const SHORTEST_GAP: u64 = 1_000_000;
@@ -49,6 +52,15 @@ impl LossEpisodes {
                 self.close();
                 self.open = Some(Span { from: at, to: at, packets: 1, needless: 0 });
             }
+        }
+    }
+
+    /// What was not seen was lost, or is late: it left at even distances, as far as is known.
+    pub(crate) fn missed(&mut self, unseen: &Unseen) {
+        let missing = ((unseen.to - unseen.from) / unseen.mss.max(1)).clamp(1, MAX_MISSING);
+        let step = unseen.now.saturating_sub(unseen.after) / (missing + 1);
+        for n in 1..=missing {
+            self.lost(unseen.after + n * step, unseen.rtt);
         }
     }
 

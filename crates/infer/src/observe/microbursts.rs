@@ -2,8 +2,7 @@
 
 use crate::observe::log_histogram::LogHistogram;
 
-/// Widths of the bins, in nanoseconds. `peaks_are_those_of_the_fullest_bins` holds both.
-const WIDE_BIN_NS: u64 = 1_000_000;
+/// A tenth of a millisecond, in nanoseconds. `peaks_are_those_of_the_fullest_bins` holds it.
 const NARROW_BIN_NS: u64 = 100_000;
 /// Packets before a distribution is kept: fewer have none worth a kilobyte. Bounds memory.
 const MIN_PACKETS: u64 = 32;
@@ -15,31 +14,13 @@ const MIN_LOSSES: u64 = 8;
 /// One direction's bursts, in bytes of payload.
 #[derive(Debug, Default)]
 pub(crate) struct Microbursts {
-    wide: Bin,
-    narrow: Bin,
+    /// Most of a millisecond and of a tenth of one; the latest tenth, and what is in it.
+    wide_max: u64,
+    narrow_max: u64,
+    narrow: (u64, u64),
     packets: u64,
     all: LogHistogram<3, 40>,
     lost: LogHistogram<3, 40>,
-}
-
-#[derive(Debug, Default)]
-struct Bin {
-    index: u64,
-    bytes: u64,
-    /// Of the bin just before.
-    before: u64,
-    most: u64,
-}
-
-impl Bin {
-    fn add(&mut self, index: u64, bytes: u64) {
-        if index != self.index {
-            self.before = if index == self.index + 1 { self.bytes } else { 0 };
-            (self.index, self.bytes) = (index, 0);
-        }
-        self.bytes += bytes;
-        self.most = self.most.max(self.bytes);
-    }
 }
 
 /// What losses followed.
@@ -55,16 +36,16 @@ pub(crate) struct Joined {
 }
 
 impl Microbursts {
-    /// A packet left; gives the bytes that its millisecond has so far, or the one before had, whichever is more.
-    pub(crate) fn sent(&mut self, now: u64, len: u32) -> u32 {
-        self.wide.add(now / WIDE_BIN_NS, u64::from(len));
-        self.narrow.add(now / NARROW_BIN_NS, u64::from(len));
-        let burst = self.wide.bytes.max(self.wide.before);
+    /// A packet with payload left, at the end of `burst` bytes in its millisecond.
+    pub(crate) fn packet(&mut self, now: u64, len: u32, burst: u64) {
+        let (tenth, before) = (now / NARROW_BIN_NS, self.narrow);
+        self.narrow = (tenth, u64::from(len) + if before.0 == tenth { before.1 } else { 0 });
+        self.narrow_max = self.narrow_max.max(self.narrow.1);
+        self.wide_max = self.wide_max.max(burst);
         self.packets += 1;
         if self.packets > MIN_PACKETS {
             self.all.add(burst, 1);
         }
-        burst.min(u64::from(u32::MAX)) as u32
     }
 
     /// A packet that was sent at the end of `burst` bytes is lost.
@@ -74,7 +55,7 @@ impl Microbursts {
 
     /// Most bytes of a millisecond and of a tenth of one.
     pub(crate) const fn peaks(&self) -> (u64, u64) {
-        (self.wide.most, self.narrow.most)
+        (self.wide_max, self.narrow_max)
     }
 
     pub(crate) fn joined(&self) -> Option<Joined> {
@@ -96,16 +77,9 @@ mod tests {
     fn peaks_are_those_of_the_fullest_bins() {
         let mut bursts = Microbursts::default();
         // A packet each 200 µs, and ten at once in the middle.
-        for n in 0..100u64 {
-            bursts.sent(n * 200_000, 1_000);
-        }
-        (0..10).for_each(|_| {
-            bursts.sent(20_000_000, 1_000);
-        });
+        (0..100u64).for_each(|n| bursts.packet(n * 200_000, 1_000, 1_000 * (n % 5 + 1)));
+        (1..=10).for_each(|n| bursts.packet(20_000_000, 1_000, 1_000 * n));
         assert_eq!(bursts.peaks(), (10_000, 10_000));
-        assert_eq!(bursts.sent(20_000_000, 500), 10_500);
-        assert_eq!(bursts.sent(21_500_000, 500), 10_500, "the bin before counts");
-        assert_eq!(bursts.sent(30_000_000, 500), 500);
     }
 
     #[test]
@@ -115,9 +89,10 @@ mod tests {
             for n in 0..2_000u64 {
                 // Each hundredth millisecond has forty packets, the others two.
                 for k in 0..if n % 100 == 0 { 40 } else { 2 } {
-                    let burst = bursts.sent(n * WIDE_BIN_NS, 1_000);
+                    let burst = 1_000 * (k + 1);
+                    bursts.packet(n * 1_000_000, 1_000, burst);
                     if lost(n, k) {
-                        bursts.lost(burst);
+                        bursts.lost(burst as u32);
                     }
                 }
             }

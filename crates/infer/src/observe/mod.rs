@@ -1,4 +1,7 @@
 //! What is counted about one direction of a connection while it lasts; nothing here concludes anything.
+//!
+//! [`Observers::event`] is the only way in. It hands each event to the observers that count it, and what one observer finds to the others
+//! that need it; no observer knows another.
 
 pub(crate) mod ack_stream;
 pub(crate) mod congestion_control;
@@ -24,14 +27,22 @@ pub(crate) mod sndbuf_wakeups;
 pub(crate) mod stop_and_wait;
 pub(crate) mod tail_losses;
 pub(crate) mod time_by_limit;
+pub(crate) mod timestamp_echo;
 pub(crate) mod tls_handshake;
 pub(crate) mod unscaled_window;
 pub(crate) mod window_growth;
 pub(crate) mod write_timer;
 
+use crate::event::packet::Packet;
+use crate::event::{
+    Accuracy, Acked, DataPacket, Dropped, Ended, Event, Resent, RetransmitKind, RttSample, Sent, Unseen,
+};
 use crate::reset::{Reset, reset_keeping};
+use ack_stream::{AckStream, LoneAck};
 use congestion_control::CongestionControl;
+use connection_phases::ConnectionPhases;
 use example_packets::ExamplePackets;
+use flight_levels::FlightLevels;
 use idle_restarts::IdleRestarts;
 use loss_episodes::LossEpisodes;
 use microbursts::Microbursts;
@@ -41,6 +52,7 @@ use plot_series::PlotRecorder;
 use policer_log::PolicerLog;
 use pruned_data::PrunedData;
 use reordering::Reordering;
+use requests::{RequestLog, TlsState};
 use rtt_before_loss::RttBeforeLoss;
 use send_spacing::SendSpacing;
 use short_trains::ShortTrains;
@@ -48,14 +60,31 @@ use slow_start::SlowStart;
 use sndbuf_wakeups::SndbufWakeups;
 use stop_and_wait::StopAndWait;
 use tail_losses::TailLosses;
+use thalweg_model::MarkKind;
+use thalweg_wire::Flags;
 use time_by_limit::TimeByLimit;
+use timestamp_echo::TimestampEcho;
+use tls_handshake::TlsHandshake;
 use unscaled_window::UnscaledWindow;
 use window_growth::WindowGrowth;
 use write_timer::WriteTimer;
 
+/// What is recorded of a connection besides its facts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Recording {
+    #[default]
+    Nothing,
+    /// Every retransmission and zero window, and no series.
+    Marks,
+    /// The series that plots draw, with the first few thousand marks.
+    Plots,
+}
+
 /// Observers of one direction.
 #[derive(Debug, Default)]
 pub(crate) struct Observers {
+    /// How well the events are known.
+    pub(crate) accuracy: Accuracy,
     pub(crate) time: TimeByLimit,
     pub(crate) packet_trains: PacketTrains,
     pub(crate) short_trains: ShortTrains,
@@ -77,27 +106,293 @@ pub(crate) struct Observers {
     pub(crate) write_timer: WriteTimer,
     pub(crate) unscaled_window: UnscaledWindow,
     pub(crate) send_spacing: SendSpacing,
+    pub(crate) flight_levels: FlightLevels,
+    pub(crate) timestamp_echo: TimestampEcho,
     /// Of few connections.
     pub(crate) pruned: Option<Box<PrunedData>>,
-    /// Bytes of the millisecond that the current packet left in.
-    pub(crate) burst: u32,
-    /// A TSval whose echo is awaited, and when it was sent first.
-    pub(crate) awaited_echo: Option<(u32, u64)>,
-    /// The shortest time to an echo, in nanoseconds.
-    pub(crate) echo_min: Option<u64>,
 }
 
 impl Observers {
+    /// Records this of the flow that begins.
+    pub(crate) fn record(&mut self, recording: Recording) {
+        self.plots = PlotRecorder::of(recording);
+    }
+
+    /// Takes an event in. Inlined, so that a known event costs no branch.
+    #[inline(always)]
+    pub(crate) fn event(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Accuracy(accuracy) => self.accuracy = *accuracy,
+            Event::Packet(packet) => self.packet(packet),
+            Event::Sent(sent) => self.sent(sent),
+            Event::Resent(resent) => self.resent(resent),
+            Event::Unseen(unseen) => self.unseen(unseen),
+            Event::Overtaken(overtaken) => {
+                self.reordering.by(overtaken.bytes, overtaken.late.map_or(0, |(_, late)| late));
+                if let Some((start, _)) = overtaken.late {
+                    self.loss_episodes.arrived();
+                    self.policer_log.arrived(start);
+                }
+            }
+            &Event::Needless { now, number, start, offset } => {
+                self.policer_log.arrived(start);
+                self.tail_losses.needless(start);
+                self.loss_episodes.arrived();
+                self.congestion_control.forget();
+                self.mark(now, number, offset, MarkKind::Spurious);
+            }
+            Event::TimerExpired { longest } => self.time.timer_expired(*longest),
+            &Event::Flight { now, flight } => {
+                self.time.flight(now, flight);
+                if let Some(plots) = &mut self.plots {
+                    plots.flight.push(now as f64 / 1e9, flight as f64);
+                }
+            }
+            Event::FlightLasted { flight, lasted } => self.flight_levels.spent(*flight, *lasted),
+            Event::Acked(acked) => self.acked(acked),
+            Event::Rtt(sample) => self.rtt(sample),
+            Event::Dropped(dropped) => self.dropped(dropped),
+            &Event::ForeignBlock { now, number } => self.examples.foreign_block(number, now),
+            Event::Ended(ended) => self.ended(ended),
+        }
+    }
+
+    fn packet(&mut self, packet: &DataPacket) {
+        if packet.end > packet.next {
+            self.unscaled_window.sent(packet.end);
+        } else {
+            self.unscaled_window.resent(packet.start);
+        }
+        if packet.len > 0 {
+            self.microbursts.packet(packet.now, packet.len, packet.burst);
+            self.timestamp_echo.packet(packet);
+        }
+        self.time.begin(packet.now);
+        self.time.advance(packet.now, packet.limit);
+    }
+
+    fn sent(&mut self, sent: &Sent) {
+        self.nagle.sent(sent);
+        self.idle_restarts.sent(sent);
+        self.policer_log.sent(sent.now, sent.start, sent.len as u32);
+        self.send_spacing.sent(sent.now, sent.len);
+        if let Some(amount) = self.stop_and_wait.sent(sent) {
+            self.write_timer.burst(sent.now, amount);
+        }
+        let charged = self.time.sent(sent);
+        if let Some(pause) = sent.pause {
+            self.sndbuf_wakeups.ended(pause, charged);
+        }
+        if self.accuracy != Accuracy::Exact {
+            // The data itself shows how bursts come out of the path.
+            self.delivered(sent.now, sent.total, sent.mss);
+        }
+        if sent.fills_window {
+            self.window_growth.full();
+            self.examples.full_window(sent.number, sent.now);
+        }
+        self.slow_start.sent(sent, self.time.idle());
+        let window = self.congestion_control.sent(sent, charged > 0);
+        if let Some(plots) = &mut self.plots {
+            plots.sent(sent, window);
+        }
+    }
+
+    fn resent(&mut self, resent: &Resent<'_>) {
+        let &Resent { now, start, end, kind, .. } = resent;
+        self.policer_log.resent(resent);
+        if resent.by_timer {
+            self.time.timer_expired(u64::MAX);
+            if resent.is_tail {
+                self.tail_losses.fired(resent.una, start, resent.next, kind);
+            }
+        } else {
+            self.time.keep();
+        }
+        self.time.lossy(now);
+        self.slow_start.lost(now);
+        match kind {
+            RetransmitKind::Fast if resent.begins_recovery => self.congestion_control.lost(resent.mss),
+            RetransmitKind::Timer if resent.by_timer => self.congestion_control.forget(),
+            _ => {}
+        }
+        if self.accuracy == Accuracy::Exact {
+            if kind == RetransmitKind::Fast && resent.begins_recovery {
+                self.rtt_before_loss.lost();
+            }
+            let from = resent.out.partition_point(|segment| segment.end <= start);
+            let lost = resent.out.range(from..).take_while(|segment| segment.end <= end);
+            for lost in lost.filter(|segment| !segment.resent) {
+                self.loss_episodes.lost(lost.sent, resent.rtt);
+                self.microbursts.lost(lost.burst);
+            }
+        }
+        let mark = match kind {
+            RetransmitKind::Fast => MarkKind::Fast,
+            RetransmitKind::Timer => MarkKind::Rto,
+            RetransmitKind::Probe => MarkKind::Tlp,
+        };
+        self.mark(now, resent.number, start.saturating_sub(resent.first), mark);
+    }
+
+    fn unseen(&mut self, unseen: &Unseen) {
+        self.policer_log.missed(unseen);
+        // A tap at the sender itself missed the packets.
+        if self.accuracy != Accuracy::Exact {
+            self.loss_episodes.missed(unseen);
+            if !unseen.is_repairing {
+                self.rtt_before_loss.missed();
+            }
+        }
+    }
+
+    fn acked(&mut self, acked: &Acked) {
+        let &Acked { now, number, ref window, .. } = acked;
+        self.time.acked(acked);
+        if !acked.pure {
+            self.stop_and_wait.message(now);
+        }
+        if let Some(echo) = acked.tsecr {
+            self.timestamp_echo.echoed(now, echo);
+        }
+        self.unscaled_window.arrived(acked.reached);
+        if acked.advanced {
+            self.sndbuf_wakeups.heard(now, acked.outstanding);
+            self.idle_restarts.acked(now);
+            if let Some(pruned) = &mut self.pruned {
+                pruned.acknowledged(now, acked.una);
+            }
+        }
+        if acked.is_repaired {
+            self.congestion_control.repaired(acked.next);
+        }
+        if acked.delivered > 0 && self.accuracy == Accuracy::Exact {
+            self.delivered(now, acked.total, acked.mss);
+        }
+        self.slow_start.acked(acked);
+        if window.is_known && !window.is_syn {
+            self.window_growth.advertised(now, window.bytes);
+            self.unscaled_window.advertised(acked.ack, u64::from(window.field));
+        }
+        self.examples.window(number, now, window);
+        if window.bytes == 0 {
+            self.mark(now, number, acked.ack.saturating_sub(acked.first), MarkKind::ZeroWindow);
+        }
+        if let Some(plots) = &mut self.plots {
+            plots.acked(acked);
+        }
+    }
+
+    fn rtt(&mut self, sample: &RttSample) {
+        self.rtt_before_loss.sample(sample, self.accuracy);
+        self.policer_log.timed(sample.passed_at, sample.rtt);
+        if let Some(slice) = self.time.slice(sample.now) {
+            slice.timed(sample.rtt, sample.late);
+        }
+        if let Some(plots) = &mut self.plots {
+            plots.rtt.push(sample.now as f64 / 1e9, sample.rtt as f64 / 1e6);
+        }
+    }
+
+    fn dropped(&mut self, dropped: &Dropped) {
+        match *dropped {
+            Dropped::Reneged { now, number, window, next } => {
+                self.pruned.get_or_insert_default().proved(now, number, window, next);
+            }
+            Dropped::Resent(bytes) => {
+                if let Some(pruned) = &mut self.pruned {
+                    pruned.again += bytes;
+                }
+            }
+            Dropped::Refused => self.pruned.get_or_insert_default().refused += 1,
+        }
+    }
+
+    fn ended(&mut self, ended: &Ended) {
+        self.idle_restarts.end(ended.end, ended.mss, ended.retransmits);
+        self.loss_episodes.finish();
+        self.time.keep();
+        if let Some(pruned) = &mut self.pruned {
+            pruned.acknowledged(ended.last_delivery, u64::MAX);
+        }
+        if ended.ends_with_delivery {
+            self.time.end_with_data();
+        }
+    }
+
     /// Notes that `delivered` bytes in all have been delivered at `now` (nanoseconds).
-    pub(crate) fn delivered(&mut self, now: u64, delivered: u64, mss: u64) {
+    fn delivered(&mut self, now: u64, delivered: u64, mss: u64) {
         self.packet_trains.delivered(now, delivered, mss);
         self.short_trains.delivered(now, delivered, mss);
+    }
+
+    fn mark(&mut self, now: u64, packet: u64, byte: u64, kind: MarkKind) {
+        if let Some(plots) = &mut self.plots {
+            plots.mark(now, packet, byte, kind);
+        }
     }
 
     /// The rate of trains, in bytes per second; of few segments, that of short ones where it is higher.
     pub(crate) fn train_rate(&self) -> Option<f64> {
         let rates = [self.packet_trains.rate(), self.short_trains.of_all()];
         rates.into_iter().flatten().max_by(f64::total_cmp)
+    }
+}
+
+/// Observers of both directions of a connection, by its packets.
+#[derive(Debug, Default)]
+pub(crate) struct ConnectionObservers {
+    pub(crate) phases: ConnectionPhases,
+    pub(crate) tls: TlsHandshake,
+    pub(crate) requests: RequestLog,
+    /// Acknowledgements of the only side that is captured.
+    pub(crate) ack_stream: AckStream,
+}
+
+impl ConnectionObservers {
+    /// Takes a packet of either side in.
+    #[inline]
+    pub(crate) fn packet(&mut self, now: u64, packet: &Packet) {
+        let was_handshake = self.tls.is_going_on();
+        self.phases.packet(now, packet, was_handshake);
+        if packet.payload_len > 0 {
+            if !packet.records.is_empty() || packet.message().is_some() {
+                self.tls.packet(now, packet);
+            }
+            let is_handshake = self.tls.is_going_on();
+            let ends_handshake = was_handshake && !is_handshake;
+            self.requests.packet(now, packet, TlsState { is_handshake, ends_handshake, is_1_3: self.tls.is_1_3() });
+        }
+    }
+
+    /// Takes in what a packet acknowledges while nothing came from the other side; `syn_at` is when the client sent its only SYN.
+    pub(crate) fn lone_ack(&mut self, now: u64, packet: &Packet, syn_at: Option<u64>) {
+        let is_syn = packet.flags.has(Flags::SYN);
+        // The client's SYN and the packet that answers the SYN-ACK are a round trip apart, wherever the tap is.
+        if let Some(syn_at) = syn_at.filter(|_| packet.side() == 0 && !is_syn) {
+            self.ack_stream.round_trip.get_or_insert(now.saturating_sub(syn_at));
+        }
+        self.ack_stream.packet(&LoneAck {
+            now,
+            number: packet.number,
+            ack: packet.ack,
+            sack: packet.sack(),
+            closes_window: packet.window == 0 && !is_syn,
+        });
+    }
+
+    /// The connection is over.
+    pub(crate) fn finish(&mut self) {
+        self.requests.finish();
+    }
+}
+
+impl Reset for ConnectionObservers {
+    fn reset(&mut self) {
+        self.phases = ConnectionPhases::default();
+        self.tls = TlsHandshake::default();
+        self.requests.reset();
+        self.ack_stream = AckStream::default();
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Source: RFC 896 (Nagle), RFC 1122 §4.2.3.2 (delayed acknowledgements), Minshall's variant in Linux `tcp_nagle_check`.
 
+use crate::event::{Sent, Trigger};
+
 /// Shortest delay of an acknowledgement that counts: Linux `TCP_DELACK_MIN` is 40 ms; timers of 100 Hz fire up to 10 ms early on
 /// another's clock.
 const MIN_DELAY_NS: u64 = 25_000_000;
@@ -19,30 +21,17 @@ pub(crate) struct NagleDelayedAck {
     small: bool,
 }
 
-/// What is known when new data leaves.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct SmallWrite {
-    pub(crate) now: u64,
-    pub(crate) number: u64,
-    pub(crate) len: u64,
-    pub(crate) mss: u64,
-    /// An acknowledgement without payload set it off, and nothing is out any more.
-    pub(crate) released: bool,
-    /// From the send before to that acknowledgement.
-    pub(crate) waited: u64,
-    pub(crate) rtt_min: u64,
-}
-
 impl NagleDelayedAck {
-    /// New data left.
-    pub(crate) fn sent(&mut self, left: &SmallWrite) {
-        let small = left.len < left.mss;
-        let beyond = left.waited.saturating_sub(left.rtt_min);
-        if self.small && small && left.released && (MIN_DELAY_NS..MAX_DELAY_NS).contains(&beyond) {
+    pub(crate) fn sent(&mut self, sent: &Sent) {
+        let small = sent.len < sent.mss;
+        let waited = sent.last_progress.saturating_sub(sent.last_send);
+        let beyond = waited.saturating_sub(sent.rtt_min);
+        let is_released = sent.trigger == (Trigger::Ack { pure: true }) && sent.una >= sent.start;
+        if self.small && small && is_released && (MIN_DELAY_NS..MAX_DELAY_NS).contains(&beyond) {
             self.count += 1;
             self.time += beyond;
             if self.sights.len() < 3 {
-                self.sights.push((left.number, left.now));
+                self.sights.push((sent.number, sent.now));
             }
         }
         self.small = small;

@@ -1,6 +1,8 @@
 //! Series for plots, thinned while they are recorded so that each keeps its extremes and stays small.
 
-use thalweg_model::{LossMark, Point};
+use super::Recording;
+use crate::event::{Acked, Sent};
+use thalweg_model::{LossMark, MarkKind, Point};
 
 /// Groups of points a series keeps; each gives at most two points. Bounds memory.
 const GROUPS_MAX: usize = 2_000;
@@ -90,17 +92,6 @@ fn absorb(group: &mut Group, min: (f64, f64), max: (f64, f64)) {
     }
 }
 
-/// What is recorded of a connection besides its facts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Recording {
-    #[default]
-    Nothing,
-    /// Every retransmission and zero window, and no series.
-    Marks,
-    /// The series that plots draw, with the first few thousand marks.
-    Plots,
-}
-
 /// The series plots draw, where they are wanted.
 #[derive(Debug, Default)]
 pub(crate) struct PlotRecorder {
@@ -139,10 +130,31 @@ impl PlotRecorder {
         self.flight.is_off
     }
 
+    /// New payload was sent; `window` is the largest flight of the round trip that ended with it, if one did.
+    pub(crate) fn sent(&mut self, sent: &Sent, window: Option<u64>) {
+        let t = sent.now as f64 / 1e9;
+        if let Some(window) = window {
+            self.cwnd.push(t, window as f64);
+        }
+        self.sent.push(t, sent.next.saturating_sub(sent.first) as f64);
+    }
+
+    /// An acknowledgement came.
+    pub(crate) fn acked(&mut self, acked: &Acked) {
+        let t = acked.now as f64 / 1e9;
+        if acked.window.is_known {
+            self.window.push(t, acked.window.bytes as f64);
+        }
+        self.flight.push(t, acked.flight as f64);
+        if acked.advanced {
+            self.acked.push(t, acked.una.saturating_sub(acked.first) as f64);
+        }
+    }
+
     /// Adds a mark, unless there are very many.
-    pub(crate) fn mark(&mut self, mark: LossMark) {
+    pub(crate) fn mark(&mut self, now: u64, packet: u64, byte: u64, kind: MarkKind) {
         if self.marks.len() < self.most_marks {
-            self.marks.push(mark);
+            self.marks.push(LossMark { t: now as f64 / 1e9, packet, byte, kind });
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What left since the first loss, and what of it was lost: what a token bucket is fitted to.
 
+use crate::event::{Resent, Unseen};
+
 /// Packets kept, from the first loss on: at one percent lost, eighty losses. Bounds memory.
 const MAX_PACKETS: usize = 1 << 13;
 /// A packet that left.
@@ -36,18 +38,20 @@ pub(crate) struct PolicerLog {
 }
 
 impl PolicerLog {
-    /// Whether nothing was lost yet.
-    pub(crate) const fn is_closed(&self) -> bool {
-        !self.open
-    }
-
-    /// The first loss: `flying` are the packets on their way, oldest first, by their first byte, length and time.
-    pub(crate) fn open(&mut self, flying: impl Iterator<Item = (u64, u32, u64)>) {
-        self.open = true;
-        self.sent = flying
-            .take(MAX_PACKETS)
-            .map(|(start, len, at)| Sent { at, start, len, rtt: 0, lost: false, unseen: false })
-            .collect();
+    /// `[start, end)` is sent again, so it was lost. With the first loss the log begins with all that is out.
+    pub(crate) fn resent(&mut self, resent: &Resent<'_>) {
+        if !self.open {
+            self.open = true;
+            let mut start = resent.una;
+            let out = resent.out.iter().take(MAX_PACKETS).map(|segment| {
+                let (start, end) = (std::mem::replace(&mut start, segment.end), segment.end);
+                let len = end.saturating_sub(start) as u32;
+                Sent { at: segment.sent, start, len, rtt: 0, lost: false, unseen: false }
+            });
+            self.sent = out.collect();
+        }
+        self.lose(resent.start, resent.end);
+        self.sent(resent.now, resent.start, (resent.end - resent.start) as u32);
     }
 
     /// A packet left.
@@ -57,9 +61,10 @@ impl PolicerLog {
         }
     }
 
-    /// `[from, to)` left in packets of `mss` that the tap never saw, since `after` and before `now`. They are taken to have followed what
-    /// was seen before them at the distance of that: what empties a bucket is a burst.
-    pub(crate) fn missed(&mut self, after: u64, now: u64, from: u64, to: u64, mss: u64) {
+    /// Packets that the tap never saw are taken to have followed what was seen before them at the distance of that: what empties a bucket
+    /// is a burst.
+    pub(crate) fn missed(&mut self, unseen: &Unseen) {
+        let (&Unseen { now, after, from, to, .. }, mss) = (unseen, unseen.mss.max(1));
         self.open = true;
         self.missed = true;
         let even = now.saturating_sub(after) / ((to - from) / mss + 1);
@@ -74,8 +79,8 @@ impl PolicerLog {
         }
     }
 
-    /// `[start, end)` is sent again: what carried it last is lost. Of a burst that was handed down whole, that is the part alone.
-    pub(crate) fn sent_again(&mut self, start: u64, end: u64) {
+    /// What carried `[start, end)` last is lost. Of a burst that was handed down whole, that is the part alone.
+    fn lose(&mut self, start: u64, end: u64) {
         let last = self.sent.iter().rposition(|sent| sent.carries(start));
         let Some(n) = last.filter(|&n| !self.sent[n].lost) else { return };
         self.losses += 1;
@@ -112,15 +117,15 @@ mod tests {
 
     #[test]
     fn of_a_burst_handed_down_whole_the_part_that_is_sent_again_is_lost() {
-        let mut log = PolicerLog::default();
-        log.open(std::iter::once((0, 14_480, 5)));
-        log.sent_again(2_896, 4_344);
+        let mut log = PolicerLog { open: true, ..PolicerLog::default() };
+        log.sent(5, 0, 14_480);
+        log.lose(2_896, 4_344);
         let parts: Vec<_> = log.sent.iter().map(|sent| (sent.start, sent.len, sent.lost)).collect();
         assert_eq!(parts, [(0, 2_896, false), (2_896, 1_448, true), (4_344, 10_136, false)]);
         // Another part, the same once more, and one that begins where it was handed down.
-        log.sent_again(13_032, 20_000);
-        log.sent_again(2_896, 4_344);
-        log.sent_again(0, 1_448);
+        log.lose(13_032, 20_000);
+        log.lose(2_896, 4_344);
+        log.lose(0, 1_448);
         assert_eq!((log.losses, log.sent.len()), (3, 5));
         log.arrived(13_032);
         assert_eq!((log.losses, log.sent.iter().filter(|sent| sent.lost).count()), (2, 2));

@@ -43,9 +43,4 @@ impl PrunedData {
             self.repair += now.saturating_sub(since);
         }
     }
-
-    /// The data phase ends at `now`.
-    pub(crate) fn finish(&mut self, now: u64) {
-        self.acknowledged(now, u64::MAX);
-    }
 }

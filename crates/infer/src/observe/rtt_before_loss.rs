@@ -4,6 +4,7 @@
 //! What is lost by chance follows any packet, and the round trips before losses are as all others are: each is equally likely to be the
 //! shortest and the longest.
 
+use crate::event::{Accuracy, RttSample};
 use crate::reset::{Reset, reset_keeping};
 
 /// Round trips kept of all; at a thousand a rank errs by 3 %. Bounds memory.
@@ -22,9 +23,9 @@ pub(crate) struct RttBeforeLoss {
     lesser: Option<u32>,
     /// Something is missing, and the next round trip is of a packet behind it.
     awaited: bool,
-    /// Round trips are told by acknowledgements. One that waits for another packet makes its round trip longer, as that behind which
-    /// one is missing does, so the lesser of two is taken; elsewhere timestamps tell of few, and the longer of two.
-    pub(crate) at_sender: bool,
+    /// Of exact round trips, one that waits for another packet is longer, as that behind which one is missing is, so the lesser of two is
+    /// taken; timestamps tell of few, and the longer of two.
+    pub(crate) accuracy: Accuracy,
     before_losses: Vec<u32>,
 }
 
@@ -35,18 +36,18 @@ impl Reset for RttBeforeLoss {
 }
 
 impl RttBeforeLoss {
-    /// A round trip; `calm` where nothing is amiss.
-    pub(crate) fn sample(&mut self, nanos: u64, calm: bool) {
-        let newest = (nanos / 100).min(u64::from(u32::MAX)) as u32;
+    pub(crate) fn sample(&mut self, sample: &RttSample, accuracy: Accuracy) {
+        self.accuracy = accuracy;
+        let newest = (sample.rtt / 100).min(u64::from(u32::MAX)) as u32;
         let before = self.newest.replace(newest).unwrap_or(newest);
         if std::mem::take(&mut self.awaited) {
             self.before(newest.max(before));
         }
-        if !calm {
+        if sample.is_repairing {
             return;
         }
         self.lesser = Some(newest.min(before));
-        let value = if self.at_sender { newest.min(before) } else { newest.max(before) };
+        let value = if accuracy == Accuracy::Exact { newest.min(before) } else { newest.max(before) };
         self.skipped += 1;
         if self.skipped < self.every {
             return;
@@ -68,7 +69,6 @@ impl RttBeforeLoss {
 
     /// The sender found something lost: it was sent behind the packet of the last sample.
     pub(crate) fn lost(&mut self) {
-        self.at_sender = true;
         if let Some(lesser) = self.lesser.take() {
             self.before(lesser);
         }
@@ -108,15 +108,19 @@ impl RttBeforeLoss {
 mod tests {
     use super::*;
 
+    const fn rtt(rtt: u64) -> RttSample {
+        RttSample { now: 0, rtt, passed_at: 0, late: None, is_repairing: false }
+    }
+
     /// A window that grows over a queue of twenty packets, 100 µs each, and is cut when it overflows; every `chance`th packet is lost as well.
     fn followed(chance: u64) -> RttBeforeLoss {
-        let mut heights = RttBeforeLoss { at_sender: true, ..RttBeforeLoss::default() };
+        let mut heights = RttBeforeLoss::default();
         let mut packets = 0u64;
         for _ in 0..10 {
             for queue in 0..20 {
                 for _ in 0..40 {
                     packets += 1;
-                    heights.sample(20_000_000 + queue * 100_000, true);
+                    heights.sample(&rtt(20_000_000 + queue * 100_000), Accuracy::Exact);
                     if chance > 0 && packets.is_multiple_of(chance) {
                         heights.lost();
                     }
@@ -143,7 +147,7 @@ mod tests {
     fn memory_is_bounded() {
         let mut heights = RttBeforeLoss::default();
         for n in 0..1_000_000 {
-            heights.sample(n * 1_000, true);
+            heights.sample(&rtt(n * 1_000), Accuracy::Exact);
             heights.missed();
         }
         assert!(heights.all.len() <= MAX_SAMPLES && heights.before_losses.len() <= MAX_LOSSES);

@@ -1,5 +1,7 @@
 //! Slow start: how large the initial window was, and when and why the growth ended.
 
+use crate::event::{Acked, Limit, Sent, Trigger};
+
 /// Why slow start ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -9,22 +11,6 @@ pub(crate) enum Exit {
     Echo,
     /// A round's flight grew by less than a quarter over the one before, and so did the next.
     Plateau,
-}
-
-/// A send of new data.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct NewData {
-    pub(crate) now: u64,
-    pub(crate) una: u64,
-    /// After the send.
-    pub(crate) nxt: u64,
-    pub(crate) flight: u64,
-    /// Bytes acknowledged since the flow began.
-    pub(crate) acked: u64,
-    /// An acknowledgement set it off.
-    pub(crate) clocked: bool,
-    /// The application's idle time so far.
-    pub(crate) idle: u64,
 }
 
 /// How long slow start's flight grew, and what the rounds since were held by.
@@ -83,29 +69,30 @@ pub(crate) struct SlowStart {
 }
 
 impl SlowStart {
-    /// New data was sent.
-    pub(crate) fn sent(&mut self, send: NewData) {
+    /// New data was sent; `idle` is the application's idle time so far.
+    pub(crate) fn sent(&mut self, send: &Sent, idle: u64) {
         if self.exit.is_some() {
             return;
         }
-        let initial = send.flight.saturating_sub(send.acked);
+        let acked = send.una.saturating_sub(send.first);
+        let initial = send.flight.saturating_sub(acked);
         if initial > self.initial_bytes {
             self.initial_bytes = initial;
             self.initial_known = false;
             self.initial_newest = true;
-            self.initial_unacked = send.acked == 0;
+            self.initial_unacked = acked == 0;
         } else if std::mem::take(&mut self.initial_newest) {
-            self.initial_known = self.initial_unacked && send.clocked;
+            self.initial_known = self.initial_unacked && send.trigger != Trigger::Own;
         }
         if send.una >= self.round_end {
-            self.end_round(&send);
+            self.end_round(send, idle);
         }
         self.round_flight = self.round_flight.max(send.flight);
     }
 
     /// A send after the round's data was acknowledged ends it, and proves that data was pending if an acknowledgement set it off.
-    fn end_round(&mut self, send: &NewData) {
-        let fair = !self.round_limited && send.clocked && send.idle == self.idle_before;
+    fn end_round(&mut self, send: &Sent, idle: u64) {
+        let fair = !self.round_limited && send.trigger != Trigger::Own && idle == self.idle_before;
         if self.previous_flight > 0 {
             let grew = self.round_flight as f64 >= 1.25 * self.previous_flight as f64;
             match (fair, grew, self.suspect) {
@@ -121,34 +108,29 @@ impl SlowStart {
             end: send.now,
             grew: self.previous_flight == 0 || self.round_flight as f64 >= 1.25 * self.previous_flight as f64,
             limited: self.round_limited,
-            idle: self.rounds > 1 && send.idle != self.idle_before,
+            idle: self.rounds > 1 && idle != self.idle_before,
         });
         if self.suspect.is_none() {
             self.previous_flight = self.round_flight;
         }
-        self.round_end = send.nxt;
+        self.round_end = send.next;
         self.round_start = send.now;
         self.round_flight = 0;
         self.round_limited = false;
-        self.idle_before = send.idle;
+        self.idle_before = idle;
     }
 
-    /// The receiver's window was full.
-    pub(crate) fn limited(&mut self) {
-        self.round_limited = true;
-    }
-
-    /// The receiver echoed that a queue on the path was congested.
-    pub(crate) fn echoed(&mut self, now: u64) {
-        if self.exit.is_none() {
-            self.exit = Some((now, Exit::Echo));
+    /// An acknowledgement came.
+    pub(crate) fn acked(&mut self, acked: &Acked) {
+        if acked.ecn_echo {
+            self.exit.get_or_insert((acked.now, Exit::Echo));
         }
+        // The receiver's window was full.
+        self.round_limited |= matches!(acked.limit, Limit::ReceiveWindow | Limit::Reader);
     }
 
     /// Data was lost.
     pub(crate) fn lost(&mut self, now: u64) {
-        if self.exit.is_none() {
-            self.exit = Some((now, Exit::Loss));
-        }
+        self.exit.get_or_insert((now, Exit::Loss));
     }
 }

@@ -9,6 +9,8 @@
 //!
 //! Source: Linux `sk_stream_is_writeable`.
 
+use crate::event::Pause;
+
 /// Where more is in flight yet, in quarters, no program was woken: the kernel gathers segments before it sends them (`tcp_tso_should_defer`).
 const MAX_FLIGHT_QUARTERS: u64 = 3;
 /// Most such pauses for each of the others: a full buffer made 0.1 at the sender's tap in our labelled ranges and 0.5 as timestamps tell
@@ -88,21 +90,6 @@ pub(crate) struct SndbufWakeups {
     heard: (u64, u64),
 }
 
-/// How a pause ended.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PauseEnd {
-    /// Nanoseconds that were charged to the application; of a far sender, for which it sent nothing.
-    pub(crate) charged: u64,
-    /// The send followed an acknowledgement without payload at once, and was a full segment.
-    pub(crate) clocked: bool,
-    /// It began after a segment that was shorter than a full one.
-    pub(crate) short: bool,
-    /// In flight when the pause began, before the acknowledgements that came at once ended it, and when it ended.
-    pub(crate) began_at: u64,
-    pub(crate) before: u64,
-    pub(crate) ended_at: u64,
-}
-
 impl SndbufWakeups {
     /// The sender heard of new data with so much in flight.
     pub(crate) const fn heard(&mut self, now: u64, flight: u64) {
@@ -110,14 +97,12 @@ impl SndbufWakeups {
         self.heard = (now, flight);
     }
 
-    /// What was in flight before the acknowledgements that came at once last.
-    pub(crate) const fn before(&self) -> u64 {
-        self.heard.1
-    }
-
-    /// A pause ended.
-    pub(crate) fn ended(&mut self, end: PauseEnd) {
-        if end.charged < MIN_PAUSE_NS {
+    /// A pause ended; `charged` is what was charged to the application for it.
+    pub(crate) fn ended(&mut self, end: Pause, charged: u64) {
+        // Timestamps tell the flight at one moment; acknowledgements that come at once change it.
+        let before = if end.lasted.is_some() { end.ended_at } else { self.heard.1.max(end.ended_at) };
+        let lasted = end.lasted.unwrap_or(charged);
+        if lasted < MIN_PAUSE_NS {
             return;
         }
         if end.clocked && end.ended_at * 4 > end.began_at * MAX_FLIGHT_QUARTERS {
@@ -126,15 +111,15 @@ impl SndbufWakeups {
         }
         self.pauses += 1;
         self.empty += u64::from(end.short || end.ended_at == 0);
-        self.all += end.charged;
+        self.all += lasted;
         if !end.clocked || end.ended_at == 0 {
             return;
         }
         self.woken += 1;
         self.short += u64::from(end.short);
-        self.time += end.charged;
+        self.time += lasted;
         self.began_at.take((end.began_at, end.began_at), self.woken, MAX_BEGIN_DEVIATION);
-        self.ended_at.take((end.ended_at, end.before.max(end.ended_at)), self.woken, MAX_END_DEVIATION);
+        self.ended_at.take((end.ended_at, before), self.woken, MAX_END_DEVIATION);
     }
 
     /// Whether the pauses are those of a program that waits for its socket buffer; `rtt` in nanoseconds, the receiver's largest `window` in bytes.
@@ -183,13 +168,13 @@ impl SndbufWakeups {
 mod tests {
     use super::*;
 
-    const PAUSE: PauseEnd =
-        PauseEnd { charged: 30_000_000, clocked: true, short: false, began_at: 400_000, before: 0, ended_at: 220_000 };
+    const CHARGED: u64 = 30_000_000;
+    const PAUSE: Pause = Pause { lasted: None, clocked: true, short: false, began_at: 400_000, ended_at: 220_000 };
 
     #[test]
     fn one_level_at_which_acknowledgements_wake_is_a_buffers() {
         let mut wakes = SndbufWakeups::default();
-        (0..5).for_each(|n| wakes.ended(PauseEnd { began_at: 400_000 + n * 1_000, ..PAUSE }));
+        (0..5).for_each(|n| wakes.ended(Pause { began_at: 400_000 + n * 1_000, ..PAUSE }, CHARGED));
         assert!(wakes.are_a_buffers(30e6, u64::MAX));
         assert!(!wakes.are_a_buffers(60e6, u64::MAX), "too few for that long a round trip");
         assert!(wakes.full().is_some_and(|full| (full - 402_000.0).abs() < 1_000.0));
@@ -198,7 +183,7 @@ mod tests {
     #[test]
     fn a_buffer_that_does_not_hold_wakes_at_its_level_nonetheless() {
         let mut wakes = SndbufWakeups::default();
-        (0..20).for_each(|n| wakes.ended(PauseEnd { began_at: 400_000 + n % 4 * 300_000, ..PAUSE }));
+        (0..20).for_each(|n| wakes.ended(Pause { began_at: 400_000 + n % 4 * 300_000, ..PAUSE }, CHARGED));
         assert!(wakes.are_a_buffers(30e6, u64::MAX));
         assert_eq!((wakes.level(), wakes.full()), (220_000.0, None));
     }
@@ -206,7 +191,7 @@ mod tests {
     #[test]
     fn a_buffer_that_holds_more_than_the_window_wakes_above_two_thirds_of_that() {
         let mut wakes = SndbufWakeups::default();
-        (0..20).for_each(|_| wakes.ended(PauseEnd { ended_at: 280_000, ..PAUSE }));
+        (0..20).for_each(|_| wakes.ended(Pause { ended_at: 280_000, ..PAUSE }, CHARGED));
         assert_eq!([400_000, 500_000].map(|window| wakes.are_a_buffers(30e6, window)), [true, false]);
     }
 
@@ -214,7 +199,10 @@ mod tests {
     fn acknowledgements_that_come_at_once_hold_the_level_between_them() {
         let judge = |before: u64| {
             let mut wakes = SndbufWakeups::default();
-            (0..40).for_each(|n| wakes.ended(PauseEnd { before, ended_at: 80_000 + n * 61 % 40 * 3_500, ..PAUSE }));
+            for n in 0..40 {
+                wakes.heard(n * 50_000_000, before);
+                wakes.ended(Pause { ended_at: 80_000 + n * 61 % 40 * 3_500, ..PAUSE }, CHARGED);
+            }
             wakes.are_a_buffers(30e6, u64::MAX)
         };
         assert!(judge(900_000));
@@ -223,40 +211,37 @@ mod tests {
         [(1_000_000, 900_000), (1_010_000, 700_000), (1_020_000, 400_000)]
             .into_iter()
             .for_each(|(now, flight)| wakes.heard(now, flight));
-        assert_eq!(wakes.before(), 900_000);
+        assert_eq!(wakes.heard.1, 900_000);
         wakes.heard(1_050_000, 300_000);
-        assert_eq!(wakes.before(), 300_000);
+        assert_eq!(wakes.heard.1, 300_000);
     }
 
     #[test]
     fn a_program_with_more_to_send_pauses_after_whole_segments_with_some_in_flight() {
-        let had_more = |end: fn(u64) -> PauseEnd| {
+        let had_more = |end: fn(u64) -> Pause| {
             let mut wakes = SndbufWakeups::default();
-            (0..16).for_each(|n| wakes.ended(end(n)));
+            (0..16).for_each(|n| wakes.ended(end(n), CHARGED));
             wakes.had_more()
         };
-        assert!(had_more(|n| PauseEnd { clocked: n % 2 == 0, short: n % 8 == 0, ..PAUSE }));
-        assert!(!had_more(|n| PauseEnd { short: n % 2 == 0, ..PAUSE }));
-        assert!(!had_more(|_| PauseEnd { ended_at: 0, ..PAUSE }));
-        assert!(!had_more(|_| PauseEnd { charged: 0, ..PAUSE }), "no pause");
+        assert!(had_more(|n| Pause { clocked: n % 2 == 0, short: n % 8 == 0, ..PAUSE }));
+        assert!(!had_more(|n| Pause { short: n % 2 == 0, ..PAUSE }));
+        assert!(!had_more(|_| Pause { ended_at: 0, ..PAUSE }));
+        assert!(!had_more(|_| Pause { lasted: Some(0), ..PAUSE }), "no pause");
     }
 
     #[test]
     fn timers_requests_and_growing_windows_are_not() {
-        let judge = |end: fn(u64) -> PauseEnd| {
+        let judge = |end: fn(u64) -> Pause| {
             let mut wakes = SndbufWakeups::default();
-            (0..100).for_each(|n| wakes.ended(end(n)));
+            (0..100).for_each(|n| wakes.ended(end(n), CHARGED));
             wakes.are_a_buffers(30e6, u64::MAX)
         };
-        assert!(!judge(|n| PauseEnd { clocked: n % 2 == 0, ..PAUSE }));
-        assert!(!judge(|_| PauseEnd { ended_at: 0, ..PAUSE }));
-        assert!(!judge(|_| PauseEnd { ended_at: 380_000, ..PAUSE }), "gathered by the kernel");
-        assert!(!judge(|_| PauseEnd { ended_at: 280_000, ..PAUSE }), "written every third of a round trip");
-        assert!(!judge(|_| PauseEnd { short: true, ..PAUSE }), "all that was written had gone");
-        assert!(
-            !judge(|n| PauseEnd { ended_at: if n % 2 == 0 { 380_000 } else { 220_000 }, ..PAUSE }),
-            "every other one"
-        );
-        assert!(!judge(|n| PauseEnd { ended_at: 220_000 + n % 10 * 20_000, ..PAUSE }));
+        assert!(!judge(|n| Pause { clocked: n % 2 == 0, ..PAUSE }));
+        assert!(!judge(|_| Pause { ended_at: 0, ..PAUSE }));
+        assert!(!judge(|_| Pause { ended_at: 380_000, ..PAUSE }), "gathered by the kernel");
+        assert!(!judge(|_| Pause { ended_at: 280_000, ..PAUSE }), "written every third of a round trip");
+        assert!(!judge(|_| Pause { short: true, ..PAUSE }), "all that was written had gone");
+        assert!(!judge(|n| Pause { ended_at: if n % 2 == 0 { 380_000 } else { 220_000 }, ..PAUSE }), "every other one");
+        assert!(!judge(|n| Pause { ended_at: 220_000 + n % 10 * 20_000, ..PAUSE }));
     }
 }

@@ -4,6 +4,8 @@
 //! RFC 9113 §6.9; SSH `SSH_MSG_CHANNEL_WINDOW_ADJUST`, RFC 4254 §5.2). A send buffer that is written once it is empty does the same with
 //! acknowledgements.
 
+use crate::event::Sent;
+
 /// Stops that make a habit. Two of the same size may be chance, eight are a loop of the program. `a_fixed_amount_is_a_habit_by_what_lets_it_go_on`
 /// holds it.
 const MIN_STOPS: u64 = 8;
@@ -24,21 +26,6 @@ pub(crate) enum Release {
     Message,
     /// An acknowledgement without data.
     Acknowledgement,
-}
-
-/// New data, as it is sent.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct SentData {
-    pub(crate) number: u64,
-    pub(crate) now: u64,
-    /// Its first byte, and the first that is not acknowledged.
-    pub(crate) start: u64,
-    pub(crate) una: u64,
-    /// What is in flight with it.
-    pub(crate) flight: u64,
-    /// When the sender sent last, and when it heard of an advance last.
-    pub(crate) last_send: u64,
-    pub(crate) last_progress: u64,
 }
 
 /// The stops of one direction at which all that was sent is acknowledged.
@@ -69,7 +56,7 @@ impl StopAndWait {
     }
 
     /// New data was sent. The amount before it, if that was a stop.
-    pub(crate) fn sent(&mut self, sent: &SentData) -> Option<u64> {
+    pub(crate) fn sent(&mut self, sent: &Sent) -> Option<u64> {
         let begun = *self.start.get_or_insert(sent.start);
         let amount = sent.start.checked_sub(begun).filter(|amount| sent.una >= sent.start && *amount > 0);
         if let Some(amount) = amount {
@@ -77,11 +64,11 @@ impl StopAndWait {
             self.start = Some(sent.start);
             self.most_in_flight = 0;
         }
-        self.most_in_flight = self.most_in_flight.max(sent.flight);
+        self.most_in_flight = self.most_in_flight.max(sent.flight_with());
         amount
     }
 
-    fn stopped(&mut self, amount: u64, sent: &SentData) {
+    fn stopped(&mut self, amount: u64, sent: &Sent) {
         self.stops += 1;
         self.whole += u64::from(self.most_in_flight >= amount);
         self.waited += sent.now.saturating_sub(sent.last_send);
@@ -141,8 +128,20 @@ mod tests {
                 found.message(now);
             }
             now += 100_000;
-            let flight = in_flight(amount(n));
-            found.sent(&SentData { number: n, now, start, una: start, flight, last_send, last_progress });
+            let flight_before = in_flight(amount(n));
+            let next = start;
+            let una = start;
+            found.sent(&Sent {
+                number: n,
+                now,
+                start,
+                next,
+                una,
+                flight_before,
+                last_send,
+                last_progress,
+                ..Sent::default()
+            });
             (start, last_send, now) = (start + amount(n), now, now + 100_000_000);
         }
         found.habit()

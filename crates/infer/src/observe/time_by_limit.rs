@@ -1,26 +1,7 @@
 //! Where the time of a data phase goes: each moment is charged to one class, some of them when the next event explains them.
 
+use crate::event::{Acked, Limit, Sent};
 use crate::reset::{Reset, reset_keeping};
-
-/// What the sender was waiting for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Limit {
-    /// Nothing to send.
-    Application = 0,
-    /// The receiver's window is full, and as large as it ever was.
-    ReceiveWindow = 1,
-    /// The receiver's window is closed or shrinking: the program does not read.
-    Reader = 2,
-    /// Losses are being repaired.
-    Recovery = 3,
-    /// Silence until a timer fired.
-    Timeout = 4,
-    /// Limited by the congestion window, the path or the send buffer: told apart when the whole flow is known.
-    Open = 5,
-}
-
-/// It bounds memory.
-pub(crate) const CLASSES: usize = 6;
 
 /// Most slices of time a flow keeps; on overflow neighbours are merged, so long flows are seen more coarsely. Bounds memory.
 const MAX_SLICES: usize = 4_096;
@@ -91,22 +72,22 @@ impl Slice {
 #[derive(Debug, Default)]
 pub(crate) struct TimeByLimit {
     /// Nanoseconds by class; those of `Open` are also in the slices.
-    pub(crate) time: [u64; CLASSES],
+    pub(crate) time: [u64; Limit::COUNT],
     /// Bytes delivered by class.
-    pub(crate) delivered: [u64; CLASSES],
+    pub(crate) delivered: [u64; Limit::COUNT],
     pub(crate) slices: Vec<Slice>,
     pub(crate) width: u64,
     /// First data, and the moment up to which time was charged.
     pub(crate) start: Option<u64>,
     now: u64,
     /// Charged since the sender last sent, before its latest progress; not yet final.
-    before_progress: [u64; CLASSES],
+    before_progress: [u64; Limit::COUNT],
     /// Charged since the latest progress.
-    since_progress: [u64; CLASSES],
+    since_progress: [u64; Limit::COUNT],
     /// Open time since there was room to send.
     open_since_room: u64,
     /// Charged since data was delivered last: it is part of the phase once more is.
-    after: [u64; CLASSES],
+    after: [u64; Limit::COUNT],
     room_at: Option<u64>,
 }
 
@@ -122,12 +103,12 @@ impl TimeByLimit {
         self.time.iter().sum()
     }
 
-    /// Up to when time was charged, in nanoseconds since the flow's first packet.
-    pub(crate) const fn now(&self) -> u64 {
-        self.now
+    /// What was charged to the application so far, in nanoseconds.
+    pub(crate) const fn idle(&self) -> u64 {
+        self.time[Limit::Application as usize]
     }
 
-    /// Begins the data phase.
+    /// Begins the data phase with the first packet of it.
     pub(crate) fn begin(&mut self, now: u64) {
         if self.start.is_none() {
             self.start = Some(now);
@@ -150,69 +131,85 @@ impl TimeByLimit {
         }
     }
 
-    /// Bytes were delivered while the sender was in `class`.
-    pub(crate) fn delivered(&mut self, class: Limit, bytes: u64) {
-        self.delivered[class as usize] += bytes;
-        self.after = [0; CLASSES];
+    /// An acknowledgement came.
+    pub(crate) fn acked(&mut self, acked: &Acked) {
+        let Acked { now, limit, delivered, .. } = *acked;
+        self.advance(now, limit);
+        if delivered > 0 {
+            self.delivered[limit as usize] += delivered;
+            self.after = [0; Limit::COUNT];
+        }
+        if acked.advanced {
+            self.progress();
+        }
+        // There is room to send from now on.
+        if acked.has_room && self.room_at.is_none() {
+            self.room_at = Some(now);
+            self.open_since_room = 0;
+        }
+        let Some(slice) = self.slice(now) else { return };
+        slice.delivered += delivered;
+        match limit {
+            Limit::Open => slice.open_delivered += delivered,
+            Limit::ReceiveWindow => slice.window_delivered += delivered,
+            _ => {}
+        }
+        // The window is cut as after a loss (RFC 3168 §6.1.2).
+        slice.lossy |= acked.ecn_echo;
+        slice.flight_max = slice.flight_max.max(acked.flight);
     }
 
     /// Acknowledgements made progress: what waited before is no part of a timer's silence any more.
-    pub(crate) fn progress(&mut self) {
+    fn progress(&mut self) {
         for (before, since) in self.before_progress.iter_mut().zip(&mut self.since_progress) {
             *before += std::mem::take(since);
         }
     }
 
-    /// There is room to send from `now` on.
-    pub(crate) fn room(&mut self, now: u64) {
-        if self.room_at.is_none() {
-            self.room_at = Some(now);
-            self.open_since_room = 0;
-        }
-    }
-
-    /// New data was sent. Room unused for longer than `patience` was the application's doing; gives what it was charged for that.
-    pub(crate) fn sent(&mut self, now: u64, patience: u64) -> u64 {
+    /// New data was sent. Gives what was charged to the application for the time since the send before.
+    pub(crate) fn sent(&mut self, sent: &Sent) -> u64 {
         self.progress();
         let mut charged = 0;
+        if sent.was_idle {
+            charged += self.had_nothing_to_send();
+        }
+        if sent.had_window {
+            charged += self.had_window();
+        }
         if let Some(room) = self.room_at.take()
-            && now.saturating_sub(room) > patience
+            && sent.now.saturating_sub(room) > sent.patience
         {
-            let open = &mut self.before_progress[Limit::Open as usize];
-            charged = self.open_since_room.min(*open);
-            *open -= charged;
-            self.before_progress[Limit::Application as usize] += charged;
+            charged += self.charge_application(Limit::Open, self.open_since_room);
         }
         self.settle();
         charged
     }
 
-    /// The open time since the last send was the application's: it had nothing to send. Gives how much that was.
-    pub(crate) fn had_nothing_to_send(&mut self) -> u64 {
-        self.progress();
-        let open = std::mem::take(&mut self.before_progress[Limit::Open as usize]);
-        self.before_progress[Limit::Application as usize] += open;
+    /// Charges what was charged to this limit since the last send to the application instead, `most` of it at most.
+    fn charge_application(&mut self, limit: Limit, most: u64) -> u64 {
+        let charged = most.min(self.before_progress[limit as usize]);
+        self.before_progress[limit as usize] -= charged;
+        self.before_progress[Limit::Application as usize] += charged;
+        charged
+    }
+
+    /// The open time since the last send was the application's: it had nothing to send.
+    fn had_nothing_to_send(&mut self) -> u64 {
         self.room_at = None;
-        open
+        self.charge_application(Limit::Open, u64::MAX)
     }
 
     /// The time since the last send in which the receiver's window was full was the application's as well: there was room then, and
-    /// nothing to be sent. Gives how much that was.
-    pub(crate) fn had_window(&mut self) -> u64 {
-        self.progress();
-        let full = std::mem::take(&mut self.before_progress[Limit::ReceiveWindow as usize]);
-        if full == 0 {
-            return 0;
-        }
-        self.before_progress[Limit::Application as usize] += full;
+    /// nothing to be sent.
+    fn had_window(&mut self) -> u64 {
+        let full = self.charge_application(Limit::ReceiveWindow, u64::MAX);
         // What fits the window fits the congestion window, which let as much out before.
-        full + self.had_nothing_to_send()
+        if full == 0 { 0 } else { full + self.had_nothing_to_send() }
     }
 
-    /// A timer fired and the sender sent again: the silence since the last progress was a timeout, `most` nanoseconds of it at
-    /// most.
-    pub(crate) fn timer_fired(&mut self, most: u64) {
-        let mut left = most;
+    /// A timer expired and the sender sent again: the silence since the last progress was a timeout, `longest` of it at most.
+    pub(crate) fn timer_expired(&mut self, longest: u64) {
+        let mut left = longest;
         // A closed window is probed by a timer too, but what was waited for is the window.
         for class in [Limit::Application, Limit::Recovery, Limit::Open] {
             let since = &mut self.since_progress[class as usize];
@@ -228,14 +225,8 @@ impl TimeByLimit {
         self.settle();
     }
 
-    /// Data was sent again for another reason.
-    pub(crate) fn sent_again(&mut self) {
-        self.progress();
-        self.settle();
-    }
-
-    /// The flow ended; what is open stays where it was charged.
-    pub(crate) fn finish(&mut self) {
+    /// Data was sent again for another reason, or the flow ended: what is open stays where it was charged.
+    pub(crate) fn keep(&mut self) {
         self.progress();
         self.settle();
     }
@@ -255,7 +246,7 @@ impl TimeByLimit {
         let open = self.before_progress[Limit::Open as usize];
         let window = self.before_progress[Limit::ReceiveWindow as usize];
         let reader = self.before_progress[Limit::Reader as usize];
-        self.before_progress = [0; CLASSES];
+        self.before_progress = [0; Limit::COUNT];
         if open + window + reader > 0 {
             let now = self.now;
             if let Some(slice) = self.slice(now) {
@@ -290,7 +281,14 @@ impl TimeByLimit {
         self.slices.last_mut()
     }
 
-    /// The window is cut at `now`, or what was lost is sent again.
+    /// So much is in flight.
+    pub(crate) fn flight(&mut self, now: u64, flight: u64) {
+        if let Some(slice) = self.slice(now) {
+            slice.flight_max = slice.flight_max.max(flight);
+        }
+    }
+
+    /// What was lost is sent again.
     pub(crate) fn lossy(&mut self, now: u64) {
         if let Some(slice) = self.slice(now) {
             slice.lossy = true;

@@ -3,6 +3,7 @@
 //! It begins with the ClientHello. It is over when both sides have changed their cipher, or the client sends application data: in TLS 1.3
 //! its Finished looks like that, and a client in compatibility mode changes its cipher just before (RFC 8446 appendix D.4).
 
+use crate::event::packet::Packet;
 use thalweg_wire::{ClientHello, Message, ServerHello, TlsRecords};
 
 /// Follows the handshake; only the first one of a connection counts.
@@ -18,9 +19,10 @@ pub(crate) struct TlsHandshake {
 }
 
 impl TlsHandshake {
-    /// Takes in a packet of `side` (0 the client) that begins with TLS records, or completes a hello.
-    pub(crate) fn packet(&mut self, side: usize, now: u64, records: TlsRecords, message: Option<&Message>) {
-        match message {
+    /// Takes in a packet that begins with TLS records, or completes a hello.
+    pub(crate) fn packet(&mut self, now: u64, packet: &Packet) {
+        let (side, records) = (packet.side(), packet.records);
+        match packet.message().map(|message| &**message) {
             Some(Message::ClientHello(hello)) if side == 0 && self.ended.is_none() => {
                 // What the first segment lacks, the next one has.
                 self.client.server_name = self.client.server_name.take().or_else(|| hello.server_name.clone());

@@ -1,14 +1,10 @@
 //! One TCP connection: both directions, fed packet by packet.
 
-use crate::observe::ack_stream::{AckStream, LoneAck};
-use crate::observe::connection_phases::ConnectionPhases;
-use crate::observe::connection_phases::packet::PhasePacket;
-use crate::observe::plot_series::Recording;
-use crate::observe::requests::{DataPacket, RequestLog};
-use crate::observe::tls_handshake::TlsHandshake;
+use crate::event::packet::{Endpoint, NameLookup, Packet};
+use crate::observe::{ConnectionObservers, Recording};
 use crate::reset::Reset;
 use crate::tcp::handshake::Handshake;
-use crate::tcp::packet::{Ack, Data, Endpoint, NameLookup, Packet};
+use crate::tcp::packet::{Ack, Data};
 use crate::tcp::packet_too_big::PacketTooBig;
 use crate::tcp::receiver_view::timestamp_rtt::TimestampRtt;
 use crate::tcp::receiver_view::window_edges::WindowEdges;
@@ -127,13 +123,9 @@ pub(crate) struct Connection {
     pub(crate) ended: Timestamp,
     pub(crate) tap_duplicates: u64,
     pub(crate) reset: bool,
-    pub(crate) phases: ConnectionPhases,
     /// The name lookup before it.
     pub(crate) lookup: Option<Arc<NameLookup>>,
-    pub(crate) tls: TlsHandshake,
-    pub(crate) requests: RequestLog,
-    /// Acknowledgements of the only side that is captured.
-    pub(crate) ack_stream: AckStream,
+    pub(crate) observers: ConnectionObservers,
     /// ICMP errors about its segments.
     pub(crate) too_big: Option<Box<PacketTooBig>>,
 }
@@ -153,11 +145,8 @@ impl Connection {
             ended,
             tap_duplicates,
             reset,
-            phases,
             lookup,
-            tls,
-            requests,
-            ack_stream,
+            observers,
             too_big,
         } = self;
         (*on, *first_packet, *started, *ended) = (interface, first.number, first.at, first.at);
@@ -166,10 +155,7 @@ impl Connection {
         *opening = Handshake::default();
         *signals = Signals::default();
         (*tap_duplicates, *reset, *too_big, *lookup) = (0, false, None, None);
-        *phases = ConnectionPhases::default();
-        *tls = TlsHandshake::default();
-        requests.reset();
-        *ack_stream = AckStream::default();
+        observers.reset();
     }
 
     /// A connection between these ends that begins (for this capture) with the packet.
@@ -185,11 +171,8 @@ impl Connection {
             ended: first.at,
             tap_duplicates: 0,
             reset: false,
-            phases: ConnectionPhases::default(),
             lookup: None,
-            tls: TlsHandshake::default(),
-            requests: RequestLog::default(),
-            ack_stream: AckStream::default(),
+            observers: ConnectionObservers::default(),
             too_big: None,
         }
     }
@@ -209,10 +192,7 @@ impl Connection {
             }
             return;
         }
-        self.note_phase(side, now, packet);
-        if packet.payload_len > 0 {
-            self.exchange(side, now, packet);
-        }
+        self.observers.packet(now, packet);
         if packet.payload_len > 0 && packet.timestamps.is_none() {
             self.window_round_trip(side, now, packet);
         }
@@ -241,7 +221,9 @@ impl Connection {
         }
         if flags.has(Flags::ACK) {
             if self.sides[1 - side].packets == 0 {
-                self.lone_acknowledgement(side, now, packet);
+                // Of a SYN that was sent again the round trip is not known (Karn).
+                let syn = &self.opening.syn[0];
+                self.observers.lone_ack(now, packet, (syn.count == 1).then_some(syn.first_at));
             }
             if side == 0
                 && !flags.has(Flags::SYN)
@@ -276,70 +258,6 @@ impl Connection {
         self.sides[side].fin |= fin;
     }
 
-    /// Tells the phases of the connection's life of a packet.
-    #[inline]
-    fn note_phase(&mut self, side: usize, now: u64, packet: &Packet) {
-        self.phases.packet(&PhasePacket {
-            now,
-            number: packet.number,
-            side,
-            flags: packet.flags,
-            seq: packet.seq,
-            ack: packet.ack,
-            payload_len: packet.payload_len,
-            ttl: packet.ttl,
-            ip_id: packet.id,
-            is_tls_handshake: self.tls.is_going_on(),
-        });
-    }
-
-    /// Takes in what a packet with payload says of the TLS handshake and of requests.
-    fn exchange(&mut self, side: usize, now: u64, packet: &Packet) {
-        let (message, was_handshake) = (packet.message(), self.tls.is_going_on());
-        if !packet.records.is_empty() || message.is_some() {
-            self.tls.packet(side, now, packet.records, message.map(|message| &**message));
-        }
-        let is_handshake = self.tls.is_going_on();
-        self.requests.packet(&DataPacket {
-            now,
-            number: packet.number,
-            side,
-            seq: packet.seq.add(u32::from(packet.flags.has(Flags::SYN))),
-            ack: packet.ack,
-            len: packet.payload_len,
-            records: packet.records,
-            message,
-            is_handshake,
-            ends_handshake: was_handshake && !is_handshake,
-            is_tls_1_3: self.tls.is_1_3(),
-        });
-    }
-
-    /// Takes in what a packet acknowledges while nothing came from the other side.
-    fn lone_acknowledgement(&mut self, side: usize, now: u64, packet: &Packet) {
-        let is_syn = packet.flags.has(Flags::SYN);
-        let syn = &self.opening.syn[0];
-        // The client's SYN and the packet that answers the SYN-ACK are a round trip apart, wherever the tap is (not of a SYN that was sent
-        // again: Karn).
-        if side == 0 && !is_syn && syn.count == 1 {
-            self.ack_stream.round_trip.get_or_insert(now.saturating_sub(syn.first_at));
-        }
-        self.ack_stream.packet(&LoneAck {
-            now,
-            number: packet.number,
-            ack: packet.ack,
-            sack: packet.sack(),
-            closes_window: packet.window == 0 && !is_syn,
-        });
-    }
-
-    /// The side whose data the capture lacks, if it holds only what acknowledges that.
-    pub(crate) fn unseen_sender(&self) -> Option<usize> {
-        let unseen = self.sides.iter().position(|side| side.packets == 0)?;
-        let own = self.sides[1 - unseen].sender.totals.bytes;
-        (self.ack_stream.has_data() && self.ack_stream.bytes > own).then_some(unseen)
-    }
-
     /// Feeds what `side` acknowledges and advertises to the other side's sender, when it gets there.
     fn acknowledge(&mut self, side: usize, now: u64, packet: &Packet) {
         let is_syn = packet.flags.has(Flags::SYN);
@@ -362,7 +280,7 @@ impl Connection {
             far.beyond = current.max(1);
         }
         if let Some((tsval, _)) = packet.timestamps
-            && !far.sender.times_acks
+            && !far.sender.is_exact()
         {
             far.sender.remote.clock.receiver_sent(now, tsval);
         }
@@ -400,6 +318,6 @@ impl Connection {
             side.deliver_until(u64::MAX, None);
             side.sender.finish();
         }
-        self.requests.finish();
+        self.observers.finish();
     }
 }

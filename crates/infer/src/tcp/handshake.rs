@@ -1,6 +1,6 @@
 //! The handshake: what it agreed, and how its times place the tap.
 
-use crate::tcp::packet::Packet;
+use crate::event::packet::Packet;
 use thalweg_model::FastOpen;
 use thalweg_units::SeqNum;
 use thalweg_wire::Flags;
@@ -205,7 +205,7 @@ impl Handshake {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::packet::PayloadFront;
+    use crate::event::packet::PayloadFront;
     use crate::testing::packet;
     use thalweg_units::Timestamp;
 

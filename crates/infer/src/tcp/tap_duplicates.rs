@@ -1,7 +1,7 @@
 //! Packets that the tap delivered twice.
 
+use crate::event::packet::Packet;
 use crate::hash::Mixer;
-use crate::tcp::packet::Packet;
 use std::hash::Hasher;
 use thalweg_wire::Flags;
 

@@ -1,7 +1,8 @@
 //! Where the tap is: by the two halves of the handshake or, without one, by timestamp echoes.
 
+use crate::event::Event;
+use crate::event::packet::{Endpoint, Packet};
 use crate::tcp::connection::Connection;
-use crate::tcp::packet::{Endpoint, Packet};
 use crate::tcp::receiver_view::timestamp_rtt::EchoSample;
 use crate::tcp::rtt_estimator::RttEstimator;
 use thalweg_model::Vantage;
@@ -16,7 +17,7 @@ impl Connection {
             // A tenth of the round trip is what a busy host takes to answer a SYN; nearer is "at" that host.
             if beyond > total / 10 {
                 self.sides[side].beyond = beyond;
-                self.sides[side].sender.times_acks = false;
+                self.sides[side].sender.is_elsewhere();
                 // Until echoes of timestamps tell more, the handshake's is the round trip.
                 self.sides[side].sender.rtt.sample(total);
             }
@@ -30,7 +31,7 @@ impl Connection {
         let near = self.opening.to(1 - side).unwrap_or(0);
         let this = &mut self.sides[side];
         // Below three quarters: round trips vary by as much from packet to packet.
-        if this.beyond == 0 || this.sender.times_acks || least >= this.beyond / 4 * 3 {
+        if this.beyond == 0 || this.sender.is_exact() || least >= this.beyond / 4 * 3 {
             return;
         }
         let sooner = this.beyond - least;
@@ -53,9 +54,12 @@ impl Connection {
         let end = packet.seq.add(packet.payload_len);
         let echoed = has_echo.then(|| this.echo.echoed(now, tsecr, end)).flatten();
         this.sender.remote.flights = echoed.and_then(|echoed| echoed.flights);
-        if let Some(EchoSample { round_trip, .. }) = echoed {
+        if let Some(EchoSample { round_trip, lasted, .. }) = echoed {
+            if let Some((flight, lasted)) = lasted {
+                this.sender.observers.event(&Event::FlightLasted { flight, lasted });
+            }
             let near = near.unwrap_or(0);
-            if !this.sender.times_acks {
+            if !this.sender.is_exact() {
                 this.sender.echo_sample(now, round_trip + near, tsval);
             } else if this.beyond == 0
                 && self.opening.to_client.is_none()
@@ -67,7 +71,7 @@ impl Connection {
             {
                 // No handshake in the capture, but echoes take far longer than acknowledgements: the tap is at the receiver.
                 this.beyond = far;
-                this.sender.times_acks = false;
+                this.sender.is_elsewhere();
                 this.sender.rtt = RttEstimator::default();
             }
         }
@@ -105,7 +109,7 @@ pub(crate) fn vantage(connection: &Connection, main: usize) -> Vantage {
         };
     }
     let side = &connection.sides[main];
-    if !side.sender.times_acks {
+    if !side.sender.is_exact() {
         return Vantage::Receiver;
     }
     // Acknowledgements that take longer than any echo: the sender is near.

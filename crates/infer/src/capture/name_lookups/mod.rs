@@ -5,8 +5,8 @@
 
 mod tcp_streams;
 
+use crate::event::packet::{Endpoint, NameLookup};
 use crate::observe::log_histogram::LogHistogram;
-use crate::tcp::packet::{Endpoint, NameLookup};
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Messages about names that TCP carries, put together from segments in any order.
 
-use crate::tcp::packet::Endpoint;
+use crate::event::packet::Endpoint;
 use crate::tcp::range_set::RangeSet;
 use thalweg_units::SeqNum;
 use thalweg_wire::{DnsMessage, Flags, Segment};

@@ -52,7 +52,7 @@ fn timer(facts: &Facts<'_>) -> Option<WriteTimer> {
 
 /// Whom the connection waited for, where that is most of its life.
 fn waited(facts: &Facts<'_>) -> Option<WaitedFor> {
-    let phases = &facts.connection.phases;
+    let phases = &facts.connection.observers.phases;
     let [server, client] = [Phase::Server, Phase::Client].map(|phase| phases.seconds(phase));
     let half = facts.connection.ended.seconds_since(facts.connection.started) / 2.0;
     if server > half {

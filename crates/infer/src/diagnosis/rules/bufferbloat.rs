@@ -41,7 +41,7 @@ fn other_way(facts: &Facts<'_>, wait_s: f64) -> Option<Judged> {
     let known = facts.shows_capacity();
     // Waits for acknowledgements look like a program's pauses: at the sender where they come in bunches, elsewhere all do. A program that writes
     // evenly would show no more.
-    let waits = if sender.times_acks {
+    let waits = if sender.is_exact() {
         sender.observers.sndbuf_wakeups.had_more()
     } else {
         known || facts.blurred || !sender.remote.triggers.are_the_programs()

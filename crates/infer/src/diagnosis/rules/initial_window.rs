@@ -66,7 +66,7 @@ fn slow_start(facts: &Facts<'_>) -> SlowStartSeen {
     SlowStartSeen {
         rounds: u64::from(start.rounds),
         // Elsewhere than at the sender acknowledgements are placed by round-trip times: where these vary, not even a bound is left.
-        first: (is_window || sender.times_acks).then_some(FirstFlight {
+        first: (is_window || sender.is_exact()).then_some(FirstFlight {
             segments,
             segment_bytes: sender.space.mss,
             is_window,

@@ -25,7 +25,7 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
     // A packet beside its sender may hold many segments.
     let largest = u64::from(sender.space.largest_payload).min(sender.space.mss);
     let got = sender.scoreboard.largest_delivered;
-    if !sender.times_acks {
+    if !sender.is_exact() {
         return from_afar(facts);
     }
     if sender.losses.timeouts < MIN_TIMEOUTS
@@ -70,7 +70,7 @@ fn from_afar(facts: &Facts<'_>) -> Option<Judged> {
     let sender = facts.sender;
     let largest = u64::from(sender.space.largest_payload);
     // A handshake or a request that was lost explains a late response as well.
-    let phases = &facts.connection.phases;
+    let phases = &facts.connection.observers.phases;
     let explained_s: f64 =
         [Phase::Connecting, Phase::AcceptQueue, Phase::Request].iter().map(|phase| phases.seconds(*phase)).sum();
     let first_s = sender.totals.first_data.map_or(0.0, |(at, _)| at as f64 / 1e9);

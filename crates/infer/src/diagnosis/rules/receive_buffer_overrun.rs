@@ -16,7 +16,7 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let cause = OverrunBuffer {
         dropped: occurrences(pruned.count, &pruned.examples),
         again_bytes: pruned.again,
-        refused: (!sender.times_acks).then_some(pruned.refused),
+        refused: (!sender.is_exact()).then_some(pruned.refused),
         window_bytes: pruned.window.unwrap_or(0),
         window_max_bytes: sender.window.max,
         segment_bytes: sender.totals.bytes as f64 / sender.totals.data_packets.max(1) as f64,

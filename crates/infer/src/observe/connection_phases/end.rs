@@ -1,6 +1,6 @@
 //! How a connection ends: its first reset, whether the host with that address sent it, and a side that falls silent.
 
-use super::packet::PhasePacket;
+use crate::event::packet::Packet;
 use thalweg_wire::Flags;
 
 /// A host numbers its packets one by one if so many of its steps in a row are no larger than this: segmentation in the network card and packets
@@ -61,11 +61,11 @@ struct Host {
 }
 
 impl Host {
-    fn note(&mut self, packet: &PhasePacket) {
+    fn note(&mut self, packet: &Packet) {
         self.ttl_varies |= self.ttl.is_some_and(|ttl| ttl != packet.ttl);
         self.ttl = Some(packet.ttl);
         // Linux sends 0 where it needs no identification.
-        if let Some(id) = packet.ip_id.filter(|id| *id != 0) {
+        if let Some(id) = packet.id.filter(|id| *id != 0) {
             let is_step = self.ip_id.is_some_and(|last| (1..=MAX_STEP).contains(&id.wrapping_sub(last)));
             self.steps = if is_step { self.steps.saturating_add(1) } else { 0 };
             self.ip_id = Some(id);
@@ -73,8 +73,8 @@ impl Host {
     }
 
     /// The identification of a packet and the latest one, if they cannot be one host's.
-    fn unlike(&self, packet: &PhasePacket) -> Option<(u16, u16)> {
-        let (id, last) = packet.ip_id.filter(|id| *id != 0).zip(self.ip_id)?;
+    fn unlike(&self, packet: &Packet) -> Option<(u16, u16)> {
+        let (id, last) = packet.id.filter(|id| *id != 0).zip(self.ip_id)?;
         let distance = id.wrapping_sub(last).min(last.wrapping_sub(id));
         (self.steps >= MIN_STEPS && distance > MIN_DISTANCE).then_some((id, last))
     }
@@ -94,16 +94,16 @@ pub(crate) struct ConnectionEnd {
 
 impl ConnectionEnd {
     /// Takes in a packet that is no reset, after a silence of `gap`; `is_again` if it was sent before or asks whether the other side is there.
-    pub(crate) fn packet(&mut self, packet: &PhasePacket, gap: u64, is_again: bool) {
-        self.heard(packet);
+    pub(crate) fn packet(&mut self, now: u64, packet: &Packet, gap: u64, is_again: bool) {
+        self.heard(now, packet);
         if packet.payload_len > 0 {
             self.idle = gap;
         }
         // It closed before it heard of the reset: a host that hears one sends no FIN (RFC 9293 §3.10.7.4).
-        if let Some(reset) = self.reset.as_mut().filter(|reset| reset.side != packet.side) {
+        if let Some(reset) = self.reset.as_mut().filter(|reset| reset.side != packet.side()) {
             reset.interrupts &= !packet.flags.has(Flags::FIN);
         }
-        let own = &mut self.hosts[packet.side];
+        let own = &mut self.hosts[packet.side()];
         own.note(packet);
         if is_again {
             if own.unanswered == 0 {
@@ -114,12 +114,12 @@ impl ConnectionEnd {
     }
 
     /// Takes in a reset; the first one is kept.
-    pub(crate) fn reset(&mut self, packet: &PhasePacket, interrupts: bool) {
-        let own = self.hosts[packet.side];
+    pub(crate) fn reset(&mut self, now: u64, packet: &Packet, interrupts: bool) {
+        let own = self.hosts[packet.side()];
         self.reset.get_or_insert(FirstReset {
             number: packet.number,
-            at: packet.now,
-            side: packet.side,
+            at: now,
+            side: packet.side(),
             ttl: packet.ttl,
             usual_ttl: own.ttl.filter(|_| !own.ttl_varies),
             ip_ids: own.unlike(packet),
@@ -127,7 +127,7 @@ impl ConnectionEnd {
             interrupts,
             followed_by_data: false,
         });
-        self.heard(packet);
+        self.heard(now, packet);
     }
 
     /// New data came from `side`: it did not reset the connection.
@@ -152,11 +152,11 @@ impl ConnectionEnd {
         silent(0).or_else(|| silent(1))
     }
 
-    fn heard(&mut self, packet: &PhasePacket) {
-        self.now = packet.now;
-        let [own, other] = [packet.side, 1 - packet.side];
+    fn heard(&mut self, now: u64, packet: &Packet) {
+        self.now = now;
+        let [own, other] = [packet.side(), 1 - packet.side()];
         self.hosts[other].unanswered = 0;
         let own = &mut self.hosts[own];
-        (own.heard_at, own.is_heard) = (packet.now, true);
+        (own.heard_at, own.is_heard) = (now, true);
     }
 }

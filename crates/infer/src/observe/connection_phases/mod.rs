@@ -4,10 +4,9 @@
 //! response is time of the client if the client ends it, and part of the transfer if the server goes on.
 
 mod end;
-pub(crate) mod packet;
 
+use crate::event::packet::Packet;
 use end::ConnectionEnd;
-use packet::PhasePacket;
 use thalweg_units::SeqNum;
 use thalweg_wire::Flags;
 
@@ -115,21 +114,21 @@ pub(crate) struct ConnectionPhases {
 }
 
 impl ConnectionPhases {
-    /// Takes the next packet in; times must not go back.
-    pub(crate) fn packet(&mut self, packet: &PhasePacket) {
-        let gap = packet.now.saturating_sub(self.at);
-        self.at = packet.now;
+    /// Takes the next packet in; times must not go back. The time before it belongs to a TLS handshake or not.
+    pub(crate) fn packet(&mut self, now: u64, packet: &Packet, is_tls_handshake: bool) {
+        let gap = now.saturating_sub(self.at);
+        self.at = now;
         if !self.begun {
             (self.begun, self.opening) = (true, packet.flags.has(Flags::SYN));
         }
-        self.is_tls_handshake = packet.is_tls_handshake;
+        self.is_tls_handshake = is_tls_handshake;
         self.charge(gap, packet);
         if packet.flags.has(Flags::RST) {
             self.reset(packet);
             return;
         }
         let is_again = self.is_again(packet);
-        self.end.packet(packet, gap, is_again);
+        self.end.packet(now, packet, gap, is_again);
         if packet.flags.has(Flags::SYN) {
             self.syn(packet);
         }
@@ -184,7 +183,7 @@ impl ConnectionPhases {
     }
 
     /// Charges the interval that ends with the packet.
-    fn charge(&mut self, gap: u64, packet: &PhasePacket) {
+    fn charge(&mut self, gap: u64, packet: &Packet) {
         let flags = packet.flags;
         let has_data = packet.payload_len > 0;
         let [client, server] = &self.sides;
@@ -195,15 +194,15 @@ impl ConnectionPhases {
         if self.opening {
             return self.add(Phase::Connecting, gap);
         }
-        let asks = packet.side == 0 && has_data && client.is_new(packet.seq.add(packet.payload_len));
+        let asks = packet.side() == 0 && has_data && client.is_new(packet.seq.add(packet.payload_len));
         match self.exchange {
-            Exchange::Nothing if packet.side == 1 && has_data => self.add(Phase::Server, gap),
+            Exchange::Nothing if packet.side() == 1 && has_data => self.add(Phase::Server, gap),
             Exchange::Nothing => self.add(Phase::Client, gap),
             Exchange::Request { resent, .. } if !client.is_all_acknowledged() => {
                 // A response that acknowledges its request comes a round trip after it, or as much later as the server took. What answered
                 // soonest, the SYN or a request, tells the round trip between the tap and the server.
                 let mut on_the_way = gap;
-                if packet.side == 1 && !resent {
+                if packet.side() == 1 && !resent {
                     let least = self.to_server.map_or(gap, |least| least.min(gap));
                     self.to_server = Some(least);
                     if has_data {
@@ -216,12 +215,12 @@ impl ConnectionPhases {
             Exchange::Request { .. } if asks => self.add(Phase::Client, gap),
             Exchange::Request { .. } => self.add(Phase::Server, gap),
             // The server has all of it, and takes its time to answer.
-            Exchange::Upload if packet.side == 1 && has_data && client.is_all_acknowledged() => {
+            Exchange::Upload if packet.side() == 1 && has_data && client.is_all_acknowledged() => {
                 self.add(Phase::Server, gap);
             }
             Exchange::Upload => self.add(Phase::Transfer, gap),
             Exchange::Response => {
-                let is_probe = packet.side == 0 && client.end.is_some_and(|end| packet.seq.add(1) == end);
+                let is_probe = packet.side() == 0 && client.end.is_some_and(|end| packet.seq.add(1) == end);
                 let is_idle = asks || is_probe || flags.has(Flags::FIN) || flags.has(Flags::RST);
                 let transfer = match (is_idle, server.is_all_acknowledged()) {
                     (true, true) => 0,
@@ -254,25 +253,25 @@ impl ConnectionPhases {
         }
     }
 
-    fn reset(&mut self, packet: &PhasePacket) {
+    fn reset(&mut self, packet: &Packet) {
         // The client's answer to a challenge ACK, RFC 5961 §4.
-        if self.opening && packet.side == 0 && self.syn_ack_at.is_none() && self.is_challenged {
+        if self.opening && packet.side() == 0 && self.syn_ack_at.is_none() && self.is_challenged {
             self.end.challenged += 1;
             self.is_challenged = false;
             return;
         }
         let interrupts = match self.exchange {
-            Exchange::Nothing => packet.side == 1 && !self.opening,
-            Exchange::Request { .. } | Exchange::Upload => packet.side == 1,
-            Exchange::Response => packet.side == 1 && !self.sides[1].is_all_acknowledged(),
+            Exchange::Nothing => packet.side() == 1 && !self.opening,
+            Exchange::Request { .. } | Exchange::Upload => packet.side() == 1,
+            Exchange::Response => packet.side() == 1 && !self.sides[1].is_all_acknowledged(),
         };
         let is_closing = self.sides.iter().any(|side| side.fins > 0);
-        self.end.reset(packet, interrupts && !is_closing);
+        self.end.reset(self.at, packet, interrupts && !is_closing);
     }
 
     /// Whether the packet repeats data that was not acknowledged, or is a keep-alive.
-    fn is_again(&self, packet: &PhasePacket) -> bool {
-        let own = &self.sides[packet.side];
+    fn is_again(&self, packet: &Packet) -> bool {
+        let own = &self.sides[packet.side()];
         let controls = packet.flags.0 & (Flags::SYN | Flags::RST | Flags::FIN) != 0;
         if packet.payload_len == 0 {
             return !controls && own.end.is_some_and(|end| packet.seq.add(1) == end);
@@ -280,12 +279,12 @@ impl ConnectionPhases {
         !packet.flags.has(Flags::SYN) && !own.is_new(packet.seq.add(packet.payload_len))
     }
 
-    fn syn(&mut self, packet: &PhasePacket) {
+    fn syn(&mut self, packet: &Packet) {
         if !packet.flags.has(Flags::ACK) {
-            self.syn_at = Some(packet.now);
+            self.syn_at = Some(self.at);
             self.is_challenged = false;
         } else if self.opening {
-            self.syn_ack_at = Some(packet.now);
+            self.syn_ack_at = Some(self.at);
         } else if self.sent_after_open >= SENT_BEFORE_LATE_SYN_ACK {
             self.late_syn_ack += LATE_SYN_ACKS;
         } else {
@@ -294,44 +293,44 @@ impl ConnectionPhases {
     }
 
     /// Takes in what the packet sends: the handshake may end with it, and an exchange go on.
-    fn data(&mut self, packet: &PhasePacket) {
+    fn data(&mut self, packet: &Packet) {
         let (is_syn, is_fin) = (packet.flags.has(Flags::SYN), packet.flags.has(Flags::FIN));
         let has_data = packet.payload_len > 0;
         if self.opening
             && !is_syn
-            && packet.side == 1
+            && packet.side() == 1
             && !has_data
             && self.syn_ack_at.is_none()
             && self.syn_at.is_some()
         {
             self.is_challenged = true;
         }
-        if self.opening && !is_syn && (packet.side == 0 || has_data) {
+        if self.opening && !is_syn && (packet.side() == 0 || has_data) {
             self.opening = false;
-            self.round_trip = self.syn_at.zip(self.syn_ack_at).map(|(syn, _)| packet.now - syn);
+            self.round_trip = self.syn_at.zip(self.syn_ack_at).map(|(syn, _)| self.at - syn);
             self.to_server = self.syn_at.zip(self.syn_ack_at).map(|(syn, answer)| answer.saturating_sub(syn));
         }
-        if packet.side == 0 && !is_syn && !self.opening {
+        if packet.side() == 0 && !is_syn && !self.opening {
             self.sent_after_open = self.sent_after_open.saturating_add(1);
         }
         let end = packet.seq.add(packet.payload_len + u32::from(is_syn) + u32::from(is_fin));
-        let is_new = self.sides[packet.side].is_new(end);
+        let is_new = self.sides[packet.side()].is_new(end);
         if has_data && !is_syn {
             self.exchange(packet, is_new);
         }
-        let own = &mut self.sides[packet.side];
+        let own = &mut self.sides[packet.side()];
         own.fins += u32::from(is_fin);
         if is_new && (has_data || is_syn || is_fin) {
             own.end = Some(end);
         }
     }
 
-    fn exchange(&mut self, packet: &PhasePacket, is_new: bool) {
-        if packet.side == 1 {
+    fn exchange(&mut self, packet: &Packet, is_new: bool) {
+        if packet.side() == 1 {
             self.serve();
             self.answered += u32::from(matches!(self.exchange, Exchange::Request { .. } | Exchange::Upload));
             self.exchange = Exchange::Response;
-            self.end.sent_data(packet.side);
+            self.end.sent_data(packet.side());
             return;
         }
         if is_new {
@@ -365,12 +364,12 @@ impl ConnectionPhases {
         }
     }
 
-    fn acknowledgement(&mut self, packet: &PhasePacket) {
-        let other = &mut self.sides[1 - packet.side];
+    fn acknowledgement(&mut self, packet: &Packet) {
+        let other = &mut self.sides[1 - packet.side()];
         if other.acked.is_none_or(|acked| packet.ack.since(acked) > 0) {
             let beyond_syn = other.acked.is_some() && !packet.flags.has(Flags::SYN);
             other.acked = Some(packet.ack);
-            if packet.side == 1 && beyond_syn {
+            if packet.side() == 1 && beyond_syn {
                 self.serve();
             }
         }

@@ -24,7 +24,7 @@ fn phases(packets: &[(u64, Segment)]) -> [u64; 7] {
     use Phase::{AcceptQueue, Client, Close, Connecting, Request, Server, Transfer};
     let made = connection_at(packets);
     let millis = [Connecting, AcceptQueue, Request, Server, Client, Transfer, Close]
-        .map(|phase| (made.phases.seconds(phase) * 1e3).round() as u64);
+        .map(|phase| (made.observers.phases.seconds(phase) * 1e3).round() as u64);
     assert_eq!(millis.iter().sum::<u64>(), packets.last().expect("packets").0, "{millis:?}");
     millis
 }
@@ -149,11 +149,15 @@ fn the_first_reset_is_kept_with_its_ttl_and_what_followed() {
         ],
     );
     assert_eq!(phases(&packets), [20, 0, 7, 0, 0, 0, 13]);
-    let reset = connection_at(&packets).phases.end.reset.expect("a reset");
+    let reset = connection_at(&packets).observers.phases.end.reset.expect("a reset");
     assert_eq!((reset.side, reset.at, reset.ttl, reset.usual_ttl), (1, 27_000_000, 120, Some(64)));
     assert!(reset.followed_by_data);
-    let own =
-        connection_at(&with(opened(), &[(520, packet(false, RST, 501, 0, 0))])).phases.end.reset.expect("a reset");
+    let own = connection_at(&with(opened(), &[(520, packet(false, RST, 501, 0, 0))]))
+        .observers
+        .phases
+        .end
+        .reset
+        .expect("a reset");
     assert_eq!((own.usual_ttl, own.followed_by_data), (Some(own.ttl), false));
 }
 
@@ -196,7 +200,8 @@ fn a_connection_that_failed_is_told_so() {
     assert_eq!(headline(&with(with(opened(), &asked), &[(30, forged)])), (Code::Reset, 0, true), "the server's own");
     forged.ip.ttl = 120;
     assert_eq!(headline(&with(opened(), &[(30, forged)])), (Code::Reset, 0, true));
-    let interrupts = |packets: &[(u64, Segment)]| connection_at(packets).phases.end.reset.map(|reset| reset.interrupts);
+    let interrupts =
+        |packets: &[(u64, Segment)]| connection_at(packets).observers.phases.end.reset.map(|reset| reset.interrupts);
     // After the exchange it is a way to close.
     let whole = [asked[0], (40, packet(false, ACK, 501, 201, 1_000)), (40, packet(true, ACK, 201, 1_501, 0))];
     let closed = with(with(opened(), &whole), &[(50, packet(true, RST, 201, 0, 0))]);
@@ -224,7 +229,7 @@ fn a_reset_with_another_count_of_packets_is_another_hosts() {
             packets.push((40, numbered(segment, 65_534u16.wrapping_add(n))));
         }
         packets.push((60, numbered(packet(false, RST, 5_501, 0, 0), id)));
-        connection_at(&packets).phases.end.reset.and_then(|reset| reset.ip_ids)
+        connection_at(&packets).observers.phases.end.reset.and_then(|reset| reset.ip_ids)
     };
     assert_eq!([3, 0, 900].map(reset_with), [None; 3], "Linux's own resets have 0");
     assert_eq!(reset_with(30_000), Some((30_000, 2)));
@@ -237,7 +242,7 @@ fn an_answer_for_an_older_connection_is_time_of_connecting() {
     packets.extend(opened().into_iter().map(|(at, packet)| (at + 1_000, packet)));
     packets.extend([(1_020, packet(true, ACK, 101, 501, 100)), (1_040, packet(false, ACK, 501, 201, 1_000))]);
     assert_eq!(headline(&packets), (Code::Connecting, 98, true));
-    assert!(connection_at(&packets).phases.end.reset.is_none());
+    assert!(connection_at(&packets).observers.phases.end.reset.is_none());
 }
 
 #[test]

@@ -3,12 +3,13 @@
 //! HTTP/1 messages are recognized by their first lines. Everything else is divided by turns: the client's data after which the server answers.
 //! Data of the server is an answer if it acknowledges all that was asked; what the client sends while a response is on its way is no turn.
 
+use crate::event::packet::Packet;
 use crate::observe::log_histogram::LogHistogram;
 use crate::reset::Reset;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use thalweg_units::SeqNum;
-use thalweg_wire::{Message, Request, TlsRecords};
+use thalweg_wire::{Flags, Message, Request, TlsRecords};
 
 /// Requests kept of a connection, the slowest; at twice as many the others are given up. Bounds memory.
 const KEPT_MAX: usize = 1_000;
@@ -19,26 +20,15 @@ const FINISHED_MAX: u32 = 80;
 /// Session tickets that a server sends before its first response (RFC 8446 §4.6.1): OpenSSL sends two of about 250 bytes.
 const TICKETS_MAX: u64 = 1_024;
 
-/// A data packet.
+/// What a packet is for the connection's TLS handshake.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct DataPacket<'a> {
-    /// Nanoseconds since the connection's first packet.
-    pub(crate) now: u64,
-    pub(crate) number: u64,
-    /// 0 the client, 1 the server.
-    pub(crate) side: usize,
-    /// Of the first byte of its payload.
-    pub(crate) seq: SeqNum,
-    pub(crate) ack: SeqNum,
-    pub(crate) len: u32,
-    pub(crate) records: TlsRecords,
-    pub(crate) message: Option<&'a Arc<Message>>,
-    /// The TLS handshake goes on after it.
+pub(crate) struct TlsState {
+    /// The handshake goes on after it.
     pub(crate) is_handshake: bool,
     /// It ends the handshake.
     pub(crate) ends_handshake: bool,
     /// The handshake is over, and was one of TLS 1.3.
-    pub(crate) is_tls_1_3: bool,
+    pub(crate) is_1_3: bool,
 }
 
 /// A request and what answered it; times are in nanoseconds since the connection's first packet.
@@ -110,43 +100,45 @@ impl Reset for RequestLog {
 
 impl RequestLog {
     /// Takes a data packet in.
-    pub(crate) fn packet(&mut self, packet: &DataPacket<'_>) {
-        let end = packet.seq.add(packet.len);
-        if self.ends[packet.side].is_some_and(|last| end.since(last) <= 0) {
+    pub(crate) fn packet(&mut self, now: u64, packet: &Packet, tls: TlsState) {
+        let side = packet.side();
+        let end = packet.seq.add(packet.payload_len + u32::from(packet.flags.has(Flags::SYN)));
+        if self.ends[side].is_some_and(|last| end.since(last) <= 0) {
             return;
         }
-        self.ends[packet.side] = Some(end);
+        self.ends[side] = Some(end);
         // What TLS sends by itself asks nothing and answers nothing.
         let is_control = !packet.records.is_empty() && !packet.records.has(TlsRecords::DATA);
-        let is_finished = packet.ends_handshake && (packet.side == 1 || packet.len <= FINISHED_MAX);
-        if is_control || is_finished || packet.is_handshake {
+        let is_finished = tls.ends_handshake && (side == 1 || packet.payload_len <= FINISHED_MAX);
+        if is_control || is_finished || tls.is_handshake {
             return;
         }
-        if packet.side == 0 { self.client(packet, end) } else { self.server(packet) }
+        if side == 0 { self.client(now, packet, end, tls.is_1_3) } else { self.server(now, packet) }
     }
 
-    fn client(&mut self, packet: &DataPacket<'_>, end: SeqNum) {
-        if let Some(message) = packet.message
+    fn client(&mut self, now: u64, packet: &Packet, end: SeqNum, is_tls_1_3: bool) {
+        if let Some(message) = packet.message()
             && let Message::Requests(all) = &**message
         {
             for place in 0..all.len() {
-                self.ask(packet, end, Some((message.clone(), place)));
+                self.ask(now, packet, end, is_tls_1_3, Some((message.clone(), place)));
             }
             return;
         }
         if let Some(last) = self.asked.back_mut() {
-            last.bytes_up += u64::from(packet.len);
-            (last.asked_until, last.asked_end) = (packet.now, end);
+            last.bytes_up += u64::from(packet.payload_len);
+            (last.asked_until, last.asked_end) = (now, end);
         } else if self.ends[1].is_none_or(|sent| packet.ack.since(sent) >= 0) {
-            self.ask(packet, end, None);
+            self.ask(now, packet, end, is_tls_1_3, None);
         } else if let Some(current) = &mut self.current {
-            current.bytes_up += u64::from(packet.len);
+            current.bytes_up += u64::from(packet.payload_len);
         }
     }
 
-    fn ask(&mut self, packet: &DataPacket<'_>, end: SeqNum, head: Option<(Arc<Message>, usize)>) {
+    fn ask(&mut self, now: u64, packet: &Packet, end: SeqNum, is_tls_1_3: bool, head: Option<(Arc<Message>, usize)>) {
         // Of several in one packet the first has its bytes.
-        let bytes_up = if head.as_ref().is_some_and(|(_, place)| *place > 0) { 0 } else { u64::from(packet.len) };
+        let bytes_up =
+            if head.as_ref().is_some_and(|(_, place)| *place > 0) { 0 } else { u64::from(packet.payload_len) };
         if self.asked.len() >= OPEN_MAX
             && let Some(last) = self.asked.back_mut()
         {
@@ -157,29 +149,29 @@ impl RequestLog {
         self.asked.push_back(Exchange {
             number: self.begun,
             packet: packet.number,
-            asked_at: packet.now,
-            asked_until: packet.now,
+            asked_at: now,
+            asked_until: now,
             asked_end: end,
             first_byte: None,
-            last_byte: packet.now,
+            last_byte: now,
             bytes_up,
             bytes_down: 0,
             status: None,
             head,
-            may_begin_with_tickets: packet.is_tls_1_3 && !self.had_tickets,
+            may_begin_with_tickets: is_tls_1_3 && !self.had_tickets,
         });
-        self.had_tickets |= packet.is_tls_1_3;
+        self.had_tickets |= is_tls_1_3;
     }
 
-    fn server(&mut self, packet: &DataPacket<'_>) {
-        if let Some(Message::Responses(all)) = packet.message.map(|message| &**message) {
+    fn server(&mut self, now: u64, packet: &Packet) {
+        if let Some(Message::Responses(all)) = packet.message().map(|message| &**message) {
             // What the server says before its response (RFC 9110 §15.2), except that it switches protocols.
             let mut last = all.iter().filter(|response| response.status >= 200 || response.status == 101).peekable();
             if last.peek().is_none() {
                 return;
             }
             for response in last {
-                self.answer(packet.now);
+                self.answer(now);
                 if let Some(current) = self.current.as_mut().filter(|current| current.status.is_none()) {
                     current.status = Some(response.status);
                 }
@@ -190,7 +182,7 @@ impl RequestLog {
             // The rest of a response of HTTP is no answer to the next request of a pipeline.
             let goes_on = has_head && self.current.as_ref().is_some_and(|current| current.status.is_some());
             if is_answer && !goes_on {
-                self.answer(packet.now);
+                self.answer(now);
             } else if let Some(current) = self.current.as_mut().filter(|_| !has_head) {
                 // The response was on its way when the client sent this.
                 current.bytes_up += next.bytes_up;
@@ -199,10 +191,10 @@ impl RequestLog {
         }
         let Some(current) = &mut self.current else { return };
         if current.may_begin_with_tickets && current.bytes_down <= TICKETS_MAX {
-            current.first_byte = Some(packet.now);
+            current.first_byte = Some(now);
         }
-        current.bytes_down += u64::from(packet.len);
-        current.last_byte = packet.now;
+        current.bytes_down += u64::from(packet.payload_len);
+        current.last_byte = now;
     }
 
     /// The first byte of the next response.

@@ -170,7 +170,7 @@ fn the_handshake_of_tls_is_timed_and_no_request() {
         assert_eq!(rows(&told), [format!("(turn) - 100 0 305/{down}")]);
         let made =
             connection_with(&talk.packets.iter().map(|(at, s, front)| (*at, *s, &front[..])).collect::<Vec<_>>());
-        assert!((made.phases.seconds(crate::observe::connection_phases::Phase::Tls) - 0.035).abs() < 1e-9);
+        assert!((made.observers.phases.seconds(crate::observe::connection_phases::Phase::Tls) - 0.035).abs() < 1e-9);
     }
 }
 

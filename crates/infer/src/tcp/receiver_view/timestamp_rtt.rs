@@ -2,7 +2,6 @@
 //!
 //! Source: Kathleen Nichols, pping: the first packet with a TSval to the first of the other direction that echoes it.
 
-use crate::observe::flight_levels::FlightLevels;
 use crate::reset::{Reset, reset_keeping};
 use std::collections::VecDeque;
 use thalweg_units::SeqNum;
@@ -30,6 +29,8 @@ pub(crate) struct EchoSample {
     pub(crate) round_trip: u64,
     /// What was in flight when the sender had sent what is before this packet, and what of that was when it had heard this TSval; in bytes.
     pub(crate) flights: Option<(u64, u64)>,
+    /// The first of these and for how long it lasted, where it counts.
+    pub(crate) lasted: Option<(u64, u64)>,
 }
 
 /// Echoes of one receiver's timestamps by its sender.
@@ -39,7 +40,6 @@ pub(crate) struct TimestampRtt {
     newest: Option<u32>,
     /// The last that was echoed, what it acknowledged, and how far the sender had sent when it echoed it.
     echoed: Option<(Waiting, SeqNum)>,
-    pub(crate) flights: FlightLevels,
     /// The latest, in a ring.
     recent: [u64; RECENT_SAMPLES],
     pub(crate) samples: u64,
@@ -88,19 +88,17 @@ impl TimestampRtt {
                 0 => {
                     self.waiting.pop_front();
                     let sample = now.saturating_sub(at);
-                    let mut flights = None;
+                    let (mut flights, mut lasted) = (None, None);
                     if let Some((before, reached)) = self.echoed.replace((first, end)) {
                         let flight = reached.since(before.ack).max(0) as u64;
-                        let lasted = at.saturating_sub(before.at).min(sample);
                         flights = Some((flight, reached.since(first.ack).max(0) as u64));
-                        if self.samples >= MIN_SAMPLES {
-                            self.flights.spent(flight, lasted);
-                        }
+                        lasted =
+                            (self.samples >= MIN_SAMPLES).then(|| (flight, at.saturating_sub(before.at).min(sample)));
                     }
                     self.recent[self.samples as usize % RECENT_SAMPLES] = sample;
                     self.samples += 1;
                     self.min = Some(self.min.map_or(sample, |min| min.min(sample)));
-                    return Some(EchoSample { round_trip: sample, flights });
+                    return Some(EchoSample { round_trip: sample, flights, lasted });
                 }
                 _ => return None,
             }
@@ -125,9 +123,9 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     /// A tick of the receiver's clock in each of which two packets of 1,000 bytes are acknowledged, echoed a round trip later with
-    /// what the window then lets out.
-    fn told(window: impl Fn(u64) -> u32) -> TimestampRtt {
-        let mut echo = TimestampRtt::default();
+    /// what the window then lets out; and how long flights lasted.
+    fn told(window: impl Fn(u64) -> u32) -> (TimestampRtt, Vec<(u64, u64)>) {
+        let (mut echo, mut flights) = (TimestampRtt::default(), Vec::new());
         for tick in 0..400u64 {
             let first = SeqNum::new((tick as u32).wrapping_mul(2_000).wrapping_add(u32::MAX - 100_000));
             echo.sent(tick * MS, tick as u32, first.add(1_000));
@@ -135,19 +133,28 @@ mod tests {
             if let Some(heard) = tick.checked_sub(RTT / MS) {
                 let first = SeqNum::new((heard as u32).wrapping_mul(2_000).wrapping_add(u32::MAX - 100_000));
                 for ack in [1_000, 2_000] {
-                    echo.echoed(tick * MS + u64::from(ack) * 100, heard as u32, first.add(ack + window(heard)));
+                    let now = tick * MS + u64::from(ack) * 100;
+                    let echoed = echo.echoed(now, heard as u32, first.add(ack + window(heard)));
+                    flights.extend(echoed.and_then(|echoed| echoed.lasted));
                 }
             }
         }
-        echo
+        (echo, flights)
+    }
+
+    /// For how long flights lasted that are `wanted`, of the time of all.
+    fn part(flights: &[(u64, u64)], wanted: impl Fn(u64) -> bool) -> f64 {
+        let time = |wanted: &dyn Fn(u64) -> bool| {
+            flights.iter().filter(|one| wanted(one.0)).map(|one| one.1).sum::<u64>() as f64
+        };
+        time(&wanted) / time(&|_| true)
     }
 
     #[test]
     fn a_flight_that_stands_is_told_to_the_byte() {
-        let echo = told(|_| 80_000);
-        let flights = &echo.flights;
-        assert_eq!((flights.most(), echo.min), ((80_000, flights.all), Some(RTT + 100_000)));
-        assert!(flights.all > 320 * MS);
+        let (echo, flights) = told(|_| 80_000);
+        assert_eq!((part(&flights, |flight| flight == 80_000), echo.min), (1.0, Some(RTT + 100_000)));
+        assert!(flights.iter().map(|one| one.1).sum::<u64>() > 320 * MS);
     }
 
     #[test]
@@ -164,10 +171,10 @@ mod tests {
 
     #[test]
     fn of_one_that_moves_no_size_has_most_of_the_time() {
-        let flights = told(|tick| 80_000 + (tick % 40) as u32 * 1_000).flights;
-        assert!(flights.most().1 * 10 < flights.all, "{flights:?}");
+        let (_, flights) = told(|tick| 80_000 + (tick % 40) as u32 * 1_000);
+        assert!((80..120).all(|thousands| part(&flights, |flight| flight == thousands * 1_000) < 0.1), "{flights:?}");
         // It has most of it again and again, with others between.
-        let flights = told(|tick| 80_000 + u32::from(tick % 4 == 0) * 1_000).flights;
-        assert!(flights.most().0 == 80_000 && flights.most().1 * 10 > flights.all * 7, "{flights:?}");
+        let (_, flights) = told(|tick| 80_000 + u32::from(tick % 4 == 0) * 1_000);
+        assert!(part(&flights, |flight| flight == 80_000) > 0.7, "{flights:?}");
     }
 }

@@ -3,6 +3,9 @@
 /// Moments of one direction, in nanoseconds since the flow's first packet.
 #[derive(Debug, Default)]
 pub(crate) struct Clocks {
+    /// Of the latest packet of the data phase.
+    pub(super) now: u64,
+    pub(super) burst: Burst,
     pub(crate) last_send: u64,
     /// Nanoseconds between the last two packets with data.
     pub(super) last_gap: u64,
@@ -20,4 +23,46 @@ pub(crate) struct Clocks {
     pub(super) idle_at: Option<u64>,
     /// When the last new data was acknowledged.
     pub(crate) last_delivery: Option<u64>,
+}
+
+/// Payload by milliseconds.
+#[derive(Debug, Default)]
+pub(super) struct Burst {
+    millisecond: u64,
+    bytes: u64,
+    /// Of the millisecond just before.
+    before: u64,
+}
+
+impl Burst {
+    /// A packet left.
+    pub(super) fn sent(&mut self, now: u64, len: u32) {
+        let millisecond = now / 1_000_000;
+        if millisecond != self.millisecond {
+            self.before = if millisecond == self.millisecond + 1 { self.bytes } else { 0 };
+            (self.millisecond, self.bytes) = (millisecond, 0);
+        }
+        self.bytes += u64::from(len);
+    }
+
+    /// What its millisecond has so far, or the one before had, whichever is more.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes.max(self.before)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_millisecond_before_counts() {
+        let mut burst = Burst::default();
+        let mut sent = |now, len| {
+            burst.sent(now, len);
+            burst.bytes()
+        };
+        assert_eq!([sent(20_000_000, 10_000), sent(20_900_000, 500), sent(21_500_000, 500)], [10_000, 10_500, 10_500]);
+        assert_eq!(sent(30_000_000, 500), 500);
+    }
 }

@@ -1,29 +1,22 @@
 //! What a sender waits for: the receiver's window, repair, its own program, or none of these.
 
 use super::Sender;
-use crate::observe::time_by_limit::Limit;
-use crate::tcp::packet::Data;
+use crate::event::{Event, Limit, Trigger};
 
 impl Sender {
-    /// Notes for the policer's bucket that `[start, end)` was lost and is sent again.
-    pub(super) fn log_again(&mut self, data: &Data, start: u64, end: u64) {
-        if self.observers.policer_log.is_closed() {
-            let mut before = self.space.una;
-            self.observers.policer_log.open(self.scoreboard.segments.iter().map(|candidate| {
-                let from = std::mem::replace(&mut before, candidate.end);
-                (from, candidate.end.saturating_sub(from) as u32, candidate.sent)
-            }));
-        }
-        self.observers.policer_log.sent_again(start, end);
-        self.observers.policer_log.sent(data.now, start, (end - start) as u32);
-    }
-
-    /// Whether a send at `now` was not set off by an acknowledgement that made room for it.
+    /// What triggered new data that is sent at `now`.
     ///
     /// A sender with data waiting sends within the softirq that handled the acknowledgement, far under 1 ms (Linux
-    /// `tcp_data_snd_check`); with a flight a quarter below its largest it had room before.
-    pub(super) fn class_is_unforced(&self, now: u64) -> bool {
-        now.saturating_sub(self.clocks.last_progress) > 1_000_000 || self.flight() * 4 < self.totals.flight_max * 3
+    /// `tcp_data_snd_check`).
+    pub(super) fn trigger(&self, now: u64) -> Trigger {
+        let is_clocked = now.saturating_sub(self.clocks.last_progress) <= 1_000_000;
+        if is_clocked { Trigger::Ack { pure: self.clocks.progress_was_pure } } else { Trigger::Own }
+    }
+
+    /// Whether no acknowledgement made room for what is sent with so much in flight: with a flight a quarter below its largest there was
+    /// room before.
+    pub(super) fn is_unforced(&self, trigger: Trigger, flight: u64) -> bool {
+        trigger == Trigger::Own || flight * 4 < self.totals.flight_max * 3
     }
 
     /// The longest segment that is sent: no longer than half of the largest window, where that is less than the MSS, as on loopback.
@@ -39,11 +32,11 @@ impl Sender {
     /// less of a small window. Within a round trip what it sends fills the window then, so at the sender's tap a program that only comes
     /// near to that is told apart.
     fn unused(&self, window: u64) -> u64 {
-        let round = self.clocks.last_send.saturating_sub(self.rtt.smoothed as u64);
-        if self.times_acks && self.window.filled_at.is_none_or(|at| at < round) {
-            return self.segment();
+        if !self.is_exact() {
+            return self.burst(window, 8);
         }
-        self.burst(window, if self.times_acks { 3 } else { 8 })
+        let round = self.clocks.last_send.saturating_sub(self.rtt.smoothed as u64);
+        if self.window.filled_at.is_none_or(|at| at < round) { self.segment() } else { self.burst(window, 3) }
     }
 
     /// What is gathered into one burst: at most such a part of the window, 64 KiB, and a segment at least.
@@ -56,21 +49,22 @@ impl Sender {
     /// Source: `tcp_tso_should_defer`: a third of the window (`tcp_tso_win_divisor`), or `GSO_LEGACY_MAX_SIZE`.
     pub(super) fn note_room(&mut self, now: u64) {
         let Some(window) = self.window.size else { return };
-        let is_open = self.window.edge >= self.space.nxt + self.burst(window, 3);
-        if self.window.open_at.is_none() && self.times_acks && self.window.known && is_open {
+        if self.window.open_at.is_none() && self.window.edge >= self.space.nxt + self.burst(window, 3) {
             self.window.open_at = Some(now);
         }
     }
 
-    /// Whether what is sent at `now` did not wait for the window: there was room already, and no acknowledgement just set it off.
-    pub(super) fn was_open(&self, now: u64) -> bool {
+    /// Whether what is sent at `now` did not wait for the window: there was room already, and no acknowledgement just triggered it. `None` where
+    /// that is not known.
+    pub(super) fn was_open(&self, now: u64) -> Option<bool> {
         /// Within it what waits is sent, in a softirq or once the processor is free.
         const MAX_SEND_DELAY_NS: u64 = 250_000;
-        self.window.open_at.is_some_and(|at| {
+        let is_open = |at: u64| {
             let since = now.saturating_sub(at);
             since > 4 * MAX_SEND_DELAY_NS
                 || since > MAX_SEND_DELAY_NS && now.saturating_sub(self.clocks.last_heard) > MAX_SEND_DELAY_NS
-        })
+        };
+        (self.is_exact() && self.window.known).then(|| self.window.open_at.is_some_and(is_open))
     }
 
     /// How long it neither sent nor made progress, in nanoseconds.
@@ -90,10 +84,10 @@ impl Sender {
 
     /// Nothing came any more while something was missing, for longer than a timer waits: what it sent, if anything, was lost as well.
     pub(super) fn wait_in_vain(&mut self) {
-        let silence = self.observers.time.now().saturating_sub(self.clocks.last_send);
+        let silence = self.clocks.now.saturating_sub(self.clocks.last_send);
         if self.scoreboard.gaps.total() > 0 && silence as f64 >= self.nearly_timeout() {
             self.losses.in_vain = Some(silence);
-            self.observers.time.timer_fired(u64::MAX);
+            self.observers.event(&Event::TimerExpired { longest: u64::MAX });
         }
     }
 

@@ -18,12 +18,10 @@ mod window_probes;
 
 pub(crate) use send_window::FULL_PART;
 
-use crate::observe::Observers;
-use crate::observe::nagle_delayed_ack::SmallWrite;
-use crate::observe::plot_series::{PlotRecorder, Recording};
-use crate::observe::slow_start::NewData;
-use crate::observe::stop_and_wait::SentData;
-use crate::observe::time_by_limit::Limit;
+use crate::event::{
+    Accuracy, Acked, Advertised, DataPacket, Ended, Event, Limit, RttSample, Sent, SentSegment, Trigger, Unseen,
+};
+use crate::observe::{Observers, Recording};
 use crate::reset::Reset;
 use crate::tcp::packet::{Ack, Data};
 use crate::tcp::receiver_view::RemoteSender;
@@ -31,11 +29,11 @@ use crate::tcp::receiver_view::one_way_delay::OneWayDelay;
 use crate::tcp::recovery::{AckNews, Losses};
 use crate::tcp::rtt_estimator::RttEstimator;
 use clocks::Clocks;
+use retransmission::FirstCopyLost;
 use sack::Sacked;
-use scoreboard::{MAX_SEGMENTS, Scoreboard, SentSegment};
+use scoreboard::{MAX_SEGMENTS, Scoreboard};
 use send_space::{ORIGIN, SendSpace};
 use send_window::SendWindow;
-use thalweg_model::MarkKind;
 use totals::Totals;
 
 /// One direction of a connection, as its sender lives it.
@@ -51,8 +49,8 @@ pub(crate) struct Sender {
     pub(crate) observers: Observers,
     /// What a tap elsewhere than at the sender tells of it.
     pub(crate) remote: RemoteSender,
-    /// RTT samples come from acknowledgements; else the flow hands them in.
-    pub(crate) times_acks: bool,
+    /// How well it is known what the sender did and heard: as a tap at the sender shows it, or elsewhere.
+    accuracy: Accuracy,
 }
 
 impl Reset for Sender {
@@ -67,7 +65,7 @@ impl Reset for Sender {
         self.totals = Totals::default();
         self.observers.reset();
         self.remote = RemoteSender::default();
-        self.times_acks = true;
+        self.accuracy = Accuracy::Exact;
     }
 }
 
@@ -81,7 +79,18 @@ impl Sender {
     /// Begins a flow of which nothing was seen yet, in the memory of one that is over, and records what is wanted of it.
     pub(crate) fn begin_flow(&mut self, recording: Recording) {
         self.reset();
-        self.observers.plots = PlotRecorder::of(recording);
+        self.observers.record(recording);
+    }
+
+    /// The tap turns out not to be at the sender: acknowledgements do not pass it when they reach the sender.
+    pub(crate) fn is_elsewhere(&mut self) {
+        self.accuracy = Accuracy::Tick;
+        self.observers.event(&Event::Accuracy(Accuracy::Tick));
+    }
+
+    /// Whether the tap is at the sender: each event is seen when it happens. Else it is reconstructed (`receiver_view`).
+    pub(crate) fn is_exact(&self) -> bool {
+        self.accuracy == Accuracy::Exact
     }
 
     /// Takes a packet with data, or with the FIN, that the sender sent in.
@@ -106,7 +115,7 @@ impl Sender {
         if data.len == 0 && self.totals.first_data.is_none() {
             return;
         }
-        if !self.times_acks {
+        if !self.is_exact() {
             self.remote.timing =
                 data.tsval.zip(data.tsecr).and_then(|(tsval, tsecr)| self.remote.clock.sent(data.now, tsval, tsecr));
             if end > self.space.nxt {
@@ -114,13 +123,8 @@ impl Sender {
             }
         }
         self.totals.data_packets += u64::from(data.len > 0);
-        if end > self.space.nxt {
-            self.observers.unscaled_window.sent(end);
-        } else {
-            self.observers.unscaled_window.resent(start);
-        }
         if data.len > 0 {
-            self.note_sent(data);
+            self.clocks.burst.sent(data.now, data.len);
         }
         self.space.largest_payload = self.space.largest_payload.max(data.len);
         if !self.space.mss_known {
@@ -132,14 +136,23 @@ impl Sender {
                 (self.space.first, self.space.una, self.space.nxt) = (start, start, start);
                 self.scoreboard.acked_end = start;
             }
-            self.observers.time.begin(data.now);
             self.clocks.last_progress = data.now;
         }
-        self.observers.time.advance(data.now, self.class());
+        self.clocks.now = self.clocks.now.max(data.now);
+        self.observers.event(&Event::Packet(DataPacket {
+            now: data.now,
+            start,
+            end,
+            next: self.space.nxt,
+            len: data.len,
+            burst: self.clocks.burst.bytes(),
+            new_tsval: data.tsval.filter(|_| data.tsval != self.space.newest_tsval),
+            limit: self.class(),
+        }));
         if end > self.space.nxt {
             let lost = self.first_copy_lost(data, start);
-            if let Some(lost) = lost {
-                self.observers.time.timer_fired(lost.longest);
+            if let Some(FirstCopyLost { longest, .. }) = lost {
+                self.observers.event(&Event::TimerExpired { longest });
             }
             self.new_data(data, start, end);
             if let Some(lost) = lost {
@@ -153,7 +166,8 @@ impl Sender {
         self.clocks.last_send = data.now;
         let flight = self.flight();
         self.totals.flight_at_send = flight;
-        self.note_flight(data.now, flight);
+        self.totals.flight_max = self.totals.flight_max.max(flight);
+        self.observers.event(&Event::Flight { now: data.now, flight });
     }
 
     fn new_data(&mut self, data: &Data, start: u64, end: u64) {
@@ -169,128 +183,86 @@ impl Sender {
             self.extend(data, end);
             return;
         }
-        let clocked = data.now.saturating_sub(self.clocks.last_progress) <= 1_000_000;
-        let mut pause = self.pause_seen(data, clocked);
-        let told = self.pause_told(data);
-        self.totals.from_below += u64::from(pause.ended_at * 8 < self.totals.flight_max * 7);
-        let was_open = self.was_open(data.now);
-        if self.totals.drained
-            && self.class_is_unforced(data.now)
-            && (was_open || !self.times_acks || !self.window.known)
-        {
-            pause.charged = self.observers.time.had_nothing_to_send();
-        }
-        self.totals.drained = u64::from(data.len) < self.space.mss;
+        let Data { now, number, .. } = *data;
+        let len = u64::from(data.len);
+        let trigger = self.trigger(now);
+        let flight_before = self.flight();
+        let pause = self.pause(data, trigger, flight_before);
+        self.totals.from_below += u64::from(flight_before * 8 < self.totals.flight_max * 7);
+        let was_open = self.was_open(now);
+        let was_idle = self.totals.drained && self.is_unforced(trigger, flight_before) && was_open.unwrap_or(true);
+        self.totals.drained = len < self.space.mss;
         // Acknowledgements a tap shows in one batch empty the flight for an instant: that is no pause.
-        if self.totals.bytes == 0
-            || self.space.una >= start && data.now.saturating_sub(self.clocks.last_progress) > 1_000_000
-        {
+        if self.totals.bytes == 0 || self.space.una >= start && trigger == Trigger::Own {
             self.totals.bursts += 1;
         }
         self.totals.bytes += end - u64::from(data.fin) - start.max(self.space.nxt);
-        self.observers.nagle.sent(&SmallWrite {
-            now: data.now,
-            number: data.number,
-            len: u64::from(data.len),
-            mss: self.space.mss,
-            released: clocked && self.clocks.progress_was_pure && self.space.una >= start,
-            waited: self.clocks.last_progress.saturating_sub(self.clocks.last_send),
-            rtt_min: self.rtt.min.unwrap_or(0),
-        });
-        let quiet = data.now.saturating_sub(self.clocks.last_send);
-        let flight = self.flight() + end - start;
-        let counted = (self.space.mss, self.losses.total);
-        self.observers.idle_restarts.sent((data.number, data.now), start, self.space.una, flight, quiet, counted);
-        self.observers.policer_log.sent(data.now, start, data.len);
-        self.observers.send_spacing.sent(data.now, u64::from(data.len));
-        self.note_stop(data, start, flight);
         self.window.open_at = None;
         self.extend(data, end);
-        self.note_room(data.now);
-        // A quarter of a round trip; twice its deviation where it jitters, for acknowledgements come in clumps then.
-        let patience = (self.rtt.min.unwrap_or(0) / 4).max(2 * self.rtt.variation as u64).max(1_000_000);
-        if was_open {
-            pause.charged += self.observers.time.had_window();
-        }
-        pause.charged += self.observers.time.sent(data.now, patience);
-        if let Some(pause) = if self.times_acks { Some(pause) } else { told } {
-            self.observers.sndbuf_wakeups.ended(pause);
-        }
-        if !self.times_acks {
-            // Beside the receiver the data itself shows how bursts come out of the path.
-            self.observers.delivered(data.now, self.totals.bytes, self.space.mss);
-        }
-        self.note_full_window(data);
-        self.observers.slow_start.sent(NewData {
-            now: data.now,
+        self.note_room(now);
+        let fills_window = self.note_full_window(now);
+        self.observers.event(&Event::Sent(Sent {
+            now,
+            number,
+            start,
+            len,
+            first: self.space.first,
             una: self.space.una,
-            nxt: self.space.nxt,
+            next: self.space.nxt,
+            mss: self.space.mss,
+            total: self.totals.bytes,
+            retransmits: self.losses.total,
+            flight_before,
             flight: self.flight(),
-            acked: self.space.una.saturating_sub(self.space.first),
-            clocked,
-            idle: self.observers.time.time[Limit::Application as usize],
-        });
-        self.note_window(data, pause.charged > 0);
-        let t = data.now as f64 / 1e9;
-        let byte = self.space.nxt.saturating_sub(self.space.first);
-        if let Some(drawn) = &mut self.observers.plots {
-            drawn.sent.push(t, byte as f64);
-        }
+            trigger,
+            last_send: self.clocks.last_send,
+            last_progress: self.clocks.last_progress,
+            rtt_min: self.rtt.min.unwrap_or(0),
+            // A quarter of a round trip; twice its deviation where it jitters, for acknowledgements come in clumps then.
+            patience: (self.rtt.min.unwrap_or(0) / 4).max(2 * self.rtt.variation as u64).max(1_000_000),
+            was_idle,
+            had_window: was_open.unwrap_or(false),
+            fills_window,
+            is_bounded: len < self.space.mss || self.window.known && self.window.edge < self.space.nxt + self.space.mss,
+            is_repairing: self.losses.episode.is_some(),
+            pause,
+        }));
     }
 
     /// New data begins where the one before ended, beyond a gap, or with old bytes.
     #[inline]
     fn note_place(&mut self, data: &Data, start: u64) {
         if start > self.space.nxt {
-            if !self.times_acks && !self.is_repairing() {
-                self.observers.rtt_before_loss.missed();
-            }
+            let is_repairing = self.is_repairing();
             self.losses.reveals_flight(start);
             self.scoreboard.gaps.insert(self.space.nxt, start);
             self.scoreboard.gap_at = data.now;
-            self.observers.policer_log.missed(
-                self.clocks.last_send,
-                data.now,
-                self.space.nxt,
-                start,
-                self.space.mss.max(1),
-            );
-            self.note_missing(data.now, start);
+            self.observers.event(&Event::Unseen(Unseen {
+                now: data.now,
+                after: self.clocks.last_send,
+                from: self.space.nxt,
+                to: start,
+                mss: self.space.mss,
+                rtt: self.rtt.smoothed as u64,
+                is_repairing,
+            }));
         } else if start < self.space.nxt {
             // Old bytes with new ones behind: the old ones were sent again.
             self.retransmission(data, start, self.space.nxt, None);
         }
     }
 
-    /// Asks whether the sender had stopped before this data, and by what it goes on.
+    /// Whether what was sent fills the receiver's window.
     #[inline]
-    fn note_stop(&mut self, data: &Data, start: u64, flight: u64) {
-        let stopped = self.observers.stop_and_wait.sent(&SentData {
-            number: data.number,
-            now: data.now,
-            start,
-            una: self.space.una,
-            flight,
-            last_send: self.clocks.last_send,
-            last_progress: self.clocks.last_progress,
-        });
-        if let Some(amount) = stopped {
-            self.observers.write_timer.burst(data.now, amount);
-        }
-    }
-
-    /// Notes that what was sent fills the receiver's window, if it does.
-    #[inline]
-    fn note_full_window(&mut self, data: &Data) {
-        if self.window.known && self.window.size.is_some() && self.window.edge < self.space.nxt + self.segment() {
-            self.window.filled_at = Some(data.now);
+    fn note_full_window(&mut self, now: u64) -> bool {
+        let Some(size) = self.window.size.filter(|_| self.window.known) else { return false };
+        let is_full = self.window.edge < self.space.nxt + self.segment();
+        if is_full {
+            self.window.filled_at = Some(now);
             self.window.full += 1;
-            self.observers.window_growth.full();
-            self.window.full_sum += self.window.size.unwrap_or(0) as f64;
-            if self.observers.examples.window_full.len() < 3 {
-                self.observers.examples.window_full.push((data.number, data.now));
-            }
+            self.window.full_sum += size as f64;
         }
+        is_full
     }
 
     /// What was sent reaches to `end` now.
@@ -300,7 +272,7 @@ impl Sender {
         self.space.newest_tsval = data.tsval.or(self.space.newest_tsval);
         self.space.newest_ip_id = data.ip_id.or(self.space.newest_ip_id);
         if self.scoreboard.segments.len() < MAX_SEGMENTS {
-            let burst = self.observers.burst;
+            let burst = self.clocks.burst.bytes().min(u64::from(u32::MAX)) as u32;
             if self.scoreboard.segments.capacity() == 0 {
                 // A first flight, at once.
                 self.scoreboard.segments.reserve(16);
@@ -316,22 +288,22 @@ impl Sender {
         if to > self.space.nxt + (1 << 30) || to + (1 << 31) < self.space.una {
             return;
         }
-        let class = self.class();
-        self.observers.time.advance(ack.now, class);
+        let limit = self.class();
+        if self.totals.first_data.is_some() {
+            self.clocks.now = self.clocks.now.max(ack.now);
+        }
         let acknowledged = to;
         if to == self.space.first && self.space.nxt > to && ack.is_syn {
             self.take_back(to);
         }
         to = self.beyond_sent(ack, to);
-        if !ack.pure {
-            self.observers.stop_and_wait.message(ack.now);
-        }
         self.note_overtaken(ack, to);
-        self.note_pruned(ack, to);
+        self.note_reneged(ack, to);
+        let outstanding = self.space.nxt.saturating_sub(self.space.una);
         let repairing = self.losses.episode.is_some();
         let Sacked { sacked_new, reported_above, original } = self.beyond(ack, to, acknowledged);
         let progress = to > self.space.una;
-        self.observers.unscaled_window.arrived(to.max(self.scoreboard.sacked.end().unwrap_or(0)));
+        let reached = to.max(self.scoreboard.sacked.end().unwrap_or(0));
         let delivered = if progress { self.advance(ack, to) } else { self.duplicate(ack, to, sacked_new) };
         let told_at = if progress { None } else { self.clocks.told_at };
         self.clocks.told_at = (self.scoreboard.sacked.total() > 0).then(|| told_at.unwrap_or(ack.now));
@@ -348,42 +320,40 @@ impl Sender {
         });
         if self.losses.episode.is_none() {
             self.scoreboard.resent.clear();
-            if repairing {
-                self.observers.congestion_control.repaired(self.space.nxt);
-            }
         }
-        let mut new = delivered + sacked_new;
-        if self.space.fin
-            && !self.space.fin_delivered
-            && (self.space.una == self.space.nxt || self.scoreboard.sacked.end() == Some(self.space.nxt))
-        {
-            // The FIN's number is no payload.
-            self.space.fin_delivered = true;
-            new = new.saturating_sub(1);
-        }
-        self.deliver(ack.now, class, new);
-        if progress {
-            self.observers.time.progress();
-        }
-        if ack.ecn_echo {
-            self.observers.slow_start.echoed(ack.now);
-            // The window is cut as after a loss (RFC 3168 §6.1.2).
-            self.observers.time.lossy(ack.now);
-        }
-        self.advertise(ack, to);
+        let delivered = self.deliver(ack.now, delivered + sacked_new);
+        let is_largest = self.advertise(ack, to);
         self.note_room(ack.now);
         let flight = self.flight();
-        if flight + self.space.mss <= self.totals.flight_at_send && self.class() == Limit::Open {
-            self.observers.time.room(ack.now);
-        }
-        if matches!(class, Limit::ReceiveWindow | Limit::Reader) {
-            self.observers.slow_start.limited();
-        }
-        self.note_flight(ack.now, flight);
-        let acked = self.space.una.saturating_sub(self.space.first);
-        if progress && let Some(drawn) = &mut self.observers.plots {
-            drawn.acked.push(ack.now as f64 / 1e9, acked as f64);
-        }
+        self.totals.flight_max = self.totals.flight_max.max(flight);
+        self.observers.event(&Event::Acked(Acked {
+            now: ack.now,
+            number: ack.number,
+            ack: to,
+            first: self.space.first,
+            una: self.space.una,
+            next: self.space.nxt,
+            mss: self.space.mss,
+            pure: ack.pure,
+            advanced: progress,
+            limit,
+            delivered,
+            total: self.totals.delivered,
+            reached,
+            outstanding,
+            flight,
+            tsecr: ack.tsecr,
+            ecn_echo: ack.ecn_echo,
+            has_room: flight + self.space.mss <= self.totals.flight_at_send && self.class() == Limit::Open,
+            is_repaired: repairing && self.losses.episode.is_none(),
+            window: Advertised {
+                bytes: ack.window,
+                field: ack.window_field,
+                is_known: self.window.known,
+                is_syn: ack.is_syn,
+                is_largest,
+            },
+        }));
     }
 
     /// Takes in an acknowledgement of what was not seen sent; what it is taken for.
@@ -421,40 +391,40 @@ impl Sender {
         delivered -= self.duplicates_told(delivered);
         self.totals.missed_bytes += self.scoreboard.gaps.remove_below(to);
         self.scoreboard.resent.remove_below(to);
-        self.observers.sndbuf_wakeups.heard(ack.now, self.space.nxt - self.space.una);
         self.note_missed_probe(ack.now);
         let from = std::mem::replace(&mut self.space.una, to);
         self.scoreboard.duplicates_in_row = 0;
         self.clocks.last_progress = ack.now;
         self.clocks.head_at = ack.now;
-        self.observers.idle_restarts.acked(ack.now);
         self.clocks.progress_was_pure = ack.pure;
-        let least = self.rtt.min.filter(|_| self.times_acks && self.rtt.samples >= 8);
+        let least = self.rtt.min.filter(|_| self.is_exact() && self.rtt.samples >= 8);
         if let Some(at) = self.losses.acknowledged((from, to), ack.now, ack.tsecr, self.rtt.min, least) {
-            self.mark((ack.now, ack.number), at, MarkKind::Spurious);
+            self.needless(ack, at);
         }
         self.time(ack, to);
         delivered
     }
 
-    fn deliver(&mut self, now: u64, class: Limit, bytes: u64) {
-        if bytes == 0 || self.observers.time.start.is_none() {
-            return;
+    /// Takes in that so many bytes and the FIN's number arrived; gives how much of it is payload of the data phase.
+    fn deliver(&mut self, now: u64, mut bytes: u64) -> u64 {
+        let all_came = self.space.una == self.space.nxt || self.scoreboard.sacked.end() == Some(self.space.nxt);
+        if self.space.fin && !self.space.fin_delivered && all_came {
+            // The FIN's number is no payload.
+            self.space.fin_delivered = true;
+            bytes = bytes.saturating_sub(1);
+        }
+        if bytes == 0 || self.totals.first_data.is_none() {
+            return 0;
         }
         self.totals.delivered += bytes;
         self.clocks.last_delivery = Some(now);
-        self.observers.time.delivered(class, bytes);
-        if let Some(slice) = self.observers.time.slice(now) {
-            slice.delivered += bytes;
-            match class {
-                Limit::Open => slice.open_delivered += bytes,
-                Limit::ReceiveWindow => slice.window_delivered += bytes,
-                _ => {}
-            }
-        }
-        if self.times_acks {
-            self.observers.delivered(now, self.totals.delivered, self.space.mss);
-        }
+        bytes
+    }
+
+    /// A retransmission that began at `start` was not needed, an acknowledgement proves.
+    fn needless(&mut self, ack: &Ack, start: u64) {
+        let offset = start.saturating_sub(self.space.first);
+        self.observers.event(&Event::Needless { now: ack.now, number: ack.number, start, offset });
     }
 
     /// RTT from an acknowledgement that ends exactly on a segment never sent again.
@@ -477,10 +447,10 @@ impl Sender {
         }
         if let Some(sent) = sample
             && !resent
-            && self.times_acks
+            && self.is_exact()
             && self.losses.episode.is_none()
         {
-            self.rtt_sample(ack.now, ack.now.saturating_sub(sent), ack.tsval, true);
+            self.rtt_sample(ack.now, sent, ack.now.saturating_sub(sent), ack.tsval, true);
         }
     }
 
@@ -489,44 +459,42 @@ impl Sender {
         let quiet = self.space.newest_tsval.map_or(0, |newest| tsval.wrapping_sub(newest) as i32);
         let silent = now.saturating_sub(self.clocks.last_send) as f64 > 0.75 * nanos as f64;
         if !(silent && nanos as f64 > 2.0 * self.rtt.smoothed + 100e6) {
-            self.rtt_sample(now, nanos, Some(tsval), OneWayDelay::is_prompt(quiet, nanos));
+            self.rtt_sample(now, now, nanos, Some(tsval), OneWayDelay::is_prompt(quiet, nanos));
         }
     }
 
-    /// Takes an RTT sample in, which a packet told that left at `tsval` by its sender's clock, without a pause before if `prompt`.
-    fn rtt_sample(&mut self, now: u64, nanos: u64, tsval: Option<u32>, prompt: bool) {
-        self.rtt.sample(nanos);
-        self.observers.rtt_before_loss.at_sender = self.times_acks;
-        self.observers.rtt_before_loss.sample(nanos, !self.is_repairing());
-        self.observers.policer_log.timed(if self.times_acks { now.saturating_sub(nanos) } else { now }, nanos);
-        if let Some(slice) = self.observers.time.slice(now) {
-            slice.timed(nanos, prompt.then(|| self.remote.one_way_delay.late(now, tsval)));
-        }
-        if let Some(drawn) = &mut self.observers.plots {
-            drawn.rtt.push(now as f64 / 1e9, nanos as f64 / 1e6);
-        }
+    /// Takes an RTT sample in, of data that passed the tap at `passed_at`. The packet that told it left at `tsval` by its sender's clock,
+    /// without a pause before if `prompt`.
+    fn rtt_sample(&mut self, now: u64, passed_at: u64, rtt: u64, tsval: Option<u32>, prompt: bool) {
+        self.rtt.sample(rtt);
+        // What comes before the data phase is no part of it.
+        let prompt = prompt && self.totals.first_data.is_some();
+        self.observers.event(&Event::Rtt(RttSample {
+            now,
+            rtt,
+            passed_at,
+            late: prompt.then(|| self.remote.one_way_delay.late(now, tsval)),
+            is_repairing: self.is_repairing(),
+        }));
     }
 
     /// Ends the data phase.
     pub(crate) fn finish(&mut self) {
-        self.observers.idle_restarts.end(self.space.payload_end(), self.space.mss, self.losses.total);
-        if !self.times_acks {
-            self.wait_in_vain();
-        }
-        self.observers.loss_episodes.finish();
-        self.observers.time.finish();
-        if let Some(pruned) = &mut self.observers.pruned {
-            pruned.finish(self.clocks.last_delivery.unwrap_or(0));
-        }
         let all_came = self.space.payload_end() <= self.space.una && self.scoreboard.gaps.total() == 0;
         // Beyond the tap there may have been more, unless the sender closed or its number told that there was none.
         let slack = self.rtt.min.unwrap_or(0);
-        let no_more = self.space.fin
-            || self.clocks.idle_at.is_some_and(|at| at.saturating_add(slack) >= self.observers.time.now());
+        let no_more = self.is_exact() || {
+            self.wait_in_vain();
+            self.space.fin || self.clocks.idle_at.is_some_and(|at| at.saturating_add(slack) >= self.clocks.now)
+        };
         // What waits behind a window that is closed to the very end is not done.
         let is_shut = self.window.size == Some(0) && self.window.is_probed;
-        if all_came && !is_shut && (self.times_acks || no_more) {
-            self.observers.time.end_with_data();
-        }
+        self.observers.event(&Event::Ended(Ended {
+            end: self.space.payload_end(),
+            mss: self.space.mss,
+            retransmits: self.losses.total,
+            last_delivery: self.clocks.last_delivery.unwrap_or(0),
+            ends_with_delivery: all_came && !is_shut && no_more,
+        }));
     }
 }

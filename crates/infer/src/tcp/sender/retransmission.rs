@@ -1,11 +1,10 @@
 //! Data that is old, or must be: late, sent again, or sent again unseen; and why.
 
 use super::Sender;
-use crate::event::RetransmitKind;
+use crate::event::{Event, Overtaken, Resent, RetransmitKind};
 use crate::tcp::packet::Data;
 use crate::tcp::receiver_view::remote_clock::TICK;
 use crate::tcp::recovery::{Loss, RetransmitEvidence};
-use thalweg_model::MarkKind;
 use thalweg_units::SeqNum;
 
 /// What is sent within this of an acknowledgement was set off by it: Linux sends in the softirq that handles it, in microseconds.
@@ -44,7 +43,7 @@ impl Sender {
     pub(super) fn first_copy_lost(&mut self, data: &Data, start: u64) -> Option<FirstCopyLost> {
         let hole = start.saturating_sub(self.space.nxt).div_ceil(self.space.mss);
         let missing = self.remote.ip_ids.missing();
-        if self.times_acks || self.is_repairing() || missing <= hole {
+        if self.is_exact() || self.is_repairing() || missing <= hole {
             return None;
         }
         let silence = self.silence(data.now) as f64;
@@ -67,13 +66,15 @@ impl Sender {
     /// A packet below `nxt`: late, or sent again.
     pub(super) fn old_data(&mut self, data: &Data, start: u64, end: u64) {
         // A sender never retransmits acknowledged data: this left before it heard that acknowledgement.
-        let resumed = !self.times_acks && self.losses.resume_before(end);
+        let resumed = !self.is_exact() && self.losses.resume_before(end);
         let new = self.scoreboard.gaps.remove(start, end);
         self.totals.bytes += new;
         if new > 0 && self.is_reordered(data) {
             self.scoreboard.out_of_order += 1;
-            self.note_late(data.now, start);
-            self.observers.policer_log.arrived(start);
+            // It had been sent before what overtook it.
+            let late = data.now.saturating_sub(self.scoreboard.gap_at);
+            let bytes = self.space.nxt.saturating_sub(start);
+            self.observers.event(&Event::Overtaken(Overtaken { bytes, late: Some((start, late)) }));
         } else {
             self.note_refused(data, start, end, new);
             self.retransmission(data, start, end, None);
@@ -110,22 +111,27 @@ impl Sender {
             self.clocks.head_at = data.now;
         }
         self.clocks.last_again = data.now;
-        self.log_again(data, start, end);
         let repairing = self.losses.episode.is_some();
         let rtt_before = self.rtt.smoothed;
         let loss = Loss { at: data.now, number: data.number, kind, rtt_before, silence: 0, packets: 1 };
         self.losses.retransmitted(&evidence, loss, self.space.una, self.space.nxt);
-        if !repairing && kind == RetransmitKind::Fast && self.times_acks {
-            self.observers.rtt_before_loss.lost();
-        }
         self.losses.watch(start, end, data.now, data.tsval.filter(|_| start <= self.space.una));
-        if kind != RetransmitKind::Fast && self.losses.timer_just_fired {
-            self.observers.time.timer_fired(u64::MAX);
-        } else {
-            self.observers.time.sent_again();
-        }
-        self.note_again((start, end), kind, !repairing && self.losses.episode.is_some());
-        self.observers.slow_start.lost(data.now);
+        self.observers.event(&Event::Resent(Resent {
+            now: data.now,
+            number: data.number,
+            start,
+            end,
+            first: self.space.first,
+            una: self.space.una,
+            next: self.space.nxt,
+            mss: self.space.mss,
+            rtt: rtt_before as u64,
+            kind,
+            by_timer: self.losses.timer_just_fired,
+            begins_recovery: !repairing && self.losses.episode.is_some(),
+            is_tail: self.scoreboard.sacked.end().is_none_or(|top| top <= end),
+            out: &self.scoreboard.segments,
+        }));
         self.scoreboard.resent.insert(start.max(self.space.una), end.max(self.space.una));
         let timeouts = self.losses.timeouts as u32;
         let mut begin =
@@ -141,13 +147,6 @@ impl Sender {
             }
             begin = candidate.end;
         }
-        self.observers.time.lossy(data.now);
-        let mark = match kind {
-            RetransmitKind::Fast => MarkKind::Fast,
-            RetransmitKind::Timer => MarkKind::Rto,
-            RetransmitKind::Probe => MarkKind::Tlp,
-        };
-        self.mark((data.now, data.number), start, mark);
     }
 
     /// What tells why `[start, end)` is sent again; `from` is where the first segment of it is among the candidates.
@@ -161,17 +160,18 @@ impl Sender {
     ) -> RetransmitEvidence {
         let timeouts = self.losses.timeouts as u32;
         let again = self.scoreboard.segments.get(from).is_some_and(|c| c.resent && c.timeouts == timeouts);
-        // Elsewhere it is known only about when an acknowledgement reaches the sender.
-        let clocked = if self.times_acks { MAX_ACK_CLOCK_NS } else { self.rtt.smoothed as u64 / 8 };
+        let (clocked, age) = if self.is_exact() {
+            let sent = self.scoreboard.segments.get(from).filter(|candidate| !candidate.resent).map(|one| one.sent);
+            (MAX_ACK_CLOCK_NS, data.now.saturating_sub(sent.unwrap_or(self.clocks.head_at)))
+        } else {
+            // It is known only about when an acknowledgement reaches the sender, and not when the segment left.
+            (self.rtt.smoothed as u64 / 8, 0)
+        };
         let mut evidence = RetransmitEvidence {
             segments: (end - start).div_ceil(self.space.mss.max(1)).max(1),
             silence: self.silence(data.now),
             waited: data.now.saturating_sub(self.clocks.head_at),
-            age: match self.scoreboard.segments.get(from) {
-                _ if !self.times_acks => 0,
-                Some(candidate) if !candidate.resent => data.now.saturating_sub(candidate.sent),
-                _ => data.now.saturating_sub(self.clocks.head_at),
-            },
+            age,
             told: self.clocks.told_at.map_or(0, |at| data.now.saturating_sub(at)),
             unheard: data.now.saturating_sub(self.clocks.last_heard),
             clocked: data.now.saturating_sub(self.clocks.last_heard) <= clocked,

@@ -1,8 +1,8 @@
 //! What an acknowledgement tells of data beyond the number it acknowledges: selectively, or by being one more of the same.
 
 use super::Sender;
+use crate::event::Event;
 use crate::tcp::packet::Ack;
-use thalweg_model::MarkKind;
 
 /// What was selectively acknowledged.
 pub(super) struct Sacked {
@@ -19,14 +19,6 @@ pub(super) struct Sacked {
 const MIN_FOREIGN_DISTANCE: u64 = 1 << 26;
 
 impl Sender {
-    /// A block is about data that was never sent.
-    fn note_foreign_block(&mut self, ack: &Ack) {
-        self.scoreboard.foreign_blocks += 1;
-        if self.observers.examples.foreign_blocks.len() < 3 {
-            self.observers.examples.foreign_blocks.push((ack.number, ack.now));
-        }
-    }
-
     /// Takes the blocks of an acknowledgement in, whose number is `acknowledged` and lies within what was sent at `to`.
     pub(super) fn beyond(&mut self, ack: &Ack, to: u64, acknowledged: u64) -> Sacked {
         // What an acknowledgement reports that was overtaken may have been acknowledged since.
@@ -40,7 +32,8 @@ impl Sender {
             };
             self.scoreboard.sack_blocks += 1;
             if right > self.space.nxt + MIN_FOREIGN_DISTANCE || right + MIN_FOREIGN_DISTANCE < self.space.una {
-                self.note_foreign_block(ack);
+                self.scoreboard.foreign_blocks += 1;
+                self.observers.event(&Event::ForeignBlock { now: ack.now, number: ack.number });
                 continue;
             }
             let within_next = ack.sack.as_slice().get(1).is_some_and(|&(l, r)| {
@@ -51,7 +44,7 @@ impl Sender {
                 found.reported_above = Some(right);
                 self.losses.dsacks += 1;
                 if self.losses.reported_twice(left, right) {
-                    self.mark((ack.now, ack.number), left, MarkKind::Spurious);
+                    self.needless(ack, left);
                 }
             } else if right > below && left < right && right <= self.space.nxt + 1 {
                 let (left, right) = (left.max(below), right.min(self.space.nxt));
@@ -100,7 +93,7 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observe::plot_series::Recording;
+    use crate::observe::Recording;
     use crate::tcp::packet::Data;
     use thalweg_units::SeqNum;
     use thalweg_wire::SackBlocks;
@@ -110,7 +103,7 @@ mod tests {
     /// A sender with ten segments in flight.
     fn sender(sack_permitted: bool) -> Sender {
         let mut sender = Sender::new(Recording::Nothing);
-        (sender.times_acks, sender.space.mss, sender.space.mss_known) = (true, u64::from(MSS), true);
+        (sender.space.mss, sender.space.mss_known) = (u64::from(MSS), true);
         sender.scoreboard.sack_permitted = sack_permitted;
         sender.space.begin_with_syn(SeqNum::new(0));
         for n in 0..10 {

@@ -1,26 +1,13 @@
 //! The scoreboard: which segments are out, selectively acknowledged, sent again, or missing (RFC 6675 §3).
 
 use super::send_space::ORIGIN;
+use crate::event::SentSegment;
 use crate::reset::{Reset, reset_keeping};
 use crate::tcp::range_set::RangeSet;
 use std::collections::VecDeque;
 
 /// Segments whose departure is remembered for RTT samples; past it no new ones are, so memory stays bounded.
 pub(super) const MAX_SEGMENTS: usize = 1 << 16;
-/// A segment that was sent and is not acknowledged.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct SentSegment {
-    pub(super) end: u64,
-    pub(super) sent: u64,
-    /// Bytes of the millisecond it was sent in, by then.
-    pub(super) burst: u32,
-    pub(super) resent: bool,
-    /// Sent again in parts, so what was acknowledged of it need not have come at its length.
-    pub(super) parted: bool,
-    /// Timeouts there had been when it was last sent again.
-    pub(super) timeouts: u32,
-}
-
 /// Segments out, and what acknowledgements tell of them.
 #[derive(Debug)]
 pub(crate) struct Scoreboard {

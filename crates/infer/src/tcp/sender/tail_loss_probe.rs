@@ -20,7 +20,7 @@ impl Sender {
     ///
     /// Source: Linux `tcp_schedule_loss_probe`.
     fn is_probe_next(&self) -> bool {
-        self.times_acks
+        self.is_exact()
             && self.scoreboard.sack_permitted
             && self.losses.episode.is_none()
             && !self.losses.is_probing()
@@ -56,7 +56,7 @@ impl Sender {
         // A timer sends the first segment again, so another one is no timer's.
         !is_first
             || self.losses.tail_probes != TailLossProbes::Missed
-                && (!self.times_acks || (self.silence(now) as f64) < self.probe_timeout(1))
+                && (!self.is_exact() || (self.silence(now) as f64) < self.probe_timeout(1))
     }
 
     /// Takes in what a retransmission, just before it is counted, tells of probes.

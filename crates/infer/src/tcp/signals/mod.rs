@@ -1,8 +1,8 @@
 //! What single packets of a connection signal apart from data: congestion on the path, that the other side is still there, that
 //! there are more subflows.
 
+use crate::event::packet::Packet;
 use crate::tcp::handshake::Handshake;
-use crate::tcp::packet::Packet;
 use crate::tcp::sender::Sender;
 use thalweg_model::{Ecn, KeepAlives, Multipath, MultipathKind};
 use thalweg_wire::Flags;

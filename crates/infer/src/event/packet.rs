@@ -1,0 +1,143 @@
+//! A connection's packets, as they were captured.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use thalweg_units::{SeqNum, Timestamp};
+use thalweg_wire::{Flags, Message, Options, Payload, SackBlocks, Segment, TlsRecords};
+
+/// An end of a connection.
+pub(crate) type Endpoint = (IpAddr, u16);
+
+/// The name lookup that a connection waited for; times are in nanoseconds since the epoch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct NameLookup {
+    pub(crate) name: String,
+    pub(crate) began: u64,
+    pub(crate) ended: u64,
+    /// Queries sent again.
+    pub(crate) again: u32,
+}
+
+/// What a packet's payload begins with, and what came before its connection.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PayloadFront {
+    pub(crate) records: TlsRecords,
+    pub(crate) message: Option<Arc<Message>>,
+    /// Of the SYN of a connection that waited for one.
+    pub(crate) lookup: Option<Arc<NameLookup>>,
+}
+
+impl PayloadFront {
+    pub(crate) fn new(payload: Payload) -> Self {
+        Self { records: payload.records, message: payload.message.map(Arc::new), lookup: None }
+    }
+}
+
+/// What few packets have.
+#[derive(Debug, Default)]
+struct Rare {
+    /// All options, where there are any but timestamps.
+    options: Option<Options>,
+    message: Option<Arc<Message>>,
+    lookup: Option<Arc<NameLookup>>,
+}
+
+/// A packet of a connection, without its addresses: all of the connection's have the same. It takes one line of the cache.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(crate) struct Packet {
+    pub(crate) at: Timestamp,
+    /// Its number in the file.
+    pub(crate) number: u64,
+    rare: Option<Box<Rare>>,
+    pub(crate) seq: SeqNum,
+    pub(crate) ack: SeqNum,
+    pub(crate) payload_len: u32,
+    /// TSval and TSecr.
+    pub(crate) timestamps: Option<(u32, u32)>,
+    pub(crate) window: u16,
+    pub(crate) checksum: u16,
+    /// Identification, time to live and ECN field of its IP header.
+    pub(crate) id: Option<u16>,
+    pub(crate) ttl: u8,
+    pub(crate) ecn: u8,
+    pub(crate) flags: Flags,
+    pub(crate) records: TlsRecords,
+    side: u8,
+}
+
+const _: () = assert!(size_of::<Packet>() == 64, "a packet takes one line of the cache");
+
+impl Packet {
+    /// A segment that `side` sent, 0 the client or 1 the server.
+    #[inline]
+    pub(crate) fn new(side: usize, at: Timestamp, number: u64, segment: &Segment, payload: &PayloadFront) -> Self {
+        let Segment { ip, tcp, payload_len, .. } = segment;
+        let options = (!tcp.options.are_plain()).then_some(tcp.options);
+        Self {
+            at,
+            number,
+            rare: if options.is_none() && payload.message.is_none() && payload.lookup.is_none() {
+                None
+            } else {
+                let PayloadFront { message, lookup, .. } = payload.clone();
+                Some(Box::new(Rare { options, message, lookup }))
+            },
+            seq: tcp.seq,
+            ack: tcp.ack,
+            payload_len: *payload_len,
+            timestamps: tcp.options.timestamps,
+            window: tcp.window,
+            checksum: tcp.checksum,
+            id: ip.id,
+            ttl: ip.ttl,
+            ecn: ip.ecn,
+            flags: tcp.flags,
+            records: payload.records,
+            side: side as u8,
+        }
+    }
+
+    /// The room of one.
+    pub(crate) const EMPTY: Self = Self {
+        at: Timestamp::from_nanos(0),
+        number: 0,
+        rare: None,
+        seq: SeqNum::new(0),
+        ack: SeqNum::new(0),
+        payload_len: 0,
+        timestamps: None,
+        window: 0,
+        checksum: 0,
+        id: None,
+        ttl: 0,
+        ecn: 0,
+        flags: Flags(0),
+        records: TlsRecords(0),
+        side: 0,
+    };
+
+    /// Which side sent it: 0 the client, 1 the server.
+    pub(crate) const fn side(&self) -> usize {
+        self.side as usize
+    }
+
+    /// Its options; timestamps are in [`Self::timestamps`] alone where it has no others.
+    pub(crate) fn options(&self) -> Option<&Options> {
+        self.rare.as_ref()?.options.as_ref()
+    }
+
+    /// The name lookup that its connection waited for.
+    pub(crate) fn lookup(&self) -> Option<&Arc<NameLookup>> {
+        self.rare.as_ref()?.lookup.as_ref()
+    }
+
+    /// The message that its payload begins with or completes.
+    pub(crate) fn message(&self) -> Option<&Arc<Message>> {
+        self.rare.as_ref()?.message.as_ref()
+    }
+
+    pub(crate) fn sack(&self) -> SackBlocks {
+        self.options().map_or_else(SackBlocks::default, |options| options.sack)
+    }
+}
