@@ -3,7 +3,7 @@
 use crate::estimate::capacity::ShownRates;
 use crate::estimate::data_phase::DataPhase;
 use crate::estimate::loss_origin::{self, LossOrigin};
-use crate::estimate::partition::{LimitShare, Partition};
+use crate::estimate::partition::Partition;
 use crate::estimate::round_trips::RoundTrips;
 use crate::estimate::token_bucket::PolicerBucket;
 use crate::event::RetransmitKind;
@@ -135,39 +135,11 @@ impl<'a> Facts<'a> {
 
     /// The partition as shares; all zero without a data phase.
     pub(crate) fn limits(&self) -> Limits {
-        let s = &self.split;
-        let all = [
-            s.application,
-            s.receive_window,
-            s.send_buffer,
-            s.slow_start,
-            s.congestion_window,
-            s.path_rate,
-            s.loss_recovery,
-            s.timeout,
-            s.reader,
-        ];
-        let total: f64 = all.iter().map(|spent| spent.seconds).sum();
-        if total <= 0.0 {
+        if self.split.seconds() <= 0.0 && self.phase_s > 0.0 {
             // A phase too short to have events in it: all was sent at once.
-            return if self.phase_s > 0.0 {
-                Limits { application: 1.0, ..Limits::default() }
-            } else {
-                Limits::default()
-            };
+            return Limits { application: 1.0, ..Limits::default() };
         }
-        let part = |spent: LimitShare| spent.seconds / total;
-        Limits {
-            application: part(s.application),
-            receive_window: part(s.receive_window),
-            send_buffer: part(s.send_buffer),
-            slow_start: part(s.slow_start),
-            congestion_window: part(s.congestion_window),
-            path_rate: part(s.path_rate),
-            loss_recovery: part(s.loss_recovery),
-            timeout: part(s.timeout),
-            reader: part(s.reader),
-        }
+        self.split.limits()
     }
 
     /// When slow start ended, in seconds, where neither a loss nor an echo ended it and the window crept up from there for longer than it had

@@ -4,6 +4,7 @@ use crate::estimate::flight_level::is_near;
 use crate::estimate::round_trips::{MIN_OPEN_SHARE, RoundTrips};
 use crate::event::Limit;
 use crate::observe::sndbuf_wakeups::SndbufWakeups;
+use thalweg_model::Limits;
 
 /// Rounds without growth after which slow start is over.
 pub(crate) const MAX_FLAT_ROUNDS: u32 = 2;
@@ -41,6 +42,64 @@ pub(crate) struct Partition {
     pub(crate) reader: LimitShare,
     /// Mean flight where it stood as a full send buffer has it, in bytes.
     pub(crate) buffered_flight: f64,
+}
+
+impl Partition {
+    const fn each(&self) -> [LimitShare; 9] {
+        [
+            self.application,
+            self.receive_window,
+            self.send_buffer,
+            self.slow_start,
+            self.congestion_window,
+            self.path_rate,
+            self.loss_recovery,
+            self.timeout,
+            self.reader,
+        ]
+    }
+
+    /// All the time, in seconds.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.each().iter().map(|spent| spent.seconds).sum()
+    }
+
+    /// All that was delivered, in bytes.
+    pub(crate) fn bytes(&self) -> f64 {
+        self.each().iter().map(|spent| spent.bytes).sum()
+    }
+
+    /// The part of the time that `spent` is.
+    pub(crate) fn share(&self, spent: LimitShare) -> f64 {
+        let seconds = self.seconds();
+        if seconds > 0.0 { spent.seconds / seconds } else { 0.0 }
+    }
+
+    /// The partition as shares, which add up to 1, unless there is no time at all.
+    pub(crate) fn limits(&self) -> Limits {
+        let [
+            application,
+            receive_window,
+            send_buffer,
+            slow_start,
+            congestion_window,
+            path_rate,
+            loss_recovery,
+            timeout,
+            reader,
+        ] = self.each().map(|spent| self.share(spent));
+        Limits {
+            application,
+            receive_window,
+            send_buffer,
+            slow_start,
+            congestion_window,
+            path_rate,
+            loss_recovery,
+            timeout,
+            reader,
+        }
+    }
 }
 
 /// Moves this part of the application's time, which a full send buffer made, to the buffer, or to the path where that was full all the

@@ -44,14 +44,14 @@ struct Candidate {
 /// Judges the data's sender, by its own kernel.
 pub(super) fn of_sender(samples: &[Sample], spending: &Spending) -> Verdict {
     let all = candidates(samples, spending);
-    let share = |candidate: &Candidate| spending.share(candidate.spent);
+    let share = |candidate: &Candidate| spending.split.share(candidate.spent);
     let weight = |candidate: &Candidate| candidate.gain.unwrap_or_else(|| weight_of_time(share(candidate)));
     let all: Vec<Candidate> =
         all.into_iter().filter(|one| share(one) >= MIN_SHARE && weight(one) >= MIN_GAIN).collect();
     let anew = all.iter().position(|candidate| candidate.code == Code::IdleRestart);
     let most = || (0..all.len()).max_by(|a, b| weight(&all[*a]).total_cmp(&weight(&all[*b])));
     let first = anew.or_else(most).map(|at| &all[at]);
-    let path = spending.share(spending.path_rate);
+    let path = spending.split.share(spending.split.path_rate);
     let full = path >= FULL_PATH_SHARE && first.is_none_or(|first| weight(first) < MIN_GAIN_BESIDE_A_FULL_PATH);
     let (code, share, gain) = match first.filter(|_| !full) {
         Some(first) => (first.code, share(first), first.gain),
@@ -69,23 +69,25 @@ fn candidates(samples: &[Sample], spending: &Spending) -> Vec<Candidate> {
     let candidate = |code, spent| Candidate { code, spent, gain: gain(spent) };
     let again = samples[samples.len() - 1].sent_again.saturating_sub(samples[0].sent_again);
     let mut all = vec![
-        candidate(window_code(samples), spending.receive_window),
+        candidate(window_code(samples), spending.split.receive_window),
         Candidate {
             code: Code::SendBuffer,
-            spent: spending.send_buffer,
+            spent: spending.split.send_buffer,
             // A queue then is of the bursts in which a full buffer is filled again, and tells nothing of the path's rate.
-            gain: gain(spending.send_buffer).filter(|_| spending.share(spending.send_buffer) < FULL_PATH_SHARE),
+            gain: gain(spending.split.send_buffer)
+                .filter(|_| spending.split.share(spending.split.send_buffer) < FULL_PATH_SHARE),
         },
-        candidate(Code::Application, spending.application),
+        candidate(Code::Application, spending.split.application),
     ];
     let restarts = restarts(samples).is_some();
-    let (mut growth, mut lost, mut timeout) = (spending.slow_start, LimitShare::default(), spending.timeout);
+    let (mut growth, mut lost, mut timeout) =
+        (spending.split.slow_start, LimitShare::default(), spending.split.timeout);
     if again > 0 {
-        lost = spending.loss_recovery.and(spending.congestion_window);
+        lost = spending.split.loss_recovery.and(spending.split.congestion_window);
     } else if stays(samples) && !restarts {
-        all.push(candidate(Code::CongestionWindowClamp, spending.congestion_window));
+        all.push(candidate(Code::CongestionWindowClamp, spending.split.congestion_window));
     } else {
-        growth = growth.and(spending.congestion_window);
+        growth = growth.and(spending.split.congestion_window);
     }
     all.push(candidate(if restarts { Code::IdleRestart } else { Code::InitialWindow }, growth));
     if smaller_segments(samples).is_some() {
@@ -101,7 +103,7 @@ fn candidates(samples: &[Sample], spending: &Spending) -> Vec<Candidate> {
 /// How many times faster it would have been, had what `spent` covers gone as fast as data was seen to; `None` where it was never seen to go
 /// clearly faster than on average, so that the path's rate is not known.
 fn gain_without(spending: &Spending, spent: LimitShare) -> Option<f64> {
-    let (seen, rate, all) = (spending.seen(), spending.rate(), spending.seconds());
+    let (seen, rate, all) = (spending.seen(), spending.rate(), spending.split.seconds());
     if spending.capacity().is_none() && seen < MIN_CAPACITY_RATIO * rate.max(1.0) {
         return None;
     }

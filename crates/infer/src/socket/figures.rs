@@ -63,7 +63,7 @@ pub(super) fn cause(code: Code, spent: LimitShare, samples: &[Sample], spending:
         }),
         Code::Application => Cause::Application(Pauses {
             idle_s: spent.seconds,
-            of_s: spending.seconds(),
+            of_s: spending.split.seconds(),
             bursts: None,
             waited: None,
             timer: None,
@@ -71,7 +71,7 @@ pub(super) fn cause(code: Code, spent: LimitShare, samples: &[Sample], spending:
         }),
         Code::NothingToGain => {
             let bytes = seen.since(|sample| sample.bytes_acked) as f64;
-            Cause::NothingToGain(CarriedData { bytes, seconds: spending.seconds() })
+            Cause::NothingToGain(CarriedData { bytes, seconds: spending.split.seconds() })
         }
         // A socket shows none of these.
         Code::Bufferbloat

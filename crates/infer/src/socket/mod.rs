@@ -159,7 +159,7 @@ pub fn limits(samples: &[Sample]) -> Limits {
     if samples.len() < 2 {
         return Limits::default();
     }
-    let mut limits = Spending::of(samples).limits();
+    let mut limits = Spending::of(samples).split.limits();
     if limits.receive_window > 0.0 && causes::window_code(samples) == Code::Reader {
         limits.reader = std::mem::take(&mut limits.receive_window);
     }
@@ -233,7 +233,7 @@ fn judge(id: u64, local: SocketAddr, remote: SocketAddr, samples: &[Sample]) -> 
     let is_server = local.port() < 1024 && remote.port() >= 1024 || local.port() < remote.port();
     let is_sender = sent >= received;
     let spending = is_sender.then(|| Spending::of(samples));
-    let mut limits = spending.as_ref().map_or_else(Limits::default, Spending::limits);
+    let mut limits = spending.as_ref().map_or_else(Limits::default, |spending| spending.split.limits());
     let verdict = match &spending {
         Some(spending) => causes::of_sender(samples, spending),
         None => causes::of_receiver(samples),

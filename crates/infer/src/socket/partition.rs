@@ -1,8 +1,7 @@
 //! Where the time between samples went, and what moved in it.
 
 use super::Sample;
-use crate::estimate::partition::LimitShare;
-use thalweg_model::Limits;
+use crate::estimate::partition::{LimitShare, Partition};
 
 /// A round trip this many times the least one tells of a queue, if it is above that by more than round trips vary by: where delays vary, the
 /// least of thousands is this many mean deviations below their mean. `what_a_full_path_shows_is_its_rate_and_bounds_what_can_be_gained` holds it.
@@ -30,14 +29,7 @@ const PATH_RATE_QUANTILE: f64 = 0.9;
 /// Time and bytes between the first sample and the last, by what held the sender.
 #[derive(Debug, Default)]
 pub(super) struct Spending {
-    pub(super) application: LimitShare,
-    pub(super) receive_window: LimitShare,
-    pub(super) send_buffer: LimitShare,
-    pub(super) slow_start: LimitShare,
-    pub(super) congestion_window: LimitShare,
-    pub(super) path_rate: LimitShare,
-    pub(super) loss_recovery: LimitShare,
-    pub(super) timeout: LimitShare,
+    pub(super) split: Partition,
     /// What intervals delivered at, in bytes per second: those in which the path had a queue, and all.
     queued: Vec<f64>,
     rates: Vec<f64>,
@@ -60,19 +52,17 @@ impl Spending {
             let part =
                 |seconds: f64| LimitShare { seconds, bytes: if busy > 0.0 { bytes * seconds / busy } else { 0.0 } };
             let add = |to: &mut LimitShare, seconds: f64| *to = to.and(part(seconds));
-            add(&mut all.receive_window, window);
-            add(&mut all.send_buffer, buffer);
-            all.application.seconds += step - busy;
+            add(&mut all.split.receive_window, window);
+            add(&mut all.split.send_buffer, buffer);
+            all.split.application.seconds += step - busy;
             let rest = busy - window - buffer;
             let stalled = waits(before, now).min(rest);
-            add(&mut all.timeout, stalled);
-            let holder = holder(before, now, least_us);
-            add(all.of_holder(holder), rest - stalled);
+            add(&mut all.split.timeout, stalled);
+            let (held, is_network) = holder(&mut all.split, before, now, least_us);
+            add(held, rest - stalled);
             if step > 0.0 && bytes > 0.0 {
                 all.rates.push(bytes / step);
-                let is_the_paths =
-                    !matches!(holder, Holder::Application | Holder::SendBuffer) && window + buffer == 0.0;
-                if is_the_paths && is_queued(before, least_us) && is_queued(now, least_us) {
+                if is_network && window + buffer == 0.0 && is_queued(before, least_us) && is_queued(now, least_us) {
                     all.queued.push(bytes / step);
                 }
             }
@@ -81,69 +71,9 @@ impl Spending {
         all
     }
 
-    const fn of_holder(&mut self, holder: Holder) -> &mut LimitShare {
-        match holder {
-            Holder::Application => &mut self.application,
-            Holder::SendBuffer => &mut self.send_buffer,
-            Holder::SlowStart => &mut self.slow_start,
-            Holder::CongestionWindow => &mut self.congestion_window,
-            Holder::PathRate => &mut self.path_rate,
-            Holder::LossRecovery => &mut self.loss_recovery,
-            Holder::Timeout => &mut self.timeout,
-        }
-    }
-
-    /// All the time, in seconds.
-    pub(super) fn seconds(&self) -> f64 {
-        self.each().iter().map(|spent| spent.seconds).sum()
-    }
-
     /// All that was delivered, in bytes per second.
     pub(super) fn rate(&self) -> f64 {
-        self.each().iter().map(|spent| spent.bytes).sum::<f64>() / self.seconds().max(f64::MIN_POSITIVE)
-    }
-
-    /// The part of the time that `spent` is.
-    pub(super) fn share(&self, spent: LimitShare) -> f64 {
-        if self.seconds() > 0.0 { spent.seconds / self.seconds() } else { 0.0 }
-    }
-
-    const fn each(&self) -> [LimitShare; 8] {
-        [
-            self.application,
-            self.receive_window,
-            self.send_buffer,
-            self.slow_start,
-            self.congestion_window,
-            self.path_rate,
-            self.loss_recovery,
-            self.timeout,
-        ]
-    }
-
-    /// The partition as shares, which add up to 1.
-    pub(super) fn limits(&self) -> Limits {
-        let [
-            application,
-            receive_window,
-            send_buffer,
-            slow_start,
-            congestion_window,
-            path_rate,
-            loss_recovery,
-            timeout,
-        ] = self.each().map(|spent| self.share(spent));
-        Limits {
-            application,
-            receive_window,
-            send_buffer,
-            slow_start,
-            congestion_window,
-            path_rate,
-            loss_recovery,
-            timeout,
-            reader: 0.0,
-        }
+        self.split.bytes() / self.split.seconds().max(f64::MIN_POSITIVE)
     }
 
     /// The rate of the path, in bytes per second, where it had a queue for long enough to show it.
@@ -159,33 +89,25 @@ impl Spending {
     }
 }
 
-/// What held the sender between two samples, in the time that the kernel does not say is another's.
-#[derive(Debug, Clone, Copy)]
-enum Holder {
-    Application,
-    SendBuffer,
-    SlowStart,
-    CongestionWindow,
-    PathRate,
-    LossRecovery,
-    Timeout,
-}
-
-fn holder(before: &Sample, now: &Sample, least_us: u64) -> Holder {
+/// What held the sender between two samples, in the time that the kernel does not say is another's; and whether that was the network, not
+/// this host.
+fn holder<'a>(split: &'a mut Partition, before: &Sample, now: &Sample, least_us: u64) -> (&'a mut LimitShare, bool) {
     // Less than a segment waits for more, or for an acknowledgement (RFC 9293 §3.7.4).
     let has_more = now.unsent >= now.segment.max(1);
     let is_full = now.in_flight as f64 >= MIN_FULL_WINDOW_PART * now.window as f64;
     let is_buffered = now.buffer > 0 && now.buffered as f64 >= MIN_FULL_BUFFER_PART * now.buffer as f64;
     match now.state {
-        CA_LOSS => Holder::Timeout,
+        CA_LOSS => (&mut split.timeout, true),
         // What could go and does not is paced, by what the path was found to deliver (BBR); so it is while losses are repaired.
-        _ if !is_full && has_more && now.in_flight > 0 => Holder::PathRate,
-        CA_RECOVERY => Holder::LossRecovery,
-        _ if !is_full && is_buffered => Holder::SendBuffer,
-        _ if !is_full => Holder::Application,
-        _ if now.window < now.threshold && now.window as f64 > MIN_GROWTH * before.window as f64 => Holder::SlowStart,
-        _ if is_queued(now, least_us) => Holder::PathRate,
-        _ => Holder::CongestionWindow,
+        _ if !is_full && has_more && now.in_flight > 0 => (&mut split.path_rate, true),
+        CA_RECOVERY => (&mut split.loss_recovery, true),
+        _ if !is_full && is_buffered => (&mut split.send_buffer, false),
+        _ if !is_full => (&mut split.application, false),
+        _ if now.window < now.threshold && now.window as f64 > MIN_GROWTH * before.window as f64 => {
+            (&mut split.slow_start, true)
+        }
+        _ if is_queued(now, least_us) => (&mut split.path_rate, true),
+        _ => (&mut split.congestion_window, true),
     }
 }
 
