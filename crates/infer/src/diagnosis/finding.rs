@@ -1,6 +1,7 @@
 //! What a rule is, and what it found.
 
 use crate::diagnosis::facts::Facts;
+use crate::observe::counted::Counted;
 use thalweg_model::{Cause, Code, Occurrences, Sights};
 
 /// Gains below this are not worth a change: run-to-run spread of a bulk transfer on a quiet path is of this size.
@@ -38,6 +39,11 @@ impl Judged {
 /// The packets that show a fact: of each its number, and its time in nanoseconds since the connection's first.
 pub(crate) fn sights(seen: &[(u64, u64)]) -> Sights {
     Sights { packets: seen.iter().map(|one| one.0).collect(), time_s: seen.first().map(|one| one.1 as f64 / 1e9) }
+}
+
+/// The same of what was counted.
+pub(crate) fn counted(counted: &Counted) -> Occurrences {
+    occurrences(counted.count, &counted.first)
 }
 
 /// How often something happened, and the packets that show it.

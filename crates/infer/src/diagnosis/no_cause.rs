@@ -1,7 +1,7 @@
 //! What is said where no rule found a cause: that nothing is to be gained, or why nothing can be told.
 
 use crate::diagnosis::facts::Facts;
-use crate::diagnosis::finding::occurrences;
+use crate::diagnosis::finding::{counted, occurrences};
 use crate::tcp::connection::Connection;
 use thalweg_model::{CarriedData, Cause, UndecidedBy, Verdict};
 
@@ -31,7 +31,7 @@ fn only_acknowledgements(facts: &Facts<'_>) -> UndecidedBy {
     UndecidedBy::OnlyAcknowledgements {
         bytes: acks.bytes,
         seconds: acks.span() as f64 / 1e9,
-        losses: acks.has_sack.then(|| occurrences(acks.losses, &acks.sights)),
+        losses: acks.has_sack.then(|| counted(&acks.losses)),
         lost_bytes: acks.lost_bytes,
         duplicates: acks.duplicates,
         closed_windows: acks.zero_windows,

@@ -20,8 +20,8 @@ pub(crate) enum Event<'a> {
     Resent(Resent<'a>),
     /// A gap before new payload.
     Unseen(Unseen),
-    /// A packet was overtaken.
-    Overtaken(Overtaken),
+    /// A packet was overtaken by so many bytes; `late` is where it began that came, and how much later than what overtook it, if that was seen.
+    Overtaken { bytes: u64, late: Option<(u64, u64)> },
     /// A retransmission that began `offset` bytes behind the first, at `start`, was not needed.
     Needless { now: u64, number: u64, start: u64, offset: u64 },
     /// The silence until now was the retransmission timer's or a probe's, at most so much of it.
@@ -34,8 +34,12 @@ pub(crate) enum Event<'a> {
     Acked(Acked),
     /// A round trip was timed.
     Rtt(RttSample),
-    /// The receiver dropped data it had.
-    Dropped(Dropped),
+    /// An acknowledgement ends in data that was selectively acknowledged, while data up to `next` was out: the receiver dropped it.
+    Reneged { now: u64, number: u64, window: u64, next: u64 },
+    /// So many bytes that were selectively acknowledged are sent again.
+    SackedResent(u64),
+    /// A segment that came to a tap at the receiver is sent again: it was not taken.
+    Refused,
     /// A SACK block about data that was never sent.
     ForeignBlock { now: u64, number: u64 },
     /// The connection is over.
@@ -147,8 +151,8 @@ pub(crate) struct Sent {
     pub(crate) was_idle: bool,
     /// The receiver's window had room all the while, and no acknowledgement triggered this.
     pub(crate) had_window: bool,
-    /// It leaves less than a segment of the receiver's window.
-    pub(crate) fills_window: bool,
+    /// The receiver's window, if this leaves less than a segment of it.
+    pub(crate) fills_window: Option<u64>,
     /// Something else than the congestion window ended the flight with it: the payload, or the receiver's window.
     pub(crate) is_bounded: bool,
     pub(crate) is_repairing: bool,
@@ -220,14 +224,6 @@ pub(crate) struct Unseen {
     pub(crate) is_repairing: bool,
 }
 
-/// A packet was overtaken by so many bytes.
-#[derive(Debug)]
-pub(crate) struct Overtaken {
-    pub(crate) bytes: u64,
-    /// Where it began that came, and how much later than what overtook it, if that was seen.
-    pub(crate) late: Option<(u64, u64)>,
-}
-
 /// An acknowledgement, after the sender has taken it in.
 #[derive(Debug)]
 pub(crate) struct Acked {
@@ -284,17 +280,6 @@ pub(crate) struct RttSample {
     /// How late the packet that told it came by its sender's clock, from an arbitrary moment on, unless that had paused.
     pub(crate) late: Option<i64>,
     pub(crate) is_repairing: bool,
-}
-
-/// What shows that the receiver dropped data.
-#[derive(Debug)]
-pub(crate) enum Dropped {
-    /// An acknowledgement ends in data that was selectively acknowledged, with this window, while data up to `next` was out.
-    Reneged { now: u64, number: u64, window: u64, next: u64 },
-    /// So many bytes that were selectively acknowledged are sent again.
-    Resent(u64),
-    /// A segment that came to a tap at the receiver is sent again.
-    Refused,
 }
 
 /// The end of a direction.

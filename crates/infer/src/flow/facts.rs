@@ -36,8 +36,8 @@ pub(crate) fn facts(connection: &Connection, main: usize, judged: &DirectionFact
         losses: losses(judged),
         bursts: bursts(sender),
         idle_restarts: idle_restarts(sender),
-        delayed_acks: (judged.held.count > 0)
-            .then(|| DelayedAcks { waits: judged.held.count, waited_ms: judged.held.time as f64 / 1e6 }),
+        delayed_acks: (judged.held.waits.count > 0)
+            .then(|| DelayedAcks { waits: judged.held.waits.count, waited_ms: judged.held.time as f64 / 1e6 }),
         path_mtu: black_hole.then(|| path_mtu(sender)),
         congestion_control: sender.observers.congestion_control.family().filter(|_| sender.is_exact()),
     }
@@ -189,7 +189,7 @@ fn idle_restarts(sender: &Sender) -> Option<Box<IdleRestarts>> {
     (found.bursts > 0).then(|| {
         Box::new(IdleRestarts {
             pauses: found.bursts,
-            restarts: found.restarted,
+            restarts: found.restarted.count,
             restarted_ms: found.time as f64 / 1e6,
         })
     })

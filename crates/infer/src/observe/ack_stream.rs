@@ -1,14 +1,14 @@
 //! What acknowledgements alone tell of the data that they answer, where the capture holds the packets of one side only.
 
+use super::counted::Counted;
+use crate::event::packet::Packet;
 use thalweg_units::SeqNum;
-use thalweg_wire::SackBlocks;
+use thalweg_wire::Flags;
 
 /// Acknowledgements that report data behind a gap until it counts as a loss: DupThresh (RFC 6675 §2). Sooner it may be reordering.
 const DUP_THRESH: u32 = 3;
 /// Gaps that are followed at a time; more are counted when they appear. Bounds memory.
 const GAPS_MAX: usize = 256;
-/// Packets named with a figure. Bounds memory.
-const SIGHTS_MAX: usize = 3;
 
 /// A gap in what arrived.
 #[derive(Debug, Clone, Copy)]
@@ -17,17 +17,6 @@ struct Gap {
     right: SeqNum,
     /// Acknowledgements that reported data behind it.
     reports: u32,
-}
-
-/// A packet of the receiver.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct LoneAck {
-    /// Nanoseconds since the connection's first packet.
-    pub(crate) now: u64,
-    pub(crate) number: u64,
-    pub(crate) ack: SeqNum,
-    pub(crate) sack: SackBlocks,
-    pub(crate) closes_window: bool,
 }
 
 /// Follows the acknowledgements of one side while nothing comes from the other.
@@ -45,9 +34,8 @@ pub(crate) struct AckStream {
     /// The highest byte that arrived.
     highest: Option<SeqNum>,
     /// Gaps that lasted, their bytes, and the first of their reports.
-    pub(crate) losses: u64,
+    pub(crate) losses: Counted,
     pub(crate) lost_bytes: u64,
-    pub(crate) sights: Vec<(u64, u64)>,
     /// Reports of data that came twice (RFC 2883).
     pub(crate) duplicates: u64,
     pub(crate) has_sack: bool,
@@ -57,10 +45,10 @@ pub(crate) struct AckStream {
 
 impl AckStream {
     /// Takes the next packet in.
-    pub(crate) fn packet(&mut self, packet: &LoneAck) {
-        let LoneAck { now, ack, .. } = *packet;
-        self.zero_windows += u64::from(packet.closes_window && !self.was_closed);
-        self.was_closed = packet.closes_window;
+    pub(crate) fn packet(&mut self, now: u64, packet: &Packet) {
+        let (ack, closes_window) = (packet.ack, packet.window == 0 && !packet.flags.has(Flags::SYN));
+        self.zero_windows += u64::from(closes_window && !self.was_closed);
+        self.was_closed = closes_window;
         let Some((_, acked)) = self.last.or(self.base) else {
             self.base = Some((now, ack));
             self.highest = Some(ack);
@@ -76,11 +64,12 @@ impl AckStream {
             self.first.get_or_insert(now);
             self.data_until = now;
         }
-        self.selective(packet);
+        self.selective(now, packet);
     }
 
-    fn selective(&mut self, packet: &LoneAck) {
-        let blocks = packet.sack.as_slice();
+    fn selective(&mut self, now: u64, packet: &Packet) {
+        let sack = packet.sack();
+        let blocks = sack.as_slice();
         let (mut highest, ack) = (self.highest.unwrap_or(packet.ack), packet.ack);
         if ack.since(highest) > 0 {
             highest = ack;
@@ -109,18 +98,15 @@ impl AckStream {
         let is_filled = |gap: &Gap| {
             ack.since(gap.right) >= 0 || above.iter().any(|(l, r)| gap.left.since(*l) >= 0 && gap.right.since(*r) <= 0)
         };
-        let (losses, lost_bytes, sights) = (&mut self.losses, &mut self.lost_bytes, &mut self.sights);
+        let (losses, lost_bytes) = (&mut self.losses, &mut self.lost_bytes);
         self.gaps.retain_mut(|gap| {
             if is_filled(gap) {
                 return false;
             }
             gap.reports += u32::from(!above.is_empty());
             if gap.reports == DUP_THRESH {
-                *losses += 1;
+                losses.note(packet.number, now);
                 *lost_bytes += gap.right.since(gap.left).max(0) as u64;
-                if sights.len() < SIGHTS_MAX {
-                    sights.push((packet.number, packet.now));
-                }
             }
             true
         });
@@ -136,23 +122,28 @@ impl AckStream {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::packet::PayloadFront;
+    use crate::testing::packet;
+    use thalweg_units::Timestamp;
+    use thalweg_wire::SackBlocks;
 
-    fn ack(now: u64, ack: u32, sack: &[(u32, u32)]) -> LoneAck {
+    fn ack(now: u64, ack: u32, sack: &[(u32, u32)]) -> Packet {
         let blocks: Vec<_> = sack.iter().map(|&(left, right)| (SeqNum::new(left), SeqNum::new(right))).collect();
-        let ack = SeqNum::new(ack);
-        LoneAck { now, number: now, ack, sack: SackBlocks::new(&blocks), closes_window: false }
+        let mut segment = packet(true, Flags::ACK, 0, ack, 0);
+        segment.tcp.options.sack = SackBlocks::new(&blocks);
+        Packet::new(0, Timestamp::from_nanos(now), now, &segment, &PayloadFront::default())
     }
 
-    fn stream(acks: &[LoneAck]) -> AckStream {
+    fn stream(acks: &[Packet]) -> AckStream {
         let mut stream = AckStream::default();
-        acks.iter().for_each(|ack| stream.packet(ack));
+        acks.iter().for_each(|ack| stream.packet(ack.number, ack));
         stream
     }
 
     #[test]
     fn bytes_and_time_are_those_of_the_advance() {
         let found = stream(&[ack(0, 4_294_967_000, &[]), ack(50, 704, &[]), ack(60, 704, &[]), ack(90, 1_704, &[])]);
-        assert_eq!((found.bytes, found.span(), found.losses), (2_000, 40, 0));
+        assert_eq!((found.bytes, found.span(), found.losses.count), (2_000, 40, 0));
         assert_eq!(stream(&[ack(0, 5, &[]), ack(7, 105, &[]), ack(9, 106, &[])]).bytes, 100, "the FIN is none");
         assert_eq!(stream(&[ack(0, 5, &[]), ack(9, 5, &[])]).bytes, 0);
     }
@@ -170,12 +161,12 @@ mod tests {
             ack(6, 9_100, &[]),
         ];
         let found = stream(&lost);
-        assert_eq!((found.losses, found.lost_bytes, found.bytes), (2, 3_000, 9_000));
-        assert_eq!(found.sights, [(3, 3), (5, 5)]);
+        assert_eq!((found.losses.count, found.lost_bytes, found.bytes), (2, 3_000, 9_000));
+        assert_eq!(found.losses.first, [(3, 3), (5, 5)]);
         let overtaken = [ack(0, 100, &[]), ack(1, 1_100, &[(2_100, 3_100)]), ack(2, 3_100, &[]), ack(3, 4_100, &[])];
-        assert_eq!(stream(&overtaken).losses, 0);
+        assert_eq!(stream(&overtaken).losses.count, 0);
         let twice =
             [ack(0, 100, &[]), ack(1, 1_100, &[(100, 1_100)]), ack(2, 1_100, &[(1_600, 1_700), (1_500, 1_900)])];
-        assert_eq!((stream(&twice).duplicates, stream(&twice).losses), (2, 0));
+        assert_eq!((stream(&twice).duplicates, stream(&twice).losses.count), (2, 0));
     }
 }

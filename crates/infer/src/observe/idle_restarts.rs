@@ -3,6 +3,7 @@
 //! Source: RFC 5681 §4.1 and RFC 7661; Linux `tcp_cwnd_restart`, `net.ipv4.tcp_slow_start_after_idle`: the window halves for each
 //! retransmission timeout of silence, down to the initial one.
 
+use super::counted::Counted;
 use crate::event::Sent;
 
 /// Shortest timeout of Linux, and so the shortest pause that costs the window: `TCP_RTO_MIN`.
@@ -18,14 +19,12 @@ pub(crate) struct IdleRestarts {
     /// Bursts that followed a pause.
     pub(crate) bursts: u64,
     /// Those that began with half of the flight there had been before, or less, and grew it.
-    pub(crate) restarted: u64,
+    pub(crate) restarted: Counted,
     /// Those of them in which nothing was sent again: the time of the others is their repairs', too.
     pub(crate) whole: u64,
     /// Nanoseconds from the first packet of these to their last acknowledgement, and their payload.
     pub(crate) time: u64,
     pub(crate) bytes: u64,
-    /// Where the first of them begin: number and time of their first packet.
-    pub(crate) sights: Vec<(u64, u64)>,
     began: Option<(u64, u64, u64)>,
     /// What had been sent again when the burst began.
     lost: u64,
@@ -64,14 +63,11 @@ impl IdleRestarts {
             self.bursts += 1;
             if self.first_flight >= MIN_RESTART_SEGMENTS * mss && self.first_flight * 2 <= self.before.min(self.flight)
             {
-                self.restarted += 1;
+                self.restarted.note(number, at);
                 if lost == self.lost {
                     self.whole += 1;
                     self.time += self.acked_at.saturating_sub(at);
                     self.bytes += next.saturating_sub(start);
-                }
-                if self.sights.len() < 3 {
-                    self.sights.push((number, at));
                 }
             }
         }
@@ -121,7 +117,7 @@ mod tests {
     fn the_last_burst_counts_as_the_others_do() {
         for count in 2..6 {
             let found = bursts(count, 0);
-            assert_eq!((found.bursts, found.restarted, found.whole), (count - 1, count - 1, count - 1));
+            assert_eq!((found.bursts, found.restarted.count, found.whole), (count - 1, count - 1, count - 1));
             assert_eq!((found.time, found.bytes), ((count - 1) * 120_000_000, (count - 1) * 70_000));
         }
     }
@@ -129,6 +125,6 @@ mod tests {
     #[test]
     fn what_repairs_took_is_not_what_growth_took() {
         let found = bursts(4, 1);
-        assert_eq!((found.bursts, found.restarted, found.whole, found.time), (3, 3, 0, 0));
+        assert_eq!((found.bursts, found.restarted.count, found.whole, found.time), (3, 3, 0, 0));
     }
 }

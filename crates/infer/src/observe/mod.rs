@@ -6,7 +6,7 @@
 pub(crate) mod ack_stream;
 pub(crate) mod congestion_control;
 pub(crate) mod connection_phases;
-pub(crate) mod example_packets;
+pub(crate) mod counted;
 pub(crate) mod flight_levels;
 pub(crate) mod idle_restarts;
 pub(crate) mod log_histogram;
@@ -34,14 +34,12 @@ pub(crate) mod window_growth;
 pub(crate) mod write_timer;
 
 use crate::event::packet::Packet;
-use crate::event::{
-    Accuracy, Acked, DataPacket, Dropped, Ended, Event, Resent, RetransmitKind, RttSample, Sent, Unseen,
-};
+use crate::event::{Accuracy, Acked, DataPacket, Ended, Event, Resent, RetransmitKind, RttSample, Sent, Unseen};
 use crate::reset::{Reset, reset_keeping};
-use ack_stream::{AckStream, LoneAck};
+use ack_stream::AckStream;
 use congestion_control::CongestionControl;
 use connection_phases::ConnectionPhases;
-use example_packets::ExamplePackets;
+use counted::Counted;
 use flight_levels::FlightLevels;
 use idle_restarts::IdleRestarts;
 use loss_episodes::LossEpisodes;
@@ -95,7 +93,8 @@ pub(crate) struct Observers {
     pub(crate) rtt_before_loss: RttBeforeLoss,
     pub(crate) idle_restarts: IdleRestarts,
     pub(crate) nagle: NagleDelayedAck,
-    pub(crate) examples: ExamplePackets,
+    /// SACK blocks about data that was never sent.
+    pub(crate) foreign_blocks: Counted,
     pub(crate) plots: Option<Box<PlotRecorder>>,
     pub(crate) reordering: Reordering,
     pub(crate) tail_losses: TailLosses,
@@ -127,9 +126,9 @@ impl Observers {
             Event::Sent(sent) => self.sent(sent),
             Event::Resent(resent) => self.resent(resent),
             Event::Unseen(unseen) => self.unseen(unseen),
-            Event::Overtaken(overtaken) => {
-                self.reordering.by(overtaken.bytes, overtaken.late.map_or(0, |(_, late)| late));
-                if let Some((start, _)) = overtaken.late {
+            &Event::Overtaken { bytes, late } => {
+                self.reordering.by(bytes, late.map_or(0, |(_, late)| late));
+                if let Some((start, _)) = late {
                     self.loss_episodes.arrived();
                     self.policer_log.arrived(start);
                 }
@@ -151,8 +150,16 @@ impl Observers {
             Event::FlightLasted { flight, lasted } => self.flight_levels.spent(*flight, *lasted),
             Event::Acked(acked) => self.acked(acked),
             Event::Rtt(sample) => self.rtt(sample),
-            Event::Dropped(dropped) => self.dropped(dropped),
-            &Event::ForeignBlock { now, number } => self.examples.foreign_block(number, now),
+            &Event::Reneged { now, number, window, next } => {
+                self.pruned.get_or_insert_default().proved(now, number, window, next);
+            }
+            Event::SackedResent(bytes) => {
+                if let Some(pruned) = &mut self.pruned {
+                    pruned.again += bytes;
+                }
+            }
+            Event::Refused => self.pruned.get_or_insert_default().refused += 1,
+            &Event::ForeignBlock { now, number } => self.foreign_blocks.note(number, now),
             Event::Ended(ended) => self.ended(ended),
         }
     }
@@ -187,9 +194,8 @@ impl Observers {
             // The data itself shows how bursts come out of the path.
             self.delivered(sent.now, sent.total, sent.mss);
         }
-        if sent.fills_window {
-            self.window_growth.full();
-            self.examples.full_window(sent.number, sent.now);
+        if let Some(window) = sent.fills_window {
+            self.window_growth.filled(sent.number, sent.now, window);
         }
         self.slow_start.sent(sent, self.time.idle());
         let window = self.congestion_control.sent(sent, charged > 0);
@@ -271,10 +277,9 @@ impl Observers {
         }
         self.slow_start.acked(acked);
         if window.is_known && !window.is_syn {
-            self.window_growth.advertised(now, window.bytes);
             self.unscaled_window.advertised(acked.ack, u64::from(window.field));
         }
-        self.examples.window(number, now, window);
+        self.window_growth.advertised(number, now, window);
         if window.bytes == 0 {
             self.mark(now, number, acked.ack.saturating_sub(acked.first), MarkKind::ZeroWindow);
         }
@@ -291,20 +296,6 @@ impl Observers {
         }
         if let Some(plots) = &mut self.plots {
             plots.rtt.push(sample.now as f64 / 1e9, sample.rtt as f64 / 1e6);
-        }
-    }
-
-    fn dropped(&mut self, dropped: &Dropped) {
-        match *dropped {
-            Dropped::Reneged { now, number, window, next } => {
-                self.pruned.get_or_insert_default().proved(now, number, window, next);
-            }
-            Dropped::Resent(bytes) => {
-                if let Some(pruned) = &mut self.pruned {
-                    pruned.again += bytes;
-                }
-            }
-            Dropped::Refused => self.pruned.get_or_insert_default().refused += 1,
         }
     }
 
@@ -367,18 +358,11 @@ impl ConnectionObservers {
 
     /// Takes in what a packet acknowledges while nothing came from the other side; `syn_at` is when the client sent its only SYN.
     pub(crate) fn lone_ack(&mut self, now: u64, packet: &Packet, syn_at: Option<u64>) {
-        let is_syn = packet.flags.has(Flags::SYN);
         // The client's SYN and the packet that answers the SYN-ACK are a round trip apart, wherever the tap is.
-        if let Some(syn_at) = syn_at.filter(|_| packet.side() == 0 && !is_syn) {
+        if let Some(syn_at) = syn_at.filter(|_| packet.side() == 0 && !packet.flags.has(Flags::SYN)) {
             self.ack_stream.round_trip.get_or_insert(now.saturating_sub(syn_at));
         }
-        self.ack_stream.packet(&LoneAck {
-            now,
-            number: packet.number,
-            ack: packet.ack,
-            sack: packet.sack(),
-            closes_window: packet.window == 0 && !is_syn,
-        });
+        self.ack_stream.packet(now, packet);
     }
 
     /// The connection is over.

@@ -2,6 +2,7 @@
 //!
 //! Source: RFC 896 (Nagle), RFC 1122 §4.2.3.2 (delayed acknowledgements), Minshall's variant in Linux `tcp_nagle_check`.
 
+use super::counted::Counted;
 use crate::event::{Sent, Trigger};
 
 /// Shortest delay of an acknowledgement that counts: Linux `TCP_DELACK_MIN` is 40 ms; timers of 100 Hz fire up to 10 ms early on
@@ -13,11 +14,9 @@ const MAX_DELAY_NS: u64 = 520_000_000;
 /// Times that a small segment waited for a delayed acknowledgement.
 #[derive(Debug, Default)]
 pub(crate) struct NagleDelayedAck {
-    pub(crate) count: u64,
+    pub(crate) waits: Counted,
     /// Nanoseconds waited beyond the round trip.
     pub(crate) time: u64,
-    /// The first of them: number and time of the segment that waited.
-    pub(crate) sights: Vec<(u64, u64)>,
     small: bool,
 }
 
@@ -28,11 +27,8 @@ impl NagleDelayedAck {
         let beyond = waited.saturating_sub(sent.rtt_min);
         let is_released = sent.trigger == (Trigger::Ack { pure: true }) && sent.una >= sent.start;
         if self.small && small && is_released && (MIN_DELAY_NS..MAX_DELAY_NS).contains(&beyond) {
-            self.count += 1;
+            self.waits.note(sent.number, sent.now);
             self.time += beyond;
-            if self.sights.len() < 3 {
-                self.sights.push((sent.number, sent.now));
-            }
         }
         self.small = small;
     }

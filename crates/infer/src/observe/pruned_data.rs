@@ -4,15 +4,13 @@
 //! it: a receiver acknowledges all that it holds without a gap. Linux prunes so where collapsing the segments into fewer buffers frees too
 //! little (`tcp_prune_ofo_queue`), and refuses what comes behind all that it holds.
 
-/// Examples that are kept. Bounds memory.
-const EXAMPLES: usize = 3;
+use super::counted::Counted;
 
 /// What a receiver dropped.
 #[derive(Debug, Default)]
 pub(crate) struct PrunedData {
-    /// Acknowledgements that prove it, and number and time of the first.
-    pub(crate) count: u64,
-    pub(crate) examples: Vec<(u64, u64)>,
+    /// Acknowledgements that prove it.
+    pub(crate) proofs: Counted,
     /// The least window in them.
     pub(crate) window: Option<u64>,
     /// Bytes sent again since that had been selectively acknowledged.
@@ -28,11 +26,8 @@ pub(crate) struct PrunedData {
 impl PrunedData {
     /// An acknowledgement at `now` with this number in the file and this window proves that data was dropped, while data up to `next` was out.
     pub(crate) fn proved(&mut self, now: u64, number: u64, window: u64, next: u64) {
-        self.count += 1;
+        self.proofs.note(number, now);
         self.window = Some(self.window.map_or(window, |least| least.min(window)));
-        if self.examples.len() < EXAMPLES {
-            self.examples.push((number, now));
-        }
         let since = self.open.map_or(now, |(since, _)| since);
         self.open = Some((since, next));
     }

@@ -4,6 +4,7 @@
 //! RFC 9113 §6.9; SSH `SSH_MSG_CHANNEL_WINDOW_ADJUST`, RFC 4254 §5.2). A send buffer that is written once it is empty does the same with
 //! acknowledgements.
 
+use super::counted::Counted;
 use crate::event::Sent;
 
 /// Stops that make a habit. Two of the same size may be chance, eight are a loop of the program. `a_fixed_amount_is_a_habit_by_what_lets_it_go_on`
@@ -31,7 +32,8 @@ pub(crate) enum Release {
 /// The stops of one direction at which all that was sent is acknowledged.
 #[derive(Debug, Default)]
 pub(crate) struct StopAndWait {
-    stops: u64,
+    /// The first packets after them.
+    pub(crate) stops: Counted,
     by_message: u64,
     by_acknowledgement: u64,
     /// Of these, amounts that were in flight whole, so that nothing but their end stopped them.
@@ -42,8 +44,6 @@ pub(crate) struct StopAndWait {
     seen: u64,
     /// Nanoseconds from the last byte before a stop to the first after it.
     pub(crate) waited: u64,
-    /// The first packets after stops.
-    pub(crate) sights: Vec<(u64, u64)>,
     start: Option<u64>,
     most_in_flight: u64,
     message_at: Option<u64>,
@@ -69,7 +69,7 @@ impl StopAndWait {
     }
 
     fn stopped(&mut self, amount: u64, sent: &Sent) {
-        self.stops += 1;
+        self.stops.note(sent.number, sent.now);
         self.whole += u64::from(self.most_in_flight >= amount);
         self.waited += sent.now.saturating_sub(sent.last_send);
         let since = |at: u64| sent.now.saturating_sub(at);
@@ -83,25 +83,17 @@ impl StopAndWait {
         }
         self.seen += u64::from(amount == self.amount);
         self.votes = if amount == self.amount { self.votes + 1 } else { self.votes - 1 };
-        if self.sights.len() < 3 {
-            self.sights.push((sent.number, sent.now));
-        }
-    }
-
-    /// Stops.
-    pub(crate) const fn stops(&self) -> u64 {
-        self.stops
     }
 
     /// Whether neither messages nor acknowledgements let the sender go on.
     pub(crate) const fn goes_on_by_itself(&self) -> bool {
-        (self.by_message + self.by_acknowledgement) * 10 <= self.stops * (10 - ALIKE_TENTHS)
+        (self.by_message + self.by_acknowledgement) * 10 <= self.stops.count * (10 - ALIKE_TENTHS)
     }
 
     /// The amount after which the sender stops, in bytes, and what lets it go on, where both are the same nearly always.
     pub(crate) fn habit(&self) -> Option<(u64, Release)> {
-        let alike = |count: u64| count * 10 >= self.stops * ALIKE_TENTHS;
-        if self.stops < MIN_STOPS || !alike(self.seen) || !alike(self.whole) {
+        let alike = |count: u64| count * 10 >= self.stops.count * ALIKE_TENTHS;
+        if self.stops.count < MIN_STOPS || !alike(self.seen) || !alike(self.whole) {
             return None;
         }
         if alike(self.by_message) {

@@ -17,7 +17,7 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
     }
     let cause = ApplicationWindow {
         window_bytes,
-        rounds: occurrences(waits.stops() + 1, &waits.sights),
+        rounds: occurrences(waits.stops.count + 1, &waits.stops.first),
         rtt_min_s: facts.rtt_min_s,
         receive_window_bytes: facts.sender.window.max,
     };

@@ -24,7 +24,7 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let share = (seconds / facts.phase_s.max(1e-9)).min(1.0);
     let (bursts, bytes) = (restarts.bursts, restarts.bytes);
     let cause = Restarts {
-        restarted: occurrences(restarts.whole, &restarts.sights),
+        restarted: occurrences(restarts.whole, &restarts.restarted.first),
         timing: Some(RestartTiming { bursts, bytes, seconds, kept_s, rtt_s: facts.rtt_low_s }),
     };
     let judged = Judged::new(Cause::IdleRestart(cause), share, gain, Some(gain));

@@ -1,7 +1,7 @@
 //! The receiver's buffer overruns with data out of order.
 
 use crate::diagnosis::facts::Facts;
-use crate::diagnosis::finding::{Judged, occurrences};
+use crate::diagnosis::finding::{Judged, counted};
 use crate::diagnosis::gain::weight_of_time;
 use thalweg_model::{Cause, OverrunBuffer};
 
@@ -9,12 +9,12 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let sender = facts.sender;
     let pruned = sender.observers.pruned.as_ref()?;
     // Two proofs: the receiver's acknowledgement, and that the sender took it so.
-    if pruned.count == 0 || pruned.again == 0 || facts.phase_s <= 0.0 {
+    if pruned.proofs.count == 0 || pruned.again == 0 || facts.phase_s <= 0.0 {
         return None;
     }
     let share = (pruned.repair as f64 / 1e9 / facts.phase_s).min(1.0);
     let cause = OverrunBuffer {
-        dropped: occurrences(pruned.count, &pruned.examples),
+        dropped: counted(&pruned.proofs),
         again_bytes: pruned.again,
         refused: (!sender.is_exact()).then_some(pruned.refused),
         window_bytes: pruned.window.unwrap_or(0),

@@ -1,7 +1,7 @@
 //! The receiver's window is smaller than the path holds.
 
 use crate::diagnosis::facts::Facts;
-use crate::diagnosis::finding::{Judged, occurrences, sights};
+use crate::diagnosis::finding::{Judged, counted, sights};
 use thalweg_model::{Cause, FullWindow, PathHolds};
 
 /// The largest window without scaling (RFC 9293 §3.1).
@@ -26,13 +26,17 @@ pub(super) fn judge_window(facts: &Facts<'_>, cause: fn(FullWindow) -> Cause) ->
         return None;
     }
     let (weight, gain) = facts.weigh_bound(facts.split.receive_window);
-    let (window, examples) = (&facts.sender.window, &facts.sender.observers.examples);
+    let (window, growth) = (&facts.sender.window, &facts.sender.observers.window_growth);
     let full = FullWindow {
-        window_bytes: if window.full > 0 { window.full_sum / window.full as f64 } else { window.max as f64 },
+        window_bytes: if growth.filled.count > 0 {
+            growth.filled_sum / growth.filled.count as f64
+        } else {
+            window.max as f64
+        },
         rtt_min_s: facts.rtt_min_s,
         largest_bytes: window.max,
-        largest: examples.largest_window.map(|largest| sights(&[largest])),
-        filled: Some(occurrences(window.full, &examples.window_full)),
+        largest: growth.largest_in.map(|largest| sights(&[largest])),
+        filled: Some(counted(&growth.filled)),
         path: facts.capacity.zip(facts.bdp()).filter(|_| facts.knows_capacity()).map(|(capacity, bytes)| PathHolds {
             rate_bps: capacity * 8.0,
             bytes,

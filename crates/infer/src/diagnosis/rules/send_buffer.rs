@@ -51,7 +51,7 @@ fn emptied(facts: &Facts<'_>) -> Option<Judged> {
     if write_bytes < MIN_SEGMENTS * facts.sender.space.mss {
         return None;
     }
-    let writes = facts.sender.observers.stop_and_wait.stops() + 1;
+    let writes = facts.sender.observers.stop_and_wait.stops.count + 1;
     let seen = SendBufferSeen::Emptied { write_bytes, writes, rtt_min_s: facts.rtt_min_s };
     let at_sender = facts.vantage == Vantage::Sender;
     let cause = Cause::SendBuffer(FullSendBuffer { seen, wakeups: None, at_sender });

@@ -252,17 +252,13 @@ impl Sender {
         }
     }
 
-    /// Whether what was sent fills the receiver's window.
+    /// The receiver's window, if what was sent fills it.
     #[inline]
-    fn note_full_window(&mut self, now: u64) -> bool {
-        let Some(size) = self.window.size.filter(|_| self.window.known) else { return false };
-        let is_full = self.window.edge < self.space.nxt + self.segment();
-        if is_full {
-            self.window.filled_at = Some(now);
-            self.window.full += 1;
-            self.window.full_sum += size as f64;
-        }
-        is_full
+    fn note_full_window(&mut self, now: u64) -> Option<u64> {
+        let is_full = self.window.known && self.window.edge < self.space.nxt + self.segment();
+        let full = self.window.size.filter(|_| is_full)?;
+        self.window.filled_at = Some(now);
+        Some(full)
     }
 
     /// What was sent reaches to `end` now.

@@ -1,7 +1,7 @@
 //! What acknowledgements tell besides progress: that data was overtaken, that the receiver dropped some, the window.
 
 use super::Sender;
-use crate::event::{Dropped, Event, Overtaken};
+use crate::event::Event;
 use crate::tcp::packet::{Ack, Data};
 
 impl Sender {
@@ -22,7 +22,7 @@ impl Sender {
             }
         }
         if let Some(lowest) = lowest {
-            self.observers.event(&Event::Overtaken(Overtaken { bytes: top - lowest, late: None }));
+            self.observers.event(&Event::Overtaken { bytes: top - lowest, late: None });
         }
     }
 
@@ -30,7 +30,7 @@ impl Sender {
     pub(super) fn note_reneged(&mut self, ack: &Ack, to: u64) {
         if to > self.space.una && self.scoreboard.sacked.overlaps(to, to + 1) {
             let (now, number, window, next) = (ack.now, ack.number, ack.window, self.space.nxt);
-            self.observers.event(&Event::Dropped(Dropped::Reneged { now, number, window, next }));
+            self.observers.event(&Event::Reneged { now, number, window, next });
         }
     }
 
@@ -39,7 +39,7 @@ impl Sender {
     pub(super) fn note_refused(&mut self, data: &Data, start: u64, end: u64, new: u64) {
         let sacked = self.scoreboard.sacked.covered(start, end);
         if sacked > 0 {
-            self.observers.event(&Event::Dropped(Dropped::Resent(sacked)));
+            self.observers.event(&Event::SackedResent(sacked));
         }
         if self.is_exact() || new > 0 || sacked > 0 || start < self.space.una {
             return;
@@ -47,7 +47,7 @@ impl Sender {
         let at = self.scoreboard.segments.partition_point(|candidate| candidate.end <= start);
         let came = self.scoreboard.segments.get(at).map(|candidate| candidate.sent);
         if came.is_some_and(|came| data.now.saturating_sub(came) as f64 > self.rtt.smoothed) {
-            self.observers.event(&Event::Dropped(Dropped::Refused));
+            self.observers.event(&Event::Refused);
         }
     }
 
@@ -56,7 +56,6 @@ impl Sender {
         self.window.size = Some(ack.window);
         self.window.is_probed &= ack.window == 0;
         self.window.edge = to + ack.window;
-        self.window.zero_windows += u64::from(ack.window == 0);
         let is_largest = ack.window > self.window.max;
         self.window.max = self.window.max.max(ack.window);
         is_largest

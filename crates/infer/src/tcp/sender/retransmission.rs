@@ -1,7 +1,7 @@
 //! Data that is old, or must be: late, sent again, or sent again unseen; and why.
 
 use super::Sender;
-use crate::event::{Event, Overtaken, Resent, RetransmitKind};
+use crate::event::{Event, Resent, RetransmitKind};
 use crate::tcp::packet::Data;
 use crate::tcp::receiver_view::remote_clock::TICK;
 use crate::tcp::recovery::{Loss, RetransmitEvidence};
@@ -74,7 +74,7 @@ impl Sender {
             // It had been sent before what overtook it.
             let late = data.now.saturating_sub(self.scoreboard.gap_at);
             let bytes = self.space.nxt.saturating_sub(start);
-            self.observers.event(&Event::Overtaken(Overtaken { bytes, late: Some((start, late)) }));
+            self.observers.event(&Event::Overtaken { bytes, late: Some((start, late)) });
         } else {
             self.note_refused(data, start, end, new);
             self.retransmission(data, start, end, None);

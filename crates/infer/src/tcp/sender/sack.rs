@@ -32,7 +32,6 @@ impl Sender {
             };
             self.scoreboard.sack_blocks += 1;
             if right > self.space.nxt + MIN_FOREIGN_DISTANCE || right + MIN_FOREIGN_DISTANCE < self.space.una {
-                self.scoreboard.foreign_blocks += 1;
                 self.observers.event(&Event::ForeignBlock { now: ack.now, number: ack.number });
                 continue;
             }
@@ -144,7 +143,7 @@ mod tests {
 
     /// Acknowledgements that prove that the receiver dropped data, and bytes of that sent again.
     fn pruned(sender: &Sender) -> (u64, u64) {
-        sender.observers.pruned.as_ref().map_or((0, 0), |pruned| (pruned.count, pruned.again))
+        sender.observers.pruned.as_ref().map_or((0, 0), |pruned| (pruned.proofs.count, pruned.again))
     }
 
     #[test]

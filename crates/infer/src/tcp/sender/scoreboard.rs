@@ -24,9 +24,8 @@ pub(crate) struct Scoreboard {
     /// Largest payload of a segment that was acknowledged and sent once.
     pub(crate) largest_delivered: u64,
     pub(crate) sack_permitted: bool,
-    /// Blocks of selective acknowledgements, and those of them that are about data that was never sent.
+    /// Blocks of selective acknowledgements.
     pub(crate) sack_blocks: u64,
-    pub(crate) foreign_blocks: u64,
     pub(crate) out_of_order: u64,
 }
 
@@ -44,7 +43,6 @@ impl Default for Scoreboard {
             largest_delivered: 0,
             sack_permitted: false,
             sack_blocks: 0,
-            foreign_blocks: 0,
             out_of_order: 0,
         }
     }

@@ -17,12 +17,8 @@ pub(crate) struct SendWindow {
     pub(super) filled_at: Option<u64>,
     /// Since when the window has had room for all that is gathered into one burst, with nothing sent into it.
     pub(super) open_at: Option<u64>,
-    pub(crate) zero_windows: u64,
     /// The sender asked for room since the window closed: it has data that waits.
     pub(super) is_probed: bool,
-    pub(crate) full: u64,
-    /// Sum of the windows that were full.
-    pub(crate) full_sum: f64,
 }
 
 impl SendWindow {
