@@ -114,10 +114,29 @@ pub fn wait_readable<const N: usize>(
     most: Option<Duration>,
 ) -> Result<[bool; N], HostError> {
     let mut sources = sources.map(|source| PollFd::from_borrowed_fd(source, PollFlags::IN));
+    let waited = wait_for(&mut sources, most)?;
+    Ok(sources.map(|source| waited && !source.revents().is_empty()))
+}
+
+/// Waits as [`wait_readable`] does, for any number of sources; sets in `readable` which are.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn wait_any(sources: &[BorrowedFd<'_>], most: Option<Duration>, readable: &mut Vec<bool>) -> Result<(), HostError> {
+    let polled = sources.iter().map(|source| PollFd::from_borrowed_fd(*source, PollFlags::IN));
+    let mut polled: Vec<PollFd<'_>> = polled.collect();
+    let waited = wait_for(&mut polled, most)?;
+    readable.clear();
+    readable.extend(polled.iter().map(|source| waited && !source.revents().is_empty()));
+    Ok(())
+}
+
+/// Whether it was no signal that ended the wait.
+fn wait_for(sources: &mut [PollFd<'_>], most: Option<Duration>) -> Result<bool, HostError> {
     let most = most.and_then(|most| Timespec::try_from(most).ok());
-    match rustix::event::poll(&mut sources, most.as_ref()) {
-        Ok(_) => Ok(sources.map(|source| !source.revents().is_empty())),
-        Err(rustix::io::Errno::INTR) => Ok([false; N]),
+    match rustix::event::poll(sources, most.as_ref()) {
+        Ok(_) => Ok(true),
+        Err(rustix::io::Errno::INTR) => Ok(false),
         Err(error) => Err(HostError { act: "wait for descriptors".to_owned(), source: error.into() }),
     }
 }

@@ -1,7 +1,7 @@
 //! Which scenarios can be run in real time.
 
 use std::collections::BTreeSet;
-use thalweg_model::{Amount, Between, Experiment, Scenario, Transactions, Way, Workload};
+use thalweg_model::{Amount, Experiment, Scenario, Transactions, Way, Workload};
 use thalweg_path::OneWay;
 use thalweg_units::{Seed, Span};
 use thiserror::Error;
@@ -45,12 +45,6 @@ pub(crate) fn alike(experiments: &[&Experiment]) -> BTreeSet<String> {
 
 fn check(experiment: &Experiment) -> Result<(), (String, &'static str)> {
     const VIRTUAL: &str = "without --live the virtual lab runs it";
-    if let Between::Switch(_) = experiment.topology.between {
-        return Err(("the emulator has no switch".to_owned(), VIRTUAL));
-    }
-    if experiment.topology.nic.is_some() {
-        return Err(("the emulator has no network card with a rate of its own".to_owned(), VIRTUAL));
-    }
     for way in [Way::Down, Way::Up] {
         let path = &experiment.path;
         OneWay::<()>::new(path.direction(way), path.mtu, Seed::new(0)).map_err(|error| {

@@ -16,12 +16,12 @@ use thalweg_path::{Counters, Departure, OneWay, Tally, Unsupported};
 use thalweg_units::{Bytes, Seed, Span};
 
 /// Frames read before what is due is written: a device's queue is emptied in turns with the other side's needs.
-const BATCH_FRAMES: usize = 16;
+pub(crate) const BATCH_FRAMES: usize = 16;
 /// After packets have left, the thread sleeps at least this long, so that a busy link's packets leave several at a time. It is
 /// a quarter of the lateness that a path is allowed.
-const SPACING: Span = Span::from_micros(25);
+pub(crate) const SPACING: Span = Span::from_micros(25);
 /// Bytes a direction holds at most: 10 Gb/s for 0.8 s.
-const HELD_MAX_BYTES: u64 = 1 << 30;
+pub(crate) const HELD_MAX_BYTES: u64 = 1 << 30;
 
 /// One direction, driven by [`Self::run`] and looked at by others.
 #[derive(Debug)]
@@ -79,6 +79,13 @@ pub(crate) type Leaves = Box<dyn FnMut(&Frame, &[&[u8]]) + Send>;
 pub(crate) struct Hooks {
     pub(crate) arrived: Option<Arrived>,
     pub(crate) leaves: Option<Leaves>,
+}
+
+impl Lost {
+    /// All of them.
+    pub const fn in_all(&self) -> u64 {
+        self.unread + self.refused + self.overflow
+    }
 }
 
 impl Direction {
@@ -154,15 +161,25 @@ impl Direction {
     }
 }
 
+/// Writes what has left the path; returns how many segments the kernel refused.
+pub(crate) fn write(
+    departure: &Departure<Arc<Frame>>,
+    to: &Tun,
+    leaves: Option<&mut Leaves>,
+) -> Result<u64, HostError> {
+    let Departure { data: frame, segments, is_marked, flipped_bit, .. } = departure;
+    let piece = frame.piece(segments, *is_marked, *flipped_bit);
+    let parts = piece.parts();
+    if let Some(leaves) = leaves {
+        leaves(frame, &parts);
+    }
+    let is_taken = to.write(&parts.map(IoSlice::new))?;
+    Ok(if is_taken { 0 } else { u64::from(segments.end - segments.start) })
+}
+
 impl State {
     fn now(&self) -> Span {
         Span::from_nanos(u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX))
-    }
-
-    fn held_bytes(&self) -> u64 {
-        let counters = self.path.counters();
-        let came = counters.arrived.bytes.get() + counters.duplicated.bytes.get();
-        came - counters.departed.bytes.get() - counters.dropped_in_all().bytes.get()
     }
 
     /// Hands over what has left the path; returns whether anything has.
@@ -184,17 +201,9 @@ impl State {
         pool: &mut FramePool,
         hooks: &mut Hooks,
     ) -> Result<(), HostError> {
-        let Departure { at, data: frame, segments, is_marked, flipped_bit } = departure;
-        self.lateness.record(self.now().saturating_sub(at));
-        let piece = frame.piece(&segments, is_marked, flipped_bit);
-        let parts = piece.parts();
-        if let Some(leaves) = &mut hooks.leaves {
-            leaves(&frame, &parts);
-        }
-        if !to.write(&parts.map(IoSlice::new))? {
-            self.lost.refused += u64::from(segments.end - segments.start);
-        }
-        pool.take_back(frame);
+        self.lateness.record(self.now().saturating_sub(departure.at));
+        self.lost.refused += write(&departure, to, hooks.leaves.as_mut())?;
+        pool.take_back(departure.data);
         Ok(())
     }
 
@@ -204,7 +213,7 @@ impl State {
             match pool.read(from)? {
                 Read::Empty => return Ok(true),
                 Read::Foreign => {}
-                Read::Frame(frame) if self.held_bytes() > HELD_MAX_BYTES => {
+                Read::Frame(frame) if self.path.counters().held_bytes() > HELD_MAX_BYTES => {
                     self.lost.overflow += 1;
                     pool.take_back(frame);
                 }

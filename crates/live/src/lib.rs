@@ -17,6 +17,7 @@ mod relays;
 mod report;
 mod resolver;
 mod site;
+mod switch_wire;
 mod tcp_settings;
 mod wire;
 
@@ -27,6 +28,7 @@ pub use frame::{Frame, Piece};
 pub use lateness::Lateness;
 pub use live_path::{Asked, End, Ended, Handle, LivePath, Program};
 pub use per_way::PerWay;
-pub use report::{report, verdict};
+pub use report::{report, switch_verdict, verdict};
+pub use switch_wire::{Plug, SwitchProgress, SwitchWire};
 pub use thalweg_host::confined::Signal;
 pub use wire::Wire;

@@ -1,7 +1,9 @@
 //! What a path did, as a report.
 
-use crate::direction::Progress;
+use crate::direction::{Lost, Progress};
+use crate::lateness::Lateness;
 use crate::per_way::PerWay;
+use crate::switch_wire::SwitchProgress;
 use thalweg_model::{LateMicros, LiveDirection, LivePathReport, Path, PathVerdict, Way};
 use thalweg_path::DropReason;
 use thalweg_units::Span;
@@ -34,10 +36,21 @@ pub fn report(id: u32, command: &[String], path: &Path, progress: &PerWay<Progre
 
 /// Whether a path with this `progress` was as asked for.
 pub fn verdict(path: &Path, progress: &PerWay<Progress>) -> PathVerdict {
-    let faults: Vec<String> = [(Way::Down, &progress.down), (Way::Up, &progress.up)]
-        .into_iter()
-        .flat_map(|(way, progress)| faults(way, path.direction(way).delay, progress))
-        .collect();
+    let mut faults = Vec::new();
+    for (way, Progress { counters, lateness, lost, .. }) in [(Way::Down, &progress.down), (Way::Up, &progress.up)] {
+        faults.extend(losses(way.as_str(), *lost, counters.dropped(DropReason::PathFull).packets));
+        faults.extend(late(way, path.direction(way).delay, lateness));
+    }
+    PathVerdict { faithful: faults.is_empty(), faults }
+}
+
+/// Whether a switch with this `progress`, whose clients are behind `path`, was as asked for.
+pub fn switch_verdict(path: &Path, progress: &SwitchProgress) -> PathVerdict {
+    let SwitchProgress { wires, lateness, lost, .. } = progress;
+    let full = [&wires.down, &wires.up].map(|counters| counters.dropped(DropReason::PathFull).packets);
+    let mut faults = losses("switch", *lost, full.iter().sum());
+    faults.extend(late(Way::Down, path.down.delay, &lateness.down));
+    faults.extend(late(Way::Up, path.up.delay, &lateness.up));
     PathVerdict { faithful: faults.is_empty(), faults }
 }
 
@@ -64,30 +77,30 @@ fn direction(progress: &Progress) -> LiveDirection {
             p99: micros(lateness.quantile(0.99)),
             max: micros(lateness.max()),
         },
-        lost_by_emulator: lost.unread + lost.refused + lost.overflow,
+        lost_by_emulator: lost.in_all(),
     }
 }
 
-fn faults(way: Way, delay: Span, progress: &Progress) -> Vec<String> {
-    let mut found = Vec::new();
-    let (way, lost) = (way.as_str(), progress.lost);
-    let mut lose = |frames: u64, why: &str| {
-        if frames > 0 {
-            found.push(format!("{way}: the emulator lost {frames} frames that nobody asked it to lose: {why}"));
-        }
-    };
-    lose(lost.unread, "it was too slow to read them");
-    lose(lost.refused, "the kernel refused them at the far end");
-    lose(lost.overflow, "it holds 1 GiB at most");
-    let full = progress.counters.dropped(DropReason::PathFull).packets;
-    lose(full, "it holds 4,194,304 packets at most");
-    let late = progress.lateness.quantile(0.99);
-    let most = LATE_MAX.max(Span::from_secs_f64(delay.as_secs_f64() * LATE_PART_MAX));
-    if late > most {
-        let (late, most) = (late.as_micros(), most.as_micros());
-        found.push(format!(
-            "{way}: one packet in a hundred was more than {late} µs late; up to {most} µs is as asked for"
-        ));
-    }
+/// What was lost that nobody asked to lose, on a direction or in a switch; `full` packets of it as it held as many as it can.
+fn losses(place: &str, lost: Lost, full: u64) -> Vec<String> {
+    let reasons = [
+        (lost.unread, "it was too slow to read them"),
+        (lost.refused, "the kernel refused them at the far end"),
+        (lost.overflow, "it holds 1 GiB at most"),
+        (full, "it holds 4,194,304 packets at most"),
+    ];
+    let found = reasons.into_iter().filter(|(frames, _)| *frames > 0);
     found
+        .map(|(frames, why)| format!("{place}: the emulator lost {frames} frames that nobody asked it to lose: {why}"))
+        .collect()
+}
+
+/// Whether departures were later than a path of this `delay` may be.
+fn late(way: Way, delay: Span, lateness: &Lateness) -> Option<String> {
+    let late = lateness.quantile(0.99);
+    let most = LATE_MAX.max(Span::from_secs_f64(delay.as_secs_f64() * LATE_PART_MAX));
+    let (way, micros, allowed) = (way.as_str(), late.as_micros(), most.as_micros());
+    (late > most).then(|| {
+        format!("{way}: one packet in a hundred was more than {micros} µs late; up to {allowed} µs is as asked for")
+    })
 }

@@ -95,6 +95,21 @@ impl Counters {
         came - self.departed.packets - self.dropped_in_all().packets
     }
 
+    /// Bytes on the path, copies included.
+    pub fn held_bytes(&self) -> u64 {
+        let came = self.arrived.bytes.get() + self.duplicated.bytes.get();
+        came - self.departed.bytes.get() - self.dropped_in_all().bytes.get()
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.arrived.add(other.arrived);
+        self.departed.add(other.departed);
+        self.duplicated.add(other.duplicated);
+        self.corrupted.add(other.corrupted);
+        self.marked.add(other.marked);
+        self.dropped.iter_mut().zip(other.dropped).for_each(|(own, other)| own.add(other));
+    }
+
     pub(crate) fn drop(&mut self, reason: DropReason, bytes: u32) {
         self.dropped[reason as usize].count(bytes);
     }

@@ -22,22 +22,26 @@ pub struct Departure<T> {
     pub flipped_bit: Option<u32>,
 }
 
+impl<T> Departure<T> {
+    /// The run that leaves at `at`.
+    pub(crate) fn new(at: Span, run: Run<T>) -> Self {
+        let Run { packet, segments, is_marked, flipped_bit, .. } = run;
+        Self { at, data: packet.data, segments, is_marked, flipped_bit }
+    }
+}
+
 /// Segments that leave at one time.
 #[derive(Debug)]
 pub(crate) struct InFlight<T> {
     pub(crate) at: Span,
     pub(crate) run: Run<T>,
     pub(crate) is_copy: bool,
-    pub(crate) flipped_bit: Option<u32>,
 }
 
 impl<T> InFlight<T> {
     /// Whether `next` may leave with these, as one frame.
     fn is_continued_by(&self, next: &Self) -> bool {
-        self.run.is_continued_by(&next.run)
-            && self.is_copy == next.is_copy
-            && self.flipped_bit.is_none()
-            && next.flipped_bit.is_none()
+        self.run.is_continued_by(&next.run) && self.is_copy == next.is_copy
     }
 }
 
@@ -99,19 +103,16 @@ impl<T> DelayLine<T> {
         matches!(self, Self::InOrder(_))
     }
 
-    /// Takes out what has left at `now`, and counts it: segments of one packet that follow each other and have all left are
-    /// one departure.
-    pub(crate) fn pop(&mut self, now: Span) -> Option<(Departure<T>, Tally)> {
+    /// Takes out what has left at `now`, with the time it did so: segments of one packet that follow each other and have all left
+    /// are one run.
+    pub(crate) fn pop(&mut self, now: Span) -> Option<(Span, Run<T>)> {
         let mut first = self.pop_entry(now)?;
         while self.peek().is_some_and(|next| next.at <= now && first.is_continued_by(next)) {
             let Some(next) = self.pop_entry(now) else { break };
             first.run.segments.end = next.run.segments.end;
             first.at = next.at;
         }
-        let InFlight { at, run, flipped_bit, .. } = first;
-        let tally = run.tally();
-        let (data, segments, is_marked) = (run.packet.data, run.segments, run.is_marked);
-        Some((Departure { at, data, segments, is_marked, flipped_bit }, tally))
+        Some((first.at, first.run))
     }
 
     /// Segments on their way; takes time in proportion to them.

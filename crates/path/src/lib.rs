@@ -6,6 +6,8 @@
 //! A packet passes the policer, the bottleneck (queue, then rate or trace) and the propagation (listed losses, black hole,
 //! random loss, duplication, corruption, jitter and delay), which is the order of the virtual lab.
 //!
+//! A [`Switch`] joins the paths of several hosts: its ports share a buffer.
+//!
 //! Every stage acts on wire segments. A [`Packet`] may hold the many segments of one TSO or USO frame; segments that leave
 //! at the same time leave as one [`Departure`].
 #![forbid(unsafe_code)]
@@ -24,6 +26,7 @@ mod propagation;
 mod queue;
 mod random;
 mod shaper;
+mod switch;
 mod token_bucket;
 mod trace;
 
@@ -31,3 +34,4 @@ pub use counters::{Counters, DropReason, Tally};
 pub use delay_line::Departure;
 pub use one_way::{OneWay, Unsupported};
 pub use packet::{Lengths, Packet};
+pub use switch::{PortCounters, Switch};

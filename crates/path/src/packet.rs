@@ -69,13 +69,15 @@ pub(crate) struct Run<T> {
     pub(crate) segments: Range<u32>,
     /// Whether a queue or a loss marked them Congestion Experienced.
     pub(crate) is_marked: bool,
+    /// Which bit of the one segment is flipped, counted from the IP header's first.
+    pub(crate) flipped_bit: Option<u32>,
 }
 
 impl<T> Run<T> {
     /// All of a packet.
     pub(crate) fn whole(packet: Packet<T>, number: u64) -> Self {
         let segments = 0..packet.lengths.count();
-        Self { packet, number, segments, is_marked: false }
+        Self { packet, number, segments, is_marked: false, flipped_bit: None }
     }
 
     /// Bytes of its first segment.
@@ -92,7 +94,11 @@ impl<T> Run<T> {
 
     /// Whether `next` are the segments that follow, with the same fate.
     pub(crate) fn is_continued_by(&self, next: &Self) -> bool {
-        self.number == next.number && self.segments.end == next.segments.start && self.is_marked == next.is_marked
+        self.number == next.number
+            && self.segments.end == next.segments.start
+            && self.is_marked == next.is_marked
+            && self.flipped_bit.is_none()
+            && next.flipped_bit.is_none()
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::chance::Events;
 use crate::counters::{Counters, DropReason, Tally};
 use crate::delay::Delay;
-use crate::delay_line::{DelayLine, Departure, InFlight};
+use crate::delay_line::{DelayLine, InFlight};
 use crate::loss::{ListedLosses, LossModel};
 use crate::packet::Run;
 use crate::random::Random;
@@ -85,7 +85,7 @@ impl<T: Clone> Propagation<T> {
     pub(crate) fn enter(&mut self, now: Span, run: Run<T>, counters: &mut Counters) {
         if self.treats_all_alike() {
             let at = self.delay.next().map_or(now, |delay| now + delay);
-            self.line.push(InFlight { at, run, is_copy: false, flipped_bit: None });
+            self.line.push(InFlight { at, run, is_copy: false });
             return;
         }
         let mut rest = Some(run);
@@ -135,17 +135,18 @@ impl<T: Clone> Propagation<T> {
             }
             run.is_marked = true;
         }
-        let flipped_bit = self.corrupt.as_mut().and_then(|corruption| {
+        let flipped = self.corrupt.as_mut().and_then(|corruption| {
             corruption.events.happens().then(|| corruption.bits.below(u64::from(bytes) * 8) as u32)
         });
-        if flipped_bit.is_some() {
+        if flipped.is_some() {
             counters.corrupted.count(bytes);
+            run.flipped_bit = flipped;
         }
         if self.limit.as_mut().is_some_and(|limit| limit.is_reached(now)) {
             return counters.drop(DropReason::DelayFull, bytes);
         }
         let at = self.delay.next().map_or(now, |delay| now + delay);
-        let leaves = self.line.push(InFlight { at, run, is_copy, flipped_bit });
+        let leaves = self.line.push(InFlight { at, run, is_copy });
         if let Some(limit) = &mut self.limit {
             limit.leave.push(Reverse(leaves));
         }
@@ -166,8 +167,8 @@ impl<T: Clone> Propagation<T> {
         self.line.is_in_order()
     }
 
-    /// Takes out what has left at `now`, and counts it.
-    pub(crate) fn pop(&mut self, now: Span) -> Option<(Departure<T>, Tally)> {
+    /// Takes out what has left at `now`, with the time it did so.
+    pub(crate) fn pop(&mut self, now: Span) -> Option<(Span, Run<T>)> {
         self.line.pop(now)
     }
 }

@@ -144,6 +144,54 @@ fn several_clients_share_a_path_or_have_their_own() {
 }
 
 #[test]
+fn a_switchs_buffer_holds_as_much_as_in_virtual_time() {
+    let Some(_turn) = turn("a_switchs_buffer_holds_as_much_as_in_virtual_time") else { return };
+    // A frame of 1442 bytes takes 1.15 ms; 45 of them are 64,890 bytes of 64 KiB.
+    let text = "name = \"s\"\n[topology]\nkind = \"switch\"\nclients = 1\nrate = \"10mbit\"\nbuffer = \"64KiB\"\nnic = false\n\
+                [path]\nrtt = \"20ms\"\n\
+                [workload]\nkind = \"udp-train\"\ndirection = \"down\"\nsize = 1400\ninterval = \"0\"\npackets = 400\n";
+    let figures = ["received_packets", "queue_max_bytes.down_port", "lost_packets", "dropped_packets.down_port"];
+    let of = |report: &Value| figures.map(|name| figure(report, "as given", name));
+    assert_eq!(of(&lab(text, &[])), [45.0, 64_890.0, 355.0, 355.0]);
+    // What the port sends while the packets are written, which takes no virtual time, comes on top.
+    holds("a switch's buffer", [0.1, 1.0], || {
+        let live = lab(text, &["--live"]);
+        let [received, peak, lost, dropped] = of(&live);
+        assert_eq!((peak, received + lost, lost), (64_890.0, 400.0, dropped));
+        assert!(figure(&live, "as given", "delay_ms.min") >= 10.0, "a packet is never early");
+        (received / 45.0 - 1.0, live["arms"][0]["live"].clone())
+    });
+}
+
+#[test]
+fn a_card_and_a_port_send_at_their_rates() {
+    let Some(_turn) = turn("a_card_and_a_port_send_at_their_rates") else { return };
+    let stream = |topology: &str, direction: &str| {
+        format!(
+            "name = \"s\"\n[topology]\n{topology}\n[path]\nrtt = \"10ms\"\n\
+             [workload]\nkind = \"stream\"\ndirection = \"{direction}\"\nseconds = \"3s\"\n"
+        )
+    };
+    let card = stream("nic = { rate = \"50mbit\", overhead = 24 }", "down");
+    // Two hosts send to one, each by a card with the rate of the ports.
+    let port = stream("kind = \"switch\"\nclients = 2\nrate = \"50mbit\"\nbuffer = \"128KiB\"\noverhead = 24", "up");
+    for (text, has_port) in [(card, false), (port, true)] {
+        let virtual_time = figure(&lab(&text, &[]), "as given", "goodput_bps");
+        assert!((44e6..48e6).contains(&virtual_time), "{virtual_time}");
+        // Where the machine stands still there is no rate at all.
+        holds("a rate", [0.03, 1.0], || {
+            let live = lab(&text, &["--live"]);
+            let error = (figure(&live, "as given", "goodput_bps") / virtual_time - 1.0).abs();
+            if has_port {
+                assert!(figure(&live, "as given", "queue_max_bytes.up_port") <= 131_072.0);
+            }
+            let fits = has_port && figure(&live, "as given", "dropped_packets.up_port") == 0.0;
+            (if fits { f64::INFINITY } else { error }, live["arms"][0]["live"].clone())
+        });
+    }
+}
+
+#[test]
 fn a_listed_loss_is_repaired_in_the_same_way() {
     let Some(_turn) = turn("a_listed_loss_is_repaired_in_the_same_way") else { return };
     // The tenth response's only segment: found by the tail loss probe.
@@ -170,11 +218,9 @@ fn a_listed_loss_is_repaired_in_the_same_way() {
 fn what_real_time_cannot_hold_is_refused_with_the_reason() {
     let folder = tempfile::tempdir().expect("a folder");
     for (args, why) in [
-        (&["topics-meet"][..], "arm 'as found' cannot be run in real time: the emulator has no switch"),
-        (&["edge-first-frame"], "programs of your own would run on this host's files"),
+        (&["edge-first-frame"][..], "programs of your own would run on this host's files"),
         (&["long-line", "--set", "workload.seconds=300s"], "its workload takes 300s, and 120s is the most"),
         (&["first-frame", "--set", "path.rate=1mbit", "--set", "path.discipline=cake"], "CAKE is not emulated here"),
-        (&["slow-download", "--set", "topology.nic.rate=1gbit"], "no network card with a rate of its own"),
         (&["first-frame", "--jobs", "2"], "--live makes one at a time"),
     ] {
         let mut command = thalweg(folder.path(), &[&["lab", "run", "--live", "--out", "out"], args].concat());

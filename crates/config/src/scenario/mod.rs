@@ -230,11 +230,14 @@ fn experiment(node: &Node, files: Files<'_>) -> Result<Experiment, ConfigError> 
 fn together(experiment: &Experiment) -> Result<(), (&'static str, String)> {
     let Experiment { topology, path, cross, .. } = experiment;
     let directions = [&path.down, &path.up];
-    if matches!(topology.between, Between::Switch(_))
-        && directions.iter().any(|way| way.rate.is_some() || way.trace.is_some())
-    {
-        let why = "behind a switch the ports have the rate and the buffer: set topology.rate and topology.buffer";
-        return Err(("path", format!("{why}, not path.rate")));
+    if matches!(topology.between, Between::Switch(_)) {
+        if directions.iter().any(|way| way.rate.is_some() || way.trace.is_some()) {
+            let why = "behind a switch the ports have the rate and the buffer: set topology.rate and topology.buffer";
+            return Err(("path", format!("{why}, not path.rate")));
+        }
+        if directions.iter().any(|way| way.policer.is_some()) {
+            return Err(("path", "a policer needs a bottleneck, and behind a switch there is none".to_owned()));
+        }
     }
     if !cross.is_empty() && topology.between != Between::Shared {
         return Err(("cross", "cross traffic needs a path that is shared: topology.kind = \"shared\"".to_owned()));

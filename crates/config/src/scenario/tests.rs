@@ -340,3 +340,20 @@ fn topics_that_cannot_wait_for_others_are_refused() {
         assert!(error.contains(wanted), "{instead}: {error}");
     }
 }
+
+#[test]
+fn behind_a_switch_there_is_neither_a_rate_nor_a_policer() {
+    let text = |path: &str| {
+        format!(
+            "name = \"s\"\n[topology]\nkind = \"switch\"\nrate = \"1gbit\"\nbuffer = \"128KiB\"\n\
+             [path]\n{path}\n[workload]\nkind = \"stream\"\nbytes = 1\n"
+        )
+    };
+    let error = |path: &str| {
+        let read = parse_scenario("s.toml", &text(path), &[], &no_files);
+        read.expect_err("refused").to_string()
+    };
+    assert!(error("rate = \"1mbit\"").contains("set topology.rate and topology.buffer, not path.rate"));
+    assert!(error("policer = { rate = \"1mbit\", burst = \"30KB\" }").contains("a policer needs a bottleneck"));
+    parse_scenario("s.toml", &text("rtt = \"1ms\""), &[], &no_files).expect("valid");
+}

@@ -10,17 +10,21 @@ use thalweg_units::{Bytes, Rate, Ratio, Seed, Span};
 const LINK_HEADER_BYTES: u64 = 14;
 /// Packets a delay holds: more than any path has on its way.
 const UNLIMITED_PACKETS: u32 = 50_000_000;
+/// The wake-up of a queue is never that late in virtual time.
+pub(super) const LATE_VIRTUAL: Span = Span::from_micros(20);
+/// In real time a path may be that late, so what waits for it longer may be so, too.
+pub(super) const LATE_REAL: Span = Span::from_micros(100);
 /// A rate that takes no time but makes netem keep packets in order: with a rate it never lets one leave before the one
 /// ahead of it. Source: net/sched/sch_netem.c, `netem_enqueue`.
 const IN_ORDER: Rate = Rate::from_bits_per_second(8_000_000_000_000_000);
 
-/// Gives a host's own device a rate and a queue.
-pub(super) fn attach_nic(device: &str, nic: &Nic, mtu: u16) -> Result<(), HostError> {
+/// Gives a host's own device a rate and a queue; the rate is kept where the queue is woken up to `late` after it could send.
+pub(super) fn attach_nic(device: &str, nic: &Nic, mtu: u16, late: Span) -> Result<(), HostError> {
     let index = link::index(device)?;
     let limit = Bytes::new(u64::from(nic.packets) * frame(mtu));
     qdisc::attach(
         index,
-        &Qdisc::Tbf(Tbf { rate: nic.rate, burst: bucket(nic.rate, mtu), limit, overhead: nic.overhead }),
+        &Qdisc::Tbf(Tbf { rate: nic.rate, burst: bucket(nic.rate, mtu, late), limit, overhead: nic.overhead }),
     )?;
     qdisc::attach_child(index, &Qdisc::Fifo(Fifo::Packets(nic.packets)))
 }
@@ -30,9 +34,9 @@ const fn frame(mtu: u16) -> u64 {
     mtu as u64 + LINK_HEADER_BYTES
 }
 
-/// A bucket of two frames, or of what 20 µs send: the wake-up of a queue is never that late in virtual time.
-fn bucket(rate: Rate, mtu: u16) -> Bytes {
-    Bytes::new((2 * frame(mtu)).max(rate.bdp(Span::from_micros(20)).get()))
+/// A bucket of two frames, or of what the rate sends in the time by which the wake-up of a queue may be late.
+fn bucket(rate: Rate, mtu: u16, late: Span) -> Bytes {
+    Bytes::new((2 * frame(mtu)).max(rate.bdp(late).get()))
 }
 
 /// Rate and queue: the root discipline, and the one under it. A plain queue of packets is netem's own serializer, exact at
@@ -94,7 +98,8 @@ pub(super) fn bottleneck(direction: &PathDirection, mtu: u16) -> (Option<Qdisc>,
             Some(Qdisc::FqCodel(FqCodel { target, interval, flows, limit: packets, ecn, ..FqCodel::default() }))
         }
     };
-    let burst = direction.burst.unwrap_or_else(|| bucket(rate, mtu)).max(Bytes::new(frame + u64::from(overhead)));
+    let burst =
+        direction.burst.unwrap_or_else(|| bucket(rate, mtu, LATE_VIRTUAL)).max(Bytes::new(frame + u64::from(overhead)));
     (Some(Qdisc::Tbf(Tbf { rate, burst, limit: bytes, overhead })), child)
 }
 

@@ -428,7 +428,8 @@ impl EventLoop {
         before: CpuTime,
         metrics: &mut Metrics,
     ) -> Result<LiveReport, HostError> {
-        let mut verdict = lines::report(&self.topology.lines, self.topology.lost_by_links()?, before, metrics)?;
+        let (carried, lost) = (self.topology.fidelity()?, self.topology.lost_by_links()?);
+        let mut verdict = lines::report(carried, lost, before, metrics);
         if let Some(ticks) = &self.ticks {
             metrics.insert("programs_late_us".to_owned(), Metric::One(ticks.p99().as_nanos() as f64 / 1e3));
             verdict.faults.extend(ticks.fault(path.rtt()));

@@ -13,13 +13,15 @@
 //! delay, jitter and loss. Apart, the queue's limit counts what waits and not what is on its way, and a sender's own
 //! device never holds a packet back unless it has a rate of its own, so captures at the hosts see what their TCP does.
 //!
-//! In real time the line between a bottleneck and a propagation is a pair of TUN devices, and the emulator is both.
+//! In real time the line between a bottleneck and a propagation is a pair of TUN devices, and the emulator is both; so it is for a switch,
+//! whose hosts each have a router with a TUN device.
 
 use super::Failed;
 use super::counters;
 use super::device::{Device, Role};
 use super::disciplines;
-use super::lines::{self, Line, Port};
+use super::lines::{self, Fidelity, Line, Port};
+use super::live_switch::LiveSwitch;
 use crate::plan::{Clock, Plan};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -29,7 +31,7 @@ use thalweg_host::{HostError, route, sysctl};
 use thalweg_live::LiveError;
 use thalweg_model::{
     Between, Experiment, HostName, HostReport, HostSettings, Metric, Metrics, Path, RouteSettings, SettingsReport,
-    Side, Way,
+    Side, Switch, Way,
 };
 use thalweg_units::Seed;
 
@@ -76,6 +78,8 @@ pub(super) struct Topology {
     clock: Clock,
     /// In real time, what joins the routers.
     pub(super) lines: Vec<Line>,
+    /// In real time, a switch.
+    switch: Option<LiveSwitch>,
     /// Settings that this host refused, one sentence each.
     pub(super) skipped: Vec<String>,
     dropped_before: u64,
@@ -99,6 +103,7 @@ impl Topology {
             devices: Vec::new(),
             clock: plan.clock,
             lines: Vec::new(),
+            switch: None,
             skipped: Vec::new(),
             dropped_before: 0,
         };
@@ -109,6 +114,7 @@ impl Topology {
         match experiment.topology.between {
             Between::Own if clients > 1 => topology.join_own(experiment)?,
             Between::Shared | Between::Own => topology.join_shared(experiment)?,
+            Between::Switch(asked) if plan.clock == Clock::Real => topology.plug_in(experiment, asked)?,
             Between::Switch(_) => topology.join_switch(experiment)?,
         }
         let namespaces = topology.hosts.iter().map(|host| &host.ns).chain(&topology.routers);
@@ -293,6 +299,24 @@ impl Topology {
         Ok(())
     }
 
+    /// Gives every host a router of its own, whose other device is one of the emulated switch's ports.
+    fn plug_in(&mut self, experiment: &Experiment, asked: Switch) -> Result<(), Failed> {
+        let mut switch = LiveSwitch::new(asked, experiment.topology.nic);
+        for id in 0..=self.clients {
+            let router = self.add_router("port")?;
+            let (host, name) = (self.hosts[id].address, self.hosts[id].name.clone());
+            let gateway = if id == SERVER { Ipv4Addr::new(10, 0, 1, 254) } else { client_network(id as u32, 254) };
+            let net = |last: u8| Ipv4Addr::new(10, 4, id as u8, last);
+            self.attach_host(experiment, id, (&self.routers[router], &name, gateway))?;
+            let end = lines::End::make((&self.routers[router], INNER, net(1)), experiment.path.mtu)?;
+            // Nobody is asked where a TUN device's gateway is.
+            self.routers[router].run(|| route::add(ANYWHERE, 0, net(2), &RouteSettings::default()))?;
+            switch.plug(end, host);
+        }
+        self.switch = Some(switch);
+        Ok(())
+    }
+
     /// Joins the routers of a path, the server's side first; each is given by its number and address.
     fn join_routers(
         &mut self,
@@ -340,8 +364,9 @@ impl Topology {
     }
 
     /// Sets what the hosts are asked to have.
-    fn set_up(&mut self, plan: &Plan) -> Result<(), HostError> {
+    fn set_up(&mut self, plan: &Plan) -> Result<(), Failed> {
         let experiment = &plan.experiment;
+        let late = if plan.clock == Clock::Real { disciplines::LATE_REAL } else { disciplines::LATE_VIRTUAL };
         let mut skipped = Vec::new();
         for host in &self.hosts {
             let settings = host.side.map(|side| settings_of(experiment, side));
@@ -359,11 +384,12 @@ impl Topology {
                         other => drop(other?),
                     }
                 }
-                match &experiment.topology.nic {
-                    Some(nic) if settings.is_some() => disciplines::attach_nic(DEVICE, nic, experiment.path.mtu),
-                    _ => Ok(()),
-                }
+                Ok(())
             })?;
+            if let (Some(nic), Some(_)) = (&experiment.topology.nic, settings) {
+                let attached = host.ns.run(|| disciplines::attach_nic(DEVICE, nic, experiment.path.mtu, late));
+                attached.map_err(no_card)?;
+            }
         }
         skipped.dedup();
         self.skipped = skipped;
@@ -389,7 +415,8 @@ impl Topology {
         for device in self.devices.iter().filter(|device| device.number <= 1) {
             path.extend(device.describe(self.router(device.router))?);
         }
-        if !self.lines.is_empty() {
+        if self.clock == Clock::Real {
+            path.extend(self.switch.as_ref().map(LiveSwitch::describe));
             path.extend(lines::describe(&experiment.path));
         }
         let (server, client) = (&self.hosts[SERVER], &self.hosts[1]);
@@ -413,13 +440,21 @@ impl Topology {
             let (server, client) = (&self.hosts[SERVER], &self.hosts[client]);
             route::learn(&server.ns, &client.ns, server.address)?;
         }
-        Ok(self.lines.iter_mut().try_for_each(Line::rest)?)
+        self.lines.iter_mut().try_for_each(Line::rest)?;
+        Ok(self.switch.as_mut().map_or(Ok(()), LiveSwitch::rest)?)
     }
 
     /// Carries packets over the lines from now on.
     pub(super) fn carry(&mut self, path: &Path, seed: Seed) -> Result<(), LiveError> {
         self.dropped_before = self.dropped_by_links()?;
+        self.switch.as_mut().map_or(Ok(()), |switch| switch.carry(path, seed))?;
         self.lines.iter_mut().try_for_each(|line| line.carry(path, seed))
+    }
+
+    /// How true to what was asked lines and switch have been.
+    pub(super) fn fidelity(&self) -> Result<Vec<Fidelity>, HostError> {
+        let switch = self.switch.iter().map(LiveSwitch::fidelity);
+        self.lines.iter().map(Line::fidelity).chain(switch).collect()
     }
 
     /// Frames that links dropped since packets are carried, as a queue of this host's kernel was full.
@@ -441,7 +476,8 @@ impl Topology {
                 *sums.entry(figure).or_default().entry(device.label()).or_default() += count;
             }
         }
-        for (figure, label, count) in self.lines.iter().flat_map(Line::counts) {
+        let emulated = self.lines.iter().flat_map(Line::counts).chain(self.switch.iter().flat_map(LiveSwitch::counts));
+        for (figure, label, count) in emulated {
             *sums.entry(figure).or_default().entry(label).or_default() += count;
         }
         let group = |counts: BTreeMap<String, u64>| {
@@ -457,6 +493,13 @@ fn settings_of(experiment: &Experiment, side: Side) -> &HostSettings {
         Side::Client => &experiment.client,
         Side::Server => &experiment.server,
     }
+}
+
+/// Why a host's card has no rate; only a kernel that is not ours may lack what gives it one.
+fn no_card(error: HostError) -> Failed {
+    let is_missing = error.source.kind() == std::io::ErrorKind::NotFound;
+    let hint = if is_missing { "\n\nhint: the kernel's token bucket is a module: sudo modprobe sch_tbf" } else { "" };
+    Failed(format!("{error}{hint}"))
 }
 
 /// An address in a client's own network.

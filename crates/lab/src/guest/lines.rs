@@ -7,9 +7,9 @@ use thalweg_host::netns::NetNs;
 use thalweg_host::peer::processor_time;
 use thalweg_host::tun::Tun;
 use thalweg_host::{HostError, sysctl};
-use thalweg_live::{LiveError, PerWay, Progress, Wire};
+use thalweg_live::{Lateness, LiveError, Progress, Wire};
 use thalweg_model::{Discipline, Loss, Metric, Metrics, Path, PathDirection, PathVerdict, Queue, Way};
-use thalweg_path::DropReason;
+use thalweg_path::{Counters, DropReason};
 use thalweg_units::{Seed, Span};
 
 /// What a new namespace has from the host and not from the kernel: the kernel's own defaults, as a lab kernel has them.
@@ -38,14 +38,39 @@ pub(super) struct Line {
     path: Path,
 }
 
+/// A TUN device in a router.
 #[derive(Debug)]
-struct End {
-    tun: Arc<Tun>,
+pub(super) struct End {
+    pub(super) tun: Arc<Tun>,
     ns: NetNs,
 }
 
+/// How true to what was asked something carried frames.
+#[derive(Debug, Default)]
+pub(super) struct Fidelity {
+    pub(super) faults: Vec<String>,
+    /// Median, 99th percentile and maximum of the later direction.
+    pub(super) late: [Span; 3],
+    /// Frames that nobody asked to lose.
+    pub(super) lost: u64,
+}
+
+impl Fidelity {
+    /// Takes note of how late a direction was.
+    pub(super) fn add_lateness(&mut self, lateness: &Lateness) {
+        let own = [lateness.quantile(0.5), lateness.quantile(0.99), lateness.max()];
+        self.late.iter_mut().zip(own).for_each(|(late, own)| *late = own.max(*late));
+    }
+
+    fn add(&mut self, other: Self) {
+        self.faults.extend(other.faults);
+        self.late.iter_mut().zip(other.late).for_each(|(late, other)| *late = other.max(*late));
+        self.lost += other.lost;
+    }
+}
+
 impl End {
-    fn make((ns, name, address): Port<'_>, mtu: u16) -> Result<Self, LiveError> {
+    pub(super) fn make((ns, name, address): Port<'_>, mtu: u16) -> Result<Self, LiveError> {
         let tun = ns.run(|| {
             let tun = Tun::create(name, mtu)?;
             tun.set_up(&[(IpAddr::V4(address), NETWORK_BITS)])?;
@@ -56,7 +81,7 @@ impl End {
     }
 
     /// Frames of its queue that nobody read in time.
-    fn unread(&self) -> Result<u64, HostError> {
+    pub(super) fn unread(&self) -> Result<u64, HostError> {
         self.ns.run(|| self.tun.losses()).map(|losses| losses.unread)
     }
 }
@@ -82,17 +107,21 @@ impl Line {
         self.wire.take().map_or(Ok(()), |wire| wire.finish().map(drop))
     }
 
-    /// What it has done, frames that were not read included.
-    fn progress(&self) -> Result<Option<PerWay<Progress>>, HostError> {
-        let Some(wire) = &self.wire else { return Ok(None) };
+    /// How true it was, frames that were not read included.
+    pub(super) fn fidelity(&self) -> Result<Fidelity, HostError> {
+        let Some(wire) = &self.wire else { return Ok(Fidelity::default()) };
         let mut progress = wire.progress();
         progress.down.lost.unread += self.far.unread()?;
         progress.up.lost.unread += self.near.unread()?;
-        Ok(Some(progress))
+        let faults = thalweg_live::verdict(&self.path, &progress).faults;
+        let lost = progress.down.lost.in_all() + progress.up.lost.in_all();
+        let mut fidelity = Fidelity { faults, lost, ..Fidelity::default() };
+        [&progress.down, &progress.up].iter().for_each(|way| fidelity.add_lateness(&way.lateness));
+        Ok(fidelity)
     }
 
     /// Packets that the path dropped and marked, by the figures and labels of the virtual lab.
-    pub(super) fn counts(&self) -> Vec<(&'static str, String, u64)> {
+    pub(super) fn counts(&self) -> Vec<Count> {
         let Some(wire) = &self.wire else { return Vec::new() };
         let progress = wire.progress();
         let ways = [(Way::Down, "down", &progress.down), (Way::Up, "up", &progress.up)];
@@ -100,22 +129,21 @@ impl Line {
     }
 }
 
-fn counts(asked: &PathDirection, way: &str, progress: &Progress) -> Vec<(&'static str, String, u64)> {
+/// A figure of the virtual lab, the place it is of, and its value.
+pub(super) type Count = (&'static str, String, u64);
+
+fn counts(asked: &PathDirection, way: &str, progress: &Progress) -> Vec<Count> {
     let dropped = |reasons: &[DropReason]| -> u64 {
         reasons.iter().map(|reason| progress.counters.dropped(*reason).packets).sum()
     };
-    let (bottleneck, propagation) = (format!("{way}_bottleneck"), format!("{way}_propagation"));
-    let mut found = Vec::new();
+    let bottleneck = format!("{way}_bottleneck");
+    let mut found: Vec<Count> = lost_on_the_way(asked, way, &progress.counters).into_iter().collect();
     if asked.policer.is_some() {
         found.push(("policed_packets", bottleneck.clone(), dropped(&[DropReason::Policer])));
     }
     if asked.rate.is_some() || asked.trace.is_some() {
         let queue = dropped(&[DropReason::QueueFull, DropReason::QueueManagement]);
         found.push(("dropped_packets", bottleneck.clone(), queue));
-    }
-    if asked.delay > Span::ZERO || asked.loss != Loss::None {
-        let lost = dropped(&[DropReason::RandomLoss, DropReason::Listed, DropReason::DelayFull]);
-        found.push(("dropped_packets", propagation, lost));
     }
     if asked.ecn {
         found.push(("marked_packets", bottleneck.clone(), progress.counters.marked.packets));
@@ -124,6 +152,14 @@ fn counts(asked: &PathDirection, way: &str, progress: &Progress) -> Vec<(&'stati
         found.push(("queue_max_bytes", bottleneck, progress.queue_peak.1.get()));
     }
     found
+}
+
+/// Packets that a direction's propagation dropped, where it has one.
+pub(super) fn lost_on_the_way(asked: &PathDirection, way: &str, counters: &Counters) -> Option<Count> {
+    let reasons = [DropReason::RandomLoss, DropReason::Listed, DropReason::DelayFull];
+    let lost = reasons.into_iter().map(|reason| counters.dropped(reason).packets).sum();
+    (asked.delay > Span::ZERO || asked.loss != Loss::None)
+        .then(|| ("dropped_packets", format!("{way}_propagation"), lost))
 }
 
 /// Gives the current namespace the kernel's own defaults where it has the host's; what is refused goes to `skipped`.
@@ -191,29 +227,22 @@ const fn discipline(discipline: Discipline) -> &'static str {
     }
 }
 
-/// Whether all lines were as asked for; processor time, lateness and losses go to `metrics`. `lost_by_links` frames are lost besides
-/// those of the emulator, and `before` is what this thread had taken when the workload began.
+/// Whether all that `carried` frames was as asked for; processor time, lateness and losses go to `metrics`. `lost_by_links` frames are
+/// lost besides those of the emulator, and `before` is what this thread had taken when the workload began.
 pub(super) fn report(
-    lines: &[Line],
+    carried: Vec<Fidelity>,
     lost_by_links: u64,
     before: CpuTime,
     metrics: &mut Metrics,
-) -> Result<PathVerdict, HostError> {
-    let (mut faults, mut late, mut lost) = (Vec::new(), [Span::ZERO; 3], lost_by_links);
-    if lost > 0 {
-        faults.push(format!(
-            "this host's links lost {lost} frames that nobody asked them to lose: a queue of its kernel was full"
+) -> PathVerdict {
+    let mut all = Fidelity { lost: lost_by_links, ..Fidelity::default() };
+    if lost_by_links > 0 {
+        all.faults.push(format!(
+            "this host's links lost {lost_by_links} frames that nobody asked them to lose: a queue of its kernel was full"
         ));
     }
-    for line in lines {
-        let Some(progress) = line.progress()? else { continue };
-        faults.extend(thalweg_live::verdict(&line.path, &progress).faults);
-        for way in [&progress.down, &progress.up] {
-            let own = [way.lateness.quantile(0.5), way.lateness.quantile(0.99), way.lateness.max()];
-            late.iter_mut().zip(own).for_each(|(late, own)| *late = own.max(*late));
-            lost += way.lost.unread + way.lost.refused + way.lost.overflow;
-        }
-    }
+    carried.into_iter().for_each(|one| all.add(one));
+    let Fidelity { faults, late, lost } = all;
     let seconds = |time: CpuTime| (time.user + time.system).as_secs_f64();
     let (own, all) = (CpuTime::of_thread(), processor_time());
     let group = |parts: Vec<(&str, f64)>| {
@@ -225,7 +254,7 @@ pub(super) fn report(
     metrics.insert("cpu_s".to_owned(), group(cpu));
     metrics.insert("late_us".to_owned(), group(names.into_iter().zip(late.map(micros)).collect()));
     metrics.insert("lost_by_engine".to_owned(), Metric::Count(lost));
-    Ok(PathVerdict { faithful: faults.is_empty(), faults })
+    PathVerdict { faithful: faults.is_empty(), faults }
 }
 
 #[cfg(test)]

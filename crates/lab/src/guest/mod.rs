@@ -10,6 +10,7 @@ mod event_loop;
 mod hosts;
 mod lines;
 mod links;
+mod live_switch;
 mod metrics;
 mod path;
 mod recorder;

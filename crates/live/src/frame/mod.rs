@@ -91,12 +91,17 @@ impl Frame {
             return None;
         }
         let port = u16::from_be_bytes([ip[at + 2], ip[at + 3]]);
-        let address = if self.layout.is_v6 {
-            IpAddr::from(<[u8; 16]>::try_from(&ip[24..40]).ok()?)
+        Some(SocketAddr::new(self.destination(), port))
+    }
+
+    /// The address that it is sent to.
+    pub(crate) fn destination(&self) -> IpAddr {
+        let ip = self.ip();
+        if self.layout.is_v6 {
+            IpAddr::from(<[u8; 16]>::try_from(&ip[24..40]).expect("invariant: a whole IP header"))
         } else {
-            IpAddr::from(<[u8; 4]>::try_from(&ip[16..20]).ok()?)
-        };
-        Some(SocketAddr::new(address, port))
+            IpAddr::from(<[u8; 4]>::try_from(&ip[16..20]).expect("invariant: a whole IP header"))
+        }
     }
 
     /// Its buffer, to be used again.

@@ -1,4 +1,5 @@
 //! Paths for tests: each test runs in a process that is root of namespaces of its own.
+#![allow(dead_code, reason = "not every test needs all of it")]
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};

@@ -92,9 +92,13 @@ impl<T: Clone> OneWay<T> {
     ///
     /// Every segment of it is policed, queued, dropped and delayed as a packet of its own.
     pub fn handle_packet(&mut self, now: Span, packet: Packet<T>) {
-        self.advance(now);
         self.packets += 1;
-        let run = Run::whole(packet, self.packets);
+        self.handle_run(now, Run::whole(packet, self.packets));
+    }
+
+    /// Takes in segments that arrive at `now`, as [`Self::handle_packet`] does.
+    pub(crate) fn handle_run(&mut self, now: Span, run: Run<T>) {
+        self.advance(now);
         let room = HELD_MAX_PACKETS.saturating_sub(self.counters.held_packets());
         self.counters.arrived.add(run.tally());
         if self.policer.is_none() && self.bottleneck.is_none() && run.segments.len() as u64 <= room {
@@ -116,10 +120,15 @@ impl<T: Clone> OneWay<T> {
     /// Takes out segments that have left at `now`: those of one packet that follow each other and have all left. `None` if
     /// there are none; it is to be called until then.
     pub fn poll_departure(&mut self, now: Span) -> Option<Departure<T>> {
+        self.poll_run(now).map(|(at, run)| Departure::new(at, run))
+    }
+
+    /// Takes out what [`Self::poll_departure`] would, with the time it left.
+    pub(crate) fn poll_run(&mut self, now: Span) -> Option<(Span, Run<T>)> {
         self.advance(now);
-        let (departure, tally) = self.propagation.pop(self.now)?;
-        self.counters.departed.add(tally);
-        Some(departure)
+        let (at, run) = self.propagation.pop(self.now)?;
+        self.counters.departed.add(run.tally());
+        Some((at, run))
     }
 
     /// When to call [`Self::poll_departure`] next, if nothing comes in before; `None` if nothing is on the path.
@@ -131,6 +140,11 @@ impl<T: Clone> OneWay<T> {
         let sent = self.bottleneck.as_ref().and_then(Bottleneck::next);
         let step = self.next_step().filter(|_| sent.is_some());
         [leaves, sent, step].into_iter().flatten().min()
+    }
+
+    /// Whether nothing that enters later can leave before what is there.
+    pub(crate) const fn is_in_order(&self) -> bool {
+        self.propagation.is_in_order()
     }
 
     /// Changes rate, delay or loss at [`Step::at`], or at the latest time given if that is later. A rate is also given to a
