@@ -86,6 +86,66 @@ pub fn attach(index: u32, direction: Direction, priority: u16, program: &Program
     })
 }
 
+/// Programs on a device, which leave it with this.
+#[derive(Debug)]
+pub struct Attached {
+    index: u32,
+    directions: Vec<Direction>,
+    priority: u16,
+    /// The hook was not there before.
+    is_own_hook: bool,
+}
+
+impl Attached {
+    /// Runs each program for the packets of a device of the current namespace that go its way, unless a filter of lower
+    /// priority drops them; the device becomes able to filter. It must be dropped in that namespace.
+    ///
+    /// # Errors
+    /// Whatever the kernel refuses; then nothing is left.
+    pub fn new(index: u32, programs: &[(Direction, &Program)]) -> Result<Self, HostError> {
+        // Of a process's own, so that two may look at one device.
+        let priority = (std::process::id() % u32::from(u16::MAX)) as u16 + 1;
+        let is_own_hook = hook(&Netlink::open()?, index)?;
+        let mut attached = Self { index, directions: Vec::new(), priority, is_own_hook };
+        for (direction, program) in programs {
+            attach(index, *direction, priority, program)?;
+            attached.directions.push(*direction);
+        }
+        Ok(attached)
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        // A device that is gone has no filters either.
+        let Ok(netlink) = Netlink::open() else { return };
+        for direction in &self.directions {
+            let protocol = (libc::ETH_P_ALL as u16).to_be();
+            let mut message = Message::new(libc::RTM_DELTFILTER, 0);
+            message.raw(&header(
+                self.index,
+                0,
+                direction.parent(),
+                u32::from(self.priority) << 16 | u32::from(protocol),
+            ));
+            let _ = netlink.request(&mut message, "take a filter off");
+        }
+        if self.is_own_hook && !has_filters(self.index) {
+            let _ = detach_all(self.index);
+        }
+    }
+}
+
+/// Whether any filter is left on a device of the current namespace; `true` where the kernel does not say.
+fn has_filters(index: u32) -> bool {
+    [Direction::Ingress, Direction::Egress].into_iter().any(|direction| {
+        let mut message = Message::new(libc::RTM_GETTFILTER, libc::NLM_F_DUMP);
+        message.raw(&header(index, 0, direction.parent(), 0));
+        let answers = Netlink::open().and_then(|netlink| netlink.request(&mut message, "read the filters"));
+        answers.map_or(true, |answers| !answers.is_empty())
+    })
+}
+
 /// Polices a device of the current namespace.
 ///
 /// # Errors
@@ -168,17 +228,22 @@ fn add(
     fill: impl FnOnce(&mut Message),
 ) -> Result<(), HostError> {
     let netlink = Netlink::open()?;
-    let mut hook = Message::new(libc::RTM_NEWQDISC, libc::NLM_F_CREATE | libc::NLM_F_EXCL);
-    hook.raw(&header(index, CLSACT_HANDLE, TC_H_CLSACT, 0)).text(TCA_KIND, "clsact");
-    match netlink.request(&mut hook, &format!("make device {index} filter")) {
-        Err(error) if error.source.raw_os_error() != Some(libc::EEXIST) => return Err(error),
-        _ => {}
-    }
+    hook(&netlink, index)?;
     let protocol = (libc::ETH_P_ALL as u16).to_be();
     let info = u32::from(priority) << 16 | u32::from(protocol);
     let mut message = Message::new(libc::RTM_NEWTFILTER, libc::NLM_F_CREATE | libc::NLM_F_EXCL);
     message.raw(&header(index, 0, direction.parent(), info)).text(TCA_KIND, kind).nest(TCA_OPTIONS, fill);
     netlink.request(&mut message, &format!("attach a {kind} filter to device {index}")).map(drop)
+}
+
+/// Makes a device filter; `false` if it did already.
+fn hook(netlink: &Netlink, index: u32) -> Result<bool, HostError> {
+    let mut hook = Message::new(libc::RTM_NEWQDISC, libc::NLM_F_CREATE | libc::NLM_F_EXCL);
+    hook.raw(&header(index, CLSACT_HANDLE, TC_H_CLSACT, 0)).text(TCA_KIND, "clsact");
+    match netlink.request(&mut hook, &format!("make device {index} filter")) {
+        Err(error) if error.source.raw_os_error() == Some(libc::EEXIST) => Ok(false),
+        result => result.map(|_| true),
+    }
 }
 
 /// `struct tcmsg`.

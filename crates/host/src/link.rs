@@ -100,6 +100,35 @@ pub fn name(index: u32) -> Option<String> {
     Some(String::from_utf8_lossy(&name[..end]).into_owned())
 }
 
+/// What packets of a device begin with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkKind {
+    /// An Ethernet header, as on the loopback device.
+    Ethernet,
+    /// The IP header.
+    Ip,
+    /// Something else, by the kernel's number.
+    Other(u16),
+}
+
+/// What packets of a device of the current namespace begin with.
+///
+/// # Errors
+/// When there is no such device.
+pub fn kind(index: u32) -> Result<LinkKind, HostError> {
+    let mut message = Message::new(libc::RTM_GETLINK, 0);
+    // `struct ifinfomsg`: family, padding, type, index, flags, change.
+    message.raw(&[&[0; 4], &index.to_ne_bytes()[..], &[0; 8]].concat());
+    let answers = Netlink::open()?.request(&mut message, &format!("look at device {index}"))?;
+    let number = answers.first().and_then(|answer| answer.get(2..4)).map_or(0, |b| u16::from_ne_bytes([b[0], b[1]]));
+    Ok(match number {
+        libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK => LinkKind::Ethernet,
+        // TUN devices, WireGuard's, and tunnels of IP in IP.
+        libc::ARPHRD_NONE | libc::ARPHRD_TUNNEL | libc::ARPHRD_TUNNEL6 => LinkKind::Ip,
+        other => LinkKind::Other(other),
+    })
+}
+
 /// Index of a device of the current namespace.
 ///
 /// # Errors

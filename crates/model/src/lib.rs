@@ -39,7 +39,11 @@ mod way;
 mod workload;
 
 pub use application::{Application, NameLookup, RequestTiming, RequestWaits, TlsHandshake};
-pub use bursts::{BurstBins, BurstCell, BurstDirection, BurstMap, BurstMapRow, BurstsReport, MapPort, PortBursts};
+pub use bursts::{
+    BurstBins, BurstCell, BurstDirection, BurstFlow, BurstFlowEnds, BurstFlowSide, BurstMap, BurstMapRow, BurstResent,
+    BurstSource, BurstSourceKind, BurstsReport, FlowProtocol, FlowResent, FlowResentClasses, MapPort, PortBursts,
+    PortOverflow, ResentKind, ResentSegment, ResentSource,
+};
 pub use cause::{
     AckWait, ApplicationWindow, BucketFit, CarriedData, Cause, Clamp, Code, CongestionLosses, Context, DelayedWrites,
     Dropped, Evidence, FirstFlight, ForeignBlocks, FullAcceptQueue, FullQueue, FullSendBuffer, FullWindow,

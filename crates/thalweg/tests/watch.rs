@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use thalweg_model::{BurstsReport, WatchReport};
+use thalweg_model::{BurstFlow, BurstFlowSide, BurstSourceKind, BurstsReport, WatchReport};
 
 /// A recording of two refreshes: a web server behind its peers' windows, a client, a database of another user.
 const RECORDING: &str = include_str!("watch/recording.jsonl");
@@ -120,6 +120,9 @@ fn wrong_words_have_one_error_and_a_hint() {
         (vec!["--replay", "none.jsonl"], "cannot open none.jsonl", ""),
         (vec!["--replay", "cut.parquet"], "cannot replay cut.parquet", "--bursts --record"),
         (vec!["--bursts", "lo", "--record", "bins.csv"], "'bins.csv' is no name", ".parquet"),
+        (vec!["--bursts", "lo", "--flows", "65"], "65 is not in 0..=64", ""),
+        (vec!["--bursts", "lo", "--burst-source", "xdp"], "invalid value 'xdp'", "af-packet"),
+        (vec!["--burst-source", "tcx"], "--bursts <INTERFACE>", ""),
         (vec!["--once", "--html", "page.html"], "are for the traffic of an interface", "--bursts"),
         (vec!["--replay", "bad.jsonl", "--once"], "bad.jsonl, line 1", "thalweg watch --json"),
     ] {
@@ -169,6 +172,53 @@ fn short_bins_of_an_interface_count_every_packet() {
     let page = std::fs::read_to_string(folder.path().join("bins.html")).expect("a page");
     assert!(page.contains("<h2>sent</h2>") && page.contains("image/png") && page.contains("overflowed in"), "{page}");
     what_was_recorded_is_replayed(folder.path(), &reports);
+}
+
+#[test]
+fn each_source_tells_flows_apart() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (source, kind) in [
+        ("tcx", BurstSourceKind::Tcx),
+        ("clsact", BurstSourceKind::Clsact),
+        ("af-packet", BurstSourceKind::AfPacket),
+        ("auto", BurstSourceKind::Tcx),
+    ] {
+        let args = ["watch", "--bursts", "lo", "--burst-source", source, "--flows", "64", "--json", "--count", "8"];
+        let mut command = common::thalweg(folder.path(), &[&args[..], &["--interval", "200ms"]].concat());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+        let receiver = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        let sender = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        let [from, to] = [&sender, &receiver].map(|socket| socket.local_addr().expect("an address"));
+        let mut lines = BufReader::new(child.stdout.take().expect("stdout")).lines();
+        let Some(Ok(_)) = lines.next() else {
+            let output = child.wait_with_output().expect("ended");
+            let (_, err) = common::texts(&output);
+            assert!(output.status.code() == Some(3) && err.contains("hint:"), "{err}");
+            skipped(&format!("flows were not told apart by {source}: {}", err.lines().next().unwrap_or_default()));
+            continue;
+        };
+        for _ in 0..300 {
+            sender.send_to(&[7; 972], to).expect("sent");
+        }
+        let reports: Vec<BurstsReport> =
+            lines.map(|line| serde_json::from_str(&line.expect("a line")).expect("a document a line")).collect();
+        child.wait().expect("ended");
+        if source != "auto" {
+            assert!(reports.iter().all(|report| report.source.kind == kind && report.source.reason.is_none()));
+        }
+        let sum = |local, peer, side: fn(&BurstFlow) -> &BurstFlowSide| -> (u64, u64) {
+            let rows = reports.iter().flat_map(|report| &report.flows);
+            let rows = rows.filter(|flow| flow.ends.is_some_and(|ends| (ends.local, ends.peer) == (local, peer)));
+            rows.map(side).fold((0, 0), |sum, side| (sum.0 + side.packets, sum.1 + side.bytes))
+        };
+        // Each packet leaves one socket and arrives at the other.
+        assert_eq!(sum(from, to, |flow| &flow.sent), (300, 300_000), "{source}");
+        assert_eq!(sum(to, from, |flow| &flow.received), (300, 300_000), "{source}");
+        for report in &reports {
+            let of_flows: u64 = report.flows.iter().map(|flow| flow.sent.bytes).sum();
+            assert_eq!(of_flows, report.sent.bytes, "{source}: the rows are all of it");
+        }
+    }
 }
 
 /// The record has what the reports counted, but for the bin that the last one cut.

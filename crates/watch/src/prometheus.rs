@@ -2,33 +2,10 @@
 //!
 //! Source: the text exposition format, version 0.0.4; names after its conventions (base units, `_total`).
 
+use crate::metrics::{BY_PROGRAM, Figure, LIMITED, MEMORY, MEMORY_LIMIT, RTT, SOCKETS, shown};
 use crate::totals::{ProgramTotals, RTT_BOUNDS_S, Totals};
 use std::fmt::Write;
 use thalweg_model::{LimitName, SocketState};
-
-type Figure = fn(&ProgramTotals) -> f64;
-
-/// Series of one value for each program: name, type, help, value.
-const BY_PROGRAM: [(&str, &str, &str, Figure); 10] = [
-    ("sent_bytes_total", "counter", "Payload acknowledged by peers", |p| p.sent_bytes as f64),
-    ("received_bytes_total", "counter", "Payload received in order", |p| p.received_bytes as f64),
-    ("sent_segments_total", "counter", "Segments sent with payload, retransmissions included", |p| {
-        p.sent_segments as f64
-    }),
-    ("retransmitted_segments_total", "counter", "Segments sent again", |p| p.retransmitted_segments as f64),
-    ("retransmission_timeouts_total", "counter", "Retransmission timeouts (Linux 6.7 and later)", |p| {
-        p.timeouts as f64
-    }),
-    ("spurious_retransmissions_total", "counter", "Segments sent again that the peer had already, by DSACK", |p| {
-        p.spurious_segments as f64
-    }),
-    ("reordering_events_total", "counter", "Segments found to be late, not lost", |p| p.reordering as f64),
-    ("zero_window_seconds_total", "counter", "Time with data behind a closed window, summed over sockets", |p| {
-        p.zero_window_s
-    }),
-    ("zero_window_sockets", "gauge", "Sockets with data behind a closed window", |p| p.zero_window_sockets as f64),
-    ("send_queue_bytes", "gauge", "Bytes written and not yet acknowledged", |p| p.queued_bytes as f64),
-];
 
 /// All sums in the text format.
 #[must_use]
@@ -37,17 +14,22 @@ pub fn exposition(totals: &Totals) -> String {
     let head = |text: &mut String, name: &str, kind: &str, help: &str| {
         let _ = writeln!(text, "# HELP thalweg_tcp_{name} {help}\n# TYPE thalweg_tcp_{name} {kind}");
     };
-    head(&mut text, "sockets", "gauge", "TCP sockets by state");
+    head(&mut text, "sockets", "gauge", SOCKETS);
     for (state, count) in SocketState::ALL.iter().zip(totals.sockets) {
         let _ = writeln!(text, "thalweg_tcp_sockets{{state=\"{state}\"}} {count}");
     }
-    for (name, kind, help, value) in BY_PROGRAM {
-        head(&mut text, name, kind, help);
+    for metric in BY_PROGRAM {
+        let name = metric.prometheus;
+        head(&mut text, name, if metric.is_counter { "counter" } else { "gauge" }, metric.help);
         for (program, total) in &totals.programs {
-            let _ = writeln!(text, "thalweg_tcp_{name}{{process=\"{}\"}} {}", label(program), value(total));
+            let process = label(program);
+            let _ = match (metric.figure)(total) {
+                Figure::Count(count) => writeln!(text, "thalweg_tcp_{name}{{process=\"{process}\"}} {count}"),
+                Figure::Seconds(seconds) => writeln!(text, "thalweg_tcp_{name}{{process=\"{process}\"}} {seconds}"),
+            };
         }
     }
-    head(&mut text, "limited_seconds_total", "counter", "Time in which sockets sent or waited, by what limited them");
+    head(&mut text, "limited_seconds_total", "counter", LIMITED);
     for (program, total) in &totals.programs {
         for (limit, seconds) in LimitName::ALL.iter().zip(total.limited_s) {
             let _ = writeln!(
@@ -58,24 +40,14 @@ pub fn exposition(totals: &Totals) -> String {
             );
         }
     }
-    head(
-        &mut text,
-        "rtt_seconds",
-        "histogram",
-        "Smoothed round trip of each socket that delivered data, at each refresh",
-    );
+    head(&mut text, "rtt_seconds", "histogram", RTT);
     for (program, total) in &totals.programs {
         histogram(&mut text, &label(program), total);
     }
     if let Some(memory) = totals.tcp_memory {
-        head(&mut text, "memory_bytes", "gauge", "Memory of all TCP sockets of the host");
+        head(&mut text, "memory_bytes", "gauge", MEMORY);
         let _ = writeln!(text, "thalweg_tcp_memory_bytes {}", memory.used_bytes);
-        head(
-            &mut text,
-            "memory_limit_bytes",
-            "gauge",
-            "net.ipv4.tcp_mem: buffers shrink from pressure on, limit is the most",
-        );
+        head(&mut text, "memory_limit_bytes", "gauge", MEMORY_LIMIT);
         let _ = writeln!(text, "thalweg_tcp_memory_limit_bytes{{threshold=\"pressure\"}} {}", memory.pressure_bytes);
         let _ = writeln!(text, "thalweg_tcp_memory_limit_bytes{{threshold=\"limit\"}} {}", memory.limit_bytes);
     }
@@ -97,6 +69,5 @@ fn histogram(text: &mut String, process: &str, total: &ProgramTotals) {
 
 /// A label's value: backslash, quote and line feed are escaped.
 fn label(value: &str) -> String {
-    let value = if value.is_empty() { "unknown" } else { value };
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    shown(value).replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

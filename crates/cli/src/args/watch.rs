@@ -1,6 +1,6 @@
 //! What can be typed after `thalweg watch`.
 
-use clap::Args as ClapArgs;
+use clap::{Args as ClapArgs, ValueEnum};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use thalweg_units::{Bytes, Rate, Span};
@@ -12,7 +12,7 @@ const LEAST_INTERVAL: Span = Span::from_millis(100);
 /// A live view of this host's TCP sockets.
 #[derive(Debug, Clone, ClapArgs)]
 #[command(
-    after_help = "Examples:\n  thalweg watch\n  thalweg watch 'port:443 state:established cause:receive-window'\n  thalweg watch 'peer:10.0.0.0/8 rtt:>100ms retrans:>1% -proc:ssh' --sort backlog\n  thalweg watch proc:nginx --show send --once\n  thalweg watch --json --interval 5s > sockets.jsonl\n  thalweg watch --replay sockets.jsonl\n  thalweg watch --prometheus 9633\n  thalweg watch --bursts eth0 --port-rate 1gbit --port-buffer 128KiB\n  thalweg watch --bursts eth0 --count 60 --record bins.parquet --html bins.html\n  thalweg watch --replay bins.parquet --port-rate 1gbit --port-buffer 256KiB --html bins.html\n\nTerms are joined by spaces, and all must hold; of values with commas one must; - before a term negates it (after -- if it comes first).\nTerms: port, local-port, peer-port, local, peer, state, proc, pid, uid, cgroup, cc, cause, life, rtt, min-rtt, retrans, rate, backlog.\nWith --json there is one document a line and refresh. It needs no privilege; only the names of other users' programs do (CAP_SYS_PTRACE)."
+    after_help = "Examples:\n  thalweg watch\n  thalweg watch 'port:443 state:established cause:receive-window'\n  thalweg watch 'peer:10.0.0.0/8 rtt:>100ms retrans:>1% -proc:ssh' --sort backlog\n  thalweg watch proc:nginx --show send --once\n  thalweg watch --json --interval 5s > sockets.jsonl\n  thalweg watch --replay sockets.jsonl\n  thalweg watch --prometheus 9633\n  thalweg watch --otlp http://127.0.0.1:4318 --interval 10s\n  thalweg watch --bursts eth0 --port-rate 1gbit --port-buffer 128KiB\n  thalweg watch --bursts eth0 --count 60 --record bins.parquet --html bins.html\n  thalweg watch --replay bins.parquet --port-rate 1gbit --port-buffer 256KiB --html bins.html\n\nTerms are joined by spaces, and all must hold; of values with commas one must; - before a term negates it (after -- if it comes first).\nTerms: port, local-port, peer-port, local, peer, state, proc, pid, uid, cgroup, cc, cause, life, rtt, min-rtt, retrans, rate, backlog.\nWith --json there is one document a line and refresh. It needs no privilege; only the names of other users' programs do (CAP_SYS_PTRACE)."
 )]
 pub(crate) struct WatchArgs {
     /// Which sockets; default: all
@@ -39,9 +39,18 @@ pub(crate) struct WatchArgs {
     /// Serves metrics for Prometheus at this port of 127.0.0.1, or at ADDRESS:PORT, under /metrics
     #[arg(long, value_name = "ADDRESS", value_parser = address, conflicts_with_all = ["replay", "once"])]
     pub(crate) prometheus: Option<SocketAddr>,
-    /// Instead of sockets: what this interface sends and receives, in bins of 100 µs, 1 ms and 10 ms (CAP_NET_RAW)
-    #[arg(long, value_name = "INTERFACE", conflicts_with_all = ["filter", "sort", "reverse", "show", "prometheus", "replay"])]
+    /// Exports metrics by OTLP/HTTP to a collector, at each refresh; without a URL to that of OTEL_EXPORTER_OTLP_ENDPOINT, or http://localhost:4318
+    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["replay", "once"])]
+    pub(crate) otlp: Option<String>,
+    /// Instead of sockets: what this interface sends and receives, in bins of 100 µs, 1 ms and 10 ms (CAP_BPF and CAP_NET_ADMIN, or CAP_NET_RAW)
+    #[arg(long, value_name = "INTERFACE", conflicts_with_all = ["filter", "sort", "reverse", "show", "prometheus", "otlp", "replay"])]
     pub(crate) bursts: Option<String>,
+    /// With --bursts: what counts packets: BPF on tcx, BPF on clsact or an AF_PACKET ring; auto takes the first that this host allows
+    #[arg(long, value_enum, value_name = "SOURCE", default_value = "auto", requires = "bursts")]
+    pub(crate) burst_source: BurstSourceChoice,
+    /// With --bursts: how many flows have rows of their own, all others one together; 0: none
+    #[arg(long, value_name = "N", default_value = "8", value_parser = clap::value_parser!(u8).range(0..=64), requires = "bursts")]
+    pub(crate) flows: u8,
     /// With --bursts: the rate of a port that the traffic has to pass, such as 1gbit
     #[arg(long, value_name = "RATE", requires = "port_buffer")]
     pub(crate) port_rate: Option<Rate>,
@@ -57,6 +66,15 @@ pub(crate) struct WatchArgs {
     /// Shows what --json recorded, or what --bursts --record did; - is stdin, where stdout is no terminal
     #[arg(long, value_name = "FILE")]
     pub(crate) replay: Option<PathBuf>,
+}
+
+/// What counts an interface's packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BurstSourceChoice {
+    Auto,
+    Tcx,
+    Clsact,
+    AfPacket,
 }
 
 fn column(text: &str) -> Result<Column, String> {

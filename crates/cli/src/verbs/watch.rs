@@ -3,7 +3,9 @@
 use crate::args::watch::WatchArgs;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::watch::{Exporter, Kept, Live, Record, Replay, Source, Traffic, is_record, show};
+use crate::watch::{
+    Exporter, Exports, Kept, Live, OtlpExporter, OtlpSettings, Record, Replay, Source, Traffic, is_record, show,
+};
 use crate::{stop, targets};
 use anyhow::anyhow;
 use rustix::termios::isatty;
@@ -12,10 +14,12 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use thalweg_model::BurstsReport;
+use thalweg_model::{BurstSource, BurstSourceKind, BurstsReport};
 use thalweg_units::Timestamp;
 use thalweg_watch::{Bursts, Filter, Port, View, bursts_text, plain};
 
+/// What a record's bins are wide.
+const RECORD_STEP_US: u64 = 100;
 /// How long a signal waits to be seen.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -43,25 +47,34 @@ pub(crate) fn run(args: &WatchArgs, output: &Output) -> Result<ExitCode, Failure
     };
     let mut view = View::new(filter, args.sort, args.reverse, args.show);
     let stop = stop::listen()?;
-    let exporter = args.prometheus.map(Exporter::start).transpose()?;
-    if let Some(exporter) = &exporter {
-        output.note(&format!("metrics at http://{}/metrics; Ctrl-C ends it", exporter.address()));
-    }
+    let exports = exports(args)?;
+    exports.announce(output);
     let interval = args.interval.to_duration();
     if !output.json && !args.once && isatty(io::stdout()) {
-        show(&mut source, &mut view, exporter.as_ref(), (interval, args.count), &stop)?;
+        show(&mut source, &mut view, &exports, (interval, args.count), &stop)?;
     } else {
         let count = if args.once { Some(1) } else { args.count };
-        stream(&mut source, &mut view, exporter.as_ref(), (interval, count), output, &stop)?;
+        stream(&mut source, &mut view, &exports, (interval, count), output, &stop)?;
     }
+    exports.finish(output);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Begins the exports of metrics that were asked for.
+fn exports(args: &WatchArgs) -> Result<Exports, Failure> {
+    let otlp = args.otlp.as_deref().map(|endpoint| {
+        let uname = rustix::system::uname();
+        let host = uname.nodename().to_string_lossy();
+        OtlpExporter::start(OtlpSettings::read(endpoint, &host, |name| std::env::var(name).ok())?)
+    });
+    Ok(Exports { prometheus: args.prometheus.map(Exporter::start).transpose()?, otlp: otlp.transpose()? })
 }
 
 /// Prints each report, or serves metrics alone, until a signal, the count, or the end of a recording.
 fn stream(
     source: &mut Source,
     view: &mut View,
-    exporter: Option<&Exporter>,
+    exports: &Exports,
     (interval, count): (Duration, Option<u64>),
     output: &Output,
     stop: &AtomicBool,
@@ -73,9 +86,7 @@ fn stream(
         source.refresh()?;
         due += interval;
     }
-    if let Some(exporter) = exporter {
-        exporter.publish(source.exposition());
-    }
+    exports.publish(source);
     let mut shown = 0;
     while count.is_none_or(|count| shown < count) {
         if is_live && !waited(due, stop) || stop.load(Ordering::Relaxed) || !source.refresh()? {
@@ -84,12 +95,11 @@ fn stream(
         // Late by more than an interval, it does not try to catch up.
         due = (due + interval).max(Instant::now());
         view.update(source.report());
-        if let Some(exporter) = exporter {
-            exporter.publish(source.exposition());
-        }
+        exports.publish(source);
+        exports.say(output);
         let text = if output.json {
             serde_json::to_string(&view.wanted(source.report())).map_err(Failure::host)?
-        } else if exporter.is_some() {
+        } else if exports.is_any() {
             String::new()
         } else {
             plain(source.report(), view)
@@ -107,7 +117,13 @@ fn bursts(args: &WatchArgs, interface: &str, output: &Output) -> Result<ExitCode
     let stop = stop::listen()?;
     let port = port(args);
     let mut kept = Kept::begin(interface, port, args.record.as_deref(), args.html.as_deref())?;
-    let mut traffic = Traffic::start(interface, port)?;
+    let mut traffic = Traffic::start(interface, args.burst_source, port, args.flows)?;
+    if let Some(reason) = &traffic.source().reason {
+        output.note(&format!("packets are counted by {}: {reason}", traffic.source().kind.as_str()));
+    }
+    if let Some(reason) = traffic.resent_reason() {
+        output.note(&format!("retransmissions are counted by sockets' counters: {reason}"));
+    }
     if kept.is_wanted() {
         traffic.keep_bins();
     }
@@ -138,13 +154,14 @@ fn replay_bursts(args: &WatchArgs, file: &Path, output: &Output) -> Result<ExitC
     let count = if args.once { Some(1) } else { args.count };
     let mut next = record.next()?;
     let begin = next.map_or(0, |bin| bin.at_ns);
-    let mut bursts = Bursts::new(&record.interface, Timestamp::from_nanos(begin), port);
+    let source = BurstSource { kind: BurstSourceKind::Record, reason: None, step_us: RECORD_STEP_US };
+    let mut bursts = Bursts::new(&record.interface, source, Timestamp::from_nanos(begin), port);
     bursts.keep_bins();
     let mut shown = 0;
     while next.is_some() && count.is_none_or(|count| shown < count) {
         let until = begin.saturating_add(interval.saturating_mul(shown + 1));
         while let Some(bin) = next.filter(|bin| bin.at_ns < until) {
-            bursts.recorded(&bin);
+            bursts.bin(&bin, []);
             next = record.next()?;
         }
         let report = bursts.report(Timestamp::from_nanos(until), 0);

@@ -2,12 +2,17 @@
 
 mod bins;
 mod exporter;
+mod exports;
+mod otlp;
+mod resent;
 mod source;
 mod terminal;
 mod traffic;
 
 pub(crate) use bins::{Kept, Record, is_record};
 pub(crate) use exporter::Exporter;
+pub(crate) use exports::Exports;
+pub(crate) use otlp::{OtlpExporter, Settings as OtlpSettings};
 pub(crate) use source::{Live, Replay, Source};
 pub(crate) use terminal::show;
 pub(crate) use traffic::Traffic;

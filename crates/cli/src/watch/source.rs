@@ -13,7 +13,7 @@ use thalweg_host::socket_owners::{self, SocketOwners};
 use thalweg_host::sockets::each_connection;
 use thalweg_model::{Verdict, WatchReport};
 use thalweg_units::figures;
-use thalweg_watch::{Observed, Tracker};
+use thalweg_watch::{Observed, OtlpPeriod, Tracker};
 
 /// The longest line of a recording: about ten times that of 20,000 sockets.
 const LINE_MAX: u64 = 256 << 20;
@@ -70,6 +70,25 @@ impl Source {
             Self::Replay(_) => String::new(),
         }
     }
+
+    /// What was counted, as a collector takes it by OTLP; empty for a recording.
+    pub(crate) fn otlp_request(&self, resource: &[(String, String)]) -> Vec<u8> {
+        match self {
+            Self::Live(live) => {
+                let ns = |seconds: f64| (seconds * 1e9) as u64;
+                let period = OtlpPeriod { from_ns: ns(live.began_s), until_ns: ns(live.tracker.report().at_s) };
+                thalweg_watch::otlp_request(live.tracker.totals(), resource, period)
+            }
+            Self::Replay(_) => Vec::new(),
+        }
+    }
+
+    /// Adds a sentence to the notes of the reports to come.
+    pub(crate) fn note(&mut self, note: Option<String>) {
+        if let Self::Live(live) = self {
+            live.note = note;
+        }
+    }
 }
 
 /// This host's sockets.
@@ -81,6 +100,8 @@ pub(crate) struct Live {
     began_s: f64,
     sees_all_users: bool,
     uid: u32,
+    /// A sentence for the notes.
+    note: Option<String>,
 }
 
 impl Live {
@@ -92,11 +113,12 @@ impl Live {
             began_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64()),
             sees_all_users: socket_owners::sees_all_users(),
             uid: rustix::process::geteuid().as_raw(),
+            note: None,
         }
     }
 
     fn refresh(&mut self) -> Result<(), Failure> {
-        let Self { tracker, owners, began, began_s, sees_all_users, uid } = self;
+        let Self { tracker, owners, began, began_s, sees_all_users, uid, note } = self;
         tracker.begin(*began_s + began.elapsed().as_secs_f64());
         each_connection(|one| {
             let (sent, received) = (one.info.get("tcpi_segs_out"), one.info.get("tcpi_segs_in"));
@@ -127,8 +149,8 @@ impl Live {
         tracker.programs(|process| Some((memory::resident(process.pid)?, memory::available(&process.cgroup)?)));
         let hidden =
             tracker.report().sockets.iter().filter(|row| row.process.is_none() && !is_visible(row.uid)).count();
-        let notes = if hidden > 0 { vec![hidden_note(hidden)] } else { Vec::new() };
-        tracker.note(notes);
+        let hidden = (hidden > 0).then(|| hidden_note(hidden));
+        tracker.note(hidden.into_iter().chain(note.clone()).collect());
         Ok(())
     }
 }

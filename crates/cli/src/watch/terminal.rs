@@ -1,6 +1,6 @@
 //! The screen and its keys.
 
-use super::{Exporter, Source};
+use super::{Exports, Source};
 use crate::failure::Failure;
 use anyhow::anyhow;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -17,13 +17,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 pub(crate) fn show(
     source: &mut Source,
     view: &mut View,
-    exporter: Option<&Exporter>,
+    exports: &Exports,
     pace: (Duration, Option<u64>),
     stop: &AtomicBool,
 ) -> Result<(), Failure> {
     let mut terminal =
         ratatui::try_init().map_err(|error| Failure::host(anyhow!("cannot use this terminal: {error}")))?;
-    let result = run(&mut terminal, source, view, exporter, pace, stop);
+    let result = run(&mut terminal, source, view, exports, pace, stop);
     ratatui::restore();
     result
 }
@@ -32,7 +32,7 @@ fn run(
     terminal: &mut ratatui::DefaultTerminal,
     source: &mut Source,
     view: &mut View,
-    exporter: Option<&Exporter>,
+    exports: &Exports,
     (interval, mut left): (Duration, Option<u64>),
     stop: &AtomicBool,
 ) -> Result<(), Failure> {
@@ -47,9 +47,7 @@ fn run(
             if source.refresh()? {
                 left = left.map(|left| left - 1);
                 view.update(source.report());
-                if let Some(exporter) = exporter {
-                    exporter.publish(source.exposition());
-                }
+                exports.publish(source);
                 due = Some(now + source.pause(interval));
             } else {
                 // The end of a recording stays on the screen.

@@ -87,10 +87,12 @@ pub(crate) enum Helper {
     MapDelete = 3,
     KtimeGetNs = 5,
     PrandomU32 = 7,
+    SmpProcessorId = 8,
     SkbLoadBytes = 26,
     SocketCookie = 46,
     Setsockopt = 49,
     SockOpsCbFlagsSet = 59,
+    ProbeReadKernel = 113,
 }
 
 /// A place in the program to jump to.
@@ -158,6 +160,11 @@ impl Assembler {
     /// Adds `amount` to the 64-bit number at `base + offset` in one step that no other processor comes between.
     pub(crate) fn atomic_add(&mut self, base: Reg, offset: i16, amount: Reg) -> &mut Self {
         self.push(0xdb, base, amount as u8, offset, 0)
+    }
+
+    /// The same, and `amount` becomes what the number was before. Since Linux 5.12.
+    pub(crate) fn fetch_add(&mut self, base: Reg, offset: i16, amount: Reg) -> &mut Self {
+        self.push(0xdb, base, amount as u8, offset, 1)
     }
 
     /// Turns the low 16 bits of `dst` from the network's order into the machine's.

@@ -120,6 +120,22 @@ impl Btf {
         Ok(Struct { btf: self, name, of: &self.types[at], id: at as u32 + 1 })
     }
 
+    /// How many bits into a type the member of this name is, also if it is in structures or unions without a name.
+    fn bits_of(&self, of: &Type, name: &str, depth: usize) -> Option<u32> {
+        const DEEPEST: usize = 8;
+        if depth > DEEPEST || ![KIND_STRUCT, KIND_UNION].contains(&of.kind) {
+            return None;
+        }
+        of.words.chunks_exact(3).find_map(|words| {
+            let bits = if of.flag { words[2] & 0x00ff_ffff } else { words[2] };
+            if self.is_named(words[0], name) {
+                return Some(bits);
+            }
+            let inner = self.is_named(words[0], "").then(|| self.get(words[1])).flatten()?;
+            self.bits_of(inner, name, depth + 1)?.checked_add(bits)
+        })
+    }
+
     /// How many parameters a member that is a pointer to a function has.
     pub(super) fn parameters(&self, member: Member) -> Option<usize> {
         let function = self.get(self.get(member.kind).filter(|one| one.kind == KIND_POINTER)?.size)?;
@@ -138,6 +154,13 @@ impl Struct<'_> {
         let (words, index) = found.ok_or_else(|| lacks(format!("its struct {} has no {name}", self.name)))?;
         let bits = if self.of.flag { words[2] & 0x00ff_ffff } else { words[2] };
         Ok(Member { index, offset: bits as usize / 8, kind: words[1] })
+    }
+
+    /// Where the member of this name is, for an instruction, also if it is in structures or unions without a name.
+    pub(super) fn offset_within(&self, name: &str) -> Result<i16, HostError> {
+        let bits = self.btf.bits_of(self.of, name, 0);
+        let bits = bits.ok_or_else(|| lacks(format!("its struct {} has no {name}", self.name)))?;
+        i16::try_from(bits / 8).map_err(|_| lacks(format!("{name} is too far into its struct {}", self.name)))
     }
 
     /// Where that member is, for an instruction.

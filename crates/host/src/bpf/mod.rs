@@ -7,22 +7,29 @@
 mod assembler;
 mod black_hole;
 mod btf;
+mod clock;
 mod congestion;
 mod correlated_delay;
 mod drop_segments;
 mod map;
+mod mapped;
 mod pin;
+mod retransmissions;
 mod serializer;
 mod sock_ops;
+mod tcx;
 #[cfg(test)]
 mod tests;
+mod traffic;
 
 pub use black_hole::BlackHole;
 pub use congestion::Periodic;
 pub use correlated_delay::{CorrelatedDelay, Variation};
 pub use drop_segments::{Counted, DropSegments, Dropped};
+pub use retransmissions::{Retransmission, RetransmissionKind, Retransmissions};
 pub use serializer::{Buffer, Occupancy, PortCounters, Serializer, Service, Trace, TraceError};
 pub use sock_ops::{ArmCounters, ConnectionProgram, ConnectionSettings};
+pub use traffic::{Traffic, TrafficBin, TrafficFlow, TrafficHook, TrafficPart};
 
 use crate::error::{HostError, check};
 use assembler::Assembler;

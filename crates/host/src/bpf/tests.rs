@@ -18,14 +18,14 @@ use thalweg_units::{Bytes, Rate, Span};
 /// Ethernet, IPv4 and UDP headers.
 const HEADERS: usize = 14 + 20 + 8;
 
-struct Pair {
-    near: NetNs,
-    far: NetNs,
-    to: Ipv4Addr,
+pub(super) struct Pair {
+    pub(super) near: NetNs,
+    pub(super) far: NetNs,
+    pub(super) to: Ipv4Addr,
 }
 
 /// Two hosts with a link between them; each pair has a network of its own, so that ports of several can share a buffer.
-fn pair(net: u8) -> Pair {
+pub(super) fn pair(net: u8) -> Pair {
     let [near, far] = ["near", "far"].map(|name| NetNs::create(name).expect("a namespace"));
     for ns in [&near, &far] {
         // No packets of IPv6's own, where there is IPv6.
@@ -41,13 +41,13 @@ fn pair(net: u8) -> Pair {
     Pair { near, far, to }
 }
 
-fn eth0() -> u32 {
+pub(super) fn eth0() -> u32 {
     link::index("eth0").expect("a device")
 }
 
 impl Pair {
     /// Sends frames of these lengths at once.
-    fn send(&self, frames: impl IntoIterator<Item = usize>) {
+    pub(super) fn send(&self, frames: impl IntoIterator<Item = usize>) {
         for len in frames {
             // A socket for each, so that no send buffer holds one back.
             let socket = self.near.run(|| Ok(UdpSocket::bind("0.0.0.0:0"))).expect("in").expect("bound");
@@ -73,7 +73,7 @@ impl Pair {
 }
 
 /// Times, in nanoseconds since the epoch, and lengths of the UDP packets to port 9.
-fn arrivals(capture: &mut Capture) -> Vec<(u64, u32)> {
+pub(super) fn arrivals(capture: &mut Capture) -> Vec<(u64, u32)> {
     let mut found = Vec::new();
     let each = |packet: crate::capture::Captured<'_>| {
         if !packet.outgoing && packet.bytes.get(23) == Some(&17) && packet.bytes.get(36..38) == Some(&[0, 9]) {
@@ -86,7 +86,7 @@ fn arrivals(capture: &mut Capture) -> Vec<(u64, u32)> {
 }
 
 /// What this process may not load it may not test.
-fn loaded<T>(result: Result<T, HostError>) -> Option<T> {
+pub(super) fn loaded<T>(result: Result<T, HostError>) -> Option<T> {
     match result {
         Err(error) if error.source.raw_os_error() == Some(libc::EPERM) => {
             skip("programs cannot be loaded here");

@@ -56,16 +56,48 @@ pub fn bursts() -> BurstsReport {
         overflows: 2,
         excess_bytes: 5_000,
     };
-    let sent =
-        BurstDirection { packets: 10, bytes: 15_000, packet_max_bytes: 1_500, bins: vec![bins], port: Some(port) };
+    let sent = BurstDirection {
+        packets: 10,
+        bytes: 15_000,
+        packet_max_bytes: 1_500,
+        bins: vec![bins],
+        port: Some(port),
+        overflows: vec![PortOverflow { at_s: 1.75e9, duration_ms: 0.4, excess_bytes: 2_500 }],
+    };
+    let side = BurstFlowSide { packets: 10, bytes: 15_000, overflow_bytes: 3_000, bins: vec![bins] };
+    let classes = FlowResentClasses { syn: 0, fast: 2, timeout: 1, probe: 0, after_overflow: 2 };
+    let ends = BurstFlowEnds {
+        protocol: FlowProtocol::Tcp,
+        local: "192.0.2.1:443".parse().expect("an end"),
+        peer: "[2001:db8::1]:40001".parse().expect("an end"),
+    };
+    let flow = BurstFlow {
+        ends: Some(ends),
+        sent: side.clone(),
+        received: side,
+        resent: Some(FlowResent { segments: 3, classes: Some(classes) }),
+    };
+    let again = ResentSegment { at_s: 1.75e9, flow: 0, kind: ResentKind::Fast, overflow_at_s: Some(1.75e9) };
     BurstsReport {
         schema: "thalweg.bursts/1".to_owned(),
         interface: "eth0".to_owned(),
         at_s: 1.75e9,
         interval_s: 1.0,
+        source: BurstSource {
+            kind: BurstSourceKind::AfPacket,
+            reason: Some("BPF needs CAP_BPF and CAP_NET_ADMIN".to_owned()),
+            step_us: 0,
+        },
         missed_packets: 0,
-        received: BurstDirection { port: None, ..sent.clone() },
+        received: BurstDirection { port: None, overflows: Vec::new(), ..sent.clone() },
         sent,
+        flows: vec![flow.clone(), BurstFlow { ends: None, resent: None, ..flow }],
+        resent: Some(BurstResent {
+            source: ResentSource::SockDiag,
+            reason: Some("BPF is refused".to_owned()),
+            segments: vec![again],
+            missed: 0,
+        }),
     }
 }
 

@@ -1,32 +1,24 @@
 //! Packets in, bins out: how even traffic is within 100 µs, 1 ms and 10 ms, and what a port with a small buffer would do to it.
 
+mod bins;
+mod flows;
 mod map;
+mod queue;
+mod text;
 
-use hdrhistogram::Histogram;
+use bins::{Bins, DIGITS, Load, WIDTHS_NS};
+use flows::Flows;
+pub use flows::{FlowId, Resent, flow_of};
 pub use map::MapBuilder;
-use std::collections::BTreeMap;
-use thalweg_model::{BurstBins, BurstDirection, BurstsReport, PortBursts};
-use thalweg_units::{Bytes, Rate, Timestamp, figures};
+pub use queue::Port;
+use queue::Queue;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+pub use text::bursts_text;
+use thalweg_model::{BurstDirection, BurstResent, BurstSource, BurstsReport};
+use thalweg_units::Timestamp;
 
-/// Widths of bins, in nanoseconds. Source: Ghabashneh et al., "A Microscopic View of Bursts, Buffer Contention, and Loss in Data Centers",
-/// IMC 2022, §3 (Millisampler).
-const WIDTHS_NS: [u64; 3] = [100_000, 1_000_000, 10_000_000];
-/// How late a packet may come after younger ones and still be counted in its bin: processors hand packets over in turns.
-const LATENESS_NS: u64 = 20_000_000;
-/// Digits that a histogram keeps.
-const DIGITS: u8 = 3;
-/// The most that a bin is told apart up to: 10 ms at 800 Gb/s.
-const BIN_MAX_BYTES: u64 = 1_000_000_000;
 const NS_PER_S: f64 = 1e9;
-
-/// A port of a switch, or of anything else with one rate and one buffer.
-#[derive(Debug, Clone, Copy)]
-pub struct Port {
-    /// What it sends at.
-    pub rate: Rate,
-    /// What it holds.
-    pub buffer: Bytes,
-}
 
 /// What passed in one of the shortest bins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,19 +41,54 @@ pub struct BusyBin {
 #[derive(Debug)]
 pub struct Bursts {
     interface: String,
+    source: BurstSource,
     /// The interval's beginning, in nanoseconds since the epoch.
     from_ns: u64,
     sent: Direction,
     received: Direction,
+    /// Where flows are told apart: they, and what tells of segments that are sent again.
+    flows: Option<(Flows, BurstResent)>,
 }
 
 impl Bursts {
     /// Begins at this moment.
     #[must_use]
-    pub fn new(interface: &str, from: Timestamp, port: Option<Port>) -> Self {
+    pub fn new(interface: &str, source: BurstSource, from: Timestamp, port: Option<Port>) -> Self {
         let from_ns = from.as_nanos();
         let direction = || Direction::new(from_ns, port);
-        Self { interface: interface.to_owned(), from_ns, sent: direction(), received: direction() }
+        Self { interface: interface.to_owned(), source, from_ns, sent: direction(), received: direction(), flows: None }
+    }
+
+    /// Tells so many flows apart; `resent` says what will tell of segments that are sent again.
+    pub fn tell_flows(&mut self, most: usize, resent: BurstResent) {
+        self.flows = Some((Flows::new(most, self.from_ns), resent));
+    }
+
+    /// A segment that TCP sent again.
+    pub fn resent(&mut self, one: Resent) {
+        if let Some((flows, _)) = &mut self.flows {
+            flows.resent(one);
+        }
+    }
+
+    /// Segments that could not be told apart.
+    pub const fn resent_missed(&mut self, segments: u64) {
+        if let Some((_, resent)) = &mut self.flows {
+            resent.missed += segments;
+        }
+    }
+
+    /// What connections sent again in this interval by their sockets' counters, by their ends.
+    pub fn resent_counted(&mut self, segments: HashMap<(SocketAddr, SocketAddr), u64>) {
+        if let Some((flows, _)) = &mut self.flows {
+            flows.counted(segments);
+        }
+    }
+
+    /// Whether a flow kept its row at the last report.
+    #[must_use]
+    pub fn is_kept(&self, flow: &FlowId) -> bool {
+        self.flows.as_ref().is_some_and(|(flows, _)| flows.is_kept(flow))
     }
 
     /// Keeps the shortest bins for [`Self::busy_bins`].
@@ -91,53 +118,62 @@ impl Bursts {
     }
 
     /// A packet of so many bytes.
-    pub fn packet(&mut self, at: Timestamp, bytes: u64, is_sent: bool) {
-        self.packets(at.as_nanos(), is_sent, Load { packets: 1, bytes, packet_max_bytes: bytes, overflows: false });
+    pub fn packet(&mut self, at: Timestamp, bytes: u64, is_sent: bool, flow: Option<FlowId>) {
+        let load = Load { packets: 1, bytes, packet_max_bytes: bytes, overflows: false };
+        let overflows = self.packets(at.as_nanos(), is_sent, load);
+        if let Some((flows, _)) = &mut self.flows {
+            flows.add(flow, at.as_nanos(), is_sent, Load { overflows, ..load });
+        }
     }
 
-    /// Takes in what was recorded of a bin; to the port it comes at once.
-    pub fn recorded(&mut self, bin: &BusyBin) {
-        let BusyBin { packets, bytes, packet_max_bytes, .. } = *bin;
-        self.packets(bin.at_ns, bin.is_sent, Load { packets, bytes, packet_max_bytes, overflows: false });
+    /// Takes in what was counted of a bin, or of a part of one, and of flows in it: packets and bytes; to the port it comes at once.
+    pub fn bin(&mut self, bin: &BusyBin, parts: impl IntoIterator<Item = (FlowId, u64, u64)>) {
+        let BusyBin { at_ns, is_sent, packets, bytes, packet_max_bytes, .. } = *bin;
+        let overflows = self.packets(at_ns, is_sent, Load { packets, bytes, packet_max_bytes, overflows: false });
+        let Some((flows, _)) = &mut self.flows else { return };
+        let mut others = Load { packets, bytes, packet_max_bytes: 0, overflows };
+        for (flow, packets, bytes) in parts {
+            others.packets = others.packets.saturating_sub(packets);
+            others.bytes = others.bytes.saturating_sub(bytes);
+            flows.add(Some(flow), at_ns, is_sent, Load { packets, bytes, packet_max_bytes: 0, overflows });
+        }
+        if others.packets > 0 {
+            flows.add(None, at_ns, is_sent, others);
+        }
     }
 
-    fn packets(&mut self, at_ns: u64, is_sent: bool, load: Load) {
+    /// Whether the port's buffer overflows.
+    fn packets(&mut self, at_ns: u64, is_sent: bool, load: Load) -> bool {
         let direction = if is_sent { &mut self.sent } else { &mut self.received };
-        direction.packets(at_ns, load);
+        direction.packets(at_ns, load)
     }
 
     /// Ends the interval at this moment, and begins the next. Packets from before it that come later count in the next one.
     pub fn report(&mut self, until: Timestamp, missed_packets: u64) -> BurstsReport {
         let until_ns = until.as_nanos().max(self.from_ns);
+        let (flows, resent) = match &mut self.flows {
+            Some((flows, resent)) => {
+                let episodes = self.sent.queue.as_ref().map(Queue::episodes).unwrap_or_default();
+                let (flows, segments) = flows.report(until_ns, episodes);
+                let missed = std::mem::take(&mut resent.missed);
+                (flows, Some(BurstResent { segments, missed, ..resent.clone() }))
+            }
+            None => (Vec::new(), None),
+        };
         let report = BurstsReport {
             schema: "thalweg.bursts/1".to_owned(),
             interface: self.interface.clone(),
             at_s: self.from_ns as f64 / NS_PER_S,
             interval_s: (until_ns - self.from_ns) as f64 / NS_PER_S,
+            source: self.source.clone(),
             missed_packets,
             sent: self.sent.report(until_ns),
             received: self.received.report(until_ns),
+            flows,
+            resent,
         };
         self.from_ns = until_ns;
         report
-    }
-}
-
-/// What passed.
-#[derive(Debug, Clone, Copy, Default)]
-struct Load {
-    packets: u64,
-    bytes: u64,
-    packet_max_bytes: u64,
-    overflows: bool,
-}
-
-impl Load {
-    fn add(&mut self, other: Self) {
-        self.packets += other.packets;
-        self.bytes += other.bytes;
-        self.packet_max_bytes = self.packet_max_bytes.max(other.packet_max_bytes);
-        self.overflows |= other.overflows;
     }
 }
 
@@ -152,20 +188,23 @@ impl Direction {
     fn new(from_ns: u64, port: Option<Port>) -> Self {
         Self {
             all: Load::default(),
-            bins: WIDTHS_NS.map(|width_ns| Bins::new(width_ns, from_ns)),
+            bins: WIDTHS_NS.map(|width_ns| Bins::new(width_ns, from_ns, DIGITS)),
             queue: port.map(Queue::new),
         }
     }
 
-    fn packets(&mut self, at_ns: u64, mut load: Load) {
+    /// Whether the port's buffer overflows.
+    fn packets(&mut self, at_ns: u64, mut load: Load) -> bool {
         load.overflows = self.queue.as_mut().is_some_and(|queue| queue.arrive(at_ns, load.bytes));
         self.all.add(load);
         for bins in &mut self.bins {
             bins.add(at_ns, load);
         }
+        load.overflows
     }
 
     fn report(&mut self, until_ns: u64) -> BurstDirection {
+        let overflows = self.queue.as_mut().map(Queue::overflows).unwrap_or_default();
         let Load { packets, bytes, packet_max_bytes, .. } = std::mem::take(&mut self.all);
         BurstDirection {
             packets,
@@ -173,196 +212,10 @@ impl Direction {
             packet_max_bytes,
             bins: self.bins.iter_mut().map(|bins| bins.report(until_ns)).collect(),
             port: self.queue.as_mut().map(Queue::report),
+            overflows,
         }
     }
 }
-
-/// Bins of one width.
-#[derive(Debug)]
-struct Bins {
-    width_ns: u64,
-    /// Bins that may still get packets, by number.
-    open: BTreeMap<u64, Load>,
-    /// The first bin that is not closed.
-    first: u64,
-    /// Bytes of closed bins.
-    closed: Histogram<u64>,
-    busy: u64,
-    /// The fullest closed bin: bytes, number.
-    fullest: (u64, u64),
-    /// Closed bins in which something passed, by number, where they are asked for.
-    kept: Option<Vec<(u64, Load)>>,
-}
-
-impl Bins {
-    fn new(width_ns: u64, from_ns: u64) -> Self {
-        let closed = Histogram::new_with_bounds(1, BIN_MAX_BYTES, DIGITS).expect("invariant: bounds are in order");
-        Self {
-            width_ns,
-            open: BTreeMap::new(),
-            first: from_ns / width_ns,
-            closed,
-            busy: 0,
-            fullest: (0, 0),
-            kept: None,
-        }
-    }
-
-    fn add(&mut self, at_ns: u64, load: Load) {
-        // What comes for a bin that is closed counts in the oldest that is open: nothing is lost.
-        let number = (at_ns / self.width_ns).max(self.first);
-        self.open.entry(number).or_default().add(load);
-        let settled = at_ns.saturating_sub(LATENESS_NS) / self.width_ns;
-        while let Some(entry) = self.open.first_entry().filter(|entry| *entry.key() < settled) {
-            let (number, load) = entry.remove_entry();
-            self.close(number, load);
-        }
-    }
-
-    /// Closes a bin, and the empty ones before it.
-    fn close(&mut self, number: u64, load: Load) {
-        let bytes = load.bytes;
-        if let Some(kept) = &mut self.kept {
-            kept.push((number, load));
-        }
-        self.closed.saturating_record_n(0, number.saturating_sub(self.first));
-        self.closed.saturating_record(bytes);
-        self.busy += u64::from(bytes > 0);
-        self.first = number + 1;
-        if bytes > self.fullest.0 {
-            self.fullest = (bytes, number);
-        }
-    }
-
-    fn report(&mut self, until_ns: u64) -> BurstBins {
-        let end = until_ns / self.width_ns;
-        while let Some(entry) = self.open.first_entry().filter(|entry| *entry.key() < end) {
-            let (number, load) = entry.remove_entry();
-            self.close(number, load);
-        }
-        self.closed.saturating_record_n(0, end.saturating_sub(self.first));
-        self.first = self.first.max(end);
-        let rate = |bytes: u64| bytes as f64 * 8.0 * NS_PER_S / self.width_ns as f64;
-        let at = |part: f64| rate(self.closed.value_at_quantile(part));
-        let report = BurstBins {
-            width_us: self.width_ns / 1_000,
-            count: self.closed.len(),
-            busy: self.busy,
-            p50_bps: at(0.5),
-            p90_bps: at(0.9),
-            p99_bps: at(0.99),
-            p999_bps: at(0.999),
-            max_bps: rate(self.fullest.0),
-            max_at_s: (self.fullest.1 * self.width_ns) as f64 / NS_PER_S,
-        };
-        self.closed.reset();
-        (self.busy, self.fullest) = (0, (0, 0));
-        report
-    }
-}
-
-/// What waits at a port.
-#[derive(Debug)]
-struct Queue {
-    port: Port,
-    at_ns: u64,
-    bytes: f64,
-    most: f64,
-    is_over: bool,
-    overflows: u64,
-    excess: f64,
-}
-
-impl Queue {
-    const fn new(port: Port) -> Self {
-        Self { port, at_ns: 0, bytes: 0.0, most: 0.0, is_over: false, overflows: 0, excess: 0.0 }
-    }
-
-    /// Takes in what arrives; whether it does not fit.
-    fn arrive(&mut self, at_ns: u64, bytes: u64) -> bool {
-        let passed_s = at_ns.saturating_sub(self.at_ns) as f64 / NS_PER_S;
-        self.at_ns = self.at_ns.max(at_ns);
-        self.bytes = (self.bytes - passed_s * self.port.rate.bits_per_second() as f64 / 8.0).max(0.0);
-        if self.bytes == 0.0 {
-            self.is_over = false;
-        }
-        self.bytes += bytes as f64;
-        let buffer = self.port.buffer.get() as f64;
-        let is_too_much = self.bytes > buffer;
-        if is_too_much {
-            self.overflows += u64::from(!self.is_over);
-            self.is_over = true;
-            self.excess += self.bytes - buffer;
-            self.bytes = buffer;
-        }
-        self.most = self.most.max(self.bytes);
-        is_too_much
-    }
-
-    fn report(&mut self) -> PortBursts {
-        let report = PortBursts {
-            rate_bps: self.port.rate.bits_per_second() as f64,
-            buffer_bytes: self.port.buffer.get(),
-            queue_max_bytes: self.most as u64,
-            overflows: self.overflows,
-            excess_bytes: self.excess as u64,
-        };
-        (self.most, self.overflows, self.excess) = (0.0, 0, 0.0);
-        report
-    }
-}
-
-/// An interval as text.
-#[must_use]
-pub fn bursts_text(report: &BurstsReport) -> String {
-    let mut text = format!("{}, {}\n", report.interface, figures::elapsed(report.interval_s));
-    text += &format!(
-        "{:<9}{:>8}{:>8}{:>11}{:>11}{:>11}{:>11}{:>11}\n",
-        "", "BIN", "BUSY", "P50", "P90", "P99", "P99.9", "MOST"
-    );
-    for (name, direction) in [("sent", &report.sent), ("received", &report.received)] {
-        for (place, bins) in direction.bins.iter().enumerate() {
-            let rates = [bins.p50_bps, bins.p90_bps, bins.p99_bps, bins.p999_bps, bins.max_bps];
-            let rates: Vec<String> = rates.iter().map(|rate| format!("{:>11}", figures::rate(*rate))).collect();
-            let busy = figures::percent(bins.busy as f64 / bins.count.max(1) as f64);
-            let name = if place == 0 { name } else { "" };
-            let width = figures::milliseconds(bins.width_us as f64 / 1e3);
-            text += &format!("{name:<9}{width:>8}{busy:>8}{}\n", rates.concat());
-        }
-        let rate = direction.bytes as f64 * 8.0 / report.interval_s.max(1e-9);
-        let (packets, bytes) = (figures::counted(direction.packets, "packet"), figures::data(direction.bytes as f64));
-        text += &format!("         {packets}, {bytes}, {} on average", figures::rate(rate));
-        if let Some(port) = direction.port {
-            text += &format!(
-                "; a port of {} and {}: ",
-                figures::rate(port.rate_bps),
-                figures::bytes(port.buffer_bytes as f64)
-            );
-            text += &if port.overflows > 0 {
-                let times = figures::counted(port.overflows, "burst");
-                format!("{times} overflow it, {} too many", figures::bytes(port.excess_bytes as f64))
-            } else {
-                format!("holds all, {} at most", figures::bytes(port.queue_max_bytes as f64))
-            };
-        }
-        text.push('\n');
-        // One that is longer than a wire's packets took its time there, and is counted at one instant.
-        if direction.packet_max_bytes > JUMBO_BYTES {
-            let size = figures::bytes(direction.packet_max_bytes as f64);
-            let took = figures::milliseconds(direction.packet_max_bytes as f64 * 8.0 / 1e9 * 1e3);
-            text += &format!(
-                "         packets of up to {size} are joined by offloads and count at one instant: on a wire of 1 Gb/s they take {took}\n"
-            );
-        }
-    }
-    if report.missed_packets > 0 {
-        text += &format!("{} were not counted: the ring was full\n", figures::counted(report.missed_packets, "packet"));
-    }
-    text
-}
-
-/// The longest packets of common Ethernet, from the IP header on.
-const JUMBO_BYTES: u64 = 9_000;
 
 #[cfg(test)]
 mod tests;

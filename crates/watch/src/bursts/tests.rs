@@ -2,6 +2,8 @@
 
 use super::*;
 use proptest::prelude::*;
+use thalweg_model::BurstSourceKind;
+use thalweg_units::{Bytes, Rate};
 
 fn at(us: u64) -> Timestamp {
     Timestamp::from_nanos(1_000_000_000_000 + us * 1_000)
@@ -11,13 +13,17 @@ fn port(rate: u64, buffer: u64) -> Option<Port> {
     Some(Port { rate: Rate::from_bits_per_second(rate), buffer: Bytes::new(buffer) })
 }
 
+fn source() -> BurstSource {
+    BurstSource { kind: BurstSourceKind::AfPacket, reason: None, step_us: 0 }
+}
+
 #[test]
 fn a_burst_shows_in_short_bins_only() {
     // 125,000 bytes within 100 µs once in 10 ms: 100 Mb/s on average, 10 Gb/s in its bin.
-    let mut bursts = Bursts::new("eth0", at(0), port(1_000_000_000, 118_912));
+    let mut bursts = Bursts::new("eth0", source(), at(0), port(1_000_000_000, 118_912));
     for round in 0..100u64 {
         for packet in 0..100u64 {
-            bursts.packet(at(round * 10_000 + 5_000 + packet), 1_250, true);
+            bursts.packet(at(round * 10_000 + 5_000 + packet), 1_250, true, None);
         }
     }
     let report = bursts.report(at(1_000_000), 0);
@@ -41,10 +47,10 @@ fn a_burst_shows_in_short_bins_only() {
 
 #[test]
 fn what_a_buffer_does_not_hold_is_counted() {
-    let mut bursts = Bursts::new("eth0", at(0), port(1_000_000_000, 65_536));
+    let mut bursts = Bursts::new("eth0", source(), at(0), port(1_000_000_000, 65_536));
     for round in 0..10u64 {
         for packet in 0..100u64 {
-            bursts.packet(at(round * 10_000 + packet), 1_250, false);
+            bursts.packet(at(round * 10_000 + packet), 1_250, false, None);
         }
     }
     let text = bursts_text(&bursts.report(at(100_000), 0));
@@ -55,11 +61,11 @@ proptest! {
     /// No packet is lost between bins or intervals, in whatever order they come.
     #[test]
     fn bytes_and_bins_are_conserved(packets in prop::collection::vec((0..200_000u64, 40..65_000u64), 0..400), split in 1..200_000u64) {
-        let mut bursts = Bursts::new("eth0", at(0), port(1_000_000, 10));
+        let mut bursts = Bursts::new("eth0", source(), at(0), port(1_000_000, 10));
         let (before, after): (Vec<_>, Vec<_>) = packets.iter().partition(|(us, _)| *us < split);
-        before.iter().for_each(|(us, bytes)| bursts.packet(at(*us), *bytes, true));
+        before.iter().for_each(|(us, bytes)| bursts.packet(at(*us), *bytes, true, None));
         let first = bursts.report(at(split), 0);
-        after.iter().for_each(|(us, bytes)| bursts.packet(at(*us), *bytes, true));
+        after.iter().for_each(|(us, bytes)| bursts.packet(at(*us), *bytes, true, None));
         let second = bursts.report(at(200_000), 0);
         let bytes: u64 = packets.iter().map(|(_, bytes)| bytes).sum();
         prop_assert_eq!(first.sent.bytes + second.sent.bytes, bytes);
