@@ -103,7 +103,7 @@ impl Agent {
         Ok(receiver)
     }
 
-    /// From now on takes so many connections or greetings of a session.
+    /// From now on takes this many connections or greetings of a session.
     pub(crate) fn expect(&self, session: u64, count: usize) {
         if let Some(open) = self.sessions().get_mut(&session) {
             open.expected = count;

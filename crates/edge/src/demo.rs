@@ -13,7 +13,7 @@ use thalweg_media::rtmp::{Publisher, PublisherEvent};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How far ahead of its time media is sent: a picture.
 const AHEAD_MS: u64 = 40;
-/// Handshakes are told apart by who sent them, not kept secret.
+/// The random bytes of a handshake only distinguish its two senders; they are not secret.
 const RANDOM: [u8; 1536] = [0x5a; 1536];
 
 /// Publishes the built-in stream as `app`/`name`, at its pace, until `stop`; `key` is the publish key where one is asked for.

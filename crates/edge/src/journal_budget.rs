@@ -13,7 +13,7 @@ const BURST: u32 = 1_000;
 const LINES_PER_S: u64 = 10;
 /// Viewers left out are summed up this often, milliseconds.
 const SUMMARY_MS: u64 = 60_000;
-/// Addresses that are told apart at a time; those past it share one budget.
+/// Addresses with a budget of their own at a time; all others share one.
 const ADDRESSES_MAX: usize = 65_536;
 
 /// The budgets of all addresses.

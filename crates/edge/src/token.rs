@@ -28,7 +28,7 @@ const SUBJECT_MAX: usize = 64;
 /// A viewer's session, from its id in a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Session {
-    /// Tells viewers apart.
+    /// Distinguishes viewers.
     pub number: u64,
     bytes: [u8; SESSION_BYTES],
 }

@@ -30,7 +30,7 @@ fn ffmpeg(folder: &Path, words: &str) {
     assert!(command.status().expect("ffmpeg starts").success(), "ffmpeg {words}");
 }
 
-/// A stream of so many seconds, as a file: B-frames, a keyframe each 2 s, sound.
+/// A stream of `seconds`, as a file: B-frames, a keyframe each 2 s, sound.
 fn stream(folder: &Path, seconds: u32) {
     ffmpeg(
         folder,
@@ -122,7 +122,7 @@ fn slices<'a>(nals: impl Iterator<Item = &'a [u8]>) -> Vec<Vec<u8>> {
     nals.filter(|nal| !matches!(nal[0] & 31, 7..=9)).map(<[u8]>::to_vec).collect()
 }
 
-/// Publishes so many seconds of stream time as fast as it goes.
+/// Publishes `seconds` of stream time at full speed.
 fn publish(seconds: u32) {
     if Command::new("ffmpeg").arg("-version").stdout(Stdio::null()).status().is_err() {
         assert!(std::env::var("CI").is_err(), "ffmpeg is not installed, and in CI nothing is skipped");

@@ -1,4 +1,4 @@
-//! Webhooks over real sockets: who is asked, what is told, and that nobody waits for an application that is slow or down.
+//! Webhooks over real sockets: which are called, what they carry, and that nobody waits for an application that is slow or down.
 
 mod common;
 
@@ -347,7 +347,7 @@ fn nobody_else_waits_for_a_slow_application() {
     for client in &mut waiting {
         assert_eq!(client.head().status, 200);
     }
-    // Those who go are told of one at a time; what finds no room is counted.
+    // `on_stop` is sent one at a time; calls beyond the queue are counted.
     drop(waiting);
     let many: Vec<_> = (0..8)
         .map(|_| {

@@ -30,7 +30,7 @@ use url::Url;
 const CONNECT: Duration = Duration::from_secs(10);
 /// When the next address is tried beside the first. Source: RFC 8305 §5, Connection Attempt Delay.
 const NEXT_ADDRESS: Duration = Duration::from_millis(250);
-/// The most that is read at once; under a rate limit at least so many reads a second, but no less than hyper's minimum.
+/// The most that is read at once; under a rate limit at least this many reads a second, but no less than hyper's minimum.
 const READ_BYTES: usize = 512 << 10;
 const LIMITED_READS: u64 = 50;
 const MIN_READ_BYTES: usize = 8 << 10;

@@ -138,7 +138,7 @@ impl Transfer {
         self.workers.abort_all();
         while self.workers.join_next().await.is_some() {}
         if let Some((_, running)) = self.checkpoint.running.take() {
-            // The next one tells what this one could not.
+            // The next one reports what this one could not.
             let _ = running.await;
         }
         if outcome.is_err()

@@ -21,7 +21,7 @@ const COARSE_RTT: Duration = Duration::from_millis(5);
 const TIMESTAMPS: u64 = 1;
 /// The shortest time over which a rate is measured.
 const MIN_MEASURE: Duration = Duration::from_millis(20);
-/// Slow start is over when the rate has not grown by this factor in so many rounds.
+/// Slow start is over when the rate has not grown by this factor in this many rounds.
 /// Source: `bbr_full_bw_thresh` and `bbr_full_bw_cnt` in net/ipv4/tcp_bbr.c.
 const START_UP_GROWTH: f64 = 1.25;
 const START_UP_ROUNDS: u32 = 3;
@@ -29,7 +29,7 @@ const START_UP_ROUNDS: u32 = 3;
 const PAUSE_ROUND_TRIPS: u32 = 2;
 /// The shortest pause: below it, this host may simply not have run the program.
 const MIN_PAUSE: Duration = Duration::from_millis(20);
-/// Data after a pause echoes an old timestamp, which raises the receiver's round-trip time for so many of them: it is an average with a
+/// Data after a pause echoes an old timestamp, which raises the receiver's round-trip time for this many of them: it is an average with a
 /// weight of 1/8. Source: `tcp_rcv_rtt_update` in net/ipv4/tcp_input.c.
 const PAUSE_MEMORY: u32 = 8;
 /// CUBIC regains its window K = ∛(W (1 − β) / (β C)) seconds after a loss left it W segments. Source: RFC 9438 §4.2, β = 0.7, C = 0.4.

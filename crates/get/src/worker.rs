@@ -93,7 +93,7 @@ pub(crate) enum Held {
 }
 
 impl Line {
-    /// Has the kernel wake this program only after so many bytes. What it refuses costs only time.
+    /// Has the kernel wake this program only after this many bytes. If the kernel refuses, that costs only time.
     pub(crate) fn wake_after(&mut self, bytes: u32) {
         if bytes != self.wake_after && thalweg_host::socket::wake_after(&*self.socket, bytes).is_ok() {
             self.wake_after = bytes;

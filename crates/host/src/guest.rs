@@ -44,7 +44,7 @@ pub fn mount_devices() -> Result<(), HostError> {
 }
 
 /// Waits until timers go off when they are due. Until the first tick after boot, 4 ms at 250 Hz, the kernel rounds each up to
-/// that tick, those of netem and fq as well, and tells so by the clock's resolution.
+/// that tick, those of netem and fq as well, and shows it by the clock's resolution.
 pub fn wait_for_fine_timers() {
     for _ in 0..100 {
         let resolution = rustix::time::clock_getres(rustix::time::ClockId::Monotonic);

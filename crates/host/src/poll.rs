@@ -36,7 +36,7 @@ impl AsFd for Poller {
     }
 }
 
-/// Most descriptors one wait tells of.
+/// Most descriptors that one wait returns.
 const BATCH: usize = 256;
 
 impl Poller {
@@ -49,7 +49,7 @@ impl Poller {
         Ok(Self { epoll })
     }
 
-    /// Tells of `source` whenever it has become readable or writable since the last time (edge-triggered). It leaves the set
+    /// Reports `source` whenever it has become readable or writable since the last report (edge-triggered). It leaves the set
     /// when it is closed.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ impl Poller {
         self.add(source, token, EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET)
     }
 
-    /// Tells of `source` for as long as it is readable (level-triggered).
+    /// Reports `source` for as long as it is readable (level-triggered).
     ///
     /// # Errors
     /// When the kernel has no room for it.
@@ -71,7 +71,7 @@ impl Poller {
         wrap(added.map_err(Into::into), || "watch a descriptor".to_owned())
     }
 
-    /// No longer tells of `source`.
+    /// No longer reports `source`.
     ///
     /// # Errors
     /// When it is not in the set.

@@ -38,9 +38,9 @@ pub struct Connection {
     pub unread: u32,
     /// Bytes written and not yet acknowledged.
     pub unacknowledged: u32,
-    /// What `TCP_INFO` tells.
+    /// The fields of `TCP_INFO`.
     pub info: TcpInfo,
-    /// What `SO_MEMINFO` tells.
+    /// The fields of `SO_MEMINFO`.
     pub memory: MemInfo,
     congestion_control: [u8; 16],
 }

@@ -16,7 +16,7 @@ use thalweg_host::reach::ReachError;
 use thalweg_host::socket::Tcp;
 use thalweg_model::{CpuShare, Percentiles, SocketSettings, TransactionReport};
 
-/// Longest time that is told from others, in nanoseconds: ten minutes.
+/// Longest time that the histogram resolves, in nanoseconds: ten minutes.
 const LONGEST_NS: u64 = 600_000_000_000;
 /// Failures after which it gives up, if no transaction succeeds in between.
 const FAILURES_IN_A_ROW: u32 = 10;

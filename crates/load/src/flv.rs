@@ -29,7 +29,7 @@ impl Flv {
         self.pictured
     }
 
-    /// The connection begins anew.
+    /// The connection is opened again.
     pub(crate) fn begin(&mut self) {
         self.glance = glance::Flv::default();
         self.counted_ms = None;
@@ -50,7 +50,7 @@ impl Flv {
             tally.first_frame.record(now);
         }
         let Some(latest) = self.glance.latest_ms else { return Ok(()) };
-        // Times of audio and video interleave, and a new publisher's begin anew: only what goes on is media that can be played.
+        // Times of audio and video interleave, and a new publisher's start again: only what goes on is media that can be played.
         let length = match self.counted_ms {
             Some(counted) if (latest.wrapping_sub(counted) as i32) <= 0 => 0,
             Some(counted) => latest.wrapping_sub(counted),

@@ -30,7 +30,7 @@ pub(crate) struct Shared<'a> {
     pub(crate) tls: &'a Arc<ClientConfig>,
     pub(crate) tally: &'a mut Tally,
     pub(crate) buffer: &'a mut [u8],
-    /// Tells of a new connection of this player: watch it.
+    /// Registers a new connection of this player.
     pub(crate) watch: &'a mut dyn FnMut(&Connection) -> io::Result<()>,
 }
 

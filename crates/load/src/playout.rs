@@ -1,4 +1,4 @@
-//! When a player plays and when it stalls, told from when media came.
+//! When a player plays and when it stalls, derived from the arrival of media.
 
 use std::time::Duration;
 

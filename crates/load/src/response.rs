@@ -1,4 +1,4 @@
-//! Answers as they come: a head, then a body whose end the head tells.
+//! Answers as they come: a head, then a body whose length the head gives.
 //!
 //! Source: RFC 9112 §6.3 (how long a body is), §7.1 (chunks).
 
@@ -178,7 +178,7 @@ impl Response {
 fn told(parsed: &httparse::Response<'_, '_>) -> Result<(Head, Body), BadResponse> {
     let mut head = Head {
         status: parsed.code.unwrap_or(0),
-        // HTTP/1.0 closes unless told otherwise.
+        // HTTP/1.0 closes unless the head says otherwise.
         closes: parsed.version == Some(0),
         ..Head::default()
     };

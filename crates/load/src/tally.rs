@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use thalweg_model::{Held, LoadReport, Percentiles, PlayerCount, Stalls};
 
-/// Longest time that is told apart, in microseconds: an hour.
+/// Longest time that the histogram resolves, in microseconds: an hour.
 const LONGEST_US: u64 = 3_600_000_000;
-/// Kinds of failures that are told apart; what comes past them is counted as one.
+/// Kinds of failures that are counted separately; all further ones are counted as one.
 const MOST_KINDS: usize = 64;
 
 /// Times, to a thousandth.

@@ -16,7 +16,7 @@ use thalweg_host::poll::Poller;
 /// What one read takes at most.
 const BUFFER: usize = 64 << 10;
 
-/// Runs a load; gives what its players met. `watch` is told, now and then, how many players have started and how many play.
+/// Runs a load; gives what its players met. `watch` is called now and then with the number of players that have started and of those that play.
 ///
 /// # Errors
 /// [`LoadError`] when the URL leads nowhere, or this host refuses what all players need. What single players meet is counted.

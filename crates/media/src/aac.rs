@@ -110,7 +110,7 @@ impl AacConfig {
             (self.object_type - 1) << 6 | self.frequency_index << 2 | channels >> 2,
             (channels & 3) << 6 | (frame >> 11) as u8,
             (frame >> 3) as u8,
-            // The buffer's fullness is not told: eleven ones. One raw data block.
+            // The buffer's fullness is not given: eleven ones. One raw data block.
             (frame as u8 & 7) << 5 | 0x1f,
             0xfc,
         ])

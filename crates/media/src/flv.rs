@@ -112,7 +112,7 @@ impl FlvReader {
     /// are passed over.
     ///
     /// # Errors
-    /// [`FlvError`]: what follows cannot be told apart.
+    /// [`FlvError`]: the following tags cannot be delimited.
     pub fn read(&mut self, input: &mut &[u8]) -> Result<Option<Tag>, FlvError> {
         loop {
             if !self.begun {

@@ -1,4 +1,4 @@
-//! One timeline out of publishers' clocks, which wrap, jump, step back and begin anew.
+//! One timeline out of publishers' clocks, which wrap, jump, step back and restart.
 
 use crate::Track;
 

@@ -284,7 +284,7 @@ pub struct BurstMapRow {
 }
 
 impl BurstMapRow {
-    /// An empty one of so many cells.
+    /// An empty one with this number of cells.
     #[must_use]
     pub fn new(cells: usize) -> Self {
         Self { sent: vec![BurstCell::default(); cells], received: vec![BurstCell::default(); cells] }

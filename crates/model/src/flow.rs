@@ -173,7 +173,7 @@ pub struct Handshake {
 pub struct Retransmits {
     /// All of them.
     pub total: u64,
-    /// Because acknowledgements told of the loss (RFC 6675, RFC 8985).
+    /// Because acknowledgements reported the loss (RFC 6675, RFC 8985).
     pub fast: u64,
     /// Because the retransmission timer ran out (RFC 6298).
     pub rto: u64,

@@ -81,7 +81,7 @@ pub struct KernelList {
 pub struct ListedKernel {
     /// Its release, such as `6.12.117`.
     pub release: String,
-    /// Release and hash: tells apart two kernels of one release.
+    /// Release and hash: distinguishes two kernels of one release.
     pub id: String,
     /// The program that boots it.
     pub path: String,
@@ -99,7 +99,7 @@ pub struct BuiltKernel {
     pub schema: &'static str,
     /// The kernel's release, such as `6.12.117`.
     pub release: String,
-    /// Release and hash: tells apart two kernels of one release.
+    /// Release and hash: distinguishes two kernels of one release.
     pub id: String,
     /// The program that boots it.
     pub path: String,

@@ -4,7 +4,7 @@ use crate::remedy::Side;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a connection shows of its path and its hosts, as far as it can be told; 0 where it cannot.
+/// What a connection shows of its path and its hosts; 0 where it does not show it.
 ///
 /// All of it is about the direction that carried more payload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -100,7 +100,7 @@ pub struct Chance {
 pub struct Reorder {
     /// How likely.
     pub chance: Chance,
-    /// Only every so many packets may; 1 is any.
+    /// Only one packet in this many may; 1 is any.
     pub gap: u32,
 }
 

@@ -55,7 +55,7 @@ pub struct Remedy {
     pub reason: String,
     /// What to set; nothing where no setting of these hosts mends it.
     pub changes: Vec<Change>,
-    /// Commands that set it, one a line, each with the host it is for; empty where they are told elsewhere.
+    /// Commands that set it, one a line, each with the host it is for; empty where another part of the report has them.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub commands: Vec<String>,
     /// The kernels it is for, where the hosts' are not known and it is not for all.

@@ -145,7 +145,7 @@ pub struct StreamTotal {
 pub struct EndTotal {
     /// Bytes.
     pub bytes: u64,
-    /// In so many seconds.
+    /// In this many seconds.
     pub duration_s: f64,
     /// The quotient, in bits per second.
     pub rate_bps: f64,

@@ -275,7 +275,7 @@ fn late_opening(flows: &[(Flow, Series)]) -> Option<DiagnosisLine> {
     Some(DiagnosisLine { share, claim, gain: Some(1.0 / (1.0 - share).max(f64::MIN_POSITIVE)), ..line })
 }
 
-/// Weighs the connections seen at the sender, each by its time: the code with most time comes first, told by the longest
+/// Weighs the connections seen at the sender, each by its time: the code with most time comes first, described by the longest
 /// connection that has it.
 fn speak_for(flows: Vec<(Flow, Series)>) -> Option<ArmFindings> {
     let late = late_opening(&flows);

@@ -118,7 +118,7 @@ fn compare(
     lab.report(title, &arms, seeds, observer)
 }
 
-/// The experiment for a part of its time; a transfer of so many bytes stays whole.
+/// The experiment for a part of its time; a transfer with a size in bytes stays whole.
 fn shorter(mut experiment: Experiment, part: f64) -> Experiment {
     if let Workload::Stream(Stream { amount: thalweg_model::Amount::Seconds(seconds), .. }) = &mut experiment.workload {
         *seconds = Span::from_secs_f64(seconds.as_secs_f64() * part);

@@ -136,7 +136,7 @@ pub fn leading(arms: &[ArmReport]) -> Vec<Figure> {
         !ZERO_IS_NO_NEWS.contains(&figure.name.rsplit('.').next().unwrap_or_default())
             || arms.iter().any(|arm| figure.of(&arm.metrics).is_some_and(|metric| !always_zero(metric)))
     };
-    // A keyframe's size among the byte counts would be told twice.
+    // A keyframe's size among the byte counts would be shown twice.
     let keyframe = Figure::named("first_keyframe_ms");
     let told = |figure: &Figure| {
         figure.name.starts_with("time_to_bytes_ms.")

@@ -101,7 +101,7 @@ impl Ranked {
 }
 
 impl Many {
-    /// Counts a capture of so many `connections`, of which the report may have the costliest only.
+    /// Counts a capture of `connections` connections, of which the report may have the costliest only.
     pub fn add(&mut self, capture: &CaptureReport, connections: u64) {
         self.captures += 1;
         self.packets += capture.packets;

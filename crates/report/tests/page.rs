@@ -38,7 +38,7 @@ fn every_plot_draws_in_chromium() {
         dom.split("data-pixels=\"").skip(1).filter_map(|rest| rest.split('"').next()?.parse().ok()).collect();
     assert_eq!(pixels.len(), 9);
     assert!(pixels.iter().all(|drawn| *drawn > 200), "a plot is empty: {pixels:?}");
-    assert!(dom.contains("There are no samples of the congestion window"), "an empty series is told in a sentence");
+    assert!(dom.contains("There are no samples of the congestion window"), "a sentence names an empty series");
     assert!(!dom.contains("<img"), "a name became markup");
     assert!(dom.contains("of 118,943 retransmissions"), "marks that stand for a part say so");
     assert_eq!(dom.matches("class=\"pin\"").count(), 2, "two facts of the sample have a time");
@@ -213,7 +213,7 @@ fn chromium() -> Option<PathBuf> {
     browser(std::env::var_os("PATH"), ci.as_deref(), &mut std::io::stderr().lock()).expect("a browser where CI=true")
 }
 
-/// Chromium in the folders of `path`. Where there is none, tells `aloud` that a test is skipped, or fails when `ci`.
+/// Chromium in the folders of `path`. Where there is none, says through `aloud` that a test is skipped, or fails when `ci`.
 fn browser(path: Option<OsString>, ci: Option<&str>, aloud: &mut dyn Write) -> Result<Option<PathBuf>, String> {
     let found = path.and_then(|path| {
         std::env::split_paths(&path).map(|folder| folder.join("chromium")).find(|file| file.is_file())

@@ -18,7 +18,7 @@ pub(crate) const MARGIN: f64 = 1.25;
 /// The kernel sizes a send buffer for twice the congestion window, overhead included, and the overhead of a packet can be
 /// as much as its payload. Source: net/ipv4/tcp_input.c, `tcp_sndbuf_expand`.
 pub(crate) const TIMES_BDP: f64 = 4.0;
-/// Where the path's rate is not known: so many times the limit there is, then measure again.
+/// If the path's rate is not known: this multiple of the present limit, then measure again.
 const STEP: u64 = 4;
 /// The most that is proposed for one connection: 10 Gb/s over 25 ms. Limits raised further and further take a host's memory when
 /// many connections use them (bpftune's issues 36, 93, 188); what needs more is better sent over several connections.
@@ -93,7 +93,7 @@ pub(crate) fn send(facts: &Facts<'_>) -> Vec<Remedy> {
         option: "sndbuf",
         so: "SO_SNDBUF",
         called: "send buffer",
-        // Each byte in flight costs up to as much again in overhead.
+        // Each byte in flight costs up to one more byte of overhead.
         holds: facts.measured.send_buffer_bytes.unwrap_or(facts.measured.flight_max_bytes * 2),
         needed: facts.bdp().map(|bdp| bdp.get() as f64 * TIMES_BDP),
         why: "every byte in flight stays in the buffer, with what its packet costs, until it is acknowledged"
@@ -106,7 +106,7 @@ pub(crate) fn send(facts: &Facts<'_>) -> Vec<Remedy> {
 }
 
 impl Buffer {
-    /// `elsewhere`: something tells that the sysctl already allows more than is used.
+    /// `elsewhere`: another fact shows that the sysctl already allows more than is used.
     fn plan(self, facts: &Facts<'_>, elsewhere: bool) -> Vec<Remedy> {
         let Self { code, side, option, so, called, .. } = self;
         let limits = facts.sysctl(side, self.sysctl);
@@ -205,7 +205,7 @@ pub(crate) fn window_share(kernel: Option<Release>, adv_win_scale: Option<i32>) 
     }
 }
 
-/// Whether the window scale tells of a limit well above the largest window: the kernel takes it from the larger of `tcp_rmem`'s maximum
+/// Whether the window scale shows a limit well above the largest window: the kernel takes it from the larger of `tcp_rmem`'s maximum
 /// and `net.core.rmem_max`, unless `SO_RCVBUF` was set before. Source: net/ipv4/tcp_output.c, `tcp_select_initial_window`.
 fn scale_allows_more(facts: &Facts<'_>, side: Side) -> bool {
     let scale = match side {

@@ -82,7 +82,7 @@ pub fn effect(steps: &[Step], scale: impl Fn(f64) -> f64, error: f64) -> Option<
     let without = all[0].mean();
     let (mut weights, mut weighted) = (0.0, 0.0);
     for [control, set] in steps.iter().filter(|step| step.iter().all(|arm| arm.count >= ENOUGH)) {
-        // One figure for all connections has no variance; then the least that a difference could be told by is taken.
+        // One figure for all connections has no variance; then the least difference that could be detected is taken.
         let least = (scale(without) * 1e-3).powi(2).max(LEAST);
         let weight = 1.0 / (control.variance_of_mean() + set.variance_of_mean()).max(least);
         weights += weight;

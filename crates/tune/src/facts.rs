@@ -40,7 +40,7 @@ pub struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    /// What a connection alone tells, with what is known of its hosts.
+    /// What a connection alone shows, with what is known of its hosts.
     pub fn of_flow(flow: &Flow, kernel: Option<Release>, settings: &'a SettingsReport) -> Self {
         Self {
             direction: flow.direction,

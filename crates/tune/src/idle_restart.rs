@@ -1,4 +1,4 @@
-//! After each pause the congestion window begins anew: keep it.
+//! After each pause the congestion window is reset: keep it.
 
 use crate::facts::{Facts, sysctl};
 use crate::{noted, remedy};

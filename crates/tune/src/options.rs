@@ -222,7 +222,7 @@ fn first_flight(facts: &Facts<'_>, work: &Work) -> Vec<Remedy> {
     options
 }
 
-/// The receiver's first window, for a first flight of so many bytes.
+/// The receiver's first window, for a first flight of this many bytes.
 fn first_window(facts: &Facts<'_>, bytes: u64) -> Option<Change> {
     let side = facts.receiver();
     let limits = facts.sysctl(side, RMEM)?;

@@ -12,7 +12,7 @@ fn settings(pairs: &[(&str, &str)]) -> SettingsReport {
     SettingsReport { client: host.clone(), server: host, path: Vec::new() }
 }
 
-/// Seed 001's path, with all that a capture tells of it.
+/// The path of the report of a slow download, with all that a capture shows of it.
 fn facts<'a>(kernel: &str, settings: &'a SettingsReport) -> Facts<'a> {
     Facts {
         direction: Way::Down,
@@ -69,7 +69,7 @@ fn the_receive_buffer_follows_the_kernels_own_formula() {
     assert!(!new.reason.contains("adv_win_scale"), "{}", new.reason);
 }
 
-/// What is not known of a host is not set: a limit is only ever raised, and both kinds of kernel are told of.
+/// What is not known of a host is not set: a limit is only ever raised, and the text covers both kinds of kernel.
 #[test]
 fn a_capture_alone_gives_a_command_that_never_lowers_a_limit() {
     let unknown = SettingsReport::default();

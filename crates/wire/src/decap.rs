@@ -59,7 +59,7 @@ pub(crate) fn decapsulate(
                 at += 4;
             }
             Next::EtherType(MPLS | 0x8848) => {
-                // Labels are not told: the two directions of one connection have different ones.
+                // Labels are left out: the two directions of one connection have different ones.
                 let label = be32(rest, 0).ok_or(Other::Malformed)?;
                 at += 4;
                 if label & 0x100 != 0 {

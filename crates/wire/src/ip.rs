@@ -5,7 +5,7 @@
 use crate::bytes::{be16, be32};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What an IP header tells about a TCP segment.
+/// The fields of an IP header that concern a TCP segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IpFacts {
     /// Sent from.

@@ -19,7 +19,7 @@ pub(crate) fn skip_link_header(link: LinkType, bytes: &[u8]) -> Result<(usize, N
         LinkType::LINUX_SLL2 => Ok((20, Next::EtherType(be16(bytes, 0).ok_or(Other::Malformed)?))),
         LinkType::NULL | LinkType::LOOP => {
             let family = be32(bytes, 0).ok_or(Other::Malformed)?;
-            // The capturing host's byte order is not told, and families are small numbers.
+            // The capture does not state its host's byte order; families are small numbers.
             let family = if family > 0xffff { family.swap_bytes() } else { family };
             address_family(family).map(|next| (4, next))
         }
@@ -156,7 +156,7 @@ pub(crate) fn nsh(bytes: &[u8]) -> Result<(usize, Next), Other> {
     }
 }
 
-/// What follows the bottom of a stack of MPLS labels, which its first nibble alone tells (RFC 4385 §3, RFC 4928 §3): IP, or a
+/// What follows the bottom of a stack of MPLS labels; only its first nibble shows it (RFC 4385 §3, RFC 4928 §3): IP, or a
 /// pseudowire's Ethernet frame, with a control word before it or not.
 pub(crate) fn labelled(bytes: &[u8]) -> Result<(usize, Next), Other> {
     const CONTROL_WORD: usize = 4;

@@ -8,7 +8,7 @@ use thalweg_units::Timestamp;
 /// A virtual network a segment travelled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Tag {
-    /// A VLAN by its number; priority tags (number 0) are not told.
+    /// A VLAN by its number; priority tags (number 0) are left out.
     Vlan(u16),
     /// IP in IP (RFC 2003, RFC 4213).
     IpInIp,
@@ -22,11 +22,11 @@ pub enum Tag {
     Erspan(u16),
     /// MPLS in IP or in UDP (RFC 4023, RFC 7510).
     MplsInIp,
-    /// GTP-U; its endpoints are numbered for each direction, so they are not told.
+    /// GTP-U; each direction has a tunnel endpoint identifier of its own, so these are left out.
     Gtp,
 }
 
-/// The virtual networks around a segment, outermost first; those past the fourth are not told apart.
+/// The virtual networks around a segment, outermost first; those past the fourth are ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Tags([Option<Tag>; 4]);
 

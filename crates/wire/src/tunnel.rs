@@ -10,7 +10,7 @@ pub(crate) struct Inner {
     /// Offset from the start of the tunnel's own header.
     pub(crate) at: usize,
     pub(crate) next: Next,
-    /// The tunnel, told the same in both directions.
+    /// The tunnel, with the same identity in both directions.
     pub(crate) tag: Tag,
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn radiotap(bytes: &[u8]) -> Result<Radio, Other> {
     Ok(Radio { len, padded: flags & DATA_PAD != 0 })
 }
 
-/// Length of a Prism or AVS header, which are told apart by the first word.
+/// Length of a Prism or AVS header, which differ in the first word.
 pub(crate) fn prism(bytes: &[u8]) -> Result<usize, Other> {
     const AVS: u32 = 0x8021_1000;
     if be32(bytes, 0).ok_or(Other::Malformed)? & 0xffff_f000 == AVS {

@@ -26,14 +26,14 @@ const LOOK: Duration = Duration::from_millis(20);
 const GREETING_AGAIN: Duration = Duration::from_millis(100);
 /// Packets of the first train.
 const FIRST_PACKETS: u32 = 16;
-/// Trains grow until so many of one were lost: a full buffer then was seen as often.
+/// Trains grow until one of them loses this many packets: then a full buffer was seen that often.
 const LOST_PACKETS: usize = 20;
 /// Or until one takes so long to arrive.
 const LONG_TRAIN: Duration = Duration::from_millis(500);
-/// The measured trains are sent at so many times the rate that the growing ones found: fast enough to fill the buffer, and slow enough that few packets
+/// The measured trains are sent at this multiple of the rate that the growing ones found: fast enough to fill the buffer, and slow enough that few packets
 /// are lost, and that none waits in the sender's own card.
 const PACE: f64 = 2.0;
-/// They have so many times the packets of the last growing one: at twice the bottleneck's rate, half of what is sent stays in the buffer.
+/// They have this multiple of the packets of the last growing one: at twice the bottleneck's rate, half of what is sent stays in the buffer.
 const MEASURED_TIMES: u32 = 3;
 /// And take this at least, so that an interrupt that is 50 µs late shifts the rate by half a percent.
 const MEASURED_TIME: Duration = Duration::from_millis(10);

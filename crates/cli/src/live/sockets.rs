@@ -23,7 +23,7 @@ const MOST_CONNECTIONS: usize = 4_096;
 
 struct Followed {
     one: Sampled,
-    /// Of the rounds, every so many-th is kept.
+    /// Rounds from one that is kept to the next.
     stride: u64,
 }
 

@@ -14,7 +14,7 @@ use thalweg_model::Metric;
 use thalweg_report::tables::{Column, Format, Kind, Table, Value};
 use thalweg_wire::{Decoded, Flags, Segment};
 
-/// What tells a run from the others, in every table.
+/// The columns that identify a run, in every table.
 const KEYS: [(&str, Kind); 4] =
     [("scenario", Kind::Text), ("arm", Kind::Text), ("kernel", Kind::Text), ("seed", Kind::Count)];
 

@@ -202,7 +202,7 @@ fn rename(node: &mut Node, place: &str) {
 
 fn experiment(node: &Node, files: Files<'_>) -> Result<Experiment, ConfigError> {
     let root = Section::new(node, "")?;
-    // A misspelt table is told of before what is missing for want of it.
+    // A misspelt table is reported before the keys that are missing because of it.
     for key in [
         "name", "about", "kernel", "arm", "matrix", "expect", "topology", "path", "workload", "client", "server",
         "cross",

@@ -93,7 +93,7 @@ pub struct Waiter {
     pub thread: usize,
     /// The connection.
     pub token: u64,
-    /// Tells questions of one connection apart.
+    /// Distinguishes the questions of one connection.
     pub number: u64,
 }
 

@@ -37,7 +37,7 @@ struct Kept {
 }
 
 impl Ring {
-    /// An empty ring of at most so many bytes and so much time.
+    /// An empty ring, bounded in bytes and in time.
     pub fn new(bytes_max: u64, time_max: Span) -> Self {
         Self { bytes_max, time_max, next: AtomicU64::new(0), kept: Mutex::default() }
     }

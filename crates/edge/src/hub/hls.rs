@@ -30,7 +30,7 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// A part that plays for `duration_ms`; `epoch` tells parts of the same number apart after a restart.
+    /// A part that plays for `duration_ms`; `epoch` distinguishes parts of the same number after a restart.
     ///
     /// # Errors
     /// When there is no memory for it.

@@ -64,7 +64,7 @@ impl Stream {
     }
 }
 
-/// How a worker is told that there is something new.
+/// How a worker is woken when there is something new.
 #[derive(Debug)]
 pub struct Signal {
     /// Wakes its thread.

@@ -46,7 +46,7 @@ struct Publisher {
     input: Vec<u8>,
     /// What an application was asked about it.
     asked: Option<Asked>,
-    /// Tells publishers apart, for applications.
+    /// Distinguishes publishers, for applications.
     number: u64,
     /// The stream it publishes.
     key: Option<Box<str>>,

@@ -170,7 +170,7 @@ impl Writer {
         self.stream.is_live.store(false, Ordering::Release);
     }
 
-    /// No publisher will come back: players are told that this is the end.
+    /// No publisher will come back: the playlist says that the stream has ended.
     pub(super) fn end(&mut self) {
         self.segments.end(&self.stream);
         self.stream.flv.end();

@@ -119,7 +119,7 @@ impl State {
 }
 
 impl ViewerRegistry {
-    /// For so many workers. A viewer that has gone is written to the journal and sent to `on_stop`; the log has who comes and goes.
+    /// For this number of workers. A viewer that has gone is written to the journal and sent to `on_stop`; the log has a line for each that comes or goes.
     pub fn new(workers: usize, journal: Option<Journal>, hooks: Arc<Hooks>, log: Arc<Log>) -> Self {
         let kicks = (0..workers).map(|_| Kicks::default()).collect();
         let (seen, stalls, stalled_ms) = Default::default();

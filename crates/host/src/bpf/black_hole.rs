@@ -4,7 +4,7 @@ use super::assembler::{Alu, Assembler, If, Reg, Width};
 use super::{ETHERNET_LEN, IPV4, IPV6, Program, SKB_LEN, SKB_PROTOCOL, TC_ACT_SHOT, TC_ACT_UNSPEC};
 use crate::error::HostError;
 
-/// Drops every IPv4 and IPv6 packet longer than `longest` bytes, its header included, and tells nobody: no ICMP message
+/// Drops every IPv4 and IPv6 packet longer than `longest` bytes, its header included, silently: no ICMP message
 /// comes back, as behind a tunnel whose router filters them. Anything else passes.
 ///
 /// A packet of segmentation offload counts as a whole.

@@ -18,7 +18,7 @@ const LAST: i16 = 16;
 const SCORE_BITS: i32 = 20;
 const COEFFICIENT_BITS: i32 = 16;
 const TABLE_BITS: i32 = 13;
-/// Scores beyond so many deviations are taken for it, as netem's tables end there.
+/// Scores are clipped to this many deviations, where netem's tables end.
 const MOST_SCORE: i32 = 4;
 /// Entries of each table: a power of two, so that the verifier sees an index's bounds.
 const NORMAL_ENTRIES: usize = 1 << NORMAL_BITS;

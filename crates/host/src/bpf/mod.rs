@@ -124,7 +124,7 @@ impl AsFd for Program {
 /// One call of bpf(2); what the attributes point to outlives it, since callers own it.
 fn bpf<T>(command: libc::c_int, attributes: &mut [T], act: impl FnOnce() -> String) -> Result<libc::c_int, HostError> {
     // SAFETY: the attributes outlive the call and their length is given; every pointer in them is to memory of the caller,
-    // of the length the kernel was told or knows from the map.
+    // of the length passed to the kernel, or known to it from the map.
     let result = unsafe {
         libc::syscall(libc::SYS_bpf, command, attributes.as_mut_ptr(), size_of_val(attributes) as libc::c_uint)
     };

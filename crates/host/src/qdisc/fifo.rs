@@ -9,9 +9,9 @@ use thalweg_units::Bytes;
 /// A queue that drops what does not fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fifo {
-    /// Of so many packets.
+    /// A limit in packets.
     Packets(u32),
-    /// Of so many bytes, Ethernet headers included.
+    /// A limit in bytes, Ethernet headers included.
     Bytes(Bytes),
 }
 

@@ -73,7 +73,7 @@ pub struct Netem {
     /// Packets held at most, those on their way included.
     pub limit: u32,
     /// Seed of its random numbers, from kernel 6.6 on; older kernels take theirs from the kernel's generator. A change
-    /// begins them anew: give each step of a schedule a seed of its own.
+    /// restarts them: give each step of a schedule a seed of its own.
     pub seed: u64,
 }
 

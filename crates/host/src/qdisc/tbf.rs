@@ -54,7 +54,7 @@ pub(super) fn describe(found: &[(u16, &[u8])]) -> String {
     let parms = value(found, TCA_TBF_PARMS);
     let rate = wide(found, TCA_TBF_RATE64).max(u64::from(u32_at(parms, 8)));
     let overhead = u32_at(parms, 0) >> 16;
-    // The kernel tells the bucket as the time it takes to fill, in whole ticks.
+    // The kernel gives the bucket as the time that it takes to fill, in whole ticks.
     let bucket = f64::from(u32_at(parms, 28)) * TICK_NANOS * rate as f64 / 1e9 - f64::from(overhead);
     let mut text = format!(
         "tbf rate {} burst {} limit {}",

@@ -1,4 +1,4 @@
-//! Each discipline as this machine's kernel tells it back.
+//! Each discipline as this machine's kernel reads it back.
 
 use super::*;
 use crate::link;

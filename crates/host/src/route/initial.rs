@@ -15,7 +15,7 @@ const RTA_TABLE: u16 = 15;
 /// Length of `struct rtmsg`.
 const HEADER_LEN: usize = 12;
 
-/// A route as the kernel tells of it.
+/// A route as the kernel reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
     pub(super) header: [u8; HEADER_LEN],
@@ -149,7 +149,7 @@ impl Route {
     }
 }
 
-/// As `ip route` has it, as far as it tells routes apart.
+/// As `ip route` prints it, as far as that distinguishes routes.
 impl fmt::Display for Route {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let address = |value: &[u8]| {

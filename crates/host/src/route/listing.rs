@@ -16,7 +16,7 @@ const HEADER_LEN: usize = 12;
 /// Source: linux/rtnetlink.h, `RTNH_F_DEAD`, `RTNH_F_LINKDOWN`.
 const LINK_DOWN: u32 = 1 | 16;
 
-/// A route as the kernel tells of it.
+/// A route as the kernel reports it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listed {
     /// `default`, or an address and the bits of its prefix.
@@ -75,7 +75,7 @@ fn metrics(bytes: &[u8]) -> BTreeMap<String, String> {
     let locks = all.iter().find(|(kind, _)| *kind == RTAX_LOCK).map_or(0, |(_, value)| u32_at(value, 0));
     let mut texts = metric_texts(bytes);
     for (kind, name) in METRIC_NAMES.iter().filter(|(kind, _)| locks & 1 << kind != 0) {
-        // The kernel tells of locked metrics that have no value, too.
+        // The kernel also lists locked metrics that have no value.
         if *kind != RTAX_LOCK
             && let Some(text) = texts.get_mut(*name)
         {

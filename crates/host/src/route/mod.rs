@@ -89,7 +89,7 @@ fn fill(metrics: &mut Message, settings: &RouteSettings) {
     let rto_min = settings.rto_min.map(|span| u32::try_from(span.as_micros().div_ceil(1000)).unwrap_or(u32::MAX));
     let bits = |feature: &RouteFeature| FEATURES.iter().find(|line| line.0 == *feature).map_or(0, |line| line.1);
     let features = settings.features.iter().map(bits).fold(0, |all, bit| all | bit);
-    // Locked as `ip route` can lock them: without the lock the kernel ignores rto_min and cwnd, and learns ssthresh anew.
+    // Locked as `ip route` can lock them: without the lock the kernel ignores rto_min and cwnd, and learns ssthresh again.
     let locked = [(RTAX_RTO_MIN, rto_min), (RTAX_CWND, settings.cwnd), (RTAX_SSTHRESH, settings.ssthresh)];
     let lock = locked.iter().filter(|(_, value)| value.is_some()).fold(0, |all, (kind, _)| all | 1 << kind);
     let free = [

@@ -46,7 +46,7 @@ fn set_number(socket: BorrowedFd<'_>, level: i32, option: i32, value: i32, name:
 }
 
 impl From<Tcp> for std::net::TcpStream {
-    /// The same socket; it still never blocks, unless it is told to.
+    /// The same socket; it still never blocks unless it is set to.
     fn from(socket: Tcp) -> Self {
         Self::from(socket.fd)
     }

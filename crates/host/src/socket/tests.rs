@@ -1,4 +1,4 @@
-//! Options and routes as this machine's kernel tells them back, and what they do.
+//! Options and routes as this machine's kernel reads them back, and their effect.
 
 use super::*;
 use crate::link::{self, End};

@@ -45,11 +45,11 @@ impl Senders {
 /// When a test ends: at the first of these that is not zero.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ending {
-    /// After so many seconds (`time`), those of `omit` not counted.
+    /// After this many seconds (`time`), without those of `omit`.
     pub seconds: u64,
-    /// When so many bytes were sent in a direction (`num`).
+    /// After this many bytes were sent in a direction (`num`).
     pub bytes: u64,
-    /// When so many blocks were sent in a direction (`blockcount`).
+    /// After this many blocks were sent in a direction (`blockcount`).
     pub blocks: u64,
     /// The seconds at the start that count for nothing (`omit`).
     pub omit_seconds: u64,

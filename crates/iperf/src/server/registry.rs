@@ -1,4 +1,4 @@
-//! Which tests wait for streams: what tells the connections of several clients at one port apart.
+//! Which tests wait for streams: assigns the connections of several clients at one port.
 
 use crate::protocol::Cookie;
 use crate::stream::Link;

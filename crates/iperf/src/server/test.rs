@@ -100,7 +100,7 @@ fn open(client: &mut Client, registry: &Registry) -> Result<(Opened, Vec<String>
     Ok((Opened { parameters, streams }, notes))
 }
 
-/// Waits until so many streams have come.
+/// Waits until this many streams have connected.
 fn wait_for(count: usize, control: &mut Control, streams: &Receiver<Arrived>) -> Result<Vec<Arrived>, IperfError> {
     let deadline = Instant::now() + ANSWER;
     let mut arrived = Vec::new();

@@ -22,7 +22,7 @@ pub struct Demo {
 
 /// Pictures a second.
 pub const PICTURES_PER_SECOND: u64 = 25;
-/// A keyframe each so many pictures: two seconds.
+/// Pictures from keyframe to keyframe: two seconds.
 const KEYFRAME_EACH: u64 = 50;
 /// Samples a second.
 pub const SAMPLES_PER_SECOND: u64 = 48_000;

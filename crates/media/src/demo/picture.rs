@@ -9,7 +9,7 @@ const ROWS: usize = 12;
 /// 256 of luma, 64 of each chroma.
 const MACROBLOCK: usize = 384;
 const BALL: i64 = 32;
-/// `frame_num` has so many bits.
+/// Bits of `frame_num`.
 const FRAME_NUM_BITS: u32 = 8;
 
 /// 75 % colour bars (ITU-R BT.801), as luma and chroma of BT.601.

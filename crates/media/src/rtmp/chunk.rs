@@ -43,7 +43,7 @@ struct Header {
     stream_id: Option<u32>,
 }
 
-/// Why chunks make no sense. The connection has to end: what follows cannot be told apart.
+/// Why chunks make no sense. The connection has to end: the following chunks cannot be delimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ChunkError {
     /// A message is longer than the limit.

@@ -16,7 +16,7 @@ impl Default for ChunkWriter {
 }
 
 impl ChunkWriter {
-    /// The size of chunks from here on; the other side has to be told before.
+    /// The size of chunks from here on; the other side has to learn it first.
     pub fn set_chunk_size(&mut self, size: u32) {
         self.chunk_size = (size as usize).max(1);
     }

@@ -17,7 +17,7 @@ pub struct Message {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MessageKind {
-    /// The sender's chunks hold so many bytes from here on.
+    /// Sets the sender's chunk size in bytes, from here on.
     SetChunkSize,
     /// What came of a message in a chunk stream is dropped.
     Abort,
@@ -25,7 +25,7 @@ pub enum MessageKind {
     Acknowledgement,
     /// Pings and stream events.
     UserControl,
-    /// An acknowledgement is wanted each so many bytes.
+    /// Asks for an acknowledgement each time this many bytes arrived.
     WindowAcknowledgementSize,
     /// As above, for the other side.
     SetPeerBandwidth,

@@ -137,7 +137,7 @@ impl Refusal {
     }
 }
 
-/// What both sides are told of acknowledgements (§5.4.4), in bytes: as much as Flash Media Server and its followers say.
+/// The acknowledgement window announced to both sides (§5.4.4), in bytes: the value of Flash Media Server and its followers.
 const WINDOW: u32 = 2_500_000;
 /// The size of chunks that we send, in bytes.
 const CHUNK_SIZE: u32 = 4096;
@@ -214,7 +214,7 @@ impl Session {
         }
     }
 
-    /// Tells the other side why it may not publish. Most encoders close then; others may try another name.
+    /// Sends the other side the reason why it may not publish. Most encoders close then; others may try another name.
     pub fn refuse(&mut self, refusal: Refusal) {
         if let Publishing::Asked(stream) = self.publishing {
             self.publishing = Publishing::No;

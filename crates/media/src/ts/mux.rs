@@ -186,7 +186,7 @@ struct PesHeader {
 }
 
 impl PesHeader {
-    /// `payload` is the payload's length, where it is to be told; video's need not.
+    /// `payload` is the payload's length, where the header states it; video's need not.
     fn new(stream: u8, pts: i64, dts: Option<i64>, payload: Option<usize>) -> Self {
         let dts = dts.filter(|&dts| dts != pts);
         let fields = if dts.is_some() { 10 } else { 5 };

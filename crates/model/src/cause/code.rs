@@ -36,7 +36,7 @@ pub enum Code {
     CongestionWindowClamp,
     /// The sender paces its data at a fixed rate, below the path's.
     PacingRate,
-    /// After each pause the congestion window begins anew.
+    /// After each pause the congestion window is reset.
     IdleRestart,
     /// Small writes wait for acknowledgements that the other side delays.
     DelayedAck,

@@ -186,7 +186,7 @@ pub struct SlowStartSeen {
 pub struct FirstFlight {
     /// In segments.
     pub segments: f64,
-    /// Of so many bytes.
+    /// Size in bytes.
     pub segment_bytes: u64,
     /// The window ended it, so it is the initial window; otherwise that is as large at least.
     pub is_window: bool,
@@ -355,7 +355,7 @@ pub struct PacedData {
     pub at_sender: bool,
 }
 
-/// Pauses after which the congestion window began anew.
+/// Pauses after which the congestion window was reset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Restarts {
     /// Bursts that began with a smaller window.

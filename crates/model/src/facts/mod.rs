@@ -40,7 +40,7 @@ pub struct Facts {
     /// Round trips, where there is a sample.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rtt: Option<Box<RoundTrips>>,
-    /// The window the data's receiver advertised, where the capture tells how it is scaled.
+    /// The window the data's receiver advertised, where the capture shows its scale.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub receive_window: Option<Box<ReceiveWindow>>,
     /// The initial congestion window, where the capture shows it or a bound of it.

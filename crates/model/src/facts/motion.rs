@@ -20,7 +20,7 @@ pub struct Reordering {
     pub late_ms_max: Option<f64>,
 }
 
-/// What tells round trips.
+/// The source of round trips.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RttSource {
@@ -46,7 +46,7 @@ impl RttSource {
 /// Round trips between the data's sender and its receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RoundTrips {
-    /// What they are told by.
+    /// Their source.
     pub source: RttSource,
     /// How many there are.
     pub samples: u64,
@@ -288,7 +288,7 @@ pub struct BurstLosses {
 pub struct IdleRestarts {
     /// Such pauses.
     pub pauses: u64,
-    /// Of these, pauses after which the congestion window began anew (RFC 5681 §4.1, Linux `tcp_slow_start_after_idle`).
+    /// Of these, pauses after which the congestion window was reset (RFC 5681 §4.1, Linux `tcp_slow_start_after_idle`).
     pub restarts: u64,
     /// Time the bursts after these took, those left out in which something was sent again.
     pub restarted_ms: f64,

@@ -15,7 +15,7 @@ use thalweg_infer::{CaptureDiagnosis, Error, Options, PlotSelection, Retain};
 /// Files from this size on are divided among processors; below it the work is over before threads have started to pay.
 const DIVIDED_BYTES: u64 = 32 << 20;
 
-/// Diagnoses the capture at `place` of the request by so many `threads`, and adds what was read of its file to `read`.
+/// Diagnoses the capture at `place` of the request with `threads` threads, and adds what was read of its file to `read`.
 ///
 /// A panic is caught: it is this program's defect, and the other captures are not to suffer from it.
 pub(super) fn one(

@@ -42,7 +42,7 @@ const TRAIN_LEAST_S: f64 = 250e-6;
 /// Segments of a train, and of a short one among the first segments.
 const TRAIN_SEGMENTS: u64 = 16;
 const FIRST_SEGMENTS: u64 = 4;
-/// A limit is one where the path carries this much more. Closer together the two cannot be told apart: the labelled set of the verdicts has no
+/// A limit is one where the path carries this much more. Closer together the two cannot be distinguished: the labelled set of the verdicts has no
 /// cases nearer either (`CLEAR`, `tests/labelled/causes.rs`).
 pub(crate) const LIMIT_BELOW_PATH: f64 = 1.15;
 

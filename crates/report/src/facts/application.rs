@@ -6,7 +6,7 @@ use thalweg_model::{Flow, RequestTiming};
 /// Requests shown of a connection: those that took longest.
 pub(crate) const SHOWN: usize = 5;
 
-/// Turns are listed if the longest wait is so many times the median, or they are few: rows that are alike add nothing to the summary.
+/// Turns are listed if the longest wait is this many times the median, or if they are few: rows that are alike add nothing to the summary.
 const OUTLIER: f64 = 2.0;
 
 /// Headings of the cells that [`cells`] gives.

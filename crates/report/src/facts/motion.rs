@@ -25,7 +25,7 @@ pub(super) fn lines(flow: &Flow) -> Vec<(&'static str, String)> {
     lines.extend(facts.reordering.as_deref().map(|found| ("reordering", reordering(found))));
     lines.extend(facts.idle_restarts.as_deref().map(|idle| {
         let (pauses, restarts) = (count(idle.pauses as f64), count(idle.restarts as f64));
-        ("pauses", format!("{pauses} of 200 ms and more; the window began anew after {restarts}"))
+        ("pauses", format!("{pauses} of 200 ms and more; slow start again after {restarts}"))
     }));
     lines.extend(facts.delayed_acks.as_ref().map(|held| {
         let waits = count(held.waits as f64);
@@ -117,7 +117,7 @@ fn delivery(delivery: &Delivery) -> String {
 
 fn family(family: &CongestionFamily) -> String {
     let name = match family.name {
-        FamilyName::Unknown => return format!("not told by {} of loss", counted(family.episodes, "episode")),
+        FamilyName::Unknown => return format!("unknown after {} of loss", counted(family.episodes, "episode")),
         FamilyName::Reno => "Reno",
         FamilyName::Cubic => "CUBIC",
         FamilyName::Bbr => "BBR",

@@ -117,7 +117,7 @@ fn rate_of(cell: BurstCell) -> f64 {
     f64::from(cell.bytes) * 8.0 * 1e3
 }
 
-/// Its colour: by the root of the rate, so that small ones are told apart.
+/// Its colour: by the root of the rate, so that small ones remain distinct.
 fn color(cell: BurstCell, most: f64) -> u8 {
     match cell {
         BurstCell { overflows: true, .. } => OVERFLOW,

@@ -114,7 +114,7 @@ impl Buffer {
                 }
                 _ => values.push(ByteArray::from(text.as_bytes().to_vec())),
             },
-            // Parquet has no unsigned type of its own: the same bits, which the logical type tells how to read.
+            // Parquet has no unsigned type of its own: the same bits, interpreted by the logical type.
             (Values::Count(values), Value::Count(count)) => values.push(count.cast_signed()),
             (Values::Number(values), Value::Number(number)) => values.push(*number),
             (Values::Number(values), Value::Count(count)) => values.push(*count as f64),

@@ -11,9 +11,9 @@ use thalweg_model::{CaptureReport, Code, DiagnoseReport, Evidence, Flow, Remedy,
 
 /// Connections listed for each capture.
 const LISTED: usize = 20;
-/// Connections told in full for each capture.
+/// Connections described in full for each capture.
 const TOLD: usize = 3;
-/// A connection that lasted this much longer than its data phase is told to have.
+/// If a connection lasts this much longer than its data phase, the output says so.
 const IDLE: f64 = 1.1;
 /// Packet numbers printed with a fact.
 const PACKETS: usize = 8;
@@ -30,7 +30,7 @@ pub fn diagnose(report: &DiagnoseReport, width: usize, color: bool) -> String {
     page.finish()
 }
 
-/// Prints what was found in one capture of so many `connections`, of which the report may have the costliest only, with `listed` of them in
+/// Prints what was found in one capture of `connections` connections, of which the report may have the costliest only, with `listed` of them in
 /// the list.
 pub fn diagnose_capture(capture: &CaptureReport, connections: u64, listed: usize, width: usize, color: bool) -> String {
     let mut page = Page::new(width, color);
@@ -102,7 +102,7 @@ fn same(a: &Flow, b: &Flow) -> bool {
     elsewhere && ends && a.start <= b.start + b.duration_s && b.start <= a.start + a.duration_s
 }
 
-/// One line for a connection that was told as it looks from another interface.
+/// One line for a connection that another interface already described.
 fn again(page: &mut Page, known: &Flow, flow: &Flow) {
     let seen = flow.interface.as_ref().map(|name| format!(", seen on {name}")).unwrap_or_default();
     let (code, share) = (flow.verdict.code(), percent(flow.verdict.share));
@@ -318,13 +318,13 @@ pub(super) fn ends(flow: &Flow) -> String {
 pub(super) fn gain(ratio: f64) -> String {
     match ratio {
         ratio if ratio < 1.005 => "nothing".to_owned(),
-        // Where no gain is told to be larger, as infer caps it.
+        // `infer` caps gains here.
         ratio if ratio >= MOST_TOLD => format!("over {}", times(MOST_TOLD)),
         ratio => times(ratio),
     }
 }
 
-/// The largest gain that is told.
+/// The largest gain that is shown.
 const MOST_TOLD: f64 = 1_000.0;
 
 fn plural(number: u64, noun: &str) -> String {

@@ -91,7 +91,7 @@ pub enum Scope {
     Namespace,
     /// One for the host.
     Host,
-    /// It tells, and cannot be set.
+    /// A figure to be read; it cannot be set.
     ReadOnly,
 }
 

@@ -183,7 +183,7 @@ fn what_is_right_is_not_found() {
     }
     // An old kernel still has what newer ones removed.
     assert_eq!(codes("kernel.osrelease = 4.4.0\nnet.ipv4.tcp_tw_recycle = 0")[0].0, Weight::Note);
-    // A host for few connections is told only when it says how many.
+    // For a host with few connections the finding needs their number.
     let text = "net.ipv4.tcp_mem = 10000 20000 30000\nnet.ipv4.tcp_wmem = 4096 16384 16777216\n";
     let with =
         |connections| show(&parse(text), String::new(), connections).findings.first().map(|finding| finding.weight);

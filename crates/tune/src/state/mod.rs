@@ -81,7 +81,7 @@ impl HostState {
 }
 
 impl Route {
-    /// As `ip route` has it, as far as it tells routes apart.
+    /// As `ip route` prints it, as far as that distinguishes routes.
     pub fn title(&self) -> String {
         let via = self.via.as_ref().map(|via| format!(" via {via}")).unwrap_or_default();
         let dev = self.dev.as_ref().map(|dev| format!(" dev {dev}")).unwrap_or_default();

@@ -208,7 +208,7 @@ pub(crate) mod tests {
         [&kind.to_be_bytes()[..], &with_u16(value)].concat()
     }
 
-    /// A ClientHello for `name` that offers HTTP/2 and 1.1, with so many bytes of padding before its name.
+    /// A ClientHello for `name` that offers HTTP/2 and 1.1, with `padding` bytes before its name.
     fn client(name: &str, padding: usize) -> Vec<u8> {
         let list = with_u16(&[&[0][..], &with_u16(name.as_bytes())].concat());
         let offered = with_u16(&[&[2, 0x0a, 0x0a, 2][..], b"h2", &[8], b"http/1.1"].concat());

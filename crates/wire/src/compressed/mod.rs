@@ -1,4 +1,4 @@
-//! Compressed captures: gzip, xz and zstd, told by their first bytes and unpacked as they are read.
+//! Compressed captures: gzip, xz and zstd, recognized by their first bytes and decompressed as they are read.
 //!
 //! What is kept in memory is a decompressor's window, which has a limit here; a file that asks for more is refused. What unpacks to
 //! very much is read like any long file, piece by piece.

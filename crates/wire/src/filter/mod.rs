@@ -38,7 +38,7 @@ enum Side {
 /// What an end is tested for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
-    /// Addresses that begin with so many bits of this one.
+    /// Addresses whose prefix of this many bits is that of this one.
     Net(IpAddr, u8),
     /// Ports from the first to the second.
     Ports(u16, u16),

@@ -1,8 +1,8 @@
 //! The fragments of IP packets, put together as far as the analysis asks: the headers at the front, and how long the whole is.
 //!
-//! A datagram is told once, as what it is whole, at the time of the fragment that completes it: its receiver's TCP sees it then, and
-//! acknowledges it after. One whose rest does not come is told as far as it is known from its front on, with the time of its
-//! latest fragment; what comes later still is told as the segment's rest, so that no byte counts twice.
+//! A datagram is reported once, whole, at the time of the fragment that completes it: then its receiver's TCP sees it and acknowledges it.
+//! If its rest does not come, the part from its front on that is known is reported, with the time of its latest fragment; fragments that
+//! come later still are reported as the segment's rest, so that no byte counts twice.
 
 mod piece;
 
@@ -23,10 +23,10 @@ const MOST_DATAGRAMS: usize = 256;
 const MOST_RUNS: usize = 64;
 /// Bytes of a datagram that are kept: the headers of an overlay in an overlay are fewer.
 const HEAD: usize = 256;
-/// The rest of a datagram is not waited for when nothing of it came for so long: no sender that heard nothing of it sends its data
-/// again sooner (Linux `TCP_RTO_MIN`), and what is sent again has to be told after what was sent first.
+/// After this silence the rest of a datagram is no longer waited for: no sender retransmits sooner without an acknowledgement (Linux
+/// `TCP_RTO_MIN`), and a retransmission has to be reported after the original.
 const PATIENCE_NS: u64 = 200_000_000;
-/// Nor when so many that began later between the same hosts are whole: a sender takes a segment for lost then (RFC 5681 §3.2).
+/// Nor after this many later datagrams between the same hosts are whole: a sender then takes the segment for lost (RFC 5681 §3.2).
 const OVERTAKEN: u8 = 3;
 /// How long an identification stands for one datagram: Linux's `IP_FRAG_TIME` (RFC 791 §3.2 asks for 15 s at least).
 const LIFE_V4_NS: u64 = 30_000_000_000;
@@ -36,9 +36,9 @@ const LIFE_V6_NS: u64 = 60_000_000_000;
 /// What a datagram's fragments came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Not told yet.
+    /// Not reported yet.
     Waiting,
-    /// Told as far as it was known, with so many bytes of payload.
+    /// Reported as far as it was known, with this many bytes of payload.
     Told(u32),
     /// Told whole.
     Whole,
@@ -59,7 +59,7 @@ struct Datagram {
     interface: u32,
     key: Key,
     state: State,
-    /// Every fragment of it was seen before: it may be what a tap delivers twice, and is told when it is whole again.
+    /// Every fragment of it was seen before: it may be what a tap delivers twice, and is reported when it is whole again.
     again: bool,
     begun: Timestamp,
     /// The latest fragment's time and number.
@@ -67,7 +67,7 @@ struct Datagram {
     /// The first fragment's, once that is known.
     facts: IpFacts,
     protocol: u8,
-    /// Fragments that are not told.
+    /// Fragments that are not reported.
     held: u32,
     overtaken: u8,
     total: Option<u32>,
@@ -317,7 +317,7 @@ impl Fragments {
     }
 }
 
-/// What is left of a segment of which so many bytes were told before.
+/// The rest of a segment whose first `reported` bytes were reported before.
 fn rest(mut segment: Segment, told: u32) -> Segment {
     let told = told.min(segment.payload_len);
     if told > 0 {

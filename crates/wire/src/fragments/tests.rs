@@ -49,7 +49,7 @@ fn packet(seconds: u64, bytes: &[u8]) -> Packet<'_> {
     }
 }
 
-/// What was told, and at which packet, the end being one more.
+/// What was reported, and at which packet; the end of the capture counts as one more.
 #[derive(Debug, PartialEq, Eq)]
 enum Told {
     /// Sequence number and payload.
@@ -67,7 +67,7 @@ fn told(index: usize, decoded: Decoded) -> Told {
             Late(index, late.segment.tcp.seq.get(), late.segment.payload_len, late.at.as_nanos() / 1_000_000_000)
         }
         Decoded::Other(other) => Told::Other(index, other),
-        Decoded::Udp(datagram) => panic!("no fragment is told as a datagram: {datagram:?}"),
+        Decoded::Udp(datagram) => panic!("no fragment is reported as a datagram: {datagram:?}"),
         Decoded::TooBig(error) => panic!("no fragment holds an error: {error:?}"),
     }
 }
@@ -76,7 +76,7 @@ fn decode(packets: &[(u64, Vec<u8>)]) -> Vec<Told> {
     decode_cut(packets, usize::MAX)
 }
 
-/// With so many bytes of each packet captured.
+/// With this snapshot length.
 fn decode_cut(packets: &[(u64, Vec<u8>)], snaplen: usize) -> Vec<Told> {
     let mut decoder = Decoder::default();
     let mut found = Vec::new();
@@ -249,7 +249,7 @@ proptest! {
         prop_assert_eq!(decoder.fragments_known(), 0);
     }
 
-    /// However the parts of some packets are mixed, nothing is told but the packets.
+    /// However the fragments of several packets interleave, only the packets are reported.
     #[test]
     fn mixed_parts_are_the_packets(
         sizes in proptest::collection::vec((20usize..2_000, 1usize..40), 1..6),
@@ -277,7 +277,7 @@ proptest! {
                 Told::Other(_, other) => prop_assert!(matches!(other, Other::Fragment | Other::Malformed)),
             }
         }
-        // One that three overtook is told in two parts.
+        // One that three overtook is reported in two parts.
         let all: usize = sizes.iter().map(|size| size.0).sum();
         prop_assert_eq!(lens.iter().sum::<u32>() + told, all as u32);
     }

@@ -47,20 +47,20 @@ fn decoded(result: Result<Decoded, Other>) -> Decoded {
 pub struct Decoder {
     fragments: Fragments,
     filter: Option<Filter>,
-    /// There is no filter, and no fragment waits: a plain segment is told as it is.
+    /// There is no filter, and no fragment waits: a plain segment is reported as it is.
     is_free: bool,
 }
 
 impl Decoder {
-    /// A decoder that tells only the segments that `filter` wants, if there is one.
+    /// A decoder that reports only the segments that match `filter`, if there is one.
     pub fn with_filter(filter: Option<Filter>) -> Self {
         Self { filter, ..Self::default() }
     }
 
-    /// Tells `each` what the packet is: nearly always one call, several for an 802.11 frame that joins several.
+    /// Calls `each` with what the packet is: once for nearly all packets, several times for an 802.11 frame that aggregates several.
     ///
-    /// Nothing is told of a fragment of IP until its packet is whole, or the rest is not waited for any longer: then what is known
-    /// is told as [`Decoded::Late`].
+    /// A fragment of IP is not reported until its packet is whole, or until the rest is no longer waited for: then the known part is
+    /// reported as [`Decoded::Late`].
     #[inline]
     pub fn decode(&mut self, packet: &Packet<'_>, mut each: impl FnMut(Decoded)) {
         let segment = if packet.link == LinkType::ETHERNET { plain_tcp(packet.bytes) } else { None };
@@ -90,7 +90,7 @@ impl Decoder {
     }
 }
 
-/// What is told where a filter may want only some segments.
+/// What is reported if a filter selects segments.
 fn wanted(decoded: Decoded, filter: Option<&Filter>) -> Decoded {
     match (&decoded, filter) {
         (

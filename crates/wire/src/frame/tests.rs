@@ -135,7 +135,7 @@ fn every_link_type_leads_to_tcp() {
     }
 }
 
-/// Tunnels and virtual networks over Ethernet or IP, and what is told of them.
+/// Tunnels and virtual networks over Ethernet or IP, and what the decoder reports of them.
 fn tunnels() -> Vec<(LinkType, Vec<u8>, Vec<Tag>)> {
     let ip = ipv4(6, &tcp(5));
     let inner = ethernet(0x0800, &ip);

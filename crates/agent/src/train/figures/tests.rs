@@ -11,7 +11,7 @@ struct Link {
     buffer_bytes: u64,
     /// Arrivals are noted late by up to so much.
     jitter_ns: u64,
-    /// One packet of so many is lost besides; 0 is none.
+    /// One packet in this many is lost as well; 0 is none.
     loss: u64,
 }
 

@@ -1,4 +1,4 @@
-//! This host's settings, as its kernel tells of them.
+//! This host's settings, as its kernel reports them.
 
 use crate::failure::Failure;
 use thalweg_model::since;

@@ -25,7 +25,7 @@ pub enum TraceError {
     TooLong,
 }
 
-/// Moments, in whole milliseconds, at each of which a link delivers [1504 bytes](self); after the last one they begin anew.
+/// Moments, in whole milliseconds, at each of which a link delivers [1504 bytes](self); after the last one they repeat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
     times: Vec<u32>,
@@ -52,7 +52,7 @@ impl Trace {
         &self.times
     }
 
-    /// After how many milliseconds the trace begins anew.
+    /// The length of the trace in milliseconds, after which it repeats.
     pub fn period_ms(&self) -> u32 {
         self.times.last().copied().unwrap_or(1)
     }

@@ -64,7 +64,7 @@ const COOKIE: i16 = -8;
 const ARM: i16 = -16;
 const NEW: i16 = -32;
 
-/// Loads the program with its maps. R6 is what it is told of the connection, R7 the settings, R8 the counters of its arm.
+/// Loads the program with its maps. R6 is its context, the connection; R7 the settings, R8 the counters of its arm.
 pub(super) fn load(settings: &Map, counters: &Map, sockets: &Map) -> Result<Program, HostError> {
     use Reg::{R1, R2, R6, R7};
     let mut code = Assembler::default();

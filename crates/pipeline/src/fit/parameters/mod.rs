@@ -91,7 +91,7 @@ const WINDOW_PART: f64 = 0.5;
 const RECEIVE_BUFFER: f64 = (6 << 20) as f64;
 const SEND_BUFFER: f64 = (4 << 20) as f64;
 const ETHERNET_HEADER: u64 = 14;
-/// Where the capture never shows the path's rate: so many times the most that it delivered.
+/// If the capture never shows the path's rate: this multiple of the largest delivery rate.
 const RATE_UNSEEN: f64 = 4.0;
 /// Losses of one round trip that a queue explains and independent losses do not.
 pub(crate) const OVERRUN_PACKETS: u64 = 8;
@@ -137,7 +137,7 @@ impl Parameters {
         let rate_bps = on_wire(seen.unwrap_or(delivered * RATE_UNSEEN));
         let (rtt_s, p50_s, max_s) = round_trips(flow);
         let losses = flow.facts.losses.as_deref();
-        // Random losses seldom come so many in a round trip: that was slow start, which overran the queue.
+        // Random losses are seldom this many in a round trip: slow start overran the queue.
         let overran = losses.is_some_and(|losses| losses.packets_max >= OVERRUN_PACKETS);
         let lost_to_queue =
             losses.is_some() && (loss_model == LossModel::Queue || overran && loss_model == LossModel::Random);
@@ -261,7 +261,7 @@ impl Parameters {
         list
     }
 
-    /// The buffers of both hosts that carry so many bits per second over this path. A window is a part of what is charged to either.
+    /// The buffers of both hosts that carry this rate over this path. A window is a part of what is charged to either.
     pub(crate) fn buffers_for(&self, bps: f64) -> Vec<Change> {
         let mib = (bps * self.rtt_s / 8.0 / WINDOW_PART / f64::from(1 << 20)).ceil() as u64;
         let buffer = |side, name: &str, first: u64| Change {
