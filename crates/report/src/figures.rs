@@ -128,17 +128,17 @@ impl Figure {
 ///
 /// The first is the one the arms are compared by: transactions per second where there are transactions, else the time
 /// to the most bytes, else the steady rate, else the mean rate. Of topics it is each one's 99th percentile, and of the
-/// user's own programs what they printed; several workloads at once have their leading figures one after the other. A count of losses that is 0 in every arm tells no arm
+/// user's own programs what they printed; several workloads at once have their leading figures one after the other. A count of losses that is 0 in every arm distinguishes no arm
 /// from another and is left out; see [`nothing_lost`].
 pub fn leading(arms: &[ArmReport]) -> Vec<Figure> {
     let has = |figure: &Figure| arms.iter().any(|arm| figure.of(&arm.metrics).and_then(Metric::value).is_some());
-    let tells = |figure: &Figure| {
+    let distinguishes = |figure: &Figure| {
         !ZERO_IS_NO_NEWS.contains(&figure.name.rsplit('.').next().unwrap_or_default())
             || arms.iter().any(|arm| figure.of(&arm.metrics).is_some_and(|metric| !always_zero(metric)))
     };
     // A keyframe's size among the byte counts would be shown twice.
     let keyframe = Figure::named("first_keyframe_ms");
-    let told = |figure: &Figure| {
+    let is_shown_already = |figure: &Figure| {
         figure.name.starts_with("time_to_bytes_ms.")
             && arms.iter().all(|arm| {
                 let keyframe = keyframe.of(&arm.metrics);
@@ -187,7 +187,13 @@ pub fn leading(arms: &[ArmReport]) -> Vec<Figure> {
     groups.sort_unstable();
     groups.dedup();
     names.extend(groups.iter().flat_map(|group| OF_A_PART.map(|name| format!("{group}.{name}"))));
-    names.iter().map(|name| Figure::named(name)).filter(has).filter(tells).filter(|figure| !told(figure)).collect()
+    names
+        .iter()
+        .map(|name| Figure::named(name))
+        .filter(has)
+        .filter(distinguishes)
+        .filter(|figure| !is_shown_already(figure))
+        .collect()
 }
 
 /// What the user's own programs printed, and how long they took; of several runs the median.

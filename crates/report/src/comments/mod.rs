@@ -39,13 +39,13 @@ pub fn comments(capture: &CaptureReport, marks: &BTreeMap<u64, Series>) -> BTree
 /// Every flow's verdict, the costliest first, for the file as a whole.
 pub fn summary(capture: &CaptureReport) -> String {
     let mut text = String::from("thalweg:");
-    let told: Vec<&Flow> =
+    let named: Vec<&Flow> =
         capture.flows.iter().map(Box::as_ref).filter(|flow| flow.verdict.code() != Code::Unknown).collect();
-    for flow in told.iter().take(MOST_NAMED) {
+    for flow in named.iter().take(MOST_NAMED) {
         let Flow { id, client, server, verdict, .. } = flow;
         let _ = write!(text, "\nflow {id}, {client} – {server}: {}: {}", verdict.code(), verdict.claim());
     }
-    let more = told.len().saturating_sub(MOST_NAMED);
+    let more = named.len().saturating_sub(MOST_NAMED);
     if more > 0 {
         let _ = write!(text, "\nand {more} more");
     }

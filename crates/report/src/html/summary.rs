@@ -30,8 +30,8 @@ pub(super) fn about(lab: &LabReport) -> String {
 fn not_as_asked_for(arm: &ArmReport) -> Option<String> {
     let live = arm.live.as_ref()?;
     let faults = [&live.verdict.faults[..], &live.skipped[..]].concat();
-    let told = || format!("<p class=\"caution\">{}: {}</p>", escape(&arm.name), escape(&faults.join("; ")));
-    (!faults.is_empty()).then(told)
+    let caution = || format!("<p class=\"caution\">{}: {}</p>", escape(&arm.name), escape(&faults.join("; ")));
+    (!faults.is_empty()).then(caution)
 }
 
 /// The fix: cause, before and after, settings, what it would not help.

@@ -35,12 +35,12 @@ pub(super) fn lab(lab: &LabReport) -> String {
 /// The leading figure's ratio to the baseline's, with the interval of the paired differences.
 fn ratio(arm: &ArmReport, figure: &Figure) -> String {
     let difference = arm.differences.get(&figure.name);
-    let told = difference.and_then(|told| figure.times_better(told.ratio?, 1.0).map(|ratio| (told, ratio)));
-    let Some((told, ratio)) = told else {
+    let change = difference.and_then(|change| figure.times_better(change.ratio?, 1.0).map(|ratio| (change, ratio)));
+    let Some((change, ratio)) = change else {
         let text = if arm.baseline.is_none() { "1×" } else { "–" };
         return format!("<td class=\"faint\">{text}</td>");
     };
-    let noise = told.within_noise == Some(true) && told.ci95.is_some_and(|[low, high]| low != high);
+    let noise = change.within_noise == Some(true) && change.ci95.is_some_and(|[low, high]| low != high);
     let class = match ratio {
         _ if noise => "faint",
         ratio if ratio >= 1.05 => "good",
@@ -48,8 +48,8 @@ fn ratio(arm: &ArmReport, figure: &Figure) -> String {
         _ => "faint",
     };
     let mark = if noise { "≈ " } else { "" };
-    let interval = told.ci95.filter(|[low, high]| low != high).map(|[low, high]| {
-        format!("<small>{}<br>ci95 {}</small>", signed(figure, told.difference), figure.print_range(low, high))
+    let interval = change.ci95.filter(|[low, high]| low != high).map(|[low, high]| {
+        format!("<small>{}<br>ci95 {}</small>", signed(figure, change.difference), figure.print_range(low, high))
     });
     format!("<td class=\"{class}\">{mark}{}{}</td>", times(ratio), interval.unwrap_or_default())
 }
@@ -97,19 +97,19 @@ fn scale(lab: &LabReport, figure: &Figure) -> (f64, f64) {
 }
 
 fn outliers(lab: &LabReport, figures: &[Figure]) -> String {
-    let mut told = Vec::new();
+    let mut outliers = Vec::new();
     for arm in &lab.arms {
         for outlier in &arm.outliers {
             if let Some(figure) = figures.iter().find(|figure| figure.name == outlier.metric) {
                 let value = figure.print(outlier.value);
-                told.push(escape(&format!("{}, {}, seed {}: {value}", arm.name, figure.label, outlier.seed)));
+                outliers.push(escape(&format!("{}, {}, seed {}: {value}", arm.name, figure.label, outlier.seed)));
             }
         }
     }
-    if told.is_empty() {
+    if outliers.is_empty() {
         return String::new();
     }
-    format!("<p class=\"faint\">Outliers, counted like the others: {}.</p>", told.join("; "))
+    format!("<p class=\"faint\">Outliers, counted like the others: {}.</p>", outliers.join("; "))
 }
 
 /// Dots drawn for an arm: more would be a bar.

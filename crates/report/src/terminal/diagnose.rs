@@ -12,7 +12,7 @@ use thalweg_model::{CaptureReport, Code, DiagnoseReport, Evidence, Flow, Remedy,
 /// Connections listed for each capture.
 const LISTED: usize = 20;
 /// Connections described in full for each capture.
-const TOLD: usize = 3;
+const DESCRIBED: usize = 3;
 /// If a connection lasts this much longer than its data phase, the output says so.
 const IDLE: f64 = 1.1;
 /// Packet numbers printed with a fact.
@@ -84,13 +84,13 @@ fn capture(page: &mut Page, capture: &CaptureReport, connections: u64, listed: u
         many.add(capture, connections);
         totals(page, &many);
     }
-    let mut told: Vec<&Flow> = Vec::new();
+    let mut described: Vec<&Flow> = Vec::new();
     for flow in &capture.flows {
-        if let Some(known) = told.iter().find(|known| same(known, flow)) {
+        if let Some(known) = described.iter().find(|known| same(known, flow)) {
             again(page, known, flow);
-        } else if told.len() < TOLD {
+        } else if described.len() < DESCRIBED {
             tell(page, flow);
-            told.push(flow);
+            described.push(flow);
         }
     }
 }
@@ -319,13 +319,13 @@ pub(super) fn gain(ratio: f64) -> String {
     match ratio {
         ratio if ratio < 1.005 => "nothing".to_owned(),
         // `infer` caps gains here.
-        ratio if ratio >= MOST_TOLD => format!("over {}", times(MOST_TOLD)),
+        ratio if ratio >= LARGEST_GAIN_SHOWN => format!("over {}", times(LARGEST_GAIN_SHOWN)),
         ratio => times(ratio),
     }
 }
 
 /// The largest gain that is shown.
-const MOST_TOLD: f64 = 1_000.0;
+const LARGEST_GAIN_SHOWN: f64 = 1_000.0;
 
 fn plural(number: u64, noun: &str) -> String {
     if noun == "more" { format!("{} more", count(number as f64)) } else { counted(number, noun) }

@@ -8,7 +8,7 @@ use thalweg_model::{ArmReport, LabReport, Metric};
 const WIDEST_NAME: usize = 36;
 
 /// Outliers named one by one.
-const OUTLIERS_TOLD: usize = 6;
+const OUTLIERS_SHOWN: usize = 6;
 
 /// Prints what `thalweg lab run` measured: a row for each arm, its verdict, its intervals where they are asked for, and
 /// the expectations.
@@ -124,15 +124,15 @@ fn arm_varies(arm: &ArmReport, figure: &Figure) -> bool {
 /// What the marks beside the ratios mean, where there are some or could be.
 fn noise(page: &mut Page, arms: &[ArmReport], first: &Figure) {
     let of = |arm: &ArmReport| {
-        let told = arm.differences.get(&first.name).filter(|_| arm_varies(arm, first))?;
-        Some(told.within_noise)
+        let difference = arm.differences.get(&first.name).filter(|_| arm_varies(arm, first))?;
+        Some(difference.within_noise)
     };
-    let told: Vec<Option<bool>> = arms.iter().filter_map(of).collect();
+    let marks: Vec<Option<bool>> = arms.iter().filter_map(of).collect();
     let mut notes = Vec::new();
-    if told.contains(&Some(true)) {
+    if marks.contains(&Some(true)) {
         notes.push("≈ is within noise: the interval of the differences, paired by seed, holds 0.");
     }
-    if told.contains(&None) {
+    if marks.contains(&None) {
         notes.push("Differences over fewer than six repeats may be chance.");
     }
     if !notes.is_empty() {
@@ -142,22 +142,22 @@ fn noise(page: &mut Page, arms: &[ArmReport], first: &Figure) {
 
 /// The repeats that are far from the others, by their seeds.
 fn outliers(page: &mut Page, arms: &[ArmReport], figures: &[Figure]) {
-    let mut told = Vec::new();
+    let mut outliers = Vec::new();
     for arm in arms {
         for figure in figures {
             for outlier in arm.outliers.iter().filter(|outlier| outlier.metric == figure.name) {
                 let value = figure.print(outlier.value);
-                told.push(format!("{}, {}, seed {}: {value}", arm.name, figure.label, outlier.seed));
+                outliers.push(format!("{}, {}, seed {}: {value}", arm.name, figure.label, outlier.seed));
             }
         }
     }
-    if told.is_empty() {
+    if outliers.is_empty() {
         return;
     }
-    let more = told.len().saturating_sub(OUTLIERS_TOLD);
-    told.truncate(OUTLIERS_TOLD);
+    let more = outliers.len().saturating_sub(OUTLIERS_SHOWN);
+    outliers.truncate(OUTLIERS_SHOWN);
     let more = if more > 0 { format!("; and {more} more, in --json") } else { String::new() };
-    page.sentence("  ", &format!("Outliers, counted like the others: {}{more}.", told.join("; ")), Style::Faint);
+    page.sentence("  ", &format!("Outliers, counted like the others: {}{more}.", outliers.join("; ")), Style::Faint);
 }
 
 /// Heading and rows: the name, the leading figure with its ratio to the first arm, then the other figures.
@@ -265,15 +265,15 @@ fn intervals(page: &mut Page, arm: &ArmReport) {
 }
 
 fn verdicts(page: &mut Page, arms: &[ArmReport]) {
-    let told: Vec<_> = arms.iter().filter_map(|arm| Some((clean(&arm.name), arm.diagnosis.first()?))).collect();
-    if told.is_empty() {
+    let verdicts: Vec<_> = arms.iter().filter_map(|arm| Some((clean(&arm.name), arm.diagnosis.first()?))).collect();
+    if verdicts.is_empty() {
         return;
     }
     page.heading("Why no faster");
-    let label = told.iter().map(|(name, _)| columns(name)).max().unwrap_or(0).min(WIDEST_NAME);
+    let label = verdicts.iter().map(|(name, _)| columns(name)).max().unwrap_or(0).min(WIDEST_NAME);
     // A name may take a third of the line; beside a longer one the claim would be a thin column.
     let beside = label + 4 <= page.width / 3;
-    for (name, line) in told {
+    for (name, line) in verdicts {
         let text = format!("{} {}: {}", line.code, percent(line.share), line.claim);
         if beside {
             page.sentence(&format!("  {:label$}  ", shorten(&name, WIDEST_NAME)), &text, Style::Plain);

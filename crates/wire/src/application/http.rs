@@ -174,7 +174,7 @@ mod tests {
     use crate::application::{Message, Payload};
     use proptest::prelude::*;
 
-    fn told(bytes: &[u8]) -> Vec<String> {
+    fn heads(bytes: &[u8]) -> Vec<String> {
         let host = |request: &Request| request.host.clone().unwrap_or_default();
         requests(bytes).iter().map(|one| format!("{} {} {}", one.method, one.target, host(one))).collect()
     }
@@ -195,12 +195,12 @@ mod tests {
             ("GET /a HTTP/1.1\r\nHost: exam", &["GET /a "]),
         ];
         for (bytes, expected) in cases {
-            assert_eq!(told(bytes.as_bytes()), expected, "{bytes}");
+            assert_eq!(heads(bytes.as_bytes()), expected, "{bytes}");
         }
         for other in
             ["PRI * HTTP/2.0\r\n\r\n", "OPTIONS rtsp://a/b RTSP/1.0\r\n", "GET a", "HELO example.org\r\n", "GET"]
         {
-            assert!(told(other.as_bytes()).is_empty(), "{other}");
+            assert!(heads(other.as_bytes()).is_empty(), "{other}");
         }
         let long = format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(500));
         assert_eq!(requests(long.as_bytes())[0].target.len(), TARGET_MAX);
@@ -209,9 +209,9 @@ mod tests {
     #[test]
     fn several_in_one_segment_are_found_behind_bodies_of_known_length() {
         let post = "POST /a HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcGET /b HTTP/1.1\r\n\r\nGET /c HTTP/1.1\r\n\r\n";
-        assert_eq!(told(post.as_bytes()), ["POST /a ", "GET /b ", "GET /c "]);
+        assert_eq!(heads(post.as_bytes()), ["POST /a ", "GET /b ", "GET /c "]);
         let chunked = "POST /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nGET /b HTTP/1.1\r\n\r\n";
-        assert_eq!(told(chunked.as_bytes()).len(), 1);
+        assert_eq!(heads(chunked.as_bytes()).len(), 1);
         let answers =
             "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 404 Not Found\r\nContent-Length: 1\r\n\r\nxHTTP/1.0 200\r\n";
         let statuses: Vec<u16> = responses(answers.as_bytes()).iter().map(|one| one.status).collect();

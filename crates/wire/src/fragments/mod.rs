@@ -39,8 +39,8 @@ enum State {
     /// Not reported yet.
     Waiting,
     /// Reported as far as it was known, with this many bytes of payload.
-    Told(u32),
-    /// Told whole.
+    Reported(u32),
+    /// Reported whole.
     Whole,
     /// Its fragments contradict each other.
     Refused,
@@ -168,7 +168,7 @@ impl Datagram {
     fn give_up(&mut self, mut each: impl FnMut(Decoded)) {
         if self.is_waiting() {
             let (at, number) = self.latest;
-            let told = match self.segment() {
+            let reported = match self.segment() {
                 Ok(segment) => {
                     each(Decoded::Late(Late { segment, at, number, interface: self.interface }));
                     segment.payload_len
@@ -178,7 +178,7 @@ impl Datagram {
                     0
                 }
             };
-            self.state = State::Told(told);
+            self.state = State::Reported(reported);
         }
         self.held = 0;
     }
@@ -281,7 +281,7 @@ impl Fragments {
         match datagram.state {
             State::Refused => return each(Decoded::Other(Other::Malformed)),
             State::Whole => *datagram = Datagram { again: true, ..Datagram::new(packet, piece) },
-            State::Waiting | State::Told(_) => {}
+            State::Waiting | State::Reported(_) => {}
         }
         match datagram.insert(piece, bytes) {
             Place::Copy => return,
@@ -299,7 +299,7 @@ impl Fragments {
             return;
         }
         match (datagram.segment(), datagram.state) {
-            (Ok(segment), State::Told(told)) => each(Decoded::Tcp(rest(segment, told))),
+            (Ok(segment), State::Reported(reported)) => each(Decoded::Tcp(rest(segment, reported))),
             (Ok(segment), _) => each(Decoded::Tcp(segment)),
             (Err(other), _) => (0..datagram.held).for_each(|_| each(Decoded::Other(other))),
         }
@@ -318,13 +318,13 @@ impl Fragments {
 }
 
 /// The rest of a segment whose first `reported` bytes were reported before.
-fn rest(mut segment: Segment, told: u32) -> Segment {
-    let told = told.min(segment.payload_len);
-    if told > 0 {
+fn rest(mut segment: Segment, reported: u32) -> Segment {
+    let reported = reported.min(segment.payload_len);
+    if reported > 0 {
         let syn = u32::from(segment.tcp.flags.has(Flags::SYN));
-        segment.tcp.seq = segment.tcp.seq.add(syn + told);
+        segment.tcp.seq = segment.tcp.seq.add(syn + reported);
         segment.tcp.flags = Flags(segment.tcp.flags.0 & !Flags::SYN);
-        segment.payload_len -= told;
+        segment.payload_len -= reported;
     }
     segment
 }

@@ -51,41 +51,41 @@ fn packet(seconds: u64, bytes: &[u8]) -> Packet<'_> {
 
 /// What was reported, and at which packet; the end of the capture counts as one more.
 #[derive(Debug, PartialEq, Eq)]
-enum Told {
+enum Reported {
     /// Sequence number and payload.
     Tcp(usize, u32, u32),
     /// The same of what was not waited for any longer, and the second its latest fragment is of.
     Late(usize, u32, u32, u64),
     Other(usize, Other),
 }
-use Told::{Late, Tcp};
+use Reported::{Late, Tcp};
 
-fn told(index: usize, decoded: Decoded) -> Told {
+fn reported(index: usize, decoded: Decoded) -> Reported {
     match decoded {
         Decoded::Tcp(segment) => Tcp(index, segment.tcp.seq.get(), segment.payload_len),
         Decoded::Late(late) => {
             Late(index, late.segment.tcp.seq.get(), late.segment.payload_len, late.at.as_nanos() / 1_000_000_000)
         }
-        Decoded::Other(other) => Told::Other(index, other),
+        Decoded::Other(other) => Reported::Other(index, other),
         Decoded::Udp(datagram) => panic!("no fragment is reported as a datagram: {datagram:?}"),
         Decoded::TooBig(error) => panic!("no fragment holds an error: {error:?}"),
     }
 }
 
-fn decode(packets: &[(u64, Vec<u8>)]) -> Vec<Told> {
+fn decode(packets: &[(u64, Vec<u8>)]) -> Vec<Reported> {
     decode_cut(packets, usize::MAX)
 }
 
 /// With this snapshot length.
-fn decode_cut(packets: &[(u64, Vec<u8>)], snaplen: usize) -> Vec<Told> {
+fn decode_cut(packets: &[(u64, Vec<u8>)], snaplen: usize) -> Vec<Reported> {
     let mut decoder = Decoder::default();
     let mut found = Vec::new();
     for (index, (seconds, bytes)) in packets.iter().enumerate() {
         let whole = packet(*seconds, bytes);
         let packet = Packet { bytes: &bytes[..bytes.len().min(snaplen)], ..whole };
-        decoder.decode(&packet, |decoded| found.push(told(index, decoded)));
+        decoder.decode(&packet, |decoded| found.push(reported(index, decoded)));
     }
-    decoder.finish(|decoded| found.push(told(packets.len(), decoded)));
+    decoder.finish(|decoded| found.push(reported(packets.len(), decoded)));
     found
 }
 
@@ -162,14 +162,14 @@ fn what_is_known_of_a_packet_that_is_never_whole_counts_once() {
     let late = [parts[0].clone(), other(2, 8), (3, parts[1].1.clone()), (40, parts[1].1.clone())];
     assert_eq!(
         decode(&late),
-        [Late(1, 1_000, 1_460, 1), Late(2, 1_000, 1_460, 2), Tcp(2, 2_460, 540), Told::Other(4, Other::Fragment)]
+        [Late(1, 1_000, 1_460, 1), Late(2, 1_000, 1_460, 2), Tcp(2, 2_460, 540), Reported::Other(4, Other::Fragment)]
     );
     // A SYN takes a sequence number before its data.
     let syn = [(1, part(7, 0, true, &segment(0x02, 1_460))), other(2, 8), (2, parts[1].1.clone())];
     assert_eq!(decode(&syn)[..2], [Late(1, 1_000, 1_460, 1), Tcp(2, 2_461, 540)]);
     // Without its first part it is nothing; nor with a number that is another's.
     let no_first = [parts[1].clone(), (1, part(8, 2_960, false, &whole[..8]))];
-    assert_eq!(decode(&no_first), [Told::Other(2, Other::Fragment), Told::Other(2, Other::Fragment)]);
+    assert_eq!(decode(&no_first), [Reported::Other(2, Other::Fragment), Reported::Other(2, Other::Fragment)]);
     // A lone part is a whole packet (RFC 6946).
     assert_eq!(decode(&parts_v6(7, &whole, 2_020)), [Tcp(0, 1_000, 2_000)]);
 }
@@ -195,7 +195,7 @@ fn a_packet_that_three_overtook_is_not_waited_for() {
 fn parts_that_contradict_each_other_are_refused() {
     let whole = segment(0x18, 2_000);
     let first = (1, part(7, 0, true, &whole[..1_480]));
-    let refused = |n| Told::Other(n, Other::Malformed);
+    let refused = |n| Reported::Other(n, Other::Malformed);
     // Over an edge; a second end; behind the end.
     for second in
         [part(7, 1_472, false, &whole[1_472..]), part(7, 8, false, &whole[8..16]), part(7, 0, true, &whole[..1_488])]
@@ -214,7 +214,7 @@ fn parts_that_contradict_each_other_are_refused() {
 fn parts_of_what_is_no_tcp_are_told_each() {
     let mut parts = parts(7, &[0; 3_000], 1_480);
     parts.iter_mut().for_each(|(_, bytes)| bytes[9] = 17);
-    let other = || Told::Other(2, Other::NotTcp);
+    let other = || Reported::Other(2, Other::NotTcp);
     assert_eq!(decode(&parts), [other(), other(), other()]);
 }
 
@@ -267,18 +267,18 @@ proptest! {
             packets.swap(one.index(count), other.index(count));
         }
         let mut lens = Vec::new();
-        let mut told = 0;
+        let mut reported = 0;
         for found in decode(&packets) {
             match found {
                 Tcp(_, 1_000, len) => lens.push(len),
-                Tcp(_, seq, len) => { prop_assert!(seq > 1_000); told += len; }
-                Late(_, _, len, _) => told += len,
+                Tcp(_, seq, len) => { prop_assert!(seq > 1_000); reported += len; }
+                Late(_, _, len, _) => reported += len,
                 // Without its first part, or with less of it than the header.
-                Told::Other(_, other) => prop_assert!(matches!(other, Other::Fragment | Other::Malformed)),
+                Reported::Other(_, other) => prop_assert!(matches!(other, Other::Fragment | Other::Malformed)),
             }
         }
         // One that three overtook is reported in two parts.
         let all: usize = sizes.iter().map(|size| size.0).sum();
-        prop_assert_eq!(lens.iter().sum::<u32>() + told, all as u32);
+        prop_assert_eq!(lens.iter().sum::<u32>() + reported, all as u32);
     }
 }
