@@ -117,6 +117,26 @@ impl Packet {
         side: 0,
     };
 
+    /// Some word of it. What this and the two below give is of no use; that they read brings it into the cache.
+    pub(crate) const fn word(&self) -> u64 {
+        self.number
+    }
+
+    /// Some word of its options.
+    pub(crate) fn rare_word(&self) -> u64 {
+        self.rare.as_ref().map_or(0, |rare| u64::from(rare.options.is_some()) ^ u64::from(rare.message.is_some()))
+    }
+
+    /// Some word of its message.
+    pub(crate) fn message_word(&self) -> u64 {
+        self.message().map_or(0, |message| u64::from(matches!(**message, Message::Responses(_))))
+    }
+
+    /// Frees what it holds in memory of its own.
+    pub(crate) fn release(&mut self) {
+        self.rare = None;
+    }
+
     /// Which side sent it: 0 the client, 1 the server.
     pub(crate) const fn side(&self) -> usize {
         self.side as usize

@@ -53,7 +53,8 @@ impl PacketPool {
             }
             queue.last = chunk;
         }
-        self.packets[queue.last as usize * CHUNK + within] = packet;
+        // What was there owns nothing any more (`drain`), and to look for that would wait for memory that left the cache long ago.
+        std::mem::forget(std::mem::replace(&mut self.packets[queue.last as usize * CHUNK + within], packet));
         queue.len += 1;
     }
 
@@ -74,15 +75,19 @@ impl PacketPool {
         self.packets.len()
     }
 
-    /// Reads a word of each packet of a queue. None is in the cache any more; so they are fetched together, and not waited for one by one.
+    /// Reads a word of each packet of a queue, then of what some refer to. None is in the cache any more; so they are fetched together, and not
+    /// waited for one by one.
     fn fetch(&self, queue: &PacketQueue) {
-        let (mut chunk, mut words) = (queue.first, 0);
-        while chunk != NONE {
-            let at = chunk as usize * CHUNK;
-            words = self.packets[at..at + CHUNK].iter().fold(words, |words, packet| words ^ packet.number);
-            chunk = self.next[chunk as usize];
-        }
+        let words = [Packet::word, Packet::rare_word, Packet::message_word]
+            .map(|word: fn(&Packet) -> u64| self.chunks(queue).flatten().fold(0, |words, packet| words ^ word(packet)));
         std::hint::black_box(words);
+    }
+
+    /// The chunks of a queue, whole.
+    fn chunks(&self, queue: &PacketQueue) -> impl Iterator<Item = &[Packet]> {
+        let next = |&chunk: &u32| Some(self.next[chunk as usize]).filter(|&next| next != NONE);
+        std::iter::successors(Some(queue.first).filter(|&first| first != NONE), next)
+            .map(|chunk| &self.packets[chunk as usize * CHUNK..][..CHUNK])
     }
 
     /// Empties a queue: `each` is given its packets, in their order.
@@ -92,7 +97,10 @@ impl PacketPool {
         while chunk != NONE {
             let at = chunk as usize * CHUNK;
             let here = left.min(CHUNK);
-            self.packets[at..at + here].iter().for_each(&mut each);
+            for packet in &mut self.packets[at..at + here] {
+                each(packet);
+                packet.release();
+            }
             left -= here;
             self.free.push(chunk);
             chunk = self.next[chunk as usize];
