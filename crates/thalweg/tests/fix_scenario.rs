@@ -177,11 +177,12 @@ fn one_failed_arm_keeps_the_others_and_a_failing_program_is_an_error() {
 const CAUSES: [&str; 6] = ["window", "buffer", "asked", "clamp", "paced", "loss"];
 
 #[test]
-#[ignore = "some minutes; its result is in docs/fix.md"]
+#[ignore = "half an hour; its result is in docs/fix.md"]
 fn random_slow_scenarios_reach_what_a_grid_search_reaches() {
-    let mut draw = Draw(31);
+    const SCENARIOS: usize = 25;
+    let mut draw = Draw(8_800_000);
     let mut reached = 0;
-    for at in 0..12 {
+    for at in 0..SCENARIOS {
         let slow = Slow::draw(&mut draw, at, &CAUSES);
         let text = slow.scenario(&format!("slow-{at}"), 8.0);
         let folder = tempfile::tempdir().expect("a folder");
@@ -193,11 +194,13 @@ fn random_slow_scenarios_reach_what_a_grid_search_reaches() {
             metric["median"].as_f64().or_else(|| metric.as_f64()).unwrap_or_default()
         };
         let best = arms.iter().map(steady).fold(0.0, f64::max);
-        let fix = fixed(&text, &[]);
+        // The grid, too, knows of no other flow.
+        let fix = fixed(&text, &["--own-path"]);
         let after = fix["after"].as_f64().unwrap_or_else(|| number(&fix["before"]));
         let share = after / best;
         println!(
-            "{at}: {} {:?}: {:.3} of the grid's {:.1} Mb/s",
+            "{at}: {:?}: {} {:?}: {:.3} of the grid's {:.1} Mb/s",
+            slow.causes,
             fix["cause"]["code"],
             changes(&fix),
             share,
@@ -205,6 +208,6 @@ fn random_slow_scenarios_reach_what_a_grid_search_reaches() {
         );
         reached += u32::from(share >= 0.9);
     }
-    println!("{reached} of 12 reach 90 % of the grid");
-    assert!(reached >= 11, "{reached} of 12");
+    println!("{reached} of {SCENARIOS} reach 90 % of the grid");
+    assert!(reached * 10 >= SCENARIOS * 9, "{reached} of {SCENARIOS}");
 }
