@@ -206,7 +206,7 @@ fn random_slow_scenarios_reach_what_a_grid_search_reaches() {
             share,
             best / 1e6
         );
-        reached += u32::from(share >= 0.9);
+        reached += usize::from(share >= 0.9);
     }
     println!("{reached} of {SCENARIOS} reach 90 % of the grid");
     assert!(reached * 10 >= SCENARIOS * 9, "{reached} of {SCENARIOS}");
