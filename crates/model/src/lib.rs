@@ -64,7 +64,7 @@ pub use flow::{
     Flow, FlowInterval, Handshake, LossMark, MarkKind, OtherDirection, Point, Retransmits, Series, TokenBucket, Vantage,
 };
 pub use get::{GetChecksum, GetConnection, GetLimit, GetLimitShare, GetRanges, GetReport};
-pub use life::{ConnectionReset, Failure, Life, LifePhases, LifeShares, Resent, Silence};
+pub use life::{ConnectionReset, Failure, Life, LifePhases, LifeShares, Resent, Silence, TooSoon};
 pub use listing::{
     BuiltKernel, CodeList, CodeMeaning, CodePage, KernelList, ListedKernel, ListedScenario, PathList, ScenarioList,
 };

@@ -217,12 +217,25 @@ pub struct ConnectionReset {
     pub ip_ids: Option<(u16, u16)>,
     /// Data came from the same address after it: a host that resets a connection sends no more (RFC 9293 §3.5.2).
     pub followed_by_data: bool,
+    /// It came sooner than anything that the server could send in answer.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub too_soon: Option<TooSoon>,
+}
+
+/// A reset that answers what the server cannot have received yet.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TooSoon {
+    /// Seconds from the data that it answers.
+    pub after_s: f64,
+    /// The shortest round trip between the tap and the server, in seconds.
+    pub round_trip_s: f64,
 }
 
 impl ConnectionReset {
-    /// Whether something other than the host with this address sent it: its TTL or its IP identification is not the host's, or the host
-    /// goes on.
+    /// Whether something other than the host with this address sent it: its TTL or its IP identification is not the host's, the host goes on,
+    /// or it came too soon.
     pub fn is_foreign(&self) -> bool {
-        self.followed_by_data || self.ip_ids.is_some() || self.usual_ttl.is_some_and(|usual| usual != self.ttl)
+        let is_alike = self.usual_ttl.is_none_or(|usual| usual == self.ttl);
+        self.followed_by_data || self.ip_ids.is_some() || self.too_soon.is_some() || !is_alike
     }
 }

@@ -50,6 +50,7 @@ fn a_missing_or_an_unknown_field_is_refused_wherever_it_is() {
         "reset",
         "usual_ttl",
         "ip_ids",
+        "too_soon",
         "silence",
         "failure",
         "application",

@@ -3,6 +3,7 @@
 use super::hello_assembly::HelloAssembly;
 use super::name_lookups::NameLookups;
 use super::quic::QuicConnections;
+use super::repeated_packets::RepeatedPackets;
 use super::time_order::TimeOrder;
 use crate::flow_table::TcpPacket;
 use std::collections::BTreeMap;
@@ -30,6 +31,7 @@ pub struct CaptureDecoder {
     /// Lookups are of all names, so a note on them is none on what a filter wants.
     is_filtered: bool,
     pub(super) order: TimeOrder,
+    pub(super) repeated: RepeatedPackets,
 }
 
 /// The capture's clock, in nanoseconds since the epoch: the latest time seen.
@@ -63,6 +65,9 @@ impl CaptureDecoder {
     pub fn packet(&mut self, packet: &Packet<'_>, mut segment: impl FnMut(TcpPacket)) {
         self.packets += 1;
         self.bytes += u64::from(packet.original_len);
+        if self.repeated.has(packet.at.as_nanos(), packet.bytes) {
+            return;
+        }
         let is_cut = (packet.bytes.len() as u64) < u64::from(packet.original_len);
         let mut options_cut = false;
         let clock = self.clock.at(packet.at.as_nanos());

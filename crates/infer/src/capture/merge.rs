@@ -4,7 +4,7 @@
 //! shard does depends on these alone, so however many there are, [`merge`] gives the same report to the byte.
 
 use super::decode::CaptureDecoder;
-use super::notes::{cut_note, failed_note, notes_of, order_note};
+use super::notes::{cut_note, failed_note, notes_of, order_note, repeated_note, set_back_note};
 use super::shard::ShardResult;
 use crate::flow::failed_flow::FailedFlow;
 use crate::flow::ranking::is_slowed;
@@ -77,6 +77,8 @@ pub fn merge<R: Read>(
     notes.extend(intake.notes());
     notes.extend(cut_note(intake.cut, intake.options_cut));
     notes.extend(order_note(intake.order.behind));
+    notes.extend(set_back_note(intake.order.set_back, intake.order.furthest));
+    notes.extend(repeated_note(intake.repeated.known));
     if duplicates > 0 {
         notes.push(format!("the tap delivered {duplicates} packets twice; the second copies were dropped"));
     }

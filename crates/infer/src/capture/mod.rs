@@ -8,6 +8,7 @@ mod name_lookups;
 mod notes;
 mod options;
 mod quic;
+mod repeated_packets;
 mod shard;
 mod time_order;
 

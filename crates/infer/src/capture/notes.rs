@@ -2,7 +2,7 @@
 
 use crate::flow::failed_flow::FailedFlow;
 use std::collections::BTreeMap;
-use thalweg_units::figures::counted;
+use thalweg_units::figures::{counted, elapsed};
 use thalweg_wire::Other;
 
 /// Unknown link types that are told each. `an_unknown_link_type_is_told_by_number_and_name_and_many_are_not_told_each` holds it.
@@ -33,6 +33,27 @@ pub(super) fn order_note(behind: u64) -> Option<String> {
     let s = if behind == 1 { " is" } else { "s are" };
     (behind > 0).then(|| {
         format!("time runs backwards in the capture: {behind} packet{s} behind later ones; they are analysed in order of their times")
+    })
+}
+
+/// That the clock jumps back, so many times and by so many nanoseconds at most.
+pub(super) fn set_back_note(times: u64, furthest: u64) -> Option<String> {
+    (times > 0).then(|| {
+        format!(
+            "time jumps back in the capture: {}, by {} at most; a connection that goes on after that is taken to go on at once",
+            counted(times, "time"),
+            elapsed(furthest as f64 / 1e9)
+        )
+    })
+}
+
+/// That packets are in the capture twice.
+pub(super) fn repeated_note(known: u64) -> Option<String> {
+    (known > 0).then(|| {
+        format!(
+            "the capture holds {} a second time, from its first packet on: it was joined with itself; the second copies were dropped",
+            counted(known, "packet")
+        )
     })
 }
 

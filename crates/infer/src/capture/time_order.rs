@@ -30,6 +30,9 @@ pub(super) struct TimeOrder {
     clock: u64,
     /// Packets that lay behind later ones.
     pub(super) behind: u64,
+    /// Times that the clock was set back, and by how many nanoseconds at most.
+    pub(super) set_back: u64,
+    pub(super) furthest: u64,
 }
 
 impl TimeOrder {
@@ -43,6 +46,8 @@ impl TimeOrder {
             self.behind += 1;
             self.until = self.packets + WATCHED_PACKETS;
         } else {
+            self.set_back += 1;
+            self.furthest = self.furthest.max(self.newest - at);
             self.newest = at;
             self.stepped = true;
         }

@@ -2,7 +2,7 @@
 
 use crate::observe::connection_phases::Phase;
 use crate::tcp::connection::Connection;
-use thalweg_model::{ConnectionReset, Failure, Life, LifePhases, Resent, Side, Silence, Way};
+use thalweg_model::{ConnectionReset, Failure, Life, LifePhases, Resent, Side, Silence, TooSoon, Way};
 
 /// Where the time of the connection went, what was sent again, and how it failed.
 pub(crate) fn life(connection: &Connection) -> Life {
@@ -42,6 +42,10 @@ pub(crate) fn life(connection: &Connection) -> Life {
             usual_ttl: reset.usual_ttl,
             ip_ids: reset.ip_ids,
             followed_by_data: reset.followed_by_data,
+            too_soon: reset.too_soon.map(|(after, round_trip)| TooSoon {
+                after_s: after as f64 / 1e9,
+                round_trip_s: round_trip as f64 / 1e9,
+            }),
         }),
         silence: phases.end.silent().map(|silent| Silence {
             side: if silent.side == 0 { Side::Client } else { Side::Server },

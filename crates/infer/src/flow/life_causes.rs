@@ -47,8 +47,7 @@ pub(crate) fn judge(
     if is_black_hole && life.failure == Some(Failure::VanishedPeer) {
         life.failure = None;
     }
-    let waits_s = life.phases.waiting_server_s + life.phases.waiting_client_s;
-    let data_s = cost_s(facts, &verdict, waits_s);
+    let data_s = cost_s(facts, &verdict, life.phases.transfer_s);
     let hidden_s = hidden_s(&verdict);
     let mut causes = causes(connection, life, facts.rtt_min_s, hidden_s);
     // What is sent again into a black hole is no lost request.
@@ -86,11 +85,12 @@ fn share(seconds: f64, total_s: f64) -> f64 {
     if total_s > 0.0 { (seconds / total_s).min(1.0) } else { 0.0 }
 }
 
-/// Seconds of the life that the verdict of the data phase accounts for; of the program's pauses only what is no wait of the exchange.
-fn cost_s(facts: &Facts<'_>, verdict: &Verdict, waits_s: f64) -> f64 {
+/// Seconds of the life that the verdict of the data phase accounts for; of the program's pauses only what lies within a transfer: between two
+/// transfers the exchange tells who waited.
+fn cost_s(facts: &Facts<'_>, verdict: &Verdict, transfer_s: f64) -> f64 {
     let charged = verdict.share * facts.phase_s;
     match verdict.code() {
-        Code::Application => (charged - waits_s).max(0.0),
+        Code::Application => charged.min(transfer_s),
         Code::NothingToGain | Code::Unknown => 0.0,
         _ => {
             let saved = verdict.gain.or(verdict.weight).map_or(0.0, |gain| facts.phase_s * (1.0 - 1.0 / gain.max(1.0)));
@@ -99,10 +99,12 @@ fn cost_s(facts: &Facts<'_>, verdict: &Verdict, waits_s: f64) -> f64 {
     }
 }
 
-/// Seconds before the first data in which, as the verdict says, packets were on their way that never came: no wait for a program.
+/// Seconds in which, as the verdict says, packets were on their way that never came: no wait for a program.
 fn hidden_s(verdict: &Verdict) -> f64 {
     match verdict.cause {
-        Cause::PathMtuBlackHole(LargePackets::Arrivals { silence_s, .. }) => silence_s,
+        Cause::PathMtuBlackHole(LargePackets::Arrivals { silence_s, .. } | LargePackets::Missing { silence_s, .. }) => {
+            silence_s
+        }
         _ => 0.0,
     }
 }
@@ -144,7 +146,7 @@ fn causes(connection: &Connection, life: &Life, rtt_s: f64, hidden_s: f64) -> Ve
     causes.push(LifeCause { cause: Cause::AcceptQueue(queue), took_s: seconds, saved_s: seconds });
     let again = connection.observers.phases.requests_resent();
     if again > 0 {
-        let seconds = phases.request_s;
+        let seconds = connection.observers.phases.lost_requests();
         let cause = Cause::RequestLost(LostRequest { seconds, again });
         causes.push(LifeCause { cause, took_s: seconds, saved_s: seconds - rtt_s });
     }

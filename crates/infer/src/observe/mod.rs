@@ -276,7 +276,9 @@ impl Observers {
             self.delivered(now, acked.total, acked.mss);
         }
         self.slow_start.acked(acked);
-        if window.is_known && !window.is_syn {
+        if window.is_known && window.is_syn {
+            self.unscaled_window.opened(acked.ack + window.bytes);
+        } else if window.is_known {
             self.unscaled_window.advertised(acked.ack, u64::from(window.field));
         }
         self.window_growth.advertised(number, now, window);

@@ -13,12 +13,12 @@ const MIN_STOPS: u64 = 8;
 /// Parts, in tenths, of the stops that must be alike: the first stops come while the congestion window still grows.
 /// `amounts_that_differ_or_outlast_a_flight_are_none` holds it.
 const ALIKE_TENTHS: u64 = 8;
-/// A message lets a sender go on at most this long before it does, in nanoseconds: within this time a program that is woken has written.
-/// `a_fixed_amount_is_a_habit_by_what_lets_it_go_on` holds it.
-const AFTER_MESSAGE: u64 = 1_000_000;
-/// And an acknowledgement this long, for no program has to be woken. A timer of period T falls into it by chance with probability 0.3 ms/T.
-/// `a_fixed_amount_is_a_habit_by_what_lets_it_go_on` holds it.
-const AFTER_ACKNOWLEDGEMENT: u64 = 300_000;
+/// A message or an acknowledgement lets a sender go on at most this long before it does, in nanoseconds: within this time a program that is woken
+/// has written. A timer of period T falls into it by chance with probability 1 ms/T. `a_fixed_amount_is_a_habit_by_what_lets_it_go_on` holds it.
+const AFTER_RELEASE: u64 = 1_000_000;
+/// What goes on within this part of the time it stopped may be let go by either: a timer does so by chance with probability 1/20.
+/// `what_goes_on_soon_is_no_timer` holds it.
+const SOON_PART: u64 = 20;
 
 /// What let a sender go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,9 @@ pub(crate) struct StopAndWait {
     pub(crate) stops: Counted,
     by_message: u64,
     by_acknowledgement: u64,
-    /// Of these, amounts that were in flight whole, so that nothing but their end stopped them.
+    /// Stops that ended later, and still soon after an acknowledgement.
+    soon: u64,
+    /// Of all, amounts that were in flight whole, so that nothing but their end stopped them.
     whole: u64,
     /// The amount that more than half of the stops have, if any has (Boyer and Moore's majority vote), and how often it was seen.
     amount: u64,
@@ -71,12 +73,15 @@ impl StopAndWait {
     fn stopped(&mut self, amount: u64, sent: &Sent) {
         self.stops.note(sent.number, sent.now);
         self.whole += u64::from(self.most_in_flight >= amount);
-        self.waited += sent.now.saturating_sub(sent.last_send);
         let since = |at: u64| sent.now.saturating_sub(at);
-        if self.message_at.is_some_and(|at| at > sent.last_send && since(at) <= AFTER_MESSAGE) {
+        let stopped = since(sent.last_send);
+        self.waited += stopped;
+        if self.message_at.is_some_and(|at| at > sent.last_send && since(at) <= AFTER_RELEASE) {
             self.by_message += 1;
-        } else if since(sent.last_progress) <= AFTER_ACKNOWLEDGEMENT {
+        } else if since(sent.last_progress) <= AFTER_RELEASE {
             self.by_acknowledgement += 1;
+        } else if since(sent.last_progress) <= stopped / SOON_PART {
+            self.soon += 1;
         }
         if self.votes == 0 {
             (self.amount, self.seen) = (amount, 0);
@@ -87,7 +92,7 @@ impl StopAndWait {
 
     /// Whether neither messages nor acknowledgements let the sender go on.
     pub(crate) const fn goes_on_by_itself(&self) -> bool {
-        (self.by_message + self.by_acknowledgement) * 10 <= self.stops.count * (10 - ALIKE_TENTHS)
+        (self.by_message + self.by_acknowledgement + self.soon) * 10 <= self.stops.count * (10 - ALIKE_TENTHS)
     }
 
     /// The amount after which the sender stops, in bytes, and what lets it go on, where both are the same nearly always.
@@ -144,6 +149,33 @@ mod tests {
         assert_eq!(habit(|_| 65_535, |bytes| bytes, true), Some((65_535, Release::Message)));
         assert_eq!(habit(|_| 16_384, |bytes| bytes, false), Some((16_384, Release::Acknowledgement)));
         assert_eq!(habit(|n| if n == 0 { 600 } else { 16_384 }, |b| b, true), Some((16_384, Release::Message)));
+    }
+
+    #[test]
+    fn what_goes_on_soon_is_no_timer() {
+        let goes_on_by_itself = |after: u64| {
+            let mut found = StopAndWait::default();
+            for n in 0..12 {
+                let (start, now) = (n * 16_384, n * (100_000_000 + after));
+                let last_send = now.saturating_sub(100_000_000 + after);
+                let last_progress = now.saturating_sub(after);
+                let (next, una, flight_before) = (start, start, 16_384);
+                let sent = Sent {
+                    number: n,
+                    now,
+                    start,
+                    next,
+                    una,
+                    flight_before,
+                    last_send,
+                    last_progress,
+                    ..Sent::default()
+                };
+                found.sent(&sent);
+            }
+            found.goes_on_by_itself()
+        };
+        assert_eq!([500_000, 5_000_000, 30_000_000].map(goes_on_by_itself), [false, false, true]);
     }
 
     #[test]

@@ -42,6 +42,11 @@ impl UnscaledWindow {
             self.edge.is_some_and(|edge| reached > edge) || self.probe.is_some_and(|probe| reached >= probe);
     }
 
+    /// The window of the SYN-ACK, which no scale changes (RFC 7323 §2.2), ends there: a middlebox that follows it lets so much through.
+    pub(crate) fn opened(&mut self, edge: u64) {
+        self.edge = self.edge.max(Some(edge));
+    }
+
     /// The receiver acknowledged up to `to` and advertised this window field.
     pub(crate) fn advertised(&mut self, to: u64, field: u64) {
         self.edge = self.edge.max(Some(to + field));
@@ -79,6 +84,21 @@ mod tests {
         assert_eq!(window.stops(), 3);
         window.arrived(30_000);
         assert_eq!(window.stops(), 0);
+    }
+
+    #[test]
+    fn the_window_of_the_syn_ack_lets_more_through() {
+        let mut window = UnscaledWindow::default();
+        window.opened(65_535);
+        let mut una: u64 = 0;
+        for _ in 0..20 {
+            window.resent(una);
+            window.arrived(una);
+            window.advertised(una, 6_000);
+            window.sent(una + 20_000);
+            una = (una + 20_000).min((una + 6_000).max(65_535));
+        }
+        assert_eq!(window.stops(), 16, "the first four flights pass, and the last is not sent again");
     }
 
     #[test]

@@ -3,12 +3,14 @@
 use crate::event::packet::{Endpoint, NameLookup, Packet};
 use crate::observe::{ConnectionObservers, Recording};
 use crate::reset::Reset;
+use crate::tcp::answer_delay::AnswerDelay;
 use crate::tcp::handshake::Handshake;
 use crate::tcp::packet::{Ack, Data};
 use crate::tcp::packet_too_big::PacketTooBig;
 use crate::tcp::receiver_view::timestamp_rtt::TimestampRtt;
 use crate::tcp::receiver_view::window_edges::WindowEdges;
 use crate::tcp::sender::Sender;
+use crate::tcp::set_back_clock::SetBackClock;
 use crate::tcp::signals::Signals;
 use crate::tcp::tap_duplicates::{Known, TapDuplicates};
 use std::collections::VecDeque;
@@ -43,6 +45,8 @@ pub(crate) struct Side {
     pub(crate) echo: TimestampRtt,
     /// Where the window for this side's data ended.
     pub(crate) edges: WindowEdges,
+    /// How soon the other side acknowledges this side's data.
+    pub(super) answers: AnswerDelay,
 }
 
 impl Side {
@@ -59,12 +63,13 @@ impl Side {
             beyond: 0,
             echo: TimestampRtt::default(),
             edges: WindowEdges::default(),
+            answers: AnswerDelay::default(),
         }
     }
 
     /// Begins anew where one was that is over, in the room of its lists.
     fn renew(&mut self, new_at: Endpoint, recording: Recording) {
-        let Self { at, sender, packets, fin, prints, on_the_way, answered, beyond, echo, edges } = self;
+        let Self { at, sender, packets, fin, prints, on_the_way, answered, beyond, echo, edges, answers } = self;
         (*at, *packets, *fin, *answered, *beyond) = (new_at, 0, false, None, 0);
         sender.begin_flow(recording);
         prints.next = 0;
@@ -74,6 +79,16 @@ impl Side {
         on_the_way.reset();
         echo.reset();
         edges.clear();
+        *answers = AnswerDelay::default();
+    }
+
+    /// The round trip between the tap and this side is `round_trip`: what is on its way arrives as much sooner as that is shorter than was thought.
+    pub(super) fn is_beyond(&mut self, round_trip: u64) {
+        let sooner = self.beyond.saturating_sub(round_trip);
+        for ack in &mut self.on_the_way {
+            ack.now = ack.now.saturating_sub(sooner);
+        }
+        self.beyond = round_trip;
     }
 
     /// Delivers the acknowledgements that reach this side by `now`, or just after: the round trip beyond the tap varies a little, and data
@@ -121,6 +136,7 @@ pub(crate) struct Connection {
     pub(crate) signals: Signals,
     pub(crate) started: Timestamp,
     pub(crate) ended: Timestamp,
+    clock: SetBackClock,
     pub(crate) tap_duplicates: u64,
     pub(crate) reset: bool,
     /// The name lookup before it.
@@ -143,6 +159,7 @@ impl Connection {
             signals,
             started,
             ended,
+            clock,
             tap_duplicates,
             reset,
             lookup,
@@ -154,7 +171,7 @@ impl Connection {
         server.renew(server_at, recording);
         *opening = Handshake::default();
         *signals = Signals::default();
-        (*tap_duplicates, *reset, *too_big, *lookup) = (0, false, None, None);
+        (*clock, *tap_duplicates, *reset, *too_big, *lookup) = (SetBackClock::default(), 0, false, None, None);
         observers.reset();
     }
 
@@ -169,6 +186,7 @@ impl Connection {
             signals: Signals::default(),
             started: first.at,
             ended: first.at,
+            clock: SetBackClock::default(),
             tap_duplicates: 0,
             reset: false,
             lookup: None,
@@ -179,8 +197,9 @@ impl Connection {
 
     /// Takes a packet in.
     pub(crate) fn packet(&mut self, packet: &Packet) {
-        // Clocks that were stepped back must not let time run backwards here.
-        self.ended = self.ended.max(packet.at);
+        // Time must not run backwards here.
+        let at = self.clock.moved(packet.at.as_nanos(), self.ended.as_nanos());
+        self.ended = self.ended.max(Timestamp::from_nanos(at));
         let now = self.ended.since(self.started).as_nanos().min(MAX_DURATION_NS);
         let side = packet.side();
         self.sides[side].packets += 1;
@@ -196,6 +215,7 @@ impl Connection {
         if packet.payload_len > 0 && packet.timestamps.is_none() {
             self.window_round_trip(side, now, packet);
         }
+        self.answer(side, now, packet);
         for (at, one) in self.sides.iter_mut().enumerate().filter(|(_, side)| !side.on_the_way.is_empty()) {
             let echo = packet.timestamps.filter(|_| at == side && !packet.flags.has(Flags::SYN)).map(|(_, echo)| echo);
             one.deliver_until(now, echo);

@@ -1,5 +1,6 @@
 //! Connections reconstructed from packets: what each side sent, what it had heard, and why it sent again.
 
+mod answer_delay;
 pub(crate) mod connection;
 pub(crate) mod handshake;
 pub(crate) mod packet;
@@ -9,6 +10,7 @@ pub(crate) mod receiver_view;
 pub(crate) mod recovery;
 pub(crate) mod rtt_estimator;
 pub(crate) mod sender;
+mod set_back_clock;
 pub(crate) mod signals;
 pub(crate) mod tap_duplicates;
 pub(crate) mod tap_position;

@@ -1,26 +1,48 @@
 //! Where the tap is: by the two halves of the handshake or, without one, by timestamp echoes.
 
+use crate::event::Accuracy;
 use crate::event::Event;
 use crate::event::packet::{Endpoint, Packet};
 use crate::tcp::connection::Connection;
 use crate::tcp::receiver_view::timestamp_rtt::EchoSample;
 use crate::tcp::rtt_estimator::RttEstimator;
 use thalweg_model::Vantage;
+use thalweg_wire::Flags;
 
 impl Connection {
-    /// Places the tap once the handshake's times are known.
+    /// Places the tap by the handshake's times, once they are known or told better.
     pub(super) fn place(&mut self) {
         let (Some(to_server), Some(to_client)) = (self.opening.to_server, self.opening.to_client) else { return };
         let total = to_server + to_client;
         for (side, beyond) in [to_client, to_server].into_iter().enumerate() {
-            self.sides[side].sender.rtt.handshake = Some(total);
+            let this = &mut self.sides[side];
             // A tenth of the round trip is what a busy host takes to answer a SYN; nearer is "at" that host.
-            if beyond > total / 10 {
-                self.sides[side].beyond = beyond;
-                self.sides[side].sender.is_elsewhere();
-                // Until echoes of timestamps tell more, the handshake's is the round trip.
-                self.sides[side].sender.rtt.sample(total);
+            let is_far = beyond > total / 10;
+            if is_far || !this.sender.is_exact() {
+                this.is_beyond(if is_far { beyond } else { 0 });
+                this.sender.set_accuracy(if is_far { Accuracy::Tick } else { Accuracy::Exact });
+                this.sender.rtt = RttEstimator::default();
+                if is_far {
+                    // Until echoes of timestamps tell more, the handshake's is the round trip.
+                    this.sender.rtt.sample(total);
+                }
             }
+            this.sender.rtt.handshake = Some(total);
+        }
+    }
+
+    /// Corrects the handshake's times where data is acknowledged sooner than the handshake was: the third packet of that came late.
+    pub(super) fn answer(&mut self, side: usize, now: u64, packet: &Packet) {
+        if packet.payload_len > 0 {
+            self.sides[side].answers.sent(now, packet.seq.add(packet.payload_len));
+        }
+        if !packet.flags.has(Flags::ACK) {
+            return;
+        }
+        if let Some(least) = self.sides[1 - side].answers.acknowledged(now, packet.ack)
+            && self.opening.is_nearer(side, least)
+        {
+            self.place();
         }
     }
 
@@ -34,11 +56,7 @@ impl Connection {
         if this.beyond == 0 || this.sender.is_exact() || least >= this.beyond / 4 * 3 {
             return;
         }
-        let sooner = this.beyond - least;
-        for ack in &mut this.on_the_way {
-            ack.now = ack.now.saturating_sub(sooner);
-        }
-        this.beyond = least.max(1);
+        this.is_beyond(least.max(1));
         this.sender.rtt = RttEstimator::default();
         this.sender.rtt.handshake = Some(least + near);
         this.sender.rtt.sample(least + near);
@@ -71,7 +89,7 @@ impl Connection {
             {
                 // No handshake in the capture, but echoes take far longer than acknowledgements: the tap is at the receiver.
                 this.beyond = far;
-                this.sender.is_elsewhere();
+                this.sender.set_accuracy(Accuracy::Tick);
                 this.sender.rtt = RttEstimator::default();
             }
         }
@@ -124,7 +142,7 @@ mod tests {
     use super::*;
     use crate::testing::{connection_at, packet};
     use std::net::{IpAddr, Ipv4Addr};
-    use thalweg_wire::{Flags, Segment};
+    use thalweg_wire::Segment;
 
     /// A program writes 2,000 bytes each 40 ms; the capture begins in the middle. Each is acknowledged at once, and carries the timestamp
     /// of the acknowledgement before.

@@ -3,6 +3,7 @@
 //! Each capture is written by hand, so what took the time is known by arithmetic.
 
 mod capture;
+mod clocks;
 mod middleboxes;
 mod one_direction;
 mod protocols;

@@ -119,3 +119,45 @@ fn an_error_that_names_the_mtu_is_quoted() {
         assert_eq!(flow.measured.link_mtu_bytes, Some(1_420));
     }
 }
+
+/// A response of which two full segments are dropped, however often they are sent, while the short one behind them arrives. The client gives up
+/// after 30 s.
+fn with_a_hole(setup: Setup, full: usize) -> Wire {
+    let mut wire = Wire::new(setup);
+    let open = wire.open(0);
+    wire.send(open, CLIENT, ACK, 200);
+    let sent = open + setup.rtt / 2;
+    wire.send(sent, SERVER, ACK, 0);
+    let first = super::Sent { len: full, ..wire.now(SERVER, ACK, 0) };
+    let second = super::Sent { seq: first.seq + full as u32, ..first };
+    let last = super::Sent { seq: second.seq + full as u32, len: 900, ..first };
+    wire.put(sent + MS, SERVER, true, first);
+    wire.put(sent + MS, SERVER, true, second);
+    wire.put(sent + MS, SERVER, false, last);
+    let told = [second.seq + full as u32, last.seq + 900].map(|seq| wire.number(SERVER, seq));
+    let answer = super::Sent { sack: Some((told[0], told[1])), ..wire.now(CLIENT, ACK, 0) };
+    wire.put(sent + setup.rtt / 2 + MS, CLIENT, false, answer);
+    for n in 0..6 {
+        wire.put(sent + 300 * MS * (1 << n), SERVER, true, first);
+    }
+    wire.send(sent + 30 * SECOND, CLIENT, super::FIN, 0);
+    wire
+}
+
+#[test]
+fn long_packets_that_never_come_are_told_at_either_end() {
+    for setup in Setup::all(24) {
+        let full = if setup.timestamps { 1_448 } else { 1_460 };
+        let flow = code_of(setup, with_a_hole(setup, full));
+        let Cause::PathMtuBlackHole(seen) = &flow.verdict.cause else { panic!("{setup:?}: {:#?}", flow.verdict) };
+        match (setup.tap, seen) {
+            (CLIENT, LargePackets::Missing { missing_bytes, longest_bytes: 900, .. }) => {
+                assert_eq!(*missing_bytes, 2 * full as u64);
+            }
+            (_, LargePackets::Retransmissions { arrived_bytes: 900, timeouts, .. }) => {
+                assert_eq!(timeouts.count, 6);
+            }
+            (_, other) => panic!("{setup:?}: {other:?}"),
+        }
+    }
+}

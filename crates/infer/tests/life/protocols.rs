@@ -217,3 +217,25 @@ fn quic_is_counted_and_its_handshake_is_timed() {
         assert!(found.report.notes.contains(&"3 packets are IP but not TCP".to_owned()));
     }
 }
+
+#[test]
+fn responses_of_a_pipeline_are_waited_for_one_by_one() {
+    for setup in Setup::all(24) {
+        let mut wire = Wire::new(setup);
+        let mut now = wire.open(0);
+        (0..4).for_each(|_| wire.say(now, CLIENT, GET, 120));
+        now += setup.rtt / 2;
+        for _ in 0..4 {
+            now += 400 * MS;
+            wire.say(now, SERVER, OK, 1_400);
+            wire.send(now + setup.rtt / 2, CLIENT, crate::ACK, 0);
+        }
+        let end = now + setup.rtt / 2;
+        // Each wait but the first begins when the response before it is acknowledged.
+        let waited = if setup.tap == CLIENT { 1_600 * MS } else { 1_600 * MS - 3 * setup.rtt };
+        let flow =
+            crate::expect(setup, wire, (thalweg_model::Code::WaitingForServer, crate::percent(waited, end), true));
+        let thalweg_model::Cause::WaitingForServer(wait) = flow.verdict.cause else { panic!("{:?}", flow.verdict) };
+        assert_eq!(wait.answered, 4);
+    }
+}

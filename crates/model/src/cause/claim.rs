@@ -306,6 +306,11 @@ fn large_packets(large: &LargePackets, part: &str) -> String {
             "The first data came after {}, and no segment is longer than {longest_bytes} bytes of payload where {agreed_bytes} were agreed: longer ones seem to be dropped on the path. Capture at the sender to see them.",
             elapsed(silence_s),
         ),
+        LargePackets::Missing { silence_s, missing_bytes, longest_bytes, agreed_bytes } => format!(
+            "{} are missing, and did not come in {} of silence, while segments of {longest_bytes} bytes of payload and less behind them came; {agreed_bytes} were agreed: longer ones seem to be dropped on the path. Capture at the sender to see them.",
+            data(missing_bytes as f64),
+            elapsed(silence_s),
+        ),
         LargePackets::Probing { from_bytes, to_bytes } => format!(
             "For {part} of the time segments of {from_bytes} bytes were lost until the sender used {to_bytes}: the path drops large packets."
         ),

@@ -374,8 +374,12 @@ impl Code {
             Self::PathRate => &[Self::CongestionLoss, Self::RetransmissionTimeout, Self::Bufferbloat],
             Self::IdleRestart => &[Self::InitialWindow],
             Self::ApplicationWindow => &[Self::Application, Self::InitialWindow],
-            Self::PathMtuBlackHole | Self::WindowScaleIgnored | Self::SackNotTranslated => {
+            Self::PathMtuBlackHole | Self::SackNotTranslated => {
                 &[Self::RetransmissionTimeout, Self::RandomLoss, Self::CongestionLoss]
+            }
+            // A bucket of one window field that each acknowledgement fills.
+            Self::WindowScaleIgnored => {
+                &[Self::RetransmissionTimeout, Self::RandomLoss, Self::CongestionLoss, Self::Policer]
             }
             Self::ReceiveBufferOverrun => &[
                 Self::ReceiveWindow,

@@ -323,7 +323,7 @@ fn large_packets(large: &LargePackets) -> Vec<Evidence> {
         LargePackets::Arrivals { longest_bytes, bytes, .. } => {
             vec![fact(format!("{} arrived in segments of at most {longest_bytes} bytes", data(*bytes as f64)))]
         }
-        LargePackets::Probing { .. } => Vec::new(),
+        LargePackets::Missing { .. } | LargePackets::Probing { .. } => Vec::new(),
     }
 }
 

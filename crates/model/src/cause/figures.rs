@@ -416,6 +416,17 @@ pub enum LargePackets {
         /// Payload that arrived.
         bytes: u64,
     },
+    /// By what is missing to the end while short segments behind it arrived.
+    Missing {
+        /// The silence in which it did not come.
+        silence_s: f64,
+        /// Payload that is missing.
+        missing_bytes: u64,
+        /// Payload of the longest segment.
+        longest_bytes: u64,
+        /// Payload that the handshake allows.
+        agreed_bytes: u64,
+    },
     /// By the sender's kernel, which made its segments smaller after timeouts.
     Probing {
         /// Payload of a segment before.

@@ -1,7 +1,7 @@
 //! The whole life of a connection, in words.
 
 use crate::figures::{count, counted, elapsed, percent};
-use thalweg_model::{Code, ConnectionReset, Flow, Side, Way};
+use thalweg_model::{Code, ConnectionReset, Flow, Side, TooSoon, Way};
 
 /// Phases below this share of the whole are left out.
 const MIN_SHARE: f64 = 0.01;
@@ -53,7 +53,7 @@ pub(crate) fn resent(flow: &Flow) -> Option<String> {
 /// The connection's reset: from whom, when, and whether its TTL is the host's.
 pub(crate) fn reset(flow: &Flow) -> Option<String> {
     let reset = flow.life.as_ref()?.reset?;
-    let ConnectionReset { direction, packet, at_s, ttl, usual_ttl, ip_ids, followed_by_data, .. } = reset;
+    let ConnectionReset { direction, packet, at_s, ttl, usual_ttl, ip_ids, followed_by_data, too_soon, .. } = reset;
     let (side, address) = match direction {
         Way::Up => ("client", &flow.client),
         Way::Down => ("server", &flow.server),
@@ -64,6 +64,12 @@ pub(crate) fn reset(flow: &Flow) -> Option<String> {
     }
     if let Some((id, last)) = ip_ids {
         text.push_str(&format!("; its IP identification is {id}, the {side}'s latest was {last} and goes up by ones"));
+    }
+    if let Some(TooSoon { after_s, round_trip_s }) = too_soon {
+        let (after, round_trip) = (elapsed(after_s), elapsed(round_trip_s));
+        text.push_str(&format!(
+            "; it answers data of {after} before, and the {side} is a round trip of {round_trip} away"
+        ));
     }
     if followed_by_data {
         text.push_str(&format!("; the {side} sent data after it"));

@@ -183,6 +183,12 @@ pub fn all() -> Vec<Cause> {
             agreed_bytes: 1_448,
             bytes: 2_000_000,
         }),
+        Cause::PathMtuBlackHole(LargePackets::Missing {
+            silence_s: 29.9,
+            missing_bytes: 2_896,
+            longest_bytes: 1_070,
+            agreed_bytes: 1_448,
+        }),
         Cause::PathMtuBlackHole(LargePackets::Probing { from_bytes: 1_448, to_bytes: 988 }),
         Cause::Reordering(OvertakenPackets { repairs: repairs(), needless: 11, late: 20 }),
         Cause::Bufferbloat(queue(None)),

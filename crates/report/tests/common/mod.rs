@@ -650,6 +650,7 @@ fn life() -> thalweg_model::Life {
             usual_ttl: Some(57),
             ip_ids: Some((4_660, 52_579)),
             followed_by_data: false,
+            too_soon: None,
         }),
         silence: Some(thalweg_model::Silence {
             side: thalweg_model::Side::Client,

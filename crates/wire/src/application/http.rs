@@ -31,6 +31,13 @@ pub struct Response {
     pub status: u16,
 }
 
+impl Response {
+    /// Whether it answers its request; an interim response comes before (RFC 9110 §15.2), except one that switches protocols.
+    pub const fn is_final(&self) -> bool {
+        self.status >= 200 || self.status == 101
+    }
+}
+
 /// What a head says of the body that follows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Body {

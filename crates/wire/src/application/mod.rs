@@ -37,6 +37,16 @@ pub enum Message {
     ServerHello(ServerHello),
 }
 
+impl Message {
+    /// How many of HTTP/1's responses in it answer a request; `None` for other messages.
+    pub fn final_responses(&self) -> Option<u32> {
+        match self {
+            Self::Responses(all) => Some(all.iter().filter(|response| response.is_final()).count() as u32),
+            _ => None,
+        }
+    }
+}
+
 impl Payload {
     /// Whether what begins with these bytes may be a message or a record: most payload is neither, and this asks for three bytes only,
     /// or for a word where those are capitals.

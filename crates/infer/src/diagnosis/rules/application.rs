@@ -2,9 +2,8 @@
 
 use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::{Judged, MIN_GAIN};
-use crate::diagnosis::rules::application_window;
+use crate::diagnosis::rules::send_buffer;
 use crate::observe::connection_phases::Phase;
-use crate::observe::stop_and_wait::Release;
 use thalweg_model::{Cause, Pauses, PausesSeen, Vantage, WaitedFor, WriteTimer};
 
 pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
@@ -18,7 +17,7 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
         return None;
     }
     // The same pauses, of a buffer.
-    if application_window::amount(facts, Release::Acknowledgement).is_some() {
+    if send_buffer::emptied(facts).is_some() {
         return None;
     }
     let idle_s = facts.split.application.seconds;

@@ -21,13 +21,17 @@ const MIN_SEGMENTS: u64 = 20;
 const MIN_SILENCE_S: f64 = 1.0;
 
 pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
+    let beside_receiver =
+        if facts.vantage == Vantage::Receiver { after_silence(facts).or_else(|| missing(facts)) } else { None };
+    beside_receiver.or_else(|| sent_again(facts))
+}
+
+/// Before the hole they pass the tap again and again.
+fn sent_again(facts: &Facts<'_>) -> Option<Judged> {
     let sender = facts.sender;
     // A packet beside its sender may hold many segments.
     let largest = u64::from(sender.space.largest_payload).min(sender.space.mss);
     let got = sender.scoreboard.largest_delivered;
-    if !sender.is_exact() {
-        return from_afar(facts);
-    }
     if sender.losses.timeouts < MIN_TIMEOUTS
         || largest < MIN_SEGMENT_BYTES
         || got >= largest
@@ -66,7 +70,7 @@ fn too_big(facts: &Facts<'_>) -> Option<TooBigErrors> {
 }
 
 /// At the receiver the long packets are never seen: only that the sender fell silent and then went on with short ones.
-fn from_afar(facts: &Facts<'_>) -> Option<Judged> {
+fn after_silence(facts: &Facts<'_>) -> Option<Judged> {
     let sender = facts.sender;
     let largest = u64::from(sender.space.largest_payload);
     // A handshake or a request that was lost explains a late response as well.
@@ -75,12 +79,8 @@ fn from_afar(facts: &Facts<'_>) -> Option<Judged> {
         [Phase::Connecting, Phase::AcceptQueue, Phase::Request].iter().map(|phase| phases.seconds(*phase)).sum();
     let first_s = sender.totals.first_data.map_or(0.0, |(at, _)| at as f64 / 1e9);
     let silent_s = first_s - facts.rtt_min_s.max(explained_s);
-    // What a host asks for is what its own link carries, and so the most that it sends.
-    let own = facts.connection.opening.segment(1 - facts.main).unwrap_or(sender.space.mss);
-    let short = sender.space.mss_known
-        && largest + 8 < sender.space.mss.min(own)
-        && sender.totals.bytes >= MIN_SEGMENTS * sender.space.mss;
-    if facts.vantage != Vantage::Receiver || !short || silent_s < MIN_SILENCE_S {
+    let is_long = sender.totals.bytes >= MIN_SEGMENTS * sender.space.mss;
+    if !is_long || !are_short(facts) || silent_s < MIN_SILENCE_S {
         return None;
     }
     let share = silent_s / (silent_s + facts.phase_s);
@@ -91,6 +91,28 @@ fn from_afar(facts: &Facts<'_>) -> Option<Judged> {
         bytes: sender.totals.bytes,
     };
     Some(Judged::new(Cause::PathMtuBlackHole(cause), share, weight_of_time(share), None))
+}
+
+/// Whether all segments are shorter than what was agreed, and than what the sender's own link carries, which is what it asks for.
+fn are_short(facts: &Facts<'_>) -> bool {
+    let space = &facts.sender.space;
+    let own = facts.connection.opening.segment(1 - facts.main).unwrap_or(space.mss);
+    space.mss_known && u64::from(space.largest_payload) + 8 < space.mss.min(own)
+}
+
+/// Or that a full segment and more is missing to the end, while shorter ones behind it came.
+fn missing(facts: &Facts<'_>) -> Option<Judged> {
+    let sender = facts.sender;
+    let silence_s = sender.losses.in_vain? as f64 / 1e9;
+    let (missing_bytes, agreed_bytes) = (sender.scoreboard.missing_bytes(), sender.space.mss);
+    if !are_short(facts) || missing_bytes < agreed_bytes || silence_s < MIN_SILENCE_S {
+        return None;
+    }
+    let share = facts.limits().timeout;
+    let gain = facts.gain_without(facts.split.timeout.and(facts.split.loss_recovery), 0.0);
+    let longest_bytes = u64::from(sender.space.largest_payload);
+    let cause = LargePackets::Missing { silence_s, missing_bytes, longest_bytes, agreed_bytes };
+    Some(Judged::new(Cause::PathMtuBlackHole(cause), share, gain.max(weight_of_time(share)), None))
 }
 
 #[cfg(test)]

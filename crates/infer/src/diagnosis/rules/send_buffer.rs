@@ -41,7 +41,7 @@ fn full(facts: &Facts<'_>) -> Option<Judged> {
 /// A buffer that is written again once it is empty, as some systems have where the program sets its size. Its pauses look like a program's.
 ///
 /// Only the sender's tap shows that a write follows an acknowledgement: elsewhere a program that writes by a timer looks the same.
-fn emptied(facts: &Facts<'_>) -> Option<Judged> {
+pub(super) fn emptied(facts: &Facts<'_>) -> Option<Judged> {
     if facts.vantage != Vantage::Sender {
         return None;
     }

@@ -15,7 +15,7 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let unscaled = &sender.observers.unscaled_window;
     let (stops, field_bytes, window_bytes) = (unscaled.stops(), unscaled.field_max, sender.window.max);
     let repairs = sender.losses.episodes.len();
-    if !sender.is_exact() || stops < MIN_STOPS || repairs < MIN_REPAIRS || window_bytes <= field_bytes {
+    if stops < MIN_STOPS || repairs < MIN_REPAIRS || window_bytes <= field_bytes {
         return None;
     }
     let (share, weight) = facts.weigh_repair();

@@ -1,6 +1,7 @@
 //! How a connection ends: its first reset, whether the host with that address sent it, and a side that falls silent.
 
 use crate::event::packet::Packet;
+use thalweg_units::SeqNum;
 use thalweg_wire::Flags;
 
 /// A host numbers its packets one by one if so many of its steps in a row are no larger than this: segmentation in the network card and packets
@@ -15,6 +16,13 @@ const MIN_DISTANCE: u16 = 1_024;
 const MIN_UNANSWERED: u32 = 3;
 /// And how long the silence lasts at least, in nanoseconds: the first timeout of a host that knows no round trip (RFC 6298 §2.1).
 const MIN_SILENCE: u64 = 1_000_000_000;
+
+/// A reset of the server comes too soon if it takes less than half the shortest round trip to it, where that is so long, in nanoseconds: half of
+/// it is far more than a tap's clock is off. `a_reset_that_comes_sooner_than_an_answer_can_is_another_hosts` holds both.
+const MIN_ROUND_TRIP: u64 = 1_000_000;
+/// And if it acknowledges the data, or comes after a silence of so many round trips: one that the server sends by itself falls into half a round
+/// trip behind the data with a probability of 1 in 200. `a_reset_that_comes_sooner_than_an_answer_can_is_another_hosts` holds it.
+const MIN_SILENT_ROUND_TRIPS: u64 = 100;
 
 /// The first RST of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +41,8 @@ pub(crate) struct FirstReset {
     pub(crate) interrupts: bool,
     /// The same side sent data afterwards: a host that resets a connection does not (RFC 9293 §3.5.2).
     pub(crate) followed_by_data: bool,
+    /// Nanoseconds from the client's data that it answers, and the shortest round trip to the server, if no answer can be so soon.
+    pub(crate) too_soon: Option<(u64, u64)>,
 }
 
 /// A side that fell silent.
@@ -87,7 +97,8 @@ pub(crate) struct ConnectionEnd {
     pub(crate) reset: Option<FirstReset>,
     /// The client's reset of something else that the server remembered (RFC 5961 §4): no end of this connection.
     pub(crate) challenged: u32,
-    /// Silence before the latest packet that had data.
+    /// The latest packet that had data: its side, its time, what comes after it, and the silence before it.
+    data: Option<(usize, u64, SeqNum)>,
     idle: u64,
     now: u64,
 }
@@ -97,6 +108,7 @@ impl ConnectionEnd {
     pub(crate) fn packet(&mut self, now: u64, packet: &Packet, gap: u64, is_again: bool) {
         self.heard(now, packet);
         if packet.payload_len > 0 {
+            self.data = Some((packet.side(), now, packet.seq.add(packet.payload_len)));
             self.idle = gap;
         }
         // It closed before it heard of the reset: a host that hears one sends no FIN (RFC 9293 §3.10.7.4).
@@ -113,9 +125,10 @@ impl ConnectionEnd {
         }
     }
 
-    /// Takes in a reset; the first one is kept.
-    pub(crate) fn reset(&mut self, now: u64, packet: &Packet, interrupts: bool) {
+    /// Takes in a reset; the first one is kept. `to_server` is the shortest round trip to the server.
+    pub(crate) fn reset(&mut self, now: u64, packet: &Packet, interrupts: bool, to_server: Option<u64>) {
         let own = self.hosts[packet.side()];
+        let too_soon = to_server.and_then(|to_server| self.too_soon(now, packet, to_server));
         self.reset.get_or_insert(FirstReset {
             number: packet.number,
             at: now,
@@ -126,8 +139,18 @@ impl ConnectionEnd {
             idle: self.idle,
             interrupts,
             followed_by_data: false,
+            too_soon,
         });
         self.heard(now, packet);
+    }
+
+    /// How soon a reset of the server answers the client's data, and the round trip, if the server cannot have received that yet.
+    fn too_soon(&self, now: u64, packet: &Packet, to_server: u64) -> Option<(u64, u64)> {
+        let (_, sent_at, end) = self.data.filter(|(side, ..)| *side == 0 && packet.side() == 1)?;
+        let after = now.saturating_sub(sent_at);
+        let answers = packet.flags.has(Flags::ACK) && packet.ack == end;
+        let is_new = answers || self.idle >= MIN_SILENT_ROUND_TRIPS * to_server;
+        (to_server >= MIN_ROUND_TRIP && after < to_server / 2 && is_new).then_some((after, to_server))
     }
 
     /// New data came from `side`: it did not reset the connection.

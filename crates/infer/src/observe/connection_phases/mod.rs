@@ -73,7 +73,8 @@ enum Exchange {
     Request {
         bytes: u64,
         spent: [u64; 3],
-        resent: bool,
+        /// Time in which it was not acknowledged, if it was sent again.
+        lost: Option<u64>,
         /// Acknowledged writes in a row that were not answered.
         writes: u32,
     },
@@ -103,6 +104,8 @@ pub(crate) struct ConnectionPhases {
     sent_after_open: u32,
     late_syn_ack: u32,
     requests_resent: u64,
+    /// Time of requests that were sent again and are over.
+    lost: u64,
     /// The server acknowledged or sent something beyond its SYN.
     served: bool,
     /// Requests that got a response.
@@ -122,6 +125,7 @@ impl ConnectionPhases {
             (self.begun, self.opening) = (true, packet.flags.has(Flags::SYN));
         }
         self.is_tls_handshake = is_tls_handshake;
+        self.note_resent_request(packet);
         self.charge(gap, packet);
         if packet.flags.has(Flags::RST) {
             self.reset(packet);
@@ -152,9 +156,15 @@ impl ConnectionPhases {
         nanos as f64 / 1e9
     }
 
-    /// Times the last segment of a request was sent again before it was acknowledged.
+    /// Times the first segment of a request that was not acknowledged, or the last, was sent again.
     pub(crate) const fn requests_resent(&self) -> u64 {
         self.requests_resent
+    }
+
+    /// Seconds in which requests that were sent again were not acknowledged.
+    pub(crate) fn lost_requests(&self) -> f64 {
+        let current = if let Exchange::Request { lost: Some(lost), .. } = self.exchange { lost } else { 0 };
+        if !self.served && self.is_queue_full() { 0.0 } else { (self.lost + current) as f64 / 1e9 }
     }
 
     /// Whether the handshake is not over.
@@ -198,16 +208,15 @@ impl ConnectionPhases {
         match self.exchange {
             Exchange::Nothing if packet.side() == 1 && has_data => self.add(Phase::Server, gap),
             Exchange::Nothing => self.add(Phase::Client, gap),
-            Exchange::Request { resent, .. } if !client.is_all_acknowledged() => {
-                // A response that acknowledges its request comes a round trip after it, or as much later as the server took. What answered
-                // soonest, the SYN or a request, tells the round trip between the tap and the server.
+            Exchange::Request { lost, .. } if !client.is_all_acknowledged() => {
+                // What acknowledges a request comes a round trip after it, or as much later as the server took (RFC 9293 §3.8.6.3: it may wait
+                // for data to send along). What answered soonest, the SYN or a request, tells the round trip between the tap and the server. An
+                // acknowledgement without data may come after twice that: round trips vary by as much.
                 let mut on_the_way = gap;
-                if packet.side() == 1 && !resent {
+                if packet.side() == 1 && lost.is_none() && !flags.has(Flags::RST) {
                     let least = self.to_server.map_or(gap, |least| least.min(gap));
                     self.to_server = Some(least);
-                    if has_data {
-                        on_the_way = least;
-                    }
+                    on_the_way = if has_data { least } else { gap.min(2 * least) };
                 }
                 self.add(Phase::Request, on_the_way);
                 self.add(Phase::Server, gap - on_the_way);
@@ -219,6 +228,10 @@ impl ConnectionPhases {
                 self.add(Phase::Server, gap);
             }
             Exchange::Upload => self.add(Phase::Transfer, gap),
+            // The next response of a pipeline, or the one after an interim response.
+            Exchange::Response if responses_in(packet) > Some(0) && server.is_all_acknowledged() => {
+                self.add(Phase::Server, gap);
+            }
             Exchange::Response => {
                 let is_probe = packet.side() == 0 && client.end.is_some_and(|end| packet.seq.add(1) == end);
                 let is_idle = asks || is_probe || flags.has(Flags::FIN) || flags.has(Flags::RST);
@@ -235,7 +248,7 @@ impl ConnectionPhases {
 
     fn add(&mut self, phase: Phase, nanos: u64) {
         // A ClientHello that is lost is a request that is lost.
-        let is_resent = matches!(self.exchange, Exchange::Request { resent: true, .. });
+        let is_resent = matches!(self.exchange, Exchange::Request { lost: Some(_), .. });
         let phase = match phase {
             Phase::Request | Phase::Server | Phase::Client | Phase::Transfer if self.is_tls_handshake && !is_resent => {
                 Phase::Tls
@@ -246,10 +259,11 @@ impl ConnectionPhases {
         if phase == Phase::Client {
             self.unasked += nanos;
         }
-        if let Exchange::Request { spent, .. } = &mut self.exchange
+        if let Exchange::Request { spent, lost, .. } = &mut self.exchange
             && let Some(place) = REQUEST_PHASES.iter().position(|one| *one == phase)
         {
             spent[place] += nanos;
+            *lost = lost.map(|lost| if phase == Phase::Request { lost + nanos } else { lost });
         }
     }
 
@@ -266,7 +280,7 @@ impl ConnectionPhases {
             Exchange::Response => packet.side() == 1 && !self.sides[1].is_all_acknowledged(),
         };
         let is_closing = self.sides.iter().any(|side| side.fins > 0);
-        self.end.reset(self.at, packet, interrupts && !is_closing);
+        self.end.reset(self.at, packet, interrupts && !is_closing, self.to_server);
     }
 
     /// Whether the packet repeats data that was not acknowledged, or is a keep-alive.
@@ -325,10 +339,24 @@ impl ConnectionPhases {
         }
     }
 
+    /// Notes that the packet repeats the request that is on its way: the time before it was lost, too.
+    fn note_resent_request(&mut self, packet: &Packet) {
+        let is_again = packet.side() == 0 && self.is_again(packet) && packet.payload_len > 0;
+        if let Exchange::Request { lost, .. } = &mut self.exchange
+            && is_again
+        {
+            lost.get_or_insert(0);
+        }
+    }
+
     fn exchange(&mut self, packet: &Packet, is_new: bool) {
         if packet.side() == 1 {
             self.serve();
-            self.answered += u32::from(matches!(self.exchange, Exchange::Request { .. } | Exchange::Upload));
+            let is_asked = matches!(self.exchange, Exchange::Request { .. } | Exchange::Upload);
+            self.answered += responses_in(packet).unwrap_or_else(|| u32::from(is_asked));
+            if let Exchange::Request { lost: Some(lost), .. } = self.exchange {
+                self.lost += lost;
+            }
             self.exchange = Exchange::Response;
             self.end.sent_data(packet.side());
             return;
@@ -338,12 +366,11 @@ impl ConnectionPhases {
         }
         let client = &self.sides[0];
         let is_taken = client.is_all_acknowledged();
-        let is_last = client.end == Some(packet.seq.add(packet.payload_len)) && !client.is_all_acknowledged();
+        let end = packet.seq.add(packet.payload_len);
+        let is_first = client.acked.is_some_and(|acked| packet.seq.since(acked) <= 0 && end.since(acked) > 0);
+        let is_last = client.end == Some(end) && !client.is_all_acknowledged();
         match &mut self.exchange {
-            Exchange::Request { resent, .. } if !is_new => {
-                *resent = true;
-                self.requests_resent += u64::from(is_last);
-            }
+            Exchange::Request { .. } if !is_new => self.requests_resent += u64::from(is_first || is_last),
             Exchange::Request { bytes, spent, writes, .. } => {
                 *bytes += u64::from(packet.payload_len);
                 *writes += u32::from(is_taken);
@@ -358,7 +385,7 @@ impl ConnectionPhases {
             }
             Exchange::Nothing | Exchange::Response if is_new => {
                 let bytes = u64::from(packet.payload_len);
-                self.exchange = Exchange::Request { bytes, spent: [0; 3], resent: false, writes: 0 };
+                self.exchange = Exchange::Request { bytes, spent: [0; 3], lost: None, writes: 0 };
             }
             Exchange::Nothing | Exchange::Response | Exchange::Upload => {}
         }
@@ -381,8 +408,8 @@ impl ConnectionPhases {
             for phase in REQUEST_PHASES {
                 self.spent[Phase::AcceptQueue as usize] += std::mem::take(&mut self.spent[phase as usize]);
             }
-            if let Exchange::Request { spent, .. } = &mut self.exchange {
-                *spent = [0; 3];
+            if let Exchange::Request { spent, lost, .. } = &mut self.exchange {
+                (*spent, *lost) = ([0; 3], lost.map(|_| 0));
             }
         }
         self.served = true;
@@ -391,6 +418,11 @@ impl ConnectionPhases {
     const fn is_queue_full(&self) -> bool {
         self.late_syn_ack >= LATE_SYN_ACKS
     }
+}
+
+/// Final responses of HTTP/1 that begin in the packet, if its payload begins with one or with an interim one.
+fn responses_in(packet: &Packet) -> Option<u32> {
+    packet.message()?.final_responses()
 }
 
 /// Phases whose time is moved if a request turns out to be something else.

@@ -254,3 +254,66 @@ fn messages_that_nothing_answers_are_no_requests() {
     }
     assert_eq!(phases(&packets), [20, 0, 0, 0, 0, 3_520, 0]);
 }
+
+#[test]
+fn a_reset_that_comes_sooner_than_an_answer_can_is_another_hosts() {
+    // The server is 20 ms away.
+    let request = |at| (at, packet(true, ACK, 101, 501, 100));
+    let too_soon = |asked_at: u64, after: u64, flags: u8, ack: u32| {
+        let reset = (asked_at + after, packet(false, flags, 501, ack, 0));
+        connection_at(&with(opened(), &[request(asked_at), reset]))
+            .observers
+            .phases
+            .end
+            .reset
+            .and_then(|reset| reset.too_soon)
+    };
+    assert_eq!(too_soon(20, 5, RST | ACK, 201), Some((5_000_000, 20_000_000)));
+    assert_eq!(too_soon(20, 15, RST | ACK, 201), None, "a round trip may be shorter than the first");
+    assert_eq!(too_soon(20, 5, RST | ACK, 101), None, "it was on its way when the data left");
+    assert_eq!(too_soon(20, 5, RST, 0), None, "and so may this have been");
+    assert_eq!(too_soon(5_000, 5, RST, 0), Some((5_000_000, 20_000_000)), "hardly after five seconds of silence");
+}
+
+#[test]
+fn an_acknowledgement_that_waits_for_the_response_is_no_time_of_the_request() {
+    let mut packets = opened();
+    for n in 0..5u32 {
+        let (at, up, down) = (20 + u64::from(n) * 100, 101 + n * 100, 501 + n * 1_000);
+        packets.push((at, packet(true, ACK, up, down, 100)));
+        packets.push((at + 60, packet(false, ACK, down, up + 100, 0)));
+        packets.push((at + 100, packet(false, ACK, down, up + 100, 1_000)));
+        packets.push((at + 100, packet(true, ACK, up + 100, down + 1_000, 0)));
+    }
+    assert_eq!(phases(&packets), [20, 0, 200, 300, 0, 0, 0], "of 60 ms the ACK may have been on its way for 40");
+    assert_eq!(headline(&packets), (Code::WaitingForServer, 58, true));
+}
+
+#[test]
+fn only_the_requests_that_were_sent_again_were_lost() {
+    let mut packets = opened();
+    let mut now = 20;
+    for n in 0..20u32 {
+        let (up, down) = (101 + n * 100, 501 + n * 1_000);
+        packets.push((now, packet(true, ACK, up, down, 100)));
+        if n == 7 {
+            now += 300;
+            packets.push((now, packet(true, ACK, up, down, 100)));
+        }
+        now += 20;
+        packets.push((now, packet(false, ACK, down, up + 100, 1_000)));
+        packets.push((now, packet(true, ACK, up + 100, down + 1_000, 0)));
+    }
+    assert_eq!(phases(&packets), [20, 0, 700, 0, 0, 0, 0]);
+    assert_eq!(headline(&packets), (Code::RequestLost, 44, true), "320 of 720 ms");
+}
+
+#[test]
+fn the_first_segment_of_a_request_is_sent_again_for_all() {
+    let first = packet(true, ACK, 101, 501, 1_000);
+    let asked = [(20, first), (20, packet(true, ACK, 1_101, 501, 400)), (240, first), (640, first)];
+    let answered = [(660, packet(false, ACK, 501, 1_501, 0)), (661, packet(false, ACK, 501, 1_501, 1_000))];
+    let packets = with(with(opened(), &asked), &answered);
+    assert_eq!(headline(&packets), (Code::RequestLost, 97, true));
+    assert_eq!(connection_at(&packets).observers.phases.requests_resent(), 2);
+}

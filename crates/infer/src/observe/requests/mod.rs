@@ -165,8 +165,7 @@ impl RequestLog {
 
     fn server(&mut self, now: u64, packet: &Packet) {
         if let Some(Message::Responses(all)) = packet.message().map(|message| &**message) {
-            // What the server says before its response (RFC 9110 §15.2), except that it switches protocols.
-            let mut last = all.iter().filter(|response| response.status >= 200 || response.status == 101).peekable();
+            let mut last = all.iter().filter(|response| response.is_final()).peekable();
             if last.peek().is_none() {
                 return;
             }

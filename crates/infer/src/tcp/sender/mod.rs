@@ -82,15 +82,20 @@ impl Sender {
         self.observers.record(recording);
     }
 
-    /// The tap turns out not to be at the sender: acknowledgements do not pass it when they reach the sender.
-    pub(crate) fn is_elsewhere(&mut self) {
-        self.accuracy = Accuracy::Tick;
-        self.observers.event(&Event::Accuracy(Accuracy::Tick));
+    /// The tap turns out not to be at the sender, where acknowledgements do not pass it when they reach the sender; or to be there after all.
+    pub(crate) fn set_accuracy(&mut self, accuracy: Accuracy) {
+        self.accuracy = accuracy;
+        self.observers.event(&Event::Accuracy(accuracy));
     }
 
     /// Whether the tap is at the sender: each event is seen when it happens. Else it is reconstructed (`receiver_view`).
     pub(crate) fn is_exact(&self) -> bool {
         self.accuracy == Accuracy::Exact
+    }
+
+    /// What is in flight: from afar it is an estimate, and no sender sends beyond the window (RFC 9293 §3.8.6).
+    fn within_window(&self, flight: u64) -> u64 {
+        if self.is_exact() || !self.window.known { flight } else { flight.min(self.window.max) }
     }
 
     /// Takes a packet with data, or with the FIN, that the sender sent in.
@@ -166,6 +171,7 @@ impl Sender {
         self.clocks.last_send = data.now;
         let flight = self.flight();
         self.totals.flight_at_send = flight;
+        let flight = self.within_window(flight);
         self.totals.flight_max = self.totals.flight_max.max(flight);
         self.observers.event(&Event::Flight { now: data.now, flight });
     }
@@ -320,7 +326,7 @@ impl Sender {
         let delivered = self.deliver(ack.now, delivered + sacked_new);
         let is_largest = self.advertise(ack, to);
         self.note_room(ack.now);
-        let flight = self.flight();
+        let flight = self.within_window(self.flight());
         self.totals.flight_max = self.totals.flight_max.max(flight);
         self.observers.event(&Event::Acked(Acked {
             now: ack.now,

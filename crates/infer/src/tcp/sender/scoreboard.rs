@@ -55,6 +55,11 @@ impl Reset for Scoreboard {
 }
 
 impl Scoreboard {
+    /// Bytes that did not come, below others that did.
+    pub(crate) fn missing_bytes(&self) -> u64 {
+        self.gaps.total()
+    }
+
     /// Whether a segment that ends in `(from, to]` and not after `point` was sent once and not acknowledged yet.
     ///
     /// Source: Linux `FLAG_ORIG_SACK_ACKED`; without SACK, data sent again beside it leaves doubt (`tcp_clean_rtx_queue`).

@@ -1,0 +1,95 @@
+//! Captures whose clock or file is at fault: set back, joined with itself; and handshakes whose third packet comes late.
+
+use super::capture::{CLIENT, SERVER, Setup, Wire};
+use super::{ACK, MS, SECOND, judged};
+use thalweg_model::CaptureReport;
+
+/// A transfer of two seconds: 200 responses over a round trip of 10 ms.
+fn responses(setup: Setup) -> Wire {
+    let mut wire = Wire::new(setup);
+    let mut now = wire.open(0);
+    for _ in 0..200 {
+        now = wire.exchange(now, 0, 9_000);
+    }
+    wire
+}
+
+/// The report on a capture whose packets, each with its seconds and microseconds, were changed so.
+fn report(wire: Wire, change: impl Fn(&mut Vec<Vec<u8>>)) -> CaptureReport {
+    let bytes = wire.capture();
+    let (head, mut rest) = bytes.split_at(24);
+    let mut packets = Vec::new();
+    while rest.len() > 16 {
+        let length = 16 + u32::from_le_bytes([rest[8], rest[9], rest[10], rest[11]]) as usize;
+        packets.push(rest[..length].to_vec());
+        rest = &rest[length..];
+    }
+    change(&mut packets);
+    let file = [head, &packets.concat()].concat();
+    thalweg_infer::diagnose_reader(file.as_slice(), "changed").expect("a capture").report
+}
+
+#[test]
+fn a_capture_that_is_joined_with_itself_is_told_once() {
+    for setup in Setup::all(10) {
+        let once = report(responses(setup), |_| {});
+        let twice = report(responses(setup), |packets| packets.extend(packets.clone()));
+        assert_eq!(once.flows, twice.flows, "{setup:?}");
+        let note = twice.notes.last().expect("a note");
+        assert!(note.contains("a second time"), "{note}");
+        assert_eq!(twice.packets, 2 * once.packets);
+    }
+}
+
+#[test]
+fn a_clock_that_is_set_back_makes_no_transfer_faster() {
+    for setup in Setup::all(10) {
+        let right = report(responses(setup), |_| {});
+        let set_back = report(responses(setup), |packets| {
+            let half = packets.len() / 2;
+            for packet in &mut packets[half..] {
+                let seconds = u32::from_le_bytes([packet[0], packet[1], packet[2], packet[3]]);
+                packet[..4].copy_from_slice(&(seconds - 3_600).to_le_bytes());
+            }
+        });
+        let rates = [&right, &set_back].map(|report| report.flows[0].goodput_bps);
+        assert!((rates[1] / rates[0] - 1.0).abs() < 0.01, "{setup:?}: {rates:?}");
+        assert_eq!(set_back.flows[0].retransmits.total, 0);
+        let note = set_back.notes.last().expect("a note");
+        assert!(note.starts_with("time jumps back in the capture: 1 time, by 3,6"), "{note}");
+    }
+}
+
+/// A download of 40 segments in windows of four, whose client sends the third packet of the handshake 48 ms late.
+fn late_third_packet(setup: Setup) -> Wire {
+    let mut wire = Wire::new(setup);
+    wire.window = [5_600, 60_000];
+    let (half, late) = (setup.rtt / 2, 48 * MS);
+    wire.send(0, CLIENT, super::SYN, 0);
+    wire.send(half, SERVER, super::SYN | ACK, 0);
+    let open = setup.rtt + late;
+    wire.send(open, CLIENT, ACK, 0);
+    wire.send(open, CLIENT, ACK | thalweg_wire::Flags::PSH, 200);
+    let mut now = open + half;
+    for _ in 0..10 {
+        for n in 0..4 {
+            wire.send(now + n * 20, SERVER, ACK, 1_400);
+        }
+        for n in 0..4 {
+            wire.send(now + half + 100 + n * 20, CLIENT, ACK, 0);
+        }
+        now += setup.rtt + 200;
+    }
+    wire
+}
+
+#[test]
+fn a_late_third_packet_of_the_handshake_is_no_round_trip() {
+    for setup in Setup::all(20) {
+        let (flow, _) = judged(late_third_packet(setup));
+        let rtt = flow.rtt_min_ms.expect("a round trip");
+        assert!((20.0..21.5).contains(&rtt), "{setup:?}: {rtt}");
+        assert!(flow.facts.flight_max_bytes <= 5_600, "{setup:?}: {:?}", flow.facts.flight_max_bytes);
+        assert!(flow.duration_s < SECOND as f64);
+    }
+}
