@@ -221,7 +221,7 @@ pub enum ResentSource {
     SockDiag,
 }
 
-/// A segment that was sent again.
+/// What was sent again at one instant: a segment, or several that segmentation offload sends as one.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResentSegment {
     /// When, in seconds since the epoch.
@@ -230,6 +230,8 @@ pub struct ResentSegment {
     pub flow: usize,
     /// Why.
     pub kind: ResentKind,
+    /// How many segments.
+    pub segments: u64,
     /// When the overflow began that it follows, in seconds since the epoch.
     pub overflow_at_s: Option<f64>,
 }

@@ -144,8 +144,8 @@ fn several_clients_share_a_path_or_have_their_own() {
 }
 
 #[test]
-fn a_switchs_buffer_holds_as_much_as_in_virtual_time() {
-    let Some(_turn) = turn("a_switchs_buffer_holds_as_much_as_in_virtual_time") else { return };
+fn the_buffer_of_a_switch_holds_as_much_as_in_virtual_time() {
+    let Some(_turn) = turn("the_buffer_of_a_switch_holds_as_much_as_in_virtual_time") else { return };
     // A frame of 1442 bytes takes 1.15 ms; 45 of them are 64,890 bytes of 64 KiB.
     let text = "name = \"s\"\n[topology]\nkind = \"switch\"\nclients = 1\nrate = \"10mbit\"\nbuffer = \"64KiB\"\nnic = false\n\
                 [path]\nrtt = \"20ms\"\n\

@@ -48,7 +48,8 @@ impl ResentFeed {
                 RetransmissionKind::Timeout => ResentKind::Timeout,
                 RetransmissionKind::Probe => ResentKind::Probe,
             };
-            bursts.resent(Resent { at: one.at, local: one.local, peer: one.peer, kind, round_trip: one.round_trip });
+            let (at, segments, round_trip) = (one.at, one.segments, one.round_trip);
+            bursts.resent(Resent { at, local: one.local, peer: one.peer, kind, segments, round_trip });
         }
         bursts.resent_missed(feed.lost());
     }

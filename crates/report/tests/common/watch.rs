@@ -77,7 +77,8 @@ pub fn bursts() -> BurstsReport {
         received: side,
         resent: Some(FlowResent { segments: 3, classes: Some(classes) }),
     };
-    let again = ResentSegment { at_s: 1.75e9, flow: 0, kind: ResentKind::Fast, overflow_at_s: Some(1.75e9) };
+    let again =
+        ResentSegment { at_s: 1.75e9, flow: 0, kind: ResentKind::Fast, segments: 2, overflow_at_s: Some(1.75e9) };
     BurstsReport {
         schema: "thalweg.bursts/1".to_owned(),
         interface: "eth0".to_owned(),

@@ -1,7 +1,7 @@
-//! Segments that TCP sends again, as the kernel's tracepoint tells them: which connection's, when, and in what state.
+//! Segments that TCP sends again, from the kernel's tracepoint: which connection's, when, how many, and in what state.
 //!
-//! Source: include/trace/events/tcp.h, `tcp_retransmit_skb`; linux/bpf.h, `BPF_RAW_TRACEPOINT_OPEN`. Where a socket has its fields
-//! the kernel's types tell.
+//! Source: include/trace/events/tcp.h, `tcp_retransmit_skb`; include/net/tcp.h, `tcp_skb_pcount`; linux/bpf.h, `BPF_RAW_TRACEPOINT_OPEN`. The
+//! kernel's types give the offsets of fields.
 
 use super::assembler::{Alu, Assembler, Helper, If, Label, Reg, Width};
 use super::btf::Btf;
@@ -21,7 +21,8 @@ const RECORDS: usize = 4_096;
 /// Of the memory: records that were begun; they follow.
 const BEGUN: i16 = 0;
 const HEAD: usize = 64;
-/// Of a record: its number from 1 on, written last; the time; both ends' ports; the family and the states; the round trip; the addresses.
+/// Of a record: its number from 1 on, written last; the time; both ends' ports; the family and the states; the round trip; how many segments;
+/// the addresses.
 const RECORD_LEN: usize = 64;
 const NUMBER: i16 = 0;
 const TIME: i16 = 8;
@@ -31,6 +32,7 @@ const FAMILY: i16 = 20;
 const STATE: i16 = 22;
 const RECOVERY: i16 = 23;
 const ROUND_TRIP: i16 = 24;
+const SEGMENTS: i16 = 28;
 const PEER: i16 = 32;
 const LOCAL: i16 = 48;
 /// Stack: a record, and one word.
@@ -54,7 +56,7 @@ pub enum RetransmissionKind {
     Probe,
 }
 
-/// A segment that was sent again.
+/// What was sent again at one instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retransmission {
     /// When.
@@ -65,6 +67,8 @@ pub struct Retransmission {
     pub peer: SocketAddr,
     /// Why.
     pub kind: RetransmissionKind,
+    /// Segments: several where segmentation offload sends them as one.
+    pub segments: u64,
     /// The smoothed round trip; zero before the first.
     pub round_trip: Span,
 }
@@ -159,11 +163,12 @@ fn decoded(record: &[u8; RECORD_LEN], epoch_ns: u64) -> Option<Retransmission> {
         local: SocketAddr::new(address(LOCAL)?, u16::from_ne_bytes(half(LOCAL_PORT))),
         peer: SocketAddr::new(address(PEER)?, u16::from_be_bytes(half(PEER_PORT))),
         kind,
+        segments: u64::from(u16::from_ne_bytes(half(SEGMENTS))).max(1),
         round_trip,
     })
 }
 
-/// Offsets from the socket.
+/// Offsets from the socket, if nothing else is said.
 #[derive(Debug)]
 struct Fields {
     family: i32,
@@ -177,6 +182,8 @@ struct Fields {
     inode: i32,
     recovery: i32,
     round_trip: i32,
+    /// From the buffer that is sent.
+    segments: i32,
 }
 
 impl Fields {
@@ -184,6 +191,7 @@ impl Fields {
         // `struct sock` begins with it.
         let common = btf.structure("sock_common")?;
         let at = |name: &str| common.offset_within(name).map(i32::from);
+        let control = i32::from(btf.structure("sk_buff")?.offset_within("cb")?);
         let net = btf.structure("net")?.offset("ns")? + btf.structure("ns_common")?.offset("inum")?;
         Ok(Self {
             family: at("skc_family")?,
@@ -195,16 +203,17 @@ impl Fields {
             inode: i32::from(net),
             recovery: i32::from(btf.structure("inet_connection_sock")?.offset_within("icsk_ca_state")?),
             round_trip: i32::from(btf.structure("tcp_sock")?.offset("srtt_us")?),
+            segments: control + i32::from(btf.structure("tcp_skb_cb")?.offset_within("tcp_gso_segs")?),
         })
     }
 }
 
-/// Loads the program. R6 is the socket.
+/// Loads the program. R6 is the socket, R9 the buffer that is sent.
 fn load(memory: &Map, fields: &Fields, namespace: u32) -> Result<Program, HostError> {
-    use Reg::{R0, R1, R2, R3, R6, R7, R8, R10};
+    use Reg::{R0, R1, R2, R3, R6, R7, R8, R9, R10};
     let mut code = Assembler::default();
     let [v6, addressed, end] = [(); 3].map(|()| code.label());
-    code.load(Width::Double, R6, R1, 0).alu(Alu::Mov, R2, 0);
+    code.load(Width::Double, R6, R1, 0).load(Width::Double, R9, R1, 8).alu(Alu::Mov, R2, 0);
     for word in 0..RECORD_LEN as i16 / 8 {
         code.store(Width::Double, R10, RECORD + word * 8, R2);
     }
@@ -223,6 +232,7 @@ fn load(memory: &Map, fields: &Fields, namespace: u32) -> Result<Program, HostEr
     ] {
         copy(&mut code, R6, from, len, RECORD + to, end);
     }
+    copy(&mut code, R9, fields.segments, 2, RECORD + SEGMENTS, end);
     code.load(Width::Half, R2, R10, RECORD + FAMILY).jump_if(R2, If::NotEqual, libc::AF_INET, v6);
     for ((peer, local), len) in fields.addresses.into_iter().zip([4, 16]) {
         copy(&mut code, R6, peer, len, RECORD + PEER, end);
@@ -248,7 +258,7 @@ fn load(memory: &Map, fields: &Fields, namespace: u32) -> Result<Program, HostEr
     Program::load_as(BPF_PROG_TYPE_RAW_TRACEPOINT, "retransmissions", code)
 }
 
-/// Copies so many bytes of the kernel's, `offset` from what `base` points to, to the stack; goes to `end` if they are not there.
+/// Copies `len` bytes of the kernel's, `offset` from what `base` points to, to the stack; goes to `end` if they are not there.
 fn copy(code: &mut Assembler, base: Reg, offset: i32, len: i32, to: i16, end: Label) {
     use Reg::{R0, R1, R2, R3, R10};
     code.alu(Alu::Mov, R1, R10)

@@ -5,6 +5,7 @@ use crate::bpf::BlackHole;
 use crate::bpf::tests::{eth0, loaded, pair};
 use crate::filter::{self, Direction};
 use crate::namespaces::inside;
+use crate::tcp_info::TcpInfo;
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
@@ -23,7 +24,8 @@ fn what_is_sent_again_is_seen_in_its_namespace_alone() {
         pair.far.run(|| filter::attach(eth0(), Direction::Ingress, 1, hole.program())).expect("attached");
         let epoch = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after it").as_nanos();
         let from = epoch();
-        stream.write_all(&[7; 1_000]).expect("written");
+        // Some of it leaves as one buffer of several segments.
+        stream.write_all(&[7; 40_000]).expect("written");
         std::thread::sleep(Duration::from_millis(1_500));
         let found = here.read();
         assert!(found.len() >= 2, "{found:?}");
@@ -33,6 +35,8 @@ fn what_is_sent_again_is_seen_in_its_namespace_alone() {
             assert!(at + 50_000_000 >= from && at <= epoch() + 50_000_000, "{one:?}");
             assert!(one.round_trip.as_nanos() > 0 && one.round_trip < Span::from_millis(100), "{one:?}");
         }
+        let segments: u64 = found.iter().map(|one| one.segments).sum();
+        assert_eq!(segments, TcpInfo::of(&stream).expect("read").get("tcpi_total_retrans"), "{found:?}");
         assert!(found.iter().any(|one| one.kind == RetransmissionKind::Timeout), "{found:?}");
         assert!(found.iter().all(|one| one.kind != RetransmissionKind::Syn), "{found:?}");
         assert!(there.read().is_empty());
@@ -47,7 +51,9 @@ fn a_record_of_no_known_family_is_none() {
     record[FAMILY as usize] = libc::AF_INET6 as u8;
     record[LOCAL as usize + 10..LOCAL as usize + 16].copy_from_slice(&[0xff, 0xff, 192, 0, 2, 1]);
     record[PEER_PORT as usize + 1] = 80;
+    record[SEGMENTS as usize..][..2].copy_from_slice(&3u16.to_ne_bytes());
     let one = decoded(&record, 5).expect("a segment");
     assert_eq!((one.local, one.peer.port()), ("192.0.2.1:0".parse().expect("an end"), 80));
-    assert_eq!((one.kind, one.at), (RetransmissionKind::Probe, Timestamp::from_nanos(5)));
+    assert_eq!((one.kind, one.at, one.segments), (RetransmissionKind::Probe, Timestamp::from_nanos(5), 3));
+    assert_eq!(one.round_trip.as_nanos(), 0);
 }

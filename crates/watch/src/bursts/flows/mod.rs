@@ -32,7 +32,7 @@ pub struct FlowId {
     pub peer: SocketAddr,
 }
 
-/// A segment that was sent again.
+/// What was sent again at one instant.
 #[derive(Debug, Clone, Copy)]
 pub struct Resent {
     /// When.
@@ -43,6 +43,8 @@ pub struct Resent {
     pub peer: SocketAddr,
     /// Why.
     pub kind: ResentKind,
+    /// Segments: several where segmentation offload sends them as one.
+    pub segments: u64,
     /// The connection's round trip.
     pub round_trip: Span,
 }
@@ -199,15 +201,15 @@ impl Flows {
             let Some(&place) = places.get(&(one.local, one.peer)) else { continue };
             let overflow = followed(&one, overflows);
             let Some(resent) = &mut flows[place].resent else { continue };
-            resent.segments += 1;
+            resent.segments += one.segments;
             if let Some(classes) = &mut resent.classes {
                 *(match one.kind {
                     ResentKind::Syn => &mut classes.syn,
                     ResentKind::Fast => &mut classes.fast,
                     ResentKind::Timeout => &mut classes.timeout,
                     ResentKind::Probe => &mut classes.probe,
-                }) += 1;
-                classes.after_overflow += u64::from(overflow.is_some());
+                }) += one.segments;
+                classes.after_overflow += if overflow.is_some() { one.segments } else { 0 };
             }
             if segments.len() < SEGMENTS_MAX {
                 let seconds = |ns: u64| ns as f64 / NS_PER_S;
@@ -215,6 +217,7 @@ impl Flows {
                     at_s: seconds(one.at.as_nanos()),
                     flow: place,
                     kind: one.kind,
+                    segments: one.segments,
                     overflow_at_s: overflow.map(|overflow| seconds(overflow.from_ns)),
                 });
             }

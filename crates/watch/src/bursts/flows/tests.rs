@@ -25,7 +25,7 @@ fn bursts(most: usize) -> Bursts {
 
 fn resent(port: u16, us: u64, kind: ResentKind) -> Resent {
     let FlowId { local, peer, .. } = flow(port);
-    Resent { at: at(us), local, peer, kind, round_trip: Span::from_millis(1) }
+    Resent { at: at(us), local, peer, kind, segments: 1, round_trip: Span::from_millis(1) }
 }
 
 fn ports(report: &BurstsReport) -> Vec<Option<u16>> {
@@ -111,10 +111,13 @@ fn a_segment_sent_again_is_joined_to_the_overflow_before_it() {
     let classes = report.flows[0].resent.and_then(|resent| resent.classes).expect("told");
     assert_eq!((classes.fast, classes.timeout, classes.after_overflow), (4, 1, 3));
     assert_eq!(report.flows[1].resent.map(|resent| resent.segments), Some(1));
-    // An overflow of an earlier interval counts too.
+    // An overflow of an earlier interval counts too, and so does each segment of what is sent as one.
     bursts.packet(at(150_000), 100, true, Some(flow(1)));
-    bursts.resent(resent(1, 150_000, ResentKind::Timeout));
-    assert!(bursts.report(at(200_000), 0).resent.expect("told").segments[0].overflow_at_s.is_some());
+    bursts.resent(Resent { segments: 3, ..resent(1, 150_000, ResentKind::Timeout) });
+    let report = bursts.report(at(200_000), 0);
+    let resent = report.flows[0].resent.expect("counted");
+    assert_eq!((resent.segments, resent.classes.expect("by class").after_overflow), (3, 3));
+    assert!(report.resent.expect("listed").segments[0].overflow_at_s.is_some());
 }
 
 #[test]
