@@ -1,6 +1,7 @@
 //! One direction of a path in real time: a thread that reads frames from one device and writes them to the other when the path
 //! says so.
 
+use crate::busy_poll::BusyPoll;
 use crate::frame::Frame;
 use crate::frame_pool::{FramePool, Read};
 use crate::lateness::Lateness;
@@ -132,6 +133,8 @@ impl Direction {
         let mut pool = FramePool::default();
         let mut earliest = Span::ZERO;
         let mut is_readable = true;
+        let mut busy_poll = BusyPoll::default();
+        let epoch = self.state().epoch;
         while !self.is_over.load(Ordering::Relaxed) {
             let mut state = self.state();
             if state.release(to, &mut pool, &mut hooks)? {
@@ -144,12 +147,15 @@ impl Direction {
             let due = state.path.poll_timeout().map(|due| due.max(earliest));
             drop(state);
             if !is_readable && due.is_none_or(|due| due > now) {
-                let most = due.map(|due| due.saturating_sub(now).to_duration());
-                let [device, waker] = poll::wait_readable([from.as_fd(), self.waker.as_fd()], most)?;
-                is_readable = device;
-                if waker {
-                    self.waker.clear();
-                }
+                let sleep = |most| {
+                    let [device, waker] = poll::wait_readable([from.as_fd(), self.waker.as_fd()], most)?;
+                    is_readable = device;
+                    if waker {
+                        self.waker.clear();
+                    }
+                    Ok(device || waker)
+                };
+                busy_poll.wait(due, || since(epoch), sleep)?;
             }
         }
         Ok(())
@@ -159,6 +165,11 @@ impl Direction {
         // A panic of another thread leaves figures that are still worth reading.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The time from `epoch` until now.
+pub(crate) fn since(epoch: Instant) -> Span {
+    Span::from_nanos(u64::try_from(epoch.elapsed().as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// Writes what has left the path; returns how many segments the kernel refused.
@@ -179,7 +190,7 @@ pub(crate) fn write(
 
 impl State {
     fn now(&self) -> Span {
-        Span::from_nanos(u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX))
+        since(self.epoch)
     }
 
     /// Hands over what has left the path; returns whether anything has.

@@ -2,6 +2,7 @@
 //! [`thalweg_path::OneWay`] says.
 
 mod address;
+mod busy_poll;
 mod capture;
 mod checksum;
 pub mod control;

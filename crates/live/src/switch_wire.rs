@@ -2,7 +2,8 @@
 //!
 //! One thread, since a frame of any host may find the buffer full of frames of the others: their order is what decides.
 
-use crate::direction::{BATCH_FRAMES, HELD_MAX_BYTES, Lost, SPACING, write};
+use crate::busy_poll::BusyPoll;
+use crate::direction::{BATCH_FRAMES, HELD_MAX_BYTES, Lost, SPACING, since, write};
 use crate::error::LiveError;
 use crate::frame::Frame;
 use crate::frame_pool::{FramePool, Read};
@@ -143,6 +144,8 @@ impl Shared {
         let sources: Vec<BorrowedFd<'_>> = devices.chain([self.waker.as_fd()]).collect();
         // The last is the waker.
         let mut readable = vec![true; sources.len()];
+        let mut busy_poll = BusyPoll::default();
+        let epoch = self.state().epoch;
         while !self.is_over.load(Ordering::Relaxed) {
             let mut state = self.state();
             if state.release(hosts, &mut pool)? {
@@ -155,11 +158,14 @@ impl Shared {
             let due = state.switch.poll_timeout().map(|due| due.max(earliest));
             drop(state);
             if !readable[..hosts.len()].contains(&true) && due.is_none_or(|due| due > now) {
-                let most = due.map(|due| due.saturating_sub(now).to_duration());
-                poll::wait_any(&sources, most, &mut readable)?;
-                if readable[hosts.len()] {
-                    self.waker.clear();
-                }
+                let sleep = |most| {
+                    poll::wait_any(&sources, most, &mut readable)?;
+                    if readable[hosts.len()] {
+                        self.waker.clear();
+                    }
+                    Ok(readable.contains(&true))
+                };
+                busy_poll.wait(due, || since(epoch), sleep)?;
             }
         }
         Ok(())
@@ -168,7 +174,7 @@ impl Shared {
 
 impl State {
     fn now(&self) -> Span {
-        Span::from_nanos(u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX))
+        since(self.epoch)
     }
 
     /// Hands over what has reached a host; returns whether anything has.
