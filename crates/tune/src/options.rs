@@ -81,10 +81,16 @@ pub fn families(facts: &Facts<'_>, work: &Work, given: &[(Side, Setting, String)
         pacing(facts, work, given),
         marking(facts, work),
     ];
+    // A setting answers the cause that was diagnosed, not the one it mends most often.
+    for one in all.iter_mut().flatten() {
+        if let Some(plan) = planned.iter().find(|plan| sets_the_same(one, plan)) {
+            one.code = plan.code;
+        }
+    }
     for plan in planned.iter().filter(|plan| !plan.changes.is_empty()) {
         let sets = |one: &Remedy| one.changes.iter().any(|change| change.is_of_same(&plan.changes[0]));
         match all.iter_mut().find(|family| family.iter().any(sets)) {
-            Some(family) if family.iter().any(|one| one.changes == plan.changes) => {}
+            Some(family) if family.iter().any(|one| sets_the_same(one, plan)) => {}
             Some(family) => family.push(plan.clone()),
             None => all.push(vec![plan.clone()]),
         }
@@ -99,6 +105,12 @@ pub fn families(facts: &Facts<'_>, work: &Work, given: &[(Side, Setting, String)
         options: family.into_iter().filter_map(|one| crate::on_kernel(one, facts.kernel)).collect(),
     };
     all.into_iter().map(on_kernel).filter(|family| !family.options.is_empty()).collect()
+}
+
+/// Whether two remedies set the same things to the same values, whatever these were set to before.
+fn sets_the_same(a: &Remedy, b: &Remedy) -> bool {
+    let in_b = |one: &Change| b.changes.iter().any(|other| one.is_of_same(other) && one.to == other.to);
+    a.changes.len() == b.changes.len() && a.changes.iter().all(in_b)
 }
 
 fn option(code: Code, reason: String, changes: Vec<Change>, wont_help: &str) -> Option<Remedy> {
@@ -314,7 +326,7 @@ fn pacing(facts: &Facts<'_>, work: &Work, given: &[(Side, Setting, String)]) -> 
             "Let the program not limit itself to {}: it sets SO_MAX_PACING_RATE.",
             change.from.as_deref().unwrap_or_default()
         );
-        options.extend(option(Code::Application, reason, vec![change], "What the limit was set for."));
+        options.extend(option(Code::PacingRate, reason, vec![change], "What the limit was set for."));
     }
     let policed = BELOW_POLICER.iter().filter_map(|part| {
         let rate = work.policed?;

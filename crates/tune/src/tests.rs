@@ -143,6 +143,25 @@ fn the_queue_that_acknowledgements_wait_in_is_the_other_hosts_to_shorten() {
 }
 
 #[test]
+fn an_option_answers_the_cause_that_was_diagnosed() {
+    let settings = settings(&[]);
+    let facts = facts("6.12.117", &settings);
+    let code = |cause: Option<Code>, name: &str| {
+        let planned = cause.map(|cause| plan(cause, &facts)).unwrap_or_default();
+        let given = [(Side::Server, socket("max_pacing_rate"), "8mbit".to_owned())];
+        let families = options::families(&facts, &options::Work::default(), &given, &planned);
+        let mut all = families.into_iter().flat_map(|family| family.options);
+        all.find(|one| one.changes[0].setting.name() == name).map(|one| one.code)
+    };
+    let congestion_control = "net.ipv4.tcp_congestion_control";
+    assert_eq!(code(None, congestion_control), Some(Code::RandomLoss));
+    for cause in [Code::CongestionLoss, Code::Bufferbloat, Code::Policer] {
+        assert_eq!(code(Some(cause), congestion_control), Some(cause));
+    }
+    assert_eq!(code(None, "max_pacing_rate"), Some(Code::PacingRate));
+}
+
+#[test]
 fn a_buffer_the_program_fixed_is_freed() {
     let small = settings(&[("net.ipv4.tcp_wmem", "4096 16384 4194304")]);
     let mut facts = facts("6.12.117", &small);
