@@ -34,7 +34,7 @@ const SEEDS: [u32; 2] = [2, 3];
 type Set = Vec<(usize, usize)>;
 
 /// What a search found.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Explored {
     /// The remedies of the best set, the most effective one first; empty where nothing is worth setting.
     pub(crate) best: Vec<Remedy>,

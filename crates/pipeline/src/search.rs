@@ -60,16 +60,18 @@ impl Tried {
     }
 }
 
-/// What a search left: all candidates, the best first; those that are worth it and came to the last round are at the front.
+/// What a search left: all candidates, the best first; those that are worth it and came to the last round are at the front. None of them
+/// chooses one of the `refused` congestion controls.
 pub(crate) fn search(
     lab: &LabRuns<'_>,
     fit: &Fit,
     scenario: &Scenario,
     flow: &Flow,
+    refused: &[String],
     observer: &mut dyn Observer,
 ) -> Result<Vec<Tried>, Failure> {
     let base = scenario.arms[0].experiment.clone();
-    let mut live = candidates(lab, fit, flow, &base, observer)?;
+    let mut live = candidates(lab, fit, plan_without(refused), flow, &base, observer)?;
     let mut out: Vec<Tried> = Vec::new();
     for (round, seeds) in ROUND_SEEDS.into_iter().enumerate() {
         if live.is_empty() {
@@ -130,11 +132,12 @@ fn shorter(mut experiment: Experiment, part: f64) -> Experiment {
 fn candidates(
     lab: &LabRuns<'_>,
     fit: &Fit,
+    plan: impl Fn(&Flow) -> Vec<Remedy>,
     flow: &Flow,
     base: &Experiment,
     observer: &mut dyn Observer,
 ) -> Result<Vec<Tried>, Failure> {
-    let plans = plans(flow);
+    let plans = plan(flow);
     let mut found: Vec<Tried> = Vec::new();
     let mut add = |tried: Option<Tried>| {
         if let Some(tried) = tried
@@ -154,7 +157,7 @@ fn candidates(
         let Some((after, _)) = captured.into_iter().flatten().next() else { break };
         let known: Vec<Change> = chain.iter().flat_map(|remedy| remedy.changes.clone()).collect();
         let further =
-            self::plans(&after).into_iter().find(|remedy| remedy.changes.iter().any(|change| !known.contains(change)));
+            plan(&after).into_iter().find(|remedy| remedy.changes.iter().any(|change| !known.contains(change)));
         let Some(further) = further else { break };
         chain.push(further);
     }
@@ -203,6 +206,13 @@ pub(crate) fn plans(flow: &Flow) -> Vec<Remedy> {
         }
     }
     plans
+}
+
+/// [`plans`] without those that choose one of the `refused` congestion controls.
+fn plan_without(refused: &[String]) -> impl Fn(&Flow) -> Vec<Remedy> {
+    let is_refused =
+        |one: &Remedy| congestion_control(&one.changes).is_some_and(|one| refused.iter().any(|other| other == one));
+    move |flow| plans(flow).into_iter().filter(|one| !is_refused(one)).collect()
 }
 
 /// Buffers of both hosts for twice what the path holds: BBR keeps that much in flight.

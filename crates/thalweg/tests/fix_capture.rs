@@ -92,3 +92,23 @@ fn what_cannot_be_fitted_is_refused_with_a_reason() {
     let (_, err) = run(path, &["fix", capture, "--set", "path.rtt=1ms"], 2);
     assert!(err.contains("--set changes a scenario") && err.contains("hint:"), "{err}");
 }
+
+/// A small receive window on a path with random loss: BBR takes more from a CUBIC flow there than another CUBIC flow does, and what is left to
+/// set is the window. Candidates with BBR are five times as fast or more and must not leave it no place.
+#[test]
+fn what_is_left_without_a_refused_congestion_control_is_proven() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path();
+    let scenario = "name = \"both\"\n[path]\nrtt = \"60ms\"\nrate = \"100mbit\"\nqueue = \"750KB\"\nloss = \"0.1%\"\n[workload]\n\
+                    kind = \"stream\"\nseconds = \"15s\"\n[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 87380 131072\"\n";
+    lab_in(path, scenario, &["--capture", "server", "--kernel", "6.12"]);
+    let fix = json(path, &["fix", "out/0-as-given.pcapng", "--kernel", "6.12", "--out", "fix"]);
+    let changes = fix["remedy"]["changes"].as_array().expect("changes");
+    assert_eq!(changes.len(), 1, "{changes:?}");
+    assert_eq!(changes[0]["setting"]["sysctl"], "net.ipv4.tcp_rmem");
+    assert!(fix["ratio"].as_f64().expect("a ratio") > 1.3, "{}", fix["ratio"]);
+    let tried = fix["search"].as_array().expect("what was tried");
+    let with_bbr = tried.iter().find(|one| one["name"] == "bbr + tcp_rmem").expect("BBR was tried");
+    assert!(with_bbr["ratios"][0].as_f64().expect("a ratio") > 5.0, "{with_bbr}");
+    assert!(fix["notes"].to_string().contains("not accepted. --own-path"), "{}", fix["notes"]);
+}

@@ -91,8 +91,44 @@ fn a_program_that_limits_itself_is_freed() {
         &[],
     );
     assert_eq!(changes(&fix), ["server socket max_pacing_rate auto"]);
+    assert_eq!(fix["cause"]["code"], "pacing-rate");
     within(number(&fix["before"]), 8e6, 0.01);
     within(number(&fix["after"]), 95.6e6, 0.01);
+}
+
+#[test]
+fn an_upload_that_its_program_paces_is_named_so() {
+    let fix = fixed(
+        "name = \"paced\"\n[path]\nrtt = \"30ms\"\nrate = \"100mbit\"\nqueue = \"500KB\"\n[workload]\nkind = \"stream\"\n\
+         direction = \"up\"\nseconds = \"6s\"\n[client]\nsocket = { max_pacing_rate = \"8mbit\" }\n",
+        &[],
+    );
+    assert_eq!(fix["cause"]["code"], "pacing-rate");
+    assert_eq!(changes(&fix), ["client socket max_pacing_rate auto"]);
+    within(number(&fix["before"]), 8e6, 0.001);
+    within(number(&fix["after"]), 96.0e6, 0.001);
+}
+
+/// Behind the window a loss holds CUBIC back, and BBR would take a fifth from another flow: what is left is the window alone.
+#[test]
+fn what_is_not_accepted_is_listed_with_its_gain() {
+    let text = "name = \"both\"\n[path]\nrtt = \"60ms\"\nrate = \"100mbit\"\nqueue = \"750KB\"\nloss = \"0.1%\"\n[workload]\n\
+                kind = \"stream\"\nseconds = \"6s\"\n[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 87380 131072\"\n";
+    let gain = |fix: &Value, name: &str| {
+        let tried = fix["search"].as_array().expect("what was tried");
+        tried.iter().find(|one| one["name"] == name).map(|one| number(&one["ratios"][0]))
+    };
+    let fix = fixed(text, &[]);
+    let rmem = "client sysctl net.ipv4.tcp_rmem 4096 87380 2097152".to_owned();
+    assert_eq!(changes(&fix), [rmem]);
+    assert!(gain(&fix, "tcp_rmem + bbr").is_some_and(|gain| gain > 8.0), "{}", fix["search"]);
+    let notes = fix["notes"].to_string();
+    assert!(notes.contains("'tcp_rmem + bbr' makes it") && notes.contains("not accepted. --own-path"), "{notes}");
+
+    let own = fixed(text, &["--own-path"]);
+    let bbr = "server sysctl net.ipv4.tcp_congestion_control bbr".to_owned();
+    assert!(changes(&own).contains(&bbr), "{:?}", changes(&own));
+    assert!(number(&own["after"]) > 85e6, "{}", own["after"]);
 }
 
 #[test]

@@ -9,9 +9,8 @@ use crate::fit::{Fit, SEEDS, fit};
 use crate::lab_runs::LabRuns;
 use crate::observer::Observer;
 use crate::remedy::{AS_FOUND, WORTH, congestion_control, figure, ratio, value};
-use crate::search::{Tried, amount, longer, search};
-use crate::{rival, search};
-use std::collections::BTreeMap;
+use crate::rival::{refusal, rival};
+use crate::search::{Tried, amount, longer, plans, search};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use thalweg_lab::Engine;
@@ -66,7 +65,7 @@ pub fn capture(
     let mut report = begin(request.path, &flow);
     if let Some(why) = unfit(&flow) {
         report.notes.push(why);
-        report.remedy = search::plans(&flow).into_iter().next();
+        report.remedy = plans(&flow).into_iter().next();
         return Ok(finish(report, None));
     }
     let wanted = request.options.kernels.first().map_or(DEFAULT_KERNEL, String::as_str);
@@ -84,13 +83,13 @@ pub fn capture(
         capture.models.sort_by_key(|model| !model.accepted);
     }
     let Some(fitted) = chosen else {
-        report.notes.push(refusal(&report));
-        report.remedy = search::plans(&flow).into_iter().next();
+        report.notes.push(not_reproduced(&report));
+        report.remedy = plans(&flow).into_iter().next();
         return Ok(finish(report, None));
     };
     let scenario = fitted.parameters.scenario("fitted")?;
-    let tried = search(&lab, &fitted, &scenario, &flow, observer)?;
-    let (winner, rival) = accepted(&lab, (&fitted, &scenario), &tried, request.own_path, &mut report, observer)?;
+    let Considered { winner, rival, tried } =
+        considerate(&lab, (&fitted, &scenario), &flow, request.own_path, &mut report, observer)?;
     prove(&lab, &fitted, &scenario, winner.as_ref(), &mut report, observer)?;
     report.rival = rival;
     report.search = tried.into_iter().map(|tried| tried.candidate).collect();
@@ -124,47 +123,46 @@ fn part(path: &Path, flow: Flow) -> Result<(Flow, Series, Amount), Failure> {
     }
 }
 
-/// The best candidate that takes no more from a CUBIC flow than another CUBIC flow does, and what its congestion control does to one; the report's
-/// notes say which were not accepted.
-fn accepted(
+/// What a search found that may be proposed.
+struct Considered {
+    winner: Option<Tried>,
+    /// What its congestion control does to a CUBIC flow.
+    rival: Option<Rival>,
+    /// All candidates, those of an earlier search that were not accepted last.
+    tried: Vec<Tried>,
+}
+
+/// Searches, without each congestion control that takes more from a CUBIC flow than another CUBIC flow does; the report's notes say which.
+///
+/// The search begins again without it: in the first one such candidates may have left no place for the others.
+fn considerate(
     lab: &LabRuns<'_>,
     (fitted, scenario): (&Fit, &Scenario),
-    tried: &[Tried],
+    flow: &Flow,
     own_path: bool,
     report: &mut FixReport,
     observer: &mut dyn Observer,
-) -> Result<(Option<Tried>, Option<Rival>), Failure> {
-    let mut rivals: BTreeMap<String, Rival> = BTreeMap::new();
-    let mut rival = None;
-    let mut winner = None;
-    for one in tried.iter().filter(|one| came_far(one)) {
-        // Of candidates with one congestion control the runs are the same.
-        let beside = match congestion_control(&one.candidate.changes) {
-            None => None,
-            Some(chosen) => match rivals.get(chosen) {
-                Some(known) => Some(*known),
-                None => {
-                    let found =
-                        rival::rival(lab, &scenario.arms[0].experiment, fitted.parameters.direction, chosen, observer)?;
-                    rivals.insert(chosen.to_owned(), found);
-                    Some(found)
-                }
-            },
+) -> Result<Considered, Failure> {
+    let mut refused: Vec<String> = Vec::new();
+    let mut earlier: Vec<Tried> = Vec::new();
+    loop {
+        let mut tried = search(lab, fitted, scenario, flow, &refused, observer)?;
+        let winner = tried.iter().find(|one| came_far(one)).cloned();
+        tried.append(&mut earlier);
+        let chosen = winner.as_ref().and_then(|winner| congestion_control(&winner.candidate.changes));
+        let (Some(best), Some(chosen)) = (&winner, chosen.map(str::to_owned)) else {
+            return Ok(Considered { winner, rival: None, tried });
         };
-        if own_path || beside.is_none_or(|beside| beside.accepted) {
-            rival = beside;
-            winner = Some(one.clone());
-            break;
+        let rival = rival(lab, &scenario.arms[0].experiment, fitted.parameters.direction, &chosen, observer)?;
+        if own_path || rival.accepted {
+            return Ok(Considered { winner, rival: Some(rival), tried });
         }
-        rival = beside;
-        report.notes.push(format!(
-            "'{}' is {:.1} times as fast, and takes more from a CUBIC flow on the same path than another CUBIC flow does: not accepted. \
-             --own-path accepts it where no others use the path.",
-            one.candidate.name,
-            one.candidate.ratios.last().copied().unwrap_or_default()
-        ));
+        let ratio = best.candidate.ratios.last().copied().unwrap_or_default();
+        report.notes.push(refusal(&best.candidate.name, ratio, &chosen, &rival));
+        refused.push(chosen);
+        earlier = tried;
+        earlier.retain(|one| congestion_control(&one.candidate.changes).is_some());
     }
-    Ok((winner, rival))
 }
 
 /// Whether a candidate was better to the last, in every corner, too.
@@ -233,7 +231,7 @@ fn unfit(flow: &Flow) -> Option<String> {
 }
 
 /// Which figures no model had.
-fn refusal(report: &FixReport) -> String {
+fn not_reproduced(report: &FixReport) -> String {
     let models = report.capture.as_ref().map(|capture| capture.models.as_slice()).unwrap_or_default();
     let why: Vec<String> = models
         .iter()

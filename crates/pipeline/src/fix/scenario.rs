@@ -8,12 +8,12 @@ use crate::failure::Failure;
 use crate::lab_runs::LabRuns;
 use crate::observer::Observer;
 use crate::remedy::{AS_FOUND, WORTH, apply, congestion_control, merge, name, value};
-use crate::rival::rival;
+use crate::rival::{refusal, rival};
 use crate::score::{figures, has_tcp, score};
 use thalweg_lab::{LabArm, RunOptions};
 use thalweg_model::{
-    Arm, ArmReport, Between, Candidate, Code, DiagnosisLine, Discipline, Experiment, FixFigure, FixReport, LabReport,
-    PathDirection, Remedy, Rival, Setting, Way,
+    Arm, ArmReport, Between, Candidate, Change, Code, DiagnosisLine, Discipline, Experiment, FixFigure, FixReport,
+    LabReport, PathDirection, Remedy, Rival, Setting, Way,
 };
 use thalweg_tune::options::Family;
 use thalweg_units::Span;
@@ -121,10 +121,10 @@ fn considerate(
     observer: &mut dyn Observer,
 ) -> Result<Considered, Failure> {
     let mut refused = Vec::new();
+    let mut earlier = Explored::default();
     loop {
-        let explored = explore(lab, base, families, observer)?;
-        let chosen = explored.best.iter().find_map(|remedy| congestion_control(&remedy.changes));
-        let chosen = chosen.filter(|chosen| !matches!(*chosen, "auto" | "cubic")).map(str::to_owned);
+        let explored = after(&mut earlier, explore(lab, base, families, observer)?);
+        let chosen = explored.best.iter().find_map(|remedy| other_than_cubic(&remedy.changes)).map(str::to_owned);
         let Some(chosen) = chosen.filter(|_| base.topology.between == Between::Shared) else {
             return Ok(Considered { explored, rival: None, refused });
         };
@@ -132,17 +132,30 @@ fn considerate(
         if rival.accepted || own_path {
             return Ok(Considered { explored, rival: Some(rival), refused });
         }
-        refused.push(format!(
-            "{chosen} takes {:.0} % from a CUBIC flow on the same path, another CUBIC flow {:.0} %: not accepted. --own-path accepts it where no \
-             others use the path.",
-            rival.harm_of_remedy * 100.0,
-            rival.harm_of_cubic * 100.0
-        ));
+        let ratio = explored.tried.first().map_or(1.0, |(_, ratio)| *ratio);
+        refused.push(refusal(&name(&explored.best), ratio, &chosen, &rival));
+        earlier.sets = explored.sets;
+        earlier.tried = explored.tried;
+        earlier.tried.retain(|(remedy, _)| other_than_cubic(&remedy.changes).is_some());
         for family in families.iter_mut() {
             family.options.retain(|option| congestion_control(&option.changes) != Some(chosen.as_str()));
         }
         families.retain(|family| !family.options.is_empty());
     }
+}
+
+/// The congestion control that changes choose, where it may take more from a CUBIC flow than CUBIC does.
+fn other_than_cubic(changes: &[Change]) -> Option<&str> {
+    congestion_control(changes).filter(|chosen| !matches!(*chosen, "auto" | "cubic"))
+}
+
+/// What a search found, followed by what an earlier one tried that was not accepted, by gain.
+fn after(earlier: &mut Explored, mut explored: Explored) -> Explored {
+    explored.sets += earlier.sets;
+    explored.tried.append(&mut earlier.tried);
+    let alone = usize::from(!explored.best.is_empty());
+    explored.tried[alone..].sort_by(|a, b| b.1.total_cmp(&a.1));
+    explored
 }
 
 /// The arms of the proof: nothing changed, each remedy alone where there are several, all of them.
