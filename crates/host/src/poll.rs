@@ -118,17 +118,26 @@ pub fn wait_readable<const N: usize>(
     Ok(sources.map(|source| waited && !source.revents().is_empty()))
 }
 
-/// Waits as [`wait_readable`] does, for any number of sources; sets in `readable` which are.
-///
-/// # Errors
-/// When the kernel refuses.
-pub fn wait_any(sources: &[BorrowedFd<'_>], most: Option<Duration>, readable: &mut Vec<bool>) -> Result<(), HostError> {
-    let polled = sources.iter().map(|source| PollFd::from_borrowed_fd(*source, PollFlags::IN));
-    let mut polled: Vec<PollFd<'_>> = polled.collect();
-    let waited = wait_for(&mut polled, most)?;
-    readable.clear();
-    readable.extend(polled.iter().map(|source| waited && !source.revents().is_empty()));
-    Ok(())
+/// Descriptors that a thread waits for again and again.
+#[derive(Debug)]
+pub struct Sources<'a> {
+    polled: Vec<PollFd<'a>>,
+}
+
+impl<'a> Sources<'a> {
+    /// These, in this order.
+    pub fn new(sources: impl IntoIterator<Item = BorrowedFd<'a>>) -> Self {
+        Self { polled: sources.into_iter().map(|source| PollFd::from_borrowed_fd(source, PollFlags::IN)).collect() }
+    }
+
+    /// Waits as [`wait_readable`] does; returns which are readable, in order.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn wait(&mut self, most: Option<Duration>) -> Result<impl Iterator<Item = bool>, HostError> {
+        let waited = wait_for(&mut self.polled, most)?;
+        Ok(self.polled.iter().map(move |source| waited && !source.revents().is_empty()))
+    }
 }
 
 /// Whether it was no signal that ended the wait.

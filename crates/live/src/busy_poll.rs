@@ -110,6 +110,6 @@ mod tests {
             };
             poll.wait(due, now, sleep).expect("waited");
         }
-        assert!(slept >= 1_000 && awake * 10 < slept * 2, "{slept} {awake}");
+        assert!(awake > 0 && awake * 5 < slept, "{slept} {awake}");
     }
 }

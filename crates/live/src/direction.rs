@@ -1,7 +1,6 @@
-//! One direction of a path in real time: a thread that reads frames from one device and writes them to the other when the path
-//! says so.
+//! One direction of a path in real time: frames are read from one device and written to the other when the path says so.
 
-use crate::busy_poll::BusyPoll;
+use crate::carrier::{BATCH_FRAMES, Carrier, HELD_MAX_BYTES, SPACING, since};
 use crate::frame::Frame;
 use crate::frame_pool::{FramePool, Read};
 use crate::lateness::Lateness;
@@ -10,25 +9,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use thalweg_host::HostError;
-use thalweg_host::poll::{self, Waker};
+use thalweg_host::poll::Waker;
 use thalweg_host::tun::Tun;
 use thalweg_model::{PathDirection, Step};
 use thalweg_path::{Counters, Departure, OneWay, Tally, Unsupported};
 use thalweg_units::{Bytes, Seed, Span};
 
-/// Frames read before what is due is written: a device's queue is emptied in turns with the other side's needs.
-pub(crate) const BATCH_FRAMES: usize = 16;
-/// After packets have left, the thread sleeps at least this long, so that a busy link's packets leave several at a time. It is
-/// a quarter of the lateness that a path is allowed.
-pub(crate) const SPACING: Span = Span::from_micros(25);
-/// Bytes a direction holds at most: 10 Gb/s for 0.8 s.
-pub(crate) const HELD_MAX_BYTES: u64 = 1 << 30;
-
-/// One direction, driven by [`Self::run`] and looked at by others.
+/// One direction, driven by a [`Lane`] and looked at by others.
 #[derive(Debug)]
 pub(crate) struct Direction {
     state: Mutex<State>,
-    waker: Waker,
+    /// Wakes the thread that drives it.
+    waker: Arc<Waker>,
     is_over: AtomicBool,
 }
 
@@ -90,12 +82,17 @@ impl Lost {
 }
 
 impl Direction {
-    pub(crate) fn new(asked: &PathDirection, mtu: u16, seed: Seed) -> Result<Result<Self, Unsupported>, HostError> {
-        let waker = Waker::new()?;
-        Ok(OneWay::new(asked, mtu, seed).map(|path| {
-            let state = State { path, epoch: Instant::now(), lateness: Lateness::new(), lost: Lost::default() };
-            Self { state: Mutex::new(state), waker, is_over: AtomicBool::new(false) }
-        }))
+    /// A direction whose time 0 is `epoch`.
+    pub(crate) fn new(
+        asked: &PathDirection,
+        mtu: u16,
+        seed: Seed,
+        epoch: Instant,
+        waker: Arc<Waker>,
+    ) -> Result<Self, Unsupported> {
+        let path = OneWay::new(asked, mtu, seed)?;
+        let state = State { path, epoch, lateness: Lateness::new(), lost: Lost::default() };
+        Ok(Self { state: Mutex::new(state), waker, is_over: AtomicBool::new(false) })
     }
 
     /// Changes the direction from now on.
@@ -120,45 +117,10 @@ impl Direction {
         }
     }
 
-    /// Ends [`Self::run`].
+    /// Ends the thread that drives it.
     pub(crate) fn end(&self) {
         self.is_over.store(true, Ordering::Relaxed);
         self.waker.wake();
-    }
-
-    /// Carries frames until [`Self::end`].
-    pub(crate) fn run(&self, from: &Tun, to: &Tun, mut hooks: Hooks) -> Result<(), HostError> {
-        use std::os::fd::AsFd;
-        poll::wake_on_time();
-        let mut pool = FramePool::default();
-        let mut earliest = Span::ZERO;
-        let mut is_readable = true;
-        let mut busy_poll = BusyPoll::default();
-        let epoch = self.state().epoch;
-        while !self.is_over.load(Ordering::Relaxed) {
-            let mut state = self.state();
-            if state.release(to, &mut pool, &mut hooks)? {
-                earliest = state.now() + SPACING;
-            }
-            if is_readable {
-                is_readable = !state.take_in(from, &mut pool, &mut hooks)?;
-            }
-            let now = state.now();
-            let due = state.path.poll_timeout().map(|due| due.max(earliest));
-            drop(state);
-            if !is_readable && due.is_none_or(|due| due > now) {
-                let sleep = |most| {
-                    let [device, waker] = poll::wait_readable([from.as_fd(), self.waker.as_fd()], most)?;
-                    is_readable = device;
-                    if waker {
-                        self.waker.clear();
-                    }
-                    Ok(device || waker)
-                };
-                busy_poll.wait(due, || since(epoch), sleep)?;
-            }
-        }
-        Ok(())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -167,9 +129,51 @@ impl Direction {
     }
 }
 
-/// The time from `epoch` until now.
-pub(crate) fn since(epoch: Instant) -> Span {
-    Span::from_nanos(u64::try_from(epoch.elapsed().as_nanos()).unwrap_or(u64::MAX))
+/// A direction with its devices, and what is done besides.
+pub(crate) struct Lane {
+    direction: Arc<Direction>,
+    from: Arc<Tun>,
+    to: Arc<Tun>,
+    hooks: Hooks,
+    /// Nothing more is handed over before this time.
+    earliest: Span,
+}
+
+impl Lane {
+    pub(crate) fn new(direction: &Arc<Direction>, from: &Arc<Tun>, to: &Arc<Tun>, hooks: Hooks) -> Self {
+        let (direction, from, to) = (Arc::clone(direction), Arc::clone(from), Arc::clone(to));
+        Self { direction, from, to, hooks, earliest: Span::ZERO }
+    }
+
+    /// Does what [`Carrier::turn`] says.
+    fn turn(&mut self, readable: &mut bool, pool: &mut FramePool) -> Result<Option<Span>, HostError> {
+        let mut state = self.direction.state();
+        if state.release(&self.to, pool, &mut self.hooks)? {
+            self.earliest = state.now() + SPACING;
+        }
+        *readable = *readable && !state.take_in(&self.from, pool, &mut self.hooks)?;
+        Ok(state.path.poll_timeout().map(|due| due.max(self.earliest)))
+    }
+}
+
+/// Directions that one thread drives; they have one time 0.
+impl Carrier for Vec<Lane> {
+    fn devices(&self) -> Vec<Arc<Tun>> {
+        self.iter().map(|lane| Arc::clone(&lane.from)).collect()
+    }
+
+    fn is_over(&self) -> bool {
+        self.iter().all(|lane| lane.direction.is_over.load(Ordering::Relaxed))
+    }
+
+    fn turn(&mut self, readable: &mut [bool], pool: &mut FramePool) -> Result<Option<Span>, HostError> {
+        let mut next: Option<Span> = None;
+        for (lane, readable) in self.iter_mut().zip(readable) {
+            let due = lane.turn(readable, pool)?;
+            next = [next, due].into_iter().flatten().min();
+        }
+        Ok(next)
+    }
 }
 
 /// Writes what has left the path; returns how many segments the kernel refused.

@@ -4,6 +4,7 @@
 mod address;
 mod busy_poll;
 mod capture;
+mod carrier;
 mod checksum;
 pub mod control;
 mod direction;

@@ -11,7 +11,7 @@ use crate::relays::Relays;
 use crate::resolver;
 use crate::site::{Site, spawn};
 use crate::tcp_settings::TcpSettings;
-use crate::wire::Wire;
+use crate::wire::{Thread, Wire};
 use std::fs::File;
 use std::net::UdpSocket;
 use std::process::Command;
@@ -137,7 +137,7 @@ impl LivePath {
         Ok(path)
     }
 
-    /// Starts a thread for each direction, in the namespace it writes to.
+    /// Starts to carry frames, at the far end: there the ports of what programs open connections to are listened on.
     fn carry(&mut self, mut gate: Gate) -> Result<(), HostError> {
         let tap = |capture: &Option<Capture>| capture.as_ref().map(Capture::tap);
         let down = Hooks {
@@ -154,15 +154,9 @@ impl LivePath {
                 }
             })),
         };
-        let ways = [
-            (&self.near, "down", &self.wire.directions.down, &self.far_tun, &self.near_tun, down),
-            (&self.far, "up", &self.wire.directions.up, &self.near_tun, &self.far_tun, up),
-        ];
-        for (site, name, direction, from, to, hooks) in ways {
-            let (direction, from, to) = (Arc::clone(direction), Arc::clone(from), Arc::clone(to));
-            self.wire.threads.push(site.run(move || spawn(name, move || direction.run(&from, &to, hooks)))?);
-        }
-        Ok(())
+        let far = Arc::clone(&self.far);
+        let start = |name, thread: Thread| far.run(move || spawn(name, thread));
+        self.wire.carry(&self.near_tun, &self.far_tun, PerWay { down, up }, start)
     }
 
     /// Starts a program at an end of the path. What it starts ends with it, and all of it with this process.

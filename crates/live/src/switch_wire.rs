@@ -2,8 +2,8 @@
 //!
 //! One thread, since a frame of any host may find the buffer full of frames of the others: their order is what decides.
 
-use crate::busy_poll::BusyPoll;
-use crate::direction::{BATCH_FRAMES, HELD_MAX_BYTES, Lost, SPACING, since, write};
+use crate::carrier::{BATCH_FRAMES, Carrier, HELD_MAX_BYTES, SPACING, carry, since};
+use crate::direction::{Lost, write};
 use crate::error::LiveError;
 use crate::frame::Frame;
 use crate::frame_pool::{FramePool, Read};
@@ -12,13 +12,12 @@ use crate::per_way::PerWay;
 use crate::site::spawn;
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 use thalweg_host::HostError;
-use thalweg_host::poll::{self, Waker};
+use thalweg_host::poll::Waker;
 use thalweg_host::tun::Tun;
 use thalweg_model::{Nic, Path, Way};
 use thalweg_path::{Counters, PortCounters, Switch};
@@ -81,16 +80,18 @@ impl SwitchWire {
     ) -> Result<Self, LiveError> {
         let clients = u32::try_from(hosts.len().saturating_sub(1)).unwrap_or(u32::MAX);
         let switch = Switch::new(asked, nic, path, clients, seed)?;
+        let epoch = Instant::now();
         let state = State {
             switch,
-            epoch: Instant::now(),
+            epoch,
             lateness: PerWay { down: Lateness::new(), up: Lateness::new() },
             lost: Lost::default(),
         };
         let shared =
             Arc::new(Shared { state: Mutex::new(state), waker: Waker::new()?, is_over: AtomicBool::new(false) });
         let carried = Arc::clone(&shared);
-        let thread = Some(spawn("switch", move || carried.run(&hosts))?);
+        let plugged = Plugged { shared: Arc::clone(&shared), hosts, earliest: Span::ZERO };
+        let thread = Some(spawn("switch", move || carry(plugged, &carried.waker, epoch))?);
         Ok(Self { shared, thread })
     }
 
@@ -134,41 +135,34 @@ impl Shared {
         self.is_over.store(true, Ordering::Relaxed);
         self.waker.wake();
     }
+}
 
-    /// Carries frames until [`Self::end`].
-    fn run(&self, hosts: &[Plug]) -> Result<(), HostError> {
-        poll::wake_on_time();
-        let mut pool = FramePool::default();
-        let mut earliest = Span::ZERO;
-        let devices = hosts.iter().map(|(tun, _)| tun.as_fd());
-        let sources: Vec<BorrowedFd<'_>> = devices.chain([self.waker.as_fd()]).collect();
-        // The last is the waker.
-        let mut readable = vec![true; sources.len()];
-        let mut busy_poll = BusyPoll::default();
-        let epoch = self.state().epoch;
-        while !self.is_over.load(Ordering::Relaxed) {
-            let mut state = self.state();
-            if state.release(hosts, &mut pool)? {
-                earliest = state.now() + SPACING;
-            }
-            for (port, waits) in readable.iter_mut().enumerate().take(hosts.len()) {
-                *waits = *waits && !state.take_in(port, hosts, &mut pool)?;
-            }
-            let now = state.now();
-            let due = state.switch.poll_timeout().map(|due| due.max(earliest));
-            drop(state);
-            if !readable[..hosts.len()].contains(&true) && due.is_none_or(|due| due > now) {
-                let sleep = |most| {
-                    poll::wait_any(&sources, most, &mut readable)?;
-                    if readable[hosts.len()] {
-                        self.waker.clear();
-                    }
-                    Ok(readable.contains(&true))
-                };
-                busy_poll.wait(due, || since(epoch), sleep)?;
-            }
+/// A switch with the devices of its hosts.
+struct Plugged {
+    shared: Arc<Shared>,
+    hosts: Vec<Plug>,
+    /// Nothing more is handed over before this time.
+    earliest: Span,
+}
+
+impl Carrier for Plugged {
+    fn devices(&self) -> Vec<Arc<Tun>> {
+        self.hosts.iter().map(|(tun, _)| Arc::clone(tun)).collect()
+    }
+
+    fn is_over(&self) -> bool {
+        self.shared.is_over.load(Ordering::Relaxed)
+    }
+
+    fn turn(&mut self, readable: &mut [bool], pool: &mut FramePool) -> Result<Option<Span>, HostError> {
+        let mut state = self.shared.state();
+        if state.release(&self.hosts, pool)? {
+            self.earliest = state.now() + SPACING;
         }
-        Ok(())
+        for (port, waits) in readable.iter_mut().enumerate() {
+            *waits = *waits && !state.take_in(port, &self.hosts, pool)?;
+        }
+        Ok(state.switch.poll_timeout().map(|due| due.max(self.earliest)))
     }
 }
 

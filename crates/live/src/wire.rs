@@ -1,22 +1,35 @@
-//! Frames carried between two TUN devices, as a path says, by a thread for each direction.
+//! Frames carried between two TUN devices, as a path says.
 
-use crate::direction::{Direction, Hooks, Progress};
+use crate::carrier::carry;
+use crate::direction::{Direction, Hooks, Lane, Progress};
 use crate::error::LiveError;
 use crate::per_way::PerWay;
 use crate::site::spawn;
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Instant;
 use thalweg_host::HostError;
+use thalweg_host::poll::Waker;
 use thalweg_host::tun::Tun;
-use thalweg_model::{Path, Way};
-use thalweg_units::Seed;
+use thalweg_model::{Path, PathDirection, Way};
+use thalweg_units::{Rate, Seed};
+
+/// What a thread does.
+pub(crate) type Thread = Box<dyn FnOnce() -> Result<(), HostError> + Send>;
+
+/// One thread carries both directions up to this rate: it wakes once for a packet and for the acknowledgement that it reads. Above, and
+/// where nothing bounds the rate, each direction has a thread.
+const ONE_THREAD_MAX: Rate = Rate::from_bits_per_second(1_000_000_000);
 
 /// A path between two devices. What is still on it when it ends is lost.
 #[derive(Debug)]
 pub struct Wire {
     pub(crate) directions: PerWay<Arc<Direction>>,
-    pub(crate) threads: Vec<JoinHandle<Result<(), HostError>>>,
+    epoch: Instant,
+    /// Of each thread's.
+    wakers: PerWay<Arc<Waker>>,
+    threads: Vec<JoinHandle<Result<(), HostError>>>,
 }
 
 impl Wire {
@@ -26,21 +39,47 @@ impl Wire {
     /// When the path asks for what is not emulated, or a thread cannot be started.
     pub fn start(path: &Path, seed: Seed, near: &Arc<Tun>, far: &Arc<Tun>) -> Result<Self, LiveError> {
         let mut wire = Self::new(path, seed)?;
-        let PerWay { down, up } = wire.directions.clone();
-        for (name, direction, from, to) in [("down", down, far, near), ("up", up, near, far)] {
-            let (from, to) = (Arc::clone(from), Arc::clone(to));
-            wire.threads.push(spawn(name, move || direction.run(&from, &to, Hooks::default()))?);
-        }
+        let hooks = PerWay { down: Hooks::default(), up: Hooks::default() };
+        wire.carry(near, far, hooks, spawn)?;
         Ok(wire)
     }
 
-    /// A path that carries nothing yet.
+    /// A path that carries nothing yet. Its time 0 is now.
     pub(crate) fn new(path: &Path, seed: Seed) -> Result<Self, LiveError> {
-        let direction = |way: Way, salt| -> Result<_, LiveError> {
-            Ok(Arc::new(Direction::new(path.direction(way), path.mtu, seed.derive(salt))??))
+        let (epoch, waker) = (Instant::now(), Arc::new(Waker::new()?));
+        let is_one = [&path.down, &path.up].iter().all(|direction| is_slow(direction));
+        let other = if is_one { Arc::clone(&waker) } else { Arc::new(Waker::new()?) };
+        let wakers = PerWay { down: waker, up: other };
+        let direction = |way, salt, waker: &Arc<Waker>| {
+            let made = Direction::new(path.direction(way), path.mtu, seed.derive(salt), epoch, Arc::clone(waker));
+            made.map(Arc::new)
         };
-        let directions = PerWay { down: direction(Way::Down, 0)?, up: direction(Way::Up, 1)? };
-        Ok(Self { directions, threads: Vec::new() })
+        let down = direction(Way::Down, 0, &wakers.down)?;
+        let directions = PerWay { down, up: direction(Way::Up, 1, &wakers.up)? };
+        Ok(Self { directions, epoch, wakers, threads: Vec::new() })
+    }
+
+    /// Begins to carry frames; `start` starts a thread, in a namespace that it chooses.
+    pub(crate) fn carry(
+        &mut self,
+        near: &Arc<Tun>,
+        far: &Arc<Tun>,
+        hooks: PerWay<Hooks>,
+        start: impl Fn(&'static str, Thread) -> Result<JoinHandle<Result<(), HostError>>, HostError>,
+    ) -> Result<(), HostError> {
+        let down = Lane::new(&self.directions.down, far, near, hooks.down);
+        let up = Lane::new(&self.directions.up, near, far, hooks.up);
+        let PerWay { down: waker, up: other } = &self.wakers;
+        let threads = if Arc::ptr_eq(waker, other) {
+            vec![("path", waker, vec![down, up])]
+        } else {
+            vec![("down", waker, vec![down]), ("up", other, vec![up])]
+        };
+        for (name, waker, lanes) in threads {
+            let (waker, epoch) = (Arc::clone(waker), self.epoch);
+            self.threads.push(start(name, Box::new(move || carry(lanes, &waker, epoch)))?);
+        }
+        Ok(())
     }
 
     /// What the directions did until now.
@@ -65,6 +104,13 @@ impl Wire {
         self.directions.down.end();
         self.directions.up.end();
     }
+}
+
+/// Whether one thread carries a direction and the other.
+fn is_slow(direction: &PathDirection) -> bool {
+    let steps = direction.steps.iter().filter_map(|step| step.rate);
+    let most = direction.rate.into_iter().chain(steps).max();
+    direction.trace.is_some() || most.is_some_and(|most| most <= ONE_THREAD_MAX)
 }
 
 impl Drop for Wire {
