@@ -114,6 +114,7 @@ impl Server {
         let descriptors = table::raise_limit()?;
         let tls = config.https.as_ref().map(|tls| Certificates::load(&tls.certificate, &tls.key));
         let certificates = tls.transpose()?.map(Arc::new);
+        refuse_taken(&config)?;
         let mut addresses = Addresses::default();
         let rtmp = config.rtmp.iter().map(|&at| Tcp::listen_shared(at, BACKLOG)).collect::<Result<Vec<_>, _>>()?;
         addresses.rtmp = rtmp.iter().map(Tcp::local).collect::<Result<_, _>>()?;
@@ -346,6 +347,13 @@ impl Opened {
         }
         Ok(listeners)
     }
+}
+
+/// Refuses addresses at which another program listens.
+fn refuse_taken(config: &ServeConfig) -> Result<(), HostError> {
+    let fronts = std::iter::once(&config.http).chain(config.https.iter().map(|https| &https.front));
+    let listen = fronts.flat_map(|front| &front.listen).chain(&config.rtmp).chain(&config.api.listen);
+    listen.copied().try_for_each(Tcp::refuse_taken)
 }
 
 /// Opens listeners; where they are. What the kernel refuses of their options goes into `refused`.

@@ -205,8 +205,8 @@ fn a_publisher_is_refused_for_the_true_reason() {
     let application = Application::start();
     let nowhere = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("an address");
     for (url, code, reason) in [
-        (format!("http://{nowhere}/"), "NetStream.Publish.Rejected", "does not answer"),
-        (application.url("/down/publish"), "NetStream.Publish.Rejected", "does not answer"),
+        (format!("http://{nowhere}/"), "NetStream.Publish.Rejected", "gives no usable answer"),
+        (application.url("/down/publish"), "NetStream.Publish.Rejected", "gives no usable answer"),
         (application.url("/no/publish"), "NetStream.Publish.Denied", "refuses this stream"),
     ] {
         let text = format!(

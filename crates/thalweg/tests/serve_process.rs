@@ -77,6 +77,31 @@ fn who_plays_goes_on_after_a_death_and_a_restart() {
 }
 
 #[test]
+fn a_second_server_does_not_share_the_ports_of_the_first() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let first = Edge::start(folder.path(), LOCAL, &["--demo"]);
+    let listens = |what: &str| {
+        let url = first.url(what, if what == "publish" { "rtmp" } else { "http" });
+        url.split('/').nth(2).expect("an address").to_owned()
+    };
+    for (table, what) in [("rtmp", "publish"), ("http", "play"), ("api", "api")] {
+        let taken = listens(what);
+        let others = ["rtmp", "http", "api"].map(|other| {
+            let at = if other == table { &taken } else { "127.0.0.1:0" };
+            format!("[{other}]\nlisten = ['{at}']\n")
+        });
+        std::fs::write(folder.path().join("second.toml"), others.concat()).expect("written");
+        let ended = common::thalweg(folder.path(), &["serve", "second.toml"]).output().expect("it ends");
+        let (_, said) = common::texts(&ended);
+        assert_eq!(ended.status.code(), Some(3), "{said}");
+        assert!(
+            said.contains(&format!("cannot listen at {taken}")) && said.contains("hint: another program"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
 fn check_looks_at_what_the_configuration_names() {
     let folder = tempfile::tempdir().expect("a folder");
     let check = |text: &str, code: i32| {

@@ -42,6 +42,24 @@ impl Tcp {
         Ok(Self { fd, quickack: None })
     }
 
+    /// Refuses an address at which a socket listens already. A second server could share the port by [`Self::listen_shared`], and each
+    /// would get a part of the connections.
+    ///
+    /// # Errors
+    /// When it is listened at, or may not be by this user.
+    pub fn refuse_taken(address: SocketAddr) -> Result<(), HostError> {
+        let bind = || {
+            let fd = stream_socket(address)?;
+            // Connections that have ended may still have the port; a listener must not.
+            sockopt::set_socket_reuseaddr(&fd, true)?;
+            if address.is_ipv6() {
+                sockopt::set_ipv6_v6only(&fd, true)?;
+            }
+            net::bind(&fd, &address)
+        };
+        wrap(bind().map_err(Into::into), || format!("listen at {address}"))
+    }
+
     /// Sets each option of a listener on its own; returns those that the kernel refused, by name. What it accepts has them, too.
     ///
     /// A buffer past `net.core.wmem_max` needs privilege; without it the buffer is as large as the kernel allows.
@@ -191,6 +209,19 @@ mod tests {
         }
         assert_eq!(came[0] + came[1], 64);
         assert!(came[0] > 0 && came[1] > 0, "{came:?}");
+    }
+
+    #[test]
+    fn a_port_that_is_listened_at_is_not_free() {
+        let one = Tcp::listen_shared("127.0.0.1:0".parse().expect("an address"), 16).expect("listening");
+        let address = one.local().expect("told");
+        let error = Tcp::refuse_taken(address).expect_err("taken");
+        assert_eq!(error.source.kind(), std::io::ErrorKind::AddrInUse);
+        let client = TcpStream::connect(address).expect("connected");
+        let (near, _) = until(|| one.accept_from().expect("accepted"));
+        // The end that closes first keeps the port for a minute.
+        drop((one, near, client));
+        Tcp::refuse_taken(address).expect("free");
     }
 
     #[test]

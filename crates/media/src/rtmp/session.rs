@@ -87,7 +87,7 @@ pub enum Refusal {
     Denied,
     /// The application that decides who may publish refuses this stream.
     Forbidden,
-    /// The application that decides who may publish does not answer.
+    /// The application that decides who may publish gives no usable answer: none in time, or an error.
     Unanswered,
     /// The application's name or the stream's is not valid.
     Name,
@@ -127,7 +127,9 @@ impl Refusal {
             Self::Forbidden => {
                 "The application that decides who may publish (webhooks.on_publish) refuses this stream."
             }
-            Self::Unanswered => "The application that decides who may publish (webhooks.on_publish) does not answer.",
+            Self::Unanswered => {
+                "The application that decides who may publish (webhooks.on_publish) gives no usable answer."
+            }
             Self::Name => {
                 "The application's name or the stream's is empty, too long, or has a character that is not allowed."
             }
