@@ -7,11 +7,12 @@ use std::hash::Hasher;
 /// The standard hasher withstands those who choose keys to collide, and takes a tenth of the whole analysis for it. Whoever makes a
 /// capture of colliding connections makes only its analysis slow.
 ///
-/// Source: Wang Yi, wyhash, `_wymix`; the constant is 2⁶⁴ over the golden ratio.
+/// Source: Wang Yi, wyhash, `_wymix`.
 #[derive(Debug, Default)]
 pub(crate) struct Mixer(u64);
 
 impl Mixer {
+    /// 2⁶⁴ over the golden ratio: the two's complement of Linux `GOLDEN_RATIO_64`, include/linux/hash.h.
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
 }
 

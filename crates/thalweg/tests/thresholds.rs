@@ -1,5 +1,5 @@
-//! What each threshold of `infer` decides: how many verdicts change without it, over the rules' scenarios and a hundred transfers of the
-//! labelled set.
+//! What each threshold of `infer` decides: how many verdicts change without it, over the rules' scenarios, a hundred transfers of the labelled
+//! set, connections that share a path, and paths whose rate and delay vary.
 //!
 //! A threshold is taken away by setting it to 0, which lets everything pass that has to reach it, and to more than anything reaches. For each,
 //! `infer` is built again, in a copy of the sources; that takes hours:
@@ -11,8 +11,9 @@
 
 mod common;
 mod labelled;
+mod shared;
 
-use labelled::{CAPTURES, Case, case};
+use labelled::{CAPTURES, Case, Draw, case};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -79,8 +80,20 @@ fn captures(folder: &Path) -> Vec<PathBuf> {
     common::json(folder, &args);
     let cases: Vec<Case> = (0..100).map(case).collect();
     labelled::run(folder, &cases, &CAPTURES);
+    for (name, mean_mbit, spread, step_ms) in TRACES {
+        fs::write(folder.join(format!("{name}.trace")), trace(mean_mbit, spread, step_ms)).expect("written");
+    }
+    let shared = shared::cases().into_iter().map(|case| (case.name.clone(), case.text));
+    let scenarios: Vec<(String, String)> = shared.chain(many()).chain(varied()).collect();
+    let mut args = vec!["lab", "run", "--kernel", "6.12", "--samples", "off", "--out", "others", "-q"];
+    let files: Vec<String> = scenarios.iter().map(|(name, _)| format!("{name}.toml")).collect();
+    for (file, (_, text)) in files.iter().zip(&scenarios) {
+        fs::write(folder.join(file), text).expect("written");
+        args.push(file);
+    }
+    common::json(folder, &args);
     let mut found = Vec::new();
-    for out in ["rules", "out"].map(|name| folder.join(name)) {
+    for out in ["rules", "out", "others"].map(|name| folder.join(name)) {
         let runs = fs::read_dir(out).expect("results").flatten().flat_map(|run| fs::read_dir(run.path()));
         found.extend(runs.flatten().flatten().map(|file| file.path()));
     }
@@ -88,6 +101,97 @@ fn captures(folder: &Path) -> Vec<PathBuf> {
     found.retain(|file| file.extension().is_some_and(|extension| extension == "pcapng") && is_short(file));
     found.sort();
     found
+}
+
+/// A stream of ten seconds.
+const STREAM: &str = "kind = \"stream\"\nseconds = \"10s\"";
+
+/// Paths whose rate varies: mean rate in Mb/s, the factor by which it is larger or smaller at most, and how long it stays, in milliseconds.
+const TRACES: [(&str, f64, f64, f64); 3] =
+    [("slow", 8.0, 3.0, 200.0), ("fast", 30.0, 3.0, 50.0), ("wide", 10.0, 5.0, 500.0)];
+
+/// Milliseconds at which a packet of 1,500 bytes leaves, for twelve seconds.
+fn trace(mean_mbit: f64, spread: f64, step_ms: f64) -> String {
+    let mut draw = Draw::new(7);
+    let (mut at_ms, mut changes_at_ms, mut mbit) = (0.0, 0.0, mean_mbit);
+    let mut lines = String::new();
+    while at_ms < 12_000.0 {
+        if at_ms >= changes_at_ms {
+            (mbit, changes_at_ms) = (draw.spread(mean_mbit / spread, mean_mbit * spread), at_ms + step_ms);
+        }
+        at_ms += 12.0 / mbit;
+        lines.push_str(&format!("{}\n", at_ms as u64 + 1));
+    }
+    lines
+}
+
+fn scenario(name: &str, path: &str, workload: &str, control: &str, rest: &str) -> (String, String) {
+    let text = format!(
+        "name = \"{name}\"\n[path]\n{path}\n[workload]\n{workload}\n[server.socket]\ncongestion = \"{control}\"\n{rest}"
+    );
+    (name.to_owned(), text)
+}
+
+/// Twelve and twenty-four connections on one path.
+fn many() -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    for count in [12, 24] {
+        let workload = format!("kind = \"stream\"\nparallel = {count}\nseconds = \"6s\"");
+        for control in ["cubic", "bbr"] {
+            let path = "rtt = \"30ms\"\nrate = \"20mbit\"\nqueue = \"100 packets\"";
+            all.push(scenario(&format!("many-full-{count}-{control}"), path, &workload, control, ""));
+        }
+        for jitter in ["", "jitter = \"2ms\"\n"] {
+            let name = format!("many-lossy-{count}-{}", if jitter.is_empty() { "even" } else { "jitter" });
+            let path = format!("rtt = \"60ms\"\nrate = \"500mbit\"\nqueue = \"5000 packets\"\nloss = \"2%\"\n{jitter}");
+            all.push(scenario(&name, &path, &workload, "cubic", ""));
+        }
+        let path = "rtt = \"80ms\"\nrate = \"500mbit\"\nqueue = \"5000 packets\"\nloss = \"0.01%\"";
+        let rest = "[client.socket]\nrcvbuf = \"60kB\"\n";
+        all.push(scenario(&format!("many-held-{count}"), path, &workload, "cubic", rest));
+    }
+    all
+}
+
+/// Paths whose rate or delay varies, and data both ways.
+fn varied() -> Vec<(String, String)> {
+    const JITTER: &str = "jitter = { stddev = \"5ms\", distribution = \"normal\", reorder = false }";
+    let part = |name: &str, rest: &str| {
+        format!("[[workload.part]]\nname = \"{name}\"\nkind = \"stream\"\n{rest}seconds = \"10s\"\n")
+    };
+    let both = format!("kind = \"mixed\"\n{}{}", part("down", ""), part("up", "direction = \"up\"\n"));
+    let mut all = Vec::new();
+    for control in ["cubic", "bbr"] {
+        let mut add = |name: String, path: String, workload: &str| {
+            all.push(scenario(&format!("varied-{name}-{control}"), &path, workload, control, ""));
+        };
+        for (trace, ..) in TRACES {
+            for queue in [200, 2000] {
+                let path =
+                    format!("rtt = \"40ms\"\n[path.down]\ntrace = \"{trace}.trace\"\nqueue = \"{queue} packets\"");
+                add(format!("trace-{trace}-{queue}"), path, STREAM);
+            }
+        }
+        for loss in ["", "loss = \"1%\"\n"] {
+            for (rtt, rate, queue) in [("40ms", "50mbit", 400), ("20ms", "300mbit", 3000)] {
+                let path = format!("rtt = \"{rtt}\"\nrate = \"{rate}\"\nqueue = \"{queue} packets\"\n{loss}{JITTER}");
+                add(format!("jitter-{rate}{}", if loss.is_empty() { "" } else { "-loss" }), path, STREAM);
+            }
+        }
+        for queue in [50, 500] {
+            let path = format!("rtt = \"40ms\"\nrate = \"20mbit\"\nqueue = \"{queue} packets\"");
+            add(format!("both-{queue}"), path, &both);
+            let path = format!("rtt = \"40ms\"\nrate = \"50mbit\"\nqueue = \"{queue} packets\"");
+            let up = format!("[path.up]\nrate = \"2mbit\"\nqueue = \"{queue} packets\"");
+            add(format!("slow-up-{queue}"), format!("{path}\n{up}"), &both);
+        }
+        let down = "rtt = \"30ms\"\n[path.down]\nrate = \"20mbit\"";
+        let steps = "step = [{ at = \"4s\", rate = \"5mbit\" }, { at = \"7s\", rate = \"15mbit\" }]";
+        add("rates".to_owned(), format!("{down}\nqueue = \"300 packets\"\n{steps}"), STREAM);
+        let delay = "step = [{ at = \"4s\", delay = \"60ms\" }]";
+        add("delays".to_owned(), format!("{down}\nqueue = \"100 packets\"\n{delay}"), STREAM);
+    }
+    all
 }
 
 /// Every threshold that is a number.

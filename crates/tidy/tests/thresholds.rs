@@ -1,7 +1,7 @@
 //! Every constant of `infer` says where its value is from: an RFC, a kernel's symbol, a paper, that it bounds memory or work, a test that
 //! fails with another value, or the measurement of docs/thresholds.md.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -26,53 +26,6 @@ const SOURCES: [&str; 14] = [
 /// Words that say how much, and not of what.
 const QUANTITIES: [&str; 11] =
     ["ENOUGH", "FEW", "MANY", "MOST", "MOSTLY", "NEARLY", "SEVERAL", "OFTEN", "ALWAYS", "SAME", "FAR"];
-
-/// Thresholds that have none of these yet: neither a test nor a capture of docs/thresholds.md fails without them. Each needs a source, or goes.
-const WITHOUT_SOURCE: [(&str, &str); 43] = [
-    ("diagnosis/rules/send_buffer.rs", "MIN_SEGMENTS"),
-    ("estimate/busy_bottleneck.rs", "MIN_QUEUED_SHARE"),
-    ("estimate/busy_bottleneck.rs", "MIN_OPEN_SHARE"),
-    ("estimate/busy_bottleneck.rs", "MAX_STEP_PART"),
-    ("estimate/loss_origin.rs", "MIN_RANK_STEEPNESS_SHARED"),
-    ("estimate/loss_origin.rs", "MIN_LOSSES_SHARED"),
-    ("estimate/loss_origin.rs", "MIN_LOSSES_AGAINST_QUEUE"),
-    ("estimate/loss_origin.rs", "STANDING_QUEUE_PART"),
-    ("estimate/queue_direction.rs", "MAX_CLOCK_ERROR"),
-    ("estimate/queue_direction.rs", "MIN_VIEWS"),
-    ("estimate/receive_buffer.rs", "MIN_SMALL_WINDOW_SHARE"),
-    ("estimate/receive_buffer.rs", "MIN_FULL_WINDOWS"),
-    ("estimate/round_trips.rs", "MIN_EVEN_PART"),
-    ("estimate/round_trips.rs", "MIN_BUNCHED_RATIO"),
-    ("estimate/sliding_min.rs", "MIN_RISE_JITTERS"),
-    ("flow/facts.rs", "MIN_CLASS_SHARE"),
-    ("hash.rs", "ODD"),
-    ("observe/packet_trains.rs", "MIN_BLURRED_RATIO"),
-    ("observe/packet_trains.rs", "MIN_BLURRED_TOP_RATIO"),
-    ("shared_path/aggregate_rate.rs", "MIN_BINS"),
-    ("shared_path/aggregate_rate.rs", "MIN_BYTES"),
-    ("shared_path/mod.rs", "MIN_OTHERS_PART"),
-    ("shared_path/mod.rs", "FULL_RATE_PART"),
-    ("shared_path/mod.rs", "AGREEMENT_PART"),
-    ("shared_path/mod.rs", "ROUND_TRIPS_PER_SPAN"),
-    ("shared_path/mod.rs", "HIGHEST_QUANTILE"),
-    ("shared_path/mod.rs", "STEADY_SPREAD"),
-    ("shared_path/mod.rs", "STEADY_CONNECTIONS_MAX"),
-    ("shared_path/mod.rs", "CORRELATED_PART"),
-    ("shared_path/verdict.rs", "FULL_SHARE"),
-    ("shared_path/verdict.rs", "MIN_PART_OF_EQUAL_SHARE"),
-    ("shared_path/verdict.rs", "MIN_QUEUED_RTT_RATIO"),
-    ("socket/causes.rs", "FULL_PATH_SHARE"),
-    ("socket/causes.rs", "MIN_GAIN_BESIDE_A_FULL_PATH"),
-    ("socket/causes.rs", "MIN_OVERSHOT_PACKETS"),
-    ("socket/causes.rs", "OVERSHOT_PART"),
-    ("socket/partition.rs", "MIN_QUEUED_DEVIATIONS"),
-    ("socket/partition.rs", "MIN_GROWTH"),
-    ("tcp/sender/limit_state.rs", "MAX_SEND_DELAY_NS"),
-    ("tcp/sender/send_pauses.rs", "MIN_PAUSE_BY_TIMESTAMPS_NS"),
-    ("tcp/signals/mod.rs", "ECN"),
-    ("tcp/tap_position.rs", "MIN_END_RATIO"),
-    ("tcp/tap_position.rs", "FLOOR_NS"),
-];
 
 /// A constant, and what is written above it.
 struct Constant {
@@ -133,7 +86,7 @@ fn definition(line: &str) -> Option<(&str, &str)> {
         .then(|| Some((name, rest.split_once(" =")?.0)))?
 }
 
-/// By file and name: whether docs/thresholds.md says that verdicts change without it.
+/// By file and name: whether docs/thresholds.md says that verdicts, or other figures of reports, change without it.
 fn measured() -> HashMap<(String, String), bool> {
     let page = fs::read_to_string(root().join("docs/thresholds.md")).expect("docs/thresholds.md");
     let rows = page.lines().filter(|line| line.starts_with("| `"));
@@ -156,28 +109,20 @@ fn every_threshold_has_a_source() {
     let names_a_test =
         |comment: &str| comment.split('`').skip(1).step_by(2).any(|name| tests.contains(&format!("fn {name}()")));
     let mut faults = Vec::new();
-    let mut open: HashSet<(String, String)> =
-        WITHOUT_SOURCE.map(|(place, name)| (place.to_owned(), name.to_owned())).into();
     for (file, text) in sources(&root().join("crates/infer/src")) {
         if file.ends_with("tests.rs") || file == "testing.rs" {
             continue;
         }
         for Constant { place, name, comment } in constants(&file, &text) {
             let cited = SOURCES.iter().any(|source| comment.contains(source)) || names_a_test(&comment);
-            let key = (place.clone(), name.clone());
-            match (cited || measured.get(&key).copied().unwrap_or(false), open.remove(&key)) {
-                (false, false) => faults.push(format!("{place}: {name} has no source")),
-                (true, true) => faults.push(format!("{place}: {name} has a source: take it off WITHOUT_SOURCE")),
-                _ => {}
+            if !cited && !measured.get(&(place.clone(), name.clone())).copied().unwrap_or(false) {
+                faults.push(format!("{place}: {name} has no source"));
             }
             if name.split('_').any(|word| QUANTITIES.contains(&word)) {
                 faults.push(format!("{place}: {name} says how much, and not of what"));
             }
         }
     }
-    faults.extend(
-        open.iter().map(|(place, name)| format!("{place}: there is no {name} any more: take it off WITHOUT_SOURCE")),
-    );
     assert!(faults.is_empty(), "{} constants:\n{}", faults.len(), faults.join("\n"));
 }
 

@@ -13,8 +13,8 @@ use crate::tcp::sender::Sender;
 /// is chance. The sum of −ln r is Erlang's then, so chance is as steep for one loss in seven, for two in 16, for five in 150, for ten in
 /// 5,000. In the labelled set random losses reach 2.4, and overflows begin at 6.
 const MIN_RANK_STEEPNESS: f64 = 4.0;
-/// And of so many losses, which chance makes as steep for one in 200: where others share the queue it stands nearly always, and most
-/// round trips are long.
+/// And of at least this many losses, which chance makes as steep in one of 76: where others share the queue it stands nearly always, and most round
+/// trips are long. `chance_seldom_puts_losses_behind_the_longest_round_trips` holds the number.
 const MIN_RANK_STEEPNESS_SHARED: f64 = 3.0;
 const MIN_LOSSES_SHARED: usize = 6;
 /// The least that a rank tells: one loss after the longest round trip of all is not infinitely sure.
@@ -27,7 +27,7 @@ const MIN_ALIKE_SHARE: f64 = 2.0 / 3.0;
 const MIN_LOSSES_AGAINST_QUEUE: usize = 10;
 /// It holds as many packets at least. What bursts add to a round trip before a policer drops them is less.
 const MIN_QUEUE_PACKETS: f64 = 4.0;
-/// Elsewhere than at the sender round trips are told by timestamps, which Linux counts in milliseconds (`TCP_TS_HZ`): only the first packet of
+/// Elsewhere than at the sender round trips are measured by timestamps, which Linux counts in milliseconds (`TCP_TS_HZ`): only the first packet of
 /// each tells.
 const TICK_NS: f64 = 1e6;
 /// Ethernet, IP and TCP headers: 14, 20 and 32 bytes with timestamps (RFC 7323 §3.2).
@@ -61,7 +61,7 @@ pub(crate) fn judge(rounds: &RoundTrips<'_>, rates: &ShownRates) -> LossOrigin {
     let rtt_peak = mean_peak(sender, rounds);
     let Queues { random, congested, overflow } = by_round_trips(rounds, rates);
     let none = LossOrigin { random, congested, bucket: None, rtt_peak };
-    // That no queue stood before the losses cannot be told where ACKs wait.
+    // Where ACKs wait, it is not known whether a queue stood before the losses.
     if rounds.ack_wait.is_some() {
         return none;
     }
@@ -82,7 +82,7 @@ pub(crate) fn judge(rounds: &RoundTrips<'_>, rates: &ShownRates) -> LossOrigin {
 struct Queues {
     random: usize,
     congested: usize,
-    /// The round trips just before losses are the longest, and alike: nothing but a queue makes them so. Or, of so many losses, they are
+    /// The round trips just before losses are the longest, and alike: nothing but a queue makes them so. Or they are, of enough losses,
     /// as all others are, and no queue did; `None` where neither is sure.
     overflow: Option<bool>,
 }
@@ -158,4 +158,33 @@ fn mean_peak(sender: &Sender, rounds: &RoundTrips<'_>) -> Option<f64> {
     let losses = sender.losses.episodes.iter().filter(|loss| loss.kind == RetransmitKind::Fast);
     let peaks: Vec<f64> = losses.map(|loss| rounds.rtt_peak(loss.at)).filter(|peak| *peak > 0.0).collect();
     (!peaks.is_empty()).then(|| peaks.iter().sum::<f64>() / peaks.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The probability that ranks of chance are as steep: the sum of their −ln is at most n / steepness − RANK_DOUBT, which Erlang's distribution gives.
+    fn chance(losses: usize, steepness: f64) -> f64 {
+        let most = losses as f64 / steepness - RANK_DOUBT;
+        let (mut term, mut sum) = (1.0, 0.0);
+        for k in 1..=losses {
+            sum += term;
+            term *= most / k as f64;
+        }
+        1.0 - (-most).exp() * sum
+    }
+
+    #[test]
+    fn chance_seldom_puts_losses_behind_the_longest_round_trips() {
+        for (losses, one_in) in [(1, 7.0), (2, 16.0), (5, 150.0), (10, 5_000.0)] {
+            let found = chance(losses, MIN_RANK_STEEPNESS) * one_in;
+            assert!((0.8..1.2).contains(&found), "{losses}: {found}");
+        }
+        let shared = |losses| chance(losses, MIN_RANK_STEEPNESS_SHARED);
+        assert!((shared(MIN_LOSSES_SHARED) * 76.0 - 1.0).abs() < 0.02, "{}", shared(MIN_LOSSES_SHARED));
+        assert!(shared(MIN_LOSSES_SHARED - 1) > 0.02, "a loss less is as steep too often");
+        let ranks = |losses, rank: f64| vec![rank; losses];
+        assert!(are_highest(&ranks(MIN_LOSSES_SHARED, 0.74)) && !are_highest(&ranks(MIN_LOSSES_SHARED - 1, 0.74)));
+    }
 }

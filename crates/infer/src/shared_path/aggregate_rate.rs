@@ -5,7 +5,8 @@ use thalweg_units::Timestamp;
 
 /// Most bins of a connection: with them it stays within the 4 KB that are kept of each. It bounds memory.
 pub(crate) const MAX_BINS: u64 = 128;
-/// Fewest in which a connection's own course is seen, and the bytes under which it is a matter of its first windows.
+/// Fewest in which a connection's own course is seen, and the bytes under which it is a matter of its first windows. Bounds memory: what is shorter
+/// is not kept until the capture ends.
 pub(crate) const MIN_BINS: u64 = 8;
 pub(crate) const MIN_BYTES: u64 = 100_000;
 

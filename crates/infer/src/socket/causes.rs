@@ -13,7 +13,7 @@ use thalweg_model::{Cause, Code, Context, SlowReader, UndecidedBy, Verdict};
 const MIN_SHARE: f64 = 0.05;
 /// Bytes that lie unread in this share of the samples tell of a slow reader. `a_receiver_tells_of_its_reader` holds it.
 const UNREAD_SHARE: f64 = 0.5;
-/// And so many bytes in the receive buffer's memory: half of it is what packets cost beside their bytes. `a_receiver_tells_of_its_reader` holds it.
+/// And this many bytes in the receive buffer's memory: half of it is what packets cost beside their bytes. `a_receiver_tells_of_its_reader` holds it.
 const UNREAD_PART: u64 = 4;
 /// A window that closes to this part of what it was is closed by who does not read. `each_limit_is_told_and_shares_add_up` holds it.
 const CLOSED_PART: f64 = 0.5;
@@ -27,10 +27,12 @@ const MIN_SAMPLES: usize = 5;
 /// Part of what was sent again that was needless, or that had been overtaken, for packets to be reordered and not lost.
 /// `packets_that_overtake_make_no_queue_of_the_others_round_trip` holds it.
 const NEEDLESS_PART: f64 = 0.5;
-/// Part of the time from which on it is the path that holds a connection, unless it would be so many times faster without something else.
+/// Part of the time from which on it is the path that holds a connection, unless it would be this many times faster without something else.
+/// `a_full_path_is_the_verdict_beside_a_limit_that_costs_little` holds both.
 const FULL_PATH_SHARE: f64 = 0.5;
 const MIN_GAIN_BESIDE_A_FULL_PATH: f64 = 1.2;
-/// What slow start loses at once where it overshoots a queue: at least so many packets, and this part of the window.
+/// What slow start loses at once where it overshoots a queue: at least this many packets, and this part of the window.
+/// `slow_start_that_overshoots_loses_a_fifth_of_its_window_at_once` holds both.
 const MIN_OVERSHOT_PACKETS: u64 = 8;
 const OVERSHOT_PART: f64 = 0.2;
 

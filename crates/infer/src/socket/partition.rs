@@ -6,7 +6,7 @@ use crate::estimate::partition::{LimitShare, Partition};
 /// A round trip this many times the least one tells of a queue, if it is above that by more than round trips vary by: where delays vary, the
 /// least of thousands is this many mean deviations below their mean. `what_a_full_path_shows_is_its_rate_and_bounds_what_can_be_gained` holds it.
 const MIN_QUEUED_RTT_RATIO: f64 = 1.25;
-/// So many.
+/// The number of these deviations. `a_queue_lengthens_round_trips_by_more_than_six_deviations` holds it.
 const MIN_QUEUED_DEVIATIONS: f64 = 6.0;
 /// `TCP_CA_Recovery` and `TCP_CA_Loss`, include/uapi/linux/tcp.h.
 pub(super) const CA_RECOVERY: u64 = 3;
@@ -15,9 +15,9 @@ pub(super) const CA_LOSS: u64 = 4;
 const MIN_FULL_WINDOW_PART: f64 = 0.9;
 /// Part of the send buffer from which on it is full: a program that waits is let write again when a third is free (`sk_stream_is_writeable`).
 const MIN_FULL_BUFFER_PART: f64 = 0.6;
-/// Slow start grows by more than this from one sample to the next.
+/// Slow start grows by more than this from one sample to the next. `a_window_that_grows_by_a_twentieth_is_in_slow_start` holds it.
 const MIN_GROWTH: f64 = 1.05;
-/// Nothing is sent for so many round trips and so long, though something is under way: longer than acknowledgements are delayed by
+/// Nothing is sent for this many round trips and so long, though something is under way: longer than acknowledgements are delayed by
 /// (`TCP_DELACK_MIN`).
 const MIN_STALL_ROUND_TRIPS: f64 = 1.5;
 const MIN_STALL_S: f64 = 0.045;

@@ -37,7 +37,7 @@ fn has_no_more(sample: &mut Sample) {
     (sample.in_flight, sample.unsent, sample.buffered) = (20, 300, 60_000);
 }
 
-/// Three losses, each after a round trip of so many microseconds, in samples of 20.0 to 20.9 ms.
+/// Three losses, each after a round trip of this many microseconds, in samples of 20.0 to 20.9 ms.
 fn losses(before_us: u64) -> Flow {
     flow(move |s, n| {
         s.rtt_us = if n % 30 == 29 { before_us } else { 20_000 + n % 10 * 100 };
@@ -136,6 +136,59 @@ fn what_a_full_path_shows_is_its_rate_and_bounds_what_can_be_gained() {
     assert_eq!(found.verdict.code(), Code::ReceiveWindow, "{found:?}");
     let (gain, capacity) = (found.verdict.gain.expect("a gain"), found.measured.capacity_bps.expect("a rate"));
     assert!((capacity / 80e6 - 1.0).abs() < 0.01 && (gain - 1.33).abs() < 0.02, "{capacity} {gain}");
+}
+
+#[test]
+fn a_full_path_is_the_verdict_beside_a_limit_that_costs_little() {
+    // At 10 MB/s behind a queue until this sample, then held by the receiver's window.
+    for (until, held_bytes, code) in [
+        (76, 50_000, Code::PathRate),
+        (61, 50_000, Code::ReceiveWindow),
+        (56, 85_000, Code::PathRate),
+        (45, 85_000, Code::ReceiveWindow),
+    ] {
+        let found = flow(move |s, n| {
+            let held = n.saturating_sub(until);
+            (s.bytes_acked, s.window_limited_us) = ((n - held) * 100_000 + held * held_bytes, held * 10_000);
+            s.rtt_us = if n < until { 40_000 } else { 20_000 };
+        });
+        assert_eq!(found.verdict.code(), code, "{until}: {found:?}");
+    }
+}
+
+#[test]
+fn slow_start_that_overshoots_loses_a_fifth_of_its_window_at_once() {
+    for (window, lost, code) in [
+        (40, 8, Code::CongestionLoss),
+        (30, 7, Code::RandomLoss),
+        (44, 8, Code::RandomLoss),
+        (60, 12, Code::CongestionLoss),
+    ] {
+        let found = flow(move |s, n| {
+            (s.window, s.in_flight, s.sent_again) = (window, window, if n < 50 { 0 } else { lost });
+            s.threshold = if n < 50 { u64::from(u32::MAX) } else { window / 2 };
+        });
+        assert_eq!(found.verdict.code(), code, "{window} {lost}");
+    }
+}
+
+#[test]
+fn a_window_that_grows_by_a_twentieth_is_in_slow_start() {
+    let slow_start = |growth: f64| {
+        let found = flow(move |s, n| {
+            s.window = (1_000.0 * growth.powi(n as i32)) as u64;
+            (s.in_flight, s.threshold) = (s.window, u64::from(u32::MAX));
+        });
+        found.limits.slow_start
+    };
+    assert!(slow_start(1.06) > 0.99 && slow_start(1.04) < 0.01);
+}
+
+#[test]
+fn a_queue_lengthens_round_trips_by_more_than_six_deviations() {
+    let path_rate =
+        |rtt_var_us: u64| flow(move |s, _| (s.rtt_us, s.rtt_var_us) = (60_000, rtt_var_us)).limits.path_rate;
+    assert!(path_rate(6_500) > 0.99 && path_rate(7_000) < 0.01);
 }
 
 #[test]

@@ -49,6 +49,11 @@ const CAUSES: [(&str, u32, Make); 18] = [
 pub struct Draw(u64);
 
 impl Draw {
+    /// Those of a seed.
+    pub const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

@@ -47,7 +47,6 @@ pub(super) fn emptied(facts: &Facts<'_>) -> Option<Judged> {
     }
     let share = facts.limits().application;
     let write_bytes = application_window::amount(facts, Release::Acknowledgement).filter(|_| share > 0.0)?;
-    // Nagle's algorithm holds back what is less than a segment (RFC 9293 §3.7.4); two segments are acknowledged at once (RFC 9293 §3.8.6.3).
     if write_bytes < MIN_SEGMENTS * facts.sender.space.mss {
         return None;
     }
@@ -60,5 +59,6 @@ pub(super) fn emptied(facts: &Facts<'_>) -> Option<Judged> {
     Some(Judged { in_bursts: true, ..judged })
 }
 
-/// Segments of the least such write.
+/// Segments of the shortest such write. Nagle's algorithm holds back less than one (RFC 9293 §3.7.4), and two are acknowledged at once (RFC 9293
+/// §3.8.6.3).
 const MIN_SEGMENTS: u64 = 3;

@@ -5,7 +5,8 @@ use crate::event::{Pause, Trigger};
 use crate::tcp::packet::Data;
 use crate::tcp::receiver_view::remote_clock::TICK;
 
-/// A far sender's pause is told where it is longer than what ticks leave open, in nanoseconds.
+/// The shortest pause of a far sender that timestamps show, in nanoseconds. Both timestamps are rounded down to a [`TICK`], and when the sender heard
+/// is known to one more.
 const MIN_PAUSE_BY_TIMESTAMPS_NS: u64 = 3 * TICK;
 
 impl Sender {

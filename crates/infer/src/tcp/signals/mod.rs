@@ -31,6 +31,7 @@ struct Marks {
 impl Signals {
     /// Takes in a packet of the side whose data is `own`; it is not a tap's copy, and its data is not taken in yet.
     pub(crate) fn packet(&mut self, packet: &Packet, own: &Sender) {
+        /// The flags of ECN in the TCP header: ECN-Echo and CWR (RFC 3168 §6.1).
         const ECN: u8 = Flags::ECE | Flags::CWR;
         let side = packet.side();
         if packet.ecn != 0 || packet.flags.0 & ECN != 0 {
