@@ -1,7 +1,7 @@
 //! Which finding is the verdict, and which are its symptoms.
 //!
 //! Findings are ranked by weight. Two exceptions: a cause that slows bursts down weighs as much as the pauses between them, and a cause
-//! that comes before its symptoms weighs as much as they do. Between equal weights [`precedence`] decides, then the order of the rules.
+//! that comes before its symptoms weighs as much as they do. Between equal weights [`Precedence`] decides, then the order of the rules.
 
 use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::{Judged, MAX_WEIGHT, MIN_GAIN};
@@ -19,9 +19,8 @@ pub(crate) fn judge(facts: &Facts<'_>) -> (Verdict, Vec<Finding>) {
     let mut found: Vec<Judged> = RULES.iter().filter_map(|rule| rule(facts)).collect();
     put_causes_first(&mut found);
     // A stable sort: what is equal keeps the rules' order, so the same capture always gives the same text.
-    found.sort_by(|a, b| {
-        b.weight.total_cmp(&a.weight).then_with(|| precedence(b.cause.code()).cmp(&precedence(a.cause.code())))
-    });
+    let precedence = |judged: &Judged| Precedence::of(judged.cause.code());
+    found.sort_by(|a, b| b.weight.total_cmp(&a.weight).then_with(|| precedence(b).cmp(&precedence(a))));
     let verdict = if found.first().is_some_and(|judged| judged.weight >= MIN_GAIN) {
         verdict_of(found.remove(0)).0
     } else {
@@ -45,8 +44,8 @@ pub(crate) fn judge(facts: &Facts<'_>) -> (Verdict, Vec<Finding>) {
 }
 
 fn verdict_of(judged: Judged) -> (Verdict, Option<Code>) {
-    let Judged { cause, share, weight, gain, depends_on, .. } = judged;
-    (Verdict { cause, share, gain, weight: Some(weight.min(MAX_WEIGHT)), context: Vec::new() }, depends_on)
+    let weight = Some(judged.weight.min(MAX_WEIGHT));
+    (Verdict { weight, ..Verdict::new(judged.cause, judged.share, judged.gain) }, judged.depends_on)
 }
 
 /// Lets causes weigh as much as what they come before.
@@ -63,79 +62,62 @@ fn put_causes_first(found: &mut [Judged]) {
         let code = found[at].cause.code();
         let symptoms = heaviest(found, code.symptoms());
         let own = &mut found[at].weight;
-        if *own >= MIN_GAIN && comes_before_symptoms(code, *own, symptoms) {
+        if *own >= MIN_GAIN && Precedence::of(code).is_before_symptoms(*own, symptoms) {
             *own = own.max(symptoms);
         }
     }
 }
 
-/// Whether a cause of this weight comes before its symptoms, of which the heaviest weighs `symptoms`.
-fn comes_before_symptoms(code: Code, own: f64, symptoms: f64) -> bool {
-    let saves = |weight: f64| 1.0 - 1.0 / weight.max(1.0);
-    match code {
-        // Nothing that is sent again gets through.
-        Code::PathMtuBlackHole | Code::WindowScaleIgnored | Code::SackNotTranslated => true,
-        Code::Bufferbloat | Code::ReceiveBufferOverrun => saves(own) >= PART_OF_SYMPTOMS * saves(symptoms),
-        Code::ReceiveWindow
-        | Code::WindowScalingMissing
-        | Code::Reader
-        | Code::SendBuffer
-        | Code::InitialWindow
-        | Code::RandomLoss
-        | Code::CongestionLoss
-        | Code::Policer
-        | Code::RetransmissionTimeout
-        | Code::PathRate
-        | Code::CongestionWindowClamp
-        | Code::PacingRate
-        | Code::IdleRestart
-        | Code::DelayedAck
-        | Code::Reordering
-        | Code::ApplicationWindow
-        | Code::Connecting
-        | Code::AcceptQueue
-        | Code::RequestLost
-        | Code::WaitingForServer
-        | Code::WaitingForClient
-        | Code::Reset
-        | Code::VanishedPeer
-        | Code::Application
-        | Code::NothingToGain
-        | Code::Unknown => false,
-    }
+/// When a finding comes before others of less or equal weight. Of two with equal weight the greater is first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Precedence {
+    ByWeight,
+    /// It explains findings of equal weight.
+    Explains,
+    /// It slows bursts down, and explains the pauses between them.
+    SlowsBursts,
+    /// It comes before its symptoms if it saves a good part of what they cost.
+    BeforeSymptomsItSaves,
+    /// It comes before its symptoms: nothing that is sent again gets through.
+    BeforeSymptoms,
 }
 
-/// Which of two findings of equal weight comes first: the greater.
-const fn precedence(code: Code) -> u8 {
-    match code {
-        Code::PathMtuBlackHole
-        | Code::WindowScaleIgnored
-        | Code::SackNotTranslated
-        | Code::Bufferbloat
-        | Code::ReceiveBufferOverrun => 3,
-        Code::IdleRestart | Code::DelayedAck | Code::ApplicationWindow => 2,
-        Code::InitialWindow | Code::Reordering => 1,
-        Code::ReceiveWindow
-        | Code::WindowScalingMissing
-        | Code::Reader
-        | Code::SendBuffer
-        | Code::RandomLoss
-        | Code::CongestionLoss
-        | Code::Policer
-        | Code::RetransmissionTimeout
-        | Code::PathRate
-        | Code::CongestionWindowClamp
-        | Code::PacingRate
-        | Code::Connecting
-        | Code::AcceptQueue
-        | Code::RequestLost
-        | Code::WaitingForServer
-        | Code::WaitingForClient
-        | Code::Reset
-        | Code::VanishedPeer
-        | Code::Application
-        | Code::NothingToGain
-        | Code::Unknown => 0,
+impl Precedence {
+    const fn of(code: Code) -> Self {
+        match code {
+            Code::PathMtuBlackHole | Code::WindowScaleIgnored | Code::SackNotTranslated => Self::BeforeSymptoms,
+            Code::Bufferbloat | Code::ReceiveBufferOverrun => Self::BeforeSymptomsItSaves,
+            Code::IdleRestart | Code::DelayedAck | Code::ApplicationWindow => Self::SlowsBursts,
+            Code::InitialWindow | Code::Reordering => Self::Explains,
+            Code::ReceiveWindow
+            | Code::WindowScalingMissing
+            | Code::Reader
+            | Code::SendBuffer
+            | Code::RandomLoss
+            | Code::CongestionLoss
+            | Code::Policer
+            | Code::RetransmissionTimeout
+            | Code::PathRate
+            | Code::CongestionWindowClamp
+            | Code::PacingRate
+            | Code::Connecting
+            | Code::AcceptQueue
+            | Code::RequestLost
+            | Code::WaitingForServer
+            | Code::WaitingForClient
+            | Code::Reset
+            | Code::VanishedPeer
+            | Code::Application
+            | Code::NothingToGain
+            | Code::Unknown => Self::ByWeight,
+        }
+    }
+
+    /// Whether a cause of this weight comes before its symptoms, of which the heaviest weighs `symptoms`.
+    fn is_before_symptoms(self, own: f64, symptoms: f64) -> bool {
+        let saves = |weight: f64| 1.0 - 1.0 / weight.max(1.0);
+        self == Self::BeforeSymptoms
+            || self == Self::BeforeSymptomsItSaves && saves(own) >= PART_OF_SYMPTOMS * saves(symptoms)
     }
 }
 

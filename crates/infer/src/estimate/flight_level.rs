@@ -24,11 +24,19 @@ pub(super) fn is_near(flight: u64, level: u64) -> bool {
     flight.abs_diff(level) * 100 <= level
 }
 
+/// The flight in the middle of the time, of flights with the time at each, and the time of those `like` it; `None` where that is not most of it.
+fn level(held: &[(u64, u64)], like: impl Fn(u64, u64) -> bool) -> Option<(u64, u64)> {
+    let all: u64 = held.iter().map(|h| h.1).sum();
+    let level = behind(held, 2)?;
+    let time: u64 = held.iter().filter(|h| like(h.0, level)).map(|h| h.1).sum();
+    (time as f64 >= MIN_CEILING_SHARE * all as f64).then_some((level, time))
+}
+
 impl RoundTrips<'_> {
-    /// The flights of the open time after slow start in which no receive window was full, each with that time, as far as `of` wants them.
-    fn open_flights(&self, exit: u64, of: impl Fn(&View) -> Option<u64>) -> Vec<(u64, u64)> {
+    /// The flights of the open time after slow start in which no receive window was full, each with that time.
+    fn open_flights(&self, exit: u64, of: impl Fn(&View) -> u64) -> Vec<(u64, u64)> {
         let open = self.views.iter().filter(|v| v.at >= exit && v.windowed <= 0.5 && v.slice.open > 0);
-        let mut held: Vec<(u64, u64)> = open.filter_map(|v| Some((of(v)?, v.slice.open))).collect();
+        let mut held: Vec<(u64, u64)> = open.map(|v| (of(v), v.slice.open)).collect();
         held.sort_unstable();
         held
     }
@@ -38,14 +46,9 @@ impl RoundTrips<'_> {
         flight > self.sender.space.mss
     }
 
-    /// The level that most of this time was spent at, of flights with the time at each; over many round trips.
-    fn level(&self, held: &[(u64, u64)]) -> Option<u64> {
-        let all: u64 = held.iter().map(|h| h.1).sum();
-        let median = behind(held, 2)?;
-        let near: u64 = held.iter().filter(|h| is_near(h.0, median)).map(|h| h.1).sum();
-        let round_trips = near as f64 / self.sender.rtt.mean()?;
-        let stands = near as f64 >= MIN_CEILING_SHARE * all as f64 && round_trips >= 2.0 * MIN_CONSTANT_ROUNDS as f64;
-        (stands && self.is_held(median)).then_some(median)
+    /// Whether a flight stood for long enough to be held by something that does not grow.
+    fn lasts(&self, time: u64) -> bool {
+        self.sender.rtt.mean().is_some_and(|rtt| time as f64 >= 2.0 * MIN_CONSTANT_ROUNDS as f64 * rtt)
     }
 
     /// The flight at which a flow without loss or queue stands for most of all its open time after slow start. A window that the path holds
@@ -54,20 +57,18 @@ impl RoundTrips<'_> {
         if self.sender.losses.any() {
             return None;
         }
-        self.level(&self.open_flights(exit, |v| Some(if self.is_queued(v.rtt) { 0 } else { v.flight })))
+        let unqueued = |v: &View| if self.is_queued(v.rtt) { 0 } else { v.flight };
+        let (level, time) = level(&self.open_flights(exit, unqueued), is_near)?;
+        (self.lasts(time) && self.is_held(level)).then_some(level)
     }
 
     /// The whole number of segments that the flight of each round trip after slow start is at its largest, most of the time: a clamp of the
     /// congestion window. A socket buffer counts memory, and holds a segment more or less.
     pub(crate) fn clamp(&self) -> Option<u64> {
         let exit = self.sender.observers.slow_start.exit.map_or(u64::MAX, |(at, _)| at);
-        let held = self.open_flights(exit, |v| Some(v.flight));
-        let all: u64 = held.iter().map(|h| h.1).sum();
-        let runs = held.chunk_by(|a, b| a.0 == b.0).map(|run| (run.iter().map(|h| h.1).sum::<u64>(), run[0].0));
-        let (time, level) = runs.max()?;
+        let (level, time) = level(&self.open_flights(exit, |v| v.flight), |flight, level| flight == level)?;
         // The program behind a full buffer fills it up burst by burst; a clamped window moves on by what is acknowledged.
         let moves_on = self.sender.is_exact() && self.sender.totals.from_below * 5 <= self.sender.totals.data_packets;
-        (time as f64 >= MIN_CEILING_SHARE * all as f64).then_some(())?;
         self.clamp_at(level, time, moves_on)
     }
 
@@ -81,18 +82,17 @@ impl RoundTrips<'_> {
 
     /// The clamp, if a flight at which so much time was spent is one; `no_buffer` where it is known to be none's.
     fn clamp_at(&self, level: u64, time: u64, no_buffer: bool) -> Option<u64> {
-        // A full buffer may hold whole bursts of the stack's, and stands as still: that is not told from a clamp at as many segments.
+        // A full buffer may hold whole bursts of the stack's, and stands as still: that is not distinguished from a clamp at as many segments.
         let mss = self.sender.space.mss.max(1);
         let burst = (LARGEST_BURST / mss).max(1) * mss;
         let bursts = (level % burst).min(burst - level % burst) * 100 <= mss;
         // A segment of the flight may be shorter than the others by an option that it carried.
         let odd = (level % mss).min(mss - level % mss);
-        let long = time as f64 >= 2.0 * MIN_CONSTANT_ROUNDS as f64 * self.sender.rtt.mean()?;
         // It never was larger; elsewhere than at the sender what it was by round trips that grow and shrink errs by a tenth.
         let largest = level as f64 >= MIN_PART_OF_LARGEST * self.sender.totals.flight_max as f64;
         // At the sender a program that waits for its buffer is seen to; elsewhere a clamp of few bursts makes pauses like it.
         let waits = self.sender.is_exact() && self.waits_for_a_buffer();
-        let is_one = odd * 100 <= mss && (no_buffer || !bursts) && long && largest && !waits;
+        let is_one = odd * 100 <= mss && (no_buffer || !bursts) && self.lasts(time) && largest && !waits;
         is_one.then_some((level + odd) / mss * mss)
     }
 

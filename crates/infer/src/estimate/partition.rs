@@ -77,27 +77,17 @@ impl Partition {
 
     /// The partition as shares, which add up to 1, unless there is no time at all.
     pub(crate) fn limits(&self) -> Limits {
-        let [
-            application,
-            receive_window,
-            send_buffer,
-            slow_start,
-            congestion_window,
-            path_rate,
-            loss_recovery,
-            timeout,
-            reader,
-        ] = self.each().map(|spent| self.share(spent));
+        let share = |spent| self.share(spent);
         Limits {
-            application,
-            receive_window,
-            send_buffer,
-            slow_start,
-            congestion_window,
-            path_rate,
-            loss_recovery,
-            timeout,
-            reader,
+            application: share(self.application),
+            receive_window: share(self.receive_window),
+            send_buffer: share(self.send_buffer),
+            slow_start: share(self.slow_start),
+            congestion_window: share(self.congestion_window),
+            path_rate: share(self.path_rate),
+            loss_recovery: share(self.loss_recovery),
+            timeout: share(self.timeout),
+            reader: share(self.reader),
         }
     }
 }
@@ -233,7 +223,7 @@ impl<'a> RoundTrips<'a> {
     /// The pauses of the sending program, where a full send buffer made them.
     ///
     /// What a full buffer lets go comes in bursts. Elsewhere than at the sender, where a program that writes every ten milliseconds over a round
-    /// trip of twenty cannot be told otherwise, data must have come faster than on average.
+    /// trip of twenty cannot be distinguished otherwise, data must have come faster than on average.
     pub(crate) fn wakes(&self, trains: Option<f64>) -> Option<&'a SndbufWakeups> {
         let shows_itself = self.sender.is_exact() || !self.fills(trains);
         (shows_itself && self.waits_for_a_buffer()).then_some(&self.sender.observers.sndbuf_wakeups)

@@ -43,7 +43,7 @@ struct Rare {
 }
 
 /// A packet of a connection, without its addresses: all of the connection's have the same. It takes one line of the cache.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[repr(align(64))]
 pub(crate) struct Packet {
     pub(crate) at: Timestamp,
@@ -97,25 +97,6 @@ impl Packet {
             side: side as u8,
         }
     }
-
-    /// The room of one.
-    pub(crate) const EMPTY: Self = Self {
-        at: Timestamp::from_nanos(0),
-        number: 0,
-        rare: None,
-        seq: SeqNum::new(0),
-        ack: SeqNum::new(0),
-        payload_len: 0,
-        timestamps: None,
-        window: 0,
-        checksum: 0,
-        id: None,
-        ttl: 0,
-        ecn: 0,
-        flags: Flags(0),
-        records: TlsRecords(0),
-        side: 0,
-    };
 
     /// Some word of it. What this and the two below give is of no use; that they read brings it into the cache.
     pub(crate) const fn word(&self) -> u64 {

@@ -20,16 +20,9 @@ struct LifeCause {
 
 impl LifeCause {
     fn verdict(self, total_s: f64) -> Verdict {
-        let weight = weight_of_time(share(self.saved_s, total_s));
+        let weight = Some(weight_of_time(share(self.saved_s, total_s)));
         // What the time would be instead is not known.
-        let gain = None;
-        Verdict {
-            cause: self.cause,
-            share: share(self.took_s, total_s),
-            gain,
-            weight: Some(weight),
-            context: Vec::new(),
-        }
+        Verdict { weight, ..Verdict::new(self.cause, share(self.took_s, total_s), None) }
     }
 }
 

@@ -20,7 +20,7 @@ pub enum Retain {
 }
 
 /// The connections of a capture, or of a part of it, that are over.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct RetainedFlows {
     wanted: Retain,
     pub(crate) records: Vec<FlowRecord>,
@@ -55,17 +55,7 @@ impl RecordPlace {
 
 impl RetainedFlows {
     pub(crate) fn new(wanted: Retain) -> Self {
-        Self {
-            wanted,
-            records: Vec::new(),
-            ranked: BinaryHeap::new(),
-            firsts: Vec::new(),
-            tap_duplicates: 0,
-            joined: 0,
-            missed: (0, 0),
-            failed: Vec::new(),
-            slowed: false,
-        }
+        Self { wanted, ..Self::default() }
     }
 
     /// Sums a finished connection up, and keeps what is wanted of it.

@@ -38,11 +38,12 @@ const GROWTH_DIVISOR: usize = 7;
 const CLOSED_ENDS_LIFETIME_NS: u64 = 240_000_000_000;
 
 /// Which connections' plots are recorded; each takes up to half a megabyte.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum PlotSelection {
     /// None.
+    #[default]
     None,
-    /// Of the first so many.
+    /// Of the first connections, this many.
     First(u64),
     /// Of those whose first packets have these numbers in the file.
     Of(Vec<u64>),
@@ -121,7 +122,7 @@ struct ActiveFlow {
 }
 
 impl ActiveFlow {
-    /// Analyses what waits, in spare memory where that is the connection's beginning. May panic; then [`Self::failed`] is to be told.
+    /// Analyses what waits, in spare memory where that is the connection's beginning. May panic; then [`Self::failed`] is to be reported.
     fn analyse(&mut self, backlog: &mut PacketPool, spare: &mut Vec<Box<Connection>>) {
         let Self { life, interface, recording, waiting, connection, too_big: _, first_packet: _ } = self;
         let (ends, interface, recording) = (life.ends, *interface, *recording);
@@ -149,7 +150,7 @@ impl ActiveFlow {
 type Look = (u64, u32, u64);
 
 /// Every connection of a capture, or of a part of it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct FlowTable {
     /// The slot of each key, by its hash.
     current: HashTable<u32>,
@@ -172,21 +173,7 @@ pub(crate) struct FlowTable {
 
 impl FlowTable {
     pub(crate) fn new(drawn: PlotSelection, wanted: Retain) -> Self {
-        Self {
-            current: HashTable::new(),
-            recent: 0,
-            slots: Vec::new(),
-            free: Vec::new(),
-            spare: Vec::new(),
-            backlog: PacketPool::default(),
-            at_a_time: BATCH_PACKETS,
-            closed: VecDeque::new(),
-            looks: VecDeque::new(),
-            remembered: VecDeque::new(),
-            begun: 0,
-            drawn,
-            kept: RetainedFlows::new(wanted),
-        }
+        Self { at_a_time: BATCH_PACKETS, drawn, kept: RetainedFlows::new(wanted), ..Self::default() }
     }
 
     /// Takes the next TCP packet in.

@@ -9,7 +9,7 @@ use crate::event::packet::Packet;
 /// take half a kilobyte. Bounds memory.
 const CHUNK: usize = 8;
 
-/// No chunk. It bounds memory to so many chunks.
+/// No chunk. It bounds memory to this many chunks.
 const NONE: u32 = u32::MAX;
 
 /// Packets of all connections.
@@ -61,7 +61,7 @@ impl PacketPool {
     /// A chunk that is in no queue.
     fn chunk(&mut self) -> u32 {
         let chunk = self.free.pop().unwrap_or_else(|| {
-            self.packets.extend([const { Packet::EMPTY }; CHUNK]);
+            self.packets.resize_with(self.packets.len() + CHUNK, Packet::default);
             self.next.push(NONE);
             u32::try_from(self.next.len() - 1).expect("invariant: no memory holds four thousand million chunks")
         });

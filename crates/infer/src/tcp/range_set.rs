@@ -104,12 +104,6 @@ impl RangeSet {
         let within = self.ranges[from..].iter().take_while(|r| r.0 < end);
         within.map(|r| r.1.min(end) - r.0.max(start)).sum()
     }
-
-    /// Empties the set.
-    pub(crate) fn clear(&mut self) {
-        self.ranges.clear();
-        self.total = 0;
-    }
 }
 
 #[cfg(test)]

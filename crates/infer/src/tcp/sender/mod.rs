@@ -321,7 +321,7 @@ impl Sender {
             reported_above,
         });
         if self.losses.episode.is_none() {
-            self.scoreboard.resent.clear();
+            self.scoreboard.resent.reset();
         }
         let delivered = self.deliver(ack.now, delivered + sacked_new);
         let is_largest = self.advertise(ack, to);
@@ -407,7 +407,7 @@ impl Sender {
         delivered
     }
 
-    /// Takes in that so many bytes and the FIN's number arrived; gives how much of it is payload of the data phase.
+    /// Takes in that this many bytes and the FIN's number arrived; gives how much of it is payload of the data phase.
     fn deliver(&mut self, now: u64, mut bytes: u64) -> u64 {
         let all_came = self.space.una == self.space.nxt || self.scoreboard.sacked.end() == Some(self.space.nxt);
         if self.space.fin && !self.space.fin_delivered && all_came {
@@ -465,7 +465,7 @@ impl Sender {
         }
     }
 
-    /// Takes an RTT sample in, of data that passed the tap at `passed_at`. The packet that told it left at `tsval` by its sender's clock,
+    /// Takes an RTT sample in, of data that passed the tap at `passed_at`. The packet that shows it left at `tsval` by its sender's clock,
     /// without a pause before if `prompt`.
     fn rtt_sample(&mut self, now: u64, passed_at: u64, rtt: u64, tsval: Option<u32>, prompt: bool) {
         self.rtt.sample(rtt);
@@ -483,7 +483,7 @@ impl Sender {
     /// Ends the data phase.
     pub(crate) fn finish(&mut self) {
         let all_came = self.space.payload_end() <= self.space.una && self.scoreboard.gaps.total() == 0;
-        // Beyond the tap there may have been more, unless the sender closed or its number told that there was none.
+        // Beyond the tap there may have been more, unless the sender closed or its number showed that there was none.
         let slack = self.rtt.min.unwrap_or(0);
         let no_more = self.is_exact() || {
             self.wait_in_vain();
