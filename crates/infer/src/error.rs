@@ -32,7 +32,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The same, told of the file at `path`.
+    /// The same, for the file at `path`.
     pub fn from_wire(error: thalweg_wire::Error, path: &str) -> Self {
         let path = path.to_owned();
         match error {

@@ -61,7 +61,7 @@ impl HelloAssembly {
             one.next = tcp.seq.add(segment.payload_len);
             self.waiting.push(one);
         }
-        // The kinds of the records were told with the first segment.
+        // The kinds of the records came with the first segment.
         PayloadFront { records: Payload::read(payload).records, ..PayloadFront::new(found) }
     }
 }

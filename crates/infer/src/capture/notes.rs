@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use thalweg_units::figures::{counted, elapsed};
 use thalweg_wire::Other;
 
-/// Unknown link types that are told each. `an_unknown_link_type_is_told_by_number_and_name_and_many_are_not_told_each` holds it.
+/// Unknown link types that are listed each. `an_unknown_link_type_is_told_by_number_and_name_and_many_are_not_told_each` holds it.
 const LINKS_MAX: usize = 3;
 
 /// What the snapshot length cut; the options are asked for by name, as without a SYN's the analysis lacks them.
@@ -36,7 +36,7 @@ pub(super) fn order_note(behind: u64) -> Option<String> {
     })
 }
 
-/// That the clock jumps back, so many times and by so many nanoseconds at most.
+/// That the clock jumps back, this many times and by this many nanoseconds at most.
 pub(super) fn set_back_note(times: u64, furthest: u64) -> Option<String> {
     (times > 0).then(|| {
         format!(
@@ -57,7 +57,7 @@ pub(super) fn repeated_note(known: u64) -> Option<String> {
     })
 }
 
-/// A note for each kind of packet that is not analysed. Of link types, which a file may name by the thousand, only some are told.
+/// A note for each kind of packet that is not analysed. Of link types, which a file may name by the thousand, only some are listed.
 pub(super) fn notes_of(others: &BTreeMap<Other, u64>) -> Vec<String> {
     let (links, others): (Vec<_>, Vec<_>) =
         others.iter().partition(|(other, _)| matches!(other, Other::UnknownLink(_)));

@@ -11,7 +11,7 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Follows connections as `options` say. Of several shards none may be asked to draw the first so many: it does not know which
+    /// Follows connections as `options` say. Of several shards none may be asked to draw the first connections: it does not know which
     /// those are.
     pub fn new(options: Options) -> Self {
         Self { table: FlowTable::new(options.drawn, options.wanted) }

@@ -23,7 +23,7 @@ pub(super) struct TimeOrder {
     now: u64,
     newest: u64,
     packets: u64,
-    /// Segments are held back until so many packets came.
+    /// Segments are held back until this many packets came.
     until: u64,
     /// The clock was set back: what is held was before.
     stepped: bool,

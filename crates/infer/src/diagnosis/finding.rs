@@ -22,7 +22,7 @@ pub(crate) struct Judged {
     pub(crate) share: f64,
     /// What the causes are ranked by: how many times faster without it, even where that is only a bound.
     pub(crate) weight: f64,
-    /// How many times faster without it, where it can be told.
+    /// How many times faster without it, where it is known.
     pub(crate) gain: Option<f64>,
     pub(crate) depends_on: Option<Code>,
     /// It slows bursts down: it comes before the pauses between them, which are the program's own.

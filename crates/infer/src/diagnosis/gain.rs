@@ -33,7 +33,7 @@ impl Facts<'_> {
         self.capacity.filter(|&capacity| capacity > MIN_CAPACITY_RATIO * self.rate())
     }
 
-    /// What it weighs that one of the hosts' bounds is gone, and how many times faster the phase would be, where that can be told: what
+    /// What it weighs that one of the hosts' bounds is gone, and how many times faster the phase would be, where that is known: what
     /// stands at a bound with neither queue nor loss shows no more of the path than it uses, as often as not.
     pub(crate) fn weigh_bound(&self, spent: LimitShare) -> (f64, Option<f64>) {
         let gain = self.gain_without(spent, 0.0);

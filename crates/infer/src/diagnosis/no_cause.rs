@@ -1,4 +1,4 @@
-//! What is said where no rule found a cause: that nothing is to be gained, or why nothing can be told.
+//! What is said where no rule found a cause: that nothing is to be gained, or why nothing is known.
 
 use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::{counted, occurrences};

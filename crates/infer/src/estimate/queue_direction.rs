@@ -5,7 +5,7 @@ use crate::estimate::sliding_min;
 use crate::estimate::view::View;
 use crate::tcp::sender::Sender;
 
-/// By this part the clock of timestamps may seem to differ from 1 kHz: of a few round trips it is told no better.
+/// By this part the clock of timestamps may seem to differ from 1 kHz: of a few round trips it is known no better.
 const MAX_CLOCK_ERROR: f64 = 1e-2;
 /// Views with a round trip, at least.
 const MIN_VIEWS: usize = 16;
@@ -45,7 +45,7 @@ pub(super) fn tell(views: &[View], sender: &Sender) -> Option<QueueDirection> {
     }
     let late = by_round_trip(&points)?;
     let of_acknowledgements = if sender.is_exact() { late } else { 1.0 - late };
-    // Which way a queue is that stands all the while is not told: there must be one that varies.
+    // The direction of a queue that always stands is not known: there must be one that varies.
     let least = points.iter().map(|point| point[1]).fold(f64::INFINITY, f64::min);
     let usual = points.iter().map(|point| point[1]).sum::<f64>() / points.len() as f64;
     let jitters = sliding_min::MIN_RISE_JITTERS * sliding_min::varies(views, &rtts);

@@ -15,7 +15,7 @@ const MIN_PART_OF_TRAIN_RATE: f64 = 0.6;
 /// A rate that hardly ever is larger than its mean, which is at least this part of it. BBR's were 0.95 of it and more behind full paths of
 /// ours, and of programs that write every some milliseconds most are at 0.9 and less.
 const MIN_EVEN_PART: f64 = 0.95;
-/// One part in so many of the bytes may have come faster than the path lets them.
+/// One part in this many of the bytes may have come faster than the path lets them.
 const BYTES_PER_CAUGHT_UP_BYTE: u64 = 100;
 /// And so much of its time is open: neither the program nor repair nor a timer paused it.
 pub(super) const MIN_OPEN_SHARE: f64 = 0.9;

@@ -68,7 +68,7 @@ pub(super) fn standing(views: &mut [View], sender: &Sender, ways: Option<QueueDi
         if view.at < exit {
             continue;
         }
-        // Over a silence, in which the path may be dead, nothing is told.
+        // Over a silence, in which the path may be dead, nothing is known.
         let nanos = if (view.at - at) * 2 > view.span * width { 0.0 } else { (view.at - at) as f64 };
         view.queued = least.is_some_and(|least| least >= floor);
         all += nanos;

@@ -11,13 +11,13 @@ use crate::observe::policer_log::{PolicerLog, Sent};
 
 /// Losses enough to judge by (Flach et al. ask for 15 of each).
 const MIN_LOSSES: usize = 12;
-/// In so many round trips at least (as they do).
+/// In this many round trips at least (as they do).
 const MIN_LOSSY_ROUND_TRIPS: usize = 3;
 /// Ethernet, IP and TCP headers: what a packet costs beyond its payload. They are 14, 20 and 32 bytes with timestamps (RFC 7323 §3.2).
 const HEADER_BYTES: f64 = 66.0;
-/// How well losses and passes must be told apart: Youden's index, 1 for all of them and 0 for chance.
+/// How well it must distinguish losses and passes: Youden's index, 1 for all of them and 0 for chance.
 const MIN_YOUDEN_INDEX: f64 = 0.7;
-/// Packets that the smallest bucket holds: in a smaller one nothing could be told, as times err by half a packet.
+/// Packets that the smallest bucket holds: a smaller one is not recognized, as times err by half a packet.
 const MIN_BUCKET_PACKETS: f64 = 4.0;
 /// The same where what was lost never came to the tap, and when it left is a guess: what is missing in a row then explains itself by
 /// a small bucket.

@@ -20,7 +20,7 @@ pub(crate) enum Event<'a> {
     Resent(Resent<'a>),
     /// A gap before new payload.
     Unseen(Unseen),
-    /// A packet was overtaken by so many bytes; `late` is where it began that came, and how much later than what overtook it, if that was seen.
+    /// A packet was overtaken by this many bytes; `late` is where it began that came, and how much later than what overtook it, if that was seen.
     Overtaken { bytes: u64, late: Option<(u64, u64)> },
     /// A retransmission that began `offset` bytes behind the first, at `start`, was not needed.
     Needless { now: u64, number: u64, start: u64, offset: u64 },
@@ -77,7 +77,7 @@ pub(crate) enum Limit {
     Recovery = 3,
     /// Silence until a timer expired.
     Timeout = 4,
-    /// The congestion window, the path or the send buffer: told apart when the whole flow is known.
+    /// The congestion window, the path or the send buffer: distinguished when the whole flow is known.
     Open = 5,
 }
 
@@ -277,7 +277,7 @@ pub(crate) struct RttSample {
     pub(crate) rtt: u64,
     /// When the data it tells of passed the tap.
     pub(crate) passed_at: u64,
-    /// How late the packet that told it came by its sender's clock, from an arbitrary moment on, unless that had paused.
+    /// How late the packet that shows it came by its sender's clock, from an arbitrary moment on, unless that had paused.
     pub(crate) late: Option<i64>,
     pub(crate) is_repairing: bool,
 }

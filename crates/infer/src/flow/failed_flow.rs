@@ -1,4 +1,4 @@
-//! A connection whose analysis panicked: it is told, and the others go on.
+//! A connection whose analysis panicked: it is reported, and the others go on.
 
 use crate::event::packet::Endpoint;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -71,7 +71,7 @@ impl Lifecycle {
         }
         match side.isn {
             Some(isn) => isn != segment.tcp.seq,
-            // The start was not captured: its ports are used anew if anything else was.
+            // The start was not captured: its ports are used again if anything else was.
             None => side.heard || self.carried_data,
         }
     }

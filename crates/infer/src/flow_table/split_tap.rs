@@ -2,7 +2,7 @@
 //! mirrored uplinks and direct server return have it.
 //!
 //! Where the first packet of one direction comes under another tag or interface than all of the other direction, it is taken for the other
-//! half. A router's two sides are told from that by their order: there the same packet comes twice before its answer does.
+//! half. A router's two sides are distinguished by their order: there the same packet comes twice before its answer does.
 
 use super::{FlowTable, Slot, State, TcpPacket};
 use crate::flow_table::key::FlowKey;

@@ -1,4 +1,4 @@
-//! Connections that are over: what comes late, what begins anew, and what is kept in memory.
+//! Connections that are over: what comes late, what begins again, and what is kept in memory.
 
 use super::*;
 use crate::testing::{CLIENT, packet};

@@ -37,7 +37,7 @@ pub(crate) struct CongestionControl {
     /// The window when the latest loss was found; and where the first round after its repair ends.
     before: Option<u64>,
     settles: Option<u64>,
-    /// How often the window was so many fortieths of what it was before.
+    /// How often the window was this many fortieths of what it was before.
     cuts: Option<Box<[u16; 64]>>,
     low: Option<u64>,
     was_high: bool,
@@ -74,7 +74,7 @@ impl CongestionControl {
         (round > 0).then_some(round)
     }
 
-    /// Acknowledgements told of a loss, the first since the last was repaired.
+    /// Acknowledgements reported a loss, the first since the last was repaired.
     pub(crate) fn lost(&mut self, mss: u64) {
         let before = self.previous.max(self.flight);
         // A window that was cut and has not been seen since tells nothing of the cut.
@@ -174,7 +174,7 @@ mod tests {
 
     const MSS: u64 = 1_000;
 
-    /// Rounds of 50 ms with windows of so many segments; before those in `lost` a loss is found.
+    /// Rounds of 50 ms with windows of this many segments; before those in `lost` a loss is found.
     fn family(rounds: &[u64], lost: impl Fn(usize) -> bool) -> Option<CongestionFamily> {
         let mut windows = CongestionControl::default();
         let mut next = 0;

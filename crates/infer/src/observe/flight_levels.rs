@@ -21,7 +21,7 @@ struct Stood {
 }
 
 impl FlightLevels {
-    /// A flight stood for so many nanoseconds.
+    /// A flight stood for this many nanoseconds.
     ///
     /// Source: Metwally, Agrawal, El Abbadi, "Efficient computation of frequent and top-k elements in data streams", ICDT 2005
     /// (Space-Saving).

@@ -1,4 +1,4 @@
-//! Pauses after which the congestion window began anew.
+//! Pauses after which the congestion window restarted.
 //!
 //! Source: RFC 5681 §4.1 and RFC 7661; Linux `tcp_cwnd_restart`, `net.ipv4.tcp_slow_start_after_idle`: the window halves for each
 //! retransmission timeout of silence, down to the initial one.
@@ -9,7 +9,7 @@ use crate::event::Sent;
 /// Shortest timeout of Linux, and so the shortest pause that costs the window: `TCP_RTO_MIN`.
 const MIN_PAUSE_NS: u64 = 200_000_000;
 
-/// Segments of the smallest window that begins anew (RFC 5681 §4.1: the initial window, two to four segments; ten by RFC 6928). What a
+/// Segments of the smallest window that restarts (RFC 5681 §4.1: the initial window, two to four segments; ten by RFC 6928). What a
 /// timer sends again is one.
 const MIN_RESTART_SEGMENTS: u64 = 2;
 

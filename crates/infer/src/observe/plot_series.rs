@@ -6,7 +6,7 @@ use thalweg_model::{LossMark, MarkKind, Point};
 
 /// Groups of points a series keeps; each gives at most two points. Bounds memory.
 const GROUPS_MAX: usize = 2_000;
-/// Marks of a direction that plots draw; more could not be told apart. Bounds work.
+/// Marks of a direction that plots draw; more could not be distinguished. Bounds work.
 const PLOTTED_MARKS: usize = 4_000;
 /// Marks of a direction that are recorded at most, 4 MB of them. Bounds memory.
 const MARKS_MAX: usize = 100_000;

@@ -1,4 +1,4 @@
-//! Data out of order that a receiver dropped from its buffer after it had told that it came.
+//! Data out of order that a receiver dropped from its buffer after it had reported that it came.
 //!
 //! What is selectively acknowledged may be dropped until it is acknowledged (RFC 2018 §8). An acknowledgement that ends in such data proves
 //! it: a receiver acknowledges all that it holds without a gap. Linux prunes so where collapsing the segments into fewer buffers frees too

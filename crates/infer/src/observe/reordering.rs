@@ -13,7 +13,7 @@ pub(crate) struct Reordering {
 }
 
 impl Reordering {
-    /// A packet was found overtaken by so many bytes; it came so much later than what overtook it, where that is known.
+    /// A packet was found overtaken by this many bytes; it came so much later than what overtook it, where that is known.
     pub(crate) fn by(&mut self, bytes: u64, nanos: u64) {
         self.packets += 1;
         self.bytes = self.bytes.max(bytes);

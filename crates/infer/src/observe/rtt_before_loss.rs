@@ -15,7 +15,7 @@ const MAX_LOSSES: usize = 1 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct RttBeforeLoss {
     all: Vec<u32>,
-    /// One in so many is kept.
+    /// One in this many is kept.
     every: u32,
     skipped: u32,
     newest: Option<u32>,

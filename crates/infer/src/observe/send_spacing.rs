@@ -4,13 +4,13 @@
 //! (`tcp_tso_autosize`, `sk_pacing_shift`; `tcp_update_skb_after_send`). Programs write larger pieces or at other times; a congestion window
 //! moves on by acknowledgements.
 
-/// A gap below one part in so many of the mean time from packet to packet is none: the piece goes on.
+/// A gap below one part in this many of the mean time from packet to packet is none: the piece goes on.
 const PART_OF_GAP: u64 = 4;
-/// Weight of a piece in the mean rate, one part of so many.
+/// Weight of a piece in the mean rate, one part of this many.
 const SMOOTHING: f64 = 16.0;
 /// A piece's rate is the mean within this part: ticks of the timer, and BBR's cycle is outside of it (1.25 and 0.75 of its rate).
 const EVEN_PART: f64 = 0.15;
-/// After so many pieces in a row at another rate that is the rate.
+/// After this many pieces in a row at another rate that is the rate.
 const MAX_UNEVEN: u32 = 16;
 /// Pieces before anything is said, and the part of them that must be even. `two_segments_at_a_time_at_even_intervals_are_paced` holds both.
 const MIN_PIECES: u64 = 64;
@@ -113,7 +113,7 @@ mod tests {
 
     const MSS: u64 = 1_448;
 
-    /// Pieces of so many segments at these intervals, in nanoseconds, one after the other.
+    /// Pieces of this many segments at these intervals, in nanoseconds, one after the other.
     fn spaced(segments: u64, intervals: &[u64]) -> Option<f64> {
         let (mut spacing, mut now) = (SendSpacing::default(), 0);
         for interval in intervals.iter().cycle().take(400) {

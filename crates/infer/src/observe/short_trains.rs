@@ -5,7 +5,7 @@
 
 /// Segments in a train: within a first flight of ten (RFC 6928) there are several.
 const SHORT_SEGMENTS: u64 = 4;
-/// Trains are looked for among so many segments; behind them long ones tell.
+/// Trains are looked for among this many segments; behind them long ones tell.
 const MAX_SEGMENTS_OF_SHORT_TRAINS: u64 = 256;
 /// Trains that must come as fast: one may be two acknowledgements that met. Of a first flight of ten that comes in pairs there are three
 /// (`a_first_flight_shows_the_rate_alone_in_pairs_and_paced_behind_it`).

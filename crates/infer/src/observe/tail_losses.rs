@@ -7,7 +7,7 @@ use crate::event::RetransmitKind;
 pub(crate) struct TailLosses {
     pub(crate) by_probe: u64,
     pub(crate) by_timer: u64,
-    /// The latest, while it may yet prove needless: its first byte, the end of what was sent then, and what told of it.
+    /// The latest, while it may yet prove needless: its first byte, the end of what was sent then, and what showed it.
     latest: Option<(u64, u64, RetransmitKind)>,
 }
 

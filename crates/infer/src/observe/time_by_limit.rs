@@ -30,7 +30,7 @@ pub(crate) struct Slice {
     /// Least and largest of them.
     pub(crate) rtt_min: u64,
     pub(crate) rtt_max: u64,
-    /// Of packets whose sender had not paused before, the least of the round trips they told, and the least that they came late by its clock,
+    /// Of packets whose sender had not paused before, the least of the round trips they show, and the least that they came late by its clock,
     /// from an arbitrary moment on.
     pub(crate) prompt: Option<(u64, i64)>,
     /// Bytes were lost or being repaired in it, or a mark cut the window.
@@ -38,7 +38,7 @@ pub(crate) struct Slice {
 }
 
 impl Slice {
-    /// Takes a round trip in, and how late the packet that told it came, unless its sender had paused; in nanoseconds.
+    /// Takes a round trip in, and how late the packet that shows it came, unless its sender had paused; in nanoseconds.
     pub(crate) fn timed(&mut self, nanos: u64, late: Option<i64>) {
         let prompt = late.map(|late| (nanos, late));
         self.join_times(&Self {

@@ -28,7 +28,7 @@ pub(crate) struct Found {
 }
 
 impl WriteTimer {
-    /// A burst begins; the one before it carried so many bytes.
+    /// A burst begins; the one before it carried this many bytes.
     pub(crate) fn burst(&mut self, now: u64, amount: u64) {
         let Some(distance) = self.last.replace(now).map(|last| now.saturating_sub(last)) else { return };
         if distance < MIN_PERIOD_NS {

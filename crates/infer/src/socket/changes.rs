@@ -3,12 +3,12 @@
 use super::Sample;
 use super::partition::CA_LOSS;
 
-/// Pauses after which the window began anew, and the segments sent after each, at the least, for that to cost round trips: twice the ten that it
+/// Pauses after which the window restarted, and the segments sent after each, at the least, for that to cost round trips: twice the ten that it
 /// begins with (RFC 6928).
 const MIN_RESTARTS: usize = 2;
 const MIN_BURST_SEGMENTS: u64 = 20;
 
-/// How often the window began anew after pauses (RFC 5681 §4.1): it is smaller than before, and nothing was lost. `None` where that is seldom.
+/// How often the window restarted after pauses (RFC 5681 §4.1): it is smaller than before, and nothing was lost. `None` if that is rare.
 pub(super) fn restarts(samples: &[Sample]) -> Option<u64> {
     let (first, last) = (&samples[0], &samples[samples.len() - 1]);
     // Nothing was under way: it is no congestion control that takes its own window back (BBR, each ten seconds).

@@ -128,7 +128,7 @@ const OPTION_SCALE: u64 = 4;
 /// A connection of this host's, and what its kernel said of it.
 #[derive(Debug)]
 pub struct Sampled {
-    /// The number it is told by.
+    /// The number in its report.
     pub id: u64,
     /// This host's end.
     pub local: SocketAddr,

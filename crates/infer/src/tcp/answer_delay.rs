@@ -29,7 +29,7 @@ impl AnswerDelay {
         self.awaited.get_or_insert((end, now));
     }
 
-    /// What is before `ack` arrived; gives the shortest time that it took, once so many are known.
+    /// What is before `ack` arrived; gives the shortest time that it took, once this many are known.
     pub(super) fn acknowledged(&mut self, now: u64, ack: SeqNum) -> Option<u64> {
         let (_, sent) = self.awaited.filter(|(end, _)| ack.since(*end) >= 0)?;
         let took = now.saturating_sub(sent);

@@ -67,7 +67,7 @@ impl Side {
         }
     }
 
-    /// Begins anew where one was that is over, in the room of its lists.
+    /// Begins a new side in the memory of one that is over.
     fn renew(&mut self, new_at: Endpoint, recording: Recording) {
         let Self { at, sender, packets, fin, prints, on_the_way, answered, beyond, echo, edges, answers } = self;
         (*at, *packets, *fin, *answered, *beyond) = (new_at, 0, false, None, 0);

@@ -1,4 +1,4 @@
-//! Why data was sent again: told by acknowledgements, by a timer, as a probe; and whether it was needed.
+//! Why data was sent again: reported by acknowledgements, by a timer, as a probe; and whether it was needed.
 
 use crate::event::RetransmitKind;
 use std::collections::VecDeque;
@@ -70,7 +70,7 @@ struct Watched {
     /// Its TSval, where the segment was the first unacknowledged one.
     tsval: Option<u32>,
     known_spurious: bool,
-    /// A DSACK told so.
+    /// A DSACK reported it.
     reported: bool,
 }
 
@@ -81,7 +81,7 @@ impl Watched {
     }
 }
 
-/// What an acknowledgement told.
+/// What an acknowledgement reported.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AckNews {
     pub(crate) una: u64,
@@ -108,7 +108,7 @@ pub(crate) struct RetransmitEvidence {
     pub(crate) waited: u64,
     /// Nanoseconds since it was sent last; 0 where that is not known.
     pub(crate) age: u64,
-    /// Nanoseconds since an acknowledgement told that something came after the first unacknowledged byte; 0 where none did.
+    /// Nanoseconds since an acknowledgement reported that something came after the first unacknowledged byte; 0 where none did.
     pub(crate) told: u64,
     /// Nanoseconds since it heard of its receiver at all.
     pub(crate) unheard: u64,
@@ -116,7 +116,7 @@ pub(crate) struct RetransmitEvidence {
     pub(crate) clocked: bool,
     /// It was sent again since the last timeout.
     pub(crate) again: bool,
-    /// Something was sent again since it was sent last: that may have come, and told that this one was lost (RFC 8985).
+    /// Something was sent again since it was sent last: that may have come, and shown that this one was lost (RFC 8985).
     pub(crate) overtaken: bool,
     pub(crate) sacked_above: bool,
     pub(crate) duplicates: u32,
@@ -142,7 +142,7 @@ impl RetransmitEvidence {
         self.silence as f64 >= self.shortest_timeout
     }
 
-    /// Whether the retransmission timer may have run out: after silence, or where acknowledgements came that did not set it anew,
+    /// Whether the retransmission timer may have run out: after silence, or where acknowledgements came that did not restart it,
     /// after as long as it takes at least.
     fn is_timer(&self) -> bool {
         // Without SACK nothing but an acknowledgement or this timer sends again.
@@ -161,7 +161,7 @@ impl RetransmitEvidence {
         self.rtt + TIMER_ERROR_NS
     }
 
-    /// Whether it was told of the loss longer ago than that.
+    /// Whether the loss was reported longer ago than that.
     fn is_long_told(&self) -> bool {
         self.told as f64 > self.latest()
     }
@@ -169,7 +169,7 @@ impl RetransmitEvidence {
     /// Whether it is too late for the reordering timer, and the retransmission timer may have run out: after a probe or that timer it
     /// counts from when the segment was sent.
     ///
-    /// The first acknowledgement that told of the loss set the reordering timer to a round trip at most. Linux `tcp_rack_detect_loss`,
+    /// The first acknowledgement that reported the loss set the reordering timer to a round trip at most. Linux `tcp_rack_detect_loss`,
     /// `tcp_rack_update_reo_wnd`, `tcp_rearm_rto`.
     fn is_alone(&self) -> bool {
         let (age, silence) = (self.age as f64, self.silence as f64);
@@ -316,7 +316,7 @@ impl Losses {
         resumed.is_some()
     }
 
-    /// A flight up to `end` was lost before the tap, and of the timeouts after it so many were in vain.
+    /// A flight up to `end` was lost before the tap, and of the timeouts after it this many were in vain.
     pub(crate) fn flight_lost(&mut self, in_vain: u64, end: u64) {
         if let Some(episode) = &mut self.episode {
             episode.point = episode.point.max(end);

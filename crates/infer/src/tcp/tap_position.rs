@@ -10,7 +10,7 @@ use thalweg_model::Vantage;
 use thalweg_wire::Flags;
 
 impl Connection {
-    /// Places the tap by the handshake's times, once they are known or told better.
+    /// Places the tap by the handshake's times, once they are known or corrected.
     pub(super) fn place(&mut self) {
         let (Some(to_server), Some(to_client)) = (self.opening.to_server, self.opening.to_client) else { return };
         let total = to_server + to_client;

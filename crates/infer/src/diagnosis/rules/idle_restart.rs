@@ -1,10 +1,10 @@
-//! After each pause the congestion window begins anew.
+//! After each pause the congestion window restarts.
 
 use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::{Judged, occurrences};
 use thalweg_model::{Cause, RestartTiming, Restarts};
 
-/// Bursts that must have begun anew and lost nothing: one may be chance.
+/// Bursts that must have restarted and lost nothing: one may be chance.
 const MIN_RESTARTS: u64 = 2;
 /// How much faster they must be with the window kept for that to outweigh the pauses between them, which are the program's own.
 const MIN_GAIN_IN_BURST: f64 = 1.3;

@@ -10,7 +10,7 @@ use thalweg_model::{Cause, FirstFlight, SlowStartExit, SlowStartSeen, WindowGrow
 /// its start: a burst smaller than a tenth of a stream is not what its user waits for. Without this and the next a program's pauses are blamed on
 /// the start (`verdicts_on_the_labelled_set_are_right`, held-out transfer 1300081).
 const MIN_BURST_SHARE: f64 = 0.1;
-/// And so many times faster than the rest it must have moved, for all that slow start is slow (`verdicts_on_the_labelled_set_are_right`).
+/// And this many times faster than the rest it must have moved, for all that slow start is slow (`verdicts_on_the_labelled_set_are_right`).
 const MIN_BURST_PACE_RATIO: f64 = 1.5;
 /// How many times faster the time between pauses must get for the start to come before the pauses.
 const MIN_GAIN_IN_BURST: f64 = 1.5;

@@ -15,7 +15,7 @@ const MIN_SEGMENT_BYTES: u64 = 500;
 /// Where no segment at all arrived it may as well be the receiver that is gone. Then it takes a handshake that passed, and segments that are
 /// longer than what every link of IPv6 carries (1280, RFC 8200 §5), less headers: few of IPv4 carry less.
 const MIN_SEGMENT_BYTES_ALONE: u64 = 1_200;
-/// At the receiver: a transfer of so many segments that all are shorter than agreed, after a silence of so long. Linux makes its segments
+/// At the receiver: a transfer of this many segments that all are shorter than agreed, after a silence of so long. Linux makes its segments
 /// smaller after three timeouts (`tcp_retries1`), which take 1.4 s at least (`TCP_RTO_MIN`, doubled twice).
 const MIN_SEGMENTS: u64 = 20;
 const MIN_SILENCE_S: f64 = 1.0;
@@ -121,7 +121,7 @@ mod tests {
     use crate::testing::{connection_at, packet};
     use thalweg_wire::{Flags, Options};
 
-    /// A packet of so many bytes arrives; a timer sends the beginning of one of `len` bytes again, twice and in vain, and then half of it.
+    /// A packet of this many bytes arrives; a timer sends the beginning of one of `len` bytes again, twice and in vain, and then half of it.
     fn is_black_hole(arrives: u32, len: u32) -> bool {
         const ACK: u8 = Flags::ACK;
         let [mut syn, mut answer] = [packet(true, Flags::SYN, 100, 0, 0), packet(false, Flags::SYN | ACK, 500, 101, 0)];

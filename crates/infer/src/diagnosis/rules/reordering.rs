@@ -12,7 +12,7 @@ const MIN_PACKETS: u64 = 3;
 /// Whether most of what was sent again was not lost, but late.
 pub(super) fn is_it(facts: &Facts<'_>) -> bool {
     let losses = &facts.sender.losses;
-    // More than half proven needless (RFC 8985 §1 on what reordering does), and told by acknowledgements: a timer that runs out too early, or a
+    // More than half proven needless (RFC 8985 §1 on what reordering does), and reported by acknowledgements: a timer that runs out too early, or a
     // probe, is not set off by what came late.
     let told = losses.fast >= MIN_PACKETS && losses.fast * 2 > losses.total;
     let needless = losses.spurious - losses.repeated;

@@ -11,7 +11,7 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
     if share <= 0.0 {
         return None;
     }
-    // After a timeout the window begins anew at one segment: the repair and growth that follow are its cost too.
+    // After a timeout the window restarts at one segment: the repair and growth that follow are its cost too.
     let after = facts.split.loss_recovery.and(facts.split.congestion_window).part(facts.timer_part());
     let gain = facts.gain_without(facts.split.timeout.and(after), 0.0);
     let fired: Vec<_> = losses.episodes.iter().filter(|loss| loss.kind != RetransmitKind::Fast).collect();

@@ -4,7 +4,7 @@ use crate::event::packet::Packet;
 use thalweg_units::SeqNum;
 use thalweg_wire::Flags;
 
-/// A host numbers its packets one by one if so many of its steps in a row are no larger than this: segmentation in the network card and packets
+/// A host numbers its packets one by one if this many of its steps in a row are no larger than this: segmentation in the network card and packets
 /// that the capture lost leave gaps. `a_reset_of_another_host_is_told_by_its_ttl_or_its_count` holds both.
 const MIN_STEPS: u8 = 3;
 const MAX_STEP: u16 = 64;
@@ -20,7 +20,7 @@ const MIN_SILENCE: u64 = 1_000_000_000;
 /// A reset of the server comes too soon if it takes less than half the shortest round trip to it, where that is so long, in nanoseconds: half of
 /// it is far more than a tap's clock is off. `a_reset_that_comes_sooner_than_an_answer_can_is_another_hosts` holds both.
 const MIN_ROUND_TRIP: u64 = 1_000_000;
-/// And if it acknowledges the data, or comes after a silence of so many round trips: one that the server sends by itself falls into half a round
+/// And if it acknowledges the data, or comes after a silence of this many round trips: one that the server sends by itself falls into half a round
 /// trip behind the data with a probability of 1 in 200. `a_reset_that_comes_sooner_than_an_answer_can_is_another_hosts` holds it.
 const MIN_SILENT_ROUND_TRIPS: u64 = 100;
 

@@ -12,7 +12,7 @@ use thalweg_wire::Flags;
 
 /// A request is at most this long, in bytes: an initial window of ten segments (RFC 6928). More is an upload.
 const REQUEST_MAX: u64 = 14_600;
-/// And comes in at most so many pieces, each sent after the ones before it were acknowledged. More are messages that nothing answers.
+/// And comes in at most this many pieces, each sent after the ones before it were acknowledged. More are messages that nothing answers.
 /// `messages_that_nothing_answers_are_no_requests` holds it.
 const REQUEST_MAX_WRITES: u32 = 3;
 /// SYN-ACKs after the final ACK of the handshake from which on a lost ACK is no explanation. `lost_syn_acks_are_time_of_connecting_at_either_end`
@@ -69,7 +69,7 @@ impl Half {
 enum Exchange {
     #[default]
     Nothing,
-    /// A request of so many bytes, on which was spent so much of [`Phase::Request`], [`Phase::Server`] and [`Phase::Client`].
+    /// A request of this many bytes, on which was spent so much of [`Phase::Request`], [`Phase::Server`] and [`Phase::Client`].
     Request {
         bytes: u64,
         spent: [u64; 3],

@@ -30,7 +30,7 @@ impl Talk {
         }
     }
 
-    /// A packet with these first bytes and so many in all, which acknowledges what came so far.
+    /// A packet with these first bytes and this many in all, which acknowledges what came so far.
     fn send(&mut self, at: u64, side: usize, front: &[u8], len: u32) {
         self.acked[side] = self.next[1 - side];
         self.send_old(at, side, front, len);

@@ -9,12 +9,12 @@ use crate::tcp::receiver_view::remote_clock::TICK;
 #[derive(Debug, Default)]
 pub(crate) struct OneWayDelay {
     first: Option<u32>,
-    /// One told a round trip and had no time in it.
+    /// One showed a round trip and had no time in it.
     pub(crate) unstamped: bool,
 }
 
 impl OneWayDelay {
-    /// Whether a packet that tells a round trip was not held back by its sender for long, which sent the one before so many ticks earlier: had
+    /// Whether a packet that tells a round trip was not held back by its sender for long, which sent the one before this many ticks earlier: had
     /// it heard what this one echoes before that, that one had told it.
     pub(crate) fn is_prompt(quiet: i32, rtt: u64) -> bool {
         i64::from(quiet) * TICK as i64 <= (rtt as i64 / 8).max(2 * TICK as i64)

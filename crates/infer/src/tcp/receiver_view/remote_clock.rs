@@ -8,7 +8,7 @@
 pub(crate) const TICK: u64 = 1_000_000;
 /// For so long the clocks are watched first, in nanoseconds.
 const WARM_UP_NS: u64 = 30_000_000;
-/// Clocks drift apart by 100 ppm at most: one tick in so many nanoseconds.
+/// Clocks drift apart by 100 ppm at most: one tick in this many nanoseconds.
 const NS_PER_DRIFTED_TICK: u64 = 10_000_000_000;
 
 /// Times at the sender when it sent a packet, in nanoseconds, exact to a tick or two.

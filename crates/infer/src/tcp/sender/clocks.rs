@@ -17,9 +17,9 @@ pub(crate) struct Clocks {
     pub(super) last_heard: u64,
     /// When the first unacknowledged byte was sent last, or came to be the first.
     pub(super) head_at: u64,
-    /// When it was told first that something after it came.
+    /// When it was reported first that something after it came.
     pub(super) told_at: Option<u64>,
-    /// When a packet without new data told, by its number, that none was on its way.
+    /// When a packet without new data showed, by its number, that none was on its way.
     pub(super) idle_at: Option<u64>,
     /// When the last new data was acknowledged.
     pub(crate) last_delivery: Option<u64>,

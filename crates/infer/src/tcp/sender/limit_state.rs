@@ -30,7 +30,7 @@ impl Sender {
     ///
     /// One segment, or what Linux gathers into one burst before it sends (`tcp_tso_should_defer`, `GSO_LEGACY_MAX_SIZE`): up to 64 KiB, and
     /// less of a small window. Within a round trip what it sends fills the window then, so at the sender's tap a program that only comes
-    /// near to that is told apart.
+    /// near to that is recognized.
     fn unused(&self, window: u64) -> u64 {
         if !self.is_exact() {
             return self.burst(window, 8);

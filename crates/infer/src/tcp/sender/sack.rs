@@ -1,4 +1,4 @@
-//! What an acknowledgement tells of data beyond the number it acknowledges: selectively, or by being one more of the same.
+//! What an acknowledgement reports of data beyond the number it acknowledges: selectively, or by being one more of the same.
 
 use super::Sender;
 use crate::event::Event;
@@ -79,7 +79,7 @@ impl Sender {
         more
     }
 
-    /// Of so many bytes that are acknowledged now, those that duplicates told of: not the segment that was missing.
+    /// Of this many bytes that are acknowledged now, those that duplicates reported: not the segment that was missing.
     ///
     /// Source: Linux `tcp_remove_reno_sacks`.
     pub(super) fn duplicates_told(&mut self, acknowledged: u64) -> u64 {
@@ -112,7 +112,7 @@ mod tests {
         sender
     }
 
-    /// Acknowledges so many segments, and the blocks from one of them to another.
+    /// Acknowledges this many segments, and the blocks from one of them to another.
     fn acknowledge(sender: &mut Sender, segments: u32, blocks: &[(u32, u32)]) {
         let at = |segments: u32| SeqNum::new(segments * MSS);
         let blocks: Vec<_> = blocks.iter().map(|&(left, right)| (at(left), at(right))).collect();

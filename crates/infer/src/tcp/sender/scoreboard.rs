@@ -17,7 +17,7 @@ pub(crate) struct Scoreboard {
     /// Below `nxt`, but never seen.
     pub(super) gaps: RangeSet,
     pub(super) gap_at: u64,
-    /// Bytes that duplicates told of and that are not acknowledged yet, where nothing is acknowledged selectively.
+    /// Bytes that duplicates reported and that are not acknowledged yet, where nothing is acknowledged selectively.
     pub(super) duplicated: u64,
     pub(super) acked_end: u64,
     pub(crate) duplicates_in_row: u32,

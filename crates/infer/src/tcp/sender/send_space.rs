@@ -49,7 +49,7 @@ impl Default for SendSpace {
 }
 
 impl SendSpace {
-    /// Sets the sequence number of the first byte, where a SYN told it.
+    /// Sets the sequence number of the first byte, where a SYN has it.
     pub(crate) fn begin(&mut self, seq: SeqNum) {
         if self.reference.is_none() {
             self.reference = Some((seq, ORIGIN));

@@ -1,4 +1,4 @@
-//! Whether a sender probes for the loss of its tail, told by probes that were due and did not come.
+//! Whether a sender probes for the loss of its tail, shown by probes that were due and did not come.
 //!
 //! With several segments out a probe comes long before the retransmission timer. With one the two come at the same time, so of that one
 //! nothing but what the sender did before tells.

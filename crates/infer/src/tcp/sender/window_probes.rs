@@ -26,7 +26,7 @@ impl Sender {
             && self.totals.first_data.is_some()
     }
 
-    /// Data of the SYN was not taken: the SYN-ACK acknowledges no more than the SYN, up to `to` (RFC 7413 §4.2.2). It is sent anew, and
+    /// Data of the SYN was not taken: the SYN-ACK acknowledges no more than the SYN, up to `to` (RFC 7413 §4.2.2). It is sent again, and
     /// nothing of it was lost.
     pub(super) fn take_back(&mut self, to: u64) {
         let Some((seq, at)) = self.space.reference else { return };
