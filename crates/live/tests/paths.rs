@@ -60,13 +60,14 @@ fn a_round_trip_takes_what_is_asked_for_and_never_less() {
     });
 }
 
-/// Sends datagrams of 1,472 bytes, packets of 1,500, from the far end until `until`.
+/// Sends datagrams of 1,472 bytes, packets of 1,500, from the far end until `until`: bursts that are long enough for a machine on
+/// which the next one is late.
 fn flood(socket: &UdpSocket, until: Instant) {
     let bytes = [7; 1_472];
     while Instant::now() < until {
         // A full queue is what this is for.
-        let _ = socket.send(&bytes);
-        std::thread::sleep(Duration::from_micros(50));
+        (0..300).for_each(|_| drop(socket.send(&bytes)));
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -77,19 +78,26 @@ fn a_full_link_sends_at_its_rate() {
         let down = PathDirection { rate: mbit(50), queue, ..PathDirection::default() };
         let path = start_path(Path { down, ..Path::default() });
         let (_near, far) = (udp(&path, End::Near, Family::V4, 9), udp(&path, End::Far, Family::V4, 9));
-        let end = Instant::now() + Duration::from_millis(2_500);
+        let end = Instant::now() + Duration::from_millis(4_500);
         let flooding = std::thread::spawn(move || flood(&far, end));
         // The queue is full after a while, and stays so.
-        std::thread::sleep(Duration::from_millis(1_000));
-        let begun = path.progress().down;
-        std::thread::sleep(Duration::from_millis(1_400));
-        let ended = path.progress().down;
+        let looks: Vec<Progress> = (0..4)
+            .map(|_| {
+                std::thread::sleep(Duration::from_millis(1_000));
+                path.progress().down
+            })
+            .collect();
         flooding.join().expect("sent");
-        assert!(begun.queued.packets > 10, "the queue must not run empty: {begun:?}");
-        let packets = ended.counters.departed.packets - begun.counters.departed.packets;
-        let bits = (ended.counters.departed.bytes.get() - begun.counters.departed.bytes.get() + 14 * packets) * 8;
-        let rate = bits as f64 / ended.at.saturating_sub(begun.at).as_secs_f64();
-        assert!((rate / 50e6 - 1.0).abs() < 0.01, "{rate}");
+        assert!(looks.iter().all(|look| look.queued.packets > 10), "the queue must not run empty: {looks:?}");
+        let rate = |begun: &Progress, ended: &Progress| {
+            let packets = ended.counters.departed.packets - begun.counters.departed.packets;
+            let bits = (ended.counters.departed.bytes.get() - begun.counters.departed.bytes.get() + 14 * packets) * 8;
+            bits as f64 / ended.at.saturating_sub(begun.at).as_secs_f64()
+        };
+        let mut rates: Vec<f64> = looks.windows(2).map(|pair| rate(&pair[0], &pair[1])).collect();
+        rates.sort_by(f64::total_cmp);
+        // A busy machine may hand over late just when it is looked at.
+        assert!((rates[1] / 50e6 - 1.0).abs() < 0.01, "{rates:?}");
     });
 }
 
