@@ -19,6 +19,19 @@ pub(super) fn stream_socket(address: SocketAddr) -> Result<OwnedFd, Errno> {
     net::socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)
 }
 
+/// A socket that is bound to `address`, for listening; `is_shared` where others may be, too (`SO_REUSEPORT`).
+fn bound(address: SocketAddr, is_shared: bool) -> Result<OwnedFd, Errno> {
+    let fd = stream_socket(address)?;
+    // Connections that have ended may still have the port.
+    sockopt::set_socket_reuseaddr(&fd, true)?;
+    sockopt::set_socket_reuseport(&fd, is_shared)?;
+    if address.is_ipv6() {
+        sockopt::set_ipv6_v6only(&fd, true)?;
+    }
+    net::bind(&fd, &address)?;
+    Ok(fd)
+}
+
 impl Tcp {
     /// Listens at `address`, which other sockets of this user's may share (`SO_REUSEPORT`): the kernel spreads connections over
     /// them. An IPv6 address takes IPv6 only.
@@ -28,13 +41,7 @@ impl Tcp {
     pub fn listen_shared(address: SocketAddr, backlog: u16) -> Result<Self, HostError> {
         let act = || format!("listen at {address}");
         let listening = || {
-            let fd = stream_socket(address)?;
-            sockopt::set_socket_reuseaddr(&fd, true)?;
-            sockopt::set_socket_reuseport(&fd, true)?;
-            if address.is_ipv6() {
-                sockopt::set_ipv6_v6only(&fd, true)?;
-            }
-            net::bind(&fd, &address)?;
+            let fd = bound(address, true)?;
             net::listen(&fd, i32::from(backlog))?;
             Ok::<_, Errno>(fd)
         };
@@ -48,16 +55,7 @@ impl Tcp {
     /// # Errors
     /// When it is listened at, or may not be by this user.
     pub fn refuse_taken(address: SocketAddr) -> Result<(), HostError> {
-        let bind = || {
-            let fd = stream_socket(address)?;
-            // Connections that have ended may still have the port; a listener must not.
-            sockopt::set_socket_reuseaddr(&fd, true)?;
-            if address.is_ipv6() {
-                sockopt::set_ipv6_v6only(&fd, true)?;
-            }
-            net::bind(&fd, &address)
-        };
-        wrap(bind().map_err(Into::into), || format!("listen at {address}"))
+        wrap(bound(address, false).map(drop).map_err(Into::into), || format!("listen at {address}"))
     }
 
     /// Sets each option of a listener on its own; returns those that the kernel refused, by name. What it accepts has them, too.
