@@ -20,7 +20,7 @@ use thalweg_units::{Bytes, Seed, Span};
 pub(crate) struct Direction {
     state: Mutex<State>,
     /// Wakes the thread that drives it.
-    waker: Arc<Waker>,
+    pub(crate) waker: Arc<Waker>,
     is_over: AtomicBool,
 }
 

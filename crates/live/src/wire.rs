@@ -27,8 +27,6 @@ const ONE_THREAD_MAX: Rate = Rate::from_bits_per_second(1_000_000_000);
 pub struct Wire {
     pub(crate) directions: PerWay<Arc<Direction>>,
     epoch: Instant,
-    /// Of each thread's.
-    wakers: PerWay<Arc<Waker>>,
     threads: Vec<JoinHandle<Result<(), HostError>>>,
 }
 
@@ -49,14 +47,11 @@ impl Wire {
         let (epoch, waker) = (Instant::now(), Arc::new(Waker::new()?));
         let is_one = [&path.down, &path.up].iter().all(|direction| is_slow(direction));
         let other = if is_one { Arc::clone(&waker) } else { Arc::new(Waker::new()?) };
-        let wakers = PerWay { down: waker, up: other };
-        let direction = |way, salt, waker: &Arc<Waker>| {
-            let made = Direction::new(path.direction(way), path.mtu, seed.derive(salt), epoch, Arc::clone(waker));
-            made.map(Arc::new)
+        let direction = |way, salt, waker| {
+            Direction::new(path.direction(way), path.mtu, seed.derive(salt), epoch, waker).map(Arc::new)
         };
-        let down = direction(Way::Down, 0, &wakers.down)?;
-        let directions = PerWay { down, up: direction(Way::Up, 1, &wakers.up)? };
-        Ok(Self { directions, epoch, wakers, threads: Vec::new() })
+        let directions = PerWay { down: direction(Way::Down, 0, waker)?, up: direction(Way::Up, 1, other)? };
+        Ok(Self { directions, epoch, threads: Vec::new() })
     }
 
     /// Begins to carry frames; `start` starts a thread, in a namespace that it chooses.
@@ -67,9 +62,9 @@ impl Wire {
         hooks: PerWay<Hooks>,
         start: impl Fn(&'static str, Thread) -> Result<JoinHandle<Result<(), HostError>>, HostError>,
     ) -> Result<(), HostError> {
-        let down = Lane::new(&self.directions.down, far, near, hooks.down);
-        let up = Lane::new(&self.directions.up, near, far, hooks.up);
-        let PerWay { down: waker, up: other } = &self.wakers;
+        let PerWay { down, up } = &self.directions;
+        let (waker, other) = (&down.waker, &up.waker);
+        let (down, up) = (Lane::new(down, far, near, hooks.down), Lane::new(up, near, far, hooks.up));
         let threads = if Arc::ptr_eq(waker, other) {
             vec![("path", waker, vec![down, up])]
         } else {
