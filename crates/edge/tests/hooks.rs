@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Client, Encoder, FPS, eventually, serve_logged};
+use common::{Client, Encoder, FPS, eventually, nobody_listens, serve_logged};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -203,7 +203,7 @@ fn no_is_no_and_remembered() {
 #[test]
 fn a_publisher_is_refused_for_the_true_reason() {
     let application = Application::start();
-    let nowhere = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("an address");
+    let (_kept, nowhere) = nobody_listens();
     for (url, code, reason) in [
         (format!("http://{nowhere}/"), "NetStream.Publish.Rejected", "gives no usable answer"),
         (application.url("/down/publish"), "NetStream.Publish.Rejected", "gives no usable answer"),
@@ -275,8 +275,7 @@ fn each_session_has_one_on_play_and_one_on_stop() {
 #[test]
 fn where_nobody_answers_the_configuration_decides() {
     let application = Application::start();
-    // Nobody listens there.
-    let nowhere = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("an address");
+    let (_kept, nowhere) = nobody_listens();
     for (fail, status) in [("open", 200), ("closed", 503)] {
         for url in [application.url(&format!("/down/{fail}")), format!("http://{nowhere}/")] {
             let text = format!(

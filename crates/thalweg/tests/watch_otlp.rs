@@ -2,10 +2,11 @@
 
 mod common;
 
+use rustix::net;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -167,9 +168,11 @@ fn a_collector_gets_cumulative_sums_at_each_refresh() {
 #[test]
 fn a_collector_that_is_down_is_named_once_and_tried_again() {
     let folder = tempfile::tempdir().expect("a folder");
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+    // Bound, its port is nobody else's; it refuses until it listens.
+    let socket = net::socket(net::AddressFamily::INET, net::SocketType::STREAM, None).expect("a socket");
+    net::bind(&socket, &SocketAddr::from(([127, 0, 0, 1], 0))).expect("bound");
+    let listener = TcpListener::from(socket);
     let address = listener.local_addr().expect("an address");
-    drop(listener);
     let variables = [
         ("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://who:s3cret@{address}/a")),
         ("OTEL_EXPORTER_OTLP_METRICS_HEADERS", "authorization=s3cret".to_owned()),
@@ -183,7 +186,7 @@ fn a_collector_that_is_down_is_named_once_and_tried_again() {
         assert!(lines.next().is_some_and(|line| line.is_ok_and(|line| line.contains("thalweg.watch/1"))));
     }
     assert!(began.elapsed() < PATIENCE);
-    let listener = TcpListener::bind(address).expect("the same address");
+    net::listen(&listener, 8).expect("it listens");
     let export = take(&listener, "503 Service Unavailable", "{\"message\":\"too much\"}");
     assert!(export.head.starts_with("post /a/v1/metrics "), "{}", export.head);
     take(&listener, "200 OK", "{\"partialSuccess\":{}}");

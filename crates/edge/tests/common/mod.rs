@@ -1,9 +1,11 @@
 //! A server of its own for each test, a publisher, and a client that reads what HTTP says.
 #![allow(dead_code, unreachable_pub)]
 
+use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 use rustls::{ClientConnection, StreamOwned};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -15,6 +17,14 @@ use thalweg_model::{FrontConfig, LogConfig, ServeConfig, TlsConfig};
 
 /// Pictures a second, and a keyframe each second.
 pub const FPS: u32 = 25;
+
+/// A port that refuses connections, and the socket that keeps it: bound, it is nobody else's, and it never listens.
+pub fn nobody_listens() -> (OwnedFd, SocketAddr) {
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+    bind(&socket, &SocketAddr::from(([127, 0, 0, 1], 0))).expect("bound");
+    let address = getsockname(&socket).expect("an address").try_into().expect("of IPv4");
+    (socket, address)
+}
 
 /// A configuration with free ports of this host.
 pub fn local(text: &str) -> ServeConfig {
