@@ -121,6 +121,19 @@ pub struct Candidate {
     pub corners: Vec<Corner>,
 }
 
+/// A set of changes that is not proposed, since its congestion control takes more from a CUBIC flow than another CUBIC flow does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Rejected {
+    /// The set, and its gain.
+    pub set: Candidate,
+    /// The congestion control.
+    pub congestion: String,
+    /// What that does to a CUBIC flow on the same path.
+    pub rival: Rival,
+    /// Commands that apply the set, for a path that no others use.
+    pub apply: Vec<String>,
+}
+
 /// A path that differs from the fitted one in one parameter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Corner {

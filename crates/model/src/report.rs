@@ -1,6 +1,6 @@
 //! What a run, a diagnosis or a fix reports; the JSON documents are these types.
 
-use crate::fit::{Candidate, CaptureFit, Rival};
+use crate::fit::{Candidate, CaptureFit, Rejected, Rival};
 use crate::flow::Flow;
 use crate::live_path::LiveReport;
 use crate::metric::Metrics;
@@ -386,6 +386,9 @@ pub struct FixReport {
     /// What the remedy does to a CUBIC flow on the same path, where it changes how the sender competes.
     #[serde(default)]
     pub rival: Option<Rival>,
+    /// What would be better, and takes too much from others to be proposed, in the order of its finding.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub rejected: Vec<Rejected>,
     /// Why nothing was fitted, searched or proven, or what the proof leaves open; one sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub notes: Vec<String>,

@@ -83,6 +83,9 @@ fn anonymous(report: &FixReport) -> FixReport {
         "SERVER".clone_into(&mut capture.server);
     }
     // The commands name the peer; these have a placeholder.
-    report.apply = report.remedy.as_ref().map(thalweg_tune::apply).unwrap_or_default();
+    report.apply = report.remedy.as_ref().map(|remedy| thalweg_tune::apply(&remedy.changes)).unwrap_or_default();
+    for rejected in &mut report.rejected {
+        rejected.apply = thalweg_tune::apply(&rejected.set.changes);
+    }
     report
 }

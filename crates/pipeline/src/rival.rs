@@ -18,17 +18,6 @@ const NOISE: f64 = 0.05;
 /// Buffers that hold no CUBIC flow back.
 const BUFFER: &str = "4096 131072 67108864";
 
-/// Says that a set of settings is not proposed for what its congestion control takes from a CUBIC flow.
-pub(crate) fn refusal(set: &str, ratio: f64, congestion: &str, rival: &Rival) -> String {
-    let percent = |harm: f64| if harm > 0.0 && harm < 0.01 { "<1".to_owned() } else { format!("{:.0}", harm * 100.0) };
-    format!(
-        "'{set}' makes it {ratio:.1} times as good, but {congestion} takes {} % from a CUBIC flow on the same path, another CUBIC flow {} %: not \
-         accepted. --own-path accepts it where no others use the path.",
-        percent(rival.harm_of_remedy),
-        percent(rival.harm_of_cubic)
-    )
-}
-
 /// Runs a CUBIC flow on the path of `base` alone, beside another, and beside one that `congestion` sends. What transfers no bulk there does so
 /// here for [`DURATION`]. Where the seeds do not agree on whether the remedy is accepted, more of them decide.
 pub(crate) fn rival(

@@ -1,11 +1,24 @@
 //! A fit's figures and sentences, the same in every format.
 
-use crate::figures::{Figure, count, percent, rate};
-use thalweg_model::Rival;
+use crate::figures::{Figure, count, percent, rate, times};
+use thalweg_model::{Rejected, Rival};
 
 /// A figure of a check; its name ends in its unit.
 pub(crate) fn value(name: &str, value: f64) -> String {
     if name.ends_with("_bps") || name.ends_with("_ms") { Figure::named(name).print(value) } else { count(value) }
+}
+
+/// Why a set that is better is not proposed.
+pub(crate) fn rejected(one: &Rejected) -> String {
+    let Rejected { set, congestion, rival, .. } = one;
+    format!(
+        "'{}' makes it {} as good, but {congestion} takes {} from a CUBIC flow on the same path, another CUBIC flow {}: not accepted. Where no others \
+         use the path (--own-path):",
+        set.name,
+        set.ratios.last().map_or_else(|| "more than".to_owned(), |ratio| times(*ratio)),
+        percent(rival.harm_of_remedy),
+        percent(rival.harm_of_cubic)
+    )
 }
 
 /// What a remedy does to a CUBIC flow.

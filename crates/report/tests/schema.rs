@@ -121,6 +121,7 @@ fn a_missing_or_an_unknown_field_is_refused_wherever_it_is() {
         "live",
         "shard",
         "needs",
+        "rejected",
     ];
     let mut live = common::live();
     // Figures may have any name.

@@ -110,5 +110,5 @@ fn what_is_left_without_a_refused_congestion_control_is_proven() {
     let tried = fix["search"].as_array().expect("what was tried");
     let with_bbr = tried.iter().find(|one| one["name"] == "bbr + tcp_rmem").expect("BBR was tried");
     assert!(with_bbr["ratios"][0].as_f64().expect("a ratio") > 5.0, "{with_bbr}");
-    assert!(fix["notes"].to_string().contains("not accepted. --own-path"), "{}", fix["notes"]);
+    assert_eq!(fix["rejected"][0]["congestion"], "bbr", "{}", fix["rejected"]);
 }

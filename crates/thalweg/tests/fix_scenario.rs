@@ -122,10 +122,18 @@ fn what_is_not_accepted_is_listed_with_its_gain() {
     let rmem = "client sysctl net.ipv4.tcp_rmem 4096 87380 2097152".to_owned();
     assert_eq!(changes(&fix), [rmem]);
     assert!(gain(&fix, "tcp_rmem + bbr").is_some_and(|gain| gain > 8.0), "{}", fix["search"]);
-    let notes = fix["notes"].to_string();
-    assert!(notes.contains("'tcp_rmem + bbr' makes it") && notes.contains("not accepted. --own-path"), "{notes}");
-    // Four seeds say 7 %, and do not agree.
-    assert!(notes.contains("bbr takes 26 % from a CUBIC flow"), "{notes}");
+    let rejected = &fix["rejected"][0];
+    assert_eq!(
+        (rejected["set"]["name"].as_str(), rejected["congestion"].as_str()),
+        (Some("tcp_rmem + bbr"), Some("bbr"))
+    );
+    // Four seeds say 0.07, and do not agree.
+    within(number(&rejected["rival"]["harm_of_remedy"]), 0.26, 0.02);
+    let apply = [
+        "sysctl -w net.ipv4.tcp_rmem=\"4096 87380 3145728\"   # on the client",
+        "sysctl -w net.ipv4.tcp_congestion_control=\"bbr\"   # on the server",
+    ];
+    assert_eq!(rejected["apply"], serde_json::json!(apply));
 
     let own = fixed(text, &["--own-path"]);
     let bbr = "server sysctl net.ipv4.tcp_congestion_control bbr".to_owned();
@@ -140,8 +148,7 @@ fn what_takes_more_from_a_cubic_flow_than_cubic_does_is_not_proposed() {
     let fix = fixed(text, &[]);
     let bbr = "server sysctl net.ipv4.tcp_congestion_control bbr";
     assert!(!changes(&fix).contains(&bbr.to_owned()), "{:?}", changes(&fix));
-    let notes = fix["notes"].to_string();
-    assert!(notes.contains("not accepted. --own-path"), "{notes}");
+    assert_eq!(fix["rejected"][0]["congestion"], "bbr", "{}", fix["rejected"]);
     let own = fixed(text, &["--own-path"]);
     assert!(changes(&own).contains(&bbr.to_owned()), "{:?}", changes(&own));
     assert_eq!(own["rival"]["accepted"], false, "{}", own["rival"]);

@@ -1,15 +1,15 @@
 //! Changes as commands for a shell.
 
 use std::net::IpAddr;
-use thalweg_model::{Change, Remedy, Setting, Side};
+use thalweg_model::{Change, Setting, Side};
 
-/// The commands that apply a remedy, one a line, each with the host it is for.
-pub fn apply(remedy: &Remedy) -> Vec<String> {
-    remedy.changes.iter().map(|change| command(change, Some(&change.to), peer(change.side))).collect()
+/// The commands that apply changes, one a line, each with the host it is for.
+pub fn apply(changes: &[Change]) -> Vec<String> {
+    changes.iter().map(|change| command(change, Some(&change.to), peer(change.side))).collect()
 }
 
-/// The commands that undo it.
-pub fn undo(remedy: &Remedy) -> Vec<String> {
+/// The commands that undo them.
+pub fn undo(changes: &[Change]) -> Vec<String> {
     let one = |change: &Change| match change.setting {
         // The route was made for it.
         Setting::Route(_) => {
@@ -18,11 +18,11 @@ pub fn undo(remedy: &Remedy) -> Vec<String> {
         }
         _ => command(change, change.from.as_deref(), peer(change.side)),
     };
-    remedy.changes.iter().rev().map(one).collect()
+    changes.iter().rev().map(one).collect()
 }
 
-/// The commands that apply a remedy between these ends, each `ip:port`.
-pub fn between(remedy: &Remedy, client: &str, server: &str) -> Vec<String> {
+/// The commands that apply changes between these ends, each `ip:port`.
+pub fn between(changes: &[Change], client: &str, server: &str) -> Vec<String> {
     let one = |change: &Change| {
         let (own, far) = if change.side == Side::Client { (client, server) } else { (server, client) };
         let (own, far) = (address(own), address(far));
@@ -34,7 +34,7 @@ pub fn between(remedy: &Remedy, client: &str, server: &str) -> Vec<String> {
         }
         command(change, Some(&change.to), far)
     };
-    remedy.changes.iter().map(one).collect()
+    changes.iter().map(one).collect()
 }
 
 /// The address of an end such as `10.0.0.1:80` or `[fd00::1]:80`.

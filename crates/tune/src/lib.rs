@@ -91,7 +91,7 @@ pub fn for_flow(flow: &Flow, facts: &Facts<'_>, here: Option<Side>) -> Vec<Remed
         new
     });
     for remedy in &mut remedies {
-        remedy.commands = commands::between(remedy, &flow.client, &flow.server);
+        remedy.commands = commands::between(&remedy.changes, &flow.client, &flow.server);
         if here.is_some_and(|here| remedy.changes.iter().any(|change| change.side != here)) {
             remedy.applicability = Applicability::OtherSide;
         }

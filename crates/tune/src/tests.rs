@@ -57,7 +57,7 @@ fn the_receive_buffer_follows_the_kernels_own_formula() {
     // 1.25 × 13.4 MB of window at three quarters of the buffer: 22.3 MB.
     assert_eq!(remedy.changes[0].to, "8192 87380 23068672");
     assert_eq!(remedy.changes[0].side, Side::Client);
-    assert_eq!(undo(&remedy), ["sysctl -w net.ipv4.tcp_rmem=\"8192 87380 4194304\"   # on the client"]);
+    assert_eq!(undo(&remedy.changes), ["sysctl -w net.ipv4.tcp_rmem=\"8192 87380 4194304\"   # on the client"]);
 
     // Since 6.6 the sysctl is ignored, whatever it says.
     let all = settings(&[("net.ipv4.tcp_rmem", "8192 87380 4194304"), ("net.ipv4.tcp_adv_win_scale", "-2")]);
@@ -78,7 +78,7 @@ fn a_capture_alone_gives_a_command_that_never_lowers_a_limit() {
     let both = plan(Code::ReceiveWindow, &known);
     assert_eq!(both[0].changes[0].to, "4096 131072 33554432");
     assert_eq!(
-        apply(&both[0]),
+        apply(&both[0].changes),
         [
             "sysctl -w net.ipv4.tcp_rmem=\"$(sysctl -n net.ipv4.tcp_rmem | awk '{ print $1, $2, ($3 > 33554432 ? $3 : 33554432) }')\"   # on the client"
         ]
@@ -285,7 +285,7 @@ fn every_cause_has_a_remedy_or_says_that_there_is_none_on_every_kernel() {
 fn a_route_is_set_for_the_peer_alone_and_never_for_this_host() {
     let none = settings(&[]);
     let remedy = first(Code::InitialWindow, &facts("6.12", &none)).expect("a remedy");
-    let command = |client| commands::between(&remedy, client, "192.0.2.1:80").remove(0);
+    let command = |client| commands::between(&remedy.changes, client, "192.0.2.1:80").remove(0);
     assert_eq!(
         command("198.51.100.7:4000"),
         "ip route replace 198.51.100.7 $(ip route get 198.51.100.7 | grep -oE '(via( inet6)?|dev) [^ ]+' | xargs) initcwnd 40   # on the server"
@@ -296,7 +296,7 @@ fn a_route_is_set_for_the_peer_alone_and_never_for_this_host() {
     for own in ["127.0.0.1:4000", "[::1]:4000", "[::ffff:127.0.0.1]:4000"] {
         assert!(command(own).starts_with("# no command: "), "{}", command(own));
     }
-    assert_eq!(undo(&remedy), ["ip route del CLIENT_ADDRESS   # on the server"]);
+    assert_eq!(undo(&remedy.changes), ["ip route del CLIENT_ADDRESS   # on the server"]);
 }
 
 /// A host on the internet knows a private peer by its translator's address.
@@ -304,7 +304,7 @@ fn a_route_is_set_for_the_peer_alone_and_never_for_this_host() {
 fn no_route_is_set_for_an_address_that_the_host_cannot_see() {
     let none = settings(&[]);
     let remedy = first(Code::InitialWindow, &facts("6.12", &none)).expect("a remedy");
-    let command = |client, server| commands::between(&remedy, client, server).remove(0);
+    let command = |client, server| commands::between(&remedy.changes, client, server).remove(0);
     for client in ["192.168.1.5:4000", "100.64.3.4:4000", "[fd00::5]:4000"] {
         assert!(command(client, "198.51.100.1:80").starts_with("# no command: "), "{client}");
     }

@@ -9,14 +9,14 @@ use crate::fit::{Fit, SEEDS, fit};
 use crate::lab_runs::LabRuns;
 use crate::observer::Observer;
 use crate::remedy::{AS_FOUND, WORTH, congestion_control, figure, ratio, value};
-use crate::rival::{refusal, rival};
+use crate::rival::rival;
 use crate::search::{Tried, amount, longer, plans, search};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use thalweg_lab::Engine;
 use thalweg_model::{
-    Arm, CaptureFit, Change, Code, DiagnosisLine, FittedParameter, FixReport, Flow, LabReport, Remedy, Rival, Scenario,
-    Series, Setting, Vantage,
+    Arm, CaptureFit, Change, Code, DiagnosisLine, FittedParameter, FixReport, Flow, LabReport, Rejected, Remedy, Rival,
+    Scenario, Series, Setting, Vantage,
 };
 use thalweg_units::Seed;
 
@@ -132,7 +132,7 @@ struct Considered {
     tried: Vec<Tried>,
 }
 
-/// Searches, without each congestion control that takes more from a CUBIC flow than another CUBIC flow does; the report's notes say which.
+/// Searches, without each congestion control that takes more from a CUBIC flow than another CUBIC flow does; the report lists what was rejected.
 ///
 /// The search begins again without it: in the first one such candidates may have left no place for the others.
 fn considerate(
@@ -157,8 +157,12 @@ fn considerate(
         if own_path || rival.accepted {
             return Ok(Considered { winner, rival: Some(rival), tried });
         }
-        let ratio = best.candidate.ratios.last().copied().unwrap_or_default();
-        report.notes.push(refusal(&best.candidate.name, ratio, &chosen, &rival));
+        report.rejected.push(Rejected {
+            set: best.candidate.clone(),
+            congestion: chosen.clone(),
+            rival,
+            apply: thalweg_tune::between(&best.candidate.changes, &flow.client, &flow.server),
+        });
         refused.push(chosen);
         earlier = tried;
         earlier.retain(|one| congestion_control(&one.candidate.changes).is_some());
@@ -394,6 +398,7 @@ fn begin(path: &Path, flow: &Flow) -> FixReport {
         })),
         search: Vec::new(),
         rival: None,
+        rejected: Vec::new(),
         notes: Vec::new(),
         proof: None,
     }
@@ -401,8 +406,8 @@ fn begin(path: &Path, flow: &Flow) -> FixReport {
 
 fn finish(mut report: FixReport, scenario: Option<String>) -> FixedCapture {
     if let (Some(remedy), Some(capture)) = (&report.remedy, &report.capture) {
-        report.apply = thalweg_tune::between(remedy, &capture.client, &capture.server);
+        report.apply = thalweg_tune::between(&remedy.changes, &capture.client, &capture.server);
     }
-    report.undo = report.remedy.as_ref().map(thalweg_tune::undo).unwrap_or_default();
+    report.undo = report.remedy.as_ref().map(|remedy| thalweg_tune::undo(&remedy.changes)).unwrap_or_default();
     FixedCapture { report, scenario }
 }

@@ -8,12 +8,12 @@ use crate::failure::Failure;
 use crate::lab_runs::LabRuns;
 use crate::observer::Observer;
 use crate::remedy::{AS_FOUND, WORTH, apply, congestion_control, merge, name, value};
-use crate::rival::{refusal, rival};
+use crate::rival::rival;
 use crate::score::{figures, has_tcp, score};
 use thalweg_lab::{LabArm, RunOptions};
 use thalweg_model::{
     Arm, ArmReport, Between, Candidate, Change, Code, DiagnosisLine, Discipline, Experiment, FixFigure, FixReport,
-    LabReport, PathDirection, Remedy, Rival, Setting, Way,
+    LabReport, PathDirection, Rejected, Remedy, Rival, Setting, Way,
 };
 use thalweg_tune::options::Family;
 use thalweg_units::Span;
@@ -67,7 +67,7 @@ pub fn scenario(bench: &Bench, own_path: bool, observer: &mut dyn Observer) -> R
     ));
     let lab = bench.lab_runs(engine);
     let direction = found.as_ref().map_or(Way::Down, |found| found.flow.direction);
-    let Considered { explored, rival, refused } =
+    let Considered { explored, rival, rejected } =
         considerate(&lab, base, direction, &mut families, own_path, observer)?;
     let arms: Vec<LabArm> = steps(&explored.best)
         .into_iter()
@@ -87,7 +87,11 @@ pub fn scenario(bench: &Bench, own_path: bool, observer: &mut dyn Observer) -> R
     let proof = prove(bench, &arms, seeds, observer)?;
     let mut report = conclude(base, proof.report, found.as_ref(), explored);
     report.rival = rival;
-    report.notes.extend(refused);
+    for mut one in rejected {
+        from_defaults(&mut one.set.changes, engine.release());
+        one.apply = thalweg_tune::apply(&one.set.changes);
+        report.rejected.push(one);
+    }
     if proof
         .findings
         .iter()
@@ -106,8 +110,8 @@ struct Considered {
     explored: Explored,
     /// What its congestion control does to a CUBIC flow.
     rival: Option<Rival>,
-    /// Sentences on what was not accepted.
-    refused: Vec<String>,
+    /// What was not accepted, as the scenario has it.
+    rejected: Vec<Rejected>,
 }
 
 /// Searches, without each congestion control that takes more from a CUBIC flow than another CUBIC flow does. Where each host has a path of its own
@@ -120,20 +124,27 @@ fn considerate(
     own_path: bool,
     observer: &mut dyn Observer,
 ) -> Result<Considered, Failure> {
-    let mut refused = Vec::new();
+    let mut rejected = Vec::new();
     let mut earlier = Explored::default();
     loop {
         let explored = after(&mut earlier, explore(lab, base, families, observer)?);
         let chosen = explored.best.iter().find_map(|remedy| other_than_cubic(&remedy.changes)).map(str::to_owned);
         let Some(chosen) = chosen.filter(|_| base.topology.between == Between::Shared) else {
-            return Ok(Considered { explored, rival: None, refused });
+            return Ok(Considered { explored, rival: None, rejected });
         };
         let rival = rival(lab, &brief(base), direction, &chosen, observer)?;
         if rival.accepted || own_path {
-            return Ok(Considered { explored, rival: Some(rival), refused });
+            return Ok(Considered { explored, rival: Some(rival), rejected });
         }
         let ratio = explored.tried.first().map_or(1.0, |(_, ratio)| *ratio);
-        refused.push(refusal(&name(&explored.best), ratio, &chosen, &rival));
+        let set = Candidate {
+            name: name(&explored.best),
+            codes: explored.best.iter().map(|remedy| remedy.code).collect(),
+            changes: merge(explored.best).map(|remedy| remedy.changes).unwrap_or_default(),
+            ratios: vec![ratio],
+            corners: Vec::new(),
+        };
+        rejected.push(Rejected { set, congestion: chosen.clone(), rival, apply: Vec::new() });
         earlier.sets = explored.sets;
         earlier.tried = explored.tried;
         earlier.tried.retain(|(remedy, _)| other_than_cubic(&remedy.changes).is_some());
@@ -269,21 +280,16 @@ fn conclude(base: &Experiment, proof: LabReport, found: Option<&ArmFindings>, ex
         .collect();
     notes.push(format!("{sets} sets of settings were run."));
     let mut remedy = merge(explored.best);
-    // What the scenario does not set is as the kernel has it.
-    let release = thalweg_model::since::release(&proof.kernel);
-    for change in remedy.iter_mut().flat_map(|remedy| &mut remedy.changes).filter(|change| change.from.is_none()) {
-        if let Setting::Sysctl(name) = &change.setting {
-            let entry = thalweg_tune::catalogue::sysctl(name);
-            change.from = entry.and_then(|entry| entry.default_on(release)).map(str::to_owned);
-        }
+    if let Some(remedy) = &mut remedy {
+        from_defaults(&mut remedy.changes, &proof.kernel);
     }
     FixReport {
         schema: "thalweg.fix/1".to_owned(),
         cause,
         also,
         needs: Vec::new(),
-        apply: remedy.as_ref().map(thalweg_tune::apply).unwrap_or_default(),
-        undo: remedy.as_ref().map(thalweg_tune::undo).unwrap_or_default(),
+        apply: remedy.as_ref().map(|remedy| thalweg_tune::apply(&remedy.changes)).unwrap_or_default(),
+        undo: remedy.as_ref().map(|remedy| thalweg_tune::undo(&remedy.changes)).unwrap_or_default(),
         metric: leading.as_ref().map_or_else(|| "duration_s".to_owned(), |figure| figure.metric.clone()),
         before: leading.as_ref().map(|figure| figure.before).unwrap_or_default(),
         after: leading.as_ref().filter(|_| proven).map(|figure| figure.after),
@@ -292,9 +298,21 @@ fn conclude(base: &Experiment, proof: LabReport, found: Option<&ArmFindings>, ex
         capture: None,
         search,
         rival: None,
+        rejected: Vec::new(),
         notes,
         remedy,
         proof: Some(proof),
+    }
+}
+
+/// What the scenario does not set is as the kernel has it.
+fn from_defaults(changes: &mut [Change], kernel: &str) {
+    let release = thalweg_model::since::release(kernel);
+    for change in changes.iter_mut().filter(|change| change.from.is_none()) {
+        if let Setting::Sysctl(name) = &change.setting {
+            let entry = thalweg_tune::catalogue::sysctl(name);
+            change.from = entry.and_then(|entry| entry.default_on(release)).map(str::to_owned);
+        }
     }
 }
 

@@ -1,13 +1,15 @@
 //! What was fitted to a capture, searched and weighed, as sections of the page.
 
 use super::escape::escape;
+use super::findings::commands;
 use crate::figures::{percent, times};
-use crate::fit_words::{rival as rival_sentence, value as fit_value};
-use thalweg_model::{Candidate, CaptureFit, FixReport};
+use crate::fit_words::{self, rival as rival_sentence, value as fit_value};
+use thalweg_model::{Candidate, CaptureFit, FixReport, Rejected};
 
-/// The sections, in the order of the chain: notes, the fit, the search, the rival.
+/// The sections, in the order of the chain: notes, what was rejected, the fit, the search, the rival.
 pub(super) fn sections(fix: &FixReport) -> String {
     let mut html: String = fix.notes.iter().map(|note| format!("<p class=\"caution\">{}</p>", escape(note))).collect();
+    html.extend(fix.rejected.iter().map(rejected));
     html.extend(fix.capture.as_deref().map(fit));
     if !fix.search.is_empty() {
         let heading = if fix.capture.is_some() { "What was tried on the fitted path" } else { "What was tried" };
@@ -21,6 +23,14 @@ pub(super) fn sections(fix: &FixReport) -> String {
         ));
     }
     html
+}
+
+fn rejected(one: &Rejected) -> String {
+    format!(
+        "<section><h2>Better, but not accepted</h2><p class=\"caution\">{}</p>{}</section>\n",
+        escape(&fit_words::rejected(one)),
+        commands("Apply", &one.apply)
+    )
 }
 
 fn fit(capture: &CaptureFit) -> String {

@@ -78,7 +78,7 @@ fn before_after(fix: &FixReport) -> String {
     let Some(after) = fix.after else {
         let why = match fix.remedy {
             Some(_) => "The remedy was not run: nothing is proven.",
-            None if fix.notes.is_empty() => "No setting of these hosts makes it better.",
+            None if fix.notes.is_empty() && fix.rejected.is_empty() => "No setting of these hosts makes it better.",
             None => "",
         };
         return format!("<p><b>{}</b> as found ({}). {why}</p>", figure.print(fix.before), escape(&figure.in_words()));

@@ -5,6 +5,7 @@ use super::fitted;
 use super::lab;
 use super::page::{Entry, Page, Style};
 use crate::figures::{Better, Figure, caution, clean, percent, times};
+use crate::fit_words;
 use thalweg_model::{Change, DiagnosisLine, FixReport, Setting, Side};
 
 /// Prints what `thalweg fix` found, set and proved; `html` is where its page was written, if it was.
@@ -29,6 +30,7 @@ pub fn fix(report: &FixReport, html: Option<&str>, width: usize, color: bool) ->
         page.gap();
         page.sentence("", note, Style::Bad);
     }
+    rejected(&mut page, report);
     if let Some(capture) = &report.capture {
         fitted::fit(&mut page, capture);
     }
@@ -87,7 +89,9 @@ fn outcome(page: &mut Page, report: &FixReport) {
     let Some(after) = report.after else {
         let why = match report.remedy {
             Some(_) => "The remedy was not run: nothing is proven.",
-            None if report.notes.is_empty() => "No setting of these hosts makes it better.",
+            None if report.notes.is_empty() && report.rejected.is_empty() => {
+                "No setting of these hosts makes it better."
+            }
             None => "",
         };
         let text = format!("{before} as found ({}). {why}", figure.in_words());
@@ -155,6 +159,20 @@ fn commands(page: &mut Page, heading: &str, commands: &[String]) {
     page.heading(heading);
     for command in commands {
         page.line(&format!("  {}", clean(command)));
+    }
+}
+
+/// What would be better where nobody else uses the path.
+fn rejected(page: &mut Page, report: &FixReport) {
+    if report.rejected.is_empty() {
+        return;
+    }
+    page.heading("Better, but not accepted");
+    for one in &report.rejected {
+        page.sentence("  ", &fit_words::rejected(one), Style::Bad);
+        for command in &one.apply {
+            page.line(&format!("    {}", clean(command)));
+        }
     }
 }
 

@@ -203,6 +203,7 @@ pub fn fix() -> FixReport {
         capture: None,
         search: Vec::new(),
         rival: None,
+        rejected: Vec::new(),
         notes: Vec::new(),
         proof: Some(lab()),
     }
@@ -231,8 +232,24 @@ pub fn fixed_capture() -> FixReport {
         accepted,
     };
     let changes = remedy().changes;
+    let set = Candidate {
+        name: "bbr".to_owned(),
+        codes: vec![Code::RandomLoss],
+        changes: changes.clone(),
+        ratios: vec![4.2, 5.1],
+        corners: vec![Corner { parameter: "loss".to_owned(), factor: 0.7, ratio: 2.6 }],
+    };
+    let rival = Rival {
+        alone_bps: 9e6,
+        beside_cubic_bps: 7.6e6,
+        beside_remedy_bps: 3.5e6,
+        harm_of_cubic: 0.155,
+        harm_of_remedy: 0.611,
+        jain: 0.57,
+        accepted: false,
+    };
     FixReport {
-        needs: changes.clone(),
+        needs: changes,
         capture: Some(Box::new(CaptureFit {
             file: "slow.pcap".to_owned(),
             flow: 3,
@@ -244,23 +261,15 @@ pub fn fixed_capture() -> FixReport {
             models: vec![model("random loss", true), model("drop-tail queue", false)],
             scenario: Some("name = \"fitted\"\n".to_owned()),
         })),
-        search: vec![Candidate {
-            name: "bbr".to_owned(),
-            codes: vec![Code::RandomLoss],
-            changes,
-            ratios: vec![4.2, 5.1],
-            corners: vec![Corner { parameter: "loss".to_owned(), factor: 0.7, ratio: 2.6 }],
+        search: vec![set.clone()],
+        rival: Some(rival),
+        rejected: vec![Rejected {
+            set,
+            congestion: "bbr".to_owned(),
+            rival,
+            apply: vec!["sysctl -w net.ipv4.tcp_congestion_control=\"bbr\"   # on the server".to_owned()],
         }],
-        rival: Some(Rival {
-            alone_bps: 9e6,
-            beside_cubic_bps: 7.6e6,
-            beside_remedy_bps: 3.5e6,
-            harm_of_cubic: 0.155,
-            harm_of_remedy: 0.611,
-            jain: 0.57,
-            accepted: false,
-        }),
-        notes: vec!["'bbr' takes more from a CUBIC flow on the same path than another CUBIC flow does.".to_owned()],
+        notes: vec!["The path was run for 10 s.".to_owned()],
         ..fix()
     }
 }
