@@ -1,12 +1,14 @@
 //! Whether a token bucket discards what is over a rate: what passed and what was lost, held against the bucket that explains it best.
 //!
 //! Flach et al. fill a simulated bucket at the goodput between the first loss and the last, and ask that it be emptier at losses than
-//! elsewhere. Here the rate and the size of the bucket are fitted: those that tell losses from passes best are a policer's if they
-//! tell nearly all. A queue that overflows fits as well, for it is a bucket too; but what waits in it is late by as much as the bucket is
+//! elsewhere. Here the rate and the size of the bucket are fitted. Losses are a policer's if some bucket tells nearly all of them from passes.
+//! Its rate and size are those that contradict the packets least: what passed needed tokens, and what was lost met less than it needed. A bucket that
+//! is full again before every flight shows its rate only by the few packets that pass between losses, so each of them counts. A queue that overflows fits as well, for it is a bucket too; but what waits in it is late by as much as the bucket is
 //! empty, and a policer delays nothing.
 //!
 //! Source: Flach et al., "An Internet-Wide Analysis of Traffic Policing", SIGCOMM 2016, §3.
 
+use crate::estimate::departure_times::departures;
 use crate::observe::policer_log::{PolicerLog, Sent};
 
 /// Losses enough to judge by (Flach et al. ask for 15 of each).
@@ -25,6 +27,11 @@ const MIN_BUCKET_PACKETS_UNSEEN: f64 = 16.0;
 /// By how much of a packet the bucket errs, as times are those at the tap; and of what was lost and never came there, whose time is a guess.
 const BUCKET_ERROR_PACKETS: f64 = 0.5;
 const BUCKET_ERROR_PACKETS_UNSEEN: f64 = 1.0;
+/// Packets at most by which a round trip contradicts a bucket: what a queue lost besides is not the bucket's. As many as the
+/// smallest bucket holds ([`MIN_BUCKET_PACKETS`]).
+const MAX_CONTRADICTED: f64 = MIN_BUCKET_PACKETS;
+/// How many times the goodput a policer's rate is at most. Bounds work.
+const MAX_RATE_OVER_GOODPUT: f64 = 16.0;
 /// Of the delay that a queue in the bucket's place would cause, the part that speaks against a policer.
 const MAX_DELAYED_PART: f64 = 0.35;
 
@@ -73,9 +80,11 @@ pub(crate) fn fit(log: &PolicerLog, rtt: u64, peak: f64) -> Option<BucketFit> {
     if log.losses < MIN_LOSSES {
         return None;
     }
-    let first = log.sent.iter().position(|sent| sent.lost)?;
-    let last = log.sent.iter().rposition(|sent| sent.lost)?;
-    let sent = &log.sent[first..=last];
+    let departures = departures(&log.sent);
+    let all = departures.as_deref().unwrap_or(&log.sent);
+    let first = all.iter().position(|sent| sent.lost)?;
+    let last = all.iter().rposition(|sent| sent.lost)?;
+    let sent = &all[first..=last];
     let seconds = (sent.last()?.at - sent.first()?.at) as f64 / 1e9;
     let passed: f64 = sent.iter().filter(|sent| !sent.lost).map(|sent| f64::from(sent.len) + HEADER_BYTES).sum();
     let slice = rtt.max(1_000_000);
@@ -108,10 +117,13 @@ pub(crate) fn fit(log: &PolicerLog, rtt: u64, peak: f64) -> Option<BucketFit> {
     if index < MIN_YOUDEN_INDEX {
         return None;
     }
+    let (rate, burst) = least_contradicted(sent, (rate, burst), (goodput, smallest), slice);
     let explained = parts(sent, rate, burst, slice);
     let delayed = delayed(sent, rate, burst);
     let waited = (peak - rtt as f64) / 1e9 * rate / burst;
-    let queues = delayed.map_or(waited >= MAX_RTT_RISE_PART, |delayed| delayed >= MAX_DELAYED_PART);
+    // A queue of the bucket's size delays nothing for longer than it takes to empty: what waits longer waits elsewhere.
+    let as_queue = MAX_RTT_RISE_PART..=1.0 / MAX_RTT_RISE_PART;
+    let queues = delayed.map_or(as_queue.contains(&waited), |delayed| delayed >= MAX_DELAYED_PART);
     if queues {
         return Some(BucketFit::Queue);
     }
@@ -122,17 +134,58 @@ fn steps(from: f64, to: f64, by: f64) -> impl Iterator<Item = f64> {
     std::iter::successors(Some(from), move |at| Some(at * by)).take_while(move |at| *at <= to)
 }
 
-/// Follows the bucket over the packets; `see` gets each with the tokens before it.
-fn follow(sent: &[Sent], rate: f64, burst: f64, mut see: impl FnMut(&Sent, f64)) {
-    let (mut tokens, mut at) = (0.0f64, sent[0].at);
-    for packet in sent {
-        tokens = (tokens + (packet.at.saturating_sub(at)) as f64 / 1e9 * rate).min(burst);
+/// The rate and the size of the bucket that the packets contradict least, of those that tell losses from passes; one is `near`. In bytes and seconds.
+fn least_contradicted(sent: &[Sent], near: (f64, f64), (goodput, smallest): (f64, f64), slice: u64) -> (f64, f64) {
+    let mut best = (contradicted(sent, near.0, near.1, slice, f64::INFINITY), near.0, near.1);
+    let mut search = |rates: (f64, f64, f64), bursts: (f64, f64, f64)| {
+        for rate in steps(rates.0, rates.1, rates.2) {
+            for burst in steps(bursts.0, bursts.1, bursts.2) {
+                let packets = contradicted(sent, rate, burst, slice, best.0);
+                if packets < best.0 && youden(sent, rate, burst, slice) >= MIN_YOUDEN_INDEX {
+                    best = (packets, rate, burst);
+                }
+            }
+        }
+        (best.1, best.2)
+    };
+    let (rate, burst) =
+        search((goodput * 0.9, goodput * MAX_RATE_OVER_GOODPUT, 1.03), (smallest, smallest * 512.0, 1.05));
+    search((rate / 1.03, rate * 1.03, 1.004), ((burst / 1.05).max(smallest), burst * 1.05, 1.01))
+}
+
+/// Packets that contradict the bucket, each by the part of it for which there were too few tokens if it passed, or too many if it was lost. No round
+/// trip counts for more than [`MAX_CONTRADICTED`]: a queue that slow start overran lost many at once. Stops beyond `most`.
+fn contradicted(sent: &[Sent], rate: f64, burst: f64, slice: u64, most: f64) -> f64 {
+    let (mut packets, mut here, mut until) = (0.0, 0.0f64, 0u64);
+    for (packet, tokens) in levels(sent, rate, burst) {
+        let size = f64::from(packet.len) + HEADER_BYTES;
+        let wrong = if packet.lost { tokens - size } else { size - tokens };
+        if wrong > 0.0 {
+            if packet.at >= until {
+                (here, until) = (0.0, packet.at + slice);
+            }
+            let more = (wrong / size).min(1.0).min(MAX_CONTRADICTED - here);
+            here += more;
+            packets += more;
+            if packets > most {
+                break;
+            }
+        }
+    }
+    packets
+}
+
+/// The packets, each with the tokens before it.
+fn levels(sent: &[Sent], rate: f64, burst: f64) -> impl Iterator<Item = (&Sent, f64)> {
+    let (mut left, mut at) = (0.0f64, sent[0].at);
+    sent.iter().map(move |packet| {
+        let tokens = (left + (packet.at.saturating_sub(at)) as f64 / 1e9 * rate).min(burst);
         at = packet.at;
-        see(packet, tokens);
         let size = f64::from(packet.len) + HEADER_BYTES;
         // What contradicts the bucket corrects it: an error of the rate must not add up.
-        tokens = if packet.lost { tokens.min(size) } else { (tokens - size).max(0.0) };
-    }
+        left = if packet.lost { tokens.min(size) } else { (tokens - size).max(0.0) };
+        (packet, tokens)
+    })
 }
 
 /// Parts of the losses that met too few tokens, and of the passes that met enough. Round trips with losses weigh alike: one in which a
@@ -140,13 +193,13 @@ fn follow(sent: &[Sent], rate: f64, burst: f64, mut see: impl FnMut(&Sent, f64))
 fn parts(sent: &[Sent], rate: f64, burst: f64, slice: u64) -> (f64, f64) {
     let (mut slices, mut explained, mut passed, mut free) = (0.0f64, 0.0f64, 0.0f64, 0.0f64);
     let (mut lost_here, mut explained_here, mut until) = (0.0f64, 0.0f64, 0u64);
-    follow(sent, rate, burst, |packet, tokens| {
+    for (packet, tokens) in levels(sent, rate, burst) {
         let size = f64::from(packet.len) + HEADER_BYTES;
         let slack = size * if packet.unseen { BUCKET_ERROR_PACKETS_UNSEEN } else { BUCKET_ERROR_PACKETS };
         if !packet.lost {
             passed += 1.0;
             free += f64::from(u8::from(tokens > size - slack));
-            return;
+            continue;
         }
         if packet.at >= until {
             if lost_here > 0.0 {
@@ -157,7 +210,7 @@ fn parts(sent: &[Sent], rate: f64, burst: f64, slice: u64) -> (f64, f64) {
         }
         lost_here += 1.0;
         explained_here += f64::from(u8::from(tokens < size + slack));
-    });
+    }
     if lost_here > 0.0 {
         slices += 1.0;
         explained += explained_here / lost_here;
@@ -186,11 +239,11 @@ fn youden(sent: &[Sent], rate: f64, burst: f64, slice: u64) -> f64 {
 /// tokens and those that met the emptiest. `None` where the samples do not tell.
 fn delayed(sent: &[Sent], rate: f64, burst: f64) -> Option<f64> {
     let mut seen: Vec<(f64, f64)> = Vec::new();
-    follow(sent, rate, burst, |packet, tokens| {
+    for (packet, tokens) in levels(sent, rate, burst) {
         if !packet.lost && packet.rtt > 0 {
             seen.push(((burst - tokens) / rate, f64::from(packet.rtt) / 1e6));
         }
-    });
+    }
     let third = seen.len() / 3;
     if third < MIN_RTT_SAMPLES {
         return None;
@@ -204,4 +257,96 @@ fn delayed(sent: &[Sent], rate: f64, burst: f64) -> Option<f64> {
     let expected = long.0 - short.0;
     let part = (long.1 - short.1) / expected.max(1e-9);
     (expected >= MIN_DELAY_SPREAD * burst / rate && part > -MAX_DELAYED_PART).then_some(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: u64 = 50_000_000;
+    const SEGMENT: u32 = 1448;
+    /// A line of 100 Mb/s.
+    const GAP: u64 = 121_120;
+
+    /// A sender that halves its window after a loss and else lets it grow by a sixteenth, one flight each round trip; `passes` gets when a packet left.
+    fn log(flights: u64, mut passes: impl FnMut(u64) -> bool) -> PolicerLog {
+        let (mut log, mut window) = (PolicerLog::default(), 64.0f64);
+        for flight in 0..flights {
+            let mut lossy = false;
+            for n in 0..window as u64 {
+                let at = flight * RTT + n * GAP;
+                let lost = !passes(at);
+                log.losses += usize::from(lost);
+                lossy |= lost;
+                let start = log.sent.len() as u64 * u64::from(SEGMENT);
+                log.sent.push(Sent { at, start, len: SEGMENT, rtt: 0, lost, unseen: false, left_us: 0 });
+            }
+            window = if lossy { (window / 2.0).max(4.0) } else { window * 17.0 / 16.0 };
+        }
+        log
+    }
+
+    /// What a bucket of this rate, in Mb/s, and size lets pass.
+    fn policed(mbps: f64, burst: f64) -> PolicerLog {
+        let (rate, size) = (mbps / 8e3, f64::from(SEGMENT) + HEADER_BYTES);
+        let (mut tokens, mut last) = (burst, 0);
+        log(120, |at| {
+            tokens = (tokens + (at - last) as f64 * rate).min(burst);
+            last = at;
+            let passes = tokens >= size;
+            tokens -= if passes { size } else { 0.0 };
+            passes
+        })
+    }
+
+    fn fitted(log: &PolicerLog) -> Option<(f64, f64)> {
+        match fit(log, RTT, RTT as f64)? {
+            BucketFit::Policer(bucket) => Some((bucket.rate * 8e-6, bucket.burst)),
+            BucketFit::Queue => None,
+        }
+    }
+
+    /// Asserts that a bucket's rate is found within 5 %, and its size within two packets.
+    fn is_found(mbps: f64, burst: f64) {
+        let (rate, size) = fitted(&policed(mbps, burst)).expect("a policer");
+        assert!((rate / mbps - 1.0).abs() < 0.05, "{mbps} Mb/s, {burst}: {rate}");
+        assert!((size - burst).abs() < 2.0 * 1514.0, "{mbps} Mb/s, {burst}: {size}");
+    }
+
+    #[test]
+    fn a_bucket_that_is_full_before_every_flight_shows_its_rate() {
+        // A seventh to a sixteenth of what the rate carries in a round trip.
+        [(16.0, 15e3), (40.0, 25e3), (40.0, 15e3)].into_iter().for_each(|(mbps, burst)| is_found(mbps, burst));
+    }
+
+    #[test]
+    fn a_bucket_that_is_seldom_full_again_shows_its_rate() {
+        // As much as the rate carries in a round trip, and twice that.
+        [(3.0, 20e3), (3.0, 40e3), (8.0, 50e3), (8.0, 75e3)]
+            .into_iter()
+            .for_each(|(mbps, burst)| is_found(mbps, burst));
+    }
+
+    #[test]
+    fn losses_of_a_full_queue_do_not_change_the_bucket() {
+        // Slow start overran a queue before the bucket was empty: a hundred packets at once that no bucket explains.
+        let mut log = policed(8.0, 50e3);
+        let first = log.sent.iter().position(|sent| sent.lost).expect("a loss");
+        let before = (0..100).map(|n| Sent { at: n * 1_000, lost: true, ..log.sent[first] }).collect::<Vec<_>>();
+        log.losses += before.len();
+        log.sent.iter_mut().for_each(|sent| sent.at += 10 * RTT);
+        log.sent.splice(0..0, before);
+        let (rate, _) = fitted(&log).expect("a policer");
+        assert!((rate / 8.0 - 1.0).abs() < 0.05, "{rate}");
+    }
+
+    #[test]
+    fn losses_of_chance_are_no_buckets() {
+        let mut state = 1u64;
+        let random = log(120, |_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            !(state >> 33).is_multiple_of(100)
+        });
+        assert!(random.losses >= MIN_LOSSES && fitted(&random).is_none());
+    }
 }

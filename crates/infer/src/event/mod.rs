@@ -111,6 +111,8 @@ pub(crate) struct DataPacket {
     pub(crate) burst: u64,
     /// Its TSval, unless the packet before had the same.
     pub(crate) new_tsval: Option<u32>,
+    /// Nanoseconds since the packet before it left, by a far sender's timestamps.
+    pub(crate) quiet: Option<u64>,
     /// What the sender waited for until now.
     pub(crate) limit: Limit,
 }

@@ -173,6 +173,7 @@ impl Observers {
         if packet.len > 0 {
             self.microbursts.packet(packet.now, packet.len, packet.burst);
             self.timestamp_echo.packet(packet);
+            self.policer_log.packet(packet);
         }
         self.time.begin(packet.now);
         self.time.advance(packet.now, packet.limit);

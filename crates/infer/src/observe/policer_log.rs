@@ -1,6 +1,6 @@
 //! What left since the first loss, and what of it was lost: what a token bucket is fitted to.
 
-use crate::event::{Resent, Unseen};
+use crate::event::{DataPacket, Resent, Unseen};
 
 /// Packets kept, from the first loss on: at one percent lost, eighty losses. Bounds memory.
 const MAX_PACKETS: usize = 1 << 13;
@@ -15,6 +15,8 @@ pub(crate) struct Sent {
     pub(crate) lost: bool,
     /// It never came to the tap.
     pub(crate) unseen: bool,
+    /// When it left by a far sender's timestamps, in microseconds from an arbitrary moment on; 0 is not known.
+    pub(crate) left_us: u32,
 }
 
 impl Sent {
@@ -35,6 +37,8 @@ pub(crate) struct PolicerLog {
     pub(crate) losses: usize,
     /// Some of them never came to the tap.
     pub(crate) missed: bool,
+    /// When the packet left that came last, as of [`Sent::left_us`].
+    left_us: u32,
 }
 
 impl PolicerLog {
@@ -46,7 +50,7 @@ impl PolicerLog {
             let out = resent.out.iter().take(MAX_PACKETS).map(|segment| {
                 let (start, end) = (std::mem::replace(&mut start, segment.end), segment.end);
                 let len = end.saturating_sub(start) as u32;
-                Sent { at: segment.sent, start, len, rtt: 0, lost: false, unseen: false }
+                Sent { at: segment.sent, start, len, rtt: 0, lost: false, unseen: false, left_us: 0 }
             });
             self.sent = out.collect();
         }
@@ -54,10 +58,18 @@ impl PolicerLog {
         self.sent(resent.now, resent.start, (resent.end - resent.start) as u32);
     }
 
+    /// A packet with payload, before it is known what it carries.
+    pub(crate) fn packet(&mut self, packet: &DataPacket) {
+        if let Some(quiet) = packet.quiet {
+            self.left_us = self.left_us.max(1).saturating_add((quiet / 1_000) as u32);
+        }
+    }
+
     /// A packet left.
     pub(crate) fn sent(&mut self, at: u64, start: u64, len: u32) {
         if self.open && self.sent.len() < MAX_PACKETS {
-            self.sent.push(Sent { at, start, len, rtt: 0, lost: false, unseen: false });
+            let left_us = self.left_us;
+            self.sent.push(Sent { at, start, len, rtt: 0, lost: false, unseen: false, left_us });
         }
     }
 
@@ -75,7 +87,8 @@ impl PolicerLog {
         for (n, start) in (from..to).step_by(mss as usize).enumerate().take(MAX_PACKETS - self.sent.len()) {
             self.losses += 1;
             let at = after + even.min(before) * (n as u64 + 1);
-            self.sent.push(Sent { at, start, len: mss.min(to - start) as u32, rtt: 0, lost: true, unseen: true });
+            let len = mss.min(to - start) as u32;
+            self.sent.push(Sent { at, start, len, rtt: 0, lost: true, unseen: true, left_us: 0 });
         }
     }
 

@@ -152,6 +152,7 @@ impl Sender {
             len: data.len,
             burst: self.clocks.burst.bytes(),
             new_tsval: data.tsval.filter(|_| data.tsval != self.space.newest_tsval),
+            quiet: self.remote.timing.map(|timing| timing.quiet),
             limit: self.class(),
         }));
         if end > self.space.nxt {
