@@ -134,7 +134,9 @@ impl Parameters {
             None => ShownBy::of(flow).and_then(|by| by.rate(&flow.measured)),
         };
         let delivered = delivered(flow);
-        let rate_bps = on_wire(seen.unwrap_or(delivered * RATE_UNSEEN));
+        // The path carries a policer's bursts, and more than its rate.
+        let carried = bucket.map_or(delivered, |bucket| delivered.max(bucket.rate_bps));
+        let rate_bps = on_wire(seen.unwrap_or(carried * RATE_UNSEEN));
         let (rtt_s, p50_s, max_s) = round_trips(flow);
         let losses = flow.facts.losses.as_deref();
         // Random losses are seldom this many in a round trip: slow start overran the queue.
