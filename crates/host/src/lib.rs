@@ -7,6 +7,7 @@
 pub mod allocator;
 pub mod bpf;
 pub mod capture;
+pub mod closed_connections;
 pub mod confined;
 pub mod cpu_time;
 mod error;

@@ -4,7 +4,7 @@
 
 use crate::error::{HostError, check};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 const HEADER_LEN: usize = 16;
 
@@ -95,6 +95,63 @@ impl Netlink {
         Ok(Self { socket: unsafe { OwnedFd::from_raw_fd(fd) } })
     }
 
+    /// Receives the messages of these multicast groups from now on.
+    pub(crate) fn join(&self, groups: &[u32], act: &str) -> Result<(), HostError> {
+        // SAFETY: all zeroes is an address, whose number the kernel chooses. Without one the kernel sends the socket no group's messages.
+        let mut address: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
+        address.nl_family = libc::AF_NETLINK as libc::sa_family_t;
+        let len = size_of_val(&address) as libc::socklen_t;
+        // SAFETY: the address outlives the call and its length is given.
+        let bound = unsafe { libc::bind(self.socket.as_raw_fd(), (&raw const address).cast(), len) };
+        check(bound, || act.to_owned())?;
+        for &group in groups {
+            let joined = self.set(libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP, group as libc::c_int);
+            check(joined, || act.to_owned())?;
+        }
+        Ok(())
+    }
+
+    /// Lets messages that are not yet read take twice this, in bytes; without CAP_NET_ADMIN twice `net.core.rmem_max` at most.
+    pub(crate) fn set_receive_buffer(&self, bytes: libc::c_int) -> Result<(), HostError> {
+        if self.set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes) == 0 {
+            return Ok(());
+        }
+        check(self.set(libc::SOL_SOCKET, libc::SO_RCVBUF, bytes), || "set a netlink buffer".to_owned()).map(drop)
+    }
+
+    fn set(&self, level: libc::c_int, option: libc::c_int, value: libc::c_int) -> libc::c_int {
+        let len = size_of_val(&value) as libc::socklen_t;
+        // SAFETY: the value outlives the call and its length is given.
+        unsafe { libc::setsockopt(self.socket.as_raw_fd(), level, option, (&raw const value).cast(), len) }
+    }
+
+    /// Gives `visit` the payload of each message that is there, `most` at most, and does not wait. Lost messages are no error.
+    pub(crate) fn drain(&self, most: usize, act: &str, mut visit: impl FnMut(&[u8])) -> Result<(), HostError> {
+        let mut buffer = [0u8; 8 * 1024];
+        for _ in 0..most {
+            // SAFETY: the buffer outlives the call and its length is given.
+            let got = unsafe {
+                let fd = self.socket.as_raw_fd();
+                libc::recv(fd, buffer.as_mut_ptr().cast(), buffer.len(), libc::MSG_DONTWAIT)
+            };
+            if got < 0 {
+                let source = io::Error::last_os_error();
+                match source.raw_os_error() {
+                    Some(libc::EAGAIN) => return Ok(()),
+                    // The buffer was full, once for all that found no room.
+                    Some(libc::ENOBUFS | libc::EINTR) => continue,
+                    _ => return Err(HostError { act: act.to_owned(), source }),
+                }
+            }
+            let message = &buffer[..got as usize];
+            let len = (u32_at(message, 0) as usize).min(message.len());
+            if let Some(payload) = message.get(HEADER_LEN..len) {
+                visit(payload);
+            }
+        }
+        Ok(())
+    }
+
     /// Sends `message` and returns the payloads of all answers before the acknowledgement.
     pub(crate) fn request(&self, message: &mut Message, act: &str) -> Result<Vec<Vec<u8>>, HostError> {
         let mut answers = Vec::new();
@@ -142,6 +199,12 @@ impl Netlink {
                 rest = &rest[len.next_multiple_of(4).min(rest.len())..];
             }
         }
+    }
+}
+
+impl AsFd for Netlink {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 

@@ -106,7 +106,8 @@ pub fn any_listens() -> bool {
     found.into_iter().flatten().any(|answers| !answers.is_empty())
 }
 
-fn connection(answer: &[u8]) -> Option<Connection> {
+/// Reads `struct inet_diag_msg` and its attributes; `None` without `INET_DIAG_INFO`.
+pub(crate) fn connection(answer: &[u8]) -> Option<Connection> {
     let head: &[u8; MESSAGE_LEN] = answer.first_chunk()?;
     let address = |at: usize| {
         if i32::from(head[0]) == libc::AF_INET {
