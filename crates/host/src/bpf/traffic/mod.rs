@@ -80,7 +80,8 @@ enum AtWork {
 
 impl Traffic {
     /// Begins to count what passes device `index` of the current namespace, in bins of `bin_ns`, or of 100 µs on a host with
-    /// more processors than there is memory for; and so many TCP and UDP flows at a time by themselves.
+    /// more processors than there is memory for; and so many TCP and UDP flows at a time by themselves. Filters of `clsact` whose
+    /// process was killed leave the device.
     ///
     /// # Errors
     /// When the kernel refuses, which it does without CAP_BPF and CAP_NET_ADMIN or where it has no such hook; or when packets
@@ -105,6 +106,7 @@ impl Traffic {
             DIRECTIONS.map(|direction| program::load(&map, direction, &layout, flows.as_ref().map(Flows::maps)));
         let [sends, receives] = programs;
         let programs = [sends?, receives?];
+        filter::remove_stale(index);
         let at_work = match hook {
             TrafficHook::Tcx => {
                 let [sends, receives] = [0, 1].map(|one: usize| tcx::attach(index, DIRECTIONS[one], &programs[one]));

@@ -84,6 +84,44 @@ fn every_packet_is_in_a_bin_once() {
 }
 
 #[test]
+fn filters_of_a_killed_process_leave_at_the_next_start() {
+    inside("bpf::traffic::tests::filters_of_a_killed_process_leave_at_the_next_start", || {
+        let pair = pair(17);
+        // A child that attaches and ends without cleaning up, as by `kill -9`.
+        // SAFETY: the child ends by `_exit`, and takes no lock that another thread of its parent holds: the parent has no other that works.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let code = match pair.near.run(|| Traffic::start(eth0(), TrafficHook::Clsact, 100_000, 0)) {
+                Ok(traffic) => {
+                    std::mem::forget(traffic);
+                    0
+                }
+                Err(_) => 1,
+            };
+            // SAFETY: no pointers.
+            unsafe { libc::_exit(code) };
+        }
+        let mut status = 0;
+        // SAFETY: the status outlives the call.
+        unsafe { libc::waitpid(child, &mut status, 0) };
+        if status != 0 {
+            return skip("filters of a killed process: this user or this kernel cannot attach any");
+        }
+        assert_eq!(hooks(&pair), 1, "it is left");
+        let Some(traffic) = started(&pair, TrafficHook::Clsact, 100_000, 0) else { return };
+        // One that lives keeps its own.
+        let Some(second) = started(&pair, TrafficHook::Clsact, 100_000, 0) else { return };
+        assert_eq!(hooks(&pair), 1);
+        let taken_off = pair.near.run(|| {
+            drop((traffic, second));
+            Ok(())
+        });
+        taken_off.expect("in");
+        assert_eq!(hooks(&pair), 0);
+    });
+}
+
+#[test]
 fn what_a_late_reader_loses_is_counted() {
     inside("bpf::traffic::tests::what_a_late_reader_loses_is_counted", || {
         let pair = pair(13);

@@ -2,6 +2,10 @@
 //!
 //! Source: linux/pkt_sched.h, linux/pkt_cls.h; net/sched/cls_bpf.c, cls_matchall.c, act_police.c.
 
+mod attached;
+
+pub use attached::{Attached, remove_stale};
+
 use crate::bpf::Program;
 use crate::error::HostError;
 use crate::netlink::{Message, Netlink, attributes, u32_at, u64_at};
@@ -79,70 +83,14 @@ pub struct Policed {
 /// # Errors
 /// Whatever the kernel refuses, also when the priority is taken.
 pub fn attach(index: u32, direction: Direction, priority: u16, program: &Program) -> Result<(), HostError> {
+    attach_as("thalweg", index, direction, priority, program)
+}
+
+fn attach_as(name: &str, index: u32, direction: Direction, priority: u16, program: &Program) -> Result<(), HostError> {
     let fd = program.as_fd().as_raw_fd();
     add(index, direction, priority, "bpf", |options| {
-        options.number(TCA_BPF_FD, fd as u32).text(TCA_BPF_NAME, "thalweg");
+        options.number(TCA_BPF_FD, fd as u32).text(TCA_BPF_NAME, name);
         options.number(TCA_BPF_FLAGS, TCA_BPF_FLAG_ACT_DIRECT);
-    })
-}
-
-/// Programs on a device, which leave it with this.
-#[derive(Debug)]
-pub struct Attached {
-    index: u32,
-    directions: Vec<Direction>,
-    priority: u16,
-    /// The hook was not there before.
-    is_own_hook: bool,
-}
-
-impl Attached {
-    /// Runs each program for the packets of a device of the current namespace that go its way, unless a filter of lower
-    /// priority drops them; the device becomes able to filter. It must be dropped in that namespace.
-    ///
-    /// # Errors
-    /// Whatever the kernel refuses; then nothing is left.
-    pub fn new(index: u32, programs: &[(Direction, &Program)]) -> Result<Self, HostError> {
-        // Of a process's own, so that two may look at one device.
-        let priority = (std::process::id() % u32::from(u16::MAX)) as u16 + 1;
-        let is_own_hook = hook(&Netlink::open()?, index)?;
-        let mut attached = Self { index, directions: Vec::new(), priority, is_own_hook };
-        for (direction, program) in programs {
-            attach(index, *direction, priority, program)?;
-            attached.directions.push(*direction);
-        }
-        Ok(attached)
-    }
-}
-
-impl Drop for Attached {
-    fn drop(&mut self) {
-        // A device that is gone has no filters either.
-        let Ok(netlink) = Netlink::open() else { return };
-        for direction in &self.directions {
-            let protocol = (libc::ETH_P_ALL as u16).to_be();
-            let mut message = Message::new(libc::RTM_DELTFILTER, 0);
-            message.raw(&header(
-                self.index,
-                0,
-                direction.parent(),
-                u32::from(self.priority) << 16 | u32::from(protocol),
-            ));
-            let _ = netlink.request(&mut message, "take a filter off");
-        }
-        if self.is_own_hook && !has_filters(self.index) {
-            let _ = detach_all(self.index);
-        }
-    }
-}
-
-/// Whether any filter is left on a device of the current namespace; `true` where the kernel does not say.
-fn has_filters(index: u32) -> bool {
-    [Direction::Ingress, Direction::Egress].into_iter().any(|direction| {
-        let mut message = Message::new(libc::RTM_GETTFILTER, libc::NLM_F_DUMP);
-        message.raw(&header(index, 0, direction.parent(), 0));
-        let answers = Netlink::open().and_then(|netlink| netlink.request(&mut message, "read the filters"));
-        answers.map_or(true, |answers| !answers.is_empty())
     })
 }
 
