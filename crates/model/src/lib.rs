@@ -103,8 +103,8 @@ pub use tune_attach::{
 pub use tune_plan::{ExpectedGain, PlanStep, PlannedChange, Reach, RouteTarget, TunePlan};
 pub use udp_train_report::{BufferEstimate, LossRuns, RateEstimate, TrainFinding, TrainRow, UdpTrainReport};
 pub use watch::{
-    Backlog, GrowingProgram, LifeLimit, LimitLife, LimitName, LimitNow, ReceiveSide, SendSide, SocketLimit,
-    SocketProcess, SocketRetransmissions, SocketRow, SocketRtt, SocketState, TcpMemoryUse, WatchReport,
+    Backlog, ClosedSockets, GrowingProgram, LifeLimit, LimitLife, LimitName, LimitNow, ReceiveSide, SendSide,
+    SocketLimit, SocketProcess, SocketRetransmissions, SocketRow, SocketRtt, SocketState, TcpMemoryUse, WatchReport,
 };
 pub use way::Way;
 pub use workload::{

@@ -23,6 +23,20 @@ pub struct WatchReport {
     pub notes: Vec<String>,
     /// The sockets.
     pub sockets: Vec<SocketRow>,
+    /// Connections that ended since the last refresh; left out where the kernel does not report them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed: Option<ClosedSockets>,
+}
+
+/// Connections that ended in an interval, also those that began in it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClosedSockets {
+    /// How many the kernel reported, whatever the filter. Of a connection between two sockets of the namespace each end counts.
+    pub total: u64,
+    /// How many it could not report, since the buffer of its messages was full. What they did since the refresh before is in no figure.
+    pub missed: u64,
+    /// Those that the filter wants, of the first 10,000: counters and `limit.life` are of their whole lives, rates what they moved in this interval.
+    pub sockets: Vec<SocketRow>,
 }
 
 /// What waits in the send queues of a host, and what the memory behind them comes to.
@@ -78,7 +92,7 @@ pub struct SocketRow {
     pub id: u64,
     /// Who holds it; `None` where that may not be seen, and for a socket that its program has closed.
     pub process: Option<SocketProcess>,
-    /// The user whom it belongs to.
+    /// The user whom it belongs to; 4294967295 for a connection that began and ended within an interval, whose user the kernel does not report.
     pub uid: u32,
     /// This host's end.
     pub local: SocketAddr,
@@ -131,11 +145,24 @@ pub enum SocketState {
     LastAck,
     /// Both closed at once.
     Closing,
+    /// It has ended: the kernel has freed its socket. TIME_WAIT, which keeps no figures, counts as that.
+    Closed,
 }
 
 impl SocketState {
     /// Every state.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
+        Self::SynSent,
+        Self::Established,
+        Self::FinWait1,
+        Self::FinWait2,
+        Self::CloseWait,
+        Self::LastAck,
+        Self::Closing,
+        Self::Closed,
+    ];
+    /// Those of sockets that exist.
+    pub const LIVE: [Self; 7] = [
         Self::SynSent,
         Self::Established,
         Self::FinWait1,
@@ -145,7 +172,7 @@ impl SocketState {
         Self::Closing,
     ];
 
-    /// The state of the kernel's number (include/net/tcp_states.h); `None` for those without figures.
+    /// The state of the kernel's number (include/net/tcp_states.h); `None` for those in which a listing has no figures.
     pub const fn of_kernel(number: u8) -> Option<Self> {
         Some(match number {
             1 => Self::Established,
@@ -169,6 +196,7 @@ impl SocketState {
             Self::CloseWait => "close-wait",
             Self::LastAck => "last-ack",
             Self::Closing => "closing",
+            Self::Closed => "closed",
         }
     }
 }
@@ -408,6 +436,6 @@ mod tests {
             assert_eq!(serde_json::to_value(limit).expect("JSON"), limit.as_str());
         }
         let known = (0..=12).filter_map(SocketState::of_kernel).count();
-        assert_eq!(known, SocketState::ALL.len());
+        assert_eq!(known, SocketState::LIVE.len());
     }
 }

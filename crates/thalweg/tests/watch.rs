@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use thalweg_model::{BurstFlow, BurstFlowSide, BurstSourceKind, BurstsReport, WatchReport};
+use thalweg_model::{BurstFlow, BurstFlowSide, BurstSourceKind, BurstsReport, SocketState, WatchReport};
 
 /// A recording of two refreshes: a web server behind its peers' windows, a client, a database of another user.
 const RECORDING: &str = include_str!("watch/recording.jsonl");
@@ -68,6 +68,101 @@ fn a_reader_that_does_not_read_is_named_without_privilege() {
     assert_eq!(cut, again);
 }
 
+/// Opens connections to `listener` one after the other; over each pass `bytes`.
+fn short_connections(listener: &TcpListener, count: usize, bytes: usize, lasts: Duration) {
+    for _ in 0..count {
+        let mut client = TcpStream::connect(listener.local_addr().expect("an address")).expect("a connection");
+        let (mut server, _) = listener.accept().expect("a connection");
+        client.write_all(&vec![7; bytes]).expect("written");
+        server.read_exact(&mut vec![0; bytes]).expect("read");
+        std::thread::sleep(lasts);
+    }
+}
+
+/// A command that reports as JSON, after its first report.
+fn reporting(folder: &Path, args: &[&str]) -> (std::process::Child, impl Iterator<Item = WatchReport> + use<>) {
+    let mut command = common::thalweg(folder, &[&["watch", "--json"], args].concat());
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("the program starts");
+    let lines = BufReader::new(child.stdout.take().expect("stdout")).lines();
+    let mut reports =
+        lines.map(|line| serde_json::from_str::<WatchReport>(&line.expect("a line")).expect("a document a line"));
+    reports.next().expect("a report");
+    (child, reports)
+}
+
+#[test]
+fn connections_that_begin_and_end_between_two_refreshes_are_seen() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let listeners: Vec<TcpListener> = (0..4).map(|_| TcpListener::bind("127.0.0.1:0").expect("a listener")).collect();
+    let ports: Vec<String> =
+        listeners.iter().map(|one| one.local_addr().expect("an address").port().to_string()).collect();
+    let filter = format!("port:{}", ports.join(","));
+    let (mut child, reports) = reporting(folder.path(), &[&filter, "--interval", "1s", "--count", "5"]);
+    std::thread::scope(|scope| {
+        for listener in &listeners {
+            scope.spawn(|| short_connections(listener, 50, 10_000, Duration::from_millis(5)));
+        }
+    });
+    let reports: Vec<WatchReport> = reports.collect();
+    child.wait().expect("ended");
+    let closed: Vec<_> = reports.iter().filter_map(|report| report.closed.as_ref()).collect();
+    if closed.is_empty() {
+        skipped(&format!("connections that end: {:?}", reports[0].notes));
+        return;
+    }
+    let rows: Vec<_> = closed.iter().flat_map(|closed| &closed.sockets).collect();
+    // Each end is one.
+    let ids: std::collections::HashSet<u64> = rows.iter().map(|row| row.id).collect();
+    assert_eq!((ids.len(), rows.len()), (400, 400));
+    assert!(closed.iter().map(|closed| closed.total).sum::<u64>() >= 400);
+    assert!(closed.iter().all(|closed| closed.missed == 0), "{:?}", reports.last().map(|report| &report.notes));
+    assert!(rows.iter().all(|row| row.state == SocketState::Closed && row.rtt.smoothed_ms.is_some()));
+    let sent: u64 = rows.iter().map(|row| row.send.bytes).sum();
+    let received: u64 = rows.iter().map(|row| row.receive.bytes).sum();
+    // The kernel counts each SYN and each FIN as a byte.
+    assert!(
+        (2_000_000..=2_000_400).contains(&sent) && (2_000_000..=2_000_400).contains(&received),
+        "{sent} {received}"
+    );
+    let moved: f64 = reports
+        .iter()
+        .flat_map(|report| {
+            let rows = report.sockets.iter().chain(report.closed.iter().flat_map(|closed| &closed.sockets));
+            rows.map(|row| row.send.rate_bps * report.interval_s / 8.0)
+        })
+        .sum();
+    assert!((moved - sent as f64).abs() < 1.0, "rates add up to {moved}, not {sent}");
+}
+
+#[test]
+fn what_the_kernel_could_not_report_is_counted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let (mut child, mut reports) = reporting(folder.path(), &["--interval", "300ms"]);
+    let signal = |name: &str| Command::new("kill").args([name, &child.id().to_string()]).status().expect("kill");
+    // While it stands still its buffer, of 13,000 reports, gets 15,000.
+    signal("-STOP");
+    short_connections(&listener, 7_500, 1, Duration::ZERO);
+    signal("-CONT");
+    let (mut total, mut missed) = (0, 0);
+    while total + missed < 15_000 {
+        let report = reports.next().expect("a report");
+        let Some(closed) = report.closed else {
+            skipped(&format!("connections that end: {:?}", report.notes));
+            missed = 1;
+            break;
+        };
+        total += closed.total;
+        missed += closed.missed;
+        assert!(closed.sockets.len() <= 10_000);
+        let is_said = report.notes.iter().any(|note| note.contains("net.core.rmem_max"));
+        assert_eq!(is_said, closed.missed > 0, "{:?}", report.notes);
+    }
+    signal("-INT");
+    child.wait().expect("ended");
+    assert!(missed > 0, "{total} were reported, {missed} missed");
+}
+
 #[test]
 fn metrics_are_served_at_loopback() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -101,7 +196,13 @@ fn metrics_are_served_at_loopback() {
         let (name, value) = line.rsplit_once(' ').expect("a value");
         assert!(name.starts_with("thalweg_tcp_") && value.parse::<f64>().is_ok(), "{line}");
     }
-    for name in ["retransmitted_segments_total", "rtt_seconds_bucket", "limited_seconds_total", "send_queue_bytes"] {
+    for name in [
+        "retransmitted_segments_total",
+        "closed_connections_total",
+        "rtt_seconds_bucket",
+        "limited_seconds_total",
+        "send_queue_bytes",
+    ] {
         assert!(body.contains(&format!("thalweg_tcp_{name}{{process=")), "{name}: {body}");
     }
     assert!(!body.contains(&port.to_string()), "no series for each connection");

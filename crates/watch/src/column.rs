@@ -1,5 +1,6 @@
 //! The columns of the table: names, texts, and what they sort by.
 
+use crate::tracker::NO_USER;
 use std::cmp::Ordering;
 use std::str::FromStr;
 use thalweg_model::SocketRow;
@@ -181,7 +182,13 @@ impl Column {
         match self {
             Self::Process => process.map_or_else(|| "-".to_owned(), |process| clean(&process.name)),
             Self::Pid => process.map(|process| process.pid.to_string()).unwrap_or_default(),
-            Self::Uid => row.uid.to_string(),
+            Self::Uid => {
+                if row.uid == NO_USER {
+                    String::new()
+                } else {
+                    row.uid.to_string()
+                }
+            }
             Self::Cgroup => process.map(|process| clean(&process.cgroup)).unwrap_or_default(),
             Self::Local => row.local.to_string(),
             Self::Peer => row.peer.to_string(),

@@ -9,6 +9,8 @@ pub(crate) const RTT: &str = "Smoothed round trip of each socket that delivered 
 pub(crate) const MEMORY: &str = "Memory of all TCP sockets of the host";
 pub(crate) const MEMORY_LIMIT: &str = "net.ipv4.tcp_mem: buffers shrink from pressure on, limit is the most";
 
+pub(crate) const CLOSED_MISSED: &str = "Connections that ended while the buffer of the kernel's reports was full";
+
 /// A value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Figure {
@@ -44,7 +46,7 @@ const fn counter(
 
 /// Source of the names: Prometheus' conventions (base units, `_total`); OpenTelemetry's semantic conventions (no unit in a name,
 /// `io` with `network.io.direction`, `usage`, `count`, `time`).
-pub(crate) const BY_PROGRAM: [ByProgram; 10] = [
+pub(crate) const BY_PROGRAM: [ByProgram; 11] = [
     ByProgram {
         attribute: Some(("network.io.direction", "transmit")),
         ..counter(("sent_bytes_total", "io"), "By", "Payload acknowledged by peers", |p| Figure::Count(p.sent_bytes))
@@ -79,6 +81,12 @@ pub(crate) const BY_PROGRAM: [ByProgram; 10] = [
     counter(("reordering_events_total", "reordering.events"), "{event}", "Segments found to be late, not lost", |p| {
         Figure::Count(p.reordering)
     }),
+    counter(
+        ("closed_connections_total", "connection.closed"),
+        "{connection}",
+        "Connections whose end the kernel reported",
+        |p| Figure::Count(p.closed),
+    ),
     counter(
         ("zero_window_seconds_total", "zero_window.time"),
         "s",

@@ -2,7 +2,7 @@
 //!
 //! Source: the text exposition format, version 0.0.4; names after its conventions (base units, `_total`).
 
-use crate::metrics::{BY_PROGRAM, Figure, LIMITED, MEMORY, MEMORY_LIMIT, RTT, SOCKETS, shown};
+use crate::metrics::{BY_PROGRAM, CLOSED_MISSED, Figure, LIMITED, MEMORY, MEMORY_LIMIT, RTT, SOCKETS, shown};
 use crate::totals::{ProgramTotals, RTT_BOUNDS_S, Totals};
 use std::fmt::Write;
 use thalweg_model::{LimitName, SocketState};
@@ -15,7 +15,7 @@ pub fn exposition(totals: &Totals) -> String {
         let _ = writeln!(text, "# HELP thalweg_tcp_{name} {help}\n# TYPE thalweg_tcp_{name} {kind}");
     };
     head(&mut text, "sockets", "gauge", SOCKETS);
-    for (state, count) in SocketState::ALL.iter().zip(totals.sockets) {
+    for (state, count) in SocketState::LIVE.iter().zip(totals.sockets) {
         let _ = writeln!(text, "thalweg_tcp_sockets{{state=\"{state}\"}} {count}");
     }
     for metric in BY_PROGRAM {
@@ -43,6 +43,10 @@ pub fn exposition(totals: &Totals) -> String {
     head(&mut text, "rtt_seconds", "histogram", RTT);
     for (program, total) in &totals.programs {
         histogram(&mut text, &label(program), total);
+    }
+    if let Some(missed) = totals.closed_missed {
+        head(&mut text, "missed_connections_total", "counter", CLOSED_MISSED);
+        let _ = writeln!(text, "thalweg_tcp_missed_connections_total {missed}");
     }
     if let Some(memory) = totals.tcp_memory {
         head(&mut text, "memory_bytes", "gauge", MEMORY);

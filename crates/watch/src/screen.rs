@@ -9,7 +9,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
-use thalweg_model::{LimitName, SocketRow, Verdict, WatchReport};
+use thalweg_model::{LimitName, SocketRow, SocketState, Verdict, WatchReport};
 
 const TITLE: Style = Style::new().add_modifier(Modifier::BOLD);
 const QUIET: Style = Style::new().add_modifier(Modifier::DIM);
@@ -65,6 +65,7 @@ fn draw_table(frame: &mut Frame<'_>, area: Rect, report: &WatchReport, view: &Vi
             Span::styled(format!("{} ", padded(*column, &column.text(row), column.width())), style(*column, row))
         };
         let line = Line::from(columns.iter().map(cell).collect::<Vec<_>>());
+        let line = if row.state == SocketState::Closed { line.style(QUIET) } else { line };
         lines.push(if place == view.place() { line.patch_style(SELECTED) } else { line });
     }
     if view.rows(report).len() == 0 {

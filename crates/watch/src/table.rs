@@ -2,17 +2,20 @@
 
 use crate::column::{Column, clean};
 use crate::view::View;
-use thalweg_model::{SocketRow, WatchReport};
+use thalweg_model::{SocketRow, SocketState, WatchReport};
 use thalweg_units::figures;
 
-/// How many sockets are shown, and what they move.
+/// How many sockets are shown, how many of them ended in the last interval, and what they moved in it.
 pub(crate) fn summary(report: &WatchReport, view: &View) -> String {
     let [send, receive] = [|row: &SocketRow| row.send.rate_bps, |row: &SocketRow| row.receive.rate_bps]
-        .map(|rate| figures::rate(view.rows(report).map(rate).sum()));
-    let (shown, all) = (view.rows(report).len(), figures::counted(report.sockets_total, "socket"));
+        .map(|rate| figures::rate(view.moving(report).map(rate).sum()));
+    let closed = view.moving(report).filter(|row| row.state == SocketState::Closed).count();
+    let shown = view.moving(report).count() - closed;
+    let all = figures::counted(report.sockets_total, "socket");
     let count =
         if shown as u64 == report.sockets_total { all } else { format!("{} of {all}", figures::count(shown as f64)) };
-    format!("{count}, sending {send}, receiving {receive}")
+    let closed = if closed > 0 { format!(", {} closed", figures::count(closed as f64)) } else { String::new() };
+    format!("{count}{closed}, sending {send}, receiving {receive}")
 }
 
 /// The send queues of the host, and the memory of all TCP sockets.

@@ -16,11 +16,13 @@ pub(crate) const RTT_BOUNDS_S: [f64; 16] =
 #[derive(Debug, Default)]
 pub struct Totals {
     pub(crate) programs: BTreeMap<String, ProgramTotals>,
-    /// Sockets now, by [`SocketState::ALL`].
-    pub(crate) sockets: [u64; SocketState::ALL.len()],
+    /// Sockets now, by [`SocketState::LIVE`].
+    pub(crate) sockets: [u64; SocketState::LIVE.len()],
     /// Send queues, in bytes.
     pub(crate) queued_bytes: u64,
     pub(crate) tcp_memory: Option<thalweg_model::TcpMemoryUse>,
+    /// Connections whose end was not reported, since the buffer of reports was full; `None` where the kernel reports none.
+    pub(crate) closed_missed: Option<u64>,
 }
 
 /// The sums of one program.
@@ -33,6 +35,8 @@ pub(crate) struct ProgramTotals {
     pub(crate) timeouts: u64,
     pub(crate) spurious_segments: u64,
     pub(crate) reordering: u64,
+    /// Connections whose end was reported.
+    pub(crate) closed: u64,
     /// Seconds by [`LimitName::ALL`].
     pub(crate) limited_s: [f64; LimitName::ALL.len()],
     pub(crate) zero_window_s: f64,
@@ -46,7 +50,7 @@ pub(crate) struct ProgramTotals {
 
 impl Totals {
     pub(crate) fn begin(&mut self) {
-        self.sockets = [0; SocketState::ALL.len()];
+        self.sockets = [0; SocketState::LIVE.len()];
         for program in self.programs.values_mut() {
             (program.zero_window_sockets, program.queued_bytes) = (0, 0);
         }
@@ -54,16 +58,8 @@ impl Totals {
 
     /// A socket, and what moved.
     pub(crate) fn add(&mut self, row: &SocketRow, before: &Sample, now: &Sample) {
-        let name = row.process.as_ref().map_or("", |process| process.name.as_str());
-        let total = self.program(name);
-        let since = |counter: fn(&Sample) -> u64| counter(now).saturating_sub(counter(before));
-        total.sent_bytes += since(|sample| sample.bytes_acked);
-        total.received_bytes += since(|sample| sample.bytes_received);
-        total.sent_segments += since(|sample| sample.data_segments_out);
-        total.retransmitted_segments += since(|sample| sample.sent_again);
-        total.timeouts += since(|sample| sample.timeouts);
-        total.spurious_segments += since(|sample| sample.needless);
-        total.reordering += since(|sample| sample.overtaken);
+        let total = self.program(row);
+        total.count(row, before, now);
         total.queued_bytes += row.send.queued_bytes;
         let seconds = (now.at_s - before.at_s).max(0.0);
         if let Some(limit) = row.limit.now {
@@ -75,30 +71,60 @@ impl Totals {
             total.zero_window_sockets += 1;
             total.zero_window_s += seconds;
         }
-        let has_moved = since(|sample| sample.bytes_acked) > 0;
-        if let Some(rtt_s) = row.rtt.smoothed_ms.filter(|_| has_moved).map(|ms| ms / 1e3) {
-            total.rtt_counts[RTT_BOUNDS_S.partition_point(|bound| *bound < rtt_s)] += 1;
-            total.rtt_sum_s += rtt_s;
+    }
+
+    /// A connection that ended, and what moved since it was observed last. When within the interval it ended is not known, so of its time only
+    /// what the kernel's clocks measure is added.
+    pub(crate) fn close(&mut self, row: &SocketRow, before: &Sample, now: &Sample) {
+        let total = self.program(row);
+        total.count(row, before, now);
+        total.closed += 1;
+        let clocks = [
+            (LimitName::ReceiveWindow, now.window_limited_us.saturating_sub(before.window_limited_us)),
+            (LimitName::SendBuffer, now.buffer_limited_us.saturating_sub(before.buffer_limited_us)),
+        ];
+        for (name, us) in clocks {
+            total.limited_s[name as usize] += us as f64 / 1e6;
         }
     }
 
     pub(crate) fn end(&mut self, report: &WatchReport) {
         self.queued_bytes = report.backlog.queued_bytes;
         self.tcp_memory = report.backlog.tcp_memory;
+        self.closed_missed = report.closed.as_ref().map(|closed| self.closed_missed.unwrap_or(0) + closed.missed);
     }
 
     /// A socket of this state is there.
     pub(crate) fn count(&mut self, state: SocketState) {
-        if let Some(place) = SocketState::ALL.iter().position(|one| *one == state) {
+        if let Some(place) = SocketState::LIVE.iter().position(|one| *one == state) {
             self.sockets[place] += 1;
         }
     }
 
-    fn program(&mut self, name: &str) -> &mut ProgramTotals {
+    fn program(&mut self, row: &SocketRow) -> &mut ProgramTotals {
+        let name = row.process.as_ref().map_or("", |process| process.name.as_str());
         let name = if self.programs.contains_key(name) || self.programs.len() < PROGRAMS_MAX { name } else { OTHER };
         if !self.programs.contains_key(name) {
             self.programs.insert(name.to_owned(), ProgramTotals::default());
         }
         self.programs.get_mut(name).expect("invariant: inserted above")
+    }
+}
+
+impl ProgramTotals {
+    fn count(&mut self, row: &SocketRow, before: &Sample, now: &Sample) {
+        let since = |counter: fn(&Sample) -> u64| counter(now).saturating_sub(counter(before));
+        self.sent_bytes += since(|sample| sample.bytes_acked);
+        self.received_bytes += since(|sample| sample.bytes_received);
+        self.sent_segments += since(|sample| sample.data_segments_out);
+        self.retransmitted_segments += since(|sample| sample.sent_again);
+        self.timeouts += since(|sample| sample.timeouts);
+        self.spurious_segments += since(|sample| sample.needless);
+        self.reordering += since(|sample| sample.overtaken);
+        let has_moved = since(|sample| sample.bytes_acked) > 0;
+        if let Some(rtt_s) = row.rtt.smoothed_ms.filter(|_| has_moved).map(|ms| ms / 1e3) {
+            self.rtt_counts[RTT_BOUNDS_S.partition_point(|bound| *bound < rtt_s)] += 1;
+            self.rtt_sum_s += rtt_s;
+        }
     }
 }

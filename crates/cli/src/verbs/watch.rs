@@ -89,7 +89,7 @@ fn stream(
     exports.publish(source);
     let mut shown = 0;
     while count.is_none_or(|count| shown < count) {
-        if is_live && !waited(due, stop) || stop.load(Ordering::Relaxed) || !source.refresh()? {
+        if is_live && !waited(due, stop, || source.gather()) || stop.load(Ordering::Relaxed) || !source.refresh()? {
             break;
         }
         // Late by more than an interval, it does not try to catch up.
@@ -184,8 +184,8 @@ fn print_bursts(report: &BurstsReport, output: &Output) -> Result<bool, Failure>
     printed(&if output.json { serde_json::to_string(report).map_err(Failure::host)? } else { bursts_text(report) })
 }
 
-/// Waits until then; `false` if a signal came first.
-fn waited(due: Instant, stop: &AtomicBool) -> bool {
+/// Waits until then, and calls `meanwhile` every now and then; `false` if a signal came first.
+fn waited(due: Instant, stop: &AtomicBool, mut meanwhile: impl FnMut()) -> bool {
     while !stop.load(Ordering::Relaxed) {
         let left = due.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -198,6 +198,7 @@ fn waited(due: Instant, stop: &AtomicBool) -> bool {
 
 /// Prints a report; `false` when its reader has gone.
 fn printed(text: &str) -> Result<bool, Failure> {
+        meanwhile();
     let mut out = io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),

@@ -8,9 +8,11 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use thalweg_host::HostError;
+use thalweg_host::closed_connections::ClosedConnections;
 use thalweg_host::memory;
 use thalweg_host::socket_owners::{self, SocketOwners};
-use thalweg_host::sockets::each_connection;
+use thalweg_host::sockets::{Connection, each_connection};
 use thalweg_model::{Verdict, WatchReport};
 use thalweg_units::figures;
 use thalweg_watch::{Observed, OtlpPeriod, Tracker};
@@ -33,6 +35,13 @@ impl Source {
         match self {
             Self::Live(live) => live.refresh().map(|()| true),
             Self::Replay(replay) => replay.refresh(),
+        }
+    }
+
+    /// Reads what the kernel reports between two refreshes; to be called often, since its buffer is bounded.
+    pub(crate) fn gather(&mut self) {
+        if let Self::Live(live) = self {
+            live.gather();
         }
     }
 
@@ -100,44 +109,46 @@ pub(crate) struct Live {
     began_s: f64,
     sees_all_users: bool,
     uid: u32,
+    /// Reports of connections that end, or why there are none.
+    closed: Result<ClosedConnections, HostError>,
     /// A sentence for the notes.
     note: Option<String>,
 }
 
 impl Live {
     pub(crate) fn new() -> Self {
+        let closed = ClosedConnections::open();
+        let mut tracker = Tracker::default();
+        if closed.is_ok() {
+            tracker.expect_closings();
+        }
         Self {
-            tracker: Tracker::default(),
+            tracker,
             owners: SocketOwners::default(),
             began: Instant::now(),
             began_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64()),
             sees_all_users: socket_owners::sees_all_users(),
             uid: rustix::process::geteuid().as_raw(),
+            closed,
             note: None,
         }
     }
 
+    fn gather(&mut self) {
+        let Self { tracker, began, began_s, closed: Ok(closed), .. } = self else { return };
+        let at_s = *began_s + began.elapsed().as_secs_f64();
+        let gathered = closed.each(|one| tracker.close(&observed(one), at_s, field_of(one)));
+        match gathered.and_then(|()| closed.missed()) {
+            Ok(missed) => tracker.closings_missed(missed),
+            Err(error) => self.closed = Err(error),
+        }
+    }
+
     fn refresh(&mut self) -> Result<(), Failure> {
-        let Self { tracker, owners, began, began_s, sees_all_users, uid, note } = self;
+        self.gather();
+        let Self { tracker, owners, began, began_s, sees_all_users, uid, closed, note } = self;
         tracker.begin(*began_s + began.elapsed().as_secs_f64());
-        each_connection(|one| {
-            let (sent, received) = (one.info.get("tcpi_segs_out"), one.info.get("tcpi_segs_in"));
-            let observed = Observed {
-                cookie: one.cookie,
-                inode: one.inode,
-                uid: one.uid,
-                state: one.state,
-                local: SocketAddr::from(one.local),
-                peer: SocketAddr::from(one.remote),
-                unread: one.unread,
-                unacknowledged: one.unacknowledged,
-                packets: (sent as u32, received as u32),
-                congestion_control: one.congestion_control(),
-            };
-            let field = |name: &str| if name.starts_with("sk_") { one.memory.get(name) } else { one.info.get(name) };
-            tracker.observe(&observed, field);
-        })
-        .map_err(Failure::host)?;
+        each_connection(|one| tracker.observe(&observed(one), field_of(one))).map_err(Failure::host)?;
         tracker.end(memory::of_tcp());
         tracker.gone().iter().for_each(|inode| owners.forget(*inode));
         let is_visible = |user: u32| *sees_all_users || user == *uid;
@@ -150,9 +161,46 @@ impl Live {
         let hidden =
             tracker.report().sockets.iter().filter(|row| row.process.is_none() && !is_visible(row.uid)).count();
         let hidden = (hidden > 0).then(|| hidden_note(hidden));
-        tracker.note(hidden.into_iter().chain(note.clone()).collect());
+        let closed = match closed {
+            Ok(_) => tracker.report().closed.as_ref().and_then(|closed| missed_note(closed.missed)),
+            Err(error) => Some(unreported_note(error)),
+        };
+        tracker.note(hidden.into_iter().chain(closed).chain(note.clone()).collect());
         Ok(())
     }
+}
+
+fn observed(one: &Connection) -> Observed<'_> {
+    let (sent, received) = (one.info.get("tcpi_segs_out"), one.info.get("tcpi_segs_in"));
+    Observed {
+        cookie: one.cookie,
+        inode: one.inode,
+        uid: one.uid,
+        state: one.state,
+        local: SocketAddr::from(one.local),
+        peer: SocketAddr::from(one.remote),
+        unread: one.unread,
+        unacknowledged: one.unacknowledged,
+        packets: (sent as u32, received as u32),
+        congestion_control: one.congestion_control(),
+    }
+}
+
+fn field_of(one: &Connection) -> impl Fn(&str) -> u64 {
+    |name| if name.starts_with("sk_") { one.memory.get(name) } else { one.info.get(name) }
+}
+
+fn unreported_note(error: &HostError) -> String {
+    format!("connections that begin and end between two refreshes are not seen: {error}")
+}
+
+fn missed_note(missed: u64) -> Option<String> {
+    let connections = figures::counted(missed, "connection");
+    (missed > 0).then(|| {
+        format!(
+            "{connections} ended while the kernel's buffer of reports was full and are in no figure: CAP_NET_ADMIN or a larger net.core.rmem_max gives it more room"
+        )
+    })
 }
 
 fn hidden_note(hidden: usize) -> String {

@@ -12,6 +12,8 @@ use thalweg_watch::{Key, View, draw};
 
 /// How long a signal waits to be seen.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How long a connection that ended stays on the screen: time to select it.
+const CLOSED_SHOWN_S: f64 = 10.0;
 
 /// Shows reports until a key or a signal ends it, `count` refreshes were shown, or a recording is over and a key is pressed.
 pub(crate) fn show(
@@ -23,6 +25,7 @@ pub(crate) fn show(
 ) -> Result<(), Failure> {
     let mut terminal =
         ratatui::try_init().map_err(|error| Failure::host(anyhow!("cannot use this terminal: {error}")))?;
+    view.keep_closed(CLOSED_SHOWN_S);
     let result = run(&mut terminal, source, view, exports, pace, stop);
     ratatui::restore();
     result
@@ -54,6 +57,7 @@ fn run(
                 due = None;
             }
         }
+        source.gather();
         let verdict = source.judge(view.detailed());
         terminal.draw(|frame| draw(frame, source.report(), view, verdict.as_ref())).map_err(broken)?;
         let next = due.filter(|_| !view.is_paused());

@@ -33,6 +33,11 @@ pub fn report() -> WatchReport {
         },
         notes: vec!["one is hidden".to_owned()],
         sockets: vec![row(), idle],
+        closed: Some(ClosedSockets {
+            total: 3,
+            missed: 1,
+            sockets: vec![SocketRow { state: SocketState::Closed, uid: u32::MAX, ..row() }],
+        }),
     }
 }
 

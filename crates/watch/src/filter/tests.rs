@@ -32,6 +32,7 @@ fn terms_are_joined_by_and_values_by_or() {
     for filter in [
         "port:22",
         "port:443 state:syn-sent",
+        "state:closed",
         "peer-port:443",
         "peer:10.0.0.0/16",
         "proc:ngin",

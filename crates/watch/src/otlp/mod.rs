@@ -2,7 +2,9 @@
 
 mod message;
 
-use crate::metrics::{BY_PROGRAM, ByProgram, Figure, LIMITED, MEMORY, MEMORY_LIMIT, RTT, SOCKETS, shown};
+use crate::metrics::{
+    BY_PROGRAM, ByProgram, CLOSED_MISSED, Figure, LIMITED, MEMORY, MEMORY_LIMIT, RTT, SOCKETS, shown,
+};
 use crate::totals::{ProgramTotals, RTT_BOUNDS_S, Totals};
 use message::{
     CUMULATIVE, Data, ExportMetricsServiceRequest, HistogramDataPoint, Integer, KeyValue, Metric, Number,
@@ -40,7 +42,7 @@ pub fn otlp_request(totals: &Totals, resource: &[(String, String)], period: Otlp
 
 fn metrics(totals: &Totals, times: Times) -> Vec<Metric> {
     let mut metrics = Vec::new();
-    let states = SocketState::ALL.iter().zip(totals.sockets).map(|(state, count)| {
+    let states = SocketState::LIVE.iter().zip(totals.sockets).map(|(state, count)| {
         let state = state.to_string().replace('-', "_");
         point(vec![KeyValue::new("network.connection.state", &state)], times, Figure::Count(count))
     });
@@ -62,6 +64,10 @@ fn metrics(totals: &Totals, times: Times) -> Vec<Metric> {
         unit: "s",
         data: Data::Histogram { data_points: round_trips, aggregation_temporality: CUMULATIVE },
     });
+    if let Some(missed) = totals.closed_missed {
+        let missed = point(Vec::new(), times, Figure::Count(missed));
+        metrics.push(sum("connection.missed", CLOSED_MISSED, "{connection}", true, vec![missed]));
+    }
     if let Some(memory) = totals.tcp_memory {
         let used = point(Vec::new(), times, Figure::Count(memory.used_bytes));
         metrics.push(sum("memory.usage", MEMORY, "By", false, vec![used]));

@@ -13,6 +13,7 @@ fn totals() -> Totals {
     totals.programs.insert("web \"x\"".to_owned(), web);
     totals.programs.insert(String::new(), ProgramTotals { received_bytes: 9, ..ProgramTotals::default() });
     totals.count(SocketState::SynSent);
+    totals.closed_missed = Some(4);
     totals.tcp_memory = Some(TcpMemoryUse { used_bytes: 1, pressure_bytes: 2, limit_bytes: 3 });
     totals
 }

@@ -1,7 +1,11 @@
 //! What the kernel says of each socket, kept from one refresh to the next: counters become rates, clocks become limits.
 
+mod closed;
+
 use crate::backlog::BacklogCourse;
 use crate::totals::Totals;
+use closed::Closings;
+pub(crate) use closed::NO_USER;
 use std::collections::HashMap;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -53,6 +57,10 @@ struct Track {
     owner_searches: u8,
     /// The row shows an interval in which nothing moved.
     is_quiet: bool,
+    /// It was opened in the last interval, with these counters: its sums wait until its process is known.
+    opened: Option<Sample>,
+    /// Its end is reported.
+    is_closed: bool,
 }
 
 /// The sockets of a host. A refresh is [`Tracker::begin`], [`Tracker::observe`] for each socket, [`Tracker::end`].
@@ -64,8 +72,9 @@ pub struct Tracker {
     refreshes: u64,
     gone: Vec<u32>,
     followed: Option<(u64, VecDeque<Sample>)>,
-    /// Sockets that were opened in the last interval: their sums wait until their process is known.
-    opened: Vec<(u64, Sample)>,
+    /// Sockets with [`Track::opened`].
+    opened: Vec<u64>,
+    closings: Closings,
     totals: Totals,
     course: BacklogCourse,
 }
@@ -81,6 +90,7 @@ impl Default for Tracker {
                 backlog: thalweg_model::Backlog::default(),
                 notes: Vec::new(),
                 sockets: Vec::new(),
+                closed: None,
             },
             tracks: Vec::new(),
             places: HashMap::new(),
@@ -88,6 +98,7 @@ impl Default for Tracker {
             gone: Vec::new(),
             followed: None,
             opened: Vec::new(),
+            closings: Closings::default(),
             totals: Totals::default(),
             course: BacklogCourse::default(),
         }
@@ -99,6 +110,9 @@ impl Tracker {
     pub fn begin(&mut self, at_s: f64) {
         self.settle();
         let is_first = self.refreshes == 0;
+        if is_first {
+            self.closings.begin(at_s);
+        }
         self.report.interval_s = if is_first { 0.0 } else { (at_s - self.report.at_s).max(0.0) };
         self.report.at_s = at_s;
         self.refreshes += 1;
@@ -153,23 +167,10 @@ impl Tracker {
         } else {
             now
         };
-        let mut row = SocketRow {
-            id: observed.cookie,
-            process: None,
-            uid: observed.uid,
-            local: observed.local,
-            peer: observed.peer,
-            state,
-            congestion_control: observed.congestion_control.to_owned(),
-            rtt: SocketRtt::default(),
-            send: SendSide::default(),
-            receive: ReceiveSide::default(),
-            retransmissions: SocketRetransmissions::default(),
-            limit: SocketLimit::default(),
-        };
+        let mut row = new_row(observed, state);
         fill(&mut row, observed, &field, &before, &now);
         self.totals.count(state);
-        self.opened.push((observed.cookie, before));
+        self.opened.push(observed.cookie);
         self.places.insert(observed.cookie, self.tracks.len());
         self.report.sockets.push(row);
         self.tracks.push(Track {
@@ -179,6 +180,8 @@ impl Tracker {
             seen: self.refreshes,
             owner_searches: 0,
             is_quiet: false,
+            opened: Some(before),
+            is_closed: false,
         });
     }
 
@@ -191,13 +194,18 @@ impl Tracker {
                 continue;
             }
             let row = self.report.sockets.swap_remove(place);
-            self.gone.push(self.tracks.swap_remove(place).inode);
+            let track = self.tracks.swap_remove(place);
+            self.gone.push(track.inode);
             self.places.remove(&row.id);
+            if !track.is_closed {
+                self.closings.depart(row, track.sample);
+            }
             if let Some(moved) = self.report.sockets.get(place) {
                 self.places.insert(moved.id, place);
             }
         }
         self.report.sockets_total = self.tracks.len() as u64;
+        self.report.closed = self.closings.report(self.report.interval_s);
         let queued = self.report.sockets.iter().map(|row| row.send.queued_bytes).sum();
         self.report.backlog = self.course.next(self.report.at_s, queued, memory);
         self.totals.end(&self.report);
@@ -242,9 +250,11 @@ impl Tracker {
 
     /// Adds up what was opened.
     fn settle(&mut self) {
-        for (id, before) in self.opened.drain(..) {
-            if let Some(&place) = self.places.get(&id) {
-                self.totals.add(&self.report.sockets[place], &before, &self.tracks[place].sample);
+        for id in self.opened.drain(..) {
+            let Some(&place) = self.places.get(&id) else { continue };
+            let track = &mut self.tracks[place];
+            if let Some(before) = track.opened.take() {
+                self.totals.add(&self.report.sockets[place], &before, &track.sample);
             }
         }
     }
@@ -274,6 +284,23 @@ impl Tracker {
     /// What was counted since the first refresh.
     pub const fn totals(&self) -> &Totals {
         &self.totals
+    }
+}
+
+fn new_row(observed: &Observed<'_>, state: SocketState) -> SocketRow {
+    SocketRow {
+        id: observed.cookie,
+        process: None,
+        uid: observed.uid,
+        local: observed.local,
+        peer: observed.peer,
+        state,
+        congestion_control: observed.congestion_control.to_owned(),
+        rtt: SocketRtt::default(),
+        send: SendSide::default(),
+        receive: ReceiveSide::default(),
+        retransmissions: SocketRetransmissions::default(),
+        limit: SocketLimit::default(),
     }
 }
 

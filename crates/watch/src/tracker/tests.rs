@@ -3,7 +3,7 @@
 use super::*;
 use std::cell::Cell;
 use std::collections::HashMap;
-use thalweg_model::LimitName;
+use thalweg_model::{ClosedSockets, LimitName};
 
 /// What the kernel would say: the fields that are not given are zero.
 #[derive(Debug, Clone, Default)]
@@ -42,24 +42,101 @@ impl Kernel {
     }
 }
 
+fn observed(cookie: u64, kernel: &Kernel) -> Observed<'static> {
+    Observed {
+        cookie,
+        inode: cookie as u32 + 100,
+        uid: 33,
+        state: 1,
+        local: "192.0.2.1:443".parse().expect("an end"),
+        peer: "10.1.2.3:40001".parse().expect("an end"),
+        unread: kernel.unread,
+        unacknowledged: kernel.queued,
+        packets: (kernel.packets, 0),
+        congestion_control: "cubic",
+    }
+}
+
 fn refresh(tracker: &mut Tracker, at_s: f64, sockets: &[(u64, &Kernel)]) {
     tracker.begin(1e9 + at_s);
     for (cookie, kernel) in sockets {
-        let observed = Observed {
-            cookie: *cookie,
-            inode: *cookie as u32 + 100,
-            uid: 33,
-            state: 1,
-            local: "192.0.2.1:443".parse().expect("an end"),
-            peer: "10.1.2.3:40001".parse().expect("an end"),
-            unread: kernel.unread,
-            unacknowledged: kernel.queued,
-            packets: (kernel.packets, 0),
-            congestion_control: "cubic",
-        };
-        tracker.observe(&observed, |name| kernel.fields.get(name).copied().unwrap_or(0));
+        tracker.observe(&observed(*cookie, kernel), |name| kernel.fields.get(name).copied().unwrap_or(0));
     }
     tracker.end(None);
+}
+
+fn close(tracker: &mut Tracker, at_s: f64, cookie: u64, kernel: &Kernel) {
+    let field = |name: &str| kernel.fields.get(name).copied().unwrap_or(0);
+    tracker.close(&Observed { uid: 0, inode: 0, ..observed(cookie, kernel) }, 1e9 + at_s, field);
+}
+
+fn metric(tracker: &Tracker, name: &str) -> String {
+    let metrics = crate::exposition(tracker.totals());
+    let line = metrics.lines().find(|line| line.starts_with(&format!("thalweg_tcp_{name}")));
+    line.unwrap_or_else(|| panic!("no {name}: {metrics}")).rsplit(' ').next().expect("a value").to_owned()
+}
+
+#[test]
+fn connections_that_end_are_rows_once_and_sums_for_good() {
+    let mut tracker = Tracker::default();
+    tracker.expect_closings();
+    let (three, five) = (Kernel::sender(3), Kernel::sender(5).with("tcpi_rwnd_limited", 500_000));
+    // It ended before the first refresh.
+    close(&mut tracker, -0.1, 9, &Kernel::sender(9));
+    refresh(&mut tracker, 0.0, &[(1, &three), (2, &three), (3, &three)]);
+    assert_eq!(tracker.report().closed, Some(ClosedSockets::default()));
+    // One that was observed and has a process, one that never was, and one that ended before the first refresh and was freed since.
+    tracker
+        .own(|inode| (inode == 101).then(|| SocketProcess { pid: 1, name: "web".to_owned(), cgroup: String::new() }));
+    close(&mut tracker, 0.5, 1, &five);
+    close(&mut tracker, 0.6, 4, &Kernel::sender(1));
+    close(
+        &mut tracker,
+        0.7,
+        5,
+        &Kernel::sender(7)
+            .with("tcpi_last_data_sent", 800)
+            .with("tcpi_last_ack_recv", 750)
+            .with("tcpi_last_data_recv", 900),
+    );
+    tracker.closings_missed(7);
+    // The third is not listed any more, and its end is not reported yet.
+    refresh(&mut tracker, 2.0, &[(2, &three)]);
+    let report = tracker.report();
+    let closed = report.closed.as_ref().expect("they are reported");
+    assert_eq!((closed.total, closed.missed, report.sockets_total), (2, 7, 1));
+    let rows: HashMap<u64, &SocketRow> = closed.sockets.iter().map(|row| (row.id, row)).collect();
+    let (seen, unseen) = (rows[&1], rows[&4]);
+    assert_eq!((seen.state, seen.uid, unseen.uid), (SocketState::Closed, 33, NO_USER));
+    assert_eq!(seen.process.as_ref().map(|process| process.name.as_str()), Some("web"));
+    // Two megabytes of its five, and one of one, in two seconds.
+    assert_eq!((seen.send.bytes, seen.send.rate_bps, unseen.send.rate_bps), (5_000_000, 8e6, 4e6));
+    assert_eq!((seen.send.queued_bytes, seen.send.queued_s, seen.limit.now), (0, Some(0.0), None));
+    assert_eq!((seen.limit.life.cause, seen.limit.life.receive_window), (Some(LifeLimit::Network), 0.1));
+    assert_eq!(metric(&tracker, "sent_bytes_total{process=\"web\"}"), "2000000");
+    assert_eq!(metric(&tracker, "sent_bytes_total{process=\"unknown\"}"), "1000000");
+    assert_eq!(metric(&tracker, "closed_connections_total{process=\"web\"}"), "1");
+    assert_eq!(metric(&tracker, "limited_seconds_total{process=\"web\",cause=\"receive-window\"}"), "0.5");
+    assert_eq!(metric(&tracker, "missed_connections_total"), "7");
+    // Only what it did since it was observed counts, however late its end is reported.
+    close(&mut tracker, 9.0, 3, &Kernel::sender(4));
+    refresh(&mut tracker, 10.0, &[(2, &three)]);
+    let closed = tracker.report().closed.as_ref().expect("they are reported");
+    assert_eq!((closed.total, closed.missed, closed.sockets.len(), closed.sockets[0].id), (1, 0, 1, 3));
+    assert_eq!(metric(&tracker, "sent_bytes_total{process=\"unknown\"}"), "2000000");
+    assert_eq!(metric(&tracker, "missed_connections_total"), "7");
+}
+
+#[test]
+fn one_that_ends_before_its_process_is_known_counts_once() {
+    let mut tracker = Tracker::default();
+    tracker.expect_closings();
+    refresh(&mut tracker, 0.0, &[]);
+    refresh(&mut tracker, 1.0, &[(1, &Kernel::sender(1))]);
+    close(&mut tracker, 1.5, 1, &Kernel::sender(2));
+    refresh(&mut tracker, 2.0, &[]);
+    assert_eq!(metric(&tracker, "sent_bytes_total{process=\"unknown\"}"), "2000000");
+    assert_eq!(metric(&tracker, "closed_connections_total{process=\"unknown\"}"), "1");
 }
 
 #[test]

@@ -3,10 +3,12 @@
 use crate::column::{Column, ColumnSet};
 use crate::filter::{Filter, FilterError};
 use std::collections::VecDeque;
-use thalweg_model::{SocketRow, WatchReport};
+use thalweg_model::{ClosedSockets, SocketRow, SocketState, WatchReport};
 
 /// Moments kept of the socket that is shown in detail.
 const HISTORY: usize = 120;
+/// Connections that ended before the last interval and stay in the table, the latest: some pages of it.
+const CLOSED_KEPT: usize = 1_000;
 /// Sockets by which a page moves.
 const PAGE: isize = 20;
 
@@ -71,8 +73,14 @@ pub struct View {
     columns: ColumnSet,
     mode: Mode,
     is_paused: bool,
-    /// Places of the wanted sockets in the report, in order.
+    /// Places of the wanted sockets in the report, in order; beyond those of the report, places in `closed`.
     order: Vec<usize>,
+    /// Connections that ended, and at which refresh, in seconds since the epoch.
+    closed: VecDeque<(f64, SocketRow)>,
+    /// How long they stay, in seconds.
+    keeps_closed_s: f64,
+    /// The refresh that `closed` holds already.
+    taken_s: f64,
     /// The selected socket, and its place in the order.
     selected: Option<u64>,
     place: usize,
@@ -93,19 +101,32 @@ impl View {
             mode: Mode::List,
             is_paused: false,
             order: Vec::new(),
+            closed: VecDeque::new(),
+            keeps_closed_s: 0.0,
+            taken_s: f64::NEG_INFINITY,
             selected: None,
             place: 0,
             history: VecDeque::new(),
         }
     }
 
+    /// Lets connections that ended stay in the table for so many seconds, instead of for one refresh.
+    pub const fn keep_closed(&mut self, seconds: f64) {
+        self.keeps_closed_s = seconds;
+    }
+
     /// Takes a report: all other methods are about this one from now on.
     pub fn update(&mut self, report: &WatchReport) {
-        let sockets = &report.sockets;
-        self.order.clear();
-        self.order.extend((0..sockets.len()).filter(|place| self.filter.wants(&sockets[*place])));
+        self.take_closed(report);
+        let places = 0..report.sockets.len() + self.closed.len();
+        let mut order = std::mem::take(&mut self.order);
+        order.clear();
+        order.extend(places.filter(|place| self.filter.wants(self.row(report, *place))));
+        self.order = order;
         self.arrange(report);
-        if let Some(row) = self.selected(report).filter(|_| self.mode == Mode::Detail) {
+        let detailed =
+            self.selected(report).filter(|row| self.mode == Mode::Detail && row.state != SocketState::Closed);
+        if let Some(row) = detailed {
             let windows = Windows {
                 at_s: report.at_s,
                 in_flight: row.send.in_flight_bytes as f64,
@@ -121,23 +142,50 @@ impl View {
         }
     }
 
+    fn take_closed(&mut self, report: &WatchReport) {
+        // Of a recording that is shown from its start again times go back.
+        let is_old = |at_s: f64| at_s + self.keeps_closed_s < report.at_s || at_s > report.at_s;
+        self.closed.retain(|(at_s, _)| !is_old(*at_s));
+        if self.taken_s == report.at_s {
+            return;
+        }
+        self.taken_s = report.at_s;
+        let rows = report.closed.as_ref().map_or(&[][..], |closed| &closed.sockets);
+        self.closed.drain(..(self.closed.len() + rows.len()).saturating_sub(CLOSED_KEPT).min(self.closed.len()));
+        self.closed.extend(rows.iter().map(|row| (report.at_s, row.clone())));
+    }
+
+    /// The socket at a place of `order`.
+    fn row<'a>(&'a self, report: &'a WatchReport, place: usize) -> &'a SocketRow {
+        report.sockets.get(place).unwrap_or_else(|| &self.closed[place - report.sockets.len()].1)
+    }
+
     fn arrange(&mut self, report: &WatchReport) {
-        let (sort, is_reversed, sockets) = (self.sort, self.is_reversed, &report.sockets);
-        self.order.sort_unstable_by(|a, b| {
-            let order = sort.compare(&sockets[*a], &sockets[*b]);
+        let (sort, is_reversed) = (self.sort, self.is_reversed);
+        let mut order = std::mem::take(&mut self.order);
+        order.sort_unstable_by(|a, b| {
+            let order = sort.compare(self.row(report, *a), self.row(report, *b));
             if is_reversed { order.reverse() } else { order }
         });
-        let found = self.selected.and_then(|id| self.order.iter().position(|place| sockets[*place].id == id));
+        self.order = order;
+        let found = self.selected.and_then(|id| self.order.iter().position(|place| self.row(report, *place).id == id));
         if found.is_none() && self.mode == Mode::Detail {
             return;
         }
         self.place = found.unwrap_or(self.place).min(self.order.len().saturating_sub(1));
-        self.selected = self.order.get(self.place).map(|place| sockets[*place].id);
+        self.selected = self.order.get(self.place).map(|place| self.row(report, *place).id);
     }
 
     /// The wanted sockets, in order.
     pub fn rows<'a>(&'a self, report: &'a WatchReport) -> impl ExactSizeIterator<Item = &'a SocketRow> {
-        self.order.iter().map(|place| &report.sockets[*place])
+        self.order.iter().map(|place| self.row(report, *place))
+    }
+
+    /// The wanted sockets that move data in the report's interval: without connections that ended before it.
+    pub(crate) fn moving<'a>(&'a self, report: &'a WatchReport) -> impl Iterator<Item = &'a SocketRow> {
+        let is_now =
+            |place: &&usize| place.checked_sub(report.sockets.len()).is_none_or(|at| self.closed[at].0 == report.at_s);
+        self.order.iter().filter(is_now).map(|place| self.row(report, *place))
     }
 
     /// The report with the wanted sockets alone, in order.
@@ -150,17 +198,21 @@ impl View {
             sockets_total: report.sockets_total,
             backlog: report.backlog.clone(),
             notes: report.notes.clone(),
-            sockets: self.rows(report).cloned().collect(),
+            sockets: self.rows(report).filter(|row| row.state != SocketState::Closed).cloned().collect(),
+            closed: report.closed.as_ref().map(|closed| ClosedSockets {
+                sockets: closed.sockets.iter().filter(|row| self.filter.wants(row)).cloned().collect(),
+                ..*closed
+            }),
         }
     }
 
     /// The selected socket; `None` if there is none, or it is gone.
     #[must_use]
-    pub fn selected<'a>(&self, report: &'a WatchReport) -> Option<&'a SocketRow> {
+    pub fn selected<'a>(&'a self, report: &'a WatchReport) -> Option<&'a SocketRow> {
         let id = self.selected?;
         // In detail it is shown for as long as it is there, whether the filter wants it or not.
-        let at = self.order.get(self.place).and_then(|place| report.sockets.get(*place)).filter(|row| row.id == id);
-        at.or_else(|| report.sockets.iter().find(|row| row.id == id))
+        let at = self.order.get(self.place).map(|place| self.row(report, *place)).filter(|row| row.id == id);
+        at.or_else(|| report.sockets.iter().chain(self.closed.iter().map(|(_, row)| row)).find(|row| row.id == id))
     }
 
     /// The socket that is shown in detail.
@@ -232,7 +284,7 @@ impl View {
     fn move_by(&mut self, by: isize, report: &WatchReport) {
         let last = self.order.len().saturating_sub(1);
         self.place = self.place.saturating_add_signed(by).min(last);
-        self.selected = self.order.get(self.place).map(|place| report.sockets[*place].id);
+        self.selected = self.order.get(self.place).map(|place| self.row(report, *place).id);
     }
 
     fn type_filter(&mut self, key: Key, report: &WatchReport) {

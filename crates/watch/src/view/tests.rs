@@ -4,7 +4,7 @@ use super::*;
 use crate::tests::row;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
-use thalweg_model::{Backlog, LimitName, LimitNow, SocketState, TcpMemoryUse};
+use thalweg_model::{Backlog, ClosedSockets, LimitName, LimitNow, SocketRow, SocketState, TcpMemoryUse};
 
 fn report() -> WatchReport {
     let mut database = row();
@@ -36,6 +36,7 @@ fn report() -> WatchReport {
         },
         notes: vec!["1 socket of other users without program".to_owned()],
         sockets: vec![idle, database, row()],
+        closed: None,
     }
 }
 
@@ -137,6 +138,43 @@ fn screens() {
     view.update(&report);
     assert!(screen(&view, &report, 120).contains("the socket was closed"));
     insta::assert_snapshot!(screens.join("\n----\n"));
+}
+
+#[test]
+fn connections_that_ended_stay_for_a_while_and_move_nothing_after_their_interval() {
+    let (mut view, mut report) = (view(), report());
+    view.keep_closed(10.0);
+    let closed = SocketRow { id: 70, state: SocketState::Closed, ..row() };
+    let other = SocketRow { id: 71, local: "192.0.2.1:22".parse().expect("an end"), ..closed.clone() };
+    report.closed = Some(ClosedSockets { total: 2, missed: 0, sockets: vec![closed, other] });
+    view.update(&report);
+    view.update(&report);
+    assert_eq!(ids(&view, &report), [7, 70, 71, 8, 9]);
+    assert!(crate::table::summary(&report, &view).starts_with("3 sockets, 2 closed, sending 240 Mb/s"));
+    view.key(Key::Down, &report);
+    report.closed = Some(ClosedSockets::default());
+    for (after_s, is_there) in [(4.0, true), (10.0, true), (11.0, false)] {
+        report.at_s = 1e9 + after_s;
+        view.update(&report);
+        assert_eq!(view.selected(&report).map(|row| row.id), Some(if is_there { 70 } else { 8 }));
+        assert!(crate::table::summary(&report, &view).starts_with("3 sockets, sending 80.0 Mb/s"));
+    }
+    assert_eq!(ids(&view, &report), [7, 8, 9]);
+}
+
+#[test]
+fn a_filter_and_json_take_connections_that_ended() {
+    let mut report = report();
+    let closed = SocketRow { id: 70, state: SocketState::Closed, ..row() };
+    let other = SocketRow { id: 71, local: "192.0.2.1:22".parse().expect("an end"), ..closed.clone() };
+    report.closed = Some(ClosedSockets { total: 9, missed: 1, sockets: vec![closed, other] });
+    for (filter, sockets, ended) in [("port:443", 2, 1), ("state:closed", 0, 2), ("-state:closed", 3, 0)] {
+        let mut view = View::new(filter.parse().expect("a filter"), Column::Rate, false, ColumnSet::Overview);
+        view.update(&report);
+        let wanted = view.wanted(&report);
+        let closed = wanted.closed.expect("they are reported");
+        assert_eq!((wanted.sockets.len(), closed.sockets.len(), closed.total, closed.missed), (sockets, ended, 9, 1));
+    }
 }
 
 #[test]
