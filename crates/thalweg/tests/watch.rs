@@ -3,7 +3,7 @@
 mod common;
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -224,6 +224,7 @@ fn wrong_words_have_one_error_and_a_hint() {
         (vec!["--bursts", "lo", "--flows", "65"], "65 is not in 0..=64", ""),
         (vec!["--bursts", "lo", "--burst-source", "xdp"], "invalid value 'xdp'", "af-packet"),
         (vec!["--burst-source", "tcx"], "--bursts <INTERFACE>", ""),
+        (vec!["--once", "--flows", "3"], "are for the traffic of an interface", "--bursts"),
         (vec!["--once", "--html", "page.html"], "are for the traffic of an interface", "--bursts"),
         (vec!["--replay", "bad.jsonl", "--once"], "bad.jsonl, line 1", "thalweg watch --json"),
     ] {
@@ -236,7 +237,7 @@ fn wrong_words_have_one_error_and_a_hint() {
 fn short_bins_of_an_interface_count_every_packet() {
     let folder = tempfile::tempdir().expect("a folder");
     let args = ["watch", "--bursts", "lo", "--port-rate", "1mbit", "--port-buffer", "10kB", "--json", "--count", "10"];
-    let files = ["--record", "bins.parquet", "--html", "bins.html"];
+    let files = ["--record", "bins.parquet", "--html", "bins.html", "--flows", "64"];
     let mut command = common::thalweg(folder.path(), &[&args[..], &["--interval", "200ms"], &files].concat());
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
     let receiver = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
@@ -272,7 +273,9 @@ fn short_bins_of_an_interface_count_every_packet() {
     }
     let page = std::fs::read_to_string(folder.path().join("bins.html")).expect("a page");
     assert!(page.contains("<h2>sent</h2>") && page.contains("image/png") && page.contains("overflowed in"), "{page}");
-    what_was_recorded_is_replayed(folder.path(), &reports);
+    let from = sender.local_addr().expect("an address");
+    assert!(page.contains(&format!("<h2>udp {from} {at}, sent</h2>")), "{page}");
+    what_was_recorded_is_replayed(folder.path(), &reports, (from, at));
 }
 
 #[test]
@@ -323,8 +326,8 @@ fn each_source_tells_flows_apart() {
 }
 
 /// The record has what the reports counted, but for the bin that the last one cut.
-fn what_was_recorded_is_replayed(folder: &Path, reports: &[BurstsReport]) {
-    let replay = ["watch", "--replay", "bins.parquet"];
+fn what_was_recorded_is_replayed(folder: &Path, reports: &[BurstsReport], flow: (SocketAddr, SocketAddr)) {
+    let replay = ["watch", "--replay", "bins.parquet", "--flows", "64"];
     let (out, _) = common::run(folder, &[&replay[..], &["--json", "--html", "again.html"]].concat(), 0);
     let again: Vec<BurstsReport> = out.lines().map(|line| serde_json::from_str(line).expect("a document")).collect();
     let bytes = |reports: &[BurstsReport]| reports.iter().map(|report| report.sent.bytes).sum::<u64>();
@@ -333,6 +336,15 @@ fn what_was_recorded_is_replayed(folder: &Path, reports: &[BurstsReport]) {
     assert!(again.iter().all(|report| report.interface == "lo" && report.sent.port.is_none()), "{out}");
     let page = std::fs::read_to_string(folder.join("again.html")).expect("a page");
     assert!(page.contains("image/png") && !page.contains("overflowed in"), "{page}");
+    assert!(page.contains(&format!("<h2>udp {} {}, sent</h2>", flow.0, flow.1)), "{page}");
+    let rows = again.iter().flat_map(|report| &report.flows);
+    let rows: Vec<&BurstFlow> =
+        rows.filter(|row| row.ends.is_some_and(|ends| (ends.local, ends.peer) == flow)).collect();
+    let sum = |of: fn(&BurstFlowSide) -> u64| rows.iter().map(|row| of(&row.sent)).sum::<u64>();
+    assert_eq!((sum(|side| side.packets), sum(|side| side.bytes)), (500, 500 * 1_028));
+    assert!(rows.iter().all(|row| row.resent.is_none()) && again.iter().all(|report| report.resent.is_none()));
+    let (out, _) = common::run(folder, &["watch", "--replay", "bins.parquet", "--flows", "0", "--json", "--once"], 0);
+    assert!(serde_json::from_str::<BurstsReport>(&out).expect("a document").flows.is_empty());
     let port = ["--port-rate", "1mbit", "--port-buffer", "10kB"];
     let (out, _) = common::run(folder, &[&replay[..], &port].concat(), 0);
     assert!(out.contains("overflow it"), "{out}");

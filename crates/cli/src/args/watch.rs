@@ -48,19 +48,19 @@ pub(crate) struct WatchArgs {
     /// With --bursts: what counts packets: BPF on tcx, BPF on clsact or an AF_PACKET ring; auto takes the first that this host allows
     #[arg(long, value_enum, value_name = "SOURCE", default_value = "auto", requires = "bursts")]
     pub(crate) burst_source: BurstSourceChoice,
-    /// With --bursts: how many flows have rows of their own, all others one together; 0: none
-    #[arg(long, value_name = "N", default_value = "8", value_parser = clap::value_parser!(u8).range(0..=64), requires = "bursts")]
-    pub(crate) flows: u8,
+    /// With --bursts, and with --replay of what it recorded: how many flows have rows of their own, 8 if it is not said, all others one together; 0: none
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=64))]
+    pub(crate) flows: Option<u8>,
     /// With --bursts: the rate of a port that the traffic has to pass, such as 1gbit
     #[arg(long, value_name = "RATE", requires = "port_buffer")]
     pub(crate) port_rate: Option<Rate>,
     /// With --bursts: that port's buffer, such as 128KiB; bursts that overflow it are counted
     #[arg(long, value_name = "SIZE", requires = "port_rate")]
     pub(crate) port_buffer: Option<Bytes>,
-    /// With --bursts: also writes every bin of 100 µs in which something passed to this Parquet file
+    /// With --bursts: also writes every bin of 100 µs in which something passed, by flow, to this Parquet file
     #[arg(long, value_name = "FILE.parquet", requires = "bursts")]
     pub(crate) record: Option<PathBuf>,
-    /// With --bursts: also draws the rate of every millisecond, as one HTML page
+    /// With --bursts: also draws the rate of every millisecond, of all packets and of each flow, as one HTML page
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
     /// Shows what --json recorded, or what --bursts --record did; - is stdin, where stdout is no terminal

@@ -20,6 +20,8 @@ use thalweg_watch::{Bursts, Filter, Port, View, bursts_text, plain};
 
 /// What a record's bins are wide.
 const RECORD_STEP_US: u64 = 100;
+/// Flows that have rows of their own.
+const FLOWS: u8 = 8;
 /// How long a signal waits to be seen.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -30,9 +32,9 @@ pub(crate) fn run(args: &WatchArgs, output: &Output) -> Result<ExitCode, Failure
     if let Some(file) = args.replay.as_deref().filter(|file| is_record(file)) {
         return replay_bursts(args, file, output);
     }
-    if args.html.is_some() || args.port_rate.is_some() {
+    if args.html.is_some() || args.port_rate.is_some() || args.flows.is_some() {
         return Err(Failure::user(anyhow!(
-            "--html, --port-rate and --port-buffer are for the traffic of an interface"
+            "--html, --port-rate, --port-buffer and --flows are for the traffic of an interface"
         ))
         .hint("with --bursts INTERFACE, or with --replay of what --bursts --record wrote"));
     }
@@ -117,7 +119,7 @@ fn bursts(args: &WatchArgs, interface: &str, output: &Output) -> Result<ExitCode
     let stop = stop::listen()?;
     let port = port(args);
     let mut kept = Kept::begin(interface, port, args.record.as_deref(), args.html.as_deref())?;
-    let mut traffic = Traffic::start(interface, args.burst_source, port, args.flows)?;
+    let mut traffic = Traffic::start(interface, args.burst_source, port, args.flows.unwrap_or(FLOWS))?;
     if let Some(reason) = &traffic.source().reason {
         output.note(&format!("packets are counted by {}: {reason}", traffic.source().kind.as_str()));
     }
@@ -153,15 +155,19 @@ fn replay_bursts(args: &WatchArgs, file: &Path, output: &Output) -> Result<ExitC
     let interval = args.interval.to_duration().as_nanos() as u64;
     let count = if args.once { Some(1) } else { args.count };
     let mut next = record.next()?;
-    let begin = next.map_or(0, |bin| bin.at_ns);
+    let begin = next.as_ref().map_or(0, |bin| bin.all.at_ns);
     let source = BurstSource { kind: BurstSourceKind::Record, reason: None, step_us: RECORD_STEP_US };
     let mut bursts = Bursts::new(&record.interface, source, Timestamp::from_nanos(begin), port);
+    let flows = args.flows.unwrap_or(FLOWS);
+    if record.has_flows && flows > 0 {
+        bursts.tell_flows(usize::from(flows), None);
+    }
     bursts.keep_bins();
     let mut shown = 0;
     while next.is_some() && count.is_none_or(|count| shown < count) {
         let until = begin.saturating_add(interval.saturating_mul(shown + 1));
-        while let Some(bin) = next.filter(|bin| bin.at_ns < until) {
-            bursts.bin(&bin, []);
+        while let Some(bin) = next.take_if(|bin| bin.all.at_ns < until) {
+            bursts.bin(&bin.all, bin.parts);
             next = record.next()?;
         }
         let report = bursts.report(Timestamp::from_nanos(until), 0);
@@ -192,13 +198,13 @@ fn waited(due: Instant, stop: &AtomicBool, mut meanwhile: impl FnMut()) -> bool 
             return true;
         }
         std::thread::sleep(left.min(LOOK_EVERY));
+        meanwhile();
     }
     false
 }
 
 /// Prints a report; `false` when its reader has gone.
 fn printed(text: &str) -> Result<bool, Failure> {
-        meanwhile();
     let mut out = io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),

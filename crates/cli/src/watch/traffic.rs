@@ -70,7 +70,7 @@ impl Traffic {
         if flows > 0 {
             let (feed, said) = ResentFeed::start();
             resent_reason.clone_from(&said.reason);
-            bursts.tell_flows(usize::from(flows), said);
+            bursts.tell_flows(usize::from(flows), Some(said));
             resent = Some(feed);
         }
         Ok(Self { feed, source, bursts, resent, resent_reason })
@@ -114,6 +114,7 @@ impl Traffic {
                         bytes: bin.bytes,
                         packet_max_bytes: bin.packet_max_bytes,
                         overflows: false,
+                        flow: None,
                     };
                     bursts.bin(&counted, parts.iter().map(|part| (id(&part.flow), part.packets, part.bytes)));
                 });

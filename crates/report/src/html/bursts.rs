@@ -17,12 +17,15 @@ const OVERFLOW_RGB: [u8; 3] = [230, 30, 30];
 const SCALE: [[u8; 3]; 5] = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
 /// Rows between two times at the side.
 const ROWS_PER_TIME: usize = 10;
+/// Flows that have maps of their own, those with most bytes.
+const FLOWS_MAX: usize = 16;
 /// Pixels that all rows are to have on the screen, and the least and the most of one.
 const MAP_PX: usize = 240;
 const ROW_PX: (usize, usize) = (4, 16);
 
-/// Writes the page. It loads nothing, and needs no script: the maps are images in it.
-pub fn bursts_page(map: &BurstMap) -> String {
+/// Writes the page: the maps of an interface, and below them those of its flows, which have their names in place of the interface's. It loads nothing,
+/// and needs no script: the maps are images in it.
+pub fn bursts_page(map: &BurstMap, flows: &[BurstMap]) -> String {
     let title = format!("Milliseconds of {}", map.interface);
     let mut body = format!("<header><h1>{}</h1>", escape(&title));
     let mut note = |text: &str| body.push_str(&format!("<p class=\"faint\">{}</p>", escape(text)));
@@ -44,14 +47,39 @@ pub fn bursts_page(map: &BurstMap) -> String {
     body.push_str("</header>\n<main>\n");
     let all = map.rows.iter().flat_map(|row| row.sent.iter().chain(&row.received));
     let most = all.map(|cell| rate_of(*cell)).fold(map.port.map_or(0.0, |port| port.rate_bps), f64::max);
-    body.push_str(&section("sent", map, most, |row| &row.sent));
-    body.push_str(&section("received", map, most, |row| &row.received));
+    body.push_str(&section("sent", map, most, sent));
+    body.push_str(&section("received", map, most, received));
+    if !flows.is_empty() {
+        let shown = flows.len().min(FLOWS_MAX);
+        let count = if shown < flows.len() {
+            format!("{shown} of {}", counted(flows.len() as u64, "flow"))
+        } else {
+            counted(shown as u64, "flow")
+        };
+        body.push_str(&format!("<h1>{count}, by bytes</h1>\n"));
+    }
+    for flow in flows.iter().take(FLOWS_MAX) {
+        for (name, of) in [("sent", sent as fn(&BurstMapRow) -> &Vec<BurstCell>), ("received", received)] {
+            if flow.rows.iter().any(|row| of(row).iter().any(|cell| cell.bytes > 0)) {
+                body.push_str(&section(&format!("{}, {name}", flow.interface), flow, most, of));
+            }
+        }
+    }
     body.push_str("</main>\n");
     document(&title, &body, "")
 }
 
+const fn sent(row: &BurstMapRow) -> &Vec<BurstCell> {
+    &row.sent
+}
+
+const fn received(row: &BurstMapRow) -> &Vec<BurstCell> {
+    &row.received
+}
+
 /// One direction: its figures and its map. Colours are of rates up to `most`.
-fn section(name: &str, map: &BurstMap, most: f64, of: impl Fn(&BurstMapRow) -> &Vec<BurstCell>) -> String {
+fn section(name: &str, map: &BurstMap, most: f64, of: fn(&BurstMapRow) -> &Vec<BurstCell>) -> String {
+    let name = &escape(name);
     let cells: Vec<BurstCell> = map.rows.iter().flat_map(|row| of(row).iter().copied()).collect();
     let sum: f64 = cells.iter().map(|cell| f64::from(cell.bytes)).sum();
     if sum == 0.0 {
@@ -177,7 +205,11 @@ mod tests {
         rows[1].sent[999] = BurstCell { bytes: 250_000, overflows: true };
         let port = Some(MapPort { rate_bps: 1e9, buffer_bytes: 131_072 });
         let map = BurstMap { interface: "<eth0>".to_owned(), first_s: 86_399, rows, dropped_rows: 0, port };
-        let page = bursts_page(&map);
+        let flow = BurstMap { interface: "tcp <a> b".to_owned(), ..map.clone() };
+        let page = bursts_page(&map, &vec![flow; 17]);
+        assert!(page.contains("<h1>16 of 17 flows, by bytes</h1>"), "{page}");
+        assert_eq!(page.matches("<h2>tcp &lt;a&gt; b, sent</h2>").count(), 16);
+        assert!(!page.contains("b, received"), "what is empty has no map");
         assert!(page.contains("&lt;eth0&gt;") && !page.contains("<eth0>"), "names are escaped");
         assert!(page.contains("23:59:59 UTC") && page.contains("2.00 Gb/s in the fullest millisecond"), "{page}");
         assert!(page.contains("overflowed in 1 millisecond.") && page.contains("<h2>received</h2><p>Nothing.</p>"));

@@ -20,8 +20,8 @@ use thalweg_units::Timestamp;
 
 const NS_PER_S: f64 = 1e9;
 
-/// What passed in one of the shortest bins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// What passed in one of the shortest bins; where flows are told apart, one flow's part of it, or that of all flows without a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BusyBin {
     /// When it began, in nanoseconds since the epoch.
     pub at_ns: u64,
@@ -31,10 +31,12 @@ pub struct BusyBin {
     pub packets: u64,
     /// Their bytes, from the IP header on.
     pub bytes: u64,
-    /// The longest of them.
+    /// The longest packet of the bin.
     pub packet_max_bytes: u64,
     /// Whether the port's buffer overflowed.
     pub overflows: bool,
+    /// The flow; `None` for all packets, or those without a row of their own.
+    pub flow: Option<FlowId>,
 }
 
 /// The traffic of an interface, both directions.
@@ -46,8 +48,8 @@ pub struct Bursts {
     from_ns: u64,
     sent: Direction,
     received: Direction,
-    /// Where flows are told apart: they, and what tells of segments that are sent again.
-    flows: Option<(Flows, BurstResent)>,
+    /// Where flows are told apart: they, and what tells of segments that are sent again, if anything does.
+    flows: Option<(Flows, Option<BurstResent>)>,
 }
 
 impl Bursts {
@@ -59,8 +61,8 @@ impl Bursts {
         Self { interface: interface.to_owned(), source, from_ns, sent: direction(), received: direction(), flows: None }
     }
 
-    /// Tells so many flows apart; `resent` says what will tell of segments that are sent again.
-    pub fn tell_flows(&mut self, most: usize, resent: BurstResent) {
+    /// Tells so many flows apart; `resent` says what will tell of segments that are sent again, if anything does.
+    pub fn tell_flows(&mut self, most: usize, resent: Option<BurstResent>) {
         self.flows = Some((Flows::new(most, self.from_ns), resent));
     }
 
@@ -73,7 +75,7 @@ impl Bursts {
 
     /// Segments that could not be told apart.
     pub const fn resent_missed(&mut self, segments: u64) {
-        if let Some((_, resent)) = &mut self.flows {
+        if let Some((_, Some(resent))) = &mut self.flows {
             resent.missed += segments;
         }
     }
@@ -91,14 +93,18 @@ impl Bursts {
         self.flows.as_ref().is_some_and(|(flows, _)| flows.is_kept(flow))
     }
 
-    /// Keeps the shortest bins for [`Self::busy_bins`].
+    /// Keeps the shortest bins for [`Self::busy_bins`], from the next packet on. Flows must be told apart before, if at all.
     pub fn keep_bins(&mut self) {
         for direction in [&mut self.sent, &mut self.received] {
             direction.bins[0].kept = Some(Vec::new());
         }
+        if let Some((flows, _)) = &mut self.flows {
+            flows.keep_bins();
+        }
     }
 
-    /// The shortest bins in which something passed and that are over since the last call, in order.
+    /// The shortest bins in which something passed and that the last report closed, in order. Where flows are told apart, the parts of a bin follow
+    /// each other and add up to it.
     pub fn busy_bins(&mut self) -> Vec<BusyBin> {
         let mut bins = Vec::new();
         for (direction, is_sent) in [(&mut self.sent, true), (&mut self.received, false)] {
@@ -111,9 +117,19 @@ impl Bursts {
                 bytes: load.bytes,
                 packet_max_bytes: load.packet_max_bytes,
                 overflows: load.overflows,
+                flow: None,
             }));
         }
-        bins.sort_unstable();
+        if let Some((flows, _)) = &mut self.flows {
+            let longest: HashMap<(u64, bool), u64> =
+                bins.iter().map(|bin| ((bin.at_ns, bin.is_sent), bin.packet_max_bytes)).collect();
+            bins = flows.busy_bins();
+            for bin in &mut bins {
+                let longest = longest.get(&(bin.at_ns, bin.is_sent)).copied().unwrap_or(0);
+                bin.packet_max_bytes = bin.packet_max_bytes.max(longest);
+            }
+        }
+        bins.sort_unstable_by_key(|bin| (bin.at_ns, bin.is_sent, bin.flow.map(|flow| (flow.local, flow.peer))));
         bins
     }
 
@@ -154,9 +170,12 @@ impl Bursts {
         let (flows, resent) = match &mut self.flows {
             Some((flows, resent)) => {
                 let episodes = self.sent.queue.as_ref().map(Queue::episodes).unwrap_or_default();
-                let (flows, segments) = flows.report(until_ns, episodes);
-                let missed = std::mem::take(&mut resent.missed);
-                (flows, Some(BurstResent { segments, missed, ..resent.clone() }))
+                let (flows, segments) = flows.report(until_ns, resent.is_some().then_some(episodes));
+                let resent = resent.as_mut().map(|resent| {
+                    let missed = std::mem::take(&mut resent.missed);
+                    BurstResent { segments, missed, ..resent.clone() }
+                });
+                (flows, resent)
             }
             None => (Vec::new(), None),
         };

@@ -1,6 +1,7 @@
 //! An interval of an interface's traffic as text.
 
-use thalweg_model::{BurstDirection, BurstFlow, BurstFlowSide, BurstsReport, FlowProtocol, ResentSource};
+use super::FlowId;
+use thalweg_model::{BurstDirection, BurstFlow, BurstFlowSide, BurstsReport, ResentSource};
 use thalweg_units::figures;
 
 /// The longest packets of common Ethernet, from the IP header on.
@@ -68,10 +69,7 @@ fn flows_text(report: &BurstsReport) -> String {
         return String::new();
     }
     let name = |flow: &BurstFlow| match flow.ends {
-        Some(ends) => {
-            let protocol = if ends.protocol == FlowProtocol::Tcp { "tcp" } else { "udp" };
-            format!("{protocol} {} {}", ends.local, ends.peer)
-        }
+        Some(ends) => FlowId { protocol: ends.protocol, local: ends.local, peer: ends.peer }.to_string(),
         None => "all others".to_owned(),
     };
     let wide = report.flows.iter().map(|flow| name(flow).chars().count()).max().unwrap_or(0);

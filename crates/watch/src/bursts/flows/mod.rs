@@ -1,8 +1,11 @@
 //! Flows of an interface's traffic: rows of their own for a bounded number of them, one for all others, and the segments that TCP sends again.
 
+use super::BusyBin;
 use super::bins::{Bins, Load, WIDTHS_NS};
 use super::queue::Episode;
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::net::SocketAddr;
 use thalweg_model::{
     BurstFlow, BurstFlowEnds, BurstFlowSide, FlowProtocol, FlowResent, FlowResentClasses, ResentKind, ResentSegment,
@@ -30,6 +33,13 @@ pub struct FlowId {
     pub local: SocketAddr,
     /// The other.
     pub peer: SocketAddr,
+}
+
+impl fmt::Display for FlowId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let protocol = if self.protocol == FlowProtocol::Tcp { "tcp" } else { "udp" };
+        write!(f, "{protocol} {} {}", self.local, self.peer)
+    }
 }
 
 /// What was sent again at one instant.
@@ -61,6 +71,8 @@ pub(super) struct Flows {
     counted: Option<HashMap<(SocketAddr, SocketAddr), u64>>,
     /// After the last report: the flows that keep their rows.
     kept: HashSet<FlowId>,
+    /// The shortest bins that the last report closed, where they are asked for.
+    busy: Option<Vec<BusyBin>>,
 }
 
 #[derive(Debug)]
@@ -102,6 +114,28 @@ impl Row {
     fn new(from_ns: u64) -> Self {
         Self { sent: Side::new(from_ns), received: Side::new(from_ns) }
     }
+
+    fn keep_bins(&mut self) {
+        for side in [&mut self.sent, &mut self.received] {
+            side.bins[0].kept = Some(Vec::new());
+        }
+    }
+
+    /// Moves the bins that are kept to `busy`.
+    fn take_bins(&mut self, flow: Option<FlowId>, busy: &mut Vec<BusyBin>) {
+        for (side, is_sent) in [(&mut self.sent, true), (&mut self.received, false)] {
+            let Bins { kept, width_ns, .. } = &mut side.bins[0];
+            busy.extend(kept.iter_mut().flat_map(|kept| kept.drain(..)).map(|(number, load)| BusyBin {
+                at_ns: number * *width_ns,
+                is_sent,
+                packets: load.packets,
+                bytes: load.bytes,
+                packet_max_bytes: load.packet_max_bytes,
+                overflows: load.overflows,
+                flow,
+            }));
+        }
+    }
 }
 
 impl Flows {
@@ -114,16 +148,32 @@ impl Flows {
             resent: Vec::new(),
             counted: None,
             kept: HashSet::new(),
+            busy: None,
         }
+    }
+
+    /// Keeps the shortest bins for [`Self::busy_bins`].
+    pub(super) fn keep_bins(&mut self) {
+        self.busy = Some(Vec::new());
+        self.rows.values_mut().chain([&mut self.other]).for_each(Row::keep_bins);
+    }
+
+    /// What the last report closed, by flow.
+    pub(super) fn busy_bins(&mut self) -> Vec<BusyBin> {
+        self.busy.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Takes in what passed of a flow, or of none that has a row.
     pub(super) fn add(&mut self, flow: Option<FlowId>, at_ns: u64, is_sent: bool, load: Load) {
         let has_room = self.rows.len() < self.most;
         let row = match flow {
-            Some(flow) if has_room || self.rows.contains_key(&flow) => {
-                self.rows.entry(flow).or_insert_with(|| Row::new(self.from_ns))
-            }
+            Some(flow) if has_room || self.rows.contains_key(&flow) => self.rows.entry(flow).or_insert_with(|| {
+                let mut row = Row::new(self.from_ns);
+                if self.busy.is_some() {
+                    row.keep_bins();
+                }
+                row
+            }),
             _ => &mut self.other,
         };
         let side = if is_sent { &mut row.sent } else { &mut row.received };
@@ -145,19 +195,20 @@ impl Flows {
     }
 
     /// Ends the interval: the flows with a row, those with most bytes first, then all others together; and what was sent again, each with the
-    /// overflow that it follows.
-    pub(super) fn report(&mut self, until_ns: u64, overflows: &[Episode]) -> (Vec<BurstFlow>, Vec<ResentSegment>) {
+    /// overflow that it follows. `overflows` is `None` where nothing tells of segments that are sent again.
+    pub(super) fn report(
+        &mut self,
+        until_ns: u64,
+        overflows: Option<&[Episode]>,
+    ) -> (Vec<BurstFlow>, Vec<ResentSegment>) {
         let mut flows: Vec<BurstFlow> = Vec::with_capacity(self.rows.len() + 1);
         for (id, row) in &mut self.rows {
             let ends = BurstFlowEnds { protocol: id.protocol, local: id.local, peer: id.peer };
             flows.push(row_report(row, Some(ends), until_ns));
         }
         flows.retain(|flow| bytes(flow) > 0);
-        flows.sort_by_key(|flow| {
-            let ends = flow.ends.map(|ends| (ends.local, ends.peer));
-            (std::cmp::Reverse(bytes(flow)), ends)
-        });
-        let segments = self.join(&mut flows, overflows);
+        flows.sort_by_key(|flow| (Reverse(bytes(flow)), flow.ends.map(|ends| (ends.local, ends.peer))));
+        let segments = overflows.map(|overflows| self.join(&mut flows, overflows)).unwrap_or_default();
         let other = row_report(&mut self.other, None, until_ns);
         let total: u64 = flows.iter().map(bytes).sum::<u64>() + bytes(&other);
         let least = total / (LEAST_SHARE * self.most as u64);
@@ -168,6 +219,12 @@ impl Flows {
             .filter_map(|flow| flow.ends)
             .map(|ends| FlowId { protocol: ends.protocol, local: ends.local, peer: ends.peer })
             .collect();
+        if let Some(busy) = &mut self.busy {
+            for (id, row) in &mut self.rows {
+                row.take_bins(Some(*id), busy);
+            }
+            self.other.take_bins(None, busy);
+        }
         let kept = &self.kept;
         self.rows.retain(|id, _| kept.contains(id));
         if bytes(&other) > 0 {

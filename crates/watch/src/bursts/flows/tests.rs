@@ -19,7 +19,7 @@ fn bursts(most: usize) -> Bursts {
     let source = BurstSource { kind: BurstSourceKind::Tcx, reason: None, step_us: 10 };
     let port = Port { rate: Rate::from_bits_per_second(1_000_000_000), buffer: Bytes::new(10_000) };
     let mut bursts = Bursts::new("eth0", source, at(0), Some(port));
-    bursts.tell_flows(most, BurstResent { source: ResentSource::Tracepoint, ..BurstResent::default() });
+    bursts.tell_flows(most, Some(BurstResent { source: ResentSource::Tracepoint, ..BurstResent::default() }));
     bursts
 }
 
@@ -74,6 +74,7 @@ fn parts_of_bins_leave_the_rest_to_others() {
         bytes: 15_000,
         packet_max_bytes: 1_500,
         overflows: false,
+        flow: None,
     };
     bursts.bin(&bin, [(flow(1), 4, 6_000), (flow(2), 5, 7_500)]);
     let report = bursts.report(at(1_000), 0);
@@ -154,4 +155,42 @@ fn a_packet_tells_its_flow_by_its_headers() {
     assert_eq!(flow_of(&v4, true), None, "a later fragment");
     v6[6] = 58;
     assert_eq!(flow_of(&v6, true), None, "ICMP");
+}
+
+#[test]
+fn bins_of_flows_add_up_to_those_of_the_interface() {
+    let mut bursts = bursts(2);
+    bursts.keep_bins();
+    let mut sums = std::collections::HashMap::new();
+    for interval in 0..3u64 {
+        for round in 0..100u64 {
+            let us = interval * 100_000 + round * 1_000;
+            for port in [1, 2, 3] {
+                bursts.packet(at(us), 1_000 * u64::from(port), port != 2, Some(flow(port)));
+            }
+        }
+        let report = bursts.report(at((interval + 1) * 100_000), 0);
+        let bins = bursts.busy_bins();
+        let sum = |is_sent| bins.iter().filter(|bin| bin.is_sent == is_sent).map(|bin| bin.bytes).sum::<u64>();
+        assert_eq!((sum(true), sum(false)), (report.sent.bytes, report.received.bytes));
+        assert!(bins.is_sorted_by_key(|bin| (bin.at_ns, bin.is_sent)));
+        for bin in bins {
+            assert_eq!(bin.packet_max_bytes, if bin.is_sent { 3_000 } else { 2_000 });
+            *sums.entry(bin.flow).or_insert(0) += bin.bytes;
+        }
+        assert!(bursts.busy_bins().is_empty());
+    }
+    // In the first interval the third has no row.
+    assert!(sums[&Some(flow(2))] == 600_000 && sums[&None] >= 300_000, "{sums:?}");
+    assert_eq!(sums.values().sum::<u64>(), 1_800_000);
+}
+
+#[test]
+fn without_a_source_nothing_is_said_of_what_is_sent_again() {
+    let mut bursts =
+        Bursts::new("eth0", BurstSource { kind: BurstSourceKind::Record, reason: None, step_us: 100 }, at(0), None);
+    bursts.tell_flows(2, None);
+    bursts.packet(at(10), 1_000, true, Some(flow(1)));
+    let report = bursts.report(at(1_000), 0);
+    assert_eq!((report.flows.len(), report.flows[0].resent, report.resent), (1, None, None));
 }
