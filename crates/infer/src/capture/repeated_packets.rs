@@ -8,6 +8,7 @@ use std::hash::Hasher;
 pub(super) struct RepeatedPackets {
     /// The time of the first packet, in nanoseconds, and the hash of its bytes.
     first: Option<(u64, u64)>,
+    /// The latest time of all packets, a clock that was set back or not: [`super::time_order`] counts from where it was set to.
     newest: u64,
     /// The first packet came again: what lies behind the newest is known.
     is_again: bool,
@@ -55,5 +56,7 @@ mod tests {
         assert_eq!(new(&[(5, 1), (6, 2), (7, 2), (5, 1), (6, 2), (7, 2), (8, 3), (7, 4)]), [0, 1, 2, 6, 7]);
         assert_eq!(new(&[(5, 1), (6, 2), (5, 7), (6, 8)]), [0, 1, 2, 3], "another file of the same time");
         assert_eq!(new(&[(5, 1), (5, 1), (6, 2)]), [0, 1, 2], "a tap that delivers twice is told as such");
+        let set_back = [(50, 1), (60, 2), (10, 3), (11, 4)];
+        assert_eq!(new(&[set_back, set_back].concat()), [0, 1, 2, 3], "a file in which the clock was set back");
     }
 }

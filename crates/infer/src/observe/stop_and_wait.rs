@@ -115,6 +115,18 @@ impl StopAndWait {
 mod tests {
     use super::*;
 
+    /// The first packet after a stop at `start`, with this much in flight before it.
+    fn after_stop(
+        number: u64,
+        now: u64,
+        (start, flight_before): (u64, u64),
+        last_send: u64,
+        last_progress: u64,
+    ) -> Sent {
+        let (next, una) = (start, start);
+        Sent { number, now, start, next, una, flight_before, last_send, last_progress, ..Sent::default() }
+    }
+
     /// Twelve amounts over a round trip of 100 ms: each is acknowledged, and a message comes with that where `message` says so.
     fn habit(amount: fn(u64) -> u64, in_flight: fn(u64) -> u64, message: bool) -> Option<(u64, Release)> {
         let mut found = StopAndWait::default();
@@ -126,19 +138,7 @@ mod tests {
             }
             now += 100_000;
             let flight_before = in_flight(amount(n));
-            let next = start;
-            let una = start;
-            found.sent(&Sent {
-                number: n,
-                now,
-                start,
-                next,
-                una,
-                flight_before,
-                last_send,
-                last_progress,
-                ..Sent::default()
-            });
+            found.sent(&after_stop(n, now, (start, flight_before), last_send, last_progress));
             (start, last_send, now) = (start + amount(n), now, now + 100_000_000);
         }
         found.habit()
@@ -159,19 +159,7 @@ mod tests {
                 let (start, now) = (n * 16_384, n * (100_000_000 + after));
                 let last_send = now.saturating_sub(100_000_000 + after);
                 let last_progress = now.saturating_sub(after);
-                let (next, una, flight_before) = (start, start, 16_384);
-                let sent = Sent {
-                    number: n,
-                    now,
-                    start,
-                    next,
-                    una,
-                    flight_before,
-                    last_send,
-                    last_progress,
-                    ..Sent::default()
-                };
-                found.sent(&sent);
+                found.sent(&after_stop(n, now, (start, 16_384), last_send, last_progress));
             }
             found.goes_on_by_itself()
         };
