@@ -65,7 +65,7 @@ impl ShownRates {
         let varies = || rounds.jitter().max(sender.rtt.variation);
         let blurred = sender.observers.packet_trains.blurred(sender.space.mss, varies);
         let blurred = blurred.map(|rate| rate.max(self.plateau.unwrap_or(0.0)));
-        let trains = trains.filter(|&trains| !rounds.bunched(trains, plateau));
+        let trains = trains.filter(|_| !rounds.bunched());
         let trains = trains.map(|rate| rate.max(plateau.unwrap_or(0.0)));
         let queued = plateau.filter(|_| rounds.ack_wait.is_some() || rounds.queued_at_plateau(plateau));
         let at_most = [policed, self.standing, blurred].into_iter().flatten().fold(f64::INFINITY, f64::min);

@@ -13,14 +13,13 @@ pub(crate) const PLATEAU: f64 = 0.85;
 /// Below this part of the rate of trains the path is not full, whatever the RTT does: it jitters, then.
 const MIN_PART_OF_TRAIN_RATE: f64 = 0.6;
 /// A rate that hardly ever is larger than its mean, which is at least this part of it. BBR's were 0.95 of it and more behind full paths of
-/// ours, and of programs that write every some milliseconds most are at 0.9 and less.
+/// ours, and of programs that write every some milliseconds most are at 0.9 and less. `causes_that_are_known_are_named_at_both_ends` fails without
+/// it (`receive-window-jitters`).
 const MIN_EVEN_PART: f64 = 0.95;
 /// One part in this many of the bytes may have come faster than the path lets them.
 const BYTES_PER_CAUGHT_UP_BYTE: u64 = 100;
 /// And so much of its time is open: neither the program nor repair nor a timer paused it.
 pub(super) const MIN_OPEN_SHARE: f64 = 0.9;
-/// How many times the rate over a round trip trains of acknowledgements come at, at least, that were held and let go.
-const MIN_BUNCHED_RATIO: f64 = 4.0;
 
 /// Slices of a round trip that are looked at, of however many. Bounds work.
 const MAX_SLICES_EXAMINED: usize = 64;
@@ -147,14 +146,9 @@ impl<'a> RoundTrips<'a> {
     }
 
     /// Whether trains of acknowledgements come at a rate that is not the path's: those that wait behind data of the other way come at its rate,
-    /// each for as much as it tells of. With nothing before it, a path that fast has no queue.
-    pub(crate) fn bunched(&self, trains: f64, plateau: Option<f64>) -> bool {
-        let waits = || {
-            plateau.is_some_and(|plateau| trains > MIN_BUNCHED_RATIO * plateau)
-                && busy_bottleneck::waits(self.sender.rtt.mean().unwrap_or(0.0), self.sender)
-                && self.queued_at_plateau(plateau)
-        };
-        self.sender.is_exact() && (self.ack_wait.is_some() || waits())
+    /// each for as much as it tells of.
+    pub(crate) fn bunched(&self) -> bool {
+        self.sender.is_exact() && self.ack_wait.is_some()
     }
 
     /// The largest RTT sample of the two round trips up to `at`, in nanoseconds.
