@@ -33,7 +33,7 @@ impl<'a> Estimates<'a> {
         let rounds = RoundTrips::new(&side.sender);
         let rates = ShownRates::of(&rounds, mean);
         let clamp = match vantage {
-            Vantage::Sender => rounds.clamp().or_else(|| rounds.clamp_told()),
+            Vantage::Sender => rounds.clamp(),
             Vantage::Receiver | Vantage::Middle => rounds.clamp_told(),
             Vantage::Unknown => None,
         };

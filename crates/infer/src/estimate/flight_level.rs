@@ -68,8 +68,8 @@ impl RoundTrips<'_> {
         let exit = self.sender.observers.slow_start.exit.map_or(u64::MAX, |(at, _)| at);
         let (level, time) = level(&self.open_flights(exit, |v| v.flight), |flight, level| flight == level)?;
         // The program behind a full buffer fills it up burst by burst; a clamped window moves on by what is acknowledged.
-        let moves_on = self.sender.is_exact() && self.sender.totals.from_below * 5 <= self.sender.totals.data_packets;
-        self.clamp_at(level, time, moves_on)
+        let moves_on = self.sender.totals.from_below * 5 <= self.sender.totals.data_packets;
+        self.clamp_at(level, time, moves_on).filter(|_| !self.waits_for_a_buffer())
     }
 
     /// The same elsewhere than at the sender, where the flight is as its packets' timestamps tell it.
@@ -90,9 +90,7 @@ impl RoundTrips<'_> {
         let odd = (level % mss).min(mss - level % mss);
         // It never was larger; elsewhere than at the sender what it was by round trips that grow and shrink errs by a tenth.
         let largest = level as f64 >= MIN_PART_OF_LARGEST * self.sender.totals.flight_max as f64;
-        // At the sender a program that waits for its buffer is seen to; elsewhere a clamp of few bursts makes pauses like it.
-        let waits = self.sender.is_exact() && self.waits_for_a_buffer();
-        let is_one = odd * 100 <= mss && (no_buffer || !bursts) && self.lasts(time) && largest && !waits;
+        let is_one = odd * 100 <= mss && (no_buffer || !bursts) && self.lasts(time) && largest;
         is_one.then_some((level + odd) / mss * mss)
     }
 

@@ -143,8 +143,8 @@ impl<'a> RoundTrips<'a> {
         let constant = self.constant_flight();
         let still = self.still(exit);
         let line = &self.sender.observers.time;
-        let unpaused = (self.sender.is_exact() || prompted)
-            && line.time[Limit::Application as usize] as f64 <= (1.0 - MIN_OPEN_SHARE) * line.total() as f64;
+        let unpaused =
+            prompted && line.time[Limit::Application as usize] as f64 <= (1.0 - MIN_OPEN_SHARE) * line.total() as f64;
         // The buffer may hold what the path does, and a queue besides: more of it would wait there.
         let fills = self.fills(trains);
         // Between such pauses as well it is the buffer that holds the flight, where they take a good part of the time.
@@ -189,7 +189,7 @@ impl<'a> RoundTrips<'a> {
                 &mut split.reader
             } else if waits && view.at >= exit {
                 &mut split.send_buffer
-            } else if !(prompted && unpaused)
+            } else if !unpaused
                 && view.at < last_send
                 && view.flight * 10 < flight_so_far * 7
                 && view.rate < 0.7 * plateau
