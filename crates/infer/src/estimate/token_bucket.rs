@@ -3,8 +3,8 @@
 //! Flach et al. fill a simulated bucket at the goodput between the first loss and the last, and ask that it be emptier at losses than
 //! elsewhere. Here the rate and the size of the bucket are fitted. Losses are a policer's if some bucket tells nearly all of them from passes.
 //! Its rate and size are those that contradict the packets least: what passed needed tokens, and what was lost met less than it needed. A bucket that
-//! is full again before every flight shows its rate only by the few packets that pass between losses, so each of them counts. A queue that overflows fits as well, for it is a bucket too; but what waits in it is late by as much as the bucket is
-//! empty, and a policer delays nothing.
+//! is full again before every flight shows its rate only by the few packets that pass between losses, so each of them counts. A queue that overflows
+//! fits as well, for it is a bucket too; but what waits in it is late by as much as the bucket is empty, and a policer delays nothing.
 //!
 //! Source: Flach et al., "An Internet-Wide Analysis of Traffic Policing", SIGCOMM 2016, §3.
 
@@ -130,6 +130,7 @@ pub(crate) fn fit(log: &PolicerLog, rtt: u64, peak: f64) -> Option<BucketFit> {
     let delayed = delayed.unwrap_or(waited);
     Some(BucketFit::Policer(PolicerBucket { rate, burst, explained, delayed, losses: log.losses }))
 }
+
 fn steps(from: f64, to: f64, by: f64) -> impl Iterator<Item = f64> {
     std::iter::successors(Some(from), move |at| Some(at * by)).take_while(move |at| *at <= to)
 }
