@@ -1,7 +1,5 @@
 //! Bins of one width, and what of them a report tells.
 
-use super::BusyBin;
-use super::flows::FlowId;
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 use thalweg_model::BurstBins;
@@ -49,7 +47,7 @@ pub(super) struct Bins {
     /// The fullest closed bin: bytes, number.
     fullest: (u64, u64),
     /// Closed bins in which something passed, by number, where they are asked for.
-    kept: Option<Vec<(u64, Load)>>,
+    pub(super) kept: Option<Vec<(u64, Load)>>,
 }
 
 impl Bins {
@@ -64,24 +62,6 @@ impl Bins {
             fullest: (0, 0),
             kept: None,
         }
-    }
-
-    /// Keeps the bins that are closed from now on, for [`Self::take_kept`].
-    pub(super) fn keep(&mut self) {
-        self.kept = Some(Vec::new());
-    }
-
-    /// Moves the bins that were kept to `busy`.
-    pub(super) fn take_kept(&mut self, is_sent: bool, flow: Option<FlowId>, busy: &mut Vec<BusyBin>) {
-        busy.extend(self.kept.iter_mut().flat_map(|kept| kept.drain(..)).map(|(number, load)| BusyBin {
-            at_ns: number * self.width_ns,
-            is_sent,
-            packets: load.packets,
-            bytes: load.bytes,
-            packet_max_bytes: load.packet_max_bytes,
-            overflows: load.overflows,
-            flow,
-        }));
     }
 
     pub(super) fn add(&mut self, at_ns: u64, load: Load) {

@@ -96,7 +96,7 @@ impl Bursts {
     /// Keeps the shortest bins for [`Self::busy_bins`], from the next packet on. Flows must be told apart before, if at all.
     pub fn keep_bins(&mut self) {
         for direction in [&mut self.sent, &mut self.received] {
-            direction.bins[0].keep();
+            direction.bins[0].kept = Some(Vec::new());
         }
         if let Some((flows, _)) = &mut self.flows {
             flows.keep_bins();
@@ -108,7 +108,17 @@ impl Bursts {
     pub fn busy_bins(&mut self) -> Vec<BusyBin> {
         let mut bins = Vec::new();
         for (direction, is_sent) in [(&mut self.sent, true), (&mut self.received, false)] {
-            direction.bins[0].take_kept(is_sent, None, &mut bins);
+            let Bins { kept, width_ns, .. } = &mut direction.bins[0];
+            let kept = kept.as_mut().map(std::mem::take).unwrap_or_default();
+            bins.extend(kept.into_iter().map(|(number, load)| BusyBin {
+                at_ns: number * *width_ns,
+                is_sent,
+                packets: load.packets,
+                bytes: load.bytes,
+                packet_max_bytes: load.packet_max_bytes,
+                overflows: load.overflows,
+                flow: None,
+            }));
         }
         if let Some((flows, _)) = &mut self.flows {
             let longest: HashMap<(u64, bool), u64> =
