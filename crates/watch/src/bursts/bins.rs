@@ -36,7 +36,7 @@ impl Load {
 /// Bins of one width.
 #[derive(Debug)]
 pub(super) struct Bins {
-    pub(super) width_ns: u64,
+    width_ns: u64,
     /// Bins that may still get packets, by number.
     open: BTreeMap<u64, Load>,
     /// The first bin that is not closed.
@@ -47,7 +47,7 @@ pub(super) struct Bins {
     /// The fullest closed bin: bytes, number.
     fullest: (u64, u64),
     /// Closed bins in which something passed, by number, where they are asked for.
-    pub(super) kept: Option<Vec<(u64, Load)>>,
+    kept: Option<Vec<(u64, Load)>>,
 }
 
 impl Bins {
@@ -62,6 +62,17 @@ impl Bins {
             fullest: (0, 0),
             kept: None,
         }
+    }
+
+    /// Keeps the bins that are closed from now on, for [`Self::take_kept`].
+    pub(super) fn keep(&mut self) {
+        self.kept = Some(Vec::new());
+    }
+
+    /// Takes the bins that were kept: when each began, and what passed in it.
+    pub(super) fn take_kept(&mut self) -> impl Iterator<Item = (u64, Load)> {
+        let width_ns = self.width_ns;
+        self.kept.iter_mut().flat_map(|kept| kept.drain(..)).map(move |(number, load)| (number * width_ns, load))
     }
 
     pub(super) fn add(&mut self, at_ns: u64, load: Load) {

@@ -17,6 +17,8 @@ const MAX_FLOW_ROWS: usize = 8 * MAX_ROWS;
 pub struct MapBuilder {
     all: Rows,
     flows: HashMap<FlowId, Rows>,
+    /// Rows of the flows' maps together.
+    flow_rows: usize,
     interface: String,
     port: Option<Port>,
 }
@@ -35,19 +37,23 @@ impl MapBuilder {
     /// An empty map.
     #[must_use]
     pub fn new(interface: &str, port: Option<Port>) -> Self {
-        Self { all: Rows::default(), flows: HashMap::new(), interface: interface.to_owned(), port }
+        Self { all: Rows::default(), flows: HashMap::new(), flow_rows: 0, interface: interface.to_owned(), port }
     }
 
     /// Draws a bin, or a flow's part of one. Of those that come late, what belongs to a row that is gone is left out.
     pub fn add(&mut self, bin: &BusyBin) {
         self.all.add(bin);
         let Some(flow) = bin.flow else { return };
-        self.flows.entry(flow).or_default().add(bin);
+        let rows = self.flows.entry(flow).or_default();
+        let before = rows.rows.len();
+        rows.add(bin);
+        // After a long pause it may have fewer.
+        self.flow_rows = self.flow_rows - before + rows.rows.len();
         // The flow that has moved least makes room.
-        while self.flows.values().map(|rows| rows.rows.len()).sum::<usize>() > MAX_FLOW_ROWS {
+        while self.flow_rows > MAX_FLOW_ROWS {
             let least = self.flows.iter().min_by_key(|(_, rows)| rows.bytes).map(|(flow, _)| *flow);
-            let Some(least) = least else { return };
-            self.flows.remove(&least);
+            let Some(gone) = least.and_then(|least| self.flows.remove(&least)) else { return };
+            self.flow_rows -= gone.rows.len();
         }
     }
 
@@ -155,6 +161,16 @@ mod tests {
         let (_, flows) = map.maps();
         assert!(flows.iter().map(|map| map.rows.len()).sum::<usize>() <= MAX_FLOW_ROWS);
         assert!(flows.len() >= 8 && flows[0].interface.starts_with("tcp 192.0.2.1:10 ") && flows[0].rows.len() == 600);
+    }
+
+    #[test]
+    fn a_flow_begins_again_after_a_pause_longer_than_its_map() {
+        let mut map = MapBuilder::new("eth0", None);
+        for second in [1, 4, 2_000] {
+            map.add(&BusyBin { flow: flow(1), ..bin(second * 1_000, 1, true) });
+        }
+        assert_eq!(map.flow_rows, 1);
+        assert_eq!(map.maps().1[0].first_s, 2_000);
     }
 
     #[test]

@@ -39,6 +39,13 @@ pub struct BusyBin {
     pub flow: Option<FlowId>,
 }
 
+impl BusyBin {
+    fn new(at_ns: u64, is_sent: bool, load: Load, flow: Option<FlowId>) -> Self {
+        let Load { packets, bytes, packet_max_bytes, overflows } = load;
+        Self { at_ns, is_sent, packets, bytes, packet_max_bytes, overflows, flow }
+    }
+}
+
 /// The traffic of an interface, both directions.
 #[derive(Debug)]
 pub struct Bursts {
@@ -96,7 +103,7 @@ impl Bursts {
     /// Keeps the shortest bins for [`Self::busy_bins`], from the next packet on. Flows must be told apart before, if at all.
     pub fn keep_bins(&mut self) {
         for direction in [&mut self.sent, &mut self.received] {
-            direction.bins[0].kept = Some(Vec::new());
+            direction.bins[0].keep();
         }
         if let Some((flows, _)) = &mut self.flows {
             flows.keep_bins();
@@ -108,17 +115,7 @@ impl Bursts {
     pub fn busy_bins(&mut self) -> Vec<BusyBin> {
         let mut bins = Vec::new();
         for (direction, is_sent) in [(&mut self.sent, true), (&mut self.received, false)] {
-            let Bins { kept, width_ns, .. } = &mut direction.bins[0];
-            let kept = kept.as_mut().map(std::mem::take).unwrap_or_default();
-            bins.extend(kept.into_iter().map(|(number, load)| BusyBin {
-                at_ns: number * *width_ns,
-                is_sent,
-                packets: load.packets,
-                bytes: load.bytes,
-                packet_max_bytes: load.packet_max_bytes,
-                overflows: load.overflows,
-                flow: None,
-            }));
+            bins.extend(direction.bins[0].take_kept().map(|(at_ns, load)| BusyBin::new(at_ns, is_sent, load, None)));
         }
         if let Some((flows, _)) = &mut self.flows {
             let longest: HashMap<(u64, bool), u64> =

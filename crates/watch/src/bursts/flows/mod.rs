@@ -117,23 +117,14 @@ impl Row {
 
     fn keep_bins(&mut self) {
         for side in [&mut self.sent, &mut self.received] {
-            side.bins[0].kept = Some(Vec::new());
+            side.bins[0].keep();
         }
     }
 
     /// Moves the bins that are kept to `busy`.
     fn take_bins(&mut self, flow: Option<FlowId>, busy: &mut Vec<BusyBin>) {
         for (side, is_sent) in [(&mut self.sent, true), (&mut self.received, false)] {
-            let Bins { kept, width_ns, .. } = &mut side.bins[0];
-            busy.extend(kept.iter_mut().flat_map(|kept| kept.drain(..)).map(|(number, load)| BusyBin {
-                at_ns: number * *width_ns,
-                is_sent,
-                packets: load.packets,
-                bytes: load.bytes,
-                packet_max_bytes: load.packet_max_bytes,
-                overflows: load.overflows,
-                flow,
-            }));
+            busy.extend(side.bins[0].take_kept().map(|(at_ns, load)| BusyBin::new(at_ns, is_sent, load, flow)));
         }
     }
 }
