@@ -92,18 +92,18 @@ fn players_survive_a_publisher_that_is_killed_and_comes_back() {
     let folder = tempfile::tempdir().expect("a folder");
     let edge = Edge::start(folder.path(), &format!("{LOCAL}[hls]\ntarget = \"1s\"\n"), &[]);
     let rtmp = edge.url("publish", "rtmp").replace("NAME", "cam");
-    for end in [".flv", ".m3u8"] {
+    let urls = [".flv", ".m3u8"].map(|end| edge.url_of("play", "http", end).replace("NAME", "cam"));
+    let begun = Instant::now();
+    let told = std::thread::scope(|scope| {
         let first = publisher(&rtmp);
-        let url = edge.url_of("play", "http", end).replace("NAME", "cam");
-        let begun = Instant::now();
-        let told = std::thread::scope(|scope| {
-            let watched = scope.spawn(|| watch(folder.path(), &players, &url, 20));
-            std::thread::sleep(Duration::from_secs(12));
-            drop(first);
-            std::thread::sleep(Duration::from_secs(2));
-            let _second = publisher(&rtmp);
-            watched.join().expect("watched")
-        });
+        let watched = urls.each_ref().map(|url| scope.spawn(|| watch(folder.path(), &players, url, 20)));
+        std::thread::sleep(Duration::from_secs(12));
+        drop(first);
+        std::thread::sleep(Duration::from_secs(2));
+        let _second = publisher(&rtmp);
+        watched.map(|watched| watched.join().expect("watched"))
+    });
+    for (url, told) in urls.iter().zip(told) {
         // They wait for what is not there, and then go on by themselves.
         assert!(told["advanced"].as_f64() >= Some(20.0), "{url} after {:?}: {told}", begun.elapsed());
         let errors = told["errors"].as_array().expect("errors");
@@ -119,7 +119,8 @@ fn ffplay_ffprobe_and_curl_take_the_built_in_stream() {
     let _alone = alone();
     let folder = tempfile::tempdir().expect("a folder");
     let edge = Edge::start(folder.path(), &with_https(folder.path(), "[hls]\ntarget = \"1s\""), &["--demo"]);
-    for (scheme, end) in [("http", ".flv"), ("http", ".m3u8"), ("https", ".m3u8"), ("https", ".flv")] {
+    let all = [("http", ".flv"), ("http", ".m3u8"), ("https", ".m3u8"), ("https", ".flv")];
+    common::two_at_a_time(all.to_vec(), |(scheme, end)| {
         let url = edge.url_of("play", scheme, end);
         let probe = Command::new("ffprobe")
             .args(["-v", "error", "-read_intervals", "%+2", "-show_entries"])
@@ -146,7 +147,7 @@ fn ffplay_ffprobe_and_curl_take_the_built_in_stream() {
             .expect("ffplay");
         let (_, err) = common::texts(&play);
         assert!(play.status.code() == Some(124) && err.is_empty(), "{url}: {err}");
-    }
+    });
     // By curl, as a script looks whether all is well.
     let curl = |args: &[&str]| {
         let output = Command::new("curl").args(["-sS", "-k"]).args(args).output().expect("curl");

@@ -4,39 +4,34 @@
 
 mod common;
 
-use common::{json, texts, thalweg};
+use common::{json, texts, thalweg, two_at_a_time};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
-use std::sync::Mutex;
+
+/// Those that another test runs in full, and fails where one misses what it expects.
+const ELSEWHERE: [(&str, &str); 3] = [
+    ("calibration", include_str!("paths.rs")),
+    ("edge-first-frame", include_str!("edge_first_frame.rs")),
+    ("tail-loss", include_str!("retransmissions.rs")),
+];
 
 #[test]
 fn every_built_in_scenario_keeps_what_it_expects() {
     let folder = tempfile::tempdir().expect("a folder");
     let list = json(folder.path(), &["lab", "list"]);
-    let names: Vec<String> =
+    let mut names: Vec<String> =
         list["scenarios"].as_array().expect("scenarios").iter().map(|one| text(&one["name"])).collect();
     assert!(names.len() >= 20, "{names:?}");
+    for (name, test) in ELSEWHERE {
+        let run = format!("lab run {name} --samples off");
+        assert!(test.replace("\", \"", " ").contains(&run), "{run} is in no other test");
+        names.retain(|one| one != name);
+    }
 
     // Each run has as many guests as there are processors: two runs at a time fill the gaps at their ends.
-    let left = Mutex::new(names);
-    let missed = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                while let Some(name) = next(&left) {
-                    let found = misses(folder.path(), &name);
-                    missed.lock().expect("no panic").extend(found);
-                }
-            });
-        }
-    });
-    let missed = missed.into_inner().expect("no panic");
+    let missed = two_at_a_time(names, |name| misses(folder.path(), &name)).concat();
     assert!(missed.is_empty(), "expectations missed:\n{}", missed.join("\n"));
-}
-
-fn next(left: &Mutex<Vec<String>>) -> Option<String> {
-    left.lock().expect("no panic").pop()
 }
 
 /// Runs a scenario and says which expectations it missed, or what else went wrong.

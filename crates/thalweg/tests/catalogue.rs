@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{json, thalweg};
+use common::{json, thalweg, two_at_a_time};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -91,24 +91,23 @@ fn this_host() {
 
 #[test]
 fn lab_kernels() {
-    let folder = tempfile::tempdir().expect("a folder");
-    for kernel in ["6.12", "6.1"] {
+    two_at_a_time(vec!["6.12", "6.1"], |kernel| {
+        let folder = tempfile::tempdir().expect("a folder");
         let text = format!(
             "name = \"sysctls\"\n[path]\nrtt = \"1ms\"\n[workload]\nkind = \"command\"\nclient = [\"sh\", \"-c\", {PRINT:?}]\n"
         );
         std::fs::write(folder.path().join("s.toml"), text).expect("written");
-        let out = format!("out-{kernel}");
         let run =
-            ["lab", "run", "s.toml", "--kernel", kernel, "--capture", "off", "--samples", "off", "--out", &out, "-q"];
+            ["lab", "run", "s.toml", "--kernel", kernel, "--capture", "off", "--samples", "off", "--out", "out", "-q"];
         let output = thalweg(folder.path(), &run).output().expect("starts");
         if output.status.code() == Some(3) {
             let said = format!("SKIPPED: the catalogue on Linux {kernel}: thalweg lab kernel build {kernel}\n");
             assert!(std::env::var_os("CI").is_none(), "{said}");
             std::io::Write::write_all(&mut std::io::stderr(), said.as_bytes()).expect("stderr");
-            continue;
+            return;
         }
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let log = std::fs::read_to_string(folder.path().join(out).join("0-as-given.client.log")).expect("the log");
+        let log = std::fs::read_to_string(folder.path().join("out/0-as-given.client.log")).expect("the log");
         hold(folder.path(), kernel, &kernel_has(&log), false, true);
-    }
+    });
 }

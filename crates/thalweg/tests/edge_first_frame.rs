@@ -75,7 +75,7 @@ fn the_first_keyframe_is_within_a_round_trip_of_the_least() {
         let url = edge.url_of("play", "http", ".flv");
         bytes_to_first_keyframe(url.split('/').nth(2).expect("an address"))
     };
-    let args = ["lab", "run", "edge-first-frame", "--capture", "off", "--samples", "off", "--out", "out"];
+    let args = ["lab", "run", "edge-first-frame", "--samples", "off", "--capture", "off", "--out", "out"];
     let report = json(folder.path(), &args);
     let mut wrong = Vec::new();
     for control in ["cubic", "bbr"] {

@@ -5,8 +5,11 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod common;
+#[path = "common/schemas.rs"]
+mod schemas;
 
 use common::{figure, json, run, within};
+use schemas::Schemas;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,6 +30,7 @@ fn fix_finds_the_window_proves_the_remedy_and_says_how_to_undo_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let fix = json(folder.path(), &["fix", "slow-download", "--out", "out"]);
     assert_eq!(fix["schema"], "thalweg.fix/1");
+    Schemas::default().check(&fix);
     assert_eq!(fix["cause"]["code"], "receive-window");
     assert!(fix["cause"]["share"].as_f64().expect("a share") > 0.8, "{}", fix["cause"]);
     assert!(fix["ratio"].as_f64().expect("a ratio") >= 4.0, "{}", fix["ratio"]);

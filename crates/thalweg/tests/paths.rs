@@ -15,7 +15,7 @@ const FRAME: f64 = 1442.0;
 fn calibration_holds_on_both_kernels() {
     let folder = tempfile::tempdir().expect("a folder");
     // The exit code is 0 only where every expectation is met.
-    let args = "lab run calibration --kernel 6.1,6.12 --capture off --samples off --out out";
+    let args = "lab run calibration --samples off --capture off --kernel 6.1,6.12 --out out";
     let (out, _) = run(folder.path(), &args.split(' ').collect::<Vec<_>>(), 0);
     assert!(out.contains("Expectations: 22 of 22 met"), "{out}");
 }

@@ -195,7 +195,7 @@ const ALIKE: [&str; 2] = ["last lost, TLP off, rto_min 10 ms, quickack", "only o
 #[test]
 fn timers_and_probes_are_told_apart_where_the_tail_is_lost() {
     let folder = tempfile::tempdir().expect("a folder");
-    let report = json(folder.path(), &["lab", "run", "tail-loss", "--out", "out", "--samples", "off"]);
+    let report = json(folder.path(), &["lab", "run", "tail-loss", "--samples", "off", "--out", "out"]);
     let arms = report["arms"].as_array().expect("arms");
     assert_eq!(arms.len(), 13);
     for arm in arms {

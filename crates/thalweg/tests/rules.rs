@@ -7,7 +7,7 @@ mod common;
 #[path = "common/schemas.rs"]
 mod schemas;
 
-use common::{json, run, texts, thalweg};
+use common::{json, run, texts, thalweg, two_at_a_time};
 use schemas::Schemas;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -43,12 +43,16 @@ fn made_codes(folder: &Path) -> Vec<String> {
     codes(folder).into_iter().filter(|code| !WRITTEN_BY_HAND.contains(&code.as_str())).collect()
 }
 
-/// What the capture of a run shows from there: the verdict of the connection with most data, and its other findings.
-fn found(folder: &Path, capture: &str, at_receiver: bool, schemas: &mut Schemas) -> Vec<String> {
-    let output = thalweg(folder, &["diagnose", capture, "--json"]).output().expect("the program starts");
+/// The diagnosis of a run's capture.
+fn diagnosed(folder: &Path, name: &str) -> Value {
+    let capture = format!("out/{}/0-as-given.pcapng", name.replace('.', "-"));
+    let output = thalweg(folder, &["diagnose", &capture, "--json"]).output().expect("the program starts");
     let (text, err) = texts(&output);
-    let report: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{capture}: {error}: {err}"));
-    schemas.check(&report);
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{capture}: {error}: {err}"))
+}
+
+/// What a capture shows from there: the verdict of the connection with most data, and its other findings.
+fn found(report: &Value, at_receiver: bool) -> Vec<String> {
     let flows = report["captures"][0]["flows"].as_array().expect("flows").iter();
     let there = flows.filter(|flow| (flow["vantage"] == "receiver") == at_receiver);
     let Some(flow) = there.max_by_key(|flow| flow["bytes_down"].as_u64()) else { return Vec::new() };
@@ -75,10 +79,11 @@ fn every_rule_finds_what_it_is_about_and_nothing_else() {
     let mut schemas = Schemas::default();
     json(folder, &args).as_array().expect("reports").iter().for_each(|report| schemas.check(report));
     let mut faults = Vec::new();
-    for (code, name) in names.iter().map(|name| (name.trim_end_matches(".not"), name)) {
+    for (name, report) in two_at_a_time(names.iter().collect(), |name| (name, diagnosed(folder, name))) {
+        schemas.check(&report);
+        let code = name.trim_end_matches(".not");
         for at_receiver in [false, true] {
-            let found =
-                found(folder, &format!("out/{}/0-as-given.pcapng", name.replace('.', "-")), at_receiver, &mut schemas);
+            let found = found(&report, at_receiver);
             let hidden = if at_receiver { &NOT_AT_THE_RECEIVER[..] } else { &NOT_AT_THE_SENDER[..] };
             let is_not = name.ends_with(".not") || hidden.contains(&code);
             if found.iter().any(|one| one == code) == is_not {

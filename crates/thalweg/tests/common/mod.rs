@@ -8,6 +8,7 @@ pub mod python;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::Mutex;
 
 /// The program under test, in `folder`, with temporary files in `folder/tmp`.
 pub fn thalweg(folder: &Path, args: &[&str]) -> Command {
@@ -55,6 +56,22 @@ pub fn lab(text: &str, args: &[&str]) -> Value {
 pub fn lab_in(folder: &Path, text: &str, args: &[&str]) -> Value {
     std::fs::write(folder.join("s.toml"), text).expect("written");
     json(folder, &[&["lab", "run", "s.toml", "--out", "out"], args].concat())
+}
+
+/// What `work` gives for each item, in their order; two are worked on at a time, the first ones first. A run of one arm has one guest, which
+/// keeps one processor busy.
+pub fn two_at_a_time<I: Send, R: Send>(items: Vec<I>, work: impl Fn(I) -> R + Sync) -> Vec<R> {
+    let left = Mutex::new(items.into_iter().enumerate());
+    let next = || left.lock().expect("no panic").next();
+    let mut done: Vec<(usize, R)> = std::thread::scope(|scope| {
+        let each = || std::iter::from_fn(next).map(|(at, item)| (at, work(item))).collect::<Vec<_>>();
+        let other = scope.spawn(each);
+        let mut done = each();
+        done.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        done
+    });
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
 /// Runs a scenario's text on kernel 6.12 in a folder and diagnoses its capture; returns both reports and leaves neither run nor capture behind.

@@ -7,7 +7,7 @@ mod tally;
 pub use causes::Made;
 pub use tally::Tally;
 
-use crate::common::{texts, thalweg};
+use crate::common::{texts, thalweg, two_at_a_time};
 use serde_json::Value;
 use std::fs;
 use std::ops::Range;
@@ -227,17 +227,17 @@ pub fn contradicts(folder: &Path, case: &Case) -> bool {
 /// Judges all captures, and counts.
 pub fn judge(folder: &Path, cases: &[Case]) -> Tally {
     let mut tally = Tally::default();
-    for case in cases {
-        if contradicts(folder, case) {
-            tally.refused.push(case.name.clone());
-            continue;
-        }
+    let (refused, judged): (Vec<&Case>, Vec<&Case>) = cases.iter().partition(|case| contradicts(folder, case));
+    tally.refused = refused.into_iter().map(|case| case.name.clone()).collect();
+    let found = two_at_a_time(judged, |case| {
         let path = CAPTURES.path(folder, case).display().to_string();
         let output = thalweg(folder, &["diagnose", &path, "--json"]).output().expect("the program starts");
         let (out, err) = texts(&output);
         // Exit 1: a problem was found; 0: none that a setting mends.
         assert!(matches!(output.status.code(), Some(0 | 1)), "{}: {err}", case.name);
-        let found: Value = serde_json::from_str(&out).expect("JSON");
+        (case, serde_json::from_str::<Value>(&out).expect("JSON"))
+    });
+    for (case, found) in found {
         let flows = found["captures"][0]["flows"].as_array().expect("flows");
         for vantage in ["sender", "receiver"] {
             // The transfer itself: a clamp needs a small connection before it.
