@@ -29,7 +29,10 @@ const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 /// The address is usable at once, without duplicate address detection.
 const IFA_F_NODAD: u8 = 0x02;
+const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
+/// Where `struct rtmsg` has the type of the route.
+const RTMSG_TYPE: usize = 7;
 const NDA_DST: u16 = 1;
 const NDA_LLADDR: u16 = 2;
 const ETHTOOL_GLINK: u32 = 0x0a;
@@ -223,6 +226,36 @@ pub fn add_address(index: u32, address: IpAddr, bits: u8) -> Result<(), HostErro
     header[4..8].copy_from_slice(&index.to_ne_bytes());
     message.raw(&header).attribute(IFA_LOCAL, &octets).attribute(IFA_ADDRESS, &octets);
     Netlink::open()?.request(&mut message, &format!("give device {index} the address {address}")).map(drop)
+}
+
+/// Waits until packets to an address of a device that is up are delivered. The kernel gives an IPv6 address its local route a moment after it has
+/// answered, and drops what comes before.
+///
+/// Source: net/ipv6/addrconf.c, `addrconf_dad_work`, `__ipv6_ifa_notify`.
+///
+/// # Errors
+/// When they are not after two seconds.
+pub(crate) fn wait_until_delivered(address: IpAddr) -> Result<(), HostError> {
+    let act = format!("wait until packets to {address} are delivered");
+    let (family, octets) = match address {
+        IpAddr::V4(address) => (libc::AF_INET, address.octets().to_vec()),
+        IpAddr::V6(address) => (libc::AF_INET6, address.octets().to_vec()),
+    };
+    let netlink = Netlink::open()?;
+    for _ in 0..2000 {
+        let mut message = Message::new(libc::RTM_GETROUTE, 0);
+        // Source: linux/rtnetlink.h, `struct rtmsg`.
+        message
+            .raw(&[family as u8, (octets.len() * 8) as u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+            .attribute(RTA_DST, &octets);
+        // Before, there may be no route at all.
+        let answers = netlink.request(&mut message, &act).unwrap_or_default();
+        if answers.iter().any(|answer| answer.get(RTMSG_TYPE) == Some(&libc::RTN_LOCAL)) {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Err(HostError { act, source: io::ErrorKind::TimedOut.into() })
 }
 
 /// Sends what has no other route to a device of the current namespace; the loopback takes it in, whatever its address.

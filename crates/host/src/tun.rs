@@ -83,7 +83,8 @@ impl Tun {
     pub fn set_up(&self, addresses: &[(IpAddr, u8)]) -> Result<(), HostError> {
         let index = link::index(&self.name)?;
         addresses.iter().try_for_each(|(address, bits)| link::add_address(index, *address, *bits))?;
-        link::set_up(index)
+        link::set_up(index)?;
+        addresses.iter().try_for_each(|(address, _)| link::wait_until_delivered(*address))
     }
 
     /// The device's name.
