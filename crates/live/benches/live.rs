@@ -8,18 +8,18 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 use thalweg_host::peer::processor_time;
 use thalweg_host::sysctl;
-use thalweg_live::{Asked, End, Family, LivePath, far, near};
+use thalweg_live::{Asked, Carriers, End, Family, LivePath, far, near};
 use thalweg_model::{Path, PathDirection, Queue};
 use thalweg_units::{Rate, Seed, Span};
 
 const RUNS: usize = 3;
 const BUFFERS: &str = "4096 131072 67108864";
 
-fn start(direction: &PathDirection) -> LivePath {
+fn start(direction: &PathDirection, carriers: &Carriers) -> LivePath {
     let path = Path { down: direction.clone(), up: direction.clone(), ..Path::default() };
     let asked =
         Asked { path, seed: Seed::new(1), world: false, publish: Vec::new(), expose: Vec::new(), has_server: true };
-    let path = LivePath::start(&asked, None).expect("a path");
+    let path = LivePath::start(&asked, None, carriers).expect("a path");
     for end in [End::Near, End::Far] {
         let set = || ["tcp_rmem", "tcp_wmem"].map(|name| sysctl::write(&format!("net.ipv4.{name}"), BUFFERS));
         path.within(end, set).into_iter().for_each(|set| drop(set.expect("set")));
@@ -74,7 +74,7 @@ fn one_flow(name: &str, direction: &PathDirection, time: Duration) {
     let mut costs = Vec::new();
     let mut lost = 0;
     for _ in 0..RUNS {
-        let path = start(direction);
+        let path = start(direction, &Carriers::default());
         let (before, own) = (processor_time(), thread_time());
         let (rate, ends) = stream(&path, time);
         let spent = processor_time().saturating_sub(before).as_secs_f64();
@@ -95,7 +95,7 @@ fn one_flow(name: &str, direction: &PathDirection, time: Duration) {
 fn round_trips(name: &str, delay: Span, rest: Duration) {
     const COUNT: usize = 200;
     let direction = PathDirection { delay, ..PathDirection::default() };
-    let path = start(&direction);
+    let path = start(&direction, &Carriers::default());
     let socket = |end: End, own, other| {
         let socket = path.within(end, move || UdpSocket::bind((own, 9))).expect("bound");
         socket.connect((other, 9)).expect("connected");
@@ -132,11 +132,12 @@ fn all_round_trips() {
     round_trips("round trip of 0 ms after a rest of 50 ms", Span::ZERO, Duration::from_millis(50));
 }
 
-/// Rate of the wire over five seconds in which the queue never runs empty, for each path.
-fn rates(paths: usize, rate: Rate) -> Vec<f64> {
+/// Rate of the wire over five seconds in which the queue never runs empty, for each path; each has one of `carriers`, in turn.
+fn rates(paths: usize, rate: Rate, carriers: &[Carriers]) -> Vec<f64> {
     let queue = Queue::Time(Span::from_millis(50));
     let direction = PathDirection { rate: Some(rate), queue, delay: Span::from_millis(5), ..PathDirection::default() };
-    let paths: Vec<LivePath> = (0..paths).map(|_| start(&direction)).collect();
+    let paths: Vec<LivePath> =
+        carriers.iter().cycle().take(paths).map(|carriers| start(&direction, carriers)).collect();
     std::thread::scope(|scope| {
         paths.iter().for_each(|path| drop(scope.spawn(|| stream(path, Duration::from_secs(8)))));
         std::thread::sleep(Duration::from_secs(2));
@@ -153,10 +154,16 @@ fn rates(paths: usize, rate: Rate) -> Vec<f64> {
 }
 
 fn fifty_paths() {
-    let each = rates(50, Rate::from_bits_per_second(100_000_000));
+    let alone: Vec<Carriers> = (0..50).map(|_| Carriers::default()).collect();
+    fifty("50 paths of 100 Mb/s, a thread each", &alone);
+    fifty("50 paths of 100 Mb/s, shared threads", &[Carriers::default()]);
+}
+
+fn fifty(name: &str, carriers: &[Carriers]) {
+    let each = rates(50, Rate::from_bits_per_second(100_000_000), carriers);
     let within = each.iter().filter(|rate| (*rate / 1e8 - 1.0).abs() <= 0.01).count();
     let (least, most) = each.iter().fold((f64::MAX, 0f64), |(least, most), rate| (least.min(*rate), most.max(*rate)));
-    println!("{:44} {within} within 1 %; {:.1} to {:.1} Mb/s", "50 paths of 100 Mb/s at once", least / 1e6, most / 1e6);
+    println!("{:44} {within} within 1 %; {:.1} to {:.1} Mb/s", name, least / 1e6, most / 1e6);
 }
 
 fn flows() {
@@ -180,7 +187,8 @@ fn flows() {
 fn full_links() {
     for megabits in [10u64, 100, 1_000] {
         let asked = Rate::from_bits_per_second(megabits * 1_000_000);
-        let errors = (0..RUNS).map(|_| rates(1, asked)[0] / asked.bits_per_second() as f64 * 100.0 - 100.0);
+        let errors = (0..RUNS)
+            .map(|_| rates(1, asked, &[Carriers::default()])[0] / asked.bits_per_second() as f64 * 100.0 - 100.0);
         println!("{:44} {:+.2} %", format!("a full link of {asked}, error of its rate"), median(errors.collect()));
     }
 }

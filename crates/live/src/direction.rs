@@ -1,6 +1,6 @@
 //! One direction of a path in real time: frames are read from one device and written to the other when the path says so.
 
-use crate::carrier::{BATCH_FRAMES, Carrier, HELD_MAX_BYTES, SPACING, since};
+use crate::carrier::{BATCH_FRAMES, Carrier, HELD_MAX_BYTES, Turn, since};
 use crate::frame::Frame;
 use crate::frame_pool::{FramePool, Read};
 use crate::lateness::Lateness;
@@ -135,28 +135,24 @@ pub(crate) struct Lane {
     from: Arc<Tun>,
     to: Arc<Tun>,
     hooks: Hooks,
-    /// Nothing more is handed over before this time.
-    earliest: Span,
 }
 
 impl Lane {
     pub(crate) fn new(direction: &Arc<Direction>, from: &Arc<Tun>, to: &Arc<Tun>, hooks: Hooks) -> Self {
         let (direction, from, to) = (Arc::clone(direction), Arc::clone(from), Arc::clone(to));
-        Self { direction, from, to, hooks, earliest: Span::ZERO }
+        Self { direction, from, to, hooks }
     }
 
     /// Does what [`Carrier::turn`] says.
-    fn turn(&mut self, readable: &mut bool, pool: &mut FramePool) -> Result<Option<Span>, HostError> {
+    fn turn(&mut self, readable: &mut bool, pool: &mut FramePool) -> Result<Turn, HostError> {
         let mut state = self.direction.state();
-        if state.release(&self.to, pool, &mut self.hooks)? {
-            self.earliest = state.now() + SPACING;
-        }
+        let has_released = state.release(&self.to, pool, &mut self.hooks)?;
         *readable = *readable && !state.take_in(&self.from, pool, &mut self.hooks)?;
-        Ok(state.path.poll_timeout().map(|due| due.max(self.earliest)))
+        let due = state.path.poll_timeout().and_then(|due| state.epoch.checked_add(due.to_duration()));
+        Ok(Turn { has_released, due })
     }
 }
 
-/// Directions that one thread drives; they have one time 0.
 impl Carrier for Vec<Lane> {
     fn devices(&self) -> Vec<Arc<Tun>> {
         self.iter().map(|lane| Arc::clone(&lane.from)).collect()
@@ -166,13 +162,9 @@ impl Carrier for Vec<Lane> {
         self.iter().all(|lane| lane.direction.is_over.load(Ordering::Relaxed))
     }
 
-    fn turn(&mut self, readable: &mut [bool], pool: &mut FramePool) -> Result<Option<Span>, HostError> {
-        let mut next: Option<Span> = None;
-        for (lane, readable) in self.iter_mut().zip(readable) {
-            let due = lane.turn(readable, pool)?;
-            next = [next, due].into_iter().flatten().min();
-        }
-        Ok(next)
+    fn turn(&mut self, readable: &mut [bool], pool: &mut FramePool) -> Result<Turn, HostError> {
+        let mut turns = self.iter_mut().zip(readable).map(|(lane, readable)| lane.turn(readable, pool));
+        turns.try_fold(Turn::default(), |all, turn| Ok(all.and(turn?)))
     }
 }
 

@@ -5,8 +5,10 @@ mod address;
 mod busy_poll;
 mod capture;
 mod carrier;
+mod carriers;
 mod checksum;
 pub mod control;
+mod crew;
 mod direction;
 mod error;
 mod frame;
@@ -24,6 +26,7 @@ mod tcp_settings;
 mod wire;
 
 pub use address::{Family, far, near};
+pub use carriers::Carriers;
 pub use direction::{Lost, Progress};
 pub use error::{LiveError, no_tun};
 pub use frame::{Frame, Piece};

@@ -2,6 +2,7 @@
 
 use crate::address::{self, Family};
 use crate::capture::Capture;
+use crate::carriers::Carriers;
 use crate::direction::{Arrived, Direction, Hooks, Leaves, Progress};
 use crate::error::{LiveError, no_tun};
 use crate::frame::Frame;
@@ -11,7 +12,7 @@ use crate::relays::Relays;
 use crate::resolver;
 use crate::site::{Site, spawn};
 use crate::tcp_settings::TcpSettings;
-use crate::wire::{Thread, Wire};
+use crate::wire::Wire;
 use std::fs::File;
 use std::net::UdpSocket;
 use std::process::Command;
@@ -90,13 +91,13 @@ pub struct Ended {
 
 impl LivePath {
     /// Makes the namespaces and devices, and carries frames from now on. What the program's end sends and receives is written
-    /// to `capture`. To be called while the process has one thread.
+    /// to `capture`. The first path is to be started while the process has one thread; `carriers` may carry others already.
     ///
     /// # Errors
     /// [`LiveError`], with what to do about it where something can be done.
-    pub fn start(asked: &Asked, capture: Option<File>) -> Result<Self, LiveError> {
+    pub fn start(asked: &Asked, capture: Option<File>, carriers: &Carriers) -> Result<Self, LiveError> {
         // A path that cannot be emulated is refused before anything is made.
-        Wire::new(&asked.path, asked.seed)?;
+        Wire::check(&asked.path)?;
         let refused = |error| LiveError::NoNamespaces { error, hint: user_namespace::why_refused() };
         let privilege = user_namespace::enter().map_err(refused)?;
         let (near, far) = (Site::new("near").map_err(refused)?, Site::new("far").map_err(refused)?);
@@ -119,7 +120,7 @@ impl LivePath {
             far: Arc::new(far),
             near_tun: Arc::new(near_tun),
             far_tun: Arc::new(far_tun),
-            wire: Wire::new(&asked.path, asked.seed)?,
+            wire: Wire::new(&asked.path, asked.seed, carriers)?,
             relays: Arc::default(),
             capture: capture.map(Capture::begin).transpose()?,
             privilege,
@@ -133,12 +134,12 @@ impl LivePath {
             let act = || "listen for questions of names".to_owned();
             outside::resolve(socket.map_err(|source| HostError { act: act(), source })?, resolver)?;
         }
-        path.carry(Gate::new(reach, Arc::clone(&path.relays))?)?;
+        path.carry(Gate::new(reach, &path.far, Arc::clone(&path.relays))?);
         Ok(path)
     }
 
-    /// Starts to carry frames, at the far end: there the ports of what programs open connections to are listened on.
-    fn carry(&mut self, mut gate: Gate) -> Result<(), HostError> {
+    /// Starts to carry frames.
+    fn carry(&mut self, gate: Option<Gate>) {
         let tap = |capture: &Option<Capture>| capture.as_ref().map(Capture::tap);
         let down = Hooks {
             leaves: tap(&self.capture)
@@ -148,15 +149,15 @@ impl LivePath {
         let up = Hooks {
             arrived: tap(&self.capture)
                 .map(|tap| Box::new(move |frame: &Frame| tap.packet(&[frame.bytes()])) as Arrived),
-            leaves: Some(Box::new(move |frame, _| {
-                if let Some(to) = frame.opens_connection_to() {
-                    gate.prepare(to);
-                }
-            })),
+            leaves: gate.map(|mut gate| {
+                Box::new(move |frame: &Frame, _: &[&[u8]]| {
+                    if let Some(to) = frame.opens_connection_to() {
+                        gate.prepare(to);
+                    }
+                }) as Leaves
+            }),
         };
-        let far = Arc::clone(&self.far);
-        let start = |name, thread: Thread| far.run(move || spawn(name, thread));
-        self.wire.carry(&self.near_tun, &self.far_tun, PerWay { down, up }, start)
+        self.wire.carry(&self.near_tun, &self.far_tun, PerWay { down, up });
     }
 
     /// Starts a program at an end of the path. What it starts ends with it, and all of it with this process.

@@ -38,22 +38,43 @@ pub(crate) struct Reach {
     pub(crate) resolver: Option<SocketAddr>,
 }
 
-/// Accepts the connections that come out of the path; listens in the namespace of the thread that calls it.
+/// Accepts the connections that come out of the path, at the far end.
 pub(crate) struct Gate {
     reach: Reach,
     open: HashSet<SocketAddr>,
-    listeners: Sender<TcpListener>,
-    waker: Arc<Waker>,
+    /// To the thread that listens.
+    asked: Sender<Question>,
 }
 
+/// The address to listen at, and who waits until it is listened at.
+type Question = (SocketAddr, Sender<()>);
+
 impl Gate {
-    /// A gate, and the thread that passes on what it accepts.
-    pub(crate) fn new(reach: Reach, relays: Arc<Relays>) -> Result<Self, HostError> {
+    /// A gate, the thread that listens at the far end, and the one that passes on what that accepts; `None` where nothing is reached.
+    pub(crate) fn new(reach: Reach, far: &Site, relays: Arc<Relays>) -> Result<Option<Self>, HostError> {
+        if !reach.world && reach.exposed.is_empty() {
+            return Ok(None);
+        }
+        let (asked, questions) = channel::<Question>();
         let (listeners, queue) = channel();
         let (waker, poller) = (Arc::new(Waker::new()?), Poller::new()?);
         let (own, of) = (Arc::clone(&waker), reach.clone());
         spawn("outside", move || accept(&poller, &own, &queue, &of, &relays))?;
-        Ok(Self { reach, open: HashSet::new(), listeners, waker })
+        let listen = move || {
+            for (to, done) in questions {
+                // Where a program at the far end listens already, it is meant.
+                if let Ok(listener) = TcpListener::bind(to)
+                    && listener.set_nonblocking(true).is_ok()
+                    && listeners.send(listener).is_ok()
+                {
+                    waker.wake();
+                }
+                // Who asked may have ended.
+                let _ = done.send(());
+            }
+        };
+        far.run(move || spawn("listen", listen))?;
+        Ok(Some(Self { reach, open: HashSet::new(), asked }))
     }
 
     /// Listens at the far end before the first packet of a connection arrives there.
@@ -64,12 +85,10 @@ impl Gate {
         if !is_open || self.open.len() >= LISTENERS_MAX || !self.open.insert(to) {
             return;
         }
-        // Where a program at the far end listens already, it is meant.
-        if let Ok(listener) = TcpListener::bind(to)
-            && listener.set_nonblocking(true).is_ok()
-            && self.listeners.send(listener).is_ok()
-        {
-            self.waker.wake();
+        let (done, answer) = channel();
+        if self.asked.send((to, done)).is_ok() {
+            // Without an answer there is no listener, and the connection is refused.
+            let _ = answer.recv();
         }
     }
 }

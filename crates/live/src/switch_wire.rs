@@ -2,19 +2,17 @@
 //!
 //! One thread, since a frame of any host may find the buffer full of frames of the others: their order is what decides.
 
-use crate::carrier::{BATCH_FRAMES, Carrier, HELD_MAX_BYTES, SPACING, carry, since};
+use crate::carrier::{BATCH_FRAMES, Carrier, HELD_MAX_BYTES, Turn, since};
+use crate::crew::{Carried, Seat};
 use crate::direction::{Lost, write};
 use crate::error::LiveError;
 use crate::frame::Frame;
 use crate::frame_pool::{FramePool, Read};
 use crate::lateness::Lateness;
 use crate::per_way::PerWay;
-use crate::site::spawn;
-use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Instant;
 use thalweg_host::HostError;
 use thalweg_host::poll::Waker;
@@ -30,7 +28,7 @@ const SERVER: usize = 0;
 #[derive(Debug)]
 pub struct SwitchWire {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<Result<(), HostError>>>,
+    carried: Option<Carried>,
 }
 
 /// What a switch did until now.
@@ -49,7 +47,7 @@ pub struct SwitchProgress {
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
-    waker: Waker,
+    waker: Arc<Waker>,
     is_over: AtomicBool,
 }
 
@@ -87,12 +85,11 @@ impl SwitchWire {
             lateness: PerWay { down: Lateness::new(), up: Lateness::new() },
             lost: Lost::default(),
         };
-        let shared =
-            Arc::new(Shared { state: Mutex::new(state), waker: Waker::new()?, is_over: AtomicBool::new(false) });
-        let carried = Arc::clone(&shared);
-        let plugged = Plugged { shared: Arc::clone(&shared), hosts, earliest: Span::ZERO };
-        let thread = Some(spawn("switch", move || carry(plugged, &carried.waker, epoch))?);
-        Ok(Self { shared, thread })
+        let seat = Seat::alone("switch")?;
+        let (waker, is_over) = (Arc::clone(&seat.waker), AtomicBool::new(false));
+        let shared = Arc::new(Shared { state: Mutex::new(state), waker, is_over });
+        let carried = Some(seat.carry(Plugged { shared: Arc::clone(&shared), hosts }));
+        Ok(Self { shared, carried })
     }
 
     /// What it did until now.
@@ -113,8 +110,7 @@ impl SwitchWire {
     /// When it failed before.
     pub fn finish(mut self) -> Result<SwitchProgress, HostError> {
         self.shared.end();
-        let failed = || HostError { act: "carry packets".to_owned(), source: io::Error::other("a thread failed") };
-        self.thread.take().map_or(Ok(()), |thread| thread.join().map_err(|_| failed())?)?;
+        self.carried.take().map_or(Ok(()), Carried::wait)?;
         Ok(self.progress())
     }
 }
@@ -141,8 +137,6 @@ impl Shared {
 struct Plugged {
     shared: Arc<Shared>,
     hosts: Vec<Plug>,
-    /// Nothing more is handed over before this time.
-    earliest: Span,
 }
 
 impl Carrier for Plugged {
@@ -154,15 +148,14 @@ impl Carrier for Plugged {
         self.shared.is_over.load(Ordering::Relaxed)
     }
 
-    fn turn(&mut self, readable: &mut [bool], pool: &mut FramePool) -> Result<Option<Span>, HostError> {
+    fn turn(&mut self, readable: &mut [bool], pool: &mut FramePool) -> Result<Turn, HostError> {
         let mut state = self.shared.state();
-        if state.release(&self.hosts, pool)? {
-            self.earliest = state.now() + SPACING;
-        }
+        let has_released = state.release(&self.hosts, pool)?;
         for (port, waits) in readable.iter_mut().enumerate() {
             *waits = *waits && !state.take_in(port, &self.hosts, pool)?;
         }
-        Ok(state.switch.poll_timeout().map(|due| due.max(self.earliest)))
+        let due = state.switch.poll_timeout().and_then(|due| state.epoch.checked_add(due.to_duration()));
+        Ok(Turn { has_released, due })
     }
 }
 

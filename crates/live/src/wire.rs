@@ -1,33 +1,28 @@
 //! Frames carried between two TUN devices, as a path says.
 
-use crate::carrier::carry;
+use crate::carriers::Carriers;
+use crate::crew::{Carried, Seat};
 use crate::direction::{Direction, Hooks, Lane, Progress};
 use crate::error::LiveError;
 use crate::per_way::PerWay;
-use crate::site::spawn;
-use std::io;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Instant;
 use thalweg_host::HostError;
-use thalweg_host::poll::Waker;
 use thalweg_host::tun::Tun;
 use thalweg_model::{Path, PathDirection, Way};
+use thalweg_path::{OneWay, Unsupported};
 use thalweg_units::{Rate, Seed};
 
-/// What a thread does.
-pub(crate) type Thread = Box<dyn FnOnce() -> Result<(), HostError> + Send>;
-
-/// One thread carries both directions up to this rate: it wakes once for a packet and for the acknowledgement that it reads. Above, and
-/// where nothing bounds the rate, each direction has a thread.
-const ONE_THREAD_MAX: Rate = Rate::from_bits_per_second(1_000_000_000);
+/// One thread carries both directions up to this rate, and those of other paths: it wakes once for a packet and for the acknowledgement that it
+/// reads. Above, and where nothing bounds the rate, each direction has a thread of its own.
+const SHARED_MAX: Rate = Rate::from_bits_per_second(1_000_000_000);
 
 /// A path between two devices. What is still on it when it ends is lost.
 #[derive(Debug)]
 pub struct Wire {
     pub(crate) directions: PerWay<Arc<Direction>>,
-    epoch: Instant,
-    threads: Vec<JoinHandle<Result<(), HostError>>>,
+    seats: PerWay<Seat>,
+    carried: Vec<Carried>,
 }
 
 impl Wire {
@@ -35,46 +30,53 @@ impl Wire {
     ///
     /// # Errors
     /// When the path asks for what is not emulated, or a thread cannot be started.
-    pub fn start(path: &Path, seed: Seed, near: &Arc<Tun>, far: &Arc<Tun>) -> Result<Self, LiveError> {
-        let mut wire = Self::new(path, seed)?;
-        let hooks = PerWay { down: Hooks::default(), up: Hooks::default() };
-        wire.carry(near, far, hooks, spawn)?;
+    pub fn start(
+        path: &Path,
+        seed: Seed,
+        carriers: &Carriers,
+        near: &Arc<Tun>,
+        far: &Arc<Tun>,
+    ) -> Result<Self, LiveError> {
+        let mut wire = Self::new(path, seed, carriers)?;
+        wire.carry(near, far, PerWay { down: Hooks::default(), up: Hooks::default() });
         Ok(wire)
     }
 
-    /// A path that carries nothing yet. Its time 0 is now.
-    pub(crate) fn new(path: &Path, seed: Seed) -> Result<Self, LiveError> {
-        let (epoch, waker) = (Instant::now(), Arc::new(Waker::new()?));
-        let is_one = [&path.down, &path.up].iter().all(|direction| is_slow(direction));
-        let other = if is_one { Arc::clone(&waker) } else { Arc::new(Waker::new()?) };
-        let direction = |way, salt, waker| {
-            Direction::new(path.direction(way), path.mtu, seed.derive(salt), epoch, waker).map(Arc::new)
-        };
-        let directions = PerWay { down: direction(Way::Down, 0, waker)?, up: direction(Way::Up, 1, other)? };
-        Ok(Self { directions, epoch, threads: Vec::new() })
+    /// Refuses a path that cannot be emulated.
+    pub(crate) fn check(path: &Path) -> Result<(), Unsupported> {
+        [&path.down, &path.up]
+            .into_iter()
+            .try_for_each(|asked| OneWay::<()>::new(asked, path.mtu, Seed::new(0)).map(drop))
     }
 
-    /// Begins to carry frames; `start` starts a thread, in a namespace that it chooses.
-    pub(crate) fn carry(
-        &mut self,
-        near: &Arc<Tun>,
-        far: &Arc<Tun>,
-        hooks: PerWay<Hooks>,
-        start: impl Fn(&'static str, Thread) -> Result<JoinHandle<Result<(), HostError>>, HostError>,
-    ) -> Result<(), HostError> {
-        let PerWay { down, up } = &self.directions;
-        let (waker, other) = (&down.waker, &up.waker);
-        let (down, up) = (Lane::new(down, far, near, hooks.down), Lane::new(up, near, far, hooks.up));
-        let threads = if Arc::ptr_eq(waker, other) {
-            vec![("path", waker, vec![down, up])]
+    /// A path that carries nothing yet. Its time 0 is now.
+    pub(crate) fn new(path: &Path, seed: Seed, carriers: &Carriers) -> Result<Self, LiveError> {
+        let is_slow = [&path.down, &path.up].iter().all(|direction| is_slow(direction));
+        let seats = if is_slow {
+            let seat = carriers.seat()?;
+            PerWay { down: seat.clone(), up: seat }
         } else {
-            vec![("down", waker, vec![down]), ("up", other, vec![up])]
+            PerWay { down: Seat::alone("down")?, up: Seat::alone("up")? }
         };
-        for (name, waker, lanes) in threads {
-            let (waker, epoch) = (Arc::clone(waker), self.epoch);
-            self.threads.push(start(name, Box::new(move || carry(lanes, &waker, epoch)))?);
-        }
-        Ok(())
+        let epoch = Instant::now();
+        let direction = |way, salt, seat: &Seat| {
+            let waker = Arc::clone(&seat.waker);
+            Direction::new(path.direction(way), path.mtu, seed.derive(salt), epoch, waker).map(Arc::new)
+        };
+        let directions = PerWay { down: direction(Way::Down, 0, &seats.down)?, up: direction(Way::Up, 1, &seats.up)? };
+        Ok(Self { directions, seats, carried: Vec::new() })
+    }
+
+    /// Begins to carry frames.
+    pub(crate) fn carry(&mut self, near: &Arc<Tun>, far: &Arc<Tun>, hooks: PerWay<Hooks>) {
+        let PerWay { down, up } = &self.directions;
+        let (down, up) = (Lane::new(down, far, near, hooks.down), Lane::new(up, near, far, hooks.up));
+        let seats = &self.seats;
+        self.carried = if Arc::ptr_eq(&seats.down.waker, &seats.up.waker) {
+            vec![seats.down.carry(vec![down, up])]
+        } else {
+            vec![seats.down.carry(vec![down]), seats.up.carry(vec![up])]
+        };
     }
 
     /// What the directions did until now.
@@ -88,10 +90,7 @@ impl Wire {
     /// When a direction failed before.
     pub fn finish(mut self) -> Result<PerWay<Progress>, HostError> {
         self.end();
-        for thread in self.threads.drain(..) {
-            let failed = || HostError { act: "carry packets".to_owned(), source: io::Error::other("a thread failed") };
-            thread.join().map_err(|_| failed())??;
-        }
+        self.carried.drain(..).try_for_each(Carried::wait)?;
         Ok(self.progress())
     }
 
@@ -101,11 +100,11 @@ impl Wire {
     }
 }
 
-/// Whether one thread carries a direction and the other.
+/// Whether a thread that carries a direction can carry others.
 fn is_slow(direction: &PathDirection) -> bool {
     let steps = direction.steps.iter().filter_map(|step| step.rate);
     let most = direction.rate.into_iter().chain(steps).max();
-    direction.trace.is_some() || most.is_some_and(|most| most <= ONE_THREAD_MAX)
+    direction.trace.is_some() || most.is_some_and(|most| most <= SHARED_MAX)
 }
 
 impl Drop for Wire {

@@ -3,12 +3,12 @@
 
 mod common;
 
-use common::{inside, start, start_path, tcp, udp};
+use common::{inside, start, start_on, start_path, tcp, udp};
 use std::io::{Read, Write};
 use std::net::UdpSocket;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use thalweg_live::{End, Family, LivePath, PerWay, Progress, Signal};
+use thalweg_live::{Carriers, End, Family, LivePath, PerWay, Progress, Signal};
 use thalweg_model::{Chance, Loss, Path, PathDirection, Queue, Step, Way};
 use thalweg_units::{Rate, Ratio, Span};
 
@@ -76,7 +76,7 @@ fn a_full_link_sends_at_its_rate() {
     inside("a_full_link_sends_at_its_rate", || {
         let queue = Queue::Time(Span::from_millis(200));
         let down = PathDirection { rate: mbit(50), queue, ..PathDirection::default() };
-        let path = start_path(Path { down, ..Path::default() });
+        let path = start_path(Path { down, ..Path::default() }, &Carriers::default());
         let (_near, far) = (udp(&path, End::Near, Family::V4, 9), udp(&path, End::Far, Family::V4, 9));
         let end = Instant::now() + Duration::from_millis(4_500);
         let flooding = std::thread::spawn(move || flood(&far, end));
@@ -107,7 +107,7 @@ fn losses_have_their_probability_and_packets_are_conserved() {
         const COUNT: u64 = 20_000;
         const AT_A_TIME: usize = 50;
         let up = PathDirection { loss: Loss::random(ratio(0.02)), ..PathDirection::default() };
-        let path = start_path(Path { up, ..Path::default() });
+        let path = start_path(Path { up, ..Path::default() }, &Carriers::default());
         let (near, far) = (udp(&path, End::Near, Family::V6, 9), udp(&path, End::Far, Family::V6, 9));
         far.set_read_timeout(Some(Duration::from_millis(20))).expect("set");
         let (mut received, mut buffer) = (0, [0; 100]);
@@ -118,8 +118,9 @@ fn losses_have_their_probability_and_packets_are_conserved() {
             }
             let sent = first + AT_A_TIME as u64;
             let deadline = Instant::now() + Duration::from_secs(10);
-            while received + path.progress().up.counters.dropped_in_all().packets < sent && Instant::now() < deadline {
+            while received + path.progress().up.counters.dropped_in_all().packets < sent {
                 received += u64::from(far.recv(&mut buffer).is_ok());
+                assert!(Instant::now() < deadline, "{received} of {sent}: {:?}", path.progress().up);
             }
         }
         while far.recv(&mut buffer).is_ok() {
@@ -216,5 +217,78 @@ fn programs_have_their_own_network_and_their_exit_codes() {
         program.signal(Signal::TERM);
         assert_eq!(program.wait(Duration::from_secs(10)).expect("waited"), Some(5));
         assert!(path.run(End::Near, Command::new("/no/such/program")).is_err());
+    });
+}
+
+/// How many threads of this process carry paths that share them.
+fn shared_threads() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("mounted");
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    names.filter(|name| name == "paths\n").count()
+}
+
+#[test]
+fn paths_that_share_threads_carry_each_its_own_and_end_alone() {
+    inside("paths_that_share_threads_carry_each_its_own_and_end_alone", || {
+        let carriers = Carriers::default();
+        // Each has another delay, so that a frame on the wrong path is seen.
+        let delay = |at: usize| Span::from_millis(10 * (at as u64 + 1));
+        let direction = |at| PathDirection { rate: mbit(100), delay: delay(at), ..PathDirection::default() };
+        let paths: Vec<LivePath> = (0..8).map(|at| start_on(&direction(at), &carriers)).collect();
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        assert_eq!(shared_threads(), processors.min(paths.len()));
+
+        let sockets: Vec<_> = paths
+            .iter()
+            .map(|path| (udp(path, End::Near, Family::V4, 9), udp(path, End::Far, Family::V4, 9)))
+            .collect();
+        let begun = Instant::now();
+        for (near, _) in &sockets {
+            near.send(b"there").expect("sent");
+        }
+        for (at, (_, far)) in sockets.iter().enumerate() {
+            far.recv(&mut [0; 100]).expect("received");
+            assert!(begun.elapsed() >= delay(at).to_duration());
+        }
+        // Every second one ends; the others carry on, and their figures are their own.
+        let mut left = Vec::new();
+        for (at, (path, sockets)) in paths.into_iter().zip(sockets).enumerate() {
+            if at % 2 == 0 {
+                assert_conserved(&path.finish().expect("ended").progress);
+            } else {
+                left.push((path, sockets));
+            }
+        }
+        for (path, (near, far)) in left {
+            far.send(b"back").expect("sent");
+            near.recv(&mut [0; 100]).expect("received");
+            let progress = path.finish().expect("ended").progress;
+            assert_conserved(&progress);
+            assert!(progress.up.counters.departed.packets < 10, "{:?}", progress.up.counters);
+        }
+        drop(carriers);
+        let until = Instant::now() + Duration::from_secs(5);
+        while shared_threads() > 0 {
+            assert!(Instant::now() < until, "{} threads are left", shared_threads());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    });
+}
+
+#[test]
+fn a_path_that_fails_leaves_those_on_its_thread_alone() {
+    inside("a_path_that_fails_leaves_those_on_its_thread_alone", || {
+        let carriers = Carriers::default();
+        let direction = PathDirection { rate: mbit(100), ..PathDirection::default() };
+        let paths: Vec<LivePath> = (0..4).map(|_| start_on(&direction, &carriers)).collect();
+        // Its far device is gone.
+        assert_eq!(run(&paths[0], End::Far, "ip link delete path0"), 0);
+        let (near, far) = (udp(&paths[2], End::Near, Family::V4, 9), udp(&paths[2], End::Far, Family::V4, 9));
+        for _ in 0..10 {
+            near.send(b"there").expect("sent");
+            far.recv(&mut [0; 100]).expect("received");
+        }
+        let ended: Vec<bool> = paths.into_iter().map(|path| path.finish().is_ok()).collect();
+        assert_eq!(ended, [false, true, true, true]);
     });
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use thalweg_host::peer::processor_time;
-use thalweg_live::{Asked, End, LiveError, LivePath, Program, Signal, control, report};
+use thalweg_live::{Asked, Carriers, End, LiveError, LivePath, Program, Signal, control, report};
 use thalweg_model::Path;
 use thalweg_units::{Seed, Span};
 
@@ -50,7 +50,7 @@ fn start(args: &PathRunArgs, output: &Output) -> Result<ExitCode, Failure> {
     let capture = args.capture.as_deref().map(|file| {
         File::create(file).with_context(|| format!("cannot write {}", file.display())).map_err(Failure::user)
     });
-    let live = LivePath::start(&asked, capture.transpose()?).map_err(|error| {
+    let live = LivePath::start(&asked, capture.transpose()?, &Carriers::default()).map_err(|error| {
         if let Some(file) = &args.capture {
             // It holds nothing.
             let _ = std::fs::remove_file(file);

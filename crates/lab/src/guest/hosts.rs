@@ -28,7 +28,7 @@ use std::net::Ipv4Addr;
 use thalweg_host::link::{self, End};
 use thalweg_host::netns::NetNs;
 use thalweg_host::{HostError, route, sysctl};
-use thalweg_live::LiveError;
+use thalweg_live::{Carriers, LiveError};
 use thalweg_model::{
     Between, Experiment, HostName, HostReport, HostSettings, Metric, Metrics, Path, RouteSettings, SettingsReport,
     Side, Switch, Way,
@@ -448,7 +448,8 @@ impl Topology {
     pub(super) fn carry(&mut self, path: &Path, seed: Seed) -> Result<(), LiveError> {
         self.dropped_before = self.dropped_by_links()?;
         self.switch.as_mut().map_or(Ok(()), |switch| switch.carry(path, seed))?;
-        self.lines.iter_mut().try_for_each(|line| line.carry(path, seed))
+        let carriers = Carriers::default();
+        self.lines.iter_mut().try_for_each(|line| line.carry(path, seed, &carriers))
     }
 
     /// How true to what was asked lines and switch have been.

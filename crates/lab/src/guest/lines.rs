@@ -7,7 +7,7 @@ use thalweg_host::netns::NetNs;
 use thalweg_host::peer::processor_time;
 use thalweg_host::tun::Tun;
 use thalweg_host::{HostError, sysctl};
-use thalweg_live::{Lateness, LiveError, Progress, Wire};
+use thalweg_live::{Carriers, Lateness, LiveError, Progress, Wire};
 use thalweg_model::{Discipline, Loss, Metric, Metrics, Path, PathDirection, PathVerdict, Queue, Way};
 use thalweg_path::{Counters, DropReason};
 use thalweg_units::{Seed, Span};
@@ -94,10 +94,10 @@ impl Line {
     }
 
     /// Carries frames from now on.
-    pub(super) fn carry(&mut self, path: &Path, seed: Seed) -> Result<(), LiveError> {
+    pub(super) fn carry(&mut self, path: &Path, seed: Seed, carriers: &Carriers) -> Result<(), LiveError> {
         self.rest()?;
         let own = if self.number <= 1 { seed } else { seed.derive(u64::from(self.number)) };
-        self.wire = Some(Wire::start(path, own, &self.near.tun, &self.far.tun)?);
+        self.wire = Some(Wire::start(path, own, carriers, &self.near.tun, &self.far.tun)?);
         self.path = path.clone();
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use thalweg_live::{Asked, End, Family, LivePath, far, near};
+use thalweg_live::{Asked, Carriers, End, Family, LivePath, far, near};
 use thalweg_model::{Path, PathDirection};
 use thalweg_units::Seed;
 
@@ -46,15 +46,20 @@ fn possible() -> Result<(), &'static str> {
 
 /// A path with both directions alike, which reaches nothing else.
 pub(crate) fn start(direction: &PathDirection) -> LivePath {
+    start_on(direction, &Carriers::default())
+}
+
+/// The same, carried by threads that carry other paths, too.
+pub(crate) fn start_on(direction: &PathDirection, carriers: &Carriers) -> LivePath {
     let path = Path { down: direction.clone(), up: direction.clone(), ..Path::default() };
-    start_path(path)
+    start_path(path, carriers)
 }
 
 /// A path that reaches nothing else.
-pub(crate) fn start_path(path: Path) -> LivePath {
+pub(crate) fn start_path(path: Path, carriers: &Carriers) -> LivePath {
     let asked =
         Asked { path, seed: Seed::new(1), world: false, publish: Vec::new(), expose: Vec::new(), has_server: true };
-    LivePath::start(&asked, None).expect("a path")
+    LivePath::start(&asked, None, carriers).expect("a path")
 }
 
 /// A UDP socket at an end, to which the other end's is connected.
