@@ -19,12 +19,14 @@ const NOISE: f64 = 0.05;
 const BUFFER: &str = "4096 131072 67108864";
 
 /// Runs a CUBIC flow on the path of `base` alone, beside another, and beside one that `congestion` sends. What transfers no bulk there does so
-/// here for [`DURATION`]. Where the seeds do not agree on whether the remedy is accepted, more of them decide.
+/// here for [`DURATION`]. Where the seeds do not agree on whether the remedy is accepted, more of them decide, unless it is accepted whatever they
+/// say, as with `own_path`.
 pub(crate) fn rival(
     lab: &LabRuns<'_>,
     base: &Experiment,
     direction: Way,
     congestion: &str,
+    own_path: bool,
     observer: &mut dyn Observer,
 ) -> Result<Rival, Failure> {
     let mut alone = base.clone();
@@ -51,7 +53,7 @@ pub(crate) fn rival(
         Arm::new("beside the remedy", beside(congestion)),
     ];
     let few = weigh(lab, &arms, SEEDS, observer)?;
-    if few.agree { Ok(few.rival) } else { weigh(lab, &arms, MORE_SEEDS, observer).map(|many| many.rival) }
+    if few.agree || own_path { Ok(few.rival) } else { weigh(lab, &arms, MORE_SEEDS, observer).map(|many| many.rival) }
 }
 
 struct Weighed {

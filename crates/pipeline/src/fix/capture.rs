@@ -153,7 +153,7 @@ fn considerate(
         let (Some(best), Some(chosen)) = (&winner, chosen.map(str::to_owned)) else {
             return Ok(Considered { winner, rival: None, tried });
         };
-        let rival = rival(lab, &scenario.arms[0].experiment, fitted.parameters.direction, &chosen, observer)?;
+        let rival = rival(lab, &scenario.arms[0].experiment, fitted.parameters.direction, &chosen, own_path, observer)?;
         if own_path || rival.accepted {
             return Ok(Considered { winner, rival: Some(rival), tried });
         }

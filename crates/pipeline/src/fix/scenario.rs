@@ -87,11 +87,7 @@ pub fn scenario(bench: &Bench, own_path: bool, observer: &mut dyn Observer) -> R
     let proof = prove(bench, &arms, seeds, observer)?;
     let mut report = conclude(base, proof.report, found.as_ref(), explored);
     report.rival = rival;
-    for mut one in rejected {
-        from_defaults(&mut one.set.changes, engine.release());
-        one.apply = thalweg_tune::apply(&one.set.changes);
-        report.rejected.push(one);
-    }
+    report.rejected = rejected;
     if proof
         .findings
         .iter()
@@ -110,7 +106,7 @@ struct Considered {
     explored: Explored,
     /// What its congestion control does to a CUBIC flow.
     rival: Option<Rival>,
-    /// What was not accepted, as the scenario has it.
+    /// What was not accepted.
     rejected: Vec<Rejected>,
 }
 
@@ -132,19 +128,17 @@ fn considerate(
         let Some(chosen) = chosen.filter(|_| base.topology.between == Between::Shared) else {
             return Ok(Considered { explored, rival: None, rejected });
         };
-        let rival = rival(lab, &brief(base), direction, &chosen, observer)?;
+        let rival = rival(lab, &brief(base), direction, &chosen, own_path, observer)?;
         if rival.accepted || own_path {
             return Ok(Considered { explored, rival: Some(rival), rejected });
         }
         let ratio = explored.tried.first().map_or(1.0, |(_, ratio)| *ratio);
-        let set = Candidate {
-            name: name(&explored.best),
-            codes: explored.best.iter().map(|remedy| remedy.code).collect(),
-            changes: merge(explored.best).map(|remedy| remedy.changes).unwrap_or_default(),
-            ratios: vec![ratio],
-            corners: Vec::new(),
-        };
-        rejected.push(Rejected { set, congestion: chosen.clone(), rival, apply: Vec::new() });
+        let (name, codes) = (name(&explored.best), explored.best.iter().map(|remedy| remedy.code).collect());
+        let mut changes = merge(explored.best).map(|remedy| remedy.changes).unwrap_or_default();
+        from_defaults(&mut changes, lab.engine.release());
+        let apply = thalweg_tune::apply(&changes);
+        let set = Candidate { name, codes, changes, ratios: vec![ratio], corners: Vec::new() };
+        rejected.push(Rejected { set, congestion: chosen.clone(), rival, apply });
         earlier.sets = explored.sets;
         earlier.tried = explored.tried;
         earlier.tried.retain(|(remedy, _)| other_than_cubic(&remedy.changes).is_some());
