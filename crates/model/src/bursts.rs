@@ -160,6 +160,19 @@ pub enum FlowProtocol {
     Udp,
 }
 
+impl FlowProtocol {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Tcp, Self::Udp];
+
+    /// Its name, as in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+        }
+    }
+}
+
 /// One direction of a flow. Bytes count from the IP header on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BurstFlowSide {

@@ -162,15 +162,10 @@ impl SocketState {
         Self::Closed,
     ];
     /// Those of sockets that exist.
-    pub const LIVE: [Self; 7] = [
-        Self::SynSent,
-        Self::Established,
-        Self::FinWait1,
-        Self::FinWait2,
-        Self::CloseWait,
-        Self::LastAck,
-        Self::Closing,
-    ];
+    pub const LIVE: [Self; 7] = {
+        let [live @ .., Self::Closed] = Self::ALL else { panic!("the closed state is the last") };
+        live
+    };
 
     /// The state of the kernel's number (include/net/tcp_states.h); `None` for those in which a listing has no figures.
     pub const fn of_kernel(number: u8) -> Option<Self> {

@@ -71,7 +71,7 @@ impl Kept {
                     bin.packets.into(),
                     bin.bytes.into(),
                     bin.packet_max_bytes.into(),
-                    bin.flow.map(|flow| protocol_name(flow.protocol)).into(),
+                    bin.flow.map(|flow| flow.protocol.as_str()).into(),
                     local.into(),
                     peer.into(),
                 ];
@@ -107,13 +107,6 @@ fn table(path: &Path) -> Result<Table, Failure> {
 pub(crate) fn is_record(path: &Path) -> bool {
     let mut begin = [0; MAGIC.len()];
     std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut begin)).is_ok() && begin == *MAGIC
-}
-
-const fn protocol_name(protocol: FlowProtocol) -> &'static str {
-    match protocol {
-        FlowProtocol::Tcp => "tcp",
-        FlowProtocol::Udp => "udp",
-    }
 }
 
 /// A bin of a record: all of it, and the parts of flows: packets and bytes.
@@ -200,8 +193,7 @@ impl Record {
 
     fn flow(&self, cells: &[Cell]) -> Result<Option<FlowId>, Failure> {
         let [Cell::Text(protocol), Cell::Text(local), Cell::Text(peer)] = cells else { return Ok(None) };
-        let protocol =
-            [FlowProtocol::Tcp, FlowProtocol::Udp].into_iter().find(|one| protocol_name(*one) == protocol.as_str());
+        let protocol = FlowProtocol::ALL.into_iter().find(|one| one.as_str() == protocol);
         match (protocol, local.parse(), peer.parse()) {
             (Some(protocol), Ok(local), Ok(peer)) => Ok(Some(FlowId { protocol, local, peer })),
             _ => Err(wrong(&self.path, "a row's flow has no ends")),

@@ -1,7 +1,9 @@
 //! Programs on a device for as long as a process lives. The kernel keeps a filter whose process was killed, so each has the process's identity in
 //! its name: the next process takes off those whose process is gone.
 
-use super::{Direction, TCA_BPF_NAME, TCA_KIND, TCA_OPTIONS, attach_as, detach_all, header, hook, inner};
+use super::{
+    Direction, TCA_BPF_NAME, TCA_KIND, TCA_OPTIONS, all_protocols, attach_as, detach_all, header, hook, inner,
+};
 use crate::bpf::Program;
 use crate::error::HostError;
 use crate::netlink::{Message, Netlink, attributes, u32_at};
@@ -44,8 +46,7 @@ impl Drop for Attached {
         // A device that is gone has no filters either.
         let Ok(netlink) = Netlink::open() else { return };
         for direction in &self.directions {
-            let info = u32::from(self.priority) << 16 | u32::from((libc::ETH_P_ALL as u16).to_be());
-            remove(&netlink, header(self.index, 0, direction.parent(), info));
+            remove(&netlink, header(self.index, 0, direction.parent(), all_protocols(self.priority)));
         }
         if self.is_own_hook && filters(self.index).is_some_and(|filters| filters.is_empty()) {
             let _ = detach_all(self.index);

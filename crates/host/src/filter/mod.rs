@@ -177,10 +177,11 @@ fn add(
 ) -> Result<(), HostError> {
     let netlink = Netlink::open()?;
     hook(&netlink, index)?;
-    let protocol = (libc::ETH_P_ALL as u16).to_be();
-    let info = u32::from(priority) << 16 | u32::from(protocol);
     let mut message = Message::new(libc::RTM_NEWTFILTER, libc::NLM_F_CREATE | libc::NLM_F_EXCL);
-    message.raw(&header(index, 0, direction.parent(), info)).text(TCA_KIND, kind).nest(TCA_OPTIONS, fill);
+    message
+        .raw(&header(index, 0, direction.parent(), all_protocols(priority)))
+        .text(TCA_KIND, kind)
+        .nest(TCA_OPTIONS, fill);
     netlink.request(&mut message, &format!("attach a {kind} filter to device {index}")).map(drop)
 }
 
@@ -192,6 +193,11 @@ fn hook(netlink: &Netlink, index: u32) -> Result<bool, HostError> {
         Err(error) if error.source.raw_os_error() == Some(libc::EEXIST) => Ok(false),
         result => result.map(|_| true),
     }
+}
+
+/// `tcm_info` of a filter of this priority for packets of every protocol.
+fn all_protocols(priority: u16) -> u32 {
+    u32::from(priority) << 16 | u32::from((libc::ETH_P_ALL as u16).to_be())
 }
 
 /// `struct tcmsg`.

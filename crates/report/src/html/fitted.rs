@@ -9,7 +9,10 @@ use thalweg_model::{Candidate, CaptureFit, FixReport, Rejected};
 /// The sections, in the order of the chain: notes, what was rejected, the fit, the search, the rival.
 pub(super) fn sections(fix: &FixReport) -> String {
     let mut html: String = fix.notes.iter().map(|note| format!("<p class=\"caution\">{}</p>", escape(note))).collect();
-    html.extend(fix.rejected.iter().map(rejected));
+    if !fix.rejected.is_empty() {
+        let sets: String = fix.rejected.iter().map(rejected).collect();
+        html.push_str(&format!("<section><h2>Better, but not accepted</h2>{sets}</section>\n"));
+    }
     html.extend(fix.capture.as_deref().map(fit));
     if !fix.search.is_empty() {
         let heading = if fix.capture.is_some() { "What was tried on the fitted path" } else { "What was tried" };
@@ -26,11 +29,7 @@ pub(super) fn sections(fix: &FixReport) -> String {
 }
 
 fn rejected(one: &Rejected) -> String {
-    format!(
-        "<section><h2>Better, but not accepted</h2><p class=\"caution\">{}</p>{}</section>\n",
-        escape(&fit_words::rejected(one)),
-        commands("Apply", &one.apply)
-    )
+    format!("<p class=\"caution\">{}</p>{}", escape(&fit_words::rejected(one)), commands("Apply", &one.apply))
 }
 
 fn fit(capture: &CaptureFit) -> String {

@@ -37,8 +37,7 @@ pub struct FlowId {
 
 impl fmt::Display for FlowId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let protocol = if self.protocol == FlowProtocol::Tcp { "tcp" } else { "udp" };
-        write!(f, "{protocol} {} {}", self.local, self.peer)
+        write!(f, "{} {} {}", self.protocol.as_str(), self.local, self.peer)
     }
 }
 
