@@ -33,11 +33,11 @@ pub(crate) struct ShownRates {
 impl ShownRates {
     pub(crate) fn of(rounds: &RoundTrips<'_>, mean: f64) -> Self {
         let sender = rounds.sender;
-        let trains = sender.observers.train_rate();
         // Away from the sender data shows itself how fast it comes; an ACK that closes a gap covers much at once.
         let arrives = sender.observers.packet_trains.fastest().filter(|_| !sender.is_exact());
         let arrives = arrives.map_or(f64::INFINITY, |fastest| fastest.max(mean));
         let largest = rounds.plateau(mean).map(|plateau| plateau.min(arrives));
+        let trains = sender.observers.train_rate().filter(|&trains| !rounds.bunched(trains, largest));
         // Faster moments are the bottleneck's own; on average it delivers no more.
         let busy = largest.filter(|largest| rounds.busy && mean < PLATEAU * largest).map(|_| mean);
         let standing = rounds.standing.filter(|standing| standing.always).map(|standing| standing.rate);
@@ -65,7 +65,6 @@ impl ShownRates {
         let varies = || rounds.jitter().max(sender.rtt.variation);
         let blurred = sender.observers.packet_trains.blurred(sender.space.mss, varies);
         let blurred = blurred.map(|rate| rate.max(self.plateau.unwrap_or(0.0)));
-        let trains = trains.filter(|_| !rounds.bunched());
         let trains = trains.map(|rate| rate.max(plateau.unwrap_or(0.0)));
         let queued = plateau.filter(|_| rounds.ack_wait.is_some() || rounds.queued_at_plateau(plateau));
         let at_most = [policed, self.standing, blurred].into_iter().flatten().fold(f64::INFINITY, f64::min);

@@ -20,6 +20,9 @@ const MIN_EVEN_PART: f64 = 0.95;
 const BYTES_PER_CAUGHT_UP_BYTE: u64 = 100;
 /// And so much of its time is open: neither the program nor repair nor a timer paused it.
 pub(super) const MIN_OPEN_SHARE: f64 = 0.9;
+/// How many times the rate over a round trip trains of acknowledgements come at, at least, that were held and let go: 40 times where two
+/// transfers against each other keep step (`acknowledgements_that_wait_behind_data_show_no_rate`).
+const MIN_BUNCHED_RATIO: f64 = 4.0;
 
 /// Slices of a round trip that are looked at, of however many. Bounds work.
 const MAX_SLICES_EXAMINED: usize = 64;
@@ -146,9 +149,17 @@ impl<'a> RoundTrips<'a> {
     }
 
     /// Whether trains of acknowledgements come at a rate that is not the path's: those that wait behind data of the other way come at its rate,
-    /// each for as much as it tells of.
-    pub(crate) fn bunched(&self) -> bool {
-        self.sender.is_exact() && self.ack_wait.is_some()
+    /// each for as much as it tells of. With nothing before it, a path that fast has no queue.
+    ///
+    /// Source: Zhang, Shenker and Clark, "Observations on the dynamics of a congestion control algorithm: the effects of two-way traffic",
+    /// SIGCOMM 1991: ACK-compression.
+    pub(crate) fn bunched(&self, trains: f64, plateau: Option<f64>) -> bool {
+        let waits = || {
+            plateau.is_some_and(|plateau| trains > MIN_BUNCHED_RATIO * plateau)
+                && busy_bottleneck::waits(self.sender.rtt.mean().unwrap_or(0.0), self.sender)
+                && self.queued_at_plateau(plateau)
+        };
+        self.sender.is_exact() && (self.ack_wait.is_some() || waits())
     }
 
     /// The largest RTT sample of the two round trips up to `at`, in nanoseconds.
