@@ -177,15 +177,30 @@ pub fn wait_until_operational() -> Result<(), HostError> {
             || is_tun
             || found.iter().any(|(kind, value)| *kind == IFLA_OPERSTATE && *value == [IF_OPER_UP])
     };
-    for _ in 0..2000 {
+    wait_until(act, || {
         let mut message = Message::new(libc::RTM_GETLINK, libc::NLM_F_DUMP);
         message.raw(&[0; 16]);
-        if netlink.request(&mut message, act)?.iter().all(is_up) {
+        Ok(netlink.request(&mut message, act)?.iter().all(is_up))
+    })
+}
+
+/// Looks every millisecond, for two seconds.
+fn wait_until(act: &str, is_so: impl Fn() -> Result<bool, HostError>) -> Result<(), HostError> {
+    for _ in 0..2000 {
+        if is_so()? {
             return Ok(());
         }
         std::thread::sleep(Duration::from_millis(1));
     }
     Err(HostError { act: act.to_owned(), source: io::ErrorKind::TimedOut.into() })
+}
+
+/// An address as netlink has it.
+fn family_and_octets(address: IpAddr) -> (libc::c_int, Vec<u8>) {
+    match address {
+        IpAddr::V4(address) => (libc::AF_INET, address.octets().to_vec()),
+        IpAddr::V6(address) => (libc::AF_INET6, address.octets().to_vec()),
+    }
 }
 
 /// A socket to ask the kernel about devices with.
@@ -216,10 +231,7 @@ fn set_address(index: u32, address: Ipv4Addr) -> Result<(), HostError> {
 /// # Errors
 /// Whatever the kernel refuses.
 pub fn add_address(index: u32, address: IpAddr, bits: u8) -> Result<(), HostError> {
-    let (family, octets) = match address {
-        IpAddr::V4(address) => (libc::AF_INET, address.octets().to_vec()),
-        IpAddr::V6(address) => (libc::AF_INET6, address.octets().to_vec()),
-    };
+    let (family, octets) = family_and_octets(address);
     let mut message = Message::new(libc::RTM_NEWADDR, libc::NLM_F_CREATE | libc::NLM_F_EXCL);
     let flags = if address.is_ipv6() { IFA_F_NODAD } else { 0 };
     let mut header = [family as u8, bits, flags, 0, 0, 0, 0, 0];
@@ -237,12 +249,9 @@ pub fn add_address(index: u32, address: IpAddr, bits: u8) -> Result<(), HostErro
 /// When they are not after two seconds.
 pub(crate) fn wait_until_delivered(address: IpAddr) -> Result<(), HostError> {
     let act = format!("wait until packets to {address} are delivered");
-    let (family, octets) = match address {
-        IpAddr::V4(address) => (libc::AF_INET, address.octets().to_vec()),
-        IpAddr::V6(address) => (libc::AF_INET6, address.octets().to_vec()),
-    };
+    let (family, octets) = family_and_octets(address);
     let netlink = Netlink::open()?;
-    for _ in 0..2000 {
+    wait_until(&act, || {
         let mut message = Message::new(libc::RTM_GETROUTE, 0);
         // Source: linux/rtnetlink.h, `struct rtmsg`.
         message
@@ -250,12 +259,8 @@ pub(crate) fn wait_until_delivered(address: IpAddr) -> Result<(), HostError> {
             .attribute(RTA_DST, &octets);
         // Before, there may be no route at all.
         let answers = netlink.request(&mut message, &act).unwrap_or_default();
-        if answers.iter().any(|answer| answer.get(RTMSG_TYPE) == Some(&libc::RTN_LOCAL)) {
-            return Ok(());
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    Err(HostError { act, source: io::ErrorKind::TimedOut.into() })
+        Ok(answers.iter().any(|answer| answer.get(RTMSG_TYPE) == Some(&libc::RTN_LOCAL)))
+    })
 }
 
 /// Sends what has no other route to a device of the current namespace; the loopback takes it in, whatever its address.

@@ -35,6 +35,11 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
+    /// What a carrier did whose time 0 is `epoch` and whose next packet leaves at `due`.
+    pub(crate) fn new(has_released: bool, epoch: Instant, due: Option<Span>) -> Self {
+        Self { has_released, due: due.and_then(|due| epoch.checked_add(due.to_duration())) }
+    }
+
     /// What two carriers did together.
     pub(crate) fn and(self, other: Self) -> Self {
         Self { has_released: self.has_released || other.has_released, due: earlier(self.due, other.due) }

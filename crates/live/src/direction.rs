@@ -148,8 +148,7 @@ impl Lane {
         let mut state = self.direction.state();
         let has_released = state.release(&self.to, pool, &mut self.hooks)?;
         *readable = *readable && !state.take_in(&self.from, pool, &mut self.hooks)?;
-        let due = state.path.poll_timeout().and_then(|due| state.epoch.checked_add(due.to_duration()));
-        Ok(Turn { has_released, due })
+        Ok(Turn::new(has_released, state.epoch, state.path.poll_timeout()))
     }
 }
 

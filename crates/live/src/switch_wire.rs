@@ -154,8 +154,7 @@ impl Carrier for Plugged {
         for (port, waits) in readable.iter_mut().enumerate() {
             *waits = *waits && !state.take_in(port, &self.hosts, pool)?;
         }
-        let due = state.switch.poll_timeout().and_then(|due| state.epoch.checked_add(due.to_duration()));
-        Ok(Turn { has_released, due })
+        Ok(Turn::new(has_released, state.epoch, state.switch.poll_timeout()))
     }
 }
 
