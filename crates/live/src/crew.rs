@@ -8,6 +8,7 @@ use std::fmt;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::AsFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -78,10 +79,13 @@ pub(crate) struct Carried {
 impl Carried {
     /// Waits until it is over and uses its devices no more.
     pub(crate) fn wait(self) -> Result<(), HostError> {
-        let failed = || HostError { act: "carry packets".to_owned(), source: io::Error::other("a thread failed") };
         let ended = self.ended.into_inner().unwrap_or_else(PoisonError::into_inner);
-        ended.recv().unwrap_or_else(|_| Err(failed()))
+        ended.recv().unwrap_or_else(|_| Err(failed("a thread failed")))
     }
+}
+
+fn failed(why: &'static str) -> HostError {
+    HostError { act: "carry packets".to_owned(), source: io::Error::other(why) }
 }
 
 /// What one thread carries.
@@ -110,17 +114,18 @@ impl Member {
         self.readable.contains(&true) || self.due.is_some_and(|due| due <= now)
     }
 
-    /// A turn of the carrier; how it ended where it is over.
+    /// A turn of the carrier; how it ended where it is over. One that panics ends alone: the thread carries for others, too.
     fn turn(&mut self, pool: &mut FramePool) -> ControlFlow<Result<(), HostError>, Turn> {
         if self.carrier.is_over() {
             return ControlFlow::Break(Ok(()));
         }
-        match self.carrier.turn(&mut self.readable, pool) {
-            Ok(turn) => {
+        match catch_unwind(AssertUnwindSafe(|| self.carrier.turn(&mut self.readable, pool))) {
+            Ok(Ok(turn)) => {
                 self.due = turn.due;
                 ControlFlow::Continue(turn)
             }
-            Err(error) => ControlFlow::Break(Err(error)),
+            Ok(Err(error)) => ControlFlow::Break(Err(error)),
+            Err(_) => ControlFlow::Break(Err(failed("the path or switch panicked"))),
         }
     }
 }
@@ -261,4 +266,43 @@ impl Crew {
 /// What a device of a carrier is reported as.
 fn token(place: usize, device: usize) -> u64 {
     (place as u64) << 32 | device as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes so many turns, then panics or is over.
+    struct Counted {
+        turns: u32,
+        panics: bool,
+    }
+
+    impl Carrier for Counted {
+        fn devices(&self) -> Vec<Arc<Tun>> {
+            Vec::new()
+        }
+
+        fn is_over(&self) -> bool {
+            self.turns == 0 && !self.panics
+        }
+
+        fn turn(&mut self, _: &mut [bool], _: &mut FramePool) -> Result<Turn, HostError> {
+            assert_ne!(self.turns, 0, "the panic that this test makes");
+            self.turns -= 1;
+            Ok(Turn { has_released: false, due: Some(Instant::now()) })
+        }
+    }
+
+    #[test]
+    fn a_carrier_that_panics_ends_alone() {
+        let seat = Seat::alone("crew test").expect("a thread");
+        let [sound, panics, later] =
+            [(1_000, false), (10, true), (2_000, false)].map(|(turns, panics)| seat.carry(Counted { turns, panics }));
+        let error = panics.wait().expect_err("it panicked");
+        assert!(error.to_string().contains("panicked"), "{error}");
+        sound.wait().expect("it goes on");
+        later.wait().expect("it goes on");
+        seat.carry(Counted { turns: 3, panics: false }).wait().expect("the thread takes others in");
+    }
 }
