@@ -218,6 +218,8 @@ fn a_local_timeout_gets_a_shorter_timer_and_a_missing_sack_comes_first() {
     }
     facts.rtt = Span::from_millis(200);
     assert_eq!(first(Code::RetransmissionTimeout, &facts).expect("a remedy").changes[0].to, "bbr");
+    facts.measured.flight_max_bytes = 600;
+    assert!(first(Code::RetransmissionTimeout, &facts).is_none(), "a single packet is all there is");
 }
 
 #[test]

@@ -20,6 +20,9 @@ const GONE: Span = Span::from_millis(1_000);
 const PATH_GONE: &str =
     "On the path: a silence of seconds is a path that was gone for as long, and no timer makes up for it.";
 
+/// Where fewer segments are in flight no three can tell of the loss of one before them (RFC 5681 §3.2), and no congestion control sends more.
+const MIN_FLIGHT_SEGMENTS: u64 = 4;
+
 pub(crate) fn plan(facts: &Facts<'_>) -> Vec<Remedy> {
     let code = Code::RetransmissionTimeout;
     let changes = switched_off(facts);
@@ -35,7 +38,9 @@ pub(crate) fn plan(facts: &Facts<'_>) -> Vec<Remedy> {
         )];
     }
     let mut remedies: Vec<Remedy> = rto_min(facts).into_iter().collect();
-    remedies.extend(congestion::bbr(code, facts));
+    if facts.measured.flight_max_bytes >= MIN_FLIGHT_SEGMENTS * facts.measured.segment_bytes {
+        remedies.extend(congestion::bbr(code, facts));
+    }
     remedies.push(advice(code, if facts.silence >= GONE { PATH_GONE } else { congestion::VANISH }));
     remedies
 }
