@@ -107,6 +107,11 @@ impl<'a> Facts<'a> {
         let DataPhase { took: phase_s, least: rtt_min_s } = DataPhase::of(sender);
         let bytes = sender.totals.delivered as f64;
         let found = if phase_s > 0.0 { Estimates::of(side, vantage, bytes / phase_s) } else { Estimates::default() };
+        // What was too long for a link was no loss: the router said so, and the sender heeded it (RFC 1191 §3).
+        let was_too_long = connection.too_big.as_ref().is_some_and(|errors| {
+            errors.explains(main, &sender.losses.episodes, connection.started, sender.rtt.usual() as u64)
+        });
+        let losses = if was_too_long { LossOrigin::default() } else { found.losses };
         Self {
             connection,
             main,
@@ -121,11 +126,11 @@ impl<'a> Facts<'a> {
             rtt_mean_s,
             ack_wait_s: found.ack_wait.map(|nanos| nanos / 1e9),
             rtt_low_s: sender.rtt.percentiles([0.1])[0].max(least as f64) / 1e9,
-            congested_losses: found.losses.congested,
+            congested_losses: losses.congested,
             wakes: found.wakes,
-            loss_peak_s: found.losses.rtt_peak.map(|nanos| nanos / 1e9),
-            random_losses: found.losses.random,
-            bucket: found.losses.bucket,
+            loss_peak_s: losses.rtt_peak.map(|nanos| nanos / 1e9),
+            random_losses: losses.random,
+            bucket: losses.bucket,
             grows_on: found.grows_on,
             blurred: found.blurred,
             clamp: found.clamp,

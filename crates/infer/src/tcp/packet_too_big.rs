@@ -1,5 +1,6 @@
 //! ICMP errors about a connection's segments: a link on the path does not carry packets so long.
 
+use crate::tcp::recovery::Loss;
 use thalweg_units::Timestamp;
 
 /// Sights that are kept. Bounds memory.
@@ -31,6 +32,17 @@ impl PacketTooBig {
         if own.first.len() < MAX_SIGHTS {
             own.first.push(at);
         }
+    }
+
+    /// Whether all that `side` sent again had been too long, and it heeded the errors: each loss was repaired within `patience` nanoseconds
+    /// after one. The connection began at `started`.
+    pub(crate) fn explains(&self, side: usize, losses: &[Loss], started: Timestamp, patience: u64) -> bool {
+        let errors = &self.sides[side].first;
+        let is_told = |at: u64| {
+            let since = |error: Timestamp| at.checked_sub(error.since(started).as_nanos());
+            errors.iter().any(|&(_, error)| since(error).is_some_and(|late| late <= patience))
+        };
+        !losses.is_empty() && losses.iter().all(|loss| is_told(loss.at))
     }
 
     /// Errors about what `side` sent, where there were some.

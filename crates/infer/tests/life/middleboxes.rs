@@ -120,6 +120,38 @@ fn an_error_that_names_the_mtu_is_quoted() {
     }
 }
 
+/// The server's first flight is too long for a link; it sends the same in shorter segments, as soon as a router says so or by a timer.
+fn too_long_at_first(setup: Setup, is_told: bool) -> Wire {
+    let mut wire = Wire::new(setup);
+    let open = wire.open(0) + MS;
+    wire.send(open, CLIENT, ACK, 200);
+    let mut now = open + setup.rtt / 2;
+    let long = super::Sent { len: 1_448, ..wire.now(SERVER, ACK, 0) };
+    for n in 0..10 {
+        wire.put(now, SERVER, true, super::Sent { seq: long.seq + n * 1_448, ..long });
+    }
+    if is_told {
+        (0..3).for_each(|n| wire.too_big(now + MS + n, SERVER, 1_400));
+        now += 2 * MS;
+    } else {
+        now += 300 * MS;
+    }
+    wire.respond(now, 60_000);
+    wire
+}
+
+#[test]
+fn what_a_router_called_too_long_and_the_sender_heeded_is_no_loss() {
+    for setup in at_server(24) {
+        let losses = |is_told: bool| {
+            let (flow, _) = judged(too_long_at_first(setup, is_told));
+            let codes = [flow.verdict.code()].into_iter().chain(flow.findings.iter().map(|finding| finding.code()));
+            codes.filter(|code| matches!(code, Code::RandomLoss | Code::RetransmissionTimeout)).count()
+        };
+        assert_eq!((losses(true), losses(false)), (0, 1), "{setup:?}");
+    }
+}
+
 /// A response of which two full segments are dropped, however often they are sent, while the short one behind them arrives. The client gives up
 /// after 30 s.
 fn with_a_hole(setup: Setup, full: usize) -> Wire {
