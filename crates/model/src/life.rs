@@ -157,6 +157,8 @@ pub struct Silence {
     pub side: Side,
     /// Its latest packet, in seconds since the connection's first.
     pub since_s: f64,
+    /// When the other side first sent something that got no answer.
+    pub asked_s: f64,
     /// Packets that the other side sent again, or keep-alives, without an answer.
     pub unanswered: u32,
     /// The first of them.

@@ -292,6 +292,8 @@ pub(crate) struct Ended {
     pub(crate) mss: u64,
     pub(crate) retransmits: u64,
     pub(crate) last_delivery: u64,
+    /// When the connection ended, if data waited behind a closed window to the end.
+    pub(crate) shut_until: Option<u64>,
     /// The data phase ended with the last delivery: nothing more was to be sent.
     pub(crate) ends_with_delivery: bool,
 }

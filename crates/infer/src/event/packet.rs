@@ -66,6 +66,9 @@ pub(crate) struct Packet {
     side: u8,
 }
 
+/// The longest alert: a header, an initialisation vector, two bytes, a tag of 48 bytes and padding to 16 (RFC 5246 §6.2.3.2).
+const ALERT_MAX: u32 = 5 + 16 + 64;
+
 const _: () = assert!(size_of::<Packet>() == 64, "a packet takes one line of the cache");
 
 impl Packet {
@@ -121,6 +124,11 @@ impl Packet {
     /// Which side sent it: 0 the client, 1 the server.
     pub(crate) const fn side(&self) -> usize {
         self.side as usize
+    }
+
+    /// Whether all it carries is an alert of TLS, which announces the end: no data of a program (RFC 8446 §6.1).
+    pub(crate) const fn is_alert(&self) -> bool {
+        self.records.0 == TlsRecords::ALERT && self.payload_len <= ALERT_MAX
     }
 
     /// Its options; timestamps are in [`Self::timestamps`] alone where it has no others.

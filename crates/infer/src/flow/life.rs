@@ -50,6 +50,7 @@ pub(crate) fn life(connection: &Connection) -> Life {
         silence: phases.end.silent().map(|silent| Silence {
             side: if silent.side == 0 { Side::Client } else { Side::Server },
             since_s: silent.since as f64 / 1e9,
+            asked_s: silent.asked_at as f64 / 1e9,
             unanswered: silent.unanswered,
             packet: silent.number,
         }),

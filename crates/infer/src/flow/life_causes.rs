@@ -7,7 +7,7 @@ use crate::tcp::connection::Connection;
 use crate::tcp::handshake::Syn;
 use thalweg_model::{
     Cause, Code, Failure, Finding, FullAcceptQueue, LargePackets, LastSilence, Life, LostRequest, Opening, ProgramWait,
-    ResetSeen, SentAgain, Side, Sights, Verdict, Way,
+    ResetSeen, SentAgain, Side, Sights, Silence, Verdict, Way,
 };
 
 /// A cause in the life of a connection.
@@ -43,13 +43,16 @@ pub(crate) fn judge(
     let data_s = cost_s(facts, &verdict, life.phases.transfer_s);
     let hidden_s = hidden_s(&verdict);
     let mut causes = causes(connection, life, facts.rtt_min_s, hidden_s);
-    // What is sent again into a black hole is no lost request.
-    causes.retain(|one| !is_black_hole || one.cause.code() != Code::RequestLost);
+    // What is sent again into a black hole, or to a peer that is gone, is no lost request.
+    let in_vain = is_black_hole || life.failure == Some(Failure::VanishedPeer);
+    causes.retain(|one| !in_vain || one.cause.code() != Code::RequestLost);
     causes.sort_by(|a, b| b.took_s.total_cmp(&a.took_s));
     let failed = life.failure.map(|failure| failed(failure, connection, life));
     let is_first = failed.is_some() || causes.first().is_some_and(|one| is_headline(one, life, &verdict, data_s));
     if !is_first {
-        let took_s = if hidden_s > 0.0 { hidden_s } else { facts.phase_s * verdict.share };
+        // Where nothing was delivered there is no data phase: all of the transfer is the verdict's.
+        let phase_s = if facts.phase_s > 0.0 { facts.phase_s } else { life.phases.transfer_s + life.phases.request_s };
+        let took_s = if hidden_s > 0.0 { hidden_s } else { phase_s * verdict.share };
         life.verdict_share = share(took_s, total_s);
         findings.extend(told(causes, total_s));
         return (verdict, findings);
@@ -144,12 +147,13 @@ fn causes(connection: &Connection, life: &Life, rtt_s: f64, hidden_s: f64) -> Ve
         causes.push(LifeCause { cause, took_s: seconds, saved_s: seconds - rtt_s });
     }
     let answered = connection.observers.phases.answered().into();
-    let wait = |cause: fn(ProgramWait) -> Cause, waited_s: f64| {
-        let seconds = (waited_s - hidden_s).max(0.0);
-        LifeCause { cause: cause(ProgramWait { seconds, answered }), took_s: seconds, saved_s: seconds }
+    let wait = |cause: fn(ProgramWait) -> Cause, waited_s: f64, tls_s: f64| {
+        let seconds = (waited_s + tls_s - hidden_s).max(0.0);
+        LifeCause { cause: cause(ProgramWait { seconds, answered, tls_s }), took_s: seconds, saved_s: seconds }
     };
-    causes.push(wait(Cause::WaitingForServer, phases.waiting_server_s));
-    causes.push(wait(Cause::WaitingForClient, connection.observers.phases.before_requests()));
+    let tls_s = connection.observers.phases.unanswered_tls();
+    causes.push(wait(Cause::WaitingForServer, phases.waiting_server_s, tls_s));
+    causes.push(wait(Cause::WaitingForClient, connection.observers.phases.before_requests(), 0.0));
     causes.retain(|one| one.took_s > 0.0 && one.saved_s > 0.0);
     causes
 }
@@ -189,6 +193,7 @@ fn failed(failure: Failure, connection: &Connection, life: &Life) -> LifeCause {
 }
 
 fn reset(foreign: bool, connection: &Connection, life: &Life) -> LifeCause {
+    let closed = connection.observers.phases.end.reset.is_some_and(|reset| reset.closed);
     let (direction, idle_s, at_s, packet) =
         life.reset.map_or((Way::Down, 0.0, 0.0, 0), |reset| (reset.direction, reset.idle_s, reset.at_s, reset.packet));
     let cause = Cause::Reset(ResetSeen {
@@ -197,6 +202,7 @@ fn reset(foreign: bool, connection: &Connection, life: &Life) -> LifeCause {
         asked: connection.observers.phases.is_asked(),
         at_s,
         idle_s,
+        closed,
         sights: Sights { packets: vec![packet], time_s: Some(at_s) },
     });
     // What the reset cost, the capture does not show: what passed before it is not its doing.
@@ -205,16 +211,16 @@ fn reset(foreign: bool, connection: &Connection, life: &Life) -> LifeCause {
 
 fn vanished(connection: &Connection, life: &Life) -> LifeCause {
     let total_s = connection.ended.seconds_since(connection.started);
-    let (side, since_s, unanswered, packet) = life.silence.map_or((Side::Server, 0.0, 0, 0), |silence| {
-        (silence.side, silence.since_s, silence.unanswered, silence.packet)
-    });
-    let seconds = (total_s - since_s).max(0.0);
+    let silence =
+        life.silence.unwrap_or(Silence { side: Side::Server, since_s: 0.0, asked_s: 0.0, unanswered: 0, packet: 0 });
+    let seconds = (total_s - silence.asked_s).max(0.0);
     let cause = Cause::VanishedPeer(LastSilence {
-        side,
-        since_s,
+        side: silence.side,
+        since_s: silence.since_s,
+        idle_s: silence.asked_s - silence.since_s,
         seconds,
-        unanswered: unanswered.into(),
-        sights: Sights { packets: vec![packet], time_s: None },
+        unanswered: silence.unanswered.into(),
+        sights: Sights { packets: vec![silence.packet], time_s: None },
     });
     LifeCause { cause, took_s: seconds, saved_s: seconds }
 }

@@ -34,7 +34,7 @@ pub(crate) mod window_growth;
 pub(crate) mod write_timer;
 
 use crate::event::packet::Packet;
-use crate::event::{Accuracy, Acked, DataPacket, Ended, Event, Resent, RetransmitKind, RttSample, Sent, Unseen};
+use crate::event::{Accuracy, Acked, DataPacket, Ended, Event, Limit, Resent, RetransmitKind, RttSample, Sent, Unseen};
 use crate::reset::{Reset, reset_keeping};
 use ack_stream::AckStream;
 use congestion_control::CongestionControl;
@@ -305,6 +305,9 @@ impl Observers {
     fn ended(&mut self, ended: &Ended) {
         self.idle_restarts.end(ended.end, ended.mss, ended.retransmits);
         self.loss_episodes.finish();
+        if let Some(end) = ended.shut_until {
+            self.time.advance(end, Limit::Reader);
+        }
         self.time.keep();
         if let Some(pruned) = &mut self.pruned {
             pruned.acknowledged(ended.last_delivery, u64::MAX);

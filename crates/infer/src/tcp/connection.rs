@@ -269,6 +269,7 @@ impl Connection {
                 number: packet.number,
                 seq,
                 len: packet.payload_len,
+                is_alert: packet.is_alert(),
                 fin,
                 tsval: stamps.map(|stamps| stamps.0),
                 tsecr: stamps.map(|stamps| stamps.1),
@@ -334,9 +335,10 @@ impl Connection {
 
     /// Hands on what is on its way and ends the data phases.
     pub(crate) fn finish(&mut self) {
+        let ended = self.ended.since(self.started).as_nanos().min(MAX_DURATION_NS);
         for side in &mut self.sides {
             side.deliver_until(u64::MAX, None);
-            side.sender.finish();
+            side.sender.finish(ended);
         }
         self.observers.finish();
     }

@@ -2,7 +2,7 @@
 
 use crate::capture::{CLIENT, SERVER, Setup, Wire};
 use crate::{MS, judged};
-use thalweg_model::{Application, Flow};
+use thalweg_model::{Application, Code, Flow};
 
 const GET: &[u8] = b"GET /video/7?token=secret HTTP/1.1\r\nHost: example.org\r\nCookie: secret\r\n\r\n";
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n";
@@ -114,6 +114,30 @@ fn a_client_hello_of_two_segments_is_put_together() {
         let phases = flow.life.expect("a capture").phases;
         assert_eq!((phases.tls_s * 1e3).round(), 70.0);
         assert!((phases.total_s() - flow.duration_s).abs() < 1e-6);
+    }
+}
+
+#[test]
+fn a_server_that_takes_long_over_its_handshake_is_waited_for() {
+    for setup in Setup::all(40) {
+        for answers in [true, false] {
+            let mut wire = Wire::new(setup);
+            let open = wire.open(0);
+            let client = hello(1, &[0, 2, 0x13, 1, 1, 0], &extension(16, b"\0\x03\x02h2"));
+            wire.say(open, CLIENT, &client, client.len());
+            wire.send(open + setup.rtt / 2, SERVER, crate::ACK, 0);
+            let at = open + setup.rtt / 2 + 3_000 * MS;
+            if answers {
+                let server = [hello(2, &[0x13, 1, 0], &extension(43, &[3, 4])), record(23, &[9; 900])].concat();
+                wire.say(at, SERVER, &server, server.len());
+                wire.say(at + setup.rtt / 2, CLIENT, &record(23, &[9; 53]), 58);
+            } else {
+                crate::close(&mut wire, at, setup.rtt);
+            }
+            let end = at + if answers { setup.rtt / 2 } else { setup.rtt };
+            let flow = crate::expect(setup, wire, (Code::WaitingForServer, crate::percent(3_000 * MS, end), true));
+            assert!(flow.verdict.claim().contains("TLS handshake"), "{}", flow.verdict.claim());
+        }
     }
 }
 
@@ -233,8 +257,7 @@ fn responses_of_a_pipeline_are_waited_for_one_by_one() {
         let end = now + setup.rtt / 2;
         // Each wait but the first begins when the response before it is acknowledged.
         let waited = if setup.tap == CLIENT { 1_600 * MS } else { 1_600 * MS - 3 * setup.rtt };
-        let flow =
-            crate::expect(setup, wire, (thalweg_model::Code::WaitingForServer, crate::percent(waited, end), true));
+        let flow = crate::expect(setup, wire, (Code::WaitingForServer, crate::percent(waited, end), true));
         let thalweg_model::Cause::WaitingForServer(wait) = flow.verdict.cause else { panic!("{:?}", flow.verdict) };
         assert_eq!(wait.answered, 4);
     }

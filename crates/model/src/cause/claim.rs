@@ -78,6 +78,10 @@ pub(super) fn of(cause: &Cause, share: f64) -> String {
             elapsed(request.seconds),
             times(request.again),
         ),
+        Cause::WaitingForServer(wait) if wait.tls_s > wait.seconds / 2.0 => format!(
+            "The connection waited for the server for {}, {part} of its life, most of it in the TLS handshake: what the client had sent was acknowledged and no answer had come.",
+            elapsed(wait.seconds),
+        ),
         Cause::WaitingForServer(wait) => format!(
             "The connection waited for the server for {}, {part} of its life: requests were acknowledged and no response had come.",
             elapsed(wait.seconds),
@@ -387,6 +391,12 @@ fn reset(reset: &ResetSeen) -> String {
         (false, true) => format!(" at {}, while a request was outstanding", elapsed(reset.at_s)),
         (false, false) => format!(" at {}", elapsed(reset.at_s)),
     };
+    if reset.closed && reset.asked && !reset.foreign {
+        return format!(
+            "The {side} had closed the connection; {} later the other side sent a request on it, and a reset answered. Whoever keeps connections must drop those that the other side has closed, and keep them for less long than that.",
+            elapsed(reset.idle_s)
+        );
+    }
     match (reset.foreign, is_idle) {
         (true, true) => format!(
             "Something other than the {side} reset the connection{after}: a firewall or NAT between the hosts had forgotten it (idle time-out)."
@@ -404,6 +414,14 @@ fn reset(reset: &ResetSeen) -> String {
 fn last_silence(silence: &LastSilence) -> String {
     let gone = silence.side.as_str();
     let other = if silence.side == Side::Client { "server" } else { "client" };
+    if silence.idle_s > MIN_IDLE_S {
+        return format!(
+            "After {} without a packet the {gone} did not answer any more, for {} to the end: the {other} sent {} again. A firewall or NAT between the hosts may have forgotten the connection (idle time-out), or the {gone} is gone.",
+            elapsed(silence.idle_s),
+            elapsed(silence.seconds),
+            counted(silence.unanswered, "packet"),
+        );
+    }
     format!(
         "The {gone} fell silent {} after the start and stayed so to the end, for {}: the {other} sent {} again without an answer. The {gone} is gone, or the path to it or back.",
         elapsed(silence.since_s),

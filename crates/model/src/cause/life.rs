@@ -80,6 +80,8 @@ pub struct ProgramWait {
     pub seconds: f64,
     /// Requests that got a response.
     pub answered: u64,
+    /// How much of it lies within the TLS handshake.
+    pub tls_s: f64,
 }
 
 /// The reset that ended a connection.
@@ -95,6 +97,8 @@ pub struct ResetSeen {
     pub at_s: f64,
     /// Silence before what it answers.
     pub idle_s: f64,
+    /// Its side had closed the connection before, by a FIN.
+    pub closed: bool,
     /// Its packet.
     #[serde(flatten)]
     pub sights: Sights,
@@ -107,6 +111,8 @@ pub struct LastSilence {
     pub side: Side,
     /// Its latest packet, in seconds since the connection's first.
     pub since_s: f64,
+    /// Silence of both sides after that packet, before the other side sent something that got no answer.
+    pub idle_s: f64,
     /// From then to the end.
     pub seconds: f64,
     /// Packets that the other side sent again, or keep-alives.

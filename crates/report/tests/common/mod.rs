@@ -664,6 +664,7 @@ fn life() -> thalweg_model::Life {
         silence: Some(thalweg_model::Silence {
             side: thalweg_model::Side::Client,
             since_s: 5.2,
+            asked_s: 5.3,
             unanswered: 4,
             packet: 389_000,
         }),

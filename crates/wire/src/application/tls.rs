@@ -17,6 +17,9 @@ const PROTOCOL_MAX: usize = 32;
 const CHANGE_CIPHER_SPEC: u8 = 20;
 const ALERT: u8 = 21;
 const HANDSHAKE: u8 = 22;
+const APPLICATION_DATA: u8 = 23;
+/// An alert of TLS 1.3: two bytes, the kind of the record and the tag of the cipher (RFC 8446 §5.2, §6; RFC 5116 §5.1).
+const ENCRYPTED_ALERT: usize = 19;
 
 /// Kinds of records, a bit each.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -33,7 +36,7 @@ impl TlsRecords {
     pub const CHANGE_CIPHER_SPEC: u8 = 8;
     /// An alert.
     pub const ALERT: u8 = 16;
-    /// Application data, and whatever TLS 1.3 encrypts.
+    /// Application data, and whatever TLS 1.3 encrypts but alerts.
     pub const DATA: u8 = 32;
 
     /// Whether one of `kinds` is among them.
@@ -75,6 +78,7 @@ pub(super) fn read(bytes: &[u8]) -> Payload {
         found.records.0 |= match kind {
             CHANGE_CIPHER_SPEC => TlsRecords::CHANGE_CIPHER_SPEC,
             ALERT => TlsRecords::ALERT,
+            APPLICATION_DATA if length == ENCRYPTED_ALERT => TlsRecords::ALERT,
             HANDSHAKE => TlsRecords::HANDSHAKE | hello_bit(body, &hello),
             _ => TlsRecords::DATA,
         };
@@ -239,6 +243,7 @@ pub(crate) mod tests {
             TlsRecords::SERVER_HELLO | TlsRecords::HANDSHAKE | TlsRecords::CHANGE_CIPHER_SPEC | TlsRecords::DATA;
         assert_eq!(found.records.0, kinds);
         assert_eq!(Payload::read(&record(ALERT, &[1, 0])).records.0, TlsRecords::ALERT);
+        assert_eq!(Payload::read(&record(APPLICATION_DATA, &[7; 19])).records.0, TlsRecords::ALERT);
         assert_eq!(Payload::read(&record(HANDSHAKE, &[2, 200, 1, 1, 9, 9, 9])).records.0, TlsRecords::HANDSHAKE);
         for other in [&[23, 3, 9, 0, 1, 1][..], &[22, 3, 3, 0, 0], &[23, 3, 3, 0xff, 0xff, 1], &[23, 3]] {
             assert!(Payload::read(other).records.is_empty(), "{other:?}");

@@ -39,6 +39,8 @@ pub(crate) struct FirstReset {
     pub(crate) idle: u64,
     /// It left an exchange unfinished, or one of the connection's data.
     pub(crate) interrupts: bool,
+    /// The same side had sent its FIN before.
+    pub(crate) closed: bool,
     /// The same side sent data afterwards: a host that resets a connection does not (RFC 9293 §3.5.2).
     pub(crate) followed_by_data: bool,
     /// Nanoseconds from the client's data that it answers, and the shortest round trip to the server, if no answer can be so soon.
@@ -50,6 +52,8 @@ pub(crate) struct FirstReset {
 pub(crate) struct Silent {
     pub(crate) side: usize,
     pub(crate) since: u64,
+    /// When the other one first sent something that it left unanswered.
+    pub(crate) asked_at: u64,
     pub(crate) unanswered: u32,
     pub(crate) number: u64,
 }
@@ -68,6 +72,9 @@ struct Host {
     /// Packets it sent again since the other side was heard, and the first of them.
     unanswered: u32,
     first_unanswered: u64,
+    /// When it first sent data or a keep-alive since the other side was heard.
+    asked_at: Option<u64>,
+    closed: bool,
 }
 
 impl Host {
@@ -107,8 +114,13 @@ impl ConnectionEnd {
     /// Takes in a packet that is no reset, after a silence of `gap`; `is_again` if it was sent before or asks whether the other side is there.
     pub(crate) fn packet(&mut self, now: u64, packet: &Packet, gap: u64, is_again: bool) {
         self.heard(now, packet);
+        let asks = packet.payload_len > 0 || is_again;
         if packet.payload_len > 0 {
             self.data = Some((packet.side(), now, packet.seq.add(packet.payload_len)));
+        }
+        let own = &mut self.hosts[packet.side()];
+        if asks && own.asked_at.is_none() {
+            own.asked_at = Some(now);
             self.idle = gap;
         }
         // It closed before it heard of the reset: a host that hears one sends no FIN (RFC 9293 §3.10.7.4).
@@ -116,6 +128,7 @@ impl ConnectionEnd {
             reset.interrupts &= !packet.flags.has(Flags::FIN);
         }
         let own = &mut self.hosts[packet.side()];
+        own.closed |= packet.flags.has(Flags::FIN);
         own.note(packet);
         if is_again {
             if own.unanswered == 0 {
@@ -138,6 +151,7 @@ impl ConnectionEnd {
             ip_ids: own.unlike(packet),
             idle: self.idle,
             interrupts,
+            closed: own.closed,
             followed_by_data: false,
             too_soon,
         });
@@ -168,6 +182,7 @@ impl ConnectionEnd {
             (one.is_heard && other.unanswered >= MIN_UNANSWERED && lasts).then_some(Silent {
                 side,
                 since: one.heard_at,
+                asked_at: other.asked_at.unwrap_or(one.heard_at),
                 unanswered: other.unanswered,
                 number: other.first_unanswered,
             })
@@ -178,7 +193,7 @@ impl ConnectionEnd {
     fn heard(&mut self, now: u64, packet: &Packet) {
         self.now = now;
         let [own, other] = [packet.side(), 1 - packet.side()];
-        self.hosts[other].unanswered = 0;
+        (self.hosts[other].unanswered, self.hosts[other].asked_at) = (0, None);
         let own = &mut self.hosts[own];
         (own.heard_at, own.is_heard) = (now, true);
     }

@@ -51,6 +51,8 @@ struct Half {
     /// After the last byte that the other side acknowledged.
     acked: Option<SeqNum>,
     fins: u32,
+    /// It advertised a window of zero.
+    is_shut: bool,
 }
 
 impl Half {
@@ -113,6 +115,8 @@ pub(crate) struct ConnectionPhases {
     /// Of [`Phase::Client`], what no request followed yet.
     unasked: u64,
     is_tls_handshake: bool,
+    /// Of [`Phase::Tls`], time in which the server had what the client sent, and had not answered.
+    unanswered_tls: u64,
     pub(crate) end: ConnectionEnd,
 }
 
@@ -182,6 +186,11 @@ impl ConnectionPhases {
         (self.seconds(Phase::Client) - self.unasked as f64 / 1e9).max(0.0)
     }
 
+    /// Seconds of [`Phase::Tls`] in which the server had what the client sent, and had not answered.
+    pub(crate) fn unanswered_tls(&self) -> f64 {
+        self.unanswered_tls as f64 / 1e9
+    }
+
     /// Whether a request waits for its response.
     pub(crate) const fn is_asked(&self) -> bool {
         matches!(self.exchange, Exchange::Request { .. })
@@ -195,14 +204,15 @@ impl ConnectionPhases {
     /// Charges the interval that ends with the packet.
     fn charge(&mut self, gap: u64, packet: &Packet) {
         let flags = packet.flags;
-        let has_data = packet.payload_len > 0;
+        let has_data = packet.payload_len > 0 && !packet.is_alert();
         let [client, server] = &self.sides;
         let fins = [client.fins > 0, server.fins > 0];
-        if self.end.reset.is_some() || fins == [true; 2] || fins != [false; 2] && !has_data {
-            return self.add(Phase::Close, gap);
-        }
+        // A client that is refused may try again.
         if self.opening {
             return self.add(Phase::Connecting, gap);
+        }
+        if self.end.reset.is_some() || fins == [true; 2] || fins != [false; 2] && !has_data {
+            return self.add(Phase::Close, gap);
         }
         let asks = packet.side() == 0 && has_data && client.is_new(packet.seq.add(packet.payload_len));
         match self.exchange {
@@ -233,12 +243,19 @@ impl ConnectionPhases {
                 self.add(Phase::Server, gap);
             }
             Exchange::Response => {
-                let is_probe = packet.side() == 0 && client.end.is_some_and(|end| packet.seq.add(1) == end);
-                let is_idle = asks || is_probe || flags.has(Flags::FIN) || flags.has(Flags::RST);
+                // Into a closed window it asks for room.
+                let [own, other] = [&self.sides[packet.side()], &self.sides[1 - packet.side()]];
+                let is_probe =
+                    packet.payload_len <= 1 && own.end.is_some_and(|end| packet.seq.add(1) == end) && !other.is_shut;
+                let is_idle = asks || is_probe || packet.is_alert() || flags.has(Flags::FIN) || flags.has(Flags::RST);
+                let acknowledges = packet.side() == 0
+                    && flags.has(Flags::ACK)
+                    && server.end.is_none_or(|end| packet.ack.since(end) >= 0);
                 let transfer = match (is_idle, server.is_all_acknowledged()) {
                     (true, true) => 0,
-                    (true, false) => gap.min(self.round_trip.unwrap_or(gap)),
-                    (false, _) => gap,
+                    (true, false) if acknowledges => gap.min(self.round_trip.unwrap_or(gap)),
+                    // Part of the response is missing to the end.
+                    (true, false) | (false, _) => gap,
                 };
                 self.add(Phase::Transfer, transfer);
                 self.add(Phase::Client, gap - transfer);
@@ -249,6 +266,9 @@ impl ConnectionPhases {
     fn add(&mut self, phase: Phase, nanos: u64) {
         // A ClientHello that is lost is a request that is lost.
         let is_resent = matches!(self.exchange, Exchange::Request { lost: Some(_), .. });
+        if phase == Phase::Server && self.is_tls_handshake && !is_resent {
+            self.unanswered_tls += nanos;
+        }
         let phase = match phase {
             Phase::Request | Phase::Server | Phase::Client | Phase::Transfer if self.is_tls_handshake && !is_resent => {
                 Phase::Tls
@@ -279,7 +299,9 @@ impl ConnectionPhases {
             Exchange::Request { .. } | Exchange::Upload => packet.side() == 1,
             Exchange::Response => packet.side() == 1 && !self.sides[1].is_all_acknowledged(),
         };
-        let is_closing = self.sides.iter().any(|side| side.fins > 0);
+        // Whoever asks after the other side's FIN has not closed: the reset is the only answer.
+        let [own, other] = [&self.sides[packet.side()], &self.sides[1 - packet.side()]];
+        let is_closing = other.fins > 0 || own.fins > 0 && !self.is_asked();
         self.end.reset(self.at, packet, interrupts && !is_closing, self.to_server);
     }
 
@@ -309,7 +331,7 @@ impl ConnectionPhases {
     /// Takes in what the packet sends: the handshake may end with it, and an exchange go on.
     fn data(&mut self, packet: &Packet) {
         let (is_syn, is_fin) = (packet.flags.has(Flags::SYN), packet.flags.has(Flags::FIN));
-        let has_data = packet.payload_len > 0;
+        let has_data = packet.payload_len > 0 && !packet.is_alert();
         if self.opening
             && !is_syn
             && packet.side() == 1
@@ -334,7 +356,7 @@ impl ConnectionPhases {
         }
         let own = &mut self.sides[packet.side()];
         own.fins += u32::from(is_fin);
-        if is_new && (has_data || is_syn || is_fin) {
+        if is_new && (packet.payload_len > 0 || is_syn || is_fin) {
             own.end = Some(end);
         }
     }
@@ -351,6 +373,11 @@ impl ConnectionPhases {
 
     fn exchange(&mut self, packet: &Packet, is_new: bool) {
         if packet.side() == 1 {
+            if self.exchange == Exchange::Nothing && self.late_syn_ack > 0 && !self.served && !self.is_queue_full() {
+                // The client's ACK was lost: the server could not speak before its SYN-ACK was answered again.
+                self.spent[Phase::Connecting as usize] += std::mem::take(&mut self.spent[Phase::Client as usize]);
+                self.unasked = 0;
+            }
             self.serve();
             let is_asked = matches!(self.exchange, Exchange::Request { .. } | Exchange::Upload);
             self.answered += responses_in(packet).unwrap_or_else(|| u32::from(is_asked));
@@ -392,6 +419,7 @@ impl ConnectionPhases {
     }
 
     fn acknowledgement(&mut self, packet: &Packet) {
+        self.sides[packet.side()].is_shut = packet.window == 0;
         let other = &mut self.sides[1 - packet.side()];
         if other.acked.is_none_or(|acked| packet.ack.since(acked) > 0) {
             let beyond_syn = other.acked.is_some() && !packet.flags.has(Flags::SYN);

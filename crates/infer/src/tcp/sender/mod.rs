@@ -185,11 +185,16 @@ impl Sender {
         if data.fin {
             self.space.fin = true;
         }
-        // A FIN alone ends no pause: the data before it was the last there was.
-        if data.len == 0 {
+        // A FIN or an alert alone ends no pause: the data before it was the last there was.
+        if data.len == 0 || data.is_alert && self.totals.bytes > 0 {
+            let alert = (end - u64::from(data.fin)).saturating_sub(start.max(self.space.nxt));
+            self.space.alert += alert;
+            self.totals.bytes += alert;
+            self.clocks.idle_at = Some(data.now);
             self.extend(data, end);
             return;
         }
+        self.space.alert = 0;
         let Data { now, number, .. } = *data;
         let len = u64::from(data.len);
         let trigger = self.trigger(now);
@@ -420,7 +425,12 @@ impl Sender {
             return 0;
         }
         self.totals.delivered += bytes;
-        self.clocks.last_delivery = Some(now);
+        if self.space.una + u64::from(self.space.fin) >= self.space.nxt {
+            bytes -= std::mem::take(&mut self.space.alert).min(bytes);
+        }
+        if bytes > 0 {
+            self.clocks.last_delivery = Some(now);
+        }
         bytes
     }
 
@@ -481,11 +491,12 @@ impl Sender {
         }));
     }
 
-    /// Ends the data phase.
-    pub(crate) fn finish(&mut self) {
+    /// Ends the data phase; the connection ended at `ended`.
+    pub(crate) fn finish(&mut self, ended: u64) {
         let all_came = self.space.payload_end() <= self.space.una && self.scoreboard.gaps.total() == 0;
         // Beyond the tap there may have been more, unless the sender closed or its number showed that there was none.
-        let slack = self.rtt.min.unwrap_or(0);
+        // Round trips vary by as much again.
+        let slack = 2 * self.rtt.min.unwrap_or(0);
         let no_more = self.is_exact() || {
             self.wait_in_vain();
             self.space.fin || self.clocks.idle_at.is_some_and(|at| at.saturating_add(slack) >= self.clocks.now)
@@ -497,6 +508,7 @@ impl Sender {
             mss: self.space.mss,
             retransmits: self.losses.total,
             last_delivery: self.clocks.last_delivery.unwrap_or(0),
+            shut_until: is_shut.then_some(ended),
             ends_with_delivery: all_came && !is_shut && no_more,
         }));
     }

@@ -107,7 +107,17 @@ mod tests {
         sender.space.begin_with_syn(SeqNum::new(0));
         for n in 0..10 {
             let (now, seq) = (1_000 + u64::from(n), SeqNum::new(n * MSS));
-            sender.data(&Data { now, number: now, seq, len: MSS, fin: false, tsval: None, tsecr: None, ip_id: None });
+            sender.data(&Data {
+                now,
+                number: now,
+                seq,
+                len: MSS,
+                is_alert: false,
+                fin: false,
+                tsval: None,
+                tsecr: None,
+                ip_id: None,
+            });
         }
         sender
     }
@@ -160,6 +170,7 @@ mod tests {
             number: 7,
             seq,
             len: MSS,
+            is_alert: false,
             fin: false,
             tsval: None,
             tsecr: None,

@@ -17,6 +17,8 @@ pub(crate) struct SendSpace {
     pub(crate) nxt: u64,
     /// The last number before `nxt` is its FIN's; that was acknowledged.
     pub(super) fin: bool,
+    /// Bytes at the end that are an alert of TLS and not acknowledged.
+    pub(super) alert: u64,
     pub(super) fin_delivered: bool,
     /// Where the byte ends that was sent into a closed window to ask for room; it counts when it is acknowledged.
     pub(super) probed: Option<u64>,
@@ -36,6 +38,7 @@ impl Default for SendSpace {
             una: ORIGIN,
             nxt: ORIGIN,
             fin: false,
+            alert: 0,
             fin_delivered: false,
             probed: None,
             newest_tsval: None,
@@ -78,8 +81,8 @@ impl SendSpace {
         at.checked_add_signed(i64::from(seq.since(reference)))
     }
 
-    /// Where its payload ends so far.
+    /// Where its payload ends so far; an alert is none of a program.
     pub(super) fn payload_end(&self) -> u64 {
-        self.nxt - u64::from(self.fin)
+        self.nxt - u64::from(self.fin) - self.alert
     }
 }

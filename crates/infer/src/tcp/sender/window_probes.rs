@@ -114,10 +114,12 @@ mod tests {
         assert!(none < 0.1, "{none} s");
         let receivers = [(45_000, packet(true, ACK, 1_100, 10_501, 0)), (45_020, packet(false, ACK, 10_501, 1_101, 0))];
         assert_eq!(took(&receivers), none);
-        for len in [0, 1] {
-            let senders =
-                [(45_000, packet(false, ACK, 10_500, 1_101, len)), (45_000, packet(true, ACK, 1_101, 10_501, 0))];
-            assert_eq!(took(&senders), none, "{len} bytes");
+        for (len, late) in [(0, 0), (0, 15), (1, 0), (1, 15)] {
+            let senders = [
+                (45_000, packet(false, ACK, 10_500, 1_101, len)),
+                (45_000 + late, packet(true, ACK, 1_101, 10_501, 0)),
+            ];
+            assert_eq!(took(&senders), none, "{len} bytes, {late} ms");
         }
         // Where the sender tells nothing, more may have been sent and lost.
         assert!(took(&receivers[..1]) > 44.0);
