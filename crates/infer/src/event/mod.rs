@@ -118,6 +118,11 @@ pub(crate) struct DataPacket {
 }
 
 impl Sent {
+    /// Nanoseconds since new data was sent before.
+    pub(crate) const fn silence(&self) -> u64 {
+        self.now.saturating_sub(self.last_send)
+    }
+
     /// What was in flight before, and this.
     pub(crate) const fn flight_with(&self) -> u64 {
         self.flight_before + self.next - self.start

@@ -57,10 +57,12 @@ impl StopAndWait {
         self.message_at = Some(now);
     }
 
-    /// New data was sent. The amount before it, if that was a stop.
+    /// New data was sent. The amount before it, if that was a stop: all of it is acknowledged, or a message comes after a silence. Messages open
+    /// a window above TCP again before all of it has arrived, most of them at half.
     pub(crate) fn sent(&mut self, sent: &Sent) -> Option<u64> {
         let begun = *self.start.get_or_insert(sent.start);
-        let amount = sent.start.checked_sub(begun).filter(|amount| sent.una >= sent.start && *amount > 0);
+        let is_stop = sent.una >= sent.start || self.is_opened(sent) && sent.silence() >= sent.rtt_min / 2;
+        let amount = sent.start.checked_sub(begun).filter(|amount| is_stop && *amount > 0);
         if let Some(amount) = amount {
             self.stopped(amount, sent);
             self.start = Some(sent.start);
@@ -70,13 +72,18 @@ impl StopAndWait {
         amount
     }
 
+    /// Whether a message has just come.
+    fn is_opened(&self, sent: &Sent) -> bool {
+        self.message_at.is_some_and(|at| at > sent.last_send && sent.now.saturating_sub(at) <= AFTER_RELEASE)
+    }
+
     fn stopped(&mut self, amount: u64, sent: &Sent) {
         self.stops.note(sent.number, sent.now);
         self.whole += u64::from(self.most_in_flight >= amount);
         let since = |at: u64| sent.now.saturating_sub(at);
-        let stopped = since(sent.last_send);
+        let stopped = sent.silence();
         self.waited += stopped;
-        if self.message_at.is_some_and(|at| at > sent.last_send && since(at) <= AFTER_RELEASE) {
+        if self.is_opened(sent) {
             self.by_message += 1;
         } else if since(sent.last_progress) <= AFTER_RELEASE {
             self.by_acknowledgement += 1;
@@ -86,8 +93,11 @@ impl StopAndWait {
         if self.votes == 0 {
             (self.amount, self.seen) = (amount, 0);
         }
-        self.seen += u64::from(amount == self.amount);
-        self.votes = if amount == self.amount { self.votes + 1 } else { self.votes - 1 };
+        // A program that opens the window at half counts whole segments.
+        let slack = if sent.una < sent.start { sent.mss } else { 0 };
+        let is_same = amount.abs_diff(self.amount) <= slack;
+        self.seen += u64::from(is_same);
+        self.votes = if is_same { self.votes + 1 } else { self.votes - 1 };
     }
 
     /// Whether neither messages nor acknowledgements let the sender go on.
@@ -149,6 +159,29 @@ mod tests {
         assert_eq!(habit(|_| 65_535, |bytes| bytes, true), Some((65_535, Release::Message)));
         assert_eq!(habit(|_| 16_384, |bytes| bytes, false), Some((16_384, Release::Acknowledgement)));
         assert_eq!(habit(|n| if n == 0 { 600 } else { 16_384 }, |b| b, true), Some((16_384, Release::Message)));
+    }
+
+    #[test]
+    fn a_window_that_is_opened_again_at_half_is_a_habit() {
+        let habit = |una_behind: u64, message: bool| {
+            let mut found = StopAndWait::default();
+            let (mut start, mut now) = (65_535, 0);
+            for n in 0..12 {
+                if message {
+                    found.message(now);
+                }
+                let last_send = now.saturating_sub(99_000_000);
+                let sent = after_stop(n, now + 50_000, (start, una_behind + 33_000), last_send, now);
+                let una = start - una_behind;
+                found.sent(&Sent { una, mss: 1_448, rtt_min: 100_000_000, ..sent });
+                start += 32_768 + n % 3 * 700;
+                now += 100_000_000;
+            }
+            found.habit().map(|(_, release)| release)
+        };
+        assert_eq!(habit(32_000, true), Some(Release::Message));
+        // Acknowledgements that let the next flight out are those of any window; answers are of any size.
+        assert_eq!([habit(32_000, false), habit(0, true)], [None; 2]);
     }
 
     #[test]
