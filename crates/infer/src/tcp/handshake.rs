@@ -11,6 +11,8 @@ pub(crate) struct Syn {
     pub(crate) isn: Option<SeqNum>,
     /// The SYN itself was seen, so an absent option is known to be absent.
     pub(crate) seen: bool,
+    /// The capture holds some of its options only: one that is absent may have been there.
+    cut: bool,
     pub(crate) first_at: u64,
     pub(crate) last_at: u64,
     pub(crate) count: u32,
@@ -76,7 +78,7 @@ impl Handshake {
             syn.timestamps = packet.timestamps.is_some();
             if let Some(options) = packet.options() {
                 (syn.mss, syn.wscale, syn.sack) = (options.mss, options.window_scale, options.sack_permitted);
-                (syn.multipath, syn.cookie) = (options.multipath, options.fast_open);
+                (syn.multipath, syn.cookie, syn.cut) = (options.multipath, options.fast_open, options.cut);
             }
             syn.ecn_asked = packet.flags.has(Flags::ECE | Flags::CWR);
             syn.ecn_agreed = packet.flags.has(Flags::ECE) && !packet.flags.has(Flags::CWR);
@@ -95,9 +97,9 @@ impl Handshake {
         };
     }
 
-    /// Whether both SYNs have something; `None` where one was not seen.
+    /// Whether both SYNs have something; `None` where one was not seen, or not all of it.
     fn both(&self, has: fn(&Syn) -> bool) -> Option<bool> {
-        self.syn.iter().all(|syn| syn.seen).then(|| self.syn.iter().all(has))
+        self.syn.iter().all(|syn| syn.seen && (has(syn) || !syn.cut)).then(|| self.syn.iter().all(has))
     }
 
     /// The tap delivered `side`'s SYN once more: on its way in and on its way out of an emulator or router at the tap. The last
@@ -136,7 +138,7 @@ impl Handshake {
 
     /// Whether both SYNs were seen and not both offer to scale windows.
     pub(crate) fn lacks_scaling(&self) -> bool {
-        self.syn.iter().all(|syn| syn.seen) && self.syn.iter().any(|syn| syn.wscale.is_none())
+        self.both(|syn| syn.wscale.is_some()) == Some(false)
     }
 
     /// The shift that turns `side`'s window fields into bytes; `None` where the capture does not tell.
@@ -146,7 +148,8 @@ impl Handshake {
 
     fn agreed_shift(&self, side: usize) -> Option<u8> {
         let (own, other) = (&self.syn[side], &self.syn[1 - side]);
-        match (own.seen, other.seen) {
+        let tells = |syn: &Syn| syn.seen && (syn.wscale.is_some() || !syn.cut);
+        match (tells(own), tells(other)) {
             (true, true) => Some(own.wscale.and(other.wscale).map_or(0, |_| own.wscale.unwrap_or(0))),
             // A SYN-ACK answers the option only when the SYN had it (RFC 7323 §2.2).
             (true, false) if side == 1 => Some(own.wscale.unwrap_or(0)),

@@ -2,7 +2,7 @@
 
 use super::capture::{CLIENT, SERVER, Setup, Wire};
 use super::{ACK, MS, SECOND, judged};
-use thalweg_model::CaptureReport;
+use thalweg_model::{CaptureReport, Code};
 
 /// A transfer of two seconds: 200 responses over a round trip of 10 ms.
 fn responses(setup: Setup) -> Wire {
@@ -91,5 +91,56 @@ fn a_late_third_packet_of_the_handshake_is_no_round_trip() {
         assert!((20.0..21.5).contains(&rtt), "{setup:?}: {rtt}");
         assert!(flow.facts.flight_max_bytes <= 5_600, "{setup:?}: {:?}", flow.facts.flight_max_bytes);
         assert!(flow.duration_s < SECOND as f64);
+    }
+}
+
+#[test]
+fn packets_seen_before_and_behind_a_router_count_once() {
+    for setup in Setup::all(10).filter(|setup| setup.tap == CLIENT) {
+        let once = report(responses(setup), |_| {});
+        // 30 µs later: packets of the other side come between the two.
+        let twice = report(responses(setup), |packets| {
+            let copies: Vec<Vec<u8>> = packets.iter().map(|packet| behind_router(packet, setup.v6)).collect();
+            packets.extend(copies);
+            packets.sort_by_key(|packet| (word(packet, 0), word(packet, 4)));
+        });
+        let [once, twice] = [once, twice].map(|report| (report.flows[0].verdict.code(), report.flows[0].retransmits));
+        assert_eq!(once, twice, "{setup:?}");
+        assert_eq!(twice.1.total, 0);
+    }
+}
+
+fn word(packet: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([packet[at], packet[at + 1], packet[at + 2], packet[at + 3]])
+}
+
+/// The packet of a capture 30 µs later, with a hop less to go.
+fn behind_router(packet: &[u8], v6: bool) -> Vec<u8> {
+    let mut copy = packet.to_vec();
+    let micros = word(packet, 4) + 30;
+    copy[..4].copy_from_slice(&(word(packet, 0) + micros / 1_000_000).to_le_bytes());
+    copy[4..8].copy_from_slice(&(micros % 1_000_000).to_le_bytes());
+    copy[16 + if v6 { 7 } else { 8 }] -= 1;
+    copy
+}
+
+#[test]
+fn a_scale_that_is_cut_off_leaves_the_window_unknown() {
+    for setup in Setup::all(20).filter(|setup| !setup.timestamps) {
+        // In the file the SYNs end before their last option, and all other headers are whole.
+        let headers = if setup.v6 { 60 } else { 40 };
+        let told = |snaplen: usize| {
+            let mut wire = Wire::new(setup);
+            (wire.scale, wire.window, wire.snaplen) = (Some(7), [500; 2], snaplen);
+            let open = wire.open(0);
+            wire.exchange(open + MS, MS, 400_000);
+            let (flow, _) = judged(wire);
+            (flow.handshake.wscale_client, flow.measured.window_max_bytes, flow.verdict.code())
+        };
+        let (whole, cut) = (told(usize::MAX), told(headers + 8));
+        assert_eq!((whole.0, whole.1), (Some(7), 64_000), "{setup:?}");
+        assert_eq!(cut.0, None, "{setup:?}");
+        let of_windows = [Code::ReceiveWindow, Code::WindowScalingMissing, Code::Reader];
+        assert!(!of_windows.contains(&cut.2), "{setup:?}: {}", cut.2);
     }
 }
