@@ -27,7 +27,7 @@ pub use commands::{apply, between, undo};
 pub use facts::Facts;
 
 use thalweg_model::since::{self, Release};
-use thalweg_model::{Applicability, Change, Code, Flow, Kernels, Remedy, Side};
+use thalweg_model::{Applicability, Cause, Change, Code, Flow, Kernels, Opening, Remedy, Side};
 use thalweg_units::{Bytes, Span};
 
 /// Plans what mends `code`: each remedy is a way of its own, the best first.
@@ -74,7 +74,10 @@ pub fn for_flow(flow: &Flow, facts: &Facts<'_>, here: Option<Side>) -> Vec<Remed
     if flow.life.is_some_and(|life| life.failure.is_some()) {
         return Vec::new();
     }
-    let mut remedies = plan(flow.verdict.code(), facts);
+    let mut remedies = match flow.verdict.cause {
+        Cause::Connecting(Opening::Lookup { .. }) => vec![advice(Code::Connecting, LOOKUP)],
+        _ => plan(flow.verdict.code(), facts),
+    };
     // The time went elsewhere than into the data: what a setting saves of that is little beside it.
     let findings = if flow.verdict.code().is_of_life() { &[][..] } else { &flow.findings };
     for finding in findings {
@@ -183,6 +186,8 @@ const APPLICATION: &str = "There is nothing to set in TCP: the connection would 
 const CONNECTING: &str = "There is nothing to set for the transfer: find where SYNs are lost. A host that refuses them shows it in \
                           ListenDrops and ListenOverflows (nstat on the server), a firewall or load balancer in its own counters. A client \
                           that keeps its connection open, or connects before it needs to, does not wait.";
+const LOOKUP: &str = "There is nothing to set for the transfer: look at the client's resolvers, their order and their distance (resolvectl status, \
+                      or /etc/resolv.conf). A first one that does not answer costs a timeout in each lookup; a cache on the host answers most of them.";
 const ACCEPT_QUEUE: &str = "Raise the backlog that the server's program gives listen(), and net.core.somaxconn, which bounds it; or let \
                             the program accept sooner. ListenOverflows (nstat) on the server counts what did not fit.";
 const REQUEST_LOST: &str = "There is nothing to set for the transfer: find where packets from the client are lost. A request of one packet \

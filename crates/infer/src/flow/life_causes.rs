@@ -118,7 +118,8 @@ fn is_headline(one: &LifeCause, life: &Life, verdict: &Verdict, data_s: f64) -> 
         return false;
     }
     let necessary_s = phases.connecting_s.max(phases.request_s);
-    let own = matches!(code, Code::Connecting | Code::RequestLost);
+    let is_lookup = matches!(one.cause, Cause::Connecting(Opening::Lookup { .. }));
+    let own = matches!(code, Code::Connecting | Code::RequestLost) && !is_lookup;
     one.took_s > data_s && (own || one.took_s > necessary_s)
 }
 
@@ -137,6 +138,11 @@ fn causes(connection: &Connection, life: &Life, rtt_s: f64, hidden_s: f64) -> Ve
         let late = Opening::Late { seconds: took_s, challenged: challenged.into(), syn, syn_ack };
         causes.push(LifeCause { cause: Cause::Connecting(late), took_s, saved_s: took_s - rtt_s });
     }
+    let again = connection.lookup.as_ref().map_or(0, |lookup| lookup.again.into());
+    let lookup = Opening::Lookup { seconds: phases.lookup_s, again };
+    // A resolver is asked over a round trip, too.
+    let saved_s = phases.lookup_s - rtt_s;
+    causes.push(LifeCause { cause: Cause::Connecting(lookup), took_s: phases.lookup_s, saved_s });
     let seconds = phases.accept_queue_s;
     let queue = FullAcceptQueue { seconds, syn_acks_again: resent.syn_ack.into(), data_again: resent.data_up };
     causes.push(LifeCause { cause: Cause::AcceptQueue(queue), took_s: seconds, saved_s: seconds });

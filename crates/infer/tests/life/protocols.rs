@@ -181,6 +181,10 @@ fn a_name_lookup_is_the_first_phase_of_the_connection_after_it() {
         let life = flow.life.expect("a capture");
         assert!((life.phases.total_s() - flow.duration_s - 5.024).abs() < 1e-6, "{:?}", life.phases);
         assert!(life.shares.lookup > 0.98);
+        assert_eq!(flow.verdict.code(), Code::Connecting, "{:#?}", flow.verdict);
+        assert!((life.verdict_share - life.shares.lookup).abs() < 1e-9);
+        let claim = flow.verdict.claim();
+        assert!(claim.contains("name took 5.02 s") && claim.contains("sent again once"), "{claim}");
         let note = found.report.notes.iter().find(|note| note.contains("name lookup")).expect("a note");
         assert_eq!(note, "1 name lookup: 1 answered after 5.02 s (median), 5.02 s (longest); 1 query sent again");
     }

@@ -338,6 +338,13 @@ fn full_queue(queue: &FullQueue) -> String {
 
 fn opening(opening: &Opening, part: &str) -> String {
     match opening {
+        Opening::Lookup { seconds, again } => {
+            let again = if *again > 0 { format!(": the query was sent again {}", times(*again)) } else { String::new() };
+            format!(
+                "Looking up the server's name took {}, {part} of the time to the connection's end{again}.",
+                elapsed(*seconds)
+            )
+        }
         Opening::Late { seconds, challenged, syn, syn_ack } => format!(
             "Connecting took {}, {part} of the connection's life: {}.",
             elapsed(*seconds),

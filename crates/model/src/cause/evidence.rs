@@ -385,6 +385,7 @@ fn opening(opening: &Opening) -> Vec<Evidence> {
         ))
     };
     match opening {
+        Opening::Lookup { .. } => Vec::new(),
         Opening::Late { syn, syn_ack, .. } => {
             let syn = syn.iter().map(|one| sent("SYN", one));
             syn.chain(syn_ack.iter().map(|one| sent("SYN-ACK", one))).collect()

@@ -10,6 +10,13 @@ use thalweg_units::figures::count;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "opened", rename_all = "snake_case")]
 pub enum Opening {
+    /// It waited for the lookup of the server's name.
+    Lookup {
+        /// From the first query to the answer.
+        seconds: f64,
+        /// Queries that were sent again.
+        again: u64,
+    },
     /// It opened late.
     Late {
         /// From the first SYN to the ACK of the SYN-ACK.

@@ -227,6 +227,7 @@ pub fn all() -> Vec<Cause> {
     ];
     let again = |times| SentAgain { times, first_s: 0.0, last_s: 3.0 };
     let openings = [
+        Opening::Lookup { seconds: 2.03, again: 1 },
         Opening::Late { seconds: 3.04, challenged: 1, syn: Some(again(2)), syn_ack: Some(again(1)) },
         Opening::Late { seconds: 3.04, challenged: 0, syn: Some(again(2)), syn_ack: None },
         Opening::Refused(sights()),
