@@ -5,7 +5,7 @@ use super::figures::{
     Clamp, CongestionLosses, FullQueue, FullSendBuffer, FullWindow, LargePackets, Losses, OvertakenPackets, Restarts,
     SendBufferSeen, SlowReader, Timeouts, TooBigErrors, UsedPath, WindowGrowth,
 };
-use super::life::{LastSilence, Opening, ResetSeen, times};
+use super::life::{LastSilence, Opening, ProgramWait, ResetSeen, times};
 use super::middlebox::ForeignBlocks;
 use super::receive_buffer::OverrunBuffer;
 use super::undecided::UndecidedBy;
@@ -78,14 +78,7 @@ pub(super) fn of(cause: &Cause, share: f64) -> String {
             elapsed(request.seconds),
             times(request.again),
         ),
-        Cause::WaitingForServer(wait) if wait.tls_s > wait.seconds / 2.0 => format!(
-            "The connection waited for the server for {}, {part} of its life, most of it in the TLS handshake: what the client had sent was acknowledged and no answer had come.",
-            elapsed(wait.seconds),
-        ),
-        Cause::WaitingForServer(wait) => format!(
-            "The connection waited for the server for {}, {part} of its life: requests were acknowledged and no response had come.",
-            elapsed(wait.seconds),
-        ),
+        Cause::WaitingForServer(wait) => waited_for_server(wait, &part),
         Cause::WaitingForClient(wait) => format!(
             "The connection waited for the client for {}, {part} of its life: no request was outstanding.",
             elapsed(wait.seconds),
@@ -388,6 +381,15 @@ fn late_opening(challenged: u64, syn: Option<u64>, syn_ack: Option<u64>) -> Stri
         (None, _) => {}
     }
     causes.join("; ")
+}
+
+fn waited_for_server(wait: &ProgramWait, part: &str) -> String {
+    let what = if wait.tls_s > wait.seconds / 2.0 {
+        ", most of it in the TLS handshake: what the client had sent was acknowledged and no answer had come"
+    } else {
+        ": requests were acknowledged and no response had come"
+    };
+    format!("The connection waited for the server for {}, {part} of its life{what}.", elapsed(wait.seconds))
 }
 
 fn reset(reset: &ResetSeen) -> String {
