@@ -115,7 +115,7 @@ fn a_window_that_is_closed_until_the_sender_gives_up_is_the_readers() {
         wire.send(end + MS, CLIENT, ACK, 0);
         let mut at = end + MS;
         for n in 0..4u64 {
-            at += 240 * MS << n;
+            at += (240 * MS) << n;
             let next = wire.now(SERVER, ACK, 0);
             wire.put(at, SERVER, false, Sent { seq: next.seq - 1, ..next });
             let answer = wire.now(CLIENT, ACK, 0);
