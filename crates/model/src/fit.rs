@@ -50,6 +50,49 @@ pub struct FittedModel {
     pub accepted: bool,
 }
 
+impl FittedModel {
+    /// Below this part of runs with the capture's verdict a model is not accepted.
+    pub const SAME_VERDICT: f64 = 0.5;
+
+    /// What of the capture the runs do not have: names of figures, or the verdict.
+    pub fn not_reproduced(&self) -> Vec<&str> {
+        let outside = self.checks.iter().filter(|check| !check.inside).map(|check| check.figure.as_str());
+        outside.chain((self.same_verdict < Self::SAME_VERDICT).then_some("the verdict")).collect()
+    }
+}
+
+/// Another model that the capture fits, with what is to be set if it is the right one. Its parameters are among the models.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OtherFit {
+    /// The model's name.
+    pub model: String,
+    /// The figure as found, on this model.
+    #[schemars(extend("minimum" = null))]
+    pub before: f64,
+    /// What makes it better there; `None` where nothing does that can be set.
+    pub set: Option<Candidate>,
+    /// The figure with that set.
+    #[schemars(extend("minimum" = null))]
+    pub after: Option<f64>,
+    /// Commands that apply the set.
+    pub apply: Vec<String>,
+    /// What would tell the two models apart; `None` where both have the same remedy, or none.
+    pub test: Option<DistinguishingTest>,
+}
+
+/// A set of changes whose figure depends on which of two models is the right one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DistinguishingTest {
+    /// The set's name.
+    pub set: String,
+    /// The figure with it on the model in use.
+    #[schemars(extend("minimum" = null))]
+    pub in_use: f64,
+    /// The figure with it on the other.
+    #[schemars(extend("minimum" = null))]
+    pub other: f64,
+}
+
 /// A parameter of a fitted model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FittedParameter {

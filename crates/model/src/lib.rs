@@ -59,7 +59,10 @@ pub use facts::{
     IdleRestarts, InitialWindow, KeepAlives, LossClass, LossFacts, Multipath, MultipathKind, PathMtu, ReceiveWindow,
     Reordering, RoundTrips, RttSource, SharedPath, SlowStart, SlowStartExit,
 };
-pub use fit::{Candidate, CaptureFit, Corner, FitCheck, FittedModel, FittedParameter, Origin, Rejected, Rival};
+pub use fit::{
+    Candidate, CaptureFit, Corner, DistinguishingTest, FitCheck, FittedModel, FittedParameter, Origin, OtherFit,
+    Rejected, Rival,
+};
 pub use flow::{
     Flow, FlowInterval, Handshake, LossMark, MarkKind, OtherDirection, Point, Retransmits, Series, TokenBucket, Vantage,
 };

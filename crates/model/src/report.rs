@@ -1,6 +1,6 @@
 //! What a run, a diagnosis or a fix reports; the JSON documents are these types.
 
-use crate::fit::{Candidate, CaptureFit, Rejected, Rival};
+use crate::fit::{Candidate, CaptureFit, OtherFit, Rejected, Rival};
 use crate::flow::Flow;
 use crate::live_path::LiveReport;
 use crate::metric::Metrics;
@@ -389,6 +389,9 @@ pub struct FixReport {
     /// What would be better, and takes too much from others to be proposed, in the order of its finding.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub rejected: Vec<Rejected>,
+    /// Other models that the capture fits, where another remedy may be right.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub other_fits: Vec<OtherFit>,
     /// Why nothing was fitted, searched or proven, or what the proof leaves open; one sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub notes: Vec<String>,

@@ -87,5 +87,8 @@ fn anonymous(report: &FixReport) -> FixReport {
     for rejected in &mut report.rejected {
         rejected.apply = thalweg_tune::apply(&rejected.set.changes);
     }
+    for other in &mut report.other_fits {
+        other.apply = other.set.as_ref().map(|set| thalweg_tune::apply(&set.changes)).unwrap_or_default();
+    }
     report
 }

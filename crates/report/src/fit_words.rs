@@ -1,7 +1,7 @@
 //! A fit's figures and sentences, the same in every format.
 
 use crate::figures::{Figure, count, percent, rate, times};
-use thalweg_model::{Rejected, Rival};
+use thalweg_model::{OtherFit, Rejected, Rival};
 
 /// A figure of a check; its name ends in its unit.
 pub(crate) fn value(name: &str, value: f64) -> String {
@@ -19,6 +19,27 @@ pub(crate) fn rejected(one: &Rejected) -> String {
         percent(rival.harm_of_remedy),
         percent(rival.harm_of_cubic)
     )
+}
+
+/// What another model that fits says; `metric` is the figure compared.
+pub(crate) fn other_fit(one: &OtherFit, metric: &str) -> String {
+    let print = |value: f64| Figure::named(metric).print(value);
+    let set = match (&one.set, one.after) {
+        (Some(set), Some(after)) => {
+            format!("There '{}' is to be set: {} to {}.", set.name, print(one.before), print(after))
+        }
+        _ => format!("There nothing that can be set makes it better than {}.", print(one.before)),
+    };
+    let test = one.test.as_ref().map(|test| {
+        format!(
+            " What tells them apart: set '{}' and measure. {} is the model in use, {} is '{}'.",
+            test.set,
+            print(test.in_use),
+            print(test.other),
+            one.model
+        )
+    });
+    format!("The model '{}' fits the capture, too. {set}{}", one.model, test.unwrap_or_default())
 }
 
 /// What a remedy does to a CUBIC flow.

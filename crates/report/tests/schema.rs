@@ -122,6 +122,7 @@ fn a_missing_or_an_unknown_field_is_refused_wherever_it_is() {
         "shard",
         "needs",
         "rejected",
+        "other_fits",
         "closed",
     ];
     let mut live = common::live();

@@ -49,7 +49,7 @@ fn a_receive_window_is_fitted_at_the_receiver_mended_and_bundled() {
     // 50 Mb/s of frames carry 47.8 Mb/s of payload; a window of some 60 KB over 40 ms carries 12.
     assert!(fix["ratio"].as_f64().expect("a ratio") > 2.0, "{}", fix["ratio"]);
     // Chance has no part in it: each seed gives the same run, and what is measured is varied instead.
-    assert_eq!((&model["seeds"], &fix["proof"]["repeats"]), (&9.into(), &1.into()));
+    assert_eq!((&model["seeds"], &fix["proof"]["repeats"]), (&17.into(), &1.into()));
     assert_eq!(fix["search"][0]["corners"].as_array().map(Vec::len), Some(6), "rate, round trip and queue, both ways");
 
     // The bundle reproduces it, and holds nothing of the capture.

@@ -172,6 +172,9 @@ fn fixed(number: usize, seed: u64) -> Outcome {
     // A gain depends on how long a transfer takes: the truth is that of the part which was fitted.
     let seconds = fix["capture"]["first_s"].as_f64().unwrap_or(f64::from(CAPTURE_SECONDS));
     let is_mended = !changes.is_empty() && !fix["ratio"].is_null();
+    // Where the search found nothing to set, what is proven is that it stays as it is.
+    let is_searched = fix["capture"]["models"][0]["accepted"] == true && changes.is_empty();
+    let ratio = fix["ratio"].as_f64().or_else(|| is_searched.then_some(1.0));
     let needs = fix["needs"].as_array().cloned().unwrap_or_default();
     let remedy = if is_mended { slow.with(&[changes.clone(), needs].concat()) } else { String::new() };
     let arms = goodputs(&truth(&slow, seconds, &remedy));
@@ -185,7 +188,7 @@ fn fixed(number: usize, seed: u64) -> Outcome {
         rtt: rtt.map(within),
         rate: shown.map(|(ratio, _)| within(ratio)),
         loss: (slow.loss > 0.0).then_some(loss).flatten().map(|loss| (loss - slow.loss).abs() <= interval),
-        proven: fix["ratio"].as_f64().map(|ratio| ratio / (best / found)),
+        proven: ratio.map(|ratio| ratio / (best / found)),
         reached: after / best,
         took,
         processors,

@@ -66,7 +66,6 @@ pub(crate) fn step(parameters: &mut Parameters, capture: &Observed, runs: &[Obse
     }
     if let Some((rate, burst)) = parameters.policer {
         // A larger bucket lets a window grow further before it is empty, so more is lost at once.
-        let rate = rate * ratio(|seen| Some(seen.goodput_bps)).clamp(0.9, 1.1);
         parameters.policer = Some((rate, burst * ratio(Observed::episode_packets)));
     }
     // Where a buffer is the limit the goodput is in proportion to it. Its largest window, and a flight that passed it once, are not.

@@ -3,9 +3,6 @@
 use super::observed::{Observed, quantile};
 use thalweg_model::FitCheck;
 
-/// Below this many transfers with the verdict of the capture a model is not accepted.
-pub(crate) const SAME_VERDICT: f64 = 0.5;
-
 /// The part of the runs' range that is accepted beyond either end.
 const SPREAD: f64 = 0.25;
 

@@ -10,7 +10,7 @@ use crate::chance::meets_chance;
 use crate::failure::Failure;
 use crate::lab_runs::LabRuns;
 use crate::observer::Observer;
-use check::{SAME_VERDICT, checks, same_verdict};
+use check::{checks, same_verdict};
 use observed::Observed;
 use parameters::{Amount, LossModel, OVERRUN_PACKETS, Parameters, capture_at};
 use thalweg_model::{Arm, Code, FittedModel, Flow, LossClass, Series};
@@ -33,7 +33,8 @@ pub(crate) struct Fit {
     pub(crate) model: FittedModel,
 }
 
-/// Fits models until one is accepted; the last is the one that was, or else all were refused.
+/// Fits models, the likeliest first, until one is accepted; where losses decide what helps, also one of each other origin of losses, since another remedy
+/// may belong to it.
 pub(crate) fn fit(
     lab: &LabRuns<'_>,
     flow: &Flow,
@@ -42,28 +43,59 @@ pub(crate) fn fit(
     observer: &mut dyn Observer,
 ) -> Result<Vec<Fit>, Failure> {
     let capture = Observed::of(flow, series);
-    let mut tried = Vec::new();
+    let mut tried: Vec<Fit> = Vec::new();
     for model in models(flow) {
         let start = Parameters::of(flow, model, amount);
-        let parameters = calibrated(lab, start, &capture, observer)?;
-        let runs = runs(lab, &spread(&parameters)?, SEEDS, observer)?;
-        let checks = checks(&capture, &runs);
-        let same_verdict = same_verdict(&capture, &runs);
-        let accepted = same_verdict >= SAME_VERDICT && !runs.is_empty() && checks.iter().all(|check| check.inside);
-        let model = FittedModel {
-            name: model.name().to_owned(),
-            parameters: parameters.list(),
-            seeds: runs.len() as u32,
-            same_verdict,
-            checks,
-            accepted,
-        };
-        tried.push(Fit { parameters, model });
-        if accepted {
-            break;
+        let mut accepted = tried.iter().filter(|fit| fit.model.accepted).peekable();
+        if accepted.peek().is_some() {
+            let has_own_remedy =
+                decides(flow.verdict.code()) && accepted.all(|fit| fit.parameters.loss_model.has_other_origin(model));
+            if !has_own_remedy || !has_verdict(lab, &start, &capture, observer)? {
+                continue;
+            }
         }
+        tried.push(held_against(lab, start, &capture, observer)?);
     }
     Ok(tried)
+}
+
+/// Whether the origin of the losses decides what helps.
+const fn decides(code: Code) -> bool {
+    matches!(code, Code::Policer | Code::RandomLoss | Code::CongestionLoss)
+}
+
+/// Whether a run of a model, as the capture alone gives it, has the capture's verdict: what never has is not worth calibrating.
+fn has_verdict(
+    lab: &LabRuns<'_>,
+    start: &Parameters,
+    capture: &Observed,
+    observer: &mut dyn Observer,
+) -> Result<bool, Failure> {
+    Ok(same_verdict(capture, &runs(lab, std::slice::from_ref(start), STEP_SEEDS, observer)?) > 0.0)
+}
+
+/// Calibrates a model, and holds the capture against its runs.
+fn held_against(
+    lab: &LabRuns<'_>,
+    start: Parameters,
+    capture: &Observed,
+    observer: &mut dyn Observer,
+) -> Result<Fit, Failure> {
+    let parameters = calibrated(lab, start, capture, observer)?;
+    let runs = runs(lab, &spread(&parameters)?, SEEDS, observer)?;
+    let checks = checks(capture, &runs);
+    let same_verdict = same_verdict(capture, &runs);
+    let accepted =
+        same_verdict >= FittedModel::SAME_VERDICT && !runs.is_empty() && checks.iter().all(|check| check.inside);
+    let model = FittedModel {
+        name: parameters.loss_model.name().to_owned(),
+        parameters: parameters.list(),
+        seeds: runs.len() as u32,
+        same_verdict,
+        checks,
+        accepted,
+    };
+    Ok(Fit { parameters, model })
 }
 
 /// The models of a connection's losses, the likeliest first.
@@ -110,10 +142,10 @@ fn calibrated(
 fn spread(parameters: &Parameters) -> Result<Vec<Parameters>, Failure> {
     let mut all = vec![parameters.clone()];
     if !meets_chance(&parameters.scenario("fitted")?.arms[0].experiment) {
-        for factor in [1.0 - RESOLUTION, 1.0 + RESOLUTION] {
+        for off in [-RESOLUTION, -RESOLUTION / 2.0, RESOLUTION / 2.0, RESOLUTION] {
             all.extend(Parameters::MEASURED.map(|change| {
                 let mut other = parameters.clone();
-                change(&mut other, factor);
+                change(&mut other, 1.0 + off);
                 other
             }));
         }

@@ -3,20 +3,20 @@
 use crate::bench::{BenchOptions, DEFAULT_KERNEL};
 use crate::captured_flow;
 use crate::failure::Failure;
-use crate::fit::check::SAME_VERDICT;
 use crate::fit::parameters::Amount;
 use crate::fit::{Fit, SEEDS, fit};
+use crate::fix::considerate::{Considered, considerate};
+use crate::fix::other_fits::other_fits;
 use crate::lab_runs::LabRuns;
 use crate::observer::Observer;
-use crate::remedy::{AS_FOUND, WORTH, congestion_control, figure, ratio, value};
-use crate::rival::rival;
-use crate::search::{Tried, amount, longer, plans, search};
+use crate::remedy::{AS_FOUND, figure, ratio, value};
+use crate::search::{Tried, amount, longer, plans};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use thalweg_lab::Engine;
 use thalweg_model::{
-    Arm, CaptureFit, Change, Code, DiagnosisLine, FittedParameter, FixReport, Flow, LabReport, Rejected, Remedy, Rival,
-    Scenario, Series, Setting, Vantage,
+    Arm, CaptureFit, Change, Code, DiagnosisLine, FittedParameter, FixReport, Flow, LabReport, Remedy, Scenario,
+    Series, Setting, Vantage,
 };
 use thalweg_units::Seed;
 
@@ -74,12 +74,13 @@ pub fn capture(
     let (flow, series, amount) = part(request.path, flow)?;
     observer.note(&format!("cause: {}; fitting a path to connection {}", flow.verdict.code(), flow.id));
     let fits = fit(&lab, &flow, &series, amount, observer)?;
-    let chosen = fits.iter().rev().find(|fit| fit.model.accepted).cloned();
+    let mut accepted = fits.iter().filter(|fit| fit.model.accepted).cloned();
+    let (chosen, others) = (accepted.next(), accepted.collect::<Vec<_>>());
     if let Some(capture) = &mut report.capture {
         if let Amount::Seconds(seconds) = amount {
             capture.first_s = Some(seconds);
         }
-        capture.models = fits.into_iter().rev().map(|fit| fit.model).collect();
+        capture.models = fits.into_iter().map(|fit| fit.model).collect();
         capture.models.sort_by_key(|model| !model.accepted);
     }
     let Some(fitted) = chosen else {
@@ -88,10 +89,11 @@ pub fn capture(
         return Ok(finish(report, None));
     };
     let scenario = fitted.parameters.scenario("fitted")?;
-    let Considered { winner, rival, tried } =
-        considerate(&lab, (&fitted, &scenario), &flow, request.own_path, &mut report, observer)?;
+    let Considered { winner, rival, rejected, tried } =
+        considerate(&lab, (&fitted, &scenario), &flow, request.own_path, observer)?;
     prove(&lab, &fitted, &scenario, winner.as_ref(), &mut report, observer)?;
-    report.rival = rival;
+    report.other_fits = other_fits(&lab, (&fitted, winner.as_ref()), &others, &flow, request.own_path, observer)?;
+    (report.rival, report.rejected) = (rival, rejected);
     report.search = tried.into_iter().map(|tried| tried.candidate).collect();
     if let Some(winner) = &winner {
         // The remedy first.
@@ -115,66 +117,14 @@ fn part(path: &Path, flow: Flow) -> Result<(Flow, Series, Amount), Failure> {
             let (_, series) = captured_flow::alone(path, &flow, None)?;
             return Ok((flow, series, part));
         };
-        let (first, series) = captured_flow::alone(path, &flow, Some(seconds))?;
+        let (mut first, series) = captured_flow::alone(path, &flow, Some(seconds))?;
+        // The longer it is seen, the better a policer is known.
+        first.policer = first.policer.and(flow.policer);
         match longer(&flow, part).filter(|_| first.verdict.code() != flow.verdict.code()) {
             Some(longer) => part = longer,
             None => return Ok((first, series, part)),
         }
     }
-}
-
-/// What a search found that may be proposed.
-struct Considered {
-    winner: Option<Tried>,
-    /// What its congestion control does to a CUBIC flow.
-    rival: Option<Rival>,
-    /// All candidates, those of an earlier search that were not accepted last.
-    tried: Vec<Tried>,
-}
-
-/// Searches, without each congestion control that takes more from a CUBIC flow than another CUBIC flow does; the report lists what was rejected.
-///
-/// The search begins again without it: in the first one such candidates may have left no place for the others.
-fn considerate(
-    lab: &LabRuns<'_>,
-    (fitted, scenario): (&Fit, &Scenario),
-    flow: &Flow,
-    own_path: bool,
-    report: &mut FixReport,
-    observer: &mut dyn Observer,
-) -> Result<Considered, Failure> {
-    let mut refused: Vec<String> = Vec::new();
-    let mut earlier: Vec<Tried> = Vec::new();
-    loop {
-        let mut tried = search(lab, fitted, scenario, flow, &refused, observer)?;
-        let winner = tried.iter().find(|one| came_far(one)).cloned();
-        tried.append(&mut earlier);
-        let chosen = winner.as_ref().and_then(|winner| congestion_control(&winner.candidate.changes));
-        let (Some(best), Some(chosen)) = (&winner, chosen.map(str::to_owned)) else {
-            return Ok(Considered { winner, rival: None, tried });
-        };
-        let rival = rival(lab, &scenario.arms[0].experiment, fitted.parameters.direction, &chosen, own_path, observer)?;
-        if own_path || rival.accepted {
-            return Ok(Considered { winner, rival: Some(rival), tried });
-        }
-        report.rejected.push(Rejected {
-            set: best.candidate.clone(),
-            congestion: chosen.clone(),
-            rival,
-            apply: thalweg_tune::between(&best.candidate.changes, &flow.client, &flow.server),
-        });
-        refused.push(chosen);
-        earlier = tried;
-        earlier.retain(|one| congestion_control(&one.candidate.changes).is_some());
-    }
-}
-
-/// Whether a candidate was better to the last, in every corner, too.
-fn came_far(tried: &Tried) -> bool {
-    let candidate = &tried.candidate;
-    candidate.ratios.len() == 2
-        && candidate.ratios.iter().all(|ratio| *ratio >= WORTH)
-        && candidate.corners.iter().all(|corner| corner.ratio >= 1.0)
 }
 
 /// Why no path can be fitted to the connection; `None` where one can be tried.
@@ -237,17 +187,8 @@ fn unfit(flow: &Flow) -> Option<String> {
 /// Which figures no model had.
 fn not_reproduced(report: &FixReport) -> String {
     let models = report.capture.as_ref().map(|capture| capture.models.as_slice()).unwrap_or_default();
-    let why: Vec<String> = models
-        .iter()
-        .map(|model| {
-            let mut outside: Vec<&str> =
-                model.checks.iter().filter(|check| !check.inside).map(|check| check.figure.as_str()).collect();
-            if model.same_verdict < SAME_VERDICT {
-                outside.push("the verdict");
-            }
-            format!("{}: {}", model.name, outside.join(", "))
-        })
-        .collect();
+    let why: Vec<String> =
+        models.iter().map(|model| format!("{}: {}", model.name, model.not_reproduced().join(", "))).collect();
     format!("No model reproduces the connection, so nothing is proven. Not reproduced: {}.", why.join("; "))
 }
 
@@ -399,6 +340,7 @@ fn begin(path: &Path, flow: &Flow) -> FixReport {
         search: Vec::new(),
         rival: None,
         rejected: Vec::new(),
+        other_fits: Vec::new(),
         notes: Vec::new(),
         proof: None,
     }

@@ -1,6 +1,8 @@
 //! From what is slow to a proven remedy: of a scenario, which is run as found, or of a capture, to which a path is fitted.
 
 mod capture;
+mod considerate;
+mod other_fits;
 mod scenario;
 mod work;
 

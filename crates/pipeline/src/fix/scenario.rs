@@ -293,6 +293,7 @@ fn conclude(base: &Experiment, proof: LabReport, found: Option<&ArmFindings>, ex
         search,
         rival: None,
         rejected: Vec::new(),
+        other_fits: Vec::new(),
         notes,
         remedy,
         proof: Some(proof),

@@ -6,12 +6,19 @@ use crate::figures::{percent, times};
 use crate::fit_words::{self, rival as rival_sentence, value as fit_value};
 use thalweg_model::{Candidate, CaptureFit, FixReport, Rejected};
 
-/// The sections, in the order of the chain: notes, what was rejected, the fit, the search, the rival.
+/// The sections, in the order of the chain: notes, what was rejected, what else fits, the fit, the search, the rival.
 pub(super) fn sections(fix: &FixReport) -> String {
     let mut html: String = fix.notes.iter().map(|note| format!("<p class=\"caution\">{}</p>", escape(note))).collect();
     if !fix.rejected.is_empty() {
         let sets: String = fix.rejected.iter().map(rejected).collect();
         html.push_str(&format!("<section><h2>Better, but not accepted</h2>{sets}</section>\n"));
+    }
+    for other in &fix.other_fits {
+        html.push_str(&format!(
+            "<section><h2>The path may be another</h2><p class=\"caution\">{}</p>{}</section>\n",
+            escape(&fit_words::other_fit(other, &fix.metric)),
+            commands("Apply", &other.apply)
+        ));
     }
     html.extend(fix.capture.as_deref().map(fit));
     if !fix.search.is_empty() {

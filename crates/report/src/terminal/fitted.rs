@@ -22,9 +22,15 @@ pub(super) fn fit(page: &mut Page, capture: &CaptureFit) {
     parameters(page, model);
     checks(page, &model.checks);
     for other in &capture.models[1..] {
-        let outside: Vec<&str> =
-            other.checks.iter().filter(|check| !check.inside).map(|check| check.figure.as_str()).collect();
-        let text = format!("{} was tried and not accepted: outside are {}.", other.name, outside.join(", "));
+        let text = if other.accepted {
+            format!("{} was tried and is accepted, too.", other.name)
+        } else {
+            format!(
+                "{} was tried and not accepted: not reproduced are {}.",
+                other.name,
+                other.not_reproduced().join(", ")
+            )
+        };
         page.sentence("  ", &text, Style::Faint);
     }
 }

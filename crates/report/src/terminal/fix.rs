@@ -31,6 +31,7 @@ pub fn fix(report: &FixReport, html: Option<&str>, width: usize, color: bool) ->
         page.sentence("", note, Style::Bad);
     }
     rejected(&mut page, report);
+    other_fits(&mut page, report);
     if let Some(capture) = &report.capture {
         fitted::fit(&mut page, capture);
     }
@@ -171,6 +172,17 @@ fn rejected(page: &mut Page, report: &FixReport) {
     for one in &report.rejected {
         page.sentence("  ", &fit_words::rejected(one), Style::Bad);
         for command in &one.apply {
+            page.line(&format!("    {}", clean(command)));
+        }
+    }
+}
+
+/// What else the path may be, and what is to be set then.
+fn other_fits(page: &mut Page, report: &FixReport) {
+    for other in &report.other_fits {
+        page.heading("The path may be another");
+        page.sentence("  ", &fit_words::other_fit(other, &report.metric), Style::Bad);
+        for command in &other.apply {
             page.line(&format!("    {}", clean(command)));
         }
     }

@@ -204,6 +204,7 @@ pub fn fix() -> FixReport {
         search: Vec::new(),
         rival: None,
         rejected: Vec::new(),
+        other_fits: Vec::new(),
         notes: Vec::new(),
         proof: Some(lab()),
     }
@@ -262,6 +263,14 @@ pub fn fixed_capture() -> FixReport {
             scenario: Some("name = \"fitted\"\n".to_owned()),
         })),
         search: vec![set.clone()],
+        other_fits: vec![OtherFit {
+            model: "policer".to_owned(),
+            before: 8.1e6,
+            set: Some(set.clone()),
+            after: Some(9.3e6),
+            apply: vec!["sysctl -w net.ipv4.tcp_congestion_control=\"bbr\"   # on the server".to_owned()],
+            test: Some(DistinguishingTest { set: "bbr".to_owned(), in_use: 41e6, other: 9.3e6 }),
+        }],
         rival: Some(rival),
         rejected: vec![Rejected {
             set,

@@ -32,6 +32,12 @@ impl LossModel {
             Self::Policer => "policer",
         }
     }
+
+    /// Whether another mechanism drops the packets; losses one by one and in bursts are of one kind.
+    pub(crate) fn has_other_origin(self, other: Self) -> bool {
+        let is_random = |model| matches!(model, Self::Random | Self::Bursts);
+        self != other && !(is_random(self) && is_random(other))
+    }
 }
 
 /// A limit of a socket buffer, and whether a program fixed it.
@@ -99,14 +105,17 @@ pub(crate) const OVERRUN_PACKETS: u64 = 8;
 const FAMILY_CONFIDENCE: f64 = 0.6;
 
 impl Parameters {
-    /// Multiplies what is measured: the path's rate, the round trip, the queue, and what a host limits itself to.
+    /// Multiplies what is measured: the path's rate, the round trip, the queue or the bucket, and what a host limits itself to.
     pub(crate) const MEASURED: [fn(&mut Self, f64); 4] = [
         |model, factor| {
             model.rate_bps *= factor;
             model.policer = model.policer.map(|(rate, burst)| (rate * factor, burst));
         },
         |model, factor| model.rtt_s *= factor,
-        |model, factor| model.queue_bytes *= factor,
+        |model, factor| {
+            model.queue_bytes *= factor;
+            model.policer = model.policer.map(|(rate, burst)| (rate, burst * factor));
+        },
         |model, factor| {
             [&mut model.receive, &mut model.send].into_iter().for_each(|buffer| buffer.bytes *= factor);
             model.clamp = model.clamp.map(|segments| segments * factor);
