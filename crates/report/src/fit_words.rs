@@ -1,7 +1,7 @@
 //! A fit's figures and sentences, the same in every format.
 
 use crate::figures::{Figure, count, percent, rate, times};
-use thalweg_model::{OtherFit, Rejected, Rival};
+use thalweg_model::{FixReport, OtherFit, Rejected, Rival};
 
 /// A figure of a check; its name ends in its unit.
 pub(crate) fn value(name: &str, value: f64) -> String {
@@ -21,12 +21,13 @@ pub(crate) fn rejected(one: &Rejected) -> String {
     )
 }
 
-/// What another model that fits says; `metric` is the figure compared.
-pub(crate) fn other_fit(one: &OtherFit, metric: &str) -> String {
-    let print = |value: f64| Figure::named(metric).print(value);
+/// What another model that fits says.
+pub(crate) fn other_fit(one: &OtherFit, fix: &FixReport) -> String {
+    let print = |value: f64| Figure::named(&fix.metric).print(value);
     let set = match (&one.set, one.after) {
         (Some(set), Some(after)) => {
-            format!("There '{}' is to be set: {} to {}.", set.name, print(one.before), print(after))
+            let what = if is_same(one, fix) { "the same".to_owned() } else { format!("'{}'", set.name) };
+            format!("There {what} is to be set: {} to {}.", print(one.before), print(after))
         }
         _ => format!("There nothing that can be set makes it better than {}.", print(one.before)),
     };
@@ -40,6 +41,16 @@ pub(crate) fn other_fit(one: &OtherFit, metric: &str) -> String {
         )
     });
     format!("The model '{}' fits the capture, too. {set}{}", one.model, test.unwrap_or_default())
+}
+
+/// Commands that another model takes besides those of the remedy.
+pub(crate) fn other_commands<'a>(one: &'a OtherFit, fix: &FixReport) -> &'a [String] {
+    if is_same(one, fix) { &[] } else { &one.apply }
+}
+
+fn is_same(one: &OtherFit, fix: &FixReport) -> bool {
+    let remedy = fix.remedy.as_ref().map(|remedy| &remedy.changes);
+    one.set.as_ref().is_some_and(|set| remedy == Some(&set.changes))
 }
 
 /// What a remedy does to a CUBIC flow.

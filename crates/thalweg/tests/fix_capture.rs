@@ -112,3 +112,22 @@ fn what_is_left_without_a_refused_congestion_control_is_proven() {
     assert!(with_bbr["ratios"][0].as_f64().expect("a ratio") > 5.0, "{with_bbr}");
     assert_eq!(fix["rejected"][0]["congestion"], "bbr", "{}", fix["rejected"]);
 }
+
+/// A queue of 24 packets loses some of every window that is larger, much as chance does. What the second model needs is searched, too.
+#[test]
+fn another_model_that_fits_is_named_with_its_remedy() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path();
+    let scenario = "name = \"short\"\n[path]\nrtt = \"50ms\"\n[path.down]\nrate = \"50mbit\"\nqueue = \"24 packets\"\n[workload]\n\
+                    kind = \"stream\"\nseconds = \"4s\"\n";
+    lab_in(path, scenario, &["--capture", "server", "--kernel", "6.12", "--samples", "off"]);
+    let fix = json(path, &["fix", "out/0-as-given.pcapng", "--kernel", "6.12", "--own-path", "--out", "fix"]);
+    let models = fix["capture"]["models"].as_array().expect("models");
+    let accepted = models.iter().filter(|model| model["accepted"] == true).map(|model| &model["name"]);
+    assert_eq!(accepted.collect::<Vec<_>>(), ["drop-tail queue", "random loss"]);
+    let other = &fix["other_fits"][0];
+    assert_eq!((&other["model"], &other["set"]["name"]), (&"random loss".into(), &"bbr".into()));
+    let [before, after] = ["before", "after"].map(|key| other[key].as_f64().expect("a rate"));
+    assert!(after > before * 2.0, "{before} to {after}");
+    assert!(other["apply"][0].as_str().is_some_and(|line| line.contains("bbr")), "{}", other["apply"]);
+}

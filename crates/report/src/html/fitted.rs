@@ -16,8 +16,8 @@ pub(super) fn sections(fix: &FixReport) -> String {
     for other in &fix.other_fits {
         html.push_str(&format!(
             "<section><h2>The path may be another</h2><p class=\"caution\">{}</p>{}</section>\n",
-            escape(&fit_words::other_fit(other, &fix.metric)),
-            commands("Apply", &other.apply)
+            escape(&fit_words::other_fit(other, fix)),
+            commands("Apply", fit_words::other_commands(other, fix))
         ));
     }
     html.extend(fix.capture.as_deref().map(fit));

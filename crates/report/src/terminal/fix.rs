@@ -181,8 +181,8 @@ fn rejected(page: &mut Page, report: &FixReport) {
 fn other_fits(page: &mut Page, report: &FixReport) {
     for other in &report.other_fits {
         page.heading("The path may be another");
-        page.sentence("  ", &fit_words::other_fit(other, &report.metric), Style::Bad);
-        for command in &other.apply {
+        page.sentence("  ", &fit_words::other_fit(other, report), Style::Bad);
+        for command in fit_words::other_commands(other, report) {
             page.line(&format!("    {}", clean(command)));
         }
     }
