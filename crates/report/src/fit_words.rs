@@ -33,7 +33,7 @@ pub(crate) fn other_fit(one: &OtherFit, fix: &FixReport) -> String {
     };
     let test = one.test.as_ref().map(|test| {
         format!(
-            " What tells them apart: set '{}' and measure. {} is the model in use, {} is '{}'.",
+            " To tell them apart, set '{}' and measure: about {} means the model in use, about {} means '{}'.",
             test.set,
             print(test.in_use),
             print(test.other),

@@ -6,6 +6,11 @@ use crate::tcp::connection::Connection;
 use thalweg_model::{CarriedData, Cause, UndecidedBy, Verdict};
 
 pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
+    if facts.phase_s > 0.0 && facts.lacks_packets() {
+        let missing =
+            UndecidedBy::MissingPackets { missing_bytes: facts.sender.totals.missed_bytes, bytes: facts.bytes as u64 };
+        return Verdict::new(Cause::Unknown(missing), 0.0, None);
+    }
     if facts.phase_s > 0.0 {
         let carried = CarriedData { bytes: facts.bytes, seconds: facts.phase_s };
         return Verdict::new(Cause::NothingToGain(carried), 0.0, Some(1.0));

@@ -20,6 +20,8 @@ pub(crate) enum Event<'a> {
     Resent(Resent<'a>),
     /// A gap before new payload.
     Unseen(Unseen),
+    /// Payload that never came to the tap is acknowledged: it arrived, and the capture lacks it.
+    Uncaptured { start: u64, end: u64, mss: u64 },
     /// A packet was overtaken by this many bytes; `late` is where it began that came, and how much later than what overtook it, if that was seen.
     Overtaken { bytes: u64, late: Option<(u64, u64)> },
     /// A retransmission that began `offset` bytes behind the first, at `start`, was not needed.

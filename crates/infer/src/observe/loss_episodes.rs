@@ -57,7 +57,7 @@ impl LossEpisodes {
 
     /// What was not seen was lost, or is late: it left at even distances, as far as is known.
     pub(crate) fn missed(&mut self, unseen: &Unseen) {
-        let missing = ((unseen.to - unseen.from) / unseen.mss.max(1)).clamp(1, MAX_MISSING);
+        let missing = packets(unseen.to - unseen.from, unseen.mss);
         let step = unseen.now.saturating_sub(unseen.after) / (missing + 1);
         for n in 1..=missing {
             self.lost(unseen.after + n * step, unseen.rtt);
@@ -69,6 +69,11 @@ impl LossEpisodes {
         if let Some(open) = &mut self.open {
             open.needless += 1;
         }
+    }
+
+    /// So many bytes of what was taken for lost had arrived.
+    pub(crate) fn uncaptured(&mut self, bytes: u64, mss: u64) {
+        (0..packets(bytes, mss)).for_each(|_| self.arrived());
     }
 
     fn close(&mut self) {
@@ -95,6 +100,11 @@ impl LossEpisodes {
             lengths,
         })
     }
+}
+
+/// Packets that this many bytes are noted as.
+fn packets(bytes: u64, mss: u64) -> u64 {
+    (bytes / mss.max(1)).clamp(1, MAX_MISSING)
 }
 
 #[cfg(test)]

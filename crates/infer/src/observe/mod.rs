@@ -126,6 +126,10 @@ impl Observers {
             Event::Sent(sent) => self.sent(sent),
             Event::Resent(resent) => self.resent(resent),
             Event::Unseen(unseen) => self.unseen(unseen),
+            &Event::Uncaptured { start, end, mss } => {
+                self.policer_log.uncaptured(start, end);
+                self.loss_episodes.uncaptured(end - start, mss);
+            }
             &Event::Overtaken { bytes, late } => {
                 self.reordering.by(bytes, late.map_or(0, |(_, late)| late));
                 if let Some((start, _)) = late {

@@ -115,6 +115,15 @@ impl PolicerLog {
         }
     }
 
+    /// `[start, end)` arrived and never came to the tap: it was not lost.
+    pub(crate) fn uncaptured(&mut self, start: u64, end: u64) {
+        let unseen = self.sent.iter_mut().rev().filter(|sent| sent.unseen).take_while(|sent| sent.end() > start);
+        for sent in unseen.filter(|sent| sent.lost && sent.start < end) {
+            sent.lost = false;
+            self.losses -= 1;
+        }
+    }
+
     /// The packet that left at `at` was acknowledged after `rtt`, both in nanoseconds.
     pub(crate) fn timed(&mut self, at: u64, rtt: u64) {
         let n = self.sent.partition_point(|sent| sent.at < at);

@@ -30,6 +30,11 @@ impl RangeSet {
         self.ranges.first().copied()
     }
 
+    /// The parts of its ranges that lie before `end`.
+    pub(crate) fn below(&self, end: u64) -> impl Iterator<Item = (u64, u64)> {
+        self.ranges.iter().take_while(move |range| range.0 < end).map(move |range| (range.0, range.1.min(end)))
+    }
+
     /// Takes everything before `by` out, and counts what remains from there.
     pub(crate) fn shift(&mut self, by: u64) {
         self.remove_below(by);

@@ -4,6 +4,7 @@
 
 mod capture;
 mod clocks;
+mod gaps;
 mod idle;
 mod middleboxes;
 mod one_direction;

@@ -447,6 +447,10 @@ fn undecided(reason: &UndecidedBy) -> String {
         UndecidedBy::NoAcknowledgement => {
             "The capture holds no acknowledgement of the data, so nothing can be said of what the sender waited for; capture at the sender.".to_owned()
         }
+        UndecidedBy::MissingPackets { missing_bytes, bytes } => format!(
+            "The capture lacks {} of the payload that was acknowledged, so the sender's pauses do not show; capture again with a larger buffer, or at one of the hosts.",
+            percent(*missing_bytes as f64 / (*bytes).max(1) as f64),
+        ),
         UndecidedBy::Unacknowledged { packets_again, seconds, .. } => format!(
             "Nothing acknowledged the data, though it was sent again {} in {}: its receiver is gone, or the path to it, or the path back.",
             counted(*packets_again, "time"),

@@ -398,7 +398,7 @@ fn opening(opening: &Opening) -> Vec<Evidence> {
 
 fn undecided(reason: &UndecidedBy) -> Vec<Evidence> {
     match reason {
-        UndecidedBy::NoData | UndecidedBy::NoAcknowledgement => Vec::new(),
+        UndecidedBy::NoData | UndecidedBy::NoAcknowledgement | UndecidedBy::MissingPackets { .. } => Vec::new(),
         UndecidedBy::Unacknowledged { timeouts, bytes, .. } => vec![
             seen(format!("the retransmission timer ran out {}", counted(timeouts.count, "time")), &timeouts.sights),
             fact(format!("{} were sent", data(*bytes as f64))),

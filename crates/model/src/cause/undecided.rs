@@ -12,6 +12,13 @@ pub enum UndecidedBy {
     NoData,
     /// No acknowledgement of the data was seen.
     NoAcknowledgement,
+    /// Much of the payload is missing in the capture, so that silence says nothing of the sender.
+    MissingPackets {
+        /// Payload that was acknowledged and is not in the capture.
+        missing_bytes: u64,
+        /// All payload that was acknowledged.
+        bytes: u64,
+    },
     /// Nothing acknowledged the data.
     Unacknowledged {
         /// Packets that were sent again.

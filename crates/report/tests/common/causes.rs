@@ -105,6 +105,7 @@ pub fn all() -> Vec<Cause> {
     let undecided = [
         UndecidedBy::NoData,
         UndecidedBy::NoAcknowledgement,
+        UndecidedBy::MissingPackets { missing_bytes: 3_000_000, bytes: 10_000_000 },
         UndecidedBy::Unacknowledged { packets_again: 5, seconds: 31.0, timeouts: occurrences(5), bytes: 1_448 },
         UndecidedBy::OnlyAcknowledgements {
             bytes: 10_000_000,

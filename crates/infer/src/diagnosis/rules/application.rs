@@ -8,7 +8,7 @@ use thalweg_model::{Cause, Pauses, PausesSeen, Vantage, WaitedFor, WriteTimer};
 
 pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let share = facts.limits().application;
-    if share <= 0.0 {
+    if share <= 0.0 || facts.lacks_packets() {
         return None;
     }
     let weight = facts.weight_of_pauses();

@@ -397,7 +397,7 @@ impl Sender {
     fn advance(&mut self, ack: &Ack, to: u64) -> u64 {
         let mut delivered = to - self.space.una - self.scoreboard.sacked.remove_below(to).min(to - self.space.una);
         delivered -= self.duplicates_told(delivered);
-        self.totals.missed_bytes += self.scoreboard.gaps.remove_below(to);
+        self.note_uncaptured(to);
         self.scoreboard.resent.remove_below(to);
         self.note_missed_probe(ack.now);
         let from = std::mem::replace(&mut self.space.una, to);
@@ -411,6 +411,15 @@ impl Sender {
         }
         self.time(ack, to);
         delivered
+    }
+
+    /// What is acknowledged and never came to the tap is missing in the capture.
+    #[inline]
+    fn note_uncaptured(&mut self, to: u64) {
+        for (start, end) in self.scoreboard.gaps.below(to) {
+            self.observers.event(&Event::Uncaptured { start, end, mss: self.space.mss });
+        }
+        self.totals.missed_bytes += self.scoreboard.gaps.remove_below(to);
     }
 
     /// Takes in that this many bytes and the FIN's number arrived; gives how much of it is payload of the data phase.
