@@ -186,6 +186,8 @@ fn a_collector_that_is_down_is_named_once_and_tried_again() {
         assert!(lines.next().is_some_and(|line| line.is_ok_and(|line| line.contains("thalweg.watch/1"))));
     }
     assert!(began.elapsed() < PATIENCE);
+    // A pipe that nobody reads would hold the exports up, too.
+    let drained = std::thread::spawn(move || lines.for_each(drop));
     net::listen(&listener, 8).expect("it listens");
     let export = take(&listener, "503 Service Unavailable", "{\"message\":\"too much\"}");
     assert!(export.head.starts_with("post /a/v1/metrics "), "{}", export.head);
@@ -195,8 +197,8 @@ fn a_collector_that_is_down_is_named_once_and_tried_again() {
     take(&listener, "200 OK", "");
     end(&child);
     std::thread::spawn(move || take(&listener, "200 OK", ""));
-    drop(lines);
     let output = child.wait_with_output().expect("ended");
+    drained.join().expect("read");
     let (_, err) = common::texts(&output);
     assert!(!err.contains("s3cret"), "{err}");
     let troubles: Vec<&str> = err.lines().filter(|line| line.contains("does not take the metrics")).collect();
