@@ -73,7 +73,9 @@ impl LossEpisodes {
 
     /// So many bytes of what was taken for lost had arrived.
     pub(crate) fn uncaptured(&mut self, bytes: u64, mss: u64) {
-        (0..packets(bytes, mss)).for_each(|_| self.arrived());
+        if let Some(open) = &mut self.open {
+            open.needless += packets(bytes, mss);
+        }
     }
 
     fn close(&mut self) {

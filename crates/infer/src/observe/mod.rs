@@ -128,7 +128,10 @@ impl Observers {
             Event::Unseen(unseen) => self.unseen(unseen),
             &Event::Uncaptured { start, end, mss } => {
                 self.policer_log.uncaptured(start, end);
-                self.loss_episodes.uncaptured(end - start, mss);
+                // A tap at the sender itself took none of them for lost.
+                if self.accuracy != Accuracy::Exact {
+                    self.loss_episodes.uncaptured(end - start, mss);
+                }
             }
             &Event::Overtaken { bytes, late } => {
                 self.reordering.by(bytes, late.map_or(0, |(_, late)| late));

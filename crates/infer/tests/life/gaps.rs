@@ -47,3 +47,32 @@ fn where_many_packets_lack_nothing_is_said_of_pauses() {
         assert!(flow.findings.iter().all(|finding| finding.code() != Code::Application));
     }
 }
+
+#[test]
+fn what_the_capture_lacks_takes_no_loss_away() {
+    for setup in Setup::all(40).filter(|setup| setup.tap == SERVER) {
+        let lost = |nth: usize| {
+            let mut wire = Wire::new(setup);
+            let mut at = wire.open(0);
+            wire.send(at, CLIENT, ACK, 200);
+            for n in 0..400 {
+                at += setup.rtt;
+                // One segment of ten is sent again after half a second, and the one behind it is not captured.
+                let again = n % 10 == 0;
+                let sent = wire.now(SERVER, ACK, SEGMENT);
+                wire.put(at, SERVER, true, sent);
+                at += if again { 500_000 } else { 0 };
+                if again {
+                    wire.put(at, SERVER, false, sent);
+                }
+                wire.next[SERVER] += SEGMENT as u32;
+                wire.only = (n % nth == 1).then_some(CLIENT);
+                wire.send(at + 50, SERVER, ACK, SEGMENT);
+                wire.only = None;
+                wire.send(at + setup.rtt, CLIENT, ACK, 0);
+            }
+            judged(wire).0.facts.losses.as_deref().map(|losses| losses.packets)
+        };
+        assert_eq!(lost(10), lost(usize::MAX), "{setup:?}");
+    }
+}
