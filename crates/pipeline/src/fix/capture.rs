@@ -92,7 +92,7 @@ pub fn capture(
     let Considered { winner, rival, rejected, tried } =
         considerate(&lab, (&fitted, &scenario), &flow, request.own_path, observer)?;
     prove(&lab, &fitted, &scenario, winner.as_ref(), &mut report, observer)?;
-    report.other_fits = other_fits(&lab, (&fitted, winner.as_ref()), &others, &flow, request.own_path, observer)?;
+    report.other_fits = other_fits(&lab, (&scenario, winner.as_ref()), &others, &flow, request.own_path, observer)?;
     (report.rival, report.rejected) = (rival, rejected);
     report.search = tried.into_iter().map(|tried| tried.candidate).collect();
     if let Some(winner) = &winner {

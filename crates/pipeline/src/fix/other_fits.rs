@@ -12,10 +12,11 @@ use thalweg_model::{Arm, DistinguishingTest, Flow, OtherFit, Scenario};
 /// Figures that are nearer than this part do not tell models apart: goodputs of two runs over one real path differ by more.
 const TELLS: f64 = 0.1;
 
-/// Searches on each of the `others`, and runs what helps on one model on the other, too. The model in use comes with its remedy.
+/// Searches on each of the `others`, and runs what helps on one model on the other, too, where it is not the same. The model in use comes as its
+/// scenario, with its remedy.
 pub(super) fn other_fits(
     lab: &LabRuns<'_>,
-    (in_use, winner): (&Fit, Option<&Tried>),
+    (in_use, winner): (&Scenario, Option<&Tried>),
     others: &[Fit],
     flow: &Flow,
     own_path: bool,
@@ -24,17 +25,19 @@ pub(super) fn other_fits(
     let one = |other: &Fit| {
         let scenario = other.parameters.scenario("fitted")?;
         let set = considerate(lab, (other, &scenario), flow, own_path, observer)?.winner;
-        let sets: Vec<&Tried> = set.iter().chain(winner).collect();
+        let changes = |tried: &Tried| tried.candidate.changes.clone();
+        let differs = set.as_ref().map(changes) != winner.map(changes);
+        let sets: Vec<&Tried> = set.iter().chain(winner.filter(|_| differs)).collect();
         let here = figures(lab, &scenario, &sets, observer)?;
-        let there = figures(lab, &in_use.parameters.scenario("fitted")?, &sets, observer)?;
-        let tests = sets.iter().zip(here[1..].iter().zip(&there[1..])).map(|(set, (here, there))| DistinguishingTest {
+        let there = if differs { figures(lab, in_use, &sets, observer)? } else { Vec::new() };
+        let pairs = here.iter().zip(&there).skip(1);
+        let tests = sets.iter().zip(pairs).map(|(set, (here, there))| DistinguishingTest {
             set: set.candidate.name.clone(),
             in_use: *there,
             other: *here,
         });
         let apart = |test: &DistinguishingTest| (test.other / test.in_use.max(f64::MIN_POSITIVE)).ln().abs();
-        let is_same = set.as_ref().map(|set| &set.candidate.changes) == winner.map(|winner| &winner.candidate.changes);
-        let test = tests.max_by(|a, b| apart(a).total_cmp(&apart(b))).filter(|test| !is_same && apart(test) > TELLS);
+        let test = tests.max_by(|a, b| apart(a).total_cmp(&apart(b))).filter(|test| apart(test) > TELLS);
         Ok(OtherFit {
             model: other.model.name.clone(),
             before: here[0],
