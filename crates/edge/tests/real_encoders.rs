@@ -134,6 +134,9 @@ fn a_codec_that_is_not_carried_is_refused_with_a_sentence() {
         (TagKind::Audio, b"\x90Opus", "Opus"),
         (TagKind::Audio, b"\x90fLaC", "FLAC"),
         (TagKind::Audio, b"\x72a", "G.711 A-law"),
+        // The first of several tracks.
+        (TagKind::Video, b"\x96\x00hvc1\0", "HEVC"),
+        (TagKind::Audio, b"\x95\x01Opus\0a", "Opus"),
     ] {
         let (server, seen) = serve_logged("", LogConfig::default());
         let mut encoder = Encoder::publish(server.addresses.rtmp[0], "cam").expect("published");

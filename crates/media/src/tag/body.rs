@@ -14,7 +14,7 @@ pub(crate) enum Content {
         /// In milliseconds.
         cts_ms: i32,
     },
-    /// Nothing that is carried: the end of a sequence, a command to the player, metadata, a further track.
+    /// Nothing that is carried: the end of a sequence, a command to the player, metadata, tracks besides the first.
     Nothing,
 }
 
@@ -51,6 +51,13 @@ const MULTITRACK_VIDEO: u8 = 6;
 /// Something more comes before the codec.
 const MOD_EX: u8 = 7;
 
+// Kinds of a packet with several tracks.
+const ONE_TRACK: u8 = 0;
+const MANY_TRACKS: u8 = 1;
+const MANY_TRACKS_MANY_CODECS: u8 = 2;
+/// The track that a packet without a track's number belongs to.
+const FIRST_TRACK: u8 = 0;
+
 /// Takes a video tag's payload apart; `None` where it ends early.
 pub(crate) fn video(payload: &[u8]) -> Option<Body<'_>> {
     let (&head, rest) = payload.split_first()?;
@@ -71,10 +78,11 @@ pub(crate) fn video(payload: &[u8]) -> Option<Body<'_>> {
         return Some(Body { codec, is_keyframe, content, payload });
     }
     let (kind, rest) = packet_type(head & 0x0f, rest)?;
-    if frame_type == COMMAND || kind == MULTITRACK_VIDEO {
+    if frame_type == COMMAND {
         return Some(nothing());
     }
-    let (&letters, rest) = rest.split_first_chunk::<4>()?;
+    let first = if kind == MULTITRACK_VIDEO { first_track(rest) } else { Some(only_track(kind, rest)?) };
+    let Some((kind, letters, rest)) = first else { return Some(nothing()) };
     let (content, payload) = match kind {
         SEQUENCE_START => (Content::Config, rest),
         CODED_FRAMES if &letters == b"avc1" => {
@@ -101,16 +109,55 @@ pub(crate) fn audio(payload: &[u8]) -> Option<Body<'_>> {
         return Some(Body { codec, is_keyframe: true, content, payload });
     }
     let (kind, rest) = packet_type(head & 0x0f, rest)?;
-    if kind == MULTITRACK_AUDIO {
-        return Some(nothing());
-    }
-    let (&letters, payload) = rest.split_first_chunk::<4>()?;
+    let first = if kind == MULTITRACK_AUDIO { first_track(rest) } else { Some(only_track(kind, rest)?) };
+    let Some((kind, letters, payload)) = first else { return Some(nothing()) };
     let content = match kind {
         SEQUENCE_START => Content::Config,
         CODED_FRAMES => unit,
         _ => Content::Nothing,
     };
     Some(Body { codec: number_of(letters), is_keyframe: true, content, payload })
+}
+
+/// A track's packet type, the letters of its codec, and its payload.
+type TrackPart<'a> = (u8, [u8; 4], &'a [u8]);
+
+/// The track of a packet that has one, and no number of it.
+fn only_track(kind: u8, rest: &[u8]) -> Option<TrackPart<'_>> {
+    four_cc(rest).map(|(letters, rest)| (kind, letters, rest))
+}
+
+/// The first track of a packet with track numbers, `None` where it is not in it or is cut off. The other tracks are passed over:
+/// they have the content of the first one in another quality or language.
+fn first_track(rest: &[u8]) -> Option<TrackPart<'_>> {
+    let (&kinds, mut rest) = rest.split_first()?;
+    let (layout, kind) = (kinds >> 4, kinds & 0x0f);
+    let mut letters = [0; 4];
+    if layout != MANY_TRACKS_MANY_CODECS {
+        (letters, rest) = four_cc(rest)?;
+    }
+    loop {
+        if layout == MANY_TRACKS_MANY_CODECS {
+            (letters, rest) = four_cc(rest)?;
+        }
+        let (&number, after) = rest.split_first()?;
+        let (part, after) = match layout {
+            ONE_TRACK => (after, &[][..]),
+            MANY_TRACKS | MANY_TRACKS_MANY_CODECS => {
+                let (&[high, middle, low], after) = after.split_first_chunk()?;
+                after.split_at_checked(u32::from_be_bytes([0, high, middle, low]) as usize)?
+            }
+            _ => return None,
+        };
+        if number == FIRST_TRACK {
+            return Some((kind, letters, part));
+        }
+        rest = after;
+    }
+}
+
+fn four_cc(bytes: &[u8]) -> Option<([u8; 4], &[u8])> {
+    bytes.split_first_chunk().map(|(&letters, rest)| (letters, rest))
 }
 
 /// The packet type behind what modifies it, which is passed over.
@@ -181,6 +228,23 @@ mod tests {
         }
         for cut in [&b""[..], b"\x17", b"\x17\x01\0\0", b"\x90hvc", b"\x97\x05xy", b"\x97\xff\x01"] {
             assert_eq!(video(cut), None, "{cut:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_of_several_tracks_is_taken() {
+        let (avc, aac) = (CodecId::Number(AVC), CodecId::Number(AAC));
+        // One track; two of one codec, with their lengths; two of two codecs.
+        let many = b"\x96\x11avc1\x01\0\0\x05\0\0\0xy\0\0\0\x05\xff\xff\xfeab";
+        let codecs = b"\x96\x21hvc1\x01\0\0\x02xyavc1\0\0\0\x05\xff\xff\xfeab";
+        for packet in [&b"\x96\x01avc1\0\xff\xff\xfeab"[..], many, codecs] {
+            assert_eq!(video(packet), body(avc, true, Content::Unit { cts_ms: -2 }, b"ab"), "{packet:?}");
+        }
+        assert_eq!(video(b"\x96\x03hvc1\0ab"), video(b"\x93hvc1ab"));
+        assert_eq!(audio(b"\x95\x00mp4a\0\x12\x10"), body(aac, true, Content::Config, b"\x12\x10"));
+        assert_eq!(audio(b"\x95\x01Opus\x02ab").map(|body| body.content), Some(Content::Nothing));
+        for cut in [&b"\x96\x01avc"[..], b"\x96\x11avc1\0\0\0\x05ab", b"\x96\x21avc1", b"\x96\x31avc1\0"] {
+            assert_eq!(video(cut).map(|body| body.content), Some(Content::Nothing), "{cut:?}");
         }
     }
 

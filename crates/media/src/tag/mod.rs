@@ -2,6 +2,8 @@
 
 pub(crate) mod body;
 
+use crate::Track;
+
 /// What a tag's body is, by its number in FLV and RTMP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TagKind {
@@ -20,6 +22,15 @@ impl TagKind {
             Self::Audio => 8,
             Self::Video => 9,
             Self::Script => 18,
+        }
+    }
+
+    /// Whose media it holds; `None` for a script.
+    pub const fn track(self) -> Option<Track> {
+        match self {
+            Self::Audio => Some(Track::Audio),
+            Self::Video => Some(Track::Video),
+            Self::Script => None,
         }
     }
 
