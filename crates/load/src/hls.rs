@@ -75,7 +75,7 @@ impl Hls {
             What::Playlist => {
                 if self.text.len() + bytes.len() > PLAYLIST_MAX {
                     return Err(match format::name(&self.text) {
-                        Some("an HLS playlist") | None => "a playlist of more than 1 MiB".to_owned(),
+                        Some(format::PLAYLIST) | None => "a playlist of more than 1 MiB".to_owned(),
                         Some(name) => format!("an answer that is no playlist: it is {name}"),
                     });
                 }
@@ -106,7 +106,10 @@ impl Hls {
                 tally.playlist.record(now.saturating_sub(due));
                 let text = std::mem::take(&mut self.text);
                 match parse(&text)? {
-                    Playlist::Multivariant(uri) => {
+                    Playlist::Multivariant(uri, separate_audio) => {
+                        if separate_audio {
+                            tally.failed("sound in a playlist of its own (EXT-X-MEDIA), which is not fetched");
+                        }
                         let base = self.media.as_ref().unwrap_or(&self.entry);
                         let url = base.join(&uri).map_err(|_| BAD_URI)?;
                         if self.media.replace(url.clone()).is_some() {
@@ -167,6 +170,10 @@ impl Hls {
     fn next(&mut self, now: Duration, is_new: bool, tally: &mut Tally) -> Result<Next, String> {
         let playlist = &self.playlist;
         let mut next = *self.next.get_or_insert_with(|| playlist.start());
+        while playlist.segment(next).is_some_and(|segment| segment.gap) {
+            next += 1;
+            self.next = Some(next);
+        }
         if next < playlist.sequence {
             tally.failed("segments that were gone before they were asked for");
             next = playlist.sequence;
@@ -249,6 +256,23 @@ mod tests {
         let segment = |from| What::Segment(s(2.0), Some((from, 8)));
         assert_eq!(asked, [What::Map(Some((0, 700))), segment(700), segment(708)]);
         assert!(tally.failures.is_empty(), "{:?}", tally.failures);
+    }
+
+    #[test]
+    fn absent_segments_are_not_asked_for_and_separate_sound_is_named() {
+        let mut tally = Tally::default();
+        let mut player = Hls::new(Url::parse("http://a/live/x.m3u8").expect("a URL"), Duration::ZERO);
+        let mut at = |text: &str, tally: &mut Tally| {
+            player.body(What::Playlist, text.as_bytes(), Duration::ZERO, tally).expect("taken");
+            player.whole(What::Playlist, Duration::ZERO, Duration::ZERO, tally).map(ask)
+        };
+        let text = "#EXTM3U\n#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a\",NAME=\"en\",URI=\"en.m3u8\"\n\
+                    #EXT-X-STREAM-INF:BANDWIDTH=1,AUDIO=\"a\"\nv.m3u8\n";
+        assert_eq!(at(text, &mut tally).expect("a playlist").0, "/live/v.m3u8");
+        let failure = tally.failures.keys().next().expect("a failure");
+        assert!(failure.contains("EXT-X-MEDIA"), "{failure}");
+        let text = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-GAP\n#EXTINF:2,\na.ts\n#EXTINF:2,\nb.ts\n#EXT-X-ENDLIST\n";
+        assert_eq!(at(text, &mut tally).expect("a playlist").0, "/live/b.ts");
     }
 
     #[test]

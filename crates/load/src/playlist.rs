@@ -9,8 +9,8 @@ use thalweg_media::hls;
 /// A playlist.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Playlist {
-    /// Others to choose from; the first.
-    Multivariant(String),
+    /// Others to choose from: the first, and whether its sound is in a playlist of its own.
+    Multivariant(String, bool),
     /// Segments.
     Media(Media),
 }
@@ -44,6 +44,8 @@ pub(crate) struct Segment {
     pub(crate) map: Option<Resource>,
     /// The method it is encrypted by.
     pub(crate) encryption: Option<String>,
+    /// It is absent: players do not ask for it.
+    pub(crate) gap: bool,
 }
 
 impl Media {
@@ -82,7 +84,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Playlist, String> {
     match hls::Playlist::parse(text) {
         Ok(hls::Playlist::Multivariant(variants)) => {
             let first = variants.into_iter().next().ok_or("a multivariant playlist without a playlist")?;
-            Ok(Playlist::Multivariant(first.uri))
+            Ok(Playlist::Multivariant(first.uri, first.separate_audio))
         }
         Ok(hls::Playlist::Media(media)) => Ok(Playlist::Media(Media {
             target: Duration::from_secs(media.target_duration_s.into()),
@@ -102,11 +104,13 @@ fn segment(entry: hls::Entry) -> Segment {
         duration: Duration::from_micros(entry.duration_us),
         map: entry.map.map(|uri| Resource { uri: uri.to_string(), range: entry.map_range.map(range) }),
         encryption: entry.encryption.map(|method| method.to_string()),
+        gap: entry.gap,
     }
 }
 
 fn no_playlist(bytes: &[u8]) -> String {
     match format::name(bytes) {
+        Some(format::PLAYLIST) => "a playlist that does not begin with #EXTM3U".to_owned(),
         Some(name) => format!("an answer that is no playlist: it is {name}"),
         None => "an answer that is no playlist".to_owned(),
     }
@@ -147,10 +151,12 @@ mod tests {
     #[test]
     fn the_first_variant_is_taken_and_other_texts_are_named() {
         let text = b"#EXTM3U\r\n#EXT-X-STREAM-INF:BANDWIDTH=1\r\na/index.m3u8\r\n";
-        assert_eq!(parse(text), Ok(Playlist::Multivariant("a/index.m3u8".to_owned())));
+        assert_eq!(parse(text), Ok(Playlist::Multivariant("a/index.m3u8".to_owned(), false)));
         for (bytes, part) in [
             (&b"<html>"[..], "it is an HTML page"),
             (b"FLV\x01\x05\0\0\0\x09\xff", "it is FLV"),
+            (b"\xef\xbb\xbf#EXTM3U\n", "a playlist that does not begin with #EXTM3U"),
+            (b"\n#EXTM3U\n", "a playlist that does not begin with #EXTM3U"),
             (b"#EXTM3U\n#EXT-X-TARGETDURATION:2\nno-duration.ts\n", "without #EXTINF"),
         ] {
             let error = parse(bytes).expect_err("refused");

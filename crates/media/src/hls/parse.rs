@@ -49,6 +49,8 @@ pub struct Entry {
     pub range: Option<ByteRange>,
     /// `METHOD` of the `EXT-X-KEY` that it is encrypted by.
     pub encryption: Option<Arc<str>>,
+    /// It is absent (`EXT-X-GAP`): players do not ask for it.
+    pub gap: bool,
 }
 
 /// A part of a resource.
@@ -67,6 +69,8 @@ pub struct Variant {
     pub uri: String,
     /// `BANDWIDTH`, in bits a second.
     pub bandwidth: u64,
+    /// Its sound is in playlists of its own: `EXT-X-MEDIA` with a `URI` in the group that its `AUDIO` names.
+    pub separate_audio: bool,
 }
 
 /// Why text is no playlist.
@@ -110,7 +114,11 @@ impl Playlist {
     /// [`ParseError`].
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         let mut lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim_end()));
-        if lines.next().is_none_or(|(_, line)| line != "#EXTM3U") {
+        // Some packagers write attributes behind the tag, which players pass over.
+        let is_begin = |line: &str| {
+            line.strip_prefix("#EXTM3U").is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
+        };
+        if lines.next().is_none_or(|(_, line)| !is_begin(line)) {
             return Err(ParseError::Begin);
         }
         let mut parser = Parser::default();
@@ -142,8 +150,14 @@ struct Parser {
     map: Option<Arc<str>>,
     map_range: Option<ByteRange>,
     encryption: Option<Arc<str>>,
+    gap: bool,
     /// Of the variant that follows.
     bandwidth: Option<u64>,
+    group: Option<String>,
+    /// The audio group of each variant.
+    groups: Vec<Option<String>>,
+    /// Audio groups with playlists of their own.
+    renditions: Vec<String>,
 }
 
 impl Parser {
@@ -168,6 +182,16 @@ impl Parser {
             }
             "EXT-X-DISCONTINUITY" => {
                 self.discontinuity = true;
+                Ok(())
+            }
+            "EXT-X-GAP" => {
+                self.gap = true;
+                Ok(())
+            }
+            "EXT-X-MEDIA" => {
+                if attribute(value, "TYPE") == Some("AUDIO") && attribute(value, "URI").is_some() {
+                    self.renditions.extend(attribute(value, "GROUP-ID").map(str::to_owned));
+                }
                 Ok(())
             }
             "EXTINF" => {
@@ -203,6 +227,7 @@ impl Parser {
                 let wrong = ParseError::Value { line, tag: "EXT-X-STREAM-INF" };
                 let found = attributes(value).find(|(name, _)| *name == "BANDWIDTH");
                 self.bandwidth = Some(found.and_then(|(_, value)| value.parse().ok()).ok_or(wrong)?);
+                self.group = attribute(value, "AUDIO").map(str::to_owned);
                 Ok(())
             }
             _ => Ok(()),
@@ -212,7 +237,8 @@ impl Parser {
     fn uri(&mut self, line: usize, uri: &str) -> Result<(), ParseError> {
         let uri = uri.to_owned();
         if let Some(bandwidth) = self.bandwidth.take() {
-            self.variants.push(Variant { uri, bandwidth });
+            self.variants.push(Variant { uri, bandwidth, separate_audio: false });
+            self.groups.push(self.group.take());
             return Ok(());
         }
         if !self.variants.is_empty() {
@@ -230,11 +256,15 @@ impl Parser {
             }
         };
         let (map, map_range, encryption) = (self.map.clone(), self.map_range, self.encryption.clone());
-        self.media.entries.push(Entry { uri, duration_us, discontinuity, map, map_range, range, encryption });
+        let gap = std::mem::take(&mut self.gap);
+        self.media.entries.push(Entry { uri, duration_us, discontinuity, map, map_range, range, encryption, gap });
         Ok(())
     }
 
-    fn finish(self) -> Result<Playlist, ParseError> {
+    fn finish(mut self) -> Result<Playlist, ParseError> {
+        for (variant, group) in self.variants.iter_mut().zip(&self.groups) {
+            variant.separate_audio = group.as_ref().is_some_and(|group| self.renditions.contains(group));
+        }
         if !self.variants.is_empty() {
             let media = !self.media.entries.is_empty() || self.target.is_some();
             return if media { Err(ParseError::Mixed(0)) } else { Ok(Playlist::Multivariant(self.variants)) };

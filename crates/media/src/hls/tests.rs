@@ -387,9 +387,18 @@ fn playlists_of_others_are_read() {
     write_multivariant(&stream_attributes(&rates, [avc(), aac()].iter()), "x/index.m3u8", &mut text);
     let line = "#EXT-X-STREAM-INF:BANDWIDTH=3000000,AVERAGE-BANDWIDTH=2000000,CODECS=\"avc1.42C01E,mp4a.40.2\",FRAME-RATE=29.970";
     assert!(text.contains(line), "{text}");
-    let variant = Variant { uri: "x/index.m3u8".into(), bandwidth: 3_000_000 };
+    let variant = Variant { uri: "x/index.m3u8".into(), bandwidth: 3_000_000, separate_audio: false };
     assert_eq!(Playlist::parse(&text), Ok(Playlist::Multivariant(vec![variant])));
+    let text = "#EXTM3U a=\"b\"\n#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a\",NAME=\"x\",URI=\"a.m3u8\"\n\
+                #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"b\",NAME=\"x\"\n#EXT-X-STREAM-INF:BANDWIDTH=1,AUDIO=\"a\"\n1\n\
+                #EXT-X-STREAM-INF:BANDWIDTH=1,AUDIO=\"b\"\n2\n#EXT-X-STREAM-INF:BANDWIDTH=1\n3\n";
+    let Ok(Playlist::Multivariant(variants)) = Playlist::parse(text) else { panic!("variants") };
+    assert_eq!(variants.iter().map(|variant| variant.separate_audio).collect::<Vec<_>>(), [true, false, false]);
+    let text = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-GAP\n#EXTINF:2,\n1.ts\n#EXTINF:2,\n2.ts\n";
+    let Ok(Playlist::Media(media)) = Playlist::parse(text) else { panic!("a media playlist") };
+    assert_eq!(media.entries.iter().map(|entry| entry.gap).collect::<Vec<_>>(), [true, false]);
     assert_eq!(Playlist::parse("<html>"), Err(ParseError::Begin));
+    assert_eq!(Playlist::parse("#EXTM3U8\n"), Err(ParseError::Begin));
     assert_eq!(Playlist::parse("#EXTM3U\n#EXT-X-TARGETDURATION:1\na.ts"), Err(ParseError::NoDuration(3)));
     assert_eq!(Playlist::parse("#EXTM3U\n"), Err(ParseError::NoTarget));
 }
