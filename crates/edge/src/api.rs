@@ -7,6 +7,7 @@ use crate::token::is_same;
 use crate::viewer::Protocol;
 use serde_json::{Value, json};
 use std::fmt::Write;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -95,10 +96,13 @@ fn json_text(value: &Value) -> Found {
 /// A page of viewers: `limit` of those after the number `after`, of `stream` or of all.
 fn viewers(request: &Request<'_>, shared: &Shared) -> Found {
     let query = request.query;
-    let limit = query.get("limit").map_or(Ok(PAGE_MAX), |limit| limit.parse()).map_err(|_| Status::BadRequest)?;
+    let limit: NonZeroUsize = match query.get("limit") {
+        Some(limit) => limit.parse().map_err(|_| Status::BadRequest)?,
+        None => NonZeroUsize::MAX,
+    };
     let after =
         query.get("after").map(|id| u64::from_str_radix(&id, 16)).transpose().map_err(|_| Status::BadRequest)?;
-    let page = shared.viewers.page(query.get("stream").as_deref(), after, limit.clamp(1, PAGE_MAX));
+    let page = shared.viewers.page(query.get("stream").as_deref(), after, limit.get().min(PAGE_MAX));
     json_text(&json!({
         "viewers": page.viewers,
         "total": page.total,

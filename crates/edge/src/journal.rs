@@ -3,6 +3,7 @@
 use crate::log::Log;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -114,17 +115,38 @@ struct Rotated {
     size_max: u64,
     files: u32,
     file: File,
+    /// Device and inode of the file, by which it is known at its path.
+    identity: (u64, u64),
     size: u64,
 }
 
 impl Rotated {
     fn open(config: &JournalConfig) -> io::Result<Self> {
         let file = append(&config.path)?;
-        let size = file.metadata()?.len();
-        Ok(Self { path: config.path.clone(), size_max: config.size.get(), files: config.files, file, size })
+        let (path, size_max, files) = (config.path.clone(), config.size.get(), config.files);
+        let mut rotated = Self { path, size_max, files, file, identity: (0, 0), size: 0 };
+        rotated.identify()?;
+        Ok(rotated)
+    }
+
+    fn identify(&mut self) -> io::Result<()> {
+        let facts = self.file.metadata()?;
+        (self.identity, self.size) = ((facts.dev(), facts.ino()), facts.len());
+        Ok(())
+    }
+
+    /// Opens the path again if the file there is another one, or gone: lines would go to a file that nobody finds.
+    fn follow(&mut self) -> io::Result<()> {
+        let there = fs::metadata(&self.path).map(|facts| (facts.dev(), facts.ino()));
+        if there.is_ok_and(|there| there == self.identity) {
+            return Ok(());
+        }
+        self.file = append(&self.path)?;
+        self.identify()
     }
 
     fn write(&mut self, line: &[u8]) -> io::Result<()> {
+        self.follow()?;
         if self.size > 0 && self.size + line.len() as u64 > self.size_max {
             self.rotate()?;
         }
@@ -152,9 +174,7 @@ impl Rotated {
         if self.files == 1 {
             fs::remove_file(&self.path)?;
         }
-        self.file = append(&self.path)?;
-        self.size = 0;
-        Ok(())
+        self.follow()
     }
 }
 
@@ -189,6 +209,26 @@ mod tests {
             assert_eq!(kept, (1..files).collect::<Vec<_>>());
             assert!(fs::metadata(&path).expect("there").len() <= 100);
         }
+    }
+
+    #[test]
+    fn a_file_that_was_moved_or_whose_folder_vanished_is_opened_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let logs = folder.path().join("logs");
+        fs::create_dir(&logs).expect("a folder");
+        let path = logs.join("journal");
+        let config = JournalConfig { path: path.clone(), size: Bytes::new(1 << 20), files: 2 };
+        let mut file = Rotated::open(&config).expect("open");
+        file.write(b"1\n").expect("written");
+        // As logrotate does.
+        fs::rename(&path, logs.join("journal.old")).expect("renamed");
+        file.write(b"2\n").expect("written");
+        assert_eq!(fs::read_to_string(&path).expect("read"), "2\n");
+        fs::remove_dir_all(&logs).expect("removed");
+        assert_eq!(file.write(b"3\n").expect_err("no folder").kind(), io::ErrorKind::NotFound);
+        fs::create_dir(&logs).expect("a folder");
+        file.write(b"4\n").expect("written");
+        assert_eq!(fs::read_to_string(&path).expect("read"), "4\n");
     }
 
     #[test]

@@ -52,6 +52,18 @@ fn polls_of_the_entry_playlist_are_no_viewers() {
 }
 
 #[test]
+fn a_page_of_viewers_has_one_at_least() {
+    let server = serve("");
+    let mut client = Client::connect(server.addresses.api[0]);
+    for (query, status) in
+        [("limit=0", 400), ("limit=-1", 400), ("after=zz", 400), ("limit=1", 200), ("limit=99999", 200)]
+    {
+        assert_eq!(client.get(&format!("/api/viewers?{query}")).status, status, "{query}");
+    }
+    server.drain().expect("drained");
+}
+
+#[test]
 fn sessions_and_journal_lines_of_one_address_are_bounded() {
     let folder = tempfile::tempdir().expect("a folder");
     let journal = folder.path().join("journal");

@@ -273,6 +273,39 @@ fn each_session_has_one_on_play_and_one_on_stop() {
 }
 
 #[test]
+fn on_stop_follows_an_on_play_that_is_answered_while_the_server_ends() {
+    let application = Application::start();
+    let text = format!(
+        "[webhooks]\non_play = '{}'\non_stop = '{}'\ntimeout = '5s'\n[hls]\ntarget = '1s'\n[limits]\ndrain = '10s'",
+        application.url("/slow/play"),
+        application.url("/yes/stop"),
+    );
+    let (server, _) = serve_logged(&text, loud());
+    let http = server.addresses.http[0];
+    let mut encoder = Encoder::publish(server.addresses.rtmp[0], "cam").expect("published");
+    encoder.pictures(0, 2 * FPS + 1, 1_000);
+    let ask = |path: &str| {
+        let mut client = Client::connect(http);
+        client.write(&format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        client
+    };
+    // One that leaves before the answer, too.
+    let waiting = [ask("/live/cam.flv"), ask("/live/cam.m3u8")];
+    let gone = ask("/live/cam.flv?seat=2");
+    eventually(|| (application.calls("/slow/play").len() == 3).then_some(()));
+    drop(gone);
+    server.drain().expect("drained");
+    let sessions = |path: &str| {
+        let calls = application.calls(path);
+        let mut found: Vec<String> = calls.iter().map(|call| call.json()["session"].to_string()).collect();
+        found.sort();
+        found
+    };
+    assert_eq!((sessions("/slow/play").len(), sessions("/yes/stop")), (3, sessions("/slow/play")));
+    drop(waiting);
+}
+
+#[test]
 fn where_nobody_answers_the_configuration_decides() {
     let application = Application::start();
     let (_kept, nowhere) = nobody_listens();

@@ -189,6 +189,22 @@ fn responses_are_as_the_rfcs_have_them() {
 }
 
 #[test]
+fn a_connection_of_http_1_0_ends_with_its_response() {
+    let server = serve("[hls]\ntarget = '1s'");
+    let mut encoder = Encoder::publish(server.addresses.rtmp[0], "cam").expect("published");
+    encoder.pictures(0, 2 * FPS + 1, 1_000);
+    let http = server.addresses.http[0];
+    eventually(|| (Client::connect(http).get("/live/cam.m3u8").status == 200).then_some(()));
+    for path in ["/live/cam.m3u8", "/live/none.m3u8"] {
+        let mut client = Client::connect(http);
+        client.write(&format!("GET {path} HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"));
+        assert_eq!(client.head().field("Connection"), Some("close"));
+        client.until(|_| false);
+    }
+    server.drain().expect("drained");
+}
+
+#[test]
 fn a_live_response_ends_cleanly() {
     let server = serve("[limits]\npublish_return = '2s'");
     let mut encoder = Encoder::publish(server.addresses.rtmp[0], "cam").expect("published");

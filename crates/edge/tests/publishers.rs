@@ -6,6 +6,7 @@ use common::{Client, Encoder, FPS, eventually, serve_logged};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
+use thalweg_media::{AvcConfig, TagKind};
 use thalweg_model::LogConfig;
 
 #[test]
@@ -39,6 +40,114 @@ fn who_sends_more_than_it_may_is_cut_off() {
     std::thread::sleep(Duration::from_millis(200));
     assert!(!seen.text().contains("unpublish"), "{}", seen.text());
     encoder.end();
+    server.drain().expect("drained");
+}
+
+#[test]
+fn a_track_of_which_nothing_can_be_taken_ends_its_publisher() {
+    // What is wrong with it: the tag that comes again and again, with what else is sent.
+    let key = b"\x17\x01\0\0\0\0\0\0\x02\x65x";
+    let start_codes = b"\x17\x01\0\0\0\0\0\0\x01\x65x";
+    for (kind, payload, is_configured, why) in [
+        (
+            TagKind::Video,
+            &key[..],
+            false,
+            "no video could be taken for longer than limits.publish_silence: its configuration",
+        ),
+        (
+            TagKind::Audio,
+            b"\xaf\x01abc",
+            false,
+            "no sound could be taken for longer than limits.publish_silence: its configuration",
+        ),
+        (
+            TagKind::Video,
+            start_codes,
+            true,
+            "no video could be taken for longer than limits.publish_silence: an access unit",
+        ),
+        (
+            TagKind::Audio,
+            b"\x2fabcdef",
+            true,
+            "no sound could be taken for longer than limits.publish_silence: a frame of MP3",
+        ),
+    ] {
+        let (server, seen) = serve_logged("[limits]\npublish_silence = '500ms'", LogConfig::default());
+        let rtmp = server.addresses.rtmp[0];
+        let publish = if is_configured { Encoder::publish_in } else { Encoder::publish_bare };
+        let mut bad = publish(rtmp, "live", "bad").expect("published");
+        let begun = Instant::now();
+        let mut at_ms = 0;
+        // The other track is well: the publisher is not silent.
+        let avc = AvcConfig::of(b"\x67\x42\xc0\x1e\xda", b"\x68\xce").expect("a configuration");
+        let avc = [b"\x17\0\0\0\0", &avc.record[..]].concat();
+        let (other, well) = match kind {
+            TagKind::Video => (TagKind::Audio, [&b"\xaf\0\x12\x10"[..], b"\xaf\x01abc"]),
+            _ => (TagKind::Video, [&avc[..], key]),
+        };
+        bad.send(other, 0, well[0]);
+        let sends = std::panic::AssertUnwindSafe(|| {
+            while begun.elapsed() < Duration::from_secs(10) {
+                bad.send(kind, at_ms, payload);
+                bad.send(other, at_ms, well[1]);
+                at_ms += 40;
+                std::thread::sleep(Duration::from_millis(40));
+            }
+        });
+        assert!(std::panic::catch_unwind(sends).is_err(), "it is cut off: {why}");
+        eventually(|| seen.text().contains(&format!("unpublish stream=live/bad why=\"{why}")).then_some(()));
+        server.drain().expect("drained");
+    }
+}
+
+#[test]
+fn sound_behind_video_that_has_stopped_is_bounded_as_a_group_of_pictures() {
+    let (server, seen) = serve_logged("[limits]\ngop = '2s'", LogConfig::default());
+    let mut encoder = Encoder::publish(server.addresses.rtmp[0], "cam").expect("published");
+    encoder.pictures(0, 2, 1_000);
+    (4..190).for_each(|at| encoder.send(TagKind::Audio, at * 21, b"\xaf\x01abc"));
+    let why = "the video has no keyframe for longer than limits.gop or in more than limits.gop_bytes";
+    assert_eq!(encoder.reason(), why);
+    // Sound without video has no such bound.
+    let mut encoder = Encoder::publish(server.addresses.rtmp[0], "sound").expect("published");
+    (0..190).for_each(|at| encoder.send(TagKind::Audio, at * 21, b"\xaf\x01abc"));
+    encoder.end();
+    eventually(|| seen.text().contains("stream=live/sound why=\"the publisher ended the stream\"").then_some(()));
+    server.drain().expect("drained");
+}
+
+#[test]
+fn names_are_decoded_as_a_viewers_path_is_and_others_are_logged() {
+    let (server, seen) = serve_logged("[hls]\ntarget = '1s'", LogConfig::default());
+    let rtmp = server.addresses.rtmp[0];
+    let mut encoder = Encoder::publish(rtmp, "my%20cam").expect("published");
+    encoder.pictures(0, 2 * FPS + 1, 1_000);
+    let mut client = Client::connect(server.addresses.http[0]);
+    let entry = eventually(|| Some(client.get("/live/my%20cam.m3u8")).filter(|answer| answer.status == 200));
+    assert_eq!(client.get(&format!("/live/{}", entry.text().lines().last().expect("a URI"))).status, 200);
+    for name in ["", "a%2fb"] {
+        assert_eq!(Encoder::publish(rtmp, name).err().as_deref(), Some("NetStream.Publish.Rejected"), "{name}");
+    }
+    for stream in ["live/", "live/a%2fb"] {
+        let line = format!("publish-refused stream={stream} address=");
+        eventually(|| seen.text().contains(&line).then_some(()));
+    }
+    encoder.end();
+    server.drain().expect("drained");
+}
+
+#[test]
+fn a_connection_past_the_last_one_has_a_log_line() {
+    let (server, seen) = serve_logged("[limits]\nhead_time = '60s'", LogConfig::default());
+    let rtmp = server.addresses.rtmp[0];
+    let crowd: Vec<TcpStream> = (0..4_097).map(|_| TcpStream::connect(rtmp).expect("connected")).collect();
+    let why = "publisher-closed address=127.0.0.1:";
+    let lines = eventually(|| Some(seen.text()).filter(|text| text.contains(why)));
+    assert!(lines.contains("why=\"the server has as many publishers' connections as it takes\""), "{lines}");
+    drop(crowd);
+    eventually(|| Encoder::publish(rtmp, "cam").ok());
     server.drain().expect("drained");
 }
 

@@ -80,6 +80,7 @@ impl Caller {
             }
             // It would repeat the URL, which may hold a password.
             Err(ureq::Error::BadUri(_)) => Err(Failure::None("its URL cannot be used".to_owned())),
+            Err(ureq::Error::Timeout(_)) => Err(Failure::None("no answer within webhooks.timeout".to_owned())),
             Err(error) => Err(Failure::None(error.to_string())),
         }
     }

@@ -28,7 +28,7 @@ impl<'a> Target<'a> {
             return Ok(target);
         }
         for raw in inner.split('/') {
-            let name = decode(raw, false).ok_or(Refusal::BadTarget)?;
+            let name = percent_decode(raw).ok_or(Refusal::BadTarget)?;
             let odd = |c: char| c.is_control() || c == '/' || c == '\\';
             if name.is_empty() || name == "." || name == ".." || name.contains(odd) || target.count == Target::PARTS_MAX
             {
@@ -63,6 +63,11 @@ impl<'a> Query<'a> {
         let pairs = self.0.split('&').filter(|pair| name(pair).is_some_and(|name| !names.contains(&name.as_ref())));
         pairs.collect::<Vec<_>>().join("&")
     }
+}
+
+/// Decodes the percent escapes of a part of a path once; `None` for those that make no sense.
+pub fn percent_decode(text: &str) -> Option<Cow<'_, str>> {
+    decode(text, false)
 }
 
 /// Decodes percent escapes, and in queries plus signs, once. Source: RFC 3986 §2.1; the WHATWG URL standard §5.1 for the plus.

@@ -4,10 +4,11 @@ use super::end::End;
 use super::writer::Writer;
 use super::{Asked, CONNECTION, Entry, Intake, silence_ms};
 use crate::hooks::{self, Verdict, Waiter};
-use crate::http::{Query, Target};
+use crate::http::{Query, Target, percent_decode};
 use crate::hub::Publication;
 use crate::token::is_same;
 use serde_json::json;
+use std::borrow::Cow;
 use thalweg_media::rtmp::Refusal;
 use thalweg_model::LogLevel;
 
@@ -141,13 +142,16 @@ const fn refusal(verdict: Verdict) -> Refusal {
 }
 
 /// The key of the stream `name` in the application `app`: the parts of both, divided by slashes. Encoders divide a path of several parts
-/// in different places: FFmpeg takes two parts as the application, GStreamer all but the last. `None` for names that no path can hold.
+/// in different places: FFmpeg takes two parts as the application, GStreamer all but the last. Each part is decoded as a viewer's path is,
+/// so that the path that was published is the path to play; a part whose escapes make no sense is taken as it is written. `None` for
+/// names that no path can hold.
 pub(super) fn stream_key(app: &str, name: &str) -> Option<Box<str>> {
-    let is_part = |part: &&str| {
-        let odd = |c: char| c.is_control() || c == '\\';
+    let is_part = |part: &Cow<'_, str>| {
+        let odd = |c: char| c.is_control() || c == '/' || c == '\\';
         !part.is_empty() && part.len() <= PART_BYTES_MAX && *part != "." && *part != ".." && !part.contains(odd)
     };
-    let parts: Vec<&str> = app.trim_end_matches('/').split('/').chain(name.split('/')).collect();
+    let raw = app.trim_end_matches('/').split('/').chain(name.split('/'));
+    let parts: Vec<_> = raw.map(|part| percent_decode(part).unwrap_or(Cow::Borrowed(part))).collect();
     (parts.len() <= KEY_PARTS_MAX && parts.iter().all(is_part)).then(|| parts.join("/").into())
 }
 
@@ -160,6 +164,11 @@ mod tests {
         for (app, name) in [("live/sub", "cam"), ("live", "sub/cam"), ("live/sub/", "cam")] {
             assert_eq!(stream_key(app, name).as_deref(), Some("live/sub/cam"));
         }
+        for (name, key) in
+            [("my%20cam", "live/my cam"), ("%e4%b8%ad", "live/中"), ("100%", "live/100%"), ("%zz", "live/%zz")]
+        {
+            assert_eq!(stream_key("live", name).as_deref(), Some(key));
+        }
         let long = "x".repeat(129);
         for (app, name) in [
             ("", "cam"),
@@ -170,6 +179,9 @@ mod tests {
             ("a\\b", "c"),
             ("live", &long),
             ("a/b/c", "d/e/f/g"),
+            ("live", "a%2fb"),
+            ("live", "%2e%2e"),
+            ("live", "a%0ab"),
         ] {
             assert_eq!(stream_key(app, name), None, "{app} {name}");
         }

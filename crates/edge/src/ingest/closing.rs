@@ -5,6 +5,7 @@ use super::end::End;
 use crate::hooks;
 use serde_json::json;
 use std::io::IoSlice;
+use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use thalweg_model::LogLevel;
 
@@ -57,6 +58,13 @@ impl Intake {
         true
     }
 
+    /// Logs the end of a connection that published nothing.
+    pub(super) fn closed(&self, address: SocketAddr, end: &End) {
+        self.shared.log.event(LogLevel::Info, "publisher-closed", || {
+            vec![("address", address.to_string().into()), ("why", end.to_string().into())]
+        });
+    }
+
     /// Ends a publisher's connection. If the server ends it, the publisher is sent the reason and has [`LINGER_MS`] to read it.
     pub(super) fn close(&mut self, token: u64, end: End) {
         let Some(publisher) = self.publishers.get(token) else { return };
@@ -71,9 +79,7 @@ impl Intake {
         let is_sent = self.send(token);
         match key {
             Some(key) => self.leave(&key, token, &end),
-            None => self.shared.log.event(LogLevel::Info, "publisher-closed", || {
-                vec![("address", address.to_string().into()), ("why", end.to_string().into())]
-            }),
+            None => self.closed(address, &end),
         }
         let lingers = is_sent && end.is_by_server() && !matches!(end, End::Drained);
         let Some(publisher) = self.publishers.get(token) else { return };

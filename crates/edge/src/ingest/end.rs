@@ -2,8 +2,8 @@
 
 use std::fmt;
 use thalweg_host::HostError;
-use thalweg_media::IngestError;
 use thalweg_media::rtmp::SessionError;
+use thalweg_media::{IngestError, Track};
 
 /// Why a publisher's connection or stream ends.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub(super) enum End {
     Gop,
     /// Its media cannot be carried.
     Media(IngestError),
+    /// Nothing of a track could be taken for too long: its configuration did not come, or its tags make no sense.
+    Untaken(Track, Option<IngestError>),
     /// What it sends is not RTMP.
     Protocol(SessionError),
     /// Another publisher replaces it.
@@ -34,6 +36,8 @@ pub(super) enum End {
     Kicked,
     /// The kernel gives no room to wait for it.
     NoRoom,
+    /// As many connections of publishers as there may be are there already.
+    Crowd,
     /// The server ends.
     Drained,
 }
@@ -51,6 +55,14 @@ impl fmt::Display for End {
             Self::Broken(error) => return error.fmt(f),
             Self::Media(error) => return error.fmt(f),
             Self::Protocol(error) => return error.fmt(f),
+            Self::Untaken(track, why) => {
+                let what = if *track == Track::Video { "video" } else { "sound" };
+                write!(f, "no {what} could be taken for longer than limits.publish_silence: ")?;
+                return match why {
+                    Some(error) => error.fmt(f),
+                    None => write!(f, "its configuration does not come"),
+                };
+            }
             Self::Closed => "the publisher closed the connection",
             Self::Unpublished => "the publisher ended the stream",
             Self::Late => "no stream was published within limits.head_time",
@@ -61,6 +73,7 @@ impl fmt::Display for End {
             Self::TakenOver => "another publisher took over the stream",
             Self::Kicked => "an operator ended the stream",
             Self::NoRoom => "the server has no room to wait for the publisher",
+            Self::Crowd => "the server has as many publishers' connections as it takes",
             Self::Drained => "the server ends",
         })
     }

@@ -4,6 +4,7 @@ mod admission;
 mod closing;
 mod end;
 mod segments;
+mod untaken;
 mod writer;
 
 use crate::hooks::Verdict;
@@ -154,6 +155,7 @@ impl Intake {
         while let Ok(Some((socket, peer))) = self.listeners[at].accept_from() {
             let mut random = [0; 1536];
             if self.publishers.len() >= CONNECTIONS_MAX || self.random.fill(&mut random).is_err() {
+                self.closed(peer, &End::Crowd);
                 continue;
             }
             let head_ms = self.config.value().limits.head_time.as_micros() / 1_000;
@@ -231,6 +233,7 @@ impl Intake {
     /// # Errors
     /// Why the connection ends.
     fn handle(&mut self, token: u64, input: &mut &[u8]) -> Result<(), End> {
+        let now_ms = self.shared.hub.now_ms();
         loop {
             let publisher = self.publishers.get(token).ok_or(End::Closed)?;
             match publisher.session.handle(input) {
@@ -250,12 +253,12 @@ impl Intake {
                 }
                 Ok(Some(Event::Tag(tag))) => {
                     if let Some(entry) = publisher.key.as_ref().and_then(|key| self.entries.get_mut(key)) {
-                        entry.writer.take(&tag, &self.config.value().limits)?;
+                        entry.writer.take(&tag, &self.config.value().limits, now_ms)?;
                     }
                 }
                 Ok(Some(Event::Unpublish)) => {
                     if let Some(key) = publisher.key.take() {
-                        publisher.deadline_ms = self.shared.hub.now_ms() + silence_ms(self.config.value());
+                        publisher.deadline_ms = now_ms + silence_ms(self.config.value());
                         self.leave(&key, token, &End::Unpublished);
                     }
                 }

@@ -2,6 +2,7 @@
 
 use super::end::End;
 use super::segments::Segments;
+use super::untaken::Untaken;
 use crate::hub::{Publication, Stream};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,6 +29,7 @@ pub(super) struct Writer {
     gop: Option<(u64, u64)>,
     /// Tags of this publisher that made no sense and were passed over.
     pub(super) skipped_tags: u64,
+    untaken: Untaken,
 }
 
 impl Writer {
@@ -47,6 +49,7 @@ impl Writer {
             block_at_ms: 0,
             gop: None,
             skipped_tags: 0,
+            untaken: Untaken::default(),
         }
     }
 
@@ -55,17 +58,21 @@ impl Writer {
         self.ingest.restart();
         self.segments.restart(&self.stream);
         (self.configs, self.metadata, self.announces_video) = (Vec::new(), None, false);
-        (self.gop, self.skipped_tags) = (None, 0);
+        (self.gop, self.skipped_tags, self.untaken) = (None, 0, Untaken::default());
         self.stream.is_live.store(true, Ordering::Release);
     }
 
-    /// Takes a tag. What it makes is seen by viewers after [`Writer::flush`].
+    /// Takes a tag that came at `now_ms`. What it makes is seen by viewers after [`Writer::flush`].
     ///
     /// # Errors
     /// Why the publisher has to end: its media cannot be carried, or has no keyframe for longer than `limits` allow.
-    pub(super) fn take(&mut self, tag: &Tag, limits: &LimitsConfig) -> Result<(), End> {
+    pub(super) fn take(&mut self, tag: &Tag, limits: &LimitsConfig, now_ms: u64) -> Result<(), End> {
         self.stream.received_bytes.fetch_add(tag.payload.len() as u64, Ordering::Relaxed);
-        match self.ingest.take(tag) {
+        let taken = self.ingest.take(tag);
+        if let Some(track) = tag.kind.track() {
+            self.untaken.tag(track, &taken, self.has(track), now_ms, limits)?;
+        }
+        match taken {
             Ok(Some(Arrival::Config(config))) => self.config(config),
             Ok(Some(Arrival::Metadata(text))) => self.metadata(text),
             Ok(Some(Arrival::Unit(unit))) => self.unit(&unit, limits)?,
@@ -92,11 +99,13 @@ impl Writer {
     }
 
     fn bound_gop(&mut self, unit: &Unit, limits: &LimitsConfig) -> Result<(), End> {
-        if unit.track != Track::Video {
+        let is_video = unit.track == Track::Video;
+        // Sound alone has no groups; sound behind video that has stopped has.
+        if !is_video && self.gop.is_none() {
             return Ok(());
         }
-        let bytes = unit.payload.len() as u64;
-        let (began_ms, before) = self.gop.filter(|_| !unit.keyframe).unwrap_or((unit.dts_ms, 0));
+        let bytes = if is_video { unit.payload.len() as u64 } else { 0 };
+        let (began_ms, before) = self.gop.filter(|_| !is_video || !unit.keyframe).unwrap_or((unit.dts_ms, 0));
         self.gop = Some((began_ms, before + bytes));
         let lasted_ms = unit.dts_ms.saturating_sub(began_ms);
         match lasted_ms > limits.gop.as_micros() / 1_000 || before + bytes > limits.gop_bytes.get() {
@@ -113,10 +122,14 @@ impl Writer {
         self.renew_header();
     }
 
+    /// Whether a track has a configuration.
+    fn has(&self, track: Track) -> bool {
+        self.configs.iter().any(|config| config.track() == track)
+    }
+
     fn renew_header(&mut self) {
         let mut bytes = Vec::new();
-        let has = |track| self.configs.iter().any(|config| config.track() == track);
-        flv::write_header(has(Track::Audio), has(Track::Video) || self.announces_video, &mut bytes);
+        flv::write_header(self.has(Track::Audio), self.has(Track::Video) || self.announces_video, &mut bytes);
         if let Some(metadata) = &self.metadata {
             flv::write_tag(TagKind::Script, self.block_at_ms as u32, metadata, &mut bytes);
         }
@@ -129,7 +142,7 @@ impl Writer {
     fn unit(&mut self, unit: &Unit, limits: &LimitsConfig) -> Result<(), End> {
         self.bound_gop(unit, limits)?;
         self.segments.bound(limits);
-        let has_video = self.configs.iter().any(|config| config.track() == Track::Video);
+        let has_video = self.has(Track::Video);
         let is_start = if has_video { unit.track == Track::Video && unit.keyframe } else { true };
         if is_start && has_video {
             self.cut();

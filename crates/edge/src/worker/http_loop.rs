@@ -112,7 +112,9 @@ impl Worker {
         self.head.clear();
         let (answer, used) = match parse(bytes, &self.limits) {
             Ok(None) => return Some(0),
-            Ok(Some((request, used))) => {
+            Ok(Some((mut request, used))) => {
+                // HTTP/1.0 keeps a connection only if the answer says so, too; none does. Source: RFC 9112 §9.3, §C.2.2.
+                request.keep_alive &= request.is_http_1_1;
                 let config = self.router.config.value();
                 let forwarded = request.forwarded_for.filter(|_| connection.is_trusted);
                 let client = forwarded.and_then(|field| forwarded::client(field, &config.trusted_proxies));

@@ -252,13 +252,16 @@ impl Worker {
             match connection.body {
                 // It would go on for as long as the stream does.
                 Body::Live(_) => self.end_live(token),
+                // The application's answer comes: `on_stop` follows an `on_play` that it accepts.
+                Body::Asked(_) if !is_late => {}
                 Body::Playlist(_) | Body::Asked(_) => self.finish(token),
                 _ if is_late || !connection.is_busy() => self.finish(token),
                 _ => {}
             }
         }
-        let is_over = self.connections.len() == 0;
+        let is_over = self.connections.len() == 0 && (is_late || !self.router.is_asking());
         if is_over {
+            self.router.stop_asking();
             let (updates, fetched) = self.router.stats.hand_over(self.router.now_ms, 0);
             self.shared.viewers.update(updates, fetched);
         }

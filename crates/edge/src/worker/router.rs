@@ -224,6 +224,16 @@ impl Router {
         }
     }
 
+    /// Whether an application has still to answer.
+    pub(super) fn is_asking(&self) -> bool {
+        !self.asked.is_empty()
+    }
+
+    /// No answer is waited for any more. The application may have accepted all the same, so `on_stop` follows.
+    pub(super) fn stop_asking(&mut self) {
+        self.asked.drain().for_each(|(number, who)| self.shared.viewers.allow(number, who));
+    }
+
     /// Whether the token in the query lets the viewer play, and the application, where one is asked.
     pub(super) fn admit(
         &mut self,

@@ -119,6 +119,13 @@ impl Encoder {
 
     /// Publishes `name` in `app`; or why not.
     pub fn publish_in(to: SocketAddr, app: &str, name: &str) -> Result<Self, String> {
+        let mut encoder = Self::publish_bare(to, app, name)?;
+        encoder.configure();
+        Ok(encoder)
+    }
+
+    /// As [`Encoder::publish_in`], and sends nothing of the stream yet.
+    pub fn publish_bare(to: SocketAddr, app: &str, name: &str) -> Result<Self, String> {
         let mut encoder =
             Self { socket: TcpStream::connect(to).expect("connected"), session: Publisher::new([7; 1536], app, name) };
         encoder.socket.set_read_timeout(Some(Duration::from_secs(10))).expect("set");
@@ -132,10 +139,7 @@ impl Encoder {
             let mut input = &buffer[..got];
             while let Some(event) = encoder.session.handle(&mut input).expect("RTMP") {
                 match event {
-                    PublisherEvent::Published => {
-                        encoder.configure();
-                        return Ok(encoder);
-                    }
+                    PublisherEvent::Published => return Ok(encoder),
                     PublisherEvent::Refused { code, .. } => return Err(code),
                     _ => {}
                 }

@@ -64,7 +64,7 @@ pub enum Event {
     Publish {
         /// The application: the URL's path but its last part, without slashes around it.
         app: String,
-        /// The stream: the last part of the path.
+        /// The stream: the last part of the path; empty where an encoder has none.
         name: String,
         /// What is behind the question mark of the stream's name, else of the application's; empty without one.
         query: String,
@@ -410,8 +410,8 @@ impl Session {
             return Err(SessionError::Order("publish"));
         }
         let name = command.text(0).unwrap_or_default();
-        if self.publishing != Publishing::No || name.is_empty() || name.len() + self.app.len() > NAME_MAX {
-            let text = "A connection publishes one stream, and that has a name.";
+        if self.publishing != Publishing::No || name.len() + self.app.len() > NAME_MAX {
+            let text = "A connection publishes one stream, and that has a name of 2048 bytes at most.";
             self.on_status(stream_id, "error", "NetStream.Publish.BadName", text);
             return Ok(None);
         }
