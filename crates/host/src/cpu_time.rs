@@ -1,4 +1,4 @@
-//! How long a thread has computed.
+//! How long a thread and the programs it started have computed.
 //!
 //! Source: getrusage(2).
 
@@ -16,10 +16,19 @@ pub struct CpuTime {
 impl CpuTime {
     /// What the calling thread has taken (`RUSAGE_THREAD`); zero where the kernel does not say.
     pub fn of_thread() -> Self {
+        Self::of(libc::RUSAGE_THREAD)
+    }
+
+    /// What programs that this process started and waited for have taken (`RUSAGE_CHILDREN`); zero where the kernel does not say.
+    pub fn of_children() -> Self {
+        Self::of(libc::RUSAGE_CHILDREN)
+    }
+
+    fn of(whom: libc::c_int) -> Self {
         // SAFETY: `rusage` is plain data for which zeroes are valid, and it outlives the call.
         let (result, usage) = unsafe {
             let mut usage: libc::rusage = std::mem::zeroed();
-            (libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage), usage)
+            (libc::getrusage(whom, &raw mut usage), usage)
         };
         if result < 0 {
             return Self::default();

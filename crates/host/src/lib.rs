@@ -29,6 +29,7 @@ pub mod reach;
 mod refusal;
 pub mod relay;
 pub mod route;
+pub mod sandbox;
 pub mod segment;
 pub mod socket;
 pub mod socket_owners;

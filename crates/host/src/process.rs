@@ -2,6 +2,7 @@
 
 use crate::error::{HostError, wrap};
 use crate::netns::NetNs;
+use crate::user_namespace::keep_network_capabilities;
 use rustix::process::{Pid, PidfdFlags, Signal};
 use rustix::thread::{CpuSet, LinkNameSpaceType};
 use std::fs::File;
@@ -47,7 +48,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Starts `command` in `ns`, with nothing to read and its output in the two files.
+    /// Starts `command` in `ns`, with nothing to read and its output in the two files. It may do there what a network administrator may.
     ///
     /// # Errors
     /// When the program cannot be started.
@@ -60,7 +61,8 @@ impl Program {
         unsafe {
             command.pre_exec(move || {
                 rustix::thread::move_into_link_name_space(inside.as_fd(), Some(LinkNameSpaceType::Network))?;
-                Ok(())
+                // Root keeps them by itself.
+                if rustix::process::geteuid().is_root() { Ok(()) } else { keep_network_capabilities() }
             });
         }
         let mut child = spawn_tied(command, None)?;

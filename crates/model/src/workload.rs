@@ -33,6 +33,17 @@ pub enum Workload {
     Command(Command),
 }
 
+impl Workload {
+    /// Whether programs of the user's own are part of it.
+    pub fn has_programs(&self) -> bool {
+        match self {
+            Self::Command(_) => true,
+            Self::Mixed { parts } => parts.iter().any(|part| part.workload.has_programs()),
+            _ => false,
+        }
+    }
+}
+
 /// Bulk transfers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stream {

@@ -218,8 +218,7 @@ fn a_listed_loss_is_repaired_in_the_same_way() {
 fn what_real_time_cannot_hold_is_refused_with_the_reason() {
     let folder = tempfile::tempdir().expect("a folder");
     for (args, why) in [
-        (&["edge-first-frame"][..], "programs of your own would run on this host's files"),
-        (&["long-line", "--set", "workload.seconds=300s"], "its workload takes 300s, and 120s is the most"),
+        (&["long-line", "--set", "workload.seconds=300s"][..], "its workload takes 300s, and 120s is the most"),
         (&["first-frame", "--set", "path.rate=1mbit", "--set", "path.discipline=cake"], "CAKE is not emulated here"),
         (&["first-frame", "--jobs", "2"], "--live makes one at a time"),
     ] {
@@ -248,6 +247,46 @@ fn a_setting_that_the_host_refuses_is_named_or_ends_the_arm() {
     assert!(err.contains("arm 'as given': the live run failed: cannot set the sysctl 'net.ipv4.tcp_mem'"), "{err}");
     let (_, err) = run(folder.path(), &["lab-live-run"], 2);
     assert!(err.contains("cannot read the plan") && !folder.path().join("outcome.json").exists(), "{err}");
+}
+
+#[test]
+fn users_programs_take_as_long_as_in_virtual_time_and_change_nothing_here() {
+    let Some(_turn) = turn("users_programs_take_as_long_as_in_virtual_time_and_change_nothing_here") else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let left = folder.path().join("left");
+    // A program tries to write here, looks for what is not its own, and leaves a process behind.
+    let text = format!(
+        "name = \"s\"\n[path]\nrtt = \"40ms\"\nrate = \"20mbit\"\nqueue = \"100 packets\"\n\
+         [workload]\nkind = \"command\"\nserver = \"{{thalweg}} load serve --listen 0.0.0.0 --port 80 --open --one-off\"\nport = 80\n\
+         client = [\"sh\", \"-c\", \"\"\"\n\
+         {{thalweg}} load stream {{server}} --port 80 --reverse --bytes 8MB || exit 9\n\
+         touch '{}' 2>/dev/null && exit 8\n\
+         test \"$(ls /tmp)\" = thalweg || exit 7\n\
+         setsid sleep 986 > /dev/null &\n\
+         echo processes=$(ls -d /proc/[0-9]* | wc -l)\n\"\"\"]\n\
+         [workload.figures]\nprocesses = \"processes=([0-9]+)\"\n",
+        left.display()
+    );
+    let measured = |args: &[&str]| {
+        let report = lab(&text, args);
+        assert_eq!(figure(&report, "as given", "client_exit"), 0.0, "{report}");
+        (
+            figure(&report, "as given", "duration_s"),
+            figure(&report, "as given", "processes"),
+            report["arms"][0]["live"].clone(),
+        )
+    };
+    let (virtual_time, ..) = measured(&[]);
+    holds("a program's run", [0.05, 1.0], || {
+        let (took, processes, live) = measured(&["--live"]);
+        // The run, the server, the shell and what it runs.
+        assert!(processes < 10.0, "{processes} processes: this host's are seen");
+        ((took / virtual_time - 1.0).abs(), live)
+    });
+    assert!(!left.exists());
+    let is_left =
+        |entry: fs::DirEntry| fs::read(entry.path().join("cmdline")).is_ok_and(|line| line == b"sleep\0986\0");
+    assert!(!fs::read_dir("/proc").expect("/proc").flatten().any(is_left), "a process is left");
 }
 
 #[test]

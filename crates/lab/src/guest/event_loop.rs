@@ -180,11 +180,6 @@ impl EventLoop {
         }
     }
 
-    /// Whether options were asked for on either side's sockets.
-    pub(super) fn has_socket_settings(&self) -> bool {
-        [&self.client, &self.server].iter().any(|settings| **settings != SocketSettings::default())
-    }
-
     /// The options the host's sockets get, with a congestion control of its own.
     pub(super) fn settings_with(&self, host: HostId, congestion: Option<&str>) -> SocketSettings {
         let mut settings = self.settings(host);

@@ -124,6 +124,11 @@ impl Topology {
         Ok(topology)
     }
 
+    /// Whose time the run has.
+    pub(super) const fn clock(&self) -> Clock {
+        self.clock
+    }
+
     /// The host of that number.
     pub(super) fn host(&self, id: HostId) -> &Host {
         &self.hosts[id]
@@ -368,6 +373,7 @@ impl Topology {
         let experiment = &plan.experiment;
         let late = if plan.clock == Clock::Real { disciplines::LATE_REAL } else { disciplines::LATE_VIRTUAL };
         let mut skipped = Vec::new();
+        let has_programs = experiment.workload.has_programs();
         for host in &self.hosts {
             let settings = host.side.map(|side| settings_of(experiment, side));
             host.ns.run(|| {
@@ -376,8 +382,8 @@ impl Topology {
                 }
                 for (name, value) in settings.iter().flat_map(|settings| &settings.sysctl) {
                     match sysctl::write(name, value) {
-                        // The sockets get it by their option.
-                        Err(_) if plan.clock == Clock::Real && name == lines::CONGESTION_SYSCTL => {}
+                        // The lab's own sockets get it by their option.
+                        Err(_) if plan.clock == Clock::Real && name == lines::CONGESTION_SYSCTL && !has_programs => {}
                         Err(error) if plan.clock == Clock::Real && plan.alike.contains(name) => {
                             skipped.push(format!("{}: {error}", host.name));
                         }

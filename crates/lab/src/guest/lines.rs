@@ -248,7 +248,8 @@ pub(super) fn report(
     let group = |parts: Vec<(&str, f64)>| {
         Metric::Group(parts.into_iter().map(|(name, value)| (name.to_owned(), Metric::One(value))).collect())
     };
-    let cpu = vec![("programs", seconds(own.since(before))), ("path", (all.as_secs_f64() - seconds(own)).max(0.0))];
+    let programs = own.since(before).and(CpuTime::of_children());
+    let cpu = vec![("programs", seconds(programs)), ("path", (all.as_secs_f64() - seconds(own)).max(0.0))];
     let micros = |span: Span| span.as_nanos() as f64 / 1e3;
     let names = ["p50", "p99", "max"];
     metrics.insert("cpu_s".to_owned(), group(cpu));

@@ -30,9 +30,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use thalweg_host::cpu_time::CpuTime;
 use thalweg_host::netns::NetNs;
-use thalweg_host::{HostError, user_namespace};
+use thalweg_host::{HostError, sandbox, user_namespace};
 use thalweg_live::LiveError;
-use thalweg_model::{Metric, Metrics, Side};
+use thalweg_model::{Experiment, Metric, Metrics, Side, SocketSettings};
 use workload::Findings;
 
 /// The host's folder for this run: the working directory of the process that is the guest's kernel. A constant name,
@@ -115,6 +115,9 @@ fn run() -> Result<Measured, Failed> {
 fn run_live(plan: &Plan, folder: &Path) -> Result<Measured, Failed> {
     let refused = |error| LiveError::NoNamespaces { error, hint: user_namespace::why_refused() };
     user_namespace::enter().map_err(refused)?;
+    if plan.experiment.workload.has_programs() {
+        sandbox::enter(folder)?;
+    }
     // From here on every namespace is one that a user namespace may enter again.
     NetNs::enter_new("home").map_err(refused)?;
     thalweg_host::poll::wake_on_time();
@@ -161,6 +164,7 @@ fn experiment(plan: &Plan, folder: &Path) -> Result<Measured, Failed> {
             }
         }
     }
+    found.notes.extend(not_applied(&plan.experiment));
     found.metrics.extend(event_loop.topology.losses()?);
     found.metrics.extend(kernels(&event_loop.topology)?);
     let live =
@@ -170,6 +174,15 @@ fn experiment(plan: &Plan, folder: &Path) -> Result<Measured, Failed> {
     let (virtual_s, capture_dropped) = event_loop.close()?;
     let Findings { metrics, intervals, notes } = found;
     Ok(Measured { settings, metrics, intervals, notes, virtual_s, capture_dropped, live })
+}
+
+/// A note where the scenario has socket options that no socket gets.
+fn not_applied(experiment: &Experiment) -> Option<String> {
+    let is_asked = [&experiment.client, &experiment.server].iter().any(|host| host.socket != SocketSettings::default());
+    (is_asked && experiment.workload.has_programs()).then(|| {
+        "socket options are for the lab's own workloads: programs set their own, and those of this scenario were not applied"
+            .to_owned()
+    })
 }
 
 /// What the hosts' kernels counted of losses and repair; nothing where there were none.

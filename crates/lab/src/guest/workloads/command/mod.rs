@@ -8,6 +8,7 @@ use crate::guest::event_loop::{Event, EventLoop, Key};
 use crate::guest::hosts::{HostId, SERVER};
 use crate::guest::metrics::{one_or_percentiles, percentiles};
 use crate::guest::workload::{Findings, RunningWorkload};
+use crate::plan::Clock;
 use log::Log;
 use std::fs;
 use std::io;
@@ -19,12 +20,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use thalweg_host::HostError;
 use thalweg_host::process::Program;
+use thalweg_host::sandbox::OWN_PROGRAM;
 use thalweg_model::{Command, Metric, Metrics};
 use thalweg_units::Span;
 
 /// The folder that `{folder}` is: in the guest's memory, and every program's working directory.
 const FOLDER: &str = "/tmp/thalweg";
-/// The file that `{thalweg}` is: this same program, which the guest's first process is, wherever it lies.
+/// The file that `{thalweg}` is in a guest: this same program, which the first process is, wherever it lies.
 const THALWEG: &str = "/proc/1/exe";
 /// Where programs are looked for: the host's own folders, as its root is the guest's.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -34,6 +36,8 @@ const LOOK_EVERY: Span = Span::from_millis(10);
 const LINGER: Span = Span::from_millis(1_000);
 /// How long a program may take to end once it was asked to.
 const GRACE: Span = Span::from_millis(2_000);
+/// The most that the programs of a run in real time may take; the run is ended a minute later, at `boot::LIVE_MOST`.
+const TIMEOUT_REAL: Span = Span::from_millis(240_000);
 /// The state of a socket that listens, in /proc/net/tcp. Source: include/net/tcp_states.h.
 const TCP_LISTEN: &str = "0A";
 
@@ -125,7 +129,7 @@ impl Commands {
     ) -> Result<Running, HostError> {
         let server = event_loop.topology.host(SERVER).address;
         let client = event_loop.topology.host(if host == SERVER { self.clients[0].host } else { host }).address;
-        let mut words = words.iter().map(|word| fill(word, server, client));
+        let mut words = words.iter().map(|word| fill(word, server, client, event_loop.topology.clock()));
         let name = words.next().unwrap_or_default();
         let mut command = std::process::Command::new(&name);
         command.args(words).current_dir(FOLDER);
@@ -290,7 +294,11 @@ impl Commands {
 impl RunningWorkload for Commands {
     fn begin(&mut self, event_loop: &mut EventLoop) -> Result<(), HostError> {
         self.began = event_loop.now();
-        thalweg_host::guest::mount_devices()?;
+        let clock = event_loop.topology.clock();
+        match clock {
+            Clock::Virtual => thalweg_host::guest::mount_devices()?,
+            Clock::Real => self.spec.timeout = self.spec.timeout.min(TIMEOUT_REAL),
+        }
         let io = |act: &str| {
             let act = act.to_owned();
             move |source| HostError { act, source }
@@ -301,7 +309,7 @@ impl RunningWorkload for Commands {
         for (name, text) in &self.spec.files {
             let path = Path::new(FOLDER).join(name);
             let mode = if text.starts_with("#!") { 0o755 } else { 0o644 };
-            fs::write(&path, fill(text, server, client))
+            fs::write(&path, fill(text, server, client, clock))
                 .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(mode)))
                 .map_err(io(&format!("make the file '{name}'")))?;
         }
@@ -411,23 +419,21 @@ impl RunningWorkload for Commands {
             let failures: u32 = self.clients.iter().map(|client| client.failures).sum();
             self.notes.push(format!("{failures} runs of the client's program failed; the first is told of"));
         }
-        if event_loop.has_socket_settings() {
-            self.notes.push(
-                "socket options are for the lab's own workloads: programs set their own, and those of this scenario were not applied"
-                    .to_owned(),
-            );
-        }
         self.printed(&mut metrics)?;
         Ok(Findings { metrics, notes: std::mem::take(&mut self.notes), ..Findings::default() })
     }
 }
 
 /// Fills in what a word or a file may name.
-fn fill(text: &str, server: Ipv4Addr, client: Ipv4Addr) -> String {
+fn fill(text: &str, server: Ipv4Addr, client: Ipv4Addr, clock: Clock) -> String {
+    let own = match clock {
+        Clock::Virtual => THALWEG,
+        Clock::Real => OWN_PROGRAM,
+    };
     text.replace("{server}", &server.to_string())
         .replace("{client}", &client.to_string())
         .replace("{folder}", FOLDER)
-        .replace("{thalweg}", THALWEG)
+        .replace("{thalweg}", own)
 }
 
 /// Whether something on the server listens on a port, of IPv4 or of both.
