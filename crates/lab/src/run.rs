@@ -23,6 +23,9 @@ use thalweg_model::{
 };
 use thalweg_units::Seed;
 
+/// Bytes of an arm's name that files' names have: with numbers and endings they fit in NAME_MAX, 255 (limits.h).
+const NAME_BYTES_MAX: usize = 150;
+
 /// An arm and what runs it.
 #[derive(Debug, Clone)]
 pub struct LabArm {
@@ -302,17 +305,21 @@ fn place(request: &RunRequest<'_>, run: usize) -> (usize, usize) {
     (run / request.repeats as usize, run % request.repeats as usize)
 }
 
+/// The name of a run's files without their endings. Numbers distinguish arms; of an arm's name, [`NAME_BYTES_MAX`] are kept.
 fn stem(request: &RunRequest<'_>, run: usize) -> String {
     let (arm, repeat) = place(request, run);
-    let name: String = request.arms[arm]
-        .arm
-        .name
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '.') { c } else { ' ' })
-        .collect();
-    let name = name.split_whitespace().collect::<Vec<_>>().join("-");
+    let name = file_name(&request.arms[arm].arm.name);
     let arm = request.first_arm + arm;
     if request.repeats > 1 { format!("{arm}-{name}.{repeat}") } else { format!("{arm}-{name}") }
+}
+
+/// An arm's name as a part of a file's name.
+fn file_name(arm: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '.') { c } else { ' ' };
+    let mut name = arm.chars().map(plain).collect::<String>().split_whitespace().collect::<Vec<_>>().join("-");
+    // All of it is ASCII.
+    name.truncate(NAME_BYTES_MAX);
+    name
 }
 
 fn report(request: &RunRequest<'_>, mut runs: Vec<SingleRun>, began: Instant) -> LabRun {
@@ -409,5 +416,18 @@ fn shard(request: &RunRequest<'_>, part: Part, runs: &[SingleRun]) -> Shard {
         arms: request.arms.iter().map(|arm| arm.arm.name.clone()).collect(),
         expect: request.expect.iter().map(expect).collect(),
         runs: runs.iter().map(|run| run.figures.clone()).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::file_name;
+
+    #[test]
+    fn an_arms_files_have_a_part_of_its_name() {
+        for (arm, name) in [("a b", "a-b"), ("../x", "..-x"), ("grün", "gr-n"), ("漢", "")] {
+            assert_eq!(file_name(arm), name);
+        }
+        assert_eq!(file_name(&"x".repeat(400)).len(), 150);
     }
 }

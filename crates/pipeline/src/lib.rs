@@ -28,7 +28,7 @@ pub mod whole;
 pub use bench::{ArmFindings, Bench, BenchOptions, PLOTS_MAX, Ran, Task};
 pub use failure::{Failure, Party};
 pub use observer::{Observer, Silent};
-pub use out_folder::OutFolder;
+pub use out_folder::{OutFolder, folder_name};
 
 #[cfg(test)]
 #[path = "../../infer/tests/merged/mod.rs"]

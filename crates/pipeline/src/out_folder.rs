@@ -6,6 +6,21 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// Bytes of a name that a folder's name has: with a number behind them they fit in NAME_MAX, 255 (limits.h).
+const NAME_BYTES_MAX: usize = 200;
+
+/// A scenario's name as a folder's: without what would lead elsewhere, and no longer than a file's name may be.
+pub fn folder_name(name: &str) -> String {
+    let mut folder = String::new();
+    for c in name.chars().map(|c| if c == '/' || c.is_control() { '-' } else { c }) {
+        if folder.len() + c.len_utf8() > NAME_BYTES_MAX {
+            break;
+        }
+        folder.push(c);
+    }
+    if matches!(folder.as_str(), "." | "..") { folder.replace('.', "-") } else { folder }
+}
+
 /// The folder that results go to; taken back if it was made and stays empty.
 #[derive(Debug)]
 pub struct OutFolder {
@@ -34,7 +49,7 @@ impl OutFolder {
         let fresh = !parent.exists();
         fs::create_dir_all(parent).map_err(|error| cannot(parent, error))?;
         for number in 1u32.. {
-            let path = parent.join(format!("{name}-{number}"));
+            let path = parent.join(format!("{}-{number}", folder_name(name)));
             match fs::create_dir(&path) {
                 Ok(()) => return Ok(Self { path, made: true, parent: fresh.then_some(parent) }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -67,5 +82,27 @@ impl Drop for OutFolder {
             let _ = fs::remove_dir(&self.path);
             let _ = self.parent.map(fs::remove_dir);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::folder_name;
+
+    #[test]
+    fn a_name_leads_nowhere_else_and_fits() {
+        for (name, folder) in [
+            ("a b", "a b"),
+            ("漢", "漢"),
+            ("a/b", "a-b"),
+            ("../../x", "..-..-x"),
+            ("/etc", "-etc"),
+            ("..", "--"),
+            ("a\tb", "a-b"),
+        ] {
+            assert_eq!(folder_name(name), folder);
+        }
+        assert_eq!(folder_name(&"x".repeat(400)).len(), 200);
+        assert_eq!(folder_name(&"漢".repeat(400)).len(), 198, "between characters");
     }
 }

@@ -178,4 +178,10 @@ fn an_arm_of_a_matrix_is_chosen_and_a_kernel_is_not_named_twice() {
     assert!(err.contains("fix takes one kernel"), "{err}");
     let (_, err) = run(path, &["lab", "run", "s.toml", "s.toml"], 2);
     assert!(err.contains("two scenarios are named 'lossy'"), "{err}");
+    for (file, name) in [("slash.toml", "lossy/x"), ("dash.toml", "lossy-x")] {
+        let text = LOSSY.replacen("name = \"lossy\"", &format!("name = \"{name}\""), 1);
+        std::fs::write(path.join(file), text).expect("written");
+    }
+    let (_, err) = run(path, &["lab", "run", "slash.toml", "dash.toml"], 2);
+    assert!(err.contains("the scenarios 'lossy/x' and 'lossy-x' would have the same folder"), "{err}");
 }

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use thalweg_config::RUNS_MAX;
 use thalweg_lab::{CaptureEnds, RunJournal, RunOptions};
 use thalweg_model::{Expectation, FailedRun, LabReport, Scenario};
-use thalweg_pipeline::{Bench, BenchOptions, Task, whole};
+use thalweg_pipeline::{Bench, BenchOptions, Task, folder_name, whole};
 use thalweg_report::html::Page;
 use thalweg_report::tables::Format;
 use thalweg_units::Span;
@@ -38,12 +38,18 @@ pub(crate) fn run(args: LabRunArgs, output: &Output) -> Result<ExitCode, Failure
         if chosen[..at].iter().any(|other| other.name == scenario.name) {
             return Err(Failure::user(anyhow!("two scenarios are named '{}'", scenario.name)));
         }
+        let is_same = |other: &&Scenario| folder_name(&other.name) == folder_name(&scenario.name);
+        if let Some(other) = chosen[..at].iter().find(is_same) {
+            let problem = anyhow!("the scenarios '{}' and '{}' would have the same folder", other.name, scenario.name);
+            return Err(Failure::user(problem));
+        }
     }
     let several = chosen.len() > 1;
     let stop = stop::listen()?;
     let mut benches = Vec::new();
     for scenario in chosen {
-        let folder = args.lab.out.as_ref().map(|out| if several { out.join(&scenario.name) } else { out.clone() });
+        let folder =
+            args.lab.out.as_ref().map(|out| if several { out.join(folder_name(&scenario.name)) } else { out.clone() });
         let options = BenchOptions { live: args.live, ..args.lab.bench() };
         benches.push(Bench::prepare(scenario, &options, folder.as_deref(), &stop)?);
     }

@@ -3,6 +3,7 @@
 use crate::deserialize::deserialize;
 use crate::node::{ConfigError, Node, NodeValue};
 use crate::scenario::check_socket;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use thalweg_model::{FrontConfig, KeepAlive, ServeConfig};
 use thalweg_units::Span;
@@ -128,6 +129,7 @@ fn check(root: &Node, config: &ServeConfig) -> Result<(), ConfigError> {
     if let (Some(address), None) = (open, &config.api.token) {
         return refuse("api.listen", format!("{address} can be reached from elsewhere, and api.token is not set"));
     }
+    check_addresses(root, config)?;
     let urls = [&webhooks.on_publish, &webhooks.on_play, &webhooks.on_stop, &webhooks.on_unpublish];
     for (key, url) in URLS.into_iter().zip(urls) {
         if url.as_deref().is_some_and(|url| !is_url(url)) {
@@ -145,6 +147,31 @@ fn check(root: &Node, config: &ServeConfig) -> Result<(), ConfigError> {
         }
         if routes.initcwnd.is_none() && routes.initrwnd.is_none() {
             return refuse("tcp_route", "tcp_route has neither initcwnd nor initrwnd".to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// Refuses an address that two listeners have: the kernel would give each of them a part of the connections.
+fn check_addresses(root: &Node, config: &ServeConfig) -> Result<(), ConfigError> {
+    let https = config.https.as_ref().map_or(&[][..], |https| &https.front.listen);
+    let tables =
+        [("rtmp", &config.rtmp[..]), ("http", &config.http.listen), ("https", https), ("api", &config.api.listen)];
+    let mut before: Vec<(&str, SocketAddr)> = Vec::new();
+    for (table, addresses) in tables {
+        // Port 0 is any free one.
+        for &address in addresses.iter().filter(|address| address.port() != 0) {
+            let covers =
+                |one: SocketAddr, other: SocketAddr| one.ip().is_unspecified() && one.is_ipv4() == other.is_ipv4();
+            let meets = |&&(of, other): &&(&str, SocketAddr)| {
+                let overlaps = of != table && (covers(address, other) || covers(other, address));
+                address == other || address.port() == other.port() && overlaps
+            };
+            if let Some((of, other)) = before.iter().find(meets) {
+                let problem = format!("{address} is in use by {of}.listen, which has {other}");
+                return Err(root.at(&format!("{table}.listen")).error(problem, None));
+            }
+            before.push((table, address));
         }
     }
     Ok(())
