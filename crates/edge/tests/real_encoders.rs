@@ -93,6 +93,36 @@ fn every_segment_begins_with_a_keyframe_wherever_the_encoder_sets_them() {
     }
 }
 
+/// Sound begins five seconds after the pictures.
+const LATE_SOUND: &str = "-f lavfi -i testsrc2=size=160x90:rate=25 -itsoffset 5 -f lavfi -i sine=frequency=440";
+
+#[test]
+fn the_first_segment_has_the_sound_that_is_announced() {
+    if !has_ffmpeg() {
+        return;
+    }
+    for codec in ["aac", "libmp3lame"] {
+        let server = serve("[hls]\ntarget = '2s'\nwindow = 100\n[limits]\npublish_return = '300ms'");
+        publish(&server, &format!("{LATE_SOUND} -t 15 -c:v libx264 -preset ultrafast -g 50 -c:a {codec} -ar 44100"));
+        let (_, playlist, segments) = played(&server);
+        assert!(
+            segments.len() >= 4 && playlist.entries.iter().skip(1).all(|entry| !entry.discontinuity),
+            "{playlist:?}"
+        );
+        for (number, segment) in segments.iter().enumerate() {
+            let (mut demuxer, mut input, mut has_sound) = (Demuxer::new(1 << 20), &segment[..], false);
+            while let Some(pes) = demuxer.read(&mut input).expect("a transport stream") {
+                has_sound |= pes.track == Track::Audio;
+            }
+            while let Some(pes) = demuxer.finish().expect("a transport stream") {
+                has_sound |= pes.track == Track::Audio;
+            }
+            assert!(has_sound, "{codec}: segment {number} of {}", segments.len());
+        }
+        server.drain().expect("drained");
+    }
+}
+
 #[test]
 fn mp3_is_carried() {
     if !has_ffmpeg() {

@@ -6,6 +6,15 @@ use crate::amf::{self, Value};
 ///
 /// Encoders write a codec as a number or in letters; a relay writes 0 where it does not know.
 pub fn announces_video(payload: &[u8]) -> bool {
+    announces(payload, &["videocodecid", "width", "hasVideo"])
+}
+
+/// Whether metadata, as a script tag carries it, says that there is sound: a codec, a rate, or the flag.
+pub fn announces_sound(payload: &[u8]) -> bool {
+    announces(payload, &["audiocodecid", "audiosamplerate", "hasAudio"])
+}
+
+fn announces(payload: &[u8], names: &[&str]) -> bool {
     let Ok(values) = amf::decode(payload) else { return false };
     let says = |value: &Value| match value {
         Value::Number(number) => *number > 0.0,
@@ -13,7 +22,6 @@ pub fn announces_video(payload: &[u8]) -> bool {
         Value::Boolean(flag) => *flag,
         _ => false,
     };
-    let names = ["videocodecid", "width", "hasVideo"];
     values.iter().skip(1).any(|value| names.iter().any(|name| value.get(name).is_some_and(says)))
 }
 
@@ -35,6 +43,10 @@ mod tests {
         assert!(!announces_video(&payload("width", Value::Number(0.0))));
         assert!(!announces_video(&payload("hasVideo", Value::Boolean(false))));
         assert!(!announces_video(&payload("audiocodecid", Value::Number(10.0))));
+        assert!(announces_sound(&payload("audiocodecid", Value::Number(10.0))));
+        assert!(announces_sound(&payload("hasAudio", Value::Boolean(true))));
+        assert!(!announces_sound(&payload("audiocodecid", Value::Number(0.0))));
+        assert!(!announces_sound(&payload("width", Value::Number(640.0))));
         assert!(!announces_video(b"\x02\0\x0aonMetaData\x08\xff"));
     }
 }

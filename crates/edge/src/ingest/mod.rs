@@ -4,6 +4,7 @@ mod admission;
 mod closing;
 mod end;
 mod segments;
+mod sound_wait;
 mod untaken;
 mod writer;
 

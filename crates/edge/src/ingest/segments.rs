@@ -1,10 +1,11 @@
 //! Units into segments and playlists.
 
+use super::sound_wait::SoundWait;
 use crate::hub::{CONTAINER, Format, Hls, Piece, Playlist, Stream};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use thalweg_media::hls::{Part, Rates, Segment, Segmenter, Settings, Window, stream_attributes};
-use thalweg_media::{Config, Unit};
+use thalweg_media::hls::{Part, Rates, Segment, SegmentInfo, Segmenter, Settings, Window, stream_attributes};
+use thalweg_media::{Config, Track, Unit};
 use thalweg_model::LimitsConfig;
 
 /// How long a playlist may be kept by a cache, in seconds: it is another one with the next segment.
@@ -14,6 +15,7 @@ const PLAYLIST_AGE_S: u64 = 1;
 #[derive(Debug)]
 pub(super) struct Segments {
     segmenter: Segmenter<Format>,
+    sound_wait: SoundWait,
     window: Option<Window<Arc<Piece>>>,
     window_len: usize,
     /// Each with the initialization section that it needs.
@@ -21,6 +23,8 @@ pub(super) struct Segments {
     inits: VecDeque<Arc<Piece>>,
     /// The first segment's number: seconds since 1970, so that a server that was started again does not go back.
     base: u64,
+    /// Segments that were listed: their numbers have no gaps.
+    listed: u64,
     version: u64,
     target_ms: u64,
     /// Segments that no memory was left for.
@@ -33,11 +37,13 @@ impl Segments {
         settings.target_ms = target_ms;
         Self {
             segmenter: Segmenter::with_format(settings),
+            sound_wait: SoundWait::new(settings.announced_wait_ms),
             window: None,
             window_len,
             pieces: VecDeque::new(),
             inits: VecDeque::new(),
             base: stream.began_ms / 1_000,
+            listed: 0,
             version: 0,
             target_ms,
             lost: 0,
@@ -54,13 +60,20 @@ impl Segments {
         self.segmenter.announce_video();
     }
 
+    pub(super) fn announce_sound(&mut self) {
+        self.sound_wait.announce();
+    }
+
     pub(super) fn config(&mut self, config: &Config) {
+        if config.track() == Track::Audio {
+            self.announce_sound();
+        }
         self.segmenter.config(config);
     }
 
     pub(super) fn unit(&mut self, unit: &Unit, stream: &Stream) {
         let ended = self.segmenter.unit(unit);
-        self.publish(ended, stream);
+        self.publish(ended, stream, false);
     }
 
     /// Rates of the segments so far, once there is one.
@@ -71,13 +84,14 @@ impl Segments {
     /// Another publisher's units follow.
     pub(super) fn restart(&mut self, stream: &Stream) {
         let ended = self.segmenter.restart();
-        self.publish(ended, stream);
+        self.publish(ended, stream, true);
+        self.sound_wait = SoundWait::new(Settings::default().announced_wait_ms);
     }
 
     /// What there is becomes a segment, since it may be a while until more comes.
     pub(super) fn pause(&mut self, stream: &Stream) {
         let ended = self.segmenter.end();
-        self.publish(ended, stream);
+        self.publish(ended, stream, true);
     }
 
     /// No segment follows.
@@ -89,18 +103,37 @@ impl Segments {
         }
     }
 
-    fn publish(&mut self, segment: Option<Segment>, stream: &Stream) {
-        let Some(Segment { mut info, bytes, init }) = segment else { return };
-        info.number += self.base;
-        info.init = info.init.map(|number| number + self.base);
-        let init = init.map(|bytes| Piece::new(Part::Init(info.number), stream.began_ms, 0, &bytes)).transpose();
-        let piece = Piece::new(Part::Segment(info.number), stream.began_ms, info.duration_ms, &bytes);
-        let (Ok(piece), Ok(init)) = (piece, init) else {
-            // Its number is never listed: players see a gap and a discontinuity would not help them.
+    /// Takes a segment that ended, if one did, the last of its publisher or not.
+    fn publish(&mut self, segment: Option<Segment>, stream: &Stream, is_last: bool) {
+        let mut segments = match segment {
+            Some(mut segment) => {
+                segment.info.init = segment.info.init.map(|number| number + self.base);
+                let part = Part::Init(segment.info.number + self.base);
+                let init = segment.init.take().map(|bytes| Piece::new(part, stream.began_ms, 0, &bytes)).transpose();
+                let Ok(init) = init else {
+                    // What needs it cannot be played.
+                    self.lost += 1;
+                    return;
+                };
+                self.inits.extend(init.map(Arc::new));
+                self.sound_wait.take(segment, is_last)
+            }
+            None => Vec::new(),
+        };
+        if is_last {
+            segments.extend(self.sound_wait.end());
+        }
+        segments.iter().for_each(|segment| self.list(segment, stream));
+    }
+
+    fn list(&mut self, segment: &Segment, stream: &Stream) {
+        let info = SegmentInfo { number: self.base + self.listed, ..segment.info };
+        let piece = Piece::new(Part::Segment(info.number), stream.began_ms, info.duration_ms, &segment.bytes);
+        let Ok(piece) = piece else {
             self.lost += 1;
             return;
         };
-        self.inits.extend(init.map(Arc::new));
+        self.listed += 1;
         let target_s = self.segmenter.target_duration_s().unwrap_or(1);
         let window = self.window.get_or_insert_with(|| Window::new(target_s, self.window_len));
         let piece = Arc::new(piece);

@@ -94,6 +94,9 @@ impl Writer {
         if self.announces_video {
             self.segments.announce_video();
         }
+        if metadata::announces_sound(&text) {
+            self.segments.announce_sound();
+        }
         self.metadata = Some(text);
         self.renew_header();
     }

@@ -45,6 +45,7 @@ struct Open {
     /// A discontinuity came within the segment: it ends at the next keyframe.
     broken: bool,
     pictures: u32,
+    has_sound: bool,
     /// The latest unit of each track: video, audio.
     latest: [Option<Latest>; 2],
 }
@@ -82,6 +83,8 @@ pub struct Segment {
     pub bytes: Vec<u8>,
     /// An initialization section that it, and those that follow, need.
     pub init: Option<Vec<u8>>,
+    /// There is sound in it.
+    pub has_sound: bool,
 }
 
 /// Encoders' timestamps are rounded to milliseconds: a keyframe that is this early is in time.
@@ -254,12 +257,13 @@ impl<F: SegmentFormat> Segmenter<F> {
         let discontinuity = std::mem::take(&mut self.discontinuity);
         let start_ms = unit.dts_ms;
         let latest = if discontinuity { [None; 2] } else { self.latest };
-        self.open = Some(Open { bytes, start_ms, discontinuity, broken: false, pictures: 0, latest });
+        self.open = Some(Open { bytes, start_ms, discontinuity, broken: false, pictures: 0, has_sound: false, latest });
     }
 
     fn write(&mut self, unit: &Unit) {
         let Some(open) = &mut self.open else { return };
         open.pictures += u32::from(unit.track == Track::Video);
+        open.has_sound |= unit.track == Track::Audio;
         let last = &mut open.latest[place(unit.track)];
         let step_ms = last.map(|last| unit.dts_ms.saturating_sub(last.dts_ms));
         *last = Some(Latest { dts_ms: unit.dts_ms, step_ms });
@@ -300,7 +304,7 @@ impl<F: SegmentFormat> Segmenter<F> {
             init: self.init,
         };
         self.number += 1;
-        Some(Segment { info, bytes: open.bytes, init })
+        Some(Segment { info, bytes: open.bytes, init, has_sound: open.has_sound })
     }
 
     /// The target duration, when keyframes come as far apart as in a first segment of `first_ms`.
