@@ -1,5 +1,6 @@
 //! A finished direction, summed up: the partition of its data phase, its rates, and what they would be without a limit.
 
+use crate::estimate::application_window::AboveTcp;
 use crate::estimate::capacity::ShownRates;
 use crate::estimate::data_phase::DataPhase;
 use crate::estimate::loss_origin::{self, LossOrigin};
@@ -25,11 +26,12 @@ struct Estimates<'a> {
     losses: LossOrigin,
     grows_on: bool,
     clamp: Option<u64>,
+    above_tcp: Option<AboveTcp>,
 }
 
 impl<'a> Estimates<'a> {
-    /// Those of a side's data, of which `mean` bytes per second were delivered.
-    fn of(side: &'a Side, vantage: Vantage, mean: f64) -> Self {
+    /// Those of a side's data, of which `mean` bytes per second were delivered; `returned` bytes came from the other side.
+    fn of(side: &'a Side, vantage: Vantage, mean: f64, returned: u64) -> Self {
         let rounds = RoundTrips::new(&side.sender);
         let rates = ShownRates::of(&rounds, mean);
         let clamp = match vantage {
@@ -42,16 +44,23 @@ impl<'a> Estimates<'a> {
         let (capacity, blurred) = rates.capacity(&rounds, losses.bucket);
         // Faster moments used up what the policer's bucket held: nothing of another limit's time could have gone at that rate.
         let lasting = losses.bucket.map_or(f64::INFINITY, |bucket| rates.policed(bucket, side.sender.space.mss));
+        let mut split = rounds.split(rates.plateau, rates.trains, wakes);
+        let above_tcp = rounds.above_tcp(&split, returned);
+        if above_tcp.is_some() {
+            // What looks like a buffer's is the program's.
+            split.application = split.application.and(std::mem::take(&mut split.send_buffer));
+        }
         Self {
-            split: rounds.split(rates.plateau, rates.trains, wakes),
+            split,
             plateau: rates.plateau.map(|plateau| plateau.min(lasting)),
             capacity,
             blurred,
             ack_wait: rounds.ack_wait,
-            wakes,
+            wakes: wakes.filter(|_| above_tcp.is_none()),
             losses,
             grows_on: rounds.grow_on(),
-            clamp,
+            clamp: clamp.filter(|_| above_tcp.is_none()),
+            above_tcp,
         }
     }
 }
@@ -96,6 +105,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) blurred: bool,
     /// The flight, in bytes, that the congestion window never passes.
     pub(crate) clamp: Option<u64>,
+    pub(crate) above_tcp: Option<AboveTcp>,
     /// Waits for delayed acknowledgements, of the side that waited longer.
     pub(crate) held: &'a NagleDelayedAck,
 }
@@ -115,7 +125,9 @@ impl<'a> Facts<'a> {
         let rtt_mean_s = sender.rtt.mean().unwrap_or(0.0) / 1e9;
         let DataPhase { took: phase_s, least: rtt_min_s } = DataPhase::of(sender);
         let bytes = sender.totals.delivered as f64;
-        let found = if phase_s > 0.0 { Estimates::of(side, vantage, bytes / phase_s) } else { Estimates::default() };
+        let returned = connection.sides[1 - main].sender.totals.bytes;
+        let found =
+            if phase_s > 0.0 { Estimates::of(side, vantage, bytes / phase_s, returned) } else { Estimates::default() };
         // What was too long for a link was no loss: the router said so, and the sender heeded it (RFC 1191 §3).
         let was_too_long = connection.too_big.as_ref().is_some_and(|errors| {
             errors.explains(main, &sender.losses.episodes, connection.started, sender.rtt.usual() as u64)
@@ -143,6 +155,7 @@ impl<'a> Facts<'a> {
             grows_on: found.grows_on,
             blurred: found.blurred,
             clamp: found.clamp,
+            above_tcp: found.above_tcp,
             held,
         }
     }

@@ -62,6 +62,16 @@ impl RoundTrips<'_> {
         (self.lasts(time) && self.is_held(level)).then_some(level)
     }
 
+    /// The flight of a flow without loss, to a tenth, where it is the same most of the time, whatever that is charged to.
+    pub(super) fn level(&self) -> Option<u64> {
+        if self.sender.losses.any() {
+            return None;
+        }
+        let mut held: Vec<(u64, u64)> = self.views.iter().map(|v| (v.flight, v.span)).collect();
+        held.sort_unstable();
+        level(&held, |flight, level| flight.abs_diff(level) * 10 <= level).map(|(flight, _)| flight)
+    }
+
     /// The whole number of segments that the flight of each round trip after slow start is at its largest, most of the time: a clamp of the
     /// congestion window. A socket buffer counts memory, and holds a segment more or less.
     pub(crate) fn clamp(&self) -> Option<u64> {

@@ -1,5 +1,6 @@
 //! Estimates from what was observed of a finished direction: rates, levels, origins, and the partition of its time.
 
+pub(crate) mod application_window;
 pub(crate) mod busy_bottleneck;
 pub(crate) mod capacity;
 pub(crate) mod change_points;

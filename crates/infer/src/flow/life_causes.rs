@@ -113,6 +113,11 @@ fn is_headline(one: &LifeCause, life: &Life, verdict: &Verdict, data_s: f64) -> 
     if code == Code::WaitingForClient && of_pauses {
         return false;
     }
+    // The messages that open a window above TCP look like requests.
+    let is_waited = matches!(code, Code::WaitingForServer | Code::WaitingForClient);
+    if is_waited && verdict.code() == Code::ApplicationWindow {
+        return false;
+    }
     // What would change less than a repetition does is no headline.
     if weight_of_time(share(one.saved_s, phases.total_s())) < MIN_GAIN {
         return false;

@@ -191,7 +191,7 @@ impl Observers {
         self.idle_restarts.sent(sent);
         self.policer_log.sent(sent.now, sent.start, sent.len as u32);
         self.send_spacing.sent(sent.now, sent.len);
-        if let Some(amount) = self.stop_and_wait.sent(sent) {
+        if let Some(amount) = self.stop_and_wait.sent(sent, self.accuracy) {
             self.write_timer.burst(sent.now, amount);
         }
         let charged = self.time.sent(sent);
@@ -263,8 +263,14 @@ impl Observers {
     fn acked(&mut self, acked: &Acked) {
         let &Acked { now, number, ref window, .. } = acked;
         self.time.acked(acked);
+        let from_afar = self.accuracy != Accuracy::Exact && acked.advanced;
         if !acked.pure {
             self.stop_and_wait.message(now);
+            if from_afar {
+                self.stop_and_wait.acknowledged_by_message(now, number);
+            }
+        } else if from_afar {
+            self.stop_and_wait.acknowledged();
         }
         if let Some(echo) = acked.tsecr {
             self.timestamp_echo.echoed(now, echo);

@@ -5,7 +5,7 @@
 //! acknowledgements.
 
 use super::counted::Counted;
-use crate::event::Sent;
+use crate::event::{Accuracy, Sent, Trigger};
 
 /// Stops that make a habit. Two of the same size may be chance, eight are a loop of the program. `a_fixed_amount_is_a_habit_by_what_lets_it_go_on`
 /// holds it.
@@ -16,6 +16,9 @@ const ALIKE_TENTHS: u64 = 8;
 /// A message or an acknowledgement lets a sender go on at most this long before it does, in nanoseconds: within this time a program that is woken
 /// has written. A timer of period T falls into it by chance with probability 1 ms/T. `a_fixed_amount_is_a_habit_by_what_lets_it_go_on` holds it.
 const AFTER_RELEASE: u64 = 1_000_000;
+/// Silences from which on it shows what ended them, at the sender and elsewhere, in nanoseconds: acknowledgements of a gigabit come every 24 µs, and
+/// times at a far sender are known to a millisecond. `a_window_above_tcp_is_seen_at_either_end_however_often_it_is_opened` holds it.
+const SILENCES: [u64; 2] = [100_000, 2_000_000];
 /// What goes on within this part of the time it stopped may be let go by either: a timer does so by chance with probability 1/20.
 /// `what_goes_on_soon_is_no_timer` holds it.
 const SOON_PART: u64 = 20;
@@ -29,7 +32,8 @@ pub(crate) enum Release {
     Acknowledgement,
 }
 
-/// The stops of one direction at which all that was sent is acknowledged.
+/// The stops of one direction: all that was sent is acknowledged, or a message comes after a silence. Elsewhere than at the sender they are
+/// silences of half a round trip.
 #[derive(Debug, Default)]
 pub(crate) struct StopAndWait {
     /// The first packets after them.
@@ -44,29 +48,63 @@ pub(crate) struct StopAndWait {
     amount: u64,
     votes: u64,
     seen: u64,
+    /// Stops, those that were whole, and those that messages and acknowledgements ended, before that amount was seen: while the congestion window
+    /// grows, each is larger than the last.
+    before: [u64; 4],
     /// Nanoseconds from the last byte before a stop to the first after it.
     pub(crate) waited: u64,
     start: Option<u64>,
     most_in_flight: u64,
     message_at: Option<u64>,
+    /// Silences, and those that a message ended.
+    silences: u64,
+    ended_by_message: u64,
+    /// What lets data go, one by one: messages that acknowledge new data, and acknowledgements of it without any.
+    pub(crate) messages: u64,
+    acknowledgements: u64,
+    /// Number and time of the first packet that shows such a message.
+    pub(crate) first_message: Option<(u64, u64)>,
 }
 
 impl StopAndWait {
+    /// New data was acknowledged in a packet without data. From afar it cannot be told which of these let data go.
+    pub(crate) fn acknowledged(&mut self) {
+        self.acknowledgements += 1;
+    }
+
     /// The other side sent data.
-    pub(crate) const fn message(&mut self, now: u64) {
+    pub(crate) fn message(&mut self, now: u64) {
         self.message_at = Some(now);
     }
 
-    /// New data was sent. The amount before it, if that was a stop: all of it is acknowledged, or a message comes after a silence. Messages open
-    /// a window above TCP again before all of it has arrived, most of them at half.
-    pub(crate) fn sent(&mut self, sent: &Sent) -> Option<u64> {
+    /// New data was acknowledged in a packet with data.
+    pub(crate) fn acknowledged_by_message(&mut self, now: u64, number: u64) {
+        self.messages += 1;
+        self.first_message.get_or_insert((number, now));
+    }
+
+    /// New data was sent. The amount before it, if that was a stop. Messages open a window above TCP again before all of it has arrived, most of
+    /// them at half.
+    pub(crate) fn sent(&mut self, sent: &Sent, accuracy: Accuracy) -> Option<u64> {
         let begun = *self.start.get_or_insert(sent.start);
-        let is_stop = sent.una >= sent.start || self.is_opened(sent) && sent.silence() >= sent.rtt_min / 2;
+        let is_far = accuracy != Accuracy::Exact;
+        let is_opened = self.is_opened(sent);
+        if sent.silence() >= SILENCES[usize::from(is_far)] {
+            self.silences += 1;
+            self.ended_by_message += u64::from(is_opened);
+        }
+        let is_silent = sent.silence() >= sent.rtt_min / 2;
+        let is_stop = if is_far { is_silent } else { sent.una >= sent.start || is_opened && is_silent };
         let amount = sent.start.checked_sub(begun).filter(|amount| is_stop && *amount > 0);
         if let Some(amount) = amount {
-            self.stopped(amount, sent);
+            self.stopped(amount, sent, is_opened, is_far);
             self.start = Some(sent.start);
             self.most_in_flight = 0;
+        }
+        match sent.trigger {
+            Trigger::Ack { pure: true } if !is_far => self.acknowledgements += 1,
+            Trigger::Ack { pure: false } if !is_far => self.acknowledged_by_message(sent.now, sent.number),
+            _ => {}
         }
         self.most_in_flight = self.most_in_flight.max(sent.flight_with());
         amount
@@ -77,27 +115,37 @@ impl StopAndWait {
         self.message_at.is_some_and(|at| at > sent.last_send && sent.now.saturating_sub(at) <= AFTER_RELEASE)
     }
 
-    fn stopped(&mut self, amount: u64, sent: &Sent) {
+    fn stopped(&mut self, amount: u64, sent: &Sent, is_opened: bool, is_far: bool) {
+        let before = self.counts();
         self.stops.note(sent.number, sent.now);
-        self.whole += u64::from(self.most_in_flight >= amount);
+        // From afar it is not known what was in flight; what acknowledgements let go is told apart by their being no messages.
+        self.whole += u64::from(is_far || self.most_in_flight >= amount);
         let since = |at: u64| sent.now.saturating_sub(at);
         let stopped = sent.silence();
         self.waited += stopped;
-        if self.is_opened(sent) {
+        if is_opened {
             self.by_message += 1;
+        } else if is_far {
+            // When an acknowledgement reached a far sender is known to a round trip.
         } else if since(sent.last_progress) <= AFTER_RELEASE {
             self.by_acknowledgement += 1;
         } else if since(sent.last_progress) <= stopped / SOON_PART {
             self.soon += 1;
         }
         if self.votes == 0 {
-            (self.amount, self.seen) = (amount, 0);
+            (self.amount, self.seen, self.before) = (amount, 0, before);
         }
         // A program that opens the window at half counts whole segments.
-        let slack = if sent.una < sent.start { sent.mss } else { 0 };
+        let slack = if is_far || sent.una < sent.start { sent.mss } else { 0 };
         let is_same = amount.abs_diff(self.amount) <= slack;
         self.seen += u64::from(is_same);
         self.votes = if is_same { self.votes + 1 } else { self.votes - 1 };
+    }
+
+    /// Whether messages let nearly all data go, or end nearly all silences.
+    pub(crate) fn goes_on_by_messages(&self) -> bool {
+        let nearly = |count: u64, all: u64| count >= MIN_STOPS && count * 10 >= all * ALIKE_TENTHS;
+        nearly(self.messages, self.messages + self.acknowledgements) || nearly(self.ended_by_message, self.silences)
     }
 
     /// Whether neither messages nor acknowledgements let the sender go on.
@@ -105,15 +153,22 @@ impl StopAndWait {
         (self.by_message + self.by_acknowledgement + self.soon) * 10 <= self.stops.count * (10 - ALIKE_TENTHS)
     }
 
+    const fn counts(&self) -> [u64; 4] {
+        [self.stops.count, self.whole, self.by_message, self.by_acknowledgement]
+    }
+
     /// The amount after which the sender stops, in bytes, and what lets it go on, where both are the same nearly always.
     pub(crate) fn habit(&self) -> Option<(u64, Release)> {
-        let alike = |count: u64| count * 10 >= self.stops.count * ALIKE_TENTHS;
-        if self.stops.count < MIN_STOPS || !alike(self.seen) || !alike(self.whole) {
+        let mut counts = self.counts();
+        counts.iter_mut().zip(self.before).for_each(|(count, before)| *count -= before);
+        let [stops, whole, by_message, by_acknowledgement] = counts;
+        let alike = |count: u64| count * 10 >= stops * ALIKE_TENTHS;
+        if stops < MIN_STOPS || !alike(self.seen) || !alike(whole) {
             return None;
         }
-        if alike(self.by_message) {
+        if alike(by_message) {
             Some((self.amount, Release::Message))
-        } else if alike(self.by_acknowledgement) {
+        } else if alike(by_acknowledgement) {
             Some((self.amount, Release::Acknowledgement))
         } else {
             None
@@ -148,7 +203,7 @@ mod tests {
             }
             now += 100_000;
             let flight_before = in_flight(amount(n));
-            found.sent(&after_stop(n, now, (start, flight_before), last_send, last_progress));
+            found.sent(&after_stop(n, now, (start, flight_before), last_send, last_progress), Accuracy::Exact);
             (start, last_send, now) = (start + amount(n), now, now + 100_000_000);
         }
         found.habit()
@@ -173,7 +228,7 @@ mod tests {
                 let last_send = now.saturating_sub(99_000_000);
                 let sent = after_stop(n, now + 50_000, (start, una_behind + 33_000), last_send, now);
                 let una = start - una_behind;
-                found.sent(&Sent { una, mss: 1_448, rtt_min: 100_000_000, ..sent });
+                found.sent(&Sent { una, mss: 1_448, rtt_min: 100_000_000, ..sent }, Accuracy::Exact);
                 start += 32_768 + n % 3 * 700;
                 now += 100_000_000;
             }
@@ -192,7 +247,7 @@ mod tests {
                 let (start, now) = (n * 16_384, n * (100_000_000 + after));
                 let last_send = now.saturating_sub(100_000_000 + after);
                 let last_progress = now.saturating_sub(after);
-                found.sent(&after_stop(n, now, (start, 16_384), last_send, last_progress));
+                found.sent(&after_stop(n, now, (start, 16_384), last_send, last_progress), Accuracy::Exact);
             }
             found.goes_on_by_itself()
         };

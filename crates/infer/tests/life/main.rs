@@ -4,6 +4,7 @@
 
 mod capture;
 mod clocks;
+mod flow_control;
 mod gaps;
 mod idle;
 mod middleboxes;

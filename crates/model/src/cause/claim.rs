@@ -2,8 +2,8 @@
 
 use super::Cause;
 use super::figures::{
-    Clamp, CongestionLosses, FullQueue, FullSendBuffer, FullWindow, LargePackets, Losses, OvertakenPackets, Restarts,
-    SendBufferSeen, SlowReader, Timeouts, TooBigErrors, UsedPath, WindowGrowth,
+    ApplicationWindow, Clamp, CongestionLosses, FullQueue, FullSendBuffer, FullWindow, LargePackets, Losses,
+    OvertakenPackets, Restarts, SendBufferSeen, SlowReader, Timeouts, TooBigErrors, UsedPath, WindowGrowth,
 };
 use super::life::{LastSilence, Opening, ProgramWait, ResetSeen, times};
 use super::middlebox::ForeignBlocks;
@@ -63,8 +63,8 @@ pub(super) fn of(cause: &Cause, share: f64) -> String {
         Cause::Reordering(late) => overtaken_packets(late, &part),
         Cause::Bufferbloat(queue) => full_queue(queue),
         Cause::ApplicationWindow(window) => format!(
-            "After every {} bytes the sending program waits for a message of the receiving program, {part} of the time: a window above TCP, as HTTP/2 and SSH have. Over a round trip of {} that allows {}.",
-            count(window.window_bytes as f64),
+            "{} the receiving program, {part} of the time: a window above TCP, as HTTP/2 and SSH have. Over a round trip of {} that allows {}.",
+            held_by_messages(window),
             elapsed(window.rtt_min_s),
             per_round_trip(window.window_bytes as f64, window.rtt_min_s),
         ),
@@ -92,6 +92,15 @@ pub(super) fn of(cause: &Cause, share: f64) -> String {
             format!("No limit costs as much as five percent: {} in {}.", data(carried.bytes), elapsed(carried.seconds))
         }
         Cause::Unknown(reason) => undecided(reason),
+    }
+}
+
+fn held_by_messages(window: &ApplicationWindow) -> String {
+    let bytes = count(window.window_bytes as f64);
+    if window.in_pieces {
+        format!("The sending program has {bytes} bytes in flight and no more, and goes on by messages of")
+    } else {
+        format!("After every {bytes} bytes the sending program waits for a message of")
     }
 }
 

@@ -61,7 +61,11 @@ pub(super) fn of(cause: &Cause) -> Vec<Evidence> {
         Cause::Bufferbloat(queue) => vec![full_queue(queue)],
         Cause::ApplicationWindow(window) => vec![
             seen(
-                format!("{} of that size, one each round trip", counted(window.rounds.count, "burst")),
+                if window.in_pieces {
+                    format!("{} of the receiving program let data go", counted(window.rounds.count, "message"))
+                } else {
+                    format!("{} of that size, one each round trip", counted(window.rounds.count, "burst"))
+                },
                 &window.rounds.sights,
             ),
             fact(format!("the receiver's TCP window is up to {}", data(window.receive_window_bytes as f64))),

@@ -481,9 +481,11 @@ pub struct AckWait {
 /// A flow-control window above TCP.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ApplicationWindow {
-    /// The amount after which the sender stops.
+    /// The amount after which the sender stops, or that is in flight all the time.
     pub window_bytes: u64,
-    /// Amounts of that size, and the first packets after stops.
+    /// Messages open it again piece by piece, so that the sender hardly stops.
+    pub in_pieces: bool,
+    /// Amounts of that size, and the first packets after stops; or the messages, and the first of them.
     pub rounds: Occurrences,
     /// Least round trip.
     pub rtt_min_s: f64,

@@ -197,9 +197,17 @@ pub fn all() -> Vec<Cause> {
         buffer(SendBufferSeen::Emptied { write_bytes: 16_384, writes: 41, rtt_min_s: 0.15 }, true),
         Cause::ApplicationWindow(ApplicationWindow {
             window_bytes: 65_535,
+            in_pieces: false,
             rounds: occurrences(60),
             rtt_min_s: 0.1,
             receive_window_bytes: 4_194_304,
+        }),
+        Cause::ApplicationWindow(ApplicationWindow {
+            window_bytes: 2_097_152,
+            in_pieces: true,
+            rounds: occurrences(900),
+            rtt_min_s: 0.2,
+            receive_window_bytes: 8_388_608,
         }),
         Cause::AcceptQueue(FullAcceptQueue { seconds: 3.2, syn_acks_again: 2, data_again: 3 }),
         Cause::RequestLost(LostRequest { seconds: 1.7, again: 3 }),

@@ -2,7 +2,7 @@
 
 use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::Judged;
-use crate::diagnosis::rules::{application_window, pacing_rate};
+use crate::diagnosis::rules::pacing_rate;
 use crate::observe::sndbuf_wakeups::SndbufWakeups;
 use crate::observe::stop_and_wait::Release;
 use thalweg_model::{Cause, FullSendBuffer, SendBufferSeen, Vantage, Wakeups};
@@ -46,11 +46,13 @@ pub(super) fn emptied(facts: &Facts<'_>) -> Option<Judged> {
         return None;
     }
     let share = facts.limits().application;
-    let write_bytes = application_window::amount(facts, Release::Acknowledgement).filter(|_| share > 0.0)?;
-    if write_bytes < MIN_SEGMENTS * facts.sender.space.mss {
+    let waits = &facts.sender.observers.stop_and_wait;
+    let (write_bytes, by) = waits.habit().filter(|_| share > 0.0)?;
+    let is_held = waits.waited as f64 / 1e9 >= facts.phase_s * MIN_PART_WAITED;
+    if by != Release::Acknowledgement || !is_held || write_bytes < MIN_SEGMENTS * facts.sender.space.mss {
         return None;
     }
-    let writes = facts.sender.observers.stop_and_wait.stops.count + 1;
+    let writes = waits.stops.count + 1;
     let seen = SendBufferSeen::Emptied { write_bytes, writes, rtt_min_s: facts.rtt_min_s };
     let at_sender = facts.vantage == Vantage::Sender;
     let cause = Cause::SendBuffer(FullSendBuffer { seen, wakeups: None, at_sender });
@@ -62,3 +64,5 @@ pub(super) fn emptied(facts: &Facts<'_>) -> Option<Judged> {
 /// Segments of the shortest such write. Nagle's algorithm holds back less than one (RFC 9293 §3.7.4), and two are acknowledged at once (RFC 9293
 /// §3.8.6.3).
 const MIN_SEGMENTS: u64 = 3;
+/// Part of the data phase that the stops must take: less is not what holds the transfer.
+const MIN_PART_WAITED: f64 = 0.5;
