@@ -11,8 +11,8 @@ use crate::observe::stop_and_wait::Release;
 
 /// Segments of the least window, the initial congestion window (RFC 6928 §2): smaller amounts are messages of a program that asks and answers.
 const MIN_SEGMENTS: u64 = 10;
-/// Part of the data phase that the stops must take, or in which the program or what looks like its buffer holds the sender: less is not what holds
-/// the transfer. `a_window_above_tcp_is_seen_at_either_end_however_often_it_is_opened` holds it.
+/// Part of the data phase in which the program, or what looks like its buffer, must hold the sender: less is not what holds the transfer.
+/// `a_window_above_tcp_is_seen_at_either_end_however_often_it_is_opened` holds it.
 const MIN_PART: f64 = 0.5;
 /// The receiver's messages are one part in this many of the data at most: others carry data of their own, and acknowledge by the way.
 /// `what_acknowledgements_let_go_is_no_window_above_tcp` holds it.
@@ -36,10 +36,7 @@ impl RoundTrips<'_> {
         if returned * MAX_PART_OF_DATA > self.sender.totals.delivered {
             return None;
         }
-        let stops = waits.habit().filter(|(amount, by)| {
-            *by == Release::Message && *amount >= least && waits.waited as f64 / 1e9 >= phase_s * MIN_PART
-        });
-        if let Some((bytes, _)) = stops {
+        if let Some(bytes) = waits.amount(Release::Message, phase_s).filter(|bytes| *bytes >= least) {
             return Some(AboveTcp { bytes, in_pieces: false });
         }
         let held = split.application.seconds + split.send_buffer.seconds;

@@ -19,6 +19,8 @@ const AFTER_RELEASE: u64 = 1_000_000;
 /// Silences from which on it shows what ended them, at the sender and elsewhere, in nanoseconds: acknowledgements of a gigabit come every 24 µs, and
 /// times at a far sender are known to a millisecond. `a_window_above_tcp_is_seen_at_either_end_however_often_it_is_opened` holds it.
 const SILENCES: [u64; 2] = [100_000, 2_000_000];
+/// Part of the data phase that the stops must take: less is not what holds the transfer.
+const MIN_PART_WAITED: f64 = 0.5;
 /// What goes on within this part of the time it stopped may be let go by either: a timer does so by chance with probability 1/20.
 /// `what_goes_on_soon_is_no_timer` holds it.
 const SOON_PART: u64 = 20;
@@ -52,7 +54,7 @@ pub(crate) struct StopAndWait {
     /// grows, each is larger than the last.
     before: [u64; 4],
     /// Nanoseconds from the last byte before a stop to the first after it.
-    pub(crate) waited: u64,
+    waited: u64,
     start: Option<u64>,
     most_in_flight: u64,
     message_at: Option<u64>,
@@ -153,12 +155,18 @@ impl StopAndWait {
         (self.by_message + self.by_acknowledgement + self.soon) * 10 <= self.stops.count * (10 - ALIKE_TENTHS)
     }
 
+    /// The amount after which the sender stops until this lets it go on, where that takes most of a data phase of `phase_s` seconds.
+    pub(crate) fn amount(&self, release: Release, phase_s: f64) -> Option<u64> {
+        let (amount, by) = self.habit()?;
+        (by == release && self.waited as f64 / 1e9 >= phase_s * MIN_PART_WAITED).then_some(amount)
+    }
+
     const fn counts(&self) -> [u64; 4] {
         [self.stops.count, self.whole, self.by_message, self.by_acknowledgement]
     }
 
     /// The amount after which the sender stops, in bytes, and what lets it go on, where both are the same nearly always.
-    pub(crate) fn habit(&self) -> Option<(u64, Release)> {
+    fn habit(&self) -> Option<(u64, Release)> {
         let mut counts = self.counts();
         counts.iter_mut().zip(self.before).for_each(|(count, before)| *count -= before);
         let [stops, whole, by_message, by_acknowledgement] = counts;

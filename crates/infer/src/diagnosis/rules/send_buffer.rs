@@ -47,9 +47,8 @@ pub(super) fn emptied(facts: &Facts<'_>) -> Option<Judged> {
     }
     let share = facts.limits().application;
     let waits = &facts.sender.observers.stop_and_wait;
-    let (write_bytes, by) = waits.habit().filter(|_| share > 0.0)?;
-    let is_held = waits.waited as f64 / 1e9 >= facts.phase_s * MIN_PART_WAITED;
-    if by != Release::Acknowledgement || !is_held || write_bytes < MIN_SEGMENTS * facts.sender.space.mss {
+    let write_bytes = waits.amount(Release::Acknowledgement, facts.phase_s).filter(|_| share > 0.0)?;
+    if write_bytes < MIN_SEGMENTS * facts.sender.space.mss {
         return None;
     }
     let writes = waits.stops.count + 1;
@@ -64,5 +63,3 @@ pub(super) fn emptied(facts: &Facts<'_>) -> Option<Judged> {
 /// Segments of the shortest such write. Nagle's algorithm holds back less than one (RFC 9293 §3.7.4), and two are acknowledged at once (RFC 9293
 /// §3.8.6.3).
 const MIN_SEGMENTS: u64 = 3;
-/// Part of the data phase that the stops must take: less is not what holds the transfer.
-const MIN_PART_WAITED: f64 = 0.5;
