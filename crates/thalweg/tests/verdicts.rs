@@ -25,6 +25,7 @@ const FAST: &str = "rtt = \"40ms\"\nrate = \"500mbit\"\nqueue = \"5000 packets\"
 const STREAM: &str = "kind = \"stream\"\nseconds = \"10s\"";
 const EXCEEDED: &str = "rtt = \"24ms\"\nrate = \"242mbit\"\nqueue = \"1000 packets\"";
 const SMALL_SENDER: &str = "[server.sysctl]\n\"net.ipv4.tcp_wmem\" = \"4096 16384 361443\"\n[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 33554432\"";
+const BUFFERED_BBR: &str = "[server]\nsysctl.\"net.ipv4.tcp_congestion_control\" = \"bbr\"\nsocket = { sndbuf = \"128KiB\", force = true }\n[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 16777216\"";
 const MARKED: &str = "[server.sysctl]\n\"net.ipv4.tcp_ecn\" = 1\n[client.sysctl]\n\"net.ipv4.tcp_ecn\" = 1";
 const VARIES: &str = "rtt = \"50ms\"\nrate = \"9mbit\"\nqueue = \"600 packets\"\n[[path.down.step]]\nat = \"0.7s\"\nrate = \"2mbit\"\n[[path.down.step]]\nat = \"1.5s\"\nrate = \"8mbit\"\n[[path.down.step]]\nat = \"2.2s\"\nrate = \"3mbit\"\n[[path.down.step]]\nat = \"3s\"\nrate = \"1mbit\"\n[[path.down.step]]\nat = \"3.8s\"\nrate = \"6mbit\"\n[[path.down.step]]\nat = \"4.5s\"\nrate = \"2mbit\"\n[[path.down.step]]\nat = \"5.2s\"\nrate = \"9mbit\"\n[[path.down.step]]\nat = \"6s\"\nrate = \"4mbit\"\n[[path.down.step]]\nat = \"6.8s\"\nrate = \"1mbit\"\n[[path.down.step]]\nat = \"7.5s\"\nrate = \"5mbit\"\n[[path.down.step]]\nat = \"8.2s\"\nrate = \"3mbit\"\n[[path.down.step]]\nat = \"9s\"\nrate = \"7mbit\"";
 const JITTERS: &str = "rtt = \"40ms\"\nrate = \"30mbit\"\nqueue = \"200 packets\"\njitter = { stddev = \"5ms\", distribution = \"normal\", reorder = false }";
@@ -32,7 +33,7 @@ const ROOM_THAT_JITTERS: &str = "rtt = \"40ms\"\nrate = \"200mbit\"\nqueue = \"3
 const LARGE_RECEIVER: &str = "[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 33554432\"\n";
 
 #[rustfmt::skip]
-const CASES: [Case; 39] = [
+const CASES: [Case; 41] = [
     Case { name: "receive-window", path: FAST, workload: STREAM,
         settings: "[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 1048576\"",
         sender: "receive-window", receiver: &["receive-window"] },
@@ -61,6 +62,11 @@ const CASES: [Case; 39] = [
     Case { name: "send-buffer-small", path: "rtt = \"20ms\"\nrate = \"1gbit\"\nqueue = \"5000 packets\"", workload: STREAM,
         settings: "[server.socket]\nsndbuf = \"100kB\"\n[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 33554432\"",
         sender: "send-buffer", receiver: &["send-buffer", "application"] },
+    // BBR paces what the program writes, so acknowledgements come meanwhile and its pauses begin and end with nearly as much in flight.
+    Case { name: "send-buffer-paced", path: "rtt = \"20ms\"\nrate = \"300mbit\"\nqueue = \"20ms\"", workload: STREAM,
+        settings: BUFFERED_BBR, sender: "send-buffer", receiver: &["send-buffer", "congestion-window-clamp"] },
+    Case { name: "send-buffer-paced-far", path: "rtt = \"60ms\"\nrate = \"300mbit\"\nqueue = \"60ms\"", workload: STREAM,
+        settings: BUFFERED_BBR, sender: "send-buffer", receiver: &["send-buffer"] },
     // Acknowledgements come in clumps, and what is in flight when one wakes the program is less than its level by as much.
     Case { name: "send-buffer-jitters", path: ROOM_THAT_JITTERS, workload: STREAM, settings: SMALL_SENDER,
         sender: "send-buffer", receiver: &["send-buffer", "application"] },

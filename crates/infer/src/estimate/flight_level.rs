@@ -79,7 +79,7 @@ impl RoundTrips<'_> {
         let (level, time) = level(&self.open_flights(exit, |v| v.flight), |flight, level| flight == level)?;
         // The program behind a full buffer fills it up burst by burst; a clamped window moves on by what is acknowledged.
         let moves_on = self.sender.totals.from_below * 5 <= self.sender.totals.data_packets;
-        self.clamp_at(level, time, moves_on).filter(|_| !self.waits_for_a_buffer())
+        self.clamp_at(level, time, moves_on).filter(|_| !self.mostly_waits())
     }
 
     /// The same elsewhere than at the sender, where the flight is as its packets' timestamps tell it.
@@ -87,7 +87,7 @@ impl RoundTrips<'_> {
         let flights = &self.sender.observers.flight_levels;
         let (level, time) = flights.most();
         (time as f64 >= MIN_CLAMP_SHARE_BY_TIMESTAMPS * flights.all as f64).then_some(())?;
-        self.clamp_at(level, time, false)
+        self.clamp_at(level, time, false).filter(|_| !self.mostly_waits())
     }
 
     /// The clamp, if a flight at which so much time was spent is one; `no_buffer` where it is known to be none's.

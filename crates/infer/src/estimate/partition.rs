@@ -229,7 +229,12 @@ impl<'a> RoundTrips<'a> {
         (shows_itself && self.waits_for_a_buffer()).then_some(&self.sender.observers.sndbuf_wakeups)
     }
 
-    pub(super) fn waits_for_a_buffer(&self) -> bool {
+    /// Whether such pauses take a good part of the time.
+    pub(super) fn mostly_waits(&self) -> bool {
+        self.waits_for_a_buffer() && self.sender.observers.sndbuf_wakeups.time * 4 >= self.delivering()
+    }
+
+    fn waits_for_a_buffer(&self) -> bool {
         let wakeups = &self.sender.observers.sndbuf_wakeups;
         self.sender.rtt.mean().is_some_and(|rtt| wakeups.are_a_buffers(rtt, self.sender.window.max))
     }

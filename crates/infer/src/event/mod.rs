@@ -175,6 +175,8 @@ pub(crate) struct Pause {
     pub(crate) lasted: Option<u64>,
     /// A full segment followed an acknowledgement without payload at once.
     pub(crate) clocked: bool,
+    /// For how long nothing was sent, where the sender's tap shows that the acknowledgement set the segment off; else 0.
+    pub(crate) set_off_after: u64,
     /// It began after a segment that was shorter than a full one.
     pub(crate) short: bool,
     /// In flight when it began and when it ended.

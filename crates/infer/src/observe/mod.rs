@@ -194,9 +194,9 @@ impl Observers {
         if let Some(amount) = self.stop_and_wait.sent(sent, self.accuracy) {
             self.write_timer.burst(sent.now, amount);
         }
-        let charged = self.time.sent(sent);
+        let waited = self.time.sent(sent);
         if let Some(pause) = sent.pause {
-            self.sndbuf_wakeups.ended(pause, charged);
+            self.sndbuf_wakeups.ended(pause, waited, sent.patience);
         }
         if self.accuracy != Accuracy::Exact {
             // The data itself shows how bursts come out of the path.
@@ -206,7 +206,7 @@ impl Observers {
             self.window_growth.filled(sent.number, sent.now, window);
         }
         self.slow_start.sent(sent, self.time.idle());
-        let window = self.congestion_control.sent(sent, charged > 0);
+        let window = self.congestion_control.sent(sent, waited.charged > 0);
         if let Some(plots) = &mut self.plots {
             plots.sent(sent, window);
         }

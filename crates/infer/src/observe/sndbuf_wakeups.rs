@@ -7,9 +7,13 @@
 //! buffer that does not hold"). A program that has nothing to send ends its pauses when it pleases, or with the request that an
 //! acknowledgement carries, and most often with nothing in flight.
 //!
+//! Where what is written is paced (BBR), acknowledgements come while it is sent, and less is in flight when a pause begins than the buffer
+//! holds: the pause may end at nearly the same. At the sender's tap it shows by what ends it.
+//!
 //! Source: Linux `sk_stream_is_writeable`.
 
 use crate::event::Pause;
+use crate::observe::time_by_limit::Waited;
 
 /// Where more is in flight yet, in quarters, no program was woken: the kernel gathers segments before it sends them (`tcp_tso_should_defer`).
 const MAX_FLIGHT_QUARTERS: u64 = 3;
@@ -18,6 +22,12 @@ const MAX_FLIGHT_QUARTERS: u64 = 3;
 const MAX_GATHERED_RATIO: f64 = 0.6;
 /// What is shorter is no pause: within this time a program that is woken has written and the kernel sent.
 const MIN_PAUSE_NS: u64 = 1_000_000;
+/// Within it what waits for a window alone is sent.
+const MIN_ROOM_NS: u64 = 250_000;
+/// For longer no kernel gathers: `tcp_tso_should_defer` waits only within a millisecond after a write.
+const MIN_SILENCE_NS: u64 = 2_000_000;
+/// Part of the flight, one in this many, that must be acknowledged meanwhile.
+const FLIGHT_PER_FREED: u64 = 32;
 /// Pauses enough to judge by. `one_level_at_which_acknowledgements_wake_is_a_buffers` holds it.
 const MIN_PAUSES: u64 = 16;
 /// Or fewer, if they last for this many round trips together. `one_level_at_which_acknowledgements_wake_is_a_buffers` holds it.
@@ -69,6 +79,14 @@ impl Level {
     }
 }
 
+/// Whether there was `room` to send for a while, and then an acknowledgement set the segment off: a window sends at the first acknowledgement
+/// that makes room, and a kernel that paces by its timer.
+fn is_set_off(end: &Pause, room: u64, patience: u64) -> bool {
+    room >= MIN_ROOM_NS
+        && end.set_off_after >= MIN_SILENCE_NS.max(patience / 2)
+        && end.began_at.saturating_sub(end.ended_at) * FLIGHT_PER_FREED >= end.began_at
+}
+
 /// Pauses that room in all windows made the application's or, of a far sender, that timestamps tell, and how they ended.
 #[derive(Debug, Default)]
 pub(crate) struct SndbufWakeups {
@@ -79,7 +97,9 @@ pub(crate) struct SndbufWakeups {
     gathered: u64,
     /// Those that ended as a full buffer's do.
     pub(crate) woken: u64,
-    /// Of these, those that began after a short segment.
+    /// Of these, those that an acknowledgement set off, as the sender's tap shows.
+    set_off: u64,
+    /// Of `woken`, those that began after a short segment.
     short: u64,
     /// Nanoseconds of these, and of all.
     pub(crate) time: u64,
@@ -97,15 +117,16 @@ impl SndbufWakeups {
         self.heard = (now, flight);
     }
 
-    /// A pause ended; `charged` is what was charged to the application for it.
-    pub(crate) fn ended(&mut self, end: Pause, charged: u64) {
+    /// A pause ended; open time is the application's if it lasted for longer than `patience` nanoseconds.
+    pub(crate) fn ended(&mut self, end: Pause, waited: Waited, patience: u64) {
         // Timestamps tell the flight at one moment; acknowledgements that come at once change it.
         let before = if end.lasted.is_some() { end.ended_at } else { self.heard.1.max(end.ended_at) };
-        let lasted = end.lasted.unwrap_or(charged);
+        let set_off = is_set_off(&end, waited.room, patience);
+        let lasted = end.lasted.unwrap_or(if set_off { end.set_off_after } else { waited.charged });
         if lasted < MIN_PAUSE_NS {
             return;
         }
-        if end.clocked && end.ended_at * 4 > end.began_at * MAX_FLIGHT_QUARTERS {
+        if end.clocked && !set_off && end.ended_at * 4 > end.began_at * MAX_FLIGHT_QUARTERS {
             self.gathered += 1;
             return;
         }
@@ -116,6 +137,7 @@ impl SndbufWakeups {
             return;
         }
         self.woken += 1;
+        self.set_off += u64::from(set_off);
         self.short += u64::from(end.short);
         self.time += lasted;
         self.began_at.take((end.began_at, end.began_at), self.woken, MAX_BEGIN_DEVIATION);
@@ -131,9 +153,12 @@ impl SndbufWakeups {
         let mostly = self.woken as f64 >= MIN_WOKEN_SHARE * self.pauses as f64
             && self.gathered as f64 <= MAX_GATHERED_RATIO * self.pauses as f64;
         // Where the window is full as well, what the buffer holds besides is not in flight.
-        let fits = self
-            .full()
-            .is_none_or(|full| self.level() <= MAX_WOKEN_PART * full || full >= MIN_FULL_WINDOW_PART * window as f64);
+        // Of what is paced not all that the buffer holds is in flight at once.
+        let paced = self.set_off as f64 >= MIN_WOKEN_SHARE * self.woken as f64;
+        let fits = paced
+            || self.full().is_none_or(|full| {
+                self.level() <= MAX_WOKEN_PART * full || full >= MIN_FULL_WINDOW_PART * window as f64
+            });
         enough && whole && mostly && fits && self.ended_at.keeps_coming_back(self.woken)
     }
 
@@ -168,13 +193,15 @@ impl SndbufWakeups {
 mod tests {
     use super::*;
 
-    const CHARGED: u64 = 30_000_000;
-    const PAUSE: Pause = Pause { lasted: None, clocked: true, short: false, began_at: 400_000, ended_at: 220_000 };
+    const CHARGED: Waited = Waited { charged: 30_000_000, room: 30_000_000 };
+    const PATIENCE: u64 = 10_000_000;
+    const PAUSE: Pause =
+        Pause { lasted: None, clocked: true, set_off_after: 0, short: false, began_at: 400_000, ended_at: 220_000 };
 
     #[test]
     fn one_level_at_which_acknowledgements_wake_is_a_buffers() {
         let mut wakes = SndbufWakeups::default();
-        (0..5).for_each(|n| wakes.ended(Pause { began_at: 400_000 + n * 1_000, ..PAUSE }, CHARGED));
+        (0..5).for_each(|n| wakes.ended(Pause { began_at: 400_000 + n * 1_000, ..PAUSE }, CHARGED, PATIENCE));
         assert!(wakes.are_a_buffers(30e6, u64::MAX));
         assert!(!wakes.are_a_buffers(60e6, u64::MAX), "too few for that long a round trip");
         assert!(wakes.full().is_some_and(|full| (full - 402_000.0).abs() < 1_000.0));
@@ -183,7 +210,7 @@ mod tests {
     #[test]
     fn a_buffer_that_does_not_hold_wakes_at_its_level_nonetheless() {
         let mut wakes = SndbufWakeups::default();
-        (0..20).for_each(|n| wakes.ended(Pause { began_at: 400_000 + n % 4 * 300_000, ..PAUSE }, CHARGED));
+        (0..20).for_each(|n| wakes.ended(Pause { began_at: 400_000 + n % 4 * 300_000, ..PAUSE }, CHARGED, PATIENCE));
         assert!(wakes.are_a_buffers(30e6, u64::MAX));
         assert_eq!((wakes.level(), wakes.full()), (220_000.0, None));
     }
@@ -191,7 +218,7 @@ mod tests {
     #[test]
     fn a_buffer_that_holds_more_than_the_window_wakes_above_two_thirds_of_that() {
         let mut wakes = SndbufWakeups::default();
-        (0..20).for_each(|_| wakes.ended(Pause { ended_at: 280_000, ..PAUSE }, CHARGED));
+        (0..20).for_each(|_| wakes.ended(Pause { ended_at: 280_000, ..PAUSE }, CHARGED, PATIENCE));
         assert_eq!([400_000, 500_000].map(|window| wakes.are_a_buffers(30e6, window)), [true, false]);
     }
 
@@ -201,7 +228,7 @@ mod tests {
             let mut wakes = SndbufWakeups::default();
             for n in 0..40 {
                 wakes.heard(n * 50_000_000, before);
-                wakes.ended(Pause { ended_at: 80_000 + n * 61 % 40 * 3_500, ..PAUSE }, CHARGED);
+                wakes.ended(Pause { ended_at: 80_000 + n * 61 % 40 * 3_500, ..PAUSE }, CHARGED, PATIENCE);
             }
             wakes.are_a_buffers(30e6, u64::MAX)
         };
@@ -217,10 +244,30 @@ mod tests {
     }
 
     #[test]
+    fn what_an_acknowledgement_sets_off_is_a_buffers_wherever_the_pause_began() {
+        // BBR over 20 ms: 64 KiB are paced out while acknowledgements come.
+        const PACED: Pause = Pause { set_off_after: 8_000_000, began_at: 191_000, ended_at: 168_000, ..PAUSE };
+        let judge = |end: Pause, room: u64| {
+            let mut wakes = SndbufWakeups::default();
+            (0..40).for_each(|_| wakes.ended(end, Waited { charged: 0, room }, 5_000_000));
+            wakes.are_a_buffers(20e6, u64::MAX)
+        };
+        assert!(judge(PACED, 570_000));
+        assert!(!judge(PACED, 90_000), "a window's, after acknowledgements that came at once");
+        assert!(!judge(Pause { set_off_after: 0, ..PACED }, 570_000), "a pacing timer's");
+        assert!(!judge(Pause { set_off_after: 1_050_000, ..PACED }, 700_000), "gathered");
+        assert!(!judge(Pause { ended_at: 187_000, ..PACED }, 570_000), "a window's after a loss");
+        assert!(
+            judge(Pause { began_at: 2_785_000, ended_at: 2_785_000 - 97_000, ..PACED }, 570_000),
+            "45 and 22 segments"
+        );
+    }
+
+    #[test]
     fn a_program_with_more_to_send_pauses_after_whole_segments_with_some_in_flight() {
         let had_more = |end: fn(u64) -> Pause| {
             let mut wakes = SndbufWakeups::default();
-            (0..16).for_each(|n| wakes.ended(end(n), CHARGED));
+            (0..16).for_each(|n| wakes.ended(end(n), CHARGED, PATIENCE));
             wakes.had_more()
         };
         assert!(had_more(|n| Pause { clocked: n % 2 == 0, short: n % 8 == 0, ..PAUSE }));
@@ -233,7 +280,7 @@ mod tests {
     fn timers_requests_and_growing_windows_are_not() {
         let judge = |end: fn(u64) -> Pause| {
             let mut wakes = SndbufWakeups::default();
-            (0..100).for_each(|n| wakes.ended(end(n), CHARGED));
+            (0..100).for_each(|n| wakes.ended(end(n), CHARGED, PATIENCE));
             wakes.are_a_buffers(30e6, u64::MAX)
         };
         assert!(!judge(|n| Pause { clocked: n % 2 == 0, ..PAUSE }));

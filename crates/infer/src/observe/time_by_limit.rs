@@ -68,6 +68,15 @@ impl Slice {
     }
 }
 
+/// What the time between two sends was, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Waited {
+    /// Charged to the application.
+    pub(crate) charged: u64,
+    /// Since acknowledgements had made room for a segment.
+    pub(crate) room: u64,
+}
+
 /// Time charged so far.
 #[derive(Debug, Default)]
 pub(crate) struct TimeByLimit {
@@ -166,23 +175,24 @@ impl TimeByLimit {
         }
     }
 
-    /// New data was sent. Gives what was charged to the application for the time since the send before.
-    pub(crate) fn sent(&mut self, sent: &Sent) -> u64 {
+    /// New data was sent.
+    pub(crate) fn sent(&mut self, sent: &Sent) -> Waited {
         self.progress();
-        let mut charged = 0;
+        let (mut charged, mut room) = (0, 0);
         if sent.was_idle {
             charged += self.had_nothing_to_send();
         }
         if sent.had_window {
             charged += self.had_window();
         }
-        if let Some(room) = self.room_at.take()
-            && sent.now.saturating_sub(room) > sent.patience
-        {
-            charged += self.charge_application(Limit::Open, self.open_since_room);
+        if let Some(since) = self.room_at.take() {
+            room = self.open_since_room;
+            if sent.now.saturating_sub(since) > sent.patience {
+                charged += self.charge_application(Limit::Open, room);
+            }
         }
         self.settle();
-        charged
+        Waited { charged, room }
     }
 
     /// Charges what was charged to this limit since the last send to the application instead, `most` of it at most.
