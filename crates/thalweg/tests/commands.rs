@@ -161,11 +161,23 @@ exit 3
 
     let ended = text.replace("sleep 1.5", "sleep 100").replace("times = 2", "times = 1");
     scenario(temp.path(), &ended);
-    let (out, err) = run(temp.path(), &["lab", "run", "x.toml", "--out", "ended", "--json"], 0);
+    let (out, err) = run(temp.path(), &["lab", "run", "x.toml", "--out", "ended", "--json"], 1);
     let report: serde_json::Value = serde_json::from_str(&out).expect("JSON");
     assert!(err.contains("the client's program still ran after 30s"), "{err}");
-    assert_eq!(figure(&report, &arm, "runs"), 0.0);
+    for (name, wanted) in [("client_exit", 124.0), ("runs", 0.0), ("failed_runs", 1.0)] {
+        assert_eq!(figure(&report, &arm, name), wanted, "{name}");
+    }
     assert!((30.0..33.0).contains(&report["virtual_s"].as_f64().expect("seconds")), "{report}");
+
+    // In the second run, after one that succeeded: the failed run is not among those that ended by themselves.
+    let second = text.replace("sleep 1.5\nexit 3", "[ -e done ] && sleep 100\ntouch done");
+    scenario(temp.path(), &format!("{second}\n[expect]\n\"{arm}/failed_runs\" = \"1 +- 0%\"\n"));
+    let (out, err) = run(temp.path(), &["lab", "run", "x.toml", "--out", "second", "--json"], 0);
+    let report: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    assert!(err.contains("the client's program still ran after 30s, in run 2 of 2"), "{err}");
+    for (name, wanted) in [("client_exit", 124.0), ("runs", 1.0), ("failed_runs", 1.0)] {
+        assert_eq!(figure(&report, &arm, name), wanted, "{name}");
+    }
 }
 
 #[test]

@@ -38,6 +38,8 @@ const LINGER: Span = Span::from_millis(1_000);
 const GRACE: Span = Span::from_millis(2_000);
 /// The most that the programs of a run in real time may take; the run is ended a minute later, at `boot::LIVE_MOST`.
 const TIMEOUT_REAL: Span = Span::from_millis(240_000);
+/// The exit code of a client's program that still ran at the workload's timeout. Source: timeout(1).
+const TIMED_OUT: u64 = 124;
 /// The state of a socket that listens, in /proc/net/tcp. Source: include/net/tcp_states.h.
 const TCP_LISTEN: &str = "0A";
 
@@ -81,8 +83,8 @@ struct Runner {
     log: Log,
     /// How long each run took.
     durations_s: Vec<f64>,
-    /// The first exit code that is not zero, and of which run, counted from 1.
-    failed: Option<(u64, u32)>,
+    /// The first exit code that is not zero.
+    failed: Option<u64>,
     failures: u32,
     over: bool,
 }
@@ -208,7 +210,7 @@ impl Commands {
             if code(status) != 0 {
                 client.failures += 1;
                 if client.failed.is_none() {
-                    client.failed = Some((code(status), client.durations_s.len() as u32));
+                    client.failed = Some(code(status));
                     let (name, runs) = (&event_loop.topology.host(client.host).name, self.spec.times);
                     let run = if runs > 1 {
                         format!(" in run {} of {runs}", client.durations_s.len())
@@ -341,7 +343,9 @@ impl RunningWorkload for Commands {
                         source: io::Error::other(format!("it does not after {}{tail}", self.spec.timeout)),
                     });
                 }
-                for client in self.clients.iter().filter(|client| !client.over) {
+                for client in self.clients.iter_mut().filter(|client| !client.over) {
+                    client.failures += 1;
+                    client.failed.get_or_insert(TIMED_OUT);
                     let (name, done) = (&event_loop.topology.host(client.host).name, client.durations_s.len());
                     let runs = if self.spec.times > 1 {
                         format!(", in run {} of {}", done + 1, self.spec.times)
@@ -395,10 +399,12 @@ impl RunningWorkload for Commands {
         let mut put = |name: &str, metric: Metric| metrics.insert(name.to_owned(), metric);
         let durations: Vec<f64> = self.clients.iter().flat_map(|client| client.durations_s.iter().copied()).collect();
         put("runs", Metric::Count(durations.len() as u64));
+        let failures = self.clients.iter().map(|client| u64::from(client.failures)).sum();
+        if !durations.is_empty() || failures > 0 {
+            put("client_exit", Metric::Count(self.clients.iter().find_map(|client| client.failed).unwrap_or(0)));
+            put("failed_runs", Metric::Count(failures));
+        }
         if !durations.is_empty() {
-            let exit = self.clients.iter().find_map(|client| client.failed).map_or(0, |(exit, _)| exit);
-            put("client_exit", Metric::Count(exit));
-            put("failed_runs", Metric::Count(self.clients.iter().map(|client| u64::from(client.failures)).sum()));
             put("duration_s", if self.spec.times > 1 { percentiles(durations) } else { one_or_percentiles(durations) });
         }
         if let Some(exit) = self.server_exit {
@@ -416,7 +422,6 @@ impl RunningWorkload for Commands {
         put("retransmission_timeouts", Metric::Count(timeouts));
         put("client_received_bytes", Metric::Count(received));
         if self.clients.iter().any(|client| client.failures > 1) {
-            let failures: u32 = self.clients.iter().map(|client| client.failures).sum();
             self.notes.push(format!("{failures} runs of the client's program failed; the first is told of"));
         }
         self.printed(&mut metrics)?;
