@@ -218,6 +218,9 @@ fn experiment(node: &Node, files: Files<'_>) -> Result<Experiment, ConfigError> 
         Some(section) => path::read(&section, files)?,
         None => Path::default(),
     };
+    if let (Between::Switch(switch), Some(node)) = (&topology.between, root.node("topology")) {
+        path::holds_a_frame(node.at("buffer"), "a switch's buffer", switch.buffer, path.mtu)?;
+    }
     let workload = workload::read(&root.require("workload", root.section("workload")?)?, &topology)?;
     let side = |key: &str| root.node(key).map_or_else(|| Ok(HostSettings::default()), |node| host::read(node, key));
     let cross = cross::read(&root)?;

@@ -14,6 +14,8 @@ const SHORTEST_TUPDATE: Span = Span::from_millis(1);
 /// No path between two places on Earth takes this long; longer is a slip of the unit.
 const LONGEST_DELAY: Span = Span::from_millis(60_000);
 const SLOWEST_RATE: u64 = 8_000;
+/// An Ethernet header, which queues count.
+const LINK_HEADER_BYTES: u64 = 14;
 /// Entries of a netem table. Source: net/sched/sch_netem.c, `NETEM_DIST_MAX`.
 const TABLE_MAX: usize = 16_384;
 /// Delivery opportunities of a trace: 20 minutes of 1 Gb/s would be more; Mahimahi's own have some 100,000.
@@ -46,7 +48,30 @@ pub(super) fn read(section: &Section<'_>, files: Files<'_>) -> Result<Path, Conf
         }
     }
     section.finish()?;
+    for (key, direction) in [("down", &path.down), ("up", &path.up)] {
+        let node = |name: &str| {
+            let whole = section.value_or_table(name);
+            section.node(key).and_then(|node| node.get(name)).unwrap_or(whole)
+        };
+        if let Queue::Bytes(bytes) = direction.queue {
+            holds_a_frame(node("queue"), "a queue", bytes, path.mtu)?;
+        }
+        if let Some(policer) = direction.policer {
+            holds_a_frame(node("policer").at("burst"), "a policer's burst", policer.burst, path.mtu)?;
+        }
+    }
     Ok(path)
+}
+
+/// Refuses bytes of which a full frame is more: every frame would be dropped.
+pub(super) fn holds_a_frame(node: &Node, what: &str, bytes: Bytes, mtu: u16) -> Result<(), ConfigError> {
+    let frame = Bytes::new(u64::from(mtu) + LINK_HEADER_BYTES);
+    if bytes >= frame {
+        return Ok(());
+    }
+    let problem =
+        format!("{what} of {bytes} drops every full frame, which has {} bytes at an MTU of {mtu}", frame.get());
+    Err(node.error(problem, Some(format!("give \"{}B\" or more", frame.get()))))
 }
 
 fn direction(section: &Section<'_>, into: &mut PathDirection, files: Files<'_>) -> Result<(), ConfigError> {

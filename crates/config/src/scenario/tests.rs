@@ -357,3 +357,45 @@ fn behind_a_switch_there_is_neither_a_rate_nor_a_policer() {
     assert!(error("policer = { rate = \"1mbit\", burst = \"30KB\" }").contains("a policer needs a bottleneck"));
     parse_scenario("s.toml", &text("rtt = \"1ms\""), &[], &no_files).expect("valid");
 }
+
+#[test]
+fn queues_that_hold_no_frame_are_refused_with_the_least() {
+    let base = "name = \"n\"\n[workload]\nkind = \"stream\"\nbytes = \"1MB\"\n";
+    let switch = "[topology]\nkind = \"switch\"\nrate = \"1gbit\"";
+    for (lines, line, says, hint) in [
+        (
+            "[path]\nqueue = \"64B\"",
+            6,
+            "a queue of 64B drops every full frame, which has 1514 bytes at an MTU of 1500",
+            "1514B",
+        ),
+        ("[path]\nqueue = \"1513B\"", 6, "a queue of 1513B", "1514B"),
+        ("[path]\nqueue = \"1514B\"", 0, "", ""),
+        ("[path]\nqueue = \"1294B\"\nmtu = 1280", 0, "", ""),
+        ("[path]\nqueue = \"2KB\"\nmtu = 9000", 6, "which has 9014 bytes at an MTU of 9000", "9014B"),
+        ("[path]\nqueue = \"64KB\"\n[path.up]\nqueue = \"1KB\"", 8, "a queue of 1kB", "1514B"),
+        ("[path]\nqueue = \"1 packet\"", 0, "", ""),
+        ("[path.down]\npolicer = { rate = \"1mbit\", burst = \"100B\" }", 6, "a policer's burst of 100B", "1514B"),
+        (&format!("{switch}\nbuffer = \"64B\""), 8, "a switch's buffer of 64B", "1514B"),
+        (
+            &format!("{switch}\nbuffer = \"64KB\"\nnic = {{ rate = \"1gbit\", packets = 0 }}"),
+            9,
+            "sends none",
+            "1 or more",
+        ),
+    ] {
+        match (parse_scenario("n.toml", &format!("{base}{lines}\n"), &[], &no_files), line) {
+            (Ok(_), 0) => {}
+            (Err(error), 1..) => {
+                assert!(error.problem.contains(says), "{lines}: {error}");
+                assert!(error.hint.as_deref().unwrap_or_default().contains(hint), "{lines}: {error}");
+                assert_eq!(error.place, format!("n.toml:{line}"), "{lines}: {error}");
+            }
+            (other, _) => panic!("{lines}: {other:?}"),
+        }
+    }
+    // Laid over by the command line, which the error names.
+    let set = [("path.queue".to_owned(), "64B".to_owned())];
+    let error = parse_scenario("n.toml", base, &set, &no_files).expect_err("refused");
+    assert_eq!(error.place, "--set path.queue=64B");
+}

@@ -14,7 +14,13 @@ fn nic(section: &Section<'_>, between: &Between) -> Result<Option<Nic>, ConfigEr
     if let Some(NodeValue::Flag(false)) = section.node("nic").map(|node| &node.value) {
         return Ok(None);
     }
-    Ok(section.read("nic")?.or(match between {
+    let nic: Option<Nic> = section.read("nic")?;
+    if nic.is_some_and(|nic| nic.packets == 0) {
+        let node = section.value_or_table("nic").at("packets");
+        let hint = "give 1 or more; the default is 1000".to_owned();
+        return Err(node.error("a card whose queue holds no packet sends none", Some(hint)));
+    }
+    Ok(nic.or(match between {
         Between::Switch(switch) => Some(Nic::of(switch)),
         Between::Shared | Between::Own => None,
     }))
