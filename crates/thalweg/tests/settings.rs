@@ -328,6 +328,19 @@ workload.kind = "rr"
 }
 
 #[test]
+fn forcing_no_buffer_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "name = \"s\"\n[workload]\nkind = \"stream\"\nbytes = \"1MB\"\n[server.socket]\nforce = true\n";
+    let note = "server.socket.force has no effect without server.socket.sndbuf or rcvbuf";
+    for (more, is_named) in [("", true), ("rcvbuf = \"1MB\"\n", false)] {
+        fs::write(folder.path().join("s.toml"), format!("{text}{more}")).expect("written");
+        let out = format!("out-{is_named}");
+        let (_, err) = run(folder.path(), &["lab", "run", "s.toml", "--out", &out, "--capture", "off"], 0);
+        assert_eq!(err.contains(note), is_named, "{err}");
+    }
+}
+
+#[test]
 fn a_setting_a_kernel_lacks_is_refused_before_it_boots() {
     let folder = tempfile::tempdir().expect("a folder");
     let text = "name = \"s\"\n[workload]\nkind = \"stream\"\nbytes = \"1MB\"\n";

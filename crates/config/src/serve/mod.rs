@@ -187,6 +187,10 @@ fn check_front(root: &Node, table: &str, front: &FrontConfig, config: &ServeConf
         let problem = "tcp.quickack is of no use on a listener: the kernel leaves it by itself";
         return Err(node.at("tcp.quickack").error(problem, None));
     }
+    if front.tcp.force == Some(true) && front.tcp.sndbuf.is_none() && front.tcp.rcvbuf.is_none() {
+        let problem = "tcp.force is of no use without tcp.sndbuf or tcp.rcvbuf, whose sizes it forces";
+        return Err(node.at("tcp.force").error(problem, None));
+    }
     check_socket(node.at("tcp"), &front.tcp)?;
     let KeepAlive { idle, interval, count } = front.keepalive;
     // Source: include/net/tcp.h, MAX_TCP_KEEPIDLE, MAX_TCP_KEEPINTVL and MAX_TCP_KEEPCNT.

@@ -60,7 +60,7 @@ impl Tcp {
 
     /// Sets each option of a listener on its own; returns those that the kernel refused, by name. What it accepts has them, too.
     ///
-    /// A buffer past `net.core.wmem_max` needs privilege; without it the buffer is as large as the kernel allows.
+    /// A send buffer past `net.core.wmem_max` needs `force` and privilege; without them it is as large as the kernel allows.
     pub fn apply_each(&self, settings: &SocketSettings, keep_alive: Option<KeepAlive>) -> Vec<HostError> {
         let one = SocketSettings::default;
         let mut refused: Vec<HostError> = Vec::new();
@@ -72,15 +72,16 @@ impl Tcp {
             SocketSettings { user_timeout: settings.user_timeout, ..one() },
             SocketSettings { rto_min: settings.rto_min, ..one() },
             SocketSettings { delack_max: settings.delack_max, ..one() },
-            SocketSettings { rcvbuf: settings.rcvbuf, ..one() },
+            SocketSettings { rcvbuf: settings.rcvbuf, force: settings.force, ..one() },
             SocketSettings { window_clamp: settings.window_clamp, ..one() },
         ] {
             refused.extend(self.apply(&single).err());
         }
         refused.extend(self.fast_open_listener(settings).err());
         if let Some(bytes) = settings.sndbuf
-            && self.apply(&SocketSettings { sndbuf: Some(bytes), ..one() }).is_err()
+            && let Err(error) = self.apply(&SocketSettings { sndbuf: Some(bytes), force: settings.force, ..one() })
         {
+            refused.extend(Some(error).filter(|_| settings.force == Some(true)));
             let bytes = usize::try_from(bytes.get()).unwrap_or(usize::MAX).min(i32::MAX as usize);
             let set = sockopt::set_socket_send_buffer_size(&self.fd, bytes);
             refused.extend(wrap(set.map_err(Into::into), || format!("set SO_SNDBUF to {bytes}")).err());
@@ -247,6 +248,13 @@ mod tests {
         assert_eq!((have["sndbuf"].as_str(), have["user_timeout"].as_str()), ("100000", "9s"));
         assert_eq!((have["nodelay"].as_str(), have["max_pacing_rate"].as_str()), ("1", "8mbit"));
         assert!(sockopt::socket_keepalive(&near).expect("told"));
+        let size = Some(Bytes::new(64 << 20));
+        let forced = SocketSettings { sndbuf: size, rcvbuf: size, force: Some(true), ..SocketSettings::default() };
+        let forcing = Tcp::listen_shared("127.0.0.1:0".parse().expect("an address"), 16).expect("listening");
+        let refused = forcing.apply_each(&forced, None);
+        let have = forcing.read_back().expect("read");
+        let has_all = have["sndbuf"] == "134217728" && have["rcvbuf"] == "134217728";
+        assert!(has_all && refused.is_empty() || refused.len() == 2, "{have:?} {refused:?}");
         client.write_all(b"hello").expect("sent");
         let mut got = [0; 16];
         assert_eq!(until(|| near.receive(&mut got).expect("received")), 5);

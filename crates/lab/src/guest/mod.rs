@@ -165,6 +165,7 @@ fn experiment(plan: &Plan, folder: &Path) -> Result<Measured, Failed> {
         }
     }
     found.notes.extend(not_applied(&plan.experiment));
+    found.notes.extend(forces_nothing(&plan.experiment));
     found.metrics.extend(event_loop.topology.losses()?);
     found.metrics.extend(kernels(&event_loop.topology)?);
     let live =
@@ -183,6 +184,17 @@ fn not_applied(experiment: &Experiment) -> Option<String> {
         "socket options are for the lab's own workloads: programs set their own, and those of this scenario were not applied"
             .to_owned()
     })
+}
+
+/// A note for each host whose `socket.force` has no buffer that it could force.
+fn forces_nothing(experiment: &Experiment) -> Vec<String> {
+    let hosts = [("client", &experiment.client.socket), ("server", &experiment.server.socket)];
+    let none = |socket: &SocketSettings| socket.sndbuf.is_none() && socket.rcvbuf.is_none();
+    let idle = hosts.into_iter().filter(|(_, socket)| socket.force == Some(true) && none(socket));
+    idle.map(|(host, _)| {
+        format!("{host}.socket.force has no effect without {host}.socket.sndbuf or rcvbuf, whose sizes it forces")
+    })
+    .collect()
 }
 
 /// What the hosts' kernels counted of losses and repair; nothing where there were none.
