@@ -112,7 +112,7 @@ pub(crate) fn address(url: &Url) -> Result<SocketAddr, LoadError> {
     let host = url.host_str().ok_or_else(|| refused("it names no host"))?.trim_matches(['[', ']']);
     let port = url.port_or_known_default().unwrap_or(80);
     let mut found = (host, port).to_socket_addrs().map_err(|error| refused(&error.to_string()))?;
-    found.next().ok_or_else(|| refused("its host has no address"))
+    found.next().map(thalweg_model::canonical).ok_or_else(|| refused("its host has no address"))
 }
 
 /// How a player reads.
@@ -166,5 +166,7 @@ mod tests {
         assert!(error.to_string().contains("http://"), "{error}");
         let address = address(&Url::parse("https://[::1]/x").expect("a URL")).expect("an address");
         assert_eq!(address.to_string(), "[::1]:443");
+        let mapped = super::address(&Url::parse("http://[::ffff:127.0.0.1]/x").expect("a URL")).expect("an address");
+        assert_eq!(mapped.to_string(), "127.0.0.1:80");
     }
 }

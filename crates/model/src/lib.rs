@@ -4,6 +4,7 @@
 //! [`Series`], [`Verdict`], [`Remedy`], [`LabReport`], [`DiagnoseReport`], [`FixReport`].
 #![warn(clippy::too_many_lines)]
 
+mod address;
 mod application;
 mod bursts;
 mod cause;
@@ -38,6 +39,7 @@ mod watch;
 mod way;
 mod workload;
 
+pub use address::canonical;
 pub use application::{Application, NameLookup, RequestTiming, RequestWaits, TlsHandshake};
 pub use bursts::{
     BurstBins, BurstCell, BurstDirection, BurstFlow, BurstFlowEnds, BurstFlowSide, BurstMap, BurstMapRow, BurstResent,

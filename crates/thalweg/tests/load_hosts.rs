@@ -332,8 +332,8 @@ fn nobody_listens_beyond_loopback_without_a_token() {
     let folder = tempfile::tempdir().expect("a folder");
     let (_, err) = run(folder.path(), &["load", "serve", "--listen", "0.0.0.0", "--port", "0"], 2);
     assert!(err.contains("without a token, whoever reaches 0.0.0.0") && err.contains("hint: openssl"), "{err}");
-    // Without a token this host's own clients are served, as before.
-    let server = Server::start(folder.path(), &[]);
+    // Without a token this host's own clients are served, as before. 127.0.0.1 mapped into IPv6 is loopback, too.
+    let server = Server::start(folder.path(), &["--listen", "::ffff:127.0.0.1"]);
     run(folder.path(), &["load", "udp-train", "127.0.0.1", "-p", &server.port, "--trains", "1"], 0);
     server.notes("UDP trains");
     let args =

@@ -165,7 +165,8 @@ fn what_the_kernel_could_not_report_is_counted() {
 fn metrics_are_served_at_loopback() {
     let folder = tempfile::tempdir().expect("a folder");
     let (port, _sender, _reader) = stuck();
-    let mut command = common::thalweg(folder.path(), &["watch", "--prometheus", "0", "--interval", "200ms"]);
+    let mut command =
+        common::thalweg(folder.path(), &["watch", "--prometheus", "[::ffff:127.0.0.1]:0", "--interval", "200ms"]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts");
     let mut note = String::new();
     BufReader::new(child.stderr.take().expect("stderr")).read_line(&mut note).expect("a note");

@@ -36,7 +36,7 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "PART", default_value = "0%")]
     pub(crate) stalled: Ratio,
     /// Addresses they come from, one after the other; towards 127.0.0.0/8 one for each 20,000 players by default
-    #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',', value_parser = super::values::ip_address)]
     pub(crate) source: Vec<IpAddr>,
     /// TCP Fast Open: a connection after the first sends its request with the SYN
     #[arg(long)]

@@ -78,7 +78,7 @@ pub(crate) struct TokenArgs {
 )]
 pub(crate) struct LoadServeArgs {
     /// Addresses to listen at
-    #[arg(long, value_name = "ADDRESS", value_delimiter = ',', default_value = "127.0.0.1")]
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',', default_value = "127.0.0.1", value_parser = super::values::ip_address)]
     pub(crate) listen: Vec<IpAddr>,
     /// The port, of TCP and UDP; 0 is any free one
     #[arg(short, long, default_value = "5201", value_name = "PORT")]

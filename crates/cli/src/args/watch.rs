@@ -93,5 +93,6 @@ fn interval(text: &str) -> Result<Span, String> {
 fn address(text: &str) -> Result<SocketAddr, String> {
     let port = text.parse().ok().map(|port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     let wrong = || "write it as a port, such as 9633, or as ADDRESS:PORT, such as 192.0.2.1:9633".to_owned();
-    port.or_else(|| text.parse().ok()).ok_or_else(wrong)
+    let given = || text.parse().ok().map(thalweg_model::canonical);
+    port.or_else(given).ok_or_else(wrong)
 }

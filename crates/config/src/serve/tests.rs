@@ -54,6 +54,17 @@ fn what_is_given_is_kept() {
 }
 
 #[test]
+fn an_address_of_ipv4_is_the_same_mapped_into_ipv6() {
+    let text = "trusted_proxies = '::ffff:10.0.0.1'\n[api]\nlisten = '[::ffff:127.0.0.1]:8090'\n\
+                [http]\nlisten = ['[::ffff:192.0.2.1]:80', '[fe80::1%3]:80', '[::1]:80']";
+    let config = parse_serve("edge.toml", text).expect("read");
+    assert_eq!(config.api.listen, ["127.0.0.1:8090".parse().expect("an address")]);
+    let http: Vec<String> = config.http.listen.iter().map(ToString::to_string).collect();
+    assert_eq!(http, ["192.0.2.1:80", "[fe80::1%3]:80", "[::1]:80"]);
+    assert_eq!(config.trusted_proxies, ["10.0.0.1/32".parse().expect("a network")]);
+}
+
+#[test]
 fn what_is_wrong_is_named() {
     for (text, problem) in [
         ("[htp]", "edge.toml:1: unknown key 'htp'\n\nhint: did you mean 'http'?"),
@@ -63,6 +74,9 @@ fn what_is_wrong_is_named() {
         ("[http]\nlisten = ['[::]:80', '[::]:80']", "[::]:80 is in use by http.listen, which has [::]:80"),
         ("[api]\nlisten = '127.0.0.1:8080'", "127.0.0.1:8080 is in use by http.listen, which has 0.0.0.0:8080"),
         ("[http]\ntcp = { congestin = 'bbr' }", "unknown key 'http.tcp.congestin'"),
+        ("[http]\ntcp = { force = true }", "tcp.force is of no use without tcp.sndbuf or tcp.rcvbuf"),
+        ("[api]\nlisten = '[::ffff:192.0.2.1]:1'", "192.0.2.1:1 can be reached from elsewhere"),
+        ("[http]\nlisten = '[::ffff:127.0.0.1]:1935'", "127.0.0.1:1935 is in use by rtmp.listen"),
         ("[hls]\nwindow = 2", "less than 3"),
         ("[hls]\ntarget = '1ms'", "less than 100ms"),
         ("[https]\ncertificate = 'c'", "'https.key' is missing"),
@@ -74,9 +88,6 @@ fn what_is_wrong_is_named() {
         ("trusted_proxies = ['10.0.0.0/33']", "is no network such as"),
         ("[https]\ncertificate = 'c'\nkey = 'k'\nproxy_protocol = true", "trusted_proxies names nobody"),
         ("[webhooks]\non_play = 'ftp://x'", "no URL such as http"),
-        ("[http]\ntcp = { force = true }", "tcp.force is of no use without tcp.sndbuf or tcp.rcvbuf"),
-        ("[api]\nlisten = '[::ffff:192.0.2.1]:1'", "192.0.2.1:1 can be reached from elsewhere"),
-        ("[http]\nlisten = '[::ffff:127.0.0.1]:1935'", "127.0.0.1:1935 is in use by rtmp.listen"),
         ("[webhooks]\non_play = 'http://'", "no URL such as http"),
         ("[webhooks]\nfail = 'ajar'", "fail is 'open' or 'closed'"),
         ("[webhooks]\nretries = 11", "more than 10"),

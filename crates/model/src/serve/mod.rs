@@ -243,14 +243,16 @@ fn rtmp<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<SocketAddr>, D
 fn addresses<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<SocketAddr>, D::Error> {
     each(deserializer, |text| {
         let wrong = |_| format!("'{text}' is no address and port, such as 0.0.0.0:8080 or [::]:8080");
-        SocketAddr::from_str(text).map_err(wrong)
+        SocketAddr::from_str(text).map(crate::canonical).map_err(wrong)
     })
 }
 
 fn networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
     each(deserializer, |text| {
         let wrong = |_| format!("'{text}' is no network such as 10.0.0.0/8 or 2001:db8::1");
-        IpNet::from_str(text).or_else(|_| text.parse::<IpAddr>().map(IpNet::from)).map_err(wrong)
+        IpNet::from_str(text)
+            .or_else(|_| text.parse::<IpAddr>().map(|address| address.to_canonical().into()))
+            .map_err(wrong)
     })
 }
 
