@@ -9,6 +9,7 @@ use crate::request::{Next, What};
 use crate::segment::Segment;
 use crate::tally::Tally;
 use std::time::Duration;
+use thalweg_media::hls::Variables;
 use url::Url;
 
 /// Longest playlist that is taken.
@@ -23,6 +24,8 @@ pub(crate) struct Hls {
     entry: Url,
     /// Where the media playlist is, once that is known.
     media: Option<Url>,
+    /// The variables of the multivariant playlist that led there.
+    variables: Option<Variables>,
     playlist: Media,
     /// The number of the segment that comes next.
     next: Option<u64>,
@@ -43,6 +46,7 @@ impl Hls {
         Self {
             entry,
             media: None,
+            variables: None,
             playlist: Media::default(),
             next: None,
             loaded: Duration::ZERO,
@@ -105,13 +109,14 @@ impl Hls {
             What::Playlist => {
                 tally.playlist.record(now.saturating_sub(due));
                 let text = std::mem::take(&mut self.text);
-                match parse(&text)? {
-                    Playlist::Multivariant(uri, separate_audio) => {
+                let from = self.media.as_ref().unwrap_or(&self.entry);
+                match parse(&text, from, self.variables.as_ref())? {
+                    Playlist::Multivariant(uri, separate_audio, variables) => {
                         if separate_audio {
                             tally.failed("sound in a playlist of its own (EXT-X-MEDIA), which is not fetched");
                         }
-                        let base = self.media.as_ref().unwrap_or(&self.entry);
-                        let url = base.join(&uri).map_err(|_| BAD_URI)?;
+                        let url = from.join(&uri).map_err(|_| BAD_URI)?;
+                        self.variables = Some(variables);
                         if self.media.replace(url.clone()).is_some() {
                             return Err("a multivariant playlist in a multivariant playlist".to_owned());
                         }
@@ -273,6 +278,27 @@ mod tests {
         assert!(failure.contains("EXT-X-MEDIA"), "{failure}");
         let text = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-GAP\n#EXTINF:2,\na.ts\n#EXTINF:2,\nb.ts\n#EXT-X-ENDLIST\n";
         assert_eq!(at(text, &mut tally).expect("a playlist").0, "/live/b.ts");
+    }
+
+    #[test]
+    fn variables_come_from_the_multivariant_playlist_and_the_query() {
+        let mut tally = Tally::default();
+        let mut player = Hls::new(Url::parse("http://a/live/x.m3u8?seat=5%2F6").expect("a URL"), Duration::ZERO);
+        let mut at = |text: &str| {
+            player.body(What::Playlist, text.as_bytes(), Duration::ZERO, &mut tally).expect("taken");
+            match player.whole(What::Playlist, Duration::ZERO, Duration::ZERO, &mut tally)? {
+                Next::Ask { url, .. } => Ok(url.to_string()),
+                Next::Over => Err("over".to_owned()),
+            }
+        };
+        let text = "#EXTM3U\n#EXT-X-DEFINE:NAME=\"cdn\",VALUE=\"http://b\"\n#EXT-X-DEFINE:QUERYPARAM=\"seat\"\n\
+                    #EXT-X-STREAM-INF:BANDWIDTH=1\n{$cdn}/v.m3u8?at={$seat}\n";
+        assert_eq!(at(text).expect("a playlist"), "http://b/v.m3u8?at=5/6");
+        let text = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-DEFINE:IMPORT=\"seat\"\n#EXT-X-DEFINE:QUERYPARAM=\"at\"\n\
+                    #EXTINF:2,\n{$seat}/{$at}/a.ts\n";
+        assert_eq!(at(text).expect("a playlist"), "http://b/5/6/5/6/a.ts");
+        let error = at("#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n{$cdn}/a.ts\n").expect_err("not imported");
+        assert!(error.contains("line 4: the variable 'cdn' is used"), "{error}");
     }
 
     #[test]

@@ -5,12 +5,13 @@
 use crate::format;
 use std::time::Duration;
 use thalweg_media::hls;
+use url::Url;
 
 /// A playlist.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Playlist {
-    /// Others to choose from: the first, and whether its sound is in a playlist of its own.
-    Multivariant(String, bool),
+    /// Others to choose from: the first, whether its sound is in a playlist of its own, and the variables that it may import.
+    Multivariant(String, bool, hls::Variables),
     /// Segments.
     Media(Media),
 }
@@ -75,18 +76,19 @@ impl Media {
     }
 }
 
-/// Reads a playlist.
+/// Reads the playlist that `url` gave. `variables` are those of the multivariant playlist that it was found in.
 ///
 /// # Errors
 /// What it is instead, or which line of it is wrong.
-pub(crate) fn parse(bytes: &[u8]) -> Result<Playlist, String> {
+pub(crate) fn parse(bytes: &[u8], url: &Url, variables: Option<&hls::Variables>) -> Result<Playlist, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| no_playlist(bytes))?;
-    match hls::Playlist::parse(text) {
-        Ok(hls::Playlist::Multivariant(variants)) => {
+    let query: Vec<(String, String)> = url.query_pairs().into_owned().collect();
+    match hls::Playlist::parse_from(text, hls::Origin { multivariant: variables, query: &query }) {
+        Ok((hls::Playlist::Multivariant(variants), variables)) => {
             let first = variants.into_iter().next().ok_or("a multivariant playlist without a playlist")?;
-            Ok(Playlist::Multivariant(first.uri, first.separate_audio))
+            Ok(Playlist::Multivariant(first.uri, first.separate_audio, variables))
         }
-        Ok(hls::Playlist::Media(media)) => Ok(Playlist::Media(Media {
+        Ok((hls::Playlist::Media(media), _)) => Ok(Playlist::Media(Media {
             target: Duration::from_secs(media.target_duration_s.into()),
             sequence: media.media_sequence,
             segments: media.entries.into_iter().map(segment).collect(),
@@ -121,6 +123,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn parse(bytes: &[u8]) -> Result<Playlist, String> {
+        super::parse(bytes, &Url::parse("http://a/x.m3u8").expect("a URL"), None)
+    }
+
     #[test]
     fn a_player_begins_three_targets_before_the_end() {
         let mut text = String::from("#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:17\n");
@@ -151,7 +157,10 @@ mod tests {
     #[test]
     fn the_first_variant_is_taken_and_other_texts_are_named() {
         let text = b"#EXTM3U\r\n#EXT-X-STREAM-INF:BANDWIDTH=1\r\na/index.m3u8\r\n";
-        assert_eq!(parse(text), Ok(Playlist::Multivariant("a/index.m3u8".to_owned(), false)));
+        assert_eq!(
+            parse(text),
+            Ok(Playlist::Multivariant("a/index.m3u8".to_owned(), false, hls::Variables::default()))
+        );
         for (bytes, part) in [
             (&b"<html>"[..], "it is an HTML page"),
             (b"FLV\x01\x05\0\0\0\x09\xff", "it is FLV"),

@@ -1,6 +1,7 @@
 //! Successive playlists of a stream, held against RFC 8216.
 
-use super::parse::{Entry, MediaPlaylist, ParseError, Playlist};
+use super::parse::{Entry, MediaPlaylist, Playlist};
+use super::parse_error::ParseError;
 
 /// Remembers what a stream's playlists said.
 #[derive(Debug, Default)]

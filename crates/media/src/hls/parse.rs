@@ -1,5 +1,7 @@
 //! Playlists out of text, this server's and others'.
 
+use super::parse_error::ParseError;
+use super::variables::{Definitions, Origin, Variables};
 use std::sync::Arc;
 
 /// A playlist of either kind.
@@ -73,46 +75,20 @@ pub struct Variant {
     pub separate_audio: bool,
 }
 
-/// Why text is no playlist.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ParseError {
-    /// §4.3.1.1: the first line is `#EXTM3U`.
-    #[error("the first line is not #EXTM3U")]
-    Begin,
-    /// A tag's value is none.
-    #[error("line {line}: the value of {tag} makes no sense")]
-    Value {
-        /// Counted from 1.
-        line: usize,
-        /// The tag's name.
-        tag: &'static str,
-    },
-    /// §4.3.2.1: a segment has a duration.
-    #[error("line {0}: a segment without #EXTINF")]
-    NoDuration(usize),
-    /// §4.3.3.1: a media playlist has a target duration.
-    #[error("there is no #EXT-X-TARGETDURATION")]
-    NoTarget,
-    /// A tag that there is one of at most comes again, or behind the first segment.
-    #[error("line {line}: {tag} is twice or too late")]
-    Place {
-        /// Counted from 1.
-        line: usize,
-        /// The tag's name.
-        tag: &'static str,
-    },
-    /// §4.1: one kind or the other.
-    #[error("line {0}: tags of media and of multivariant playlists are mixed")]
-    Mixed(usize),
-}
-
 impl Playlist {
     /// The playlist in `text`. Tags that nothing here needs are passed over.
     ///
     /// # Errors
     /// [`ParseError`].
     pub fn parse(text: &str) -> Result<Self, ParseError> {
+        Self::parse_from(text, Origin::default()).map(|(playlist, _)| playlist)
+    }
+
+    /// The playlist in `text`, whose variables may have values of `origin`, and the variables that it defines.
+    ///
+    /// # Errors
+    /// [`ParseError`].
+    pub fn parse_from(text: &str, origin: Origin<'_>) -> Result<(Self, Variables), ParseError> {
         let mut lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim_end()));
         // Some packagers write attributes behind the tag, which players pass over.
         let is_begin = |line: &str| {
@@ -121,7 +97,7 @@ impl Playlist {
         if lines.next().is_none_or(|(_, line)| !is_begin(line)) {
             return Err(ParseError::Begin);
         }
-        let mut parser = Parser::default();
+        let mut parser = Parser { definitions: Definitions::new(origin), ..Parser::default() };
         for (at, line) in lines {
             match line.strip_prefix('#') {
                 Some(tag) => parser.tag(at, tag)?,
@@ -129,12 +105,14 @@ impl Playlist {
                 None => parser.uri(at, line)?,
             }
         }
-        parser.finish()
+        let variables = std::mem::take(&mut parser.definitions).finish();
+        Ok((parser.finish()?, variables))
     }
 }
 
 #[derive(Default)]
-struct Parser {
+struct Parser<'a> {
+    definitions: Definitions<'a>,
     media: MediaPlaylist,
     variants: Vec<Variant>,
     version: Option<u32>,
@@ -160,7 +138,13 @@ struct Parser {
     renditions: Vec<String>,
 }
 
-impl Parser {
+impl Parser<'_> {
+    /// The attribute `wanted` of the list in `value`, variables replaced.
+    fn attribute(&mut self, line: usize, value: &str, wanted: &str) -> Result<Option<String>, ParseError> {
+        let found = attribute(value, wanted).map(|found| self.definitions.resolve(line, found));
+        Ok(found.transpose()?.map(std::borrow::Cow::into_owned))
+    }
+
     fn tag(&mut self, line: usize, tag: &str) -> Result<(), ParseError> {
         let (name, value) = tag.split_once(':').unwrap_or((tag, ""));
         let late = !self.media.entries.is_empty();
@@ -188,9 +172,11 @@ impl Parser {
                 self.gap = true;
                 Ok(())
             }
+            "EXT-X-DEFINE" => self.definitions.define(line, |name| attribute(value, name)),
             "EXT-X-MEDIA" => {
                 if attribute(value, "TYPE") == Some("AUDIO") && attribute(value, "URI").is_some() {
-                    self.renditions.extend(attribute(value, "GROUP-ID").map(str::to_owned));
+                    let group = self.attribute(line, value, "GROUP-ID")?;
+                    self.renditions.extend(group);
                 }
                 Ok(())
             }
@@ -209,8 +195,8 @@ impl Parser {
             }
             "EXT-X-MAP" => {
                 let wrong = || ParseError::Value { line, tag: "EXT-X-MAP" };
-                let uri = attribute(value, "URI").ok_or_else(wrong)?;
-                let range = match attribute(value, "BYTERANGE").map(byte_range) {
+                let uri = self.attribute(line, value, "URI")?.ok_or_else(wrong)?;
+                let range = match self.attribute(line, value, "BYTERANGE")?.map(|range| byte_range(&range)) {
                     None => None,
                     Some(Some((len, start))) => Some(ByteRange { start: start.unwrap_or(0), len }),
                     Some(None) => return Err(wrong()),
@@ -227,7 +213,7 @@ impl Parser {
                 let wrong = ParseError::Value { line, tag: "EXT-X-STREAM-INF" };
                 let found = attributes(value).find(|(name, _)| *name == "BANDWIDTH");
                 self.bandwidth = Some(found.and_then(|(_, value)| value.parse().ok()).ok_or(wrong)?);
-                self.group = attribute(value, "AUDIO").map(str::to_owned);
+                self.group = self.attribute(line, value, "AUDIO")?;
                 Ok(())
             }
             _ => Ok(()),
@@ -235,7 +221,7 @@ impl Parser {
     }
 
     fn uri(&mut self, line: usize, uri: &str) -> Result<(), ParseError> {
-        let uri = uri.to_owned();
+        let uri = self.definitions.resolve(line, uri)?.into_owned();
         if let Some(bandwidth) = self.bandwidth.take() {
             self.variants.push(Variant { uri, bandwidth, separate_audio: false });
             self.groups.push(self.group.take());

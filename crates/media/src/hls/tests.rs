@@ -362,6 +362,47 @@ fn sound_alone_is_cut_by_time() {
 }
 
 #[test]
+fn variables_are_replaced_or_named() {
+    let multivariant = "#EXTM3U\n#EXT-X-DEFINE:NAME=\"cdn\",VALUE=\"http://a\"\n#EXT-X-DEFINE:NAME=\"at\",VALUE=\"{$cdn}/x-1\"\n\
+                        #EXT-X-STREAM-INF:BANDWIDTH=1\n{$at}/index.m3u8?{$cdn}\n";
+    let (playlist, variables) = Playlist::parse_from(multivariant, Origin::default()).expect("a playlist");
+    let Playlist::Multivariant(variants) = playlist else { panic!("variants") };
+    assert_eq!(variants[0].uri, "http://a/x-1/index.m3u8?http://a");
+    let text = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-DEFINE:IMPORT=\"at\"\n#EXT-X-DEFINE:QUERYPARAM=\"token\"\n\
+                #EXT-X-DEFINE:NAME=\"none\",VALUE=\"\"\n#EXT-X-MAP:URI=\"{$at}/i.mp4\"\n#EXTINF:2,{$title}\n{$at}/{$}1.m4s{$none}?t={$token}\n";
+    let query = [("token".to_owned(), "a b".to_owned()), ("empty".to_owned(), String::new())];
+    let origin = Origin { multivariant: Some(&variables), query: &query };
+    let Ok((Playlist::Media(media), _)) = Playlist::parse_from(text, origin) else { panic!("a media playlist") };
+    assert_eq!(media.entries[0].uri, "http://a/x-1/{$}1.m4s?t=a b");
+    assert_eq!(media.entries[0].map.as_deref(), Some("http://a/x-1/i.mp4"));
+
+    for (line, says) in [
+        ("{$other}/1.ts", "line 3: the variable 'other' is used, and no #EXT-X-DEFINE before it defines it"),
+        (
+            "#EXT-X-DEFINE:IMPORT=\"other\"",
+            "takes the variable 'other' from the multivariant playlist, where it is not",
+        ),
+        ("#EXT-X-DEFINE:QUERYPARAM=\"empty\"", "'empty' from the query of the playlist's URI, where it is not"),
+        ("#EXT-X-DEFINE:IMPORT=\"at\"\n#EXT-X-DEFINE:IMPORT=\"at\"", "line 4: the variable 'at' is defined twice"),
+        ("#EXT-X-DEFINE:NAME=\"a\"", "line 3: the value of EXT-X-DEFINE makes no sense"),
+        ("#EXT-X-DEFINE:NAME=\"a b\",VALUE=\"\"", "line 3: the value of EXT-X-DEFINE makes no sense"),
+        ("#EXT-X-DEFINE:NAME=\"a\",IMPORT=\"at\"", "line 3: the value of EXT-X-DEFINE makes no sense"),
+    ] {
+        let text = format!("#EXTM3U\n#EXT-X-TARGETDURATION:2\n{line}\n");
+        let error = Playlist::parse_from(&text, origin).expect_err(line).to_string();
+        assert!(error.contains(says), "{line}: {error}");
+    }
+    // Without the playlist that it was found in.
+    assert!(
+        Playlist::parse(text).is_err_and(|error| error.to_string().contains("'at' from the multivariant playlist"))
+    );
+    // Values that are made of values double with each line.
+    let doubled = (1..40).map(|n| format!("#EXT-X-DEFINE:NAME=\"{n}\",VALUE=\"{{${0}}}{{${0}}}\"\n", n - 1));
+    let text = format!("#EXTM3U\n#EXT-X-DEFINE:NAME=\"0\",VALUE=\"xxxxxxxx\"\n{}", doubled.collect::<String>());
+    assert!(matches!(Playlist::parse(&text), Err(ParseError::Substituted { .. })));
+}
+
+#[test]
 fn playlists_of_others_are_read() {
     let text =
         "#EXTM3U\r\n#EXT-X-TARGETDURATION:10\r\n\r\n#EXTINF:9.009,a title\r\nhttp://a/1.ts\r\n#EXT-X-ENDLIST\r\n";
