@@ -66,7 +66,7 @@ fn answer(socket: &TcpStream, kept: &Mutex<Vec<Call>>) -> Option<()> {
     let mut body = vec![0; len];
     reader.read_exact(&mut body).ok()?;
     kept.lock().expect("whole").push(Call { path: path.clone(), head: lower, body });
-    if path.starts_with("/slow") {
+    if path.contains("slow") {
         std::thread::sleep(Duration::from_secs(3));
     }
     let status = match &path[..3] {
@@ -303,6 +303,58 @@ fn on_stop_follows_an_on_play_that_is_answered_while_the_server_ends() {
     };
     assert_eq!((sessions("/slow/play").len(), sessions("/yes/stop")), (3, sessions("/slow/play")));
     drop(waiting);
+}
+
+#[test]
+fn each_on_publish_that_is_accepted_has_one_on_unpublish() {
+    let application = Application::start();
+    let text = format!(
+        "[webhooks]\non_publish = '{}'\non_unpublish = '{}'\ntimeout = '5s'\n[limits]\ndrain = '10s'",
+        application.url("/slow/publish"),
+        application.url("/yes/unpublish"),
+    );
+    let (server, _) = serve_logged(&text, loud());
+    let rtmp = server.addresses.rtmp[0];
+    // Two want the same stream, which one gets.
+    let both = [(); 2].map(|()| std::thread::spawn(move || Encoder::publish(rtmp, "cam")));
+    let sessions = |path: &str| {
+        let calls = application.calls(path);
+        let mut found: Vec<String> = calls.iter().map(|call| call.json()["session"].to_string()).collect();
+        found.sort();
+        found
+    };
+    let both = both.map(|one| one.join().expect("whole"));
+    assert_eq!(both.iter().filter(|one| one.is_ok()).count(), 1, "one is refused: the stream is being published");
+    let told = eventually(|| application.calls("/yes/unpublish").first().map(Call::json));
+    assert!(told["why"].as_str().is_some_and(|why| why.contains("publishes under this name")), "{told}");
+    assert_eq!((told["published_ms"].as_u64(), told["received_bytes"].as_u64()), (Some(0), Some(0)));
+
+    // One is asked about while the server ends.
+    let late = std::thread::spawn(move || Encoder::publish(rtmp, "other"));
+    eventually(|| (application.calls("/slow/publish").len() == 3).then_some(()));
+    server.drain().expect("drained");
+    assert!(late.join().expect("whole").is_err());
+    let (asked, told) = (sessions("/slow/publish"), sessions("/yes/unpublish"));
+    assert_eq!((asked.len(), &told), (3, &asked));
+    let last = application.calls("/yes/unpublish").iter().map(Call::json).find(|call| call["stream"] == "live/other");
+    assert_eq!(last.expect("told")["why"].as_str(), Some("the server ends"));
+}
+
+#[test]
+fn a_refused_on_publish_has_no_on_unpublish_when_the_server_ends() {
+    let application = Application::start();
+    let text = format!(
+        "[webhooks]\non_publish = '{}'\non_unpublish = '{}'\ntimeout = '5s'\n[limits]\ndrain = '10s'",
+        application.url("/no/slow"),
+        application.url("/yes/unpublish"),
+    );
+    let (server, _) = serve_logged(&text, loud());
+    let rtmp = server.addresses.rtmp[0];
+    let late = std::thread::spawn(move || Encoder::publish(rtmp, "cam"));
+    eventually(|| (application.calls("/no/slow").len() == 1).then_some(()));
+    server.drain().expect("drained");
+    assert!(late.join().expect("whole").is_err());
+    assert!(application.calls("/yes/unpublish").is_empty());
 }
 
 #[test]

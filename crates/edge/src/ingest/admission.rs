@@ -1,5 +1,6 @@
 //! Who may publish: names, keys, applications that are asked, and streams that are opened.
 
+use super::closing::session;
 use super::end::End;
 use super::writer::Writer;
 use super::{Asked, CONNECTION, Entry, Intake, silence_ms};
@@ -36,7 +37,7 @@ impl Intake {
         let fields = json!({
             "stream": key,
             "address": publisher.peer.ip(),
-            "session": format!("{number:x}"),
+            "session": session(number),
             "key_sha256": given.as_deref().map(hooks::digest),
             "query": query.without(&["key"]),
         });
@@ -45,7 +46,7 @@ impl Intake {
             Some(Verdict::Allowed) => Ok(true),
             Some(verdict) => Err(refusal(verdict)),
             None => {
-                publisher.asked = Some(Asked { number, key: key.into() });
+                self.asked.insert(number, Asked { key: key.into(), ended: None });
                 let patience = self.shared.hooks.patience().as_millis() as u64;
                 publisher.deadline_ms = self.shared.hub.now_ms() + patience + 1_000;
                 // What it sends before it is let in stays with the kernel.
@@ -55,24 +56,44 @@ impl Intake {
         }
     }
 
-    /// An application has answered.
-    pub(super) fn settle(&mut self, answer: hooks::Answer) {
-        let hooks::Answer { waiter, verdict } = answer;
-        let Some(publisher) = self.publishers.get(waiter.token) else { return };
-        let Some(asked) = publisher.asked.take_if(|asked| asked.number == waiter.number) else { return };
-        if self.poller.add_readable(&publisher.socket, waiter.token | CONNECTION).is_err() {
-            return self.close(waiter.token, End::NoRoom);
-        }
-        let input = std::mem::take(&mut publisher.input);
-        match self.decide(waiter.token, asked.key, verdict) {
-            Ok(()) => self.proceed(waiter.token, &input),
-            Err(end) => self.close(waiter.token, end),
+    /// Takes the answers that came from applications.
+    pub(super) fn settle_all(&mut self) {
+        for answer in self.shared.hooks.answers(self.shared.hub.signals.len() - 1) {
+            self.settle(answer);
         }
     }
 
-    /// Lets somebody publish who may, and refuses others; why the connection ends if it does.
-    pub(super) fn decide(&mut self, token: u64, key: Box<str>, verdict: Verdict) -> Result<(), End> {
-        let opened = if verdict == Verdict::Allowed { self.open(token, &key) } else { Err(refusal(verdict)) };
+    /// An application has answered.
+    fn settle(&mut self, answer: hooks::Answer) {
+        let hooks::Answer { waiter: Waiter { token, number, .. }, verdict } = answer;
+        let Some(Asked { key, ended }) = self.asked.remove(&number) else { return };
+        let is_allowed = verdict == Verdict::Allowed;
+        if let Some(why) = ended {
+            if is_allowed {
+                self.unpublished(&key, number, &why);
+            }
+            return;
+        }
+        let Some(publisher) = self.publishers.get(token) else { return };
+        if self.poller.add_readable(&publisher.socket, token | CONNECTION).is_err() {
+            if is_allowed {
+                self.unpublished(&key, number, &End::NoRoom.to_string());
+            }
+            return self.close(token, End::NoRoom);
+        }
+        let input = std::mem::take(&mut publisher.input);
+        let opened = if is_allowed { self.open(token, &key) } else { Err(refusal(verdict)) };
+        if let (Err(refusal), true) = (opened, is_allowed) {
+            self.unpublished(&key, number, refusal.reason());
+        }
+        match self.decide(token, key, opened) {
+            Ok(()) => self.proceed(token, &input),
+            Err(end) => self.close(token, end),
+        }
+    }
+
+    /// Lets somebody publish whose stream was opened, and refuses others; why the connection ends if it does.
+    pub(super) fn decide(&mut self, token: u64, key: Box<str>, opened: Result<(), Refusal>) -> Result<(), End> {
         if let Err(refusal) = opened {
             return self.refuse(token, &key, refusal);
         }
@@ -106,7 +127,7 @@ impl Intake {
     }
 
     /// Makes a stream ready for its publisher.
-    fn open(&mut self, token: u64, key: &str) -> Result<(), Refusal> {
+    pub(super) fn open(&mut self, token: u64, key: &str) -> Result<(), Refusal> {
         let (_, config) = self.shared.hub.config.get();
         if let Some(entry) = self.entries.get(key) {
             match entry.publisher {

@@ -7,6 +7,8 @@ use serde_json::json;
 use std::io::IoSlice;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use thalweg_host::HostError;
 use thalweg_model::LogLevel;
 
 /// How long a connection that the server ends is kept, so that its publisher can read why, milliseconds. Closed with data unread, the
@@ -31,11 +33,47 @@ impl Intake {
         });
         let fields = json!({
             "stream": key,
+            "session": self.publishers.get(token).map(|publisher| session(publisher.number)),
             "why": why,
             "published_ms": entry.gone_ms.saturating_sub(entry.began_ms),
             "received_bytes": entry.writer.stream.received_bytes.load(Ordering::Relaxed),
         });
         self.shared.hooks.tell(hooks::Event::Unpublish, fields);
+    }
+
+    /// Informs applications that a stream they accepted is not published.
+    pub(super) fn unpublished(&self, key: &str, number: u64, why: &str) {
+        let fields = json!({
+            "stream": key, "session": session(number), "why": why, "published_ms": 0, "received_bytes": 0
+        });
+        self.shared.hooks.tell(hooks::Event::Unpublish, fields);
+    }
+
+    /// Ends all connections of publishers, and waits until applications have answered: `on_unpublish` follows an `on_publish` that
+    /// they accept.
+    ///
+    /// # Errors
+    /// When the kernel refuses to wait.
+    pub(super) fn drain(&mut self) -> Result<(), HostError> {
+        for token in self.publishers.tokens() {
+            self.close(token, End::Drained);
+        }
+        for listener in self.listeners.drain(..) {
+            self.poller.remove(&listener)?;
+        }
+        let until = Instant::now() + self.config.value().limits.drain.to_duration();
+        let mut ready = Vec::new();
+        while !self.asked.is_empty() && Instant::now() < until {
+            ready.clear();
+            self.poller.wait(Some(Duration::from_millis(250)), &mut ready)?;
+            self.signal.lower();
+            self.settle_all();
+        }
+        // The application may accept what it has not answered yet.
+        for (number, asked) in std::mem::take(&mut self.asked) {
+            self.unpublished(&asked.key, number, &End::Drained.to_string());
+        }
+        Ok(())
     }
 
     pub(super) fn forget(&mut self, key: &str) {
@@ -72,6 +110,9 @@ impl Intake {
             self.publishers.remove(token);
             return;
         }
+        if let Some(asked) = self.asked.get_mut(&publisher.number) {
+            asked.ended = Some(end.to_string());
+        }
         if end.is_by_server() {
             publisher.session.close(&end.to_string());
         }
@@ -104,4 +145,9 @@ impl Intake {
             }
         }
     }
+}
+
+/// A publisher as applications know it.
+pub(super) fn session(number: u64) -> String {
+    format!("{number:x}")
 }

@@ -8,7 +8,6 @@ mod sound_wait;
 mod untaken;
 mod writer;
 
-use crate::hooks::Verdict;
 use crate::http::Query;
 use crate::hub::{Signal, View};
 use crate::shared::Shared;
@@ -46,8 +45,6 @@ struct Publisher {
     session: Session,
     /// What the session did not take yet.
     input: Vec<u8>,
-    /// What an application was asked about it.
-    asked: Option<Asked>,
     /// Distinguishes publishers, for applications.
     number: u64,
     /// The stream it publishes.
@@ -64,10 +61,12 @@ struct Publisher {
     is_ending: bool,
 }
 
+/// A stream that an application was asked about.
 #[derive(Debug)]
 struct Asked {
-    number: u64,
     key: Box<str>,
+    /// Why its publisher's connection ended before the answer came.
+    ended: Option<String>,
 }
 
 /// A stream's writer, and since when nobody publishes.
@@ -87,6 +86,8 @@ pub struct Intake {
     poller: Poller,
     listeners: Vec<Tcp>,
     publishers: Slab<Publisher>,
+    /// What no application has answered yet, by the number of the publisher.
+    asked: HashMap<u64, Asked>,
     entries: HashMap<Box<str>, Entry>,
     config: View<ServeConfig>,
     /// Woken when an application has answered.
@@ -110,8 +111,9 @@ impl Intake {
         }
         let random = rustls::crypto::ring::default_provider().secure_random;
         let (numbers, config) = (shared.hub.now_ms() << 20, View::of(&shared.hub.config));
-        let (publishers, entries, scratch) = (Slab::new(), HashMap::new(), vec![0; SCRATCH]);
-        Ok(Self { shared, poller, listeners, publishers, entries, config, signal, numbers, random, scratch })
+        let (publishers, asked, entries) = (Slab::new(), HashMap::new(), HashMap::new());
+        let scratch = vec![0; SCRATCH];
+        Ok(Self { shared, poller, listeners, publishers, asked, entries, config, signal, numbers, random, scratch })
     }
 
     /// Takes what publishers send until the server is drained.
@@ -137,19 +139,14 @@ impl Intake {
                     self.close(token, End::Kicked);
                 }
             }
-            for answer in self.shared.hooks.answers(self.shared.hub.signals.len() - 1) {
-                self.settle(answer);
-            }
+            self.settle_all();
             let now_ms = self.shared.hub.now_ms();
             if now_ms >= ticked_ms + 250 {
                 ticked_ms = now_ms;
                 self.tick(now_ms);
             }
         }
-        for token in self.publishers.tokens() {
-            self.close(token, End::Drained);
-        }
-        Ok(())
+        self.drain()
     }
 
     fn accept(&mut self, at: usize) {
@@ -169,7 +166,6 @@ impl Intake {
                 peer,
                 session,
                 input: Vec::new(),
-                asked: None,
                 number,
                 key: None,
                 has_published: false,
@@ -246,7 +242,10 @@ impl Intake {
                         continue;
                     };
                     match self.may(token, &key, Query(&query)) {
-                        Ok(true) => self.decide(token, key, Verdict::Allowed)?,
+                        Ok(true) => {
+                            let opened = self.open(token, &key);
+                            self.decide(token, key, opened)?;
+                        }
                         // The answer comes; nothing is read meanwhile.
                         Ok(false) => {}
                         Err(refusal) => self.refuse(token, &key, refusal)?,
