@@ -287,6 +287,7 @@ impl Connection {
         let (sack, sacked) = (self.opening.sack(), packet.sack());
         let mss = self.opening.segment(other);
         let handshake = self.opening.to(other);
+        let own_next = self.sides[side].sender.space.next_seq();
         let far = &mut self.sides[other];
         far.sender.window.known = shift.is_some();
         far.sender.scoreboard.sack_permitted =
@@ -309,6 +310,7 @@ impl Connection {
         if let Some(last) = far.on_the_way.back() {
             due = due.max(last.now);
         }
+        let asks = own_next.is_some_and(|next| packet.seq.since(next) < 0);
         let ack = Ack {
             now: due,
             number: packet.number,
@@ -320,6 +322,7 @@ impl Connection {
             tsval: packet.timestamps.map(|t| t.0),
             seq: packet.seq,
             pure: packet.payload_len == 0 && packet.flags.0 & (Flags::SYN | Flags::FIN | Flags::RST) == 0,
+            asks,
             is_syn,
             ecn_echo: packet.flags.has(Flags::ECE) && !is_syn,
         };

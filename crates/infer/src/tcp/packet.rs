@@ -39,6 +39,8 @@ pub(crate) struct Ack {
     pub(crate) seq: SeqNum,
     /// It carries no data, SYN, FIN or RST.
     pub(crate) pure: bool,
+    /// Its number was used before: it asks for an answer (RFC 9293 §3.8.4).
+    pub(crate) asks: bool,
     pub(crate) is_syn: bool,
     pub(crate) ecn_echo: bool,
 }

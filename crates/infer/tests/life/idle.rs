@@ -31,6 +31,56 @@ fn a_keep_alive_that_a_middlebox_resets_is_an_idle_time_out() {
 }
 
 #[test]
+fn an_acknowledgement_long_after_the_data_changes_no_rate_and_is_no_transfer() {
+    for setup in Setup::all(24) {
+        for side in [CLIENT, SERVER] {
+            let made = |late: bool| {
+                let (mut wire, end) = answered(setup);
+                if late {
+                    let again = wire.now(side, ACK, 0);
+                    wire.put(end + 45 * SECOND, side, false, again);
+                }
+                judged(wire).0
+            };
+            let (with, without) = (made(true), made(false));
+            assert!((with.goodput_bps / without.goodput_bps - 1.0).abs() < 0.01, "{setup:?}: {}", with.goodput_bps);
+            assert_eq!(with.verdict.code(), without.verdict.code(), "{setup:?}");
+            let phases = with.life.expect("a capture").phases;
+            assert!(phases.transfer_s < 0.1 && phases.waiting_client_s > 44.9, "{setup:?}: {phases:?}");
+        }
+    }
+}
+
+#[test]
+fn numbers_that_other_connections_used_while_it_was_idle_are_no_losses() {
+    for setup in Setup::all(24).filter(|setup| !setup.v6) {
+        let (mut wire, mut end) = answered(setup);
+        // The server numbers the packets of all its connections together: each of its answers is 1,500 further on.
+        let mut id = 9_000u16;
+        for n in 0..9 {
+            end += 10 * SECOND;
+            id = id.wrapping_add(1_500);
+            if n % 3 == 2 {
+                wire.send(end, CLIENT, ACK | Flags::PSH, 200);
+                let response = Sent { id: Some(id), ..wire.now(SERVER, ACK, 800) };
+                wire.put(end + setup.rtt / 2, SERVER, false, response);
+                wire.next[SERVER] += 800;
+                wire.heard[CLIENT] = wire.next[SERVER];
+                wire.send(end + setup.rtt, CLIENT, ACK, 0);
+                continue;
+            }
+            let next = wire.now(CLIENT, ACK, 0);
+            wire.put(end, CLIENT, false, Sent { seq: next.seq - 1, ..next });
+            let answer = Sent { id: Some(id), ..wire.now(SERVER, ACK, 0) };
+            wire.put(end + setup.rtt / 2, SERVER, false, answer);
+        }
+        let (flow, _) = judged(wire);
+        assert_eq!(flow.retransmits.total, 0, "{setup:?}: {:#?}", flow.verdict);
+        assert_eq!(flow.verdict.code(), Code::WaitingForClient, "{setup:?}: {:#?}", flow.verdict);
+    }
+}
+
+#[test]
 fn a_peer_that_is_silent_after_a_pause_is_charged_from_the_first_packet_it_leaves_unanswered() {
     for setup in Setup::all(20).filter(|setup| setup.tap == CLIENT) {
         for pause in [0, IDLE] {

@@ -51,8 +51,8 @@ struct Half {
     /// After the last byte that the other side acknowledged.
     acked: Option<SeqNum>,
     fins: u32,
-    /// It advertised a window of zero.
-    is_shut: bool,
+    /// The window that it advertised last, as its packet had it.
+    window: Option<u16>,
 }
 
 impl Half {
@@ -114,6 +114,8 @@ pub(crate) struct ConnectionPhases {
     answered: u32,
     /// Of [`Phase::Client`], what no request followed yet.
     unasked: u64,
+    /// And what acknowledgements that say nothing new ended: if the server goes on, it was part of the transfer.
+    undecided: u64,
     is_tls_handshake: bool,
     /// Of [`Phase::Tls`], time in which the server had what the client sent, and had not answered.
     unanswered_tls: u64,
@@ -130,7 +132,11 @@ impl ConnectionPhases {
         }
         self.is_tls_handshake = is_tls_handshake;
         self.note_resent_request(packet);
+        let undecided = self.undecided;
         self.charge(gap, packet);
+        if self.undecided == undecided {
+            self.undecided = 0;
+        }
         if packet.flags.has(Flags::RST) {
             self.reset(packet);
             return;
@@ -242,11 +248,16 @@ impl ConnectionPhases {
             Exchange::Response if responses_in(packet) > Some(0) && server.is_all_acknowledged() => {
                 self.add(Phase::Server, gap);
             }
+            Exchange::Response if !self.is_tls_handshake && self.says_nothing(packet) => {
+                self.add(Phase::Client, gap);
+                self.undecided += gap;
+            }
             Exchange::Response => {
                 // Into a closed window it asks for room.
                 let [own, other] = [&self.sides[packet.side()], &self.sides[1 - packet.side()]];
-                let is_probe =
-                    packet.payload_len <= 1 && own.end.is_some_and(|end| packet.seq.add(1) == end) && !other.is_shut;
+                let is_probe = packet.payload_len <= 1
+                    && own.end.is_some_and(|end| packet.seq.add(1) == end)
+                    && other.window != Some(0);
                 let is_idle = asks || is_probe || packet.is_alert() || flags.has(Flags::FIN) || flags.has(Flags::RST);
                 let acknowledges = packet.side() == 0
                     && flags.has(Flags::ACK)
@@ -261,6 +272,15 @@ impl ConnectionPhases {
                 self.add(Phase::Client, gap - transfer);
             }
         }
+    }
+
+    /// Whether the packet acknowledges nothing new, where all is acknowledged, and gives no more room: it ends no wait.
+    fn says_nothing(&self, packet: &Packet) -> bool {
+        let [own, other] = [&self.sides[packet.side()], &self.sides[1 - packet.side()]];
+        let is_pure = packet.payload_len == 0 && packet.flags.0 & (Flags::SYN | Flags::FIN | Flags::RST) == 0;
+        let is_new = other.acked.is_none_or(|acked| packet.ack.since(acked) > 0);
+        let gives_room = own.window.is_none_or(|window| packet.window > window);
+        is_pure && !is_new && !gives_room && self.sides.iter().all(Half::is_all_acknowledged)
     }
 
     fn add(&mut self, phase: Phase, nanos: u64) {
@@ -379,6 +399,11 @@ impl ConnectionPhases {
                 self.unasked = 0;
             }
             self.serve();
+            if self.exchange == Exchange::Response {
+                self.spent[Phase::Client as usize] -= self.undecided;
+                self.spent[Phase::Transfer as usize] += self.undecided;
+                self.unasked -= self.undecided;
+            }
             let is_asked = matches!(self.exchange, Exchange::Request { .. } | Exchange::Upload);
             self.answered += responses_in(packet).unwrap_or_else(|| u32::from(is_asked));
             if let Exchange::Request { lost: Some(lost), .. } = self.exchange {
@@ -419,7 +444,7 @@ impl ConnectionPhases {
     }
 
     fn acknowledgement(&mut self, packet: &Packet) {
-        self.sides[packet.side()].is_shut = packet.window == 0;
+        self.sides[packet.side()].window = Some(packet.window);
         let other = &mut self.sides[1 - packet.side()];
         if other.acked.is_none_or(|acked| packet.ack.since(acked) > 0) {
             let beyond_syn = other.acked.is_some() && !packet.flags.has(Flags::SYN);

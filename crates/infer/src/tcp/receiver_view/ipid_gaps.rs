@@ -47,6 +47,11 @@ impl IpIdGaps {
         if trusted { self.gap } else { 0 }
     }
 
+    /// None of the packets missing just before the current one had data: each of them is another connection's, as far as is known.
+    pub(crate) const fn had_no_data(&mut self) {
+        self.consecutive = self.consecutive.saturating_sub(self.gap);
+    }
+
     /// The packets missing just before the current one are another connection's.
     pub(crate) const fn are_others(&mut self) {
         self.consecutive = self.consecutive.saturating_sub(1);

@@ -297,7 +297,9 @@ impl Sender {
             return;
         }
         let limit = self.class();
-        if self.totals.first_data.is_some() {
+        // Where all has come, an acknowledgement by itself waits for nothing.
+        let is_idle = ack.pure && !ack.asks && to == self.space.una && self.space.una == self.space.nxt;
+        if self.totals.first_data.is_some() && !is_idle {
             self.clocks.now = self.clocks.now.max(ack.now);
         }
         let acknowledged = to;
@@ -508,7 +510,8 @@ impl Sender {
         let slack = 2 * self.rtt.min.unwrap_or(0);
         let no_more = self.is_exact() || {
             self.wait_in_vain();
-            self.space.fin || self.clocks.idle_at.is_some_and(|at| at.saturating_add(slack) >= self.clocks.now)
+            let told = self.clocks.idle_at.max(self.clocks.last_delivery);
+            self.space.fin || told.is_some_and(|at| at.saturating_add(slack) >= self.clocks.now)
         };
         // What waits behind a window that is closed to the very end is not done.
         let is_shut = self.window.size == Some(0) && self.window.is_probed;

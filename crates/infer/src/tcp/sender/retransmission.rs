@@ -31,10 +31,12 @@ impl Sender {
         self.space.next_seq().is_some_and(|next| end.since(next) <= 0)
     }
 
-    /// A packet without data came: where its number is what would be sent next, nothing new is on its way.
+    /// A packet without data came: where its number is what would be sent next, nothing new is on its way, and none of the packets that are
+    /// missing before it had data.
     pub(crate) fn came_without_data(&mut self, now: u64, seq: SeqNum) {
         if self.has_sent(seq) {
             self.clocks.idle_at = Some(now);
+            self.remote.ip_ids.had_no_data();
         }
     }
 

@@ -137,6 +137,7 @@ mod tests {
             tsecr: None,
             seq: SeqNum::new(0),
             pure: true,
+            asks: false,
             is_syn: false,
             ecn_echo: false,
         });
