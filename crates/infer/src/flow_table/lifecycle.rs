@@ -27,6 +27,8 @@ struct Half {
     /// Something came from here.
     heard: bool,
     syn_seen: bool,
+    /// Something else than SYNs came from here, or a SYN with data.
+    spoke: bool,
     isn: Option<SeqNum>,
     fin: bool,
     /// The sequence number after its FIN, until that is acknowledged.
@@ -62,7 +64,8 @@ impl Lifecycle {
         if !flags.has(Flags::SYN) || flags.has(Flags::RST) {
             return false;
         }
-        let side = &self.sides[self.side_of(segment)];
+        let at = self.side_of(segment);
+        let side = &self.sides[at];
         if flags.has(Flags::ACK) {
             // A second SYN-ACK with another number: another server's answer, or an old one. It begins nothing by itself unless this
             // connection is over.
@@ -70,7 +73,8 @@ impl Lifecycle {
                 && (self.reset || self.sides.iter().all(|side| side.fin));
         }
         match side.isn {
-            Some(isn) => isn != segment.tcp.seq,
+            // A SYN that nothing answered is sent again by this connection's program, or by a firewall that draws another number each time.
+            Some(isn) => isn != segment.tcp.seq && (side.spoke || self.sides[1 - at].heard),
             // The start was not captured: its ports are used again if anything else was.
             None => side.heard || self.carried_data,
         }
@@ -104,10 +108,11 @@ impl Lifecycle {
             if flags.has(Flags::ACK) {
                 far.isn = far.isn.or(Some(tcp.ack.add(u32::MAX)));
             }
-            if !own.syn_seen {
+            if !own.syn_seen || !own.spoke && !far.heard {
                 (own.syn_seen, own.isn) = (true, Some(tcp.seq));
             }
         }
+        own.spoke |= !flags.has(Flags::SYN) || segment.payload_len > 0;
         self.carried_data |= segment.payload_len > 0;
         if flags.has(Flags::FIN) && !own.fin {
             (own.fin, own.fin_end) = (true, Some(end.add(1)));
@@ -187,6 +192,9 @@ mod tests {
         let open = life_of(&WHOLE[..3]);
         assert!(reused(&open, true, Flags::SYN, 7_000) && !reused(&open, true, Flags::SYN, 100));
         assert!(!reused(&open, true, Flags::SYN | Flags::RST, 7_000));
+        let unanswered = life_of(&WHOLE[..1]);
+        assert!(!reused(&unanswered, true, Flags::SYN, 7_000) && !reused(&unanswered, true, Flags::SYN, 100));
+        assert!(reused(&life_of(&[WHOLE[0], WHOLE[2]]), true, Flags::SYN, 7_000), "answers are not captured");
         assert!(!reused(&open, false, SYN_ACK, 7_000) && reused(&life_of(&WHOLE), false, SYN_ACK, 7_000));
         // The SYN was not captured: its number is that before what the SYN-ACK acknowledges, and without that anything is new.
         let answered = life_of(&WHOLE[1..2]);

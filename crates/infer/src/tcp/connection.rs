@@ -238,6 +238,9 @@ impl Connection {
             self.lookup = self.lookup.take().or_else(|| packet.lookup().cloned());
             seq = seq.add(1);
             self.sides[side].sender.space.begin_with_syn(seq);
+            if self.sides[1 - side].packets == 0 {
+                self.sides[side].sender.space.begin_anew(seq);
+            }
         }
         if flags.has(Flags::ACK) {
             if self.sides[1 - side].packets == 0 {

@@ -90,6 +90,9 @@ impl Handshake {
         let syn = &mut self.syn[side];
         syn.count += 1;
         syn.last_at = now;
+        if side == 0 && self.to_server.is_none() {
+            syn.isn = Some(packet.seq);
+        }
         self.agreed = Agreed {
             sack: self.both(|syn| syn.sack),
             shift: [0, 1].map(|side| self.agreed_shift(side)),

@@ -104,6 +104,11 @@ impl Wire {
         self.isn[side].wrapping_add(seq)
     }
 
+    /// A side counts from another first number from now on.
+    pub(crate) fn renumber(&mut self, side: usize) {
+        self.isn[side] = self.isn[side].wrapping_mul(2_654_435_761).wrapping_add(1);
+    }
+
     /// A router answers a packet of `side` by an error that names the MTU of its next link.
     pub(crate) fn too_big(&mut self, at: u64, side: usize, mtu: u16) {
         let quoted = self.packet(at, side, &self.now(side, ACK, 0));

@@ -58,11 +58,16 @@ fn percent(part: u64, whole: u64) -> f64 {
 #[test]
 fn lost_syns_are_time_of_connecting() {
     for setup in Setup::all(24).filter(|setup| setup.tap == CLIENT) {
-        for lost in 1..=4u32 {
+        for (lost, renumbers) in (1..=4u32).flat_map(|lost| [(lost, false), (lost, true)]) {
             let mut wire = Wire::new(setup);
             let sent = wire.now(CLIENT, SYN, 0);
             let waited = ((1 << lost) - 1) * SECOND;
-            (0..lost).for_each(|n| wire.put(((1u64 << n) - 1) * SECOND, CLIENT, true, sent));
+            for n in 0..lost {
+                wire.put(((1u64 << n) - 1) * SECOND, CLIENT, true, sent);
+                if renumbers {
+                    wire.renumber(CLIENT);
+                }
+            }
             let open = wire.open(waited);
             let end = wire.exchange(open + MS, 0, 9_000);
             let flow = expect(setup, wire, (Code::Connecting, percent(open, end), true));

@@ -46,6 +46,7 @@ pub(crate) enum Phase {
 /// One side's sequence numbers.
 #[derive(Debug, Clone, Copy, Default)]
 struct Half {
+    isn: Option<SeqNum>,
     /// After the last byte sent.
     end: Option<SeqNum>,
     /// After the last byte that the other side acknowledged.
@@ -376,6 +377,9 @@ impl ConnectionPhases {
         }
         let own = &mut self.sides[packet.side()];
         own.fins += u32::from(is_fin);
+        if is_syn && own.isn != Some(packet.seq) {
+            (own.isn, own.end) = (Some(packet.seq), Some(end));
+        }
         if is_new && (packet.payload_len > 0 || is_syn || is_fin) {
             own.end = Some(end);
         }

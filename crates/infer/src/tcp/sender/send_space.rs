@@ -65,6 +65,13 @@ impl SendSpace {
         self.begin(seq);
     }
 
+    /// A SYN that nothing answered and that had no data is sent again with another number, before `seq`: it counts from there.
+    pub(crate) fn begin_anew(&mut self, seq: SeqNum) {
+        if self.knows_first && self.nxt == ORIGIN {
+            self.reference = Some((seq, ORIGIN));
+        }
+    }
+
     /// The sequence number after the highest byte sent.
     pub(crate) fn next_seq(&self) -> Option<SeqNum> {
         let (reference, at) = self.reference?;
