@@ -153,8 +153,8 @@ fn what_a_router_called_too_long_and_the_sender_heeded_is_no_loss() {
 }
 
 /// A response of which two full segments are dropped, however often they are sent, while the short one behind them arrives. The client gives up
-/// after 30 s.
-fn with_a_hole(setup: Setup, full: usize) -> Wire {
+/// after 30 s, by these flags.
+fn with_a_hole(setup: Setup, full: usize, ends_by: u8) -> Wire {
     let mut wire = Wire::new(setup);
     let open = wire.open(0);
     wire.send(open, CLIENT, ACK, 200);
@@ -172,15 +172,15 @@ fn with_a_hole(setup: Setup, full: usize) -> Wire {
     for n in 0..6 {
         wire.put(sent + 300 * MS * (1 << n), SERVER, true, first);
     }
-    wire.send(sent + 30 * SECOND, CLIENT, super::FIN, 0);
+    wire.send(sent + 30 * SECOND, CLIENT, ends_by, 0);
     wire
 }
 
 #[test]
 fn long_packets_that_never_come_are_told_at_either_end() {
-    for setup in Setup::all(24) {
+    for (setup, ends_by) in Setup::all(24).flat_map(|setup| [super::FIN, super::RST | ACK].map(|by| (setup, by))) {
         let full = if setup.timestamps { 1_448 } else { 1_460 };
-        let flow = code_of(setup, with_a_hole(setup, full));
+        let flow = code_of(setup, with_a_hole(setup, full, ends_by));
         let Cause::PathMtuBlackHole(seen) = &flow.verdict.cause else { panic!("{setup:?}: {:#?}", flow.verdict) };
         match (setup.tap, seen) {
             (CLIENT, LargePackets::Missing { missing_bytes, longest_bytes: 900, .. }) => {

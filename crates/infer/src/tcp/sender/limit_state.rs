@@ -82,9 +82,10 @@ impl Sender {
         0.9 * self.timeout()
     }
 
-    /// Nothing came any more while something was missing, for longer than a timer waits: what it sent, if anything, was lost as well.
-    pub(super) fn wait_in_vain(&mut self) {
-        let silence = self.clocks.now.saturating_sub(self.clocks.last_send);
+    /// Nothing came any more until the connection `ended` while something was missing, for longer than a timer waits: what it sent, if anything,
+    /// was lost as well.
+    pub(super) fn wait_in_vain(&mut self, ended: u64) {
+        let silence = ended.saturating_sub(self.clocks.last_send);
         if self.scoreboard.gaps.total() > 0 && silence as f64 >= self.nearly_timeout() {
             self.losses.in_vain = Some(silence);
             self.observers.event(&Event::TimerExpired { longest: u64::MAX });

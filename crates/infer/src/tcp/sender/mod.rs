@@ -509,7 +509,7 @@ impl Sender {
         // Round trips vary by as much again.
         let slack = 2 * self.rtt.min.unwrap_or(0);
         let no_more = self.is_exact() || {
-            self.wait_in_vain();
+            self.wait_in_vain(ended);
             let told = self.clocks.idle_at.max(self.clocks.last_delivery);
             self.space.fin || told.is_some_and(|at| at.saturating_add(slack) >= self.clocks.now)
         };
