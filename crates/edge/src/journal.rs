@@ -231,6 +231,50 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).expect("read"), "4\n");
     }
 
+    /// What a log wrote.
+    #[derive(Clone, Default)]
+    struct Seen(Arc<std::sync::Mutex<Vec<u8>>>);
+
+    impl Write for Seen {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("whole").write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_log_has_one_line_while_the_disk_is_full_and_one_when_there_is_room() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("journal");
+        std::os::unix::fs::symlink("/dev/full", &path).expect("a link");
+        let seen = Seen::default();
+        let log = Log::new(thalweg_model::LogConfig::default(), Box::new(seen.clone())).expect("a thread");
+        let config = JournalConfig { path: path.clone(), size: Bytes::new(1 << 20), files: 2 };
+        let journal = Journal::open(&config, Arc::new(log)).expect("open");
+        (0..3).for_each(|_| journal.write("lost".to_owned()));
+        while journal.lost() < 3 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        fs::remove_file(&path).expect("removed");
+        journal.write("kept".to_owned());
+        drop(journal);
+        assert_eq!(fs::read_to_string(&path).expect("read"), "kept\n");
+        let has = |text: &str, event: &str| text.matches(event).count();
+        let begun = Instant::now();
+        loop {
+            let text = String::from_utf8(seen.0.lock().expect("whole").clone()).expect("text");
+            if (has(&text, "journal-failed"), has(&text, "journal-recovered")) == (1, 1) {
+                assert!(text.contains("No space left") && text.contains("lines_lost=3"), "{text}");
+                break;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(10), "{text}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     #[test]
     fn a_full_disk_loses_lines_and_nothing_else() {
         let config = JournalConfig { path: "/dev/full".into(), size: Bytes::new(1 << 20), files: 1 };
