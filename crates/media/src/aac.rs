@@ -99,6 +99,18 @@ impl AacConfig {
         format!("mp4a.40.{}", self.signalled_type)
     }
 
+    /// A frame without sound; `None` for configurations that none is known for.
+    ///
+    /// One or two channels whose spectrum has no section: ISO/IEC 14496-3 table 4.4.1.1 (`single_channel_element`,
+    /// `channel_pair_element`) with `max_sfb` 0, and an ending.
+    pub fn silence(&self) -> Option<&'static [u8]> {
+        match (self.object_type, self.signalled_type, self.samples, self.channel_configuration) {
+            (2, 2, 1024, 1) => Some(b"\x00\xc8\x00\x80\x23\x80"),
+            (2, 2, 1024, 2) => Some(b"\x21\x00\x49\x90\x02\x19\x00\x23\x80"),
+            _ => None,
+        }
+    }
+
     /// The header that goes before a frame of `length` bytes; `None` for a frame that ADTS cannot hold.
     pub fn adts(&self, length: usize) -> Option<[u8; ADTS_LENGTH]> {
         let frame = Some(length + ADTS_LENGTH).filter(|&frame| frame <= ADTS_FRAME_MAX)?;

@@ -21,6 +21,20 @@ fn alone() -> MutexGuard<'static, ()> {
     PLAYING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Starts to publish a tone and a picture whose sound pauses from second 4 to 18.
+fn publish_paused(folder: &Path, to: &str) -> Tied {
+    let made = ffmpeg(
+        "-y -f lavfi -i testsrc2=size=320x180:rate=25 -f lavfi -i sine=frequency=440 -t 40 -af aselect='not(between(t,4,18))' \
+         -c:v libx264 -preset ultrafast -g 50 -pix_fmt yuv420p -c:a aac -max_interleave_delta 100000 -f flv paused.flv",
+    )
+    .current_dir(folder)
+    .status();
+    assert!(made.is_ok_and(|status| status.success()), "FFmpeg makes the stream");
+    // From a file, whose packets FFmpeg sends at their time: it would wait for a live source's sound.
+    let words = format!("-re -i paused.flv -c copy -max_interleave_delta 100000 -f flv {to}");
+    Tied(ffmpeg(&words).current_dir(folder).spawn().expect("FFmpeg starts"))
+}
+
 /// A certificate for this host, signed by itself.
 fn certificate(folder: &Path) {
     let status = Command::new("openssl")
@@ -176,4 +190,28 @@ fn ffplay_ffprobe_and_curl_take_the_built_in_stream() {
         let bytes = fs::read(folder.path().join("segment.ts")).expect("the segment");
         assert!(bytes.len().is_multiple_of(188) && bytes.len() > 100_000, "{}", bytes.len());
     }
+}
+
+#[test]
+fn players_go_on_while_sound_pauses_and_join_then() {
+    if !installed("chromium") || !installed("ffmpeg") {
+        return;
+    }
+    let _alone = alone();
+    let Some(scripts) = players() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let edge = Edge::start(folder.path(), LOCAL, &[]);
+    let _publisher = publish_paused(folder.path(), &edge.url("publish", "rtmp").replace("NAME", "paused"));
+    let begun = Instant::now();
+    let [hls, flv] = [".m3u8", ".flv"].map(|end| edge.url_of("play", "http", end).replace("NAME", "paused"));
+    // One plays when the pause begins; the others join in it, and play when it ends.
+    let play = |url: &str, after_s: u64, seconds: u32| {
+        std::thread::sleep(Duration::from_secs(after_s).saturating_sub(begun.elapsed()));
+        must_play(&watch(folder.path(), &scripts, url, seconds), url, f64::from(seconds));
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| play(&hls, 3, 14));
+        scope.spawn(|| play(&hls, 12, 14));
+        scope.spawn(|| play(&flv, 12, 9));
+    });
 }

@@ -4,6 +4,7 @@ mod admission;
 mod closing;
 mod end;
 mod segments;
+mod silence;
 mod sound_wait;
 mod untaken;
 mod writer;

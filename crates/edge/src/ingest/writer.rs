@@ -2,6 +2,7 @@
 
 use super::end::End;
 use super::segments::Segments;
+use super::silence::Silence;
 use super::untaken::Untaken;
 use crate::hub::{Publication, Stream};
 use std::sync::Arc;
@@ -30,6 +31,7 @@ pub(super) struct Writer {
     /// Tags of this publisher that made no sense and were passed over.
     pub(super) skipped_tags: u64,
     untaken: Untaken,
+    silence: Silence,
 }
 
 impl Writer {
@@ -50,6 +52,7 @@ impl Writer {
             gop: None,
             skipped_tags: 0,
             untaken: Untaken::default(),
+            silence: Silence::default(),
         }
     }
 
@@ -59,6 +62,7 @@ impl Writer {
         self.segments.restart(&self.stream);
         (self.configs, self.metadata, self.announces_video) = (Vec::new(), None, false);
         (self.gop, self.skipped_tags, self.untaken) = (None, 0, Untaken::default());
+        self.silence = Silence::default();
         self.stream.is_live.store(true, Ordering::Release);
     }
 
@@ -75,10 +79,10 @@ impl Writer {
         match taken {
             Ok(Some(Arrival::Config(config))) => self.config(config),
             Ok(Some(Arrival::Metadata(text))) => self.metadata(text),
-            Ok(Some(Arrival::Unit(unit))) => self.unit(&unit, limits)?,
+            Ok(Some(Arrival::Unit(unit))) => self.filled(&unit, limits, now_ms)?,
             Ok(Some(Arrival::UnitWithConfig(config, unit))) => {
                 self.config(config);
-                self.unit(&unit, limits)?;
+                self.filled(&unit, limits, now_ms)?;
             }
             Ok(_) => {}
             // Without one of its tracks a stream is not what was published.
@@ -120,6 +124,7 @@ impl Writer {
     fn config(&mut self, config: Config) {
         self.cut();
         self.segments.config(&config);
+        self.silence.config(&config);
         self.configs.retain(|other| other.track() != config.track());
         self.configs.push(config);
         self.renew_header();
@@ -140,6 +145,12 @@ impl Writer {
             flv::write_config(config, self.block_at_ms as u32, &mut bytes);
         }
         self.header = bytes.into();
+    }
+
+    /// Takes a unit, and before it silence where sound pauses.
+    fn filled(&mut self, unit: &Unit, limits: &LimitsConfig, now_ms: u64) -> Result<(), End> {
+        let (silence, is_taken) = self.silence.before(unit, now_ms);
+        silence.iter().chain(is_taken.then_some(unit)).try_for_each(|unit| self.unit(unit, limits))
     }
 
     fn unit(&mut self, unit: &Unit, limits: &LimitsConfig) -> Result<(), End> {
