@@ -184,6 +184,15 @@ pub(crate) struct Pause {
     pub(crate) ended_at: u64,
 }
 
+/// What the time between two sends was, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Waited {
+    /// Charged to the application.
+    pub(crate) charged: u64,
+    /// Since acknowledgements had made room for a segment.
+    pub(crate) room: u64,
+}
+
 /// A segment that was sent and is not acknowledged.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SentSegment {

@@ -1,6 +1,6 @@
 //! Where the time of a data phase goes: each moment is charged to one class, some of them when the next event explains them.
 
-use crate::event::{Acked, Limit, Sent};
+use crate::event::{Acked, Limit, Sent, Waited};
 use crate::reset::{Reset, reset_keeping};
 
 /// Most slices of time a flow keeps; on overflow neighbours are merged, so long flows are seen more coarsely. Bounds memory.
@@ -66,15 +66,6 @@ impl Slice {
             (own, other) => own.or(other),
         };
     }
-}
-
-/// What the time between two sends was, in nanoseconds.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Waited {
-    /// Charged to the application.
-    pub(crate) charged: u64,
-    /// Since acknowledgements had made room for a segment.
-    pub(crate) room: u64,
 }
 
 /// Time charged so far.

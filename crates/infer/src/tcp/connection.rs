@@ -85,8 +85,10 @@ impl Side {
     /// The round trip between the tap and this side is `round_trip`: what is on its way arrives as much sooner as that is shorter than was thought.
     pub(super) fn is_beyond(&mut self, round_trip: u64) {
         let sooner = self.beyond.saturating_sub(round_trip);
-        for ack in &mut self.on_the_way {
-            ack.now = ack.now.saturating_sub(sooner);
+        if sooner > 0 {
+            for ack in &mut self.on_the_way {
+                ack.now = ack.now.saturating_sub(sooner);
+            }
         }
         self.beyond = round_trip;
     }
@@ -302,7 +304,7 @@ impl Connection {
         if far.beyond > 0
             && let Some(current) = far.echo.current(handshake)
         {
-            far.beyond = current.max(1);
+            far.is_beyond(current.max(1));
         }
         if let Some((tsval, _)) = packet.timestamps
             && !far.sender.is_exact()

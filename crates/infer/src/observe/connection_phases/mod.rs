@@ -259,7 +259,8 @@ impl ConnectionPhases {
                 let is_probe = packet.payload_len <= 1
                     && own.end.is_some_and(|end| packet.seq.add(1) == end)
                     && other.window != Some(0);
-                let is_idle = asks || is_probe || packet.is_alert() || flags.has(Flags::FIN) || flags.has(Flags::RST);
+                let ends = packet.is_alert() || flags.has(Flags::FIN) || flags.has(Flags::RST);
+                let is_idle = asks || is_probe || ends && client.window != Some(0);
                 let acknowledges = packet.side() == 0
                     && flags.has(Flags::ACK)
                     && server.end.is_none_or(|end| packet.ack.since(end) >= 0);
@@ -281,7 +282,8 @@ impl ConnectionPhases {
         let is_pure = packet.payload_len == 0 && packet.flags.0 & (Flags::SYN | Flags::FIN | Flags::RST) == 0;
         let is_new = other.acked.is_none_or(|acked| packet.ack.since(acked) > 0);
         let gives_room = own.window.is_none_or(|window| packet.window > window);
-        is_pure && !is_new && !gives_room && self.sides.iter().all(Half::is_all_acknowledged)
+        let is_shut = packet.window == 0 || self.sides.iter().any(|side| side.window == Some(0));
+        is_pure && !is_new && !gives_room && !is_shut && self.sides.iter().all(Half::is_all_acknowledged)
     }
 
     fn add(&mut self, phase: Phase, nanos: u64) {
@@ -318,7 +320,10 @@ impl ConnectionPhases {
         let interrupts = match self.exchange {
             Exchange::Nothing => packet.side() == 1 && !self.opening,
             Exchange::Request { .. } | Exchange::Upload => packet.side() == 1,
-            Exchange::Response => packet.side() == 1 && !self.sides[1].is_all_acknowledged(),
+            // Into a window that stays closed it sends in vain, and gives up.
+            Exchange::Response => {
+                packet.side() == 1 && !self.sides[1].is_all_acknowledged() && self.sides[0].window != Some(0)
+            }
         };
         // Whoever asks after the other side's FIN has not closed: the reset is the only answer.
         let [own, other] = [&self.sides[packet.side()], &self.sides[1 - packet.side()]];
