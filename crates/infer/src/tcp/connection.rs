@@ -239,10 +239,8 @@ impl Connection {
             self.opening.syn(side, now, packet);
             self.lookup = self.lookup.take().or_else(|| packet.lookup().cloned());
             seq = seq.add(1);
-            self.sides[side].sender.space.begin_with_syn(seq);
-            if self.sides[1 - side].packets == 0 {
-                self.sides[side].sender.space.begin_anew(seq);
-            }
+            let is_answered = self.sides[1 - side].packets > 0;
+            self.sides[side].sender.space.begin_with_syn(seq, is_answered);
         }
         if flags.has(Flags::ACK) {
             if self.sides[1 - side].packets == 0 {

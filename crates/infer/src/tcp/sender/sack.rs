@@ -104,7 +104,7 @@ mod tests {
         let mut sender = Sender::new(Recording::Nothing);
         (sender.space.mss, sender.space.mss_known) = (u64::from(MSS), true);
         sender.scoreboard.sack_permitted = sack_permitted;
-        sender.space.begin_with_syn(SeqNum::new(0));
+        sender.space.begin_with_syn(SeqNum::new(0), false);
         for n in 0..10 {
             let (now, seq) = (1_000 + u64::from(n), SeqNum::new(n * MSS));
             sender.data(&Data {

@@ -59,17 +59,14 @@ impl SendSpace {
         }
     }
 
-    /// Sets the sequence number of the first byte, as a SYN tells it: what is missing before the first data was lost.
-    pub(crate) fn begin_with_syn(&mut self, seq: SeqNum) {
+    /// Sets the sequence number of the first byte, as a SYN tells it: what is missing before the first data was lost. Of SYNs without data that are
+    /// not answered the latest counts, whose number may be another.
+    pub(crate) fn begin_with_syn(&mut self, seq: SeqNum, is_answered: bool) {
         self.knows_first |= self.reference.is_none();
-        self.begin(seq);
-    }
-
-    /// A SYN that nothing answered and that had no data is sent again with another number, before `seq`: it counts from there.
-    pub(crate) fn begin_anew(&mut self, seq: SeqNum) {
-        if self.knows_first && self.nxt == ORIGIN {
+        if !is_answered && self.knows_first && self.nxt == ORIGIN {
             self.reference = Some((seq, ORIGIN));
         }
+        self.begin(seq);
     }
 
     /// The sequence number after the highest byte sent.
