@@ -46,6 +46,7 @@ pub(crate) enum Phase {
 /// One side's sequence numbers.
 #[derive(Debug, Clone, Copy, Default)]
 struct Half {
+    /// Of its latest SYN, if it is the client.
     isn: Option<SeqNum>,
     /// After the last byte sent.
     end: Option<SeqNum>,
@@ -133,11 +134,7 @@ impl ConnectionPhases {
         }
         self.is_tls_handshake = is_tls_handshake;
         self.note_resent_request(packet);
-        let undecided = self.undecided;
         self.charge(gap, packet);
-        if self.undecided == undecided {
-            self.undecided = 0;
-        }
         if packet.flags.has(Flags::RST) {
             self.reset(packet);
             return;
@@ -382,7 +379,7 @@ impl ConnectionPhases {
         }
         let own = &mut self.sides[packet.side()];
         own.fins += u32::from(is_fin);
-        if is_syn && own.isn != Some(packet.seq) {
+        if is_syn && !packet.flags.has(Flags::ACK) && own.isn != Some(packet.seq) {
             (own.isn, own.end) = (Some(packet.seq), Some(end));
         }
         if is_new && (packet.payload_len > 0 || is_syn || is_fin) {
@@ -408,11 +405,10 @@ impl ConnectionPhases {
                 self.unasked = 0;
             }
             self.serve();
-            if self.exchange == Exchange::Response {
-                self.spent[Phase::Client as usize] -= self.undecided;
-                self.spent[Phase::Transfer as usize] += self.undecided;
-                self.unasked -= self.undecided;
-            }
+            let undecided = std::mem::take(&mut self.undecided);
+            self.spent[Phase::Client as usize] -= undecided;
+            self.spent[Phase::Transfer as usize] += undecided;
+            self.unasked -= undecided;
             let is_asked = matches!(self.exchange, Exchange::Request { .. } | Exchange::Upload);
             self.answered += responses_in(packet).unwrap_or_else(|| u32::from(is_asked));
             if let Exchange::Request { lost: Some(lost), .. } = self.exchange {
@@ -423,7 +419,7 @@ impl ConnectionPhases {
             return;
         }
         if is_new {
-            self.unasked = 0;
+            (self.unasked, self.undecided) = (0, 0);
         }
         let client = &self.sides[0];
         let is_taken = client.is_all_acknowledged();

@@ -136,6 +136,26 @@ fn a_pause_within_a_response_and_an_upload_are_transfer() {
 }
 
 #[test]
+fn an_acknowledgement_that_says_nothing_new_ends_no_wait() {
+    let again = packet(true, ACK, 201, 1_501, 0);
+    let idle = with(
+        opened(),
+        &[
+            (20, packet(true, ACK, 101, 501, 100)),
+            (40, packet(false, ACK, 501, 201, 1_000)),
+            (40, again),
+            (540, again),
+            (740, packet(false, ACK, 1_501, 201, 0)),
+        ],
+    );
+    assert_eq!(phases(&idle), [20, 0, 20, 0, 700, 0, 0]);
+    let asks = with(idle.clone(), &[(940, packet(true, ACK, 201, 1_501, 100))]);
+    assert_eq!(phases(&asks), [20, 0, 20, 0, 900, 0, 0]);
+    let goes_on = with(idle, &[(940, packet(false, ACK, 1_501, 201, 1_000))]);
+    assert_eq!(phases(&goes_on), [20, 0, 20, 0, 0, 900, 0]);
+}
+
+#[test]
 fn the_first_reset_is_kept_with_its_ttl_and_what_followed() {
     let mut forged = packet(false, RST | ACK, 501, 201, 0);
     forged.ip.ttl = 120;
