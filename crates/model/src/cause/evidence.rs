@@ -124,6 +124,7 @@ fn clamp(clamp: &Clamp) -> Vec<Evidence> {
     ))];
     if !clamp.at_sender {
         facts.push(fact("the flight is what the sender had sent, less what it had heard of, by its timestamps"));
+        facts.push(fact("a send buffer that BBR empties evenly looks the same from here: on the sender, ss -tm tells"));
     }
     facts
 }
