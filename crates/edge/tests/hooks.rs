@@ -49,6 +49,14 @@ impl Application {
         self.calls.lock().expect("whole").iter().filter(|call| call.path == path).cloned().collect()
     }
 
+    /// The sessions that calls of `path` named, in their order.
+    fn sessions(&self, path: &str) -> Vec<String> {
+        let session = |call: &Call| call.json()["session"].as_str().expect("a session").to_owned();
+        let mut found: Vec<String> = self.calls(path).iter().map(session).collect();
+        found.sort();
+        found
+    }
+
     fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
@@ -252,17 +260,13 @@ fn each_session_has_one_on_play_and_one_on_stop() {
     let mut gone = Client::connect(http);
     gone.write("GET /live/cam.flv?seat=2 HTTP/1.1\r\nHost: a\r\n\r\n");
     drop(gone);
-    let sessions = |path: &str| {
-        let calls = application.calls(path);
-        let mut found: Vec<String> =
-            calls.iter().map(|call| call.json()["session"].as_str().expect("a session").to_owned()).collect();
-        found.sort();
-        found
-    };
     // The first poll, three that play, seat 1, three FLV, and seat 2 where it was read before its end.
-    eventually(|| (sessions("/yes/stop").len() >= 8 && sessions("/yes/stop") == sessions("/yes/play")).then_some(()));
+    eventually(|| {
+        let stops = application.sessions("/yes/stop");
+        (stops.len() >= 8 && stops == application.sessions("/yes/play")).then_some(())
+    });
     server.drain().expect("drained");
-    let (plays, stops) = (sessions("/yes/play"), sessions("/yes/stop"));
+    let (plays, stops) = (application.sessions("/yes/play"), application.sessions("/yes/stop"));
     assert_eq!(plays, stops);
     let mut distinct = plays.clone();
     distinct.dedup();
@@ -295,13 +299,10 @@ fn on_stop_follows_an_on_play_that_is_answered_while_the_server_ends() {
     eventually(|| (application.calls("/slow/play").len() == 3).then_some(()));
     drop(gone);
     server.drain().expect("drained");
-    let sessions = |path: &str| {
-        let calls = application.calls(path);
-        let mut found: Vec<String> = calls.iter().map(|call| call.json()["session"].to_string()).collect();
-        found.sort();
-        found
-    };
-    assert_eq!((sessions("/slow/play").len(), sessions("/yes/stop")), (3, sessions("/slow/play")));
+    assert_eq!(
+        (application.sessions("/slow/play").len(), application.sessions("/yes/stop")),
+        (3, application.sessions("/slow/play"))
+    );
     drop(waiting);
 }
 
@@ -317,12 +318,6 @@ fn each_on_publish_that_is_accepted_has_one_on_unpublish() {
     let rtmp = server.addresses.rtmp[0];
     // Two want the same stream, which one gets.
     let both = [(); 2].map(|()| std::thread::spawn(move || Encoder::publish(rtmp, "cam")));
-    let sessions = |path: &str| {
-        let calls = application.calls(path);
-        let mut found: Vec<String> = calls.iter().map(|call| call.json()["session"].to_string()).collect();
-        found.sort();
-        found
-    };
     let both = both.map(|one| one.join().expect("whole"));
     assert_eq!(both.iter().filter(|one| one.is_ok()).count(), 1, "one is refused: the stream is being published");
     let told = eventually(|| application.calls("/yes/unpublish").first().map(Call::json));
@@ -334,7 +329,7 @@ fn each_on_publish_that_is_accepted_has_one_on_unpublish() {
     eventually(|| (application.calls("/slow/publish").len() == 3).then_some(()));
     server.drain().expect("drained");
     assert!(late.join().expect("whole").is_err());
-    let (asked, told) = (sessions("/slow/publish"), sessions("/yes/unpublish"));
+    let (asked, told) = (application.sessions("/slow/publish"), application.sessions("/yes/unpublish"));
     assert_eq!((asked.len(), &told), (3, &asked));
     let last = application.calls("/yes/unpublish").iter().map(Call::json).find(|call| call["stream"] == "live/other");
     assert_eq!(last.expect("told")["why"].as_str(), Some("the server ends"));
