@@ -148,7 +148,7 @@ impl<'a> RoundTrips<'a> {
         // The buffer may hold what the path does, and a queue besides: more of it would wait there.
         let fills = self.fills(trains);
         // Between such pauses as well it is the buffer that holds the flight, where they take a good part of the time.
-        let waits = wakes.is_some_and(|wakes| wakes.time * 4 >= self.delivering());
+        let waits = wakes.is_some_and(|wakes| self.are_long(wakes));
         let (mut flight_so_far, mut after_loss) = (0u64, u64::MAX);
         // Behind the last of the data the flight falls by itself.
         let last_send = self.sender.clocks.last_send;
@@ -229,9 +229,14 @@ impl<'a> RoundTrips<'a> {
         (shows_itself && self.waits_for_a_buffer()).then_some(&self.sender.observers.sndbuf_wakeups)
     }
 
-    /// Whether such pauses take a good part of the time.
+    /// Whether the program waits for its buffer in a good part of the time.
     pub(super) fn mostly_waits(&self) -> bool {
-        self.waits_for_a_buffer() && self.sender.observers.sndbuf_wakeups.time * 4 >= self.delivering()
+        self.waits_for_a_buffer() && self.are_long(&self.sender.observers.sndbuf_wakeups)
+    }
+
+    /// Whether such pauses take a good part of the time.
+    fn are_long(&self, wakes: &SndbufWakeups) -> bool {
+        wakes.time * 4 >= self.delivering()
     }
 
     fn waits_for_a_buffer(&self) -> bool {
