@@ -32,7 +32,7 @@ pub(super) fn failed_note(failed: &[FailedFlow]) -> Option<String> {
 pub(super) fn order_note(behind: u64) -> Option<String> {
     let s = if behind == 1 { " is" } else { "s are" };
     (behind > 0).then(|| {
-        format!("time runs backwards in the capture: {behind} packet{s} behind later ones; they are analysed in order of their times")
+        format!("time runs backwards in the capture: {behind} packet{s} behind later ones; they are analysed in order of their times, no ACK before its data")
     })
 }
 

@@ -1,10 +1,12 @@
 //! Packets that a file has out of order by their times, put in order within a bound.
 //!
 //! Receive queues that several processors serve, and files that were joined, put packets down after later ones. The first packets are held
-//! back until it is known whether time runs backwards; past them a capture in order is handed on packet by packet.
+//! back until it is known whether time runs backwards; past them a capture in order is handed on packet by packet. No acknowledgement is put before
+//! the data that it acknowledges: there the file's order is right, and the clock ran wrong.
 
 use crate::flow_table::TcpPacket;
 use std::collections::VecDeque;
+use thalweg_wire::{Flags, Segment};
 
 /// Segments held back at most. Bounds memory.
 const HELD_MAX: usize = 256;
@@ -64,7 +66,8 @@ impl TimeOrder {
             on(seen);
             return;
         }
-        let place = self.held.iter().rposition(|(at, _)| *at <= self.now).map_or(0, |before| before + 1);
+        let stays = |(at, held): &(u64, TcpPacket)| *at <= self.now || acknowledges(&seen.segment, &held.segment);
+        let place = self.held.iter().rposition(stays).map_or(0, |before| before + 1);
         self.held.insert(place, (self.now, seen));
         if self.held.len() > HELD_MAX
             && let Some((_, first)) = self.held.pop_front()
@@ -85,6 +88,14 @@ impl TimeOrder {
         self.clock = self.clock.max(seen.clock);
         TcpPacket { clock: self.clock, ..seen }
     }
+}
+
+/// Whether one of two segments acknowledges what the other carries.
+fn acknowledges(ack: &Segment, data: &Segment) -> bool {
+    let is_of_its_peer = (ack.ip.source, ack.tcp.source_port) == (data.ip.destination, data.tcp.destination_port)
+        && (ack.ip.destination, ack.tcp.destination_port) == (data.ip.source, data.tcp.source_port);
+    let carries = data.payload_len > 0 || data.tcp.flags.has(Flags::SYN) || data.tcp.flags.has(Flags::FIN);
+    is_of_its_peer && carries && ack.tcp.flags.has(Flags::ACK) && data.tcp.seq.before(ack.tcp.ack)
 }
 
 #[cfg(test)]
@@ -116,6 +127,29 @@ mod tests {
         shuffled.chunks_mut(8).for_each(|block| block.reverse());
         assert_eq!(order(&shuffled), (sorted.clone(), 3_500));
         assert_eq!(order(&sorted), (sorted, 0));
+    }
+
+    /// A clock that loses ticks, as old machines' did, sets packets back by less than a second in a file whose order is right.
+    #[test]
+    fn no_acknowledgement_comes_before_its_data() {
+        let (mut order, mut out) = (TimeOrder::default(), Vec::new());
+        // Times, the sender's side, the sequence number, the length and what is acknowledged.
+        let packets = [
+            (0, true, 1_000, 100, 1),
+            (30, true, 1_100, 100, 1),
+            (40, true, 1_200, 100, 1),
+            (20, false, 1, 0, 1_200),
+            (25, false, 1, 0, 1_100),
+            (35, true, 1_300, 100, 1),
+        ];
+        for (number, (at, is_senders, seq, len, ack)) in (1..).zip(packets) {
+            order.packet(at);
+            let segment = packet(is_senders, Flags::ACK, seq, ack, len);
+            order.segment(TcpPacket::new(0, (Timestamp::from_nanos(at), at), number, segment), |seen| out.push(seen));
+        }
+        order.flush(|seen| out.push(seen));
+        let numbers: Vec<u64> = out.iter().map(|seen| seen.number).collect();
+        assert_eq!(numbers, [1, 2, 4, 5, 6, 3], "4 acknowledges 2, and neither 3 nor 6");
     }
 
     #[test]
