@@ -427,10 +427,11 @@ fn a_short_answer_does_not_fill_a_window_of_one_segment() {
 /// The answer's last packet came again because none of its acknowledgements was heard in 280 ms, as its timestamp tells.
 #[test]
 #[ignore = "needs THALWEG_CAPTURES, a folder of captures of other projects"]
-fn what_was_not_heard_when_it_was_due_is_waited_for() {
+fn a_probe_for_what_has_arrived_costs_nothing() {
     let folder = captures();
     let found = thalweg_infer::diagnose_file(&folder.join("public/ndpi-alexa-app.pcapng")).expect("a capture");
     let flow = found.report.flows.iter().find(|flow| flow.client.ends_with(":51985")).expect("the connection");
-    assert_eq!(flow.verdict.code(), thalweg_model::Code::RetransmissionTimeout, "{:?}", flow.verdict);
-    assert!(flow.limits.timeout > 0.9 && flow.goodput_bps < 400e3, "{:?} {}", flow.limits, flow.goodput_bps);
+    // Its ACK had passed the tap and was lost behind it.
+    assert_eq!((flow.retransmits.total, flow.retransmits.spurious), (1, 1), "{:?}", flow.retransmits);
+    assert!(flow.limits.timeout < 0.01 && flow.goodput_bps > 1e6, "{:?} {}", flow.limits, flow.goodput_bps);
 }

@@ -26,7 +26,8 @@ pub(crate) struct JudgedFlow<'a> {
     verdict: Verdict,
     findings: Vec<Finding>,
     held_side: Side,
-    life: Life,
+    /// Its phases, which both sides' packets divide: none where the capture lacks one side's.
+    life: Option<Life>,
     other: Option<(DataPhase, Box<OtherDirection>)>,
 }
 
@@ -43,6 +44,7 @@ impl<'a> JudgedFlow<'a> {
         let (verdict, findings) = ranking::judge(&facts);
         let mut life = life::life(connection);
         let (verdict, findings) = life_causes::judge(&facts, &mut life, verdict, findings);
+        let life = unseen_sender(connection).is_none().then_some(life);
         let other = other_direction(connection, 1 - main, held);
         Self { facts, verdict, findings, held_side, life, other }
     }
@@ -54,16 +56,16 @@ impl<'a> JudgedFlow<'a> {
     /// By what the connection is listed.
     pub(crate) fn cost(&self) -> FlowCost {
         let connection = self.facts.connection;
-        let bytes = connection.sides.iter().map(|side| side.sender.totals.bytes).sum();
+        let bytes = bytes_sent(connection).iter().sum();
         let of = |verdict, phase| FlowCost::of(verdict, phase, bytes, connection.first_packet);
         let cost = of(&self.verdict, self.phase());
         let cost = self.other.as_ref().map_or(cost, |(phase, other)| cost.min(of(&other.verdict, *phase)));
-        cost.with_life(Some(&self.life), self.verdict.code())
+        cost.with_life(self.life.as_ref(), self.verdict.code())
     }
 
     /// Whether something other than its programs makes either direction slower than it could be, or fails.
     pub(crate) fn is_slowed(&self) -> bool {
-        self.life.failure.is_some()
+        self.life.is_some_and(|life| life.failure.is_some())
             || is_held(&self.verdict)
             || self.other.as_ref().is_some_and(|(_, other)| is_held(&other.verdict))
     }
@@ -77,16 +79,14 @@ impl<'a> JudgedFlow<'a> {
     pub(crate) fn flow(self) -> Flow {
         let connection = self.facts.connection;
         let flow = self.flow_as_seen();
-        match unseen_sender(connection) {
-            Some(unseen) => with_acknowledged(flow, connection, unseen),
-            None => flow,
-        }
+        if unseen_sender(connection).is_some() { with_acknowledged(flow, connection) } else { flow }
     }
 
     fn flow_as_seen(self) -> Flow {
         let Self { facts, verdict, findings, held_side, life, other } = self;
         let Facts { connection, main, sender, vantage, held, .. } = facts;
         let [client, server] = &connection.sides;
+        let [bytes_up, bytes_down] = bytes_sent(connection);
         let losses = &sender.losses;
         let black_hole =
             verdict.code() == Code::PathMtuBlackHole || findings.iter().any(|f| f.code() == Code::PathMtuBlackHole);
@@ -99,8 +99,8 @@ impl<'a> JudgedFlow<'a> {
             vantage,
             start: connection.started.as_nanos() as f64 / 1e9,
             duration_s: connection.ended.seconds_since(connection.started),
-            bytes_up: client.sender.totals.bytes,
-            bytes_down: server.sender.totals.bytes,
+            bytes_up,
+            bytes_down,
             packets_up: client.packets,
             packets_down: server.packets,
             handshake: connection.opening.report(),
@@ -138,7 +138,7 @@ impl<'a> JudgedFlow<'a> {
             },
             policer: facts.bucket.map(|bucket| TokenBucket { rate_bps: bucket.rate * 8.0, burst_bytes: bucket.burst }),
             facts: facts::facts(connection, main, &facts, black_hole),
-            life: Some(life),
+            life,
             application: application::application(connection),
             limits: facts.limits(),
             verdict,
@@ -150,19 +150,24 @@ impl<'a> JudgedFlow<'a> {
     }
 }
 
-/// The report with the data that `unseen` sent, as far as the other side's acknowledgements tell. Phases are divided by both sides' packets.
-fn with_acknowledged(flow: Flow, connection: &Connection, unseen: usize) -> Flow {
+/// Bytes that client and server sent: of one whose packets the capture lacks, those that the other acknowledged.
+fn bytes_sent(connection: &Connection) -> [u64; 2] {
+    let mut bytes = connection.sides.each_ref().map(|side| side.sender.totals.bytes);
+    if let Some(unseen) = unseen_sender(connection) {
+        bytes[unseen] = connection.observers.ack_stream.bytes;
+    }
+    bytes
+}
+
+/// The report with what the receiver's acknowledgements tell of a sender whose packets the capture lacks.
+fn with_acknowledged(flow: Flow, connection: &Connection) -> Flow {
     let acks = &connection.observers.ack_stream;
     let (bytes, seconds) = (acks.bytes, acks.span() as f64 / 1e9);
-    let (bytes_up, bytes_down) = if unseen == 0 { (bytes, flow.bytes_down) } else { (flow.bytes_up, bytes) };
     Flow {
-        bytes_up,
-        bytes_down,
         goodput_bps: if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 },
         phase_s: seconds,
         rtt_min_ms: acks.round_trip.map(|nanos| nanos as f64 / 1e6),
         zero_windows: acks.zero_windows,
-        life: None,
         ..flow
     }
 }

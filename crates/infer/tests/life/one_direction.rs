@@ -1,7 +1,7 @@
 //! Captures that hold the packets of one side only, the receiver's: rate, round trip and losses as far as acknowledgements tell.
 
 use crate::capture::{CLIENT, SERVER, Sent, Setup, Wire};
-use crate::{ACK, MS, close, judged};
+use crate::{ACK, MS, RST, close, judged};
 use thalweg_model::{Cause, Code, UndecidedBy, Way};
 
 /// The figures that the verdict rests on: bytes, seconds, losses, their bytes, the round trip.
@@ -36,6 +36,22 @@ fn acknowledgements_of_a_download_give_rate_and_round_trip() {
         );
         assert!((flow.goodput_bps - 720_000.0 / seconds).abs() < 1.0 && flow.rtt_min_ms == Some(24.0));
         assert!(!slowed);
+    }
+}
+
+/// Whether anything was asked for is in the packets that are missing.
+#[test]
+fn a_reset_of_a_side_seen_alone_is_no_failure() {
+    for setup in Setup::all(24) {
+        let mut wire = Wire::new(setup);
+        wire.only = Some(CLIENT);
+        let open = wire.open(0);
+        let end = wire.exchange(open, 100 * MS, 90_000);
+        wire.send(end + MS, CLIENT, ACK, 200);
+        wire.send(end + 30 * MS, CLIENT, RST, 0);
+        let (flow, slowed) = judged(wire);
+        assert_eq!((flow.verdict.code(), flow.bytes_down, flow.life.is_none()), (Code::Unknown, 90_000, true));
+        assert!(!slowed, "{setup:?}");
     }
 }
 

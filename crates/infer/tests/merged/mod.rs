@@ -14,6 +14,11 @@ const DESTINATION_NET: usize = 14 + 16 + 2;
 
 /// All captures of the corpus, several times, with their packets in the order of time.
 pub(crate) fn capture() -> Vec<u8> {
+    capture_of(|_| true)
+}
+
+/// The frames of [`capture`] that `keeps` keeps.
+pub(crate) fn capture_of(keeps: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/diagnose");
     let mut inputs: Vec<_> = fs::read_dir(&folder).expect("the corpus").map(|e| e.expect("an entry").path()).collect();
     inputs.sort();
@@ -25,7 +30,7 @@ pub(crate) fn capture() -> Vec<u8> {
             let mut first = None;
             while let Some(packet) = capture.next().expect("readable") {
                 // One end's packets: with both, each connection is two.
-                if packet.interface != 0 {
+                if packet.interface != 0 || !keeps(packet.bytes) {
                     continue;
                 }
                 assert_eq!(
