@@ -27,6 +27,7 @@ struct Estimates<'a> {
     grows_on: bool,
     clamp: Option<u64>,
     above_tcp: Option<AboveTcp>,
+    emptied: Option<u64>,
 }
 
 impl<'a> Estimates<'a> {
@@ -34,12 +35,13 @@ impl<'a> Estimates<'a> {
     fn of(side: &'a Side, vantage: Vantage, mean: f64, returned: u64) -> Self {
         let rounds = RoundTrips::new(&side.sender);
         let rates = ShownRates::of(&rounds, mean);
+        let emptied = rounds.emptied_buffer();
         let clamp = match vantage {
             Vantage::Sender => rounds.clamp(),
             Vantage::Receiver | Vantage::Middle => rounds.clamp_told(),
             Vantage::Unknown => None,
         };
-        let wakes = rounds.wakes(rates.trains).filter(|_| clamp.is_none());
+        let wakes = rounds.wakes(rates.trains).filter(|_| clamp.is_none() && emptied.is_none());
         let losses = loss_origin::judge(&rounds, &rates);
         let (capacity, blurred) = rates.capacity(&rounds, losses.bucket);
         // Faster moments used up what the policer's bucket held: nothing of another limit's time could have gone at that rate.
@@ -59,8 +61,9 @@ impl<'a> Estimates<'a> {
             wakes: wakes.filter(|_| above_tcp.is_none()),
             losses,
             grows_on: rounds.grow_on(),
-            clamp: clamp.filter(|_| above_tcp.is_none()),
+            clamp: clamp.filter(|_| above_tcp.is_none() && emptied.is_none()),
             above_tcp,
+            emptied,
         }
     }
 }
@@ -106,6 +109,8 @@ pub(crate) struct Facts<'a> {
     /// The flight, in bytes, that the congestion window never passes.
     pub(crate) clamp: Option<u64>,
     pub(crate) above_tcp: Option<AboveTcp>,
+    /// The bytes of each write into a send buffer that is written again once it is empty.
+    pub(crate) emptied: Option<u64>,
     /// Waits for delayed acknowledgements, of the side that waited longer.
     pub(crate) held: &'a NagleDelayedAck,
 }
@@ -156,6 +161,7 @@ impl<'a> Facts<'a> {
             blurred: found.blurred,
             clamp: found.clamp,
             above_tcp: found.above_tcp,
+            emptied: found.emptied,
             held,
         }
     }

@@ -41,9 +41,9 @@ impl RoundTrips<'_> {
         held
     }
 
-    /// Whether a buffer, or a clamp, may hold so much: two segments at least, as the least that a program may set does (`SOCK_MIN_SNDBUF`).
+    /// Whether a buffer, or a clamp, may hold so much: a segment at least, as small devices' do; what is less is a program's message.
     fn is_held(&self, flight: u64) -> bool {
-        flight > self.sender.space.mss
+        flight >= self.sender.space.mss
     }
 
     /// Whether a flight stood for long enough to be held by something that does not grow.

@@ -6,6 +6,7 @@ pub(crate) mod capacity;
 pub(crate) mod change_points;
 pub(crate) mod data_phase;
 pub(crate) mod departure_times;
+pub(crate) mod emptied_buffer;
 pub(crate) mod flight_level;
 pub(crate) mod loss_origin;
 pub(crate) mod partition;

@@ -136,7 +136,8 @@ impl<'a> RoundTrips<'a> {
         let grows_until = start.exit.map_or(u64::MAX, |(at, _)| at);
         // Elsewhere than at the sender its pauses may have hidden that the growth stopped; there were none. What a timer paces no acknowledgement
         // sets off.
-        let paced = self.sender.observers.send_spacing.paced(self.sender.space.mss).is_some();
+        let round_trip = self.sender.rtt.least().unwrap_or(u64::MAX);
+        let paced = self.sender.observers.send_spacing.paced(self.sender.space.mss, round_trip).is_some();
         let stopped = ((prompted || paced) && start.growth.since >= MAX_FLAT_ROUNDS).then_some(start.growth.until);
         let exit = grows_until.min(stopped.unwrap_or(u64::MAX));
         let first_loss = self.sender.losses.episodes.first().map_or(u64::MAX, |loss| loss.at);
@@ -149,6 +150,8 @@ impl<'a> RoundTrips<'a> {
         let fills = self.fills(trains);
         // Between such pauses as well it is the buffer that holds the flight, where they take a good part of the time.
         let waits = wakes.is_some_and(|wakes| self.are_long(wakes));
+        // Acknowledgements that the receiver delays are no queue.
+        let emptied = self.emptied_buffer().map(|_| self.sender.observers.stop_and_wait.ack_delay() * 1e9);
         let (mut flight_so_far, mut after_loss) = (0u64, u64::MAX);
         // Behind the last of the data the flight falls by itself.
         let last_send = self.sender.clocks.last_send;
@@ -179,7 +182,10 @@ impl<'a> RoundTrips<'a> {
             if here.seconds == 0.0 && here.bytes == 0.0 {
                 continue;
             }
-            let into = if path_is_full {
+            let into = if emptied.is_some_and(|delay| !self.is_queued(view.rtt - delay)) {
+                // Whatever the flight looks like, nothing of it was left when the next one left.
+                &mut split.application
+            } else if path_is_full {
                 &mut split.path_rate
             } else if view.windowed > 0.5 {
                 // Between two segments that fill the window there is room for an instant.

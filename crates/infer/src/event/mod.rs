@@ -153,6 +153,7 @@ pub(crate) struct Sent {
     /// When the sender sent before, and when new data was last acknowledged.
     pub(crate) last_send: u64,
     pub(crate) last_progress: u64,
+    /// The least round trip, the handshake's included: where the receiver delays each acknowledgement no other shows the path's.
     pub(crate) rtt_min: u64,
     /// Open time without a packet is the application's if it lasted longer than this.
     pub(crate) patience: u64,

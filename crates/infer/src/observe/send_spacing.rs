@@ -20,6 +20,9 @@ const MAX_SEGMENTS: f64 = 2.5;
 /// Seconds that a piece takes at the pacing rate: `sk_pacing_shift` is 10, for 1/1024 s; segments are whole.
 const MAX_SECONDS: f64 = 1.3e-3;
 
+/// Pieces whose distance is a round trip within this part are a window's. `a_segment_each_round_trip_is_a_window_of_one` holds it.
+const ROUND_TRIP_PART: f64 = 0.1;
+
 /// The pieces that one direction was sent in.
 #[derive(Debug, Default)]
 pub(crate) struct SendSpacing {
@@ -89,8 +92,8 @@ impl SendSpacing {
         (rate / self.rate - 1.0).abs() <= EVEN_PART
     }
 
-    /// What a pacing timer sent, if one did; `mss` is a segment's payload.
-    pub(crate) fn paced(&self, mss: u64) -> Option<PacedPieces> {
+    /// What a pacing timer sent, if one did; `mss` is a segment's payload, `round_trip` the least in nanoseconds.
+    pub(crate) fn paced(&self, mss: u64, round_trip: u64) -> Option<PacedPieces> {
         if self.pieces < MIN_PIECES || self.even * 10 < self.pieces * EVEN_TENTHS {
             return None;
         }
@@ -103,7 +106,9 @@ impl SendSpacing {
         let most = (MAX_SEGMENTS * mss as f64).max(MAX_SECONDS * self.rate);
         let interval_s = bytes / self.rate;
         let found = PacedPieces { rate: self.rate, bytes, interval_s, even: self.even, pieces: self.pieces };
-        (bytes <= most).then_some(found)
+        // A round trip apart they are a window's, each set off by the acknowledgement of the one before.
+        let is_windows = (interval_s * 1e9 / round_trip.max(1) as f64 - 1.0).abs() <= ROUND_TRIP_PART;
+        (bytes <= most && !is_windows).then_some(found)
     }
 }
 
@@ -115,6 +120,11 @@ mod tests {
 
     /// Pieces of this many segments at these intervals, in nanoseconds, one after the other.
     fn spaced(segments: u64, intervals: &[u64]) -> Option<f64> {
+        spaced_over(100_000_000, segments, intervals)
+    }
+
+    /// The same over this round trip.
+    fn spaced_over(round_trip: u64, segments: u64, intervals: &[u64]) -> Option<f64> {
         let (mut spacing, mut now) = (SendSpacing::default(), 0);
         for interval in intervals.iter().cycle().take(400) {
             for n in 0..segments {
@@ -122,7 +132,13 @@ mod tests {
             }
             now += interval;
         }
-        spacing.paced(MSS).map(|paced| paced.rate * 8.0)
+        spacing.paced(MSS, round_trip).map(|paced| paced.rate * 8.0)
+    }
+
+    #[test]
+    fn a_segment_each_round_trip_is_a_window_of_one() {
+        let each = |round_trip| spaced_over(round_trip, 1, &[11_600_000]).is_some();
+        assert_eq!([1_000_000, 11_000_000, 11_600_000, 30_000_000].map(each), [true, false, false, true]);
     }
 
     #[test]

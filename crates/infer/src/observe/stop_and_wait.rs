@@ -53,8 +53,10 @@ pub(crate) struct StopAndWait {
     /// Stops, those that were whole, and those that messages and acknowledgements ended, before that amount was seen: while the congestion window
     /// grows, each is larger than the last.
     before: [u64; 4],
-    /// Nanoseconds from the last byte before a stop to the first after it.
+    /// Nanoseconds from the last byte before a stop to the first after it, and of them those by which the acknowledgement of that byte came later
+    /// than a round trip after it.
     waited: u64,
+    delayed: u64,
     start: Option<u64>,
     most_in_flight: u64,
     message_at: Option<u64>,
@@ -125,10 +127,9 @@ impl StopAndWait {
         let since = |at: u64| sent.now.saturating_sub(at);
         let stopped = sent.silence();
         self.waited += stopped;
+        self.delayed += sent.last_progress.saturating_sub(sent.last_send + sent.rtt_min);
         if is_opened {
             self.by_message += 1;
-        } else if is_far {
-            // When an acknowledgement reached a far sender is known to a round trip.
         } else if since(sent.last_progress) <= AFTER_RELEASE {
             self.by_acknowledgement += 1;
         } else if since(sent.last_progress) <= stopped / SOON_PART {
@@ -148,6 +149,11 @@ impl StopAndWait {
     pub(crate) fn goes_on_by_messages(&self) -> bool {
         let nearly = |count: u64, all: u64| count >= MIN_STOPS && count * 10 >= all * ALIKE_TENTHS;
         nearly(self.messages, self.messages + self.acknowledgements) || nearly(self.ended_by_message, self.silences)
+    }
+
+    /// How much later than a round trip the acknowledgements come that end stops, in the mean, in seconds.
+    pub(crate) fn ack_delay(&self) -> f64 {
+        self.delayed as f64 / 1e9 / self.stops.count.max(1) as f64
     }
 
     /// Whether neither messages nor acknowledgements let the sender go on.

@@ -61,6 +61,11 @@ impl RttEstimator {
         if self.samples == 0 { first } else { Some((self.smoothed, self.variation)) }
     }
 
+    /// The least of all, the handshake's included, in nanoseconds.
+    pub(crate) fn least(&self) -> Option<u64> {
+        self.min.into_iter().chain(self.handshake).min()
+    }
+
     /// The smoothed round trip, or the handshake's before data was timed; 0 where nothing is known, in nanoseconds.
     pub(crate) fn usual(&self) -> f64 {
         self.estimate().map_or(0.0, |(smoothed, _)| smoothed)

@@ -10,6 +10,7 @@ mod idle;
 mod middleboxes;
 mod one_direction;
 mod protocols;
+mod small_buffers;
 
 use capture::{CLIENT, SERVER, Sent, Setup, Wire};
 use thalweg_model::{Code, Failure, Flow};
@@ -221,6 +222,28 @@ fn the_servers_own_reset_of_a_request_is_told_and_one_after_the_exchange_is_a_cl
             let failure = flow.life.and_then(|life| life.failure);
             assert_eq!((failure, slowed), (asks.then_some(Failure::Reset), asks), "{setup:?}: {:?}", flow.verdict);
         }
+    }
+}
+
+/// The server answers before it has the whole request, and resets what goes on coming.
+#[test]
+fn a_reset_that_cuts_an_upload_off_is_a_failure_at_both_taps() {
+    for setup in Setup::all(60) {
+        let mut wire = Wire::new(setup);
+        let open = wire.open(0) + MS;
+        for n in 0..8 {
+            wire.send(open + n * 12, CLIENT, ACK, 1_400);
+        }
+        let arrived = open + setup.rtt / 2 + MS;
+        wire.send(arrived, SERVER, ACK | Flags::PSH, 300);
+        let reset = wire.now(SERVER, RST | ACK, 0);
+        wire.put(arrived + 50, SERVER, false, reset);
+        // What the client sent before it heard of that.
+        for n in 0..4 {
+            wire.send(arrived + setup.rtt / 2 - 5 * MS + n * 12, CLIENT, ACK, 1_400);
+        }
+        let flow = expect(setup, wire, (Code::Reset, 0.0, true));
+        assert_eq!(flow.life.and_then(|life| life.failure), Some(Failure::Reset), "{setup:?}");
     }
 }
 

@@ -178,12 +178,16 @@ fn send_buffer(buffer: &FullSendBuffer, part: &str) -> String {
             elapsed(rtt_min_s),
             per_round_trip(flight_bytes, rtt_min_s),
         ),
-        SendBufferSeen::Emptied { write_bytes, rtt_min_s, .. } => format!(
-            "the next {} bytes leave when the ones before are acknowledged, which over {} allows {}",
-            count(write_bytes as f64),
-            elapsed(rtt_min_s),
-            per_round_trip(write_bytes as f64, rtt_min_s),
-        ),
+        SendBufferSeen::Emptied { write_bytes, rtt_min_s, ack_delay_s, .. } => {
+            let late =
+                ack_delay_s.map_or_else(String::new, |delay| format!(" and an ACK delayed by {}", elapsed(delay)));
+            format!(
+                "the next {} bytes leave when the ones before are acknowledged, which over {}{late} allows {}",
+                count(write_bytes as f64),
+                elapsed(rtt_min_s),
+                per_round_trip(write_bytes as f64, rtt_min_s + ack_delay_s.unwrap_or_default()),
+            )
+        }
         SendBufferSeen::Counted { buffer_bytes: Some(bytes) } => {
             format!("it holds {} of memory, and the data in it is under way", data(bytes as f64))
         }

@@ -196,10 +196,15 @@ fn send_buffer(buffer: &FullSendBuffer) -> Vec<Evidence> {
         SendBufferSeen::Flight { flight_bytes, window_max_bytes, .. } => facts.push(fact(format!(
             "the flight stands at {flight_bytes:.0} bytes, neither growing nor cut; the receiver's window is up to {window_max_bytes} bytes"
         ))),
-        SendBufferSeen::Emptied { writes, .. } => facts.push(fact(format!(
-            "{} of that size, each with nothing left in flight; a program that itself waits for its acknowledgements looks the same",
-            counted(writes, "write")
-        ))),
+        SendBufferSeen::Emptied { writes, ack_delay_s, .. } => {
+            facts.push(fact(format!(
+                "{} of that size, each with nothing left in flight; a program that itself waits for its acknowledgements looks the same",
+                counted(writes, "write")
+            )));
+            facts.extend(ack_delay_s.map(|_| {
+                fact("the receiver delays the ACK of an odd segment (RFC 1122 section 4.2.3.2); more than one write in flight ends that".to_owned())
+            }));
+        }
         SendBufferSeen::Counted { .. } => {}
     }
     if let Some(wakeups) = buffer.wakeups {

@@ -124,6 +124,9 @@ pub enum SendBufferSeen {
         writes: u64,
         /// Least round trip.
         rtt_min_s: f64,
+        /// How much later than that the acknowledgement comes for which the next one waits, where the receiver delays it.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        ack_delay_s: Option<f64>,
     },
     /// The kernel counted the time.
     Counted {

@@ -194,7 +194,11 @@ pub fn all() -> Vec<Cause> {
         Cause::Reordering(OvertakenPackets { repairs: repairs(), needless: 11, late: 20 }),
         Cause::Bufferbloat(queue(None)),
         Cause::Bufferbloat(queue(Some(AckWait { rtt_without_s: 0.05 }))),
-        buffer(SendBufferSeen::Emptied { write_bytes: 16_384, writes: 41, rtt_min_s: 0.15 }, true),
+        buffer(SendBufferSeen::Emptied { write_bytes: 16_384, writes: 41, rtt_min_s: 0.15, ack_delay_s: None }, true),
+        buffer(
+            SendBufferSeen::Emptied { write_bytes: 1_460, writes: 60, rtt_min_s: 0.004, ack_delay_s: Some(0.2) },
+            true,
+        ),
         Cause::ApplicationWindow(ApplicationWindow {
             window_bytes: 65_535,
             in_pieces: false,

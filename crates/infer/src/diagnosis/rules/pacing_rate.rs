@@ -23,5 +23,5 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
 pub(super) fn paced(facts: &Facts<'_>) -> Option<PacedPieces> {
     let sender = facts.sender;
     let stands = facts.limits().send_buffer > 0.0 && facts.wakes.is_none();
-    sender.observers.send_spacing.paced(sender.space.mss).filter(|_| stands)
+    sender.observers.send_spacing.paced(sender.space.mss, sender.rtt.least().unwrap_or(u64::MAX)).filter(|_| stands)
 }

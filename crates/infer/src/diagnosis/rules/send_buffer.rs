@@ -3,8 +3,8 @@
 use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::Judged;
 use crate::diagnosis::rules::pacing_rate;
+use crate::estimate::emptied_buffer::MIN_ACK_DELAY_S;
 use crate::observe::sndbuf_wakeups::SndbufWakeups;
-use crate::observe::stop_and_wait::Release;
 use thalweg_model::{Cause, FullSendBuffer, SendBufferSeen, Vantage, Wakeups};
 
 pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
@@ -39,27 +39,17 @@ fn full(facts: &Facts<'_>) -> Option<Judged> {
 }
 
 /// A buffer that is written again once it is empty, as some systems have where the program sets its size. Its pauses look like a program's.
-///
-/// Only the sender's tap shows that a write follows an acknowledgement: elsewhere a program that writes by a timer looks the same.
 pub(super) fn emptied(facts: &Facts<'_>) -> Option<Judged> {
-    if facts.vantage != Vantage::Sender {
-        return None;
-    }
     let share = facts.limits().application;
+    let write_bytes = facts.emptied.filter(|_| share > 0.0)?;
     let waits = &facts.sender.observers.stop_and_wait;
-    let write_bytes = waits.amount(Release::Acknowledgement, facts.phase_s).filter(|_| share > 0.0)?;
-    if write_bytes < MIN_SEGMENTS * facts.sender.space.mss {
-        return None;
-    }
+    let rtt_min_s = facts.sender.rtt.least().unwrap_or(0) as f64 / 1e9;
     let writes = waits.stops.count + 1;
-    let seen = SendBufferSeen::Emptied { write_bytes, writes, rtt_min_s: facts.rtt_min_s };
+    let ack_delay_s = Some(waits.ack_delay()).filter(|delay| *delay >= MIN_ACK_DELAY_S);
+    let seen = SendBufferSeen::Emptied { write_bytes, writes, rtt_min_s, ack_delay_s };
     let at_sender = facts.vantage == Vantage::Sender;
     let cause = Cause::SendBuffer(FullSendBuffer { seen, wakeups: None, at_sender });
     let gain = facts.shows_capacity().then(|| facts.gain_without(facts.split.application, 0.0));
     let judged = Judged::new(cause, share, facts.weight_of_pauses(), gain);
     Some(Judged { in_bursts: true, ..judged })
 }
-
-/// Segments of the shortest such write. Nagle's algorithm holds back less than one (RFC 9293 §3.7.4), and two are acknowledged at once (RFC 9293
-/// §3.8.6.3).
-const MIN_SEGMENTS: u64 = 3;

@@ -317,9 +317,10 @@ impl ConnectionPhases {
         let interrupts = match self.exchange {
             Exchange::Nothing => packet.side() == 1 && !self.opening,
             Exchange::Request { .. } | Exchange::Upload => packet.side() == 1,
-            // Into a window that stays closed it sends in vain, and gives up.
+            // Into a window that stays closed it sends in vain, and gives up. A response that comes before the whole request cuts that off.
             Exchange::Response => {
-                packet.side() == 1 && !self.sides[1].is_all_acknowledged() && self.sides[0].window != Some(0)
+                let is_done = self.sides.iter().all(Half::is_all_acknowledged);
+                packet.side() == 1 && !is_done && self.sides[0].window != Some(0)
             }
         };
         // Whoever asks after the other side's FIN has not closed: the reset is the only answer.

@@ -229,7 +229,7 @@ impl Sender {
             trigger,
             last_send: self.clocks.last_send,
             last_progress: self.clocks.last_progress,
-            rtt_min: self.rtt.min.unwrap_or(0),
+            rtt_min: self.rtt.least().unwrap_or(0),
             // A quarter of a round trip; twice its deviation where it jitters, for acknowledgements come in clumps then.
             patience: (self.rtt.min.unwrap_or(0) / 4).max(2 * self.rtt.variation as u64).max(1_000_000),
             was_idle,
