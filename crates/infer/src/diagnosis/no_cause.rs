@@ -12,8 +12,7 @@ pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
         return Verdict::new(Cause::Unknown(missing), 0.0, None);
     }
     if facts.phase_s > 0.0 {
-        let carried = CarriedData { bytes: facts.bytes, seconds: facts.phase_s };
-        return Verdict::new(Cause::NothingToGain(carried), 0.0, Some(1.0));
+        return nothing_to_gain(facts, None);
     }
     if unseen_sender(facts.connection) == Some(facts.main) {
         return Verdict::new(Cause::Unknown(only_acknowledgements(facts)), 0.0, None);
@@ -22,6 +21,12 @@ pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
         if facts.sender.totals.data_packets == 0 { UndecidedBy::NoData } else { UndecidedBy::NoAcknowledgement };
     let reason = unacknowledged(facts).unwrap_or(not_seen);
     Verdict::new(Cause::Unknown(reason), 0.0, None)
+}
+
+/// That no limit costs much; `turns_s` as in [`CarriedData`].
+pub(crate) fn nothing_to_gain(facts: &Facts<'_>, turns_s: Option<f64>) -> Verdict {
+    let carried = CarriedData { bytes: facts.bytes, seconds: facts.phase_s, turns_s };
+    Verdict::new(Cause::NothingToGain(carried), 0.0, Some(1.0))
 }
 
 /// The side whose data the capture lacks, if it holds only what acknowledges that.

@@ -134,12 +134,7 @@ impl<'a> RoundTrips<'a> {
         let prompted = prompts.are_acknowledgements();
         let start = &self.sender.observers.slow_start;
         let grows_until = start.exit.map_or(u64::MAX, |(at, _)| at);
-        // Elsewhere than at the sender its pauses may have hidden that the growth stopped; there were none. What a timer paces no acknowledgement
-        // sets off.
-        let round_trip = self.sender.rtt.least().unwrap_or(u64::MAX);
-        let paced = self.sender.observers.send_spacing.paced(self.sender.space.mss, round_trip).is_some();
-        let stopped = ((prompted || paced) && start.growth.since >= MAX_FLAT_ROUNDS).then_some(start.growth.until);
-        let exit = grows_until.min(stopped.unwrap_or(u64::MAX));
+        let exit = grows_until.min(self.stopped_growing(prompted).unwrap_or(u64::MAX));
         let first_loss = self.sender.losses.episodes.first().map_or(u64::MAX, |loss| loss.at);
         let constant = self.constant_flight();
         let still = self.still(exit);
@@ -224,6 +219,15 @@ impl<'a> RoundTrips<'a> {
             charge_buffer(&mut split, wakes.part(), fills);
         }
         split
+    }
+
+    /// When the flight stopped growing, where acknowledgements set nearly all data off (`prompted`), or a timer paces it: elsewhere than at the sender
+    /// its pauses would have hidden that, and there were none.
+    fn stopped_growing(&self, prompted: bool) -> Option<u64> {
+        let growth = &self.sender.observers.slow_start.growth;
+        let round_trip = self.sender.rtt.least().unwrap_or(u64::MAX);
+        let is_told = prompted || self.sender.observers.send_spacing.paced(self.sender.space.mss, round_trip).is_some();
+        (is_told && growth.since >= MAX_FLAT_ROUNDS).then_some(growth.until)
     }
 
     /// The pauses of the sending program, where a full send buffer made them.

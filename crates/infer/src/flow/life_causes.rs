@@ -3,6 +3,7 @@
 use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::{MIN_GAIN, occurrences, sights};
 use crate::diagnosis::gain::weight_of_time;
+use crate::diagnosis::no_cause;
 use crate::tcp::connection::Connection;
 use crate::tcp::handshake::Syn;
 use thalweg_model::{
@@ -32,7 +33,7 @@ pub(crate) fn judge(
     facts: &Facts<'_>,
     life: &mut Life,
     verdict: Verdict,
-    mut findings: Vec<Finding>,
+    findings: Vec<Finding>,
 ) -> (Verdict, Vec<Finding>) {
     let (connection, total_s) = (facts.connection, life.phases.total_s());
     let is_black_hole = verdict.code() == Code::PathMtuBlackHole;
@@ -40,6 +41,7 @@ pub(crate) fn judge(
     if is_black_hole && life.failure == Some(Failure::VanishedPeer) {
         life.failure = None;
     }
+    let (verdict, mut findings) = without_turns(facts, life, verdict, findings);
     let data_s = cost_s(facts, &verdict, life.phases.transfer_s);
     let hidden_s = hidden_s(&verdict);
     let mut causes = causes(connection, life, facts.rtt_min_s, hidden_s);
@@ -69,6 +71,31 @@ pub(crate) fn judge(
     }
     findings.splice(0..0, told(causes, total_s));
     (first, findings)
+}
+
+/// The verdict and the findings, if a connection of one request, and of a TLS handshake before it, is not held by its program: what that waits for
+/// are the turns of the exchange, each a round trip, and between them it has nothing to send.
+fn without_turns(
+    facts: &Facts<'_>,
+    life: &Life,
+    verdict: Verdict,
+    mut findings: Vec<Finding>,
+) -> (Verdict, Vec<Finding>) {
+    /// A response, and the server's two flights of a TLS 1.2 handshake (RFC 5246 §7.3).
+    const TURNS: f64 = 3.0;
+    let phases = &life.phases;
+    let elsewhere_s = (facts.phase_s - phases.transfer_s).max(0.0) + TURNS * facts.rtt_min_s;
+    let paused_s = (verdict.share * facts.phase_s - elsewhere_s).max(0.0);
+    let is_turns = verdict.code() == Code::Application
+        && facts.connection.observers.requests.count <= 1
+        && weight_of_time(share(paused_s, phases.total_s())) < MIN_GAIN;
+    if !is_turns {
+        return (verdict, findings);
+    }
+    let is_cause = |finding: &Finding| finding.verdict.weight.is_some_and(|weight| weight >= MIN_GAIN);
+    let first = findings.iter().position(is_cause).map(|at| findings.remove(at).verdict);
+    let turns_s = Some(verdict.share * facts.phase_s);
+    (first.unwrap_or_else(|| no_cause::nothing_to_gain(facts, turns_s)), findings)
 }
 
 /// Causes whose absence would change as much as a repetition does.
@@ -162,9 +189,9 @@ fn causes(connection: &Connection, life: &Life, rtt_s: f64, hidden_s: f64) -> Ve
         let seconds = (waited_s + tls_s - hidden_s).max(0.0);
         LifeCause { cause: cause(ProgramWait { seconds, answered, tls_s }), took_s: seconds, saved_s: seconds }
     };
-    let tls_s = connection.observers.phases.unanswered_tls();
-    causes.push(wait(Cause::WaitingForServer, phases.waiting_server_s, tls_s));
-    causes.push(wait(Cause::WaitingForClient, connection.observers.phases.before_requests(), 0.0));
+    let seen = &connection.observers.phases;
+    causes.push(wait(Cause::WaitingForServer, phases.waiting_server_s, seen.tls_wait(1)));
+    causes.push(wait(Cause::WaitingForClient, seen.before_requests(), seen.tls_wait(0)));
     causes.retain(|one| one.took_s > 0.0 && one.saved_s > 0.0);
     causes
 }

@@ -71,7 +71,7 @@ pub(super) fn cause(code: Code, spent: LimitShare, samples: &[Sample], spending:
         }),
         Code::NothingToGain => {
             let bytes = seen.since(|sample| sample.bytes_acked) as f64;
-            Cause::NothingToGain(CarriedData { bytes, seconds: spending.split.seconds() })
+            Cause::NothingToGain(CarriedData { bytes, seconds: spending.split.seconds(), turns_s: None })
         }
         // A socket shows none of these.
         Code::Bufferbloat

@@ -142,6 +142,52 @@ fn a_server_that_takes_long_over_its_handshake_is_waited_for() {
 }
 
 /// A query of the address of example.org, or the answer with the server's.
+/// A connection of TLS 1.2 with one request, whose client takes so long over its part of the handshake.
+fn one_request_over_tls(setup: Setup, client_takes: u64, response: usize) -> (Wire, u64) {
+    let mut wire = Wire::new(setup);
+    wire.scale = Some(7);
+    let open = wire.open(0);
+    let half = setup.rtt / 2;
+    let client = hello(1, &[0, 2, 0xc0, 0x2f, 1, 0], &extension(16, b"\0\x03\x02h2"));
+    wire.say(open, CLIENT, &client, client.len());
+    let server = [hello(2, &[0xc0, 0x2f, 0], &extension(65_281, &[0])), record(22, &[9; 3_000])].concat();
+    for part in server.chunks(1_400) {
+        wire.say(open + half, SERVER, part, part.len());
+    }
+    let arrived = open + setup.rtt;
+    wire.send(arrived, CLIENT, crate::ACK, 0);
+    let finished = [record(22, &[9; 66]), record(20, &[1]), record(22, &[9; 40])].concat();
+    let at = arrived + client_takes;
+    wire.say(at, CLIENT, &finished, finished.len());
+    let finished = [record(20, &[1]), record(22, &[9; 40])].concat();
+    wire.say(at + half + MS, SERVER, &finished, finished.len());
+    wire.say(at + setup.rtt + 2 * MS, CLIENT, &record(23, &[9; 200]), 205);
+    let end = wire.respond(at + setup.rtt + half + 3 * MS, response);
+    (wire, end)
+}
+
+#[test]
+fn a_client_that_takes_long_over_its_handshake_is_waited_for() {
+    for setup in Setup::all(40) {
+        for response in [900, 100_000] {
+            let (wire, end) = one_request_over_tls(setup, 900 * MS, response);
+            let share = crate::percent(900 * MS, end);
+            let flow = crate::expect(setup, wire, (Code::WaitingForClient, share, false));
+            assert!(flow.verdict.claim().contains("TLS handshake"), "{}", flow.verdict.claim());
+        }
+    }
+}
+
+/// Between the turns of a handshake and of one request a server has nothing to send, and no program is to blame.
+#[test]
+fn a_handshake_and_one_request_are_no_programs_pauses() {
+    for setup in Setup::all(40) {
+        let (flow, slowed) = judged(one_request_over_tls(setup, MS, 900).0);
+        assert_eq!((flow.verdict.code(), slowed), (Code::NothingToGain, false), "{setup:?}: {:?}", flow.verdict);
+        assert!(flow.verdict.claim().contains("round trips of the handshake"), "{}", flow.verdict.claim());
+    }
+}
+
 fn name_message(v6: bool, is_answer: bool) -> Vec<u8> {
     let kind = if v6 { 28 } else { 1 };
     let mut bytes = vec![0, 7, if is_answer { 0x81 } else { 1 }, if is_answer { 0x80 } else { 0 }];

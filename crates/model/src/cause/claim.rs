@@ -2,8 +2,8 @@
 
 use super::Cause;
 use super::figures::{
-    ApplicationWindow, Clamp, CongestionLosses, FullQueue, FullSendBuffer, FullWindow, LargePackets, Losses,
-    OvertakenPackets, Restarts, SendBufferSeen, SlowReader, Timeouts, TooBigErrors, UsedPath, WindowGrowth,
+    ApplicationWindow, CarriedData, Clamp, CongestionLosses, FullQueue, FullSendBuffer, FullWindow, LargePackets,
+    Losses, OvertakenPackets, Restarts, SendBufferSeen, SlowReader, Timeouts, TooBigErrors, UsedPath, WindowGrowth,
 };
 use super::life::{LastSilence, Opening, ProgramWait, ResetSeen, times};
 use super::middlebox::ForeignBlocks;
@@ -79,18 +79,13 @@ pub(super) fn of(cause: &Cause, share: f64) -> String {
             times(request.again),
         ),
         Cause::WaitingForServer(wait) => waited_for_server(wait, &part),
-        Cause::WaitingForClient(wait) => format!(
-            "The connection waited for the client for {}, {part} of its life: no request was outstanding.",
-            elapsed(wait.seconds),
-        ),
+        Cause::WaitingForClient(wait) => waited_for_client(wait, &part),
         Cause::Reset(reset) => self::reset(reset),
         Cause::VanishedPeer(silence) => last_silence(silence),
         Cause::Application(_) => format!(
             "The sending program had nothing to send for {part} of the time; the connection would have taken more."
         ),
-        Cause::NothingToGain(carried) => {
-            format!("No limit costs as much as five percent: {} in {}.", data(carried.bytes), elapsed(carried.seconds))
-        }
+        Cause::NothingToGain(carried) => nothing_to_gain(carried),
         Cause::Unknown(reason) => undecided(reason),
     }
 }
@@ -372,6 +367,17 @@ fn opening(opening: &Opening, part: &str) -> String {
     }
 }
 
+fn nothing_to_gain(carried: &CarriedData) -> String {
+    let (bytes, time) = (data(carried.bytes), elapsed(carried.seconds));
+    match carried.turns_s {
+        Some(turns_s) => format!(
+            "Nothing but the round trips of the handshake and of the one request costs as much as five percent: {bytes} in {time}, {} of which the sender waited for its turn.",
+            elapsed(turns_s)
+        ),
+        None => format!("No limit costs as much as five percent: {bytes} in {time}."),
+    }
+}
+
 /// Why a connection opened late.
 fn late_opening(challenged: u64, syn: Option<u64>, syn_ack: Option<u64>) -> String {
     let mut causes = Vec::new();
@@ -394,6 +400,15 @@ fn late_opening(challenged: u64, syn: Option<u64>, syn_ack: Option<u64>) -> Stri
         (None, _) => {}
     }
     causes.join("; ")
+}
+
+fn waited_for_client(wait: &ProgramWait, part: &str) -> String {
+    let what = if wait.tls_s > wait.seconds / 2.0 {
+        ", most of it in the TLS handshake: all that the server had sent was acknowledged, and the client had not gone on"
+    } else {
+        ": no request was outstanding"
+    };
+    format!("The connection waited for the client for {}, {part} of its life{what}.", elapsed(wait.seconds))
 }
 
 fn waited_for_server(wait: &ProgramWait, part: &str) -> String {

@@ -560,6 +560,9 @@ pub struct CarriedData {
     pub bytes: f64,
     /// In so long.
     pub seconds: f64,
+    /// Of that, the time in which the sender waited for its turn in the exchange, where that was most of what it waited for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub turns_s: Option<f64>,
 }
 
 /// What the kernel counted for a connection while it was sampled.

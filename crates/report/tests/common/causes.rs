@@ -218,6 +218,7 @@ pub fn all() -> Vec<Cause> {
         Cause::WaitingForServer(ProgramWait { seconds: 9.0, answered: 5, tls_s: 0.0 }),
         Cause::WaitingForServer(ProgramWait { seconds: 9.0, answered: 0, tls_s: 8.0 }),
         Cause::WaitingForClient(ProgramWait { seconds: 9.0, answered: 5, tls_s: 0.0 }),
+        Cause::WaitingForClient(ProgramWait { seconds: 9.0, answered: 0, tls_s: 8.0 }),
         Cause::Reset(ResetSeen {
             by: Side::Server,
             foreign: true,
@@ -236,7 +237,8 @@ pub fn all() -> Vec<Cause> {
             sights: sights(),
         }),
         application(),
-        Cause::NothingToGain(CarriedData { bytes: 1e6, seconds: 2.0 }),
+        Cause::NothingToGain(CarriedData { bytes: 1e6, seconds: 2.0, turns_s: None }),
+        Cause::NothingToGain(CarriedData { bytes: 5e3, seconds: 0.12, turns_s: Some(0.09) }),
     ];
     let again = |times| SentAgain { times, first_s: 0.0, last_s: 3.0 };
     let openings = [

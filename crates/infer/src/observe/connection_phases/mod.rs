@@ -119,8 +119,8 @@ pub(crate) struct ConnectionPhases {
     /// And what acknowledgements that say nothing new ended: if the server goes on, it was part of the transfer.
     undecided: u64,
     is_tls_handshake: bool,
-    /// Of [`Phase::Tls`], time in which the server had what the client sent, and had not answered.
-    unanswered_tls: u64,
+    /// Of [`Phase::Tls`], time in which the client, or the server, had all that the other one had sent, and had not answered.
+    tls_waits: [u64; 2],
     pub(crate) end: ConnectionEnd,
 }
 
@@ -190,9 +190,9 @@ impl ConnectionPhases {
         (self.seconds(Phase::Client) - self.unasked as f64 / 1e9).max(0.0)
     }
 
-    /// Seconds of [`Phase::Tls`] in which the server had what the client sent, and had not answered.
-    pub(crate) fn unanswered_tls(&self) -> f64 {
-        self.unanswered_tls as f64 / 1e9
+    /// Seconds of [`Phase::Tls`] in which this side had all that the other one had sent, and had not answered.
+    pub(crate) fn tls_wait(&self, side: usize) -> f64 {
+        self.tls_waits[side] as f64 / 1e9
     }
 
     /// Whether a request waits for its response.
@@ -286,8 +286,12 @@ impl ConnectionPhases {
     fn add(&mut self, phase: Phase, nanos: u64) {
         // A ClientHello that is lost is a request that is lost.
         let is_resent = matches!(self.exchange, Exchange::Request { lost: Some(_), .. });
-        if phase == Phase::Server && self.is_tls_handshake && !is_resent {
-            self.unanswered_tls += nanos;
+        if self.is_tls_handshake && !is_resent {
+            match phase {
+                Phase::Client => self.tls_waits[0] += nanos,
+                Phase::Server => self.tls_waits[1] += nanos,
+                _ => {}
+            }
         }
         let phase = match phase {
             Phase::Request | Phase::Server | Phase::Client | Phase::Transfer if self.is_tls_handshake && !is_resent => {
