@@ -2,10 +2,9 @@
 
 use crate::event::{Acked, Limit, Sent, Trigger};
 
-/// A program did not hold a round in which it had nothing to send for at most so many nanoseconds, and this part of it: it writes within that time
-/// when the acknowledgement of all before wakes it. `a_flight_of_few_segments_that_never_grows_is_a_buffers` fails without them.
-const WOKEN_WITHIN: u64 = 1_000_000;
-const IDLE_PART: u64 = 20;
+/// A program did not hold a round in which it had nothing to send for at most so many nanoseconds: it writes within that time when the acknowledgement
+/// of all before wakes it. `a_flight_of_few_segments_that_never_grows_is_a_buffers` fails without it.
+const WOKEN_WITHIN: u64 = 100_000;
 
 /// Why slow start ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,8 +96,7 @@ impl SlowStart {
 
     /// A send after the round's data was acknowledged ends it, and proves that data was pending if an acknowledgement set it off.
     fn end_round(&mut self, send: &Sent, idle: u64) {
-        let spent = idle - self.idle_before;
-        let is_idle = spent > WOKEN_WITHIN || spent * IDLE_PART > send.now.saturating_sub(self.round_start);
+        let is_idle = idle - self.idle_before > WOKEN_WITHIN;
         let fair = !self.round_limited && send.trigger != Trigger::Own && !is_idle;
         if self.previous_flight > 0 {
             let grew = self.round_flight as f64 >= 1.25 * self.previous_flight as f64;

@@ -16,9 +16,6 @@ use crate::event::{Pause, Waited};
 
 /// Where more is in flight yet, in quarters, no program was woken: the kernel gathers segments before it sends them (`tcp_tso_should_defer`).
 const MAX_FLIGHT_QUARTERS: u64 = 3;
-/// Most such pauses for each of the others: a full buffer made 0.1 at the sender's tap in our labelled ranges and 0.5 as timestamps tell
-/// them, a program that writes each ten milliseconds over a round trip of twenty as many as of the others.
-const MAX_GATHERED_RATIO: f64 = 0.6;
 /// What is shorter is no pause: within this time a program that is woken has written and the kernel sent.
 const MIN_PAUSE_NS: u64 = 1_000_000;
 /// Within this time what waits for a window alone is sent. `what_an_acknowledgement_sets_off_is_a_buffers_wherever_the_pause_began` holds it.
@@ -94,7 +91,7 @@ pub(crate) struct SndbufWakeups {
     pauses: u64,
     /// Of these, those in which the program had written all it had: they began after a short segment, or ended with nothing in flight.
     empty: u64,
-    /// Others, of which the kernel's gathering made most.
+    /// Nanoseconds of others, of which the kernel's gathering made most.
     gathered: u64,
     /// Those that ended as a full buffer's do.
     pub(crate) woken: u64,
@@ -128,7 +125,7 @@ impl SndbufWakeups {
             return;
         }
         if end.clocked && !set_off && end.ended_at * 4 > end.began_at * MAX_FLIGHT_QUARTERS {
-            self.gathered += 1;
+            self.gathered += lasted;
             return;
         }
         self.pauses += 1;
@@ -150,9 +147,9 @@ impl SndbufWakeups {
         let enough = self.woken >= MIN_PAUSES
             || self.woken >= MIN_LONG_PAUSES && self.time as f64 >= MIN_PAUSE_ROUND_TRIPS * rtt;
         let whole = (self.short as f64) < MAX_SHORT_SHARE * self.woken as f64;
-        // A window that is used up moves on by what is acknowledged, and pauses like a buffer by chance.
-        let mostly = self.woken as f64 >= MIN_WOKEN_SHARE * self.pauses as f64
-            && self.gathered as f64 <= MAX_GATHERED_RATIO * self.pauses as f64;
+        // A window that is used up moves on by what is acknowledged, and pauses like a buffer by chance; a program that writes each ten
+        // milliseconds over a round trip of twenty does so as long as the kernel gathers.
+        let mostly = self.woken as f64 >= MIN_WOKEN_SHARE * self.pauses as f64 && self.gathered < self.time;
         // Where the window is full as well, what the buffer holds besides is not in flight.
         // Of what is paced not all that the buffer holds is in flight at once.
         let paced = self.set_off as f64 >= MIN_WOKEN_SHARE * self.woken as f64;
@@ -291,5 +288,20 @@ mod tests {
         assert!(!judge(|_| Pause { short: true, ..PAUSE }), "all that was written had gone");
         assert!(!judge(|n| Pause { ended_at: if n % 2 == 0 { 380_000 } else { 220_000 }, ..PAUSE }), "every other one");
         assert!(!judge(|n| Pause { ended_at: 220_000 + n % 10 * 20_000, ..PAUSE }));
+    }
+
+    #[test]
+    fn what_the_kernel_gathers_is_nothing_beside_longer_pauses() {
+        let judge = |longer: u64| {
+            let mut wakes = SndbufWakeups::default();
+            for n in 0..100 {
+                let gathers = n % 2 == 0;
+                let ended_at = if gathers { 380_000 } else { 220_000 };
+                let lasted = Some(10_000_000 + if gathers { 0 } else { longer });
+                wakes.ended(Pause { ended_at, lasted, ..PAUSE }, CHARGED, PATIENCE);
+            }
+            wakes.are_a_buffers(30e6, u64::MAX)
+        };
+        assert_eq!([0, 30_000_000].map(judge), [false, true]);
     }
 }
