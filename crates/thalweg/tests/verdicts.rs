@@ -33,7 +33,7 @@ const ROOM_THAT_JITTERS: &str = "rtt = \"40ms\"\nrate = \"200mbit\"\nqueue = \"3
 const LARGE_RECEIVER: &str = "[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 33554432\"\n";
 
 #[rustfmt::skip]
-const CASES: [Case; 41] = [
+const CASES: [Case; 42] = [
     Case { name: "receive-window", path: FAST, workload: STREAM,
         settings: "[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 1048576\"",
         sender: "receive-window", receiver: &["receive-window"] },
