@@ -8,10 +8,6 @@ use crate::observe::stop_and_wait::Release;
 /// §3.7.4), behind a segment at most, for two are acknowledged at once (RFC 9293 §3.8.6.3).
 const MIN_SEGMENTS: u64 = 3;
 
-/// Least time that an acknowledgement is late for which it is delayed: Linux `TCP_DELACK_MIN` is 40 ms, of which timers of 100 Hz take 10 and
-/// the estimate of the round trip may take some.
-pub(crate) const MIN_ACK_DELAY_S: f64 = 0.025;
-
 impl RoundTrips<'_> {
     /// The bytes of each write, where the acknowledgement of the last one lets the next one go most of the time.
     ///
@@ -21,7 +17,7 @@ impl RoundTrips<'_> {
         let mss = self.sender.space.mss.max(1);
         let waits = &self.sender.observers.stop_and_wait;
         let bytes = waits.amount(Release::Acknowledgement, phase_s)?;
-        let is_seen = self.sender.is_exact() || waits.ack_delay() >= MIN_ACK_DELAY_S;
+        let is_seen = self.sender.is_exact() || waits.ack_delay().is_some();
         (is_seen && (bytes >= MIN_SEGMENTS * mss || bytes.is_multiple_of(mss))).then_some(bytes)
     }
 }

@@ -146,7 +146,8 @@ impl<'a> RoundTrips<'a> {
         // Between such pauses as well it is the buffer that holds the flight, where they take a good part of the time.
         let waits = wakes.is_some_and(|wakes| self.are_long(wakes));
         // Acknowledgements that the receiver delays are no queue.
-        let emptied = self.emptied_buffer().map(|_| self.sender.observers.stop_and_wait.ack_delay() * 1e9);
+        let emptied =
+            self.emptied_buffer().map(|_| self.sender.observers.stop_and_wait.ack_delay().unwrap_or(0.0) * 1e9);
         let (mut flight_so_far, mut after_loss) = (0u64, u64::MAX);
         // Behind the last of the data the flight falls by itself.
         let last_send = self.sender.clocks.last_send;

@@ -125,11 +125,20 @@ impl Sent {
         self.now.saturating_sub(self.last_send)
     }
 
+    /// How much later than a round trip the acknowledgement of what was sent before came, in nanoseconds.
+    pub(crate) const fn ack_delay(&self) -> u64 {
+        self.last_progress.saturating_sub(self.last_send).saturating_sub(self.rtt_min)
+    }
+
     /// What was in flight before, and this.
     pub(crate) const fn flight_with(&self) -> u64 {
         self.flight_before + self.next - self.start
     }
 }
+
+/// Shortest delay of an acknowledgement that counts: Linux `TCP_DELACK_MIN` is 40 ms; timers of 100 Hz fire up to 10 ms early on
+/// another's clock.
+pub(crate) const MIN_ACK_DELAY_NS: u64 = 25_000_000;
 
 /// New payload, as it has left.
 #[derive(Debug, Default)]

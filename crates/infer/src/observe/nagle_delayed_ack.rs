@@ -3,11 +3,8 @@
 //! Source: RFC 896 (Nagle), RFC 1122 §4.2.3.2 (delayed acknowledgements), Minshall's variant in Linux `tcp_nagle_check`.
 
 use super::counted::Counted;
-use crate::event::{Sent, Trigger};
+use crate::event::{MIN_ACK_DELAY_NS, Sent, Trigger};
 
-/// Shortest delay of an acknowledgement that counts: Linux `TCP_DELACK_MIN` is 40 ms; timers of 100 Hz fire up to 10 ms early on
-/// another's clock.
-const MIN_DELAY_NS: u64 = 25_000_000;
 /// Longest: RFC 1122 allows 500 ms; Windows and Linux at most 200 ms.
 const MAX_DELAY_NS: u64 = 520_000_000;
 
@@ -23,10 +20,9 @@ pub(crate) struct NagleDelayedAck {
 impl NagleDelayedAck {
     pub(crate) fn sent(&mut self, sent: &Sent) {
         let small = sent.len < sent.mss;
-        let waited = sent.last_progress.saturating_sub(sent.last_send);
-        let beyond = waited.saturating_sub(sent.rtt_min);
+        let beyond = sent.ack_delay();
         let is_released = sent.trigger == (Trigger::Ack { pure: true }) && sent.una >= sent.start;
-        if self.small && small && is_released && (MIN_DELAY_NS..MAX_DELAY_NS).contains(&beyond) {
+        if self.small && small && is_released && (MIN_ACK_DELAY_NS..MAX_DELAY_NS).contains(&beyond) {
             self.waits.note(sent.number, sent.now);
             self.time += beyond;
         }

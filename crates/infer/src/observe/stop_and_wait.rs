@@ -5,7 +5,7 @@
 //! acknowledgements.
 
 use super::counted::Counted;
-use crate::event::{Accuracy, Sent, Trigger};
+use crate::event::{Accuracy, MIN_ACK_DELAY_NS, Sent, Trigger};
 
 /// Stops that make a habit. Two of the same size may be chance, eight are a loop of the program. `a_fixed_amount_is_a_habit_by_what_lets_it_go_on`
 /// holds it.
@@ -127,7 +127,7 @@ impl StopAndWait {
         let since = |at: u64| sent.now.saturating_sub(at);
         let stopped = sent.silence();
         self.waited += stopped;
-        self.delayed += sent.last_progress.saturating_sub(sent.last_send + sent.rtt_min);
+        self.delayed += sent.ack_delay();
         if is_opened {
             self.by_message += 1;
         } else if since(sent.last_progress) <= AFTER_RELEASE {
@@ -151,9 +151,10 @@ impl StopAndWait {
         nearly(self.messages, self.messages + self.acknowledgements) || nearly(self.ended_by_message, self.silences)
     }
 
-    /// How much later than a round trip the acknowledgements come that end stops, in the mean, in seconds.
-    pub(crate) fn ack_delay(&self) -> f64 {
-        self.delayed as f64 / 1e9 / self.stops.count.max(1) as f64
+    /// How much later than a round trip the acknowledgements come that end stops, in the mean, in seconds, where the receiver delays them.
+    pub(crate) fn ack_delay(&self) -> Option<f64> {
+        let mean = self.delayed as f64 / self.stops.count.max(1) as f64;
+        (mean >= MIN_ACK_DELAY_NS as f64).then_some(mean / 1e9)
     }
 
     /// Whether neither messages nor acknowledgements let the sender go on.

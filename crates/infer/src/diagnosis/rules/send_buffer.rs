@@ -3,7 +3,6 @@
 use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::Judged;
 use crate::diagnosis::rules::pacing_rate;
-use crate::estimate::emptied_buffer::MIN_ACK_DELAY_S;
 use crate::observe::sndbuf_wakeups::SndbufWakeups;
 use thalweg_model::{Cause, FullSendBuffer, SendBufferSeen, Vantage, Wakeups};
 
@@ -45,7 +44,7 @@ pub(super) fn emptied(facts: &Facts<'_>) -> Option<Judged> {
     let waits = &facts.sender.observers.stop_and_wait;
     let rtt_min_s = facts.sender.rtt.least().unwrap_or(0) as f64 / 1e9;
     let writes = waits.stops.count + 1;
-    let ack_delay_s = Some(waits.ack_delay()).filter(|delay| *delay >= MIN_ACK_DELAY_S);
+    let ack_delay_s = waits.ack_delay();
     let seen = SendBufferSeen::Emptied { write_bytes, writes, rtt_min_s, ack_delay_s };
     let at_sender = facts.vantage == Vantage::Sender;
     let cause = Cause::SendBuffer(FullSendBuffer { seen, wakeups: None, at_sender });
