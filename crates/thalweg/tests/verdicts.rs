@@ -33,7 +33,7 @@ const ROOM_THAT_JITTERS: &str = "rtt = \"40ms\"\nrate = \"200mbit\"\nqueue = \"3
 const LARGE_RECEIVER: &str = "[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 33554432\"\n";
 
 #[rustfmt::skip]
-const CASES: [Case; 42] = [
+const CASES: [Case; 43] = [
     Case { name: "receive-window", path: FAST, workload: STREAM,
         settings: "[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 1048576\"",
         sender: "receive-window", receiver: &["receive-window"] },
@@ -75,6 +75,11 @@ const CASES: [Case; 42] = [
     // At the receiver the kernel's gathering shows as often as the buffer's pauses, and takes less time.
     Case { name: "send-buffer-gathers", path: "rtt = \"72.9ms\"\nrate = \"44.4mbit\"\nqueue = \"574KB\"", workload: STREAM,
         settings: "[server.sysctl]\n\"net.ipv4.tcp_wmem\" = \"4096 16384 96758\"", sender: "send-buffer", receiver: &["send-buffer"] },
+    // A flight of 17 segments: trains of 16 span the gap behind it and come at the mean rate, which is not the path's.
+    Case { name: "send-buffer-of-one-train", path: "rtt = \"20.1ms\"\nrate = \"72.5mbit\"\nqueue = \"241KB\"",
+        workload: "kind = \"stream\"\nseconds = \"30s\"",
+        settings: "[server.sysctl]\n\"net.ipv4.tcp_wmem\" = \"4096 16384 37831\"\n[server.route]\ncwnd = 17",
+        sender: "send-buffer", receiver: &["send-buffer"] },
     // Both as Linux has them: the window is full too, at times, and the buffer holds more than is in flight.
     Case { name: "send-buffer-default", path: "rtt = \"80ms\"\nrate = \"1gbit\"\nqueue = \"2000 packets\"", workload: STREAM,
         settings: "", sender: "send-buffer", receiver: &["send-buffer"] },

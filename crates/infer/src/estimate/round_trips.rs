@@ -4,6 +4,7 @@ use crate::estimate::standing_queue::StandingQueue;
 use crate::estimate::view::{QUEUE_FLOOR_NS, QUEUE_PART, View};
 use crate::estimate::{busy_bottleneck, queue_direction, sliding_min, standing_queue};
 use crate::event::Limit;
+use crate::observe::packet_trains::TRAIN_SEGMENTS;
 use crate::observe::time_by_limit::Slice;
 use crate::tcp::sender::Sender;
 
@@ -179,8 +180,13 @@ impl<'a> RoundTrips<'a> {
     }
 
     /// Whether data came at about the rate of trains on average.
+    ///
+    /// Trains longer than two thirds of the largest flight span the gap behind it: those come at the mean rate whatever the path's is. A path that such
+    /// flights fill has a queue.
     pub(super) fn fills(&self, trains: Option<f64>) -> bool {
-        trains.is_some_and(|trains| self.averages(PLATEAU * trains))
+        let spans_gaps = self.sender.totals.flight_max * 2 < 3 * TRAIN_SEGMENTS * self.sender.space.mss;
+        let has_queue = || self.sender.rtt.mean().is_some_and(|rtt| self.is_queued(rtt));
+        trains.is_some_and(|trains| self.averages(PLATEAU * trains)) && (!spans_gaps || has_queue())
     }
 
     /// Whether the mean, from the first data to the last that was delivered, is at least this rate.

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 /// Segments in a train: long enough to average out delayed acknowledgements and timer ticks, short enough to lie within one
 /// window of a slow flow. Dovrolis et al., "Packet-dispersion techniques and a capacity-estimation methodology", IEEE/ACM ToN
 /// 2004, §V: dispersion of trains of tens of packets tends to the capacity when there is no cross traffic.
-const TRAIN_SEGMENTS: u64 = 16;
+pub(crate) const TRAIN_SEGMENTS: u64 = 16;
 
 /// How many times as fast at least a quarter of the bytes is as half of them, and a tenth as a quarter, where delays that vary bunch packets up. Of
 /// no transfer of 1,600 of ours without such delays are they that far apart, and a fiftieth from a tenth, while round trips vary by as much
