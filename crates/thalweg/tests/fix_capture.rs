@@ -7,6 +7,7 @@ mod common;
 use common::{json, lab_in, run, texts, thalweg, within};
 use serde_json::Value;
 use std::fs;
+use thalweg_units::Bytes;
 
 const SMALL_WINDOW: &str = r#"
 name = "small-window"
@@ -130,4 +131,21 @@ fn another_model_that_fits_is_named_with_its_remedy() {
     let [before, after] = ["before", "after"].map(|key| other[key].as_f64().expect("a rate"));
     assert!(after > before * 2.0, "{before} to {after}");
     assert!(other["apply"][0].as_str().is_some_and(|line| line.contains("bbr")), "{}", other["apply"]);
+}
+
+/// The longest round trip is a delayed acknowledgement's and not the queue's, and one episode of losses in slow start decides the goodput of ten seconds:
+/// the queue is searched for until the whole fits.
+#[test]
+fn a_queue_that_no_round_trip_shows_is_searched_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path();
+    let scenario = "name = \"slow\"\n[path]\nrtt = \"135.3ms\"\nrate = \"35.6mbit\"\nqueue = \"41 packets\"\n[workload]\n\
+                    kind = \"stream\"\nseconds = \"30s\"\n";
+    lab_in(path, scenario, &["--capture", "server", "--kernel", "6.12", "--samples", "off"]);
+    let fix = json(path, &["fix", "out/0-as-given.pcapng", "--kernel", "6.12", "--own-path", "--out", "fix"]);
+    let model = &fix["capture"]["models"][0];
+    assert_eq!((&model["name"], &model["accepted"]), (&"drop-tail queue".into(), &true.into()), "{model}");
+    let queue: Bytes = parameter(&fix, "path.down.queue").parse().expect("a queue");
+    assert!((0.9..=1.1).contains(&(queue.get() as f64 / (41.0 * 1514.0))), "{queue}");
+    assert!(fix["ratio"].as_f64().is_some_and(|ratio| (2.2..=2.8).contains(&ratio)), "{}", fix["ratio"]);
 }

@@ -14,10 +14,13 @@ struct Figure {
     resolution: (f64, f64),
 }
 
+/// The name of what was delivered.
+pub(crate) const GOODPUT: &str = "goodput_bps";
+
 /// Figures of every connection. The resolution of round trips is that of the doctor's histogram (2.2 %) and of a host's wake-up;
 /// a count of episodes may be one off.
 const FIGURES: [Figure; 7] = [
-    Figure { name: "goodput_bps", of: |seen| Some(seen.goodput_bps), resolution: (0.02, 0.0) },
+    Figure { name: GOODPUT, of: |seen| Some(seen.goodput_bps), resolution: (0.02, 0.0) },
     Figure { name: "second_p10_bps", of: |seen| seen.second(0.1), resolution: (0.03, 0.0) },
     Figure { name: "second_p50_bps", of: |seen| seen.second(0.5), resolution: (0.03, 0.0) },
     Figure { name: "rtt_p50_ms", of: |seen| seen.rtt_p50_ms, resolution: (0.025, 0.2) },
@@ -58,10 +61,10 @@ pub(crate) fn same_verdict(capture: &Observed, runs: &[Observed]) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn seen(goodput_bps: f64, loss_episodes: f64) -> Observed {
+    pub(crate) fn seen(goodput_bps: f64, loss_episodes: f64) -> Observed {
         Observed {
             code: thalweg_model::Code::RandomLoss,
             goodput_bps,

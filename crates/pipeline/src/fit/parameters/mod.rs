@@ -1,5 +1,6 @@
 //! The parameters of a model of a connection's path and hosts, and the scenario they make.
 
+use crate::chance::meets_chance;
 use crate::failure::Failure;
 use crate::fit::observed::{LIMIT_BELOW_PATH, RTT_RESOLUTION, ShownBy, delivered, longest_ms};
 use std::fmt::Write as _;
@@ -116,12 +117,24 @@ impl Parameters {
             model.queue_bytes *= factor;
             model.policer = model.policer.map(|(rate, burst)| (rate, burst * factor));
         },
-        |model, factor| {
-            [&mut model.receive, &mut model.send].into_iter().for_each(|buffer| buffer.bytes *= factor);
-            model.clamp = model.clamp.map(|segments| segments * factor);
-            model.pacing_bps = model.pacing_bps.map(|bps| bps * factor);
-        },
+        Self::multiply_bounds,
     ];
+
+    /// Multiplies what the capture shows of the hosts' own limits.
+    pub(crate) fn multiply_bounds(&mut self, factor: f64) {
+        let buffers = [&mut self.receive, &mut self.send].into_iter();
+        buffers.filter(|buffer| buffer.origin == Origin::Calibrated).for_each(|buffer| buffer.bytes *= factor);
+        self.clamp = self.clamp.map(|segments| segments * factor);
+        self.pacing_bps = self.pacing_bps.map(|bps| bps * factor);
+    }
+
+    /// Whether the capture shows a limit of a host's own.
+    pub(crate) fn is_bounded(&self) -> bool {
+        let buffers = [&self.receive, &self.send];
+        buffers.iter().any(|buffer| buffer.origin == Origin::Calibrated)
+            || self.clamp.is_some()
+            || self.pacing_bps.is_some()
+    }
 
     /// What the capture alone says of the connection, for a model of its losses.
     pub(crate) fn of(flow: &Flow, loss_model: LossModel, amount: Amount) -> Self {
@@ -252,6 +265,11 @@ impl Parameters {
     /// What is run: read back from the scenario, so that the file a user gets is what was run.
     pub(crate) fn scenario(&self, name: &str) -> Result<Scenario, Failure> {
         read(name, &self.to_toml(name, "", &[], &[]))
+    }
+
+    /// Whether another seed gives another run.
+    pub(crate) fn is_of_chance(&self) -> Result<bool, Failure> {
+        Ok(meets_chance(&self.scenario("fitted")?.arms[0].experiment))
     }
 
     /// For the report.
@@ -466,4 +484,4 @@ fn send_buffer(flow: &Flow) -> Buffer {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

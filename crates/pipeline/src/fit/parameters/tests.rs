@@ -3,7 +3,7 @@
 use super::*;
 use thalweg_model::{Loss, Queue, Workload};
 
-fn parameters(loss_model: LossModel) -> Parameters {
+pub(crate) fn parameters(loss_model: LossModel) -> Parameters {
     let buffer = |bytes: f64| Buffer { bytes, fixed: false, origin: Origin::Assumed };
     Parameters {
         loss_model,
