@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use thalweg_lab::{CaptureEnds, RunOptions};
-use thalweg_model::FixReport;
+use thalweg_model::{ArmReport, Code, FixReport};
 use thalweg_units::Rate;
 
 const SCENARIO: &str = "fitted.toml";
@@ -61,17 +61,26 @@ pub fn write(
     let run = bench.out.path().to_owned();
     fs::rename(run.join(&made), folder.join(CAPTURE)).map_err(cannot)?;
     fs::remove_dir_all(&run).map_err(cannot)?;
-    let goodput = again.report.arms.first().and_then(|arm| value(arm, &report.metric));
-    whole::write(&folder.join(SCENARIO), &expecting(scenario, &report.metric, goodput))?;
+    whole::write(&folder.join(SCENARIO), &expecting(scenario, report, again.report.arms.first()))?;
     let json = serde_json::to_string_pretty(&anonymous(report)).map_err(Failure::host)?;
     whole::write(&folder.join("fix.json"), &json)
 }
 
-/// The scenario, whose last table is what is expected, with the rate that the first arm is to have, too.
-fn expecting(scenario: &str, metric: &str, value: Option<f64>) -> String {
-    let Some(rate) = value.filter(|_| metric.ends_with("_bps")) else { return scenario.to_owned() };
-    let rate = Rate::from_bits_per_second(rate as u64);
-    format!("{scenario}\"{AS_FOUND}/{metric}\" = \"{rate} +- 5%\"\n")
+/// The scenario, whose last table is what is expected, as its first arm's run has it: that of one seed may have another verdict than most.
+fn expecting(scenario: &str, report: &FixReport, run: Option<&ArmReport>) -> String {
+    let Some(run) = run else { return scenario.to_owned() };
+    let verdict = |code: Code| format!("\"{AS_FOUND}/verdict\" = \"{code}\"\n");
+    let mut whole = scenario.to_owned();
+    if let Some(found) = run.diagnosis.first().filter(|found| found.code != report.cause.code) {
+        let why =
+            format!("# The capture's verdict is {}: that of most seeds, and not of the first.\n", report.cause.code);
+        whole = whole.replace(&verdict(report.cause.code), &format!("{why}{}", verdict(found.code)));
+    }
+    if let Some(rate) = value(run, &report.metric).filter(|_| report.metric.ends_with("_bps")) {
+        let rate = Rate::from_bits_per_second(rate as u64);
+        whole += &format!("\"{AS_FOUND}/{}\" = \"{rate} +- 5%\"\n", report.metric);
+    }
+    whole
 }
 
 /// The document without names and addresses.

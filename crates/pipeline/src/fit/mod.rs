@@ -23,8 +23,10 @@ const MORE_SEEDS: u32 = 48;
 const FEW_FIGURES: usize = 2;
 /// Runs of a step of calibration.
 const STEP_SEEDS: u32 = 3;
-/// A gain is in proportion to what was delivered before; the bar is a tenth of it.
+/// A gain is in proportion to what was delivered before: a model that delivers so much more or less is looked at again.
 const OFF: f64 = 0.1;
+/// Unless that is less than this part of its runs' range: chance makes one run differ so from another.
+const OFF_BY_CHANCE: f64 = 0.2;
 /// Steps of calibration.
 const STEPS: usize = 6;
 /// What a parameter is known to: rates and round trips are counted in classes of a 32nd (`LogHistogram<5, _>`).
@@ -113,7 +115,10 @@ fn refined(
 /// Whether an accepted model delivers so much more or less than the capture, in the middle, that its gain is another one.
 fn is_off(model: &FittedModel) -> bool {
     let goodput = model.checks.iter().find(|check| check.figure == check::GOODPUT);
-    goodput.is_some_and(|check| (check.median / check.capture).ln().abs() > OFF)
+    goodput.is_some_and(|check| {
+        let chance = (check.most / check.least.max(1.0)).ln() * OFF_BY_CHANCE;
+        (check.median / check.capture).ln().abs() > chance.max(OFF)
+    })
 }
 
 /// Whether the origin of the losses decides what helps.
