@@ -69,18 +69,23 @@ pub fn write(
 /// The scenario, whose last table is what is expected, as its first arm's run has it: that of one seed may have another verdict than most.
 fn expecting(scenario: &str, report: &FixReport, run: Option<&ArmReport>) -> String {
     let Some(run) = run else { return scenario.to_owned() };
-    let verdict = |code: Code| format!("\"{AS_FOUND}/verdict\" = \"{code}\"\n");
-    let mut whole = scenario.to_owned();
-    if let Some(found) = run.diagnosis.first().filter(|found| found.code != report.cause.code) {
-        let why =
-            format!("# The capture's verdict is {}: that of most seeds, and not of the first.\n", report.cause.code);
-        whole = whole.replace(&verdict(report.cause.code), &format!("{why}{}", verdict(found.code)));
-    }
+    let found = run.diagnosis.first().map_or(report.cause.code, |found| found.code);
+    let mut whole = with_verdict(scenario, report.cause.code, found);
     if let Some(rate) = value(run, &report.metric).filter(|_| report.metric.ends_with("_bps")) {
         let rate = Rate::from_bits_per_second(rate as u64);
         whole += &format!("\"{AS_FOUND}/{}\" = \"{rate} +- 5%\"\n", report.metric);
     }
     whole
+}
+
+/// The scenario, which expects the verdict `cause`, with `found` in its place.
+fn with_verdict(scenario: &str, cause: Code, found: Code) -> String {
+    if found == cause {
+        return scenario.to_owned();
+    }
+    let line = |code: Code| format!("\"{AS_FOUND}/verdict\" = \"{code}\"\n");
+    let why = format!("# The capture's verdict is {cause}: that of most seeds, and not of the first.\n");
+    scenario.replace(&line(cause), &(why + &line(found)))
 }
 
 /// The document without names and addresses.
@@ -100,4 +105,19 @@ fn anonymous(report: &FixReport) -> FixReport {
         other.apply = other.set.as_ref().map(|set| thalweg_tune::apply(&set.changes)).unwrap_or_default();
     }
     report
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_verdict_of_the_first_seed_is_expected_and_the_captures_named() {
+        let scenario = "[expect]\n\"as found/verdict\" = \"random-loss\"\n";
+        assert_eq!(with_verdict(scenario, Code::RandomLoss, Code::RandomLoss), scenario);
+        let other = with_verdict(scenario, Code::RandomLoss, Code::Policer);
+        let lines: Vec<&str> = other.lines().collect();
+        assert!(lines[1].starts_with("# ") && lines[1].contains("random-loss"), "{other}");
+        assert_eq!((lines.len(), lines[2]), (3, "\"as found/verdict\" = \"policer\""));
+    }
 }

@@ -42,7 +42,7 @@ pub(crate) struct Fit {
 }
 
 /// Fits models, the likeliest first, until one is accepted; where losses decide what helps, also one of each other origin of losses, since another remedy
-/// may belong to it. If none is, what no single figure decides is searched for.
+/// may belong to it. If none is, or it delivers more or less than the capture, what no single figure decides is searched for.
 pub(crate) fn fit(
     lab: &LabRuns<'_>,
     flow: &Flow,
@@ -67,6 +67,7 @@ pub(crate) fn fit(
     }
     if !tried.iter().any(|fit| fit.model.accepted) {
         search_further(lab, &capture, &mut tried, observer)?;
+        return Ok(tried);
     }
     for one in tried.iter_mut().filter(|fit| fit.model.accepted && is_off(&fit.model)) {
         let refined = refined(lab, &one.parameters, &capture, observer)?;
