@@ -183,6 +183,7 @@ impl Seen<'_> {
             judged_episodes: None,
             rtt_before_s: None,
             rtt_min_s: self.rtt_min_s(),
+            arrived: None,
         }
     }
 }

@@ -53,6 +53,64 @@ fn a_middlebox_that_ignores_window_scaling_is_named() {
     }
 }
 
+/// Of every third flight of ten a segment arrives and is not taken; it is sent again after a round trip. Or it is lost `on_path`.
+fn all_taken_but_some(setup: Setup, on_path: bool) -> Wire {
+    let mut wire = Wire::new(setup);
+    let mut now = wire.open(0) + MS;
+    wire.send(now, CLIENT, ACK, 200);
+    now += setup.rtt / 2;
+    for flight in 0..60 {
+        let base = wire.next[SERVER];
+        let bad = (flight % 3 == 1).then_some(flight / 3 % 6);
+        for n in 0..10 {
+            let (sent_at, seq) = (now + u64::from(n) * 12, base + n * SEGMENT);
+            let data = super::Sent { seq, len: SEGMENT as usize, ..wire.now(SERVER, ACK, 0) };
+            wire.put(sent_at, SERVER, on_path && bad == Some(n), data);
+            let until = bad.filter(|bad| n >= *bad).unwrap_or(n + 1);
+            let block = |bad: u32| (base + (bad + 1) * SEGMENT, base + (n + 1) * SEGMENT);
+            let sack = bad.filter(|bad| n > *bad).map(block);
+            let sack = sack.map(|(left, right)| (wire.number(SERVER, left), wire.number(SERVER, right)));
+            if bad != Some(n) {
+                let ack = super::Sent { ack: base + until * SEGMENT, sack, ..wire.now(CLIENT, ACK, 0) };
+                wire.put(sent_at + setup.rtt / 2 + 5, CLIENT, false, ack);
+            }
+        }
+        wire.next[SERVER] = base + 10 * SEGMENT;
+        if let Some(bad) = bad {
+            now += setup.rtt + 200;
+            let again = super::Sent { seq: base + bad * SEGMENT, len: SEGMENT as usize, ..wire.now(SERVER, ACK, 0) };
+            wire.put(now, SERVER, false, again);
+        }
+        wire.heard[CLIENT] = wire.next[SERVER];
+        if bad.is_some() {
+            let all = wire.now(CLIENT, ACK, 0);
+            wire.put(now + setup.rtt / 2 + 5, CLIENT, false, all);
+        }
+        now += setup.rtt + 200;
+    }
+    wire
+}
+
+#[test]
+fn what_the_receiving_host_drops_is_not_the_paths() {
+    for setup in Setup::all(30) {
+        let arrived = |on_path| {
+            let (flow, _) = judged(all_taken_but_some(setup, on_path));
+            let findings = flow.findings.iter().map(|finding| &finding.verdict.cause);
+            let found = std::iter::once(&flow.verdict.cause).chain(findings);
+            let mut losses = found.filter_map(|cause| match cause {
+                Cause::RandomLoss(losses) => Some((losses.arrived, losses.repairs.packets_again.count)),
+                _ => None,
+            });
+            losses.next().unwrap_or_else(|| panic!("{setup:?}: {:#?}", flow.verdict))
+        };
+        let (behind, path) = (arrived(false), arrived(true));
+        // Beside the sender the two look the same.
+        let told = (setup.tap == CLIENT).then_some(20);
+        assert_eq!((behind, path), ((told, 20), (None, 20)), "{setup:?}");
+    }
+}
+
 /// Of each flight the first segment is lost; the blocks of the client's acknowledgements are off by so much. A timer repairs it.
 fn with_blocks_off_by(setup: Setup, offset: u32) -> Wire {
     let mut wire = Wire::new(setup);

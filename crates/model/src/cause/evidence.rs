@@ -277,7 +277,14 @@ fn losses(losses: &Losses, before: &str) -> Vec<Evidence> {
         .queued_episodes
         .zip(losses.judged_episodes)
         .map(|(queued, of)| fact(format!("{queued} of {} came behind a standing queue", counted(of, "episode"))));
-    [repairs(&losses.repairs)].into_iter().chain(round_trip).chain(queued).collect()
+    let arrived = losses.arrived.map(|arrived| {
+        fact(format!(
+            "{} sent again had come to this tap before, and the host had not taken {}: `nstat -az TcpInCsumErrors TcpExtTCPBacklogDrop TcpExtTCPRcvQDrop` and the firewall's counters tell why",
+            counted(arrived, "segment"),
+            if arrived == 1 { "it" } else { "them" },
+        ))
+    });
+    [repairs(&losses.repairs)].into_iter().chain(arrived).chain(round_trip).chain(queued).collect()
 }
 
 fn congestion_loss(seen: &CongestionLosses) -> Vec<Evidence> {

@@ -223,6 +223,16 @@ pub struct Losses {
     pub rtt_before_s: Option<f64>,
     /// Least round trip.
     pub rtt_min_s: f64,
+    /// Of what was sent again, segments that had come to a tap beside the receiver: the receiver's host dropped them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub arrived: Option<u64>,
+}
+
+impl Losses {
+    /// Whether the receiver's host, and not the path, dropped most of what was lost.
+    pub(crate) fn are_the_hosts(&self) -> bool {
+        self.arrived.is_some_and(|arrived| arrived * 2 > self.repairs.packets_again.count)
+    }
 }
 
 /// Losses or marks of a full queue.

@@ -22,6 +22,7 @@ fn losses() -> Losses {
         judged_episodes: Some(3),
         rtt_before_s: Some(0.041),
         rtt_min_s: 0.0357,
+        arrived: None,
     }
 }
 
@@ -137,6 +138,7 @@ pub fn all() -> Vec<Cause> {
         Cause::InitialWindow(growth(Some(SlowStartSeen { crept: true, ..start }))),
         Cause::InitialWindow(growth(None)),
         Cause::RandomLoss(losses()),
+        Cause::RandomLoss(Losses { arrived: Some(12), ..losses() }),
         Cause::CongestionLoss(CongestionLosses::Dropped(losses())),
         Cause::CongestionLoss(CongestionLosses::Marked(QueueMarks { reductions: 4, echoes: 40 })),
         Cause::CongestionLoss(CongestionLosses::SharedPath(Dropped { repairs: repairs() })),

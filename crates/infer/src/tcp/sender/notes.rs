@@ -46,7 +46,9 @@ impl Sender {
         }
         let at = self.scoreboard.segments.partition_point(|candidate| candidate.end <= start);
         let came = self.scoreboard.segments.get(at).map(|candidate| candidate.sent);
-        if came.is_some_and(|came| data.now.saturating_sub(came) as f64 > self.rtt.smoothed) {
+        // Sent again by the first acknowledgement that tells of it, it comes a round trip later.
+        let least = self.rtt.least().unwrap_or(u64::MAX);
+        if came.is_some_and(|came| data.now.saturating_sub(came) >= least) {
             self.observers.event(&Event::Refused);
         }
     }
