@@ -52,7 +52,7 @@ pub(crate) fn step(parameters: &mut Parameters, capture: &Observed, runs: &[Obse
         };
         parameters.queue_origin = Origin::Calibrated;
     }
-    if matches!(parameters.loss_model, LossModel::Random | LossModel::Bursts) {
+    if parameters.loss_model.is_random() {
         // What a queue loses is in both, so the difference is what vanishes besides.
         let (seen, had) = match parameters.loss_model {
             LossModel::Random => (

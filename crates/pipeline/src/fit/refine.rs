@@ -5,7 +5,7 @@
 
 use super::calibrate::distance;
 use super::observed::Observed;
-use super::parameters::{LossModel, Parameters};
+use super::parameters::Parameters;
 use super::runs;
 use crate::failure::Failure;
 use crate::lab_runs::LabRuns;
@@ -32,13 +32,17 @@ pub(super) fn refined(
     observer: &mut dyn Observer,
 ) -> Result<Parameters, Failure> {
     let changes = free(start);
+    if changes.is_empty() {
+        return Ok(start.clone());
+    }
     let losses = loss_range(start, capture);
     let mut best = start.clone();
     let mut nearest = f64::INFINITY;
     let mut step = FIRST_STEP;
-    for _ in 0..ROUNDS {
+    for round in 0..ROUNDS {
         let around = changes.iter().flat_map(|change| [1.0 - step, 1.0 / (1.0 - step)].map(|factor| (change, factor)));
-        let mut all = vec![best.clone()];
+        // How near the best is stays known: the seeds are the same.
+        let mut all: Vec<Parameters> = if round == 0 { vec![best.clone()] } else { Vec::new() };
         all.extend(around.map(|(change, factor)| {
             let mut other = best.clone();
             change(&mut other, factor);
@@ -52,12 +56,12 @@ pub(super) fn refined(
         }
         let distances = found.chunks(each).map(|runs| distance(capture, runs));
         let (place, least) = distances.enumerate().min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, f64::INFINITY));
-        nearest = nearest.min(least);
-        if place == 0 {
-            step /= 2.0;
-        } else {
+        if least < nearest && (round > 0 || place > 0) {
             best = all.swap_remove(place);
+        } else {
+            step /= 2.0;
         }
+        nearest = nearest.min(least);
         if nearest < super::NEAR {
             break;
         }
@@ -72,7 +76,7 @@ fn free(model: &Parameters) -> Vec<Change> {
     if model.queue_origin != Origin::Assumed || model.policer.is_some() {
         all.push(queue);
     }
-    if matches!(model.loss_model, LossModel::Random | LossModel::Bursts) {
+    if model.loss_model.is_random() {
         all.push(|model, factor| model.loss *= factor);
     }
     if model.is_bounded() {
@@ -83,7 +87,7 @@ fn free(model: &Parameters) -> Vec<Change> {
 
 /// The parts of packets lost that the capture's number of episodes allows.
 fn loss_range(model: &Parameters, capture: &Observed) -> (f64, f64) {
-    if !matches!(model.loss_model, LossModel::Random | LossModel::Bursts) {
+    if !model.loss_model.is_random() {
         return (model.loss, model.loss);
     }
     let off = DEVIATIONS / capture.loss_episodes.max(1.0).sqrt();
@@ -92,6 +96,7 @@ fn loss_range(model: &Parameters, capture: &Observed) -> (f64, f64) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::parameters::LossModel;
     use super::super::parameters::tests::parameters;
     use super::*;
 

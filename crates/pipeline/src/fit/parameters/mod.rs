@@ -36,8 +36,12 @@ impl LossModel {
 
     /// Whether another mechanism drops the packets; losses one by one and in bursts are of one kind.
     pub(crate) fn has_other_origin(self, other: Self) -> bool {
-        let is_random = |model| matches!(model, Self::Random | Self::Bursts);
-        self != other && !(is_random(self) && is_random(other))
+        self != other && !(self.is_random() && other.is_random())
+    }
+
+    /// Whether packets vanish by chance.
+    pub(crate) const fn is_random(self) -> bool {
+        matches!(self, Self::Random | Self::Bursts)
     }
 }
 
