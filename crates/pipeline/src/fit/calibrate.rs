@@ -42,14 +42,11 @@ pub(crate) fn step(parameters: &mut Parameters, capture: &Observed, runs: &[Obse
         parameters.rate_bps *= factor(shown(capture), median(runs, shown));
     }
     if parameters.queue_origin != Origin::Assumed {
-        let waits = |seen: &Observed| Some(seen.rtt_max_ms? - seen.rtt_min_ms?);
+        let waits = |seen: &Observed| seen.waits_ms(capture.code);
         // What waits in a short queue is lost in the classes of round trips; how much is lost at once follows the queue, too.
         let shown = waits(capture).is_none_or(|waits| waits > parameters.rtt_s * 1e3 * RESOLUTION);
-        parameters.queue_bytes *= if shown {
-            ratio(|seen| Some(seen.rtt_max_ms? - seen.rtt_min_ms?))
-        } else {
-            ratio(Observed::episode_packets)
-        };
+        parameters.queue_bytes *=
+            if shown { factor(waits(capture), median(runs, waits)) } else { ratio(Observed::episode_packets) };
         parameters.queue_origin = Origin::Calibrated;
     }
     if parameters.loss_model.is_random() {

@@ -62,6 +62,7 @@ pub(crate) fn same_verdict(capture: &Observed, runs: &[Observed]) -> f64 {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use super::super::observed::FullQueue;
     use super::*;
 
     pub(crate) fn seen(goodput_bps: f64, loss_episodes: f64) -> Observed {
@@ -72,7 +73,7 @@ pub(crate) mod tests {
             rtt_min_ms: None,
             rtt_p50_ms: None,
             rtt_p90_ms: None,
-            rtt_max_ms: None,
+            full_queue: FullQueue::default(),
             measured: thalweg_model::Measured::default(),
             shown_by: None,
             data_packets: 1000.0,

@@ -66,6 +66,10 @@ pub(crate) fn fit(
         tried.push(held_against(lab, calibrated, SEEDS, &capture, observer)?);
     }
     if !tried.iter().any(|fit| fit.model.accepted) {
+        if let Some(bounded) = bounded(flow, amount, &tried) {
+            let calibrated = calibrated(lab, bounded, &capture, observer)?;
+            tried.insert(0, held_against(lab, calibrated, SEEDS, &capture, observer)?);
+        }
         search_further(lab, &capture, &mut tried, observer)?;
         return Ok(tried);
     }
@@ -76,6 +80,18 @@ pub(crate) fn fit(
         }
     }
     Ok(tried)
+}
+
+/// A queue behind a send buffer that the capture shows by nothing but what it never exceeded, where a queue alone would let through more.
+fn bounded(flow: &Flow, amount: Amount, tried: &[Fit]) -> Option<Parameters> {
+    let lets_more = |fit: &&Fit| {
+        let goodput = fit.model.checks.iter().find(|check| check.figure == check::GOODPUT);
+        fit.parameters.loss_model == LossModel::Queue && goodput.is_some_and(|check| check.capture < check.least)
+    };
+    let queue = tried.iter().find(lets_more).filter(|fit| !fit.parameters.is_bounded())?;
+    let mut model = Parameters::of(flow, queue.parameters.loss_model, amount);
+    model.bound_flight(flow);
+    Some(model)
 }
 
 /// Replaces models by what a search around their parameters finds, the likeliest first, until one is accepted. One that never has the capture's verdict
@@ -106,8 +122,7 @@ fn refined(
     let fit = held_against(lab, parameters, SEEDS, capture, observer)?;
     let outside = fit.model.checks.iter().filter(|check| !check.inside).count();
     // Chance has no part in a policer's losses, whatever the model.
-    let is_chance = capture.code != Code::Policer && fit.parameters.is_of_chance()?;
-    if is_chance && (1..=FEW_FIGURES).contains(&outside) {
+    if capture.code != Code::Policer && (1..=FEW_FIGURES).contains(&outside) {
         return held_against(lab, fit.parameters, MORE_SEEDS, capture, observer);
     }
     Ok(fit)
@@ -145,7 +160,7 @@ fn held_against(
     capture: &Observed,
     observer: &mut dyn Observer,
 ) -> Result<Fit, Failure> {
-    let runs = runs(lab, &spread(&parameters)?, seeds, observer)?;
+    let runs = runs(lab, &spread(&parameters, seeds)?, seeds, observer)?;
     let checks = checks(capture, &runs);
     let same_verdict = same_verdict(capture, &runs);
     let accepted =
@@ -200,20 +215,35 @@ fn calibrated(
     Ok(best.1)
 }
 
-/// The models whose runs the capture is held against. Where chance has a part it is one, run with many seeds; else every seed gives the same run,
-/// and each parameter is off by what it is known to.
-fn spread(parameters: &Parameters) -> Result<Vec<Parameters>, Failure> {
+/// The models whose runs the capture is held against. Where chance has a part it is one, run with this many seeds; else every seed gives the same run,
+/// and each parameter is off by what it is known to: one at a time, and, for more runs than these, all at once.
+fn spread(parameters: &Parameters, seeds: u32) -> Result<Vec<Parameters>, Failure> {
     let mut all = vec![parameters.clone()];
-    if !parameters.is_of_chance()? {
-        for off in [-RESOLUTION, -RESOLUTION / 2.0, RESOLUTION / 2.0, RESOLUTION] {
-            all.extend(Parameters::MEASURED.map(|change| {
-                let mut other = parameters.clone();
-                change(&mut other, 1.0 + off);
-                other
-            }));
-        }
+    if parameters.is_of_chance()? {
+        return Ok(all);
     }
+    let off_by = |offs: [f64; 4]| {
+        let mut other = parameters.clone();
+        Parameters::MEASURED.into_iter().zip(offs).for_each(|(change, off)| change(&mut other, 1.0 + off * RESOLUTION));
+        other
+    };
+    for off in [-1.0, -0.5, 0.5, 1.0] {
+        all.extend((0..4).map(|place| off_by(std::array::from_fn(|at| if at == place { off } else { 0.0 }))));
+    }
+    // Points that lie evenly in all four dimensions: Halton, Numerische Mathematik 2, 1960.
+    all.extend((all.len() as u32..seeds).map(|point| off_by([2, 3, 5, 7].map(|base| halton(point, base) * 2.0 - 1.0))));
     Ok(all)
+}
+
+/// The digits of a number, mirrored at the point: evenly between 0 and 1.
+fn halton(mut number: u32, base: u32) -> f64 {
+    let (mut value, mut digit) = (0.0, 1.0);
+    while number > 0 {
+        digit /= f64::from(base);
+        value += digit * f64::from(number % base);
+        number /= base;
+    }
+    value
 }
 
 fn runs(

@@ -1,7 +1,7 @@
 //! The figures of a captured connection that a fitted model has to have, too.
 
 use super::RESOLUTION;
-use thalweg_model::{Code, Flow, Measured, Point, RoundTrips, Series, Way};
+use thalweg_model::{Cause, Code, CongestionLosses, Flow, Measured, Point, RoundTrips, Series, Way};
 
 /// Figures of one connection. The lab's captures are measured by the same estimators as the user's, so what an estimator
 /// gets wrong it gets wrong in both.
@@ -14,7 +14,7 @@ pub(crate) struct Observed {
     pub(crate) rtt_min_ms: Option<f64>,
     pub(crate) rtt_p50_ms: Option<f64>,
     pub(crate) rtt_p90_ms: Option<f64>,
-    pub(crate) rtt_max_ms: Option<f64>,
+    pub(crate) full_queue: FullQueue,
     pub(crate) measured: Measured,
     pub(crate) shown_by: Option<ShownBy>,
     pub(crate) data_packets: f64,
@@ -90,11 +90,40 @@ impl ShownBy {
     }
 }
 
+/// Round trips through a full queue.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct FullQueue {
+    longest_ms: Option<f64>,
+    before_losses_ms: Option<f64>,
+}
+
+impl FullQueue {
+    pub(crate) fn of(flow: &Flow) -> Self {
+        let min_ms = flow.rtt_min_ms.unwrap_or_default();
+        let causes =
+            std::iter::once(&flow.verdict.cause).chain(flow.findings.iter().map(|finding| &finding.verdict.cause));
+        let before_losses_s = causes.filter_map(|cause| match cause {
+            Cause::RandomLoss(losses) | Cause::CongestionLoss(CongestionLosses::Dropped(losses)) => losses.rtt_before_s,
+            _ => None,
+        });
+        Self {
+            longest_ms: flow.facts.rtt.as_deref().map(|rtt| longest_ms(rtt, min_ms)),
+            before_losses_ms: before_losses_s.map(|seconds| seconds * 1e3).next(),
+        }
+    }
+
+    /// The round trip through a full queue. Where that is what drops packets, it is best seen just before they are dropped: the longest of all may be
+    /// a delayed acknowledgement's.
+    pub(crate) fn rtt_ms(self, code: Code) -> Option<f64> {
+        self.before_losses_ms.filter(|_| code == Code::CongestionLoss).or(self.longest_ms)
+    }
+}
+
 /// The longest round trip that is a queue's. A single one that is longer by the time for which an acknowledgement is delayed is none, nor is one
 /// beyond a tenth of all that are as long as each other, and longer than the shortest, `min_ms`: a full queue holds no more.
 ///
 /// Source: Linux `TCP_DELACK_MIN`, HZ / 25, include/net/tcp.h.
-pub(crate) fn longest_ms(rtt: &RoundTrips, min_ms: f64) -> f64 {
+fn longest_ms(rtt: &RoundTrips, min_ms: f64) -> f64 {
     const DELAYED_ACK_MS: f64 = 40.0;
     let longer = |a: f64, b: f64| a > b * (1.0 + RESOLUTION);
     let is_level = longer(rtt.p90_ms, min_ms) && !longer(rtt.p99_ms, rtt.p90_ms);
@@ -118,7 +147,7 @@ impl Observed {
             rtt_min_ms: flow.rtt_min_ms,
             rtt_p50_ms: rtt.map(|rtt| rtt.p50_ms),
             rtt_p90_ms: rtt.map(|rtt| rtt.p90_ms),
-            rtt_max_ms: rtt.map(|rtt| longest_ms(rtt, flow.rtt_min_ms.unwrap_or_default())),
+            full_queue: FullQueue::of(flow),
             measured: flow.measured,
             shown_by: ShownBy::of(flow),
             data_packets: data_packets as f64,
@@ -140,6 +169,11 @@ impl Observed {
     /// Lost packets of a mean episode; `None` without an episode.
     pub(crate) fn episode_packets(&self) -> Option<f64> {
         (self.loss_episodes > 0.0).then(|| self.lost_packets / self.loss_episodes)
+    }
+
+    /// How long packets waited in a full queue, by the figure that shows it for a capture with this verdict.
+    pub(crate) fn waits_ms(&self, code: Code) -> Option<f64> {
+        Some((self.full_queue.rtt_ms(code)? - self.rtt_min_ms?).max(0.0))
     }
 
     /// A quantile of the goodput of whole seconds; `None` of fewer than four.

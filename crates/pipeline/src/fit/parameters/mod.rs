@@ -2,7 +2,7 @@
 
 use crate::chance::meets_chance;
 use crate::failure::Failure;
-use crate::fit::observed::{LIMIT_BELOW_PATH, RTT_RESOLUTION, ShownBy, delivered, longest_ms};
+use crate::fit::observed::{FullQueue, LIMIT_BELOW_PATH, RTT_RESOLUTION, ShownBy, delivered};
 use std::fmt::Write as _;
 use thalweg_lab::CaptureEnds;
 use thalweg_model::{
@@ -132,6 +132,12 @@ impl Parameters {
         self.pacing_bps = self.pacing_bps.map(|bps| bps * factor);
     }
 
+    /// Bounds what is in flight by the send buffer.
+    pub(crate) fn bound_flight(&mut self, flow: &Flow) {
+        let bytes = flow.measured.send_buffer_bytes.unwrap_or(flow.measured.flight_max_bytes) as f64;
+        self.send = Buffer { bytes, fixed: false, origin: Origin::Calibrated };
+    }
+
     /// Whether the capture shows a limit of a host's own.
     pub(crate) fn is_bounded(&self) -> bool {
         let buffers = [&self.receive, &self.send];
@@ -169,8 +175,8 @@ impl Parameters {
         let overran = losses.is_some_and(|losses| losses.packets_max >= OVERRUN_PACKETS);
         let lost_to_queue =
             losses.is_some() && (loss_model == LossModel::Queue || overran && loss_model == LossModel::Random);
-        let longest = flow.facts.rtt.as_deref().map_or(max_s, |rtt| longest_ms(rtt, rtt_s * 1e3) / 1e3);
-        let standing = (if lost_to_queue { longest } else { max_s } - rtt_s).max(0.0) * rate_bps / 8.0;
+        let full_s = FullQueue::of(flow).rtt_ms(flow.verdict.code()).map_or(max_s, |ms| ms / 1e3);
+        let standing = (if lost_to_queue { full_s } else { max_s } - rtt_s).max(0.0) * rate_bps / 8.0;
         // A queue that never overflowed held at least what waited in it, and two thirds of what fills the path is usual.
         let queue_bytes = if lost_to_queue { standing } else { (standing * 1.5).max(rate_bps * rtt_s / 8.0 * 0.66) };
         let data = if flow.direction == Way::Down { flow.packets_down } else { flow.packets_up }.max(1) as f64;
