@@ -48,7 +48,7 @@ pub use bursts::{
 };
 pub use cause::{
     AckWait, ApplicationWindow, BucketFit, CarriedData, Cause, Clamp, Code, CongestionLosses, Context, DelayedWrites,
-    Dropped, Evidence, FirstFlight, ForeignBlocks, FullAcceptQueue, FullQueue, FullSendBuffer, FullWindow,
+    Dropped, Evidence, FirstFlight, ForeignBlocks, FullAcceptQueue, FullQueue, FullSendBuffer, FullWindow, HostDrops,
     KernelCounters, LargePackets, LastSilence, Losses, LostRequest, Occurrences, Opening, OverrunBuffer,
     OvertakenPackets, PacedData, PathHolds, Pauses, PausesSeen, PolicedRate, ProgramWait, QueueMarks, Repairs,
     ResetSeen, RestartTiming, Restarts, SendBufferSeen, SentAgain, Sights, SlowReader, SlowStartSeen, Timeouts,

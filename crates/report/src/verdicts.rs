@@ -29,6 +29,7 @@ pub const fn page(code: Code) -> &'static str {
         WindowScalingMissing = "window-scaling-missing",
         WindowScaleIgnored = "window-scale-ignored",
         ReceiveBufferOverrun = "receive-buffer-overrun",
+        ReceiverDrops = "receiver-drops",
         Reader = "reader",
         SendBuffer = "send-buffer",
         InitialWindow = "initial-window",

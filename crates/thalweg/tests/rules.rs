@@ -23,7 +23,7 @@ const NOT_AT_THE_RECEIVER: [&str; 3] = ["policer", "path-mtu-black-hole", "vanis
 const NOT_AT_THE_SENDER: [&str; 1] = ["request-lost"];
 
 /// No path of the lab has such middleboxes: captures of them are written by hand, in `crates/infer/tests/life/middleboxes.rs`.
-const WRITTEN_BY_HAND: [&str; 2] = ["window-scale-ignored", "sack-not-translated"];
+const WRITTEN_BY_HAND: [&str; 3] = ["window-scale-ignored", "receiver-drops", "sack-not-translated"];
 
 fn scenarios() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rules")

@@ -51,6 +51,7 @@ pub fn plan(code: Code, facts: &Facts<'_>) -> Vec<Remedy> {
         Code::PathMtuBlackHole => path_mtu::plan(facts),
         Code::Reordering => reordering::plan(facts),
         Code::Reader => vec![advice(code, READER)],
+        Code::ReceiverDrops => vec![advice(code, RECEIVER_DROPS)],
         Code::PathRate => vec![advice(code, PATH_RATE)],
         Code::PacingRate => vec![unpaced(facts)],
         Code::ApplicationWindow => vec![advice(code, APPLICATION_WINDOW)],
@@ -175,6 +176,9 @@ const WORTH: f64 = 1.05;
 
 const READER: &str = "There is nothing to set: a larger buffer only delays the moment it is full. The receiving program has to \
                       read sooner and more at once, in a thread that does nothing else, or be sent less.";
+const RECEIVER_DROPS: &str = "There is nothing to set in TCP: the receiving host itself drops the packets. `nstat -az TcpInCsumErrors \
+                              TcpExtTCPBacklogDrop TcpExtTCPRcvQDrop` and the counters of its firewall (`nft list ruleset`, `iptables -nvxL`) \
+                              tell where.";
 const PATH_RATE: &str = "There is nothing to set: the path's rate is used up. A path with a higher rate, or less data, makes it \
                          faster; pacing or a queue with AQM makes its queue shorter, not its rate higher.";
 const APPLICATION_WINDOW: &str = "There is nothing to set in TCP: a window of the protocol above it is full. Raise that to what the path holds and \

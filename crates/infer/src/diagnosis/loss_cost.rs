@@ -3,7 +3,7 @@
 use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::occurrences;
 use crate::event::RetransmitKind;
-use thalweg_model::{Losses, Repairs, Vantage};
+use thalweg_model::{Losses, Repairs};
 
 /// Time and packets of a flow's losses, those a timer repaired left out.
 pub(super) struct LossCost {
@@ -45,8 +45,6 @@ impl LossCost {
     /// The losses as a cause shows them, with the round trip just before them where that is known better than on average.
     pub(super) fn losses(self, facts: &Facts<'_>, just_before_s: Option<f64>) -> Losses {
         let (random, congested) = (facts.random_losses as u64, facts.congested_losses as u64);
-        let is_beside = facts.vantage == Vantage::Receiver;
-        let dropped = facts.sender.observers.pruned.as_ref().filter(|pruned| is_beside && pruned.refused > 0);
         Losses {
             part: facts.lost_part(),
             repairs: self.repairs,
@@ -54,7 +52,6 @@ impl LossCost {
             judged_episodes: Some(random + congested),
             rtt_before_s: just_before_s.or(self.rtt_before_s),
             rtt_min_s: facts.rtt_min_s,
-            arrived: dropped.map(|dropped| dropped.refused),
         }
     }
 }

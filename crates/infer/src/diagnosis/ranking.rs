@@ -93,6 +93,7 @@ impl Precedence {
             | Code::WindowScalingMissing
             | Code::Reader
             | Code::SendBuffer
+            | Code::ReceiverDrops
             | Code::RandomLoss
             | Code::CongestionLoss
             | Code::Policer

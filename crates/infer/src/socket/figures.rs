@@ -78,6 +78,7 @@ pub(super) fn cause(code: Code, spent: LimitShare, samples: &[Sample], spending:
         | Code::WindowScaleIgnored
         | Code::SackNotTranslated
         | Code::ReceiveBufferOverrun
+        | Code::ReceiverDrops
         | Code::PacingRate
         | Code::Policer
         | Code::DelayedAck
@@ -183,7 +184,6 @@ impl Seen<'_> {
             judged_episodes: None,
             rtt_before_s: None,
             rtt_min_s: self.rtt_min_s(),
-            arrived: None,
         }
     }
 }

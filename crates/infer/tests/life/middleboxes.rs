@@ -94,20 +94,22 @@ fn all_taken_but_some(setup: Setup, on_path: bool) -> Wire {
 #[test]
 fn what_the_receiving_host_drops_is_not_the_paths() {
     for setup in Setup::all(30) {
-        let arrived = |on_path| {
+        let judge = |on_path| {
             let (flow, _) = judged(all_taken_but_some(setup, on_path));
             let findings = flow.findings.iter().map(|finding| &finding.verdict.cause);
             let found = std::iter::once(&flow.verdict.cause).chain(findings);
             let mut losses = found.filter_map(|cause| match cause {
-                Cause::RandomLoss(losses) => Some((losses.arrived, losses.repairs.packets_again.count)),
+                Cause::RandomLoss(losses) => Some((Code::RandomLoss, losses.repairs.packets_again.count)),
+                Cause::ReceiverDrops(drops) => Some((Code::ReceiverDrops, drops.arrived)),
                 _ => None,
             });
-            losses.next().unwrap_or_else(|| panic!("{setup:?}: {:#?}", flow.verdict))
+            let first = losses.next().unwrap_or_else(|| panic!("{setup:?}: {:#?}", flow.verdict));
+            assert_eq!(losses.next(), None, "{setup:?}");
+            first
         };
-        let (behind, path) = (arrived(false), arrived(true));
         // Beside the sender the two look the same.
-        let told = (setup.tap == CLIENT).then_some(20);
-        assert_eq!((behind, path), ((told, 20), (None, 20)), "{setup:?}");
+        let behind = if setup.tap == CLIENT { Code::ReceiverDrops } else { Code::RandomLoss };
+        assert_eq!((judge(false), judge(true)), ((behind, 20), (Code::RandomLoss, 20)), "{setup:?}");
     }
 }
 

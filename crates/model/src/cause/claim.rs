@@ -32,13 +32,13 @@ pub(super) fn of(cause: &Cause, share: f64) -> String {
             data(edge.window_bytes as f64),
         ),
         Cause::ReceiveBufferOverrun(buffer) => overrun_buffer(buffer, &part),
+        Cause::ReceiverDrops(drops) => format!(
+            "The receiving host drops packets that have reached it ({} of them): a firewall, a wrong checksum or a full queue of its own. That holds the congestion window down for {part} of the time.",
+            percent(drops.part),
+        ),
         Cause::Reader(reader) => slow_reader(reader, &part),
         Cause::SendBuffer(buffer) => send_buffer(buffer, &part),
         Cause::InitialWindow(growth) => window_growth(growth, &part),
-        Cause::RandomLoss(losses) if losses.are_the_hosts() => format!(
-            "The receiving host drops packets that have reached it ({} of them): a firewall, a wrong checksum or a full queue of its own. That holds the congestion window down for {part} of the time.",
-            percent(losses.part),
-        ),
         Cause::RandomLoss(losses) => format!(
             "Losses without a queue before them ({} of the packets) hold the congestion window down for {part} of the time.",
             percent(losses.part),

@@ -16,6 +16,8 @@ pub enum Code {
     WindowScaleIgnored,
     /// The receiver's buffer overruns with data out of order: it drops data that it had selectively acknowledged.
     ReceiveBufferOverrun,
+    /// The receiving host drops packets that have reached it: its firewall, checksums, or a full queue of its own.
+    ReceiverDrops,
     /// The receiving program does not read fast enough.
     Reader,
     /// The sender's socket buffer holds less than the path.
@@ -74,11 +76,12 @@ pub enum Code {
 
 impl Code {
     /// Every code, in the order `thalweg explain` lists them.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::ReceiveWindow,
         Self::WindowScalingMissing,
         Self::WindowScaleIgnored,
         Self::ReceiveBufferOverrun,
+        Self::ReceiverDrops,
         Self::Reader,
         Self::SendBuffer,
         Self::InitialWindow,
@@ -115,6 +118,7 @@ impl Code {
             Self::WindowScalingMissing => "window-scaling-missing",
             Self::WindowScaleIgnored => "window-scale-ignored",
             Self::ReceiveBufferOverrun => "receive-buffer-overrun",
+            Self::ReceiverDrops => "receiver-drops",
             Self::Reader => "reader",
             Self::SendBuffer => "send-buffer",
             Self::InitialWindow => "initial-window",
@@ -169,6 +173,7 @@ impl Code {
             | Self::SackNotTranslated
             | Self::WindowScaleIgnored
             | Self::ReceiveBufferOverrun
+            | Self::ReceiverDrops
             | Self::Reordering
             | Self::Bufferbloat
             | Self::ApplicationWindow
@@ -208,6 +213,7 @@ impl Code {
             | Self::SackNotTranslated
             | Self::WindowScaleIgnored
             | Self::ReceiveBufferOverrun
+            | Self::ReceiverDrops
             | Self::Reordering
             | Self::ApplicationWindow
             | Self::Connecting
@@ -246,6 +252,7 @@ impl Code {
             | Self::SackNotTranslated
             | Self::WindowScaleIgnored
             | Self::ReceiveBufferOverrun
+            | Self::ReceiverDrops
             | Self::ApplicationWindow
             | Self::Connecting
             | Self::AcceptQueue
@@ -281,6 +288,7 @@ impl Code {
             | Self::SackNotTranslated
             | Self::WindowScaleIgnored
             | Self::ReceiveBufferOverrun
+            | Self::ReceiverDrops
             | Self::Reordering
             | Self::Bufferbloat
             | Self::ApplicationWindow
@@ -321,6 +329,7 @@ impl Code {
             | Self::SackNotTranslated
             | Self::WindowScaleIgnored
             | Self::ReceiveBufferOverrun
+            | Self::ReceiverDrops
             | Self::Reordering
             | Self::Bufferbloat
             | Self::ApplicationWindow
@@ -337,6 +346,7 @@ impl Code {
             Self::ReceiveWindow
             | Self::WindowScalingMissing
             | Self::ReceiveBufferOverrun
+            | Self::ReceiverDrops
             | Self::Reader
             | Self::SendBuffer
             | Self::InitialWindow
@@ -374,7 +384,7 @@ impl Code {
             Self::PathRate => &[Self::CongestionLoss, Self::RetransmissionTimeout, Self::Bufferbloat],
             Self::IdleRestart => &[Self::InitialWindow],
             Self::ApplicationWindow => &[Self::Application, Self::InitialWindow],
-            Self::PathMtuBlackHole | Self::SackNotTranslated => {
+            Self::PathMtuBlackHole | Self::SackNotTranslated | Self::ReceiverDrops => {
                 &[Self::RetransmissionTimeout, Self::RandomLoss, Self::CongestionLoss]
             }
             // A bucket of one window field that each acknowledgement fills.

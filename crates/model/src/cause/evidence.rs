@@ -1,7 +1,7 @@
 //! The facts that each cause rests on, as text.
 
 use super::figures::{
-    BucketFit, Clamp, CongestionLosses, FirstFlight, FullQueue, FullSendBuffer, FullWindow, KernelCounters,
+    BucketFit, Clamp, CongestionLosses, FirstFlight, FullQueue, FullSendBuffer, FullWindow, HostDrops, KernelCounters,
     LargePackets, Losses, Occurrences, PacedData, Pauses, PausesSeen, Repairs, SendBufferSeen, Sights, SlowReader,
     SlowStartSeen, UsedPath, WaitedFor, WindowGrowth,
 };
@@ -20,6 +20,7 @@ pub(super) fn of(cause: &Cause) -> Vec<Evidence> {
             times(edge.stops)
         ))],
         Cause::ReceiveBufferOverrun(buffer) => overrun_buffer(buffer),
+        Cause::ReceiverDrops(drops) => host_drops(drops),
         Cause::Reader(reader) => slow_reader(reader),
         Cause::SendBuffer(buffer) => send_buffer(buffer),
         Cause::InitialWindow(growth) => window_growth(growth),
@@ -277,14 +278,16 @@ fn losses(losses: &Losses, before: &str) -> Vec<Evidence> {
         .queued_episodes
         .zip(losses.judged_episodes)
         .map(|(queued, of)| fact(format!("{queued} of {} came behind a standing queue", counted(of, "episode"))));
-    let arrived = losses.arrived.map(|arrived| {
-        fact(format!(
-            "{} sent again had come to this tap before, and the host had not taken {}: `nstat -az TcpInCsumErrors TcpExtTCPBacklogDrop TcpExtTCPRcvQDrop` and the firewall's counters tell why",
-            counted(arrived, "segment"),
-            if arrived == 1 { "it" } else { "them" },
-        ))
-    });
-    [repairs(&losses.repairs)].into_iter().chain(arrived).chain(round_trip).chain(queued).collect()
+    [repairs(&losses.repairs)].into_iter().chain(round_trip).chain(queued).collect()
+}
+
+fn host_drops(drops: &HostDrops) -> Vec<Evidence> {
+    let arrived = fact(format!(
+        "{} sent again had come to this tap before, and the host had not taken {}",
+        counted(drops.arrived, "segment"),
+        if drops.arrived == 1 { "it" } else { "them" },
+    ));
+    vec![repairs(&drops.repairs), arrived]
 }
 
 fn congestion_loss(seen: &CongestionLosses) -> Vec<Evidence> {

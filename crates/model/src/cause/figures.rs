@@ -223,16 +223,17 @@ pub struct Losses {
     pub rtt_before_s: Option<f64>,
     /// Least round trip.
     pub rtt_min_s: f64,
-    /// Of what was sent again, segments that had come to a tap beside the receiver: the receiver's host dropped them.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub arrived: Option<u64>,
 }
 
-impl Losses {
-    /// Whether the receiver's host, and not the path, dropped most of what was lost.
-    pub(crate) fn are_the_hosts(&self) -> bool {
-        self.arrived.is_some_and(|arrived| arrived * 2 > self.repairs.packets_again.count)
-    }
+/// What the receiving host drops of what has reached it, as a tap beside it shows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HostDrops {
+    /// Part of the segments that was sent again.
+    pub part: f64,
+    /// What was sent again.
+    pub repairs: Repairs,
+    /// Of that, segments that had come to the tap before.
+    pub arrived: u64,
 }
 
 /// Losses or marks of a full queue.

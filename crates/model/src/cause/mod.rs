@@ -12,9 +12,9 @@ mod undecided;
 pub use code::Code;
 pub use figures::{
     AckWait, ApplicationWindow, BucketFit, CarriedData, Clamp, CongestionLosses, DelayedWrites, Dropped, FirstFlight,
-    FullQueue, FullSendBuffer, FullWindow, KernelCounters, LargePackets, Losses, Occurrences, OvertakenPackets,
-    PacedData, PathHolds, Pauses, PausesSeen, PolicedRate, QueueMarks, Repairs, RestartTiming, Restarts,
-    SendBufferSeen, Sights, SlowReader, SlowStartSeen, Timeouts, TooBigErrors, UsedPath, WaitedFor, Wakeups,
+    FullQueue, FullSendBuffer, FullWindow, HostDrops, KernelCounters, LargePackets, Losses, Occurrences,
+    OvertakenPackets, PacedData, PathHolds, Pauses, PausesSeen, PolicedRate, QueueMarks, Repairs, RestartTiming,
+    Restarts, SendBufferSeen, Sights, SlowReader, SlowStartSeen, Timeouts, TooBigErrors, UsedPath, WaitedFor, Wakeups,
     WindowGrowth, WriteTimer,
 };
 pub use life::{FullAcceptQueue, LastSilence, LostRequest, Opening, ProgramWait, ResetSeen, SentAgain};
@@ -41,6 +41,8 @@ pub enum Cause {
     WindowScaleIgnored(UnscaledEdge),
     /// See [`Code::ReceiveBufferOverrun`].
     ReceiveBufferOverrun(OverrunBuffer),
+    /// See [`Code::ReceiverDrops`].
+    ReceiverDrops(HostDrops),
     /// See [`Code::Reader`].
     Reader(SlowReader),
     /// See [`Code::SendBuffer`].
@@ -105,6 +107,7 @@ impl Cause {
             Self::WindowScalingMissing(_) => Code::WindowScalingMissing,
             Self::WindowScaleIgnored(_) => Code::WindowScaleIgnored,
             Self::ReceiveBufferOverrun(_) => Code::ReceiveBufferOverrun,
+            Self::ReceiverDrops(_) => Code::ReceiverDrops,
             Self::Reader(_) => Code::Reader,
             Self::SendBuffer(_) => Code::SendBuffer,
             Self::InitialWindow(_) => Code::InitialWindow,

@@ -176,6 +176,9 @@ fn unfit(flow: &Flow) -> Option<String> {
         Code::DelayedAck | Code::IdleRestart => Some(
             "The pauses and sizes of the program's writes decide: these are not fitted yet. The remedy is planned, not proven.".to_owned(),
         ),
+        Code::ReceiverDrops => {
+            Some("The receiving host itself drops the packets: no setting of TCP mends that, and none is searched for.".to_owned())
+        }
         code if code.is_of_life() => Some(
             "Most of the connection's time is no part of its transfer: no setting for the transfer makes it faster, and none is searched for."
                 .to_owned(),

@@ -22,7 +22,6 @@ fn losses() -> Losses {
         judged_episodes: Some(3),
         rtt_before_s: Some(0.041),
         rtt_min_s: 0.0357,
-        arrived: None,
     }
 }
 
@@ -138,7 +137,6 @@ pub fn all() -> Vec<Cause> {
         Cause::InitialWindow(growth(Some(SlowStartSeen { crept: true, ..start }))),
         Cause::InitialWindow(growth(None)),
         Cause::RandomLoss(losses()),
-        Cause::RandomLoss(Losses { arrived: Some(12), ..losses() }),
         Cause::CongestionLoss(CongestionLosses::Dropped(losses())),
         Cause::CongestionLoss(CongestionLosses::Marked(QueueMarks { reductions: 4, echoes: 40 })),
         Cause::CongestionLoss(CongestionLosses::SharedPath(Dropped { repairs: repairs() })),
@@ -172,6 +170,7 @@ pub fn all() -> Vec<Cause> {
         Cause::SackNotTranslated(ForeignBlocks { blocks: occurrences(40), of: 41 }),
         Cause::ReceiveBufferOverrun(overrun(None)),
         Cause::ReceiveBufferOverrun(overrun(Some(348))),
+        Cause::ReceiverDrops(HostDrops { part: 0.012, repairs: repairs(), arrived: 12 }),
         Cause::PacingRate(PacedData {
             rate_bps: 8e6,
             piece_bytes: 2_896.0,

@@ -3,12 +3,11 @@
 use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::Judged;
 use crate::diagnosis::loss_cost::LossCost;
-use crate::diagnosis::rules::reordering;
 use thalweg_model::{Cause, CongestionLosses, QueueMarks};
 
 pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let (random, congested) = (facts.random_losses, facts.congested_losses);
-    if facts.bucket.is_some() || reordering::is_it(facts) {
+    if super::explains_losses(facts) {
         return None;
     }
     if random + congested == 0 {

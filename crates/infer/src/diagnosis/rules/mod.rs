@@ -16,6 +16,7 @@ mod random_loss;
 mod reader;
 mod receive_buffer_overrun;
 mod receive_window;
+mod receiver_drops;
 mod reordering;
 mod retransmission_timeout;
 mod sack_not_translated;
@@ -23,14 +24,16 @@ mod send_buffer;
 mod window_scale_ignored;
 mod window_scaling_missing;
 
+use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::Rule;
 
 /// Every rule, in the order of [`thalweg_model::Code::ALL`].
-pub(crate) const RULES: [Rule; 22] = [
+pub(crate) const RULES: [Rule; 23] = [
     receive_window::judge,
     window_scaling_missing::judge,
     window_scale_ignored::judge,
     receive_buffer_overrun::judge,
+    receiver_drops::judge,
     reader::judge,
     send_buffer::judge,
     initial_window::judge,
@@ -50,3 +53,8 @@ pub(crate) const RULES: [Rule; 22] = [
     application_window::judge,
     application::judge,
 ];
+
+/// Whether losses are of another kind than the rules of random and of congestion losses are about.
+fn explains_losses(facts: &Facts<'_>) -> bool {
+    facts.bucket.is_some() || reordering::is_it(facts) || receiver_drops::arrived(facts).is_some()
+}
