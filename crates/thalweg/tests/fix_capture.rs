@@ -120,7 +120,7 @@ fn another_model_that_fits_is_named_with_its_remedy() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path();
     let scenario = "name = \"short\"\n[path]\nrtt = \"50ms\"\n[path.down]\nrate = \"50mbit\"\nqueue = \"24 packets\"\n[workload]\n\
-                    kind = \"stream\"\nseconds = \"4s\"\n";
+                    kind = \"stream\"\nseconds = \"8s\"\n";
     lab_in(path, scenario, &["--capture", "server", "--kernel", "6.12", "--samples", "off"]);
     let fix = json(path, &["fix", "out/0-as-given.pcapng", "--kernel", "6.12", "--own-path", "--out", "fix"]);
     let models = fix["capture"]["models"].as_array().expect("models");
@@ -129,7 +129,7 @@ fn another_model_that_fits_is_named_with_its_remedy() {
     let other = &fix["other_fits"][0];
     assert_eq!((&other["model"], &other["set"]["name"]), (&"random loss".into(), &"bbr".into()));
     let [before, after] = ["before", "after"].map(|key| other[key].as_f64().expect("a rate"));
-    assert!(after > before * 2.0, "{before} to {after}");
+    assert!(after > before * 1.8, "{before} to {after}");
     assert!(other["apply"][0].as_str().is_some_and(|line| line.contains("bbr")), "{}", other["apply"]);
 }
 
@@ -148,4 +148,22 @@ fn a_queue_that_no_round_trip_shows_is_searched_for() {
     let queue: Bytes = parameter(&fix, "path.down.queue").parse().expect("a queue");
     assert!((0.9..=1.1).contains(&(queue.get() as f64 / (41.0 * 1514.0))), "{queue}");
     assert!(fix["ratio"].as_f64().is_some_and(|ratio| (2.2..=2.8).contains(&ratio)), "{}", fix["ratio"]);
+}
+
+/// A small send buffer lets its data go in bursts that overrun a short queue: losses are what the capture shows, and both are to be mended.
+#[test]
+fn a_buffer_behind_a_queue_that_its_bursts_overrun_is_raised_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path();
+    let scenario = "name = \"slow\"\n[path]\nrtt = \"36ms\"\nrate = \"23.2mbit\"\nqueue = \"24 packets\"\n[server.sysctl]\n\
+                    \"net.ipv4.tcp_wmem\" = \"4096 16384 32768\"\n[workload]\nkind = \"stream\"\nseconds = \"30s\"\n";
+    lab_in(path, scenario, &["--capture", "server", "--kernel", "6.12", "--samples", "off"]);
+    let fix = json(path, &["fix", "out/0-as-given.pcapng", "--kernel", "6.12", "--own-path", "--out", "fix"]);
+    assert_eq!(fix["cause"]["code"], "congestion-loss");
+    let changes = fix["remedy"]["changes"].as_array().expect("changes").iter();
+    let settings: Vec<_> = changes.map(|change| change["setting"]["sysctl"].as_str().expect("a setting")).collect();
+    assert_eq!(settings, ["net.ipv4.tcp_congestion_control", "net.ipv4.tcp_wmem"]);
+    let queue: Bytes = parameter(&fix, "path.down.queue").parse().expect("a queue");
+    assert!((0.9..=1.1).contains(&(queue.get() as f64 / (24.0 * 1514.0))), "{queue}");
+    assert!(fix["ratio"].as_f64().is_some_and(|ratio| (2.5..=3.3).contains(&ratio)), "{}", fix["ratio"]);
 }

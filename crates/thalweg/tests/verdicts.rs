@@ -33,7 +33,7 @@ const ROOM_THAT_JITTERS: &str = "rtt = \"40ms\"\nrate = \"200mbit\"\nqueue = \"3
 const LARGE_RECEIVER: &str = "[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 33554432\"\n";
 
 #[rustfmt::skip]
-const CASES: [Case; 44] = [
+const CASES: [Case; 45] = [
     Case { name: "receive-window", path: FAST, workload: STREAM,
         settings: "[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 1048576\"",
         sender: "receive-window", receiver: &["receive-window"] },
@@ -83,6 +83,11 @@ const CASES: [Case; 44] = [
         workload: "kind = \"stream\"\nseconds = \"30s\"",
         settings: "[server.sysctl]\n\"net.ipv4.tcp_wmem\" = \"4096 16384 37831\"\n[server.route]\ncwnd = 17",
         sender: "send-buffer", receiver: &["send-buffer"] },
+    // As even as a path that is full, without a queue, a loss or a mark in 30 s.
+    Case { name: "send-buffer-even", path: "rtt = \"69.4ms\"\nrate = \"20.6mbit\"\nqueue = \"148KB\"",
+        workload: "kind = \"stream\"\nseconds = \"30s\"",
+        settings: "[server.sysctl]\n\"net.ipv4.tcp_wmem\" = \"4096 16384 56370\"\n[server.socket]\nmax_pacing_rate = \"5.1mbit\"",
+        sender: "send-buffer", receiver: &["send-buffer", "application"] },
     // Both as Linux has them: the window is full too, at times, and the buffer holds more than is in flight.
     Case { name: "send-buffer-default", path: "rtt = \"80ms\"\nrate = \"1gbit\"\nqueue = \"2000 packets\"", workload: STREAM,
         settings: "", sender: "send-buffer", receiver: &["send-buffer"] },

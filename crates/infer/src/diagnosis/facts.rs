@@ -30,10 +30,15 @@ struct Estimates<'a> {
     emptied: Option<u64>,
 }
 
+/// The marks of queues that made side `main` cut its window, where any did.
+fn marks(connection: &Connection, main: usize) -> Option<Ecn> {
+    connection.signals.ecn_of(main, &connection.opening).filter(|ecn| ecn.reductions > 0)
+}
+
 impl<'a> Estimates<'a> {
-    /// Those of a side's data, of which `mean` bytes per second were delivered; `returned` bytes came from the other side.
-    fn of(side: &'a Side, vantage: Vantage, mean: f64, returned: u64) -> Self {
-        let rounds = RoundTrips::new(&side.sender);
+    /// Those of a side's data, of which `mean` bytes per second were delivered and some `marked`, or none; `returned` bytes came from the other side.
+    fn of(side: &'a Side, vantage: Vantage, mean: f64, marked: bool, returned: u64) -> Self {
+        let rounds = RoundTrips::new(&side.sender, marked);
         let rates = ShownRates::of(&rounds, mean);
         let emptied = rounds.emptied_buffer();
         let clamp = match vantage {
@@ -131,8 +136,12 @@ impl<'a> Facts<'a> {
         let DataPhase { took: phase_s, least: rtt_min_s } = DataPhase::of(sender);
         let bytes = sender.totals.delivered as f64;
         let returned = connection.sides[1 - main].sender.totals.bytes;
-        let found =
-            if phase_s > 0.0 { Estimates::of(side, vantage, bytes / phase_s, returned) } else { Estimates::default() };
+        let marked = marks(connection, main).is_some();
+        let found = if phase_s > 0.0 {
+            Estimates::of(side, vantage, bytes / phase_s, marked, returned)
+        } else {
+            Estimates::default()
+        };
         // What was too long for a link was no loss: the router said so, and the sender heeded it (RFC 1191 §3).
         let was_too_long = connection.too_big.as_ref().is_some_and(|errors| {
             errors.explains(main, &sender.losses.episodes, connection.started, sender.rtt.usual() as u64)
@@ -195,8 +204,7 @@ impl<'a> Facts<'a> {
 
     /// The marks of queues that made the sender cut its window, where any did.
     pub(crate) fn marks(&self) -> Option<Ecn> {
-        let connection = self.connection;
-        connection.signals.ecn_of(self.main, &connection.opening).filter(|ecn| ecn.reductions > 0)
+        marks(self.connection, self.main)
     }
 
     /// The flight that fills the path, in bytes.

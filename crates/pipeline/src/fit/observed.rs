@@ -112,10 +112,11 @@ impl FullQueue {
         }
     }
 
-    /// The round trip through a full queue. Where that is what drops packets, it is best seen just before they are dropped: the longest of all may be
-    /// a delayed acknowledgement's.
+    /// The round trip through a full queue. Where that is what drops packets, it is seen just before they are dropped as well as among the longest; either
+    /// may be a delayed acknowledgement's.
     pub(crate) fn rtt_ms(self, code: Code) -> Option<f64> {
-        self.before_losses_ms.filter(|_| code == Code::CongestionLoss).or(self.longest_ms)
+        let before_losses_ms = self.before_losses_ms.filter(|_| code == Code::CongestionLoss);
+        [before_losses_ms, self.longest_ms].into_iter().flatten().min_by(f64::total_cmp)
     }
 }
 
