@@ -24,6 +24,8 @@ pub(super) const MIN_OPEN_SHARE: f64 = 0.9;
 /// How many times the rate over a round trip trains of acknowledgements come at, at least, that were held and let go: 40 times where two
 /// transfers against each other keep step (`acknowledgements_that_wait_behind_data_show_no_rate`).
 const MIN_BUNCHED_RATIO: f64 = 4.0;
+/// Round trips after which a path that is full has shown it. `causes_that_are_known_are_named_at_both_ends` fails without it (`send-buffer-even`).
+const MIN_ROUND_TRIPS_TO_FILL: u64 = 16;
 
 /// Slices of a round trip that are looked at, of however many. Bounds work.
 const MAX_SLICES_EXAMINED: usize = 64;
@@ -43,8 +45,9 @@ pub(super) fn behind<T: Copy>(weighed: &[(T, u64)], parts: u64) -> Option<T> {
 pub(crate) struct RoundTrips<'a> {
     pub(super) sender: &'a Sender,
     pub(super) views: Vec<View>,
-    /// A queue marked packets that it would else have dropped.
-    marked: bool,
+    /// Nothing waited in a queue, was lost or marked, as acknowledgements tell at the sender's tap. A path that is full shows one of them before long, and
+    /// what comes evenly all the same is a host's.
+    never_full: bool,
     /// The mean time that acknowledgements wait, in nanoseconds, where that makes the round trips long: those tell nothing of the data's queue then.
     pub(crate) ack_wait: Option<f64>,
     /// Something on the path is never idle.
@@ -52,9 +55,6 @@ pub(crate) struct RoundTrips<'a> {
     /// What passed a queue that was never empty, where more in flight brought no more through.
     pub(crate) standing: Option<StandingQueue>,
 }
-
-/// Round trips after which a path that is full has shown it. `causes_that_are_known_are_named_at_both_ends` fails without it (`send-buffer-even`).
-const MIN_ROUND_TRIPS_TO_FILL: u64 = 16;
 
 impl<'a> RoundTrips<'a> {
     /// Those of a sender, which heard of `marked` packets or did not.
@@ -119,7 +119,14 @@ impl<'a> RoundTrips<'a> {
         let ack_wait = ways.and_then(|ways| ways.wait);
         let busy = ack_wait.is_none() && busy_bottleneck::is_busy(&views, sender);
         let standing = standing_queue::standing(&mut views, sender, ways);
-        Self { sender, views, marked, ack_wait, busy, standing }
+        let mut rounds = Self { sender, views, never_full: false, ack_wait, busy, standing };
+        let lasts = sender.rtt.min.is_some_and(|least| rounds.delivering() / MIN_ROUND_TRIPS_TO_FILL >= least);
+        rounds.never_full = sender.is_exact()
+            && lasts
+            && !marked
+            && !sender.losses.any()
+            && !rounds.views.iter().any(|view| rounds.is_queued(view.rtt));
+        rounds
     }
 
     /// Largest rate over a round trip, away from losses where there is such a place: what fills a hole arrives all at once.
@@ -185,18 +192,6 @@ impl<'a> RoundTrips<'a> {
         self.views.get(n.saturating_sub(1)).map_or(0.0, |v| v.rate)
     }
 
-    /// Whether nothing waited in a queue, was lost or marked, as acknowledgements tell at the sender's tap. A path that is full shows one of them before long, and
-    /// what comes evenly all the same is a host's.
-    fn never_full(&self) -> bool {
-        let sender = self.sender;
-        let lasts = sender.rtt.min.is_some_and(|least| self.delivering() / MIN_ROUND_TRIPS_TO_FILL >= least);
-        sender.is_exact()
-            && lasts
-            && !self.marked
-            && !sender.losses.any()
-            && !self.views.iter().any(|view| self.is_queued(view.rtt))
-    }
-
     /// Whether data came at about the rate of trains on average.
     ///
     /// Trains longer than two thirds of the largest flight span the gap behind it: those come at the mean rate whatever the path's is. A path that such
@@ -204,9 +199,7 @@ impl<'a> RoundTrips<'a> {
     pub(super) fn fills(&self, trains: Option<f64>) -> bool {
         let spans_gaps = self.sender.totals.flight_max * 2 < 3 * TRAIN_SEGMENTS * self.sender.space.mss;
         let has_queue = || self.sender.rtt.mean().is_some_and(|rtt| self.is_queued(rtt));
-        trains.is_some_and(|trains| self.averages(PLATEAU * trains))
-            && (!spans_gaps || has_queue())
-            && !self.never_full()
+        trains.is_some_and(|trains| self.averages(PLATEAU * trains)) && (!spans_gaps || has_queue()) && !self.never_full
     }
 
     /// Whether the mean, from the first data to the last that was delivered, is at least this rate.
@@ -231,7 +224,7 @@ impl<'a> RoundTrips<'a> {
         // A single flight is as much in a round trip as it is, whatever the path's rate.
         let lasted = self.delivering() >= 2 * self.sender.rtt.min.unwrap_or(0);
         let on_plateau = view.rate >= PLATEAU * plateau;
-        let burst_rate = trains.is_some_and(|trains| view.rate >= PLATEAU * trains) && !self.never_full();
+        let burst_rate = trains.is_some_and(|trains| view.rate >= PLATEAU * trains) && !self.never_full;
         let bursts_faster = trains.is_some_and(|trains| view.rate < MIN_PART_OF_TRAIN_RATE * trains);
         // What a window holds that is full most of the time comes at no rate of the path's without a queue: BBR spreads it over the round trip.
         let line = &self.sender.observers.time.time;

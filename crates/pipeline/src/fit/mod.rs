@@ -166,7 +166,7 @@ fn held_against(
     let accepted =
         same_verdict >= FittedModel::SAME_VERDICT && !runs.is_empty() && checks.iter().all(|check| check.inside);
     let model = FittedModel {
-        name: parameters.loss_model.name().to_owned(),
+        name: parameters.name(),
         parameters: parameters.list(),
         seeds: runs.len() as u32,
         same_verdict,

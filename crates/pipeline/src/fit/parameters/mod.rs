@@ -132,6 +132,12 @@ impl Parameters {
         self.pacing_bps = self.pacing_bps.map(|bps| bps * factor);
     }
 
+    /// What it holds for the origin of losses, and the buffer that they are behind.
+    pub(crate) fn name(&self) -> String {
+        let buffer = if self.send.origin == Origin::Calibrated { " behind a send buffer" } else { "" };
+        format!("{}{buffer}", self.loss_model.name())
+    }
+
     /// Bounds what is in flight by the send buffer.
     pub(crate) fn bound_flight(&mut self, flow: &Flow) {
         let bytes = flow.measured.send_buffer_bytes.unwrap_or(flow.measured.flight_max_bytes) as f64;
