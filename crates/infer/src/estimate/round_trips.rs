@@ -24,7 +24,7 @@ pub(super) const MIN_OPEN_SHARE: f64 = 0.9;
 /// How many times the rate over a round trip trains of acknowledgements come at, at least, that were held and let go: 40 times where two
 /// transfers against each other keep step (`acknowledgements_that_wait_behind_data_show_no_rate`).
 const MIN_BUNCHED_RATIO: f64 = 4.0;
-/// Round trips after which a path that is full has shown it. `causes_that_are_known_are_named_at_both_ends` fails without it (`send-buffer-even`).
+/// Round trips after which a path that is full has shown it. `an_even_rate_without_a_queue_is_no_paths` fails without it.
 const MIN_ROUND_TRIPS_TO_FILL: u64 = 16;
 
 /// Slices of a round trip that are looked at, of however many. Bounds work.

@@ -181,6 +181,9 @@ pub(crate) struct Sent {
 /// How a pause between two packets of new data ended.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Pause {
+    /// When it ended, and how long after an acknowledgement; 0 elsewhere than at the sender.
+    pub(crate) at: u64,
+    pub(crate) after_ack: u64,
     /// For how long nothing was sent, where timestamps tell; else it is what is charged to the application.
     pub(crate) lasted: Option<u64>,
     /// A full segment followed an acknowledgement without payload at once.

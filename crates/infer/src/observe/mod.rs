@@ -26,6 +26,7 @@ pub(crate) mod slow_start;
 pub(crate) mod sndbuf_wakeups;
 pub(crate) mod stop_and_wait;
 pub(crate) mod tail_losses;
+pub(crate) mod ticks;
 pub(crate) mod time_by_limit;
 pub(crate) mod timestamp_echo;
 pub(crate) mod tls_handshake;

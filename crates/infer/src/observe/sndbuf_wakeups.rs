@@ -12,6 +12,7 @@
 //!
 //! Source: Linux `sk_stream_is_writeable`.
 
+use super::ticks::Ticks;
 use crate::event::{Pause, Waited};
 
 /// Where more is in flight yet, in quarters, no program was woken: the kernel gathers segments before it sends them (`tcp_tso_should_defer`).
@@ -108,6 +109,7 @@ pub(crate) struct SndbufWakeups {
     all: u64,
     began_at: Level,
     ended_at: Level,
+    ticks: Ticks,
     /// When the sender heard last, and what was in flight before the acknowledgements that came at once then.
     heard: (u64, u64),
 }
@@ -143,6 +145,7 @@ impl SndbufWakeups {
         self.set_off += u64::from(set_off);
         self.short += u64::from(end.short);
         self.time += lasted;
+        self.ticks.went_on(end.at, end.after_ack);
         self.began_at.take((end.began_at, end.began_at), self.woken, MAX_BEGIN_DEVIATION, 0.0);
         self.ended_at.take(
             (end.ended_at, before),
@@ -167,7 +170,7 @@ impl SndbufWakeups {
             || self.full().is_none_or(|full| {
                 self.level() <= MAX_WOKEN_PART * full || full >= MIN_FULL_WINDOW_PART * window as f64
             });
-        enough && whole && mostly && fits && self.ended_at.keeps_coming_back(self.woken)
+        enough && whole && mostly && fits && !self.ticks.are_a_timers() && self.ended_at.keeps_coming_back(self.woken)
     }
 
     /// Whether the program had more to send at most of the pauses, as far as they tell.
@@ -203,8 +206,16 @@ mod tests {
 
     const CHARGED: Waited = Waited { charged: 30_000_000, room: 30_000_000 };
     const PATIENCE: u64 = 10_000_000;
-    const PAUSE: Pause =
-        Pause { lasted: None, clocked: true, set_off_after: 0, short: false, began_at: 400_000, ended_at: 220_000 };
+    const PAUSE: Pause = Pause {
+        at: 0,
+        after_ack: 0,
+        lasted: None,
+        clocked: true,
+        set_off_after: 0,
+        short: false,
+        began_at: 400_000,
+        ended_at: 220_000,
+    };
 
     #[test]
     fn one_level_at_which_acknowledgements_wake_is_a_buffers() {

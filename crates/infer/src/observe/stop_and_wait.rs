@@ -5,6 +5,7 @@
 //! acknowledgements.
 
 use super::counted::Counted;
+use super::ticks::Ticks;
 use crate::event::{Accuracy, MIN_ACK_DELAY_NS, Sent, Trigger};
 
 /// Stops that make a habit. Two of the same size may be chance, eight are a loop of the program. `a_fixed_amount_is_a_habit_by_what_lets_it_go_on`
@@ -57,6 +58,7 @@ pub(crate) struct StopAndWait {
     /// than a round trip after it.
     waited: u64,
     delayed: u64,
+    ticks: Ticks,
     start: Option<u64>,
     most_in_flight: u64,
     message_at: Option<u64>,
@@ -128,6 +130,7 @@ impl StopAndWait {
         let stopped = sent.silence();
         self.waited += stopped;
         self.delayed += sent.ack_delay();
+        self.ticks.went_on(sent.now, since(sent.last_progress));
         if is_opened {
             self.by_message += 1;
         } else if since(sent.last_progress) <= AFTER_RELEASE {
@@ -183,7 +186,7 @@ impl StopAndWait {
         }
         if alike(by_message) {
             Some((self.amount, Release::Message))
-        } else if alike(by_acknowledgement) {
+        } else if alike(by_acknowledgement) && !self.ticks.are_a_timers() {
             Some((self.amount, Release::Acknowledgement))
         } else {
             None

@@ -21,16 +21,35 @@ impl Sender {
         let short = self.totals.drained;
         if self.is_exact() {
             let clocked = is_full_segment && trigger == (Trigger::Ack { pure: true });
-            let prompt = clocked && data.now.saturating_sub(self.clocks.last_progress) <= MAX_WAKE_NS;
+            let (at, after_ack) = (data.now, data.now.saturating_sub(self.clocks.last_progress));
+            let prompt = clocked && after_ack <= MAX_WAKE_NS;
             let set_off_after = if prompt { data.now.saturating_sub(self.clocks.last_send) } else { 0 };
             let began_at = self.totals.flight_at_send;
-            return Some(Pause { lasted: None, clocked, set_off_after, short, began_at, ended_at: flight });
+            return Some(Pause {
+                at,
+                after_ack,
+                lasted: None,
+                clocked,
+                set_off_after,
+                short,
+                began_at,
+                ended_at: flight,
+            });
         }
         let (then, (began_at, ended_at)) = self.remote.timing.zip(self.remote.flights)?;
         let was_full = self.window.filled_at.is_some_and(|at| at >= self.clocks.last_send);
         let overtaken = self.scoreboard.out_of_order * 100 > self.totals.data_packets;
         let clocked = is_full_segment && then.unheard <= TICK;
         let is_told = then.quiet >= MIN_PAUSE_BY_TIMESTAMPS_NS && !was_full && !overtaken;
-        is_told.then_some(Pause { lasted: Some(then.quiet), clocked, set_off_after: 0, short, began_at, ended_at })
+        is_told.then_some(Pause {
+            at: data.now,
+            after_ack: 0,
+            lasted: Some(then.quiet),
+            clocked,
+            set_off_after: 0,
+            short,
+            began_at,
+            ended_at,
+        })
     }
 }
