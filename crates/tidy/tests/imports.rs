@@ -25,7 +25,7 @@ const INFER: [&str; 13] = [
 ];
 
 /// Data types in `observe` that observers share; they observe nothing.
-const SHARED: [&str; 2] = ["counted", "log_histogram"];
+const SHARED: [&str; 3] = ["counted", "log_histogram", "ticks"];
 
 /// A module's path within its crate; empty for the root.
 type Module = Vec<String>;
