@@ -167,7 +167,8 @@ fn causes(connection: &Connection, life: &Life, rtt_s: f64, hidden_s: f64) -> Ve
     if !connection.observers.phases.is_opening() && (resent.syn > 0 || resent.syn_ack > 0 || challenged > 0) {
         let took_s = phases.connecting_s;
         let [syn, syn_ack] = connection.opening.syn.each_ref().map(sent_again);
-        let late = Opening::Late { seconds: took_s, challenged: challenged.into(), syn, syn_ack };
+        let left_out = connection.opening.request_left_out().filter(|_| syn_ack.is_none() && challenged == 0);
+        let late = Opening::Late { seconds: took_s, challenged: challenged.into(), syn, syn_ack, left_out };
         causes.push(LifeCause { cause: Cause::Connecting(late), took_s, saved_s: took_s - rtt_s });
     }
     let again = connection.lookup.as_ref().map_or(0, |lookup| lookup.again.into());

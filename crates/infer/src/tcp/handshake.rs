@@ -1,7 +1,7 @@
 //! The handshake: what it agreed, and how its times place the tap.
 
 use crate::event::packet::Packet;
-use thalweg_model::FastOpen;
+use thalweg_model::{FastOpen, SynRequest};
 use thalweg_units::SeqNum;
 use thalweg_wire::Flags;
 
@@ -20,13 +20,30 @@ pub(crate) struct Syn {
     pub(crate) wscale: Option<u8>,
     pub(crate) sack: bool,
     pub(crate) timestamps: bool,
-    /// It has the bits that ask for ECN, or those that agree to it (RFC 3168 §6.1.1).
-    pub(crate) ecn_asked: bool,
+    /// What the first one and the latest one ask for besides.
+    asked: [Requests; 2],
+    /// It has the bits that agree to ECN (RFC 3168 §6.1.1).
     pub(crate) ecn_agreed: bool,
     /// Subtype of its Multipath TCP option.
     pub(crate) multipath: Option<u8>,
     /// Length of the cookie in its Fast Open option.
     pub(crate) cookie: Option<u8>,
+}
+
+/// What a SYN asks for that some devices drop it for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Requests {
+    /// By the bits that ask for ECN (RFC 3168 §6.1.1).
+    ecn: bool,
+    /// By payload or the option (RFC 7413 §4.1).
+    fast_open: bool,
+}
+
+impl Syn {
+    /// Whether the first one asked for ECN.
+    pub(crate) const fn asked_ecn(&self) -> bool {
+        self.asked[0].ecn
+    }
 }
 
 /// Both SYNs and the acknowledgement that ends the handshake; times are nanoseconds since the flow's first packet.
@@ -73,6 +90,10 @@ impl Handshake {
             self.syn_bytes_taken.get_or_insert(packet.ack == isn.add(self.syn_bytes).add(1));
         }
         let syn = &mut self.syn[side];
+        let asked = Requests {
+            ecn: packet.flags.has(Flags::ECE | Flags::CWR),
+            fast_open: packet.payload_len > 0 || packet.options().is_some_and(|options| options.fast_open.is_some()),
+        };
         if !syn.seen {
             *syn = Syn { isn: Some(packet.seq), seen: true, first_at: now, last_at: now, count: 0, ..*syn };
             syn.timestamps = packet.timestamps.is_some();
@@ -80,7 +101,7 @@ impl Handshake {
                 (syn.mss, syn.wscale, syn.sack) = (options.mss, options.window_scale, options.sack_permitted);
                 (syn.multipath, syn.cookie, syn.cut) = (options.multipath, options.fast_open, options.cut);
             }
-            syn.ecn_asked = packet.flags.has(Flags::ECE | Flags::CWR);
+            syn.asked[0] = asked;
             syn.ecn_agreed = packet.flags.has(Flags::ECE) && !packet.flags.has(Flags::CWR);
             if side == 1 && client.seen {
                 self.to_server = Some(now.saturating_sub(client.last_at));
@@ -90,6 +111,7 @@ impl Handshake {
         let syn = &mut self.syn[side];
         syn.count += 1;
         syn.last_at = now;
+        syn.asked[1] = asked;
         if side == 0 && self.to_server.is_none() {
             syn.isn = Some(packet.seq);
         }
@@ -184,7 +206,21 @@ impl Handshake {
     /// Whether ECN was negotiated; `None` where the capture does not tell.
     pub(crate) fn ecn(&self) -> Option<bool> {
         let [client, server] = self.syn;
-        (client.seen && server.seen).then_some(client.ecn_asked && server.ecn_agreed)
+        (client.seen && server.seen).then_some(client.asked_ecn() && server.ecn_agreed)
+    }
+
+    /// What the client's first SYN asked for and the latest one does not, if the answer shows nothing of it either.
+    pub(crate) fn request_left_out(&self) -> Option<SynRequest> {
+        let [client, server] = self.syn;
+        let [first, latest] = client.asked;
+        let is_taken = self.syn_bytes_taken == Some(true) || server.cookie.is_some();
+        if first.fast_open && !latest.fast_open && !is_taken {
+            Some(SynRequest::FastOpen)
+        } else if first.ecn && !latest.ecn && !server.ecn_agreed {
+            Some(SynRequest::Ecn)
+        } else {
+            None
+        }
     }
 
     /// What there was of TCP Fast Open.

@@ -59,6 +59,8 @@ pub(crate) struct Wire {
     pub(crate) window: [u16; 2],
     /// The window scale that SYNs offer.
     pub(crate) scale: Option<u8>,
+    /// Flags of either side's SYN besides.
+    pub(crate) syn_flags: [u8; 2],
     /// What the payload of the next packet begins with.
     front: Vec<u8>,
     /// The only side whose packets are captured.
@@ -79,6 +81,7 @@ impl Wire {
             heard: [0; 2],
             window: [60_000; 2],
             scale: None,
+            syn_flags: [0; 2],
             front: Vec::new(),
             only: None,
             snaplen: usize::MAX,
@@ -161,8 +164,8 @@ impl Wire {
     /// SYN, SYN-ACK and ACK from `at` on; gives when the client has sent the last of them.
     pub(crate) fn open(&mut self, at: u64) -> u64 {
         let rtt = self.setup.rtt;
-        self.send(at, CLIENT, SYN, 0);
-        self.send(at + rtt / 2, SERVER, SYN | ACK, 0);
+        self.send(at, CLIENT, SYN | self.syn_flags[CLIENT], 0);
+        self.send(at + rtt / 2, SERVER, SYN | ACK | self.syn_flags[SERVER], 0);
         self.send(at + rtt, CLIENT, ACK, 0);
         at + rtt
     }

@@ -13,7 +13,7 @@ mod protocols;
 mod small_buffers;
 
 use capture::{CLIENT, SERVER, Sent, Setup, Wire};
-use thalweg_model::{Code, Failure, Flow};
+use thalweg_model::{Cause, Code, Failure, Flow, Opening, SynRequest};
 use thalweg_wire::Flags;
 
 const ACK: u8 = Flags::ACK;
@@ -75,6 +75,31 @@ fn lost_syns_are_time_of_connecting() {
             assert_eq!(flow.life.map(|life| life.resent.syn), Some(lost));
             assert!(flow.verdict.gain.is_none() && flow.life.is_some_and(|life| life.failure.is_none()));
         }
+    }
+}
+
+#[test]
+fn what_only_the_syn_without_an_answer_asked_for_is_named() {
+    const ECN: u8 = Flags::ECE | Flags::CWR;
+    let judge = |setup: Setup, first: u8, second: u8, answer: u8| {
+        let mut wire = Wire::new(setup);
+        let syn = wire.now(CLIENT, SYN | first, 0);
+        wire.put(0, CLIENT, true, syn);
+        wire.syn_flags = [second, answer];
+        let open = wire.open(SECOND);
+        let end = wire.exchange(open + MS, 0, 9_000);
+        let flow = expect(setup, wire, (Code::Connecting, percent(open, end), true));
+        match flow.verdict.cause {
+            Cause::Connecting(Opening::Late { left_out, .. }) => left_out,
+            _ => None,
+        }
+    };
+    for setup in Setup::all(24).filter(|setup| setup.tap == CLIENT) {
+        assert_eq!(judge(setup, ECN, 0, 0), Some(SynRequest::Ecn));
+        // Linux agrees to what the first SYN asked for, if that one came.
+        assert_eq!(judge(setup, ECN, 0, Flags::ECE), None);
+        assert_eq!(judge(setup, ECN, ECN, 0), None);
+        assert_eq!(judge(setup, 0, 0, 0), None);
     }
 }
 

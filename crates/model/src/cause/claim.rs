@@ -350,7 +350,7 @@ fn opening(opening: &Opening, part: &str) -> String {
                 elapsed(*seconds)
             )
         }
-        Opening::Late { seconds, challenged, syn, syn_ack } => format!(
+        Opening::Late { seconds, challenged, syn, syn_ack, .. } => format!(
             "Connecting took {}, {part} of the connection's life: {}.",
             elapsed(*seconds),
             late_opening(*challenged, syn.as_ref().map(|one| one.times), syn_ack.as_ref().map(|one| one.times)),

@@ -5,7 +5,7 @@ use super::figures::{
     LargePackets, Losses, Occurrences, PacedData, Pauses, PausesSeen, Repairs, SendBufferSeen, Sights, SlowReader,
     SlowStartSeen, UsedPath, WaitedFor, WindowGrowth,
 };
-use super::life::{Opening, SentAgain, times};
+use super::life::{Opening, SentAgain, SynRequest, times};
 use super::receive_buffer::OverrunBuffer;
 use super::undecided::UndecidedBy;
 use super::{Cause, Code, Context, Evidence};
@@ -406,9 +406,19 @@ fn opening(opening: &Opening) -> Vec<Evidence> {
     };
     match opening {
         Opening::Lookup { .. } => Vec::new(),
-        Opening::Late { syn, syn_ack, .. } => {
+        Opening::Late { syn, syn_ack, left_out, .. } => {
             let syn = syn.iter().map(|one| sent("SYN", one));
-            syn.chain(syn_ack.iter().map(|one| sent("SYN-ACK", one))).collect()
+            let syn_ack = syn_ack.iter().map(|one| sent("SYN-ACK", one));
+            let left_out = left_out.map(|request| {
+                let (name, key, value) = match request {
+                    SynRequest::Ecn => ("ECN", "net.ipv4.tcp_ecn", "2"),
+                    SynRequest::FastOpen => ("Fast Open", "net.ipv4.tcp_fastopen", "without 1"),
+                };
+                fact(format!(
+                    "the first SYN asked for {name}, and the one that was answered did not: if connections with that host always open so, something on the path discards SYNs that ask for {name} ({key} {value} on the client asks no more); once, it may be chance",
+                ))
+            });
+            syn.chain(syn_ack).chain(left_out).collect()
         }
         Opening::Refused(syn) => vec![seen("the SYN", syn)],
         Opening::Unanswered { again, .. } => vec![seen("the first SYN", &again.sights)],

@@ -29,6 +29,9 @@ pub enum Opening {
         /// SYN-ACKs that were sent again, where some were.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         syn_ack: Option<SentAgain>,
+        /// What the first SYN asked for, and the one that was answered did not, where there is such a thing.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        left_out: Option<SynRequest>,
     },
     /// A reset answered the SYN.
     Refused(Sights),
@@ -46,6 +49,16 @@ pub enum Opening {
         /// From the first to the last.
         seconds: f64,
     },
+}
+
+/// What a SYN can ask for besides a connection, and what is left out when it is sent again, since some devices discard such SYNs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SynRequest {
+    /// Explicit congestion notification (RFC 3168 §6.1.1.1).
+    Ecn,
+    /// TCP Fast Open, by data or a cookie (RFC 7413 §4.1.3).
+    FastOpen,
 }
 
 /// One packet of the handshake that was sent again.

@@ -17,7 +17,7 @@ pub use figures::{
     Restarts, SendBufferSeen, Sights, SlowReader, SlowStartSeen, Timeouts, TooBigErrors, UsedPath, WaitedFor, Wakeups,
     WindowGrowth, WriteTimer,
 };
-pub use life::{FullAcceptQueue, LastSilence, LostRequest, Opening, ProgramWait, ResetSeen, SentAgain};
+pub use life::{FullAcceptQueue, LastSilence, LostRequest, Opening, ProgramWait, ResetSeen, SentAgain, SynRequest};
 pub use middlebox::{ForeignBlocks, UnscaledEdge};
 pub use receive_buffer::OverrunBuffer;
 pub use undecided::UndecidedBy;

@@ -244,8 +244,22 @@ pub fn all() -> Vec<Cause> {
     let again = |times| SentAgain { times, first_s: 0.0, last_s: 3.0 };
     let openings = [
         Opening::Lookup { seconds: 2.03, again: 1 },
-        Opening::Late { seconds: 3.04, challenged: 1, syn: Some(again(2)), syn_ack: Some(again(1)) },
-        Opening::Late { seconds: 3.04, challenged: 0, syn: Some(again(2)), syn_ack: None },
+        Opening::Late { seconds: 3.04, challenged: 1, syn: Some(again(2)), syn_ack: Some(again(1)), left_out: None },
+        Opening::Late { seconds: 3.04, challenged: 0, syn: Some(again(2)), syn_ack: None, left_out: None },
+        Opening::Late {
+            seconds: 1.02,
+            challenged: 0,
+            syn: Some(again(1)),
+            syn_ack: None,
+            left_out: Some(SynRequest::Ecn),
+        },
+        Opening::Late {
+            seconds: 1.02,
+            challenged: 0,
+            syn: Some(again(1)),
+            syn_ack: None,
+            left_out: Some(SynRequest::FastOpen),
+        },
         Opening::Refused(sights()),
         Opening::Unanswered { again: occurrences(5), seconds: 31.0 },
         Opening::Unconfirmed { again: occurrences(5), seconds: 31.0 },

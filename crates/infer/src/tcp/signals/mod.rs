@@ -71,7 +71,7 @@ impl Signals {
             echoes: receiver.echoes,
             reductions: sender.reductions,
         };
-        let asked = opening.syn[0].ecn_asked;
+        let asked = opening.syn[0].asked_ecn();
         let seen = ecn.capable + ecn.echoes + ecn.reductions > 0;
         (asked || seen).then_some(ecn)
     }
