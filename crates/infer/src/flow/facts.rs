@@ -198,7 +198,10 @@ fn idle_restarts(sender: &Sender) -> Option<Box<IdleRestarts>> {
 /// Beyond a tap at the receiver the long packets are not seen; what was agreed on is.
 fn path_mtu(sender: &Sender) -> PathMtu {
     let longest = u64::from(sender.space.largest_payload);
-    let (passed_bytes, vanished_bytes) =
-        if sender.is_exact() { (sender.scoreboard.largest_delivered, longest) } else { (longest, sender.space.mss) };
+    let (passed_bytes, vanished_bytes) = if sender.is_exact() {
+        (sender.scoreboard.largest_delivered, longest)
+    } else {
+        (longest, sender.space.agreed.unwrap_or(sender.space.mss))
+    };
     PathMtu { passed_bytes, vanished_bytes }
 }

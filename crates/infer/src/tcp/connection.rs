@@ -273,6 +273,7 @@ impl Connection {
                 seq,
                 len: packet.payload_len,
                 is_alert: packet.is_alert(),
+                push: flags.has(Flags::PSH) || fin,
                 fin,
                 tsval: stamps.map(|stamps| stamps.0),
                 tsecr: stamps.map(|stamps| stamps.1),
@@ -296,8 +297,7 @@ impl Connection {
         far.sender.scoreboard.sack_permitted =
             sack == Some(true) || !sacked.as_slice().is_empty() || far.sender.scoreboard.sack_permitted;
         if let Some(mss) = mss {
-            far.sender.space.mss = mss;
-            far.sender.space.mss_known = true;
+            far.sender.space.agree(mss);
         }
         if far.beyond > 0
             && let Some(current) = far.echo.current(handshake)

@@ -190,7 +190,8 @@ impl Handshake {
     }
 
     fn agreed_segment(&self, side: usize) -> Option<u64> {
-        let limit = self.syn[1 - side].mss?;
+        // What it asks for itself is what its own link carries (RFC 9293 §3.7.1), unless a router on the way wrote another number into it.
+        let limit = self.syn[1 - side].mss?.min(self.syn[side].mss.unwrap_or(u16::MAX));
         let options = if self.timestamps() == Some(true) { 12 } else { 0 };
         (limit > 100).then(|| u64::from(limit) - options)
     }

@@ -14,6 +14,8 @@ pub(crate) struct Data {
     pub(crate) len: u32,
     /// That is an alert of TLS, and no data.
     pub(crate) is_alert: bool,
+    /// It ends what a program wrote.
+    pub(crate) push: bool,
     /// It is the last one: a FIN takes a sequence number after the payload.
     pub(crate) fin: bool,
     pub(crate) tsval: Option<u32>,

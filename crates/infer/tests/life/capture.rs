@@ -59,6 +59,8 @@ pub(crate) struct Wire {
     pub(crate) window: [u16; 2],
     /// The window scale that SYNs offer.
     pub(crate) scale: Option<u8>,
+    /// The longest segment that either side's SYN asks for.
+    pub(crate) mss: [u16; 2],
     /// Flags of either side's SYN besides.
     pub(crate) syn_flags: [u8; 2],
     /// What the payload of the next packet begins with.
@@ -81,6 +83,7 @@ impl Wire {
             heard: [0; 2],
             window: [60_000; 2],
             scale: None,
+            mss: [1_460; 2],
             syn_flags: [0; 2],
             front: Vec::new(),
             only: None,
@@ -229,7 +232,8 @@ impl Wire {
     fn packet(&mut self, at: u64, side: usize, sent: &Sent) -> Vec<u8> {
         let mut options = Vec::new();
         if sent.flags & SYN != 0 {
-            options.extend([2, 4, 0x05, 0xb4, 1, 1, 4, 2]);
+            let [high, low] = self.mss[side].to_be_bytes();
+            options.extend([2, 4, high, low, 1, 1, 4, 2]);
             options.extend(self.scale.iter().flat_map(|&scale| [1, 3, 3, scale]));
         }
         if let Some((left, right)) = sent.sack {

@@ -11,7 +11,7 @@ const IDLE: u64 = 900 * SECOND;
 fn answered(setup: Setup) -> (Wire, u64) {
     let mut wire = Wire::new(setup);
     let open = wire.open(0);
-    let end = wire.exchange(open + MS, MS, 40_000);
+    let end = wire.exchange(open + MS, MS, 9_000);
     (wire, end)
 }
 

@@ -9,7 +9,9 @@ mod gaps;
 mod idle;
 mod middleboxes;
 mod one_direction;
+mod overtaken;
 mod protocols;
+mod segment_sizes;
 mod small_buffers;
 
 use capture::{CLIENT, SERVER, Sent, Setup, Wire};
@@ -237,7 +239,7 @@ fn the_servers_own_reset_of_a_request_is_told_and_one_after_the_exchange_is_a_cl
         for asks in [true, false] {
             let mut wire = Wire::new(setup);
             let open = wire.open(0);
-            let end = wire.exchange(open, MS, 30_000);
+            let end = wire.exchange(open, MS, 9_000);
             if asks {
                 wire.send(end + MS, CLIENT, ACK | Flags::PSH, 200);
             }

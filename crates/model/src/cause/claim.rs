@@ -128,11 +128,13 @@ fn overrun_buffer(buffer: &OverrunBuffer, part: &str) -> String {
 }
 
 fn overtaken_packets(late: &OvertakenPackets, part: &str) -> String {
-    format!(
-        "Packets overtake each other, and the sender takes that for loss: {} of the {} sent again were not needed. That costs {part} of the time.",
-        late.needless,
-        counted(late.repairs.packets_again.count, "packet"),
-    )
+    let again = late.repairs.packets_again.count;
+    let seen = if late.needless > late.late {
+        format!("{} of the {} sent again were not needed", late.needless, counted(again, "packet"))
+    } else {
+        format!("{} came late, and {} were sent again", counted(late.late, "packet"), count(again as f64))
+    };
+    format!("Packets overtake each other, and the sender takes that for loss: {seen}. That costs {part} of the time.")
 }
 
 /// The rate of a flight that is acknowledged once in a round trip.

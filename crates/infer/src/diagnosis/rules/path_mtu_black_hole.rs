@@ -79,33 +79,32 @@ fn after_silence(facts: &Facts<'_>) -> Option<Judged> {
         [Phase::Connecting, Phase::AcceptQueue, Phase::Request].iter().map(|phase| phases.seconds(*phase)).sum();
     let first_s = sender.totals.first_data.map_or(0.0, |(at, _)| at as f64 / 1e9);
     let silent_s = first_s - facts.rtt_min_s.max(explained_s);
-    let is_long = sender.totals.bytes >= MIN_SEGMENTS * sender.space.mss;
-    if !is_long || !are_short(facts) || silent_s < MIN_SILENCE_S {
+    let agreed_bytes = short_of(facts)?;
+    if sender.totals.bytes < MIN_SEGMENTS * agreed_bytes || silent_s < MIN_SILENCE_S {
         return None;
     }
     let share = silent_s / (silent_s + facts.phase_s);
     let cause = LargePackets::Arrivals {
         silence_s: silent_s,
         longest_bytes: largest,
-        agreed_bytes: sender.space.mss,
+        agreed_bytes,
         bytes: sender.totals.bytes,
     };
     Some(Judged::new(Cause::PathMtuBlackHole(cause), share, weight_of_time(share), None))
 }
 
-/// Whether all segments are shorter than what was agreed, and than what the sender's own link carries, which is what it asks for.
-fn are_short(facts: &Facts<'_>) -> bool {
+/// What was agreed, if all segments are shorter.
+fn short_of(facts: &Facts<'_>) -> Option<u64> {
     let space = &facts.sender.space;
-    let own = facts.connection.opening.segment(1 - facts.main).unwrap_or(space.mss);
-    space.mss_known && u64::from(space.largest_payload) + 8 < space.mss.min(own)
+    space.agreed.filter(|agreed| u64::from(space.largest_payload) + 8 < *agreed)
 }
 
 /// Or that a full segment and more is missing to the end, while shorter ones behind it came.
 fn missing(facts: &Facts<'_>) -> Option<Judged> {
     let sender = facts.sender;
     let silence_s = sender.losses.in_vain? as f64 / 1e9;
-    let (missing_bytes, agreed_bytes) = (sender.scoreboard.missing_bytes(), sender.space.mss);
-    if !are_short(facts) || missing_bytes < agreed_bytes || silence_s < MIN_SILENCE_S {
+    let (missing_bytes, agreed_bytes) = (sender.scoreboard.missing_bytes(), short_of(facts)?);
+    if missing_bytes < agreed_bytes || silence_s < MIN_SILENCE_S {
         return None;
     }
     let share = facts.limits().timeout;

@@ -6,7 +6,8 @@ use crate::diagnosis::gain::weight_of_time;
 use crate::diagnosis::loss_cost::LossCost;
 use thalweg_model::{Cause, OvertakenPackets, Vantage};
 
-/// Packets sent again in vain, or late ones seen, from which on it is no chance.
+/// Packets sent again in vain, or times that some were overtaken, from which on it is no chance: one small packet that goes before a burst makes all of it
+/// late. `one_packet_before_a_burst_is_no_reordering` holds it.
 const MIN_PACKETS: u64 = 3;
 
 /// Whether most of what was sent again was not lost, but late.
@@ -18,7 +19,7 @@ pub(super) fn is_it(facts: &Facts<'_>) -> bool {
     let needless = losses.spurious - losses.repeated;
     let in_vain = told && needless >= MIN_PACKETS && needless * 2 > losses.total;
     in_vain
-        || facts.sender.scoreboard.out_of_order >= MIN_PACKETS
+        || facts.sender.scoreboard.overtakings >= MIN_PACKETS
             && losses.total > 0
             && facts.sender.scoreboard.out_of_order >= losses.total
 }

@@ -131,10 +131,7 @@ impl Sender {
         if data.len > 0 {
             self.clocks.burst.sent(data.now, data.len);
         }
-        self.space.largest_payload = self.space.largest_payload.max(data.len);
-        if !self.space.mss_known {
-            self.space.mss = u64::from(self.space.largest_payload.clamp(536, 1460));
-        }
+        self.space.carried(data.len, data.push);
         if self.totals.first_data.is_none() {
             self.totals.first_data = Some((data.now, data.number));
             if self.space.una == ORIGIN && self.space.nxt == ORIGIN && !self.space.knows_first {

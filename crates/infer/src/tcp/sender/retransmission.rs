@@ -43,7 +43,9 @@ impl Sender {
     /// Whether data that is new here was sent again: the numbers of IPv4 tell that its first copy never came, after a silence that a probe or
     /// a timer ended.
     pub(super) fn first_copy_lost(&mut self, data: &Data, start: u64) -> Option<FirstCopyLost> {
-        let hole = start.saturating_sub(self.space.nxt).div_ceil(self.space.mss);
+        // Where segments are smaller than the SYNs let them be, more of them fill it.
+        let segment = self.space.mss.min(u64::from(self.space.largest_payload)).max(1);
+        let hole = start.saturating_sub(self.space.nxt).div_ceil(segment);
         let missing = self.remote.ip_ids.missing();
         if self.is_exact() || self.is_repairing() || missing <= hole {
             return None;
@@ -72,7 +74,7 @@ impl Sender {
         let new = self.scoreboard.gaps.remove(start, end);
         self.totals.bytes += new;
         if new > 0 && self.is_reordered(data) {
-            self.scoreboard.out_of_order += 1;
+            self.scoreboard.came_late(start, end);
             // It had been sent before what overtook it.
             let late = data.now.saturating_sub(self.scoreboard.gap_at);
             let bytes = self.space.nxt.saturating_sub(start);

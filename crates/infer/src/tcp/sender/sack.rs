@@ -102,7 +102,7 @@ mod tests {
     /// A sender with ten segments in flight.
     fn sender(sack_permitted: bool) -> Sender {
         let mut sender = Sender::new(Recording::Nothing);
-        (sender.space.mss, sender.space.mss_known) = (u64::from(MSS), true);
+        sender.space.agree(u64::from(MSS));
         sender.scoreboard.sack_permitted = sack_permitted;
         sender.space.begin_with_syn(SeqNum::new(0), false);
         for n in 0..10 {
@@ -113,6 +113,7 @@ mod tests {
                 seq,
                 len: MSS,
                 is_alert: false,
+                push: false,
                 fin: false,
                 tsval: None,
                 tsecr: None,
@@ -172,6 +173,7 @@ mod tests {
             seq,
             len: MSS,
             is_alert: false,
+            push: false,
             fin: false,
             tsval: None,
             tsecr: None,

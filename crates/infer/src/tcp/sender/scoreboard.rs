@@ -26,7 +26,12 @@ pub(crate) struct Scoreboard {
     pub(crate) sack_permitted: bool,
     /// Blocks of selective acknowledgements.
     pub(crate) sack_blocks: u64,
+    /// Packets that came after one that was sent later.
     pub(crate) out_of_order: u64,
+    /// Times that packets were overtaken: those that come late one after the other were overtaken at once.
+    pub(crate) overtakings: u64,
+    /// Where the latest of them ended.
+    late_end: u64,
 }
 
 impl Default for Scoreboard {
@@ -44,6 +49,8 @@ impl Default for Scoreboard {
             sack_permitted: false,
             sack_blocks: 0,
             out_of_order: 0,
+            overtakings: 0,
+            late_end: 0,
         }
     }
 }
@@ -55,6 +62,15 @@ impl Reset for Scoreboard {
 }
 
 impl Scoreboard {
+    /// The segment `[start, end)` came after one that was sent later.
+    pub(super) const fn came_late(&mut self, start: u64, end: u64) {
+        self.out_of_order += 1;
+        if start != self.late_end {
+            self.overtakings += 1;
+        }
+        self.late_end = end;
+    }
+
     /// Bytes that did not come, below others that did.
     pub(crate) fn missing_bytes(&self) -> u64 {
         self.gaps.total()

@@ -24,10 +24,22 @@ pub(crate) struct SendSpace {
     pub(super) probed: Option<u64>,
     pub(super) newest_tsval: Option<u32>,
     pub(super) newest_ip_id: Option<u16>,
+    /// Payload of a full segment.
     pub(crate) mss: u64,
-    pub(crate) mss_known: bool,
+    /// What the SYNs let it be.
+    pub(crate) agreed: Option<u64>,
     pub(crate) largest_payload: u32,
+    /// Packets as long as the longest with more of the same write behind them.
+    whole: u32,
 }
+
+/// Such packets are full segments from so many on, whatever the SYNs say: a program's pieces of equal length carry PSH each (RFC 9293 §3.9.1.2).
+/// `segments_shorter_than_agreed_are_full_ones_where_more_follows` holds it.
+const MIN_WHOLE: u32 = 2;
+/// Shorter segments than this no path asks for (RFC 9293 §3.7.1).
+const LEAST_MSS: u64 = 536;
+/// Ethernet's 1,500 bytes (RFC 894), less headers.
+const ETHERNET_MSS: u64 = 1_460;
 
 impl Default for SendSpace {
     fn default() -> Self {
@@ -43,15 +55,46 @@ impl Default for SendSpace {
             probed: None,
             newest_tsval: None,
             newest_ip_id: None,
-            // Ethernet's, until a SYN or a segment shows another.
-            mss: 1460,
-            mss_known: false,
+            // Until a SYN or a segment shows another.
+            mss: ETHERNET_MSS,
+            agreed: None,
             largest_payload: 0,
+            whole: 0,
         }
     }
 }
 
 impl SendSpace {
+    /// The SYNs let a segment carry so many bytes.
+    pub(crate) fn agree(&mut self, bytes: u64) {
+        if self.agreed != Some(bytes) {
+            self.agreed = Some(bytes);
+            self.measure();
+        }
+    }
+
+    /// A packet carries so many bytes; whether it ends what a program wrote.
+    pub(super) fn carried(&mut self, bytes: u32, ends_write: bool) {
+        if bytes > self.largest_payload {
+            (self.largest_payload, self.whole) = (bytes, 0);
+            self.measure();
+        }
+        if bytes == self.largest_payload && !ends_write && self.whole < MIN_WHOLE {
+            self.whole += 1;
+            self.measure();
+        }
+    }
+
+    /// A router on the way may let less through than the SYNs say here.
+    fn measure(&mut self) {
+        let largest = u64::from(self.largest_payload);
+        self.mss = match self.agreed {
+            Some(agreed) if self.whole >= MIN_WHOLE => agreed.min(largest.max(LEAST_MSS)),
+            Some(agreed) => agreed,
+            None => largest.clamp(LEAST_MSS, ETHERNET_MSS),
+        };
+    }
+
     /// Sets the sequence number of the first byte, where a SYN has it.
     pub(crate) fn begin(&mut self, seq: SeqNum) {
         if self.reference.is_none() {
