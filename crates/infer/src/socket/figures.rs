@@ -167,6 +167,7 @@ impl Seen<'_> {
                 bytes: capacity * self.rtt_min_s(),
                 at_least: false,
             }),
+            found_scale: None,
         }
     }
 

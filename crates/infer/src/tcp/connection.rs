@@ -286,8 +286,9 @@ impl Connection {
     /// Feeds what `side` acknowledges and advertises to the other side's sender, when it gets there.
     fn acknowledge(&mut self, side: usize, now: u64, packet: &Packet) {
         let is_syn = packet.flags.has(Flags::SYN);
-        let shift = if is_syn { Some(0) } else { self.opening.shift(side) };
         let other = 1 - side;
+        let scale = || self.opening.shift(side).or_else(|| self.sides[other].sender.window.found_scale());
+        let shift = if is_syn { Some(0) } else { scale() };
         let (sack, sacked) = (self.opening.sack(), packet.sack());
         let mss = self.opening.segment(other);
         let handshake = self.opening.to(other);

@@ -50,6 +50,11 @@ impl RttEstimator {
         }
     }
 
+    /// Whether data was timed: elsewhere than at the sender, without timestamps, the handshake's sample is all there is.
+    pub(crate) const fn is_of_data(&self) -> bool {
+        self.samples > 1
+    }
+
     /// The mean, in nanoseconds.
     pub(crate) fn mean(&self) -> Option<f64> {
         (self.samples > 0).then(|| self.sum / self.samples as f64)

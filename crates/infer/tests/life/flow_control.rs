@@ -143,3 +143,39 @@ fn what_acknowledgements_let_go_is_no_window_above_tcp() {
         }
     }
 }
+
+/// A download that a window of 500 times 2 to this scale holds, in a capture that begins within it.
+fn without_syns(setup: Setup, scale: u32) -> Wire {
+    const SEGMENT: u32 = 1_400;
+    let mut wire = Wire::new(setup);
+    wire.window[CLIENT] = 500;
+    let window = 500u32 << scale;
+    let (mut sent, mut acked, mut now) = (0u32, 0u32, 0);
+    for _ in 0..60 {
+        for n in 0..window / SEGMENT {
+            let at = now + u64::from(n) * 100;
+            if sent + SEGMENT <= acked + window {
+                let data = Sent { seq: sent, len: SEGMENT as usize, ..wire.now(SERVER, ACK, 0) };
+                wire.put(at, SERVER, false, data);
+                sent += SEGMENT;
+                let ack = Sent { ack: sent, ..wire.now(CLIENT, ACK, 0) };
+                wire.put(at + setup.rtt / 2 + 10, CLIENT, false, ack);
+            }
+        }
+        (acked, now) = (sent, now + setup.rtt + 20);
+    }
+    wire
+}
+
+#[test]
+fn a_window_whose_scale_no_syn_tells_is_known_by_what_is_sent() {
+    for setup in Setup::all(40).filter(|setup| setup.tap == SERVER || setup.timestamps) {
+        for scale in [5, 7, 8] {
+            let (flow, _) = judged(without_syns(setup, scale));
+            let Cause::ReceiveWindow(window) = &flow.verdict.cause else {
+                panic!("{setup:?}, {scale}: {:#?}", flow.verdict)
+            };
+            assert_eq!((window.found_scale, window.largest_bytes), (Some(scale as u8), 500 << scale), "{setup:?}");
+        }
+    }
+}

@@ -2,12 +2,13 @@
 
 use super::Cause;
 use super::figures::{
-    ApplicationWindow, CarriedData, Clamp, CongestionLosses, FullQueue, FullSendBuffer, FullWindow, LargePackets,
-    Losses, OvertakenPackets, Restarts, SendBufferSeen, SlowReader, Timeouts, TooBigErrors, UsedPath, WindowGrowth,
+    ApplicationWindow, CarriedData, Clamp, CongestionLosses, FullQueue, FullSendBuffer, LargePackets, Losses,
+    OvertakenPackets, Restarts, SendBufferSeen, SlowReader, Timeouts, TooBigErrors, UsedPath, WindowGrowth,
 };
 use super::life::{LastSilence, Opening, ProgramWait, ResetSeen, times};
 use super::middlebox::ForeignBlocks;
 use super::receive_buffer::OverrunBuffer;
+use super::receive_window::FullWindow;
 use super::undecided::UndecidedBy;
 use crate::Side;
 use thalweg_units::figures::{count, counted, data, elapsed, fine_percent as percent, rate};

@@ -1,12 +1,13 @@
 //! The facts that each cause rests on, as text.
 
 use super::figures::{
-    BucketFit, Clamp, CongestionLosses, FirstFlight, FullQueue, FullSendBuffer, FullWindow, HostDrops, KernelCounters,
+    BucketFit, Clamp, CongestionLosses, FirstFlight, FullQueue, FullSendBuffer, HostDrops, KernelCounters,
     LargePackets, Losses, Occurrences, PacedData, Pauses, PausesSeen, Repairs, SendBufferSeen, Sights, SlowReader,
     SlowStartSeen, UsedPath, WaitedFor, WindowGrowth,
 };
 use super::life::{Opening, SentAgain, SynRequest, times};
 use super::receive_buffer::OverrunBuffer;
+use super::receive_window::FullWindow;
 use super::undecided::UndecidedBy;
 use super::{Cause, Code, Context, Evidence};
 use crate::{SharedPath, SlowStartExit};
@@ -167,7 +168,13 @@ fn full_window(window: &FullWindow) -> Vec<Evidence> {
             format!("the path delivers bursts at {rate}, so it holds {holds} in a round trip")
         })
     });
-    window.filled.as_ref().map(filled).into_iter().chain(largest).chain(path).collect()
+    let scale = window.found_scale.map(|scale| {
+        fact(format!(
+            "the SYNs that tell the window's scale are not in the capture; at {scale} ({} times the window field) what is sent reaches the window's edge in every round trip and never passes it, at no lesser one",
+            count(f64::from(1u32 << scale)),
+        ))
+    });
+    window.filled.as_ref().map(filled).into_iter().chain(largest).chain(scale).chain(path).collect()
 }
 
 fn slow_reader(reader: &SlowReader) -> Vec<Evidence> {

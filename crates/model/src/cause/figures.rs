@@ -26,37 +26,6 @@ pub struct Occurrences {
     pub sights: Sights,
 }
 
-/// What a path holds in a round trip.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PathHolds {
-    /// Rate of the path.
-    pub rate_bps: f64,
-    /// The bandwidth-delay product.
-    pub bytes: f64,
-    /// Delays that vary bunch packets up, so that both are lower bounds.
-    pub at_least: bool,
-}
-
-/// A receive window that was full.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct FullWindow {
-    /// The window when it was full, on average.
-    pub window_bytes: f64,
-    /// Least round trip.
-    pub rtt_min_s: f64,
-    /// The largest window that was advertised.
-    pub largest_bytes: u64,
-    /// The packet that advertised it.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub largest: Option<Sights>,
-    /// Packets that filled the window to within one segment.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub filled: Option<Occurrences>,
-    /// What the path holds, where its rate is known.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub path: Option<PathHolds>,
-}
-
 /// How a slow reader shows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "seen", rename_all = "snake_case")]

@@ -7,19 +7,20 @@ mod figures;
 mod life;
 mod middlebox;
 mod receive_buffer;
+mod receive_window;
 mod undecided;
 
 pub use code::Code;
 pub use figures::{
     AckWait, ApplicationWindow, BucketFit, CarriedData, Clamp, CongestionLosses, DelayedWrites, Dropped, FirstFlight,
-    FullQueue, FullSendBuffer, FullWindow, HostDrops, KernelCounters, LargePackets, Losses, Occurrences,
-    OvertakenPackets, PacedData, PathHolds, Pauses, PausesSeen, PolicedRate, QueueMarks, Repairs, RestartTiming,
-    Restarts, SendBufferSeen, Sights, SlowReader, SlowStartSeen, Timeouts, TooBigErrors, UsedPath, WaitedFor, Wakeups,
-    WindowGrowth, WriteTimer,
+    FullQueue, FullSendBuffer, HostDrops, KernelCounters, LargePackets, Losses, Occurrences, OvertakenPackets,
+    PacedData, Pauses, PausesSeen, PolicedRate, QueueMarks, Repairs, RestartTiming, Restarts, SendBufferSeen, Sights,
+    SlowReader, SlowStartSeen, Timeouts, TooBigErrors, UsedPath, WaitedFor, Wakeups, WindowGrowth, WriteTimer,
 };
 pub use life::{FullAcceptQueue, LastSilence, LostRequest, Opening, ProgramWait, ResetSeen, SentAgain, SynRequest};
 pub use middlebox::{ForeignBlocks, UnscaledEdge};
 pub use receive_buffer::OverrunBuffer;
+pub use receive_window::{FullWindow, PathHolds};
 pub use undecided::UndecidedBy;
 
 use crate::SharedPath;

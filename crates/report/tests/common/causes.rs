@@ -36,6 +36,7 @@ pub fn receive_window() -> Cause {
             sights: Sights { packets: (1..=12).map(|n| n * 40).collect(), time_s: Some(1.25) },
         }),
         path: Some(PathHolds { rate_bps: 3e9, bytes: 13_387_500.0, at_least: false }),
+        found_scale: None,
     })
 }
 
@@ -127,6 +128,15 @@ pub fn all() -> Vec<Cause> {
     };
     let mut all = vec![
         receive_window(),
+        Cause::ReceiveWindow(FullWindow {
+            window_bytes: 61_952.0,
+            rtt_min_s: 0.04,
+            largest_bytes: 64_000,
+            largest: None,
+            filled: None,
+            path: None,
+            found_scale: Some(7),
+        }),
         Cause::WindowScalingMissing(window),
         Cause::Reader(slow),
         Cause::Reader(SlowReader::Unread { samples: 30, of: 40 }),

@@ -3,7 +3,7 @@
 use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::Judged;
 use crate::estimate::round_trips::PLATEAU;
-use thalweg_model::{Cause, UsedPath, Vantage};
+use thalweg_model::{Cause, UsedPath};
 
 /// Nothing is gained beyond the path's rate, so another cause comes first where its own gain is larger than this. A gain beside a full
 /// path errs by as much: the plateau is known to within 15 % ([`PLATEAU`]), the rate of trains to 9 %.
@@ -12,8 +12,8 @@ pub(crate) const GAIN_ERROR: f64 = 0.25;
 pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let limits = facts.limits();
     let plateau = facts.plateau?;
-    // Far from the sender silence tells nothing where packets lack, so neither does a rate between pauses.
-    let is_guessed = facts.lacks_packets() && facts.vantage != Vantage::Sender;
+    // Where packets lack silence tells nothing, so neither does a rate between pauses, unless round trips show a queue.
+    let is_guessed = facts.lacks_packets() && !facts.sender.rtt.is_of_data();
     if limits.path_rate <= 0.0 || is_guessed {
         return None;
     }

@@ -16,7 +16,9 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
 
 /// Whether it is the missing option that keeps the window small: one that stays below half of what it could be is kept there by its buffer.
 pub(super) fn lacks_scaling(facts: &Facts<'_>) -> bool {
-    facts.connection.opening.lacks_scaling() && (UNSCALED_MAX / 2..=UNSCALED_MAX).contains(&facts.sender.window.max)
+    let window = &facts.sender.window;
+    let lacks = facts.connection.opening.lacks_scaling() || window.found_scale() == Some(0);
+    lacks && (UNSCALED_MAX / 2..=UNSCALED_MAX).contains(&window.max)
 }
 
 /// The finding, whatever keeps the window small.
@@ -42,6 +44,7 @@ pub(super) fn judge_window(facts: &Facts<'_>, cause: fn(FullWindow) -> Cause) ->
             bytes,
             at_least: facts.blurred,
         }),
+        found_scale: window.found_scale(),
     };
     Some(Judged::new(cause(full), share, weight, gain))
 }

@@ -8,6 +8,7 @@ mod limit_state;
 mod notes;
 mod retransmission;
 mod sack;
+mod scale_search;
 mod scoreboard;
 mod send_pauses;
 mod send_space;
@@ -176,6 +177,7 @@ impl Sender {
 
     fn new_data(&mut self, data: &Data, start: u64, end: u64) {
         self.note_place(data, start);
+        self.note_scale(data.now, end);
         if self.space.nxt <= self.space.una {
             self.clocks.head_at = data.now;
         }

@@ -1,6 +1,7 @@
 //! What acknowledgements tell besides progress: that data was overtaken, that the receiver dropped some, the window.
 
 use super::Sender;
+use super::scale_search::NewData;
 use crate::event::Event;
 use crate::tcp::packet::{Ack, Data};
 
@@ -53,8 +54,24 @@ impl Sender {
         }
     }
 
+    /// New data up to `end` leaves: it tells the scale of a window where no SYN does.
+    pub(super) fn note_scale(&mut self, now: u64, end: u64) {
+        let (segment, round_trip, afar) = (self.space.mss, self.rtt.usual() as u64, !self.is_exact());
+        if let Some(search) = &mut self.window.search
+            && search.sent(&NewData { now, end, segment, round_trip, afar })
+        {
+            self.window.max = search.window_max();
+        }
+    }
+
     /// Takes the window of an acknowledgement up to `to` in; whether it is larger than any before.
     pub(super) fn advertise(&mut self, ack: &Ack, to: u64) -> bool {
+        if !self.window.known {
+            self.window.search.get_or_insert_default();
+        }
+        if let Some(search) = &mut self.window.search {
+            search.advertised(to, ack.window_field);
+        }
         self.window.size = Some(ack.window);
         self.window.is_probed &= ack.window == 0;
         self.window.edge = to + ack.window;

@@ -1,5 +1,7 @@
 //! The window that the receiver advertises, and how it is used (RFC 9293 §3.8.6).
 
+use super::scale_search::ScaleSearch;
+
 /// A window below this part of the largest is no full one: unread data fills the buffer behind it. Where a program reads at once, 1 % of
 /// the windows are that small, while they grow (our labelled set's receive windows).
 pub(crate) const FULL_PART: f64 = 0.75;
@@ -7,6 +9,8 @@ pub(crate) const FULL_PART: f64 = 0.75;
 /// The advertised window of one direction's receiver.
 #[derive(Debug, Default)]
 pub(crate) struct SendWindow {
+    /// What tells the scale, where no SYN does.
+    pub(crate) search: Option<Box<ScaleSearch>>,
     /// The window field can be turned into bytes.
     pub(crate) known: bool,
     pub(crate) size: Option<u64>,
@@ -22,6 +26,11 @@ pub(crate) struct SendWindow {
 }
 
 impl SendWindow {
+    /// The scale that data tells.
+    pub(crate) fn found_scale(&self) -> Option<u8> {
+        self.search.as_ref().and_then(|search| search.found())
+    }
+
     /// Whether a window is no full one.
     pub(super) fn is_small(&self, window: u64) -> bool {
         (window as f64) < self.max as f64 * FULL_PART
