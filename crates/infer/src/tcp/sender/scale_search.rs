@@ -11,7 +11,7 @@ const SCALES: usize = 15;
 /// Round trips in a row in which data reaches the edge: a congestion window that grows passes an edge in fewer.
 /// `a_window_that_grows_past_every_edge_tells_no_scale` holds it.
 const MIN_ROUND_TRIPS: u32 = 16;
-/// Of its packets at most one in this many beyond the edge: elsewhere than at the sender it is not known to the packet which acknowledgement had come.
+/// Of the packets of a round trip at most one in this many beyond the edge: elsewhere than at the sender it is not known to the packet which acknowledgement had come.
 /// `data_that_keeps_to_an_edge_tells_its_scale` holds it.
 const PACKETS_PER_BEYOND: u64 = 50;
 /// A window holds this much more than what a sender that waits for it may leave. `messages_in_a_window_of_a_segment_tell_no_scale` holds it.
