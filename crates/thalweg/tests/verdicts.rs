@@ -33,7 +33,7 @@ const ROOM_THAT_JITTERS: &str = "rtt = \"40ms\"\nrate = \"200mbit\"\nqueue = \"3
 const LARGE_RECEIVER: &str = "[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 33554432\"\n";
 
 #[rustfmt::skip]
-const CASES: [Case; 44] = [
+const CASES: [Case; 45] = [
     Case { name: "receive-window", path: FAST, workload: STREAM,
         settings: "[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 1048576\"",
         sender: "receive-window", receiver: &["receive-window"] },
@@ -62,6 +62,10 @@ const CASES: [Case; 44] = [
     Case { name: "send-buffer-small", path: "rtt = \"20ms\"\nrate = \"1gbit\"\nqueue = \"5000 packets\"", workload: STREAM,
         settings: "[server.socket]\nsndbuf = \"100kB\"\n[client.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 33554432\"",
         sender: "send-buffer", receiver: &["send-buffer", "application"] },
+    // Without timestamps the receiver sees no round trip of data, and that all comes evenly tells the queue.
+    Case { name: "path-rate-without-timestamps", path: "rtt = \"24ms\"\nrate = \"50mbit\"\nqueue = \"78 packets\"", workload: STREAM,
+        settings: "[server.socket]\ncongestion = \"bbr\"\n[client.sysctl]\n\"net.ipv4.tcp_timestamps\" = 0",
+        sender: "path-rate", receiver: &["path-rate"] },
     // BBR paces what the program writes, so acknowledgements come meanwhile and its pauses begin and end with nearly as much in flight.
     Case { name: "send-buffer-paced", path: "rtt = \"20ms\"\nrate = \"300mbit\"\nqueue = \"20ms\"", workload: STREAM,
         settings: BUFFERED_BBR, sender: "send-buffer", receiver: &["send-buffer", "congestion-window-clamp"] },

@@ -1,7 +1,7 @@
 //! Whether a queue overflowed where packets were lost, or they were lost without one.
 
 use crate::estimate::capacity::ShownRates;
-use crate::estimate::round_trips::RoundTrips;
+use crate::estimate::round_trips::{PLATEAU, RoundTrips};
 use crate::estimate::token_bucket::{self, BucketFit, PolicerBucket};
 use crate::estimate::view::{QUEUE_FLOOR_NS, QUEUE_PART};
 use crate::event::{Accuracy, RetransmitKind};
@@ -39,6 +39,10 @@ const STANDING_QUEUE_PART: f64 = 0.6;
 /// that there is none: five times and more behind policers of our lab, three and less behind short queues.
 const QUEUE_SHOWS_JITTERS: f64 = 4.0;
 
+/// Segments beyond its rate that come out of a queue in a millisecond: one that began before it, and half of one for the tap's clock.
+/// `causes_that_are_known_are_named_at_both_ends` fails without it (`path-rate-without-timestamps`).
+const MAX_EVEN_EXCESS_SEGMENTS: f64 = 1.5;
+
 /// What the losses of a flow came from.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct LossOrigin {
@@ -66,7 +70,19 @@ pub(crate) fn judge(rounds: &RoundTrips<'_>, rates: &ShownRates) -> LossOrigin {
         return none;
     }
     let min = sender.rtt.min.unwrap_or(0);
+    // Where no round trip of data is known, it tells a queue that data comes out of it evenly: a policer lets it through at the line's rate.
+    let unseen = !sender.rtt.is_of_data();
+    let is_even = |bucket: &PolicerBucket| {
+        let (rate, mss) = (bucket.payload_rate(sender.space.mss), sender.space.mss as f64);
+        let most = sender.observers.microbursts.peaks().0 as f64;
+        unseen
+            && rates.trains.is_some_and(|trains| trains <= rate / PLATEAU)
+            && most <= rate * 1e-3 + MAX_EVEN_EXCESS_SEGMENTS * mss
+    };
     match token_bucket::fit(&sender.observers.policer_log, min, rtt_peak.unwrap_or(0.0)) {
+        Some(BucketFit::Policer(bucket)) if is_even(&bucket) => {
+            LossOrigin { random: 0, congested: congested + random, ..none }
+        }
         Some(BucketFit::Policer(bucket))
             if overflow != Some(true) && bucket.burst / bucket.rate * 1e9 >= QUEUE_SHOWS_JITTERS * rounds.jitter() =>
         {

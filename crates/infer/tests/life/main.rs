@@ -14,6 +14,8 @@ mod protocols;
 mod segment_sizes;
 mod small_buffers;
 
+mod without_timestamps;
+
 use capture::{CLIENT, SERVER, Sent, Setup, Wire};
 use thalweg_model::{Cause, Code, Failure, Flow, Opening, SynRequest};
 use thalweg_wire::Flags;

@@ -246,8 +246,7 @@ impl Sender {
         if start > self.space.nxt {
             let is_repairing = self.is_repairing();
             self.losses.reveals_flight(start);
-            self.scoreboard.gaps.insert(self.space.nxt, start);
-            self.scoreboard.gap_at = data.now;
+            self.scoreboard.gap(self.space.nxt, start, data.now);
             self.observers.event(&Event::Unseen(Unseen {
                 now: data.now,
                 after: self.clocks.last_send,

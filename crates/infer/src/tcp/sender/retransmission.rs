@@ -73,10 +73,10 @@ impl Sender {
         let resumed = !self.is_exact() && self.losses.resume_before(end);
         let new = self.scoreboard.gaps.remove(start, end);
         self.totals.bytes += new;
-        if new > 0 && self.is_reordered(data) {
+        if new > 0 && self.is_reordered(data, start) {
             self.scoreboard.came_late(start, end);
             // It had been sent before what overtook it.
-            let late = data.now.saturating_sub(self.scoreboard.gap_at);
+            let late = data.now.saturating_sub(self.scoreboard.gap_shown_at(start));
             let bytes = self.space.nxt.saturating_sub(start);
             self.observers.event(&Event::Overtaken { bytes, late: Some((start, late)) });
         } else {
@@ -89,7 +89,7 @@ impl Sender {
     }
 
     /// Whether a packet that fills a gap left before what overtook it.
-    pub(super) fn is_reordered(&self, data: &Data) -> bool {
+    pub(super) fn is_reordered(&self, data: &Data, start: u64) -> bool {
         if let (Some(tsval), Some(newest)) = (data.tsval, self.space.newest_tsval)
             && tsval != newest
         {
@@ -102,7 +102,7 @@ impl Sender {
             return (id.wrapping_sub(newest) as i16) < 0;
         }
         // Wireshark's 3 ms, and no retransmission comes sooner than a round trip.
-        data.now.saturating_sub(self.scoreboard.gap_at) < self.rtt.min.unwrap_or(u64::MAX).min(3_000_000)
+        data.now.saturating_sub(self.scoreboard.gap_shown_at(start)) < self.rtt.min.unwrap_or(u64::MAX).min(3_000_000)
     }
 
     /// Takes a retransmission of `[start, end)` in: why it was sent, and what follows from that.

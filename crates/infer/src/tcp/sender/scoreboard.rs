@@ -8,6 +8,9 @@ use std::collections::VecDeque;
 
 /// Segments whose departure is remembered for RTT samples; past it no new ones are, so memory stays bounded.
 pub(super) const MAX_SEGMENTS: usize = 1 << 16;
+/// Gaps whose time is remembered. Bounds memory.
+const MAX_GAPS: usize = 1 << 10;
+
 /// Segments out, and what acknowledgements tell of them.
 #[derive(Debug)]
 pub(crate) struct Scoreboard {
@@ -16,7 +19,8 @@ pub(crate) struct Scoreboard {
     pub(crate) resent: RangeSet,
     /// Below `nxt`, but never seen.
     pub(super) gaps: RangeSet,
-    pub(super) gap_at: u64,
+    /// Where the latest gaps ended when they showed, and when, in order.
+    gaps_shown: VecDeque<(u64, u64)>,
     /// Bytes that duplicates reported and that are not acknowledged yet, where nothing is acknowledged selectively.
     pub(super) duplicated: u64,
     pub(super) acked_end: u64,
@@ -41,7 +45,7 @@ impl Default for Scoreboard {
             sacked: RangeSet::default(),
             resent: RangeSet::default(),
             gaps: RangeSet::default(),
-            gap_at: 0,
+            gaps_shown: VecDeque::new(),
             duplicated: 0,
             acked_end: ORIGIN,
             duplicates_in_row: 0,
@@ -57,11 +61,26 @@ impl Default for Scoreboard {
 
 impl Reset for Scoreboard {
     fn reset(&mut self) {
-        reset_keeping!(self, segments, sacked, resent, gaps);
+        reset_keeping!(self, segments, sacked, resent, gaps, gaps_shown);
     }
 }
 
 impl Scoreboard {
+    /// What lies in `[start, end)` was sent before what comes now, and did not come.
+    pub(super) fn gap(&mut self, start: u64, end: u64, now: u64) {
+        self.gaps.insert(start, end);
+        if self.gaps_shown.len() >= MAX_GAPS {
+            self.gaps_shown.pop_front();
+        }
+        self.gaps_shown.push_back((end, now));
+    }
+
+    /// When the gap showed that a byte lies in; 0 where none did.
+    pub(super) fn gap_shown_at(&self, byte: u64) -> u64 {
+        let at = self.gaps_shown.partition_point(|(end, _)| *end <= byte);
+        self.gaps_shown.get(at).map_or(0, |(_, shown)| *shown)
+    }
+
     /// The segment `[start, end)` came after one that was sent later.
     pub(super) const fn came_late(&mut self, start: u64, end: u64) {
         self.out_of_order += 1;
