@@ -175,6 +175,11 @@ impl<'a> Facts<'a> {
         }
     }
 
+    /// Whether what held the flight for this share of the time was the window before its scale was known: until then nothing tells the two apart.
+    pub(crate) fn was_the_windows(&self, share: f64) -> bool {
+        self.sender.window.found_scale().is_some() && self.limits().receive_window > share
+    }
+
     /// The partition as shares; all zero without a data phase.
     pub(crate) fn limits(&self) -> Limits {
         if self.split.seconds() <= 0.0 && self.phase_s > 0.0 {

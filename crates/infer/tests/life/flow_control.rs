@@ -175,6 +175,8 @@ fn a_window_whose_scale_no_syn_tells_is_known_by_what_is_sent() {
             let Cause::ReceiveWindow(window) = &flow.verdict.cause else {
                 panic!("{setup:?}, {scale}: {:#?}", flow.verdict)
             };
+            let is_same = |code: Code| matches!(code, Code::SendBuffer | Code::CongestionWindowClamp);
+            assert!(!flow.findings.iter().any(|finding| is_same(finding.code())), "{setup:?}: {:#?}", flow.findings);
             assert_eq!((window.found_scale, window.largest_bytes), (Some(scale as u8), 500 << scale), "{setup:?}");
         }
     }

@@ -7,7 +7,7 @@ use thalweg_model::{Cause, Clamp, Vantage};
 
 pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let share = facts.limits().send_buffer;
-    if pacing_rate::paced(facts).is_some() {
+    if facts.was_the_windows(share) || pacing_rate::paced(facts).is_some() {
         return None;
     }
     let window_bytes = facts.clamp.filter(|_| share > 0.0)?;

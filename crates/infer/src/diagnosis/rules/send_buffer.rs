@@ -13,7 +13,7 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
 /// A buffer that is kept full.
 fn full(facts: &Facts<'_>) -> Option<Judged> {
     let share = facts.limits().send_buffer;
-    if share <= 0.0 || facts.clamp.is_some() || pacing_rate::paced(facts).is_some() {
+    if share <= 0.0 || facts.was_the_windows(share) || facts.clamp.is_some() || pacing_rate::paced(facts).is_some() {
         return None;
     }
     let (weight, gain) = facts.weigh_bound(facts.split.send_buffer);
