@@ -34,9 +34,9 @@ fn flights(setup: Setup, early: u32, lost: bool) -> Wire {
                 (_, true) if n >= 3 => base + 3 * SEGMENT,
                 _ => seq + len,
             };
-            let held = (is_early && n < 7)
-                .then(|| numbers(8))
-                .or((is_lost && n > 3).then_some((base + 4 * SEGMENT, seq + len - base - 4 * SEGMENT)));
+            let early_one = (is_early && n < 7).then(|| numbers(8));
+            let behind = base + 4 * SEGMENT;
+            let held = early_one.or_else(|| (is_lost && n > 3).then(|| (behind, seq + len - behind)));
             let sack = held.map(|(left, length)| (wire.number(SERVER, left), wire.number(SERVER, left + length)));
             let ack = Sent { sack, ..wire.now(CLIENT, ACK, 0) };
             if !(is_lost && n == 3) {
