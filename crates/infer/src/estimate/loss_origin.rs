@@ -38,7 +38,6 @@ const STANDING_QUEUE_PART: f64 = 0.6;
 /// How many times as long as round trips vary by from packet to packet a queue of a policer's size would delay them, at least, for it to be seen
 /// that there is none: five times and more behind policers of our lab, three and less behind short queues.
 const QUEUE_SHOWS_JITTERS: f64 = 4.0;
-
 /// Segments beyond its rate that come out of a queue in a millisecond: one that began before it, and half of one for the tap's clock.
 /// `causes_that_are_known_are_named_at_both_ends` fails without it (`path-rate-without-timestamps`).
 const MAX_EVEN_EXCESS_SEGMENTS: f64 = 1.5;
@@ -70,19 +69,8 @@ pub(crate) fn judge(rounds: &RoundTrips<'_>, rates: &ShownRates) -> LossOrigin {
         return none;
     }
     let min = sender.rtt.min.unwrap_or(0);
-    // Where no round trip of data is known, it tells a queue that data comes out of it evenly: a policer lets it through at the line's rate.
-    let unseen = !sender.rtt.is_of_data();
-    let is_even = |bucket: &PolicerBucket| {
-        let (rate, mss) = (bucket.payload_rate(sender.space.mss), sender.space.mss as f64);
-        let most = sender.observers.microbursts.peaks().0 as f64;
-        unseen
-            && rates.trains.is_some_and(|trains| trains <= rate / PLATEAU)
-            && most <= rate * 1e-3 + MAX_EVEN_EXCESS_SEGMENTS * mss
-    };
-    match token_bucket::fit(&sender.observers.policer_log, min, rtt_peak.unwrap_or(0.0)) {
-        Some(BucketFit::Policer(bucket)) if is_even(&bucket) => {
-            LossOrigin { random: 0, congested: congested + random, ..none }
-        }
+    let fit = token_bucket::fit(&sender.observers.policer_log, min, rtt_peak.unwrap_or(0.0));
+    match fit.map(|fit| if passes_evenly(&fit, sender, rates) { BucketFit::Queue } else { fit }) {
         Some(BucketFit::Policer(bucket))
             if overflow != Some(true) && bucket.burst / bucket.rate * 1e9 >= QUEUE_SHOWS_JITTERS * rounds.jitter() =>
         {
@@ -91,6 +79,17 @@ pub(crate) fn judge(rounds: &RoundTrips<'_>, rates: &ShownRates) -> LossOrigin {
         Some(_) if overflow != Some(false) => LossOrigin { random: 0, congested: congested + random, ..none },
         _ => none,
     }
+}
+
+/// Whether what passed a bucket came at its rate, where no round trip of data is known: so it comes out of a queue, and a policer lets it through at the
+/// line's.
+fn passes_evenly(fit: &BucketFit, sender: &Sender, rates: &ShownRates) -> bool {
+    let BucketFit::Policer(bucket) = fit else { return false };
+    let (rate, mss) = (bucket.payload_rate(sender.space.mss), sender.space.mss as f64);
+    let most_in_1_ms = sender.observers.microbursts.peaks().0 as f64;
+    !sender.rtt.is_of_data()
+        && rates.trains.is_some_and(|trains| trains <= rate / PLATEAU)
+        && most_in_1_ms <= rate * 1e-3 + MAX_EVEN_EXCESS_SEGMENTS * mss
 }
 
 /// What the round trips before losses say.

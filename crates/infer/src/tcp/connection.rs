@@ -273,7 +273,7 @@ impl Connection {
                 seq,
                 len: packet.payload_len,
                 is_alert: packet.is_alert(),
-                push: flags.has(Flags::PSH) || fin,
+                ends_write: flags.has(Flags::PSH) || fin,
                 fin,
                 tsval: stamps.map(|stamps| stamps.0),
                 tsecr: stamps.map(|stamps| stamps.1),

@@ -15,7 +15,7 @@ pub(crate) struct Data {
     /// That is an alert of TLS, and no data.
     pub(crate) is_alert: bool,
     /// It ends what a program wrote.
-    pub(crate) push: bool,
+    pub(crate) ends_write: bool,
     /// It is the last one: a FIN takes a sequence number after the payload.
     pub(crate) fin: bool,
     pub(crate) tsval: Option<u32>,

@@ -132,7 +132,7 @@ impl Sender {
         if data.len > 0 {
             self.clocks.burst.sent(data.now, data.len);
         }
-        self.space.carried(data.len, data.push);
+        self.space.carried(data.len, data.ends_write);
         if self.totals.first_data.is_none() {
             self.totals.first_data = Some((data.now, data.number));
             if self.space.una == ORIGIN && self.space.nxt == ORIGIN && !self.space.knows_first {

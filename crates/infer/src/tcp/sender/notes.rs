@@ -56,10 +56,9 @@ impl Sender {
 
     /// New data up to `end` leaves: it tells the scale of a window where no SYN does.
     pub(super) fn note_scale(&mut self, now: u64, end: u64) {
-        let (segment, round_trip, afar) = (self.space.mss, self.rtt.usual() as u64, !self.is_exact());
-        if let Some(search) = &mut self.window.search
-            && search.sent(&NewData { now, end, segment, round_trip, afar })
-        {
+        let afar = !self.is_exact();
+        let Some(search) = &mut self.window.search else { return };
+        if search.sent(&NewData { now, end, segment: self.space.mss, round_trip: self.rtt.usual() as u64, afar }) {
             self.window.max = search.window_max();
         }
     }
