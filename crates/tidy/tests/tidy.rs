@@ -34,7 +34,7 @@ const MAY_IMPORT: [(&str, &[&str]); 24] = [
             "media", "edge", "get", "load", "agent", "iperf", "watch",
         ],
     ),
-    ("thalweg", &["cli", "infer", "load", "model"]),
+    ("thalweg", &["cli", "infer", "load", "model", "wire"]),
     ("tidy", &[]),
     ("fuzz", &["wire", "infer", "config", "model", "media", "edge", "get", "agent", "iperf", "watch"]),
 ];

@@ -214,7 +214,7 @@ pub(crate) struct SentSegment {
     /// As of [`DataPacket::burst`].
     pub(crate) burst: u32,
     pub(crate) resent: bool,
-    /// Sent again in parts, so what was acknowledged of it need not have come at its length.
+    /// Sent again in parts, or behind what is missing, so what was acknowledged up to its end need not have come at that length.
     pub(crate) parted: bool,
     /// Timeouts there had been when it was last sent again.
     pub(crate) timeouts: u32,

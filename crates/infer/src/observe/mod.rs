@@ -132,6 +132,7 @@ impl Observers {
                 // A tap at the sender itself took none of them for lost.
                 if self.accuracy != Accuracy::Exact {
                     self.loss_episodes.uncaptured(end - start, mss);
+                    self.rtt_before_loss.uncaptured(start, end);
                 }
             }
             &Event::Overtaken { bytes, late } => {
@@ -256,7 +257,7 @@ impl Observers {
         if self.accuracy != Accuracy::Exact {
             self.loss_episodes.missed(unseen);
             if !unseen.is_repairing {
-                self.rtt_before_loss.missed();
+                self.rtt_before_loss.missed(unseen.from);
             }
         }
     }

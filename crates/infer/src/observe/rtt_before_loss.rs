@@ -21,12 +21,20 @@ pub(crate) struct RttBeforeLoss {
     newest: Option<u32>,
     /// The lesser of the last two while all was calm.
     lesser: Option<u32>,
-    /// Something is missing, and the next round trip is of a packet behind it.
-    awaited: bool,
+    /// The data that begins here is missing, and the next round trip is of a packet behind it.
+    awaited: Option<u64>,
     /// Of exact round trips, one that waits for another packet is longer, as that behind which one is missing is, so the lesser of two is
     /// taken; timestamps tell of few, and the longer of two.
     pub(crate) accuracy: Accuracy,
-    before_losses: Vec<u32>,
+    before_losses: Vec<Before>,
+}
+
+/// A round trip before a loss.
+#[derive(Debug, Clone, Copy)]
+struct Before {
+    rtt: u32,
+    /// Where what is missing at the receiver begins; nothing takes back what the sender found lost.
+    missing: Option<u64>,
 }
 
 impl Reset for RttBeforeLoss {
@@ -40,8 +48,8 @@ impl RttBeforeLoss {
         self.accuracy = accuracy;
         let newest = (sample.rtt / 100).min(u64::from(u32::MAX)) as u32;
         let before = self.newest.replace(newest).unwrap_or(newest);
-        if std::mem::take(&mut self.awaited) {
-            self.before(newest.max(before));
+        if let Some(missing) = self.awaited.take() {
+            self.before(newest.max(before), Some(missing));
         }
         if sample.is_repairing {
             return;
@@ -70,24 +78,33 @@ impl RttBeforeLoss {
     /// The sender found something lost: it was sent behind the packet of the last sample.
     pub(crate) fn lost(&mut self) {
         if let Some(lesser) = self.lesser.take() {
-            self.before(lesser);
+            self.before(lesser, None);
         }
     }
 
-    /// At the receiver something is missing before the packet that the next sample is of.
-    pub(crate) fn missed(&mut self) {
-        self.awaited = true;
+    /// At the receiver the data that begins here is missing before the packet that the next sample is of.
+    pub(crate) fn missed(&mut self, from: u64) {
+        self.awaited = Some(from);
     }
 
-    fn before(&mut self, value: u32) {
+    /// What was missing of `[start, end)` arrived without having come to the tap: it was not lost.
+    pub(crate) fn uncaptured(&mut self, start: u64, end: u64) {
+        let is_here = |from: &u64| (start..end).contains(from);
+        self.awaited = self.awaited.filter(|from| !is_here(from));
+        while self.before_losses.last().is_some_and(|last| last.missing.as_ref().is_some_and(is_here)) {
+            self.before_losses.pop();
+        }
+    }
+
+    fn before(&mut self, rtt: u32, missing: Option<u64>) {
         if self.before_losses.len() < MAX_LOSSES {
-            self.before_losses.push(value);
+            self.before_losses.push(Before { rtt, missing });
         }
     }
 
     /// The round trips before losses, in nanoseconds.
     pub(crate) fn before_losses(&self) -> impl Iterator<Item = f64> {
-        self.before_losses.iter().map(|value| f64::from(*value) * 100.0)
+        self.before_losses.iter().map(|before| f64::from(before.rtt) * 100.0)
     }
 
     /// Of each loss, the part of all round trips that are shorter than the one before it.
@@ -95,9 +112,9 @@ impl RttBeforeLoss {
         let mut all = self.all.clone();
         all.sort_unstable();
         let n = all.len().max(1) as f64;
-        let rank = |value: &u32| {
-            let shorter = all.partition_point(|other| other < value);
-            let equal = all.partition_point(|other| other <= value) - shorter;
+        let rank = |before: &Before| {
+            let shorter = all.partition_point(|other| *other < before.rtt);
+            let equal = all.partition_point(|other| *other <= before.rtt) - shorter;
             (shorter as f64 + equal as f64 / 2.0) / n
         };
         self.before_losses.iter().map(rank).collect()
@@ -144,11 +161,27 @@ mod tests {
     }
 
     #[test]
+    fn what_the_tap_alone_missed_is_no_loss() {
+        let mut heights = RttBeforeLoss::default();
+        let sample = |heights: &mut RttBeforeLoss| heights.sample(&rtt(1_000_000), Accuracy::Tick);
+        heights.missed(1_000);
+        sample(&mut heights);
+        for missing in [2_000, 3_000] {
+            heights.missed(missing);
+            sample(&mut heights);
+        }
+        heights.missed(4_000);
+        heights.uncaptured(2_000, 5_000);
+        sample(&mut heights);
+        assert_eq!(heights.before_losses().count(), 1);
+    }
+
+    #[test]
     fn memory_is_bounded() {
         let mut heights = RttBeforeLoss::default();
         for n in 0..1_000_000 {
             heights.sample(&rtt(n * 1_000), Accuracy::Exact);
-            heights.missed();
+            heights.missed(n);
         }
         assert!(heights.all.len() <= MAX_SAMPLES && heights.before_losses.len() <= MAX_LOSSES);
     }

@@ -12,7 +12,7 @@ use crate::tcp::receiver_view::window_edges::WindowEdges;
 use crate::tcp::sender::Sender;
 use crate::tcp::set_back_clock::SetBackClock;
 use crate::tcp::signals::Signals;
-use crate::tcp::tap_duplicates::{Known, TapDuplicates};
+use crate::tcp::tap_duplicates::TapDuplicates;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use thalweg_units::{SeqNum, Timestamp};
@@ -34,6 +34,10 @@ pub(crate) struct Side {
     pub(crate) at: Endpoint,
     pub(crate) sender: Sender,
     pub(crate) packets: u64,
+    /// Of its last packet.
+    pub(super) ttl: u8,
+    /// It acknowledged by a packet without data: such packets are in the capture.
+    acknowledges: bool,
     fin: bool,
     pub(super) prints: TapDuplicates,
     /// Acknowledgements for this side's data that passed the tap but have not reached this side.
@@ -56,6 +60,8 @@ impl Side {
             at,
             sender: Sender::new(recording),
             packets: 0,
+            ttl: 0,
+            acknowledges: false,
             fin: false,
             prints: TapDuplicates::default(),
             on_the_way: VecDeque::new(),
@@ -69,13 +75,24 @@ impl Side {
 
     /// Begins a new side in the memory of one that is over.
     fn renew(&mut self, new_at: Endpoint, recording: Recording) {
-        let Self { at, sender, packets, fin, prints, on_the_way, answered, beyond, echo, edges, answers } = self;
-        (*at, *packets, *fin, *answered, *beyond) = (new_at, 0, false, None, 0);
+        let Self {
+            at,
+            sender,
+            packets,
+            ttl,
+            acknowledges,
+            fin,
+            prints,
+            on_the_way,
+            answered,
+            beyond,
+            echo,
+            edges,
+            answers,
+        } = self;
+        (*at, *packets, *ttl, *acknowledges, *fin, *answered, *beyond) = (new_at, 0, 0, false, false, None, 0);
         sender.begin_flow(recording);
-        prints.next = 0;
-        if let Some(known) = &mut prints.known {
-            **known = Known::default();
-        }
+        prints.renew();
         on_the_way.reset();
         echo.reset();
         edges.clear();
@@ -205,6 +222,7 @@ impl Connection {
         let now = self.ended.since(self.started).as_nanos().min(MAX_DURATION_NS);
         let side = packet.side();
         self.sides[side].packets += 1;
+        self.sides[side].ttl = packet.ttl;
         let (answers, copies) = (self.sides[1 - side].packets, self.tap_duplicates > 0);
         if self.sides[side].prints.is_copy(now, packet, answers, copies) {
             self.tap_duplicates += 1;
@@ -259,14 +277,23 @@ impl Connection {
             self.acknowledge(side, now, packet);
         }
         self.timestamps(side, now, packet);
+        self.data(side, now, seq, packet);
+    }
+
+    /// Feeds what `side` sends to its sender; `seq` is the number of its first byte.
+    fn data(&mut self, side: usize, now: u64, seq: SeqNum, packet: &Packet) {
+        let flags = packet.flags;
         let (has_data, fin) = (packet.payload_len > 0, flags.has(Flags::FIN));
-        self.sides[side].sender.remote.ip_ids.came(packet.id.filter(|_| packet.ttl <= LINUX_TTL));
-        if !has_data && !fin {
-            self.sides[side].sender.came_without_data(now, seq);
+        self.sides[side].acknowledges |= !has_data && flags.0 & (Flags::SYN | Flags::FIN | Flags::RST) == 0;
+        let acknowledges = self.sides[1 - side].acknowledges;
+        let sender = &mut self.sides[side].sender;
+        let segments = sender.space.segments(packet.payload_len);
+        sender.remote.ip_ids.came(packet.id.filter(|_| packet.ttl <= LINUX_TTL), segments);
+        if acknowledges {
+            sender.remote.ip_ids.show_losses();
         }
-        let stamps = packet.timestamps;
         if has_data || fin {
-            let sender = &mut self.sides[side].sender;
+            let stamps = packet.timestamps;
             sender.data(&Data {
                 now,
                 number: packet.number,
@@ -279,6 +306,8 @@ impl Connection {
                 tsecr: stamps.map(|stamps| stamps.1),
                 ip_id: packet.id,
             });
+        } else {
+            sender.came_without_data(now, seq);
         }
         self.sides[side].fin |= fin;
     }
@@ -336,6 +365,7 @@ impl Connection {
         if far.beyond == 0 && far.on_the_way.is_empty() {
             far.sender.ack(&ack);
         } else {
+            far.sender.arrived(packet.ack);
             far.on_the_way.push_back(ack);
         }
     }

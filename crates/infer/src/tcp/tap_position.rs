@@ -9,6 +9,12 @@ use crate::tcp::rtt_estimator::RttEstimator;
 use thalweg_model::Vantage;
 use thalweg_wire::Flags;
 
+/// What hosts send with: Linux and macOS 64, Windows 128, network equipment 255.
+const INITIAL_TTLS: [u8; 3] = [64, 128, 255];
+/// Round trips of the far side's timestamps and of acknowledgements, at least, to place the tap by without these: the pauses of a program look like
+/// a few. `a_side_whose_packets_alone_came_over_routers_is_far` fails with three.
+const MIN_SAMPLES: u64 = 8;
+
 impl Connection {
     /// Places the tap by the handshake's times, once they are known or corrected.
     pub(super) fn place(&mut self) {
@@ -67,6 +73,7 @@ impl Connection {
         let Some((tsval, tsecr)) = packet.timestamps else { return };
         let near = self.opening.to(1 - side);
         let other = self.sides[1 - side].at;
+        let came_over_routers = self.came_over_routers(side);
         let this = &mut self.sides[side];
         let has_echo = packet.payload_len > 0 && tsecr != 0;
         let end = packet.seq.add(packet.payload_len);
@@ -77,14 +84,13 @@ impl Connection {
                 this.sender.observers.event(&Event::FlightLasted { flight, lasted });
             }
             let near = near.unwrap_or(0);
-            if !this.sender.is_exact() {
-                this.sender.echo_sample(now, round_trip + near, tsval);
-            } else if this.beyond == 0
+            if this.sender.is_exact()
+                && this.beyond == 0
                 && self.opening.to_client.is_none()
-                && this.echo.samples >= 8
-                && this.sender.rtt.samples >= 8
-                && let (Some(far), Some(acked)) = (this.echo.min, this.sender.rtt.min)
-                && far > 4 * acked.max(50_000)
+                && came_over_routers
+                    .unwrap_or(this.echo.samples >= MIN_SAMPLES && this.sender.rtt.samples >= MIN_SAMPLES)
+                && let Some(far) = this.echo.min
+                && far > 4 * this.sender.rtt.min.unwrap_or(0).max(50_000)
                 && !are_of_one_host(this.at, other)
             {
                 // No handshake in the capture, but echoes take far longer than acknowledgements: the tap is at the receiver.
@@ -92,8 +98,18 @@ impl Connection {
                 this.sender.set_accuracy(Accuracy::Tick);
                 this.sender.rtt = RttEstimator::default();
             }
+            if !this.sender.is_exact() {
+                this.sender.echo_sample(now, round_trip + near, tsval);
+            }
         }
         self.sides[1 - side].echo.sent(now, tsval, packet.ack);
+    }
+
+    /// Whether packets of this side came to the tap over routers and those of the other did not, or the other way round; `None` where both did or
+    /// neither.
+    fn came_over_routers(&self, side: usize) -> Option<bool> {
+        let [this, other] = [side, 1 - side].map(|side| !INITIAL_TTLS.contains(&self.sides[side].ttl));
+        (this != other).then_some(this)
     }
 }
 
@@ -130,6 +146,9 @@ pub(crate) fn vantage(connection: &Connection, main: usize) -> Vantage {
     if !side.sender.is_exact() {
         return Vantage::Receiver;
     }
+    if connection.came_over_routers(main) == Some(false) {
+        return Vantage::Sender;
+    }
     // Acknowledgements that take longer than any echo: the sender is near.
     match (side.echo.min, side.sender.rtt.min) {
         (Some(echo), Some(acked)) if acked > FLOOR_NS && echo.saturating_mul(MIN_END_RATIO) < acked => Vantage::Sender,
@@ -140,7 +159,7 @@ pub(crate) fn vantage(connection: &Connection, main: usize) -> Vantage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{connection_at, packet};
+    use crate::testing::{CLIENT, connection_at, packet};
     use std::net::{IpAddr, Ipv4Addr};
     use thalweg_wire::Segment;
 
@@ -171,5 +190,40 @@ mod tests {
         let connection = connection_at(&written_by_a_timer(near));
         assert_eq!(vantage(&connection, 1), Vantage::Sender);
         assert!(connection.sides[1].sender.rtt.min.is_some_and(|min| min < 1_000_000));
+    }
+
+    /// Three flights of a response that doubles each 40 ms, beside its receiver, with the TTLs of the receiver and the sender.
+    fn short_response(ttls: [u8; 2]) -> Connection {
+        let mut request = packet(true, Flags::ACK | Flags::PSH, 1, 1, 100);
+        request.tcp.options.timestamps = Some((5_000, 1_000));
+        let mut packets = vec![(0, request)];
+        let mut seq = 1;
+        for flight in 0..3u32 {
+            let at = 40 * (flight + 1);
+            for _ in 0..10 << flight {
+                let mut data = packet(false, Flags::ACK, seq, 101, 1_000);
+                data.tcp.options.timestamps = Some((1_000 + at, 5_000 + at - 40));
+                seq += 1_000;
+                let mut ack = packet(true, Flags::ACK, 101, seq, 0);
+                ack.tcp.options.timestamps = Some((5_000 + at, 1_000 + at));
+                packets.extend([(u64::from(at), data), (u64::from(at), ack)]);
+            }
+        }
+        for (_, segment) in &mut packets {
+            segment.ip.ttl = ttls[usize::from(segment.ip.source != CLIENT.0)];
+        }
+        connection_at(&packets)
+    }
+
+    #[test]
+    fn a_side_whose_packets_alone_came_over_routers_is_far() {
+        let rtt = |connection: &Connection| connection.sides[1].sender.rtt.min.map(|nanos| nanos / 1_000_000);
+        let far = short_response([64, 55]);
+        assert_eq!((vantage(&far, 1), rtt(&far)), (Vantage::Receiver, Some(40)));
+        let near = short_response([115, 64]);
+        assert_eq!((vantage(&near, 1), rtt(&near)), (Vantage::Sender, Some(0)));
+        for unknown in [[64, 64], [60, 55]] {
+            assert_eq!(vantage(&short_response(unknown), 1), Vantage::Unknown);
+        }
     }
 }

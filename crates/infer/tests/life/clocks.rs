@@ -1,8 +1,8 @@
 //! Captures whose clock or file is at fault: set back, joined with itself; and handshakes whose third packet comes late.
 
 use super::capture::{CLIENT, SERVER, Setup, Wire};
-use super::{ACK, MS, SECOND, judged};
-use thalweg_model::{CaptureReport, Code};
+use super::{ACK, MS, SECOND, judged, report};
+use thalweg_model::Code;
 
 /// A transfer of two seconds: 200 responses over a round trip of 10 ms.
 fn responses(setup: Setup) -> Wire {
@@ -12,21 +12,6 @@ fn responses(setup: Setup) -> Wire {
         now = wire.exchange(now, 0, 9_000);
     }
     wire
-}
-
-/// The report on a capture whose packets, each with its seconds and microseconds, were changed so.
-fn report(wire: Wire, change: impl Fn(&mut Vec<Vec<u8>>)) -> CaptureReport {
-    let bytes = wire.capture();
-    let (head, mut rest) = bytes.split_at(24);
-    let mut packets = Vec::new();
-    while rest.len() > 16 {
-        let length = 16 + u32::from_le_bytes([rest[8], rest[9], rest[10], rest[11]]) as usize;
-        packets.push(rest[..length].to_vec());
-        rest = &rest[length..];
-    }
-    change(&mut packets);
-    let file = [head, &packets.concat()].concat();
-    thalweg_infer::diagnose_reader(file.as_slice(), "changed").expect("a capture").report
 }
 
 #[test]

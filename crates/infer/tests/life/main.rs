@@ -17,7 +17,7 @@ mod small_buffers;
 mod without_timestamps;
 
 use capture::{CLIENT, SERVER, Sent, Setup, Wire};
-use thalweg_model::{Cause, Code, Failure, Flow, Opening, SynRequest};
+use thalweg_model::{CaptureReport, Cause, Code, Failure, Flow, Opening, SynRequest};
 use thalweg_wire::Flags;
 
 const ACK: u8 = Flags::ACK;
@@ -33,6 +33,21 @@ fn judged(wire: Wire) -> (Flow, bool) {
     let found = thalweg_infer::diagnose_reader(bytes.as_slice(), "written").expect("a capture");
     assert_eq!(found.report.flows.len(), 1, "{:#?}", found.report);
     (*found.report.flows[0].clone(), found.slowed)
+}
+
+/// The report on a capture whose packets, each with its seconds and microseconds, were changed so.
+fn report(wire: Wire, change: impl Fn(&mut Vec<Vec<u8>>)) -> CaptureReport {
+    let bytes = wire.capture();
+    let (head, mut rest) = bytes.split_at(24);
+    let mut packets = Vec::new();
+    while rest.len() > 16 {
+        let length = 16 + u32::from_le_bytes([rest[8], rest[9], rest[10], rest[11]]) as usize;
+        packets.push(rest[..length].to_vec());
+        rest = &rest[length..];
+    }
+    change(&mut packets);
+    let file = [head, &packets.concat()].concat();
+    thalweg_infer::diagnose_reader(file.as_slice(), "changed").expect("a capture").report
 }
 
 /// Asserts the verdict, its share of the life in percent to within one, and whether that is a problem.

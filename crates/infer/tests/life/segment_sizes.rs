@@ -1,12 +1,14 @@
 //! Segments that are full ones, though one of the SYNs or both let them be longer: beside a host with jumbo frames, or before a router that rewrites the MSS.
 
 use crate::capture::{CLIENT, SERVER, Setup, Wire};
-use crate::{MS, judged};
+use crate::{MS, judged, report};
 use thalweg_model::{Code, Limits};
 
 /// What [`Wire::respond`] sends.
 const SEGMENT: u16 = 1_400;
 const JUMBO: u16 = 8_960;
+/// Packets of the handshake.
+const HANDSHAKE: usize = 3;
 
 /// The verdict on a response in flights that double, and what its time is charged to.
 fn verdict(setup: Setup, mss: [u16; 2]) -> (Code, Limits) {
@@ -33,7 +35,7 @@ fn segments_shorter_than_agreed_are_full_ones_where_more_follows() {
 
 #[test]
 fn pieces_of_a_program_are_no_full_segments() {
-    for setup in Setup::all(40) {
+    for (setup, first) in Setup::all(40).flat_map(|setup| [(setup, 0), (setup, HANDSHAKE)]) {
         let mut wire = Wire::new(setup);
         let mut now = wire.open(0) + MS;
         for _ in 0..100 {
@@ -41,7 +43,8 @@ fn pieces_of_a_program_are_no_full_segments() {
             wire.send(now + setup.rtt / 2 + 5, CLIENT, crate::ACK, 0);
             now += 20 * MS;
         }
-        let (flow, _) = judged(wire);
-        assert_eq!(flow.verdict.code(), Code::Application, "{setup:?}: {:#?}", flow.verdict);
+        let found = report(wire, |packets| drop(packets.drain(..first)));
+        let verdict = &found.flows[0].verdict;
+        assert_eq!(verdict.code(), Code::Application, "{setup:?}, from packet {first} on: {verdict:#?}");
     }
 }

@@ -229,28 +229,33 @@ pub fn judge(folder: &Path, cases: &[Case]) -> Tally {
     let mut tally = Tally::default();
     let (refused, judged): (Vec<&Case>, Vec<&Case>) = cases.iter().partition(|case| contradicts(folder, case));
     tally.refused = refused.into_iter().map(|case| case.name.clone()).collect();
-    let found = two_at_a_time(judged, |case| {
-        let path = CAPTURES.path(folder, case).display().to_string();
-        let output = thalweg(folder, &["diagnose", &path, "--json"]).output().expect("the program starts");
-        let (out, err) = texts(&output);
-        // Exit 1: a problem was found; 0: none that a setting mends.
-        assert!(matches!(output.status.code(), Some(0 | 1)), "{}: {err}", case.name);
-        (case, serde_json::from_str::<Value>(&out).expect("JSON"))
-    });
-    for (case, found) in found {
-        let flows = found["captures"][0]["flows"].as_array().expect("flows");
-        for vantage in ["sender", "receiver"] {
-            // The transfer itself: a clamp needs a small connection before it.
-            let largest = |wanted: &dyn Fn(&Value) -> bool| {
-                let seen = flows.iter().filter(|flow| wanted(flow));
-                seen.max_by_key(|flow| flow["bytes_up"].as_u64().max(flow["bytes_down"].as_u64()))
-            };
-            let sender = largest(&|flow| flow["vantage"] == "sender");
-            let there = largest(&|flow| flow["vantage"] == vantage);
-            // Where nothing of the transfer came, that end's view does not tell which end it is.
-            let other = || largest(&|flow| sender.is_some_and(|sender| flow["interface"] != sender["interface"]));
-            tally.count(case, vantage, if vantage == "receiver" { there.or_else(other) } else { sender });
-        }
-    }
+    let found = two_at_a_time(judged, |case| (case, diagnosed(folder, &CAPTURES.path(folder, case))));
+    found.iter().for_each(|(case, flows)| tally.count_both(case, flows));
     tally
+}
+
+/// The flows that the program finds in a capture.
+pub fn diagnosed(folder: &Path, capture: &Path) -> Vec<Value> {
+    let output =
+        thalweg(folder, &["diagnose", &capture.display().to_string(), "--json"]).output().expect("the program starts");
+    let (out, err) = texts(&output);
+    // Exit 1: a problem was found; 0: none that a setting mends.
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}: {err}", capture.display());
+    let mut found: Value = serde_json::from_str(&out).expect("JSON");
+    let Value::Array(flows) = found["captures"][0]["flows"].take() else { panic!("no flows") };
+    flows
+}
+
+/// The flow that is the transfer itself, among those of a vantage.
+pub fn transfer<'a>(flows: &'a [Value], vantage: &str) -> Option<&'a Value> {
+    // A clamp needs a small connection before it.
+    let largest = |wanted: &dyn Fn(&Value) -> bool| {
+        let seen = flows.iter().filter(|flow| wanted(flow));
+        seen.max_by_key(|flow| flow["bytes_up"].as_u64().max(flow["bytes_down"].as_u64()))
+    };
+    let sender = largest(&|flow| flow["vantage"] == "sender");
+    let there = largest(&|flow| flow["vantage"] == vantage);
+    // Where nothing of the transfer came, that end's view does not tell which end it is.
+    let other = || largest(&|flow| sender.is_some_and(|sender| flow["interface"] != sender["interface"]));
+    if vantage == "receiver" { there.or_else(other) } else { sender }
 }

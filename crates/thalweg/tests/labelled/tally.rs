@@ -1,6 +1,6 @@
 //! What was right and what was not, by cause and vantage.
 
-use super::Case;
+use super::{Case, transfer};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -21,8 +21,15 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// Counts the verdicts on a transfer from both ends.
+    pub fn count_both(&mut self, case: &Case, flows: &[Value]) {
+        for vantage in ["sender", "receiver"] {
+            self.count(case, vantage, transfer(flows, vantage));
+        }
+    }
+
     /// Counts the verdict on a flow; `None` where the capture holds no such flow.
-    pub fn count(&mut self, case: &Case, vantage: &'static str, flow: Option<&Value>) {
+    fn count(&mut self, case: &Case, vantage: &'static str, flow: Option<&Value>) {
         let code = flow.and_then(|flow| flow["verdict"]["code"].as_str()).unwrap_or("no flow");
         let findings: Vec<&Value> =
             flow.and_then(|flow| flow["findings"].as_array()).map(|all| all.iter().collect()).unwrap_or_default();
@@ -64,6 +71,12 @@ impl Tally {
                 self.wrong.push(format!("{} from the {vantage}: false finding beside {code}", case.name));
             }
         }
+    }
+
+    /// How many are right from a vantage, or say that it cannot be told from there, and how many there are.
+    pub fn right_of(&self, vantage: &str) -> (usize, usize) {
+        let [right, doubtful, all] = self.totals.get(vantage).copied().unwrap_or_default();
+        (right + doubtful, all)
     }
 
     /// The part that is right from a vantage, with what says that it cannot be told from there.

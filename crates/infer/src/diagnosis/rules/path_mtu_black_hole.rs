@@ -120,8 +120,9 @@ mod tests {
     use crate::testing::{connection_at, packet};
     use thalweg_wire::{Flags, Options};
 
-    /// A packet of this many bytes arrives; a timer sends the beginning of one of `len` bytes again, twice and in vain, and then half of it.
-    fn is_black_hole(arrives: u32, len: u32) -> bool {
+    /// A packet of this many bytes arrives; a timer sends the beginning of one of `len` bytes again, twice and in vain, and then half of it, which
+    /// arrives. Then comes one of `more` bytes.
+    fn is_black_hole(arrives: u32, len: u32, more: u32) -> bool {
         const ACK: u8 = Flags::ACK;
         let [mut syn, mut answer] = [packet(true, Flags::SYN, 100, 0, 0), packet(false, Flags::SYN | ACK, 500, 101, 0)];
         for opening in [&mut syn, &mut answer] {
@@ -139,6 +140,9 @@ mod tests {
             (900, packet(false, ACK, from, 101, 1_460)),
             (2_000, packet(false, ACK, from, 101, 730)),
             (2_020, packet(true, ACK, 101, from + 730, 0)),
+            (2_020, packet(false, ACK, from + 730, 101, len - 730)),
+            (2_020, packet(false, ACK, from + len, 101, more)),
+            (2_040, packet(true, ACK, 101, from + len + more, 0)),
         ]);
         let facts = Facts::new(&made, 1, Vantage::Sender, &made.sides[1].sender.observers.nagle);
         judge(&facts).is_some()
@@ -146,7 +150,8 @@ mod tests {
 
     #[test]
     fn a_burst_handed_down_whole_need_not_arrive_whole() {
-        assert!(is_black_hole(1_000, 1_460));
-        assert!(!is_black_hole(7_300, 14_600), "segments of the agreed length arrived");
+        assert!(is_black_hole(1_000, 1_460, 730));
+        assert!(is_black_hole(1_000, 14_600, 730 * 8), "half segments, merged");
+        assert!(!is_black_hole(1_000, 1_460, 1_460) && !is_black_hole(7_300, 14_600, 730), "long ones arrived");
     }
 }

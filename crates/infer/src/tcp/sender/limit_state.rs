@@ -92,9 +92,9 @@ impl Sender {
         }
     }
 
-    /// Whether something is missing, or was and is not all acknowledged.
+    /// Whether something is missing, or was and is not all acknowledged. What does not come to a tap at the sender is missing in the capture alone.
     pub(crate) fn is_repairing(&self) -> bool {
-        self.losses.episode.is_some() || self.scoreboard.gaps.total() > 0
+        self.losses.episode.is_some() || !self.is_exact() && self.scoreboard.gaps.total() > 0
     }
 
     /// What the sender waits for now.

@@ -35,7 +35,11 @@ use sack::Sacked;
 use scoreboard::{MAX_SEGMENTS, Scoreboard};
 use send_space::{ORIGIN, SendSpace};
 use send_window::SendWindow;
+use thalweg_units::SeqNum;
 use totals::Totals;
+
+/// Beyond what was seen sent, an acknowledgement of the connection is at most by the largest window (RFC 7323 §2.3).
+const MAX_ACKED_UNSEEN: u64 = 1 << 30;
 
 /// One direction of a connection, as its sender lives it.
 #[derive(Debug, Default)]
@@ -190,7 +194,7 @@ impl Sender {
             self.space.alert += alert;
             self.totals.bytes += alert;
             self.clocks.idle_at = Some(data.now);
-            self.extend(data, end);
+            self.extend(data, start, end);
             return;
         }
         self.space.alert = 0;
@@ -209,7 +213,7 @@ impl Sender {
         }
         self.totals.bytes += end - u64::from(data.fin) - start.max(self.space.nxt);
         self.window.open_at = None;
-        self.extend(data, end);
+        self.extend(data, start, end);
         self.note_room(now);
         let fills_window = self.note_full_window(now);
         self.observers.event(&Event::Sent(Sent {
@@ -256,6 +260,7 @@ impl Sender {
                 rtt: self.rtt.smoothed as u64,
                 is_repairing,
             }));
+            self.note_uncaptured(self.space.arrived.min(start));
         } else if start < self.space.nxt {
             // Old bytes with new ones behind: the old ones were sent again.
             self.retransmission(data, start, self.space.nxt, None);
@@ -271,8 +276,9 @@ impl Sender {
         Some(full)
     }
 
-    /// What was sent reaches to `end` now.
-    fn extend(&mut self, data: &Data, end: u64) {
+    /// What was sent reaches to `end` now, from `start` on.
+    fn extend(&mut self, data: &Data, start: u64, end: u64) {
+        let parted = start > self.space.nxt;
         self.space.nxt = end;
         self.space.reference = Some((data.seq.add(data.len).add(u32::from(data.fin)), end));
         self.space.newest_tsval = data.tsval.or(self.space.newest_tsval);
@@ -283,15 +289,31 @@ impl Sender {
                 // A first flight, at once.
                 self.scoreboard.segments.reserve(16);
             }
-            self.scoreboard.segments.push_back(SentSegment { end, sent: data.now, burst, ..SentSegment::default() });
+            self.scoreboard.segments.push_back(SentSegment {
+                end,
+                sent: data.now,
+                burst,
+                parted,
+                ..SentSegment::default()
+            });
         }
+    }
+
+    /// The receiver says at the tap that it has all below `ack`, which the sender does not know yet.
+    pub(crate) fn arrived(&mut self, ack: SeqNum) {
+        let to = self.space.unwrap_seq(ack).filter(|to| *to <= self.space.nxt + MAX_ACKED_UNSEEN);
+        self.space.arrived = self.space.arrived.max(to.unwrap_or(0));
+        if self.space.arrived > self.space.nxt + 1 {
+            self.remote.ip_ids.were_not_captured();
+        }
+        self.note_uncaptured(self.space.arrived.min(self.space.nxt));
     }
 
     /// Takes in what reached the sender from its receiver.
     pub(crate) fn ack(&mut self, ack: &Ack) {
         self.space.begin(ack.ack);
         let Some(mut to) = self.space.unwrap_seq(ack.ack) else { return };
-        if to > self.space.nxt + (1 << 30) || to + (1 << 31) < self.space.una {
+        if to > self.space.nxt + MAX_ACKED_UNSEEN || to + (1 << 31) < self.space.una {
             return;
         }
         let limit = self.class();
@@ -417,6 +439,7 @@ impl Sender {
     #[inline]
     fn note_uncaptured(&mut self, to: u64) {
         for (start, end) in self.scoreboard.gaps.below(to) {
+            self.remote.ip_ids.were_not_captured();
             self.observers.event(&Event::Uncaptured { start, end, mss: self.space.mss });
         }
         self.totals.missed_bytes += self.scoreboard.gaps.remove_below(to);
@@ -460,8 +483,8 @@ impl Sender {
             resent |= front.resent;
             if !front.parted {
                 let payload_end = front.end.min(self.space.payload_end());
-                self.scoreboard.largest_delivered =
-                    self.scoreboard.largest_delivered.max(payload_end.saturating_sub(self.scoreboard.acked_end));
+                let bytes = payload_end.saturating_sub(self.scoreboard.acked_end);
+                self.scoreboard.delivered(bytes, self.space.mss);
             }
             self.scoreboard.acked_end = front.end;
             sample = (front.end == to).then_some(front.sent);

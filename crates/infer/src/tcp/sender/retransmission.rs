@@ -119,6 +119,9 @@ impl Sender {
         let rtt_before = self.rtt.smoothed;
         let loss = Loss { at: data.now, number: data.number, kind, rtt_before, silence: 0, packets: 1 };
         self.losses.retransmitted(&evidence, loss, self.space.una, self.space.nxt);
+        if self.losses.timer_just_fired {
+            self.scoreboard.timer_sends(start, end);
+        }
         self.losses.watch(start, end, data.now, data.tsval.filter(|_| start <= self.space.una));
         self.observers.event(&Event::Resent(Resent {
             now: data.now,

@@ -27,6 +27,9 @@ pub(crate) struct Scoreboard {
     pub(crate) duplicates_in_row: u32,
     /// Largest payload of a segment that was acknowledged and sent once.
     pub(crate) largest_delivered: u64,
+    /// Where the last packet that a timer sent began and ended, and whether one began there that was shorter than the one before.
+    by_timer: Option<(u64, u64)>,
+    pub(super) is_cut: bool,
     pub(crate) sack_permitted: bool,
     /// Blocks of selective acknowledgements.
     pub(crate) sack_blocks: u64,
@@ -50,6 +53,8 @@ impl Default for Scoreboard {
             acked_end: ORIGIN,
             duplicates_in_row: 0,
             largest_delivered: 0,
+            by_timer: None,
+            is_cut: false,
             sack_permitted: false,
             sack_blocks: 0,
             out_of_order: 0,
@@ -66,6 +71,19 @@ impl Reset for Scoreboard {
 }
 
 impl Scoreboard {
+    /// The timer sends `[start, end)` again: shorter than before, where the sender takes the path for one that carries no longer packets
+    /// (`tcp_mtu_probing`).
+    pub(super) fn timer_sends(&mut self, start: u64, end: u64) {
+        self.is_cut |= self.by_timer.replace((start, end)).is_some_and(|before| before.0 == start && end < before.1);
+    }
+
+    /// A packet of so many bytes was delivered. Once segments are cut, one that is longer than they were is merged of an unknown number.
+    pub(super) fn delivered(&mut self, bytes: u64, segment: u64) {
+        if !self.is_cut || bytes <= segment {
+            self.largest_delivered = self.largest_delivered.max(bytes);
+        }
+    }
+
     /// What lies in `[start, end)` was sent before what comes now, and did not come.
     pub(super) fn gap(&mut self, start: u64, end: u64, now: u64) {
         self.gaps.insert(start, end);

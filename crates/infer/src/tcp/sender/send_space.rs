@@ -15,6 +15,8 @@ pub(crate) struct SendSpace {
     pub(crate) first: u64,
     pub(crate) una: u64,
     pub(crate) nxt: u64,
+    /// All below has arrived, as its receiver said at a tap that is not at the sender.
+    pub(super) arrived: u64,
     /// The last number before `nxt` is its FIN's; that was acknowledged.
     pub(super) fin: bool,
     /// Bytes at the end that are an alert of TLS and not acknowledged.
@@ -49,6 +51,7 @@ impl Default for SendSpace {
             first: ORIGIN,
             una: ORIGIN,
             nxt: ORIGIN,
+            arrived: ORIGIN,
             fin: false,
             alert: 0,
             fin_delivered: false,
@@ -91,8 +94,17 @@ impl SendSpace {
         self.mss = match self.agreed {
             Some(agreed) if self.whole >= MIN_WHOLE => agreed.min(largest.max(LEAST_MSS)),
             Some(agreed) => agreed,
-            None => largest.clamp(LEAST_MSS, ETHERNET_MSS),
+            None if self.whole >= MIN_WHOLE => largest.clamp(LEAST_MSS, ETHERNET_MSS),
+            // Short messages do not show it.
+            None => ETHERNET_MSS,
         };
+    }
+
+    /// Segments of a packet with so many bytes, which may be merged of several; the most there can be where their size is not known.
+    pub(crate) fn segments(&self, bytes: u32) -> u64 {
+        let is_known = self.agreed.is_some() || self.whole >= MIN_WHOLE;
+        let size = if is_known { self.mss } else { LEAST_MSS };
+        u64::from(bytes).div_ceil(size.max(1)).max(1)
     }
 
     /// Sets the sequence number of the first byte, where a SYN has it.
