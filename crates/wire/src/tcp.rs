@@ -87,12 +87,12 @@ pub struct Options {
 }
 
 impl Options {
-    /// Whether there is none but timestamps, as in most packets.
+    /// Whether there is none but timestamps, as in most packets, as far as the capture shows.
     #[inline]
     pub const fn are_plain(&self) -> bool {
-        let Self { mss, window_scale, sack_permitted, sack, timestamps: _, fast_open, multipath, cut: _ } = self;
+        let Self { mss, window_scale, sack_permitted, sack, timestamps: _, fast_open, multipath, cut } = self;
         let agrees = mss.is_some() || window_scale.is_some() || *sack_permitted || fast_open.is_some();
-        !agrees && sack.count == 0 && multipath.is_none()
+        !agrees && sack.count == 0 && multipath.is_none() && !*cut
     }
 
     /// Reads options up to the first that is malformed or cut.

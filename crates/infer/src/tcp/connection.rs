@@ -324,8 +324,11 @@ impl Connection {
         let own_next = self.sides[side].sender.space.next_seq();
         let far = &mut self.sides[other];
         far.sender.window.known = shift.is_some();
-        far.sender.scoreboard.sack_permitted =
-            sack == Some(true) || !sacked.as_slice().is_empty() || far.sender.scoreboard.sack_permitted;
+        let board = &mut far.sender.scoreboard;
+        board.blocks_cut |=
+            !is_syn && packet.options().is_some_and(|options| options.cut) && sacked.as_slice().is_empty();
+        board.sack_permitted =
+            !board.blocks_cut && (sack == Some(true) || !sacked.as_slice().is_empty() || board.sack_permitted);
         if let Some(mss) = mss {
             far.sender.space.agree(mss);
         }

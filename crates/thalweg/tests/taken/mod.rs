@@ -89,7 +89,7 @@ const fn way(name: &'static str, wrong: [usize; 2], rewrite: fn(Vec<Frame>) -> V
 }
 
 /// Every way.
-pub const WAYS: [Way; 16] = [
+pub const WAYS: [Way; 22] = [
     way("as it is", [0, 0], |frames| frames),
     way("times in microseconds", [0, 0], |frames| each(frames, |frame| frame.at_ns -= frame.at_ns % 1000)),
     way("headers alone", [0, 0], |frames| {
@@ -105,7 +105,7 @@ pub const WAYS: [Way; 16] = [
     way("no timestamps, no identification", [0, 3], |frames| {
         each(each(frames, without_timestamps), |frame| frame.bytes[ETHERNET + 4..ETHERNET + 6].fill(0))
     }),
-    way("timestamps of 100 Hz", [0, 0], |frames| each(frames, |frame| slower_timestamps(frame, 10))),
+    way("timestamps of 100 Hz", [0, 0], |frames| each(frames, |frame| scaled_timestamps(frame, |ticks| ticks / 10))),
     way("no SYNs", [0, 2], |frames| only(frames, |frame| !frame.is_syn())),
     way("from the middle on", [3, 6], from_the_middle_on),
     way("the first half", [3, 3], |mut frames| {
@@ -122,11 +122,22 @@ pub const WAYS: [Way; 16] = [
         let first = frames.first().map_or(0, |frame| frame.at_ns);
         each(frames, |frame| frame.at_ns += (frame.at_ns - first) / 10_000)
     }),
-    way("one packet of 200 missing", [0, 0], |frames| {
-        let mut number = 0;
-        only(frames, |_| {
-            number += 1;
-            number % 200 != 0
+    way("one packet of 200 missing", [0, 0], |frames| each_nth_missing(frames, 200)),
+    way("one packet of 20 missing", [1, 1], |frames| each_nth_missing(frames, 20)),
+    way("times in milliseconds", [0, 0], |frames| each(frames, |frame| frame.at_ns -= frame.at_ns % 1_000_000)),
+    way("interrupts each 100 µs", [0, 0], |frames| {
+        each(frames, |frame| frame.at_ns = frame.at_ns.next_multiple_of(100_000))
+    }),
+    way("cut after 68 bytes", [2, 0], |frames| each(frames, |frame| frame.bytes.truncate(68))),
+    way("timestamps of 1 MHz", [0, 0], |frames| {
+        each(frames, |frame| scaled_timestamps(frame, |ticks| ticks.wrapping_mul(1000)))
+    }),
+    way("a clock that is set by 50 ms", [0, 0], |frames| {
+        let (first, last) = frames.first().zip(frames.last()).map_or((0, 0), |(a, b)| (a.at_ns, b.at_ns));
+        each(frames, |frame| {
+            if frame.at_ns > (first + last) / 2 {
+                frame.at_ns += 50_000_000;
+            }
         })
     }),
 ];
@@ -171,6 +182,14 @@ fn only(mut frames: Vec<Frame>, keep: impl FnMut(&Frame) -> bool) -> Vec<Frame> 
     frames
 }
 
+fn each_nth_missing(frames: Vec<Frame>, n: u32) -> Vec<Frame> {
+    let mut number = 0;
+    only(frames, |_| {
+        number += 1;
+        number % n != 0
+    })
+}
+
 fn in_order(mut frames: Vec<Frame>) -> Vec<Frame> {
     frames.sort_by_key(|frame| frame.at_ns);
     frames
@@ -201,13 +220,13 @@ fn without_timestamps(frame: &mut Frame) {
     }
 }
 
-/// Both clocks of timestamps tick each `milliseconds`.
-fn slower_timestamps(frame: &mut Frame, milliseconds: u32) {
+/// Both clocks of timestamps count otherwise than in milliseconds.
+fn scaled_timestamps(frame: &mut Frame, scale: fn(u32) -> u32) {
     let Some(at) = frame.option(TIMESTAMPS) else { return };
     for value in [at + 2, at + 6] {
         let ticks: [u8; 4] = frame.bytes[value..value + 4].try_into().expect("four bytes");
-        let slower = u32::from_be_bytes(ticks) / milliseconds;
-        frame.bytes[value..value + 4].copy_from_slice(&slower.to_be_bytes());
+        let scaled = scale(u32::from_be_bytes(ticks));
+        frame.bytes[value..value + 4].copy_from_slice(&scaled.to_be_bytes());
     }
 }
 

@@ -30,7 +30,10 @@ pub(crate) struct Scoreboard {
     /// Where the last packet that a timer sent began and ended, and whether one began there that was shorter than the one before.
     by_timer: Option<(u64, u64)>,
     pub(super) is_cut: bool,
+    /// What arrives is acknowledged selectively, and the capture shows it.
     pub(crate) sack_permitted: bool,
+    /// The capture holds too little of packets for what they acknowledge selectively.
+    pub(crate) blocks_cut: bool,
     /// Blocks of selective acknowledgements.
     pub(crate) sack_blocks: u64,
     /// Packets that came after one that was sent later.
@@ -56,6 +59,7 @@ impl Default for Scoreboard {
             by_timer: None,
             is_cut: false,
             sack_permitted: false,
+            blocks_cut: false,
             sack_blocks: 0,
             out_of_order: 0,
             overtakings: 0,
