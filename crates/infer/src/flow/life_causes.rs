@@ -122,12 +122,14 @@ fn cost_s(facts: &Facts<'_>, verdict: &Verdict, transfer_s: f64) -> f64 {
     }
 }
 
-/// Seconds in which, as the verdict says, packets were on their way that never came: no wait for a program.
+/// Seconds in which, as the verdict says, packets were on their way that never came, or what was written waited for an acknowledgement: no wait
+/// for a program.
 fn hidden_s(verdict: &Verdict) -> f64 {
     match verdict.cause {
         Cause::PathMtuBlackHole(LargePackets::Arrivals { silence_s, .. } | LargePackets::Missing { silence_s, .. }) => {
             silence_s
         }
+        Cause::DelayedAck(ref writes) => writes.waited_s,
         _ => 0.0,
     }
 }
@@ -155,7 +157,7 @@ fn is_headline(one: &LifeCause, life: &Life, verdict: &Verdict, data_s: f64) -> 
     one.took_s > data_s && (own || one.took_s > necessary_s)
 }
 
-/// The causes in the life; of `hidden_s` seconds of silence the path is known to be the cause, and no program.
+/// The causes in the life; of `hidden_s` seconds it is known that no program was waited for.
 fn causes(connection: &Connection, life: &Life, rtt_s: f64, hidden_s: f64) -> Vec<LifeCause> {
     let (phases, resent) = (&life.phases, &life.resent);
     // Of one direction alone the capture does not tell what answered.

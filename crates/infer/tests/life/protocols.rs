@@ -46,6 +46,28 @@ fn requests_are_timed_at_either_end_and_hold_no_secret() {
     }
 }
 
+/// A program writes its request in two pieces, and the server's host delays the acknowledgement that the second waits for.
+#[test]
+fn the_wait_for_a_delayed_acknowledgement_is_not_the_servers() {
+    for setup in Setup::all(20) {
+        let mut wire = Wire::new(setup);
+        let mut now = wire.open(0);
+        for _ in 0..50 {
+            wire.say(now, CLIENT, b"", 52);
+            let delayed = now + setup.rtt / 2 + 40 * MS;
+            wire.send(delayed, SERVER, crate::ACK, 0);
+            let second = delayed + setup.rtt / 2 + 5;
+            wire.say(second, CLIENT, b"", 384);
+            wire.say(second + setup.rtt / 2 + 10, SERVER, b"", 694);
+            now = second + setup.rtt + 20;
+        }
+        let (flow, _) = judged(wire);
+        assert_eq!(flow.verdict.code(), Code::DelayedAck, "{setup:?}: {:?}", flow.verdict);
+        let others: Vec<Code> = flow.findings.iter().map(|finding| finding.code()).collect();
+        assert!(!others.contains(&Code::WaitingForServer), "{setup:?}: {others:?}");
+    }
+}
+
 #[test]
 fn a_capture_that_is_cut_behind_its_headers_has_turns() {
     for setup in Setup::all(24) {
