@@ -45,12 +45,14 @@ impl LossCost {
     /// The losses as a cause shows them, with the round trip just before them where that is known better than on average.
     pub(super) fn losses(self, facts: &Facts<'_>, just_before_s: Option<f64>) -> Losses {
         let (random, congested) = (facts.random_losses as u64, facts.congested_losses as u64);
+        // From afar and without a round trip of data nothing tells what stood before a loss.
+        let is_told = facts.sender.is_exact() || facts.sender.rtt.is_of_data();
         Losses {
             part: facts.lost_part(),
             repairs: self.repairs,
-            queued_episodes: Some(congested),
-            judged_episodes: Some(random + congested),
-            rtt_before_s: just_before_s.or(self.rtt_before_s),
+            queued_episodes: Some(if is_told { congested } else { 0 }),
+            judged_episodes: Some(if is_told { random + congested } else { 0 }),
+            rtt_before_s: just_before_s.or(self.rtt_before_s).filter(|_| is_told),
             rtt_min_s: facts.rtt_min_s,
         }
     }

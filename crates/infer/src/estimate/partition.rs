@@ -4,6 +4,7 @@ use crate::estimate::flight_level::is_near;
 use crate::estimate::round_trips::{MIN_OPEN_SHARE, RoundTrips};
 use crate::event::Limit;
 use crate::observe::sndbuf_wakeups::SndbufWakeups;
+use crate::tcp::sender::Sender;
 use thalweg_model::Limits;
 
 /// Rounds without growth after which slow start is over.
@@ -109,6 +110,16 @@ fn charge_buffer(split: &mut Partition, part: f64, path_is_full: bool) {
     *into = into.and(LimitShare { seconds, bytes });
 }
 
+/// Whether data comes at even intervals: a timer's, or those of a link at its rate.
+fn is_paced(sender: &Sender) -> bool {
+    sender.observers.send_spacing.paced(sender.space.mss, sender.rtt.least().unwrap_or(u64::MAX)).is_some()
+}
+
+/// Whether what comes evenly may be paced or come out of a queue: no round trip of data tells which.
+pub(crate) fn hides_queues(sender: &Sender) -> bool {
+    !sender.is_exact() && !sender.rtt.is_of_data() && is_paced(sender)
+}
+
 impl<'a> RoundTrips<'a> {
     /// What was spent where the sender could not send, or did not want to.
     fn closed(&self) -> Partition {
@@ -143,6 +154,8 @@ impl<'a> RoundTrips<'a> {
             prompted && line.time[Limit::Application as usize] as f64 <= (1.0 - MIN_OPEN_SHARE) * line.total() as f64;
         // The buffer may hold what the path does, and a queue besides: more of it would wait there.
         let fills = self.fills(trains);
+        // Where no round trip of data is known, what comes evenly out of a queue stands as what a sender paces does.
+        let hides_queues = hides_queues(self.sender);
         // Between such pauses as well it is the buffer that holds the flight, where they take a good part of the time.
         let waits = wakes.is_some_and(|wakes| self.are_long(wakes));
         // Acknowledgements that the receiver delays are no queue.
@@ -167,7 +180,8 @@ impl<'a> RoundTrips<'a> {
             let here = LimitShare { seconds: view.slice.open as f64 / 1e9, bytes: view.slice.open_delivered as f64 };
             // While the window doubles, the last round trip's rate is the largest by its nature.
             let growing = view.at < grows_until && !self.is_queued(view.rtt);
-            let stands = still.is_some_and(|level| is_near(view.flight, level)) && !self.is_queued(view.rtt);
+            let stands =
+                !hides_queues && still.is_some_and(|level| is_near(view.flight, level)) && !self.is_queued(view.rtt);
             let path_is_full =
                 !growing && if waits { fills } else { !stands && self.path_is_full(view, plateau, trains) };
             // A window full behind a queue of the path costs nothing: the path delivers all it can.
@@ -226,9 +240,7 @@ impl<'a> RoundTrips<'a> {
     /// its pauses would have hidden that, and there were none.
     fn stopped_growing(&self, prompted: bool) -> Option<u64> {
         let growth = &self.sender.observers.slow_start.growth;
-        let round_trip = self.sender.rtt.least().unwrap_or(u64::MAX);
-        let is_told = prompted || self.sender.observers.send_spacing.paced(self.sender.space.mss, round_trip).is_some();
-        (is_told && growth.since >= MAX_FLAT_ROUNDS).then_some(growth.until)
+        ((prompted || is_paced(self.sender)) && growth.since >= MAX_FLAT_ROUNDS).then_some(growth.until)
     }
 
     /// The pauses of the sending program, where a full send buffer made them.

@@ -46,6 +46,7 @@ pub(super) fn cause(code: Code, spent: LimitShare, samples: &[Sample], spending:
             rtt_mean_s: seen.rtt_mean_s(),
             rtt_min_s: seen.rtt_min_s(),
             trains_bps: None,
+            or_paced: false,
         }),
         Code::CongestionWindowClamp => Cause::CongestionWindowClamp(seen.clamp()),
         Code::IdleRestart => Cause::IdleRestart(Restarts {

@@ -25,7 +25,7 @@ pub(super) fn of(cause: &Cause) -> Vec<Evidence> {
         Cause::Reader(reader) => slow_reader(reader),
         Cause::SendBuffer(buffer) => send_buffer(buffer),
         Cause::InitialWindow(growth) => window_growth(growth),
-        Cause::RandomLoss(losses) => self::losses(losses, "before the losses the round trip is"),
+        Cause::RandomLoss(losses) => random_losses(losses),
         Cause::CongestionLoss(losses) => congestion_loss(losses),
         Cause::Policer(policed) => [repairs(&policed.repairs)].into_iter().chain(bucket_fit(&policed.fit)).collect(),
         Cause::RetransmissionTimeout(timeouts) if !timeouts.sights.packets.is_empty() => {
@@ -277,6 +277,13 @@ fn repairs(repairs: &Repairs) -> Evidence {
     }
 }
 
+fn random_losses(losses: &Losses) -> Vec<Evidence> {
+    let doubt = losses.is_origin_unknown().then(|| {
+        fact("no round trip of data is known here, so a full queue may have dropped the packets; capture at the sender")
+    });
+    self::losses(losses, "before the losses the round trip is").into_iter().chain(doubt).collect()
+}
+
 fn losses(losses: &Losses, before: &str) -> Vec<Evidence> {
     let round_trip = losses.rtt_before_s.map(|before_s| {
         fact(format!("{before} {} on average; its minimum is {}", elapsed(before_s), elapsed(losses.rtt_min_s)))
@@ -284,6 +291,7 @@ fn losses(losses: &Losses, before: &str) -> Vec<Evidence> {
     let queued = losses
         .queued_episodes
         .zip(losses.judged_episodes)
+        .filter(|(_, of)| *of > 0)
         .map(|(queued, of)| fact(format!("{queued} of {} came behind a standing queue", counted(of, "episode"))));
     [repairs(&losses.repairs)].into_iter().chain(round_trip).chain(queued).collect()
 }
@@ -325,10 +333,12 @@ fn bucket_fit(fit: &BucketFit) -> [Evidence; 2] {
 }
 
 fn used_path(path: &UsedPath) -> Vec<Evidence> {
-    let UsedPath::Connection { rate_bps, trains_bps, .. } = path else { return Vec::new() };
+    let UsedPath::Connection { rate_bps, trains_bps, or_paced, .. } = path else { return Vec::new() };
     let highest = fact(format!("the highest rate over a round trip is {}", rate(*rate_bps)));
     let trains = trains_bps.map(|trains| fact(format!("trains of packets arrive at {}", rate(trains))));
-    [highest].into_iter().chain(trains).collect()
+    let doubt = or_paced
+        .then(|| fact("a sender that paces its data at that rate looks the same from here; capture at the sender"));
+    [highest].into_iter().chain(trains).chain(doubt).collect()
 }
 
 fn large_packets(large: &LargePackets) -> Vec<Evidence> {

@@ -184,7 +184,7 @@ pub struct Losses {
     /// Episodes with a standing queue before them.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub queued_episodes: Option<u64>,
-    /// Episodes whose origin was judged.
+    /// Episodes whose origin was judged: none where no round trip of data is known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub judged_episodes: Option<u64>,
     /// Round trip before them, on average.
@@ -192,6 +192,13 @@ pub struct Losses {
     pub rtt_before_s: Option<f64>,
     /// Least round trip.
     pub rtt_min_s: f64,
+}
+
+impl Losses {
+    /// Whether nothing tells a full queue's losses from others.
+    pub(super) fn is_origin_unknown(&self) -> bool {
+        self.judged_episodes == Some(0)
+    }
 }
 
 /// What the receiving host drops of what has reached it, as a tap beside it shows.
@@ -294,6 +301,9 @@ pub enum UsedPath {
         /// The rate at which trains of packets arrive.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         trains_bps: Option<f64>,
+        /// A sender that paces its data looks the same where the capture was taken.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        or_paced: bool,
     },
     /// By several connections of the same two hosts.
     Several {

@@ -125,6 +125,7 @@ pub fn all() -> Vec<Cause> {
         rtt_mean_s: 0.05,
         rtt_min_s: 0.03,
         trains_bps: Some(96e6),
+        or_paced: true,
     };
     let mut all = vec![
         receive_window(),

@@ -101,8 +101,8 @@ pub const WAYS: [Way; 22] = [
     }),
     way("IPv6", [0, 0], |frames| each(frames, as_ipv6)),
     way("no identification", [0, 0], |frames| each(frames, |frame| frame.bytes[ETHERNET + 4..ETHERNET + 6].fill(0))),
-    way("no timestamps", [0, 2], |frames| each(frames, without_timestamps)),
-    way("no timestamps, no identification", [0, 3], |frames| {
+    way("no timestamps", [0, 0], |frames| each(frames, without_timestamps)),
+    way("no timestamps, no identification", [0, 1], |frames| {
         each(each(frames, without_timestamps), |frame| frame.bytes[ETHERNET + 4..ETHERNET + 6].fill(0))
     }),
     way("timestamps of 100 Hz", [0, 0], |frames| each(frames, |frame| scaled_timestamps(frame, |ticks| ticks / 10))),

@@ -2,6 +2,7 @@
 
 use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::Judged;
+use crate::estimate::partition::hides_queues;
 use crate::estimate::round_trips::PLATEAU;
 use thalweg_model::{Cause, UsedPath};
 
@@ -27,6 +28,7 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
         rtt_mean_s: facts.rtt_mean_s,
         rtt_min_s: facts.rtt_min_s,
         trains_bps: facts.sender.observers.train_rate().map(|trains| trains * 8.0),
+        or_paced: hides_queues(facts.sender),
     };
     Some(Judged::new(Cause::PathRate(path), share, 1.0 + GAIN_ERROR * share, None))
 }
