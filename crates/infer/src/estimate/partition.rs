@@ -148,14 +148,13 @@ impl<'a> RoundTrips<'a> {
         let exit = grows_until.min(self.stopped_growing(prompted).unwrap_or(u64::MAX));
         let first_loss = self.sender.losses.episodes.first().map_or(u64::MAX, |loss| loss.at);
         let constant = self.constant_flight();
-        let still = self.still(exit);
+        // Where no round trip of data is known, what comes evenly out of a queue stands as what a sender paces does.
+        let still = self.still(exit).filter(|_| !hides_queues(self.sender));
         let line = &self.sender.observers.time;
         let unpaused =
             prompted && line.time[Limit::Application as usize] as f64 <= (1.0 - MIN_OPEN_SHARE) * line.total() as f64;
         // The buffer may hold what the path does, and a queue besides: more of it would wait there.
         let fills = self.fills(trains);
-        // Where no round trip of data is known, what comes evenly out of a queue stands as what a sender paces does.
-        let hides_queues = hides_queues(self.sender);
         // Between such pauses as well it is the buffer that holds the flight, where they take a good part of the time.
         let waits = wakes.is_some_and(|wakes| self.are_long(wakes));
         // Acknowledgements that the receiver delays are no queue.
@@ -180,8 +179,7 @@ impl<'a> RoundTrips<'a> {
             let here = LimitShare { seconds: view.slice.open as f64 / 1e9, bytes: view.slice.open_delivered as f64 };
             // While the window doubles, the last round trip's rate is the largest by its nature.
             let growing = view.at < grows_until && !self.is_queued(view.rtt);
-            let stands =
-                !hides_queues && still.is_some_and(|level| is_near(view.flight, level)) && !self.is_queued(view.rtt);
+            let stands = still.is_some_and(|level| is_near(view.flight, level)) && !self.is_queued(view.rtt);
             let path_is_full =
                 !growing && if waits { fills } else { !stands && self.path_is_full(view, plateau, trains) };
             // A window full behind a queue of the path costs nothing: the path delivers all it can.
