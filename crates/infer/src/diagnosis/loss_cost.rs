@@ -44,14 +44,14 @@ impl LossCost {
 
     /// The losses as a cause shows them, with the round trip just before them where that is known better than on average.
     pub(super) fn losses(self, facts: &Facts<'_>, just_before_s: Option<f64>) -> Losses {
-        let (random, congested) = (facts.random_losses as u64, facts.congested_losses as u64);
-        // From afar and without a round trip of data nothing tells what stood before a loss.
-        let is_told = facts.sender.is_exact() || facts.sender.rtt.is_of_data();
+        // Without a round trip of data nothing tells what stood before a loss.
+        let is_told = facts.sender.times_data();
+        let (random, congested) = if is_told { (facts.random_losses, facts.congested_losses) } else { (0, 0) };
         Losses {
             part: facts.lost_part(),
             repairs: self.repairs,
-            queued_episodes: Some(if is_told { congested } else { 0 }),
-            judged_episodes: Some(if is_told { random + congested } else { 0 }),
+            queued_episodes: Some(congested as u64),
+            judged_episodes: Some((random + congested) as u64),
             rtt_before_s: just_before_s.or(self.rtt_before_s).filter(|_| is_told),
             rtt_min_s: facts.rtt_min_s,
         }

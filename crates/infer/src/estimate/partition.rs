@@ -117,7 +117,7 @@ fn is_paced(sender: &Sender) -> bool {
 
 /// Whether what comes evenly may be paced or come out of a queue: no round trip of data tells which.
 pub(crate) fn hides_queues(sender: &Sender) -> bool {
-    !sender.is_exact() && !sender.rtt.is_of_data() && is_paced(sender)
+    !sender.times_data() && is_paced(sender)
 }
 
 impl<'a> RoundTrips<'a> {

@@ -36,8 +36,6 @@ pub(crate) struct Side {
     pub(crate) packets: u64,
     /// Of its last packet.
     pub(super) ttl: u8,
-    /// It acknowledged by a packet without data: such packets are in the capture.
-    acknowledges: bool,
     fin: bool,
     pub(super) prints: TapDuplicates,
     /// Acknowledgements for this side's data that passed the tap but have not reached this side.
@@ -61,7 +59,6 @@ impl Side {
             sender: Sender::new(recording),
             packets: 0,
             ttl: 0,
-            acknowledges: false,
             fin: false,
             prints: TapDuplicates::default(),
             on_the_way: VecDeque::new(),
@@ -75,22 +72,8 @@ impl Side {
 
     /// Begins a new side in the memory of one that is over.
     fn renew(&mut self, new_at: Endpoint, recording: Recording) {
-        let Self {
-            at,
-            sender,
-            packets,
-            ttl,
-            acknowledges,
-            fin,
-            prints,
-            on_the_way,
-            answered,
-            beyond,
-            echo,
-            edges,
-            answers,
-        } = self;
-        (*at, *packets, *ttl, *acknowledges, *fin, *answered, *beyond) = (new_at, 0, 0, false, false, None, 0);
+        let Self { at, sender, packets, ttl, fin, prints, on_the_way, answered, beyond, echo, edges, answers } = self;
+        (*at, *packets, *ttl, *fin, *answered, *beyond) = (new_at, 0, 0, false, None, 0);
         sender.begin_flow(recording);
         prints.renew();
         on_the_way.reset();
@@ -284,14 +267,9 @@ impl Connection {
     fn data(&mut self, side: usize, now: u64, seq: SeqNum, packet: &Packet) {
         let flags = packet.flags;
         let (has_data, fin) = (packet.payload_len > 0, flags.has(Flags::FIN));
-        self.sides[side].acknowledges |= !has_data && flags.0 & (Flags::SYN | Flags::FIN | Flags::RST) == 0;
-        let acknowledges = self.sides[1 - side].acknowledges;
         let sender = &mut self.sides[side].sender;
         let segments = sender.space.segments(packet.payload_len);
         sender.remote.ip_ids.came(packet.id.filter(|_| packet.ttl <= LINUX_TTL), segments);
-        if acknowledges {
-            sender.remote.ip_ids.show_losses();
-        }
         if has_data || fin {
             let stamps = packet.timestamps;
             sender.data(&Data {
@@ -362,6 +340,9 @@ impl Connection {
             is_syn,
             ecn_echo: packet.flags.has(Flags::ECE) && !is_syn,
         };
+        if ack.pure {
+            far.sender.remote.ip_ids.show_losses();
+        }
         if packet.timestamps.is_none() && shift.is_some() {
             far.edges.advertised(now, packet.ack.add(ack.window as u32));
         }

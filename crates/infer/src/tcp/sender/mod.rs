@@ -98,6 +98,11 @@ impl Sender {
         self.accuracy == Accuracy::Exact
     }
 
+    /// Whether round trips of data are known: elsewhere than at the sender, timestamps tell them.
+    pub(crate) fn times_data(&self) -> bool {
+        self.is_exact() || self.rtt.is_of_data()
+    }
+
     /// What is in flight: from afar it is an estimate, and no sender sends beyond the window (RFC 9293 §3.8.6).
     fn within_window(&self, flight: u64) -> u64 {
         if self.is_exact() || !self.window.known { flight } else { flight.min(self.window.max) }
