@@ -81,8 +81,8 @@ impl Tally {
 
     /// The part that is right from a vantage, with what says that it cannot be told from there.
     pub fn right(&self, vantage: &str) -> f64 {
-        let total = self.totals.get(vantage).copied().unwrap_or_default();
-        (total[0] + total[1]) as f64 / total[2].max(1) as f64
+        let (right, all) = self.right_of(vantage);
+        right as f64 / all.max(1) as f64
     }
 
     /// The part of healthy verdicts with a false finding.

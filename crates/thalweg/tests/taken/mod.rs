@@ -1,6 +1,7 @@
 //! A capture taken otherwise than the lab takes it: as other programs, hosts and places show the same packets.
 #![allow(unreachable_pub)]
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::BufWriter;
 use std::path::Path;
@@ -20,6 +21,9 @@ const MERGED_BYTES: u32 = 64_000;
 const END: u8 = 0;
 const NO_OPERATION: u8 = 1;
 const TIMESTAMPS: u8 = 8;
+
+/// An interface, and the ports that packets go from and to.
+type Direction = (u32, u16, u16);
 
 /// A packet of the capture.
 #[derive(Clone)]
@@ -58,7 +62,7 @@ impl Frame {
         None
     }
 
-    /// Whether `next` goes on where this ends, of the same connection and direction, and says the same.
+    /// Whether `next`, of the same direction, goes on where this ends and says the same.
     fn goes_on(&self, next: &Self) -> bool {
         let (Some(one), Some(two)) = (self.segment, next.segment) else { return false };
         let push = self.bytes[ETHERNET + IPV4 + 13] & Flags::PSH != 0;
@@ -66,8 +70,6 @@ impl Frame {
             && one.payload_len > 0
             && two.payload_len > 0
             && !two.tcp.flags.has(Flags::FIN)
-            && (one.ip.source, one.tcp.source_port) == (two.ip.source, two.tcp.source_port)
-            && (one.ip.destination, one.tcp.destination_port) == (two.ip.destination, two.tcp.destination_port)
             && one.tcp.seq.get().wrapping_add(one.payload_len) == two.tcp.seq.get()
             && one.payload_len + two.payload_len <= MERGED_BYTES
             && self.bytes[self.options()] == next.bytes[next.options()]
@@ -92,18 +94,12 @@ const fn way(name: &'static str, wrong: [usize; 2], rewrite: fn(Vec<Frame>) -> V
 pub const WAYS: [Way; 22] = [
     way("as it is", [0, 0], |frames| frames),
     way("times in microseconds", [0, 0], |frames| each(frames, |frame| frame.at_ns -= frame.at_ns % 1000)),
-    way("headers alone", [0, 0], |frames| {
-        each(frames, |frame| {
-            if frame.segment.is_some() {
-                frame.bytes.truncate(frame.options().end);
-            }
-        })
-    }),
+    way("headers alone", [0, 0], |frames| each(frames, |frame| frame.bytes.truncate(frame.options().end))),
     way("IPv6", [0, 0], |frames| each(frames, as_ipv6)),
-    way("no identification", [0, 0], |frames| each(frames, |frame| frame.bytes[ETHERNET + 4..ETHERNET + 6].fill(0))),
+    way("no identification", [0, 0], |frames| each(frames, without_identification)),
     way("no timestamps", [0, 0], |frames| each(frames, without_timestamps)),
     way("no timestamps, no identification", [0, 1], |frames| {
-        each(each(frames, without_timestamps), |frame| frame.bytes[ETHERNET + 4..ETHERNET + 6].fill(0))
+        each(each(frames, without_timestamps), without_identification)
     }),
     way("timestamps of 100 Hz", [0, 0], |frames| each(frames, |frame| scaled_timestamps(frame, |ticks| ticks / 10))),
     way("no SYNs", [0, 2], |frames| only(frames, |frame| !frame.is_syn())),
@@ -214,6 +210,10 @@ fn as_ipv6(frame: &mut Frame) {
     frame.original_len += (IPV6 - IPV4) as u32;
 }
 
+fn without_identification(frame: &mut Frame) {
+    frame.bytes[ETHERNET + 4..ETHERNET + 6].fill(0);
+}
+
 fn without_timestamps(frame: &mut Frame) {
     if let Some(at) = frame.option(TIMESTAMPS) {
         frame.bytes[at..at + 10].fill(NO_OPERATION);
@@ -256,16 +256,15 @@ fn from_the_middle_on(frames: Vec<Frame>) -> Vec<Frame> {
 /// before.
 fn merged(frames: Vec<Frame>) -> Vec<Frame> {
     let mut done: Vec<Frame> = Vec::new();
-    // The last packet of each interface and direction, and when its last segment came.
-    let mut open: Vec<(u32, u16, u16, usize, u64)> = Vec::new();
+    // The last packet of each, and when its last segment came.
+    let mut open: BTreeMap<Direction, (usize, u64)> = BTreeMap::new();
     for frame in frames {
         let Some(segment) = frame.segment else {
             done.push(frame);
             continue;
         };
-        let key = (frame.interface, segment.tcp.source_port, segment.tcp.destination_port);
-        let last = open.iter_mut().find(|one| (one.0, one.1, one.2) == key);
-        if let Some((.., at, seen_ns)) = last
+        let direction = (frame.interface, segment.tcp.source_port, segment.tcp.destination_port);
+        if let Some((at, seen_ns)) = open.get_mut(&direction)
             && frame.at_ns - *seen_ns < MERGED_NS
             && done[*at].goes_on(&frame)
         {
@@ -278,8 +277,7 @@ fn merged(frames: Vec<Frame>) -> Vec<Frame> {
             (whole.at_ns, *seen_ns) = (frame.at_ns, frame.at_ns);
             continue;
         }
-        open.retain(|one| (one.0, one.1, one.2) != key);
-        open.push((key.0, key.1, key.2, done.len(), frame.at_ns));
+        open.insert(direction, (done.len(), frame.at_ns));
         done.push(frame);
     }
     without_early_acks(in_order(done))
@@ -287,16 +285,14 @@ fn merged(frames: Vec<Frame>) -> Vec<Frame> {
 
 /// Without acknowledgements of what did not come yet.
 fn without_early_acks(frames: Vec<Frame>) -> Vec<Frame> {
-    let mut ends: Vec<(u32, u16, u16, u32)> = Vec::new();
+    let mut ends: BTreeMap<Direction, u32> = BTreeMap::new();
     only(frames, |frame| {
         let Some(segment) = frame.segment else { return true };
         let (from, to, on) = (segment.tcp.source_port, segment.tcp.destination_port, frame.interface);
         if segment.payload_len > 0 {
-            ends.retain(|end| (end.0, end.1, end.2) != (on, from, to));
-            ends.push((on, from, to, segment.tcp.seq.get().wrapping_add(segment.payload_len)));
+            ends.insert((on, from, to), segment.tcp.seq.get().wrapping_add(segment.payload_len));
             return true;
         }
-        let seen = ends.iter().find(|end| (end.0, end.1, end.2) == (on, to, from));
-        seen.is_none_or(|end| segment.tcp.ack.get().wrapping_sub(end.3) as i32 <= 0)
+        ends.get(&(on, to, from)).is_none_or(|end| segment.tcp.ack.get().wrapping_sub(*end) as i32 <= 0)
     })
 }
