@@ -141,8 +141,8 @@ impl<'a> RoundTrips<'a> {
     pub(crate) fn split(&self, plateau: Option<f64>, trains: Option<f64>, wakes: Option<&SndbufWakeups>) -> Partition {
         let mut split = self.closed();
         let plateau = plateau.unwrap_or(f64::INFINITY);
-        let prompts = &self.sender.remote.triggers;
-        let prompted = prompts.are_acknowledgements();
+        let by_program = self.sender.is_set_off_by_the_program();
+        let prompted = !by_program && self.sender.remote.triggers.are_acknowledgements();
         let start = &self.sender.observers.slow_start;
         let grows_until = start.exit.map_or(u64::MAX, |(at, _)| at);
         let exit = grows_until.min(self.stopped_growing(prompted).unwrap_or(u64::MAX));
@@ -215,7 +215,7 @@ impl<'a> RoundTrips<'a> {
             } else if view.at < exit {
                 &mut split.slow_start
             } else if stands || constant[n] && view.at < first_loss {
-                if prompts.are_the_programs() {
+                if by_program {
                     // However even the flight is, nothing set off what it is made of.
                     &mut split.application
                 } else {

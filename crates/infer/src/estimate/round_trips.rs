@@ -214,7 +214,7 @@ impl<'a> RoundTrips<'a> {
 
     pub(super) fn path_is_full(&self, view: &View, plateau: f64, trains: Option<f64>) -> bool {
         // What a sender sends by its own clock, and none of it is lost, is a program's pieces, or paced at the path's rate: then it comes evenly.
-        let by_its_clock = self.sender.remote.triggers.are_the_programs() && !self.sender.losses.any();
+        let by_its_clock = self.sender.is_set_off_by_the_program() && !self.sender.losses.any();
         if by_its_clock && !self.averages(MIN_EVEN_PART * plateau) {
             return false;
         }

@@ -53,7 +53,7 @@ pub(super) fn standing(views: &mut [View], sender: &Sender, ways: Option<QueueDi
     let least = sliding_min::least(views, |slice| (slice.rtt_count > 0).then_some(slice.rtt_min as f64));
     let varies = sliding_min::varies(views, &least);
     // What a program writes evenly has more in flight as delays vary, too, and comes no faster for it.
-    let by_its_clock = ways.is_none() && sender.remote.triggers.are_the_programs() && !sender.losses.any();
+    let by_its_clock = ways.is_none() && sender.is_set_off_by_the_program() && !sender.losses.any();
     let jitters = if by_its_clock { sliding_min::MIN_RISE_JITTERS } else { 1.0 };
     let floor = (QUEUED_RTT_RATIO * min).max(min + (jitters * varies).max(QUEUE_FLOOR_NS));
     let exit = sender.observers.slow_start.exit.map_or(0, |(at, _)| at);

@@ -29,7 +29,7 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
         waited: waited(facts),
         timer: timer(facts),
         // Where delays vary, so does when acknowledgements reach a far sender.
-        seen: if facts.sender.remote.triggers.are_the_programs() && !facts.blurred {
+        seen: if facts.sender.is_set_off_by_the_program() && !facts.blurred {
             PausesSeen::Timestamps
         } else if facts.vantage == Vantage::Sender {
             PausesSeen::Sender

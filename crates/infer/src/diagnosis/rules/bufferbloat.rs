@@ -44,7 +44,7 @@ fn other_way(facts: &Facts<'_>, wait_s: f64) -> Option<Judged> {
     let waits = if sender.is_exact() {
         sender.observers.sndbuf_wakeups.had_more()
     } else {
-        known || facts.blurred || !sender.remote.triggers.are_the_programs()
+        known || facts.blurred || !sender.is_set_off_by_the_program()
     };
     if waits {
         held = held.and(application);

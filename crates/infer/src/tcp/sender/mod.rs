@@ -103,6 +103,11 @@ impl Sender {
         self.is_exact() || self.rtt.is_of_data()
     }
 
+    /// Whether the program, and no acknowledgement, set off what a far sender sent.
+    pub(crate) fn is_set_off_by_the_program(&self) -> bool {
+        self.remote.triggers.are_the_programs() || self.remote.timer.is_a_programs(self.rtt.min)
+    }
+
     /// What is in flight: from afar it is an estimate, and no sender sends beyond the window (RFC 9293 §3.8.6).
     fn within_window(&self, flight: u64) -> u64 {
         if self.is_exact() || !self.window.known { flight } else { flight.min(self.window.max) }
@@ -135,6 +140,9 @@ impl Sender {
                 data.tsval.zip(data.tsecr).and_then(|(tsval, tsecr)| self.remote.clock.sent(data.now, tsval, tsecr));
             if end > self.space.nxt {
                 self.remote.triggers.sent(self.remote.timing);
+                if let Some(tsval) = data.tsval.filter(|_| self.remote.timing.is_some()) {
+                    self.remote.timer.sent(tsval);
+                }
             }
         }
         self.totals.data_packets += u64::from(data.len > 0);
