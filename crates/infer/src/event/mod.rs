@@ -170,6 +170,8 @@ pub(crate) struct Sent {
     pub(crate) was_idle: bool,
     /// The receiver's window had room all the while, and no acknowledgement triggered this.
     pub(crate) had_window: bool,
+    /// Room in a congestion window was left until there was more of it.
+    pub(crate) was_gathered: bool,
     /// The receiver's window, if this leaves less than a segment of it.
     pub(crate) fills_window: Option<u64>,
     /// Something else than the congestion window ended the flight with it: the payload, or the receiver's window.

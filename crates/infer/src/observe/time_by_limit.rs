@@ -178,7 +178,7 @@ impl TimeByLimit {
         }
         if let Some(since) = self.room_at.take() {
             room = self.open_since_room;
-            if sent.now.saturating_sub(since) > sent.patience {
+            if sent.now.saturating_sub(since) > sent.patience && !sent.was_gathered {
                 charged += self.charge_application(Limit::Open, room);
             }
         }

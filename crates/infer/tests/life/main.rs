@@ -3,6 +3,7 @@
 //! Each capture is written by hand, so what took the time is known by arithmetic.
 
 mod capture;
+mod clamps;
 mod clocks;
 mod flow_control;
 mod gaps;

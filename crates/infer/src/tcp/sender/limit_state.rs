@@ -2,6 +2,7 @@
 
 use super::Sender;
 use crate::event::{Event, Limit, Trigger};
+use crate::tcp::packet::Data;
 
 impl Sender {
     /// What triggered new data that is sent at `now`.
@@ -52,6 +53,19 @@ impl Sender {
         if self.window.open_at.is_none() && self.window.edge >= self.space.nxt + self.burst(window, 3) {
             self.window.open_at = Some(now);
         }
+    }
+
+    /// Whether the room in a window that was at its largest was left until an acknowledgement made more of it: between two rows of
+    /// acknowledgements that is long.
+    ///
+    /// Source: Linux `tcp_tso_should_defer`, which waits for the next acknowledgement as long as less than a burst fits.
+    pub(super) fn is_gathered(&self, data: &Data, trigger: Trigger, flight: u64) -> bool {
+        let before = self.totals.flight_at_send;
+        self.is_exact()
+            && trigger == (Trigger::Ack { pure: true })
+            && u64::from(data.len) >= self.space.mss
+            && before + self.space.mss > self.totals.flight_max
+            && flight + self.burst(before, 3) > before
     }
 
     /// Whether what is sent at `now` did not wait for the window: there was room already, and no acknowledgement just triggered it. `None` where
