@@ -310,9 +310,10 @@ pub fn timeout(draw: &mut Draw) -> Option<Made> {
         // The path is dead for a part of the time.
         wide.rtt_ms = draw.spread(8.0, 80.0);
         wide.last(wide.payload());
-        wide.seconds = 6.0;
-        let mut text = wide.path(wide.queue(1.0));
         let (from, long) = (draw.between(1.0, 2.5), draw.between(1.5, 2.5));
+        // The timer doubles: it fires again before as much time as the path was dead has passed once more, and half a second for its first.
+        wide.seconds = from + 2.0 * long + 1.5;
+        let mut text = wide.path(wide.queue(1.0));
         let _ = write!(
             text,
             "[[path.{way}.step]]\nat = \"{from:.2}s\"\nloss = \"100%\"\n[[path.{way}.step]]\nat = \"{:.2}s\"\nloss = \"0%\"\n",
