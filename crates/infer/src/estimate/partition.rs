@@ -111,7 +111,7 @@ fn charge_buffer(split: &mut Partition, part: f64, path_is_full: bool) {
 }
 
 /// Whether data comes at even intervals: a timer's, or those of a link at its rate.
-fn is_paced(sender: &Sender) -> bool {
+pub(crate) fn is_paced(sender: &Sender) -> bool {
     sender.observers.send_spacing.paced(sender.space.mss, sender.rtt.least().unwrap_or(u64::MAX)).is_some()
 }
 

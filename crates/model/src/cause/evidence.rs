@@ -405,6 +405,9 @@ fn pauses(pauses: &Pauses) -> Vec<Evidence> {
         PausesSeen::Timestamps => Some(
             "the packets' timestamps show that most of the data left when no acknowledgement had just arrived: the program wrote it then",
         ),
+        PausesSeen::Timer => Some(
+            "by the sender's clock nearly all data left at multiples of 10 ms, which the round trip is not: a timer of the program let it go",
+        ),
         PausesSeen::Silence => Some(
             "from this vantage a full send buffer looks the same, and so does a sender whose packets are lost before the tap; capture at the sender",
         ),

@@ -539,6 +539,8 @@ pub enum PausesSeen {
     Sender,
     /// By timestamps: most of the data left when no acknowledgement had just arrived.
     Timestamps,
+    /// By timestamps: it left at multiples of ten milliseconds by the sender's clock, which the round trip is not.
+    Timer,
     /// By silence, elsewhere than at the sender.
     Silence,
 }

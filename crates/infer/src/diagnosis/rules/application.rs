@@ -3,6 +3,7 @@
 use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::{Judged, MIN_GAIN};
 use crate::diagnosis::rules::send_buffer;
+use crate::estimate::partition::is_paced;
 use crate::observe::connection_phases::Phase;
 use thalweg_model::{Cause, Pauses, PausesSeen, Vantage, WaitedFor, WriteTimer};
 
@@ -28,17 +29,28 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
         bursts: Some(facts.sender.totals.bursts),
         waited: waited(facts),
         timer: timer(facts),
-        // Where delays vary, so does when acknowledgements reach a far sender.
-        seen: if facts.sender.is_set_off_by_the_program() && !facts.blurred {
-            PausesSeen::Timestamps
-        } else if facts.vantage == Vantage::Sender {
-            PausesSeen::Sender
-        } else {
-            PausesSeen::Silence
-        },
+        seen: seen(facts),
     };
     let gain = facts.gain_without(facts.split.application, 0.0);
     Some(Judged::new(Cause::Application(pauses), share, weight, facts.shows_capacity().then_some(gain)))
+}
+
+/// How it shows that the pauses are the program's.
+fn seen(facts: &Facts<'_>) -> PausesSeen {
+    let remote = &facts.sender.remote;
+    if facts.vantage == Vantage::Sender {
+        PausesSeen::Sender
+    } else if facts.blurred {
+        // Where delays vary, so does when acknowledgements reach a far sender.
+        PausesSeen::Silence
+    } else if remote.triggers.are_the_programs() && !is_paced(facts.sender) {
+        // What is paced does not leave with acknowledgements either, whoever wrote it.
+        PausesSeen::Timestamps
+    } else if facts.sender.is_set_off_by_a_timer() {
+        PausesSeen::Timer
+    } else {
+        PausesSeen::Silence
+    }
 }
 
 /// The timer by which the program writes. At another tap it does not show when all data is acknowledged.

@@ -105,7 +105,12 @@ impl Sender {
 
     /// Whether the program, and no acknowledgement, set off what a far sender sent.
     pub(crate) fn is_set_off_by_the_program(&self) -> bool {
-        self.remote.triggers.are_the_programs() || self.remote.timer.is_a_programs(self.rtt.min)
+        self.remote.triggers.are_the_programs() || self.is_set_off_by_a_timer()
+    }
+
+    /// Whether a far sender sends by a timer of the program.
+    pub(crate) fn is_set_off_by_a_timer(&self) -> bool {
+        self.remote.timer.is_a_programs(self.rtt.min)
     }
 
     /// What is in flight: from afar it is an estimate, and no sender sends beyond the window (RFC 9293 §3.8.6).
