@@ -126,6 +126,13 @@ impl Packet {
         self.side as usize
     }
 
+    /// Whether it looks as a segment that `side` sent does at every tap.
+    pub(crate) fn is_of(&self, side: usize, segment: &Segment) -> bool {
+        let Segment { tcp, payload_len, .. } = segment;
+        (self.side(), self.seq, self.ack, self.payload_len, self.flags)
+            == (side, tcp.seq, tcp.ack, *payload_len, tcp.flags)
+    }
+
     /// Whether all it carries is an alert of TLS, which announces the end: no data of a program (RFC 8446 §6.1).
     pub(crate) const fn is_alert(&self) -> bool {
         self.records.0 == TlsRecords::ALERT && self.payload_len <= ALERT_MAX

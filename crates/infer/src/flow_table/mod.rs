@@ -22,6 +22,7 @@ use crate::observe::Recording;
 use crate::tcp::connection::Connection;
 use crate::tcp::packet_too_big::PacketTooBig;
 use hashbrown::HashTable;
+use split_tap::OtherHalf;
 use std::collections::VecDeque;
 use thalweg_units::Timestamp;
 use thalweg_wire::{Flags, Late, Segment};
@@ -119,12 +120,14 @@ struct ActiveFlow {
     too_big: Option<Box<PacketTooBig>>,
     /// Its analysis, as far as that went; most have none before they are over.
     connection: Option<Box<Connection>>,
+    /// Where its other direction comes from, if that is seen apart.
+    other_half: Option<OtherHalf>,
 }
 
 impl ActiveFlow {
     /// Analyses what waits, in spare memory where that is the connection's beginning. May panic; then [`Self::failed`] is to be reported.
     fn analyse(&mut self, backlog: &mut PacketPool, spare: &mut Vec<Box<Connection>>) {
-        let Self { life, interface, recording, waiting, connection, too_big: _, first_packet: _ } = self;
+        let Self { life, interface, recording, waiting, connection, too_big: _, first_packet: _, other_half: _ } = self;
         let (ends, interface, recording) = (life.ends, *interface, *recording);
         backlog.drain(waiting, |packet| {
             #[cfg(test)]
@@ -186,6 +189,7 @@ impl FlowTable {
             }
             return;
         }
+        let before = self.parted(before, seen);
         let index = match before.map(|before| self.whole(before)) {
             Some(index) if self.takes(index, seen) => index,
             _ => self.join(key, before, seen).unwrap_or_else(|| self.begin(key, before, seen)),
@@ -282,6 +286,7 @@ impl FlowTable {
             waiting: PacketQueue::EMPTY,
             too_big: None,
             connection: None,
+            other_half: None,
         };
         self.put(Slot { key, serial, last: seen.latest(), state: State::On(Box::new(going)) }, seen.clock)
     }

@@ -90,8 +90,24 @@ impl PacketPool {
             .map(|chunk| &self.packets[chunk as usize * CHUNK..][..CHUNK])
     }
 
+    /// Takes the packets of a queue out of it that are not to be kept.
+    pub(crate) fn retain(&mut self, queue: &mut PacketQueue, keep: impl Fn(&Packet) -> bool) {
+        let mut kept = Vec::with_capacity(queue.len());
+        self.drain(queue, |packet| {
+            if keep(packet) {
+                kept.push(std::mem::take(packet));
+            }
+        });
+        kept.into_iter().for_each(|packet| self.push(queue, packet));
+    }
+
+    /// Whether any packet of a queue is such a one.
+    pub(crate) fn any(&self, queue: &PacketQueue, is_one: impl FnMut(&Packet) -> bool) -> bool {
+        self.chunks(queue).flatten().take(queue.len()).any(is_one)
+    }
+
     /// Empties a queue: `each` is given its packets, in their order.
-    pub(crate) fn drain(&mut self, queue: &mut PacketQueue, mut each: impl FnMut(&Packet)) {
+    pub(crate) fn drain(&mut self, queue: &mut PacketQueue, mut each: impl FnMut(&mut Packet)) {
         self.fetch(queue);
         let (mut chunk, mut left) = (queue.first, queue.len());
         while chunk != NONE {

@@ -2,7 +2,8 @@
 //! mirrored uplinks and direct server return have it.
 //!
 //! Where the first packet of one direction comes under another tag or interface than all of the other direction, it is taken for the other
-//! half. A router's two sides are distinguished by their order: there the same packet comes twice before its answer does.
+//! half. A router's two sides are distinguished by their order: there the same packet comes twice before its answer does. Those of two hosts, from
+//! the middle of a connection on, are not: the first packets that both see may be on their way to either. There one of them comes again.
 
 use super::{FlowTable, Slot, State, TcpPacket};
 use crate::flow_table::key::FlowKey;
@@ -38,9 +39,41 @@ impl FlowTable {
         let of = self.slots[half as usize].serial;
         let serial = self.begun;
         self.begun += 1;
-        self.put(Slot { key, serial, last: seen.latest(), state: State::OtherHalf(half, of) }, seen.clock);
+        let slot = self.put(Slot { key, serial, last: seen.latest(), state: State::OtherHalf(half, of) }, seen.clock);
+        if let State::On(going) = &mut self.slots[half as usize].state {
+            going.other_half = Some(OtherHalf { slot, serial, side: going.life.side_of(&seen.segment) });
+        }
         Some(half)
     }
+
+    /// The slot of a packet's key, once a connection is parted from what was taken for its other half, if the packet shows that both are views of all
+    /// of it: it came from the other one before. Later than in the first batch that is a packet that took another way for once.
+    pub(super) fn parted(&mut self, before: Option<u32>, seen: &TcpPacket) -> Option<u32> {
+        let own = before?;
+        let whole = self.whole(own);
+        let State::On(going) = &mut self.slots[whole as usize].state else { return before };
+        let Some(other) = &going.other_half else { return before };
+        let side = going.life.side_of(&seen.segment);
+        let is_copy = (own == whole) == (side == other.side)
+            && going.connection.is_none()
+            && self.backlog.any(&going.waiting, |packet| packet.is_of(side, &seen.segment));
+        let Some(OtherHalf { slot, serial, side }) = going.other_half.take_if(|_| is_copy) else { return before };
+        self.backlog.retain(&mut going.waiting, |packet| packet.side() != side);
+        if self.slots[slot as usize].serial == serial {
+            self.unlist(slot);
+            self.release(slot);
+            self.kept.joined -= 1;
+        }
+        before.filter(|own| *own != slot)
+    }
+}
+
+/// Where the other direction of a connection comes from, and which side sends it.
+#[derive(Debug)]
+pub(super) struct OtherHalf {
+    slot: u32,
+    serial: u64,
+    side: usize,
 }
 
 #[cfg(test)]
@@ -109,6 +142,27 @@ mod tests {
         let (apart, joined) = flows(&[100, 900_000, 5_000_000], |up| vec![u32::from(up)]);
         assert_eq!((joined, apart.len()), (3, 3));
         assert_eq!(apart, together);
+    }
+
+    #[test]
+    fn two_hosts_from_the_middle_on_are_two_views() {
+        let mut seen: Vec<(u64, u32, Segment)> = Vec::new();
+        for (at, up, segment) in whole(100) {
+            // Ten milliseconds from the server, on the interface 0, to the client.
+            let at = at + if up { 10 } else { 0 };
+            seen.extend([(at, u32::from(up), segment), (at + 10, u32::from(!up), segment)]);
+        }
+        // The first acknowledgement and the second row of data are on their way to the other host.
+        seen.retain(|(at, ..)| *at > 50);
+        seen.sort_by_key(|(at, ..)| *at);
+        let mut table = FlowTable::new(PlotSelection::None, Retain::All);
+        for (number, (millis, interface, segment)) in (1..).zip(seen) {
+            let at = Timestamp::from_nanos(SECOND + millis * 1_000_000);
+            table.packet(&TcpPacket::new(interface, (at, at.as_nanos()), number, segment));
+        }
+        let kept = table.finish();
+        let bytes: Vec<_> = kept.records.iter().map(|one| (one.flow.bytes_up, one.flow.bytes_down)).collect();
+        assert_eq!((kept.joined, bytes), (0, vec![(0, 10_000), (0, 0)]));
     }
 
     #[test]
