@@ -13,6 +13,9 @@ const MIN_OPEN_SHARE: f64 = 0.5;
 const MAX_STEP_PART: f64 = 0.04;
 /// How many times the shorter round trips the longer ones are, at least: a route that became longer adds the same to all.
 const MIN_RTT_SPREAD: f64 = 1.3;
+/// Samples to judge by: of fewer than ten none is at nine tenths.
+/// `a_few_round_trips_are_no_queue` holds it.
+const MIN_SAMPLES: usize = 10;
 
 /// Whether a round trip is so long that its packets waited.
 pub(super) fn waits(rtt: f64, sender: &Sender) -> bool {
@@ -35,10 +38,34 @@ pub(super) fn is_busy(views: &[View], sender: &Sender) -> bool {
     if all <= 0.0 || all < MIN_OPEN_SHARE * sender.observers.time.total() as f64 || waited < MIN_QUEUED_SHARE * all {
         return false;
     }
-    let mut sampled: Vec<f64> = held().filter(|view| view.slice.rtt_count > 0).map(|view| view.rtt).collect();
+    let sampled = held().filter(|view| view.slice.rtt_count > 0).map(|view| view.rtt);
+    grows_and_drains(sampled.collect(), min as f64)
+}
+
+/// Whether these round trips, one after the other, are those of a queue that does both; `least` is that of an empty one.
+fn grows_and_drains(mut sampled: Vec<f64>, least: f64) -> bool {
+    if sampled.len() < MIN_SAMPLES {
+        return false;
+    }
     let changed: f64 = sampled.windows(2).map(|pair| (pair[1] - pair[0]).abs()).sum();
-    let waits: f64 = sampled.iter().map(|rtt| rtt - min as f64).sum();
+    let waits: f64 = sampled.iter().map(|rtt| rtt - least).sum();
     sampled.sort_unstable_by(f64::total_cmp);
-    let at = |part: f64| sampled.get((sampled.len() as f64 * part) as usize).copied().unwrap_or(0.0);
+    let at = |part: f64| sampled[(sampled.len() as f64 * part) as usize];
     changed <= MAX_STEP_PART * waits && at(0.9) >= MIN_RTT_SPREAD * at(0.25)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_round_trips_are_no_queue() {
+        let queue = |count: usize| (0..count).map(|n| 40.0 + n as f64).collect::<Vec<f64>>();
+        assert!(grows_and_drains(queue(40), 10.0));
+        assert!(!grows_and_drains(queue(9), 10.0));
+        assert!(!grows_and_drains(Vec::new(), 10.0), "no data was timed while it was open");
+        assert!(!grows_and_drains(vec![60.0; 40], 10.0), "a longer route");
+        let drawn = (0..40).map(|n| if n % 3 == 0 { 60.0 } else { 30.0 }).collect();
+        assert!(!grows_and_drains(drawn, 10.0), "drawn for each packet");
+    }
 }
