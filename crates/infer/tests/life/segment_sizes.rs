@@ -2,7 +2,8 @@
 
 use crate::capture::{CLIENT, SERVER, Setup, Wire};
 use crate::{MS, judged, report};
-use thalweg_model::{Code, Limits};
+use thalweg_model::{Code, Flow, Limits};
+use thalweg_wire::Flags;
 
 /// What [`Wire::respond`] sends.
 const SEGMENT: u16 = 1_400;
@@ -46,5 +47,23 @@ fn pieces_of_a_program_are_no_full_segments() {
         let found = report(wire, |packets| drop(packets.drain(..first)));
         let verdict = &found.flows[0].verdict;
         assert_eq!(verdict.code(), Code::Application, "{setup:?}, from packet {first} on: {verdict:#?}");
+    }
+}
+
+/// Responses of a few segments each, handed down whole as a NIC that segments by itself takes them: the last segment is a short one.
+#[test]
+fn a_merged_packet_that_ends_short_ends_what_the_program_wrote() {
+    for setup in Setup::all(110).filter(|setup| setup.tap == SERVER) {
+        let mut wire = Wire::new(setup);
+        let mut at = wire.open(0) + MS;
+        for _ in 0..31 {
+            wire.send(at, CLIENT, crate::ACK | Flags::PSH, 361);
+            wire.send(at + setup.rtt / 2, SERVER, crate::ACK | Flags::PSH, 8_189);
+            at += setup.rtt + 3 * MS;
+        }
+        wire.send(at, CLIENT, crate::ACK, 0);
+        let (Flow { verdict, limits, .. }, _) = judged(wire);
+        assert_eq!(verdict.code(), Code::Application, "{setup:?}: {limits:?}");
+        assert!(limits.slow_start < 0.1, "{setup:?}: {limits:?}");
     }
 }

@@ -224,7 +224,7 @@ impl Sender {
         self.totals.from_below += u64::from(flight_before * 8 < self.totals.flight_max * 7);
         let was_open = self.was_open(now);
         let was_idle = self.totals.drained && self.is_unforced(trigger, flight_before) && was_open.unwrap_or(true);
-        self.totals.drained = len < self.space.mss;
+        self.totals.drained = self.space.ends_short(len);
         // Acknowledgements a tap shows in one batch empty the flight for an instant: that is no pause.
         if self.totals.bytes == 0 || self.space.una >= start && trigger == Trigger::Own {
             self.totals.bursts += 1;

@@ -102,9 +102,17 @@ impl SendSpace {
 
     /// Segments of a packet with so many bytes, which may be merged of several; the most there can be where their size is not known.
     pub(crate) fn segments(&self, bytes: u32) -> u64 {
-        let is_known = self.agreed.is_some() || self.whole >= MIN_WHOLE;
-        let size = if is_known { self.mss } else { LEAST_MSS };
+        let size = if self.is_size_known() { self.mss } else { LEAST_MSS };
         u64::from(bytes).div_ceil(size.max(1)).max(1)
+    }
+
+    const fn is_size_known(&self) -> bool {
+        self.agreed.is_some() || self.whole >= MIN_WHOLE
+    }
+
+    /// Whether the last segment of a packet with so many bytes is a short one: the program had written no more.
+    pub(super) fn ends_short(&self, bytes: u64) -> bool {
+        bytes < self.mss || self.is_size_known() && !bytes.is_multiple_of(self.mss.max(1))
     }
 
     /// Sets the sequence number of the first byte, where a SYN has it.
