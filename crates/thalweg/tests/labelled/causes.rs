@@ -311,8 +311,8 @@ pub fn timeout(draw: &mut Draw) -> Option<Made> {
         wide.rtt_ms = draw.spread(8.0, 80.0);
         wide.last(wide.payload());
         let (from, long) = (draw.between(1.0, 2.5), draw.between(1.5, 2.5));
-        // The timer doubles: it fires again before as much time as the path was dead has passed once more, and half a second for its first.
-        wide.seconds = from + 2.0 * long + 1.5;
+        // The timer doubles: it fires again before as much time as the path was dead has passed once more, and what it waited for at first.
+        wide.seconds = from + 2.0 * long + 0.8;
         let mut text = wide.path(wide.queue(1.0));
         let _ = write!(
             text,
