@@ -49,6 +49,10 @@ impl FlowTable {
     /// The slot of a packet's key, once a connection is parted from what was taken for its other half, if the packet shows that both are views of all
     /// of it: it came from the other one before. Later than in the first batch that is a packet that took another way for once.
     pub(super) fn parted(&mut self, before: Option<u32>, seen: &TcpPacket) -> Option<u32> {
+        // Most captures have none, and this is asked for each packet.
+        if self.kept.joined == 0 {
+            return before;
+        }
         let own = before?;
         let whole = self.whole(own);
         let State::On(going) = &mut self.slots[whole as usize].state else { return before };

@@ -37,13 +37,12 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
 
 /// How it shows that the pauses are the program's.
 fn seen(facts: &Facts<'_>) -> PausesSeen {
-    let remote = &facts.sender.remote;
     if facts.vantage == Vantage::Sender {
         PausesSeen::Sender
     } else if facts.blurred {
         // Where delays vary, so does when acknowledgements reach a far sender.
         PausesSeen::Silence
-    } else if remote.triggers.are_the_programs() && !is_paced(facts.sender) {
+    } else if facts.sender.remote.triggers.are_the_programs() && !is_paced(facts.sender) {
         // What is paced does not leave with acknowledgements either, whoever wrote it.
         PausesSeen::Timestamps
     } else if facts.sender.is_set_off_by_a_timer() {

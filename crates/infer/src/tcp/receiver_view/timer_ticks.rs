@@ -36,12 +36,15 @@ impl TimerTicks {
 
     /// Whether a timer of the program set it off; `rtt` is the least round trip in nanoseconds.
     pub(crate) fn is_a_programs(&self, rtt: Option<u64>) -> bool {
+        if self.moments < MIN_MOMENTS {
+            return false;
+        }
         let period = PERIOD_TICKS * TICK;
         let off = rtt.map_or(0, |rtt| (rtt % period).min(period - rtt % period));
         let all: u64 = self.packets.iter().sum();
         let next = self.packets.iter().cycle().skip(1);
         let most = self.packets.iter().zip(next).map(|(here, next)| here + next).max().unwrap_or(0);
-        self.moments >= MIN_MOMENTS && off >= MIN_OFF_NS && most as f64 >= MIN_SHARE * all as f64
+        off >= MIN_OFF_NS && most as f64 >= MIN_SHARE * all as f64
     }
 }
 

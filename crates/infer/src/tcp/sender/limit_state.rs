@@ -1,8 +1,7 @@
 //! What a sender waits for: the receiver's window, repair, its own program, or none of these.
 
 use super::Sender;
-use crate::event::{Event, Limit, Trigger};
-use crate::tcp::packet::Data;
+use crate::event::{Event, Limit, Pause, Trigger};
 
 impl Sender {
     /// What triggered new data that is sent at `now`.
@@ -59,13 +58,11 @@ impl Sender {
     /// acknowledgements that is long.
     ///
     /// Source: Linux `tcp_tso_should_defer`, which waits for the next acknowledgement as long as less than a burst fits.
-    pub(super) fn is_gathered(&self, data: &Data, trigger: Trigger, flight: u64) -> bool {
-        let before = self.totals.flight_at_send;
+    pub(super) fn is_gathered(&self, pause: &Pause) -> bool {
         self.is_exact()
-            && trigger == (Trigger::Ack { pure: true })
-            && u64::from(data.len) >= self.space.mss
-            && before + self.space.mss > self.totals.flight_max
-            && flight + self.burst(before, 3) > before
+            && pause.clocked
+            && pause.began_at + self.space.mss > self.totals.flight_max
+            && pause.ended_at + self.burst(pause.began_at, 3) > pause.began_at
     }
 
     /// Whether what is sent at `now` did not wait for the window: there was room already, and no acknowledgement just triggered it. `None` where

@@ -255,7 +255,7 @@ impl Sender {
             patience: (self.rtt.min.unwrap_or(0) / 4).max(2 * self.rtt.variation as u64).max(1_000_000),
             was_idle,
             had_window: was_open.unwrap_or(false),
-            was_gathered: self.is_gathered(data, trigger, flight_before),
+            was_gathered: pause.is_some_and(|pause| self.is_gathered(&pause)),
             fills_window,
             is_bounded: len < self.space.mss || self.window.known && self.window.edge < self.space.nxt + self.space.mss,
             is_repairing: self.losses.episode.is_some(),
