@@ -64,7 +64,11 @@ impl ShownRates {
         let policed = bucket.map(|bucket| self.policed(bucket, sender.space.mss));
         let varies = || rounds.jitter().max(sender.rtt.variation);
         let blurred = sender.observers.packet_trains.blurred(sender.space.mss, varies);
-        let blurred = blurred.map(|rate| rate.max(self.plateau.unwrap_or(0.0)));
+        let compressed = || {
+            let plateau = plateau.zip(trains).filter(|&(plateau, trains)| rounds.are_compressed(trains, plateau));
+            plateau.map(|(plateau, _)| plateau)
+        };
+        let blurred = blurred.map(|rate| rate.max(self.plateau.unwrap_or(0.0))).or_else(compressed);
         let trains = trains.map(|rate| rate.max(plateau.unwrap_or(0.0)));
         let queued = plateau.filter(|_| rounds.ack_wait.is_some() || rounds.queued_at_plateau(plateau));
         let at_most = [policed, self.standing, blurred].into_iter().flatten().fold(f64::INFINITY, f64::min);

@@ -18,10 +18,32 @@ const MIN_PART_OF_LARGEST: f64 = 0.8;
 /// What Linux hands down at once, headers left out: `GSO_LEGACY_MAX_SIZE` less `MAX_TCP_HEADER` (`tcp_xmit_size_goal`).
 const LARGEST_BURST: u64 = 65_536 - 320;
 
-/// Whether two flights differ by no more than one percent: socket buffers count whole packets' memory, so what they hold in bytes
-/// varies a little (our long-fat scenario with default buffers: 1,940 to 1,962 segments).
-pub(super) fn is_near(flight: u64, level: u64) -> bool {
-    flight.abs_diff(level) * 100 <= level
+/// Part by which a flight at a ceiling differs from it: socket buffers count whole packets' memory (Linux `sk_wmem_queued`), so what
+/// they hold in bytes varies a little (our long-fat scenario with default buffers: 1,940 to 1,962 segments).
+const EXACT_DEVIATION: f64 = 0.01;
+/// The same elsewhere than at the sender on hosts that do not answer at once: when what came had left is known to a tick there, and a host that is
+/// late by some milliseconds has acknowledged that much less. `a_full_buffer_of_a_busy_host_is_no_growth` fails without it.
+const ROUGH_DEVIATION: f64 = 0.125;
+/// CUBIC's window grows by a twentieth in each round trip where it knows of no loss yet (Linux `bictcp_update`): by a fifth in the
+/// [`MIN_CONSTANT_ROUNDS`] that two halves of the shortest time are apart.
+const MIN_CREEP: f64 = 1.05;
+
+/// Whether a flight differs from a level by no more than such a part of that.
+fn is_within(flight: u64, level: u64, deviation: f64) -> bool {
+    flight.abs_diff(level) as f64 <= deviation * level as f64
+}
+
+/// A flight that something which does not grow holds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ceiling {
+    level: u64,
+    deviation: f64,
+}
+
+impl Ceiling {
+    pub(super) fn holds(&self, flight: u64) -> bool {
+        is_within(flight, self.level, self.deviation)
+    }
 }
 
 /// The flight in the middle of the time, of flights with the time at each, and the time of those `like` it; `None` where that is not most of it.
@@ -53,13 +75,24 @@ impl RoundTrips<'_> {
 
     /// The flight at which a flow without loss or queue stands for most of all its open time after slow start. A window that the path holds
     /// back grows until there is one of the two, so it is not the path that holds it, however evenly it delivers.
-    pub(super) fn still(&self, exit: u64) -> Option<u64> {
+    pub(super) fn still(&self, exit: u64) -> Option<Ceiling> {
         if self.sender.losses.any() {
             return None;
         }
         let unqueued = |v: &View| if self.is_queued(v.rtt) { 0 } else { v.flight };
-        let (level, time) = level(&self.open_flights(exit, unqueued), is_near)?;
-        (self.lasts(time) && self.is_held(level)).then_some(level)
+        let flights = self.open_flights(exit, unqueued);
+        let stands = |deviation: f64| {
+            let (level, time) = level(&flights, |flight, level| is_within(flight, level, deviation))?;
+            (self.lasts(time) && self.is_held(level)).then_some(Ceiling { level, deviation })
+        };
+        let roughly = || stands(ROUGH_DEVIATION).filter(|_| !self.sender.is_exact() && !self.creeps(exit));
+        stands(EXACT_DEVIATION).or_else(roughly)
+    }
+
+    /// Whether the flights after slow start grow as CUBIC's window does that left it without a loss.
+    fn creeps(&self, exit: u64) -> bool {
+        let [[_, earlier], [_, later]] = self.halves(exit);
+        later as f64 >= MIN_CREEP * earlier as f64
     }
 
     /// The flight of a flow without loss, to a tenth, where it is the same most of the time, whatever that is charged to.

@@ -68,6 +68,10 @@ pub(crate) fn judge(rounds: &RoundTrips<'_>, rates: &ShownRates) -> LossOrigin {
     if rounds.ack_wait.is_some() {
         return none;
     }
+    // Where more packets came late than are taken for lost, those are late as well, as far as it is known. A policer delays none.
+    if sender.scoreboard.out_of_order > sender.observers.policer_log.losses as u64 {
+        return none;
+    }
     let min = sender.rtt.min.unwrap_or(0);
     let fit = token_bucket::fit(&sender.observers.policer_log, min, rtt_peak.unwrap_or(0.0));
     match fit.map(|fit| if passes_evenly(&fit, sender, rates) { BucketFit::Queue } else { fit }) {

@@ -1,6 +1,5 @@
 //! The partition of a data phase's time by what limited the sender.
 
-use crate::estimate::flight_level::is_near;
 use crate::estimate::round_trips::{MIN_OPEN_SHARE, RoundTrips};
 use crate::event::Limit;
 use crate::observe::sndbuf_wakeups::SndbufWakeups;
@@ -179,7 +178,7 @@ impl<'a> RoundTrips<'a> {
             let here = LimitShare { seconds: view.slice.open as f64 / 1e9, bytes: view.slice.open_delivered as f64 };
             // While the window doubles, the last round trip's rate is the largest by its nature.
             let growing = view.at < grows_until && !self.is_queued(view.rtt);
-            let stands = still.is_some_and(|level| is_near(view.flight, level)) && !self.is_queued(view.rtt);
+            let stands = still.is_some_and(|ceiling| ceiling.holds(view.flight)) && !self.is_queued(view.rtt);
             let path_is_full =
                 !growing && if waits { fills } else { !stands && self.path_is_full(view, plateau, trains) };
             // A window full behind a queue of the path costs nothing: the path delivers all it can.

@@ -176,6 +176,14 @@ impl<'a> RoundTrips<'a> {
         self.sender.is_exact() && (self.ack_wait.is_some() || waits())
     }
 
+    /// Whether delays that vary let go at once of what came one after the other: trains come many times as fast as data ever did over a round trip
+    /// and, at that rate, would take less time than the delays vary by.
+    pub(crate) fn are_compressed(&self, trains: f64, plateau: f64) -> bool {
+        let train = (TRAIN_SEGMENTS * self.sender.space.mss) as f64 / plateau * 1e9;
+        let [low, high] = self.sender.rtt.percentiles([0.25, 0.75]);
+        trains > MIN_BUNCHED_RATIO * plateau && self.jitter().max(high - low) >= train
+    }
+
     /// The largest RTT sample of the two round trips up to `at`, in nanoseconds.
     ///
     /// What overflows a queue is found missing one round trip later, by acknowledgements of what stood in the queue before it.
@@ -237,14 +245,19 @@ impl<'a> RoundTrips<'a> {
     /// nothing but its own growth makes them so.
     pub(crate) fn grow_on(&self) -> bool {
         let exit = self.sender.observers.slow_start.exit.map_or(u64::MAX, |(at, _)| at);
+        let [earlier, later] = self.halves(exit);
+        // The largest, and those in the middle: where delays vary one of the two is larger by chance.
+        later.into_iter().zip(earlier).all(|(later, earlier)| later * 10 >= earlier * 11)
+    }
+
+    /// Of the earlier and of the later half of what follows `exit` the largest flight, and the one in the middle.
+    pub(super) fn halves(&self, exit: u64) -> [[u64; 2]; 2] {
         let after = &self.views[self.views.partition_point(|view| view.at < exit)..];
         let (earlier, later) = after.split_at(after.len() / 2);
-        // The largest, and those in the middle: where delays vary one of the two is larger by chance.
-        let flights = |views: &[View]| {
+        [earlier, later].map(|views| {
             let mut flights: Vec<u64> = views.iter().map(|view| view.flight).collect();
             flights.sort_unstable();
             [flights.last(), flights.get(flights.len() / 2)].map(|flight| flight.copied().unwrap_or(0))
-        };
-        flights(later).into_iter().zip(flights(earlier)).all(|(later, earlier)| later * 10 >= earlier * 11)
+        })
     }
 }

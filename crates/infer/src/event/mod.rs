@@ -28,6 +28,8 @@ pub(crate) enum Event<'a> {
     Needless { now: u64, number: u64, start: u64, offset: u64 },
     /// The silence until now was the retransmission timer's or a probe's, at most so much of it.
     TimerExpired { longest: u64 },
+    /// The last silence, which was taken for the program's, was a timer's, at most so much of it.
+    WasTimeout { longest: u64 },
     /// So much is in flight after a packet.
     Flight { now: u64, flight: u64 },
     /// So much was in flight for so long, as echoes of timestamps tell.
@@ -246,11 +248,11 @@ pub(crate) struct Resent<'a> {
     pub(crate) out: &'a VecDeque<SentSegment>,
 }
 
-/// `[from, to)` left since `after`, the packet before it, and the tap did not see it: it was lost, or it is late.
+/// `[from, to)` left between `after` and `before`, and the tap did not see it: it was lost, or it is late.
 #[derive(Debug)]
 pub(crate) struct Unseen {
-    pub(crate) now: u64,
     pub(crate) after: u64,
+    pub(crate) before: u64,
     pub(crate) from: u64,
     pub(crate) to: u64,
     pub(crate) mss: u64,

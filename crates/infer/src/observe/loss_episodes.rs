@@ -58,7 +58,7 @@ impl LossEpisodes {
     /// What was not seen was lost, or is late: it left at even distances, as far as is known.
     pub(crate) fn missed(&mut self, unseen: &Unseen) {
         let missing = packets(unseen.to - unseen.from, unseen.mss);
-        let step = unseen.now.saturating_sub(unseen.after) / (missing + 1);
+        let step = unseen.before.saturating_sub(unseen.after) / (missing + 1);
         for n in 1..=missing {
             self.lost(unseen.after + n * step, unseen.rtt);
         }

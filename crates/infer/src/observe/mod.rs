@@ -150,6 +150,7 @@ impl Observers {
                 self.mark(now, number, offset, MarkKind::Spurious);
             }
             Event::TimerExpired { longest } => self.time.timer_expired(*longest),
+            Event::WasTimeout { longest } => self.time.was_timeout(*longest),
             &Event::Flight { now, flight } => {
                 self.time.flight(now, flight);
                 if let Some(plots) = &mut self.plots {

@@ -76,20 +76,25 @@ impl PolicerLog {
     /// Packets that the tap never saw are taken to have followed what was seen before them at the distance of that: what empties a bucket
     /// is a burst.
     pub(crate) fn missed(&mut self, unseen: &Unseen) {
-        let (&Unseen { now, after, from, to, .. }, mss) = (unseen, unseen.mss.max(1));
+        let (&Unseen { after, before: until, from, to, .. }, mss) = (unseen, unseen.mss.max(1));
         self.open = true;
         self.missed = true;
-        let even = now.saturating_sub(after) / ((to - from) / mss + 1);
+        let even = until.saturating_sub(after) / ((to - from) / mss + 1);
         let before = match self.sent.as_slice() {
             [.., a, b] if b.at == after => b.at - a.at,
             _ => 0,
         };
-        for (n, start) in (from..to).step_by(mss as usize).enumerate().take(MAX_PACKETS - self.sent.len()) {
-            self.losses += 1;
+        let packets = (from..to).step_by(mss as usize).enumerate().take(MAX_PACKETS - self.sent.len());
+        let unseen = packets.map(|(n, start)| {
             let at = after + even.min(before) * (n as u64 + 1);
             let len = mss.min(to - start) as u32;
-            self.sent.push(Sent { at, start, len, rtt: 0, lost: true, unseen: true, left_us: 0 });
-        }
+            Sent { at, start, len, rtt: 0, lost: true, unseen: true, left_us: 0 }
+        });
+        // A flight that shows late was sent before what showed it.
+        let place = self.sent.partition_point(|sent| sent.at <= after);
+        let known = self.sent.len();
+        self.sent.splice(place..place, unseen);
+        self.losses += self.sent.len() - known;
     }
 
     /// What carried `[start, end)` last is lost. Of a burst that was handed down whole, that is the part alone.

@@ -89,6 +89,8 @@ pub(crate) struct TimeByLimit {
     /// Charged since data was delivered last: it is part of the phase once more is.
     after: [u64; Limit::COUNT],
     room_at: Option<u64>,
+    /// What was charged to the application last, at once.
+    last_pause: u64,
 }
 
 impl Reset for TimeByLimit {
@@ -182,6 +184,7 @@ impl TimeByLimit {
                 charged += self.charge_application(Limit::Open, room);
             }
         }
+        self.last_pause = self.before_progress[Limit::Application as usize];
         self.settle();
         Waited { charged, room }
     }
@@ -224,6 +227,14 @@ impl TimeByLimit {
         self.progress();
         self.room_at = None;
         self.settle();
+    }
+
+    /// What was charged to the application last was a timeout, `longest` of it at most.
+    pub(crate) fn was_timeout(&mut self, longest: u64) {
+        let pause = std::mem::take(&mut self.last_pause).min(longest);
+        let [application, timeout] = [Limit::Application, Limit::Timeout].map(|limit| limit as usize);
+        self.time[application] = self.time[application].saturating_sub(pause);
+        self.time[timeout] += pause;
     }
 
     /// Data was sent again for another reason, or the flow ended: what is open stays where it was charged.

@@ -326,11 +326,10 @@ impl Losses {
     }
 
     /// Data from `start` on came and what is before it did not: after a timeout new data is sent first (RFC 5682 §3.1), so what was in flight ends
-    /// there.
-    pub(crate) fn reveals_flight(&mut self, start: u64) {
-        if let Some(episode) = self.episode.as_mut().filter(|episode| episode.timer && episode.frto) {
-            episode.point = start;
-        }
+    /// there. Whether it is so.
+    pub(crate) fn reveals_flight(&mut self, start: u64) -> bool {
+        let episode = self.episode.as_mut().filter(|episode| episode.timer && episode.frto);
+        episode.map(|episode| episode.point = start).is_some()
     }
 
     /// Whether a retransmission of class [`RetransmitKind::Timer`] is the timeout's own, not one of those that follow.

@@ -65,6 +65,8 @@ pub(crate) struct Wire {
     pub(crate) syn_flags: [u8; 2],
     /// What the payload of the next packet begins with.
     front: Vec<u8>,
+    /// When what packets echo had reached their sender, where that is not just before; in microseconds.
+    pub(crate) heard_at: Option<u64>,
     /// The only side whose packets are captured.
     pub(crate) only: Option<usize>,
     /// Bytes that the capture keeps of a packet.
@@ -86,6 +88,7 @@ impl Wire {
             mss: [1_460; 2],
             syn_flags: [0; 2],
             front: Vec::new(),
+            heard_at: None,
             only: None,
             snaplen: usize::MAX,
             ports: [40_001, 80],
@@ -244,7 +247,7 @@ impl Wire {
             options.extend([1, 1, 8, 10]);
             let of = |side: usize, at: u64| (at / 1_000) as u32 + [7_000_000, 90_000_000][side];
             options.extend(of(side, at).to_be_bytes());
-            let heard = at.saturating_sub(self.setup.rtt / 2);
+            let heard = self.heard_at.unwrap_or(at).saturating_sub(self.setup.rtt / 2);
             let echo = if sent.flags & ACK != 0 { of(1 - side, heard) } else { 0 };
             options.extend(echo.to_be_bytes());
         }

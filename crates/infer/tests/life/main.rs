@@ -5,9 +5,11 @@
 mod capture;
 mod clamps;
 mod clocks;
+mod dead_paths;
 mod flow_control;
 mod gaps;
 mod idle;
+mod late_hosts;
 mod middleboxes;
 mod one_direction;
 mod overtaken;

@@ -23,6 +23,22 @@ pub(crate) struct Clocks {
     pub(super) idle_at: Option<u64>,
     /// When the last new data was acknowledged.
     pub(crate) last_delivery: Option<u64>,
+    /// The latest silence of a far sender that may have been a timeout.
+    pub(super) silence: Option<Silence>,
+    /// When a far sender's last packet came before its latest timeout.
+    pub(super) before_timeout: u64,
+}
+
+/// A silence of a far sender that ended with what comes next, as a pause of its program does and a timeout as well.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Silence {
+    /// When the packet before came.
+    pub(super) since: u64,
+    /// What ended it.
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// For how long a timer had it wait at most, in nanoseconds.
+    pub(super) longest: u64,
 }
 
 /// Payload by milliseconds.

@@ -184,6 +184,7 @@ impl Sender {
             if let Some(lost) = lost {
                 self.retransmission(data, start, end, Some(lost.kind));
                 self.losses.flight_lost(lost.timeouts - 1, lost.flight_end);
+                (self.clocks.silence, self.clocks.before_timeout) = (None, self.clocks.last_send);
             }
         } else {
             self.old_data(data, start, end);
@@ -199,6 +200,7 @@ impl Sender {
 
     fn new_data(&mut self, data: &Data, start: u64, end: u64) {
         self.note_place(data, start);
+        self.note_silence(start, end);
         self.note_scale(data.now, end);
         if self.space.nxt <= self.space.una {
             self.clocks.head_at = data.now;
@@ -267,23 +269,28 @@ impl Sender {
     #[inline]
     fn note_place(&mut self, data: &Data, start: u64) {
         if start > self.space.nxt {
-            let is_repairing = self.is_repairing();
-            self.losses.reveals_flight(start);
-            self.scoreboard.gap(self.space.nxt, start, data.now);
-            self.observers.event(&Event::Unseen(Unseen {
-                now: data.now,
-                after: self.clocks.last_send,
-                from: self.space.nxt,
-                to: start,
-                mss: self.space.mss,
-                rtt: self.rtt.smoothed as u64,
-                is_repairing,
-            }));
-            self.note_uncaptured(self.space.arrived.min(start));
+            self.note_gap(data, start);
         } else if start < self.space.nxt {
             // Old bytes with new ones behind: the old ones were sent again.
             self.retransmission(data, start, self.space.nxt, None);
         }
+    }
+
+    /// What is missing before `start` was lost, or is late.
+    fn note_gap(&mut self, data: &Data, start: u64) {
+        self.shows_timeout(data);
+        let is_repairing = self.is_repairing();
+        let rtt = self.rtt.smoothed as u64;
+        // A flight before a timeout, or what left since the packet before.
+        let (after, before) = if self.losses.reveals_flight(start) {
+            (self.clocks.before_timeout, self.clocks.before_timeout + rtt)
+        } else {
+            (self.clocks.last_send, data.now)
+        };
+        self.scoreboard.gap(self.space.nxt, start, data.now);
+        let (from, to, mss) = (self.space.nxt, start, self.space.mss);
+        self.observers.event(&Event::Unseen(Unseen { after, before, from, to, mss, rtt, is_repairing }));
+        self.note_uncaptured(self.space.arrived.min(start));
     }
 
     /// The receiver's window, if what was sent fills it.

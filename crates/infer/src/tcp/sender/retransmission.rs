@@ -1,6 +1,7 @@
 //! Data that is old, or must be: late, sent again, or sent again unseen; and why.
 
 use super::Sender;
+use super::clocks::Silence;
 use crate::event::{Event, Resent, RetransmitKind};
 use crate::tcp::packet::Data;
 use crate::tcp::receiver_view::remote_clock::TICK;
@@ -65,6 +66,32 @@ impl Sender {
         let timeouts = ((silence / timeout + 1.0).log2().round() as u64).clamp(1, missing - hole);
         let flight_end = start + (missing - hole + 1 - timeouts) * self.space.mss;
         Some(FirstCopyLost { kind: RetransmitKind::Timer, longest, timeouts, flight_end })
+    }
+
+    /// New data ends a silence: where its sender heard nothing for as long as a timer waits, that may have been a timeout, of which nothing but
+    /// the identification would tell at once.
+    pub(super) fn note_silence(&mut self, start: u64, end: u64) {
+        self.clocks.silence = None;
+        let Some(then) = self.remote.timing else { return };
+        let waited = then.unheard.min(then.quiet) as f64;
+        if !self.is_exact() && start == self.space.nxt && !self.is_repairing() && waited >= self.nearly_timeout() {
+            self.clocks.silence = Some(Silence { since: self.clocks.last_send, start, end, longest: then.quiet });
+        }
+    }
+
+    /// What is missing from `nxt` on was lost before the silence that ended with the packet before, which a timer sent: the sender that its
+    /// acknowledgement lets go on sends what it has not sent yet (RFC 5682 §2.1, step 2.b), and of a flight of its program's nothing is missing at
+    /// the beginning.
+    pub(super) fn shows_timeout(&mut self, data: &Data) {
+        let silence = self.clocks.silence.take().filter(|silence| silence.end == self.space.nxt);
+        let (Some(silence), Some(then)) = (silence, self.remote.timing) else { return };
+        let least = self.rtt.min.unwrap_or(u64::MAX).saturating_sub(2 * TICK);
+        if then.unheard > 2 * TICK || then.quiet < least {
+            return;
+        }
+        self.clocks.before_timeout = silence.since;
+        self.observers.event(&Event::WasTimeout { longest: silence.longest });
+        self.retransmission(data, silence.start, silence.end, Some(RetransmitKind::Timer));
     }
 
     /// A packet below `nxt`: late, or sent again.
