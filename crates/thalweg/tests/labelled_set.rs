@@ -6,7 +6,8 @@
 //!     THALWEG_LABELLED=held-out cargo test --release -p thalweg --test labelled_set -- --nocapture
 //!
 //! which rewrites the tables in docs/verdicts.md and takes some minutes. `1600000..1600550` judges another range, `development` the one to
-//! work with. Captures are kept in `THALWEG_LABELLED_FOLDER`, if that is set, and only what is missing there is run. Needs the lab kernels
+//! work with. With `THALWEG_LABELLED_LIVE=offloads`, or `=1`, they run in real time on this host's kernel, with and without merged packets: a
+//! hundred take ten to fifteen minutes. Captures are kept in `THALWEG_LABELLED_FOLDER`, if that is set, and only what is missing there is run. Needs the lab kernels
 //! 6.12 and 6.1.
 
 mod common;

@@ -180,7 +180,8 @@ pub fn run(folder: &Path, cases: &[Case], recorded: &Recorded) {
     for kernel in ["6.12", "6.1"] {
         let wanted: Vec<&Case> = cases.iter().filter(|case| case.kernel == kernel && !made(case).is_file()).collect();
         for batch in wanted.chunks(BATCH) {
-            let mut args = vec!["lab", "run", "--kernel", kernel, "--out", "out", "-q"];
+            let mut args = vec!["lab", "run", "--out", "out", "-q"];
+            args.extend(engine(kernel));
             args.extend(recorded.args);
             let files: Vec<String> = batch.iter().map(|case| format!("{}.toml", case.name)).collect();
             for (case, file) in batch.iter().zip(&files) {
@@ -199,6 +200,16 @@ pub fn run(folder: &Path, cases: &[Case], recorded: &Recorded) {
             let (_, err) = texts(&output);
             assert!(output.status.success(), "{args:?}: {err}");
         }
+    }
+}
+
+/// What the lab is asked to run on: this lab kernel in virtual time, or by `THALWEG_LABELLED_LIVE` this host's in real time; where that is
+/// `offloads`, segments stay together from host to host.
+fn engine(kernel: &'static str) -> Vec<&'static str> {
+    match std::env::var("THALWEG_LABELLED_LIVE").as_deref() {
+        Err(_) => vec!["--kernel", kernel],
+        Ok("offloads") => vec!["--live", "--set", "path.offloads=true"],
+        Ok(_) => vec!["--live"],
     }
 }
 
