@@ -28,6 +28,9 @@ const ROUGH_DEVIATION: f64 = 0.125;
 /// [`MIN_CONSTANT_ROUNDS`] that two halves of the shortest time are apart.
 const MIN_CREEP: f64 = 1.05;
 
+/// How many times as fast as data comes on average BBR paces it at most, once it knows the rate (Linux `bbr_pacing_gain`).
+const PACING_GAIN_MAX: f64 = 1.25;
+
 /// Whether a flight differs from a level by no more than such a part of that.
 fn is_within(flight: u64, level: u64, deviation: f64) -> bool {
     flight.abs_diff(level) as f64 <= deviation * level as f64
@@ -74,8 +77,9 @@ impl RoundTrips<'_> {
     }
 
     /// The flight at which a flow without loss or queue stands for most of all its open time after slow start. A window that the path holds
-    /// back grows until there is one of the two, so it is not the path that holds it, however evenly it delivers.
-    pub(super) fn still(&self, exit: u64) -> Option<Ceiling> {
+    /// back grows until there is one of the two, so it is not the path that holds it, however evenly it delivers; unless that `fills` the path, as
+    /// BBR does without a queue.
+    pub(super) fn still(&self, exit: u64, fills: bool) -> Option<Ceiling> {
         if self.sender.losses.any() {
             return None;
         }
@@ -85,7 +89,7 @@ impl RoundTrips<'_> {
             let (level, time) = level(&flights, |flight, level| is_within(flight, level, deviation))?;
             (self.lasts(time) && self.is_held(level)).then_some(Ceiling { level, deviation })
         };
-        let roughly = || stands(ROUGH_DEVIATION).filter(|_| !self.sender.is_exact() && !self.creeps(exit));
+        let roughly = || stands(ROUGH_DEVIATION).filter(|_| !self.sender.is_exact() && !fills && !self.creeps(exit));
         stands(EXACT_DEVIATION).or_else(roughly)
     }
 
@@ -93,6 +97,16 @@ impl RoundTrips<'_> {
     fn creeps(&self, exit: u64) -> bool {
         let [[_, earlier], [_, later]] = self.halves(exit);
         later as f64 >= MIN_CREEP * earlier as f64
+    }
+
+    /// Whether no burst fits into what a flight leaves of the largest window: paced data waits for room for all of its next burst, which is what its
+    /// rate sends in a millisecond, and two segments at least.
+    ///
+    /// Source: Linux `tcp_tso_autosize`, `tcp_tso_should_defer`.
+    pub(super) fn reaches_window(&self, view: &View) -> bool {
+        let mss = self.sender.space.mss;
+        let burst = (PACING_GAIN_MAX * view.rate / 1e3).max(2.0 * mss as f64) as u64;
+        self.sender.is_exact() && self.sender.window.known && view.flight + burst + mss > self.sender.window.max
     }
 
     /// The flight of a flow without loss, to a tenth, where it is the same most of the time, whatever that is charged to.
@@ -119,7 +133,9 @@ impl RoundTrips<'_> {
     pub(crate) fn clamp_told(&self) -> Option<u64> {
         let flights = &self.sender.observers.flight_levels;
         let (level, time) = flights.most();
-        (time as f64 >= MIN_CLAMP_SHARE_BY_TIMESTAMPS * flights.all as f64).then_some(())?;
+        // Paced data (BBR) stands as still behind a buffer.
+        let may_be_paced = !self.sender.remote.triggers.are_acknowledgements_alone();
+        (!may_be_paced && time as f64 >= MIN_CLAMP_SHARE_BY_TIMESTAMPS * flights.all as f64).then_some(())?;
         self.clamp_at(level, time, false).filter(|_| !self.mostly_waits())
     }
 

@@ -147,13 +147,13 @@ impl<'a> RoundTrips<'a> {
         let exit = grows_until.min(self.stopped_growing(prompted).unwrap_or(u64::MAX));
         let first_loss = self.sender.losses.episodes.first().map_or(u64::MAX, |loss| loss.at);
         let constant = self.constant_flight();
+        // The buffer may hold what the path does, and a queue besides: more of it would wait there.
+        let fills = self.fills(trains);
         // Where no round trip of data is known, what comes evenly out of a queue stands as what a sender paces does.
-        let still = self.still(exit).filter(|_| !hides_queues(self.sender));
+        let still = self.still(exit, fills).filter(|_| !hides_queues(self.sender));
         let line = &self.sender.observers.time;
         let unpaused =
             prompted && line.time[Limit::Application as usize] as f64 <= (1.0 - MIN_OPEN_SHARE) * line.total() as f64;
-        // The buffer may hold what the path does, and a queue besides: more of it would wait there.
-        let fills = self.fills(trains);
         // Between such pauses as well it is the buffer that holds the flight, where they take a good part of the time.
         let waits = wakes.is_some_and(|wakes| self.are_long(wakes));
         // Acknowledgements that the receiver delays are no queue.
@@ -217,6 +217,8 @@ impl<'a> RoundTrips<'a> {
                 if by_program {
                     // However even the flight is, nothing set off what it is made of.
                     &mut split.application
+                } else if self.reaches_window(view) {
+                    &mut split.receive_window
                 } else {
                     split.buffered_flight += here.seconds * view.flight as f64;
                     &mut split.send_buffer

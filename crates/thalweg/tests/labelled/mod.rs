@@ -217,6 +217,23 @@ fn text(case: &Case) -> String {
     format!("name = \"{}\"\n{}", case.name, case.made.text)
 }
 
+impl Case {
+    /// The same with this congestion control, unless the transfer has one of its own.
+    pub fn with(mut self, control: &str) -> Self {
+        let text = &mut self.made.text;
+        if !text.contains("congestion = ") {
+            let sender = if text.contains("direction = \"up\"") { "client" } else { "server" };
+            let table = format!("[{sender}.socket]\n");
+            let line = format!("congestion = \"{control}\"\n");
+            match text.find(&table) {
+                Some(at) => text.insert_str(at + table.len(), &line),
+                None => text.push_str(&(table + &line)),
+            }
+        }
+        self
+    }
+}
+
 impl Recorded {
     /// The file of a case.
     pub fn path(&self, folder: &Path, case: &Case) -> PathBuf {

@@ -22,6 +22,9 @@ pub(crate) struct SendTiming {
 
 /// Packets enough to judge by.
 const MIN_PACKETS: u64 = 100;
+/// Of so many packets one may have waited where nothing paces them: of BBR's it was one in 4,000 at least, in 39 transfers, and of CUBIC's none
+/// (`what_is_paced_behind_a_buffer_is_no_clamp`).
+const PACKETS_PER_LATE_ONE: u64 = 10_000;
 
 /// Whether new data of a far sender left when an acknowledgement came, or at a time of its own.
 #[derive(Debug, Default)]
@@ -41,6 +44,11 @@ impl SendTriggers {
     /// Whether acknowledgements set nearly all of it off: what a program sends when it pleases does not wait for them.
     pub(crate) const fn are_acknowledgements(&self) -> bool {
         self.at_once >= MIN_PACKETS && self.later * 20 <= self.at_once
+    }
+
+    /// Whether acknowledgements set all of it off, and nothing paces it.
+    pub(crate) const fn are_acknowledgements_alone(&self) -> bool {
+        self.later * PACKETS_PER_LATE_ONE <= self.at_once
     }
 
     /// Whether acknowledgements set hardly any of it off.
