@@ -142,8 +142,7 @@ impl<'a> RoundTrips<'a> {
         let plateau = plateau.unwrap_or(f64::INFINITY);
         let by_program = self.sender.is_set_off_by_the_program();
         let prompted = !by_program && self.sender.remote.triggers.are_acknowledgements();
-        let start = &self.sender.observers.slow_start;
-        let grows_until = start.exit.map_or(u64::MAX, |(at, _)| at);
+        let grows_until = self.sender.observers.slow_start.exit.map_or(u64::MAX, |(at, _)| at);
         let exit = grows_until.min(self.stopped_growing(prompted).unwrap_or(u64::MAX));
         let first_loss = self.sender.losses.episodes.first().map_or(u64::MAX, |loss| loss.at);
         let constant = self.constant_flight();
@@ -179,6 +178,7 @@ impl<'a> RoundTrips<'a> {
             // While the window doubles, the last round trip's rate is the largest by its nature.
             let growing = view.at < grows_until && !self.is_queued(view.rtt);
             let stands = still.is_some_and(|ceiling| ceiling.holds(view.flight)) && !self.is_queued(view.rtt);
+            let held = stands || constant[n] && view.at < first_loss;
             let path_is_full =
                 !growing && if waits { fills } else { !stands && self.path_is_full(view, plateau, trains) };
             // A window full behind a queue of the path costs nothing: the path delivers all it can.
@@ -213,16 +213,14 @@ impl<'a> RoundTrips<'a> {
                 &mut split.application
             } else if view.at < exit {
                 &mut split.slow_start
-            } else if stands || constant[n] && view.at < first_loss {
-                if by_program {
-                    // However even the flight is, nothing set off what it is made of.
-                    &mut split.application
-                } else if self.reaches_window(view) {
-                    &mut split.receive_window
-                } else {
-                    split.buffered_flight += here.seconds * view.flight as f64;
-                    &mut split.send_buffer
-                }
+            } else if held && by_program {
+                // However even the flight is, nothing set off what it is made of.
+                &mut split.application
+            } else if held && self.reaches_window(view) {
+                &mut split.receive_window
+            } else if held {
+                split.buffered_flight += here.seconds * view.flight as f64;
+                &mut split.send_buffer
             } else {
                 &mut split.congestion_window
             };
