@@ -9,7 +9,7 @@
 //! work with. With `THALWEG_LABELLED_LIVE=offloads`, or `=1`, they run in real time on this host's kernel, with and without merged packets: a
 //! hundred take ten to fifteen minutes. `THALWEG_LABELLED_CONTROL=bbr` has them sent by another congestion control, where a cause does not name one
 //! (BBR knows no idle restart, builds no long queue, and a small part of random losses does not hold it: those labels are not its own). Captures are kept in
-//! `THALWEG_LABELLED_FOLDER`, if that is set, and only what is missing there is run. Needs the lab kernels 6.12 and 6.1.
+//! `THALWEG_LABELLED_FOLDER`, if that is set, one for each engine, and only what is missing there is run. Needs the lab kernels 6.12 and 6.1.
 
 mod common;
 mod labelled;

@@ -5,11 +5,12 @@
 //! | policer | a token bucket explains the losses | at most what the bucket refills at |
 //! | standing queue | a queue never emptied, at one rate, and nothing came faster without it | at most its rate |
 //! | blurred trains | delays that vary bunch packets up, and no train rate dominates | at most the median train rate |
+//! | compressed trains | trains come many times as fast as anything over a round trip, and delays vary by more than they take | at most the plateau |
 //! | busy bottleneck | a queue stood nearly always, at rates that change | the mean rate |
 //! | trains | segments sent back to back, ACKs not bunched on their way | their rate, or the plateau if that is higher |
 //! | plateau | a queue stood while data came at the largest rate over a round trip | that rate |
 //!
-//! The first method of the lower three that applies measures the rate; those of the upper three that apply bound it from above. Without any of the lower three, a policer's rate is the path's.
+//! The first method of the lower three that applies measures the rate; those of the upper four that apply bound it from above. Without any of the lower three, a policer's rate is the path's.
 
 use crate::estimate::round_trips::{PLATEAU, RoundTrips};
 use crate::estimate::token_bucket::PolicerBucket;
@@ -64,10 +65,8 @@ impl ShownRates {
         let policed = bucket.map(|bucket| self.policed(bucket, sender.space.mss));
         let varies = || rounds.jitter().max(sender.rtt.variation);
         let blurred = sender.observers.packet_trains.blurred(sender.space.mss, varies);
-        let compressed = || {
-            let plateau = plateau.zip(trains).filter(|&(plateau, trains)| rounds.are_compressed(trains, plateau));
-            plateau.map(|(plateau, _)| plateau)
-        };
+        let compressed =
+            || plateau.filter(|&plateau| trains.is_some_and(|trains| rounds.are_compressed(trains, plateau)));
         let blurred = blurred.map(|rate| rate.max(self.plateau.unwrap_or(0.0))).or_else(compressed);
         let trains = trains.map(|rate| rate.max(plateau.unwrap_or(0.0)));
         let queued = plateau.filter(|_| rounds.ack_wait.is_some() || rounds.queued_at_plateau(plateau));

@@ -18,12 +18,12 @@ const MIN_PART_OF_LARGEST: f64 = 0.8;
 /// What Linux hands down at once, headers left out: `GSO_LEGACY_MAX_SIZE` less `MAX_TCP_HEADER` (`tcp_xmit_size_goal`).
 const LARGEST_BURST: u64 = 65_536 - 320;
 
-/// Part by which a flight at a ceiling differs from it: socket buffers count whole packets' memory (Linux `sk_wmem_queued`), so what
+/// A flight at a ceiling differs from it by one part in so many: socket buffers count whole packets' memory (Linux `sk_wmem_queued`), so what
 /// they hold in bytes varies a little (our long-fat scenario with default buffers: 1,940 to 1,962 segments).
-const EXACT_DEVIATION: f64 = 0.01;
+const CEILING_PARTS: u64 = 100;
 /// The same elsewhere than at the sender on hosts that do not answer at once: when what came had left is known to a tick there, and a host that is
 /// late by some milliseconds has acknowledged that much less. `a_full_buffer_of_a_busy_host_is_no_growth` fails without it.
-const ROUGH_DEVIATION: f64 = 0.125;
+const LATE_CEILING_PARTS: u64 = 8;
 /// CUBIC's window grows by a twentieth in each round trip where it knows of no loss yet (Linux `bictcp_update`): by a fifth in the
 /// [`MIN_CONSTANT_ROUNDS`] that two halves of the shortest time are apart.
 const MIN_CREEP: f64 = 1.05;
@@ -31,21 +31,21 @@ const MIN_CREEP: f64 = 1.05;
 /// How many times as fast as data comes on average BBR paces it at most, once it knows the rate (Linux `bbr_pacing_gain`).
 const PACING_GAIN_MAX: f64 = 1.25;
 
-/// Whether a flight differs from a level by no more than such a part of that.
-fn is_within(flight: u64, level: u64, deviation: f64) -> bool {
-    flight.abs_diff(level) as f64 <= deviation * level as f64
+/// Whether a flight differs from a level by no more than one part in so many of that.
+fn is_within(flight: u64, level: u64, parts: u64) -> bool {
+    flight.abs_diff(level) * parts <= level
 }
 
 /// A flight that something which does not grow holds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ceiling {
     level: u64,
-    deviation: f64,
+    parts: u64,
 }
 
 impl Ceiling {
     pub(super) fn holds(&self, flight: u64) -> bool {
-        is_within(flight, self.level, self.deviation)
+        is_within(flight, self.level, self.parts)
     }
 }
 
@@ -85,12 +85,12 @@ impl RoundTrips<'_> {
         }
         let unqueued = |v: &View| if self.is_queued(v.rtt) { 0 } else { v.flight };
         let flights = self.open_flights(exit, unqueued);
-        let stands = |deviation: f64| {
-            let (level, time) = level(&flights, |flight, level| is_within(flight, level, deviation))?;
-            (self.lasts(time) && self.is_held(level)).then_some(Ceiling { level, deviation })
+        let stands = |parts: u64| {
+            let (level, time) = level(&flights, |flight, level| is_within(flight, level, parts))?;
+            (self.lasts(time) && self.is_held(level)).then_some(Ceiling { level, parts })
         };
-        let roughly = || stands(ROUGH_DEVIATION).filter(|_| !self.sender.is_exact() && !fills && !self.creeps(exit));
-        stands(EXACT_DEVIATION).or_else(roughly)
+        let may_be_late = || !self.sender.is_exact() && !fills && !self.creeps(exit);
+        stands(CEILING_PARTS).or_else(|| if may_be_late() { stands(LATE_CEILING_PARTS) } else { None })
     }
 
     /// Whether the flights after slow start grow as CUBIC's window does that left it without a loss.
@@ -116,7 +116,7 @@ impl RoundTrips<'_> {
         }
         let mut held: Vec<(u64, u64)> = self.views.iter().map(|v| (v.flight, v.span)).collect();
         held.sort_unstable();
-        level(&held, |flight, level| flight.abs_diff(level) * 10 <= level).map(|(flight, _)| flight)
+        level(&held, |flight, level| is_within(flight, level, 10)).map(|(flight, _)| flight)
     }
 
     /// The whole number of segments that the flight of each round trip after slow start is at its largest, most of the time: a clamp of the

@@ -179,9 +179,12 @@ impl<'a> RoundTrips<'a> {
     /// Whether delays that vary let go at once of what came one after the other: trains come many times as fast as data ever did over a round trip
     /// and, at that rate, would take less time than the delays vary by.
     pub(crate) fn are_compressed(&self, trains: f64, plateau: f64) -> bool {
+        if trains <= MIN_BUNCHED_RATIO * plateau {
+            return false;
+        }
         let train = (TRAIN_SEGMENTS * self.sender.space.mss) as f64 / plateau * 1e9;
         let [low, high] = self.sender.rtt.percentiles([0.25, 0.75]);
-        trains > MIN_BUNCHED_RATIO * plateau && self.jitter().max(high - low) >= train
+        high - low >= train || self.jitter() >= train
     }
 
     /// The largest RTT sample of the two round trips up to `at`, in nanoseconds.

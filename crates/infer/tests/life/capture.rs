@@ -176,6 +176,15 @@ impl Wire {
         at + rtt
     }
 
+    /// A connection whose windows have this scale, and when a request of the client has reached the server.
+    pub(crate) fn asked(setup: Setup, scale: Option<u8>) -> (Self, u64) {
+        let mut wire = Self::new(setup);
+        wire.scale = scale;
+        let at = wire.open(0) + 1_000;
+        wire.send(at, CLIENT, ACK, 100);
+        (wire, at + setup.rtt / 2)
+    }
+
     /// A request at `at`, and after `wait` its response, in flights that double; gives when the client has acknowledged the last of it.
     pub(crate) fn exchange(&mut self, at: u64, wait: u64, response: usize) -> u64 {
         let rtt = self.setup.rtt;

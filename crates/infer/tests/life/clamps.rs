@@ -1,7 +1,7 @@
 //! Congestion windows of a fixed size, whose data keeps going round in one row and leaves the path empty for the rest of the round trip.
 
 use crate::capture::{CLIENT, SERVER, Sent, Setup, Wire};
-use crate::{ACK, MS, judged};
+use crate::{ACK, judged};
 use std::collections::VecDeque;
 use thalweg_model::Code;
 
@@ -13,11 +13,7 @@ const WINDOW: u32 = 302;
 /// A transfer whose window doubles up to its bound. What two acknowledgements make room for is sent in one burst.
 fn clamped(setup: Setup) -> Wire {
     let segment = if setup.timestamps { 1_448 } else { 1_460 };
-    let mut wire = Wire::new(setup);
-    (wire.scale, wire.window) = (Some(8), [60_000; 2]);
-    let mut at = wire.open(0) + MS;
-    wire.send(at, CLIENT, ACK, 100);
-    at += setup.rtt / 2;
+    let (mut wire, mut at) = Wire::asked(setup, Some(8));
     // When each acknowledgement of two segments comes, up to where it goes.
     let mut heard: VecDeque<(u64, u32)> = VecDeque::new();
     let (mut window, mut sent, mut acked, mut free) = (10, 0, 0, 0);

@@ -38,11 +38,8 @@ impl Sender {
 
 /// Of every twenty flights one does not come, and is sent again as RFC 5682 has it: the first segment, then two that are new, then the rest.
 fn dead_path(setup: Setup) -> Flow {
-    let mut wire = Wire::new(setup);
-    (wire.scale, wire.window) = (Some(10), [60_000; 2]);
-    let at = wire.open(0) + MS;
-    wire.send(at, CLIENT, ACK, 200);
-    let mut sender = Sender { setup, wire, at: at + setup.rtt / 2 };
+    let (wire, at) = Wire::asked(setup, Some(10));
+    let mut sender = Sender { setup, wire, at };
     let mut next = 0;
     for flight in 0..100 {
         let begun = sender.at;

@@ -11,11 +11,7 @@ type Window = fn(u32) -> f64;
 /// Three seconds of a transfer with this window, the client's acknowledgements of two segments each sent when `hold` says so: after so many microseconds.
 fn held(setup: Setup, window: Window, hold: impl Fn(u64) -> u64) -> Flow {
     let segment = if setup.timestamps { 1_448 } else { 1_460 };
-    let mut wire = Wire::new(setup);
-    (wire.scale, wire.window) = (Some(10), [60_000; 2]);
-    let mut at = wire.open(0) + MS;
-    wire.send(at, CLIENT, ACK, 100);
-    at += setup.rtt / 2;
+    let (mut wire, mut at) = Wire::asked(setup, Some(10));
     let mut heard: VecDeque<(u64, u32)> = VecDeque::new();
     let (mut sent, mut acked, mut leaves, mut last_ack) = (0, 0, 0, 0);
     while at < 3_000_000 {

@@ -8,10 +8,7 @@ use thalweg_model::{Cause, Code, FullSendBuffer, SendBufferSeen};
 /// odd one after `delay`.
 fn emptied(setup: Setup, segments: u32, delay: u64) -> (Wire, u64) {
     let segment = if setup.timestamps { 1_448 } else { 1_460 };
-    let mut wire = Wire::new(setup);
-    let mut at = wire.open(0) + MS;
-    wire.send(at, CLIENT, ACK, 100);
-    at += setup.rtt / 2;
+    let (mut wire, mut at) = Wire::asked(setup, None);
     for _ in 0..80 {
         let mut heard_at = at;
         for n in 1..=segments {

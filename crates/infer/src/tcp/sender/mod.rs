@@ -278,7 +278,7 @@ impl Sender {
 
     /// What is missing before `start` was lost, or is late.
     fn note_gap(&mut self, data: &Data, start: u64) {
-        self.shows_timeout(data);
+        self.note_timeout(data);
         let is_repairing = self.is_repairing();
         let rtt = self.rtt.smoothed as u64;
         // A flight before a timeout, or what left since the packet before.

@@ -82,7 +82,7 @@ impl Sender {
     /// What is missing from `nxt` on was lost before the silence that ended with the packet before, which a timer sent: the sender that its
     /// acknowledgement lets go on sends what it has not sent yet (RFC 5682 §2.1, step 2.b), and of a flight of its program's nothing is missing at
     /// the beginning.
-    pub(super) fn shows_timeout(&mut self, data: &Data) {
+    pub(super) fn note_timeout(&mut self, data: &Data) {
         let silence = self.clocks.silence.take().filter(|silence| silence.end == self.space.nxt);
         let (Some(silence), Some(then)) = (silence, self.remote.timing) else { return };
         let least = self.rtt.min.unwrap_or(u64::MAX).saturating_sub(2 * TICK);
