@@ -1,6 +1,7 @@
 //! The partition of a data phase's time by what limited the sender.
 
 use crate::estimate::round_trips::{MIN_OPEN_SHARE, RoundTrips};
+use crate::estimate::view::View;
 use crate::event::Limit;
 use crate::observe::sndbuf_wakeups::SndbufWakeups;
 use crate::tcp::sender::Sender;
@@ -92,6 +93,42 @@ impl Partition {
     }
 }
 
+/// The flights up to a moment.
+struct FlightSoFar {
+    /// The largest since the last loss: what the window was before does not bind it afterwards.
+    largest: u64,
+    lost_at: u64,
+    /// The last that was a quarter larger than those before, and when.
+    grown: u64,
+    grown_at: u64,
+}
+
+impl FlightSoFar {
+    const fn begins(at: u64) -> Self {
+        Self { largest: 0, lost_at: u64::MAX, grown: 0, grown_at: at }
+    }
+
+    fn take(&mut self, view: &View) {
+        if view.lossy && self.lost_at != view.at {
+            (self.largest, self.lost_at) = (0, view.at);
+        }
+        self.largest = self.largest.max(view.flight);
+        if view.flight * 4 > self.grown * 5 {
+            (self.grown, self.grown_at) = (view.flight, view.at);
+        }
+    }
+
+    /// Whether it is well below what it was: it is what the program wrote, or what the receiver's window holds now.
+    const fn fell(&self, view: &View) -> bool {
+        view.flight * 10 < self.largest * 7
+    }
+
+    /// Whether it has not grown for several round trips: a window that is used up doubles in one, and is not what holds a program that pauses then.
+    fn stopped(&self, view: &View) -> bool {
+        (view.at - self.grown_at.min(view.at)) as f64 > MAX_ROUND_TRIPS_TO_GROW * view.rtt
+    }
+}
+
 /// Moves this part of the application's time, which a full send buffer made, to the buffer, or to the path where that was full all the
 /// while; with the bytes that moved meanwhile.
 fn charge_buffer(split: &mut Partition, part: f64, path_is_full: bool) {
@@ -158,22 +195,12 @@ impl<'a> RoundTrips<'a> {
         // Acknowledgements that the receiver delays are no queue.
         let emptied =
             self.emptied_buffer().map(|_| self.sender.observers.stop_and_wait.ack_delay().unwrap_or(0.0) * 1e9);
-        let (mut flight_so_far, mut after_loss) = (0u64, u64::MAX);
+        let mut so_far = FlightSoFar::begins(line.start.unwrap_or(0));
         // Behind the last of the data the flight falls by itself.
         let last_send = self.sender.clocks.last_send;
-        // A window that is used up doubles in a round trip. One that has not grown for several is not what holds a program that pauses.
         let pauses = line.time[Limit::Application as usize] > line.total() / 20;
-        let (mut grown, mut grown_at) = (0u64, line.start.unwrap_or(0));
         for (n, view) in self.views.iter().enumerate() {
-            if view.lossy && after_loss != view.at {
-                // What the window was before a loss does not bind it afterwards.
-                flight_so_far = 0;
-                after_loss = view.at;
-            }
-            flight_so_far = flight_so_far.max(view.flight);
-            if view.flight * 4 > grown * 5 {
-                (grown, grown_at) = (view.flight, view.at);
-            }
+            so_far.take(view);
             let here = LimitShare { seconds: view.slice.open as f64 / 1e9, bytes: view.slice.open_delivered as f64 };
             // While the window doubles, the last round trip's rate is the largest by its nature.
             let growing = view.at < grows_until && !self.is_queued(view.rtt);
@@ -189,6 +216,7 @@ impl<'a> RoundTrips<'a> {
             if here.seconds == 0.0 && here.bytes == 0.0 {
                 continue;
             }
+            let fell = !unpaused && view.at < last_send && so_far.fell(view) && view.rate < 0.7 * plateau;
             let into = if emptied.is_some_and(|delay| !self.is_queued(view.rtt - delay)) {
                 // Whatever the flight looks like, nothing of it was left when the next one left.
                 &mut split.application
@@ -202,14 +230,10 @@ impl<'a> RoundTrips<'a> {
                 &mut split.reader
             } else if waits && view.at >= exit {
                 &mut split.send_buffer
-            } else if !unpaused
-                && view.at < last_send
-                && view.flight * 10 < flight_so_far * 7
-                && view.rate < 0.7 * plateau
-                || view.at < exit
-                    && pauses
-                    && (view.at - grown_at.min(view.at)) as f64 > MAX_ROUND_TRIPS_TO_GROW * view.rtt
-            {
+            } else if fell && view.flight >= view.window / 10 * 7 {
+                // It is as large as the window lets it be, which unread data makes smaller than it was.
+                &mut split.reader
+            } else if fell || view.at < exit && pauses && so_far.stopped(view) {
                 &mut split.application
             } else if view.at < exit {
                 &mut split.slow_start

@@ -64,10 +64,13 @@ impl<'a> RoundTrips<'a> {
         let start = line.start.unwrap_or(0);
         let mut rtt = sender.rtt.min.unwrap_or(0) as f64;
         let mut views: Vec<View> = Vec::with_capacity(line.slices.len());
-        let (mut from, mut delivered) = (0usize, 0u64);
+        let (mut from, mut delivered, mut advertised) = (0usize, 0u64, u64::MAX);
         for (n, slice) in line.slices.iter().enumerate() {
             if slice.rtt_count > 0 {
                 rtt = slice.rtt_sum as f64 / f64::from(slice.rtt_count);
+            }
+            if slice.window_size > 0 {
+                advertised = slice.window_size;
             }
             let span = ((rtt / width as f64).ceil() as u64).max(1);
             delivered += slice.delivered;
@@ -111,6 +114,7 @@ impl<'a> RoundTrips<'a> {
                 rate,
                 evenly: rate.min(before.max(within)),
                 flight,
+                window: advertised,
                 rtt,
                 lossy: window.iter().rev().step_by(step).any(|s| s.lossy),
             });

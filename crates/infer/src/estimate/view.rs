@@ -21,6 +21,8 @@ pub(crate) struct View {
     pub(crate) evenly: f64,
     /// Largest flight in that round trip.
     pub(crate) flight: u64,
+    /// The receiver's window, carried forward where the slice heard of none; without a bound before the first.
+    pub(crate) window: u64,
     /// RTT, carried forward where the slice has no sample; nanoseconds.
     pub(crate) rtt: f64,
     pub(crate) lossy: bool,

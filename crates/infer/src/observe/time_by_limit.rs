@@ -24,6 +24,8 @@ pub(crate) struct Slice {
     pub(crate) window_delivered: u64,
     /// Most bytes in flight.
     pub(crate) flight_max: u64,
+    /// The receiver's window that was heard of last, in bytes; 0 where none was.
+    pub(crate) window_size: u64,
     /// Sum and number of RTT samples, in nanoseconds.
     pub(crate) rtt_sum: u64,
     pub(crate) rtt_count: u32,
@@ -159,6 +161,9 @@ impl TimeByLimit {
         // The window is cut as after a loss (RFC 3168 §6.1.2).
         slice.lossy |= acked.ecn_echo;
         slice.flight_max = slice.flight_max.max(acked.flight);
+        if acked.window.is_known {
+            slice.window_size = acked.window.bytes;
+        }
     }
 
     /// Acknowledgements made progress: what waited before is no part of a timer's silence any more.
@@ -322,6 +327,9 @@ impl TimeByLimit {
                         last.delivered += slice.delivered;
                         last.open_delivered += slice.open_delivered;
                         last.flight_max = last.flight_max.max(slice.flight_max);
+                        if slice.window_size > 0 {
+                            last.window_size = slice.window_size;
+                        }
                         last.join_times(&slice);
                         last.lossy |= slice.lossy;
                     }

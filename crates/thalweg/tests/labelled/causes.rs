@@ -152,9 +152,14 @@ pub fn reader(draw: &mut Draw) -> Option<Made> {
     if rate * CLEAR * 1.2 > wide.payload() {
         return None;
     }
-    let total = (rate / 8.0 * 6.0).min(12e6);
     let pause = *draw.one(&[2u64, 10, 40]);
-    let mut text = wide.path(wide.queue(1.0));
+    Some(reads(&wide.path(wide.queue(1.0)), rate, pause))
+}
+
+/// A program that reads at a rate, in bits per second, a piece every `pause` milliseconds, behind this path.
+pub fn reads(path: &str, rate: f64, pause: u64) -> Made {
+    let total = (rate / 8.0 * 6.0).min(12e6);
+    let mut text = path.to_owned();
     let _ = write!(
         text,
         "[workload]\nkind = \"command\"\nserver = \"python3 server.py\"\nclient = \"python3 client.py {{server}}\"\nport = 7000\n\
@@ -163,7 +168,7 @@ pub fn reader(draw: &mut Draw) -> Option<Made> {
         rate / 8.0 * pause as f64 / 1e3,
         pause as f64 / 1e3,
     );
-    Some(made("reader", &["reader"], text))
+    made("reader", &["reader"], text)
 }
 
 /// The send buffer, by `tcp_wmem`, holds less than the path.

@@ -1,7 +1,7 @@
 //! The labelled set: transfers drawn from a seed, each with a limiter that arithmetic gives, run in the lab and judged from both ends.
 #![allow(dead_code, unreachable_pub)]
 
-mod causes;
+pub mod causes;
 mod tally;
 
 pub use causes::Made;

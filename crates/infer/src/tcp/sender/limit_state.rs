@@ -39,6 +39,12 @@ impl Sender {
         if self.window.filled_at.is_none_or(|at| at < round) { self.segment() } else { self.burst(window, 3) }
     }
 
+    /// Whether what was sent leaves no more of the window unused than a sender that waits for more of it may.
+    pub(super) fn fills_window(&self) -> bool {
+        let is_used_up = |window| self.window.edge < self.space.nxt + self.unused(window);
+        self.window.known && self.window.size.is_some_and(is_used_up)
+    }
+
     /// What is gathered into one burst: at most such a part of the window, 64 KiB, and a segment at least.
     fn burst(&self, window: u64, part: u64) -> u64 {
         (window / part).min(65_536).max(self.segment())
@@ -123,15 +129,16 @@ impl Sender {
         if self.losses.episode.is_some() || self.scoreboard.sacked.total() > 0 && self.flight() == 0 {
             return Limit::Recovery;
         }
-        if let Some(window) = self.window.size
-            && self.window.known
-            && self.window.edge < self.space.nxt + self.unused(window)
-        {
+        match self.window.size {
             // A window well below what it was: the buffer behind it fills. Half is Linux's own measure of a receiver under
             // pressure (`__tcp_select_window`: free space below half of the full space).
-            return if self.window.is_small(window) { Limit::Reader } else { Limit::ReceiveWindow };
+            Some(window) if self.window.is_small(window) => {
+                // Paced data takes for as long to use it up as its reader takes to make room for more.
+                if self.fills_window() || self.window.was_used_up { Limit::Reader } else { Limit::Open }
+            }
+            _ if self.fills_window() => Limit::ReceiveWindow,
+            _ => Limit::Open,
         }
-        Limit::Open
     }
 
     /// Bytes in flight: sent, and neither acknowledged nor believed lost.

@@ -71,9 +71,13 @@ impl Sender {
         if let Some(search) = &mut self.window.search {
             search.advertised(to, ack.window_field);
         }
+        let edge = to + ack.window;
+        if edge > self.window.edge {
+            self.window.was_used_up = self.fills_window();
+        }
         self.window.size = Some(ack.window);
         self.window.is_probed &= ack.window == 0;
-        self.window.edge = to + ack.window;
+        self.window.edge = edge;
         let is_largest = ack.window > self.window.max;
         self.window.max = self.window.max.max(ack.window);
         is_largest

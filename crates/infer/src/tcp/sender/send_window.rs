@@ -19,6 +19,8 @@ pub(crate) struct SendWindow {
     pub(super) edge: u64,
     /// When new data last left less than a segment of the window unused.
     pub(super) filled_at: Option<u64>,
+    /// What there was of the window before it was moved on last was used up.
+    pub(super) was_used_up: bool,
     /// Since when the window has had room for all that is gathered into one burst, with nothing sent into it.
     pub(super) open_at: Option<u64>,
     /// The sender asked for room since the window closed: it has data that waits.
