@@ -53,8 +53,6 @@ pub struct RunRequest<'a> {
     pub arms: &'a [LabArm],
     /// What is expected of the arms: carried in the report of a part, to be checked when the parts are joined.
     pub expect: &'a [Expectation],
-    /// Number of the first arm in file names: not 0 where arms run before are reported together with these.
-    pub first_arm: usize,
     /// Seed of the first repeat.
     pub seed: Seed,
     /// Repeats of each arm, at least 1.
@@ -309,7 +307,6 @@ fn place(request: &RunRequest<'_>, run: usize) -> (usize, usize) {
 fn stem(request: &RunRequest<'_>, run: usize) -> String {
     let (arm, repeat) = place(request, run);
     let name = file_name(&request.arms[arm].arm.name);
-    let arm = request.first_arm + arm;
     if request.repeats > 1 { format!("{arm}-{name}.{repeat}") } else { format!("{arm}-{name}") }
 }
 

@@ -65,8 +65,6 @@ pub struct Task<'a> {
     pub arms: &'a [LabArm],
     /// What is expected of the arms.
     pub expect: &'a [Expectation],
-    /// Number of the first arm in file names.
-    pub first_arm: usize,
     /// Repeats of each arm, at least 1.
     pub repeats: u32,
     /// The part of it to run; `None` for all.
@@ -137,16 +135,20 @@ impl Bench {
         LabRuns { engine, jobs: self.jobs, seed: self.seed, stop: &self.stop }
     }
 
-    /// Runs the task, and diagnoses every arm's first capture.
-    ///
-    /// # Errors
-    /// What the lab refused, or a capture that cannot be read.
-    pub fn run(&self, task: &Task<'_>, observer: &mut dyn Observer) -> Result<Ran, Failure> {
+    /// Notes what the scenario asks of its kernels in vain.
+    pub fn note_vain_settings(&self, observer: &mut dyn Observer) {
         for (_, engine) in &self.engines {
             settings_against(&self.scenario, engine, thalweg_model::since::without_effect)
                 .iter()
                 .for_each(|why| observer.note(why));
         }
+    }
+
+    /// Runs the task, and diagnoses every arm's first capture.
+    ///
+    /// # Errors
+    /// What the lab refused, or a capture that cannot be read.
+    pub fn run(&self, task: &Task<'_>, observer: &mut dyn Observer) -> Result<Ran, Failure> {
         let all = task.arms.len() * task.repeats as usize;
         let count = task.part.map_or(all, |part| (part.index as usize - 1..all).step_by(part.of as usize).len());
         observer.begin(&self.scenario.name, count);
@@ -154,7 +156,6 @@ impl Bench {
             scenario: &self.scenario,
             arms: task.arms,
             expect: task.expect,
-            first_arm: task.first_arm,
             seed: self.seed,
             repeats: task.repeats,
             part: task.part,

@@ -50,7 +50,7 @@ pub fn write(
     let (arms, _) = thalweg_lab::across(&bench.scenario, &bench.engines);
     let end = report.capture.as_ref().map_or(CaptureEnds::Server, |fit| capture_at(tap(fit.vantage, fit.direction)));
     let mut run = |options| {
-        let task = Task { arms: &arms[..1], expect: &[], first_arm: 0, repeats: 1, part: None, options, journal: None };
+        let task = Task { arms: &arms[..1], expect: &[], repeats: 1, part: None, options, journal: None };
         complete(bench.run(&task, observer)?)
     };
     // A run of chance is another one where other things are recorded: what is expected is what `lab run` gives by itself.

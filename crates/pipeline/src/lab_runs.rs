@@ -84,7 +84,6 @@ impl LabRuns<'_> {
                 scenario: &scenario,
                 arms: &arms,
                 expect: &[],
-                first_arm: 0,
                 seed: self.seed,
                 repeats,
                 part: None,

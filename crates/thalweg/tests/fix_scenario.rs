@@ -183,6 +183,18 @@ fn an_arm_is_chosen_and_udp_is_refused() {
 }
 
 #[test]
+fn a_setting_asked_in_vain_is_said_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "name = \"vain\"\n[path]\nrtt = \"20ms\"\nrate = \"50mbit\"\n[client]\nsysctl.\"net.ipv4.tcp_adv_win_scale\" = 2\n\
+                [workload]\nkind = \"stream\"\nseconds = \"1s\"\n";
+    fs::write(folder.path().join("s.toml"), text).expect("written");
+    for (words, code) in [(["lab", "run"].as_slice(), 0), (&["fix"], 1)] {
+        let (_, err) = run(folder.path(), &[words, &["s.toml", "--kernel", "6.12"]].concat(), code);
+        assert_eq!(err.matches("net.ipv4.tcp_adv_win_scale is ignored").count(), 1, "{err}");
+    }
+}
+
+#[test]
 fn a_buffer_is_what_a_program_gets() {
     let folder = tempfile::tempdir().expect("a folder");
     let text = "name = \"asked\"\n[path]\nrtt = \"100ms\"\nrate = \"1gbit\"\nqueue = \"20ms\"\n[workload]\nkind = \"stream\"\nseconds = \"4s\"\n\

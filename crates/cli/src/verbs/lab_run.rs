@@ -139,16 +139,11 @@ fn one(bench: &Bench, args: &LabRunArgs, options: RunOptions, output: &Output) -
         expect.retain(|line| line.metric != "verdict");
     }
     let journal = journal(bench, args, output)?;
-    let task = Task {
-        arms: &arms,
-        expect: &expect,
-        first_arm: 0,
-        repeats: args.repeat,
-        part: args.shard,
-        options,
-        journal: Some(&journal),
-    };
-    let ran = bench.run(&task, &mut Console::new(output))?;
+    let task =
+        Task { arms: &arms, expect: &expect, repeats: args.repeat, part: args.shard, options, journal: Some(&journal) };
+    let mut console = Console::new(output);
+    bench.note_vain_settings(&mut console);
+    let ran = bench.run(&task, &mut console)?;
     if !ran.stopped && ran.report.failed.is_empty() {
         journal.finish();
     }

@@ -53,6 +53,7 @@ pub fn scenario(bench: &Bench, own_path: bool, observer: &mut dyn Observer) -> R
         .hint("thalweg lab run measures it; fix searches settings of TCP"));
     }
     observer.note(&format!("running '{}' as found on Linux {}", bench.scenario.name, engine.release()));
+    bench.note_vain_settings(observer);
     let lab_arm =
         |name: &str, experiment: Experiment| LabArm { arm: Arm::new(name, experiment), engine: engine.clone() };
     let first = prove(bench, &[lab_arm(AS_FOUND, base.clone())], 1, observer)?;
@@ -192,7 +193,7 @@ fn prove(bench: &Bench, arms: &[LabArm], repeats: u32, observer: &mut dyn Observ
         })
         .collect();
     let options = RunOptions::default();
-    let task = Task { arms: &arms, expect: &[], first_arm: 0, repeats, part: None, options, journal: None };
+    let task = Task { arms: &arms, expect: &[], repeats, part: None, options, journal: None };
     complete(bench.run(&task, observer)?)
 }
 
