@@ -24,7 +24,7 @@ pub(crate) struct Slice {
     pub(crate) window_delivered: u64,
     /// Most bytes in flight.
     pub(crate) flight_max: u64,
-    /// The receiver's window that was heard of last, in bytes; 0 where none was.
+    /// The receiver's window that was heard of last, in bytes; 0 where none was, or it is closed.
     pub(crate) window_size: u64,
     /// Sum and number of RTT samples, in nanoseconds.
     pub(crate) rtt_sum: u64,
