@@ -49,18 +49,14 @@ fn verdicts_on_the_labelled_set_are_right() {
 /// BBR paces what a bound lets out: its flight stands still behind a buffer as it does at a clamp, and stays a burst below a receive window.
 #[test]
 fn what_is_paced_behind_a_buffer_is_no_clamp() {
-    let folder = tempfile::tempdir().expect("a folder");
     let seeds = [8_000_005, 8_000_024, 8_000_105, 8_000_121, 8_000_202, 8_000_220];
     let cases: Vec<Case> = seeds.into_iter().map(|seed| case(seed).with("bbr")).collect();
-    run(folder.path(), &cases, &CAPTURES);
-    let tally = judge(folder.path(), &cases);
-    assert!(tally.wrong.is_empty() && tally.refused.is_empty(), "{:#?} {:?}", tally.wrong, tally.refused);
+    are_right(&cases);
 }
 
 /// BBR takes what is read for the path's rate and paces at it, so that a small window is hardly ever full, and data leaves when no acknowledgement came.
 #[test]
 fn what_is_paced_at_a_readers_rate_is_the_readers() {
-    let folder = tempfile::tempdir().expect("a folder");
     let cases = [6, 20, 60].into_iter().flat_map(|rtt_ms| {
         [40, 200].map(|mbit| {
             let path = format!("[path]\nrate = \"{mbit}mbit\"\nrtt = \"{rtt_ms}ms\"\n");
@@ -69,8 +65,14 @@ fn what_is_paced_at_a_readers_rate_is_the_readers() {
         })
     });
     let cases: Vec<Case> = cases.collect();
-    run(folder.path(), &cases, &CAPTURES);
-    let tally = judge(folder.path(), &cases);
+    are_right(&cases);
+}
+
+/// Every one of them is judged right, at both ends.
+fn are_right(cases: &[Case]) {
+    let folder = tempfile::tempdir().expect("a folder");
+    run(folder.path(), cases, &CAPTURES);
+    let tally = judge(folder.path(), cases);
     assert!(tally.wrong.is_empty() && tally.refused.is_empty(), "{:#?} {:?}", tally.wrong, tally.refused);
 }
 

@@ -93,11 +93,15 @@ impl Partition {
     }
 }
 
+/// Whether a flight is less than seven tenths of what it could be.
+const fn is_well_below(flight: u64, of: u64) -> bool {
+    flight.saturating_mul(10) < of.saturating_mul(7)
+}
+
 /// The flights up to a moment.
 struct FlightSoFar {
     /// The largest since the last loss: what the window was before does not bind it afterwards.
     largest: u64,
-    lost_at: u64,
     /// The last that was a quarter larger than those before, and when.
     grown: u64,
     grown_at: u64,
@@ -105,14 +109,11 @@ struct FlightSoFar {
 
 impl FlightSoFar {
     const fn begins(at: u64) -> Self {
-        Self { largest: 0, lost_at: u64::MAX, grown: 0, grown_at: at }
+        Self { largest: 0, grown: 0, grown_at: at }
     }
 
     fn take(&mut self, view: &View) {
-        if view.lossy && self.lost_at != view.at {
-            (self.largest, self.lost_at) = (0, view.at);
-        }
-        self.largest = self.largest.max(view.flight);
+        self.largest = if view.lossy { view.flight } else { self.largest.max(view.flight) };
         if view.flight * 4 > self.grown * 5 {
             (self.grown, self.grown_at) = (view.flight, view.at);
         }
@@ -120,7 +121,7 @@ impl FlightSoFar {
 
     /// Whether it is well below what it was: it is what the program wrote, or what the receiver's window holds now.
     const fn fell(&self, view: &View) -> bool {
-        view.flight * 10 < self.largest * 7
+        is_well_below(view.flight, self.largest)
     }
 
     /// Whether it has not grown for several round trips: a window that is used up doubles in one, and is not what holds a program that pauses then.
@@ -230,7 +231,7 @@ impl<'a> RoundTrips<'a> {
                 &mut split.reader
             } else if waits && view.at >= exit {
                 &mut split.send_buffer
-            } else if fell && view.flight >= view.window / 10 * 7 {
+            } else if fell && !is_well_below(view.flight, view.window) {
                 // It is as large as the window lets it be, which unread data makes smaller than it was.
                 &mut split.reader
             } else if fell || view.at < exit && pauses && so_far.stopped(view) {

@@ -40,7 +40,7 @@ impl Sender {
     }
 
     /// Whether what was sent leaves no more of the window unused than a sender that waits for more of it may.
-    pub(super) fn fills_window(&self) -> bool {
+    pub(super) fn uses_up_window(&self) -> bool {
         let is_used_up = |window| self.window.edge < self.space.nxt + self.unused(window);
         self.window.known && self.window.size.is_some_and(is_used_up)
     }
@@ -134,9 +134,9 @@ impl Sender {
             // pressure (`__tcp_select_window`: free space below half of the full space).
             Some(window) if self.window.is_small(window) => {
                 // Paced data takes for as long to use it up as its reader takes to make room for more.
-                if self.fills_window() || self.window.was_used_up { Limit::Reader } else { Limit::Open }
+                if self.uses_up_window() || self.window.was_used_up { Limit::Reader } else { Limit::Open }
             }
-            _ if self.fills_window() => Limit::ReceiveWindow,
+            _ if self.uses_up_window() => Limit::ReceiveWindow,
             _ => Limit::Open,
         }
     }

@@ -73,7 +73,7 @@ impl Sender {
         }
         let edge = to + ack.window;
         if edge > self.window.edge {
-            self.window.was_used_up = self.fills_window();
+            self.window.was_used_up = self.uses_up_window();
         }
         self.window.size = Some(ack.window);
         self.window.is_probed &= ack.window == 0;
