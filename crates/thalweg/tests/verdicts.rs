@@ -322,3 +322,62 @@ fn a_download_that_an_upload_holds_down_says_so() {
     let waits = |flow: &Value| !flow["facts"]["rtt"]["ack_wait_ms"].is_null();
     assert!(!flows.iter().any(|flow| flow["direction"] == "up" && waits(flow)), "its own data waits there");
 }
+
+/// A transfer of 8 s over a path that loses packets at random, at both ends.
+fn through_losses(folder: &Path, control: &str, (loss, rtt_ms, mbit): (&str, u64, u64)) -> Vec<Value> {
+    let name = format!("{control}-{rtt_ms}-{mbit}-{}", loss.replace(['%', '.'], "_"));
+    let packets = mbit * (rtt_ms + 20) / 12;
+    let text = format!(
+        "name = \"v\"\n[path]\nrtt = \"{rtt_ms}ms\"\nrate = \"{mbit}mbit\"\nqueue = \"{packets} packets\"\nloss = \"{loss}\"\n\
+         [workload]\nkind = \"stream\"\nseconds = \"8s\"\n[server.sysctl]\n\"net.ipv4.tcp_congestion_control\" = \"{control}\"\n"
+    );
+    let (_, found) = diagnosed(folder, &name, &text, &[]);
+    found["captures"][0]["flows"].as_array().expect("flows").clone()
+}
+
+fn has(flow: &Value, code: &str) -> bool {
+    let findings = flow["findings"].as_array().expect("findings");
+    flow["verdict"]["code"] == code || findings.iter().any(|one| one["code"] == code)
+}
+
+/// BBR sends at the path's rate through losses and repairs them meanwhile, which costs nothing.
+#[test]
+fn repair_at_the_paths_rate_is_the_paths() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for flow in through_losses(folder.path(), "bbr", ("1%", 40, 200)) {
+        let (verdict, limits) = (&flow["verdict"], &flow["limits"]);
+        assert_eq!(verdict["code"], "path-rate", "{verdict}");
+        assert_eq!(verdict["share"], limits["path_rate"], "the picture shows what the sentence says");
+        assert!(limits["path_rate"].as_f64().is_some_and(|share| share > 0.85), "{limits}");
+        assert!(!has(&flow, "random-loss"), "{flow}");
+    }
+}
+
+/// What comes out of a queue at an even rate keeps any bucket of that rate at one packet, and whatever is lost meets it nearly empty.
+#[test]
+fn losses_on_a_full_path_are_no_policers() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bbr =
+        [("0.05%", 40, 20), ("0.05%", 40, 200), ("0.3%", 120, 20), ("1%", 120, 20), ("3%", 120, 20), ("3%", 40, 20)];
+    let paths = bbr.map(|path| ("bbr", path)).into_iter().chain([("cubic", ("0.3%", 10, 20))]).collect();
+    for flow in two_at_a_time(paths, |(control, path)| through_losses(folder.path(), control, path)).concat() {
+        assert_eq!(flow["verdict"]["code"], "path-rate", "{}", flow["verdict"]);
+        assert!(!has(&flow, "policer"), "{flow}");
+    }
+}
+
+/// Who sends with BBR is not told to.
+#[test]
+fn a_sender_that_keeps_its_window_through_losses_is_not_advised_to() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let advised = |control: &str, path| {
+        let flows = through_losses(folder.path(), control, path);
+        let flow = flows.iter().find(|flow| flow["vantage"] == "sender").expect("a view of the sender").clone();
+        assert_eq!(flow["verdict"]["code"], "random-loss", "{}", flow["verdict"]);
+        let family = flow["facts"]["congestion_control"]["name"].as_str().expect("a family").to_owned();
+        let changes = flow["remedies"].as_array().expect("remedies").iter().flat_map(|one| one["changes"].as_array());
+        (family, changes.flatten().any(|change| change["to"] == "bbr"))
+    };
+    assert_eq!(advised("bbr", ("3%", 120, 200)), ("bbr".to_owned(), false));
+    assert_eq!(advised("cubic", ("0.3%", 40, 200)), ("cubic".to_owned(), true));
+}

@@ -24,7 +24,8 @@ pub(crate) fn bbr(code: Code, facts: &Facts<'_>) -> Option<Remedy> {
     let other_way = code == Code::Bufferbloat && facts.acks_wait;
     let side = if other_way { facts.receiver() } else { facts.sender() };
     let chosen = facts.value(side, &Setting::Socket("congestion".to_owned())).or_else(|| facts.sysctl(side, SYSCTL));
-    if chosen.is_some_and(|chosen| chosen == "bbr") {
+    let sends_it = chosen.map_or(facts.sends_bbr && !other_way, |chosen| chosen == "bbr");
+    if sends_it {
         return None;
     }
     let mut change = facts.set(side, sysctl(SYSCTL), "bbr").into_iter().collect::<Vec<_>>();

@@ -38,6 +38,7 @@ fn facts<'a>(kernel: &str, settings: &'a SettingsReport) -> Facts<'a> {
         first_flight: None,
         silence: Span::from_millis(204),
         acks_wait: false,
+        sends_bbr: false,
         crept: false,
         policer: Some(TokenBucket { rate_bps: 1e7, burst_bytes: 1e5 }),
         bytes: 1_000_000,
@@ -353,4 +354,19 @@ fn what_is_no_limit_of_a_remedy_is_not_among_what_it_does_not_help() {
     assert!(!last(&facts).contains("seconds"), "{}", last(&facts));
     facts.silence = Span::from_millis(3_200);
     assert!(last(&facts).contains("a silence of seconds"), "{}", last(&facts));
+}
+
+#[test]
+fn who_sends_with_bbr_is_not_told_to() {
+    let unknown = settings(&[]);
+    let is_told = |code: Code, facts: &Facts<'_>| {
+        let remedies = plan(code, facts);
+        remedies.iter().flat_map(|remedy| &remedy.changes).any(|change| change.to == "bbr")
+    };
+    let seen = Facts { sends_bbr: true, ..facts("6.12.117", &unknown) };
+    for code in [Code::RandomLoss, Code::CongestionLoss, Code::Bufferbloat, Code::Policer] {
+        assert!(is_told(code, &facts("6.12.117", &unknown)) && !is_told(code, &seen), "{code:?}");
+    }
+    // The queue of the other direction is another sender's.
+    assert!(is_told(Code::Bufferbloat, &Facts { acks_wait: true, ..seen }));
 }

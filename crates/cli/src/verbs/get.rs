@@ -129,6 +129,7 @@ fn remedy(report: &GetReport) -> Option<Remedy> {
         first_flight: None,
         silence: Span::ZERO,
         acks_wait: false,
+        sends_bbr: false,
         crept: false,
         policer: None,
         bytes: report.bytes,

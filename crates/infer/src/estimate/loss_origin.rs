@@ -74,9 +74,19 @@ pub(crate) fn judge(rounds: &RoundTrips<'_>, rates: &ShownRates) -> LossOrigin {
     }
     let min = sender.rtt.min.unwrap_or(0);
     let fit = token_bucket::fit(&sender.observers.policer_log, min, rtt_peak.unwrap_or(0.0));
-    match fit.map(|fit| if passes_evenly(&fit, sender, rates) { BucketFit::Queue } else { fit }) {
+    let evenly = fit.is_some_and(|fit| passes_evenly(fit, sender, rates));
+    match fit {
+        // What comes evenly out of a queue keeps any bucket of its rate at one packet, and whatever is lost meets it nearly empty. One of a higher rate
+        // than ever came out of it holds nothing.
         Some(BucketFit::Policer(bucket))
-            if overflow != Some(true) && bucket.burst / bucket.rate * 1e9 >= QUEUE_SHOWS_JITTERS * rounds.jitter() =>
+            if stands_in_queue(rounds) && (evenly || is_never_reached(bucket, sender, rates)) =>
+        {
+            none
+        }
+        Some(BucketFit::Policer(bucket))
+            if !(evenly && !sender.rtt.is_of_data())
+                && overflow != Some(true)
+                && bucket.burst / bucket.rate * 1e9 >= QUEUE_SHOWS_JITTERS * rounds.jitter() =>
         {
             LossOrigin { bucket: Some(bucket), ..none }
         }
@@ -85,14 +95,24 @@ pub(crate) fn judge(rounds: &RoundTrips<'_>, rates: &ShownRates) -> LossOrigin {
     }
 }
 
-/// Whether what passed a bucket came at its rate, where no round trip of data is known: so it comes out of a queue, and a policer lets it through at the
-/// line's.
-fn passes_evenly(fit: &BucketFit, sender: &Sender, rates: &ShownRates) -> bool {
+/// Whether a queue of the path's holds data on average.
+fn stands_in_queue(rounds: &RoundTrips<'_>) -> bool {
+    let rtt = &rounds.sender.rtt;
+    rtt.is_of_data() && rtt.mean().is_some_and(|mean| rounds.is_queued(mean))
+}
+
+/// Whether a bucket's rate is higher than all that came through shows.
+fn is_never_reached(bucket: PolicerBucket, sender: &Sender, rates: &ShownRates) -> bool {
+    let most = rates.plateau.unwrap_or(f64::INFINITY).max(rates.trains.unwrap_or(0.0));
+    bucket.payload_rate(sender.space.mss) > most
+}
+
+/// Whether what passed a bucket came at its rate, as out of a queue: a policer lets it through at the line's.
+fn passes_evenly(fit: BucketFit, sender: &Sender, rates: &ShownRates) -> bool {
     let BucketFit::Policer(bucket) = fit else { return false };
     let (rate, mss) = (bucket.payload_rate(sender.space.mss), sender.space.mss as f64);
     let most_in_1_ms = sender.observers.microbursts.peaks().0 as f64;
-    !sender.rtt.is_of_data()
-        && rates.trains.is_some_and(|trains| trains <= rate / PLATEAU)
+    rates.trains.is_some_and(|trains| trains <= rate / PLATEAU)
         && most_in_1_ms <= rate * 1e-3 + MAX_EVEN_EXCESS_SEGMENTS * mss
 }
 

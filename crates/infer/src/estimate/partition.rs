@@ -1,6 +1,6 @@
 //! The partition of a data phase's time by what limited the sender.
 
-use crate::estimate::round_trips::{MIN_OPEN_SHARE, RoundTrips};
+use crate::estimate::round_trips::{MIN_OPEN_SHARE, PLATEAU, RoundTrips};
 use crate::estimate::view::View;
 use crate::event::Limit;
 use crate::observe::sndbuf_wakeups::SndbufWakeups;
@@ -147,6 +147,14 @@ fn charge_buffer(split: &mut Partition, part: f64, path_is_full: bool) {
     *into = into.and(LimitShare { seconds, bytes });
 }
 
+/// Moves the time of repair to a path that is full elsewhere, where that came at the path's rate: the queue was never empty, and no time was lost.
+fn charge_full_repair(split: &mut Partition, plateau: f64) {
+    let LimitShare { seconds, bytes } = split.loss_recovery;
+    if split.path_rate.seconds > 0.0 && bytes >= seconds * PLATEAU * plateau {
+        split.path_rate = split.path_rate.and(std::mem::take(&mut split.loss_recovery));
+    }
+}
+
 /// Whether data comes at even intervals: a timer's, or those of a link at its rate.
 pub(crate) fn is_paced(sender: &Sender) -> bool {
     sender.observers.send_spacing.paced(sender.space.mss, sender.rtt.least().unwrap_or(u64::MAX)).is_some()
@@ -255,6 +263,7 @@ impl<'a> RoundTrips<'a> {
         if let Some(wakes) = wakes {
             charge_buffer(&mut split, wakes.part(), fills);
         }
+        charge_full_repair(&mut split, plateau);
         split
     }
 

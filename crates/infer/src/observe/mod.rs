@@ -229,7 +229,7 @@ impl Observers {
         self.time.lossy(now);
         self.slow_start.lost(now);
         match kind {
-            RetransmitKind::Fast if resent.begins_recovery => self.congestion_control.lost(resent.mss),
+            RetransmitKind::Fast if resent.begins_recovery => self.congestion_control.lost(now, resent.mss, resent.rtt),
             RetransmitKind::Timer if resent.by_timer => self.congestion_control.forget(),
             _ => {}
         }

@@ -320,7 +320,7 @@ pub enum FamilyName {
     Reno,
     /// The window goes to 0.7 at a loss.
     Cubic,
-    /// The window does not follow losses, or goes down to four segments every ten seconds.
+    /// The window does not follow losses, or goes down to four segments every ten seconds: BBR, of whichever version.
     Bbr,
     /// Too few losses, or none that agree.
     Unknown,
@@ -346,9 +346,9 @@ pub struct CongestionFamily {
     /// How likely, 0 to 1; 0 of an unknown one.
     #[schemars(range(max = 1))]
     pub confidence: f64,
-    /// Episodes of loss after which the window was seen.
+    /// Episodes of loss after which the window was seen, or the flight.
     pub episodes: u64,
-    /// Median of the window after them, in parts of what it was before.
+    /// Median of the window after them, in parts of what it was before; absent where the flight alone was seen, and was kept.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub window_after: Option<f64>,
     /// Times it went down to four segments with data pending, as BBR does to measure the round trip.

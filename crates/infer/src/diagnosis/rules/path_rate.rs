@@ -3,11 +3,10 @@
 use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::Judged;
 use crate::estimate::partition::hides_queues;
-use crate::estimate::round_trips::PLATEAU;
 use thalweg_model::{Cause, UsedPath};
 
 /// Nothing is gained beyond the path's rate, so another cause comes first where its own gain is larger than this. A gain beside a full
-/// path errs by as much: the plateau is known to within 15 % ([`PLATEAU`]), the rate of trains to 9 %.
+/// path errs by as much: the plateau is known to within 15 % (`PLATEAU`), the rate of trains to 9 %.
 pub(crate) const GAIN_ERROR: f64 = 0.25;
 
 pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
@@ -18,10 +17,7 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
     if limits.path_rate <= 0.0 || is_guessed {
         return None;
     }
-    // Repair at the path's rate is no loss of time: the queue was never empty.
-    let recovery = facts.split.loss_recovery;
-    let full_repair = recovery.seconds > 0.0 && recovery.bytes / recovery.seconds >= PLATEAU * plateau;
-    let share = limits.path_rate + if full_repair { limits.loss_recovery } else { 0.0 };
+    let share = limits.path_rate;
     let path = UsedPath::Connection {
         rate_bps: plateau * 8.0,
         mean_bps: facts.rate() * 8.0,
