@@ -3,7 +3,7 @@
 
 use crate::facts::{Facts, sysctl};
 use crate::{advice, human, noted, remedy};
-use thalweg_model::{Applicability, Code, Remedy, Setting};
+use thalweg_model::{Applicability, Code, FamilyName, Remedy, Setting};
 
 const SYSCTL: &str = "net.ipv4.tcp_congestion_control";
 /// Before it BBR is paced only by the fq queueing discipline. Source: Linux 4.13, `sk_pacing_status`, tcp_bbr.c.
@@ -24,7 +24,7 @@ pub(crate) fn bbr(code: Code, facts: &Facts<'_>) -> Option<Remedy> {
     let other_way = code == Code::Bufferbloat && facts.acks_wait;
     let side = if other_way { facts.receiver() } else { facts.sender() };
     let chosen = facts.value(side, &Setting::Socket("congestion".to_owned())).or_else(|| facts.sysctl(side, SYSCTL));
-    let sends_it = chosen.map_or(facts.sends_bbr && !other_way, |chosen| chosen == "bbr");
+    let sends_it = chosen.map_or(facts.family == Some(FamilyName::Bbr) && !other_way, |chosen| chosen == "bbr");
     if sends_it {
         return None;
     }

@@ -31,8 +31,8 @@ pub struct Facts<'a> {
     pub silence: Span,
     /// Acknowledgements wait in a queue of the other direction.
     pub acks_wait: bool,
-    /// The sender's window does not follow losses, as BBR's does not.
-    pub sends_bbr: bool,
+    /// Whose congestion control the sender's window shows.
+    pub family: Option<FamilyName>,
     /// Slow start ended without a loss, and growing on from there took longer than it did.
     pub crept: bool,
     /// The token bucket on the path.
@@ -58,7 +58,7 @@ impl<'a> Facts<'a> {
             first_flight: flow.facts.initial_window.map(|first| (first.segments.round().max(1.0) as u64, first.exact)),
             silence: Span::from_secs_f64(flow.limits.timeout * flow.phase_s / flow.retransmits.rto.max(1) as f64),
             acks_wait: flow.facts.rtt.as_deref().is_some_and(|rtt| rtt.ack_wait_ms.is_some()),
-            sends_bbr: flow.facts.congestion_control.is_some_and(|family| family.name == FamilyName::Bbr),
+            family: flow.facts.congestion_control.map(|family| family.name),
             crept: flow.facts.slow_start.is_some_and(|start| start.crept),
             policer: flow.policer,
             bytes: if flow.direction == Way::Up { flow.bytes_up } else { flow.bytes_down },

@@ -3,7 +3,7 @@
 use super::*;
 use crate::facts::socket;
 use std::collections::BTreeMap;
-use thalweg_model::{Handshake, HostReport, Measured, Setting, SettingsReport, TokenBucket, Way};
+use thalweg_model::{FamilyName, Handshake, HostReport, Measured, Setting, SettingsReport, TokenBucket, Way};
 use thalweg_units::{Rate, Span};
 
 fn settings(pairs: &[(&str, &str)]) -> SettingsReport {
@@ -38,7 +38,7 @@ fn facts<'a>(kernel: &str, settings: &'a SettingsReport) -> Facts<'a> {
         first_flight: None,
         silence: Span::from_millis(204),
         acks_wait: false,
-        sends_bbr: false,
+        family: None,
         crept: false,
         policer: Some(TokenBucket { rate_bps: 1e7, burst_bytes: 1e5 }),
         bytes: 1_000_000,
@@ -363,7 +363,7 @@ fn who_sends_with_bbr_is_not_told_to() {
         let remedies = plan(code, facts);
         remedies.iter().flat_map(|remedy| &remedy.changes).any(|change| change.to == "bbr")
     };
-    let seen = Facts { sends_bbr: true, ..facts("6.12.117", &unknown) };
+    let seen = Facts { family: Some(FamilyName::Bbr), ..facts("6.12.117", &unknown) };
     for code in [Code::RandomLoss, Code::CongestionLoss, Code::Bufferbloat, Code::Policer] {
         assert!(is_told(code, &facts("6.12.117", &unknown)) && !is_told(code, &seen), "{code:?}");
     }

@@ -129,7 +129,7 @@ fn remedy(report: &GetReport) -> Option<Remedy> {
         first_flight: None,
         silence: Span::ZERO,
         acks_wait: false,
-        sends_bbr: false,
+        family: None,
         crept: false,
         policer: None,
         bytes: report.bytes,

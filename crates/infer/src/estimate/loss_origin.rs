@@ -84,7 +84,7 @@ pub(crate) fn judge(rounds: &RoundTrips<'_>, rates: &ShownRates) -> LossOrigin {
             none
         }
         Some(BucketFit::Policer(bucket))
-            if !(evenly && !sender.rtt.is_of_data())
+            if (!evenly || sender.rtt.is_of_data())
                 && overflow != Some(true)
                 && bucket.burst / bucket.rate * 1e9 >= QUEUE_SHOWS_JITTERS * rounds.jitter() =>
         {

@@ -325,10 +325,17 @@ fn bucket_fit(fit: &BucketFit) -> [Evidence; 2] {
             if fit.losses == 1 { "1 loss".to_owned() } else { format!("{} losses", count(fit.losses as f64)) },
             percent(fit.held_part),
         )),
-        fact(format!(
-            "packets sent while the bucket was empty were delayed by {} of what a queue would have added: it drops, it does not queue",
-            percent(fit.delayed_part)
-        )),
+        // A queue of its size delays nothing by more than all of it.
+        if fit.delayed_part > 1.0 {
+            fact(
+                "packets before losses waited for longer than a queue of that size takes to empty: they waited elsewhere",
+            )
+        } else {
+            fact(format!(
+                "packets sent while the bucket was empty were delayed by {} of what a queue would have added: it drops, it does not queue",
+                percent(fit.delayed_part)
+            ))
+        },
     ]
 }
 
