@@ -71,7 +71,10 @@ pub(crate) fn search(
     observer: &mut dyn Observer,
 ) -> Result<Vec<Tried>, Failure> {
     let base = scenario.arms[0].experiment.clone();
-    let mut live = candidates(lab, fit, plan_without(refused), flow, &base, observer)?;
+    // Who sends with BBR is not told to.
+    let sends_with = fit.parameters.sends_with_bbr().then(|| "bbr".to_owned());
+    let refused: Vec<String> = refused.iter().cloned().chain(sends_with).collect();
+    let mut live = candidates(lab, fit, plan_without(&refused), flow, &base, observer)?;
     let mut out: Vec<Tried> = Vec::new();
     for (round, seeds) in ROUND_SEEDS.into_iter().enumerate() {
         if live.is_empty() {
@@ -161,8 +164,8 @@ fn candidates(
         let Some(further) = further else { break };
         chain.push(further);
     }
-    if chain.iter().any(|remedy| congestion_control(&remedy.changes).is_some()) {
-        // With another congestion control more may be in flight than the buffers hold that were enough so far.
+    if fit.parameters.sends_with_bbr() || chain.iter().any(|remedy| congestion_control(&remedy.changes).is_some()) {
+        // With another congestion control more may be in flight than the buffers hold that were enough so far, and BBR's flight is more where it repairs.
         let roomy: Vec<Remedy> = chain.iter().cloned().chain([room(&fit.parameters)]).collect();
         add(Tried::new(name(&roomy), &roomy, false));
     }

@@ -8,8 +8,8 @@ use crate::observe::slow_start::Exit;
 use crate::tcp::connection::Connection;
 use crate::tcp::sender::Sender;
 use thalweg_model::{
-    BurstLosses, Bursts, DelayedAcks, Delivery, Facts, IdleRestarts, InitialWindow, LossClass, LossFacts, PathMtu,
-    ReceiveWindow, Reordering, RoundTrips, RttSource, SlowStart, SlowStartExit,
+    BurstLosses, Bursts, CongestionFamily, DelayedAcks, Delivery, Facts, IdleRestarts, InitialWindow, LossClass,
+    LossFacts, PathMtu, ReceiveWindow, Reordering, RoundTrips, RttSource, SlowStart, SlowStartExit,
 };
 
 /// Part of the episodes of loss that one cause must make out.
@@ -39,8 +39,19 @@ pub(crate) fn facts(connection: &Connection, main: usize, judged: &DirectionFact
         delayed_acks: (judged.held.waits.count > 0)
             .then(|| DelayedAcks { waits: judged.held.waits.count, waited_ms: judged.held.time as f64 / 1e6 }),
         path_mtu: black_hole.then(|| path_mtu(sender)),
-        congestion_control: sender.observers.congestion_control.family().filter(|_| sender.is_exact()),
+        congestion_control: congestion_control(sender),
     }
+}
+
+/// Whose congestion control the sender has: elsewhere than at the sender by what is in flight after losses alone, and not where much came late, which is
+/// lost for a while as it seems from there.
+fn congestion_control(sender: &Sender) -> Option<CongestionFamily> {
+    let seen = &sender.observers.congestion_control;
+    if sender.is_exact() {
+        return seen.family();
+    }
+    let late = sender.scoreboard.out_of_order * 2 > sender.losses.total;
+    seen.kept().filter(|_| !late)
 }
 
 fn reordering(sender: &Sender) -> Option<Box<Reordering>> {

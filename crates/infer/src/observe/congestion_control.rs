@@ -211,14 +211,8 @@ impl CongestionControl {
                 probes: self.probes.into(),
             });
         }
-        if self.kept >= MIN_KEPT && f64::from(self.kept) >= MIN_AGREEING_SHARE * f64::from(self.told) {
-            return Some(CongestionFamily {
-                name: FamilyName::Bbr,
-                confidence: f64::from(self.kept) / f64::from(self.told + 1),
-                episodes: self.told.into(),
-                window_after: None,
-                probes: 0,
-            });
+        if let Some(kept) = self.kept() {
+            return Some(kept);
         }
         if episodes < MIN_EPISODES {
             return (episodes > 0).then_some(CongestionFamily {
@@ -238,6 +232,18 @@ impl CongestionControl {
         let (name, confidence) =
             if part >= MIN_AGREEING_SHARE { (name, confidence) } else { (FamilyName::Unknown, 0.0) };
         Some(CongestionFamily { name, confidence, episodes: episodes.into(), window_after: median, probes: 0 })
+    }
+
+    /// Where the flight stays as large through losses.
+    pub(crate) fn kept(&self) -> Option<CongestionFamily> {
+        let is_kept = self.kept >= MIN_KEPT && f64::from(self.kept) >= MIN_AGREEING_SHARE * f64::from(self.told);
+        is_kept.then(|| CongestionFamily {
+            name: FamilyName::Bbr,
+            confidence: f64::from(self.kept) / f64::from(self.told + 1),
+            episodes: self.told.into(),
+            window_after: None,
+            probes: 0,
+        })
     }
 
     fn median(&self, episodes: u32) -> Option<f64> {

@@ -66,6 +66,9 @@ pub(crate) fn fit(
         tried.push(held_against(lab, calibrated, SEEDS, &capture, observer)?);
     }
     if !tried.iter().any(|fit| fit.model.accepted) {
+        by_bbr(lab, flow, amount, &capture, &mut tried, observer)?;
+    }
+    if !tried.iter().any(|fit| fit.model.accepted) {
         if let Some(bounded) = bounded(flow, amount, &tried) {
             let calibrated = calibrated(lab, bounded, &capture, observer)?;
             tried.insert(0, held_against(lab, calibrated, SEEDS, &capture, observer)?);
@@ -80,6 +83,31 @@ pub(crate) fn fit(
         }
     }
     Ok(tried)
+}
+
+/// The models by BBR, until one is accepted, where the capture does not show the sender's congestion control and none is accepted with the one assumed.
+fn by_bbr(
+    lab: &LabRuns<'_>,
+    flow: &Flow,
+    amount: Amount,
+    capture: &Observed,
+    tried: &mut Vec<Fit>,
+    observer: &mut dyn Observer,
+) -> Result<(), Failure> {
+    for model in models(flow) {
+        let Some(start) = Parameters::of(flow, model, amount).by_bbr(flow) else { return Ok(()) };
+        if !has_verdict(lab, &start, capture, observer)? {
+            continue;
+        }
+        let calibrated = calibrated(lab, start, capture, observer)?;
+        let fit = held_against(lab, calibrated, SEEDS, capture, observer)?;
+        let is_accepted = fit.model.accepted;
+        tried.push(fit);
+        if is_accepted {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// A queue behind a send buffer that the capture shows by nothing but what it never exceeded, where a queue alone would let through more.

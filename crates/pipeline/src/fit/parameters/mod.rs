@@ -135,7 +135,13 @@ impl Parameters {
     /// What it holds for the origin of losses, and the buffer that they are behind.
     pub(crate) fn name(&self) -> String {
         let buffer = if self.send.origin == Origin::Calibrated { " behind a send buffer" } else { "" };
-        format!("{}{buffer}", self.loss_model.name())
+        let control =
+            if self.sends_with_bbr() && self.congestion_origin == Origin::Assumed { ", sent by BBR" } else { "" };
+        format!("{}{buffer}{control}", self.loss_model.name())
+    }
+
+    pub(crate) fn sends_with_bbr(&self) -> bool {
+        self.congestion == "bbr"
     }
 
     /// Bounds what is in flight by the send buffer.
@@ -185,21 +191,7 @@ impl Parameters {
         let standing = (if lost_to_queue { full_s } else { max_s } - rtt_s).max(0.0) * rate_bps / 8.0;
         // A queue that never overflowed held at least what waited in it, and two thirds of what fills the path is usual.
         let queue_bytes = if lost_to_queue { standing } else { (standing * 1.5).max(rate_bps * rtt_s / 8.0 * 0.66) };
-        let data = if flow.direction == Way::Down { flow.packets_down } else { flow.packets_up }.max(1) as f64;
-        let (lost, episodes) = losses.map_or((0.0, 0.0), |all| (all.packets as f64, all.episodes as f64));
-        let loss = match loss_model {
-            LossModel::Queue | LossModel::Policer => 0.0,
-            // Each independent loss is an episode of its own, mostly; larger ones are a queue's.
-            LossModel::Random => episodes / data,
-            LossModel::Bursts => lost / data,
-        };
-        let family = flow.facts.congestion_control.filter(|family| family.confidence >= FAMILY_CONFIDENCE);
-        let (congestion, congestion_origin) = match family.map(|family| family.name) {
-            Some(FamilyName::Reno) => ("reno", Origin::Measured),
-            Some(FamilyName::Bbr) => ("bbr", Origin::Measured),
-            Some(FamilyName::Cubic) => ("cubic", Origin::Measured),
-            Some(FamilyName::Unknown) | None => ("cubic", Origin::Assumed),
-        };
+        let (congestion, congestion_origin) = congestion(flow);
         Self {
             loss_model,
             direction: flow.direction,
@@ -209,8 +201,8 @@ impl Parameters {
             rate_origin: if seen.is_some() { Origin::Measured } else { Origin::Assumed },
             queue_bytes: queue_bytes.max(4.0 * 1514.0),
             queue_origin: if lost_to_queue { Origin::Measured } else { Origin::Assumed },
-            loss,
-            burst_packets: if episodes > 0.0 { (lost / episodes).max(1.0) } else { 1.0 },
+            loss: lost_part(flow, loss_model, congestion),
+            burst_packets: losses.map_or(1.0, |all| (all.packets as f64 / all.episodes.max(1) as f64).max(1.0)),
             jitter_s: if queue_seldom(flow) { (p50_s - rtt_s - rtt_s * RTT_RESOLUTION).max(0.0) } else { 0.0 },
             policer: bucket.map(|bucket| (bucket.rate_bps, bucket.burst_bytes)),
             mtu: (segment + 40 + if timestamps { 12 } else { 0 }).clamp(576, 9000) as u16,
@@ -232,6 +224,21 @@ impl Parameters {
             timestamps,
             amount,
         }
+    }
+
+    /// The same, sent by BBR, where the capture does not show what it was sent by.
+    pub(crate) fn by_bbr(mut self, flow: &Flow) -> Option<Self> {
+        if self.congestion_origin != Origin::Assumed {
+            return None;
+        }
+        self.congestion = "bbr";
+        self.loss = lost_part(flow, self.loss_model, self.congestion);
+        // It leaves no room for growth unused, so nothing but the buffer keeps what is in flight within Linux's default.
+        let flight = flow.measured.flight_max_bytes as f64;
+        if self.send.origin == Origin::Assumed && flight < SEND_BUFFER {
+            self.send.bytes = SEND_BUFFER;
+        }
+        Some(self)
     }
 
     /// As a scenario file with one arm, `as found`, and others that add TOML to it.
@@ -486,6 +493,30 @@ fn receive_buffer(flow: &Flow, is_scaled: bool) -> Buffer {
     } else {
         Buffer { bytes: RECEIVE_BUFFER.max(bytes), fixed, origin: Origin::Assumed }
     }
+}
+
+/// The sender's congestion control, and how it is known.
+fn congestion(flow: &Flow) -> (&'static str, Origin) {
+    let family = flow.facts.congestion_control.filter(|family| family.confidence >= FAMILY_CONFIDENCE);
+    match family.map(|family| family.name) {
+        Some(FamilyName::Reno) => ("reno", Origin::Measured),
+        Some(FamilyName::Bbr) => ("bbr", Origin::Measured),
+        Some(FamilyName::Cubic) => ("cubic", Origin::Measured),
+        Some(FamilyName::Unknown) | None => ("cubic", Origin::Assumed),
+    }
+}
+
+/// The part of the packets that vanish by a model.
+fn lost_part(flow: &Flow, loss_model: LossModel, congestion: &str) -> f64 {
+    let Some(losses) = flow.facts.losses.as_deref() else { return 0.0 };
+    let lost = match loss_model {
+        LossModel::Queue | LossModel::Policer => return 0.0,
+        // Each independent loss is an episode of its own, mostly, and larger ones are a queue's; who sends on through losses meets many in one.
+        LossModel::Random if congestion != "bbr" => losses.episodes,
+        LossModel::Random | LossModel::Bursts => losses.packets,
+    };
+    let data = if flow.direction == Way::Down { flow.packets_down } else { flow.packets_up };
+    lost as f64 / data.max(1) as f64
 }
 
 /// The send buffer behind what was in flight.
