@@ -324,12 +324,12 @@ fn a_download_that_an_upload_holds_down_says_so() {
 }
 
 /// A transfer of 8 s over a path that loses packets at random, at both ends.
-fn through_losses(folder: &Path, control: &str, (loss, rtt_ms, mbit): (&str, u64, u64)) -> Vec<Value> {
-    let name = format!("{control}-{rtt_ms}-{mbit}-{}", loss.replace(['%', '.'], "_"));
+fn through_losses(folder: &Path, control: &str, (loss, rtt_ms, mbit): (&str, u64, u64), settings: &str) -> Vec<Value> {
+    let name = format!("{control}-{rtt_ms}-{mbit}-{}-{}", loss.replace(['%', '.'], "_"), settings.len());
     let packets = mbit * (rtt_ms + 20) / 12;
     let text = format!(
         "name = \"v\"\n[path]\nrtt = \"{rtt_ms}ms\"\nrate = \"{mbit}mbit\"\nqueue = \"{packets} packets\"\nloss = \"{loss}\"\n\
-         [workload]\nkind = \"stream\"\nseconds = \"8s\"\n[server.sysctl]\n\"net.ipv4.tcp_congestion_control\" = \"{control}\"\n"
+         [workload]\nkind = \"stream\"\nseconds = \"8s\"\n[[arm]]\nname = \"as-given\"\nserver.socket.congestion = \"{control}\"\n{settings}"
     );
     let (_, found) = diagnosed(folder, &name, &text, &[]);
     found["captures"][0]["flows"].as_array().expect("flows").clone()
@@ -344,7 +344,7 @@ fn has(flow: &Value, code: &str) -> bool {
 #[test]
 fn repair_at_the_paths_rate_is_the_paths() {
     let folder = tempfile::tempdir().expect("a folder");
-    for flow in through_losses(folder.path(), "bbr", ("1%", 40, 200)) {
+    for flow in through_losses(folder.path(), "bbr", ("1%", 40, 200), "") {
         let (verdict, limits) = (&flow["verdict"], &flow["limits"]);
         assert_eq!(verdict["code"], "path-rate", "{verdict}");
         assert_eq!(verdict["share"], limits["path_rate"], "the picture shows what the sentence says");
@@ -360,7 +360,7 @@ fn losses_on_a_full_path_are_no_policers() {
     let bbr =
         [("0.05%", 40, 20), ("0.05%", 40, 200), ("0.3%", 120, 20), ("1%", 120, 20), ("3%", 120, 20), ("3%", 40, 20)];
     let paths = bbr.map(|path| ("bbr", path)).into_iter().chain([("cubic", ("0.3%", 10, 20))]).collect();
-    for flow in two_at_a_time(paths, |(control, path)| through_losses(folder.path(), control, path)).concat() {
+    for flow in two_at_a_time(paths, |(control, path)| through_losses(folder.path(), control, path, "")).concat() {
         assert_eq!(flow["verdict"]["code"], "path-rate", "{}", flow["verdict"]);
         assert!(!has(&flow, "policer"), "{flow}");
     }
@@ -371,7 +371,7 @@ fn losses_on_a_full_path_are_no_policers() {
 fn a_sender_that_keeps_its_window_through_losses_is_not_advised_to() {
     let folder = tempfile::tempdir().expect("a folder");
     let advised = |control: &str, path| {
-        let flows = through_losses(folder.path(), control, path);
+        let flows = through_losses(folder.path(), control, path, "");
         let flow = flows.iter().find(|flow| flow["vantage"] == "sender").expect("a view of the sender").clone();
         assert_eq!(flow["verdict"]["code"], "random-loss", "{}", flow["verdict"]);
         let family = flow["facts"]["congestion_control"]["name"].as_str().expect("a family").to_owned();
@@ -380,4 +380,24 @@ fn a_sender_that_keeps_its_window_through_losses_is_not_advised_to() {
     };
     assert_eq!(advised("bbr", ("3%", 120, 200)), ("bbr".to_owned(), false));
     assert_eq!(advised("cubic", ("0.3%", 40, 200)), ("cubic".to_owned(), true));
+}
+
+/// Where BBR sends through losses, what is behind them fills the buffers of both hosts until it is repaired.
+#[test]
+fn buffers_that_outlast_repair_come_true() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = ("3%", 120, 200);
+    let flows = through_losses(folder.path(), "bbr", path, "");
+    let flow = flows.iter().find(|flow| flow["vantage"] == "sender").expect("a view of the sender");
+    let remedies = flow["remedies"].as_array().expect("remedies").iter();
+    let changes: Vec<&Value> = remedies.filter_map(|one| one["changes"].as_array()).flatten().collect();
+    let raised = |change: &&Value| {
+        let name = change["setting"]["sysctl"].as_str().filter(|name| name.ends_with("mem"))?;
+        Some(format!("{}.sysctl.\"{name}\" = {}\n", change["side"].as_str()?, change["to"]))
+    };
+    let settings: String = changes.iter().filter_map(raised).collect();
+    assert_eq!(settings.lines().count(), 2, "{changes:?}");
+    let raised = through_losses(folder.path(), "bbr", path, &settings);
+    let rate = |flow: &Value| flow["goodput_bps"].as_f64().expect("a rate");
+    assert!(rate(&raised[0]) > 1.4 * rate(&flows[0]), "{} to {}: {settings}", rate(&flows[0]), rate(&raised[0]));
 }

@@ -105,6 +105,39 @@ pub(crate) fn send(facts: &Facts<'_>) -> Vec<Remedy> {
     buffer.plan(facts, false)
 }
 
+/// Round trips for which what is behind a loss waits at the receiver: one until the loss is repaired, and another where the repair is lost as well.
+/// `buffers_that_outlast_repair_come_true` measures what such buffers gain.
+const ROUND_TRIPS_OF_REPAIR: f64 = 2.0;
+
+/// Buffers for a sender that sends on through losses: what is behind one stays in both until it is repaired, and nothing new is sent once one is full.
+pub(crate) fn through_losses(facts: &Facts<'_>) -> Option<Remedy> {
+    let bdp = facts.bdp()?.get() as f64;
+    let (part, _) = window_part(facts);
+    let window = (facts.measured.window_max_bytes as f64 / part) as u64;
+    let both = [
+        (facts.receiver(), "net.ipv4.tcp_rmem", "4096 131072", window.max(6 << 20), bdp * ROUND_TRIPS_OF_REPAIR / part),
+        (facts.sender(), "net.ipv4.tcp_wmem", "4096 16384", 4 << 20, bdp * TIMES_BDP),
+    ];
+    let changes: Vec<Change> = both
+        .into_iter()
+        .filter_map(|(side, name, usual, holds, needed)| {
+            let words: Vec<&str> = facts.sysctl(side, name).map_or(usual, String::as_str).split_whitespace().collect();
+            let limit = words.get(2).and_then(|most| most.parse().ok()).unwrap_or(holds);
+            let needed = round_up(needed as u64).get().min(MOST);
+            let raised = format!("{} {needed}", words.get(..2)?.join(" "));
+            (needed > limit).then(|| facts.set(side, sysctl(name), raised)).flatten()
+        })
+        .collect();
+    let reason = format!(
+        "Let the buffers of both hosts hold what arrives while a loss is repaired: the path holds {}, and what is behind a loss stays in \
+         both until it is there.",
+        human(facts.bdp()?)
+    );
+    let wont_help =
+        "Connections whose program sets SO_RCVBUF or SO_SNDBUF (that ends auto-tuning), and those already open.";
+    (!changes.is_empty()).then(|| remedy(Code::RandomLoss, reason, changes, Applicability::Safe, wont_help))
+}
+
 impl Buffer {
     /// `elsewhere`: another fact shows that the sysctl already allows more than is used.
     fn plan(self, facts: &Facts<'_>, elsewhere: bool) -> Vec<Remedy> {

@@ -15,6 +15,9 @@ pub(crate) const VANISH: &str = "On the path: find where packets vanish and mend
 
 pub(crate) fn plan(code: Code, facts: &Facts<'_>) -> Vec<Remedy> {
     let mut remedies: Vec<Remedy> = bbr(code, facts).into_iter().collect();
+    if code == Code::RandomLoss && facts.family == Some(FamilyName::Bbr) {
+        remedies.extend(crate::buffers::through_losses(facts));
+    }
     remedies.push(advice(code, &elsewhere(code, facts)));
     remedies
 }
