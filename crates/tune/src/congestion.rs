@@ -1,11 +1,10 @@
 //! Loss keeps the congestion window below what the path holds, or a sender that knows only loss fills a queue: a congestion
 //! control that reads neither as the path's size.
 
-use crate::facts::{Facts, sysctl};
+use crate::facts::{CONGESTION_CONTROL, Facts, sysctl};
 use crate::{advice, human, noted, remedy};
-use thalweg_model::{Applicability, Code, FamilyName, Remedy, Setting};
+use thalweg_model::{Applicability, Code, Remedy};
 
-const SYSCTL: &str = "net.ipv4.tcp_congestion_control";
 /// Before it BBR is paced only by the fq queueing discipline. Source: Linux 4.13, `sk_pacing_status`, tcp_bbr.c.
 const PACES_ITSELF: (u32, u32) = (4, 13);
 
@@ -15,7 +14,7 @@ pub(crate) const VANISH: &str = "On the path: find where packets vanish and mend
 
 pub(crate) fn plan(code: Code, facts: &Facts<'_>) -> Vec<Remedy> {
     let mut remedies: Vec<Remedy> = bbr(code, facts).into_iter().collect();
-    if code == Code::RandomLoss && facts.family == Some(FamilyName::Bbr) {
+    if code == Code::RandomLoss && facts.sends_with_bbr() {
         remedies.extend(crate::buffers::through_losses(facts));
     }
     remedies.push(advice(code, &elsewhere(code, facts)));
@@ -26,12 +25,12 @@ pub(crate) fn plan(code: Code, facts: &Facts<'_>) -> Vec<Remedy> {
 pub(crate) fn bbr(code: Code, facts: &Facts<'_>) -> Option<Remedy> {
     let other_way = code == Code::Bufferbloat && facts.acks_wait;
     let side = if other_way { facts.receiver() } else { facts.sender() };
-    let chosen = facts.value(side, &Setting::Socket("congestion".to_owned())).or_else(|| facts.sysctl(side, SYSCTL));
-    let sends_it = chosen.map_or(facts.family == Some(FamilyName::Bbr) && !other_way, |chosen| chosen == "bbr");
+    let chosen = facts.congestion_control(side);
+    let sends_it = if other_way { chosen.is_some_and(|chosen| chosen == "bbr") } else { facts.sends_with_bbr() };
     if sends_it {
         return None;
     }
-    let mut change = facts.set(side, sysctl(SYSCTL), "bbr").into_iter().collect::<Vec<_>>();
+    let mut change = facts.set(side, sysctl(CONGESTION_CONTROL), "bbr").into_iter().collect::<Vec<_>>();
     if let (Some(change), Some(chosen)) = (change.first_mut(), chosen) {
         change.from = Some(chosen.clone());
     }

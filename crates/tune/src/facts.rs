@@ -6,6 +6,8 @@ use thalweg_model::{
 };
 use thalweg_units::{Bytes, Rate, Span};
 
+pub(crate) const CONGESTION_CONTROL: &str = "net.ipv4.tcp_congestion_control";
+
 /// What is known of the path and the hosts when a remedy is planned.
 #[derive(Debug, Clone)]
 pub struct Facts<'a> {
@@ -110,6 +112,17 @@ impl<'a> Facts<'a> {
 
     pub(crate) fn sysctl(&self, side: Side, name: &str) -> Option<&String> {
         self.host(side).sysctl.get(name)
+    }
+
+    /// The congestion control of a host's connections; `None` where it is not known.
+    pub(crate) fn congestion_control(&self, side: Side) -> Option<&String> {
+        self.value(side, &Setting::Socket("congestion".to_owned())).or_else(|| self.sysctl(side, CONGESTION_CONTROL))
+    }
+
+    /// Whether the sender's settings say BBR, or its window shows it where they are not known.
+    pub(crate) fn sends_with_bbr(&self) -> bool {
+        let chosen = self.congestion_control(self.sender());
+        chosen.map_or(self.family == Some(FamilyName::Bbr), |chosen| chosen == "bbr")
     }
 
     /// Sets it; `None` where it is so already.

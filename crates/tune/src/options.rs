@@ -4,7 +4,7 @@
 
 use crate::buffers::window_part;
 use crate::catalogue::sysctl as entry;
-use crate::facts::{Facts, route, socket, sysctl};
+use crate::facts::{CONGESTION_CONTROL, Facts, route, socket, sysctl};
 use crate::{human_time, remedy, round_up};
 use thalweg_model::{Applicability, Change, Code, Remedy, Setting, Side};
 use thalweg_units::Bytes;
@@ -63,7 +63,6 @@ const BELOW_POLICER: [f64; 3] = [0.90, 0.94, 0.97];
 
 const RMEM: &str = "net.ipv4.tcp_rmem";
 const WMEM: &str = "net.ipv4.tcp_wmem";
-const CONGESTION: &str = "net.ipv4.tcp_congestion_control";
 
 /// Every family that can matter to a direction: `facts` are its, `given` is what the hosts are set to on purpose, and `planned` is what
 /// the diagnosis proposes.
@@ -190,16 +189,16 @@ fn buffer(
 fn congestion_control(facts: &Facts<'_>, work: &Work) -> Vec<Remedy> {
     let side = facts.sender();
     let mut options: Vec<Remedy> = crate::congestion::bbr(Code::RandomLoss, facts).into_iter().collect();
-    let chosen = facts.value(side, &socket("congestion")).or_else(|| facts.sysctl(side, CONGESTION)).cloned();
+    let chosen = facts.congestion_control(side).cloned();
     if chosen.as_ref().is_some_and(|chosen| chosen != "cubic") {
-        let change = Change { side, setting: sysctl(CONGESTION), from: chosen, to: "cubic".to_owned() };
+        let change = Change { side, setting: sysctl(CONGESTION_CONTROL), from: chosen, to: "cubic".to_owned() };
         let reason = "Send with CUBIC: it fills a path without losses and resends less than BBR.".to_owned();
         options.extend(option(Code::CongestionLoss, reason, vec![change], "Paths that lose packets at random."));
     }
     if work.both_ways {
         let both = options.iter().filter_map(|one| {
             let mut both = one.clone();
-            both.changes.extend(facts.set(side.other(), sysctl(CONGESTION), one.changes.first()?.to.clone()));
+            both.changes.extend(facts.set(side.other(), sysctl(CONGESTION_CONTROL), one.changes.first()?.to.clone()));
             Some(both)
         });
         let both: Vec<Remedy> = both.collect();

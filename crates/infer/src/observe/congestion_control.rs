@@ -1,8 +1,9 @@
 //! The congestion window by round trips, and what it does at losses: whose algorithm that is.
 //!
-//! Reno halves its window (RFC 5681 §3.1), CUBIC goes to 0.7 (RFC 9438 §4.6), and BBR does not mind a single loss. Where repair takes
-//! nearly all the time no window is seen after it, so what is in flight some round trips after a loss tells as well. BBR shows without one, too: every ten seconds it goes down to four segments for a fifth of a second (`BBRMinRTTFilterLen`, `BBRMinPipeCwnd`,
-//! `ProbeRTTDuration`; draft-cardwell-iccrg-bbr-congestion-control-00, §4.3.5).
+//! Reno halves its window (RFC 5681 §3.1), CUBIC goes to 0.7 (RFC 9438 §4.6), and BBR does not mind a single loss. Where repair takes nearly
+//! all the time no window is seen after it, so what is in flight some round trips after a loss tells as well. BBR shows without one, too:
+//! every ten seconds it goes down to four segments for a fifth of a second (`BBRMinRTTFilterLen`, `BBRMinPipeCwnd`, `ProbeRTTDuration`;
+//! draft-cardwell-iccrg-bbr-congestion-control-00, §4.3.5).
 
 use crate::event::Sent;
 use thalweg_model::{CongestionFamily, FamilyName};
@@ -32,7 +33,8 @@ const ROUND_TRIPS_LOOKED_AT: u64 = 6;
 /// CUBIC's constants: C, in segments per cubic second, and β (RFC 9438 §4.1.2, §4.6).
 const CUBIC_C: f64 = 0.4;
 const CUBIC_BETA: f64 = 0.7;
-/// Where CUBIC's window has grown again to no more than this part of what it was before a loss, one that is within `KEPT_PART` of it was never cut. `who_keeps_the_window_through_losses_sends_with_bbr` holds both.
+/// Where CUBIC's window has grown again to no more than this part of what it was before a loss, one that is within `KEPT_PART` of it was
+/// never cut. `who_keeps_the_window_through_losses_sends_with_bbr` holds both.
 const MAX_GROWN_PART: f64 = 0.8;
 const KEPT_PART: f64 = 0.9;
 /// Losses through which the window was kept until that is said. A window that twice its flight fits into, as Linux lets it grow (`tcp_is_cwnd_limited`), is cut
@@ -150,9 +152,9 @@ impl CongestionControl {
     fn after_loss(&mut self, sent: &Sent, is_bounded: bool) {
         let Some(loss) = &mut self.at_loss else { return };
         let elapsed = sent.now.saturating_sub(loss.at);
-        if elapsed > ROUND_TRIPS_LOOKED_AT * loss.rtt {
+        if elapsed > loss.rtt.saturating_mul(ROUND_TRIPS_LOOKED_AT) {
             self.judge_loss(sent.now, sent.mss);
-        } else if elapsed >= ROUND_TRIPS_TO_CUT * loss.rtt {
+        } else if elapsed >= loss.rtt.saturating_mul(ROUND_TRIPS_TO_CUT) {
             loss.after = loss.after.max(sent.flight);
             loss.is_bounded |= is_bounded;
         }
@@ -161,7 +163,7 @@ impl CongestionControl {
     /// Judges the loss before, once its time is over or another is found.
     fn judge_loss(&mut self, now: u64, mss: u64) {
         let Some(loss) = self.at_loss.take() else { return };
-        let elapsed = now.saturating_sub(loss.at).min(ROUND_TRIPS_LOOKED_AT * loss.rtt);
+        let elapsed = now.saturating_sub(loss.at).min(loss.rtt.saturating_mul(ROUND_TRIPS_LOOKED_AT));
         if let Some(kept) = loss.was_kept(elapsed, mss) {
             self.told += 1;
             self.kept += u32::from(kept);
@@ -281,7 +283,7 @@ mod tests {
         windows.family()
     }
 
-    /// Twenty seconds with a loss in each, found before the last one is repaired; the flight is this part of what it was before, a second after the first loss.
+    /// Twenty seconds with a loss in each, found before the last one is repaired; a few round trips after one the flight is this part of what it was.
     fn through_losses(part: f64) -> Option<CongestionFamily> {
         let mut windows = CongestionControl::default();
         for n in 0..400u64 {

@@ -41,7 +41,7 @@ pub(super) fn of(cause: &Cause, share: f64) -> String {
         Cause::SendBuffer(buffer) => send_buffer(buffer, &part),
         Cause::InitialWindow(growth) => window_growth(growth, &part),
         Cause::RandomLoss(losses) => format!(
-            "Losses{} ({} of the packets) hold the congestion window down for {part} of the time.",
+            "Packets are lost{} ({} of them); repairing that and growing again takes {part} of the time.",
             if losses.is_origin_unknown() { "" } else { " without a queue before them" },
             percent(losses.part),
         ),
