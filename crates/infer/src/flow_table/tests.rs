@@ -414,7 +414,7 @@ fn losses_out_of_bursts_handed_down_whole_are_a_part_of_their_segments() {
     let flow = &finished[0].flow;
     let findings = flow.findings.iter().map(|finding| &finding.verdict);
     let claims: Vec<String> = std::iter::once(&flow.verdict).chain(findings).map(|found| found.claim()).collect();
-    assert!(claims.iter().any(|claim| claim.contains("(0.8 % of the packets)")), "{claims:?}");
+    assert!(claims.iter().any(|claim| claim.contains("(0.8 % of them)")), "{claims:?}");
 }
 
 /// The defect is at a packet of the first of two connections: while it goes on, at its end, and with more of it to come.
