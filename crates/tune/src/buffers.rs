@@ -27,6 +27,10 @@ pub(crate) const MOST: u64 = 64 << 20;
 const PATH_UNKNOWN: &str = "the path's rate is not known";
 const OVERRUN: &str = "data out of order needs memory for each packet, up to several times its payload";
 
+/// Linux's own min and default, and its largest max, net/ipv4/tcp.c `tcp_init`.
+const USUAL_RMEM: (&str, u64) = ("4096 131072", 6 << 20);
+const USUAL_WMEM: (&str, u64) = ("4096 16384", 4 << 20);
+
 const ADV_WIN_SCALE: &str = "net.ipv4.tcp_adv_win_scale";
 
 /// A buffer.
@@ -69,7 +73,7 @@ fn receive_buffer(code: Code, needed: Option<f64>, more_because: &'static str, f
         code,
         side,
         sysctl: "net.ipv4.tcp_rmem",
-        usual: ("4096 131072", 6 << 20),
+        usual: USUAL_RMEM,
         option: "rcvbuf",
         so: "SO_RCVBUF",
         called: "receive buffer",
@@ -89,7 +93,7 @@ pub(crate) fn send(facts: &Facts<'_>) -> Vec<Remedy> {
         code: Code::SendBuffer,
         side: facts.sender(),
         sysctl: "net.ipv4.tcp_wmem",
-        usual: ("4096 16384", 4 << 20),
+        usual: USUAL_WMEM,
         option: "sndbuf",
         so: "SO_SNDBUF",
         called: "send buffer",
@@ -115,16 +119,16 @@ pub(crate) fn through_losses(facts: &Facts<'_>) -> Option<Remedy> {
     let (part, _) = window_part(facts);
     let window = (facts.measured.window_max_bytes as f64 / part) as u64;
     let both = [
-        (facts.receiver(), "net.ipv4.tcp_rmem", "4096 131072", window.max(6 << 20), bdp * ROUND_TRIPS_OF_REPAIR / part),
-        (facts.sender(), "net.ipv4.tcp_wmem", "4096 16384", 4 << 20, bdp * TIMES_BDP),
+        (facts.receiver(), "net.ipv4.tcp_rmem", USUAL_RMEM, window, bdp * ROUND_TRIPS_OF_REPAIR / part),
+        (facts.sender(), "net.ipv4.tcp_wmem", USUAL_WMEM, 0, bdp * TIMES_BDP),
     ];
     let changes: Vec<Change> = both
         .into_iter()
         .filter_map(|(side, name, usual, holds, needed)| {
-            let words: Vec<&str> = facts.sysctl(side, name).map_or(usual, String::as_str).split_whitespace().collect();
-            let limit = words.get(2).and_then(|most| most.parse().ok()).unwrap_or(holds);
+            let (first_two, limit) = limits(facts, side, name, usual.0);
             let needed = round_up(needed as u64).get().min(MOST);
-            let raised = format!("{} {needed}", words.get(..2)?.join(" "));
+            let raised = format!("{first_two} {needed}");
+            let limit = limit.unwrap_or(holds.max(usual.1));
             (needed > limit).then(|| facts.set(side, sysctl(name), raised)).flatten()
         })
         .collect();
@@ -138,13 +142,18 @@ pub(crate) fn through_losses(facts: &Facts<'_>) -> Option<Remedy> {
     (!changes.is_empty()).then(|| remedy(Code::RandomLoss, reason, changes, Applicability::Safe, wont_help))
 }
 
+/// The min and default of a buffer's sysctl, the `usual` ones where they are not known, and its max where that is.
+fn limits(facts: &Facts<'_>, side: Side, name: &str, usual: &str) -> (String, Option<u64>) {
+    let words: Vec<&str> = facts.sysctl(side, name).map(|text| text.split_whitespace().collect()).unwrap_or_default();
+    let first_two = words.get(..2).map_or_else(|| usual.to_owned(), |two| two.join(" "));
+    (first_two, words.get(2).and_then(|max| max.parse().ok()))
+}
+
 impl Buffer {
     /// `elsewhere`: another fact shows that the sysctl already allows more than is used.
     fn plan(self, facts: &Facts<'_>, elsewhere: bool) -> Vec<Remedy> {
         let Self { code, side, option, so, called, .. } = self;
-        let limits = facts.sysctl(side, self.sysctl);
-        let words: Vec<&str> = limits.map(|text| text.split_whitespace().collect()).unwrap_or_default();
-        let limit = words.get(2).and_then(|max| max.parse::<u64>().ok());
+        let (first_two, limit) = limits(facts, side, self.sysctl, self.usual.0);
         let (needed, why) = match (self.needed, facts.path_rate) {
             (Some(needed), Some(rate)) => {
                 let path = human(facts.bdp().unwrap_or_default());
@@ -165,10 +174,8 @@ impl Buffer {
         } else {
             (needed, why)
         };
-        let raised = (limit.unwrap_or(self.holds) < needed.get()).then(|| {
-            let first_two = words.get(..2).map_or_else(|| self.usual.0.to_owned(), |two| two.join(" "));
-            facts.set(side, sysctl(self.sysctl), format!("{first_two} {}", needed.get()))
-        });
+        let raised = (limit.unwrap_or(self.holds) < needed.get())
+            .then(|| facts.set(side, sysctl(self.sysctl), format!("{first_two} {}", needed.get())));
         let is_fixed = facts.fixed_buffers.contains(&(side, option));
         let freed = Change {
             side,
@@ -208,8 +215,7 @@ impl Buffer {
 /// The part of the buffer offered as window, and by what: where the limit is known and the window came up to it, what this kernel was seen
 /// to offer.
 pub(crate) fn window_part(facts: &Facts<'_>) -> (f64, String) {
-    let limits = facts.sysctl(facts.receiver(), "net.ipv4.tcp_rmem");
-    let limit = limits.and_then(|text| text.split_whitespace().nth(2)).and_then(|max| max.parse::<u64>().ok());
+    let (_, limit) = limits(facts, facts.receiver(), "net.ipv4.tcp_rmem", USUAL_RMEM.0);
     let fixed = facts.fixed_buffers.contains(&(facts.receiver(), "rcvbuf"));
     if let Some(limit) = limit.filter(|limit| *limit > 0 && !fixed) {
         let seen = facts.measured.window_max_bytes as f64 / limit as f64;

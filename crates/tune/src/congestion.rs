@@ -14,7 +14,7 @@ pub(crate) const VANISH: &str = "On the path: find where packets vanish and mend
 
 pub(crate) fn plan(code: Code, facts: &Facts<'_>) -> Vec<Remedy> {
     let mut remedies: Vec<Remedy> = bbr(code, facts).into_iter().collect();
-    if code == Code::RandomLoss && facts.sends_with_bbr() {
+    if code == Code::RandomLoss && facts.sends_with_bbr(facts.sender()) {
         remedies.extend(crate::buffers::through_losses(facts));
     }
     remedies.push(advice(code, &elsewhere(code, facts)));
@@ -25,13 +25,11 @@ pub(crate) fn plan(code: Code, facts: &Facts<'_>) -> Vec<Remedy> {
 pub(crate) fn bbr(code: Code, facts: &Facts<'_>) -> Option<Remedy> {
     let other_way = code == Code::Bufferbloat && facts.acks_wait;
     let side = if other_way { facts.receiver() } else { facts.sender() };
-    let chosen = facts.congestion_control(side);
-    let sends_it = if other_way { chosen.is_some_and(|chosen| chosen == "bbr") } else { facts.sends_with_bbr() };
-    if sends_it {
+    if facts.sends_with_bbr(side) {
         return None;
     }
     let mut change = facts.set(side, sysctl(CONGESTION_CONTROL), "bbr").into_iter().collect::<Vec<_>>();
-    if let (Some(change), Some(chosen)) = (change.first_mut(), chosen) {
+    if let (Some(change), Some(chosen)) = (change.first_mut(), facts.congestion_control(side)) {
         change.from = Some(chosen.clone());
     }
     let reason = match code {

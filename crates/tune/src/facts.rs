@@ -119,10 +119,10 @@ impl<'a> Facts<'a> {
         self.value(side, &Setting::Socket("congestion".to_owned())).or_else(|| self.sysctl(side, CONGESTION_CONTROL))
     }
 
-    /// Whether the sender's settings say BBR, or its window shows it where they are not known.
-    pub(crate) fn sends_with_bbr(&self) -> bool {
-        let chosen = self.congestion_control(self.sender());
-        chosen.map_or(self.family == Some(FamilyName::Bbr), |chosen| chosen == "bbr")
+    /// Whether a host's settings say BBR, or the sender's window shows it where they are not known.
+    pub(crate) fn sends_with_bbr(&self, side: Side) -> bool {
+        let is_seen = || side == self.sender() && self.family == Some(FamilyName::Bbr);
+        self.congestion_control(side).map_or_else(is_seen, |chosen| chosen == "bbr")
     }
 
     /// Sets it; `None` where it is so already.

@@ -62,16 +62,14 @@ pub(crate) fn fit(
                 continue;
             }
         }
-        let calibrated = calibrated(lab, start, &capture, observer)?;
-        tried.push(held_against(lab, calibrated, SEEDS, &capture, observer)?);
+        tried.push(calibrated_and_held(lab, start, &capture, observer)?);
     }
     if !tried.iter().any(|fit| fit.model.accepted) {
         by_bbr(lab, flow, amount, &capture, &mut tried, observer)?;
     }
     if !tried.iter().any(|fit| fit.model.accepted) {
         if let Some(bounded) = bounded(flow, amount, &tried) {
-            let calibrated = calibrated(lab, bounded, &capture, observer)?;
-            tried.insert(0, held_against(lab, calibrated, SEEDS, &capture, observer)?);
+            tried.insert(0, calibrated_and_held(lab, bounded, &capture, observer)?);
         }
         search_further(lab, &capture, &mut tried, observer)?;
         return Ok(tried);
@@ -99,8 +97,7 @@ fn by_bbr(
         if !has_verdict(lab, &start, capture, observer)? {
             continue;
         }
-        let calibrated = calibrated(lab, start, capture, observer)?;
-        let fit = held_against(lab, calibrated, SEEDS, capture, observer)?;
+        let fit = calibrated_and_held(lab, start, capture, observer)?;
         let is_accepted = fit.model.accepted;
         tried.push(fit);
         if is_accepted {
@@ -178,6 +175,17 @@ fn has_verdict(
     observer: &mut dyn Observer,
 ) -> Result<bool, Failure> {
     Ok(same_verdict(capture, &runs(lab, std::slice::from_ref(start), STEP_SEEDS, observer)?) > 0.0)
+}
+
+/// Calibrates a model and holds the capture against it.
+fn calibrated_and_held(
+    lab: &LabRuns<'_>,
+    start: Parameters,
+    capture: &Observed,
+    observer: &mut dyn Observer,
+) -> Result<Fit, Failure> {
+    let calibrated = calibrated(lab, start, capture, observer)?;
+    held_against(lab, calibrated, SEEDS, capture, observer)
 }
 
 /// Holds the capture against a model's runs.
