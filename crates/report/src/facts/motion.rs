@@ -127,7 +127,10 @@ fn family(family: &CongestionFamily) -> String {
         format!("{part:.2} of the window is left after a loss, median of {}", count(family.episodes as f64))
     }));
     if family.window_after.is_none() && family.episodes > 0 {
-        parts.push(format!("its flight stays as large through losses, of {}", count(family.episodes as f64)));
+        parts.push(format!(
+            "as much in flight after a loss as before, in most of {}",
+            counted(family.episodes, "episode")
+        ));
     }
     if family.probes > 0 {
         parts.push(format!("{} probes of the round trip", count(family.probes as f64)));

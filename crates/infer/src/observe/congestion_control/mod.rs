@@ -1,11 +1,14 @@
 //! The congestion window by round trips, and what it does at losses: whose algorithm that is.
 //!
-//! Reno halves its window (RFC 5681 §3.1), CUBIC goes to 0.7 (RFC 9438 §4.6), and BBR does not mind a single loss. Where repair takes nearly
-//! all the time no window is seen after it, so what is in flight some round trips after a loss tells as well. BBR shows without one, too:
-//! every ten seconds it goes down to four segments for a fifth of a second (`BBRMinRTTFilterLen`, `BBRMinPipeCwnd`, `ProbeRTTDuration`;
+//! Reno halves its window (RFC 5681 §3.1), CUBIC goes to 0.7 (RFC 9438 §4.6), and BBR does not mind a single loss. Where no window is seen
+//! after a repair, what is in flight tells it ([`flight_through_losses`]). BBR shows without a loss, too: every ten seconds it goes
+//! down to four segments for a fifth of a second (`BBRMinRTTFilterLen`, `BBRMinPipeCwnd`, `ProbeRTTDuration`;
 //! draft-cardwell-iccrg-bbr-congestion-control-00, §4.3.5).
 
+mod flight_through_losses;
+
 use crate::event::Sent;
+use flight_through_losses::{FlightThroughLosses, MIN_WINDOW_SEGMENTS};
 use thalweg_model::{CongestionFamily, FamilyName};
 
 /// Parts of the window before a loss that a window after it is, by family. CUBIC's grows again at once, and a window of few segments
@@ -13,11 +16,12 @@ use thalweg_model::{CongestionFamily, FamilyName};
 const RENO: (f64, f64) = (0.40, 0.60);
 const CUBIC: (f64, f64) = (0.60, 0.82);
 const BBR: (f64, f64) = (0.88, 1.6);
-/// Segments that a window must have for its parts to differ. `the_cut_names_the_family` holds it.
-const MIN_WINDOW_SEGMENTS: u64 = 8;
 /// Episodes before anything is said, and part of them that must agree. `the_cut_names_the_family` holds it.
 const MIN_EPISODES: u32 = 3;
 const MIN_AGREEING_SHARE: f64 = 0.6;
+/// Losses through which the window was kept until that is said. A window that twice its flight fits into, as Linux lets it grow (`tcp_is_cwnd_limited`), is cut
+/// twice before that shows.
+const MIN_KEPT: u32 = 3;
 /// Segments that BBR leaves in flight while it looks for the round trip, with one more that it is about to send.
 const PROBE_RTT_SEGMENTS: u64 = 5;
 /// From one such time to the next, in nanoseconds; it takes a round trip, and a fifth of a second, to go down and up again.
@@ -25,50 +29,6 @@ const PROBE_RTT_SEGMENTS: u64 = 5;
 const PROBE_RTT_PERIOD_NS: (u64, u64) = (9_500_000_000, 11_500_000_000);
 /// And how long it lasts at least: BBR stays for 200 ms. `bbr_shows_without_a_loss_every_ten_seconds` holds it.
 const MIN_PROBE_RTT_NS: u64 = 150_000_000;
-
-/// Round trips from a loss on until the window is cut: the one that it is found in, the one in which it is cut (RFC 6937), and one for a queue that
-/// makes them longer meanwhile; and those after which it has grown again. `who_keeps_the_window_through_losses_sends_with_bbr` holds both.
-const ROUND_TRIPS_TO_CUT: u64 = 3;
-const ROUND_TRIPS_LOOKED_AT: u64 = 6;
-/// CUBIC's constants: C, in segments per cubic second, and β (RFC 9438 §4.1.2, §4.6).
-const CUBIC_C: f64 = 0.4;
-const CUBIC_BETA: f64 = 0.7;
-/// Where CUBIC's window has grown again to no more than this part of what it was before a loss, one that is within `KEPT_PART` of it was
-/// never cut. `who_keeps_the_window_through_losses_sends_with_bbr` holds both.
-const MAX_GROWN_PART: f64 = 0.8;
-const KEPT_PART: f64 = 0.9;
-/// Losses through which the window was kept until that is said. A window that twice its flight fits into, as Linux lets it grow (`tcp_is_cwnd_limited`), is cut
-/// twice before that shows.
-const MIN_KEPT: u32 = 3;
-
-/// The flight before a loss, and after what would have cut it.
-#[derive(Debug, Clone, Copy)]
-struct FlightAtLoss {
-    at: u64,
-    /// The smoothed round trip then, in nanoseconds.
-    rtt: u64,
-    before: u64,
-    after: u64,
-    /// Something else than the congestion window bounded what it was after.
-    is_bounded: bool,
-}
-
-impl FlightAtLoss {
-    /// Whether the window was kept, as far as this long after the loss; `None` where one that was cut may be as large again.
-    fn was_kept(&self, elapsed: u64, mss: u64) -> Option<bool> {
-        if self.after == 0 || self.before < MIN_WINDOW_SEGMENTS * mss {
-            return None;
-        }
-        let (before, seconds) = (self.before as f64 / mss as f64, elapsed as f64 / 1e9);
-        let back_after = (before * (1.0 - CUBIC_BETA) / CUBIC_C).cbrt();
-        let by_cubic = CUBIC_C * (seconds - back_after).powi(3) + before;
-        // Reno's growth, and CUBIC's where it is as slow: a segment in each round trip (RFC 9438 §4.3).
-        let by_reno = CUBIC_BETA * before + elapsed as f64 / self.rtt.max(1) as f64;
-        let is_told = by_cubic.max(by_reno) <= MAX_GROWN_PART * before;
-        let is_kept = self.after as f64 >= KEPT_PART * self.before as f64;
-        (is_told && (is_kept || !self.is_bounded)).then_some(is_kept)
-    }
-}
 
 /// Windows of one direction.
 #[derive(Debug, Default)]
@@ -84,10 +44,7 @@ pub(crate) struct CongestionControl {
     settles: Option<u64>,
     /// How often the window was this many fortieths of what it was before.
     cuts: Option<Box<[u16; 64]>>,
-    at_loss: Option<FlightAtLoss>,
-    /// Losses after which a window that was cut could not have grown again, and those of them through which it was kept.
-    told: u32,
-    kept: u32,
+    through_losses: FlightThroughLosses,
     low: Option<u64>,
     was_high: bool,
     /// Times BBR looked for the round trip, when the latest began, and how many came in their period.
@@ -101,7 +58,7 @@ impl CongestionControl {
     pub(crate) fn sent(&mut self, sent: &Sent, paused: bool) -> Option<u64> {
         self.probe(sent);
         let is_bounded = paused || sent.is_bounded;
-        self.after_loss(sent, is_bounded);
+        self.through_losses.sent(sent, is_bounded);
         let ended = sent.una >= self.end;
         let round = std::mem::take(&mut self.flight);
         self.flight = if ended { sent.flight } else { round.max(sent.flight) };
@@ -127,10 +84,7 @@ impl CongestionControl {
     /// Acknowledgements reported a loss at `now`, the first since the last was repaired.
     pub(crate) fn lost(&mut self, now: u64, mss: u64, rtt: u64) {
         let before = self.previous.max(self.flight);
-        let after = self.at_loss.map_or(0, |loss| loss.after);
-        self.judge_loss(now, mss);
-        // Within a round trip of the last repair, what it was meanwhile is all that is known.
-        self.at_loss = Some(FlightAtLoss { at: now, rtt, before: before.max(after), after: 0, is_bounded: false });
+        self.through_losses.lost(now, mss, rtt, before);
         // A window that was cut and has not been seen since tells nothing of the cut.
         self.before = (before >= MIN_WINDOW_SEGMENTS * mss && self.settles.is_none()).then_some(before);
         self.settles = None;
@@ -139,35 +93,13 @@ impl CongestionControl {
     /// A timer fired, and the window is one segment now, whoever set it; or a loss was none, and a window that was cut is restored.
     pub(crate) const fn forget(&mut self) {
         (self.before, self.settles) = (None, None);
-        self.at_loss = None;
+        self.through_losses.forget();
     }
 
     /// A loss is repaired; what is sent from here on is the new window's.
     pub(crate) fn repaired(&mut self, next: u64) {
         self.settles = self.before.map(|_| next);
         (self.end, self.flight, self.previous, self.bounded) = (next, 0, 0, false);
-    }
-
-    /// What is in flight some round trips after a loss.
-    fn after_loss(&mut self, sent: &Sent, is_bounded: bool) {
-        let Some(loss) = &mut self.at_loss else { return };
-        let elapsed = sent.now.saturating_sub(loss.at);
-        if elapsed > loss.rtt.saturating_mul(ROUND_TRIPS_LOOKED_AT) {
-            self.judge_loss(sent.now, sent.mss);
-        } else if elapsed >= loss.rtt.saturating_mul(ROUND_TRIPS_TO_CUT) {
-            loss.after = loss.after.max(sent.flight);
-            loss.is_bounded |= is_bounded;
-        }
-    }
-
-    /// Judges the loss before, once its time is over or another is found.
-    fn judge_loss(&mut self, now: u64, mss: u64) {
-        let Some(loss) = self.at_loss.take() else { return };
-        let elapsed = now.saturating_sub(loss.at).min(loss.rtt.saturating_mul(ROUND_TRIPS_LOOKED_AT));
-        if let Some(kept) = loss.was_kept(elapsed, mss) {
-            self.told += 1;
-            self.kept += u32::from(kept);
-        }
     }
 
     fn probe(&mut self, sent: &Sent) {
@@ -236,13 +168,14 @@ impl CongestionControl {
         Some(CongestionFamily { name, confidence, episodes: episodes.into(), window_after: median, probes: 0 })
     }
 
-    /// Where the flight stays as large through losses.
+    /// BBR, where the flight stays as large through losses.
     pub(crate) fn kept(&self) -> Option<CongestionFamily> {
-        let is_kept = self.kept >= MIN_KEPT && f64::from(self.kept) >= MIN_AGREEING_SHARE * f64::from(self.told);
+        let (kept, told) = self.through_losses.counts();
+        let is_kept = kept >= MIN_KEPT && f64::from(kept) >= MIN_AGREEING_SHARE * f64::from(told);
         is_kept.then(|| CongestionFamily {
             name: FamilyName::Bbr,
-            confidence: f64::from(self.kept) / f64::from(self.told + 1),
-            episodes: self.told.into(),
+            confidence: f64::from(kept) / f64::from(told + 1),
+            episodes: told.into(),
             window_after: None,
             probes: 0,
         })
