@@ -2,7 +2,7 @@
 //!
 //! Source: linux/rtnetlink.h (`struct rtmsg`, `RTA_*`, `RTAX_*`); rtnetlink(7).
 
-use super::{RTA_DST, RTA_GATEWAY, RTA_METRICS, RTAX_INITCWND, RTAX_INITRWND};
+use super::{HEADER_LEN, RTA_DST, RTA_GATEWAY, RTA_METRICS, RTAX_INITCWND, RTAX_INITRWND, dump};
 use crate::error::HostError;
 use crate::netlink::{Message, Netlink, attributes, u32_at};
 use std::fmt;
@@ -12,8 +12,6 @@ const RTA_OIF: u16 = 4;
 const RTA_MULTIPATH: u16 = 9;
 const RTA_CACHEINFO: u16 = 12;
 const RTA_TABLE: u16 = 15;
-/// Length of `struct rtmsg`.
-const HEADER_LEN: usize = 12;
 
 /// A route as the kernel reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,16 +33,7 @@ impl Route {
 
     /// Every route of the current namespace, of every table and kind.
     pub(super) fn every() -> Result<Vec<Self>, HostError> {
-        let mut found = Vec::new();
-        for family in [libc::AF_INET, libc::AF_INET6] {
-            let mut message = Message::new(libc::RTM_GETROUTE, libc::NLM_F_DUMP);
-            let mut header = [0; HEADER_LEN];
-            header[0] = family as u8;
-            message.raw(&header);
-            let answers = Netlink::open()?.request(&mut message, "read the routes")?;
-            found.extend(answers.iter().filter_map(|answer| Self::read(answer)));
-        }
-        Ok(found)
+        dump(Self::read)
     }
 
     fn read(bytes: &[u8]) -> Option<Self> {

@@ -2,17 +2,15 @@
 //!
 //! Source: linux/rtnetlink.h (`struct rtmsg`, `RTA_*`, `RTAX_*`); rtnetlink(7).
 
-use super::{METRIC_NAMES, RTA_DST, RTA_GATEWAY, RTA_METRICS, RTAX_LOCK, metric_texts};
+use super::{HEADER_LEN, METRIC_NAMES, RTA_DST, RTA_GATEWAY, RTA_METRICS, RTAX_LOCK, dump, metric_texts};
 use crate::error::HostError;
-use crate::netlink::{Message, Netlink, attributes, u32_at};
+use crate::netlink::{attributes, u32_at};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 const RTA_OIF: u16 = 4;
 const RTA_PRIORITY: u16 = 6;
 const RTA_TABLE: u16 = 15;
-/// Length of `struct rtmsg`.
-const HEADER_LEN: usize = 12;
 /// Source: linux/rtnetlink.h, `RTNH_F_DEAD`, `RTNH_F_LINKDOWN`.
 const LINK_DOWN: u32 = 1 | 16;
 
@@ -38,16 +36,7 @@ pub struct Listed {
 /// # Errors
 /// When the kernel does not tell.
 pub fn list() -> Result<Vec<Listed>, HostError> {
-    let mut found = Vec::new();
-    for family in [libc::AF_INET, libc::AF_INET6] {
-        let mut message = Message::new(libc::RTM_GETROUTE, libc::NLM_F_DUMP);
-        let mut header = [0; HEADER_LEN];
-        header[0] = family as u8;
-        message.raw(&header);
-        let answers = Netlink::open()?.request(&mut message, "read the routes")?;
-        found.extend(answers.iter().filter_map(|answer| read(answer)));
-    }
-    Ok(found)
+    dump(read)
 }
 
 fn read(bytes: &[u8]) -> Option<Listed> {

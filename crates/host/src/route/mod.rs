@@ -54,6 +54,23 @@ const METRIC_NAMES: [(u16, &str); 15] = [
     (15, "quickack"),
 ];
 
+/// Length of `struct rtmsg`.
+const HEADER_LEN: usize = 12;
+
+/// What `read` makes of the routes of the current namespace, of both families; it is given a `struct rtmsg` and its attributes.
+fn dump<T>(read: impl Fn(&[u8]) -> Option<T>) -> Result<Vec<T>, HostError> {
+    let mut found = Vec::new();
+    for family in [libc::AF_INET, libc::AF_INET6] {
+        let mut message = Message::new(libc::RTM_GETROUTE, libc::NLM_F_DUMP);
+        let mut header = [0; HEADER_LEN];
+        header[0] = family as u8;
+        message.raw(&header);
+        let answers = Netlink::open()?.request(&mut message, "read the routes")?;
+        found.extend(answers.iter().filter_map(|answer| read(answer)));
+    }
+    Ok(found)
+}
+
 /// Adds a route of the current namespace to a network, given by its address and the bits of its prefix, by way of
 /// `gateway`.
 ///
