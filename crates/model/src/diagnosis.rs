@@ -68,7 +68,7 @@ pub struct Verdict {
     pub cause: Cause,
     /// Its share of the data phase, or of the connection's life ([`Code::is_of_life`]).
     pub share: f64,
-    /// How much faster the flow would be without it; 1 is no gain, `None` where it cannot be told.
+    /// How much faster the flow would be without it, or its bursts ([`Self::is_of_bursts`]); 1 is no gain, `None` where it cannot be told.
     pub gain: Option<f64>,
     /// What causes are ranked by: how many times faster without it, or a bound of that where it cannot be told.
     #[serde(default)]
@@ -87,6 +87,17 @@ impl Verdict {
     /// The cause's name.
     pub const fn code(&self) -> Code {
         self.cause.code()
+    }
+
+    /// Whether it makes the bursts slow that a program sends, and not the pauses between them.
+    pub const fn is_of_bursts(&self) -> bool {
+        matches!(self.cause, Cause::IdleRestart(_))
+    }
+
+    /// How much faster all of it would be: less than the bursts, whose pauses stay as long.
+    pub fn gain_of_whole(&self) -> Option<f64> {
+        let gain = self.gain?;
+        Some(if self.is_of_bursts() { 1.0 / (1.0 - self.share * (1.0 - 1.0 / gain.max(1.0))) } else { gain })
     }
 
     /// The cause in a sentence or two, with its figures.
@@ -200,5 +211,19 @@ impl JsonSchema for Finding {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         Document::json_schema(generator)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Occurrences, Restarts, Sights};
+
+    #[test]
+    fn bursts_that_are_twice_as_fast_gain_little_beside_their_pauses() {
+        let restarted = Occurrences { count: 9, sights: Sights::default() };
+        let restarts = Cause::IdleRestart(Restarts { restarted, timing: None });
+        let whole = Verdict::new(restarts, 0.2, Some(2.0)).gain_of_whole().expect("a gain");
+        assert!((whole - 1.0 / 0.9).abs() < 1e-9, "{whole}");
     }
 }

@@ -1,7 +1,7 @@
 //! Many captures, or one with many connections, as a whole: what costs most, on which hosts, and the worst connections of all.
 
 use std::collections::HashMap;
-use thalweg_model::{CaptureReport, Code, Flow, Remedy, Setting, Side, Way};
+use thalweg_model::{CaptureReport, Code, Flow, Remedy, Setting, Side, Verdict, Way};
 
 /// Connections that are ranked across captures.
 const WORST_MAX: usize = 20;
@@ -264,15 +264,15 @@ fn is_same(a: &Remedy, b: &Remedy) -> bool {
 /// What its program alone could save counts for nothing: no setting or path saves it.
 fn lost_s(flow: &Flow) -> f64 {
     let least_s = flow.rtt_min_ms.unwrap_or(0.0) / 1e3;
-    let saved_s = |code: Code, gain: Option<f64>, phase_s: f64| {
-        let gain = gain.filter(|_| code != Code::Application).unwrap_or(1.0).max(1.0);
+    let saved_s = |verdict: &Verdict, phase_s: f64| {
+        let gain = verdict.gain_of_whole().filter(|_| verdict.code() != Code::Application).unwrap_or(1.0).max(1.0);
         (phase_s * (1.0 - 1.0 / gain)).clamp(0.0, (phase_s - least_s).max(0.0))
     };
-    let main = saved_s(flow.verdict.code(), flow.verdict.gain, flow.phase_s);
+    let main = saved_s(&flow.verdict, flow.phase_s);
     let other = flow.other_direction.as_ref().map_or(0.0, |other| {
         let bytes = if other.direction == Way::Up { flow.bytes_up } else { flow.bytes_down };
         let phase_s = if other.goodput_bps > 0.0 { bytes as f64 * 8.0 / other.goodput_bps } else { 0.0 };
-        saved_s(other.verdict.code(), other.verdict.gain, phase_s)
+        saved_s(&other.verdict, phase_s)
     });
     // Phases of the life are no part of what the data phase could save.
     let life_s = flow.life.map_or(0.0, |life| life.lost_s(flow.verdict.code()));

@@ -1,6 +1,6 @@
-//! Small writes wait for acknowledgements that the other side delays: do not wait, or do not delay.
+//! Small writes wait for acknowledgements: do not wait; or do not delay them, where the other side does.
 
-use crate::facts::{Facts, route, socket};
+use crate::facts::{AcksCome, Facts, route, socket};
 use crate::{noted, remedy};
 use thalweg_model::{Applicability, Code, Remedy};
 
@@ -19,7 +19,8 @@ pub(crate) fn plan(facts: &Facts<'_>) -> Vec<Remedy> {
         );
         noted(at_once, &["A program that writes in many small pieces then sends as many small packets."])
     });
-    let answered = facts.set(side.other(), route("quickack"), "1").map(|change| {
+    let quickack = facts.set(side.other(), route("quickack"), "1").filter(|_| facts.acks_come == AcksCome::Delayed);
+    let answered = quickack.map(|change| {
         remedy(
             code,
             "Or let the other host acknowledge at once, where the program cannot be changed.".to_owned(),

@@ -2,7 +2,7 @@
 
 use thalweg_model::since::Release;
 use thalweg_model::{
-    Change, FamilyName, Flow, Handshake, HostReport, Measured, Setting, SettingsReport, Side, TokenBucket, Way,
+    Cause, Change, FamilyName, Flow, Handshake, HostReport, Measured, Setting, SettingsReport, Side, TokenBucket, Way,
 };
 use thalweg_units::{Bytes, Rate, Span};
 
@@ -37,12 +37,32 @@ pub struct Facts<'a> {
     pub family: Option<FamilyName>,
     /// Slow start ended without a loss, and growing on from there took longer than it did.
     pub crept: bool,
+    /// When the acknowledgements come that small writes wait for.
+    pub acks_come: AcksCome,
     /// The token bucket on the path.
     pub policer: Option<TokenBucket>,
     /// Payload of the direction.
     pub bytes: u64,
     /// The hosts speak IPv6.
     pub ipv6: bool,
+}
+
+/// When the other side acknowledges what small writes wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AcksCome {
+    /// After a round trip.
+    AtOnce,
+    /// Later: it delays them.
+    #[default]
+    Delayed,
+}
+
+impl AcksCome {
+    fn of(flow: &Flow) -> Self {
+        let verdicts = std::iter::once(&flow.verdict).chain(flow.findings.iter().map(|finding| &finding.verdict));
+        let is_at_once = |cause: &Cause| matches!(cause, Cause::DelayedAck(writes) if writes.by_round_trips);
+        if verdicts.into_iter().any(|verdict| is_at_once(&verdict.cause)) { Self::AtOnce } else { Self::Delayed }
+    }
 }
 
 impl<'a> Facts<'a> {
@@ -62,6 +82,7 @@ impl<'a> Facts<'a> {
             acks_wait: flow.facts.rtt.as_deref().is_some_and(|rtt| rtt.ack_wait_ms.is_some()),
             family: flow.facts.congestion_control.map(|family| family.name),
             crept: flow.facts.slow_start.is_some_and(|start| start.crept),
+            acks_come: AcksCome::of(flow),
             policer: flow.policer,
             bytes: if flow.direction == Way::Up { flow.bytes_up } else { flow.bytes_down },
             ipv6: flow.client.starts_with('['),

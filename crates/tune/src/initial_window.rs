@@ -65,7 +65,12 @@ fn begin_larger(facts: &Facts<'_>) -> Vec<Remedy> {
                 "where Linux as it ships begins with {USUAL}, and this connection had no more than {least} to send at first"
             )
         }
-        (None, _) => format!("instead of the {begins} that Linux as it ships begins with"),
+        (None, Some((least, _))) if least > USUAL => {
+            format!(
+                "where this connection had {least} or more to send at first, and Linux as it ships begins with {USUAL}"
+            )
+        }
+        (None, _) => format!("instead of the {USUAL} that Linux as it ships begins with"),
     };
     let trip = if is_known { format!(" of {}", human_time(facts.rtt)) } else { String::new() };
     let reason =

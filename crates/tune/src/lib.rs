@@ -24,7 +24,7 @@ mod timeout;
 mod window_scaling;
 
 pub use commands::{apply, between, undo};
-pub use facts::Facts;
+pub use facts::{AcksCome, Facts};
 
 use thalweg_model::since::{self, Release};
 use thalweg_model::{Applicability, Cause, Change, Code, Flow, Kernels, Opening, Remedy, Side};
@@ -181,9 +181,10 @@ const RECEIVER_DROPS: &str = "There is nothing to set in TCP: the receiving host
                               tell where.";
 const PATH_RATE: &str = "There is nothing to set: the path's rate is used up. A path with a higher rate, or less data, makes it \
                          faster; pacing or a queue with AQM makes its queue shorter, not its rate higher.";
-const APPLICATION_WINDOW: &str = "There is nothing to set in TCP: a window of the protocol above it is full. Raise that to what the path holds and \
-                                  more in the receiving program: HTTP/2 SETTINGS_INITIAL_WINDOW_SIZE and WINDOW_UPDATE of the \
-                                  connection, SSH's channel window; or request the next piece before the last has arrived.";
+const APPLICATION_WINDOW: &str = "There is nothing to set in TCP. Where a window of the protocol above it is full, raise that to what the path holds \
+                                  and more in the receiving program: HTTP/2 SETTINGS_INITIAL_WINDOW_SIZE and WINDOW_UPDATE of the connection, \
+                                  SSH's channel window. Where pieces are requested, ask for larger ones, or for the next before the last has \
+                                  arrived.";
 const APPLICATION: &str = "There is nothing to set in TCP: the connection would have taken more. The sending program has to \
                            write sooner and larger pieces, or be asked for the next one before the last one is there.";
 

@@ -202,6 +202,11 @@ impl<'a> Facts<'a> {
         self.grows_on && !self.sender.losses.any() && self.marks().is_none()
     }
 
+    /// Whether the sender's SYN is in the capture, or the answer to it.
+    pub(crate) fn begins_with_handshake(&self) -> bool {
+        self.connection.opening.syn[self.main].isn.is_some()
+    }
+
     /// Mean rate over the data phase, in bytes per second.
     pub(crate) fn rate(&self) -> f64 {
         if self.phase_s > 0.0 { self.bytes / self.phase_s } else { 0.0 }

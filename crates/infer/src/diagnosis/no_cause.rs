@@ -1,7 +1,8 @@
 //! What is said where no rule found a cause: that nothing is to be gained, or why nothing is known.
 
 use crate::diagnosis::facts::Facts;
-use crate::diagnosis::finding::{counted, occurrences};
+use crate::diagnosis::finding::{MIN_GAIN, counted, occurrences};
+use crate::diagnosis::rules::initial_window;
 use crate::tcp::connection::Connection;
 use thalweg_model::{CarriedData, Cause, UndecidedBy, Verdict};
 
@@ -10,6 +11,9 @@ pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
         let missing =
             UndecidedBy::MissingPackets { missing_bytes: facts.sender.totals.missed_bytes, bytes: facts.bytes as u64 };
         return Verdict::new(Cause::Unknown(missing), 0.0, None);
+    }
+    if let Some(grew) = beginning_unseen(facts) {
+        return Verdict::new(Cause::Unknown(grew), 0.0, None);
     }
     if facts.phase_s > 0.0 {
         return nothing_to_gain(facts, None);
@@ -21,6 +25,13 @@ pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
         if facts.sender.totals.data_packets == 0 { UndecidedBy::NoData } else { UndecidedBy::NoAcknowledgement };
     let reason = unacknowledged(facts).unwrap_or(not_seen);
     Verdict::new(Cause::Unknown(reason), 0.0, None)
+}
+
+/// That the congestion window's growth costs much, in a capture that begins later than the connection.
+fn beginning_unseen(facts: &Facts<'_>) -> Option<UndecidedBy> {
+    let grown = initial_window::grown(facts).filter(|judged| judged.weight >= MIN_GAIN)?;
+    let Cause::InitialWindow(growth) = grown.cause else { return None };
+    Some(UndecidedBy::BeginningUnseen { seconds: growth.seconds, of_s: facts.phase_s })
 }
 
 /// That no limit costs much; `turns_s` as in [`CarriedData`].

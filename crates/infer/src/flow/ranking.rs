@@ -53,7 +53,7 @@ mod tests {
     use thalweg_model::{Cause, DelayedWrites, Occurrences, Pauses, PausesSeen};
 
     fn cause() -> Cause {
-        Cause::DelayedAck(DelayedWrites { writes: Occurrences::default(), waited_s: 1.0 })
+        Cause::DelayedAck(DelayedWrites { writes: Occurrences::default(), waited_s: 1.0, by_round_trips: false })
     }
 
     fn pauses() -> Cause {

@@ -35,7 +35,7 @@ impl<'a> JudgedFlow<'a> {
     pub(crate) fn new(connection: &'a Connection) -> Self {
         let [client, server] = &connection.sides;
         let main = main_side(connection);
-        let (held_side, held) = if client.sender.observers.nagle.time > server.sender.observers.nagle.time {
+        let (held_side, held) = if client.sender.observers.nagle.waited() > server.sender.observers.nagle.waited() {
             (Side::Client, &client.sender.observers.nagle)
         } else {
             (Side::Server, &server.sender.observers.nagle)
@@ -134,7 +134,7 @@ impl<'a> JudgedFlow<'a> {
                 window_max_bytes: sender.window.max,
                 send_buffer_bytes: facts.wakes.map(|wakes| wakes.buffer() as u64),
                 bursts: sender.totals.bursts,
-                nagle_side: (held.waits.count > 0).then_some(held_side),
+                nagle_side: (held.waited() > 0).then_some(held_side),
             },
             policer: facts.bucket.map(|bucket| TokenBucket { rate_bps: bucket.rate * 8.0, burst_bytes: bucket.burst }),
             facts: facts::facts(connection, main, &facts, black_hole),

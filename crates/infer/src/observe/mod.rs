@@ -190,7 +190,7 @@ impl Observers {
     }
 
     fn sent(&mut self, sent: &Sent) {
-        self.nagle.sent(sent);
+        self.nagle.sent(sent, self.accuracy);
         self.idle_restarts.sent(sent);
         self.policer_log.sent(sent.now, sent.start, sent.len as u32);
         self.send_spacing.sent(sent.now, sent.len);

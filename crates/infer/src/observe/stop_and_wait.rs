@@ -20,6 +20,8 @@ const AFTER_RELEASE: u64 = 1_000_000;
 /// Silences from which on it shows what ended them, at the sender and elsewhere, in nanoseconds: acknowledgements of a gigabit come every 24 µs, and
 /// times at a far sender are known to a millisecond. `a_window_above_tcp_is_seen_at_either_end_however_often_it_is_opened` holds it.
 const SILENCES: [u64; 2] = [100_000, 2_000_000];
+/// And a round trip has at most this many: more are what pacing leaves between packets. `pacing_leaves_no_silences` holds it.
+const SILENCES_PER_ROUND_TRIP: u64 = 16;
 /// Part of the data phase that the stops must take: less is not what holds the transfer.
 const MIN_PART_WAITED: f64 = 0.5;
 /// What goes on within this part of the time it stopped may be let go by either: a timer does so by chance with probability 1/20.
@@ -62,9 +64,10 @@ pub(crate) struct StopAndWait {
     start: Option<u64>,
     most_in_flight: u64,
     message_at: Option<u64>,
-    /// Silences, and those that a message ended.
-    silences: u64,
+    /// Silences that a message ended, their nanoseconds, and those of all silences: where delays vary, there are short ones besides.
     ended_by_message: u64,
+    until_message: u64,
+    silent: u64,
     /// What lets data go, one by one: messages that acknowledge new data, and acknowledgements of it without any.
     pub(crate) messages: u64,
     acknowledgements: u64,
@@ -95,11 +98,13 @@ impl StopAndWait {
         let begun = *self.start.get_or_insert(sent.start);
         let is_far = accuracy != Accuracy::Exact;
         let is_opened = self.is_opened(sent);
-        if sent.silence() >= SILENCES[usize::from(is_far)] {
-            self.silences += 1;
+        let silence = sent.silence();
+        if silence >= SILENCES[usize::from(is_far)].max(sent.rtt_min / SILENCES_PER_ROUND_TRIP) {
+            self.silent += silence;
             self.ended_by_message += u64::from(is_opened);
+            self.until_message += if is_opened { silence } else { 0 };
         }
-        let is_silent = sent.silence() >= sent.rtt_min / 2;
+        let is_silent = silence >= sent.rtt_min / 2;
         let is_stop = if is_far { is_silent } else { sent.una >= sent.start || is_opened && is_silent };
         let amount = sent.start.checked_sub(begun).filter(|amount| is_stop && *amount > 0);
         if let Some(amount) = amount {
@@ -148,10 +153,11 @@ impl StopAndWait {
         self.votes = if is_same { self.votes + 1 } else { self.votes - 1 };
     }
 
-    /// Whether messages let nearly all data go, or end nearly all silences.
+    /// Whether messages let nearly all data go, or end silences of nearly all their time.
     pub(crate) fn goes_on_by_messages(&self) -> bool {
-        let nearly = |count: u64, all: u64| count >= MIN_STOPS && count * 10 >= all * ALIKE_TENTHS;
-        nearly(self.messages, self.messages + self.acknowledgements) || nearly(self.ended_by_message, self.silences)
+        let nearly = |part: u64, all: u64| part * 10 >= all * ALIKE_TENTHS;
+        self.messages >= MIN_STOPS && nearly(self.messages, self.messages + self.acknowledgements)
+            || self.ended_by_message >= MIN_STOPS && nearly(self.until_message, self.silent)
     }
 
     /// How much later than a round trip the acknowledgements come that end stops, in the mean, in seconds, where the receiver delays them.
@@ -270,6 +276,39 @@ mod tests {
             found.goes_on_by_itself()
         };
         assert_eq!([500_000, 5_000_000, 30_000_000].map(goes_on_by_itself), [false, false, true]);
+    }
+
+    #[test]
+    fn pacing_leaves_no_silences() {
+        // Each 30 ms a message, and then twenty packets so far apart, over a round trip of 60 ms.
+        let goes_on_by_messages = |apart: u64| {
+            let (mut found, mut now, mut number) = (StopAndWait::default(), 0, 0u64);
+            for _ in 0..20 {
+                for packet in 0..20 {
+                    let last_send = now;
+                    now += if packet == 0 { 30_000_000 } else { apart };
+                    if packet == 0 {
+                        found.message(now);
+                    }
+                    let start = number * 1_448;
+                    let una = start.saturating_sub(64_000);
+                    let sent = Sent {
+                        number,
+                        now,
+                        start,
+                        una,
+                        next: start,
+                        last_send,
+                        rtt_min: 60_000_000,
+                        ..Sent::default()
+                    };
+                    found.sent(&sent, Accuracy::Exact);
+                    number += 1;
+                }
+            }
+            found.goes_on_by_messages()
+        };
+        assert_eq!([200_000, 3_000_000, 5_000_000].map(goes_on_by_messages), [true, true, false]);
     }
 
     #[test]

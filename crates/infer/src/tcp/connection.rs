@@ -335,6 +335,7 @@ impl Connection {
             tsecr: packet.timestamps.map(|t| t.1),
             tsval: packet.timestamps.map(|t| t.0),
             seq: packet.seq,
+            payload: packet.payload_len,
             pure: packet.payload_len == 0 && packet.flags.0 & (Flags::SYN | Flags::FIN | Flags::RST) == 0,
             asks,
             is_syn,

@@ -37,8 +37,9 @@ pub(crate) struct Ack {
     pub(crate) sack: SackBlocks,
     pub(crate) tsval: Option<u32>,
     pub(crate) tsecr: Option<u32>,
-    /// Its own number.
+    /// Its own number, and the length of its payload.
     pub(crate) seq: SeqNum,
+    pub(crate) payload: u32,
     /// It carries no data, SYN, FIN or RST.
     pub(crate) pure: bool,
     /// Its number was used before: it asks for an answer (RFC 9293 §3.8.4).

@@ -60,17 +60,22 @@ pub(super) fn of(cause: &Cause, share: f64) -> String {
         ),
         Cause::IdleRestart(restarts) => idle_restart(restarts, &part),
         Cause::DelayedAck(writes) => format!(
-            "{} waited {} each for an acknowledgement that the other side delays: {part} of the time.",
+            "{} waited {} each for {}: {part} of the time.",
             counted(writes.writes.count, "small write"),
             elapsed(writes.waited_s / writes.writes.count.max(1) as f64),
+            if writes.by_round_trips {
+                "the acknowledgement of a small one before (Nagle's algorithm)"
+            } else {
+                "an acknowledgement that the other side delays"
+            },
         ),
         Cause::PathMtuBlackHole(large) => large_packets(large, &part),
         Cause::SackNotTranslated(foreign) => foreign_blocks(foreign, &part),
         Cause::Reordering(late) => overtaken_packets(late, &part),
         Cause::Bufferbloat(queue) => full_queue(queue),
         Cause::ApplicationWindow(window) => format!(
-            "{} the receiving program, {part} of the time: a window above TCP, as HTTP/2 and SSH have. Over a round trip of {} that allows {}.",
-            held_by_messages(window),
+            "{} Over a round trip of {} that allows {}.",
+            held_by_messages(window, &part),
             elapsed(window.rtt_min_s),
             per_round_trip(window.window_bytes as f64, window.rtt_min_s),
         ),
@@ -96,12 +101,20 @@ pub(super) fn of(cause: &Cause, share: f64) -> String {
     }
 }
 
-fn held_by_messages(window: &ApplicationWindow) -> String {
+fn held_by_messages(window: &ApplicationWindow, part: &str) -> String {
     let bytes = count(window.window_bytes as f64);
-    if window.in_pieces {
-        format!("The sending program has {bytes} bytes in flight and no more, and goes on by messages of")
+    if window.are_requests {
+        format!(
+            "Each request is sent when the one before was answered, and an answer has {bytes} bytes: the sending program waits for {part} of the time."
+        )
+    } else if window.in_pieces {
+        format!(
+            "The sending program has {bytes} bytes in flight and no more, and goes on by messages of the receiving program, {part} of the time: a window above TCP, as HTTP/2 and SSH have."
+        )
     } else {
-        format!("After every {bytes} bytes the sending program waits for a message of")
+        format!(
+            "After every {bytes} bytes the sending program waits for a message of the receiving program, {part} of the time: a window above TCP, as HTTP/2 and SSH have, or one request after another."
+        )
     }
 }
 
@@ -486,6 +499,11 @@ fn undecided(reason: &UndecidedBy) -> String {
         UndecidedBy::MissingPackets { missing_bytes, bytes } => format!(
             "The capture lacks {} of the payload that was acknowledged, so the sender's pauses do not show; capture again with a larger buffer, or at one of the hosts.",
             percent(*missing_bytes as f64 / (*bytes).max(1) as f64),
+        ),
+        UndecidedBy::BeginningUnseen { seconds, of_s } => format!(
+            "The capture begins within the connection. The congestion window held the sender for {} of {}; what made it small, and from where it grew, is not in the capture.",
+            elapsed(*seconds),
+            elapsed(*of_s),
         ),
         UndecidedBy::Unacknowledged { packets_again, seconds, .. } => format!(
             "Nothing acknowledged the data, though it was sent again {} in {}: its receiver is gone, or the path to it, or the path back.",

@@ -1,9 +1,9 @@
 //! The facts that each cause rests on, as text.
 
 use super::figures::{
-    BucketFit, Clamp, CongestionLosses, FirstFlight, FullQueue, FullSendBuffer, HostDrops, KernelCounters,
-    LargePackets, Losses, Occurrences, PacedData, Pauses, PausesSeen, Repairs, SendBufferSeen, Sights, SlowReader,
-    SlowStartSeen, UsedPath, WaitedFor, WindowGrowth,
+    BucketFit, Clamp, CongestionLosses, DelayedWrites, FirstFlight, FullQueue, FullSendBuffer, HostDrops,
+    KernelCounters, LargePackets, Losses, Occurrences, PacedData, Pauses, PausesSeen, Repairs, SendBufferSeen, Sights,
+    SlowReader, SlowStartSeen, UsedPath, WaitedFor, WindowGrowth,
 };
 use super::life::{Opening, SentAgain, SynRequest, times};
 use super::receive_buffer::OverrunBuffer;
@@ -44,10 +44,7 @@ pub(super) fn of(cause: &Cause) -> Vec<Evidence> {
             });
             [began].into_iter().chain(carried).collect()
         }
-        Cause::DelayedAck(writes) => vec![seen(
-            "small segments that left the moment the one before them was acknowledged, long after a round trip",
-            &writes.writes.sights,
-        )],
+        Cause::DelayedAck(writes) => vec![delayed_writes(writes)],
         Cause::PathMtuBlackHole(large) => large_packets(large),
         Cause::SackNotTranslated(foreign) => {
             vec![seen("blocks that lie more than 64 MiB from all that was sent", &foreign.blocks.sights)]
@@ -266,11 +263,20 @@ fn slow_start_end(start: &SlowStartSeen) -> String {
     }
 }
 
+fn delayed_writes(writes: &DelayedWrites) -> Evidence {
+    let text = if writes.by_round_trips {
+        "small segments that left the moment one before them was acknowledged, though the windows had room"
+    } else {
+        "small segments that left the moment the one before them was acknowledged, long after a round trip"
+    };
+    seen(text, &writes.writes.sights)
+}
+
 fn repairs(repairs: &Repairs) -> Evidence {
     let again = counted(repairs.packets_again.count, "packet");
     match repairs.episodes {
         Some(episodes) => {
-            let text = format!("{again} sent again in {}; the first", counted(episodes, "episode"));
+            let text = format!("{again} sent again in {}", counted(episodes, "episode"));
             seen(text, &repairs.packets_again.sights)
         }
         None => fact(format!("{again} sent again")),
@@ -455,7 +461,10 @@ fn opening(opening: &Opening) -> Vec<Evidence> {
 
 fn undecided(reason: &UndecidedBy) -> Vec<Evidence> {
     match reason {
-        UndecidedBy::NoData | UndecidedBy::NoAcknowledgement | UndecidedBy::MissingPackets { .. } => Vec::new(),
+        UndecidedBy::NoData
+        | UndecidedBy::NoAcknowledgement
+        | UndecidedBy::MissingPackets { .. }
+        | UndecidedBy::BeginningUnseen { .. } => Vec::new(),
         UndecidedBy::Unacknowledged { timeouts, bytes, .. } => vec![
             seen(format!("the retransmission timer ran out {}", counted(timeouts.count, "time")), &timeouts.sights),
             fact(format!("{} were sent", data(*bytes as f64))),

@@ -373,13 +373,16 @@ pub struct RestartTiming {
     pub rtt_s: f64,
 }
 
-/// Small writes that waited for a delayed acknowledgement.
+/// Small writes that waited for an acknowledgement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DelayedWrites {
     /// Those writes.
     pub writes: Occurrences,
     /// What they waited together.
     pub waited_s: f64,
+    /// The acknowledgements came after a round trip; else the other side delayed them.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub by_round_trips: bool,
 }
 
 /// Packets that are too long for the path.
@@ -478,6 +481,9 @@ pub struct ApplicationWindow {
     pub window_bytes: u64,
     /// Messages open it again piece by piece, so that the sender hardly stops.
     pub in_pieces: bool,
+    /// The messages are requests of HTTP/1, each sent when the one before was answered.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub are_requests: bool,
     /// Amounts of that size, and the first packets after stops; or the messages, and the first of them.
     pub rounds: Occurrences,
     /// Least round trip.

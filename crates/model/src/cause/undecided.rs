@@ -19,6 +19,13 @@ pub enum UndecidedBy {
         /// All payload that was acknowledged.
         bytes: u64,
     },
+    /// The capture begins within the connection, and the congestion window held the sender: from where it grew, and what made it small, is not known.
+    BeginningUnseen {
+        /// Time in which it did.
+        seconds: f64,
+        /// The data phase.
+        of_s: f64,
+    },
     /// Nothing acknowledged the data.
     Unacknowledged {
         /// Packets that were sent again.

@@ -168,7 +168,8 @@ fn tell(page: &mut Page, flow: &Flow) {
     page.sentence("  ", &flow.verdict.claim(), Style::Strong);
     let mut facts = vec![flow.verdict.code().to_string()];
     facts.extend(crate::facts::shares(flow));
-    facts.extend(flow.verdict.gain.map(|value| format!("{} to gain", gain(value))));
+    let of = if flow.verdict.is_of_bursts() { " in bursts" } else { "" };
+    facts.extend(flow.verdict.gain.map(|value| format!("{} to gain{of}", gain(value))));
     // Bytes, time and rate of one direction and of one stretch of time, so that each follows from the others.
     let (bytes, way) = if flow.direction == Way::Up { (flow.bytes_up, "up") } else { (flow.bytes_down, "down") };
     if flow.goodput_bps > 0.0 && flow.phase_s > 0.0 {

@@ -107,6 +107,7 @@ pub fn all() -> Vec<Cause> {
         UndecidedBy::NoData,
         UndecidedBy::NoAcknowledgement,
         UndecidedBy::MissingPackets { missing_bytes: 3_000_000, bytes: 10_000_000 },
+        UndecidedBy::BeginningUnseen { seconds: 7.81, of_s: 7.87 },
         UndecidedBy::Unacknowledged { packets_again: 5, seconds: 31.0, timeouts: occurrences(5), bytes: 1_448 },
         UndecidedBy::OnlyAcknowledgements {
             bytes: 10_000_000,
@@ -164,7 +165,8 @@ pub fn all() -> Vec<Cause> {
         }),
         Cause::IdleRestart(Restarts { restarted: occurrences(3), timing: Some(timing) }),
         Cause::IdleRestart(Restarts { restarted: occurrences(3), timing: None }),
-        Cause::DelayedAck(DelayedWrites { writes: occurrences(30), waited_s: 1.2 }),
+        Cause::DelayedAck(DelayedWrites { writes: occurrences(30), waited_s: 1.2, by_round_trips: false }),
+        Cause::DelayedAck(DelayedWrites { writes: occurrences(20), waited_s: 1.2, by_round_trips: true }),
         Cause::PathMtuBlackHole(LargePackets::Retransmissions {
             segment_bytes: 1_448,
             arrived_bytes: 452,
@@ -214,13 +216,23 @@ pub fn all() -> Vec<Cause> {
         Cause::ApplicationWindow(ApplicationWindow {
             window_bytes: 65_535,
             in_pieces: false,
+            are_requests: false,
             rounds: occurrences(60),
             rtt_min_s: 0.1,
             receive_window_bytes: 4_194_304,
         }),
         Cause::ApplicationWindow(ApplicationWindow {
+            window_bytes: 100_274,
+            in_pieces: false,
+            are_requests: true,
+            rounds: occurrences(24),
+            rtt_min_s: 0.06,
+            receive_window_bytes: 476_000,
+        }),
+        Cause::ApplicationWindow(ApplicationWindow {
             window_bytes: 2_097_152,
             in_pieces: true,
+            are_requests: false,
             rounds: occurrences(900),
             rtt_min_s: 0.2,
             receive_window_bytes: 8_388_608,

@@ -3,8 +3,9 @@
 use super::Demand;
 use super::draft::{Draft, Raise};
 use crate::state::HostState;
+use serde::Deserialize;
 use serde_json::Value;
-use thalweg_model::{ExpectedGain, PlannedChange, Reach, Setting, Side, TunePlan};
+use thalweg_model::{ExpectedGain, PlannedChange, Reach, Setting, Side, TunePlan, Verdict};
 use thiserror::Error;
 
 /// Why no plan can be made from a document.
@@ -53,7 +54,8 @@ fn diagnosed(document: &Value, here: Side, name: &str, demand: &Demand, draft: &
             list(flow, "remedies").iter().map(|remedy| add(draft, demand, remedy, here)).find(|added| *added > 0);
         let Some(added) = added else { continue };
         count += added;
-        best = flow["verdict"]["gain"].as_f64().into_iter().chain(best).reduce(f64::max);
+        let verdict = Verdict::deserialize(&flow["verdict"]).ok();
+        best = verdict.and_then(|verdict| verdict.gain_of_whole()).into_iter().chain(best).reduce(f64::max);
     }
     let how = format!("{count} changes of {flows} connections, the largest of each setting");
     draft.step("what the diagnosis proposes", how, name.to_owned());

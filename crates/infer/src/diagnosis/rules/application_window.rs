@@ -19,10 +19,17 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let cause = ApplicationWindow {
         window_bytes: above_tcp.bytes,
         in_pieces: above_tcp.in_pieces,
+        are_requests: are_requests(facts, rounds.count),
         rounds,
         rtt_min_s: facts.rtt_min_s,
         receive_window_bytes: facts.sender.window.max,
     };
     let gain = facts.shows_capacity().then(|| facts.gain_without(facts.split.application, 0.0));
     Some(Judged { in_bursts: true, ..Judged::new(Cause::ApplicationWindow(cause), share, weight, gain) })
+}
+
+/// Whether the messages are requests of HTTP/1: as many as half of the `rounds`, or more, for the first amounts are smaller than the others.
+fn are_requests(facts: &Facts<'_>, rounds: u64) -> bool {
+    let log = &facts.connection.observers.requests;
+    log.count > 0 && log.count * 2 >= rounds && log.kept().iter().all(|one| one.request().is_some())
 }

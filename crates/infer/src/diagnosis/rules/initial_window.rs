@@ -16,6 +16,12 @@ const MIN_BURST_PACE_RATIO: f64 = 1.5;
 const MIN_GAIN_IN_BURST: f64 = 1.5;
 
 pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
+    // Where the capture begins later, what looks like slow start is not the connection's.
+    grown(facts).filter(|_| facts.begins_with_handshake())
+}
+
+/// What the congestion window's growth costs, from wherever it begins.
+pub(crate) fn grown(facts: &Facts<'_>) -> Option<Judged> {
     let limits = facts.limits();
     let sender = facts.sender;
     // A flight never larger than the first one: no growth was needed.

@@ -343,8 +343,9 @@ impl Sender {
             return;
         }
         let limit = self.class();
-        // Where all has come, an acknowledgement by itself waits for nothing.
-        let is_idle = ack.pure && !ack.asks && to == self.space.una && self.space.una == self.space.nxt;
+        // Where all has come, an acknowledgement by itself waits for nothing, nor does the receiver's FIN, however late.
+        let is_idle =
+            ack.payload == 0 && !ack.is_syn && !ack.asks && to == self.space.una && self.space.una == self.space.nxt;
         if self.totals.first_data.is_some() && !is_idle {
             self.clocks.now = self.clocks.now.max(ack.now);
         }

@@ -138,6 +138,7 @@ mod tests {
             tsecr: None,
             seq: SeqNum::new(0),
             pure: true,
+            payload: 0,
             asks: false,
             is_syn: false,
             ecn_echo: false,
