@@ -83,7 +83,7 @@ fn bad_input_is_one_sentence_and_a_hint() {
         refused(&["tune", "apply", "plan.json", "--state", "state"], part);
     }
     refused(&["tune", "apply", "lab.json", "--state", "state"], "is no plan");
-    refused(&["tune", "rollback", "--state", "state"], "there is no application");
+    refused(&["tune", "rollback", "--state", "state"], "no application waits");
     refused(&["tune", "confirm", "1", "--state", "state"], "there is no application");
     refused(&["tune", "persist", "1", "--state", "state"], "there is no application");
     run(folder.path(), &["tune", "rollback", "--unless-confirmed", "--state", "state"], 0);

@@ -1,15 +1,12 @@
 //! Buffers: what they may grow to, begin with, keep, and how that goes with the host's memory.
 
 use super::{Look, bytes, grouped};
+use crate::buffer_numbers::{FLOOR_MAX_BYTES, START_MAX_BYTES};
 use crate::catalogue::sysctl;
 use thalweg_model::{TuneFinding, Weight};
 
 /// Bytes of a page on nearly all hosts; `net.ipv4.tcp_mem` counts in pages.
 const PAGE_BYTES: u64 = 4096;
-/// A socket keeps a page under memory pressure by default. Source: net/ipv4/tcp.c, `tcp_init`.
-const FLOOR_MAX_BYTES: u64 = 64 << 10;
-/// Eight times the larger of the kernel's own beginnings, 131,072 bytes. Source: net/ipv4/tcp.c, `tcp_init`.
-const START_MAX_BYTES: u64 = 1 << 20;
 /// A host that is fine with fewer connections at full buffers than this says so by `--connections`.
 const CONNECTIONS_FEW: u64 = 1000;
 /// Unsent data above this is a second of 8 Mb/s.
@@ -48,7 +45,7 @@ fn tcp_mem_bytes(look: &Look<'_>) -> Option<(u64, u64)> {
 fn floor(look: &Look<'_>, short: &str, called: &str) -> Option<TuneFinding> {
     let name = tcp(short);
     let numbers = look.numbers(&name)?;
-    let [least, start, most] = numbers[..] else { return None };
+    let [least, ..] = numbers[..] else { return None };
     if least <= FLOOR_MAX_BYTES {
         return None;
     }
@@ -69,14 +66,13 @@ fn floor(look: &Look<'_>, short: &str, called: &str) -> Option<TuneFinding> {
             "The floor holds after pressure began, for every {called} buffer: pressure then frees nothing below it."
         ),
     };
-    let set = format!("{name} = 4096 {start} {most}");
-    Some(look.find("buffer-floor", Weight::Trap, &name, says, why, Some(set)))
+    Some(look.find("buffer-floor", Weight::Trap, &name, says, why, look.mended(&name)))
 }
 
 fn start(look: &Look<'_>, short: &str, called: &str) -> Option<TuneFinding> {
     let name = tcp(short);
     let numbers = look.numbers(&name)?;
-    let [_, start, most] = numbers[..] else { return None };
+    let [_, start, _] = numbers[..] else { return None };
     if start < START_MAX_BYTES {
         return None;
     }
@@ -93,8 +89,7 @@ fn start(look: &Look<'_>, short: &str, called: &str) -> Option<TuneFinding> {
             bytes(start)
         )
     };
-    let set = format!("{name} = 4096 {default} {most}");
-    Some(look.find("buffer-start", Weight::Trap, &name, says, why, Some(set)))
+    Some(look.find("buffer-start", Weight::Trap, &name, says, why, look.mended(&name)))
 }
 
 fn memory(look: &Look<'_>, short: &str, called: &str) -> Option<TuneFinding> {

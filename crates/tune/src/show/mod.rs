@@ -6,7 +6,8 @@ mod names;
 mod routes;
 mod sockets;
 
-use crate::catalogue::{Entry, Known, Scope, known, same_value};
+use crate::buffer_numbers::mended;
+use crate::catalogue::{Entry, Known, Scope, known, same_value, sysctl};
 use crate::state::{HostState, Sysctl};
 use thalweg_model::since::Release;
 use thalweg_model::{TuneDifference, TuneFinding, TuneRead, TuneShow, Weight};
@@ -14,6 +15,7 @@ use thalweg_model::{TuneDifference, TuneFinding, TuneRead, TuneShow, Weight};
 /// Findings' codes, with what each is about; the schema lists the same.
 pub const CODES: [(&str, &str); 38] = [
     ("accept-overflow-reset", "a full accept queue answers with RST"),
+    ("attribute-not-locked", "a route's attribute that the kernel ignores because it is not locked"),
     ("auto-tuning-off", "receive buffers do not grow"),
     ("bbr-unpaced", "BBR without anything that paces it"),
     ("buffer-floor", "what each socket may keep under memory pressure is large"),
@@ -22,7 +24,6 @@ pub const CODES: [(&str, &str); 38] = [
     ("client-ports", "few ports for outgoing connections"),
     ("congestion-unavailable", "the congestion control is not loaded"),
     ("core-max-binds", "net.core's limit binds SO_RCVBUF or SO_SNDBUF below auto-tuning"),
-    ("cwnd-not-locked", "a route's cwnd that the kernel ignores"),
     ("falling-numbers", "a limit is less than the one before it"),
     ("fastopen-client-only", "Fast Open is on for outgoing connections alone"),
     ("few-retries", "connections give up early"),
@@ -82,6 +83,16 @@ impl Look<'_> {
             Some(kernel) => entry.default_on(Some(kernel)).is_some_and(|default| same_value(entry, default, value)),
             None => entry.defaults.values().any(|default| same_value(entry, default, value)),
         }
+    }
+
+    /// The one line that mends all that is wrong with the numbers of a sysctl: the kernel's default of those that do harm.
+    fn mended(&self, name: &str) -> Option<String> {
+        let entry = sysctl(name)?;
+        let whole = || entry.default_on(self.kernel).map(str::to_owned);
+        let buffers = ["net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"].contains(&name);
+        let numbers = buffers.then(|| mended(entry, &self.sysctl(name)?.value, self.kernel)).flatten();
+        let value = numbers.map(|[least, start, most]| format!("{least} {start} {most}")).or_else(whole);
+        Some(value.map_or_else(|| "leave it out".to_owned(), |value| format!("{name} = {value}")))
     }
 
     /// A finding about a sysctl that was read.
@@ -168,6 +179,11 @@ pub(crate) fn bytes(number: u64) -> String {
     };
     let text = format!("{:.1}", number as f64 / scale as f64);
     format!("{} {unit}", text.strip_suffix(".0").unwrap_or(&text))
+}
+
+/// So many of a thing: its name has an s unless there is one.
+pub(crate) fn counted(number: u64, thing: &str) -> String {
+    format!("{} {thing}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
 /// A number with commas between its thousands.

@@ -62,11 +62,7 @@ fn value(look: &Look<'_>, entry: &Entry, line: &Sysctl) -> Option<TuneFinding> {
         let says = "Its numbers fall where none may be less than the one before it.".to_owned();
         let why = "The kernel takes them as they are: a socket begins above its limit, or auto-tuning has no room."
             .to_owned();
-        let mut sorted = numbers;
-        sorted.sort_unstable();
-        let sorted: Vec<String> = sorted.iter().map(ToString::to_string).collect();
-        let set = format!("{name} = {}", sorted.join(" "));
-        return Some(look.find("falling-numbers", Weight::Trap, name, says, why, Some(set)));
+        return Some(look.find("falling-numbers", Weight::Trap, name, says, why, look.mended(name)));
     }
     None
 }
