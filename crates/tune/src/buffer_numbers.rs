@@ -15,7 +15,7 @@ pub(crate) fn mended(entry: &Entry, value: &str, kernel: Option<Release>) -> Opt
     let [least, start, most] = three(entry, value).unwrap_or(default);
     let least = if least <= FLOOR_MAX_BYTES { least } else { least_by_default };
     let start = if (least..START_MAX_BYTES).contains(&start) { start } else { start_by_default.max(least) };
-    Some([least, start, if most >= start { most } else { most_by_default }])
+    Some([least, start, if most > start { most } else { most_by_default }])
 }
 
 fn three(entry: &Entry, value: &str) -> Option<[u64; 3]> {
@@ -37,6 +37,7 @@ mod tests {
             ("8388608 1048576 16777216", [4096, 16384, 16_777_216]),
             ("87380 65536 4194304", [4096, 65536, 4_194_304]),
             ("4096 65536 16384", [4096, 65536, 4_194_304]),
+            ("4096 16384 16384", [4096, 16384, 4_194_304]),
             ("a b c", [4096, 16384, 4_194_304]),
             ("4096 16384", [4096, 16384, 4_194_304]),
         ] {

@@ -20,6 +20,7 @@ pub(super) fn findings(look: &Look<'_>) -> Vec<TuneFinding> {
     for (short, called, option) in sides {
         found.extend(floor(look, short, called));
         found.extend(start(look, short, called));
+        found.extend(no_growth(look, short, called));
         found.extend(memory(look, short, called));
         found.extend(core_max(look, short, option));
         found.extend(core_default(look, short));
@@ -90,6 +91,31 @@ fn start(look: &Look<'_>, short: &str, called: &str) -> Option<TuneFinding> {
         )
     };
     Some(look.find("buffer-start", Weight::Trap, &name, says, why, look.mended(&name)))
+}
+
+/// The limit is where buffers begin, or the kernel's memory for all of them is less than one.
+fn no_growth(look: &Look<'_>, short: &str, called: &str) -> Option<TuneFinding> {
+    let name = tcp(short);
+    let numbers = look.numbers(&name)?;
+    let [_, start, most] = numbers[..] else { return None };
+    let (says, why, set) = match tcp_mem_bytes(look) {
+        Some((pressure, _)) if pressure < start => (
+            format!(
+                "TCP is under memory pressure from {} on, which one {called} buffer of {} exceeds.",
+                bytes(pressure),
+                bytes(start)
+            ),
+            "Under pressure no buffer grows, and windows shrink.".to_owned(),
+            look.mended(TCP_MEM),
+        ),
+        _ if start == most => (
+            format!("Every {called} buffer stays at {}: its limit is what it begins with.", bytes(most)),
+            format!("Auto-tuning has no room, and a connection carries less than {} a round trip.", bytes(most)),
+            look.mended(&name),
+        ),
+        _ => return None,
+    };
+    Some(look.find("buffer-cannot-grow", Weight::Trap, &name, says, why, set))
 }
 
 fn memory(look: &Look<'_>, short: &str, called: &str) -> Option<TuneFinding> {

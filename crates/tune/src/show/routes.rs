@@ -1,6 +1,7 @@
 //! Routes: attributes that are not obeyed, or are on a route that is not taken.
 
 use super::Look;
+use super::connections::DELAYED_ACK_US;
 use crate::route_command;
 use crate::state::Route;
 use std::collections::BTreeMap;
@@ -12,6 +13,12 @@ const NEEDS_LOCK: [(&str, &str); 2] = [
     ("cwnd", "tcp_init_metrics reads RTAX_CWND only where the attribute is locked."),
     ("rto_min", "tcp_rto_min reads RTAX_RTO_MIN only where the attribute is locked."),
 ];
+/// Segments that connections begin with. Source: RFC 6928, Linux `TCP_INIT_CWND`.
+const USUAL_WINDOW: u64 = 10;
+/// Payload of a full segment over Ethernet. Source: RFC 6928, section 2.
+const SEGMENT_BYTES: u64 = 1460;
+/// Packets that a device queues by default. Source: include/net/pkt_sched.h, `DEFAULT_TX_QUEUE_LEN`.
+const DEVICE_QUEUE: u64 = 1000;
 /// Attributes whose absence on another route goes unnoticed.
 const WINDOWS: [&str; 2] = ["initcwnd", "initrwnd"];
 
@@ -29,6 +36,9 @@ pub(super) fn findings(look: &Look<'_>) -> Vec<TuneFinding> {
         }
         found.extend(shadowed(route, &routes));
         found.extend(unlocked(route));
+        found.extend(narrow(route));
+        found.extend(burst(route));
+        found.extend(short_timeout(route));
     }
     found.extend(bypassed(&routes));
     found
@@ -95,6 +105,43 @@ fn unlocked(route: &Route) -> Vec<TuneFinding> {
         Some(finding("attribute-not-locked", Weight::Trap, route, says, why, set))
     };
     NEEDS_LOCK.iter().filter_map(one).collect()
+}
+
+/// A bound below the window that connections begin with.
+fn narrow(route: &Route) -> Option<TuneFinding> {
+    let number = |name: &str| route.attributes.get(name)?.trim_start_matches("lock ").parse::<u64>().ok();
+    // An unlocked cwnd is not obeyed, which is said by itself.
+    let cwnd = number("cwnd").filter(|cwnd| *cwnd < USUAL_WINDOW && route.attributes["cwnd"].starts_with("lock "));
+    let window = number("window").filter(|window| (1..USUAL_WINDOW * SEGMENT_BYTES).contains(window));
+    let (what, whose) = match (cwnd, window) {
+        (Some(cwnd), _) => (format!("cwnd {cwnd}"), "Connections over this route send"),
+        (None, Some(window)) => (format!("window {window}"), "Peers of connections over this route send"),
+        _ => return None,
+    };
+    let says = format!("{whose} no more than {what} a round trip.");
+    let why = "Connections begin with ten segments (RFC 6928): the bound is below that, and never grows.";
+    Some(finding("window-below-initial", Weight::Trap, route, says, why, None))
+}
+
+fn burst(route: &Route) -> Option<TuneFinding> {
+    let window: u64 = route.attributes.get("initcwnd")?.trim_start_matches("lock ").parse().ok()?;
+    if window <= DEVICE_QUEUE {
+        return None;
+    }
+    let says = format!("Every connection begins with a burst of {window} segments.");
+    let why = "A device queues 1,000 packets by default (txqueuelen): the host itself drops what is beyond them.";
+    Some(finding("initial-window-burst", Weight::Trap, route, says, why, None))
+}
+
+fn short_timeout(route: &Route) -> Option<TuneFinding> {
+    let text = route.attributes.get("rto_min")?.strip_prefix("lock ")?;
+    let least_ms: u64 = text.trim_end_matches("ms").parse().ok()?;
+    if least_ms.saturating_mul(1000) >= DELAYED_ACK_US {
+        return None;
+    }
+    let says = format!("{least_ms} ms is below the 40 ms that a Linux peer may delay an acknowledgement.");
+    let why = "Unless peers acknowledge sooner (quickack on their route) the timeout fires in vain, and cuts the congestion window.";
+    Some(finding("rto-below-delayed-ack", Weight::Note, route, says, why, None))
 }
 
 /// The default route has an initial window, and longer prefixes through the same devices have none.
