@@ -48,11 +48,11 @@ pub(crate) fn run(args: &TuneAttachArgs, output: &Output) -> Result<ExitCode, Fa
 /// Refuses a folder that is in another file system, in which the kernel pins nothing.
 fn in_bpf_file_system(pins: &Path) -> Result<(), Failure> {
     /// Source: linux/magic.h, `BPF_FS_MAGIC`.
-    const MAGIC: i64 = 0xcafe_4a11;
+    const MAGIC: rustix::fs::FsWord = 0xcafe_4a11;
     // The folder is made when the first name is attached.
     let there = pins.ancestors().find(|path| path.exists()).unwrap_or(pins);
     match rustix::fs::statfs(there) {
-        Ok(system) if i64::try_from(system.f_type) != Ok(MAGIC) => {
+        Ok(system) if system.f_type != MAGIC => {
             Err(Failure::user(format!("'{}' is not in a BPF file system", pins.display()))
                 .hint("mount -t bpf bpf /sys/fs/bpf, or --pins DIR in one that is mounted"))
         }
