@@ -1,10 +1,12 @@
 //! Applying a plan, and confirming it.
 
-use crate::error::ApplyError;
-use crate::journal::{Journal, State};
+use crate::error::{ApplyError, Fault};
+use crate::journal::Journal;
 use crate::planned::entries;
 use crate::scope::{boot_id, namespace};
+use crate::state::State;
 use crate::store::Locked;
+use crate::target::Target;
 use crate::undo::undo;
 use crate::{Step, Watch, effect};
 use std::io;
@@ -49,6 +51,7 @@ pub fn apply(
         state: State::Applying,
         entries,
         notes: Vec::new(),
+        persisted: Vec::new(),
     };
     if let Err(error) = locked.save(&journal, watch) {
         // It may have its name already: then it says of no write that was made, and is closed.
@@ -58,15 +61,15 @@ pub fn apply(
     if options.confirm_within_s.is_some() {
         let armed = watch.at(Step::BeforeTimer).and_then(|()| arm(&journal));
         if let Err(error) = armed {
-            return Err(give_up(&mut journal, locked, format!("cannot arm the timer: {error}"), true, watch));
+            return Err(give_up(&mut journal, locked, format!("cannot arm the timer: {error}"), Fault::Host, watch));
         }
     }
     if let Err(failure) = write_all(&journal, watch) {
-        return Err(give_up(&mut journal, locked, failure.text, failure.forbidden, watch));
+        return Err(give_up(&mut journal, locked, failure.text, failure.fault, watch));
     }
     journal.state = if options.confirm_within_s.is_some() { State::Unconfirmed } else { State::Confirmed };
     if let Err(error) = locked.save(&journal, watch) {
-        return Err(give_up(&mut journal, locked, error.to_string(), true, watch));
+        return Err(give_up(&mut journal, locked, error.to_string(), Fault::Host, watch));
     }
     Ok(journal)
 }
@@ -74,43 +77,39 @@ pub fn apply(
 /// What went wrong in the writes.
 struct Failure {
     text: String,
-    /// This host does not allow it.
-    forbidden: bool,
+    fault: Fault,
 }
 
 fn write_all(journal: &Journal, watch: &mut impl Watch) -> Result<(), Failure> {
-    let stopped = |error: io::Error| Failure { text: format!("cannot go on: {error}"), forbidden: true };
+    let stopped = |error: io::Error| Failure { text: format!("cannot go on: {error}"), fault: Fault::Host };
     for (place, entry) in journal.entries.iter().enumerate() {
         watch.at(Step::BeforeWrite(place)).map_err(stopped)?;
         entry.target.write(&entry.after).map_err(|error| Failure {
-            forbidden: matches!(
-                error.source.kind(),
-                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
-            ),
+            fault: match (error.source.kind(), &entry.target) {
+                (io::ErrorKind::PermissionDenied, Target::Sysctl(name)) if thalweg_host::sysctl::is_read_only(name) => {
+                    Fault::Namespace
+                }
+                (io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem, _) => Fault::Host,
+                _ => Fault::Value,
+            },
             text: error.to_string(),
         })?;
         watch.at(Step::AfterWrite(place)).map_err(stopped)?;
     }
     for (place, entry) in journal.entries.iter().enumerate() {
         watch.at(Step::BeforeReadBack(place)).map_err(stopped)?;
-        let read = entry.target.read().map_err(|error| Failure { text: error.to_string(), forbidden: true })?;
+        let read = entry.target.read().map_err(|error| Failure { text: error.to_string(), fault: Fault::Host })?;
         if !entry.target.same(&read, &entry.after) {
             let text = format!("{} was set to '{}' and reads back as '{read}'", entry.target, entry.after);
-            return Err(Failure { text, forbidden: false });
+            return Err(Failure { text, fault: Fault::Value });
         }
     }
     watch.at(Step::BeforeEffect).map_err(stopped)?;
-    effect::check(&journal.entries).map_err(|text| Failure { text, forbidden: false })
+    effect::check(&journal.entries).map_err(|text| Failure { text, fault: Fault::Value })
 }
 
 /// Undoes what was written, and says what became of it.
-fn give_up(
-    journal: &mut Journal,
-    locked: &Locked,
-    cause: String,
-    forbidden: bool,
-    watch: &mut impl Watch,
-) -> ApplyError {
+fn give_up(journal: &mut Journal, locked: &Locked, cause: String, fault: Fault, watch: &mut impl Watch) -> ApplyError {
     let undone = undo(journal, watch);
     journal.notes.push(cause.clone());
     let closed = locked
@@ -120,7 +119,7 @@ fn give_up(
         [] => "everything is as it was".to_owned(),
         refused => format!("not restored: {}", refused.join("; ")),
     };
-    ApplyError::Failed { cause, undone: undone + &closed.err().unwrap_or_default(), forbidden }
+    ApplyError::Failed { cause, undone: undone + &closed.err().unwrap_or_default(), fault }
 }
 
 /// Closes a journal before whose writes something failed.
@@ -140,7 +139,7 @@ fn close_unwritten(journal: &mut Journal, locked: &Locked) {
 pub fn confirm(id: Option<&str>, locked: &Locked, watch: &mut impl Watch) -> Result<Journal, ApplyError> {
     let mut journal = locked.store().journal(id)?;
     if journal.state != State::Unconfirmed {
-        return Err(ApplyError::State { id: journal.id, state: journal.state.name() });
+        return Err(ApplyError::State { id: journal.id, state: journal.state });
     }
     journal.state = State::Confirmed;
     locked.save(&journal, watch)?;

@@ -56,7 +56,7 @@ fn has_effect(name: &str, seen: &str, set: &str) -> bool {
 fn route(target: &thalweg_model::RouteTarget, after: &str) -> Result<(), String> {
     let address = match target.to.split('/').next().map(str::parse::<IpAddr>) {
         Some(Ok(IpAddr::V4(address))) => address,
-        _ if target.to == "default" && !target.via.as_ref().is_some_and(|via| via.contains(':')) => SOMEWHERE,
+        _ if target.to == "default" && !target.ipv6 => SOMEWHERE,
         // The look-up here is for IPv4.
         _ => return Ok(()),
     };

@@ -15,10 +15,7 @@ pub(crate) fn entries(changes: &[PlannedChange]) -> Result<Vec<Entry>, ApplyErro
     for change in changes {
         match (&change.setting, &change.route) {
             (Setting::Socket(name), _) => {
-                return Err(ApplyError::Unsupported(
-                    format!("the socket option {name}"),
-                    "the program that has the socket sets it",
-                ));
+                return Err(ApplyError::SocketOption(name.clone()));
             }
             (Setting::Route(name), None) => {
                 return Err(ApplyError::Unsupported(
@@ -28,6 +25,12 @@ pub(crate) fn entries(changes: &[PlannedChange]) -> Result<Vec<Entry>, ApplyErro
             }
             (Setting::Sysctl(name), _) => {
                 let target = Target::Sysctl(name.clone());
+                if let Some(other) = entries.iter().find(|entry| entry.target == target) {
+                    if target.same(&other.after, &change.to) {
+                        continue;
+                    }
+                    return Err(ApplyError::Twice(name.clone()));
+                }
                 let before = target.read()?;
                 drift(name, &before, change.from.as_deref(), |one, other| target.same(one, other))?;
                 entries.push(Entry { target, before, after: change.to.clone() });
@@ -36,9 +39,8 @@ pub(crate) fn entries(changes: &[PlannedChange]) -> Result<Vec<Entry>, ApplyErro
                 let target = Target::Route(route.clone());
                 let place = entries.iter().position(|entry| entry.target == target);
                 let before = place.map_or_else(|| target.read(), |place| Ok(entries[place].after.clone()))?;
-                let then = thalweg_host::route::list().map_err(ApplyError::Read)?;
-                let listed = then.iter().find(|one| one.to == route.to && u64::from(one.metric) == route.metric);
-                let now = listed.and_then(|one| one.metrics.get(name)).cloned().unwrap_or_default();
+                let now = Route::parse(&target.read()?).and_then(|route| route.metrics_text().remove(name));
+                let now = now.unwrap_or_default();
                 drift(
                     &format!("{name} of the {target}"),
                     &now,

@@ -2,6 +2,7 @@
 
 use crate::error::ApplyError;
 use crate::journal::Journal;
+use crate::state::State;
 use crate::{Step, Watch};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File, OpenOptions};
@@ -105,11 +106,11 @@ impl Store {
     /// When there is none.
     pub fn journal(&self, id: Option<&str>) -> Result<Journal, ApplyError> {
         let all = self.all()?;
-        let found = match id {
-            Some(id) => all.into_iter().find(|journal| journal.id == id),
-            None => all.into_iter().rfind(|journal| journal.state.is_open()),
-        };
-        found.ok_or_else(|| ApplyError::Unknown(id.unwrap_or("unconfirmed").to_owned()))
+        if let Some(id) = id {
+            return all.into_iter().find(|journal| journal.id == id).ok_or_else(|| ApplyError::Unknown(id.to_owned()));
+        }
+        let confirmed = all.iter().rfind(|journal| journal.state == State::Confirmed).map(|journal| journal.id.clone());
+        all.into_iter().rfind(|journal| journal.state.is_open()).ok_or(ApplyError::NoneWaits { confirmed })
     }
 
     fn read(&self, path: &Path) -> Result<Journal, ApplyError> {

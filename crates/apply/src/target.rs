@@ -3,6 +3,7 @@
 use crate::error::ApplyError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use thalweg_host::HostError;
 use thalweg_host::route::Route;
@@ -42,6 +43,23 @@ impl Target {
         }
     }
 
+    /// From what to what it is changed: the value of a sysctl, or the attributes of a route that differ.
+    pub fn difference(&self, before: &str, after: &str) -> String {
+        if matches!(self, Self::Sysctl(_)) {
+            return format!("{before} → {after}");
+        }
+        let [before, after] =
+            [before, after].map(|text| Route::parse(text).map(|route| route.metrics_text()).unwrap_or_default());
+        let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+        let value = |metrics: &BTreeMap<String, String>, name: &str| {
+            metrics.get(name).cloned().unwrap_or_else(|| "not set".to_owned())
+        };
+        let differs = names.into_iter().filter(|name| before.get(*name) != after.get(*name));
+        let list: Vec<String> =
+            differs.map(|name| format!("{name} {} → {}", value(&before, name), value(&after, name))).collect();
+        if list.is_empty() { "another way".to_owned() } else { list.join(", ") }
+    }
+
     /// Writes a value that was read, or made by [`entries`].
     pub(crate) fn write(&self, value: &str) -> Result<(), HostError> {
         match self {
@@ -65,14 +83,18 @@ impl Target {
     }
 }
 
-fn is_ipv6(route: &RouteTarget) -> bool {
-    route.to.contains(':') || route.via.as_ref().is_some_and(|via| via.contains(':'))
+/// The one route of a target.
+fn find(target: &RouteTarget) -> Result<Route, ApplyError> {
+    let ipv6 = target.ipv6 || target.to.contains(':');
+    let mut found = Route::find(&target.to, target.metric, ipv6).map_err(ApplyError::Read)?;
+    found.retain(|route| route.type_of_service() == target.tos);
+    if found.len() > 1 {
+        return Err(ApplyError::Ambiguous(title(target)));
+    }
+    found.pop().ok_or_else(|| ApplyError::Vanished(title(target)))
 }
 
-fn find(target: &RouteTarget) -> Result<Route, ApplyError> {
-    let found = Route::find(&target.to, target.metric, is_ipv6(target)).map_err(ApplyError::Read)?;
-    found.ok_or_else(|| {
-        let metric = if target.metric > 0 { format!(" metric {}", target.metric) } else { String::new() };
-        ApplyError::Vanished(format!("{}{metric}", target.to))
-    })
+fn title(target: &RouteTarget) -> String {
+    let metric = if target.metric > 0 { format!(" metric {}", target.metric) } else { String::new() };
+    format!("{}{metric}", target.to)
 }

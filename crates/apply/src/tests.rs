@@ -254,7 +254,7 @@ fn two_at_a_time_exclude_each_other_and_drift_refuses() {
             ),
             (sysctl("net.ipv4.tcp_nothing", None, "1"), "cannot read the sysctl 'net.ipv4.tcp_nothing'"),
             (sysctl("net.ipv4.tcp_ecn", None, "77"), "cannot set the sysctl 'net.ipv4.tcp_ecn' to '77'"),
-            (sysctl("net.ipv4.tcp_congestion_control", None, "nonesuch"), "everything is as it was"),
+            (sysctl("net.ipv4.tcp_congestion_control", None, "nonesuch"), "this kernel has no 'nonesuch'"),
             (sysctl("net.ipv4.tcp_sack", None, "1"), "the plan changes nothing"),
             (attribute("initcwnd", "203.0.113.0/24", "9"), "there is no route 203.0.113.0/24"),
             (attribute("speed", "198.51.100.0/24", "9"), "no route has such an attribute"),
@@ -278,6 +278,111 @@ fn two_at_a_time_exclude_each_other_and_drift_refuses() {
         );
         assert_eq!(snapshot(), before);
         assert!(store.all().expect("read").iter().all(|journal| !journal.state.is_open()));
+    });
+}
+
+/// Each of these routes gets an attribute, and is as it was after the undo.
+#[test]
+fn routes_of_every_kind_are_as_they_were() {
+    inside("routes_of_every_kind_are_as_they_were", || {
+        network();
+        thalweg_host::sysctl::write("net.ipv6.conf.v0.disable_ipv6", "0").expect("written");
+        for line in [
+            "address add 2001:db8:1::2/64 dev v0 nodad",
+            "-6 route add default via 2001:db8:1::1 dev v0 proto ra pref high metric 5 expires 1800",
+            "-6 route add 2001:db8:77::/48 via 2001:db8:1::1 dev v0",
+            "nexthop add id 10 via 10.0.0.254 dev v0",
+            "route add 10.80.0.0/16 nhid 10",
+            "route add 10.81.0.0/16 via inet6 2001:db8:1::1 dev v0",
+            "route add 10.50.0.0/16 metric 7 nexthop via 10.0.0.3 dev v0 nexthop via 10.0.0.4 dev v0 weight 2",
+            "route add 10.61.0.0/16 via 10.250.0.1 dev v0 onlink",
+        ] {
+            ip(line);
+        }
+        let ipv6 = |to: &str, metric| RouteTarget { ipv6: true, ..route(to, metric) };
+        let targets = [
+            ipv6("default", 5),
+            ipv6("2001:db8:77::/48", 1024),
+            route("10.80.0.0/16", 0),
+            route("10.81.0.0/16", 0),
+            route("10.50.0.0/16", 7),
+            route("10.61.0.0/16", 0),
+        ];
+        let attribute = |target| change(Setting::Route("initcwnd".to_owned()), Some(target), None, "40");
+        let plan = of(targets.into_iter().map(attribute).collect());
+        // Time passes; what is left of it is looked at by itself.
+        let routes = || {
+            let text = snapshot()["routes -4"].clone() + &snapshot()["routes -6"];
+            let expires = text.split("expires ").nth(1).and_then(|rest| rest.split("sec").next()?.parse::<u32>().ok());
+            let seconds = expires.expect("the route still expires");
+            assert!((1700..=1800).contains(&seconds), "{text}");
+            text.replace(&format!("expires {seconds}sec"), "expires")
+        };
+        let before = routes();
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Store::new(folder.path());
+        let locked = store.lock(false).expect("locked");
+        let journal = apply(&plan, WITHIN, &locked, no_timer, &mut Unwatched).expect("applied");
+        assert_eq!(routes().matches("initcwnd 40").count(), 6);
+        let entry = &journal.entries[0];
+        assert_eq!(entry.target.difference(&entry.before, &entry.after), "initcwnd not set → 40");
+        ip("route change 10.61.0.0/16 via 10.250.0.1 dev v0 onlink initcwnd 40 quickack 1");
+        let outcome = rollback(None, false, &locked, &mut Unwatched).expect("undone").expect("open");
+        let refused = &outcome.undone.refused;
+        assert!(
+            refused.len() == 1 && refused[0].ends_with("initcwnd 40 → not set, quickack 1 → not set"),
+            "{refused:?}"
+        );
+        ip("route change 10.61.0.0/16 via 10.250.0.1 dev v0 onlink");
+        assert_eq!(routes(), before);
+        // The kernel would replace the first of these, whichever is meant.
+        ip("route append 10.61.0.0/16 via 10.250.0.2 dev v0 onlink");
+        let ambiguous = of(vec![attribute(route("10.61.0.0/16", 0))]);
+        let error = apply(&ambiguous, WITHIN, &locked, no_timer, &mut Unwatched).expect_err("refused");
+        assert!(matches!(error, ApplyError::Ambiguous(_)), "{error}");
+    });
+}
+
+#[test]
+fn a_setting_that_comes_twice_is_written_once() {
+    inside("a_setting_that_comes_twice_is_written_once", || {
+        network();
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Store::new(folder.path());
+        let locked = store.lock(false).expect("locked");
+        let sack = |to: &str| change(Setting::Sysctl("net.ipv4.tcp_sack".to_owned()), None, None, to);
+        let error = apply(&of(vec![sack("0"), sack("1")]), WITHIN, &locked, no_timer, &mut Unwatched);
+        assert!(matches!(error, Err(ApplyError::Twice(_))), "{error:?}");
+        let journal =
+            apply(&of(vec![sack("0"), sack("0")]), WITHIN, &locked, no_timer, &mut Unwatched).expect("applied");
+        assert_eq!(journal.entries.len(), 1);
+        confirm(None, &locked, &mut Unwatched).expect("confirmed");
+        // Without a name the one that waits is meant, and there is none.
+        let none = rollback(None, false, &locked, &mut Unwatched).expect_err("none waits");
+        assert!(none.hint().contains(&journal.id), "{none}: {}", none.hint());
+    });
+}
+
+#[test]
+fn hints_name_what_mends_it() {
+    let journal = |kind: io::ErrorKind| {
+        ApplyError::Journal { act: "write", path: PathBuf::from("/x"), source: kind.into() }.hint()
+    };
+    assert!(journal(io::ErrorKind::StorageFull).contains("free space"));
+    assert!(journal(io::ErrorKind::PermissionDenied).contains("root"));
+    assert!(ApplyError::State { id: "7".to_owned(), state: State::Unconfirmed }.hint().contains("tune confirm 7"));
+    assert!(ApplyError::SocketOption("nodelay".to_owned()).hint().contains("--skip-sockets"));
+    inside("hints_name_what_mends_it", || {
+        network();
+        let folder = tempfile::tempdir().expect("a folder");
+        let locked = Store::new(folder.path()).lock(false).expect("locked");
+        let limit = change(Setting::Sysctl("net.core.rmem_max".to_owned()), None, None, "4000000");
+        let error = apply(&of(vec![limit]), WITHIN, &locked, no_timer, &mut Unwatched).expect_err("not in a namespace");
+        assert!(
+            error.hint().contains("whole host") || matches!(error, ApplyError::Read(_)),
+            "{error}: {}",
+            error.hint()
+        );
     });
 }
 

@@ -1,8 +1,9 @@
 //! Undoing an application: what was read is restored, and what somebody else changed since is left alone.
 
 use crate::error::ApplyError;
-use crate::journal::{Journal, State};
+use crate::journal::Journal;
 use crate::scope::{boot_id, namespace};
+use crate::state::State;
 use crate::store::Locked;
 use crate::{Step, Watch};
 use schemars::JsonSchema;
@@ -55,7 +56,7 @@ pub fn rollback(
     let mut journal = locked.store().journal(id)?;
     match journal.state {
         _ if unless_confirmed && !journal.state.is_open() => return Ok(None),
-        State::RolledBack => return Err(ApplyError::State { id: journal.id, state: journal.state.name() }),
+        State::RolledBack => return Err(ApplyError::State { id: journal.id, state: journal.state }),
         _ => {}
     }
     if journal.boot_id != boot_id()? {
@@ -86,9 +87,10 @@ pub(crate) fn undo(journal: &mut Journal, watch: &mut impl Watch) -> Undone {
             continue;
         }
         if !target.same(&now, &entry.after) {
-            undone
-                .refused
-                .push(format!("{name}: somebody changed it since, to '{now}'; it was '{}' before", entry.before));
+            undone.refused.push(format!(
+                "{name}: somebody changed it since; back to before it is {}",
+                target.difference(&now, &entry.before)
+            ));
             continue;
         }
         match restore(place, entry, watch) {

@@ -25,15 +25,24 @@ pub fn read(name: &str) -> Result<String, HostError> {
 /// # Errors
 /// When this kernel has none of that name, or refuses the value.
 pub fn write(name: &str, value: &str) -> Result<String, HostError> {
-    let result = fs::write(path(name), value).map_err(|error| {
-        if error.kind() == io::ErrorKind::NotFound {
-            io::Error::new(io::ErrorKind::NotFound, "this kernel has no such sysctl, or not in a network namespace")
-        } else {
-            error
+    let result = fs::write(path(name), value).map_err(|error| match error.kind() {
+        // A name that the kernel looks up, such as that of a congestion control.
+        io::ErrorKind::NotFound if path(name).exists() => {
+            io::Error::new(error.kind(), format!("this kernel has no '{value}', and no module of it"))
         }
+        io::ErrorKind::NotFound => {
+            io::Error::new(error.kind(), "this kernel has no such sysctl, or not in a network namespace")
+        }
+        _ if is_read_only(name) => io::Error::new(error.kind(), "it is read-only in this network namespace"),
+        _ => error,
     });
     let setting = Setting::Sysctl(name.to_owned());
     wrap(result, || format!("set the sysctl '{name}' to '{value}'"))
         .map_err(|error| explain(error, &setting, value))?;
     read(name)
+}
+
+/// Whether the kernel lets nobody write a sysctl here, as those of the whole host in a network namespace of one's own.
+pub fn is_read_only(name: &str) -> bool {
+    fs::metadata(path(name)).is_ok_and(|file| file.permissions().readonly())
 }

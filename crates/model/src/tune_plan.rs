@@ -116,6 +116,19 @@ pub struct RouteTarget {
     /// Preference.
     #[serde(default)]
     pub metric: u64,
+    /// Type of service of the packets that take it; 0 is any.
+    #[serde(default)]
+    pub tos: u8,
+    /// It is of IPv6.
+    #[serde(default)]
+    pub ipv6: bool,
+    /// It goes away by itself, as those that a router announced.
+    #[serde(default)]
+    pub expires: bool,
+    /// The route without its attributes of TCP as words of an `ip route` command; `None` where it is not known, or has a part that is not
+    /// written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub words: Option<String>,
     /// Attributes it has, which a command that replaces it has to repeat.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub keep: BTreeMap<String, String>,

@@ -111,3 +111,52 @@ fn lab_kernels() {
         hold(folder.path(), kernel, &kernel_has(&log), false, true);
     });
 }
+
+/// Writes the ends of each range, and what is beyond them, in a namespace of its own.
+#[test]
+fn ranges_are_what_the_kernel_takes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("a release");
+    if release(&kernel) < (6, 18) {
+        std::io::Write::write_all(
+            &mut std::io::stderr(),
+            b"SKIPPED: ranges of sysctls: they are those of Linux 6.18\n",
+        )
+        .expect("stderr");
+        return;
+    }
+    // AccECN's values, which releases after 6.18 take, and what another sysctl bounds or the kernel's ticks do.
+    let others = ["tcp_ecn", "tcp_ecn_option", "ip_unprivileged_port_start", "tcp_probe_interval"];
+    let mut lines = String::new();
+    for entry in listed(folder.path(), "6.18") {
+        let name = entry["name"].as_str().expect("a name");
+        let single = ["flag", "integer", "bits"].contains(&entry["shape"].as_str().expect("a shape"));
+        let range = entry["range"]
+            .as_array()
+            .map(|ends| ends.iter().map(|end| end.as_i64().expect("a number")).collect::<Vec<_>>());
+        let Some([least, most]) = range.as_deref().filter(|_| single && entry["scope"] == "namespace") else {
+            continue;
+        };
+        if others.iter().any(|other| name.ends_with(other)) {
+            continue;
+        }
+        for (number, wanted) in
+            [(i128::from(*least), 0), (i128::from(*most), 0), (i128::from(*least) - 1, 1), (i128::from(*most) + 1, 1)]
+        {
+            // The kernel's number is unsigned there, and the catalogue's ends before it.
+            if number > i128::from(i64::MAX) {
+                continue;
+            }
+            lines += &format!("try {} {number} {wanted}\n", name.replace('.', "/"));
+        }
+    }
+    let script = format!(
+        "try() {{ f=/proc/sys/$1; test -w $f || return 0; was=$(cat $f); echo $was 2>/dev/null > $f || return 0; got=0; echo $2 2>/dev/null > $f || got=1; echo $was > $f; test $got = $3 || echo WRONG $*; }}\n{lines}"
+    );
+    let root = rustix::process::getuid().is_root();
+    let mut command = Command::new("unshare");
+    command.args(if root { &["--net"][..] } else { &["--net", "--map-root-user"][..] });
+    let output = command.args(["bash", "-c", &script]).output().expect("unshare (util-linux)");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(lines.lines().count() > 200 && !text.contains("WRONG"), "{text}");
+}

@@ -83,7 +83,7 @@ fn bad_input_is_one_sentence_and_a_hint() {
         refused(&["tune", "apply", "plan.json", "--state", "state"], part);
     }
     refused(&["tune", "apply", "lab.json", "--state", "state"], "is no plan");
-    refused(&["tune", "rollback", "--state", "state"], "there is no application");
+    refused(&["tune", "rollback", "--state", "state"], "no application waits");
     refused(&["tune", "confirm", "1", "--state", "state"], "there is no application");
     refused(&["tune", "persist", "1", "--state", "state"], "there is no application");
     run(folder.path(), &["tune", "rollback", "--unless-confirmed", "--state", "state"], 0);
@@ -144,6 +144,26 @@ fn what_nobody_confirms_is_undone_by_another_process() {
     assert!(out.contains("rolled back"), "{out}");
 }
 
+/// What `thalweg tune apply --help` shows runs as it stands.
+#[test]
+fn the_examples_of_apply_run() {
+    if !has_bbr() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let (help, _) = run(folder.path(), &["tune", "apply", "--help"], 0);
+    let examples: Vec<String> = help
+        .lines()
+        .filter_map(|line| line.strip_prefix("  thalweg "))
+        .map(|rest| format!("$thalweg {}", rest.replace("--confirm-within", "--timer process --confirm-within")))
+        .collect();
+    assert_eq!(examples.len(), 3, "{help}");
+    let output = namespace(folder.path(), &format!("{}\n{SHOW}", examples.join("\n")));
+    let (out, err) = texts(&output);
+    assert!(output.status.success() && out.contains("initcwnd 40"), "{out}{err}");
+    assert!(out.contains("initcwnd not set → 40"), "{out}");
+}
+
 #[test]
 fn what_is_confirmed_stays_and_is_persisted() {
     if !has_bbr() {
@@ -151,7 +171,7 @@ fn what_is_confirmed_stays_and_is_persisted() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let lines = format!(
-        "{PLAN}{APPLY_JSON}$thalweg tune confirm --json > confirm.json\nsleep 4\n{SHOW}id=$($thalweg tune log | head -n 1 | cut -d ' ' -f 1)\n$thalweg tune persist $id --file kept.conf || echo \"EXIT $?\"\n$thalweg tune log --json > log.json\n$thalweg tune rollback $id --json > rollback.json\n{SHOW}"
+        "{PLAN}{APPLY_JSON}$thalweg tune confirm --json > confirm.json\nsleep 4\n{SHOW}id=$($thalweg tune log | head -n 1 | cut -d ' ' -f 1)\n$thalweg tune persist $id --file kept.conf || echo \"EXIT $?\"\necho \"KEPT $(grep idle kept.conf)\"\n$thalweg tune log --json > log.json\n$thalweg tune rollback $id --json > rollback.json\n{SHOW}"
     );
     let output = namespace(folder.path(), &lines);
     let (out, err) = texts(&output);
@@ -166,8 +186,9 @@ fn what_is_confirmed_stays_and_is_persisted() {
         let text = fs::read_to_string(folder.path().join(name)).expect("written");
         schemas.check(&serde_json::from_str(&text).expect("JSON"));
     }
-    let kept = fs::read_to_string(folder.path().join("kept.conf")).expect("written");
-    assert!(kept.contains("net.ipv4.tcp_slow_start_after_idle = 0"), "{kept}");
+    // The undo takes out of the file what it got, and nothing else was in it.
+    assert!(out.contains("KEPT net.ipv4.tcp_slow_start_after_idle = 0"), "{out}");
+    assert!(!folder.path().join("kept.conf").exists());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 #![warn(clippy::too_many_lines, clippy::struct_excessive_bools)]
 
+mod buffer_numbers;
 mod buffers;
 pub mod canary;
 pub mod catalogue;
@@ -18,6 +19,7 @@ mod policer;
 pub mod proposal;
 mod reordering;
 mod route_clamp;
+mod route_command;
 pub mod show;
 pub mod state;
 mod timeout;

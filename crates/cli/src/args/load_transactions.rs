@@ -7,7 +7,7 @@ use thalweg_units::{Bytes, Span};
 /// Requests and responses.
 #[derive(Debug, Clone, ClapArgs)]
 #[command(
-    after_help = "Examples:\n  thalweg load rr 192.0.2.1\n  thalweg load crr 192.0.2.1 --request 1000B --response 3MB -t 60\n  thalweg load crr 192.0.2.1 -P 8 --json\n\nThe server is 'thalweg load serve'; iperf3 has no transactions. rr has one connection for all transactions of a stream, crr a new one\nfor each, as netperf's TCP_RR and TCP_CRR.\n\nExit: 0 there were transactions, 1 there were none, 2 the command is wrong, 3 network or server failed."
+    after_help = "Examples:\n  thalweg load rr 192.0.2.1\n  thalweg load crr 192.0.2.1 --request 1000B --response 3MB -t 60s\n  thalweg load crr 192.0.2.1 -P 8 --json\n\nThe server is 'thalweg load serve'; iperf3 has no transactions. rr has one connection for all transactions of a stream, crr a new one\nfor each, as netperf's TCP_RR and TCP_CRR.\n\nExit: 0 there were transactions, 1 there were none, 2 the command is wrong, 3 network or server failed."
 )]
 pub(crate) struct LoadTransactionArgs {
     /// The server: a name or an address

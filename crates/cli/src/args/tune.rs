@@ -63,7 +63,7 @@ pub(crate) struct StateArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Examples:\n  thalweg tune plan --purpose live-edge --rtt 100ms --rate 8mbit --json > plan.json\n  thalweg tune apply plan.json --confirm-within 60s\n  thalweg tune confirm\n\nWith --confirm-within the timer is a transient unit of systemd, and a unit undoes at the next boot what nobody confirmed; without systemd\na process of its own waits. What a plan does not find as it was is refused; so is a second application before the first is confirmed.\n\nExit: 0 applied, 2 the plan cannot be applied, 3 this host does not allow it. In both cases what was written is undone."
+    after_help = "Examples:\n  thalweg tune plan --purpose live-edge --rtt 100ms --rate 8mbit --json > plan.json\n  thalweg tune apply plan.json --skip-sockets --confirm-within 60s\n  thalweg tune confirm\n\nSocket options are set by the program that has the socket: a plan with one is refused without --skip-sockets.\nWith --confirm-within the timer is a transient unit of systemd, and a unit undoes at the next boot what nobody confirmed; without systemd\na process of its own waits. What a plan does not find as it was is refused; so is a second application before the first is confirmed.\n\nExit: 0 applied, 2 the plan cannot be applied, 3 this host does not allow it. In both cases what was written is undone."
 )]
 pub(crate) struct TuneApplyArgs {
     /// A document of `thalweg tune plan --json`; - is stdin
@@ -119,7 +119,7 @@ pub(crate) struct TuneLogArgs {
 pub(crate) struct TunePersistArgs {
     /// The application; it has to be confirmed
     pub(crate) id: String,
-    /// The file, which is replaced
+    /// The file; what else is in it stays, and a rollback takes the application's lines out again
     #[arg(long, value_name = "FILE", default_value = "/etc/sysctl.d/90-thalweg.conf")]
     pub(crate) file: PathBuf,
     #[command(flatten)]
@@ -190,7 +190,7 @@ pub(crate) struct TunePlanArgs {
     /// For in-vehicle: the switch's buffer; default: 128KiB
     #[arg(long, value_name = "SIZE")]
     pub(crate) queue: Option<Bytes>,
-    /// Destination of the route that attributes are for
+    /// Destination of the route that attributes are for, as `ip route` lists it; ::/0 is the default route of IPv6
     #[arg(long, value_name = "PREFIX", default_value = "default", value_parser = destination)]
     pub(crate) to: String,
     /// Plans for the host of a pasted text, as tune show reads it, instead of this one
@@ -222,7 +222,8 @@ fn side(text: &str) -> Result<Side, String> {
     }
 }
 
-/// `default`, or an address with or without the bits of a prefix; a bare address is given all of its bits.
+/// `default`, or an address with or without the bits of a prefix; a bare address is given all of its bits. IPv4's prefix of no bits is
+/// `default`.
 fn destination(text: &str) -> Result<String, String> {
     let wrong = || "write `default`, or a prefix such as 192.0.2.0/24".to_owned();
     if text == "default" {
@@ -232,7 +233,12 @@ fn destination(text: &str) -> Result<String, String> {
     let address: IpAddr = address.parse().map_err(|_| wrong())?;
     let most = if address.is_ipv4() { 32 } else { 128 };
     let bits: u8 = bits.map_or(Ok(most), str::parse).map_err(|_| wrong())?;
-    if bits > most { Err(wrong()) } else { Ok(format!("{address}/{bits}")) }
+    match (bits, address) {
+        _ if bits > most => Err(wrong()),
+        (0, IpAddr::V4(_)) => Ok("default".to_owned()),
+        (0, IpAddr::V6(_)) => Ok("::/0".to_owned()),
+        _ => Ok(format!("{address}/{bits}")),
+    }
 }
 
 fn kind(text: &str) -> Result<Kind, String> {
@@ -243,4 +249,25 @@ fn kind(text: &str) -> Result<Kind, String> {
 fn code(text: &str) -> Result<Code, String> {
     let known = Code::ALL.map(Code::as_str).join(", ");
     Code::ALL.into_iter().find(|code| code.as_str() == text).ok_or_else(|| format!("known: {known}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::destination;
+
+    #[test]
+    fn destinations_are_those_of_ip_route() {
+        for (text, wanted) in [
+            ("default", "default"),
+            ("0.0.0.0/0", "default"),
+            ("::/0", "::/0"),
+            ("192.0.2.7", "192.0.2.7/32"),
+            ("2001:db8:0:0::/48", "2001:db8::/48"),
+        ] {
+            assert_eq!(destination(text).as_deref(), Ok(wanted));
+        }
+        for wrong in ["", "host", "10.0.0.0/33", "10.0.0.0/-1"] {
+            assert!(destination(wrong).is_err(), "{wrong}");
+        }
+    }
 }

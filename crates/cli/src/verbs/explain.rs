@@ -48,19 +48,37 @@ fn setting(name: &str, output: &Output) -> Result<(), Failure> {
 }
 
 fn unknown(name: &str, known: Known) -> Failure {
-    let failure = Failure::user(anyhow!("no verdict and no setting has the name '{name}'"));
-    match known {
-        Known::Mistyped(entry) => failure.hint(format!("did you mean '{}'?", entry.name)),
-        _ => {
-            let codes = Code::ALL.map(Code::as_str);
-            let names = catalogue::catalogue().entries.iter().map(catalogue::Entry::short_name);
-            match thalweg_config::nearest(name, codes.into_iter().chain(names)) {
-                Some(nearest) => failure.hint(format!("did you mean '{nearest}'? `thalweg tune list` lists settings")),
-                None => failure.hint("`thalweg explain` lists verdicts, and `thalweg tune list` settings"),
-            }
-        }
+    let shown = name.escape_debug();
+    let failure = Failure::user(anyhow!("no verdict and no setting has the name '{shown}'"));
+    if let Known::Mistyped(entry) = known {
+        return failure.hint(format!("did you mean '{}'?", entry.name));
+    }
+    let entries = &catalogue::catalogue().entries;
+    let word = name.to_lowercase();
+    let holding: Vec<&str> = entries.iter().map(catalogue::Entry::short_name).filter(|one| holds(one, &word)).collect();
+    if let Some(first) = holding.first() {
+        return failure.hint(format!("did you mean '{first}'? `thalweg tune list {shown}` lists all with that word"));
+    }
+    if entries.iter().any(|entry| holds(&entry.about, &word)) {
+        return failure.hint(format!("`thalweg tune list {shown}` lists the settings that are about it"));
+    }
+    let codes = Code::ALL.map(Code::as_str);
+    let names = entries.iter().map(catalogue::Entry::short_name);
+    // Of a short word nearly every letter would be another.
+    let near = thalweg_config::nearest(name, codes.into_iter().chain(names)).filter(|_| name.len() > SHORT_MAX);
+    match near {
+        Some(nearest) => failure.hint(format!("did you mean '{nearest}'? `thalweg tune list` lists settings")),
+        None => failure.hint("`thalweg explain` lists verdicts, and `thalweg tune list` settings"),
     }
 }
+
+/// Whether a text has this word, of which there is something.
+fn holds(text: &str, word: &str) -> bool {
+    !word.is_empty() && text.to_lowercase().contains(word)
+}
+
+/// Words of so few letters are near to others by chance: two letters are most of them.
+const SHORT_MAX: usize = 4;
 
 /// Every code with the first sentence of its meaning.
 fn list(output: &Output) -> Result<ExitCode, Failure> {
@@ -73,4 +91,18 @@ fn list(output: &Output) -> Result<ExitCode, Failure> {
         output.result(&lines.join("\n"))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hints_name_what_has_the_word() {
+        let said = |name: &str| unknown(name, catalogue::known(name)).to_string();
+        assert!(said("\u{1b}[31mred").contains("\\u{1b}[31mred"), "{}", said("\u{1b}[31mred"));
+        assert!(said("rmem").contains("tune list rmem"), "{}", said("rmem"));
+        assert!(said("ecn").contains("tune list ecn"), "{}", said("ecn"));
+        assert!(!said("foo").contains("did you mean"), "{}", said("foo"));
+    }
 }

@@ -1,40 +1,46 @@
 //! Changing metrics of a route that is there.
 
 use super::{
-    FEATURES, METRIC_NAMES, RTA_DST, RTAX_CC_ALGO, RTAX_CWND, RTAX_FEATURES, RTAX_LOCK, RTAX_RTO_MIN, RTAX_SSTHRESH,
-    Route,
+    FEATURES, METRIC_NAMES, RTA_DST, RTA_PRIORITY, RTAX_CC_ALGO, RTAX_CWND, RTAX_FEATURES, RTAX_LOCK, RTAX_RTO_MIN,
+    RTAX_SSTHRESH, Route, address,
 };
 use crate::error::HostError;
 use crate::netlink::u32_at;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
-const RTA_PRIORITY: u16 = 6;
 
 impl Route {
-    /// The unicast route of the main table to `to`, which is `default` or an address and the bits of its prefix, with the
-    /// preference `metric`; of the family of `ipv6`.
+    /// The unicast routes of the main table to `to`, which is `default` or an address and the bits of its prefix, with the
+    /// preference `metric`; of the family of `ipv6`. More than one differ in their type of service or their next hops.
     ///
     /// # Errors
     /// When the kernel does not tell.
-    pub fn find(to: &str, metric: u64, ipv6: bool) -> Result<Option<Self>, HostError> {
+    pub fn find(to: &str, metric: u64, ipv6: bool) -> Result<Vec<Self>, HostError> {
         let is = |route: &Self| {
-            let family = if ipv6 { libc::AF_INET6 } else { libc::AF_INET };
-            let preference = route.attribute(RTA_PRIORITY).map_or(0, |value| u64::from(u32_at(value, 0)));
             route.is_of_the_main_table()
-                && i32::from(route.header[0]) == family
-                && preference == metric
+                && route.is_ipv6() == ipv6
+                && route.preference() == metric
                 && route.destination() == to
         };
-        Ok(Self::every()?.into_iter().find(is))
+        Ok(Self::every()?.into_iter().filter(is).collect())
+    }
+
+    fn preference(&self) -> u64 {
+        self.attribute(RTA_PRIORITY).map_or(0, |value| u64::from(u32_at(value, 0)))
+    }
+
+    /// Whether it is a route of IPv6.
+    pub fn is_ipv6(&self) -> bool {
+        i32::from(self.header[0]) == libc::AF_INET6
+    }
+
+    /// Type of service of the packets that take it; zero is any.
+    pub const fn type_of_service(&self) -> u8 {
+        self.header[3]
     }
 
     /// `default`, or an address and the bits of its prefix.
     pub fn destination(&self) -> String {
-        let address = self.attribute(RTA_DST).and_then(|value| match value.len() {
-            4 => <[u8; 4]>::try_from(value).ok().map(|four| IpAddr::from(Ipv4Addr::from(four))),
-            _ => <[u8; 16]>::try_from(value).ok().map(|sixteen| IpAddr::from(Ipv6Addr::from(sixteen))),
-        });
+        let address = self.attribute(RTA_DST).and_then(address);
         address.map_or_else(|| "default".to_owned(), |address| format!("{address}/{}", self.header[1]))
     }
 
@@ -70,13 +76,13 @@ impl Route {
         Some(route)
     }
 
-    /// Its metrics by their `ip route` names; times in milliseconds. Locks are left out.
+    /// Its metrics by their `ip route` names; times in milliseconds. A locked one's value begins with `lock `.
     pub fn metrics_text(&self) -> BTreeMap<String, String> {
         let mut message = crate::netlink::Message::new(0, 0);
         for (kind, value) in &self.metrics {
             message.attribute(*kind, value);
         }
-        super::metric_texts(message.body())
+        super::metrics_with_locks(message.body())
     }
 
     fn put(&mut self, kind: u16, value: Vec<u8>) {
@@ -85,13 +91,13 @@ impl Route {
         self.metrics.sort();
     }
 
-    /// The route to the same destination with the same preference as it is now.
+    /// The same route, whatever its metrics, as it is now.
     ///
     /// # Errors
     /// When the kernel does not tell.
     pub fn now(&self) -> Result<Option<Self>, HostError> {
-        let metric = self.attribute(RTA_PRIORITY).map_or(0, |value| u64::from(u32_at(value, 0)));
-        Self::find(&self.destination(), metric, i32::from(self.header[0]) == libc::AF_INET6)
+        let is_this = |route: &Self| route.header == self.header && route.attributes == self.attributes;
+        Ok(Self::find(&self.destination(), self.preference(), self.is_ipv6())?.into_iter().find(is_this))
     }
 }
 
@@ -100,6 +106,44 @@ mod tests {
     use super::*;
     use crate::namespaces::inside;
     use std::process::Command;
+
+    #[test]
+    fn a_route_that_expires_keeps_its_time_and_a_nexthop_object_its_route() {
+        inside("route::change::tests::a_route_that_expires_keeps_its_time_and_a_nexthop_object_its_route", || {
+            let ip = |line: &str| {
+                let output = Command::new("ip").args(line.split(' ')).output().expect("ip");
+                assert!(output.status.success(), "{line}");
+                String::from_utf8(output.stdout).expect("text")
+            };
+            for line in [
+                "link add v0 type veth peer name v1",
+                "address add 10.0.0.1/24 dev v0",
+                "address add 2001:db8:1::2/64 dev v0 nodad",
+                "link set v0 up",
+                "link set v1 up",
+                "-6 route add default via 2001:db8:1::1 dev v0 proto ra pref high metric 5 expires 1800",
+                "nexthop add id 10 via 10.0.0.254 dev v0",
+                "route add 10.80.0.0/16 nhid 10",
+            ] {
+                ip(line);
+            }
+            let route = Route::find("default", 5, true).expect("read").pop().expect("there");
+            let changed = route.with_metric("initcwnd", "40").expect("a metric");
+            for (route, has) in [(&changed, true), (&route, false)] {
+                route.replace().expect("replaced");
+                let now = ip("-6 route show default");
+                assert_eq!((now.contains("initcwnd 40"), now.lines().count()), (has, 1), "{now}");
+                let seconds = now.split("expires ").nth(1).and_then(|rest| rest.split("sec").next()?.parse().ok());
+                assert!(seconds.is_some_and(|seconds: u32| (1700..=1800).contains(&seconds)), "{now}");
+            }
+            let route = Route::find("10.80.0.0/16", 0, false).expect("read").pop().expect("there");
+            route.with_metric("initcwnd", "40").expect("a metric").replace().expect("replaced");
+            let now = ip("route show 10.80.0.0/16");
+            assert!(now.contains("nhid 10") && now.contains("initcwnd 40"), "{now}");
+            route.replace().expect("put back");
+            assert!(!ip("route show 10.80.0.0/16").contains("initcwnd"));
+        });
+    }
 
     #[test]
     fn metrics_are_changed_one_route_at_a_time() {
@@ -122,8 +166,8 @@ mod tests {
             // A veth has its carrier a moment after it is up.
             let routes = || ip("route show").replace("linkdown ", "");
             let before = routes();
-            let route = Route::find("default", 100, false).expect("read").expect("there");
-            assert_eq!(Route::find("default", 300, false).expect("read"), None);
+            let route = Route::find("default", 100, false).expect("read").pop().expect("there");
+            assert_eq!(Route::find("default", 300, false).expect("read"), Vec::new());
             let changed =
                 [("initcwnd", "30"), ("cwnd", "lock 40"), ("rto_min", "5ms"), ("congctl", "reno"), ("features", "ecn")]
                     .iter()

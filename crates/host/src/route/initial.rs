@@ -2,16 +2,20 @@
 //!
 //! Source: linux/rtnetlink.h (`struct rtmsg`, `RTA_*`, `RTAX_*`); rtnetlink(7).
 
-use super::{HEADER_LEN, RTA_DST, RTA_GATEWAY, RTA_METRICS, RTAX_INITCWND, RTAX_INITRWND, dump};
+use super::{
+    HEADER_LEN, RTA_GATEWAY, RTA_METRICS, RTA_MULTIPATH, RTA_NH_ID, RTA_OIF, RTA_TABLE, RTA_VIA, RTAX_INITCWND,
+    RTAX_INITRWND, address, dump,
+};
 use crate::error::HostError;
 use crate::netlink::{Message, Netlink, attributes, u32_at};
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-const RTA_OIF: u16 = 4;
-const RTA_MULTIPATH: u16 = 9;
 const RTA_CACHEINFO: u16 = 12;
-const RTA_TABLE: u16 = 15;
+/// A nexthop object has these; the kernel refuses a route that repeats them. Source: net/ipv4/fib_frontend.c, `rtm_to_fib_config`.
+const OF_NEXTHOP: [u16; 4] = [RTA_OIF, RTA_GATEWAY, RTA_MULTIPATH, RTA_VIA];
+const RTA_EXPIRES: u16 = 23;
+/// Ticks a second of the times that the kernel reports. Source: include/asm-generic/param.h, `USER_HZ`.
+const TICKS_PER_S: i32 = 100;
 
 /// A route as the kernel reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +40,7 @@ impl Route {
         dump(Self::read)
     }
 
-    fn read(bytes: &[u8]) -> Option<Self> {
+    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let (mut header, rest) = bytes.split_first_chunk::<HEADER_LEN>().map(|(header, rest)| (*header, rest))?;
         // Flags tell of the link's state; what may be set is `onlink` alone.
         let flags = u32_at(&header, 8) & 4;
@@ -91,17 +95,23 @@ impl Route {
         self.header == other.header && self.attributes == other.attributes && windows(self) == windows(other)
     }
 
-    /// Puts this route in place of the one to the same destination.
+    /// Puts this route in place of the one to the same destination, which keeps the time that it has left.
     ///
     /// # Errors
     /// When the kernel refuses, as it does without `CAP_NET_ADMIN`.
     pub fn replace(&self) -> Result<(), HostError> {
         let mut message = Message::new(libc::RTM_NEWROUTE, libc::NLM_F_CREATE | libc::NLM_F_REPLACE);
         message.raw(&self.header);
-        for (kind, value) in &self.attributes {
+        let has_nexthop = self.attribute(RTA_NH_ID).is_some();
+        for (kind, value) in self.attributes.iter().filter(|(kind, _)| !(has_nexthop && OF_NEXTHOP.contains(kind))) {
             message.attribute(*kind, value);
         }
-        if !self.metrics.is_empty() {
+        if let Some(seconds) = self.seconds_left()? {
+            message.number(RTA_EXPIRES, seconds);
+        }
+        // Without any metrics the kernel takes those of another route by the same nexthop object, such as the one that is replaced. Source:
+        // net/ipv4/fib_semantics.c, `fib_create_info`.
+        if !self.metrics.is_empty() || has_nexthop {
             message.nest(RTA_METRICS, |metrics| {
                 for (kind, value) in &self.metrics {
                     metrics.attribute(*kind, value);
@@ -109,6 +119,13 @@ impl Route {
             });
         }
         Netlink::open()?.request(&mut message, &format!("set the metrics of the route {self}")).map(drop)
+    }
+
+    /// How long the route that is there now stays, in seconds; `None` where it does not expire.
+    fn seconds_left(&self) -> Result<Option<u32>, HostError> {
+        let left = |bytes: &[u8]| Some((Self::read(bytes)?, seconds_left(bytes)?));
+        let is_this = |route: &Self| route.header == self.header && route.attributes == self.attributes;
+        Ok(dump(left)?.into_iter().find(|(route, _)| is_this(route)).map(|(_, seconds)| seconds))
     }
 
     /// As a text that [`Route::parse`] reads.
@@ -138,18 +155,22 @@ impl Route {
     }
 }
 
+/// How long a route stays, in seconds, such as one that a router announced; `None` where it does not expire.
+///
+/// Source: linux/rtnetlink.h, `struct rta_cacheinfo`; net/ipv6/route.c, `rt6_fill_node`.
+pub(super) fn seconds_left(bytes: &[u8]) -> Option<u32> {
+    let all = attributes(bytes.get(HEADER_LEN..)?);
+    let (_, info) = all.iter().find(|(kind, _)| *kind == RTA_CACHEINFO)?;
+    let ticks = u32_at(info, 8) as i32;
+    // Zero is none; a route that is overdue has its last second.
+    (ticks != 0).then(|| u32::try_from(ticks / TICKS_PER_S).unwrap_or(0).max(1))
+}
+
 /// As `ip route` prints it, as far as that distinguishes routes.
 impl fmt::Display for Route {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let address = |value: &[u8]| {
-            let four = <[u8; 4]>::try_from(value).map(|four| IpAddr::V4(Ipv4Addr::from(four)));
-            four.or_else(|_| <[u8; 16]>::try_from(value).map(|sixteen| IpAddr::V6(Ipv6Addr::from(sixteen))))
-        };
-        match self.attribute(RTA_DST).map(address) {
-            Some(Ok(to)) => write!(f, "{to}/{}", self.header[1])?,
-            _ => f.write_str("default")?,
-        }
-        if let Some(Ok(gateway)) = self.attribute(RTA_GATEWAY).map(address) {
+        f.write_str(&self.destination())?;
+        if let Some(gateway) = self.attribute(RTA_GATEWAY).and_then(address) {
             write!(f, " via {gateway}")?;
         }
         match self.attribute(RTA_OIF).map(|value| crate::link::name(u32_at(value, 0))) {

@@ -2,15 +2,13 @@
 //!
 //! Source: linux/rtnetlink.h (`struct rtmsg`, `RTA_*`, `RTAX_*`); rtnetlink(7).
 
-use super::{HEADER_LEN, METRIC_NAMES, RTA_DST, RTA_GATEWAY, RTA_METRICS, RTAX_LOCK, dump, metric_texts};
+use super::initial::seconds_left;
+use super::{HEADER_LEN, RTA_GATEWAY, RTA_OIF, RTA_PRIORITY, Route, address, dump};
 use crate::error::HostError;
-use crate::netlink::{attributes, u32_at};
+use crate::netlink::u32_at;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
-const RTA_OIF: u16 = 4;
-const RTA_PRIORITY: u16 = 6;
-const RTA_TABLE: u16 = 15;
 /// Source: linux/rtnetlink.h, `RTNH_F_DEAD`, `RTNH_F_LINKDOWN`.
 const LINK_DOWN: u32 = 1 | 16;
 
@@ -25,8 +23,16 @@ pub struct Listed {
     pub via: Option<IpAddr>,
     /// Name of the device.
     pub dev: Option<String>,
+    /// Type of service of the packets that take it; 0 is any.
+    pub tos: u8,
+    /// It is of IPv6.
+    pub ipv6: bool,
     /// Its link is down.
     pub link_down: bool,
+    /// It goes away by itself, as those that a router announced.
+    pub expires: bool,
+    /// The route without its metrics as words of an `ip route` command; see [`Route::words`].
+    pub words: Option<String>,
     /// Metrics by their `ip route` names; a locked one's value begins with `lock `.
     pub metrics: BTreeMap<String, String>,
 }
@@ -40,52 +46,26 @@ pub fn list() -> Result<Vec<Listed>, HostError> {
 }
 
 fn read(bytes: &[u8]) -> Option<Listed> {
-    let (header, rest) = bytes.split_first_chunk::<HEADER_LEN>()?;
-    let mut table = u32::from(header[4]);
-    let mut route =
-        Listed { link_down: u32_at(header, 8) & LINK_DOWN != 0, to: "default".to_owned(), ..Listed::default() };
-    for (kind, value) in attributes(rest) {
-        match kind {
-            RTA_TABLE => table = u32_at(value, 0),
-            RTA_PRIORITY => route.metric = u32_at(value, 0),
-            RTA_GATEWAY => route.via = address(value),
-            RTA_OIF => route.dev = crate::link::name(u32_at(value, 0)),
-            RTA_DST => route.to = address(value).map(|to| format!("{to}/{}", header[1]))?,
-            RTA_METRICS => route.metrics = metrics(value),
-            _ => {}
-        }
-    }
-    (table == u32::from(libc::RT_TABLE_MAIN) && header[7] == libc::RTN_UNICAST).then_some(route)
-}
-
-/// Metrics with their locks.
-fn metrics(bytes: &[u8]) -> BTreeMap<String, String> {
-    let all = attributes(bytes);
-    let locks = all.iter().find(|(kind, _)| *kind == RTAX_LOCK).map_or(0, |(_, value)| u32_at(value, 0));
-    let mut texts = metric_texts(bytes);
-    for (kind, name) in METRIC_NAMES.iter().filter(|(kind, _)| locks & 1 << kind != 0) {
-        // The kernel also lists locked metrics that have no value.
-        if *kind != RTAX_LOCK
-            && let Some(text) = texts.get_mut(*name)
-        {
-            *text = format!("lock {text}");
-        }
-    }
-    texts
-}
-
-fn address(value: &[u8]) -> Option<IpAddr> {
-    match value.len() {
-        4 => <[u8; 4]>::try_from(value).ok().map(|four| Ipv4Addr::from(four).into()),
-        16 => <[u8; 16]>::try_from(value).ok().map(|sixteen| Ipv6Addr::from(sixteen).into()),
-        _ => None,
-    }
+    let route = Route::read(bytes)?;
+    route.is_of_the_main_table().then(|| Listed {
+        to: route.destination(),
+        metric: route.attribute(RTA_PRIORITY).map_or(0, |value| u32_at(value, 0)),
+        via: route.attribute(RTA_GATEWAY).and_then(address),
+        dev: route.attribute(RTA_OIF).and_then(|value| crate::link::name(u32_at(value, 0))),
+        tos: route.type_of_service(),
+        ipv6: route.is_ipv6(),
+        link_down: bytes.get(..HEADER_LEN).is_some_and(|header| u32_at(header, 8) & LINK_DOWN != 0),
+        expires: seconds_left(bytes).is_some(),
+        words: route.words(),
+        metrics: route.metrics_text(),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::namespaces::inside;
+    use std::net::Ipv4Addr;
     use std::process::Command;
 
     #[test]

@@ -5,6 +5,7 @@
 mod change;
 mod initial;
 mod listing;
+mod words;
 
 pub use initial::Route;
 pub use listing::{Listed, list};
@@ -15,13 +16,18 @@ use crate::netns::NetNs;
 use crate::refusal::explain;
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, TcpListener, TcpStream};
 use thalweg_model::{HostSettings, RouteFeature, RouteSettings};
 
 const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
 const RTA_GATEWAY: u16 = 5;
+const RTA_PRIORITY: u16 = 6;
 const RTA_METRICS: u16 = 8;
+const RTA_MULTIPATH: u16 = 9;
+const RTA_TABLE: u16 = 15;
+const RTA_VIA: u16 = 18;
+const RTA_NH_ID: u16 = 30;
 const RTAX_LOCK: u16 = 1;
 const RTAX_MTU: u16 = 2;
 const RTAX_SSTHRESH: u16 = 6;
@@ -36,7 +42,7 @@ const RTAX_CC_ALGO: u16 = 16;
 const FEATURES: [(RouteFeature, u32); 2] = [(RouteFeature::Ecn, 1 << 0), (RouteFeature::TcpUsecTs, 1 << 4)];
 
 /// Names `ip route` gives the metrics, by number.
-const METRIC_NAMES: [(u16, &str); 15] = [
+const METRIC_NAMES: [(u16, &str); 16] = [
     (1, "lock"),
     (2, "mtu"),
     (3, "window"),
@@ -52,6 +58,7 @@ const METRIC_NAMES: [(u16, &str); 15] = [
     (13, "rto_min"),
     (14, "initrwnd"),
     (15, "quickack"),
+    (17, "fastopen_no_cookie"),
 ];
 
 /// Length of `struct rtmsg`.
@@ -69,6 +76,14 @@ fn dump<T>(read: impl Fn(&[u8]) -> Option<T>) -> Result<Vec<T>, HostError> {
         found.extend(answers.iter().filter_map(|answer| read(answer)));
     }
     Ok(found)
+}
+
+fn address(value: &[u8]) -> Option<IpAddr> {
+    match value.len() {
+        4 => <[u8; 4]>::try_from(value).ok().map(|four| Ipv4Addr::from(four).into()),
+        16 => <[u8; 16]>::try_from(value).ok().map(|sixteen| Ipv6Addr::from(sixteen).into()),
+        _ => None,
+    }
 }
 
 /// Adds a route of the current namespace to a network, given by its address and the bits of its prefix, by way of
@@ -194,6 +209,22 @@ fn metric_texts(bytes: &[u8]) -> BTreeMap<String, String> {
         }
     }
     found
+}
+
+/// Metrics by their `ip route` names; times in milliseconds. A locked one's value begins with `lock `.
+fn metrics_with_locks(bytes: &[u8]) -> BTreeMap<String, String> {
+    let all = attributes(bytes);
+    let locks = all.iter().find(|(kind, _)| *kind == RTAX_LOCK).map_or(0, |(_, value)| u32_at(value, 0));
+    let mut texts = metric_texts(bytes);
+    for (kind, name) in METRIC_NAMES.iter().filter(|(kind, _)| locks & 1 << kind != 0) {
+        // The kernel also lists locked metrics that have no value.
+        if *kind != RTAX_LOCK
+            && let Some(text) = texts.get_mut(*name)
+        {
+            *text = format!("lock {text}");
+        }
+    }
+    texts
 }
 
 /// `struct rtmsg`: IPv4, main table, static, universe, unicast.

@@ -2,6 +2,8 @@
 
 use super::catalogue;
 use super::entry::{Entry, Kind, Outside, Removed, Shape, Vendor};
+use std::collections::HashMap;
+use std::sync::LazyLock;
 use thalweg_model::since::Release;
 
 /// What a name is.
@@ -37,22 +39,31 @@ pub fn known(name: &str) -> Known {
     if let Some(removed) = catalogue.removed.iter().find(|removed| removed.name == name) {
         return Known::Removed(removed);
     }
-    let sysctls = catalogue.entries.iter().filter(|entry| entry.kind == Kind::Sysctl);
-    let near = sysctls
-        .map(|entry| (strsim::damerau_levenshtein(&entry.name, &name), entry))
-        .filter(|(letters, _)| *letters <= LETTERS)
-        .min_by_key(|(letters, _)| *letters);
-    let outside = catalogue.outside.iter().find(|outside| outside.begin.iter().any(|begin| name.starts_with(begin)));
-    match (outside, near) {
-        (Some(outside), _) => Known::Outside(outside),
-        (None, Some((_, entry))) => Known::Mistyped(entry),
-        (None, None) => Known::Unknown,
+    if let Some(outside) = catalogue.outside.iter().find(|one| one.begin.iter().any(|begin| name.starts_with(begin))) {
+        return Known::Outside(outside);
     }
+    let near = by_name()
+        .values()
+        // Names whose lengths differ by more are farther away, and the distance takes long.
+        .filter(|entry| entry.name.len().abs_diff(name.len()) <= LETTERS)
+        .map(|entry| (strsim::damerau_levenshtein(&entry.name, &name), *entry))
+        .filter(|(letters, _)| *letters <= LETTERS)
+        .min_by_key(|(letters, entry)| (*letters, &entry.name));
+    near.map_or(Known::Unknown, |(_, entry)| Known::Mistyped(entry))
 }
 
 /// The entry of a sysctl by its whole dotted name.
 pub fn sysctl(name: &str) -> Option<&'static Entry> {
-    catalogue().entries.iter().find(|entry| entry.kind == Kind::Sysctl && entry.name == name)
+    by_name().get(name).copied()
+}
+
+/// Sysctls by their whole names.
+fn by_name() -> &'static HashMap<&'static str, &'static Entry> {
+    static BY_NAME: LazyLock<HashMap<&str, &Entry>> = LazyLock::new(|| {
+        let sysctls = catalogue().entries.iter().filter(|entry| entry.kind == Kind::Sysctl);
+        sysctls.map(|entry| (entry.name.as_str(), entry)).collect()
+    });
+    &BY_NAME
 }
 
 /// Every setting that goes by this name: whole, the last part of a sysctl's, a scenario's, or `KIND:NAME`; letters' case does not
@@ -112,7 +123,7 @@ impl Entry {
         numbers.filter(|numbers| numbers.len() == count)
     }
 
-    /// Why the kernel, or sense, refuses this value; `None` where nothing speaks against it.
+    /// Why the kernel refuses this value, or what is wrong with one that it takes; `None` where nothing speaks against it.
     pub fn refuses(&self, value: &str, kernel: Option<Release>) -> Option<String> {
         let Self { name, shape, .. } = self;
         if !self.is_on(kernel) {
@@ -130,9 +141,8 @@ impl Entry {
             let what = if count == 1 { "a number".to_owned() } else { format!("{count} numbers") };
             return Some(format!("{name} takes {what}, not '{value}'"));
         };
-        if let Some([least, most]) = self.range
-            && let Some(odd) = numbers.iter().find(|number| !(i128::from(least)..=i128::from(most)).contains(number))
-        {
+        if let Some(odd) = self.outside_range(&numbers) {
+            let [least, most] = self.range.unwrap_or_default();
             return Some(format!("{name} is from {least} to {most}, not {odd}"));
         }
         if let Some(bits) = self.bits
@@ -141,6 +151,21 @@ impl Entry {
             return Some(format!("{name} is a sum of the bits in {bits:#x}, and {odd} has others"));
         }
         None
+    }
+
+    /// Whether the kernel writes the value all the same: numbers that are missing stay, and bits without a meaning are not checked.
+    ///
+    /// Source: kernel/sysctl.c, `do_proc_dointvec`.
+    pub fn is_written(&self, value: &str) -> bool {
+        let words = words(value);
+        let numbers: Option<Vec<i128>> = words.iter().map(|word| number(word)).collect();
+        is_number_list(self.shape).is_some()
+            && numbers.is_some_and(|numbers| !numbers.is_empty() && self.outside_range(&numbers).is_none())
+    }
+
+    fn outside_range(&self, numbers: &[i128]) -> Option<i128> {
+        let [least, most] = self.range?;
+        numbers.iter().copied().find(|number| !(i128::from(least)..=i128::from(most)).contains(number))
     }
 }
 

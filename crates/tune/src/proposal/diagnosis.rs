@@ -1,7 +1,7 @@
 //! A plan from what `thalweg diagnose --json` or `thalweg fix --json` found.
 
-use super::Demand;
 use super::draft::{Draft, Raise};
+use super::{Demand, NoRoute};
 use crate::state::HostState;
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,6 +17,9 @@ pub enum DiagnosisError {
     /// It found nothing that a setting mends.
     #[error("it holds no remedy that a setting of the {0} makes")]
     NothingToSet(&'static str),
+    /// It proposes attributes of a route that the host does not have.
+    #[error(transparent)]
+    NoRoute(#[from] NoRoute),
 }
 
 /// Plans what a diagnosis or a fix proposes for the side `here`, with the gain that it estimates or has measured.
@@ -40,7 +43,7 @@ pub fn from_diagnosis(
     if count == 0 {
         return Err(DiagnosisError::NothingToSet(here.as_str()));
     }
-    Ok(draft.finish())
+    Ok(draft.finish()?)
 }
 
 /// Adds the first remedy of each connection that has changes for this side; returns how many changes there were.

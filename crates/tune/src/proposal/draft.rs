@@ -1,8 +1,9 @@
 //! A plan while it is made: what is set already is left alone, a limit is only raised, and each setting comes once.
 
-use super::Demand;
+use super::{Demand, NoRoute};
+use crate::buffer_numbers::mended;
 use crate::catalogue::{self, Scope, Shape};
-use crate::state::HostState;
+use crate::state::{HostState, Route};
 use thalweg_model::since;
 use thalweg_model::{ExpectedGain, PlanStep, PlannedChange, Reach, RouteTarget, Setting, TunePlan};
 
@@ -10,6 +11,7 @@ use thalweg_model::{ExpectedGain, PlanStep, PlannedChange, Reach, RouteTarget, S
 pub(super) struct Draft<'a> {
     pub(super) state: &'a HostState,
     plan: TunePlan,
+    no_route: Option<NoRoute>,
 }
 
 /// How a value that is there counts.
@@ -33,7 +35,7 @@ impl<'a> Draft<'a> {
             enough: Vec::new(),
             warnings: Vec::new(),
         };
-        Self { state, plan }
+        Self { state, plan, no_route: None }
     }
 
     pub(super) fn step(&mut self, what: &str, how: String, result: String) {
@@ -61,12 +63,16 @@ impl<'a> Draft<'a> {
         let now = self.state.sysctl(name).map(|line| line.value.clone());
         let known = now.clone().or_else(|| entry.default_on(self.state.kernel).map(str::to_owned));
         let mut to = to.to_owned();
+        let mut why = why.to_owned();
         if entry.shape == Shape::Triple && catalogue::words(&to).len() == 1 {
-            let before = known.as_deref().map(catalogue::words).unwrap_or_default();
-            to = match before[..] {
-                [least, start, _] => format!("{least} {start} {to}"),
-                _ => return,
+            let Some([least, start, _]) = mended(entry, known.as_deref().unwrap_or_default(), self.state.kernel) else {
+                return;
             };
+            let begins = format!("{least} {start} ");
+            if known.as_deref().is_some_and(|known| !known.starts_with(&begins)) {
+                why += " The first two numbers become the kernel's default: the others do harm, as `thalweg tune show` says.";
+            }
+            to = begins + &to;
         }
         let last = |value: &str| entry.numbers(value).and_then(|numbers| numbers.last().copied());
         let enough = known.as_deref().is_some_and(|known| match (raise, last(known), last(&to)) {
@@ -84,9 +90,14 @@ impl<'a> Draft<'a> {
             route: None,
             from: now,
             to,
-            why: why.to_owned(),
+            why,
             risk: risk.to_owned(),
         });
+    }
+
+    /// Says of a setting that it is left as it is.
+    pub(super) fn enough(&mut self, text: String) {
+        self.plan.enough.push(text);
     }
 
     /// Sets an attribute of the route to the demand's destination, unless it is there already.
@@ -98,8 +109,13 @@ impl<'a> Draft<'a> {
             self.plan.enough.push(format!("{name} {to} is not in Linux {}.{}", kernel.0, kernel.1));
             return;
         }
-        let best = self.state.routes.iter().filter(|route| route.to == demand.to && !route.link_down);
-        let route = best.min_by_key(|route| route.metric);
+        let route = self.state.route_to(&demand.to);
+        // Of a host without any route none was read.
+        if route.is_none() && !self.state.routes.is_empty() {
+            self.no_route = Some(NoRoute(demand.to.clone()));
+            return;
+        }
+        self.other_default(demand, route);
         let now = route.and_then(|route| route.attributes.get(name)).cloned();
         let number = |text: &str| text.trim_start_matches("lock ").parse::<u64>().ok();
         let enough = now.as_deref().is_some_and(|now| match (raise, number(now), number(to)) {
@@ -111,14 +127,12 @@ impl<'a> Draft<'a> {
             return;
         }
         let target = route.map_or_else(
-            || RouteTarget { to: demand.to.clone(), ..RouteTarget::default() },
-            |route| RouteTarget {
-                to: route.to.clone(),
-                via: route.via.clone(),
-                dev: route.dev.clone(),
-                metric: route.metric,
-                keep: route.attributes.clone(),
+            || RouteTarget {
+                to: demand.to.replace("::/0", "default"),
+                ipv6: demand.to.contains(':'),
+                ..RouteTarget::default()
             },
+            Route::target,
         );
         self.push(PlannedChange {
             reach: Reach::Route,
@@ -129,6 +143,16 @@ impl<'a> Draft<'a> {
             why: why.to_owned(),
             risk: risk.to_owned(),
         });
+    }
+
+    /// Says that `default` is the default route of one family, where the host has both.
+    fn other_default(&mut self, demand: &Demand, route: Option<&Route>) {
+        const BOTH: &str = "Connections over IPv6 take a default route of their own: --to ::/0 plans for it.";
+        let both =
+            demand.to == "default" && route.is_some_and(|route| !route.ipv6) && self.state.route_to("::/0").is_some();
+        if both && !self.plan.warnings.iter().any(|warning| warning == BOTH) {
+            self.warn(BOTH);
+        }
     }
 
     /// Advises a socket option, which the program has to set.
@@ -154,9 +178,13 @@ impl<'a> Draft<'a> {
         }
     }
 
-    pub(super) fn finish(mut self) -> TunePlan {
+    /// The plan.
+    ///
+    /// # Errors
+    /// When it has attributes for a route that the host does not have.
+    pub(super) fn finish(mut self) -> Result<TunePlan, NoRoute> {
         self.plan.changes.sort_by_key(|change| change.reach);
-        self.plan
+        self.no_route.map_or(Ok(self.plan), Err)
     }
 }
 

@@ -1,9 +1,9 @@
 //! What a host needs for a purpose.
 
-use super::Demand;
 use super::draft::{Draft, Raise};
+use super::{Demand, NoRoute};
 use crate::buffers::{MARGIN, MOST, TIMES_BDP, window_share};
-use crate::show::{bytes, grouped};
+use crate::show::{bytes, counted, grouped};
 use crate::state::HostState;
 use crate::{human_time, round_up};
 use thalweg_model::TunePlan;
@@ -24,6 +24,12 @@ const SWITCH_BUFFER: u64 = 128 << 10;
 const PACES_ITSELF: (u32, u32) = (4, 13);
 /// Linux 5.4 and later queue this many connections.
 const ACCEPT_QUEUE: u64 = 4096;
+/// The largest window without the window scale option. Source: RFC 7323 section 2.1.
+const UNSCALED_MAX: u64 = 65_535;
+/// Source: Linux `TCP_RTO_MIN`, include/net/tcp.h.
+const RTO_MIN_MS: u64 = 200;
+const SCALING: &str = "net.ipv4.tcp_window_scaling";
+const SACK: &str = "net.ipv4.tcp_sack";
 const CONGESTION: &str = "net.ipv4.tcp_congestion_control";
 
 /// What a host is for.
@@ -55,13 +61,17 @@ impl Purpose {
 }
 
 /// Plans for a purpose.
-pub fn for_purpose(purpose: Purpose, demand: &Demand, state: &HostState) -> TunePlan {
+///
+/// # Errors
+/// When the purpose sets attributes of the demand's route, and the host does not have it.
+pub fn for_purpose(purpose: Purpose, demand: &Demand, state: &HostState) -> Result<TunePlan, NoRoute> {
     let mut draft = Draft::new(state, purpose.name());
     let bdp = demand.rate.bdp(demand.rtt).get();
     let how = format!("{} × {} ÷ 8", demand.rate, human_time(demand.rtt));
     draft.step("what the path holds (BDP)", how, bytes(bdp));
     match purpose {
         Purpose::LiveEdge => {
+            options(&mut draft, bdp);
             send_buffer(&mut draft, demand, bdp);
             initial_window(&mut draft, demand, bdp);
             pacing(&mut draft, demand);
@@ -70,6 +80,7 @@ pub fn for_purpose(purpose: Purpose, demand: &Demand, state: &HostState) -> Tune
             accept_queue(&mut draft, demand);
         }
         Purpose::Bulk | Purpose::LongFat => {
+            options(&mut draft, bdp);
             send_buffer(&mut draft, demand, bdp);
             receive_buffer(&mut draft, demand, bdp);
             if purpose == Purpose::LongFat {
@@ -81,15 +92,31 @@ pub fn for_purpose(purpose: Purpose, demand: &Demand, state: &HostState) -> Tune
     draft.finish()
 }
 
+/// Options of TCP without which no buffer has its effect, where somebody switched them off.
+fn options(draft: &mut Draft<'_>, bdp: u64) {
+    let is_off = |name: &str| draft.state.sysctl(name).is_some_and(|line| line.value == "0");
+    let (no_scaling, no_sack) = (is_off(SCALING), is_off(SACK));
+    if no_scaling && bdp > UNSCALED_MAX {
+        let why =
+            format!("Without it no window passes {} bytes, and the path holds {}.", grouped(UNSCALED_MAX), bytes(bdp));
+        draft.sysctl(SCALING, "1", Raise::Set, &why, "None known; peers need it, too.");
+    }
+    if no_sack {
+        let why = "Without it a sender repairs one loss a round trip, and stops for timeouts (RFC 2018, RFC 8985).";
+        draft.sysctl(SACK, "1", Raise::Set, why, "None known; peers need it, too.");
+    }
+}
+
 fn send_buffer(draft: &mut Draft<'_>, demand: &Demand, bdp: u64) {
     let wanted = (bdp as f64 * TIMES_BDP) as u64;
     let needed = round_up(wanted.min(MOST)).get();
     let how = format!(
-        "{} × {TIMES_BDP:.0}: two windows, and as much again for packets' overhead (tcp_sndbuf_expand)",
-        bytes(bdp)
+        "{} × {TIMES_BDP:.0}: two windows, and as much again for packets' overhead (tcp_sndbuf_expand){}",
+        bytes(bdp),
+        rounding(wanted)
     );
     draft.step("send buffer of one connection", how, bytes(needed));
-    limited(draft, wanted, "send");
+    limited(draft, demand, wanted, "send");
     memory(draft, demand, "tcp_wmem", needed);
     let why = format!(
         "Every byte in flight stays in the send buffer until it is acknowledged: {} for {}.",
@@ -105,9 +132,13 @@ fn receive_buffer(draft: &mut Draft<'_>, demand: &Demand, bdp: u64) {
     let (part, by) = window_share(draft.state.kernel, scale);
     let wanted = (bdp as f64 * MARGIN / part) as u64;
     let needed = round_up(wanted.min(MOST)).get();
-    let how = format!("{} × {MARGIN} ÷ {part:.2}: a quarter for the queue in front, and {by}", bytes(bdp));
+    let how = format!(
+        "{} × {MARGIN} ÷ {part:.2}: a quarter for the queue in front, and {by}{}",
+        bytes(bdp),
+        rounding(wanted)
+    );
     draft.step("receive buffer of one connection", how, bytes(needed));
-    limited(draft, wanted, "receive");
+    limited(draft, demand, wanted, "receive");
     memory(draft, demand, "tcp_rmem", needed);
     let why = format!("The window offered must reach {} and a quarter.", bytes(bdp));
     let risk = "A limit, not an allocation; a program that does not read can hold this much.";
@@ -123,14 +154,29 @@ fn receive_buffer(draft: &mut Draft<'_>, demand: &Demand, bdp: u64) {
     }
 }
 
-/// What one connection would need above the most that is proposed for one.
-fn limited(draft: &mut Draft<'_>, wanted: u64, called: &str) {
+/// What became of a buffer's size: it is rounded up, or cut to the most.
+fn rounding(wanted: u64) -> String {
     if wanted > MOST {
+        format!("; {}, of which {} is the most that is proposed", bytes(wanted), bytes(MOST))
+    } else {
+        format!("; {}, rounded up to a whole MiB", bytes(wanted))
+    }
+}
+
+/// What one connection would need above the most that is proposed for one.
+fn limited(draft: &mut Draft<'_>, demand: &Demand, wanted: u64, called: &str) {
+    if wanted > MOST {
+        let connections = wanted.div_ceil(MOST);
+        let more = if demand.connections < connections {
+            format!(" Use {} connections.", grouped(connections))
+        } else {
+            String::new()
+        };
         draft.warn(format!(
-            "One connection would need a {called} buffer of {}; {} is the most that is proposed. Use {} connections.",
+            "One connection would need a {called} buffer of {}; {} is the most that is proposed, which carries 1/{} of the rate.{more}",
             bytes(wanted),
             bytes(MOST),
-            wanted.div_ceil(MOST)
+            grouped(connections)
         ));
     }
 }
@@ -140,7 +186,7 @@ fn memory(draft: &mut Draft<'_>, demand: &Demand, name: &str, each: u64) {
     let all = each.saturating_mul(demand.connections);
     draft.step(
         &format!("worst case of {name}"),
-        format!("{} connections × {}", grouped(demand.connections), bytes(each)),
+        format!("{} × {}", counted(demand.connections, "connection"), bytes(each)),
         bytes(all),
     );
     let pages = draft.state.sysctl("net.ipv4.tcp_mem").map(|line| line.value.clone());
@@ -150,11 +196,11 @@ fn memory(draft: &mut Draft<'_>, demand: &Demand, name: &str, each: u64) {
         && all > pressure.saturating_mul(PAGE)
     {
         draft.warn(format!(
-            "If every connection filled its buffer, {} would be needed; tcp_mem begins pressure at {} ({} connections) and fails at {}. \
+            "If every connection filled its buffer, {} would be needed; tcp_mem begins pressure at {} ({}) and fails at {}. \
              What is unsent is bounded by TCP_NOTSENT_LOWAT, and what is unread by the program.",
             bytes(all),
             bytes(pressure.saturating_mul(PAGE)),
-            grouped(pressure.saturating_mul(PAGE) / each.max(1)),
+            counted(pressure.saturating_mul(PAGE) / each.max(1), "connection"),
             bytes(most.saturating_mul(PAGE))
         ));
     }
@@ -227,16 +273,16 @@ fn in_vehicle(draft: &mut Draft<'_>, demand: &Demand, bdp: u64) {
     let share = queue / demand.connections.max(1);
     let clamp = ((bdp + share) / SEGMENT).max(USUAL_WINDOW);
     let how = format!(
-        "({} + {} ÷ {} connections) ÷ {SEGMENT} bytes, no less than {USUAL_WINDOW}",
+        "({} + {} ÷ {}) ÷ {SEGMENT} bytes, no less than {USUAL_WINDOW}",
         bytes(bdp),
         bytes(queue),
-        grouped(demand.connections)
+        counted(demand.connections, "connection")
     );
     draft.step("congestion window that the path and the switch hold", how, format!("{clamp} segments"));
     if (USUAL_WINDOW * SEGMENT).saturating_mul(demand.connections) > bdp + queue {
         draft.warn(format!(
-            "{} connections that begin at once send {}, and the path and the switch hold {}: no clamp prevents that loss. Spread the beginnings.",
-            grouped(demand.connections),
+            "{} at once send {} at their beginning, and the path and the switch hold {}: no clamp prevents that loss. Spread the beginnings.",
+            counted(demand.connections, "connection"),
             bytes((USUAL_WINDOW * SEGMENT).saturating_mul(demand.connections)),
             bytes(bdp + queue)
         ));
@@ -244,15 +290,7 @@ fn in_vehicle(draft: &mut Draft<'_>, demand: &Demand, bdp: u64) {
     let why = "No sender puts more on its way than the path and its share of the switch's buffer hold.";
     let risk = "Where the path is longer or the buffer larger than given, the clamp limits the rate.";
     draft.route(demand, "cwnd", &format!("lock {clamp}"), Raise::Set, why, risk);
-    let timeout_ms = (4 * demand.rtt.as_micros().div_ceil(1000)).max(5);
-    draft.step(
-        "shortest timeout",
-        format!("4 × {}, no less than 5 ms", human_time(demand.rtt)),
-        format!("{timeout_ms} ms"),
-    );
-    let why = "A burst that a small buffer drops is repaired after this and not after 200 ms.";
-    let risk = "Peers must acknowledge sooner than that: quickack on their route, or timeouts fire in vain.";
-    draft.route(demand, "rto_min", &format!("{timeout_ms}ms"), Raise::Set, why, risk);
+    shortest_timeout(draft, demand);
     let why = "Peers that have the same shortest timeout wait for these acknowledgements.";
     draft.route(demand, "quickack", "1", Raise::Set, why, "Twice the acknowledgements.");
     let why = "Messages keep fewer than four packets in flight; their timeout then does not double.";
@@ -263,4 +301,23 @@ fn in_vehicle(draft: &mut Draft<'_>, demand: &Demand, bdp: u64) {
         why,
         "Six retransmissions at one interval on a path that is away.",
     );
+}
+
+/// Shortens the least retransmission timeout of the route; one that is as short already is left alone.
+fn shortest_timeout(draft: &mut Draft<'_>, demand: &Demand) {
+    let timeout_ms = (4 * demand.rtt.as_micros().div_ceil(1000)).max(5);
+    let how = format!("4 × {}, no less than 5 ms", human_time(demand.rtt));
+    draft.step("shortest timeout", how, format!("{timeout_ms} ms"));
+    let route = draft.state.route_to(&demand.to).and_then(|route| route.attributes.get("rto_min"));
+    // The kernel ignores one that is not locked.
+    let locked = route.and_then(|value| value.strip_prefix("lock ")?.trim_end_matches("ms").parse::<u64>().ok());
+    let host = draft.state.sysctl("net.ipv4.tcp_rto_min_us").and_then(|line| line.value.parse::<u64>().ok());
+    let now_ms = locked.or(host.map(|micros| micros / 1000)).unwrap_or(RTO_MIN_MS);
+    if timeout_ms >= now_ms {
+        draft.enough(format!("the shortest timeout is {now_ms} ms"));
+        return;
+    }
+    let why = format!("A burst that a small buffer drops is repaired after this and not after {now_ms} ms.");
+    let risk = "Peers must acknowledge sooner than that: quickack on their route, or timeouts fire in vain.";
+    draft.route(demand, "rto_min", &format!("lock {timeout_ms}ms"), Raise::Set, &why, risk);
 }

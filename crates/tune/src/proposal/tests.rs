@@ -30,7 +30,7 @@ fn short(plan: &TunePlan) -> Vec<String> {
 }
 
 fn plan(purpose: Purpose, demand: &Demand, host: &str) -> TunePlan {
-    for_purpose(purpose, demand, &parse(host))
+    for_purpose(purpose, demand, &parse(host)).expect("the host has the route")
 }
 
 #[test]
@@ -67,7 +67,9 @@ fn a_long_fat_path_gets_the_window_of_its_kernel() {
             "Namespace net.ipv4.tcp_rmem 4096 131072 66060288",
         ]
     );
-    assert!(new.warnings.iter().any(|line| line.contains("Use 2 connections")), "{:?}", new.warnings);
+    assert!(new.warnings.iter().any(|line| line.ends_with("which carries 1/2 of the rate.")), "{:?}", new.warnings);
+    let alone = plan(Purpose::LongFat, &Demand { connections: 1, ..demand.clone() }, HOST);
+    assert!(alone.warnings.iter().any(|line| line.ends_with("Use 2 connections.")), "{:?}", alone.warnings);
     let old = HOST.replace("6.12.1", "6.1.0") + "net.ipv4.tcp_adv_win_scale = 2\n";
     let old = plan(Purpose::LongFat, &demand, &old);
     assert!(short(&old).contains(&"Namespace net.ipv4.tcp_rmem 4096 131072 44040192".to_owned()), "{:?}", short(&old));
@@ -111,7 +113,7 @@ fn a_vehicle_gets_short_timeouts_and_a_clamp() {
         short(&found),
         [
             "Route cwnd lock 65",
-            "Route rto_min 5ms",
+            "Route rto_min lock 5ms",
             "Route quickack 1",
             "Namespace net.ipv4.tcp_thin_linear_timeouts 1"
         ]
@@ -141,8 +143,164 @@ fn what_a_format_cannot_hold_is_refused_by_name() {
     }
     let car = plan(Purpose::InVehicle, &demand("500us", "1gbit", 4), HOST);
     let netplan = emit(&car, Format::Netplan).refused;
-    assert!(netplan[1].instead.contains("networkd"), "{netplan:?}");
-    assert!(emit(&car, Format::Networkd).refused[0].instead.contains("ip-route"));
+    assert!(netplan[2].instead.contains("networkd"), "{netplan:?}");
+    let networkd = emit(&car, Format::Networkd).refused;
+    assert!(networkd[0].instead.contains("ip-route"), "{networkd:?}");
+    // networkd sends it without its lock, so that the kernel ignores it.
+    assert_eq!(networkd[1].setting, "route attribute rto_min");
+    assert!(networkd[1].why.contains("lock") && networkd[1].instead.contains("ip-route"), "{networkd:?}");
+}
+
+/// The line of `ip route` that is written for a host with this route, or why it is refused.
+fn written(route: &str, to: &str, format: Format) -> Result<String, String> {
+    let host = format!("kernel.osrelease = 6.12.1\n{route}\n");
+    let demand = Demand { to: to.to_owned(), ..demand("100ms", "8mbit", 1) };
+    let emission = emit(&plan(Purpose::LiveEdge, &demand, &host), format);
+    let refusal = emission.refused.iter().find(|one| one.setting == "route attribute initcwnd");
+    refusal.map_or_else(|| Ok(emission.text), |refusal| Err(refusal.why.clone()))
+}
+
+#[test]
+fn a_command_repeats_the_whole_route() {
+    let command = |route: &str, to: &str| {
+        let text = written(route, to, Format::IpRoute).expect("written");
+        text.lines().last().expect("a command").trim_end_matches(" congctl bbr initcwnd 40").to_owned()
+    };
+    let whole = "default via 10.9.0.1 dev d0 proto static src 10.9.0.2 metric 100";
+    assert_eq!(
+        written(&format!("{whole} mtu lock 1400"), "default", Format::IpRoute).expect("written").lines().last(),
+        Some(format!("ip route change {whole} congctl bbr initcwnd 40 mtu lock 1400").as_str())
+    );
+    for (route, to, wanted) in [
+        ("10.81.0.0/16 via inet6 2001:db8:1::1 dev d0", "10.81.0.0/16", "ip route change "),
+        ("10.60.0.0/16 tos 0x10 via 10.9.0.1 dev d0", "10.60.0.0/16", "ip route change "),
+        ("10.61.0.0/16 via 10.250.0.1 dev d0 onlink", "10.61.0.0/16", "ip route change "),
+        ("10.80.0.0/16 nhid 10 via 10.9.0.1 dev d0", "10.80.0.0/16", "ip route change "),
+        (
+            "2001:db8:77::/48 via 2001:db8:1::1 dev d0 metric 1024 pref medium",
+            "2001:db8:77::/48",
+            "ip -6 route change ",
+        ),
+        ("default dev wg0 proto static metric 1024 pref medium", "::/0", "ip -6 route change "),
+    ] {
+        let wanted = format!("{wanted}{}", route.replace(" nhid 10 via 10.9.0.1 dev d0", " nhid 10"));
+        assert_eq!(command(route, to), wanted);
+    }
+    let hops = "10.50.0.0/16 proto static metric 7\n\tnexthop via 10.9.0.3 dev d0 weight 1 linkdown\n\tnexthop via 10.9.0.4 dev d0 weight 2";
+    assert_eq!(
+        command(hops, "10.50.0.0/16"),
+        "ip route change 10.50.0.0/16 proto static metric 7 nexthop via 10.9.0.3 dev d0 weight 1 nexthop via 10.9.0.4 dev d0 weight 2"
+    );
+}
+
+#[test]
+fn a_route_that_cannot_be_repeated_is_refused() {
+    let announced = "default via fe80::1 dev d0 proto ra metric 1024 expires 598sec pref high";
+    for format in [Format::IpRoute, Format::Networkd, Format::Netplan, Format::NetworkManager, Format::Ansible] {
+        assert!(written(announced, "::/0", format).expect_err("refused").contains("goes away by itself"));
+        assert!(written("", "10.7.0.0/16", format).expect_err("refused").contains("whole route is known"));
+    }
+    assert!(written("10.7.0.0/16 encap ip id 7 dev d0", "10.7.0.0/16", Format::IpRoute).is_err());
+    let hops = "10.50.0.0/16\n nexthop via 10.9.0.3 dev d0 weight 1\n nexthop via 10.9.0.4 dev d0 weight 1";
+    for (route, to, part) in [
+        (hops, "10.50.0.0/16", "no name for 'nexthop'"),
+        ("10.81.0.0/16 via inet6 2001:db8:1::1 dev d0", "10.81.0.0/16", "no name for 'via'"),
+        ("10.60.0.0/16 tos 0x10 via 10.9.0.1 dev d0", "10.60.0.0/16", "no name for 'tos'"),
+        ("10.80.0.0/16 nhid 10 via 10.9.0.1 dev d0", "10.80.0.0/16", "no name for 'nhid'"),
+    ] {
+        for format in [Format::Networkd, Format::Netplan, Format::NetworkManager] {
+            let why = written(route, to, format).expect_err("refused");
+            assert!(why.contains(part), "{why}");
+        }
+    }
+    let source = "default via 10.9.0.1 dev d0 src 10.9.0.2 onlink";
+    for (format, parts) in [
+        (Format::Networkd, ["PreferredSource=10.9.0.2", "GatewayOnLink=yes"]),
+        (Format::Netplan, ["from: 10.9.0.2", "on-link: true"]),
+        (Format::NetworkManager, ["src=10.9.0.2", "onlink=true"]),
+    ] {
+        // netplan and NetworkManager have no name for congctl, which is refused by itself.
+        let text = written(source, "default", format).expect("written");
+        assert!(parts.iter().all(|part| text.contains(part)), "{text}");
+    }
+}
+
+#[test]
+fn each_default_route_is_planned_by_its_family_and_one_that_is_not_there_is_refused() {
+    let both = "default via 10.0.0.254 dev eth0\ndefault via fe80::1 dev eth0 metric 1024 pref medium\n";
+    let of = |to: &str, host: &str| {
+        let demand = Demand { to: to.to_owned(), ..demand("100ms", "8mbit", 1) };
+        for_purpose(Purpose::LiveEdge, &demand, &parse(host))
+    };
+    let target = |to: &str, host: &str| {
+        let plan = of(to, host).expect("there");
+        (plan.changes[1].route.clone().expect("a route").ipv6, plan.warnings.len())
+    };
+    assert_eq!(target("default", both), (false, 1), "a warning names the other one");
+    assert_eq!(target("::/0", both), (true, 0));
+    assert_eq!(target("default", "default dev wg0 metric 1024 pref medium\n"), (true, 0));
+    assert_eq!(of("10.77.0.0/16", both), Err(NoRoute("10.77.0.0/16".to_owned())));
+    assert_eq!(of("default", "10.0.0.0/8 dev eth0\n"), Err(NoRoute("default".to_owned())));
+    // Of a host whose routes were not read the plan names the destination alone.
+    assert_eq!(target("::/0", "net.ipv4.tcp_sack = 1\n"), (true, 0));
+}
+
+#[test]
+fn a_plan_never_lengthens_the_timeout() {
+    let of = |rtt: &str, host: &str| {
+        let found = plan(Purpose::InVehicle, &demand(rtt, "10mbit", 1), host);
+        found.changes.iter().find(|change| change.setting.name() == "rto_min").map(|change| change.to.clone())
+    };
+    assert_eq!(of("49ms", HOST).as_deref(), Some("lock 196ms"));
+    for rtt in ["50ms", "100ms"] {
+        assert_eq!(of(rtt, HOST), None, "{rtt}: 200 ms are shorter");
+    }
+    let route = |value: &str| HOST.replace("metric 100", &format!("metric 100 rto_min {value}"));
+    assert_eq!(of("10ms", &route("lock 20ms")), None);
+    assert_eq!(of("10ms", &route("lock 60ms")).as_deref(), Some("lock 40ms"));
+    assert_eq!(of("10ms", &route("40ms")).as_deref(), Some("lock 40ms"), "one that is not locked is ignored");
+    assert_eq!(of("10ms", &format!("{HOST}net.ipv4.tcp_rto_min_us = 30000\n")), None);
+}
+
+#[test]
+fn options_that_bound_every_buffer_are_switched_on() {
+    let off = format!("{HOST}net.ipv4.tcp_window_scaling = 0\nnet.ipv4.tcp_sack = 0\n");
+    for purpose in [Purpose::LongFat, Purpose::Bulk, Purpose::LiveEdge] {
+        let found = short(&plan(purpose, &demand("200ms", "1gbit", 1), &off));
+        for name in ["net.ipv4.tcp_window_scaling 1", "net.ipv4.tcp_sack 1"] {
+            assert!(found.contains(&format!("Namespace {name}")), "{purpose:?}: {found:?}");
+        }
+    }
+    // 50,000 bytes fit in a window without a scale.
+    let near = short(&plan(Purpose::Bulk, &demand("1ms", "400mbit", 1), &off));
+    assert!(!near.iter().any(|line| line.contains("window_scaling")), "{near:?}");
+}
+
+#[test]
+fn numbers_that_do_harm_are_not_copied() {
+    for (value, wanted) in [
+        ("a b c", "4096 16384 67108864"),
+        ("8388608 1048576 16777216", "4096 16384 67108864"),
+        ("4096 16384", "4096 16384 67108864"),
+        ("8192 65536 4194304", "8192 65536 67108864"),
+    ] {
+        let host = HOST.replace("4096 16384 4194304", value);
+        let found = plan(Purpose::Bulk, &demand("200ms", "1gbit", 1), &host);
+        let change = found.changes.iter().find(|change| change.setting.name() == "net.ipv4.tcp_wmem").expect(value);
+        assert_eq!(change.to, wanted, "{value}");
+        assert_eq!(change.why.contains("The first two numbers"), !value.starts_with("8192"), "{value}: {}", change.why);
+    }
+}
+
+#[test]
+fn the_arithmetic_says_what_is_rounded_and_cut() {
+    let found = |rtt: &str, rate: &str, connections| plan(Purpose::Bulk, &demand(rtt, rate, connections), HOST);
+    let step = |plan: &TunePlan| plan.arithmetic[1].how.clone();
+    assert!(step(&found("1ms", "600kbit", 1)).ends_with("; 300 bytes, rounded up to a whole MiB"));
+    let large = found("10s", "6gbit", 10_000_000);
+    assert!(step(&large).ends_with("; 27.9 GiB, of which 64 MiB is the most that is proposed"), "{}", step(&large));
+    assert!(!large.warnings.iter().any(|warning| warning.contains("Use ")), "{:?}", large.warnings);
+    assert!(found("10s", "6gbit", 1).arithmetic[2].how.starts_with("1 connection ×"));
 }
 
 #[test]

@@ -1,15 +1,12 @@
 //! Buffers: what they may grow to, begin with, keep, and how that goes with the host's memory.
 
 use super::{Look, bytes, grouped};
+use crate::buffer_numbers::{FLOOR_MAX_BYTES, START_MAX_BYTES};
 use crate::catalogue::sysctl;
 use thalweg_model::{TuneFinding, Weight};
 
 /// Bytes of a page on nearly all hosts; `net.ipv4.tcp_mem` counts in pages.
 const PAGE_BYTES: u64 = 4096;
-/// A socket keeps a page under memory pressure by default. Source: net/ipv4/tcp.c, `tcp_init`.
-const FLOOR_MAX_BYTES: u64 = 64 << 10;
-/// Eight times the larger of the kernel's own beginnings, 131,072 bytes. Source: net/ipv4/tcp.c, `tcp_init`.
-const START_MAX_BYTES: u64 = 1 << 20;
 /// A host that is fine with fewer connections at full buffers than this says so by `--connections`.
 const CONNECTIONS_FEW: u64 = 1000;
 /// Unsent data above this is a second of 8 Mb/s.
@@ -23,6 +20,7 @@ pub(super) fn findings(look: &Look<'_>) -> Vec<TuneFinding> {
     for (short, called, option) in sides {
         found.extend(floor(look, short, called));
         found.extend(start(look, short, called));
+        found.extend(no_growth(look, short, called));
         found.extend(memory(look, short, called));
         found.extend(core_max(look, short, option));
         found.extend(core_default(look, short));
@@ -48,7 +46,7 @@ fn tcp_mem_bytes(look: &Look<'_>) -> Option<(u64, u64)> {
 fn floor(look: &Look<'_>, short: &str, called: &str) -> Option<TuneFinding> {
     let name = tcp(short);
     let numbers = look.numbers(&name)?;
-    let [least, start, most] = numbers[..] else { return None };
+    let [least, ..] = numbers[..] else { return None };
     if least <= FLOOR_MAX_BYTES {
         return None;
     }
@@ -69,14 +67,13 @@ fn floor(look: &Look<'_>, short: &str, called: &str) -> Option<TuneFinding> {
             "The floor holds after pressure began, for every {called} buffer: pressure then frees nothing below it."
         ),
     };
-    let set = format!("{name} = 4096 {start} {most}");
-    Some(look.find("buffer-floor", Weight::Trap, &name, says, why, Some(set)))
+    Some(look.find("buffer-floor", Weight::Trap, &name, says, why, look.mended(&name)))
 }
 
 fn start(look: &Look<'_>, short: &str, called: &str) -> Option<TuneFinding> {
     let name = tcp(short);
     let numbers = look.numbers(&name)?;
-    let [_, start, most] = numbers[..] else { return None };
+    let [_, start, _] = numbers[..] else { return None };
     if start < START_MAX_BYTES {
         return None;
     }
@@ -93,8 +90,32 @@ fn start(look: &Look<'_>, short: &str, called: &str) -> Option<TuneFinding> {
             bytes(start)
         )
     };
-    let set = format!("{name} = 4096 {default} {most}");
-    Some(look.find("buffer-start", Weight::Trap, &name, says, why, Some(set)))
+    Some(look.find("buffer-start", Weight::Trap, &name, says, why, look.mended(&name)))
+}
+
+/// The limit is where buffers begin, or the kernel's memory for all of them is less than one.
+fn no_growth(look: &Look<'_>, short: &str, called: &str) -> Option<TuneFinding> {
+    let name = tcp(short);
+    let numbers = look.numbers(&name)?;
+    let [_, start, most] = numbers[..] else { return None };
+    let (says, why, set) = match tcp_mem_bytes(look) {
+        Some((pressure, _)) if pressure < start => (
+            format!(
+                "TCP is under memory pressure from {} on, which one {called} buffer of {} exceeds.",
+                bytes(pressure),
+                bytes(start)
+            ),
+            "Under pressure no buffer grows, and windows shrink.".to_owned(),
+            look.mended(TCP_MEM),
+        ),
+        _ if start == most => (
+            format!("Every {called} buffer stays at {}: its limit is what it begins with.", bytes(most)),
+            format!("Auto-tuning has no room, and a connection carries less than {} a round trip.", bytes(most)),
+            look.mended(&name),
+        ),
+        _ => return None,
+    };
+    Some(look.find("buffer-cannot-grow", Weight::Trap, &name, says, why, set))
 }
 
 fn memory(look: &Look<'_>, short: &str, called: &str) -> Option<TuneFinding> {

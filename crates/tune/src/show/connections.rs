@@ -1,6 +1,6 @@
 //! Connections: how they open, recover, and end.
 
-use super::{Look, grouped};
+use super::{Look, counted, grouped};
 use crate::catalogue::sysctl;
 use thalweg_model::{TuneFinding, Weight};
 
@@ -13,7 +13,7 @@ const TIME_WAIT_MIN: u64 = 8192;
 /// Length of TIME_WAIT. Source: Linux `TCP_TIMEWAIT_LEN`, include/net/tcp.h.
 const TIME_WAIT_S: u64 = 60;
 /// A delayed acknowledgement of Linux waits this long at the least. Source: Linux `TCP_DELACK_MIN`, include/net/tcp.h.
-const DELAYED_ACK_US: u64 = 40_000;
+pub(super) const DELAYED_ACK_US: u64 = 40_000;
 /// A third of the range that the kernel gives.
 const PORTS_MIN: u64 = 10_000;
 /// Before it BBR is paced by the qdisc fq alone. Source: Linux 4.13, `sk_pacing_status`.
@@ -112,7 +112,7 @@ fn time_wait_cut(look: &Look<'_>) -> Option<TuneFinding> {
         return None;
     }
     let says =
-        format!("More than {} connections closed in a second end without TIME_WAIT.", grouped(most / TIME_WAIT_S));
+        format!("More than {} closed in a second end without TIME_WAIT.", counted(most / TIME_WAIT_S, "connection"));
     let why = format!(
         "{} ÷ {TIME_WAIT_S} s = {}. A late packet then reaches the next connection with the same ports, or is answered with RST.",
         grouped(most),
@@ -187,7 +187,7 @@ fn ports(look: &Look<'_>) -> Option<TuneFinding> {
     if count >= PORTS_MIN || last < first {
         return None;
     }
-    let says = format!("{} connections at a time can be opened to one address and port.", grouped(count));
+    let says = format!("{} at a time can be opened to one address and port.", counted(count, "connection"));
     let why = format!("With TIME_WAIT of {TIME_WAIT_S} s, {} a second use them up.", grouped(count / TIME_WAIT_S));
     Some(look.find("client-ports", Weight::Trap, NAME, says, why, Some(format!("{NAME} = 32768 60999"))))
 }
@@ -199,9 +199,11 @@ fn retries(look: &Look<'_>) -> Vec<TuneFinding> {
         ("net.ipv4.tcp_retries2", RETRIES2_MIN, "a connection without acknowledgements is broken"),
     ];
     let one = |(name, least, what): (&str, u64, &str)| {
-        let count = look.number(name).filter(|count| *count < least)?;
+        // A value that the kernel refuses is not in force.
+        let taken = |count: &u64| sysctl(name).is_some_and(|entry| entry.is_written(&count.to_string()));
+        let count = look.number(name).filter(|count| *count < least).filter(taken)?;
         let default = sysctl(name)?.default_on(look.kernel)?;
-        let says = format!("After {count} retransmissions {what}.");
+        let says = format!("After {} {what}.", counted(count, "retransmission"));
         let why = match name {
             // Each is twice as long as the one before, from 1 s on.
             "net.ipv4.tcp_synack_retries" => format!(

@@ -6,26 +6,30 @@ mod names;
 mod routes;
 mod sockets;
 
-use crate::catalogue::{Entry, Known, Scope, known, same_value};
+use crate::buffer_numbers::mended;
+use crate::catalogue::{Entry, Known, Scope, known, same_value, sysctl};
 use crate::state::{HostState, Sysctl};
+use std::collections::HashSet;
 use thalweg_model::since::Release;
 use thalweg_model::{TuneDifference, TuneFinding, TuneRead, TuneShow, Weight};
 
 /// Findings' codes, with what each is about; the schema lists the same.
-pub const CODES: [(&str, &str); 38] = [
+pub const CODES: [(&str, &str); 41] = [
     ("accept-overflow-reset", "a full accept queue answers with RST"),
+    ("attribute-not-locked", "a route's attribute that the kernel ignores because it is not locked"),
     ("auto-tuning-off", "receive buffers do not grow"),
     ("bbr-unpaced", "BBR without anything that paces it"),
+    ("buffer-cannot-grow", "buffers have no room to grow"),
     ("buffer-floor", "what each socket may keep under memory pressure is large"),
     ("buffer-memory", "buffers of all connections, at their limit, exceed TCP's memory"),
     ("buffer-start", "each connection's buffer begins large"),
     ("client-ports", "few ports for outgoing connections"),
     ("congestion-unavailable", "the congestion control is not loaded"),
     ("core-max-binds", "net.core's limit binds SO_RCVBUF or SO_SNDBUF below auto-tuning"),
-    ("cwnd-not-locked", "a route's cwnd that the kernel ignores"),
     ("falling-numbers", "a limit is less than the one before it"),
     ("fastopen-client-only", "Fast Open is on for outgoing connections alone"),
     ("few-retries", "connections give up early"),
+    ("initial-window-burst", "connections begin with a burst beyond the device's queue"),
     ("initial-window-bypassed", "an initial window is set on a route that other destinations do not take"),
     ("kernel-mixture", "no mainline kernel has all of these names"),
     ("loss-recovery-off", "SACK, tail loss probe or RACK is off"),
@@ -49,6 +53,7 @@ pub const CODES: [(&str, &str); 38] = [
     ("unknown-setting", "no kernel is known that has it"),
     ("unsent-data", "much data may wait unsent"),
     ("vendor-name", "a vendor's name"),
+    ("window-below-initial", "a route bounds windows below ten segments"),
     ("window-scaling-off", "no window passes 65,535 bytes"),
     ("without-effect", "a setting that is there and does nothing"),
 ];
@@ -69,7 +74,8 @@ impl Look<'_> {
     /// The numbers of a TCP or core sysctl.
     fn numbers(&self, name: &str) -> Option<Vec<u64>> {
         let line = self.sysctl(name)?;
-        line.value.split_whitespace().map(|word| word.parse().ok()).collect()
+        let numbers = sysctl(name)?.numbers(&line.value)?;
+        numbers.into_iter().map(|number| number.try_into().ok()).collect()
     }
 
     fn number(&self, name: &str) -> Option<u64> {
@@ -82,6 +88,16 @@ impl Look<'_> {
             Some(kernel) => entry.default_on(Some(kernel)).is_some_and(|default| same_value(entry, default, value)),
             None => entry.defaults.values().any(|default| same_value(entry, default, value)),
         }
+    }
+
+    /// The one line that mends all that is wrong with the numbers of a sysctl: the kernel's default of those that do harm.
+    fn mended(&self, name: &str) -> Option<String> {
+        let entry = sysctl(name)?;
+        let whole = || entry.default_on(self.kernel).map(str::to_owned);
+        let buffers = ["net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"].contains(&name);
+        let numbers = buffers.then(|| mended(entry, &self.sysctl(name)?.value, self.kernel)).flatten();
+        let value = numbers.map(|[least, start, most]| format!("{least} {start} {most}")).or_else(whole);
+        Some(value.map_or_else(|| "leave it out".to_owned(), |value| format!("{name} = {value}")))
     }
 
     /// A finding about a sysctl that was read.
@@ -127,15 +143,15 @@ pub fn show(state: &HostState, source: String, connections: Option<u64>) -> Tune
 
 /// What is not at its default and was not said already.
 fn differences(look: &Look<'_>, findings: &[TuneFinding]) -> Vec<TuneDifference> {
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     let mut found = Vec::new();
     for line in look.state.sysctls.iter().rev() {
         let Known::Setting(entry) = known(&line.name) else { continue };
         let told = findings.iter().any(|finding| finding.setting == line.name && finding.weight == Weight::Trap);
-        if seen.contains(&&line.name) || told || entry.scope == Scope::ReadOnly || entry.defaults.is_empty() {
+        if seen.contains(&line.name) || told || entry.scope == Scope::ReadOnly || entry.defaults.is_empty() {
             continue;
         }
-        seen.push(&line.name);
+        seen.insert(&line.name);
         if !entry.is_on(look.kernel) || look.is_default(entry, &line.value) {
             continue;
         }
@@ -168,6 +184,11 @@ pub(crate) fn bytes(number: u64) -> String {
     };
     let text = format!("{:.1}", number as f64 / scale as f64);
     format!("{} {unit}", text.strip_suffix(".0").unwrap_or(&text))
+}
+
+/// So many of a thing: its name has an s unless there is one.
+pub(crate) fn counted(number: u64, thing: &str) -> String {
+    format!("{} {thing}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
 /// A number with commas between its thousands.

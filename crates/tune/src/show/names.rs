@@ -1,21 +1,23 @@
 //! Names and values: whose they are, whether this kernel takes them.
 
 use super::Look;
-use crate::catalogue::{Entry, Known, Scope, known};
+use crate::catalogue::{Entry, Known, Scope, Shape, known};
 use crate::state::Sysctl;
+use std::collections::HashSet;
 use thalweg_model::since::Release;
 use thalweg_model::{TuneFinding, Weight};
+
+const REFUSED: &str = "The kernel answers with 'Invalid argument', and the value before stays.";
 
 pub(super) fn findings(look: &Look<'_>) -> Vec<TuneFinding> {
     let mut found = Vec::new();
     let mut idle = Vec::new();
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen: HashSet<&str> = HashSet::new();
     // The last of several holds.
     for line in look.state.sysctls.iter().rev() {
-        if seen.contains(&line.name.as_str()) {
+        if !seen.insert(&line.name) {
             continue;
         }
-        seen.push(&line.name);
         match known(&line.name) {
             Known::Setting(entry) => {
                 found.extend(twice(look, line));
@@ -54,19 +56,25 @@ fn value(look: &Look<'_>, entry: &Entry, line: &Sysctl) -> Option<TuneFinding> {
         return None;
     }
     if let Some(reason) = entry.refuses(&line.value, look.kernel) {
-        let why = "The kernel answers with 'Invalid argument', and the value before stays.".to_owned();
+        let why = if entry.is_written(&line.value) {
+            "The kernel takes it: numbers that are missing stay as they were, and bits without a meaning have no effect."
+        } else {
+            REFUSED
+        };
+        let why = why.to_owned();
         return Some(look.find("out-of-range", Weight::Trap, name, format!("{reason}."), why, None));
     }
     let numbers = entry.numbers(&line.value)?;
     if entry.ordered && !numbers.is_sorted() {
         let says = "Its numbers fall where none may be less than the one before it.".to_owned();
-        let why = "The kernel takes them as they are: a socket begins above its limit, or auto-tuning has no room."
-            .to_owned();
-        let mut sorted = numbers;
-        sorted.sort_unstable();
-        let sorted: Vec<String> = sorted.iter().map(ToString::to_string).collect();
-        let set = format!("{name} = {}", sorted.join(" "));
-        return Some(look.find("falling-numbers", Weight::Trap, name, says, why, Some(set)));
+        // Source: net/ipv4/sysctl_net_ipv4.c, `ipv4_local_port_range`.
+        let why = if entry.shape == Shape::Pair {
+            REFUSED
+        } else {
+            "The kernel takes them as they are: a socket begins above its limit, or auto-tuning has no room."
+        };
+        let why = why.to_owned();
+        return Some(look.find("falling-numbers", Weight::Trap, name, says, why, look.mended(name)));
     }
     None
 }

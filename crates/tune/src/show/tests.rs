@@ -154,7 +154,14 @@ fn each_trap_is_found() {
         ("default via 10.0.0.1 dev a metric 50\ndefault via 10.0.0.2 dev b metric 100 initcwnd 40", "route-shadowed"),
         ("default via 10.0.0.1 dev a linkdown initcwnd 40", "route-shadowed"),
         ("default via 10.0.0.1 dev a initcwnd 40\n10.0.0.0/24 dev a scope link", "initial-window-bypassed"),
-        ("default via 10.0.0.1 dev a cwnd 40", "cwnd-not-locked"),
+        ("default via 10.0.0.1 dev a cwnd 40", "attribute-not-locked"),
+        ("default via 10.0.0.1 dev a cwnd lock 2", "window-below-initial"),
+        ("default via 10.0.0.1 dev a window 1000", "window-below-initial"),
+        ("default via 10.0.0.1 dev a initcwnd 5000", "initial-window-burst"),
+        ("default via 10.0.0.1 dev a rto_min lock 5ms", "rto-below-delayed-ack"),
+        ("net.ipv4.tcp_rmem = 4096 4096 4096", "buffer-cannot-grow"),
+        ("net.ipv4.tcp_wmem = 4096 16384 16384", "buffer-cannot-grow"),
+        ("net.ipv4.tcp_mem = 1 2 3\nnet.ipv4.tcp_rmem = 4096 131072 6291456", "buffer-cannot-grow"),
         ("cubic wscale:7,7 rto:204 mss:1448 cwnd:10 rwnd_limited:900ms(90.0%)", "receive-window-limits"),
         ("cubic wscale:7,7 rto:204 mss:1448 cwnd:10 sndbuf_limited:900ms(90.0%)", "send-buffer-limits"),
         ("cubic rto:204 mss:1448 cwnd:10", "window-scaling-off"),
@@ -169,12 +176,93 @@ fn each_trap_is_found() {
 }
 
 #[test]
+fn it_says_what_the_kernel_answers() {
+    let why = |text: &str| {
+        let report = show(&parse(&format!("kernel.osrelease = 6.18.1\n{text}")), String::new(), None);
+        report
+            .findings
+            .into_iter()
+            .find(|one| ["out-of-range", "falling-numbers"].contains(&one.code))
+            .map(|one| one.why)
+    };
+    for refused in ["tcp_sack = -1", "tcp_sack = 300", "tcp_reordering = 0", "tcp_reordering = 900", "tcp_rmem = lots"]
+    {
+        assert!(why(&format!("net.ipv4.{refused}")).expect(refused).contains("Invalid argument"), "{refused}");
+    }
+    assert!(why("net.ipv4.ip_local_port_range = 60000 1024").expect("falls").contains("Invalid argument"));
+    for taken in ["tcp_rmem = 4096 131072", "tcp_fastopen = 9"] {
+        assert!(why(&format!("net.ipv4.{taken}")).expect(taken).contains("The kernel takes it"), "{taken}");
+    }
+    for fine in ["tcp_timestamps = 5", "tcp_abort_on_overflow = 2", "tcp_mtu_probing = 3", "ip_no_pmtu_disc = 5"] {
+        assert_eq!(why(&format!("net.ipv4.{fine}")), None, "{fine}");
+    }
+    assert!(found("net.ipv4.tcp_retries2 = 0x7").contains(&"few-retries"));
+    assert_eq!(found("net.ipv4.tcp_syn_retries = 0"), ["out-of-range"], "refused, so not in force");
+}
+
+/// A host with many devices has a hundred thousand sysctls; each line takes the same time.
+#[test]
+fn long_lists_are_read_in_a_moment() {
+    let mut text = String::new();
+    for device in 0..1000 {
+        for key in ["accept_local", "rp_filter", "promote_secondaries", "shared_media", "send_redirects"] {
+            text += &format!("net.ipv4.conf.veth{device}.{key} = 1\nnet.ipv6.neigh.veth{device}.{key} = 1\n");
+            text += &format!("kernel.sched_domain.cpu{device}.{key} = 1\n");
+        }
+    }
+    let began = std::time::Instant::now();
+    assert!(show(&parse(&text), String::new(), None).findings.is_empty());
+    assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
+}
+
+fn sets(text: &str) -> Vec<String> {
+    show(&parse(text), String::new(), None).findings.into_iter().filter_map(|finding| finding.set).collect()
+}
+
+#[test]
+fn one_line_mends_the_numbers_of_a_buffer() {
+    let found = sets("kernel.osrelease = 6.12.1\nnet.ipv4.tcp_wmem = 8388608 1048576 16777216");
+    assert_eq!(found, ["net.ipv4.tcp_wmem = 4096 16384 16777216"; 3], "floor, beginning, and numbers that fall");
+    assert_eq!(sets("net.ipv4.tcp_mem = 3 2 1"), ["leave it out"]);
+}
+
+#[test]
+fn a_command_for_a_route_keeps_what_the_route_has() {
+    let taken = "default via 10.9.0.1 dev d0 proto static src 10.9.0.2";
+    let shadowed = |taken: &str, other: &str| sets(&format!("{taken}\ndefault via 10.9.0.5 dev d0 metric 200 {other}"));
+    assert_eq!(
+        shadowed(&format!("{taken} mtu lock 1400"), "initcwnd 40"),
+        [format!("ip route change {taken} initcwnd 40 mtu lock 1400")]
+    );
+    // What the better route has stays, whether it is more or less.
+    assert_eq!(
+        shadowed(&format!("{taken} initcwnd 40"), "initcwnd 10 quickack 1"),
+        [format!("ip route change {taken} initcwnd 40 quickack 1")]
+    );
+    assert_eq!(shadowed(&format!("{taken} initcwnd 40"), "initcwnd 10"), Vec::<String>::new());
+    assert_eq!(
+        sets("default via fe80::1 dev d0 proto ra metric 1024 expires 600sec pref high cwnd 40"),
+        Vec::<String>::new(),
+        "a command would make it permanent"
+    );
+    assert_eq!(
+        sets(&format!("{taken} rto_min 50ms")),
+        [format!("ip route change {taken} rto_min lock 50ms")],
+        "the kernel ignores it unlocked"
+    );
+}
+
+#[test]
 fn what_is_right_is_not_found() {
     for (text, code) in [
         ("kernel.osrelease = 6.12.1\nnet.ipv4.tcp_congestion_control = bbr", "bbr-unpaced"),
         ("kernel.osrelease = 4.9.1\nnet.ipv4.tcp_congestion_control = bbr\nnet.core.default_qdisc = fq", "bbr-unpaced"),
         ("default via 10.0.0.1 dev a metric 50 initcwnd 40\ndefault via 10.0.0.2 dev b metric 100", "route-shadowed"),
-        ("default via 10.0.0.1 dev a cwnd lock 40", "cwnd-not-locked"),
+        ("default via 10.0.0.1 dev a cwnd lock 40", "attribute-not-locked"),
+        ("default via 10.0.0.1 dev a cwnd lock 10 window 14600", "window-below-initial"),
+        ("default via 10.0.0.1 dev a initcwnd 40", "initial-window-burst"),
+        ("default via 10.0.0.1 dev a rto_min lock 40ms", "rto-below-delayed-ack"),
+        ("net.ipv4.tcp_wmem = 4096 16384 65536", "buffer-cannot-grow"),
         ("net.ipv4.tcp_fastopen = 3", "fastopen-client-only"),
         ("kernel.osrelease = 4.4.0\nnet.ipv4.tcp_adv_win_scale = -2", "without-effect"),
         ("net.ipv4.tcp_rmem = 4096 131072 6291456\nnet.ipv4.tcp_rmem = 4096 131072 6291456", "set-twice"),

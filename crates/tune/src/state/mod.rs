@@ -1,6 +1,7 @@
 //! What is known of one host's settings, from the host itself or from a pasted text.
 
 mod parse;
+mod parse_route;
 
 pub use parse::{TEXT_MAX, parse};
 
@@ -38,7 +39,7 @@ pub struct Sysctl {
 /// A route.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Route {
-    /// `default`, an address or a prefix.
+    /// `default`, or an address and the bits of its prefix.
     pub to: String,
     /// Preference: the route with the least is taken.
     pub metric: u64,
@@ -46,8 +47,16 @@ pub struct Route {
     pub via: Option<String>,
     /// Device.
     pub dev: Option<String>,
+    /// Type of service of the packets that take it; 0 is any.
+    pub tos: u8,
+    /// It is of IPv6.
+    pub ipv6: bool,
     /// Its link is down.
     pub link_down: bool,
+    /// It goes away by itself, as those that a router announced.
+    pub expires: bool,
+    /// The route without its attributes as words of an `ip route` command; `None` where it has a part that is not written.
+    pub words: Option<String>,
     /// Attributes that bear on TCP, by their `ip route` names; a locked one's value begins with `lock `.
     pub attributes: BTreeMap<String, String>,
     /// Its line in a text, from 1.
@@ -78,9 +87,21 @@ impl HostState {
     pub fn sysctl(&self, name: &str) -> Option<&Sysctl> {
         self.sysctls.iter().rev().find(|sysctl| sysctl.name == name)
     }
+
+    /// The route to exactly this destination that packets take: its link is up, and its metric is the least. `default` is IPv4's, or
+    /// IPv6's where IPv4 has none; `::/0` is IPv6's.
+    pub fn route_to(&self, destination: &str) -> Option<&Route> {
+        let found = self.routes.iter().filter(|route| !route.link_down && route.is_to(destination));
+        // Packets of TCP have no type of service unless a program sets one.
+        found.min_by_key(|route| (route.ipv6, route.tos, route.metric))
+    }
 }
 
 impl Route {
+    fn is_to(&self, destination: &str) -> bool {
+        if destination == "::/0" { self.to == "default" && self.ipv6 } else { self.to == destination }
+    }
+
     /// As `ip route` prints it, as far as that distinguishes routes.
     pub fn title(&self) -> String {
         let via = self.via.as_ref().map(|via| format!(" via {via}")).unwrap_or_default();

@@ -1,8 +1,7 @@
 //! Reading what people paste: `sysctl -a`, `ip route`, `ss -ti`, `uname -a`, `tc qdisc`, `/proc/meminfo`, and text between them.
 
-use super::{HostState, Route, Socket, Sysctl};
-use crate::catalogue::{Kind, catalogue};
-use std::net::IpAddr;
+use super::parse_route::route;
+use super::{HostState, Socket, Sysctl};
 use thalweg_model::since;
 
 /// The longest text that is read, in bytes; a `sysctl -a` is a tenth of a megabyte.
@@ -10,15 +9,24 @@ pub const TEXT_MAX: usize = 16 << 20;
 /// Lines longer than this, in bytes, are not of these commands.
 const LINE_MAX: usize = 16 << 10;
 
+/// Begins the text where an editor marks it as UTF-8, and is no part of it. Source: Unicode Standard, section 23.8.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// Reads a text. Lines that are none of what is known are passed over.
 pub fn parse(text: &str) -> HostState {
     let mut state = HostState::default();
     let mut ends = None;
-    for (number, line) in text.lines().enumerate().filter(|(_, line)| line.len() <= LINE_MAX) {
+    let text = text.trim_start_matches(BYTE_ORDER_MARK);
+    let mut lines = text.lines().enumerate().filter(|(_, line)| line.len() <= LINE_MAX).peekable();
+    while let Some((number, line)) = lines.next() {
         let line_number = Some(number + 1);
         // Prompts and list marks before a line are no part of it.
         let line = line.trim().trim_start_matches(['>', '|']).trim_start();
-        let words: Vec<&str> = line.split_whitespace().collect();
+        let mut words: Vec<&str> = line.split_whitespace().collect();
+        // The next hops of a multipath route have lines of their own.
+        while let Some((_, more)) = lines.next_if(|(_, next)| next.trim_start().starts_with("nexthop ")) {
+            words.extend(more.split_whitespace());
+        }
         if words.is_empty() || line.starts_with(['#', ';']) {
             continue;
         }
@@ -53,57 +61,6 @@ fn sysctl(line: &str) -> Option<(String, String)> {
     }
     let value = value.trim().trim_matches(['"', '\'', '`']);
     Some((name, value.split_whitespace().collect::<Vec<_>>().join(" ")))
-}
-
-/// A line of `ip route`, or a command that would make one.
-fn route(words: &[&str]) -> Option<Route> {
-    let mut words = words;
-    if let Some(at) = words.iter().position(|word| ["change", "replace", "add", "append"].contains(word)) {
-        let command = words[..at].iter().any(|word| ["route", "ro", "r"].contains(word));
-        words = if command { &words[at + 1..] } else { return None };
-    }
-    if words.first().is_some_and(|word| ["unicast", "local", "broadcast", "multicast"].contains(word)) {
-        words = &words[1..];
-    }
-    let (first, rest) = words.split_first()?;
-    let address = first.split('/').next().unwrap_or_default();
-    let (to, mut rest) = match *first {
-        "default" => ("default", rest),
-        // A command without a destination changes the default route.
-        "via" | "dev" if words.contains(&"via") && words.contains(&"dev") => ("default", words),
-        _ if address.parse::<IpAddr>().is_ok() && (rest.contains(&"dev") || rest.contains(&"via")) => (*first, rest),
-        _ => return None,
-    };
-    let mut route = Route { to: to.to_owned(), ..Route::default() };
-    while let Some((word, after)) = rest.split_first() {
-        let value = after.first().map(|value| (*value).to_owned());
-        rest = after.get(1..).unwrap_or_default();
-        match *word {
-            "via" => {
-                route.via = value.map(|via| {
-                    if via == "inet6" || via == "inet" { after.get(1).unwrap_or(&"").to_string() } else { via }
-                })
-            }
-            "dev" => route.dev = value,
-            "metric" => route.metric = value.and_then(|text| text.parse().ok()).unwrap_or(0),
-            "linkdown" | "dead" => (route.link_down, rest) = (true, after),
-            name if is_attribute(name) => {
-                let locked = value.as_deref() == Some("lock");
-                let value = if locked { after.get(1).map(|value| format!("lock {value}")) } else { value };
-                if locked {
-                    rest = after.get(2..).unwrap_or_default();
-                }
-                route.attributes.extend(value.map(|value| (name.to_owned(), value)));
-            }
-            // Of the others some have a value and some have none; a value is never a known word.
-            _ => rest = after,
-        }
-    }
-    Some(route)
-}
-
-fn is_attribute(name: &str) -> bool {
-    catalogue().entries.iter().any(|entry| entry.kind == Kind::Route && entry.name == name)
 }
 
 /// The second line of `ss -ti`.

@@ -83,3 +83,9 @@ fn odd_texts_are_passed_over() {
     let long = format!("net.ipv4.tcp_rmem = {}", "1 ".repeat(100_000));
     assert_eq!(parse(&long), HostState::default());
 }
+
+#[test]
+fn the_mark_of_an_editor_is_no_part_of_the_first_line() {
+    let state = parse("\u{feff}net.ipv4.tcp_sack = 0\nnet.ipv4.tcp_dsack = 1\n");
+    assert_eq!(state.sysctl("net.ipv4.tcp_sack").map(|line| line.value.as_str()), Some("0"));
+}

@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::ExitCode;
-use thalweg_apply::{ApplyError, Journal, Options, State, Store, Target, TuneRollback, Unwatched};
+use thalweg_apply::{ApplyError, Journal, Options, State, Store, Target, TuneRollback, Unwatched, note_persisted};
 use thalweg_model::{Setting, TunePlan, since};
 use thalweg_tune::catalogue::{self, Known};
 
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &TuneApplyArgs, output: &Output) -> Result<ExitCode, Fai
     for entry in &applied.entries {
         let _ = match &entry.target {
             Target::Sysctl(name) => writeln!(text, "  {name} = {}  (was {})", entry.after, entry.before),
-            route => writeln!(text, "  {route}"),
+            route => writeln!(text, "  {route}: {}", route.difference(&entry.before, &entry.after)),
         };
     }
     output.result(&text)?;
@@ -125,7 +125,7 @@ pub(crate) fn rollback(args: &TuneRollbackArgs, output: &Output) -> Result<ExitC
     let store = Store::new(&args.journals.state);
     let locked = store.lock(args.unless_confirmed).map_err(failure)?;
     let done = match thalweg_apply::rollback(args.id.as_deref(), args.unless_confirmed, &locked, &mut Unwatched) {
-        Err(ApplyError::Unknown(_)) if args.unless_confirmed => None,
+        Err(ApplyError::NoneWaits { .. } | ApplyError::Unknown(_)) if args.unless_confirmed => None,
         done => done.map_err(failure)?,
     };
     let Some(outcome) = done else {
@@ -136,6 +136,7 @@ pub(crate) fn rollback(args: &TuneRollbackArgs, output: &Output) -> Result<ExitC
     if !args.unless_confirmed {
         timer::disarm(&outcome.journal);
     }
+    let files = unpersist(&outcome.journal)?;
     let undone = &outcome.undone;
     if output.json {
         let (id, undone) = (&outcome.journal.id, undone.clone());
@@ -149,6 +150,9 @@ pub(crate) fn rollback(args: &TuneRollbackArgs, output: &Output) -> Result<ExitC
                 let _ = writeln!(text, "  {what}: {line}");
             }
         }
+        for file in files {
+            let _ = writeln!(text, "  out of {file}, which the next boot reads");
+        }
         output.result(&text)?;
     }
     Ok(ExitCode::from(u8::from(!undone.refused.is_empty())))
@@ -156,25 +160,18 @@ pub(crate) fn rollback(args: &TuneRollbackArgs, output: &Output) -> Result<ExitC
 
 pub(crate) fn persist(args: &TunePersistArgs, output: &Output) -> Result<ExitCode, Failure> {
     let store = Store::new(&args.journals.state);
+    let path = std::path::absolute(&args.file).map_err(Failure::host)?;
+    let file = path.display().to_string();
+    let locked = store.lock(false).map_err(failure)?;
     let journal = store.journal(Some(&args.id)).map_err(failure)?;
-    if journal.state != State::Confirmed {
-        return Err(failure(ApplyError::State { id: journal.id, state: journal.state.name() }));
-    }
-    let mut text = format!("# thalweg tune persist {}: {}\n", journal.id, journal.purpose);
-    let mut routes = Vec::new();
-    for entry in &journal.entries {
-        match &entry.target {
-            Target::Sysctl(name) => {
-                let _ = writeln!(text, "{name} = {}", entry.after);
-            }
-            route => routes.push(route.to_string()),
-        }
-    }
-    let file = args.file.display();
+    let routes: Vec<&Target> =
+        journal.entries.iter().map(|entry| &entry.target).filter(|target| matches!(target, Target::Route(_))).collect();
     let sysctls = journal.entries.len() - routes.len();
-    if sysctls > 0 {
-        thalweg_pipeline::whole::write(&args.file, &text)?;
-        output.result(&format!("{file}: {}", settings(sysctls)))?;
+    if sysctls > 0 || journal.state != State::Confirmed {
+        let before = persisted(&path)?.unwrap_or_default();
+        let journal = note_persisted(&args.id, &file, &locked).map_err(failure)?;
+        thalweg_pipeline::whole::write(&path, &journal.persisted_in(&before))?;
+        output.result(&format!("{}: {}", args.file.display(), settings(sysctls)))?;
     }
     for route in &routes {
         output.note(&format!(
@@ -182,4 +179,29 @@ pub(crate) fn persist(args: &TunePersistArgs, output: &Output) -> Result<ExitCod
         ));
     }
     Ok(ExitCode::from(u8::from(!routes.is_empty())))
+}
+
+/// A file of `sysctl.d`; `None` where it is not there.
+fn persisted(path: &Path) -> Result<Option<String>, Failure> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Failure::host(anyhow!("cannot read '{}': {error}", path.display()))),
+    }
+}
+
+/// Takes what an application persisted out of its files; a file that held nothing else is removed. Returns those files.
+fn unpersist(journal: &Journal) -> Result<Vec<String>, Failure> {
+    let mut done = Vec::new();
+    for file in &journal.persisted {
+        let path = Path::new(file);
+        let Some(rest) = persisted(path)?.and_then(|text| journal.removed_from(&text)) else { continue };
+        if rest.trim().is_empty() {
+            std::fs::remove_file(path).map_err(|error| Failure::host(anyhow!("cannot remove '{file}': {error}")))?;
+        } else {
+            thalweg_pipeline::whole::write(path, &rest)?;
+        }
+        done.push(file.clone());
+    }
+    Ok(done)
 }

@@ -30,6 +30,7 @@ pub(crate) fn run(args: &TuneAttachArgs, output: &Output) -> Result<ExitCode, Fa
         return Err(Failure::user(format!("{} is attached already", args.name))
             .hint(format!("thalweg tune detach {} ends it; another name can be attached beside it", args.name)));
     }
+    in_bpf_file_system(&args.pinned.pins)?;
     let cgroup = args.cgroup.clone().map_or_else(root_cgroup, Ok)?;
     ConnectionProgram::attach(&cgroup, &pins, &settings).map_err(refused)?;
     if output.json {
@@ -42,6 +43,21 @@ pub(crate) fn run(args: &TuneAttachArgs, output: &Output) -> Result<ExitCode, Fa
         ));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses a folder that is in another file system, in which the kernel pins nothing.
+fn in_bpf_file_system(pins: &Path) -> Result<(), Failure> {
+    /// Source: linux/magic.h, `BPF_FS_MAGIC`.
+    const MAGIC: rustix::fs::FsWord = 0xcafe_4a11;
+    // The folder is made when the first name is attached.
+    let there = pins.ancestors().find(|path| path.exists()).unwrap_or(pins);
+    match rustix::fs::statfs(there) {
+        Ok(system) if system.f_type != MAGIC => {
+            Err(Failure::user(format!("'{}' is not in a BPF file system", pins.display()))
+                .hint("mount -t bpf bpf /sys/fs/bpf, or --pins DIR in one that is mounted"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Refuses what the kernel would refuse at each connection, or what sets nothing.
@@ -228,5 +244,17 @@ fn counters(arm: &ArmCounters) -> ShareCounters {
         first_bytes_mean_ms: mean_ms(arm),
         first_bytes_resent: arm.first_resent,
         refused: arm.refused,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_file_system_is_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let error = in_bpf_file_system(&folder.path().join("pins")).expect_err("not BPF's").to_string();
+        assert!(error.contains("not in a BPF file system"), "{error}");
     }
 }

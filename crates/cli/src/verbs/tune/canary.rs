@@ -124,7 +124,8 @@ fn report(args: &TuneCanaryArgs, trial: &Trial, outcome: Outcome, share: u8, out
     }];
     let certain = 100.0 * (1.0 - args.error / 2.0);
     if let Some(time) = time {
-        let ms = |seconds: f64| seconds * 1e3;
+        // What rounds to nothing has no sign.
+        let ms = |seconds: f64| (seconds * 1e4).round() / 10.0 + 0.0;
         lines.push(format!(
             "  to the first bytes  {:.1} ms without, {:+.1} ms with ({:+.1} to {:+.1}, {certain} %)",
             ms(time.without),
@@ -140,7 +141,7 @@ fn report(args: &TuneCanaryArgs, trial: &Trial, outcome: Outcome, share: u8, out
         );
     }
     if let Some(resent) = resent {
-        let percent = |part: f64| part * 100.0;
+        let percent = |part: f64| (part * 1e4).round() / 100.0 + 0.0;
         lines.push(format!(
             "  resent by then      {:.2} % without, {:+.2} points with ({:+.2} to {:+.2})",
             percent(resent.without),

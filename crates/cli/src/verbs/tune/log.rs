@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
-use thalweg_apply::{Store, Target, TuneLog};
+use thalweg_apply::{Store, TuneLog};
 
 pub(crate) fn run(args: &TuneLogArgs, output: &Output) -> Result<ExitCode, Failure> {
     let all = Store::new(&args.journals.state).all().map_err(failure)?;
@@ -29,11 +29,9 @@ pub(crate) fn run(args: &TuneLogArgs, output: &Output) -> Result<ExitCode, Failu
             journal.purpose
         ));
         for entry in &journal.entries {
-            lines.push(match &entry.target {
-                Target::Sysctl(name) => format!("  {name}: {} → {}", entry.before, entry.after),
-                route => format!("  {route}"),
-            });
+            lines.push(format!("  {}: {}", entry.target, entry.target.difference(&entry.before, &entry.after)));
         }
+        lines.extend(journal.persisted.iter().map(|file| format!("  persisted in {file}")));
         lines.extend(journal.notes.iter().map(|note| format!("  note: {note}")));
     }
     output.result(&lines.join("\n"))?;

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use thalweg_model::TunePlan;
 use thalweg_tune::proposal::format::{Emission, Format, emit};
-use thalweg_tune::proposal::{Demand, for_purpose, from_diagnosis};
+use thalweg_tune::proposal::{Demand, DiagnosisError, NoRoute, for_purpose, from_diagnosis};
 use thalweg_tune::state::HostState;
 
 /// The longest diagnosis that is read, in bytes.
@@ -48,15 +48,21 @@ fn plan(args: &TunePlanArgs, state: &HostState) -> Result<TunePlan, Failure> {
             return Err(Failure::user(anyhow!("--rtt {} and --rate {} hold no byte", demand.rtt, demand.rate))
                 .hint("give the path's round-trip time and one connection's rate, such as --rtt 100ms --rate 8mbit"));
         }
-        return Ok(for_purpose(purpose, &demand, state));
+        return for_purpose(purpose, &demand, state).map_err(no_route);
     }
     let path = args.diagnosis.as_deref().expect("invariant: clap asks for one of both");
     let name = path.display().to_string();
     let document = document(path)?;
-    from_diagnosis(&document, args.here, &name, &demand, state).map_err(|error| {
-        Failure::user(anyhow!("'{name}': {error}"))
-            .hint("make one by `thalweg diagnose CAPTURE --json` or `thalweg fix SCENARIO --json`; --here says which side this host is")
+    from_diagnosis(&document, args.here, &name, &demand, state).map_err(|error| match error {
+        DiagnosisError::NoRoute(error) => no_route(error),
+        error => Failure::user(anyhow!("'{name}': {error}"))
+            .hint("make one by `thalweg diagnose CAPTURE --json` or `thalweg fix SCENARIO --json`; --here says which side this host is"),
     })
+}
+
+fn no_route(error: NoRoute) -> Failure {
+    Failure::user(error)
+        .hint("--to takes the destination of a route that `ip route` or `ip -6 route` lists; ::/0 is the default route of IPv6")
 }
 
 fn document(path: &Path) -> Result<serde_json::Value, Failure> {

@@ -15,9 +15,7 @@ use thalweg_tune::state::{HostState, TEXT_MAX, parse};
 
 pub(crate) fn run(args: &TuneShowArgs, output: &Output) -> Result<ExitCode, Failure> {
     let (mut state, source) = match &args.from {
-        Some(path) => {
-            (pasted(path)?, if path.as_os_str() == "-" { "stdin".to_owned() } else { path.display().to_string() })
-        }
+        Some(path) => (pasted(path)?, named(path)),
         None => (this_host::read()?, "this host".to_owned()),
     };
     state.kernel = args.kernel.or(state.kernel);
@@ -31,9 +29,14 @@ pub(crate) fn run(args: &TuneShowArgs, output: &Output) -> Result<ExitCode, Fail
     Ok(ExitCode::from(u8::from(trap)))
 }
 
+/// A file's name; `-` is stdin.
+fn named(path: &Path) -> String {
+    if path.as_os_str() == "-" { "stdin".to_owned() } else { path.display().to_string() }
+}
+
 /// Reads a pasted text; one that holds nothing of what is known is refused.
 pub(super) fn pasted(path: &Path) -> Result<HostState, Failure> {
-    let name = path.display();
+    let name = named(path);
     let mut bytes = Vec::new();
     let most = TEXT_MAX as u64 + 1;
     let read = if path.as_os_str() == "-" {

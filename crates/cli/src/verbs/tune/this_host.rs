@@ -30,7 +30,11 @@ fn route(listed: thalweg_host::route::Listed) -> Route {
         metric: listed.metric.into(),
         via: listed.via.map(|via| via.to_string()),
         dev: listed.dev,
+        tos: listed.tos,
+        ipv6: listed.ipv6,
         link_down: listed.link_down,
+        expires: listed.expires,
+        words: listed.words,
         attributes: listed.metrics,
         line: None,
     }

@@ -1,7 +1,7 @@
 //! Tasks of Ansible: `ansible.posix.sysctl` for sysctls, a networkd drop-in by `ansible.builtin.copy` for routes, for which no module
 //! has attributes.
 
-use super::{by_route, header, networkd, sysctls};
+use super::{Format, by_way, header, networkd, sysctls};
 use std::fmt::Write;
 use thalweg_model::{PlannedChange, TunePlan};
 
@@ -15,17 +15,22 @@ pub(super) fn write(plan: &TunePlan, changes: &[&PlannedChange]) -> String {
             change.to
         );
     }
-    for (route, attributes) in by_route(changes) {
-        let dev = route.dev.as_deref().unwrap_or("DEVICE");
+    for (way, attributes) in by_way(changes, Format::Ansible) {
+        let dev = way.dev;
+        let folder = format!("/etc/systemd/network/50-{dev}.network.d");
         let _ = write!(
             text,
-            "- name: route {} of {dev}\n  ansible.builtin.copy:\n    dest: /etc/systemd/network/50-{dev}.network.d/thalweg.conf\n    mode: \"0644\"\n    content: |\n",
-            route.to
+            "- name: folder of drop-ins of {dev}\n  ansible.builtin.file:\n    path: {folder}\n    state: directory\n    mode: \"0755\"\n\
+             - name: route {} of {dev}\n  ansible.builtin.copy:\n    dest: {folder}/thalweg.conf\n    mode: \"0644\"\n    content: |\n",
+            way.to
         );
-        for line in networkd::section(route, &attributes).lines() {
+        for line in networkd::section(&way, &attributes).lines() {
             let _ = writeln!(text, "      {line}");
         }
-        text += "  notify: networkctl reload\n";
+        let _ = write!(
+            text,
+            "  register: thalweg_route\n- name: networkctl reload\n  ansible.builtin.command: networkctl reload\n  when: thalweg_route is changed\n"
+        );
     }
     text
 }

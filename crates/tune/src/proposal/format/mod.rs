@@ -6,7 +6,9 @@ mod netplan;
 mod network_manager;
 mod networkd;
 mod sysctl_d;
+mod way;
 
+use crate::route_command;
 use std::collections::BTreeMap;
 use thalweg_model::{PlannedChange, RouteTarget, Setting, TunePlan};
 
@@ -118,7 +120,8 @@ const ATTRIBUTES: [Names; 9] = [
         Some("initrwnd"),
     ),
     names("cwnd", None, None, Some("cwnd")),
-    names("rto_min", Some(("TCPRetransmissionTimeoutSec", "255")), None, Some("rto_min")),
+    // networkd has TCPRetransmissionTimeoutSec, which does not lock it.
+    names("rto_min", None, None, Some("rto_min")),
     names("quickack", Some(("QuickAck", "237")), None, Some("quickack")),
     names("congctl", Some(("TCPCongestionControlAlgorithm", "252")), None, None),
     names("mtu", Some(("MTUBytes", "237")), Some(("mtu", "0.101")), Some("mtu")),
@@ -154,27 +157,58 @@ fn refusal(change: &PlannedChange, format: Format) -> Option<Refusal> {
             ),
         },
         Setting::Route(name) => {
-            let can = match format {
-                Format::IpRoute => true,
-                Format::SysctlD => false,
-                Format::Networkd | Format::Ansible => attribute(name).is_some_and(|names| names.networkd.is_some()),
-                Format::Netplan => attribute(name).is_some_and(|names| names.netplan.is_some()),
-                Format::NetworkManager => attribute(name).is_some_and(|names| names.network_manager.is_some()),
-            };
-            if can {
-                return None;
-            }
-            let networkd = attribute(name).is_some_and(|names| names.networkd.is_some());
-            let instead = match format {
-                Format::Netplan if networkd => {
-                    "--format networkd: a drop-in for the same device next to netplan's file, in /etc/systemd/network"
-                }
-                _ if networkd => "--format networkd, or --format ip-route in a dispatcher hook",
-                _ => "--format ip-route, in a hook of networkd-dispatcher or NetworkManager's dispatcher.d",
-            };
             let setting = format!("route attribute {name}");
-            refuse(&setting, &format!("{} has no name for it.", format.name()), instead)
+            let (why, instead) = match (attribute_refusal(name, format), &change.route) {
+                (Some(refusal), _) => refusal,
+                (None, Some(route)) => (
+                    route_refusal(route, format)?,
+                    "thalweg tune apply of the plan, which changes the route in place and leaves its other parts"
+                        .to_owned(),
+                ),
+                (None, None) => return None,
+            };
+            refuse(&setting, &why, &instead)
         }
+    }
+}
+
+/// Why a format cannot hold a route's attribute, and what can.
+fn attribute_refusal(name: &str, format: Format) -> Option<(String, String)> {
+    let names = attribute(name);
+    let networkd = names.is_some_and(|names| names.networkd.is_some());
+    let can = match format {
+        Format::IpRoute => true,
+        Format::SysctlD => false,
+        Format::Networkd | Format::Ansible => networkd,
+        Format::Netplan => names.is_some_and(|names| names.netplan.is_some()),
+        Format::NetworkManager => names.is_some_and(|names| names.network_manager.is_some()),
+    };
+    if can {
+        return None;
+    }
+    let instead = match format {
+        Format::Netplan if networkd => {
+            "--format networkd: a drop-in for the same device next to netplan's file, in /etc/systemd/network"
+        }
+        _ if networkd => "--format networkd, or --format ip-route in a dispatcher hook",
+        _ => "--format ip-route, in a hook of networkd-dispatcher or NetworkManager's dispatcher.d",
+    };
+    let why = match format {
+        // Source: systemd, src/network/networkd-route-metric.c, `route_metric_set_netlink_message`; Linux `tcp_rto_min`.
+        Format::Networkd | Format::Ansible if name == "rto_min" => {
+            "networkd's TCPRetransmissionTimeoutSec does not lock it, and the kernel ignores it unlocked.".to_owned()
+        }
+        _ => format!("{} has no name for it.", format.name()),
+    };
+    Some((why, instead.to_owned()))
+}
+
+/// Why a format cannot repeat the rest of a route.
+fn route_refusal(route: &RouteTarget, format: Format) -> Option<String> {
+    match format {
+        Format::SysctlD => None,
+        Format::IpRoute => route_command::words(route).err().map(|unwritten| unwritten.why().to_owned()),
+        Format::Networkd | Format::Ansible | Format::Netplan | Format::NetworkManager => way::way(route, format).err(),
     }
 }
 
@@ -182,6 +216,12 @@ fn refusal(change: &PlannedChange, format: Format) -> Option<Refusal> {
 fn socket_option(name: &str) -> String {
     let entry = crate::catalogue::find(&format!("socket:{name}")).into_iter().next();
     entry.map_or_else(|| name.to_owned(), |entry| entry.name.clone())
+}
+
+/// Changes of routes, by route, with the way of each in a file of `format`; what has none was refused.
+fn by_way<'a>(changes: &[&'a PlannedChange], format: Format) -> Vec<(way::Way<'a>, Vec<(&'a str, &'a str)>)> {
+    let way = |(route, attributes)| Some((way::way(route, format).ok()?, attributes));
+    by_route(changes).into_iter().filter_map(way).collect()
 }
 
 /// Changes of routes, by route.
@@ -208,13 +248,4 @@ fn sysctls<'a>(changes: &[&'a PlannedChange]) -> Vec<(&'a str, &'a PlannedChange
 fn header(plan: &TunePlan) -> String {
     let kernel = plan.kernel.as_ref().map(|kernel| format!(", for Linux {kernel}")).unwrap_or_default();
     format!("# thalweg tune plan: {}{kernel}\n", plan.purpose)
-}
-
-/// `default` as a prefix of the family of its gateway.
-fn prefix(route: &RouteTarget) -> &str {
-    match route.to.as_str() {
-        "default" if route.via.as_ref().is_some_and(|via| via.contains(':')) => "::/0",
-        "default" => "0.0.0.0/0",
-        to => to,
-    }
 }

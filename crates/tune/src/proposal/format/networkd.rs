@@ -1,13 +1,14 @@
 //! A drop-in of systemd-networkd. Source: systemd.network(5), section `[Route]`.
 
-use super::{attribute, by_route, header, networkd_key, prefix};
+use super::way::Way;
+use super::{Format, attribute, by_way, header, networkd_key};
 use std::fmt::Write;
-use thalweg_model::{PlannedChange, RouteTarget, TunePlan};
+use thalweg_model::{PlannedChange, TunePlan};
 
 pub(super) fn write(plan: &TunePlan, changes: &[&PlannedChange]) -> String {
     let mut text = header(plan);
-    for (route, attributes) in by_route(changes) {
-        let dev = route.dev.as_deref().unwrap_or("DEVICE");
+    for (way, attributes) in by_way(changes, Format::Networkd) {
+        let dev = way.dev;
         let _ = writeln!(
             text,
             "# /etc/systemd/network/50-{dev}.network.d/thalweg.conf, for the .network file of {dev}; then networkctl reload"
@@ -15,7 +16,7 @@ pub(super) fn write(plan: &TunePlan, changes: &[&PlannedChange]) -> String {
         if let Some(needs) = newest(&attributes) {
             let _ = writeln!(text, "# needs systemd {needs}");
         }
-        text += &section(route, &attributes);
+        text += &section(&way, &attributes);
     }
     text
 }
@@ -27,13 +28,19 @@ fn newest<'a>(attributes: &[(&str, &'a str)]) -> Option<&'a str> {
 }
 
 /// A `[Route]` section.
-pub(super) fn section(route: &RouteTarget, attributes: &[(&str, &str)]) -> String {
-    let mut text = format!("[Route]\nDestination={}\n", prefix(route));
-    if let Some(via) = &route.via {
+pub(super) fn section(way: &Way<'_>, attributes: &[(&str, &str)]) -> String {
+    let mut text = format!("[Route]\nDestination={}\n", way.to);
+    if let Some(via) = way.via {
         let _ = writeln!(text, "Gateway={via}");
     }
-    if route.metric > 0 {
-        let _ = writeln!(text, "Metric={}", route.metric);
+    if way.onlink {
+        text += "GatewayOnLink=yes\n";
+    }
+    if let Some(src) = way.src {
+        let _ = writeln!(text, "PreferredSource={src}");
+    }
+    if way.metric > 0 {
+        let _ = writeln!(text, "Metric={}", way.metric);
     }
     for (name, value) in attributes {
         let value = value.trim_start_matches("lock ");
