@@ -19,6 +19,9 @@ use thalweg_model::{Arm, Between, Expectation, Experiment, HostSettings, Path, S
 /// memory with plans before the first guest boots.
 pub const RUNS_MAX: usize = 100_000;
 
+/// Keys of a scenario that its arms share.
+const OF_THE_SCENARIO: [&str; 6] = ["name", "about", "kernel", "arm", "matrix", "expect"];
+
 /// Reads a file that a scenario names.
 type Files<'a> = &'a dyn Fn(&str) -> io::Result<String>;
 
@@ -42,10 +45,13 @@ fn scenario(mut root: Node, set: &[(String, String)], files: Files<'_>) -> Resul
     let mut matrix = root.remove("matrix");
     let header = Section::new(&root, "")?;
     let name = header.require("name", header.text("name")?)?.to_owned();
+    if name.is_empty() {
+        return Err(header.error_at("name", "a scenario's name must not be empty"));
+    }
     let about = header.text("about")?.unwrap_or_default().to_owned();
     let kernels = kernels(&header)?;
     let mut base = root.clone();
-    for key in ["name", "about", "kernel"] {
+    for key in OF_THE_SCENARIO {
         base.remove(key);
     }
 
@@ -102,6 +108,7 @@ fn scenario(mut root: Node, set: &[(String, String)], files: Files<'_>) -> Resul
 fn kernels(header: &Section<'_>) -> Result<Vec<String>, ConfigError> {
     let Some(node) = header.node("kernel") else { return Ok(Vec::new()) };
     let nodes = match &node.value {
+        NodeValue::List(nodes) if nodes.is_empty() => return Err(node.error("the list of kernels is empty", None)),
         NodeValue::List(nodes) => nodes.as_slice(),
         _ => std::slice::from_ref(node),
     };
@@ -203,11 +210,19 @@ fn rename(node: &mut Node, place: &str) {
 fn experiment(node: &Node, files: Files<'_>) -> Result<Experiment, ConfigError> {
     let root = Section::new(node, "")?;
     // A misspelt table is reported before the keys that are missing because of it.
-    for key in [
-        "name", "about", "kernel", "arm", "matrix", "expect", "topology", "path", "workload", "client", "server",
-        "cross",
-    ] {
+    for key in ["topology", "path", "workload", "client", "server", "cross"] {
         root.node(key);
+    }
+    for key in OF_THE_SCENARIO {
+        if let Some(node) = root.node(key) {
+            let problem = format!("'{key}' belongs to the whole scenario; neither an arm nor --set changes it");
+            let hint = if key == "kernel" {
+                "--kernel 6.1,6.12 runs every arm on each kernel"
+            } else {
+                "write it at the top of the scenario"
+            };
+            return Err(node.error(problem, Some(hint.to_owned())));
+        }
     }
     root.finish()?;
     let topology = match root.section("topology")? {

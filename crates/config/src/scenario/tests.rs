@@ -63,6 +63,37 @@ fn set_wins_over_every_arm() {
 }
 
 #[test]
+fn keys_of_the_whole_scenario_are_refused_in_an_arm_and_in_set() {
+    for key in ["kernel", "about", "expect", "arm", "matrix", "name"] {
+        let value = if key == "matrix" { "{ rtt = [\"1ms\"] }" } else { "\"6.1\"" };
+        if key != "matrix" {
+            let error = parse_scenario("slow.toml", SLOW, &[(key.to_owned(), "6.1".to_owned())], &no_files);
+            let error = error.expect_err(key).to_string();
+            assert!(error.contains(&format!("'{key}' belongs to the whole scenario")), "{error}");
+            assert!(error.starts_with(&format!("--set {key}=6.1: ")), "{error}");
+        }
+        if key != "name" {
+            let text = SLOW.replace("server.route.initcwnd = 20", &format!("{key} = {value}"));
+            let error = parse_scenario("slow.toml", &text, &[], &no_files).expect_err(key).to_string();
+            assert!(error.starts_with(&format!("slow.toml:19: '{key}' belongs to the whole scenario")), "{error}");
+        }
+    }
+    let kernel = parse_scenario("slow.toml", SLOW, &[("kernel".to_owned(), "6.1".to_owned())], &no_files);
+    assert!(kernel.expect_err("refused").hint.is_some_and(|hint| hint.contains("--kernel")));
+}
+
+#[test]
+fn an_empty_name_or_list_of_kernels_is_refused() {
+    for (from, to, says) in [
+        ("name = \"slow-download\"", "name = \"\"", "a scenario's name must not be empty"),
+        ("about = \"stuck\"", "kernel = []", "the list of kernels is empty"),
+    ] {
+        let error = parse_scenario("slow.toml", &SLOW.replace(from, to), &[], &no_files).expect_err(to);
+        assert!(error.to_string().contains(says), "{error}");
+    }
+}
+
+#[test]
 fn what_is_wrong_is_named_with_its_line() {
     for (from, to, line, says, hint) in [
         ("rtt = ", "rt = ", 5, "unknown key 'path.rt'", "did you mean 'rtt'?"),

@@ -73,7 +73,7 @@ fn stream(section: &Section<'_>) -> Result<Stream, ConfigError> {
             return Err(section.error_at("seconds", "a stream ends by 'bytes' or by 'seconds' (\"10s\"): give one"));
         }
     };
-    let parallel = section.quantity::<u32>("parallel")?.unwrap_or(1);
+    let parallel = section.read::<u32>("parallel")?.unwrap_or(1);
     if !(1..=PARALLEL_MAX).contains(&parallel) {
         return Err(section.error_at("parallel", format!("'workload.parallel' must be 1 to {PARALLEL_MAX}")));
     }
@@ -93,7 +93,7 @@ fn stream(section: &Section<'_>) -> Result<Stream, ConfigError> {
 }
 
 fn exchange(section: &Section<'_>, kind: &str) -> Result<Exchange, ConfigError> {
-    let count = section.quantity::<u32>("transactions")?;
+    let count = section.read::<u32>("transactions")?;
     if count == Some(0) {
         return Err(section.error_at("transactions", "'workload.transactions' must be 1 at least"));
     }
@@ -149,7 +149,7 @@ fn udp_train(section: &Section<'_>) -> Result<UdpTrain, ConfigError> {
     if !(16..=UDP_PAYLOAD_MAX).contains(&size.get()) {
         return Err(section.error_at("size", format!("'workload.size' must be 16 to {UDP_PAYLOAD_MAX} bytes")));
     }
-    let packets = section.require("packets", section.quantity::<u32>("packets")?)?;
+    let packets = section.require("packets", section.read::<u32>("packets")?)?;
     if !(1..=TRAIN_PACKETS_MAX).contains(&packets) {
         return Err(section.error_at("packets", format!("'workload.packets' must be 1 to {TRAIN_PACKETS_MAX}")));
     }
