@@ -1,7 +1,7 @@
 //! How good a run was, as one number: more is better.
 
 use crate::remedy::{goodput, value};
-use thalweg_model::{ArmReport, Metric, Metrics, Workload};
+use thalweg_model::{Amount, ArmReport, Metric, Metrics, Workload};
 
 /// Payload of a full segment, as the share of resent data counts it.
 const SEGMENT: f64 = 1448.0;
@@ -77,22 +77,20 @@ pub(crate) fn has_tcp(workload: &Workload) -> bool {
     }
 }
 
-/// The figures a reader compares, by their whole names: the headline of each part, and of each topic the typical and the late message.
-pub(crate) fn figures(workload: &Workload, arm: &ArmReport) -> Vec<String> {
+/// The figures a reader compares, by their whole names: the headline of each part, and of each topic the typical and the late message. Each is one
+/// that all of `arms` have.
+pub(crate) fn figures(workload: &Workload, arms: &[ArmReport]) -> Vec<String> {
     let mut names = Vec::new();
     collect(workload, "", &mut names);
-    names.retain(|name| value(arm, name).is_some());
+    names.retain(|name| arms.iter().all(|arm| value(arm, name).is_some()));
     names
 }
 
 fn collect(workload: &Workload, prefix: &str, names: &mut Vec<String>) {
     let own: Vec<String> = match workload {
         Workload::Stream(stream) => {
-            let (first, second) = match goodput(stream) {
-                "goodput_bps" => ("goodput_bps", "duration_s"),
-                steady => (steady, "goodput_bps"),
-            };
-            vec![first.to_owned(), second.to_owned()]
+            let duration = matches!(stream.amount, Amount::Bytes(_)).then_some("duration_s");
+            ["goodput_steady_bps", "goodput_bps"].into_iter().chain(duration).map(str::to_owned).collect()
         }
         Workload::Rr(_) | Workload::Crr(_) => {
             ["transactions_per_s", "latency_ms.p50", "latency_ms.p99"].map(str::to_owned).to_vec()

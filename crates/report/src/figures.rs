@@ -2,6 +2,7 @@
 
 pub use thalweg_units::figures::{bytes, count, counted, data, elapsed, milliseconds, percent, rate, times};
 
+use std::collections::HashSet;
 use thalweg_model::{Applicability, ArmReport, Metric, Metrics, Remedy, Side};
 
 /// Which way is better for a figure.
@@ -188,6 +189,9 @@ pub fn leading(arms: &[ArmReport]) -> Vec<Figure> {
     groups.dedup();
     names.extend(groups.iter().flat_map(|group| OF_A_PART.map(|name| format!("{group}.{name}"))));
     order_goodputs(&mut names, arms);
+    // Of a command that ran once, its duration is among the programs' figures already.
+    let mut known = HashSet::new();
+    names.retain(|name| known.insert(name.clone()));
     names
         .iter()
         .map(|name| Figure::named(name))

@@ -13,7 +13,7 @@ pub(crate) use host::check_socket;
 use crate::node::{ConfigError, Node, NodeValue, nearest, unknown_word};
 use crate::section::Section;
 use std::io;
-use thalweg_model::{Arm, Between, Expectation, Experiment, HostSettings, Path, Scenario, Topology};
+use thalweg_model::{Arm, Between, Code, Expectation, Experiment, HostSettings, Path, Scenario, Topology};
 
 /// Runs one scenario may make, arms, points of the matrix and repeats multiplied: more is a slip, and would fill the
 /// memory with plans before the first guest boots.
@@ -169,6 +169,10 @@ fn expectations(node: Option<Node>, arms: &[Arm]) -> Result<Vec<Expectation>, Co
         let text = section.require(key, section.text(key)?)?;
         let names = arms.iter().map(|arm| arm.name.as_str());
         let line = Expectation::parse(key, text, names).map_err(|problem| value.error(problem, None))?;
+        let verdicts: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).chain(["none"]).collect();
+        if line.metric == "verdict" && !verdicts.contains(&text.trim()) {
+            return Err(unknown_word(value, "verdict", text.trim(), &verdicts));
+        }
         if let Some(unknown) = line.arms().find(|name| !arms.iter().any(|arm| arm.name == **name)) {
             let hint = nearest(unknown, arms.iter().map(|arm| arm.name.as_str()))
                 .map(|nearest| format!("did you mean '{nearest}'?"));

@@ -83,6 +83,54 @@ fn keys_of_the_whole_scenario_are_refused_in_an_arm_and_in_set() {
 }
 
 #[test]
+fn a_misspelt_verdict_and_a_bare_number_are_refused_before_the_run() {
+    let expect = |line: &str| {
+        let text = SLOW.replace("\"window raised/goodput_bps\" = \">= 4x as found\"", line);
+        parse_scenario("slow.toml", &text, &[], &no_files)
+    };
+    let error = expect("\"as found/verdict\" = \"recieve-window\"").expect_err("misspelt");
+    assert_eq!(error.hint.as_deref(), Some("did you mean 'receive-window'?"), "{error}");
+    assert!(expect("\"as found/verdict\" = \"receive-window\"").is_ok());
+    assert!(expect("\"as found/verdict\" = \"none\"").is_ok());
+    let error = expect("\"as found/client_exit\" = \"7\"").expect_err("no bound").to_string();
+    assert!(error.contains("\"7 +- 0%\" for exactly 7"), "{error}");
+}
+
+#[test]
+fn numbers_out_of_bounds_are_named_by_their_bounds() {
+    for (to, says) in [
+        ("mtu = 100000", "'path.mtu' cannot be read: 100000 is more than 65535"),
+        ("overhead = -1", "'path.overhead' cannot be read: -1 is less than 0"),
+        ("delay_limit = \"x\"", "'path.delay_limit' cannot be read: 'x' is no whole number"),
+    ] {
+        let error = parse_scenario("slow.toml", &SLOW.replace("rate = \"3gbit\"", to), &[], &no_files).expect_err(to);
+        assert!(error.to_string().contains(says), "{error}");
+    }
+    for (to, says) in [
+        ("parallel = -1", "'workload.parallel' cannot be read: -1 is less than 0"),
+        ("parallel = 1.5", "'workload.parallel' cannot be read: '1.5' is no whole number"),
+    ] {
+        let text = SLOW.replace("kind = \"stream\"", &format!("kind = \"stream\"\n{to}"));
+        let error = parse_scenario("slow.toml", &text, &[], &no_files).expect_err(to);
+        assert!(error.to_string().contains(says), "{error}");
+    }
+    let error = parse_scenario("slow.toml", SLOW, &[("server.route.initcwnd".into(), "-1".into())], &no_files);
+    let error = error.expect_err("negative").to_string();
+    assert!(error.contains("-1 is less than 0"), "{error}");
+}
+
+#[test]
+fn a_file_that_the_hosts_cannot_see_is_refused() {
+    let file = |file: &str| {
+        let text = SLOW.replace("kind = \"stream\"", &format!("kind = \"stream\"\nfile = \"{file}\""));
+        parse_scenario("slow.toml", &text, &[], &no_files).map(|_| ()).map_err(|error| error.to_string())
+    };
+    assert_eq!(file("/usr/lib/os-release"), Ok(()));
+    assert!(file("data.bin").expect_err("relative").contains("'data.bin', which is no absolute path"));
+    assert!(file("/tmp/data.bin").expect_err("hidden").contains("a /tmp, /run and /dev/shm of their own"));
+}
+
+#[test]
 fn an_empty_name_or_list_of_kernels_is_refused() {
     for (from, to, says) in [
         ("name = \"slow-download\"", "name = \"\"", "a scenario's name must not be empty"),

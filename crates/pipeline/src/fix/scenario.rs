@@ -240,7 +240,7 @@ fn manage(path: &mut PathDirection) {
 
 fn conclude(base: &Experiment, proof: LabReport, found: Option<&ArmFindings>, explored: Explored) -> FixReport {
     let (first, last) = (&proof.arms[0], &proof.arms[proof.arms.len() - 1]);
-    let compared: Vec<FixFigure> = figures(&base.workload, first)
+    let compared: Vec<FixFigure> = figures(&base.workload, &proof.arms)
         .into_iter()
         .filter_map(|metric| {
             let (before, after) = (value(first, &metric)?, value(last, &metric)?);

@@ -89,7 +89,21 @@ fn stream(section: &Section<'_>) -> Result<Stream, ConfigError> {
     if file.is_some() && pace.is_some() {
         return Err(section.error_at("file", "a paced stream is sent from memory: give 'file' or 'pace'"));
     }
+    if let Some(file) = &file {
+        check_file(file).map_err(|why| section.error_at("file", format!("'workload.file' is '{file}', {why}")))?;
+    }
     Ok(Stream { direction: way(section)?, amount, parallel, pace, backlog, file })
+}
+
+/// Refuses a file that the lab's hosts cannot see. Source: docs/lab.md, "Your own programs".
+fn check_file(file: &str) -> Result<(), &'static str> {
+    if !file.starts_with('/') {
+        return Err("which is no absolute path");
+    }
+    if ["/tmp/", "/run/", "/dev/shm/"].iter().any(|folder| file.starts_with(folder)) {
+        return Err("and the lab's hosts have a /tmp, /run and /dev/shm of their own, which are empty");
+    }
+    Ok(())
 }
 
 fn exchange(section: &Section<'_>, kind: &str) -> Result<Exchange, ConfigError> {
