@@ -1,8 +1,8 @@
 //! What was typed, read; and what is wrong with it, in words of this program.
 
 use crate::args::Args;
-use clap::error::{ContextKind, ErrorKind};
 use clap::Parser;
+use clap::error::{ContextKind, ErrorKind};
 use std::error::Error;
 use std::ffi::OsString;
 use std::num::{IntErrorKind, ParseIntError};
