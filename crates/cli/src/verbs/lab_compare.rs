@@ -139,7 +139,7 @@ mod tests {
 
     fn report(arms: &[&str], figure: &str, failed: bool) -> (String, LabReport) {
         let arm = |name: &&str| {
-            serde_json::json!({ "name": name, "kernel": "6.12", "settings": { "client": {}, "server": {}, "path": [] },
+            serde_json::json!({ "name": name, "kernel": "6.12", "settings": thalweg_model::SettingsReport::default(),
                 "metrics": { figure: 1.0 }, "differences": {}, "outliers": [], "intervals": [], "diagnosis": [] })
         };
         let failed =
