@@ -13,11 +13,11 @@ mod sinks;
 mod stop;
 mod tables;
 mod targets;
+mod usage;
 mod verbs;
 mod watch;
 
 use args::{Args, LabVerb, LoadVerb, Verb};
-use clap::Parser;
 use output::Output;
 use std::process::ExitCode;
 use verbs::{
@@ -40,7 +40,7 @@ pub fn main() -> ExitCode {
     if thalweg_lab::is_live_run() {
         return thalweg_lab::live_main();
     }
-    let args = Args::parse();
+    let args = usage::parse();
     let output = Output::new(&args.global);
     let result = match args.verb {
         Verb::Lab(LabVerb::Run(args)) => lab_run::run(args, &output),

@@ -71,14 +71,31 @@ pub(crate) fn keep(scenario: &mut Scenario, names: &[String]) -> Result<(), Fail
     Ok(())
 }
 
+/// A value that an option lays over a scenario.
+pub(crate) struct Typed {
+    /// The option as it was typed, which errors name.
+    pub(crate) option: String,
+    /// The key, dotted.
+    pub(crate) key: String,
+    /// Its value.
+    pub(crate) value: String,
+}
+
 /// Finds a scenario by its built-in name or its file, and lays `set` over it.
 pub(crate) fn find(name: &str, set: &[(String, String)]) -> Result<Scenario, Failure> {
+    let typed = |(key, value): &(String, String)| Typed {
+        option: format!("--set {key}={value}"),
+        key: key.clone(),
+        value: value.clone(),
+    };
+    find_with(name, &set.iter().map(typed).collect::<Vec<_>>())
+}
+
+/// Finds a scenario by its built-in name or its file, and lays what was `typed` over it.
+pub(crate) fn find_with(name: &str, typed: &[Typed]) -> Result<Scenario, Failure> {
     if let Some((name, text)) = built_in().find(|(built_in, _)| *built_in == name) {
         // A built-in scenario names files, if any, from where the user is.
-        return thalweg_config::parse_scenario(&format!("{name}.toml"), text, set, &|file| {
-            read_near(Path::new(""), file)
-        })
-        .map_err(Failure::user);
+        return parse(&format!("{name}.toml"), text, typed, Path::new(""));
     }
     let is_path = !name.ends_with(".toml") && (name.contains('/') || Path::new(name).extension().is_some());
     if is_path && !Path::new(name).exists() {
@@ -101,13 +118,25 @@ pub(crate) fn find(name: &str, set: &[(String, String)]) -> Result<Scenario, Fai
             .hint(format!("if it is a capture, thalweg diagnose {name} says why it is slow")));
     };
     let folder = Path::new(name).parent().unwrap_or(Path::new(""));
-    thalweg_config::parse_scenario(name, &text, set, &|file| read_near(folder, file)).map_err(Failure::user)
+    parse(name, &text, typed, folder)
 }
 
-/// A scenario with this `[path]`, and `set` laid over it; what it transfers does not matter.
-pub(crate) fn of_path(path: &str, set: &[(String, String)]) -> Result<Scenario, Failure> {
+/// A scenario with this `[path]`, and what was `typed` laid over it; what it transfers does not matter.
+pub(crate) fn of_path(path: &str, typed: &[Typed]) -> Result<Scenario, Failure> {
     let text = format!("name = \"path\"\n{path}\n[workload]\nkind = \"stream\"\nseconds = \"1s\"\n");
-    thalweg_config::parse_scenario("path", &text, set, &|file| read_near(Path::new(""), file)).map_err(Failure::user)
+    parse("path", &text, typed, Path::new(""))
+}
+
+/// Reads a scenario whose files are in `folder`. An error in a value that was typed names the option that it came by.
+fn parse(name: &str, text: &str, typed: &[Typed], folder: &Path) -> Result<Scenario, Failure> {
+    let set: Vec<(String, String)> = typed.iter().map(|one| (one.key.clone(), one.value.clone())).collect();
+    thalweg_config::parse_scenario(name, text, &set, &|file| read_near(folder, file)).map_err(|mut error| {
+        let is_from = |one: &&Typed| error.place == format!("--set {}={}", one.key, one.value);
+        if let Some(one) = typed.iter().find(is_from) {
+            error.place.clone_from(&one.option);
+        }
+        Failure::user(error)
+    })
 }
 
 /// Reads a file that a scenario in `folder` names: a trace, a delay table.

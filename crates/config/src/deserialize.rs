@@ -102,27 +102,44 @@ impl<'a> Reader<'a> {
     }
 }
 
-macro_rules! numbers {
+macro_rules! whole_numbers {
     ($($method:ident $visit:ident $type:ty,)*) => {$(
         fn $method<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, Fault> {
-            match self.text()?.parse::<$type>() {
+            let text = self.text()?;
+            match text.parse::<$type>() {
                 Ok(number) => visitor.$visit(number),
-                Err(error) => self.fail(Fault::Text(error.to_string())),
+                Err(_) => self.fail(Fault::Text(not_whole(text, <$type>::MIN.into(), <$type>::MAX.into()))),
             }
         }
     )*};
 }
 
+/// Why a text is no whole number of these bounds.
+fn not_whole(text: &str, least: i128, most: i128) -> String {
+    match text.parse::<i128>() {
+        Ok(number) if number < least => format!("{text} is less than {least}"),
+        Ok(_) => format!("{text} is more than {most}"),
+        Err(_) => format!("'{text}' is no whole number"),
+    }
+}
+
 impl<'a> Deserializer<'a> for Reader<'a> {
     type Error = Fault;
 
-    numbers! {
+    whole_numbers! {
         deserialize_u8 visit_u8 u8,
         deserialize_u16 visit_u16 u16,
         deserialize_u32 visit_u32 u32,
         deserialize_u64 visit_u64 u64,
         deserialize_i64 visit_i64 i64,
-        deserialize_f64 visit_f64 f64,
+    }
+
+    fn deserialize_f64<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, Fault> {
+        let text = self.text()?;
+        match text.parse() {
+            Ok(number) => visitor.visit_f64(number),
+            Err(_) => self.fail(Fault::Text(format!("'{text}' is no number"))),
+        }
     }
 
     fn deserialize_any<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, Fault> {

@@ -11,7 +11,9 @@ mod node;
 mod scenario;
 mod section;
 mod serve;
+mod without_effect;
 
 pub use node::{ConfigError, nearest};
 pub use scenario::{RUNS_MAX, parse_scenario};
 pub use serve::{FetchSecret, SecretSource, parse_serve, read_serve};
+pub use without_effect::without_effect;

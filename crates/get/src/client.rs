@@ -149,7 +149,7 @@ impl Client {
             Err(_) => return Err(RequestError::Broken("the TLS handshake takes too long".to_owned())),
             // rustls found fault with what the peer said: another try gives the same.
             Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => {
-                return Err(RequestError::Fatal(GetError::Tls { host: host.to_owned(), why: error.to_string() }));
+                return Err(RequestError::Fatal(GetError::tls(host, &error)));
             }
             Ok(Err(error)) => return Err(RequestError::Broken(format!("the TLS handshake failed: {error}"))),
             Ok(Ok(stream)) => stream,

@@ -39,7 +39,7 @@ const NO_RANGES: &str = "the server does not keep to ranges";
 /// Fetches an object.
 ///
 /// Returns when it is stored as a whole and durable. When `stop` is set it ends with [`GetError::Stopped`], and what was fetched is
-/// kept for the next call.
+/// kept for the next call where the server sends ranges and a validator.
 ///
 /// # Errors
 /// [`GetError`] says who can mend it.
@@ -81,9 +81,11 @@ async fn download(options: &Options, stop: &AtomicBool, observer: &mut dyn Obser
         let (division, resumed) = division(&begun, &opened, observer)?;
         let mut transfer = transfer(options, Rc::clone(&client), begun, division, opened.sink, began);
         (transfer.backoff, transfer.retries, transfer.resumed) = (backoff, retries, resumed);
-        let again = match transfer.run(stop, observer).await? {
-            Outcome::Complete => return finish(options, transfer, restarts, expected.as_ref()),
-            Outcome::Again(again) => again,
+        let again = match transfer.run(stop, observer).await {
+            Ok(Outcome::Complete) => return finish(options, transfer, restarts, expected.as_ref()),
+            Ok(Outcome::Again(again)) => again,
+            Err(error) if transfer.is_kept() => return Err(error),
+            Err(error) => return Err(given_up(transfer.into_sink(), error)),
         };
         (backoff, retries) = (transfer.backoff.clone(), transfer.retries);
         let back = transfer.into_sink();
@@ -91,8 +93,8 @@ async fn download(options: &Options, stop: &AtomicBool, observer: &mut dyn Obser
         if matches!(&back, Sink::Stream { written, .. } if *written > 0) {
             // What was written cannot be taken back.
             return Err(match again {
-                Again::Broken { why } => GetError::GivenUp { url, tries: 1, why },
-                Again::NoRange => GetError::GivenUp { url, tries: 1, why: NO_RANGES.to_owned() },
+                Again::Broken { why } => GetError::GivenUp { url, tries: 1, why, is_kept: false },
+                Again::NoRange => GetError::GivenUp { url, tries: 1, why: NO_RANGES.to_owned(), is_kept: false },
                 Again::Changed => GetError::Changed { url },
             });
         }
@@ -100,7 +102,9 @@ async fn download(options: &Options, stop: &AtomicBool, observer: &mut dyn Obser
             Again::Broken { why } => {
                 observer.note(&format!("{why}, and the server sends no ranges: the download begins again"));
                 let wait = backoff.until().saturating_sub(began.elapsed());
-                until_stopped(stop, tokio::time::sleep(wait)).await?;
+                if until_stopped(stop, tokio::time::sleep(wait)).await.is_err() {
+                    return Err(given_up(back, GetError::Stopped { is_kept: false }));
+                }
             }
             Again::NoRange => {
                 ranged = false;
@@ -114,6 +118,14 @@ async fn download(options: &Options, stop: &AtomicBool, observer: &mut dyn Obser
         }
         sink = Some(back);
     }
+}
+
+/// Removes a partial file that no later call can go on with.
+fn given_up(sink: Sink, error: GetError) -> GetError {
+    if let Sink::File(file) = sink {
+        file.discard();
+    }
+    error
 }
 
 fn is_regular_or_absent(path: &Path) -> bool {
@@ -138,7 +150,8 @@ async fn until_begun(
         };
         *retries += 1;
         if !backoff.failed(began.elapsed(), after) {
-            return Err(GetError::GivenUp { url: shown(&options.url), tries: backoff.failures(), why });
+            let (url, tries) = (shown(&options.url), backoff.failures());
+            return Err(GetError::GivenUp { url, tries, why, is_kept: true });
         }
         let wait = backoff.until().saturating_sub(began.elapsed());
         observer.note(&format!("{why}; the next try is in {:.1} s", wait.as_secs_f64()));
@@ -151,7 +164,7 @@ async fn until_stopped<T>(stop: &AtomicBool, work: impl Future<Output = T>) -> R
     loop {
         tokio::select! {
             done = &mut work => return Ok(done),
-            () = tokio::time::sleep(STOP_INTERVAL) => if stop.load(Ordering::Relaxed) { return Err(GetError::Stopped) },
+            () = tokio::time::sleep(STOP_INTERVAL) => if stop.load(Ordering::Relaxed) { return Err(GetError::Stopped { is_kept: true }) },
         }
     }
 }

@@ -37,6 +37,8 @@ pub enum GetError {
         host: String,
         /// What is wrong.
         why: String,
+        /// What to do about it.
+        hint: &'static str,
     },
     /// The server cannot be reached.
     #[error("{why}")]
@@ -97,6 +99,8 @@ pub enum GetError {
         tries: u32,
         /// What went wrong last.
         why: String,
+        /// Whether the next call goes on where this one stopped.
+        is_kept: bool,
     },
     /// The object changed while it was fetched, or since.
     #[error("{url} changed while it was fetched")]
@@ -116,7 +120,10 @@ pub enum GetError {
     },
     /// The user stopped it.
     #[error("stopped")]
-    Stopped,
+    Stopped {
+        /// Whether the next call goes on where this one stopped.
+        is_kept: bool,
+    },
 }
 
 /// Who can mend a failure.
@@ -138,6 +145,26 @@ impl GetError {
         move |source| Self::Disk { act, path: path.to_owned(), source }
     }
 
+    /// Why TLS cannot be agreed on with `host`. A certificate that may sign others, as `openssl req -x509` makes one, is no server's to webpki,
+    /// whether it is trusted or not.
+    pub(crate) fn tls(host: &str, error: &io::Error) -> Self {
+        let found = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
+        let is_of_authority = matches!(
+            found,
+            Some(rustls::Error::InvalidCertificate(rustls::CertificateError::Other(other)))
+                if other.to_string() == "CaUsedAsEndEntity"
+        );
+        let (why, hint) = if is_of_authority {
+            (
+                "the server shows the certificate of an authority (CA:TRUE), which is not one of a server".to_owned(),
+                "give the server a certificate with basicConstraints=CA:FALSE; --cacert FILE trusts the authority that signed it",
+            )
+        } else {
+            (error.to_string(), "--cacert FILE trusts the authorities in it")
+        };
+        Self::Tls { host: host.to_owned(), why, hint }
+    }
+
     /// Who can mend it.
     pub const fn blame(&self) -> Blame {
         match self {
@@ -155,7 +182,7 @@ impl GetError {
             | Self::Tls { .. }
             | Self::Unreachable { .. } => Blame::Host,
             Self::Changed { .. } | Self::Checksum { .. } => Blame::Data,
-            Self::Stopped => Blame::Stopped,
+            Self::Stopped { .. } => Blame::Stopped,
         }
     }
 
@@ -165,7 +192,7 @@ impl GetError {
             Self::Url { .. } => "write it as https://host/path or http://host/path",
             Self::Proxy { .. } => "write it as http://host:port, or name the host in no_proxy",
             Self::Certificates { .. } => "give a file of PEM certificates",
-            Self::Tls { .. } => "--cacert FILE trusts the authorities in it",
+            Self::Tls { hint, .. } => hint,
             Self::Unreachable { .. } => {
                 "check the URL, and http_proxy, https_proxy and no_proxy where a proxy is needed"
             }
@@ -183,12 +210,55 @@ impl GetError {
             }
             Self::Refused { .. } => "check the URL",
             Self::Redirect { .. } => "give the URL that they lead to",
-            Self::GivenUp { .. } => "run the same command again: it goes on where it stopped",
+            Self::GivenUp { is_kept: true, .. } | Self::Stopped { is_kept: true } => {
+                "run the same command again: it goes on where it stopped"
+            }
+            Self::GivenUp { .. } | Self::Stopped { .. } => {
+                "run the same command again: it begins from the start, because the server sends no ranges or no validator"
+            }
             Self::Changed { .. } => {
                 "fetch it when the server no longer changes it, or store it in a file, which starts again"
             }
             Self::Checksum { .. } => "the data was removed; compare the checksum with its source, then fetch it again",
-            Self::Stream { .. } | Self::Stopped => return None,
+            Self::Stream { .. } => return None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    /// As webpki's error prints itself.
+    #[derive(Debug, thiserror::Error)]
+    #[error("{0}")]
+    struct Webpki(&'static str);
+
+    #[test]
+    fn the_certificate_of_an_authority_is_named_and_no_option_trusts_it() {
+        let other = |why| rustls::CertificateError::Other(rustls::OtherError(Arc::new(Webpki(why))));
+        let of = |error| {
+            GetError::tls("host", &io::Error::new(io::ErrorKind::InvalidData, rustls::Error::InvalidCertificate(error)))
+        };
+        let authority = of(other("CaUsedAsEndEntity"));
+        assert!(authority.to_string().contains("certificate of an authority (CA:TRUE)"), "{authority}");
+        assert!(authority.hint().is_some_and(|hint| hint.contains("CA:FALSE")));
+        for error in [other("UnsupportedCertVersion"), rustls::CertificateError::UnknownIssuer] {
+            assert_eq!(of(error).hint(), Some("--cacert FILE trusts the authorities in it"));
+        }
+    }
+
+    #[test]
+    fn only_what_is_kept_goes_on_where_it_stopped() {
+        let given_up = |is_kept| GetError::GivenUp { url: "u".to_owned(), tries: 3, why: "w".to_owned(), is_kept };
+        for (error, says) in [
+            (given_up(true), "it goes on where it stopped"),
+            (given_up(false), "it begins from the start"),
+            (GetError::Stopped { is_kept: true }, "it goes on where it stopped"),
+            (GetError::Stopped { is_kept: false }, "it begins from the start"),
+        ] {
+            assert!(error.hint().is_some_and(|hint| hint.contains(says)), "{error:?}");
+        }
     }
 }

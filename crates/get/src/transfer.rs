@@ -158,7 +158,7 @@ impl Transfer {
                 return Ok(Outcome::Complete);
             }
             if stop.load(Ordering::Relaxed) {
-                return Err(GetError::Stopped);
+                return Err(GetError::Stopped { is_kept: self.is_kept() });
             }
             self.spawn();
             if self.tasks.is_empty() && self.shared.validator.is_none() {
@@ -294,7 +294,8 @@ impl Transfer {
         }
         let given_up = !self.backoff.failed(self.shared.now(), after);
         if given_up && others == 0 {
-            return Err(GetError::GivenUp { url: self.url.clone(), tries: self.backoff.failures(), why });
+            let (url, tries, is_kept) = (self.url.clone(), self.backoff.failures(), self.is_kept());
+            return Err(GetError::GivenUp { url, tries, why, is_kept });
         }
         if others == 0 && self.shared.validator.is_some() {
             let wait = self.backoff.until().saturating_sub(self.shared.now());
@@ -467,6 +468,11 @@ impl Transfer {
     }
 
     /// Gives the output back.
+    /// Whether a next call goes on where this one stops: the object can be asked for in ranges, and be known again, and is stored in a file.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.shared.validator.is_some() && matches!(self.shared.state.borrow().sink, Sink::File(_))
+    }
+
     pub(crate) fn into_sink(self) -> Sink {
         std::mem::replace(&mut self.shared.state.borrow_mut().sink, Sink::Nowhere)
     }

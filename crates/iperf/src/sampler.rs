@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use thalweg_infer::socket::{Sample, limit_now, limits, verdict};
 use thalweg_model::{
-    EndTotal, LimitNow, Limits, Percentiles, StreamInterval, StreamTotal, StreamVerdict, TcpInterval, TcpTotal,
+    Code, EndTotal, LimitNow, Limits, Percentiles, StreamInterval, StreamTotal, StreamVerdict, TcpInterval, TcpTotal,
     UdpInterval, UdpTotal, Way,
 };
+
+use thalweg_units::figures;
 
 /// Time between two looks at the kernel's figures, as long as there are not too many.
 const SAMPLE_PERIOD: Duration = Duration::from_millis(100);
@@ -33,6 +35,8 @@ struct Counts {
 
 struct Track {
     stream: Arc<Stream>,
+    /// The socket's `SO_MAX_PACING_RATE`, which the test's own rate sets, in bits per second.
+    paced_bps: Option<f64>,
     /// When the interval began.
     before: Counts,
     /// When the counting began.
@@ -61,6 +65,7 @@ impl Sampler {
     pub(crate) fn new(streams: &[Arc<Stream>], interval: Duration, omit: Duration) -> Self {
         let track = |stream: &Arc<Stream>| Track {
             stream: Arc::clone(stream),
+            paced_bps: paced_bps(stream),
             before: Counts::default(),
             base: Counts::default(),
             recent: Vec::new(),
@@ -328,11 +333,14 @@ impl Track {
     }
 
     fn tcp_total(&self) -> TcpTotal {
-        let judged = verdict(&self.samples).map(|found| StreamVerdict {
-            stream: self.stream.id,
-            code: found.code(),
-            share: found.share,
-            claim: found.claim(),
+        let judged = verdict(&self.samples).map(|found| {
+            let (code, share) = (found.code(), found.share);
+            // To the kernel a sender that keeps no more than the rate takes has nothing to send.
+            let (code, claim) = match self.paced_bps.filter(|_| code == Code::Application) {
+                Some(bps) => (Code::PacingRate, pacing_claim(bps, share)),
+                None => (code, found.claim()),
+            };
+            StreamVerdict { stream: self.stream.id, code, share, claim }
         });
         TcpTotal {
             cwnd_max_bytes: self.samples.iter().map(|sample| sample.window * sample.segment).max().unwrap_or(0),
@@ -341,6 +349,21 @@ impl Track {
             verdict: judged,
         }
     }
+}
+
+/// The rate that a stream's socket is paced at. Source: Linux, `tcp_get_info`, net/ipv4/tcp.c, which gives all bits set where it is not.
+fn paced_bps(stream: &Stream) -> Option<f64> {
+    let Link::Tcp(tcp) = &stream.link else { return None };
+    let bytes_per_s = tcp.figures().ok()?.0.get("tcpi_max_pacing_rate");
+    (stream.sends && bytes_per_s != u64::MAX).then_some(bytes_per_s as f64 * 8.0)
+}
+
+fn pacing_claim(bps: f64, share: f64) -> String {
+    format!(
+        "The sender paces its data at {}, for {} of the time: the rate that this test was given (SO_MAX_PACING_RATE).",
+        figures::rate(bps),
+        figures::percent(share)
+    )
 }
 
 fn end_total(bytes: u64, duration_s: f64) -> EndTotal {

@@ -53,6 +53,12 @@ pub fn compare(reports: &[(String, LabReport)]) -> CompareReport {
         let there: HashMap<&str, ()> = other.1.arms.iter().map(|arm| (arm.name.as_str(), ())).collect();
         let gone = base.1.arms.iter().filter(|arm| !there.contains_key(arm.name.as_str()));
         compared.notes.extend(gone.map(|arm| format!("Arm '{}' is in {} alone.", arm.name, base.0)));
+        let failed = other.1.failed.iter();
+        compared.notes.extend(
+            failed.map(|run| {
+                format!("Arm '{}', seed {}, gave no result in {}: {}.", run.arm, run.seed, other.0, run.why)
+            }),
+        );
         let more = settings.len().saturating_sub(SETTINGS_TOLD);
         compared.notes.extend(settings.into_iter().take(SETTINGS_TOLD));
         if more > 0 {

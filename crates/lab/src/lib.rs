@@ -28,7 +28,7 @@ pub use boot::{BootError, Progress as GuestProgress};
 pub use compare::compare;
 pub use engine::Engine;
 pub use error::LabError;
-pub use exits::unexpected_exits;
+pub use exits::{check, unexpected_exits};
 pub use guest::{live_main, main as guest_main};
 pub use join::{JoinError, join};
 pub use live::{NotLive, check_live};

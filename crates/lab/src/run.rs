@@ -124,6 +124,8 @@ pub enum RunEvent {
 /// A run that fails does not end the others: the report names it, and holds what the others measured. All guests are gone in the end, and
 /// nothing of a failed run is in `out`.
 ///
+/// A part that has no run, because there are fewer runs than parts, gives a report without arms, which joins with the others.
+///
 /// # Errors
 /// The first failure, if no run gave a result.
 pub fn run(
@@ -170,7 +172,7 @@ pub fn run(
             Err(error) => failed.push((run, error)),
         }
     }
-    if good.is_empty() {
+    if good.is_empty() && !failed.is_empty() {
         // A run that failed by itself explains more than those that were stopped.
         let first = failed.iter().position(|(_, error)| !error.is_stop()).unwrap_or(0);
         return Err(failed.swap_remove(first).1);
@@ -418,7 +420,44 @@ fn shard(request: &RunRequest<'_>, part: Part, runs: &[SingleRun]) -> Shard {
 
 #[cfg(test)]
 mod tests {
-    use super::file_name;
+    use super::*;
+    use thalweg_model::{Experiment, Path, Topology, Workload};
+
+    #[test]
+    fn a_part_that_has_no_run_gives_a_report_without_arms() {
+        let experiment = Experiment {
+            topology: Topology::default(),
+            path: Path::default(),
+            workload: Workload::Mixed { parts: Vec::new() },
+            cross: Vec::new(),
+            client: Default::default(),
+            server: Default::default(),
+        };
+        let arm = Arm::new("only", experiment);
+        let scenario = Scenario {
+            name: "x".to_owned(),
+            about: String::new(),
+            kernels: Vec::new(),
+            arms: vec![arm.clone()],
+            expect: Vec::new(),
+        };
+        let request = RunRequest {
+            scenario: &scenario,
+            arms: &[LabArm { arm, engine: Engine::live() }],
+            expect: &[],
+            seed: Seed::new(1),
+            repeats: 1,
+            part: Some(Part { index: 2, of: 2 }),
+            jobs: 1,
+            options: RunOptions::default(),
+            out: std::path::Path::new("/nonexistent"),
+            journal: None,
+        };
+        let run = run(&request, &AtomicBool::new(false), &mut |_| {}).expect("an empty part");
+        assert!(run.runs.is_empty() && run.report.arms.is_empty() && run.report.failed.is_empty());
+        let shard = run.report.shard.expect("a part");
+        assert_eq!((shard.index, shard.of, shard.arms), (2, 2, vec!["only".to_owned()]));
+    }
 
     #[test]
     fn an_arms_files_have_a_part_of_its_name() {

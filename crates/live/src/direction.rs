@@ -27,6 +27,10 @@ pub(crate) struct Direction {
 #[derive(Debug)]
 struct State {
     path: OneWay<Arc<Frame>>,
+    /// The direction as asked for, with the changes since. A trace in it may be long.
+    asked: Arc<PathDirection>,
+    /// The shortest delay that it has had by changes and from the beginning.
+    shortest_delay: Span,
     /// Time 0 of the path.
     epoch: Instant,
     lateness: Lateness,
@@ -50,6 +54,10 @@ pub struct Lost {
 pub struct Progress {
     /// Since the path's beginning.
     pub at: Span,
+    /// The direction as asked for, with the changes since.
+    pub asked: Arc<PathDirection>,
+    /// The shortest delay that was asked for.
+    pub shortest_delay: Span,
     /// What the path counted.
     pub counters: Counters,
     /// Segments that wait at the bottleneck.
@@ -91,7 +99,14 @@ impl Direction {
         waker: Arc<Waker>,
     ) -> Result<Self, Unsupported> {
         let path = OneWay::new(asked, mtu, seed)?;
-        let state = State { path, epoch, lateness: Lateness::new(), lost: Lost::default() };
+        let state = State {
+            path,
+            asked: Arc::new(asked.clone()),
+            shortest_delay: asked.delay,
+            epoch,
+            lateness: Lateness::new(),
+            lost: Lost::default(),
+        };
         Ok(Self { state: Mutex::new(state), waker, is_over: AtomicBool::new(false) })
     }
 
@@ -100,6 +115,9 @@ impl Direction {
         let mut state = self.state();
         let at = state.now();
         let changed = state.path.change(&Step { at, ..step.clone() });
+        if changed.is_ok() {
+            state.note(step);
+        }
         drop(state);
         self.waker.wake();
         changed
@@ -109,6 +127,8 @@ impl Direction {
         let state = self.state();
         Progress {
             at: state.now(),
+            asked: Arc::clone(&state.asked),
+            shortest_delay: state.shortest_delay,
             counters: *state.path.counters(),
             queued: state.path.queued(),
             queue_peak: state.path.queue_peak(),
@@ -184,6 +204,15 @@ pub(crate) fn write(
 }
 
 impl State {
+    /// Takes a change into what is asked for.
+    fn note(&mut self, Step { rate, delay, loss, .. }: &Step) {
+        let asked = Arc::make_mut(&mut self.asked);
+        asked.rate = rate.or(asked.rate);
+        asked.delay = delay.unwrap_or(asked.delay);
+        self.shortest_delay = self.shortest_delay.min(asked.delay);
+        loss.iter().for_each(|loss| asked.loss.clone_from(loss));
+    }
+
     fn now(&self) -> Span {
         since(self.epoch)
     }

@@ -4,7 +4,7 @@ use crate::direction::{Lost, Progress};
 use crate::lateness::Lateness;
 use crate::per_way::PerWay;
 use crate::switch_wire::SwitchProgress;
-use thalweg_model::{LateMicros, LiveDirection, LivePathReport, Path, PathVerdict, Way};
+use thalweg_model::{LateMicros, LiveDirection, LivePathReport, Path, PathDirection, PathVerdict, Way};
 use thalweg_path::DropReason;
 use thalweg_units::Span;
 
@@ -16,30 +16,36 @@ const LATE_PART_MAX: f64 = 0.01;
 /// Bytes below which processor time says nothing about a gigabyte.
 const CARRIED_MIN_BYTES: u64 = 1_000_000;
 
-/// The report of a path with this `progress`; `cpu` is processor time of the emulator.
+/// The report of a path that began as `path` and has this `progress`, with the changes since; `cpu` is processor time of the emulator.
 pub fn report(id: u32, command: &[String], path: &Path, progress: &PerWay<Progress>, cpu: Span) -> LivePathReport {
     let carried = progress.down.counters.departed.bytes.get() + progress.up.counters.departed.bytes.get();
     LivePathReport {
         schema: SCHEMA.to_owned(),
         id,
         command: command.to_vec(),
-        path: path.clone(),
+        path: Path {
+            down: PathDirection::clone(&progress.down.asked),
+            up: PathDirection::clone(&progress.up.asked),
+            ..path.clone()
+        },
         wall_s: progress.down.at.as_secs_f64(),
         down: direction(&progress.down),
         up: direction(&progress.up),
         cpu_s: cpu.as_secs_f64(),
         cpu_s_per_gb: (carried >= CARRIED_MIN_BYTES).then(|| cpu.as_secs_f64() / (carried as f64 / 1e9)),
-        verdict: verdict(path, progress),
+        verdict: verdict(progress),
         exit_code: None,
     }
 }
 
-/// Whether a path with this `progress` was as asked for.
-pub fn verdict(path: &Path, progress: &PerWay<Progress>) -> PathVerdict {
+/// Whether a path with this `progress` was as asked for. Of a delay that was changed the shortest one counts.
+pub fn verdict(progress: &PerWay<Progress>) -> PathVerdict {
     let mut faults = Vec::new();
-    for (way, Progress { counters, lateness, lost, .. }) in [(Way::Down, &progress.down), (Way::Up, &progress.up)] {
+    for (way, Progress { counters, shortest_delay, lateness, lost, .. }) in
+        [(Way::Down, &progress.down), (Way::Up, &progress.up)]
+    {
         faults.extend(losses(way.as_str(), *lost, counters.dropped(DropReason::PathFull).packets));
-        faults.extend(late(way, path.direction(way).delay, lateness));
+        faults.extend(late(way, *shortest_delay, lateness));
     }
     PathVerdict { faithful: faults.is_empty(), faults }
 }
@@ -55,7 +61,7 @@ pub fn switch_verdict(path: &Path, progress: &SwitchProgress) -> PathVerdict {
 }
 
 fn direction(progress: &Progress) -> LiveDirection {
-    let Progress { at, counters, queued, queue_peak, lateness, lost } = progress;
+    let Progress { at, counters, queued, queue_peak, lateness, lost, .. } = progress;
     let micros = |span: Span| span.as_nanos() as f64 / 1e3;
     let dropped =
         DropReason::ALL.into_iter().map(|reason| (reason.name().to_owned(), counters.dropped(reason).packets));

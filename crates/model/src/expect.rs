@@ -129,7 +129,9 @@ impl Bound {
                 part.parse().map_err(|error: thalweg_units::ParseError| error.to_string())?;
             return Ok(Self::Within { value: quantity(value, unit)?, part: part.get() });
         }
-        Err(format!("'{text}' is no bound; write \">= 2.8gbit\", \"801ms +- 1%\" or \">= 4x other arm\""))
+        Err(format!(
+            "'{text}' is no bound; write \">= 2.8gbit\", \"801ms +- 1%\", \"7 +- 0%\" for exactly 7, or \">= 4x other arm\""
+        ))
     }
 }
 

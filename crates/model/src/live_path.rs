@@ -15,7 +15,7 @@ pub struct LivePathReport {
     pub id: u32,
     /// What was run.
     pub command: Vec<String>,
-    /// The path asked for, without changes made while it ran.
+    /// The path asked for, with the changes made since it began.
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     pub path: Path,
     /// Time since it began, in seconds.

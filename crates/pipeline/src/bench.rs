@@ -135,8 +135,13 @@ impl Bench {
         LabRuns { engine, jobs: self.jobs, seed: self.seed, stop: &self.stop }
     }
 
-    /// Notes what the scenario asks of its kernels in vain.
+    /// Notes what the scenario asks for in vain, of its path or its kernels, each sentence once.
     pub fn note_vain_settings(&self, observer: &mut dyn Observer) {
+        let arms = self.scenario.arms.iter();
+        let mut vain: Vec<String> = arms.flat_map(|arm| thalweg_config::without_effect(&arm.experiment)).collect();
+        vain.sort();
+        vain.dedup();
+        vain.iter().for_each(|why| observer.note(why));
         for (_, engine) in &self.engines {
             settings_against(&self.scenario, engine, thalweg_model::since::without_effect)
                 .iter()
@@ -277,7 +282,7 @@ fn late_opening(flows: &[(Flow, Series)]) -> Option<DiagnosisLine> {
 }
 
 /// Weighs the connections seen at the sender, each by its time: the code with most time comes first, described by the longest
-/// connection that has it.
+/// connection that has it. Waiting for the client comes last: it costs nobody but the client, as an idle control connection does.
 fn speak_for(flows: Vec<(Flow, Series)>) -> Option<ArmFindings> {
     let late = late_opening(&flows);
     let at_sender = flows.iter().any(|(flow, _)| flow.vantage == Vantage::Sender);
@@ -294,7 +299,8 @@ fn speak_for(flows: Vec<(Flow, Series)>) -> Option<ArmFindings> {
         }
     }
     let mut ranked: Vec<(f64, usize, usize)> = by_code.into_values().collect();
-    ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.2.cmp(&b.2)));
+    let waits = |one: &(f64, usize, usize)| seen[one.2].0.verdict.code() == Code::WaitingForClient;
+    ranked.sort_by(|a, b| waits(a).cmp(&waits(b)).then(b.0.total_cmp(&a.0)).then(a.2.cmp(&b.2)));
     let count = seen.len();
     let known = late.as_ref().map(|line| line.code);
     let lines = late

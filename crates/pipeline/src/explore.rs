@@ -8,9 +8,9 @@ use crate::failure::Failure;
 use crate::lab_runs::LabRuns;
 use crate::observer::Observer;
 use crate::remedy::{apply, merge};
-use crate::score::score;
+use crate::score::{score, score_of_first_part};
 use std::collections::BTreeMap;
-use thalweg_model::{Amount, Arm, Experiment, Remedy, Transactions, Workload};
+use thalweg_model::{Amount, Arm, ArmReport, Experiment, Remedy, Stream, Transactions, Workload};
 use thalweg_tune::options::Family;
 use thalweg_units::{Bytes, Span};
 
@@ -49,6 +49,8 @@ struct Search<'a> {
     lab: &'a LabRuns<'a>,
     families: &'a [Family],
     base: Experiment,
+    /// Whether `base` is the first part of a long stream.
+    is_first_part: bool,
     seeds: u32,
     scores: BTreeMap<Set, f64>,
 }
@@ -61,16 +63,11 @@ pub(crate) fn explore(
     observer: &mut dyn Observer,
 ) -> Result<Explored, Failure> {
     let [few, more] = if meets_chance(base) { SEEDS } else { [1, 1] };
-    let mut short = Search { lab, families, base: shortened(base, PACKETS[0]), seeds: few, scores: BTreeMap::new() };
+    let mut short = Search::new(lab, families, base, PACKETS[0], few);
     short.singles(observer)?;
     short.pairs(observer)?;
     short.additions(observer)?;
-    let mut whole = Search {
-        base: shortened(base, PACKETS[1]),
-        seeds: more,
-        scores: BTreeMap::new(),
-        ..short.clone_without_scores()
-    };
+    let mut whole = Search::new(lab, families, base, PACKETS[1], more);
     if short.base == whole.base && few == more {
         whole.scores.clone_from(&short.scores);
     }
@@ -107,23 +104,22 @@ fn sorted(set: &Set) -> Set {
     set
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    fn new(lab: &'a LabRuns<'a>, families: &'a [Family], whole: &Experiment, packets: f64, seeds: u32) -> Self {
+        let base = shortened(whole, packets);
+        Self { lab, families, is_first_part: is_first_part(&base, whole), base, seeds, scores: BTreeMap::new() }
+    }
+
+    fn score_of(&self, arm: &ArmReport) -> Option<f64> {
+        if self.is_first_part { score_of_first_part(arm) } else { score(&self.base.workload, arm) }
+    }
+
     /// The best option of a family alone, of equal ones the smallest.
     fn best_of(&self, family: usize) -> (usize, usize) {
         let scores = (0..self.families[family].options.len()).map(|option| self.score(&vec![(family, option)]));
         let best =
             scores.enumerate().fold((0, 0.0), |best, (at, score)| if score > best.1 { (at, score) } else { best });
         (family, best.0)
-    }
-
-    fn clone_without_scores(&self) -> Self {
-        Self {
-            lab: self.lab,
-            families: self.families,
-            base: self.base.clone(),
-            seeds: self.seeds,
-            scores: BTreeMap::new(),
-        }
     }
 
     /// The score of a set that was run; 0 for one that has none.
@@ -157,7 +153,7 @@ impl Search<'_> {
         let report = self.lab.report(title, &arms, self.seeds, observer)?;
         for (at, set) in new.into_iter().enumerate() {
             // An arm that the kernel refuses, or that never ends, is worth nothing.
-            let found = report.arm(&at.to_string()).and_then(|arm| score(&self.base.workload, arm));
+            let found = report.arm(&at.to_string()).and_then(|arm| self.score_of(arm));
             self.scores.insert(set, found.unwrap_or_default());
         }
         Ok(())
@@ -258,6 +254,14 @@ impl Search<'_> {
         }
         Ok(best)
     }
+}
+
+/// Whether `short` is the first part of a stream with a size in bytes, over a path whose rate is known: it takes [`LEAST`] or more then, so every
+/// run of it has a steady rate.
+fn is_first_part(short: &Experiment, whole: &Experiment) -> bool {
+    let paths = [&short.path.down, &short.path.up];
+    let is_in_bytes = matches!(&short.workload, Workload::Stream(Stream { amount: Amount::Bytes(_), .. }));
+    is_in_bytes && short.workload != whole.workload && paths.iter().any(|path| path.rate.is_some())
 }
 
 /// Whether a run of the whole experiment takes no more packets than one of the search's longer runs.

@@ -1,7 +1,7 @@
 //! A remedy laid over an experiment, and how much better it made it.
 
-use thalweg_model::{ArmReport, Change, Experiment, Metric, Remedy, Scenario, Setting, Side, Workload};
-use thalweg_units::{Bytes, Rate};
+use thalweg_model::{Amount, ArmReport, Change, Experiment, Metric, Remedy, Setting, Side, Stream, Workload};
+use thalweg_units::{Bytes, Rate, Span};
 
 /// What gives less than this is no remedy.
 pub(crate) const WORTH: f64 = 1.05;
@@ -9,19 +9,29 @@ pub(crate) const WORTH: f64 = 1.05;
 pub(crate) const AS_FOUND: &str = "as found";
 /// Requests that wait in a listener's Fast Open queue, as a scenario's `fastopen = true` has it.
 const FAST_OPEN_QUEUE: u32 = 1024;
+/// A stream of this time or more has a steady rate in every run: the first second, half a second that the rate is taken over, and the time
+/// to connect. Source: `STEADY_LEAST`, crates/lab/src/guest/workloads/stream/mod.rs.
+const STEADY_FROM: Span = Span::from_millis(2_000);
 pub(crate) const CONGESTION_CONTROL: &str = "net.ipv4.tcp_congestion_control";
 
-/// The figure that says how fast a workload was, and whether more of it is better.
-pub(crate) fn figure(scenario: &Scenario, arm: &ArmReport) -> (String, bool) {
-    match &scenario.arms[0].experiment.workload {
-        Workload::Stream(_) if arm.metrics.contains_key("goodput_steady_bps") => {
-            ("goodput_steady_bps".to_owned(), true)
-        }
+/// The figure that says how fast a workload was, and whether more of it is better. The workload alone decides, so all arms have the same one.
+pub(crate) fn figure(workload: &Workload) -> (String, bool) {
+    match workload {
+        Workload::Stream(stream) => (goodput(stream).to_owned(), true),
         Workload::Rr(_) | Workload::Crr(_) => ("transactions_per_s".to_owned(), true),
         Workload::Burst(burst) => (format!("time_to_bytes_ms.{}", burst.total.get()), false),
-        Workload::Stream(_) | Workload::UdpTrain(_) => ("goodput_bps".to_owned(), true),
+        Workload::UdpTrain(_) => ("goodput_bps".to_owned(), true),
         Workload::Topics(_) => ("latency_ms.p99".to_owned(), false),
         Workload::Mixed { .. } | Workload::Command(_) => ("duration_s".to_owned(), false),
+    }
+}
+
+/// The goodput by which runs of a stream are compared: after the first second if it lasts a given time, else over all of it, which is
+/// as good as the time that its bytes take.
+pub(crate) fn goodput(stream: &Stream) -> &'static str {
+    match stream.amount {
+        Amount::Seconds(seconds) if seconds >= STEADY_FROM => "goodput_steady_bps",
+        Amount::Seconds(_) | Amount::Bytes(_) => "goodput_bps",
     }
 }
 
@@ -30,12 +40,8 @@ pub(crate) fn value(arm: &ArmReport, figure: &str) -> Option<f64> {
 }
 
 /// How many times better arm `b` is than arm `a`, whichever way better is.
-pub(crate) fn ratio(arms: &[ArmReport], scenario: &Scenario, a: usize, b: usize) -> Option<f64> {
-    // A figure both have: a run that ends within the first second has no steady rate.
-    let (mut name, more) = figure(scenario, &arms[a]);
-    if value(&arms[b], &name).is_none() {
-        name = figure(scenario, &arms[b]).0;
-    }
+pub(crate) fn ratio(arms: &[ArmReport], workload: &Workload, a: usize, b: usize) -> Option<f64> {
+    let (name, more) = figure(workload);
     let (a, b) = (value(&arms[a], &name)?, value(&arms[b], &name)?);
     Some(if more { b / a } else { a / b })
 }

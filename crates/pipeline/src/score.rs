@@ -1,7 +1,7 @@
 //! How good a run was, as one number: more is better.
 
-use crate::remedy::value;
-use thalweg_model::{ArmReport, Metric, Metrics, Workload};
+use crate::remedy::{goodput, value};
+use thalweg_model::{Amount, ArmReport, Metric, Metrics, Workload};
 
 /// Payload of a full segment, as the share of resent data counts it.
 const SEGMENT: f64 = 1448.0;
@@ -15,15 +15,23 @@ pub(crate) fn score(workload: &Workload, arm: &ArmReport) -> Option<f64> {
     of_part(workload, &arm.metrics).filter(|score| score.is_finite() && *score > 0.0)
 }
 
+/// How good the first part of a long stream was: what its start takes is little of the whole stream, so the rate after it counts.
+pub(crate) fn score_of_first_part(arm: &ArmReport) -> Option<f64> {
+    of_stream("goodput_steady_bps", &arm.metrics).filter(|score| score.is_finite() && *score > 0.0)
+}
+
+/// A stream's rate, less the part that was sent twice.
+fn of_stream(goodput: &str, metrics: &Metrics) -> Option<f64> {
+    let get = |name: &str| Metric::named(metrics, name).and_then(Metric::value);
+    let resent = get("retransmits").unwrap_or_default() * SEGMENT;
+    let bytes = get("bytes").filter(|bytes| *bytes > 0.0)?;
+    Some(get(goodput)? * bytes / (bytes + resent))
+}
+
 fn of_part(workload: &Workload, metrics: &Metrics) -> Option<f64> {
     let get = |name: &str| Metric::named(metrics, name).and_then(Metric::value);
     match workload {
-        Workload::Stream(_) => {
-            let goodput = get("goodput_steady_bps").or_else(|| get("goodput_bps"))?;
-            let resent = get("retransmits").unwrap_or_default() * SEGMENT;
-            let bytes = get("bytes").filter(|bytes| *bytes > 0.0)?;
-            Some(goodput * bytes / (bytes + resent))
-        }
+        Workload::Stream(stream) => of_stream(goodput(stream), metrics),
         Workload::Rr(_) | Workload::Crr(_) => get("transactions_per_s"),
         Workload::Burst(burst) => {
             let times = get(&format!("time_to_bytes_ms.{}", burst.total.get()));
@@ -69,17 +77,21 @@ pub(crate) fn has_tcp(workload: &Workload) -> bool {
     }
 }
 
-/// The figures a reader compares, by their whole names: the headline of each part, and of each topic the typical and the late message.
-pub(crate) fn figures(workload: &Workload, arm: &ArmReport) -> Vec<String> {
+/// The figures a reader compares, by their whole names: the headline of each part, and of each topic the typical and the late message. Each is one
+/// that all of `arms` have.
+pub(crate) fn figures(workload: &Workload, arms: &[ArmReport]) -> Vec<String> {
     let mut names = Vec::new();
     collect(workload, "", &mut names);
-    names.retain(|name| value(arm, name).is_some());
+    names.retain(|name| arms.iter().all(|arm| value(arm, name).is_some()));
     names
 }
 
 fn collect(workload: &Workload, prefix: &str, names: &mut Vec<String>) {
     let own: Vec<String> = match workload {
-        Workload::Stream(_) => vec!["goodput_steady_bps".to_owned(), "goodput_bps".to_owned()],
+        Workload::Stream(stream) => {
+            let duration = matches!(stream.amount, Amount::Bytes(_)).then_some("duration_s");
+            ["goodput_steady_bps", "goodput_bps"].into_iter().chain(duration).map(str::to_owned).collect()
+        }
         Workload::Rr(_) | Workload::Crr(_) => {
             ["transactions_per_s", "latency_ms.p50", "latency_ms.p99"].map(str::to_owned).to_vec()
         }

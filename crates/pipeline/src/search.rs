@@ -84,7 +84,7 @@ pub(crate) fn search(
         let title = format!("search, round {}", round + 1);
         let report = compare(lab, &title, &shortened, &live, seeds, observer)?;
         for (at, tried) in live.iter_mut().enumerate() {
-            tried.candidate.ratios.push(ratio(&report.arms, scenario, 0, at + 1).unwrap_or_default());
+            tried.candidate.ratios.push(ratio(&report.arms, &shortened.workload, 0, at + 1).unwrap_or_default());
         }
         live.sort_by(|a, b| last(b).total_cmp(&last(a)));
         let keep = if round == 0 { live.len().div_ceil(2).max(FINALISTS) } else { FINALISTS };
@@ -96,7 +96,7 @@ pub(crate) fn search(
         live = kept;
         out.splice(0..0, gone);
     }
-    corners(lab, fit, scenario, &mut live, observer)?;
+    corners(lab, fit, &mut live, observer)?;
     live.sort_by(|a, b| b.worst().total_cmp(&a.worst()));
     let alike = live.iter().take_while(|tried| tried.worst() >= live[0].worst() * (1.0 - ALIKE)).count();
     live[..alike].sort_by_key(|tried| tried.candidate.changes.len());
@@ -234,13 +234,7 @@ fn room(model: &Parameters) -> Remedy {
 }
 
 /// Runs the candidates where one parameter of the path is larger or smaller.
-fn corners(
-    lab: &LabRuns<'_>,
-    fit: &Fit,
-    scenario: &Scenario,
-    live: &mut [Tried],
-    observer: &mut dyn Observer,
-) -> Result<(), Failure> {
+fn corners(lab: &LabRuns<'_>, fit: &Fit, live: &mut [Tried], observer: &mut dyn Observer) -> Result<(), Failure> {
     if live.iter().all(|tried| last(tried) < WORTH) {
         return Ok(());
     }
@@ -250,7 +244,7 @@ fn corners(
         let title = format!("{parameter} × {factor}");
         let report = compare(lab, &title, &experiment, live, CORNER_SEEDS, observer)?;
         for (at, tried) in live.iter_mut().enumerate() {
-            let ratio = ratio(&report.arms, scenario, 0, at + 1).unwrap_or_default();
+            let ratio = ratio(&report.arms, &experiment.workload, 0, at + 1).unwrap_or_default();
             tried.candidate.corners.push(Corner { parameter: parameter.to_owned(), factor, ratio });
         }
     }

@@ -2,6 +2,7 @@
 
 pub use thalweg_units::figures::{bytes, count, counted, data, elapsed, milliseconds, percent, rate, times};
 
+use std::collections::HashSet;
 use thalweg_model::{Applicability, ArmReport, Metric, Metrics, Remedy, Side};
 
 /// Which way is better for a figure.
@@ -127,7 +128,7 @@ impl Figure {
 /// The figures a table of `arms` shows, those that matter most first.
 ///
 /// The first is the one the arms are compared by: transactions per second where there are transactions, else the time
-/// to the most bytes, else the steady rate, else the mean rate. Of topics it is each one's 99th percentile, and of the
+/// to the most bytes, else the steady rate if every arm has one, else the mean rate. Of topics it is each one's 99th percentile, and of the
 /// user's own programs what they printed; several workloads at once have their leading figures one after the other. A count of losses that is 0 in every arm distinguishes no arm
 /// from another and is left out; see [`nothing_lost`].
 pub fn leading(arms: &[ArmReport]) -> Vec<Figure> {
@@ -187,6 +188,10 @@ pub fn leading(arms: &[ArmReport]) -> Vec<Figure> {
     groups.sort_unstable();
     groups.dedup();
     names.extend(groups.iter().flat_map(|group| OF_A_PART.map(|name| format!("{group}.{name}"))));
+    order_goodputs(&mut names, arms);
+    // Of a command that ran once, its duration is among the programs' figures already.
+    let mut known = HashSet::new();
+    names.retain(|name| known.insert(name.clone()));
     names
         .iter()
         .map(|name| Figure::named(name))
@@ -194,6 +199,18 @@ pub fn leading(arms: &[ArmReport]) -> Vec<Figure> {
         .filter(distinguishes)
         .filter(|figure| !is_shown_already(figure))
         .collect()
+}
+
+/// Puts the mean rate before the steady one where an arm has no steady rate, because it ends soon after the first second.
+fn order_goodputs(names: &mut [String], arms: &[ArmReport]) {
+    let has = |arm: &ArmReport, name: &str| Metric::named(&arm.metrics, name).is_some();
+    for at in 1..names.len() {
+        let (steady, mean) = (&names[at - 1], &names[at]);
+        let is_pair = steady.ends_with("goodput_steady_bps") && mean.ends_with("goodput_bps");
+        if is_pair && arms.iter().any(|arm| has(arm, mean) && !has(arm, steady)) {
+            names.swap(at - 1, at);
+        }
+    }
 }
 
 /// What the user's own programs printed, and how long they took; of several runs the median.

@@ -5,31 +5,40 @@
 //! actions read alike.
 
 use crate::figures::clean;
-use thalweg_model::{ArmReport, LabReport, Outcome};
+use thalweg_model::{ArmReport, FailedRun, LabReport, Outcome};
 
 /// Writes the reports' expectations as one XML document.
 pub fn junit(reports: &[LabReport]) -> String {
     let suites: Vec<Suite> = reports.iter().flat_map(suites).collect();
     let total: usize = suites.iter().map(|suite| suite.cases.len()).sum();
-    let failures: usize = suites.iter().map(Suite::failures).sum();
+    let [failures, errors] =
+        [Kind::Failure, Kind::Error].map(|kind| suites.iter().map(|suite| suite.count(kind)).sum::<usize>());
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    xml.push_str(&format!("<testsuites name=\"thalweg\" tests=\"{total}\" failures=\"{failures}\">\n"));
+    xml.push_str(&format!(
+        "<testsuites name=\"thalweg\" tests=\"{total}\" failures=\"{failures}\" errors=\"{errors}\">\n"
+    ));
     for suite in &suites {
         xml.push_str(&format!(
-            "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"0\">\n",
+            "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"0\">\n",
             attribute(&suite.name),
             suite.cases.len(),
-            suite.failures()
+            suite.count(Kind::Failure),
+            suite.count(Kind::Error)
         ));
         for case in &suite.cases {
             let (class, name) = (attribute(&suite.name), attribute(&case.name));
-            match &case.failure {
-                None => xml.push_str(&format!("    <testcase classname=\"{class}\" name=\"{name}\"/>\n")),
-                Some(failure) => xml.push_str(&format!(
-                    "    <testcase classname=\"{class}\" name=\"{name}\">\n      <failure type=\"expectation\" message=\"{}\"/>\n    </testcase>\n",
-                    attribute(failure)
-                )),
-            }
+            let Some((kind, message)) = &case.problem else {
+                xml.push_str(&format!("    <testcase classname=\"{class}\" name=\"{name}\"/>\n"));
+                continue;
+            };
+            let (tag, of) = match kind {
+                Kind::Failure => ("failure", "expectation"),
+                Kind::Error => ("error", "run"),
+            };
+            xml.push_str(&format!(
+                "    <testcase classname=\"{class}\" name=\"{name}\">\n      <{tag} type=\"{of}\" message=\"{}\"/>\n    </testcase>\n",
+                attribute(message)
+            ));
         }
         xml.push_str("  </testsuite>\n");
     }
@@ -44,16 +53,25 @@ struct Suite {
 
 struct Case {
     name: String,
-    failure: Option<String>,
+    problem: Option<(Kind, String)>,
+}
+
+/// What is wrong with a case.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    /// An expectation that is not met.
+    Failure,
+    /// A run that gave no result.
+    Error,
 }
 
 impl Suite {
-    fn failures(&self) -> usize {
-        self.cases.iter().filter(|case| case.failure.is_some()).count()
+    fn count(&self, kind: Kind) -> usize {
+        self.cases.iter().filter(|case| case.problem.as_ref().is_some_and(|(of, _)| *of == kind)).count()
     }
 }
 
-/// A suite for each kernel of the report.
+/// A suite for each kernel of the report, and one for the runs that gave no result, if there are any.
 fn suites(report: &LabReport) -> Vec<Suite> {
     let mut kernels: Vec<&str> = Vec::new();
     for arm in &report.arms {
@@ -69,7 +87,12 @@ fn suites(report: &LabReport) -> Vec<Suite> {
             report.expect.iter().filter(|outcome| kernel_of(report, outcome) == Some(kernel)).map(case).collect()
         },
     };
-    kernels.into_iter().map(on).collect()
+    let unrun = report.expect.iter().filter(|outcome| kernel_of(report, outcome).is_none()).map(case);
+    let without = Suite {
+        name: format!("{}, runs without a result", report.scenario),
+        cases: report.failed.iter().map(failed).chain(unrun).collect(),
+    };
+    kernels.into_iter().map(on).chain((!without.cases.is_empty()).then_some(without)).collect()
 }
 
 fn kernel_of<'a>(report: &'a LabReport, outcome: &Outcome) -> Option<&'a str> {
@@ -80,11 +103,15 @@ fn kernel_of<'a>(report: &'a LabReport, outcome: &Outcome) -> Option<&'a str> {
 fn case(outcome: &Outcome) -> Case {
     let name = format!("{} {}", outcome.metric, outcome.wanted);
     let failure = format!("measured {}, wanted {}", outcome.got, outcome.wanted);
-    Case { name, failure: (!outcome.met).then_some(failure) }
+    Case { name, problem: (!outcome.met).then_some((Kind::Failure, failure)) }
 }
 
 fn ran(arm: &ArmReport) -> Case {
-    Case { name: format!("{} ran", arm.name), failure: None }
+    Case { name: format!("{} ran", arm.name), problem: None }
+}
+
+fn failed(run: &FailedRun) -> Case {
+    Case { name: format!("{} ran with seed {}", run.arm, run.seed), problem: Some((Kind::Error, run.why.clone())) }
 }
 
 /// Text as an attribute's value. Of what XML 1.0 §2.2 forbids, control characters are gone already.

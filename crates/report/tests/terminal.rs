@@ -2,6 +2,8 @@
 
 mod common;
 
+use thalweg_model::{ArmReport, Metric, Metrics};
+use thalweg_report::figures::leading;
 use thalweg_report::html::{Page, page};
 use thalweg_report::many::Many;
 use thalweg_report::terminal;
@@ -161,4 +163,24 @@ fn stripped(text: &str) -> String {
     let first = parts.next().unwrap_or_default().to_owned();
     let text = parts.fold(first, |text, part| text + part.split_once('m').map_or(part, |(_, rest)| rest));
     text.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+#[test]
+fn arms_are_compared_by_a_goodput_that_all_of_them_have() {
+    let arm = |steady: bool| {
+        let mut arm = common::arm("a", 2e6, 1e6, common::cause());
+        if !steady {
+            arm.metrics.remove("goodput_steady_bps");
+        }
+        arm
+    };
+    let part = |steady: bool| {
+        let mut part = arm(steady);
+        part.metrics = Metrics::from([("bulk".to_owned(), Metric::Group(std::mem::take(&mut part.metrics)))]);
+        part
+    };
+    let first = |arms: &[ArmReport]| leading(arms)[0].name.clone();
+    assert_eq!(first(&[arm(true), arm(true)]), "goodput_steady_bps");
+    assert_eq!(first(&[arm(true), arm(false)]), "goodput_bps");
+    assert_eq!(first(&[part(true), part(false)]), "bulk.goodput_bps");
 }

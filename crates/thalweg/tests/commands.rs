@@ -103,10 +103,12 @@ goodput_bps = '"sum_received":\s*\{{[^}}]*"bits_per_second":\s*([0-9.e+]+)'
     );
     scenario(temp.path(), &theirs);
     let report =
-        json(temp.path(), &["lab", "run", "x.toml", "--out", "iperf3", "--capture", "off", "--samples", "off"]);
+        json(temp.path(), &["lab", "run", "x.toml", "--out", "iperf3", "--capture", "server", "--samples", "off"]);
     let arm = report["arms"][0]["name"].as_str().expect("a name").to_owned();
     assert_eq!(figure(&report, &arm, "server_exit"), 0.0);
     let iperf3_bps = figure(&report, &arm, "goodput_bps");
+    // Of its two connections the one with the data, not the idle one with its control messages.
+    assert_eq!(report["arms"][0]["diagnosis"][0]["code"], "path-rate", "{}", report["arms"][0]["diagnosis"]);
 
     let ours = format!("name = \"stream\"\n{path}[workload]\nkind = \"stream\"\nbytes = 8000000\n");
     scenario(temp.path(), &ours);

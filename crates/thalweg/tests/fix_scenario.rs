@@ -169,6 +169,30 @@ fn lost_syns_are_named_and_nothing_is_proposed_for_them() {
 }
 
 #[test]
+fn a_path_that_is_used_up_leaves_nothing_to_set_and_no_error() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "name = \"full\"\n[path]\nrtt = \"20ms\"\nrate = \"50mbit\"\nqueue = \"20ms\"\n[workload]\nkind = \"stream\"\nseconds = \"5s\"\n";
+    fs::write(folder.path().join("s.toml"), text).expect("written");
+    let (out, _) = run(folder.path(), &["fix", "s.toml", "--kernel", "6.12", "--out", "out"], 0);
+    assert!(out.contains("Nothing to set: no setting of these hosts makes it five percent better."), "{out}");
+}
+
+/// An object that ends soon after the first second: what is left of it then says nothing of the rate.
+#[test]
+fn a_remedy_makes_an_object_of_bytes_faster_as_a_whole() {
+    let fix = fixed(
+        "name = \"object\"\n[path]\nrtt = \"140ms\"\nrate = \"200mbit\"\n[workload]\nkind = \"stream\"\nbytes = \"1.5MB\"\n",
+        &[],
+    );
+    assert_eq!(fix["metric"], "goodput_bps", "{}", fix["figures"]);
+    let arms = fix["proof"]["arms"].as_array().expect("arms");
+    let seconds = |arm: &Value| number(&arm["metrics"]["duration_s"]);
+    let least = arms.iter().map(seconds).fold(f64::INFINITY, f64::min);
+    assert!(seconds(&arms[arms.len() - 1]) <= least * 1.01, "{}", fix["proof"]);
+    assert!(arms.iter().all(|arm| arm["metrics"]["goodput_steady_bps"].is_null()), "{}", fix["proof"]);
+}
+
+#[test]
 fn an_arm_is_chosen_and_udp_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let text = "name = \"arms\"\n[path]\nrtt = \"20ms\"\nrate = \"50mbit\"\nqueue = \"100KB\"\n[workload]\nkind = \"stream\"\nseconds = \"3s\"\n\
@@ -188,8 +212,8 @@ fn a_setting_asked_in_vain_is_said_once() {
     let text = "name = \"vain\"\n[path]\nrtt = \"20ms\"\nrate = \"50mbit\"\n[client]\nsysctl.\"net.ipv4.tcp_adv_win_scale\" = 2\n\
                 [workload]\nkind = \"stream\"\nseconds = \"1s\"\n";
     fs::write(folder.path().join("s.toml"), text).expect("written");
-    for (words, code) in [(["lab", "run"].as_slice(), 0), (&["fix"], 1)] {
-        let (_, err) = run(folder.path(), &[words, &["s.toml", "--kernel", "6.12"]].concat(), code);
+    for words in [["lab", "run"].as_slice(), &["fix"]] {
+        let (_, err) = run(folder.path(), &[words, &["s.toml", "--kernel", "6.12"]].concat(), 0);
         assert_eq!(err.matches("net.ipv4.tcp_adv_win_scale is ignored").count(), 1, "{err}");
     }
 }

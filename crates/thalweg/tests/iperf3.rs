@@ -296,7 +296,11 @@ fn both_ends_of_our_own_agree_to_the_byte() {
         }
         match args.last() {
             Some(&"file") => assert_eq!(both(&client, "up").0, 3_000_001.0),
-            Some(&"100Mb/s") => within(client["sums"][0]["received"]["rate_bps"].as_f64().expect("a rate"), 100e6, 0.2),
+            Some(&"100Mb/s") => {
+                within(client["sums"][0]["received"]["rate_bps"].as_f64().expect("a rate"), 100e6, 0.2);
+                let verdict = &client["sums"][0]["tcp"]["verdict"];
+                assert_eq!(verdict["code"], "pacing-rate", "the rate that was asked for: {verdict}");
+            }
             _ => {}
         }
     }

@@ -25,7 +25,7 @@ pub mod state;
 mod timeout;
 mod window_scaling;
 
-pub use commands::{apply, between, undo};
+pub use commands::{apply, between, undo, undo_between};
 pub use facts::{AcksCome, Facts};
 
 use thalweg_model::since::{self, Release};

@@ -13,6 +13,7 @@ use url::Url;
 )]
 pub(crate) struct GetArgs {
     /// What to fetch, by http or https
+    #[arg(value_parser = super::values::web_url)]
     pub(crate) url: Url,
     /// Where to store it; - is stdout, /dev/null measures only; default: the name that the server or the URL gives, in this folder
     #[arg(short, long, visible_short_alias = 'O', value_name = "FILE")]

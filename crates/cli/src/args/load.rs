@@ -13,6 +13,7 @@ use url::Url;
 )]
 pub(crate) struct LoadArgs {
     /// Playlist or stream
+    #[arg(value_parser = super::values::web_url)]
     pub(crate) url: Url,
     /// Players
     #[arg(short = 'n', long, default_value = "10", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]

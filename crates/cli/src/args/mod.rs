@@ -228,7 +228,7 @@ pub(crate) struct LabOptions {
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) set: Vec<(String, String)>,
     /// Experiments at a time; default: one for each processor
-    #[arg(short, long, env = "THALWEG_JOBS")]
+    #[arg(short, long, env = "THALWEG_JOBS", value_parser = values::jobs)]
     pub(crate) jobs: Option<usize>,
     /// Folder for captures, samples and reports; default: a fresh one, which is named
     #[arg(long, value_name = "DIR")]

@@ -17,7 +17,7 @@ pub(crate) enum Preset {
     Satellite,
     /// 1 Gb/s, 100 ms round trip: Tokyo to Los Angeles
     Transpacific,
-    /// 1 Gb/s, 128 KiB of buffer, 10 µs round trip: a switch in a vehicle
+    /// 1 Gb/s, 118,912 bytes of buffer, 10 µs round trip: a switch in a vehicle
     Vehicle,
 }
 

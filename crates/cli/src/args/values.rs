@@ -3,6 +3,7 @@
 use std::net::{AddrParseError, IpAddr};
 use thalweg_lab::Part;
 use thalweg_model::since::Release;
+use url::Url;
 
 pub(crate) fn release(text: &str) -> Result<Release, String> {
     thalweg_model::since::release(text)
@@ -12,6 +13,21 @@ pub(crate) fn release(text: &str) -> Result<Release, String> {
 /// An address; one of IPv4 that is mapped into IPv6 (RFC 4291 §2.5.5.2) is that of IPv4, as sockets of IPv6 here take IPv6 only.
 pub(crate) fn ip_address(text: &str) -> Result<IpAddr, AddrParseError> {
     text.parse().map(|address: IpAddr| address.to_canonical())
+}
+
+/// How many experiments at a time.
+pub(crate) fn jobs(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|jobs| *jobs > 0).ok_or_else(|| "it is 1 or more".to_owned())
+}
+
+/// A URL; of a text that has no scheme it says so.
+pub(crate) fn web_url(text: &str) -> Result<Url, String> {
+    text.parse().map_err(|error| match error {
+        url::ParseError::RelativeUrlWithoutBase => {
+            format!("it has no scheme\n\nhint: write it as http://{text} or https://{text}")
+        }
+        error => error.to_string(),
+    })
 }
 
 pub(crate) fn part(text: &str) -> Result<Part, String> {

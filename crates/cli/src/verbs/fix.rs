@@ -124,6 +124,13 @@ fn conclude(
     } else {
         output.result(&thalweg_report::terminal::fix(fix, Some(&html), output.width, output.color))?;
     }
-    let proven = fix.remedy.is_some() && fix.after.is_some();
-    Ok(if proven || fix.cause.code == Code::NothingToGain { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    Ok(if is_answered(fix) { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// Whether a remedy is proven, or nothing is to gain: by the verdict, or because no set of settings that was run is better. A set that is better
+/// and not accepted is something to gain.
+fn is_answered(fix: &FixReport) -> bool {
+    let is_proven = fix.remedy.is_some() && fix.after.is_some();
+    let is_searched_in_vain = fix.proof.is_some() && fix.remedy.is_none() && fix.rejected.is_empty();
+    is_proven || fix.cause.code == Code::NothingToGain || is_searched_in_vain
 }

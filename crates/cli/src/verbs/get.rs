@@ -90,7 +90,7 @@ fn header(text: &str) -> Result<thalweg_get::Header, Failure> {
 fn failure(error: GetError) -> Failure {
     let hint = error.hint();
     let failure = match error.blame() {
-        Blame::Stopped => return Failure::stopped().hint("the same command goes on where this one stopped"),
+        Blame::Stopped => Failure::stopped(),
         Blame::User => Failure::user(error),
         Blame::Host | Blame::Data => Failure::host(error),
     };

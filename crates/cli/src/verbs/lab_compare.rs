@@ -41,7 +41,16 @@ pub(crate) fn run(args: &LabCompareArgs, output: &Output) -> Result<ExitCode, Fa
     } else {
         output.result(&thalweg_report::terminal::compare(&compared, output.width, output.color))?;
     }
-    Ok(exit(compared.arms.iter().any(|arm| arm.failed)))
+    let is_gated = args.fail_worse.is_some();
+    Ok(exit(compared.arms.iter().any(|arm| arm.failed) || is_gated && !is_whole(&reports)))
+}
+
+/// Whether each later report has all arms of the first one, and no run without a result. What is not there is not known to be as good.
+fn is_whole(reports: &[(String, LabReport)]) -> bool {
+    let Some(((_, base), others)) = reports.split_first() else { return true };
+    others
+        .iter()
+        .all(|(_, other)| other.failed.is_empty() && base.arms.iter().all(|arm| other.arm(&arm.name).is_some()))
 }
 
 /// Joins parts into the report one machine would have given, and shows it as `lab run` does.
@@ -74,7 +83,10 @@ fn judge(arm: &mut ArmComparison, reports: &[(String, LabReport)], allowed: Opti
     let mine = reports.iter().find(|(file, _)| *file == arm.file);
     let both: Vec<_> = reports.first().into_iter().chain(mine).filter_map(of).collect();
     let figure = leading(&both).into_iter().find(|figure| arm.metrics.contains_key(&figure.name));
-    let Some(figure) = figure else { return };
+    let Some(figure) = figure else {
+        arm.failed = allowed.is_some();
+        return;
+    };
     let compared = arm.metrics[&figure.name];
     arm.worse_percent = worse_percent(&figure, compared.base, compared.value);
     let chance = compared.difference.within_noise == Some(true);
@@ -124,6 +136,32 @@ fn exit(problem: bool) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn report(arms: &[&str], figure: &str, failed: bool) -> (String, LabReport) {
+        let arm = |name: &&str| {
+            serde_json::json!({ "name": name, "kernel": "6.12", "settings": thalweg_model::SettingsReport::default(),
+                "metrics": { figure: 1.0 }, "differences": {}, "outliers": [], "intervals": [], "diagnosis": [] })
+        };
+        let failed =
+            if failed { vec![serde_json::json!({ "arm": "b", "seed": 1, "why": "timed out" })] } else { Vec::new() };
+        let document = serde_json::json!({ "schema": SCHEMA, "scenario": "s", "about": "", "kernel": "6.12", "engine": "virtual", "seed": 1,
+            "repeats": 1, "wall_s": 0.0, "virtual_s": 1.0, "arms": arms.iter().map(arm).collect::<Vec<_>>(), "failed": failed, "expect": [] });
+        ("report.json".to_owned(), serde_json::from_value(document).expect("a report"))
+    }
+
+    #[test]
+    fn an_arm_that_is_gone_or_failed_is_not_as_good() {
+        let base = || report(&["a", "b"], "goodput_bps", false);
+        assert!(is_whole(&[base(), base()]));
+        assert!(is_whole(&[report(&["a"], "goodput_bps", false), base()]), "a new arm is no loss");
+        assert!(!is_whole(&[base(), report(&["a"], "goodput_bps", false)]));
+        assert!(!is_whole(&[base(), report(&["c"], "goodput_bps", false)]));
+        assert!(!is_whole(&[base(), report(&["a", "b"], "goodput_bps", true)]));
+        let reports = [base(), report(&["a", "b"], "duration_s", false)];
+        let mut compared = thalweg_lab::compare(&reports);
+        compared.arms.iter_mut().for_each(|arm| judge(arm, &reports, Some(5.0)));
+        assert!(compared.arms.iter().all(|arm| arm.failed), "no figure in common");
+    }
 
     #[test]
     fn worse_is_less_of_a_rate_and_more_of_a_time() {

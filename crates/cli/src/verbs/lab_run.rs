@@ -7,10 +7,11 @@ use crate::progress::Console;
 use crate::tables::export::Export;
 use crate::{plots, scenarios, stop, targets};
 use anyhow::anyhow;
+use std::path::Path;
 use std::process::ExitCode;
 use thalweg_config::RUNS_MAX;
 use thalweg_lab::{CaptureEnds, RunJournal, RunOptions};
-use thalweg_model::{Expectation, FailedRun, LabReport, Scenario};
+use thalweg_model::{Expectation, FailedRun, LabReport, Metric, Scenario};
 use thalweg_pipeline::{Bench, BenchOptions, Task, folder_name, whole};
 use thalweg_report::html::Page;
 use thalweg_report::tables::Format;
@@ -149,9 +150,12 @@ fn one(bench: &Bench, args: &LabRunArgs, options: RunOptions, output: &Output) -
     }
     let mut report = ran.report;
     if args.shard.is_none() {
-        // An arm of which no run gave a result has no figure that could be held against anything.
-        let has_run = |line: &&Expectation| report.arm(&line.arm).is_some() || report.failed.is_empty() && !ran.stopped;
-        report.expect = expect.iter().filter(has_run).map(|line| line.check(&report.arms)).collect();
+        // What the user stopped before it ran is not judged.
+        let is_judged = |line: &&Expectation| !ran.stopped || report.arm(&line.arm).is_some();
+        report.expect = expect.iter().filter(is_judged).map(|line| thalweg_lab::check(line, &report.arms)).collect();
+        for why in unknown_figures(&expect, &report) {
+            output.note(&why);
+        }
         report.expect.extend(thalweg_lab::unexpected_exits(&report.arms, &expect));
     }
     bench.out.write("report.json", &thalweg_report::json::to_string(&report).map_err(Failure::host)?)?;
@@ -170,9 +174,27 @@ fn one(bench: &Bench, args: &LabRunArgs, options: RunOptions, output: &Output) -
     Ok((report, ran.stopped))
 }
 
+/// What expectations ask of arms that have no such figure, with the nearest that they have. Which figures an arm has, its run decides.
+fn unknown_figures(expect: &[Expectation], report: &LabReport) -> Vec<String> {
+    let mut found = Vec::new();
+    for line in expect.iter().filter(|line| line.metric != "verdict") {
+        let Some(arm) = report.arm(&line.arm) else { continue };
+        if Metric::named(&arm.metrics, &line.metric).is_none() {
+            let names: Vec<String> = Metric::flatten(&arm.metrics).into_iter().map(|(name, _)| name).collect();
+            let nearest = thalweg_config::nearest(&line.metric, names.iter().map(String::as_str));
+            let hint = nearest.map_or_else(String::new, |nearest| format!("; did you mean '{nearest}'?"));
+            found.push(format!("[expect]: arm '{}' has no figure '{}'{hint}", line.arm, line.metric));
+        }
+    }
+    found
+}
+
 /// The journal of finished runs, which `--resume` goes on with.
 fn journal(bench: &Bench, args: &LabRunArgs, output: &Output) -> Result<RunJournal, Failure> {
     let folder = bench.out.path();
+    if args.resume {
+        check_is_of(&bench.scenario.name, folder)?;
+    }
     let journal = RunJournal::open(folder, args.resume).map_err(|error| {
         Failure::host(anyhow!("cannot write {}: {error}", folder.join(RunJournal::FILE).display()))
             .hint("choose another folder by --out DIR")
@@ -183,6 +205,19 @@ fn journal(bench: &Bench, args: &LabRunArgs, output: &Output) -> Result<RunJourn
     Ok(journal)
 }
 
+/// Refuses to go on in a folder whose report is another scenario's: their files would be mixed.
+fn check_is_of(scenario: &str, folder: &Path) -> Result<(), Failure> {
+    let Ok(text) = std::fs::read(folder.join("report.json")) else { return Ok(()) };
+    let document: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
+    match document["scenario"].as_str() {
+        Some(other) if other != scenario => {
+            let problem = anyhow!("{} holds a run of '{other}', not of '{scenario}'", folder.display());
+            Err(Failure::user(problem).hint("choose another folder by --out DIR"))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn interval(text: &str) -> Result<Option<Span>, Failure> {
     if text == "off" {
         return Ok(None);
@@ -191,5 +226,20 @@ fn interval(text: &str) -> Result<Option<Span>, Failure> {
         Ok(span) if span >= Span::from_micros(100) => Ok(Some(span)),
         Ok(span) => Err(Failure::user(anyhow!("samples every {span} are more than the lab takes: 100us is the least"))),
         Err(error) => Err(Failure::user(anyhow!("--samples: {error}, or off"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_of_another_scenario_is_not_gone_on_with() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert!(check_is_of("a", folder.path()).is_ok(), "no report");
+        std::fs::write(folder.path().join("report.json"), "{\"scenario\":\"a\"}").expect("written");
+        assert!(check_is_of("a", folder.path()).is_ok());
+        let failure = check_is_of("b", folder.path()).expect_err("another").to_string();
+        assert!(failure.contains("holds a run of 'a', not of 'b'"), "{failure}");
     }
 }

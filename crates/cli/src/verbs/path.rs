@@ -3,9 +3,10 @@
 use crate::args::path::{PathArgs, PathRunArgs, PathVerb};
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::progress;
+use crate::scenarios::{self, Typed};
 use crate::verbs::path_control;
-use crate::{progress, scenarios};
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use rustix::termios::isatty;
 use std::ffi::OsString;
 use std::fs::File;
@@ -17,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use thalweg_host::peer::processor_time;
 use thalweg_live::{Asked, Carriers, End, LiveError, LivePath, Program, Signal, control, report};
-use thalweg_model::Path;
+use thalweg_model::{Between, Path};
 use thalweg_units::{Seed, Span};
 
 /// How often the line on the terminal is drawn, and signals are looked for.
@@ -38,7 +39,7 @@ pub(crate) fn run(args: PathArgs, output: &Output) -> Result<ExitCode, Failure> 
 
 fn start(args: &PathRunArgs, output: &Output) -> Result<ExitCode, Failure> {
     let asked = Asked {
-        path: path(args)?,
+        path: path(args, output)?,
         seed: Seed::new(args.seed),
         world: !args.isolated,
         publish: args.publish.clone(),
@@ -48,7 +49,7 @@ fn start(args: &PathRunArgs, output: &Output) -> Result<ExitCode, Failure> {
     let shell = || std::env::var_os("SHELL").unwrap_or_else(|| OsString::from("/bin/sh"));
     let words = if args.command.is_empty() { vec![shell()] } else { args.command.clone() };
     let capture = args.capture.as_deref().map(|file| {
-        File::create(file).with_context(|| format!("cannot write {}", file.display())).map_err(Failure::user)
+        File::create(file).map_err(|error| Failure::user(anyhow!("cannot write {}: {error}", file.display())))
     });
     let live = LivePath::start(&asked, capture.transpose()?, &Carriers::default()).map_err(|error| {
         if let Some(file) = &args.capture {
@@ -155,34 +156,52 @@ fn attend(live: &LivePath, program: &Program, args: &PathRunArgs, output: &Outpu
 }
 
 /// The path that is asked for.
-fn path(args: &PathRunArgs) -> Result<Path, Failure> {
-    let mut set = Vec::new();
-    let mut both = |key: &str, value: Option<String>| {
+fn path(args: &PathRunArgs, output: &Output) -> Result<Path, Failure> {
+    let mut typed: Vec<Typed> = Vec::new();
+    let mut both = |option: &str, key: &str, value: Option<String>| {
         for way in ["down", "up"] {
-            set.extend(value.iter().map(|value| (format!("path.{way}.{key}"), value.clone())));
+            typed.extend(value.iter().map(|value| Typed {
+                option: option.to_owned(),
+                key: format!("path.{way}.{key}"),
+                value: value.clone(),
+            }));
         }
     };
-    let half = args.rtt.map(|rtt| Span::from_nanos(rtt.as_nanos() / 2));
-    both("delay", args.delay.or(half).map(|delay| delay.to_string()));
-    both("jitter", args.jitter.clone());
-    both("loss", args.loss.clone());
-    both("rate", args.rate.clone());
-    both("queue", args.queue.clone());
+    let shown = |name: &str, value: &Option<String>| format!("--{name} {}", value.as_deref().unwrap_or_default());
+    let delay = args.delay.map(|delay| (format!("--delay {delay}"), delay));
+    let half = args.rtt.map(|rtt| (format!("--rtt {rtt}"), Span::from_nanos(rtt.as_nanos() / 2)));
+    if let Some((option, delay)) = delay.or(half) {
+        both(&option, "delay", Some(delay.to_string()));
+    }
+    for (key, value) in [("jitter", &args.jitter), ("loss", &args.loss), ("rate", &args.rate), ("queue", &args.queue)] {
+        both(&shown(key, value), key, value.clone());
+    }
     for (way, texts) in [("down", &args.down), ("up", &args.up)] {
         for part in texts.iter().flat_map(|text| parts(text)) {
             let Some((key, value)) = part.split_once('=') else {
                 return Err(Failure::user(anyhow!("--{way} '{part}' has no value"))
                     .hint(format!("write it as --{way} rate=10mbit,queue=100ms")));
             };
-            set.push((format!("path.{way}.{}", key.trim()), value.trim().to_owned()));
+            typed.push(Typed {
+                option: format!("--{way} {part}"),
+                key: format!("path.{way}.{}", key.trim()),
+                value: value.trim().to_owned(),
+            });
         }
     }
     let scenario = match &args.scenario {
-        Some(name) => scenarios::find(name, &set)?,
-        None => scenarios::of_path(args.preset.map_or("", |preset| preset.text()), &set)?,
+        Some(name) => scenarios::find_with(name, &typed)?,
+        None => scenarios::of_path(args.preset.map_or("", |preset| preset.text()), &typed)?,
     };
-    let arm = scenario.arms.into_iter().next();
-    Ok(arm.expect("invariant: a scenario has an arm").experiment.path)
+    let experiment = scenario.arms.into_iter().next().expect("invariant: a scenario has an arm").experiment;
+    if let (Between::Switch(_), Some(name)) = (&experiment.topology.between, &args.scenario) {
+        return Err(Failure::user(anyhow!(
+            "'{name}' is hosts on a switch, and thalweg path is a path between two ends"
+        ))
+        .hint("thalweg lab run --live runs it in real time, with the lab's own workloads"));
+    }
+    thalweg_config::without_effect(&experiment).iter().for_each(|why| output.note(&format!("note: {why}")));
+    Ok(experiment.path)
 }
 
 /// Divides `a=1,b={ c = 2, d = 3 }` at the commas that are in no brackets.

@@ -3,6 +3,7 @@
 use crate::args::path::PathSetArgs;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::scenarios::{self, Typed};
 use crate::{progress, stop};
 use anyhow::anyhow;
 use std::process::ExitCode;
@@ -10,10 +11,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use thalweg_live::control::{self, Answer, Request};
 use thalweg_live::{PerWay, Progress};
-use thalweg_model::{LivePathReport, Loss, PathList, Step, Way};
+use thalweg_model::{LivePathReport, Loss, PathDirection, PathList, Step, Way};
 use thalweg_path::DropReason;
 use thalweg_report::figures;
-use thalweg_units::{Ratio, Span};
+use thalweg_units::Span;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -42,22 +43,21 @@ pub(crate) fn set(args: &PathSetArgs, output: &Output) -> Result<ExitCode, Failu
     }
 }
 
+/// The change that a key and its value ask for, within the bounds that a path begins with.
 fn change(key: &str, value: &str) -> Result<Step, Failure> {
-    let wrong = |error: &dyn std::fmt::Display| Failure::user(anyhow!("'{value}' is no {key}: {error}"));
-    let mut step = Step { at: Span::ZERO, rate: None, delay: None, loss: None };
-    match key {
-        "rate" => step.rate = Some(value.parse().map_err(|error| wrong(&error))?),
-        "delay" => step.delay = Some(value.parse().map_err(|error| wrong(&error))?),
-        "loss" => {
-            let ratio: Ratio = value.parse().map_err(|error| wrong(&error))?;
-            step.loss = Some(if ratio == Ratio::ZERO { Loss::None } else { Loss::random(ratio) });
-        }
-        _ => {
-            return Err(Failure::user(anyhow!("a running path has no '{key}' to change"))
-                .hint("rate, delay and loss can change: thalweg path set loss 5%"));
-        }
+    if !["rate", "delay", "loss"].contains(&key) {
+        return Err(Failure::user(anyhow!("a running path has no '{key}' to change"))
+            .hint("rate, delay and loss can change: thalweg path set loss 5%"));
     }
-    Ok(step)
+    let typed = Typed { option: format!("{key} {value}"), key: format!("path.{key}"), value: value.to_owned() };
+    let scenario = scenarios::of_path("", &[typed])?;
+    let arm = scenario.arms.into_iter().next().expect("invariant: a scenario has an arm");
+    let PathDirection { rate, delay, loss, .. } = arm.experiment.path.down;
+    if matches!(loss, Loss::List { .. }) {
+        return Err(Failure::user(anyhow!("a list of losses is for the whole run of a path, which has begun")));
+    }
+    let is = |name: &str| (key == name).then_some(());
+    Ok(Step { at: Span::ZERO, rate, delay: is("delay").map(|()| delay), loss: is("loss").map(|()| loss) })
 }
 
 pub(crate) fn list(output: &Output) -> Result<ExitCode, Failure> {
@@ -161,5 +161,28 @@ fn report(id: u32) -> Result<LivePathReport, Failure> {
     match ask(id, &Request::Report)? {
         Answer::Report(report) => Ok(*report),
         _ => Err(Failure::host(anyhow!("path {id} answers something else"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_has_the_bounds_that_a_path_begins_with() {
+        let delay = change("delay", "200ms").expect("a delay");
+        assert_eq!((delay.delay, delay.rate, delay.loss), (Some(Span::from_millis(200)), None, None));
+        assert!(change("loss", "0%").expect("no loss").loss.is_some());
+        assert!(change("rate", "3mbit").expect("a rate").rate.is_some());
+        for (key, value, says) in [
+            ("delay", "120s", "delay 120s: 'path.delay': a one-way delay of 120s is more than 60s"),
+            ("rate", "1kbit", "rate 1kbit: a rate of 1kbit is below 8kbit"),
+            ("loss", "200%", "loss 200%: 'path.loss' cannot be read"),
+            ("loss", "{ model = \"list\", segments = [1] }", "a list of losses is for the whole run of a path"),
+            ("queue", "5ms", "a running path has no 'queue' to change"),
+        ] {
+            let failure = change(key, value).expect_err(value).to_string();
+            assert!(failure.contains(says), "{failure}");
+        }
     }
 }

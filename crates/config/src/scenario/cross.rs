@@ -19,7 +19,7 @@ pub(super) fn read(root: &Section<'_>) -> Result<Vec<Cross>, ConfigError> {
 }
 
 fn one(section: &Section<'_>) -> Result<Cross, ConfigError> {
-    let flows = section.quantity::<u32>("flows")?.unwrap_or(1);
+    let flows = section.read::<u32>("flows")?.unwrap_or(1);
     if !(1..=FLOWS_MAX).contains(&flows) {
         return Err(section.error_at("flows", format!("'cross.flows' must be 1 to {FLOWS_MAX}")));
     }

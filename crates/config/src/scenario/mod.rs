@@ -13,11 +13,14 @@ pub(crate) use host::check_socket;
 use crate::node::{ConfigError, Node, NodeValue, nearest, unknown_word};
 use crate::section::Section;
 use std::io;
-use thalweg_model::{Arm, Between, Expectation, Experiment, HostSettings, Path, Scenario, Topology};
+use thalweg_model::{Arm, Between, Code, Expectation, Experiment, HostSettings, Path, Scenario, Topology};
 
 /// Runs one scenario may make, arms, points of the matrix and repeats multiplied: more is a slip, and would fill the
 /// memory with plans before the first guest boots.
 pub const RUNS_MAX: usize = 100_000;
+
+/// Keys of a scenario that its arms share.
+const OF_THE_SCENARIO: [&str; 6] = ["name", "about", "kernel", "arm", "matrix", "expect"];
 
 /// Reads a file that a scenario names.
 type Files<'a> = &'a dyn Fn(&str) -> io::Result<String>;
@@ -42,10 +45,13 @@ fn scenario(mut root: Node, set: &[(String, String)], files: Files<'_>) -> Resul
     let mut matrix = root.remove("matrix");
     let header = Section::new(&root, "")?;
     let name = header.require("name", header.text("name")?)?.to_owned();
+    if name.is_empty() {
+        return Err(header.error_at("name", "a scenario's name must not be empty"));
+    }
     let about = header.text("about")?.unwrap_or_default().to_owned();
     let kernels = kernels(&header)?;
     let mut base = root.clone();
-    for key in ["name", "about", "kernel"] {
+    for key in OF_THE_SCENARIO {
         base.remove(key);
     }
 
@@ -102,6 +108,7 @@ fn scenario(mut root: Node, set: &[(String, String)], files: Files<'_>) -> Resul
 fn kernels(header: &Section<'_>) -> Result<Vec<String>, ConfigError> {
     let Some(node) = header.node("kernel") else { return Ok(Vec::new()) };
     let nodes = match &node.value {
+        NodeValue::List(nodes) if nodes.is_empty() => return Err(node.error("the list of kernels is empty", None)),
         NodeValue::List(nodes) => nodes.as_slice(),
         _ => std::slice::from_ref(node),
     };
@@ -162,6 +169,10 @@ fn expectations(node: Option<Node>, arms: &[Arm]) -> Result<Vec<Expectation>, Co
         let text = section.require(key, section.text(key)?)?;
         let names = arms.iter().map(|arm| arm.name.as_str());
         let line = Expectation::parse(key, text, names).map_err(|problem| value.error(problem, None))?;
+        let verdicts: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).chain(["none"]).collect();
+        if line.metric == "verdict" && !verdicts.contains(&text.trim()) {
+            return Err(unknown_word(value, "verdict", text.trim(), &verdicts));
+        }
         if let Some(unknown) = line.arms().find(|name| !arms.iter().any(|arm| arm.name == **name)) {
             let hint = nearest(unknown, arms.iter().map(|arm| arm.name.as_str()))
                 .map(|nearest| format!("did you mean '{nearest}'?"));
@@ -203,11 +214,19 @@ fn rename(node: &mut Node, place: &str) {
 fn experiment(node: &Node, files: Files<'_>) -> Result<Experiment, ConfigError> {
     let root = Section::new(node, "")?;
     // A misspelt table is reported before the keys that are missing because of it.
-    for key in [
-        "name", "about", "kernel", "arm", "matrix", "expect", "topology", "path", "workload", "client", "server",
-        "cross",
-    ] {
+    for key in ["topology", "path", "workload", "client", "server", "cross"] {
         root.node(key);
+    }
+    for key in OF_THE_SCENARIO {
+        if let Some(node) = root.node(key) {
+            let problem = format!("'{key}' belongs to the whole scenario; neither an arm nor --set changes it");
+            let hint = if key == "kernel" {
+                "--kernel 6.1,6.12 runs every arm on each kernel"
+            } else {
+                "write it at the top of the scenario"
+            };
+            return Err(node.error(problem, Some(hint.to_owned())));
+        }
     }
     root.finish()?;
     let topology = match root.section("topology")? {

@@ -33,7 +33,7 @@ pub(super) fn read(section: &Section<'_>, files: Files<'_>) -> Result<Path, Conf
     }
     direction(section, &mut both, files)?;
     let mut path = Path { down: both.clone(), up: both, ..Path::default() };
-    if let Some(mtu) = section.quantity::<u16>("mtu")? {
+    if let Some(mtu) = section.read::<u16>("mtu")? {
         if mtu < 1280 {
             return Err(section
                 .error_at("mtu", format!("'path.mtu' of {mtu} is below 1280, the least IPv6 allows (RFC 8200 §5)")));
@@ -99,12 +99,12 @@ fn direction(section: &Section<'_>, into: &mut PathDirection, files: Files<'_>) 
         into.reorder = chance(section, "reorder")?.map(|chance| Reorder { chance, gap: 1 });
         if let (Some(reorder), NodeValue::Table(_)) = (&mut into.reorder, &node.value) {
             let table = Section::new(node, "path.reorder")?;
-            if let Some(gap) = table.quantity("gap")? {
+            if let Some(gap) = table.read("gap")? {
                 reorder.gap = gap;
             }
         }
     }
-    if let Some(most) = section.quantity("black_hole")? {
+    if let Some(most) = section.read("black_hole")? {
         into.black_hole = Some(most);
     }
     if let Some(policer) = section.read::<Policer>("policer")? {
@@ -120,7 +120,7 @@ fn direction(section: &Section<'_>, into: &mut PathDirection, files: Files<'_>) 
         }
         (into.rate, into.trace) = (None, Some(trace(node, files)?));
     }
-    if let Some(overhead) = section.quantity("overhead")? {
+    if let Some(overhead) = section.read("overhead")? {
         into.overhead = overhead;
     }
     if let Some(burst) = section.quantity("burst")? {
@@ -134,7 +134,7 @@ fn direction(section: &Section<'_>, into: &mut PathDirection, files: Files<'_>) 
     if let Some(node) = section.node("discipline") {
         into.discipline = discipline(section, node)?;
     }
-    if let Some(limit) = section.quantity("delay_limit")? {
+    if let Some(limit) = section.read("delay_limit")? {
         if limit == 0 {
             return Err(section.error_at("delay_limit", "a delay that holds no packet lets none pass: give 1 or more"));
         }
@@ -391,7 +391,7 @@ fn discipline(section: &Section<'_>, node: &Node) -> Result<Discipline, ConfigEr
         "fq_codel" => Discipline::FqCodel {
             target: span("target", target)?,
             interval: span("interval", interval)?,
-            flows: table.as_ref().map(|table| table.quantity("flows")).transpose()?.flatten().unwrap_or(1024),
+            flows: table.as_ref().map(|table| table.read("flows")).transpose()?.flatten().unwrap_or(1024),
         },
         "pie" => pie(node, span("target", pies)?, span("tupdate", pies)?)?,
         "cake" => Discipline::Cake {

@@ -63,6 +63,85 @@ fn set_wins_over_every_arm() {
 }
 
 #[test]
+fn keys_of_the_whole_scenario_are_refused_in_an_arm_and_in_set() {
+    for key in ["kernel", "about", "expect", "arm", "matrix", "name"] {
+        let value = if key == "matrix" { "{ rtt = [\"1ms\"] }" } else { "\"6.1\"" };
+        if key != "matrix" {
+            let error = parse_scenario("slow.toml", SLOW, &[(key.to_owned(), "6.1".to_owned())], &no_files);
+            let error = error.expect_err(key).to_string();
+            assert!(error.contains(&format!("'{key}' belongs to the whole scenario")), "{error}");
+            assert!(error.starts_with(&format!("--set {key}=6.1: ")), "{error}");
+        }
+        if key != "name" {
+            let text = SLOW.replace("server.route.initcwnd = 20", &format!("{key} = {value}"));
+            let error = parse_scenario("slow.toml", &text, &[], &no_files).expect_err(key).to_string();
+            assert!(error.starts_with(&format!("slow.toml:19: '{key}' belongs to the whole scenario")), "{error}");
+        }
+    }
+    let kernel = parse_scenario("slow.toml", SLOW, &[("kernel".to_owned(), "6.1".to_owned())], &no_files);
+    assert!(kernel.expect_err("refused").hint.is_some_and(|hint| hint.contains("--kernel")));
+}
+
+#[test]
+fn a_misspelt_verdict_and_a_bare_number_are_refused_before_the_run() {
+    let expect = |line: &str| {
+        let text = SLOW.replace("\"window raised/goodput_bps\" = \">= 4x as found\"", line);
+        parse_scenario("slow.toml", &text, &[], &no_files)
+    };
+    let error = expect("\"as found/verdict\" = \"recieve-window\"").expect_err("misspelt");
+    assert_eq!(error.hint.as_deref(), Some("did you mean 'receive-window'?"), "{error}");
+    assert!(expect("\"as found/verdict\" = \"receive-window\"").is_ok());
+    assert!(expect("\"as found/verdict\" = \"none\"").is_ok());
+    let error = expect("\"as found/client_exit\" = \"7\"").expect_err("no bound").to_string();
+    assert!(error.contains("\"7 +- 0%\" for exactly 7"), "{error}");
+}
+
+#[test]
+fn numbers_out_of_bounds_are_named_by_their_bounds() {
+    for (to, says) in [
+        ("mtu = 100000", "'path.mtu' cannot be read: 100000 is more than 65535"),
+        ("overhead = -1", "'path.overhead' cannot be read: -1 is less than 0"),
+        ("delay_limit = \"x\"", "'path.delay_limit' cannot be read: 'x' is no whole number"),
+    ] {
+        let error = parse_scenario("slow.toml", &SLOW.replace("rate = \"3gbit\"", to), &[], &no_files).expect_err(to);
+        assert!(error.to_string().contains(says), "{error}");
+    }
+    for (to, says) in [
+        ("parallel = -1", "'workload.parallel' cannot be read: -1 is less than 0"),
+        ("parallel = 1.5", "'workload.parallel' cannot be read: '1.5' is no whole number"),
+    ] {
+        let text = SLOW.replace("kind = \"stream\"", &format!("kind = \"stream\"\n{to}"));
+        let error = parse_scenario("slow.toml", &text, &[], &no_files).expect_err(to);
+        assert!(error.to_string().contains(says), "{error}");
+    }
+    let error = parse_scenario("slow.toml", SLOW, &[("server.route.initcwnd".into(), "-1".into())], &no_files);
+    let error = error.expect_err("negative").to_string();
+    assert!(error.contains("-1 is less than 0"), "{error}");
+}
+
+#[test]
+fn a_file_that_the_hosts_cannot_see_is_refused() {
+    let file = |file: &str| {
+        let text = SLOW.replace("kind = \"stream\"", &format!("kind = \"stream\"\nfile = \"{file}\""));
+        parse_scenario("slow.toml", &text, &[], &no_files).map(|_| ()).map_err(|error| error.to_string())
+    };
+    assert_eq!(file("/usr/lib/os-release"), Ok(()));
+    assert!(file("data.bin").expect_err("relative").contains("'data.bin', which is no absolute path"));
+    assert!(file("/tmp/data.bin").expect_err("hidden").contains("a /tmp, /run and /dev/shm of their own"));
+}
+
+#[test]
+fn an_empty_name_or_list_of_kernels_is_refused() {
+    for (from, to, says) in [
+        ("name = \"slow-download\"", "name = \"\"", "a scenario's name must not be empty"),
+        ("about = \"stuck\"", "kernel = []", "the list of kernels is empty"),
+    ] {
+        let error = parse_scenario("slow.toml", &SLOW.replace(from, to), &[], &no_files).expect_err(to);
+        assert!(error.to_string().contains(says), "{error}");
+    }
+}
+
+#[test]
 fn what_is_wrong_is_named_with_its_line() {
     for (from, to, line, says, hint) in [
         ("rtt = ", "rt = ", 5, "unknown key 'path.rt'", "did you mean 'rtt'?"),

@@ -27,7 +27,7 @@ fn nic(section: &Section<'_>, between: &Between) -> Result<Option<Nic>, ConfigEr
 }
 
 pub(super) fn read(section: &Section<'_>) -> Result<Topology, ConfigError> {
-    let clients = section.quantity::<u32>("clients")?.unwrap_or(1);
+    let clients = section.read::<u32>("clients")?.unwrap_or(1);
     if !(1..=CLIENTS_MAX).contains(&clients) {
         return Err(section.error_at("clients", format!("'topology.clients' must be 1 to {CLIENTS_MAX}")));
     }
@@ -38,7 +38,7 @@ pub(super) fn read(section: &Section<'_>) -> Result<Topology, ConfigError> {
             rate: section.require("rate", section.quantity("rate")?)?,
             buffer: section.require("buffer", section.quantity("buffer")?)?,
             shared: section.flag("shared")?.unwrap_or(true),
-            overhead: section.quantity("overhead")?.unwrap_or(0),
+            overhead: section.read("overhead")?.unwrap_or(0),
         }),
         Some(other) => return Err(unknown(section, "kind", other, &["shared", "own", "switch"])),
     };

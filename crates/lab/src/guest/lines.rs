@@ -113,7 +113,7 @@ impl Line {
         let mut progress = wire.progress();
         progress.down.lost.unread += self.far.unread()?;
         progress.up.lost.unread += self.near.unread()?;
-        let faults = thalweg_live::verdict(&self.path, &progress).faults;
+        let faults = thalweg_live::verdict(&progress).faults;
         let lost = progress.down.lost.in_all() + progress.up.lost.in_all();
         let mut fidelity = Fidelity { faults, lost, ..Fidelity::default() };
         [&progress.down, &progress.up].iter().for_each(|way| fidelity.add_lateness(&way.lateness));

@@ -1,5 +1,6 @@
 //! The parts of a run that was divided over machines, joined into the report one machine would have given.
 
+use crate::exits::check;
 use crate::summary::{compare_arms, summarize};
 use std::collections::HashMap;
 use thalweg_model::{ArmReport, Expectation, LabReport, Metrics, RunFigures, Shard};
@@ -81,7 +82,7 @@ pub fn join(parts: Vec<(String, LabReport)>) -> Result<LabReport, JoinError> {
         let names = head.arms.iter().map(String::as_str);
         let line =
             Expectation::parse(&line.metric, &line.wanted, names).map_err(|problem| damaged(&parts[0].0, problem))?;
-        expect.push(line.check(&arms));
+        expect.push(check(&line, &arms));
     }
     Ok(LabReport {
         wall_s: parts.iter().map(|(_, report, _)| report.wall_s).sum(),

@@ -210,11 +210,11 @@ fn prove(
     let mut proof: LabReport = lab.report("proof", &arms, SEEDS, observer)?;
     "fitted".clone_into(&mut proof.scenario);
     proof.about = format!("The captured connection, fitted: {}", fitted.model.name);
-    let (metric, _) = figure(scenario, &proof.arms[0]);
+    let (metric, _) = figure(&base.workload);
     report.before = value(&proof.arms[0], &metric).unwrap_or_default();
     if let Some(winner) = winner {
         report.after = value(&proof.arms[1], &metric);
-        report.ratio = ratio(&proof.arms, scenario, 0, 1);
+        report.ratio = ratio(&proof.arms, &base.workload, 0, 1);
         report.remedy = Some(told(winner));
     } else {
         report.notes.push(
@@ -352,7 +352,7 @@ fn begin(path: &Path, flow: &Flow) -> FixReport {
 fn finish(mut report: FixReport, scenario: Option<String>) -> FixedCapture {
     if let (Some(remedy), Some(capture)) = (&report.remedy, &report.capture) {
         report.apply = thalweg_tune::between(&remedy.changes, &capture.client, &capture.server);
+        report.undo = thalweg_tune::undo_between(&remedy.changes, &capture.client, &capture.server);
     }
-    report.undo = report.remedy.as_ref().map(|remedy| thalweg_tune::undo(&remedy.changes)).unwrap_or_default();
     FixedCapture { report, scenario }
 }

@@ -64,6 +64,6 @@ fn figures(
     let arms: Vec<Arm> =
         std::iter::once(Arm::new(AS_FOUND, base.clone())).chain(sets.iter().enumerate().map(numbered)).collect();
     let report = lab.report("another model that fits", &arms, SEEDS, observer)?;
-    let (metric, _) = figure(scenario, &report.arms[0]);
+    let (metric, _) = figure(&base.workload);
     Ok(report.arms.iter().map(|arm| value(arm, &metric).unwrap_or_default()).collect())
 }

@@ -89,6 +89,9 @@ pub fn scenario(bench: &Bench, own_path: bool, observer: &mut dyn Observer) -> R
     let mut report = conclude(base, proof.report, found.as_ref(), explored);
     report.rival = rival;
     report.rejected = rejected;
+    if report.remedy.is_none() && report.rejected.is_empty() {
+        report.notes.insert(0, "Nothing to set: no setting of these hosts makes it five percent better.".to_owned());
+    }
     if proof
         .findings
         .iter()
@@ -237,7 +240,7 @@ fn manage(path: &mut PathDirection) {
 
 fn conclude(base: &Experiment, proof: LabReport, found: Option<&ArmFindings>, explored: Explored) -> FixReport {
     let (first, last) = (&proof.arms[0], &proof.arms[proof.arms.len() - 1]);
-    let compared: Vec<FixFigure> = figures(&base.workload, first)
+    let compared: Vec<FixFigure> = figures(&base.workload, &proof.arms)
         .into_iter()
         .filter_map(|metric| {
             let (before, after) = (value(first, &metric)?, value(last, &metric)?);

@@ -111,8 +111,18 @@ fn verdict(page: &mut Page, report: &CompareReport) {
         page.sentence("  ", &notes.join(" "), Style::Faint);
     }
     for arm in report.arms.iter().filter(|arm| arm.failed) {
-        let figure = arm.leading.as_deref().map(|name| Figure::named(name).in_words()).unwrap_or_default();
-        let text = format!("{}: {figure} is {:.1} % worse in {}", arm.name, arm.worse_percent, arm.file);
+        let text = match arm.leading.as_deref() {
+            Some(name) => {
+                format!(
+                    "{}: {} is {:.1} % worse in {}",
+                    arm.name,
+                    Figure::named(name).in_words(),
+                    arm.worse_percent,
+                    arm.file
+                )
+            }
+            None => format!("{}: {} has no figure in common with the first report", arm.name, arm.file),
+        };
         page.sentence("✗ ", &text, Style::Bad);
     }
 }

@@ -184,7 +184,10 @@ impl Measure {
         let span = || text.parse::<Span>().map(Span::as_millis_f64).map_err(|error| error.to_string());
         match self {
             Self::RttMs | Self::MinRttMs => span(),
-            Self::RetransmittedShare => text.parse::<Ratio>().map(Ratio::get).map_err(|error| error.to_string()),
+            Self::RetransmittedShare => match text.parse::<Ratio>().map(Ratio::get) {
+                Ok(1.0) if !text.contains('%') => Err(format!("'{text}' can be 1 % or all: write 1% or 100%")),
+                share => share.map_err(|error| error.to_string()),
+            },
             Self::RateBps => {
                 text.parse::<Rate>().map(|rate| rate.bits_per_second() as f64).map_err(|error| error.to_string())
             }
@@ -273,6 +276,8 @@ fn test(name: &str, value: &str) -> Result<Test, FilterError> {
         "peer-port" => ports(End::Peer),
         "local" => address(End::Local),
         "peer" => address(End::Peer),
+        // As ss(8) prints it.
+        "state" if value.eq_ignore_ascii_case("estab") => Ok(Test::State(SocketState::Established)),
         "state" => Ok(Test::State(SocketState::ALL[word(&SocketState::ALL.map(SocketState::as_str))?])),
         "proc" => text(TextOf::Process),
         "cgroup" => text(TextOf::Cgroup),

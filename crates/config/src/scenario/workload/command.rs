@@ -11,7 +11,7 @@ const TIMEOUT: Span = Span::from_millis(600_000);
 
 pub(super) fn read(section: &Section<'_>) -> Result<Command, ConfigError> {
     let client = section.require("client", words(section, "client")?)?;
-    let times = section.quantity::<u32>("times")?.unwrap_or(1);
+    let times = section.read::<u32>("times")?.unwrap_or(1);
     if times == 0 {
         return Err(section.error_at("times", "'workload.times' must be at least 1"));
     }
@@ -34,7 +34,7 @@ pub(super) fn read(section: &Section<'_>) -> Result<Command, ConfigError> {
     if timeout == Span::ZERO {
         return Err(section.error_at("timeout", "'workload.timeout' must be more than nothing"));
     }
-    let (server, port) = (words(section, "server")?, section.quantity("port")?);
+    let (server, port) = (words(section, "server")?, section.read("port")?);
     if port.is_some() && server.is_none() {
         return Err(section.error_at("port", "'workload.port' is what a server listens on, and there is no 'server'"));
     }

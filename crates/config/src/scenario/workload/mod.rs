@@ -73,7 +73,7 @@ fn stream(section: &Section<'_>) -> Result<Stream, ConfigError> {
             return Err(section.error_at("seconds", "a stream ends by 'bytes' or by 'seconds' (\"10s\"): give one"));
         }
     };
-    let parallel = section.quantity::<u32>("parallel")?.unwrap_or(1);
+    let parallel = section.read::<u32>("parallel")?.unwrap_or(1);
     if !(1..=PARALLEL_MAX).contains(&parallel) {
         return Err(section.error_at("parallel", format!("'workload.parallel' must be 1 to {PARALLEL_MAX}")));
     }
@@ -89,11 +89,25 @@ fn stream(section: &Section<'_>) -> Result<Stream, ConfigError> {
     if file.is_some() && pace.is_some() {
         return Err(section.error_at("file", "a paced stream is sent from memory: give 'file' or 'pace'"));
     }
+    if let Some(file) = &file {
+        check_file(file).map_err(|why| section.error_at("file", format!("'workload.file' is '{file}', {why}")))?;
+    }
     Ok(Stream { direction: way(section)?, amount, parallel, pace, backlog, file })
 }
 
+/// Refuses a file that the lab's hosts cannot see. Source: docs/lab.md, "Your own programs".
+fn check_file(file: &str) -> Result<(), &'static str> {
+    if !file.starts_with('/') {
+        return Err("which is no absolute path");
+    }
+    if ["/tmp/", "/run/", "/dev/shm/"].iter().any(|folder| file.starts_with(folder)) {
+        return Err("and the lab's hosts have a /tmp, /run and /dev/shm of their own, which are empty");
+    }
+    Ok(())
+}
+
 fn exchange(section: &Section<'_>, kind: &str) -> Result<Exchange, ConfigError> {
-    let count = section.quantity::<u32>("transactions")?;
+    let count = section.read::<u32>("transactions")?;
     if count == Some(0) {
         return Err(section.error_at("transactions", "'workload.transactions' must be 1 at least"));
     }
@@ -149,7 +163,7 @@ fn udp_train(section: &Section<'_>) -> Result<UdpTrain, ConfigError> {
     if !(16..=UDP_PAYLOAD_MAX).contains(&size.get()) {
         return Err(section.error_at("size", format!("'workload.size' must be 16 to {UDP_PAYLOAD_MAX} bytes")));
     }
-    let packets = section.require("packets", section.quantity::<u32>("packets")?)?;
+    let packets = section.require("packets", section.read::<u32>("packets")?)?;
     if !(1..=TRAIN_PACKETS_MAX).contains(&packets) {
         return Err(section.error_at("packets", format!("'workload.packets' must be 1 to {TRAIN_PACKETS_MAX}")));
     }

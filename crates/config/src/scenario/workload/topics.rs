@@ -57,7 +57,7 @@ fn topic(section: &Section<'_>, topology: &Topology, above: &[Topic]) -> Result<
     }
     let inputs = inputs(section, publisher, above)?;
     let (period, phase) = times(section, &inputs)?;
-    let priority = section.quantity::<u8>("priority")?.unwrap_or(0);
+    let priority = section.read::<u8>("priority")?.unwrap_or(0);
     if priority > 7 {
         return Err(section.error_at("priority", "'workload.topic.priority' must be 0 to 7"));
     }

@@ -17,6 +17,9 @@ use thalweg_units::Span;
 use transfer::Transfer;
 
 const INTERVAL: Span = Span::from_millis(1_000);
+/// Data behind a loss of the first second is read in the second one, in a burst above the path's rate. In less time than this such a burst,
+/// not the path, decides the rate after the first second. Test: `the_steady_rate_needs_time_after_the_first_second`.
+const STEADY_LEAST: Span = Span::from_millis(500);
 const TICK: u64 = 0;
 const END: u64 = 1;
 const PRODUCE: u64 = 2;
@@ -240,10 +243,8 @@ impl RunningWorkload for Streams {
         put("bytes", Metric::Count(received));
         put("duration_s", Metric::One(seconds));
         put("goodput_bps", Metric::One(received as f64 * 8.0 / seconds));
-        if let Some(first) = self.intervals.first().filter(|first| first.end_s >= INTERVAL.as_secs_f64())
-            && seconds > first.end_s
-        {
-            put("goodput_steady_bps", Metric::One((received - first.bytes) as f64 * 8.0 / (seconds - first.end_s)));
+        if let Some(steady) = self.intervals.first().and_then(|first| steady_bps(first, received, seconds)) {
+            put("goodput_steady_bps", Metric::One(steady));
         }
         let since = |at: Span| minus(at, self.began).as_millis_f64();
         let times = |of: &dyn Fn(&Transfer) -> Option<Span>| self.transfers.iter().filter_map(of).map(since).collect();
@@ -272,10 +273,39 @@ impl RunningWorkload for Streams {
     }
 }
 
+/// The goodput after the first second of a run that took `seconds`; `None` if less than [`STEADY_LEAST`] follows it.
+fn steady_bps(first: &Interval, received: u64, seconds: f64) -> Option<f64> {
+    let after = seconds - first.end_s;
+    let is_whole = first.end_s >= INTERVAL.as_secs_f64();
+    (is_whole && after >= STEADY_LEAST.as_secs_f64()).then(|| (received - first.bytes) as f64 * 8.0 / after)
+}
+
 /// The end that sends and the one that receives.
 const fn ends(way: Way, client: Key, server: Key) -> (Key, Key) {
     match way {
         Way::Down => (server, client),
         Way::Up => (client, server),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_steady_rate_needs_time_after_the_first_second() {
+        let interval = |end_s: f64, bytes: u64| Interval {
+            start_s: 0.0,
+            end_s,
+            bytes,
+            goodput_bps: bytes as f64 * 8.0 / end_s,
+            retransmits: 0,
+            cwnd_packets: 10,
+            rtt_ms: 40.0,
+        };
+        // 2.1 MB over 20 Mb/s with a loss just before the first second ends: 100 ms later the rest would be 44.8 Mb/s.
+        assert_eq!(steady_bps(&interval(1.0, 1_540_000), 2_100_000, 1.1), None);
+        assert_eq!(steady_bps(&interval(1.0, 1_500_000), 2_500_000, 1.5), Some(16e6));
+        assert_eq!(steady_bps(&interval(0.9, 1_000_000), 1_000_000, 0.9), None);
     }
 }
