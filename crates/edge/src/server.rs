@@ -132,10 +132,11 @@ impl Server {
         // The workers', the API's and the publishers'.
         let signals = (0..workers + 2).map(|_| signal()).collect::<Result<Vec<_>, _>>()?;
         let connections = ConnectionLimits::new(config.limits.connections, config.limits.per_address);
-        let mut salt = [0; 32];
+        let (mut salt, mut process) = ([0; 32], [0; 8]);
         let random = rustls::crypto::ring::default_provider().secure_random;
-        random.fill(&mut salt).map_err(|_| ServeError::Random)?;
-        let hooks = Arc::new(Hooks::new(config.webhooks.clone(), signals.clone(), Arc::clone(&log)));
+        random.fill(&mut salt).and_then(|()| random.fill(&mut process)).map_err(|_| ServeError::Random)?;
+        let process = u64::from_ne_bytes(process);
+        let hooks = Arc::new(Hooks::new(config.webhooks.clone(), signals.clone(), Arc::clone(&log), process));
         hooks.start().map_err(ServeError::Thread)?;
         let shared = Arc::new(Shared {
             hub: Arc::new(Hub::new(config, signals, salt)),

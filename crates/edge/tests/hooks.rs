@@ -156,6 +156,12 @@ fn an_application_decides_and_is_told() {
     encoder.end();
     let told = eventually(|| application.calls("/yes/unpublish").first().map(Call::json));
     assert_eq!(told["why"].as_str(), Some("the publisher ended the stream"));
+    // The bytes are those of a publication, not of those before it.
+    Encoder::publish(server.addresses.rtmp[0], "cam").expect("published").end();
+    let again = eventually(|| application.calls("/yes/unpublish").get(1).map(Call::json));
+    let received = [&told, &again].map(|told| told["received_bytes"].as_u64().expect("bytes"));
+    assert!(received[0] > 50_000 && (1..1_000).contains(&received[1]), "{received:?}");
+    assert_ne!(told["id"], again["id"]);
     server.drain().expect("drained");
     let hls = application
         .calls("/yes/stop")

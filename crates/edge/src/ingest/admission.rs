@@ -10,6 +10,7 @@ use crate::hub::Publication;
 use crate::token::is_same;
 use serde_json::json;
 use std::borrow::Cow;
+use std::sync::atomic::Ordering;
 use thalweg_media::rtmp::Refusal;
 use thalweg_model::LogLevel;
 
@@ -143,12 +144,14 @@ impl Intake {
         if let Some(entry) = self.entries.get_mut(key) {
             entry.writer.restart();
             (entry.publisher, entry.began_ms) = (Some(token), began_ms);
+            entry.received_before = entry.writer.stream.received_bytes.load(Ordering::Relaxed);
             return Ok(());
         }
         let hub = &self.shared.hub;
         let stream = hub.open(key).ok_or(Refusal::Full)?;
         let writer = Writer::new(stream, config.hls.target.as_micros() / 1_000, config.hls.window as usize);
-        let entry = Entry { writer, publisher: Some(token), began_ms, gone_ms: 0, is_over: false };
+        let publisher = Some(token);
+        let entry = Entry { writer, publisher, began_ms, received_before: 0, gone_ms: 0, is_over: false };
         self.entries.insert(key.into(), entry);
         Ok(())
     }

@@ -36,7 +36,7 @@ impl Intake {
             "session": self.publishers.get(token).map(|publisher| session(publisher.number)),
             "why": why,
             "published_ms": entry.gone_ms.saturating_sub(entry.began_ms),
-            "received_bytes": entry.writer.stream.received_bytes.load(Ordering::Relaxed),
+            "received_bytes": entry.writer.stream.received_bytes.load(Ordering::Relaxed) - entry.received_before,
         });
         self.shared.hooks.tell(hooks::Event::Unpublish, fields);
     }

@@ -76,6 +76,8 @@ struct Entry {
     writer: Writer,
     publisher: Option<u64>,
     began_ms: u64,
+    /// What its former publishers had sent when this one began, in bytes.
+    received_before: u64,
     gone_ms: u64,
     is_over: bool,
 }
