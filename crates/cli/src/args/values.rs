@@ -3,6 +3,7 @@
 use std::net::{AddrParseError, IpAddr};
 use thalweg_lab::Part;
 use thalweg_model::since::Release;
+use url::{ParseError, Url};
 
 pub(crate) fn release(text: &str) -> Result<Release, String> {
     thalweg_model::since::release(text)
@@ -12,6 +13,14 @@ pub(crate) fn release(text: &str) -> Result<Release, String> {
 /// An address; one of IPv4 that is mapped into IPv6 (RFC 4291 §2.5.5.2) is that of IPv4, as sockets of IPv6 here take IPv6 only.
 pub(crate) fn ip_address(text: &str) -> Result<IpAddr, AddrParseError> {
     text.parse().map(|address: IpAddr| address.to_canonical())
+}
+
+/// A URL to load.
+pub(crate) fn http_url(text: &str) -> Result<Url, String> {
+    Url::parse(text).map_err(|error| match error {
+        ParseError::RelativeUrlWithoutBase => "begin it with http:// or https://".to_owned(),
+        error => error.to_string(),
+    })
 }
 
 pub(crate) fn part(text: &str) -> Result<Part, String> {
