@@ -8,6 +8,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use thalweg_media::rtmp::Publisher;
 use thalweg_model::{LogConfig, LogLevel};
 
 /// What an application was sent.
@@ -339,6 +340,30 @@ fn each_on_publish_that_is_accepted_has_one_on_unpublish() {
     assert_eq!((asked.len(), &told), (3, &asked));
     let last = application.calls("/yes/unpublish").iter().map(Call::json).find(|call| call["stream"] == "live/other");
     assert_eq!(last.expect("told")["why"].as_str(), Some("the server ends"));
+}
+
+#[test]
+fn who_closes_while_the_application_is_asked_has_closed() {
+    let application = Application::start();
+    let (server, seen) = serve_logged(
+        &format!("[webhooks]\non_publish = '{}'\ntimeout = '5s'", application.url("/slow/publish")),
+        loud(),
+    );
+    let mut socket = TcpStream::connect(server.addresses.rtmp[0]).expect("connected");
+    socket.set_read_timeout(Some(Duration::from_millis(50))).expect("set");
+    let (mut session, mut buffer) = (Publisher::new([7; 1536], "live", "cam"), [0; 4096]);
+    eventually(|| {
+        socket.write_all(session.output()).expect("sent");
+        session.sent(session.output().len());
+        let got = socket.read(&mut buffer).unwrap_or(0);
+        let mut input = &buffer[..got];
+        while session.handle(&mut input).expect("RTMP").is_some() {}
+        (application.calls("/slow/publish").len() == 1).then_some(())
+    });
+    drop(socket);
+    let lines = eventually(|| Some(seen.text()).filter(|text| text.contains(" unpublish ")));
+    assert!(lines.contains("the publisher closed the connection") || lines.contains("reset by peer"), "{lines}");
+    server.drain().expect("drained");
 }
 
 #[test]

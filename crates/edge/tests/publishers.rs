@@ -140,7 +140,9 @@ fn names_are_decoded_as_a_viewers_path_is_and_others_are_logged() {
 
 #[test]
 fn a_connection_past_the_last_one_has_a_log_line() {
-    let (server, seen) = serve_logged("[limits]\nhead_time = '60s'", LogConfig::default());
+    // A proxy's connections do not count for its address.
+    let text = "trusted_proxies = ['127.0.0.1']\n[limits]\nhead_time = '60s'";
+    let (server, seen) = serve_logged(text, LogConfig::default());
     let rtmp = server.addresses.rtmp[0];
     let crowd: Vec<TcpStream> = (0..4_097).map(|_| TcpStream::connect(rtmp).expect("connected")).collect();
     let why = "publisher-closed address=127.0.0.1:";
@@ -149,6 +151,56 @@ fn a_connection_past_the_last_one_has_a_log_line() {
     drop(crowd);
     eventually(|| Encoder::publish(rtmp, "cam").ok());
     server.drain().expect("drained");
+}
+
+#[test]
+fn a_stream_that_is_over_gives_way_to_another() {
+    let (server, _) = serve_logged("[limits]\nstreams = 1\npublish_return = '100ms'", LogConfig::default());
+    let rtmp = server.addresses.rtmp[0];
+    let first = Encoder::publish(rtmp, "a").expect("published");
+    assert!(Encoder::publish(rtmp, "b").is_err(), "the first is live");
+    first.end();
+    // Sooner than what is over is forgotten by itself.
+    eventually(|| Encoder::publish(rtmp, "b").ok());
+    server.drain().expect("drained");
+}
+
+#[test]
+fn who_is_refused_and_stays_is_closed_for_that_reason() {
+    let text = "[auth]\npublish_key = 'the+right/key'\n[limits]\npublish_silence = '300ms'";
+    let (server, seen) = serve_logged(text, LogConfig::default());
+    let rtmp = server.addresses.rtmp[0];
+    for key in ["the+right/key", "the%2Bright%2Fkey"] {
+        let published = Encoder::publish(rtmp, &format!("cam-{}?key={key}", key.len()));
+        published.unwrap_or_else(|why| panic!("{key}: {why}")).end();
+    }
+    let (refused, _) = Encoder::ask(rtmp, "live", "cam?key=another-key");
+    let line = "why=\"the publisher had no stream to publish for longer than limits.publish_silence\"";
+    eventually(|| {
+        seen.text().lines().any(|text| text.contains("publisher-closed") && text.contains(line)).then_some(())
+    });
+    drop(refused);
+    // A name of more bytes than a message may have is refused with a line as well.
+    assert!(Encoder::publish(rtmp, &"a".repeat(3_000)).is_err());
+    eventually(|| seen.text().contains("publish-refused stream=\"\" address=127.0.0.1:").then_some(()));
+    server.drain().expect("drained");
+}
+
+#[test]
+fn one_address_does_not_keep_others_from_publishing() {
+    for (limits, most) in [("per_address = 5", 5), ("", 1_024)] {
+        let text = format!("[limits]\nhead_time = '60s'\n{limits}");
+        let (server, seen) = serve_logged(&text, LogConfig::default());
+        let rtmp = server.addresses.rtmp[0];
+        let mut crowd: Vec<TcpStream> = (0..most).map(|_| TcpStream::connect(rtmp).expect("connected")).collect();
+        crowd.push(TcpStream::connect(rtmp).expect("connected"));
+        let why = "why=\"its address has as many publishers' connections as limits.per_address and the server allow\"";
+        eventually(|| seen.text().contains(why).then_some(()));
+        assert_eq!(seen.text().matches("publisher-closed").count(), 1, "{}", seen.text());
+        drop(crowd);
+        eventually(|| Encoder::publish(rtmp, "cam").ok());
+        server.drain().expect("drained");
+    }
 }
 
 /// A connection whose handshake is done.

@@ -4,7 +4,7 @@ use super::chunked::Coding;
 use super::connection::{Body, Waiting};
 use super::cursor::Cursor;
 use super::router::{Admitted, Answer, Asker, Router, who};
-use crate::http::{CORS, Head, Method, Request, Status};
+use crate::http::{CORS, Head, Method, Request, Status, percent_encode};
 use crate::token::{Admission, Session, decode_subject};
 use crate::viewer::Protocol;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ impl Router {
         let local = self.local(key).ok_or(Status::NotFound)?;
         local.hls.refresh(&local.stream.hls);
         let hls = Arc::clone(local.hls.value());
-        let uri = format!("{}/{session}/index.m3u8", encode(name));
+        let uri = format!("{}/{session}/index.m3u8", percent_encode(name));
         let waiting = Waiting {
             stream: key.into(),
             keep_alive: request.keep_alive,
@@ -143,10 +143,4 @@ impl Router {
         self.stats.count(number, now_ms, |update| update.requests += 1);
         Ok(self.piece(piece, request, number, head))
     }
-}
-
-/// A name as a path in a playlist writes it. Source: RFC 3986 §2.3.
-fn encode(name: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    name.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
