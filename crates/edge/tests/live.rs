@@ -135,9 +135,19 @@ fn responses_are_as_the_rfcs_have_them() {
     for path in
         ["/", "/live", "/live/none.m3u8", "/live/none.flv", "/live/cam.mp4", "/a/b/c/d/e", "/live/cam/x/index.m3u8"]
     {
-        assert_eq!(client.get(path).status, 404, "{path}");
+        let answer = client.get(path);
+        assert_eq!(answer.status, 404, "{path}");
+        let is_stream = path.contains("none") || path.ends_with("index.m3u8");
+        let wanted = if is_stream { "no stream of this name" } else { "play /APP/NAME" };
+        assert!(answer.text().starts_with(wanted), "{path}: {}", answer.text());
     }
-    assert_eq!(client.get("/live/../x").status, 400);
+    assert!(client.get("/live/../x").text().contains("no name here"));
+    client.write("HEAD /live/none.flv HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(client.response(true).status, 404);
+    let mut poster = Client::connect(http);
+    poster.write("POST /live/cam.m3u8 HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc");
+    let answer = poster.response(false);
+    assert_eq!((answer.status, answer.field("Allow")), (405, Some("GET, HEAD, OPTIONS")));
     let mut encoder = Encoder::publish(server.addresses.rtmp[0], "cam").expect("published");
     encoder.pictures(0, 1, 1_000);
     // Asked before there is a segment: it waits for it.
