@@ -65,6 +65,7 @@ impl Segments {
 
     pub(super) fn announce_sound(&mut self) {
         self.sound_wait.announce();
+        self.segmenter.announce_sound();
     }
 
     pub(super) fn config(&mut self, config: &Config) {
