@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{Client, Encoder, FPS, eventually, serve_logged};
+use common::{Client, Encoder, FPS, eventually, message, serve_logged, shaken};
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 use thalweg_media::{AvcConfig, TagKind};
 use thalweg_model::LogConfig;
@@ -203,31 +203,6 @@ fn one_address_does_not_keep_others_from_publishing() {
     }
 }
 
-/// A connection whose handshake is done.
-fn shaken(to: SocketAddr) -> TcpStream {
-    let mut socket = TcpStream::connect(to).expect("connected");
-    socket.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
-    socket.write_all(&[&[3][..], &[0; 1536]].concat()).expect("sent");
-    let mut answer = [0; 1 + 2 * 1536];
-    socket.read_exact(&mut answer).expect("an answer");
-    socket.write_all(&answer[1..1537]).expect("sent");
-    socket
-}
-
-/// A message of RTMP in chunks of 128 bytes (§5.3.1).
-fn message(kind: u8, payload: &[u8]) -> Vec<u8> {
-    let mut bytes = vec![3, 0, 0, 0];
-    bytes.extend(&(payload.len() as u32).to_be_bytes()[1..]);
-    bytes.extend([kind, 0, 0, 0, 0]);
-    for (at, chunk) in payload.chunks(128).enumerate() {
-        if at > 0 {
-            bytes.push(0xc3);
-        }
-        bytes.extend(chunk);
-    }
-    bytes
-}
-
 #[test]
 fn what_no_encoder_sends_ends_its_connection_alone() {
     let (server, _) = serve_logged("[limits]\nhead_time = '60s'", LogConfig::default());
@@ -238,16 +213,16 @@ fn what_no_encoder_sends_ends_its_connection_alone() {
     let deep = [&connect[..], &b"\x03\0\x01a".repeat(100_000)].concat();
     let wide = [&connect[..], b"\x0a\xff\xff\xff\xff", &[5; 1_000_000]].concat();
     let long_name = [&connect[..], b"\x0c\xff\xff\xff\xff", &[b'x'; 1_000]].concat();
-    let chunk = |size: u32| message(1, &size.to_be_bytes());
+    let chunk = |size: u32| message(1, 0, &size.to_be_bytes());
     let huge = [&chunk(0x7fff_ffff)[..], &[3, 0, 0, 0, 0xff, 0xff, 0xff, 20, 0, 0, 0, 0], &[0; 100_000]].concat();
     // Each of many chunk streams begins a long message and ends none.
     let held: Vec<u8> =
         (3..64).flat_map(|id| [&[id, 0, 0, 0, 0x7f, 0xff, 0xff, 9, 1, 0, 0, 0][..], &[0; 128]].concat()).collect();
     let held = [&chunk(128)[..], &held.repeat(3_000)].concat();
     for (name, bytes) in [
-        ("objects in objects", message(20, &deep)),
-        ("an array of four thousand millions", message(20, &wide)),
-        ("a text of four thousand millions", message(20, &long_name)),
+        ("objects in objects", message(20, 0, &deep)),
+        ("an array of four thousand millions", message(20, 0, &wide)),
+        ("a text of four thousand millions", message(20, 0, &long_name)),
         ("a message of 16 MB", huge),
         ("messages that never end", held),
         ("chunks of nothing", chunk(0)),

@@ -212,6 +212,31 @@ impl Encoder {
     }
 }
 
+/// A connection whose handshake is done.
+pub fn shaken(to: SocketAddr) -> TcpStream {
+    let mut socket = TcpStream::connect(to).expect("connected");
+    socket.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
+    socket.write_all(&[&[3][..], &[0; 1536]].concat()).expect("sent");
+    let mut answer = [0; 1 + 2 * 1536];
+    socket.read_exact(&mut answer).expect("an answer");
+    socket.write_all(&answer[1..1537]).expect("sent");
+    socket
+}
+
+/// A message of RTMP in a message stream, in chunks of 128 bytes (§5.3.1).
+pub fn message(kind: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![3, 0, 0, 0];
+    bytes.extend(&(payload.len() as u32).to_be_bytes()[1..]);
+    bytes.extend([kind, stream, 0, 0, 0]);
+    for (at, chunk) in payload.chunks(128).enumerate() {
+        if at > 0 {
+            bytes.push(0xc3);
+        }
+        bytes.extend(chunk);
+    }
+    bytes
+}
+
 /// A response.
 #[derive(Debug)]
 pub struct Response {
