@@ -140,7 +140,7 @@ impl<'a> Nals<'a> {
     }
 
     /// Whether decoding can begin at this picture, which the publisher flags as a keyframe or does not. An IDR picture is one whatever
-    /// the flag says. Another picture is one if it is flagged, and has intra slices only or a recovery point.
+    /// the flag says. Another picture is one if it is flagged, and its first field has intra slices only, or it has a recovery point.
     pub fn is_keyframe(&self, is_flagged: bool) -> bool {
         let kind = |nal: &[u8]| nal[0] & 0x1f;
         if self.clone().any(|nal| kind(nal) == NAL_IDR) {
@@ -149,17 +149,20 @@ impl<'a> Nals<'a> {
         if !is_flagged {
             return false;
         }
-        let mut slices = self.clone().filter(|nal| matches!(kind(nal), NAL_SLICE | NAL_PARTITION)).peekable();
-        slices.peek().is_some() && slices.all(is_intra)
+        let slices = self.clone().filter(|nal| matches!(kind(nal), NAL_SLICE | NAL_PARTITION));
+        let mut headers = slices.map(slice_header);
+        // A second field begins with macroblock 0 as the first does, and may refer to the first.
+        let is_intra = |header: Option<(u32, u32)>| header.is_some_and(|(_, kind)| matches!(kind % 5, 2 | 4));
+        headers.next().is_some_and(is_intra)
+            && headers.take_while(|header| header.is_none_or(|(first, _)| first != 0)).all(is_intra)
             || self.clone().any(|nal| kind(nal) == NAL_SEI && has_recovery_point(nal))
     }
 }
 
-/// Whether a slice refers to no other picture. Source: §7.3.3, table 7-6 (I and SI).
-fn is_intra(slice: &[u8]) -> bool {
+/// The number of a slice's first macroblock, and its type: 2 and 4, modulo 5, refer to no other picture. Source: §7.3.3, table 7-6.
+fn slice_header(slice: &[u8]) -> Option<(u32, u32)> {
     let mut bits = BitReader::new(&slice[1..]);
-    let kind = bits.ue().and_then(|_| bits.ue());
-    kind.is_some_and(|kind| matches!(kind % 5, 2 | 4))
+    Some((bits.ue()?, bits.ue()?))
 }
 
 /// Whether an SEI NAL unit has a message with a recovery point. Source: §7.3.2.3.1.
@@ -370,8 +373,9 @@ mod tests {
         let unit = |nals: &[&[u8]]| -> Vec<u8> {
             nals.iter().flat_map(|nal| [&(nal.len() as u32).to_be_bytes()[..], nal].concat()).collect()
         };
-        // Slice headers begin with first_mb_in_slice 0 and slice_type: 7 is I, 5 is P.
+        // Slice headers begin with first_mb_in_slice, 0 but for the last one, and slice_type: 7 is I, 5 is P.
         let (idr, intra, inter) = (&b"\x65\x88\x80"[..], &b"\x41\x88\x80"[..], &b"\x41\x9a\x00"[..]);
+        let inter_after = &b"\x41\x31\x80"[..];
         // As x264 writes them: its settings, and a recovery point.
         let (settings, recovery) = (&b"\x06\x05\x03abc\x80"[..], &b"\x06\x06\x01\xc4\x80"[..]);
         for (nals, flagged, wanted) in [
@@ -380,7 +384,8 @@ mod tests {
             (&[intra], true, true),
             (&[intra], false, false),
             (&[inter], true, false),
-            (&[intra, inter], true, false),
+            (&[intra, inter_after], true, false),
+            (&[intra, inter], true, true),
             (&[settings, inter], true, false),
             (&[settings, recovery, inter], true, true),
         ] {
