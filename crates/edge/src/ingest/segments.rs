@@ -33,8 +33,9 @@ pub(super) struct Segments {
 
 impl Segments {
     /// For a stream that begins. Its numbers go on from those of a stream of the same key before it, of which nothing is known: it may
-    /// have been another process'. Media sequence numbers begin at the milliseconds since 1970, and no segment is shorter than one;
-    /// discontinuity sequence numbers begin at the seconds, since some players hold those in 31 bits (media3, `HlsPlaylistParser`).
+    /// have been another process'. Media sequence numbers begin at the time since 1970, counted in the shortest segments that there are:
+    /// a finer unit would be safer still, but hls.js takes a jump of numbers for media that it has not seen, and stands still behind a
+    /// long one. Discontinuity sequence numbers begin at the seconds: some players hold them in 31 bits (media3, `HlsPlaylistParser`).
     pub(super) fn new(stream: &Stream, target_ms: u64, window_len: usize) -> Self {
         let mut settings = Settings::default();
         settings.target_ms = target_ms;
@@ -45,7 +46,7 @@ impl Segments {
             window_len,
             pieces: VecDeque::new(),
             inits: VecDeque::new(),
-            base: stream.began_ms,
+            base: stream.began_ms / settings.shortest_ms(),
             listed: 0,
             version: 0,
             target_ms,

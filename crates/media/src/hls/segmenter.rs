@@ -5,7 +5,7 @@
 //! it (see [`super::Window`]).
 
 use super::format::{Container, SegmentFormat};
-use super::settings::Settings;
+use super::settings::{EARLY_MS, Settings};
 use super::start::Start;
 use crate::ts::Muxer;
 use crate::{Config, Track, Unit};
@@ -91,8 +91,6 @@ pub struct Segment {
     pub has_sound: bool,
 }
 
-/// Encoders' timestamps are rounded to milliseconds: a keyframe that is this early is in time.
-const EARLY_MS: u64 = 20;
 /// The longest duration that is assumed of a segment's last unit, in milliseconds.
 const STEP_MAX_MS: u64 = 500;
 /// The duration of a last unit where nothing else is known, in milliseconds.
