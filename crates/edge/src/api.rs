@@ -18,15 +18,35 @@ pub struct Api {}
 /// Most viewers in a page, 400 KB with agents of 100 bytes; as many without `limit`.
 const PAGE_MAX: usize = 1_000;
 
-/// An answer's text and kind, or only a status.
-type Found = Result<(&'static str, String), Status>;
+/// An answer's kind and text.
+type Found = Result<(&'static str, String), Problem>;
+
+/// Why there is none.
+struct Problem {
+    status: Status,
+    why: String,
+    /// The methods that there are instead, after [`Status::MethodNotAllowed`]. Source: RFC 9110 §15.5.6.
+    allow: &'static str,
+}
+
+impl Problem {
+    fn new(status: Status, why: impl Into<String>) -> Self {
+        Self { status, why: why.into(), allow: "" }
+    }
+
+    fn method(allow: &'static str) -> Self {
+        Self { status: Status::MethodNotAllowed, why: format!("here is {allow}"), allow }
+    }
+}
 
 impl Api {
     /// Answers: the head goes into `head`, the body is returned.
     pub fn respond(&mut self, request: &Request<'_>, shared: &Shared, head: &mut Vec<u8>) -> Arc<[u8]> {
-        let (status, kind, text) = match self.find(request, shared) {
-            Ok((kind, text)) => (Status::Ok, kind, text),
-            Err(status) => (status, "application/json", format!("{{\"error\":\"{}\"}}\n", status.line())),
+        let (status, allow, kind, text) = match self.find(request, shared) {
+            Ok((kind, text)) => (Status::Ok, "", kind, text),
+            Err(Problem { status, why, allow }) => {
+                (status, allow, "application/json", format!("{}\n", json!({ "error": why })))
+            }
         };
         let mut fields = Head::begin(head, status, &imf_fixdate(shared.hub.now_ms() / 1_000))
             .field("Content-Type", kind)
@@ -34,6 +54,9 @@ impl Api {
             .length(text.len() as u64);
         if status == Status::Unauthorized {
             fields = fields.field("WWW-Authenticate", "Bearer");
+        }
+        if !allow.is_empty() {
+            fields = fields.field("Allow", allow);
         }
         if !request.keep_alive {
             fields = fields.field("Connection", "close");
@@ -43,12 +66,14 @@ impl Api {
     }
 
     fn find(&self, request: &Request<'_>, shared: &Shared) -> Found {
-        let target = Target::parse(request.path).map_err(|refusal| refusal.status())?;
+        let target = Target::parse(request.path).map_err(|refusal| Problem::new(refusal.status(), refusal.text()))?;
         let names: Vec<&str> = target.names().iter().map(AsRef::as_ref).collect();
         let is_read = matches!(request.method, Method::Get | Method::Head);
         match (names.as_slice(), is_read) {
             (["health"], true) => return json_text(&json!({ "status": "ok" })),
-            (["ready"], true) if shared.is_draining.load(Ordering::Acquire) => return Err(Status::ServiceUnavailable),
+            (["ready"], true) if shared.is_draining.load(Ordering::Acquire) => {
+                return Err(Problem::new(Status::ServiceUnavailable, "the server ends"));
+            }
             (["ready"], true) => return json_text(&json!({ "status": "ready" })),
             _ => {}
         }
@@ -56,7 +81,12 @@ impl Api {
         if let Some(token) = &config.api.token
             && !is_same(request.authorization.and_then(bearer).unwrap_or_default(), token)
         {
-            return Err(Status::Unauthorized);
+            return Err(Problem::new(Status::Unauthorized, "Authorization: Bearer TOKEN is needed, with api.token"));
+        }
+        if let ["api", what] = names.as_slice()
+            && is_read
+        {
+            known_parameters(request, if *what == "viewers" { &["stream", "limit", "after"] } else { &[] })?;
         }
         match (names.as_slice(), request.method) {
             (["metrics"], _) if is_read => Ok(("text/plain; version=0.0.4", metrics(shared))),
@@ -72,13 +102,17 @@ impl Api {
                 let key = names[2..].join("/");
                 match shared.hub.kick_publisher(&key) {
                     true => json_text(&json!({ "closed": key })),
-                    false => Err(Status::NotFound),
+                    false => Err(Problem::new(Status::NotFound, "nobody publishes this stream")),
                 }
             }
             (["metrics"] | ["api", "streams" | "viewers" | "threads" | "statistics"], _) => {
-                Err(Status::MethodNotAllowed)
+                Err(Problem::method("GET, HEAD"))
             }
-            _ => Err(Status::NotFound),
+            (["api", "viewers", _], Method::Delete) => {
+                Err(Problem::new(Status::NotFound, "there is no viewer with this id"))
+            }
+            (["api", "viewers", _] | ["api", "streams", _, .., _], _) => Err(Problem::method("DELETE")),
+            _ => Err(Problem::new(Status::NotFound, "there is nothing at this path")),
         }
     }
 }
@@ -93,15 +127,26 @@ fn json_text(value: &Value) -> Found {
     Ok(("application/json", format!("{value}\n")))
 }
 
+/// Refuses parameters of other names than these: a filter that is misspelt would select everything.
+fn known_parameters(request: &Request<'_>, known: &[&str]) -> Result<(), Problem> {
+    let odd = request.query.pairs().map(|(name, _)| name).find(|name| !name.is_empty() && !known.contains(name));
+    let Some(odd) = odd else { return Ok(()) };
+    let there_are = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    Err(Problem::new(Status::BadRequest, format!("unknown parameter '{odd}': known here: {there_are}")))
+}
+
 /// A page of viewers: `limit` of those after the number `after`, of `stream` or of all.
 fn viewers(request: &Request<'_>, shared: &Shared) -> Found {
     let query = request.query;
+    let bad = |why: String| Problem::new(Status::BadRequest, why);
     let limit: NonZeroUsize = match query.get("limit") {
-        Some(limit) => limit.parse().map_err(|_| Status::BadRequest)?,
+        Some(limit) => limit
+            .parse()
+            .map_err(|_| bad(format!("limit is a number, at least 1; a page has {PAGE_MAX} viewers at most")))?,
         None => NonZeroUsize::MAX,
     };
-    let after =
-        query.get("after").map(|id| u64::from_str_radix(&id, 16)).transpose().map_err(|_| Status::BadRequest)?;
+    let after = query.get("after").map(|id| u64::from_str_radix(&id, 16)).transpose();
+    let after = after.map_err(|_| bad("after is the 'next' of the page before, a hexadecimal number".to_owned()))?;
     let page = shared.viewers.page(query.get("stream").as_deref(), after, limit.get().min(PAGE_MAX));
     json_text(&json!({
         "viewers": page.viewers,

@@ -1,5 +1,6 @@
 //! A publisher of our own: the built-in stream, sent to a server as any encoder sends, so that a first run needs no other program.
 
+use crate::http::percent_encode;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +25,7 @@ pub fn publish(to: SocketAddr, app: &str, name: &str, key: Option<&str>, stop: &
     let mut socket = TcpStream::connect_timeout(&to, PATIENCE)?;
     socket.set_read_timeout(Some(PATIENCE))?;
     socket.set_write_timeout(Some(PATIENCE))?;
-    let name = key.map_or_else(|| name.to_owned(), |key| format!("{name}?key={key}"));
+    let name = key.map_or_else(|| name.to_owned(), |key| format!("{name}?key={}", percent_encode(key)));
     let mut session = Publisher::new(RANDOM, app, &name);
     let mut buffer = [0; 4096];
     'asking: loop {

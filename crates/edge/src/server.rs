@@ -29,6 +29,8 @@ use thiserror::Error;
 
 /// Descriptors of a worker's table that are not viewers': its epoll, listeners, wakers, its pipe, the standard streams.
 const OTHER_DESCRIPTORS: u64 = 128;
+/// Most workers: two of the signals are the API's and the publishers'.
+const MOST_WORKERS: usize = WORKERS_MAX - 2;
 /// Connections that wait to be taken, for each listener.
 const BACKLOG: u16 = 4_096;
 
@@ -52,6 +54,9 @@ pub enum ServeError {
     /// A thread.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
+    /// The number of workers.
+    #[error("workers is {0}: there can be 1 to {MOST_WORKERS}")]
+    Workers(u16),
     /// A URL, by its key.
     #[error("webhooks.{0} is no URL that can be called")]
     Webhook(&'static str),
@@ -108,9 +113,9 @@ impl Server {
     /// # Errors
     /// What the server cannot be without, by name.
     pub fn start_logged(config: ServeConfig, log: Arc<Log>) -> Result<Self, ServeError> {
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let workers = config.workers.map_or(cores, usize::from).clamp(1, WORKERS_MAX - 2);
-        hooks::check(&config.webhooks).map_err(ServeError::Webhook)?;
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(MOST_WORKERS);
+        let workers = config.workers.map_or(cores, usize::from);
+        check(&config)?;
         let descriptors = table::raise_limit()?;
         let tls = config.https.as_ref().map(|tls| Certificates::load(&tls.certificate, &tls.key));
         let certificates = tls.transpose()?.map(Arc::new);
@@ -132,10 +137,11 @@ impl Server {
         // The workers', the API's and the publishers'.
         let signals = (0..workers + 2).map(|_| signal()).collect::<Result<Vec<_>, _>>()?;
         let connections = ConnectionLimits::new(config.limits.connections, config.limits.per_address);
-        let mut salt = [0; 32];
+        let (mut salt, mut process) = ([0; 32], [0; 8]);
         let random = rustls::crypto::ring::default_provider().secure_random;
-        random.fill(&mut salt).map_err(|_| ServeError::Random)?;
-        let hooks = Arc::new(Hooks::new(config.webhooks.clone(), signals.clone(), Arc::clone(&log)));
+        random.fill(&mut salt).and_then(|()| random.fill(&mut process)).map_err(|_| ServeError::Random)?;
+        let process = u64::from_ne_bytes(process);
+        let hooks = Arc::new(Hooks::new(config.webhooks.clone(), signals.clone(), Arc::clone(&log), process));
         hooks.start().map_err(ServeError::Thread)?;
         let shared = Arc::new(Shared {
             hub: Arc::new(Hub::new(config, signals, salt)),
@@ -202,6 +208,16 @@ impl Server {
                 let fields = || vec![("what", what.into()), ("address", address.to_string().into())];
                 log.event(LogLevel::Info, "listen", fields);
             }
+        }
+        let (_, config) = self.shared.hub.config.get();
+        for why in cautions(&config) {
+            log.event(LogLevel::Warn, "configuration", || vec![("why", why.into())]);
+        }
+        let (wanted, room) = (u64::from(config.limits.connections), self.room);
+        if wanted > room {
+            let why = "limits.connections is more than the limit of descriptors allows: raise it (ulimit -Hn), or have more workers";
+            let fields = || vec![("configured", wanted.into()), ("possible", room.into()), ("why", why.into())];
+            log.event(LogLevel::Warn, "connections-limited", fields);
         }
         for why in &self.refused {
             log.event(LogLevel::Warn, "option-refused", || vec![("why", why.as_str().into())]);
@@ -320,6 +336,29 @@ impl Server {
         }
         failed.map_or(Ok(()), Err)
     }
+}
+
+/// Looks at what the configuration says, as far as that goes without opening anything.
+///
+/// # Errors
+/// What a server cannot be started with.
+pub fn check(config: &ServeConfig) -> Result<(), ServeError> {
+    match config.workers {
+        Some(workers) if !(1..=MOST_WORKERS).contains(&workers.into()) => Err(ServeError::Workers(workers)),
+        _ => hooks::check(&config.webhooks).map_err(ServeError::Webhook),
+    }
+}
+
+/// What works, but not as somebody may expect: a sentence each.
+pub fn cautions(config: &ServeConfig) -> Vec<String> {
+    // FFmpeg takes what is behind the last slash as the stream's name (`rtmp_open`, libavformat/rtmpproto.c), and an ampersand ends a
+    // parameter.
+    let key = config.auth.publish_key.as_deref().unwrap_or_default();
+    let odd = [('/', "%2F"), ('&', "%26")].into_iter().filter(|&(odd, _)| key.contains(odd));
+    odd.map(|(odd, escape)| {
+        format!("auth.publish_key has a '{odd}': publishers have to write it as {escape} in the URL")
+    })
+    .collect()
 }
 
 /// What a worker opened before it began.

@@ -1,9 +1,9 @@
 //! TLS: certificates that can be replaced while connections go on, and tickets that make the next handshake short.
 
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::ProducesTickets;
-use rustls::{ServerConfig, ServerConnection};
+use rustls::{InconsistentKeys, ServerConfig, ServerConnection};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use thiserror::Error;
@@ -15,21 +15,43 @@ pub(crate) const RECORD_BYTES: usize = (16 << 10) - 29;
 #[derive(Debug, Error)]
 pub enum TlsError {
     /// A file that cannot be read, or holds something else.
-    #[error("cannot use {path}: {source}")]
+    #[error("https.{key}: cannot use {path}: {why}", why = unreadable(source, key))]
     File {
+        /// The key in the configuration.
+        key: &'static str,
         /// The file.
         path: PathBuf,
         /// Why.
-        source: rustls::pki_types::pem::Error,
+        source: pem::Error,
     },
     /// The two do not belong together, or are of a kind that is not served.
-    #[error("cannot use the certificate {path} with its key: {source}")]
+    #[error("https.certificate: cannot use {path} with its key: {why}", why = unfit(source))]
     Pair {
         /// The certificate's file.
         path: PathBuf,
         /// Why.
         source: rustls::Error,
     },
+}
+
+/// Why a file cannot be used.
+fn unreadable(error: &pem::Error, key: &str) -> String {
+    match error {
+        pem::Error::NoItemsFound => format!("it holds no {key} in PEM"),
+        pem::Error::Io(error) => error.to_string(),
+        error => error.to_string(),
+    }
+}
+
+/// Why a certificate and a key cannot be used together.
+fn unfit(error: &rustls::Error) -> String {
+    match error {
+        rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+            "the key is that of another certificate".to_owned()
+        }
+        rustls::Error::InvalidCertificate(_) => "the certificate makes no sense".to_owned(),
+        error => error.to_string(),
+    }
 }
 
 /// The certificates of a listener.
@@ -70,13 +92,14 @@ impl Certificates {
 }
 
 fn read(certificate: &Path, key: &Path, tickets: &Arc<dyn ProducesTickets>) -> Result<Arc<ServerConfig>, TlsError> {
-    let file = |path: &Path| {
-        let path = path.to_owned();
-        move |source| TlsError::File { path, source }
-    };
-    let chain = CertificateDer::pem_file_iter(certificate).map_err(file(certificate))?;
-    let chain = chain.collect::<Result<Vec<_>, _>>().map_err(file(certificate))?;
-    let secret = PrivateKeyDer::from_pem_file(key).map_err(file(key))?;
+    let unusable = |source| TlsError::File { key: "certificate", path: certificate.to_owned(), source };
+    let chain = CertificateDer::pem_file_iter(certificate).map_err(unusable)?;
+    let chain = chain.collect::<Result<Vec<_>, _>>().map_err(unusable)?;
+    if chain.is_empty() {
+        return Err(unusable(pem::Error::NoItemsFound));
+    }
+    let secret = PrivateKeyDer::from_pem_file(key);
+    let secret = secret.map_err(|source| TlsError::File { key: "key", path: key.to_owned(), source })?;
     let pair = |source| TlsError::Pair { path: certificate.to_owned(), source };
     let mut config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()

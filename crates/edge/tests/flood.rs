@@ -64,6 +64,31 @@ fn a_page_of_viewers_has_one_at_least() {
 }
 
 #[test]
+fn a_question_that_cannot_be_answered_is_named() {
+    let server = serve("");
+    let mut api = Client::connect(server.addresses.api[0]);
+    for (path, status, why) in [
+        ("/api/viewers?limit=abc", 400, "limit is a number, at least 1"),
+        ("/api/viewers?limit=0", 400, "limit is a number, at least 1"),
+        ("/api/viewers?after=x", 400, "after is the 'next'"),
+        ("/api/viewers?strem=a", 400, "unknown parameter 'strem'"),
+        ("/api/streams?x=1", 400, "unknown parameter 'x'"),
+        ("/api/streem", 404, "nothing at this path"),
+    ] {
+        let answer = api.get(path);
+        let body: Value = serde_json::from_str(answer.text()).expect("JSON");
+        assert_eq!(answer.status, status, "{path}");
+        assert!(body["error"].as_str().is_some_and(|error| error.contains(why)), "{path}: {body}");
+    }
+    for (line, allow) in [("DELETE /api/viewers", "GET, HEAD"), ("GET /api/viewers/1", "DELETE")] {
+        api.write(&format!("{line} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        let answer = api.response(false);
+        assert_eq!((answer.status, answer.field("Allow")), (405, Some(allow)), "{line}");
+    }
+    server.drain().expect("drained");
+}
+
+#[test]
 fn sessions_and_journal_lines_of_one_address_are_bounded() {
     let folder = tempfile::tempdir().expect("a folder");
     let journal = folder.path().join("journal");

@@ -2,12 +2,14 @@
 
 mod common;
 
-use common::{Client, Encoder, FPS, eventually, nobody_listens, serve_logged};
+use common::{Client, Encoder, FPS, eventually, message, nobody_listens, serve_logged, shaken};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use thalweg_media::amf::{self, Value as Amf};
+use thalweg_media::rtmp::Publisher;
 use thalweg_model::{LogConfig, LogLevel};
 
 /// What an application was sent.
@@ -156,6 +158,12 @@ fn an_application_decides_and_is_told() {
     encoder.end();
     let told = eventually(|| application.calls("/yes/unpublish").first().map(Call::json));
     assert_eq!(told["why"].as_str(), Some("the publisher ended the stream"));
+    // The bytes are those of a publication, not of those before it.
+    Encoder::publish(server.addresses.rtmp[0], "cam").expect("published").end();
+    let again = eventually(|| application.calls("/yes/unpublish").get(1).map(Call::json));
+    let received = [&told, &again].map(|told| told["received_bytes"].as_u64().expect("bytes"));
+    assert!(received[0] > 50_000 && (1..1_000).contains(&received[1]), "{received:?}");
+    assert_ne!(told["id"], again["id"]);
     server.drain().expect("drained");
     let hls = application
         .calls("/yes/stop")
@@ -272,8 +280,14 @@ fn each_session_has_one_on_play_and_one_on_stop() {
     distinct.dedup();
     assert_eq!(plays, distinct, "each once");
     assert!((8..=9).contains(&plays.len()), "{plays:?}");
-    let known = application.calls("/yes/play").iter().filter(|call| call.json()["known"] == true).count();
-    assert!(known >= 3, "those that were let in by a known answer are sent as well");
+    let calls = application.calls("/yes/play");
+    let (known, asked): (Vec<_>, Vec<_>) = calls.iter().map(Call::json).partition(|call| call["known"] == true);
+    assert!(known.len() >= 3, "those that were let in by a known answer are sent as well");
+    let mut fields = asked[0].clone();
+    fields["known"] = true.into();
+    let names = |call: &Value| call.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&known[0]), names(&fields));
+    assert_eq!(known[0]["subject"], asked[0]["subject"]);
 }
 
 #[test]
@@ -333,6 +347,58 @@ fn each_on_publish_that_is_accepted_has_one_on_unpublish() {
     assert_eq!((asked.len(), &told), (3, &asked));
     let last = application.calls("/yes/unpublish").iter().map(Call::json).find(|call| call["stream"] == "live/other");
     assert_eq!(last.expect("told")["why"].as_str(), Some("the server ends"));
+}
+
+#[test]
+fn who_closes_while_the_application_is_asked_has_closed() {
+    let application = Application::start();
+    let (server, seen) = serve_logged(
+        &format!("[webhooks]\non_publish = '{}'\ntimeout = '5s'", application.url("/slow/publish")),
+        loud(),
+    );
+    let mut socket = TcpStream::connect(server.addresses.rtmp[0]).expect("connected");
+    socket.set_read_timeout(Some(Duration::from_millis(50))).expect("set");
+    let (mut session, mut buffer) = (Publisher::new([7; 1536], "live", "cam"), [0; 4096]);
+    eventually(|| {
+        socket.write_all(session.output()).expect("sent");
+        session.sent(session.output().len());
+        let got = socket.read(&mut buffer).unwrap_or(0);
+        let mut input = &buffer[..got];
+        while session.handle(&mut input).expect("RTMP").is_some() {}
+        (application.calls("/slow/publish").len() == 1).then_some(())
+    });
+    drop(socket);
+    let lines = eventually(|| Some(seen.text()).filter(|text| text.contains(" unpublish ")));
+    assert!(lines.contains("the publisher closed the connection") || lines.contains("reset by peer"), "{lines}");
+    server.drain().expect("drained");
+}
+
+#[test]
+fn each_publication_of_a_connection_has_its_session() {
+    let application = Application::start();
+    let text = format!(
+        "[webhooks]\non_publish = '{}'\non_unpublish = '{}'",
+        application.url("/yes/publish"),
+        application.url("/yes/unpublish"),
+    );
+    let (server, _) = serve_logged(&text, loud());
+    let mut socket = shaken(server.addresses.rtmp[0]);
+    let call = |stream: u8, name: &str, number: f64, more: &[Amf]| {
+        let (mut payload, head) = (Vec::new(), [name.into(), number.into(), Amf::Null]);
+        amf::encode(&[&head[..], more].concat(), &mut payload);
+        message(20, stream, &payload)
+    };
+    let mut calls = [call(0, "connect", 1.0, &[]), call(0, "createStream", 2.0, &[])].concat();
+    for _ in 0..2 {
+        calls.extend(call(1, "publish", 3.0, &["live/cam".into()]));
+        calls.extend(call(1, "closeStream", 0.0, &[]));
+    }
+    socket.write_all(&calls).expect("sent");
+    eventually(|| (application.calls("/yes/unpublish").len() == 2).then_some(()));
+    let (asked, told) = (application.sessions("/yes/publish"), application.sessions("/yes/unpublish"));
+    assert!(asked == told && asked[0] != asked[1], "{asked:?} {told:?}");
+    drop(socket);
+    server.drain().expect("drained");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use thalweg_media::flv::FlvReader;
 use thalweg_media::hls::{Checker, Playlist};
 use thalweg_media::ts::Demuxer;
-use thalweg_media::{TagKind, Track};
+use thalweg_media::{AvcConfig, TagKind, Track};
 
 /// The media playlist's path and text of a fresh session.
 fn session(client: &mut Client, name: &str) -> (String, String) {
@@ -135,9 +135,19 @@ fn responses_are_as_the_rfcs_have_them() {
     for path in
         ["/", "/live", "/live/none.m3u8", "/live/none.flv", "/live/cam.mp4", "/a/b/c/d/e", "/live/cam/x/index.m3u8"]
     {
-        assert_eq!(client.get(path).status, 404, "{path}");
+        let answer = client.get(path);
+        assert_eq!(answer.status, 404, "{path}");
+        let is_stream = path.contains("none") || path.ends_with("index.m3u8");
+        let wanted = if is_stream { "no stream of this name" } else { "play /APP/NAME" };
+        assert!(answer.text().starts_with(wanted), "{path}: {}", answer.text());
     }
-    assert_eq!(client.get("/live/../x").status, 400);
+    assert!(client.get("/live/../x").text().contains("no name here"));
+    client.write("HEAD /live/none.flv HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(client.response(true).status, 404);
+    let mut poster = Client::connect(http);
+    poster.write("POST /live/cam.m3u8 HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc");
+    let answer = poster.response(false);
+    assert_eq!((answer.status, answer.field("Allow")), (405, Some("GET, HEAD, OPTIONS")));
     let mut encoder = Encoder::publish(server.addresses.rtmp[0], "cam").expect("published");
     encoder.pictures(0, 1, 1_000);
     // Asked before there is a segment: it waits for it.
@@ -420,8 +430,40 @@ fn a_publisher_that_comes_back_goes_on_behind_a_discontinuity() {
     assert!(got.contains(&(2 * FPS)) && got.contains(&1_000), "{got:?}");
     let mut client = Client::connect(http);
     let text = eventually(|| Some(session(&mut client, "cam").1).filter(|text| uris(text).len() >= 5));
-    assert_eq!(text.matches("#EXT-X-DISCONTINUITY\n").count(), 1, "{text}");
+    assert_eq!(
+        text.matches("#EXT-X-DISCONTINUITY\n").count(),
+        2,
+        "the first segment's, and that of the return: {text}"
+    );
     assert_eq!(Checker::default().check(&text), [], "{text}");
+    server.drain().expect("drained");
+}
+
+#[test]
+fn a_publisher_that_comes_back_with_video_alone_has_silence() {
+    let server = serve("[hls]\ntarget = '1s'");
+    let (rtmp, http) = (server.addresses.rtmp[0], server.addresses.http[0]);
+    let mut first = Encoder::publish(rtmp, "cam").expect("published");
+    first.pictures(0, 2 * FPS + 1, 1_000);
+    first.end();
+    let mut second = eventually(|| Encoder::publish_bare(rtmp, "live", "cam").ok());
+    let avc = AvcConfig::of(b"\x67\x42\xc0\x1e\xda", b"\x68\xce").expect("a configuration");
+    second.send(TagKind::Video, 0, &[b"\x17\0\0\0\0", &avc.record[..]].concat());
+    for number in 0..=2 * FPS {
+        let key = number % FPS == 0;
+        let head = if key { b"\x17\x01\0\0\0\0\0\0\x02\x65" } else { b"\x27\x01\0\0\0\0\0\0\x02\x41" };
+        second.send(TagKind::Video, number * 1_000 / FPS, &[&head[..], b"\x9a"].concat());
+    }
+    let mut client = Client::connect(http);
+    let (path, text) = eventually(|| Some(session(&mut client, "cam")).filter(|(_, text)| uris(text).len() >= 5));
+    let last = uris(&text).pop().expect("a segment");
+    let segment = client.get(&path.replace("index.m3u8", &last));
+    let (mut demuxer, mut rest, mut sounds) = (Demuxer::new(1 << 20), segment.body.as_slice(), 0);
+    while !rest.is_empty() {
+        sounds += u32::from(demuxer.read(&mut rest).expect("a stream").is_some_and(|pes| pes.track == Track::Audio));
+    }
+    assert!(sounds > 0, "{text}");
+    second.end();
     server.drain().expect("drained");
 }
 

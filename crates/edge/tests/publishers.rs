@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{Client, Encoder, FPS, eventually, serve_logged};
+use common::{Client, Encoder, FPS, eventually, message, serve_logged, shaken};
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 use thalweg_media::{AvcConfig, TagKind};
 use thalweg_model::LogConfig;
@@ -140,7 +140,9 @@ fn names_are_decoded_as_a_viewers_path_is_and_others_are_logged() {
 
 #[test]
 fn a_connection_past_the_last_one_has_a_log_line() {
-    let (server, seen) = serve_logged("[limits]\nhead_time = '60s'", LogConfig::default());
+    // A proxy's connections do not count for its address.
+    let text = "trusted_proxies = ['127.0.0.1']\n[limits]\nhead_time = '60s'";
+    let (server, seen) = serve_logged(text, LogConfig::default());
     let rtmp = server.addresses.rtmp[0];
     let crowd: Vec<TcpStream> = (0..4_097).map(|_| TcpStream::connect(rtmp).expect("connected")).collect();
     let why = "publisher-closed address=127.0.0.1:";
@@ -151,29 +153,54 @@ fn a_connection_past_the_last_one_has_a_log_line() {
     server.drain().expect("drained");
 }
 
-/// A connection whose handshake is done.
-fn shaken(to: SocketAddr) -> TcpStream {
-    let mut socket = TcpStream::connect(to).expect("connected");
-    socket.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
-    socket.write_all(&[&[3][..], &[0; 1536]].concat()).expect("sent");
-    let mut answer = [0; 1 + 2 * 1536];
-    socket.read_exact(&mut answer).expect("an answer");
-    socket.write_all(&answer[1..1537]).expect("sent");
-    socket
+#[test]
+fn a_stream_that_is_over_gives_way_to_another() {
+    let (server, _) = serve_logged("[limits]\nstreams = 1\npublish_return = '100ms'", LogConfig::default());
+    let rtmp = server.addresses.rtmp[0];
+    let first = Encoder::publish(rtmp, "a").expect("published");
+    assert!(Encoder::publish(rtmp, "b").is_err(), "the first is live");
+    first.end();
+    // Sooner than what is over is forgotten by itself.
+    eventually(|| Encoder::publish(rtmp, "b").ok());
+    server.drain().expect("drained");
 }
 
-/// A message of RTMP in chunks of 128 bytes (§5.3.1).
-fn message(kind: u8, payload: &[u8]) -> Vec<u8> {
-    let mut bytes = vec![3, 0, 0, 0];
-    bytes.extend(&(payload.len() as u32).to_be_bytes()[1..]);
-    bytes.extend([kind, 0, 0, 0, 0]);
-    for (at, chunk) in payload.chunks(128).enumerate() {
-        if at > 0 {
-            bytes.push(0xc3);
-        }
-        bytes.extend(chunk);
+#[test]
+fn who_is_refused_and_stays_is_closed_for_that_reason() {
+    let text = "[auth]\npublish_key = 'the+right/key'\n[limits]\npublish_silence = '300ms'";
+    let (server, seen) = serve_logged(text, LogConfig::default());
+    let rtmp = server.addresses.rtmp[0];
+    for key in ["the+right/key", "the%2Bright%2Fkey"] {
+        let published = Encoder::publish(rtmp, &format!("cam-{}?key={key}", key.len()));
+        published.unwrap_or_else(|why| panic!("{key}: {why}")).end();
     }
-    bytes
+    let (refused, _) = Encoder::ask(rtmp, "live", "cam?key=another-key");
+    let line = "why=\"the publisher had no stream to publish for longer than limits.publish_silence\"";
+    eventually(|| {
+        seen.text().lines().any(|text| text.contains("publisher-closed") && text.contains(line)).then_some(())
+    });
+    drop(refused);
+    // A name of more bytes than a message may have is refused with a line as well.
+    assert!(Encoder::publish(rtmp, &"a".repeat(3_000)).is_err());
+    eventually(|| seen.text().contains("publish-refused stream=\"\" address=127.0.0.1:").then_some(()));
+    server.drain().expect("drained");
+}
+
+#[test]
+fn one_address_does_not_keep_others_from_publishing() {
+    for (limits, most) in [("per_address = 5", 5), ("", 1_024)] {
+        let text = format!("[limits]\nhead_time = '60s'\n{limits}");
+        let (server, seen) = serve_logged(&text, LogConfig::default());
+        let rtmp = server.addresses.rtmp[0];
+        let mut crowd: Vec<TcpStream> = (0..most).map(|_| TcpStream::connect(rtmp).expect("connected")).collect();
+        crowd.push(TcpStream::connect(rtmp).expect("connected"));
+        let why = "why=\"its address has as many publishers' connections as limits.per_address and the server allow\"";
+        eventually(|| seen.text().contains(why).then_some(()));
+        assert_eq!(seen.text().matches("publisher-closed").count(), 1, "{}", seen.text());
+        drop(crowd);
+        eventually(|| Encoder::publish(rtmp, "cam").ok());
+        server.drain().expect("drained");
+    }
 }
 
 #[test]
@@ -186,16 +213,16 @@ fn what_no_encoder_sends_ends_its_connection_alone() {
     let deep = [&connect[..], &b"\x03\0\x01a".repeat(100_000)].concat();
     let wide = [&connect[..], b"\x0a\xff\xff\xff\xff", &[5; 1_000_000]].concat();
     let long_name = [&connect[..], b"\x0c\xff\xff\xff\xff", &[b'x'; 1_000]].concat();
-    let chunk = |size: u32| message(1, &size.to_be_bytes());
+    let chunk = |size: u32| message(1, 0, &size.to_be_bytes());
     let huge = [&chunk(0x7fff_ffff)[..], &[3, 0, 0, 0, 0xff, 0xff, 0xff, 20, 0, 0, 0, 0], &[0; 100_000]].concat();
     // Each of many chunk streams begins a long message and ends none.
     let held: Vec<u8> =
         (3..64).flat_map(|id| [&[id, 0, 0, 0, 0x7f, 0xff, 0xff, 9, 1, 0, 0, 0][..], &[0; 128]].concat()).collect();
     let held = [&chunk(128)[..], &held.repeat(3_000)].concat();
     for (name, bytes) in [
-        ("objects in objects", message(20, &deep)),
-        ("an array of four thousand millions", message(20, &wide)),
-        ("a text of four thousand millions", message(20, &long_name)),
+        ("objects in objects", message(20, 0, &deep)),
+        ("an array of four thousand millions", message(20, 0, &wide)),
+        ("a text of four thousand millions", message(20, 0, &long_name)),
         ("a message of 16 MB", huge),
         ("messages that never end", held),
         ("chunks of nothing", chunk(0)),

@@ -1,5 +1,6 @@
 //! A player's connection: plain or TLS, never waiting.
 
+use crate::tls::failure;
 use rustls::ClientConnection;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -129,7 +130,7 @@ impl Connection {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Got::Nothing),
                 Err(error) => return Err(error),
             }
-            tls.process_new_packets().map_err(io::Error::other)?;
+            tls.process_new_packets().map_err(|error| io::Error::other(failure(&error)))?;
             while tls.wants_write() {
                 match tls.write_tls(&mut Raw(&self.tcp)) {
                     Ok(_) => {}

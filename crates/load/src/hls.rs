@@ -3,7 +3,7 @@
 //! Source: RFC 8216 §6.3.
 
 use crate::format;
-use crate::playlist::{Media, Playlist, Resource, parse};
+use crate::playlist::{Media, Playlist, Resource, no_playlist, parse};
 use crate::playout::Playout;
 use crate::request::{Next, What};
 use crate::segment::Segment;
@@ -77,13 +77,16 @@ impl Hls {
     pub(crate) fn body(&mut self, what: What, bytes: &[u8], now: Duration, tally: &mut Tally) -> Result<(), String> {
         match what {
             What::Playlist => {
-                if self.text.len() + bytes.len() > PLAYLIST_MAX {
-                    return Err(match format::name(&self.text) {
-                        Some(format::PLAYLIST) | None => "a playlist of more than 1 MiB".to_owned(),
-                        Some(name) => format!("an answer that is no playlist: it is {name}"),
-                    });
-                }
+                let was_looked_at = self.text.len() >= format::LOOKED_AT;
                 self.text.extend_from_slice(bytes);
+                // A live stream has no end at which it would be looked at.
+                let is_looked_at = self.text.len() >= format::LOOKED_AT;
+                if is_looked_at && !was_looked_at && format::name(&self.text) != Some(format::PLAYLIST) {
+                    return Err(no_playlist(&self.text));
+                }
+                if self.text.len() > PLAYLIST_MAX {
+                    return Err("a playlist of more than 1 MiB".to_owned());
+                }
                 return Ok(());
             }
             What::Map(_) => return Ok(()),
@@ -241,6 +244,15 @@ mod tests {
         let late = format!("{head}#EXT-X-MEDIA-SEQUENCE:9\n#EXTINF:2.0,\n9.ts\n");
         assert_eq!(at(&late, &mut player, 5.0, 5.0).0, "/live/x/7/9.ts");
         assert_eq!(tally.failures.values().sum::<u64>(), 1, "{:?}", tally.failures);
+    }
+
+    #[test]
+    fn an_endless_answer_is_named_by_its_first_bytes() {
+        let mut tally = Tally::default();
+        let mut player = Hls::new(Url::parse("http://a/live/x.flv").expect("a URL"), Duration::ZERO);
+        let mut body = |bytes: &[u8]| player.body(What::Playlist, bytes, Duration::ZERO, &mut tally);
+        assert_eq!(body(b"FLV\x01\x05"), Ok(()));
+        assert_eq!(body(&[0; 200]), Err("an answer that is no playlist: it is FLV".to_owned()));
     }
 
     #[test]

@@ -110,7 +110,7 @@ fn segment(entry: hls::Entry) -> Segment {
     }
 }
 
-fn no_playlist(bytes: &[u8]) -> String {
+pub(crate) fn no_playlist(bytes: &[u8]) -> String {
     match format::name(bytes) {
         Some(format::PLAYLIST) => "a playlist that does not begin with #EXTM3U".to_owned(),
         Some(name) => format!("an answer that is no playlist: it is {name}"),

@@ -13,6 +13,8 @@ const HEADERS_MAX: usize = 64;
 pub(crate) enum BadResponse {
     #[error("the answer's head makes no sense")]
     Head,
+    #[error("the answer is TLS: try https://")]
+    Tls,
     #[error("the answer's head is longer than 16 KiB")]
     LongHead,
     #[error("a chunk's length makes no sense")]
@@ -155,6 +157,10 @@ impl Response {
     fn read_head(&mut self, input: &[u8]) -> Result<usize, BadResponse> {
         let before = self.head.len();
         self.head.extend_from_slice(&input[..input.len().min(HEAD_MAX + 1 - before.min(HEAD_MAX))]);
+        // An alert, with which servers of TLS answer what is none. Source: RFC 8446 §5.1, §6.
+        if self.head.starts_with(&[21, 3]) {
+            return Err(BadResponse::Tls);
+        }
         let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
         let mut parsed = httparse::Response::new(&mut headers);
         match parsed.parse(&self.head).map_err(|_| BadResponse::Head)? {
@@ -256,6 +262,7 @@ mod tests {
         response.read(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel", |_| {}).expect("read");
         assert_eq!(response.ended(), Err(BadResponse::Cut));
         assert_eq!(read(b"RTSP/1.0 200 OK\r\n\r\n", 100), Err(BadResponse::Head));
+        assert_eq!(read(b"\x15\x03\x03\0\x02\x02\x16", 100), Err(BadResponse::Tls));
         let endless = [&b"HTTP/1.1 200 OK\r\nA: "[..], &[b'a'; 20_000]].concat();
         assert_eq!(read(&endless, 1000), Err(BadResponse::LongHead));
     }

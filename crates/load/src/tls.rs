@@ -3,7 +3,7 @@
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, InvalidMessage, SignatureScheme};
 use std::sync::Arc;
 
 /// What all TLS connections of a load share; sessions are resumed as browsers do. Trusted is what this host trusts, or, when
@@ -23,6 +23,25 @@ pub fn config(insecure: bool) -> Arc<ClientConfig> {
     };
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Arc::new(config)
+}
+
+/// Why there is no TLS, in words, with what to do about it.
+pub(crate) fn failure(error: &Error) -> String {
+    let why = match error {
+        Error::InvalidCertificate(why) => why,
+        Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
+            return "the server does not speak TLS at this port: try http://".to_owned();
+        }
+        _ => return error.to_string(),
+    };
+    let why = match why {
+        CertificateError::UnknownIssuer => "its issuer is unknown here",
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "it has expired",
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => "it is not valid yet",
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => "it is for another name",
+        _ => "it cannot be verified",
+    };
+    format!("the server's certificate is not trusted, since {why}: --insecure takes any certificate")
 }
 
 /// Takes any certificate; signatures are checked, so that the handshake costs what it costs.
@@ -61,5 +80,22 @@ impl ServerCertVerifier for Anyone {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_says_what_to_do() {
+        for (error, wanted) in [
+            (Error::InvalidCertificate(CertificateError::UnknownIssuer), "--insecure"),
+            (Error::InvalidCertificate(CertificateError::BadEncoding), "--insecure"),
+            (Error::InvalidMessage(InvalidMessage::InvalidContentType), "http://"),
+        ] {
+            let text = failure(&error);
+            assert!(text.contains(wanted) && !text.contains("Invalid"), "{text}");
+        }
     }
 }

@@ -41,8 +41,16 @@ pub enum AvcError {
     Nal,
 }
 
-/// A slice of an IDR picture: a NAL unit's type (§7.4.1).
+/// A slice of a picture that is no IDR picture: a NAL unit's type (§7.4.1).
+const NAL_SLICE: u8 = 1;
+/// A slice's data partition with its header.
+const NAL_PARTITION: u8 = 2;
+/// A slice of an IDR picture.
 pub const NAL_IDR: u8 = 5;
+/// Supplemental enhancement information.
+const NAL_SEI: u8 = 6;
+/// The type of an SEI message with a recovery point (§D.1.1).
+const SEI_RECOVERY_POINT: u32 = 6;
 /// A sequence parameter set.
 pub const NAL_SPS: u8 = 7;
 /// A picture parameter set.
@@ -130,6 +138,57 @@ impl<'a> Nals<'a> {
         }
         if count > 0 && self.rest.is_empty() { Ok(()) } else { Err(AvcError::Nal) }
     }
+
+    /// Whether decoding can begin at this picture, which the publisher flags as a keyframe or does not. An IDR picture is one whatever
+    /// the flag says. Another picture is one if it is flagged, and its first field has intra slices only, or it has a recovery point.
+    pub fn is_keyframe(&self, is_flagged: bool) -> bool {
+        let kind = |nal: &[u8]| nal[0] & 0x1f;
+        if self.clone().any(|nal| kind(nal) == NAL_IDR) {
+            return true;
+        }
+        if !is_flagged {
+            return false;
+        }
+        let slices = self.clone().filter(|nal| matches!(kind(nal), NAL_SLICE | NAL_PARTITION));
+        let mut headers = slices.map(slice_header);
+        // A second field begins with macroblock 0 as the first does, and may refer to the first.
+        let is_intra = |header: Option<(u32, u32)>| header.is_some_and(|(_, kind)| matches!(kind % 5, 2 | 4));
+        headers.next().is_some_and(is_intra)
+            && headers.take_while(|header| header.is_none_or(|(first, _)| first != 0)).all(is_intra)
+            || self.clone().any(|nal| kind(nal) == NAL_SEI && has_recovery_point(nal))
+    }
+}
+
+/// The number of a slice's first macroblock, and its type: 2 and 4, modulo 5, refer to no other picture. Source: §7.3.3, table 7-6.
+fn slice_header(slice: &[u8]) -> Option<(u32, u32)> {
+    let mut bits = BitReader::new(&slice[1..]);
+    Some((bits.ue()?, bits.ue()?))
+}
+
+/// Whether an SEI NAL unit has a message with a recovery point. Source: §7.3.2.3.1.
+fn has_recovery_point(nal: &[u8]) -> bool {
+    let plain = without_emulation(&nal[1..]);
+    let mut rest = plain.as_slice();
+    let number = |rest: &mut &[u8]| {
+        let mut sum = 0u32;
+        loop {
+            let (&byte, after) = rest.split_first()?;
+            *rest = after;
+            sum = sum.saturating_add(byte.into());
+            if byte != 0xff {
+                return Some(sum);
+            }
+        }
+    };
+    // What is left at the end is the trailing bits, one byte.
+    while rest.len() > 1 {
+        let (Some(kind), Some(length)) = (number(&mut rest), number(&mut rest)) else { return false };
+        if kind == SEI_RECOVERY_POINT {
+            return true;
+        }
+        rest = rest.get(length as usize..).unwrap_or_default();
+    }
+    false
 }
 
 impl<'a> Iterator for Nals<'a> {
@@ -309,6 +368,31 @@ mod tests {
         assert_eq!(StartCodes::new(stream).collect::<Vec<_>>(), [&b"ab"[..], b"c", b"d"]);
     }
 
+    #[test]
+    fn a_keyframe_is_where_decoding_can_begin() {
+        let unit = |nals: &[&[u8]]| -> Vec<u8> {
+            nals.iter().flat_map(|nal| [&(nal.len() as u32).to_be_bytes()[..], nal].concat()).collect()
+        };
+        // Slice headers begin with first_mb_in_slice, 0 but for the last one, and slice_type: 7 is I, 5 is P.
+        let (idr, intra, inter) = (&b"\x65\x88\x80"[..], &b"\x41\x88\x80"[..], &b"\x41\x9a\x00"[..]);
+        let inter_after = &b"\x41\x31\x80"[..];
+        // As x264 writes them: its settings, and a recovery point.
+        let (settings, recovery) = (&b"\x06\x05\x03abc\x80"[..], &b"\x06\x06\x01\xc4\x80"[..]);
+        for (nals, flagged, wanted) in [
+            (&[idr][..], true, true),
+            (&[settings, idr], false, true),
+            (&[intra], true, true),
+            (&[intra], false, false),
+            (&[inter], true, false),
+            (&[intra, inter_after], true, false),
+            (&[intra, inter], true, true),
+            (&[settings, inter], true, false),
+            (&[settings, recovery, inter], true, true),
+        ] {
+            assert_eq!(Nals::new(&unit(nals), 4).is_keyframe(flagged), wanted, "{nals:?} {flagged}");
+        }
+    }
+
     proptest! {
         #[test]
         fn nothing_panics(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
@@ -317,6 +401,7 @@ mod tests {
             let _ = AvcConfig::parse(&[b"\x01\x64\0\x28\xff\xe1\0\x20\x67\x64\0\x28", &bytes[..]].concat());
             for size in [1, 2, 4] {
                 let _ = Nals::new(&bytes, size).check();
+                let _ = Nals::new(&bytes, size).is_keyframe(true);
             }
             prop_assert!(StartCodes::new(&bytes).map(<[u8]>::len).sum::<usize>() <= bytes.len());
         }

@@ -117,7 +117,9 @@ impl Ingest {
             }
             Content::Unit { cts_ms } => {
                 let Some(config) = &self.video else { return Ok(None) };
-                Nals::new(payload, config.length_size).check()?;
+                let nals = Nals::new(payload, config.length_size);
+                nals.clone().check()?;
+                let is_keyframe = nals.is_keyframe(is_keyframe);
                 Ok(Some(Arrival::Unit(self.unit(Track::Video, timestamp_ms, cts_ms, is_keyframe, payload))))
             }
             Content::Nothing => Ok(None),
@@ -191,6 +193,15 @@ mod tests {
         let Ok(Some(Arrival::Unit(found))) = ingest.take(&unit) else { panic!("a unit") };
         assert_eq!((found.dts_ms, found.cts_ms, found.keyframe, found.discontinuity), (1000, -2, true, false));
         assert_eq!(&found.payload[..], b"\0\0\0\x01\x65");
+        let mut flagged = |flag: u8, nal: &[u8]| {
+            let payload = [&[flag, 1, 0, 0, 0, 0, 0, 0, 2], nal].concat();
+            match ingest.take(&tag(TagKind::Video, 500, &payload)) {
+                Ok(Some(Arrival::Unit(unit))) => unit.keyframe,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!(flagged(0x27, b"\x65\x88"), "an IDR picture, whatever the publisher says");
+        assert!(!flagged(0x17, b"\x41\x9a"), "a P picture, whatever the publisher says");
         // As a tag it is what it was, but for the time.
         let mut bytes = Vec::new();
         flv::write_header(false, true, &mut bytes);

@@ -147,7 +147,9 @@ fn what_cannot_be_loaded_is_one_sentence_and_2() {
         (&["load", "hls", "http://127.0.0.1:1/x", "--slow", "60%", "--stalled", "50%"], "more than all players"),
         (&["load", "flv", "http://127.0.0.1:1/x", "--source", "::1"], "another family"),
         (&["load", "flv", "http://127.0.0.1:1/x", "--expect", "speed <= 1"], "there is no figure 'speed'"),
-        (&["load", "flv", "nonsense"], "relative URL"),
+        (&["load", "flv", "nonsense"], "it has no scheme"),
+        (&["load", "hls", "127.0.0.1:1/x.m3u8"], "it has no scheme"),
+        (&["load", "hls", "http://127.0.0.1:1/x", "--duration", "0s"], "--duration is 0"),
     ] {
         let output = thalweg(folder.path(), args).output().expect("the program starts");
         let (_, err) = common::texts(&output);

@@ -43,5 +43,5 @@ fn the_limit_of_descriptors_counts_for_each_worker() {
         let viewers: Vec<_> = (0..400).filter_map(|_| viewer(&to)).collect();
         assert_eq!(viewers.len(), 400);
     }
-    assert!(edge.said().contains("leaves room for 344"), "{}", edge.said());
+    assert!(edge.said().contains(" possible=344 "), "{}", edge.said());
 }

@@ -42,6 +42,22 @@ fn a_broken_file_leaves_all_as_it_was_and_shows_no_secret() {
 }
 
 #[test]
+fn each_line_of_a_log_in_json_is_json() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = format!("{LOCAL}[log]\nformat = 'json'\n[limits]\nconnections = 4000000000\n");
+    let mut served = Edge::start(folder.path(), &text, &[]);
+    served.signal(Signal::TERM);
+    assert!(served.wait().success());
+    let said = served.said();
+    for name in ["connections-limited", "signal", "end"] {
+        assert!(said.contains(&format!("\"event\":\"{name}\"")), "{name} is not in\n{said}");
+    }
+    for line in said.lines() {
+        let _: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+    }
+}
+
+#[test]
 fn who_plays_goes_on_after_a_death_and_a_restart() {
     let folder = tempfile::tempdir().expect("a folder");
     let text = format!("{LOCAL}[auth]\nplay_key = {{ env = 'PLAY_KEY' }}\n[hls]\ntarget = '1s'\n");
@@ -113,10 +129,21 @@ fn check_looks_at_what_the_configuration_names() {
         check("[webhooks]\non_play = 'https://hooks.test/play'\n[journal]\npath = 'viewers.jsonl'", 0)
             .contains("is good")
     );
+    let said = check("[auth]\npublish_key = 'abc+def/ghi&=='", 0);
+    assert!(said.contains("'/': publishers have to write it as %2F") && said.contains("as %26"), "{said}");
+    std::fs::write(folder.path().join("edge.bin"), [0xff]).expect("written");
+    let (_, err) = common::run(folder.path(), &["serve", "edge.bin", "--check"], 2);
+    assert!(err.contains("edge.bin is no text of UTF-8") && err.contains("hint:"), "{err}");
     for (text, problem) in [
         ("[webhooks]\non_play = 'http://a:99999999/'", "webhooks.on_play is no URL that can be called"),
         ("[journal]\npath = 'none/viewers.jsonl'", "the journal cannot be written in none"),
-        ("[https]\ncertificate = 'none.pem'\nkey = 'none.pem'", "cannot use none.pem"),
+        ("[https]\ncertificate = 'none.pem'\nkey = 'none.pem'", "https.certificate: cannot use none.pem: No such file"),
+        (
+            "[https]\ncertificate = 'edge.toml'\nkey = 'none.pem'",
+            "cannot use edge.toml: it holds no certificate in PEM",
+        ),
+        ("workers = 0", "workers is 0: there can be 1 to 62"),
+        ("workers = 3000", "there can be 1 to 62"),
         ("[auth]\nplay_key = { file = 'none' }", "play_key cannot be had: none: No such file"),
         ("[auth]\nplay_key = { env = 'NO_SUCH_VARIABLE' }", "play_key cannot be had: NO_SUCH_VARIABLE"),
     ] {

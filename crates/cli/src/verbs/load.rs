@@ -42,6 +42,9 @@ fn plan(kind: Kind, args: &LoadArgs) -> Result<Plan, Failure> {
         return Err(Failure::user(anyhow!("--slow and --stalled are more than all players together")));
     }
     let span = |span: Span| Duration::from_secs_f64(span.as_secs_f64());
+    if span(args.duration).is_zero() {
+        return Err(Failure::user(anyhow!("--duration is 0: no player could have a picture")));
+    }
     let mut plan = Plan {
         kind,
         url: args.url.clone(),

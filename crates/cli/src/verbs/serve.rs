@@ -16,13 +16,14 @@ use std::thread::JoinHandle;
 use thalweg_config::SecretSource;
 use thalweg_edge::log::Log;
 use thalweg_edge::server::{Addresses, ServeError, Server};
-use thalweg_model::{RoutesConfig, ServeConfig};
+use thalweg_model::{LogLevel, RoutesConfig, ServeConfig};
 
 /// Serves until SIGTERM or Ctrl-C.
 pub(crate) fn run(args: &ServeArgs, output: &Output) -> Result<ExitCode, Failure> {
     let config = configuration(args)?;
     if args.check {
         check(&config)?;
+        thalweg_edge::server::cautions(&config).iter().for_each(|caution| output.note(caution));
         output.result("the configuration is good")?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -34,16 +35,9 @@ pub(crate) fn run(args: &ServeArgs, output: &Output) -> Result<ExitCode, Failure
     }
     let (is_open, is_keyed) = (config.auth.publish_key.is_none(), config.auth.play_key.is_some());
     let publish_key = config.auth.publish_key.as_ref().map(|key| key.as_str().to_owned());
-    let wanted = u64::from(config.limits.connections);
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(Failure::host)?;
     let log = Arc::new(Log::new(config.log, Box::new(io::stderr())).map_err(Failure::host)?);
-    let server = Server::start_logged(config, log).map_err(failure)?;
-    if wanted > server.room {
-        let room = server.room;
-        output.note(&format!(
-            "limits.connections is {wanted}, and the limit of descriptors leaves room for {room}: raise it (ulimit -Hn), or have more workers"
-        ));
-    }
+    let server = Server::start_logged(config, Arc::clone(&log)).map_err(failure)?;
     let name = if args.demo { "demo" } else { "NAME" };
     // Who serves goes on where nobody reads what is printed.
     let _ = output.result(&urls(&server.addresses, name, is_open, is_keyed));
@@ -62,7 +56,8 @@ pub(crate) fn run(args: &ServeArgs, output: &Output) -> Result<ExitCode, Failure
     if let Some((stop, _)) = &demo {
         stop.store(true, Ordering::Relaxed);
     }
-    output.note("ending: no new connection is taken; a second signal ends it at once");
+    // What reads stderr while the server runs reads the log's format.
+    log.event(LogLevel::Info, "signal", || vec![("now", "the server ends; a second signal ends it at once".into())]);
     signal_hook::flag::register_conditional_default(SIGTERM, Arc::new(true.into())).map_err(Failure::host)?;
     signal_hook::flag::register_conditional_default(SIGINT, Arc::new(true.into())).map_err(Failure::host)?;
     server.drain().map_err(failure)?;
@@ -70,7 +65,7 @@ pub(crate) fn run(args: &ServeArgs, output: &Output) -> Result<ExitCode, Failure
         && let Ok(Err(error)) = thread.join()
         && had_ended
     {
-        output.note(&format!("the built-in stream had ended: {error}"));
+        log.event(LogLevel::Error, "demo-ended", || vec![("why", error.to_string().into())]);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -80,8 +75,11 @@ fn configuration(args: &ServeArgs) -> Result<ServeConfig, Failure> {
     let mut config = match &args.config {
         Some(path) => {
             let name = path.display().to_string();
-            let text = std::fs::read_to_string(path)
+            let bytes = std::fs::read(path)
                 .map_err(|error| Failure::user(anyhow!("cannot read the configuration {name}: {error}")))?;
+            let text = String::from_utf8(bytes).map_err(|_| {
+                Failure::user(anyhow!("the configuration {name} is no text of UTF-8")).hint("name a TOML file")
+            })?;
             thalweg_config::read_serve(&name, &text, &fetch).map_err(Failure::user)?
         }
         None => ServeConfig::default(),
@@ -106,8 +104,7 @@ fn check(config: &ServeConfig) -> Result<(), Failure> {
     if let Some(tls) = &config.https {
         thalweg_edge::tls::Certificates::load(&tls.certificate, &tls.key).map_err(Failure::user)?;
     }
-    thalweg_edge::hooks::check(&config.webhooks)
-        .map_err(|key| Failure::user(anyhow!("webhooks.{key} is no URL that can be called")))?;
+    thalweg_edge::server::check(config).map_err(Failure::user)?;
     if let Some(journal) = &config.journal {
         let folder = journal.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let unusable = |why: &dyn std::fmt::Display| {
@@ -142,7 +139,7 @@ fn failure(error: ServeError) -> Failure {
         ServeError::Host(host) if host.source.kind() == std::io::ErrorKind::AddrInUse => {
             Failure::host(error).hint("another program listens there; choose another port in the configuration")
         }
-        ServeError::Tls(_) | ServeError::Journal { .. } => Failure::user(error),
+        ServeError::Tls(_) | ServeError::Journal { .. } | ServeError::Workers(_) => Failure::user(error),
         _ => Failure::host(error),
     }
 }

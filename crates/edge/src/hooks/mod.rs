@@ -154,13 +154,16 @@ pub struct Hooks {
     signals: Vec<Arc<Signal>>,
     threads: AtomicUsize,
     numbers: AtomicU64,
+    /// Distinguishes the events of this process from those of others.
+    process: u64,
     counts: [[AtomicU64; 5]; 4],
     log: Arc<Log>,
 }
 
 impl Hooks {
-    /// Those of a configuration. The threads of `signals` are woken when an answer is there.
-    pub fn new(config: WebhooksConfig, signals: Vec<Arc<Signal>>, log: Arc<Log>) -> Self {
+    /// Those of a configuration. The threads of `signals` are woken when an answer is there. `process` is a random number: with it, ids
+    /// of events are not those of another process.
+    pub fn new(config: WebhooksConfig, signals: Vec<Arc<Signal>>, log: Arc<Log>, process: u64) -> Self {
         let caller = Caller::new(&config);
         Self {
             config: Cell::new((config, caller)),
@@ -171,6 +174,7 @@ impl Hooks {
             signals,
             threads: AtomicUsize::new(0),
             numbers: AtomicU64::new(0),
+            process,
             counts: Default::default(),
             log,
         }
@@ -259,7 +263,8 @@ impl Hooks {
 
     fn complete(&self, event: Event, fields: &mut Value) {
         fields["event"] = json!(event.name());
-        fields["id"] = json!(self.numbers.fetch_add(1, Ordering::Relaxed));
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        fields["id"] = json!(format!("{:016x}-{number}", self.process));
     }
 
     /// The answers that came for a thread.
@@ -369,4 +374,22 @@ impl Hooks {
 /// A secret's SHA-256 in hexadecimal: an application can compare it without learning the secret.
 pub fn digest(secret: &str) -> String {
     Sha256::digest(secret).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_events_have_the_same_id() {
+        let hooks = |process| Hooks::new(WebhooksConfig::default(), Vec::new(), Arc::new(Log::silent()), process);
+        let (one, other) = (hooks(1), hooks(2));
+        let id = |hooks: &Hooks| {
+            let mut fields = json!({});
+            hooks.complete(Event::Stop, &mut fields);
+            fields["id"].as_str().expect("a text").to_owned()
+        };
+        let ids = [id(&one), id(&one), id(&other), id(&other)];
+        assert_eq!(ids.iter().collect::<std::collections::HashSet<_>>().len(), 4, "{ids:?}");
+    }
 }

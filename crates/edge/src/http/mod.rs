@@ -14,7 +14,7 @@ pub use range::{Range, Selected, matches_any};
 pub use refusal::Refusal;
 pub use request::{Limits, Method, Request, parse};
 pub use response::{Head, Status};
-pub use target::{Query, Target, percent_decode};
+pub use target::{Query, Target, percent_decode, percent_encode};
 
 /// Fields that let pages of any origin play.
 pub const CORS: &[u8] =

@@ -1,31 +1,25 @@
 //! Why a request is not served.
 
 use super::response::Status;
-use thiserror::Error;
 
 /// Why a request is not served. The connection ends after it, since what follows may not be a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// It is not HTTP.
-    #[error("this is not a request of HTTP/1")]
     Malformed,
     /// The path is none of ours.
-    #[error("the path holds what no name here does")]
     BadTarget,
     /// The request line alone is past the limit.
-    #[error("the request line is too long")]
     TargetTooLong,
     /// The head is past the limits.
-    #[error("the head is too long, or has too many fields")]
     HeadTooLarge,
     /// It announces a body, and nothing here takes one.
-    #[error("a request here has no body")]
     Body,
+    /// Its method is one with a body, and nothing here takes one.
+    Method,
     /// A transfer coding.
-    #[error("transfer codings of requests are not served")]
     TransferCoding,
     /// Another major version.
-    #[error("this is another version of HTTP")]
     Version,
 }
 
@@ -37,8 +31,25 @@ impl Refusal {
             Self::TargetTooLong => Status::UriTooLong,
             Self::HeadTooLarge => Status::HeaderFieldsTooLarge,
             Self::Body => Status::ContentTooLarge,
+            Self::Method => Status::MethodNotAllowed,
             Self::TransferCoding => Status::NotImplemented,
             Self::Version => Status::VersionNotSupported,
+        }
+    }
+
+    /// The same in words.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Malformed => "this is not a request of HTTP/1",
+            Self::BadTarget => {
+                "the path has a part that no name here can be: empty, '.', '..', or with a slash or control character in it"
+            }
+            Self::TargetTooLong => "the request line is longer than limits.head",
+            Self::HeadTooLarge => "the head is longer than limits.head, or has more than 64 fields",
+            Self::Body => "a request here has no body",
+            Self::Method => "no request with a body is served here",
+            Self::TransferCoding => "transfer codings of requests are not served",
+            Self::Version => "another version of HTTP than 1.0 and 1.1 is not served",
         }
     }
 }

@@ -53,8 +53,17 @@ pub struct Query<'a>(pub &'a str);
 impl<'a> Query<'a> {
     /// The first value of `name`, decoded; `None` where there is none, or where it cannot be decoded.
     pub fn get(&self, name: &str) -> Option<Cow<'a, str>> {
-        let pairs = self.0.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
-        pairs.into_iter().find(|(key, _)| *key == name).and_then(|(_, value)| decode(value, true))
+        self.written(name).and_then(|value| decode(value, true))
+    }
+
+    /// The first value of `name` as it was written; `None` where there is none.
+    pub fn written(&self, name: &str) -> Option<&'a str> {
+        self.pairs().find(|(key, _)| *key == name).map(|(_, value)| value)
+    }
+
+    /// The parameters, names and values as they were written.
+    pub fn pairs(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
+        self.0.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")))
     }
 
     /// The query as it was written, but for the parameters of these names.
@@ -68,6 +77,12 @@ impl<'a> Query<'a> {
 /// Decodes the percent escapes of a part of a path once; `None` for those that make no sense.
 pub fn percent_decode(text: &str) -> Option<Cow<'_, str>> {
     decode(text, false)
+}
+
+/// Escapes what a part of a path or a value in a query cannot hold as it is. Source: RFC 3986 §2.3.
+pub fn percent_encode(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
 /// Decodes percent escapes, and in queries plus signs, once. Source: RFC 3986 §2.1; the WHATWG URL standard §5.1 for the plus.

@@ -10,6 +10,8 @@ use crate::hub::Publication;
 use crate::token::is_same;
 use serde_json::json;
 use std::borrow::Cow;
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 use thalweg_media::rtmp::Refusal;
 use thalweg_model::LogLevel;
 
@@ -22,12 +24,7 @@ impl Intake {
     /// Whether somebody may publish `key`, as far as that is known: an application may have been asked.
     pub(super) fn may(&mut self, token: u64, key: &str, query: Query<'_>) -> Result<bool, Refusal> {
         let (_, config) = self.shared.hub.config.get();
-        let given = query.get("key");
-        if let Some(key) = &config.auth.publish_key
-            && given.as_deref().is_none_or(|given| !is_same(given, key))
-        {
-            return Err(Refusal::Denied);
-        }
+        let given = given_key(query, config.auth.publish_key.as_deref())?;
         let is_busy = self.entries.get(key).is_some_and(|entry| entry.publisher.is_some());
         if is_busy && !config.auth.take_over {
             return Err(Refusal::Busy);
@@ -105,7 +102,7 @@ impl Intake {
             .event(LogLevel::Info, "publish", || vec![("stream", (*key).into()), ("address", address.into())]);
         publisher.session.accept();
         publisher.deadline_ms = now_ms + silence_ms(self.config.value());
-        publisher.has_published = true;
+        publisher.is_answered = true;
         let publication =
             Publication { address: publisher.peer.to_string(), began_ms: now_ms, ..Publication::default() };
         if let Some(entry) = self.entries.get(&key) {
@@ -117,13 +114,18 @@ impl Intake {
 
     pub(super) fn refuse(&mut self, token: u64, key: &str, refusal: Refusal) -> Result<(), End> {
         let publisher = self.publishers.get(token).ok_or(End::Closed)?;
-        let address = publisher.peer.to_string();
-        self.shared.log.event(LogLevel::Warn, "publish-refused", || {
-            vec![("stream", key.into()), ("address", address.into()), ("why", refusal.reason().into())]
-        });
         publisher.deadline_ms = self.shared.hub.now_ms() + silence_ms(self.config.value());
+        publisher.is_answered = true;
         publisher.session.refuse(refusal);
+        let address = publisher.peer;
+        self.log_refusal(key, address, refusal);
         Ok(())
+    }
+
+    pub(super) fn log_refusal(&self, key: &str, address: SocketAddr, refusal: Refusal) {
+        self.shared.log.event(LogLevel::Warn, "publish-refused", || {
+            vec![("stream", key.into()), ("address", address.to_string().into()), ("why", refusal.reason().into())]
+        });
     }
 
     /// Makes a stream ready for its publisher.
@@ -143,14 +145,35 @@ impl Intake {
         if let Some(entry) = self.entries.get_mut(key) {
             entry.writer.restart();
             (entry.publisher, entry.began_ms) = (Some(token), began_ms);
+            entry.received_before = entry.writer.stream.received_bytes.load(Ordering::Relaxed);
             return Ok(());
         }
-        let hub = &self.shared.hub;
-        let stream = hub.open(key).ok_or(Refusal::Full)?;
+        let stream = match self.shared.hub.open(key) {
+            Some(stream) => stream,
+            None => {
+                self.forget_oldest();
+                self.shared.hub.open(key).ok_or(Refusal::Full)?
+            }
+        };
         let writer = Writer::new(stream, config.hls.target.as_micros() / 1_000, config.hls.window as usize);
-        let entry = Entry { writer, publisher: Some(token), began_ms, gone_ms: 0, is_over: false };
+        let publisher = Some(token);
+        let entry = Entry { writer, publisher, began_ms, received_before: 0, gone_ms: 0, is_over: false };
         self.entries.insert(key.into(), entry);
         Ok(())
+    }
+}
+
+/// The key that a publisher gave, if `wanted` asks for none or it is that one. Encoders send a URL's query as it was typed, so a key is
+/// right as it was written, and with its percent escapes decoded. It is no form (WHATWG URL standard §5.1): a plus sign is itself.
+fn given_key<'a>(query: Query<'a>, wanted: Option<&str>) -> Result<Option<Cow<'a, str>>, Refusal> {
+    let written = query.written("key").map(Cow::Borrowed);
+    let decoded = query.written("key").and_then(percent_decode);
+    match wanted {
+        None => Ok(decoded.or(written)),
+        Some(wanted) => {
+            let given = [written, decoded].into_iter().flatten().find(|given| is_same(given, wanted));
+            given.map(Some).ok_or(Refusal::Denied)
+        }
     }
 }
 
@@ -178,7 +201,26 @@ pub(super) fn stream_key(app: &str, name: &str) -> Option<Box<str>> {
 
 #[cfg(test)]
 mod tests {
-    use super::stream_key;
+    use super::*;
+
+    #[test]
+    fn a_key_is_right_as_it_was_written_and_escaped() {
+        let is_right = |query: &str, key: &str| given_key(Query(query), Some(key)).is_ok();
+        for (query, key) in [
+            ("key=abc+defghi", "abc+defghi"),
+            ("key=abc%2Bdefghi", "abc+defghi"),
+            ("key=abc%2Bdef%26ghi%2f==", "abc+def&ghi/=="),
+            ("key=100%25sure", "100%25sure"),
+            ("key=100%25sure", "100%sure"),
+            ("a=1&key=100%zz", "100%zz"),
+        ] {
+            assert!(is_right(query, key), "{query} {key}");
+        }
+        for (query, key) in [("key=abc+defghi", "abc defghi"), ("", "abcdefgh"), ("key=abc+def&ghi", "abc+def&ghi")] {
+            assert!(!is_right(query, key), "{query} {key}");
+        }
+        assert_eq!(given_key(Query("key=a%20b"), None), Ok(Some(Cow::Borrowed("a b"))));
+    }
 
     #[test]
     fn a_key_is_the_same_wherever_an_encoder_divides_the_path() {

@@ -4,7 +4,7 @@ use super::Intake;
 use super::end::End;
 use crate::hooks;
 use serde_json::json;
-use std::io::IoSlice;
+use std::io::{ErrorKind, IoSlice};
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -36,7 +36,7 @@ impl Intake {
             "session": self.publishers.get(token).map(|publisher| session(publisher.number)),
             "why": why,
             "published_ms": entry.gone_ms.saturating_sub(entry.began_ms),
-            "received_bytes": entry.writer.stream.received_bytes.load(Ordering::Relaxed),
+            "received_bytes": entry.writer.stream.received_bytes.load(Ordering::Relaxed) - entry.received_before,
         });
         self.shared.hooks.tell(hooks::Event::Unpublish, fields);
     }
@@ -76,24 +76,36 @@ impl Intake {
         Ok(())
     }
 
+    /// Forgets the stream that has been over for the longest time, if one is: it makes room for another.
+    pub(super) fn forget_oldest(&mut self) {
+        let over = self.entries.iter().filter(|(_, entry)| entry.is_over);
+        if let Some(key) = over.min_by_key(|(_, entry)| entry.gone_ms).map(|(key, _)| key.clone()) {
+            self.forget(&key);
+        }
+    }
+
     pub(super) fn forget(&mut self, key: &str) {
         if let Some(entry) = self.entries.remove(key) {
             self.shared.hub.close(&entry.writer.stream);
         }
     }
 
-    /// Sends what the session has to say; whether the connection is well.
-    pub(super) fn send(&mut self, token: u64) -> bool {
-        let Some(publisher) = self.publishers.get(token) else { return false };
+    /// Sends what the session has to say.
+    ///
+    /// # Errors
+    /// How the connection ended.
+    pub(super) fn send(&mut self, token: u64) -> Result<(), End> {
+        let publisher = self.publishers.get(token).ok_or(End::Closed)?;
         while !publisher.session.output().is_empty() {
             match publisher.socket.send_parts(&[IoSlice::new(publisher.session.output())]) {
                 Ok(Some(sent)) => publisher.session.sent(sent),
                 // The rest goes with what comes next, or with the tick; the session bounds it.
-                Ok(None) => return true,
-                Err(_) => return false,
+                Ok(None) => return Ok(()),
+                Err(error) if error.source.kind() == ErrorKind::BrokenPipe => return Err(End::Closed),
+                Err(error) => return Err(End::Broken(error)),
             }
         }
-        true
+        Ok(())
     }
 
     /// Logs the end of a connection that published nothing.
@@ -107,8 +119,7 @@ impl Intake {
     pub(super) fn close(&mut self, token: u64, end: End) {
         let Some(publisher) = self.publishers.get(token) else { return };
         if publisher.is_ending {
-            self.publishers.remove(token);
-            return;
+            return self.remove(token);
         }
         if let Some(asked) = self.asked.get_mut(&publisher.number) {
             asked.ended = Some(end.to_string());
@@ -117,7 +128,7 @@ impl Intake {
             publisher.session.close(&end.to_string());
         }
         let (key, address) = (publisher.key.take(), publisher.peer);
-        let is_sent = self.send(token);
+        let is_sent = self.send(token).is_ok();
         match key {
             Some(key) => self.leave(&key, token, &end),
             None => self.closed(address, &end),
@@ -128,7 +139,14 @@ impl Intake {
             publisher.is_ending = true;
             publisher.deadline_ms = self.shared.hub.now_ms() + LINGER_MS;
         } else {
-            self.publishers.remove(token);
+            self.remove(token);
+        }
+    }
+
+    /// Closes a connection, and gives back its share of the connections.
+    pub(super) fn remove(&mut self, token: u64) {
+        if let Some(publisher) = self.publishers.remove(token) {
+            self.connections.leave(publisher.counted);
         }
     }
 

@@ -16,10 +16,10 @@ pub(super) enum End {
     Unpublished,
     /// It publishes nothing within the time it has.
     Late,
+    /// It was refused, or its stream has ended, and it publishes nothing else.
+    Idle,
     /// It sends nothing.
     Silent,
-    /// It does not read what the server answers.
-    Deaf,
     /// It sends more than it may.
     BitRate,
     /// Its video has no keyframe for too long.
@@ -38,6 +38,8 @@ pub(super) enum End {
     NoRoom,
     /// As many connections of publishers as there may be are there already.
     Crowd,
+    /// Its address has as many connections as it may have.
+    AddressCrowd,
     /// The server ends.
     Drained,
 }
@@ -66,14 +68,17 @@ impl fmt::Display for End {
             Self::Closed => "the publisher closed the connection",
             Self::Unpublished => "the publisher ended the stream",
             Self::Late => "no stream was published within limits.head_time",
+            Self::Idle => "the publisher had no stream to publish for longer than limits.publish_silence",
             Self::Silent => "the publisher sent nothing for longer than limits.publish_silence",
-            Self::Deaf => "the publisher does not read the server's answers",
             Self::BitRate => "the publisher sends more than limits.publish_bitrate",
             Self::Gop => "the video has no keyframe for longer than limits.gop or in more than limits.gop_bytes",
             Self::TakenOver => "another publisher took over the stream",
             Self::Kicked => "an operator ended the stream",
             Self::NoRoom => "the server has no room to wait for the publisher",
             Self::Crowd => "the server has as many publishers' connections as it takes",
+            Self::AddressCrowd => {
+                "its address has as many publishers' connections as limits.per_address and the server allow"
+            }
             Self::Drained => "the server ends",
         })
     }

@@ -9,7 +9,9 @@ mod sound_wait;
 mod untaken;
 mod writer;
 
+use crate::connection_limits::ConnectionLimits;
 use crate::http::Query;
+use crate::http::forwarded::is_trusted;
 use crate::hub::{Signal, View};
 use crate::shared::Shared;
 use crate::slab::Slab;
@@ -17,7 +19,7 @@ use admission::stream_key;
 use end::End;
 use rustls::crypto::SecureRandom;
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -31,7 +33,9 @@ use writer::Writer;
 /// How long what is over can still be played, milliseconds.
 const FAREWELL_MS: u64 = 30_000;
 /// Connections of publishers, and of those who have not said what they want, at a time.
-const CONNECTIONS_MAX: usize = 4_096;
+const CONNECTIONS_MAX: u32 = 4_096;
+/// Those of one address, so that it does not keep all others out: the test `one_address_does_not_keep_others_from_publishing`.
+const ADDRESS_MAX: u32 = CONNECTIONS_MAX / 4;
 /// Bytes read at a time.
 const SCRATCH: usize = 256 << 10;
 /// Publishers' bit rates are measured over so long, milliseconds: an encoder may send a large keyframe at once.
@@ -43,15 +47,17 @@ const SIGNAL: u64 = CONNECTION - 1;
 struct Publisher {
     socket: Tcp,
     peer: SocketAddr,
+    /// Whose share of the connections it takes; nobody's for a trusted proxy.
+    counted: Option<IpAddr>,
     session: Session,
     /// What the session did not take yet.
     input: Vec<u8>,
-    /// Distinguishes publishers, for applications.
+    /// Distinguishes publications, for applications.
     number: u64,
     /// The stream it publishes.
     key: Option<Box<str>>,
-    /// It has published a stream.
-    has_published: bool,
+    /// It asked to publish a stream, and was let in or refused.
+    is_answered: bool,
     /// What it sent since when, for its bit rate.
     measured: (u64, u64),
     /// Its bit rate over the last whole measurement.
@@ -76,6 +82,8 @@ struct Entry {
     writer: Writer,
     publisher: Option<u64>,
     began_ms: u64,
+    /// What its former publishers had sent when this one began, in bytes.
+    received_before: u64,
     gone_ms: u64,
     is_over: bool,
 }
@@ -87,6 +95,7 @@ pub struct Intake {
     poller: Poller,
     listeners: Vec<Tcp>,
     publishers: Slab<Publisher>,
+    connections: ConnectionLimits,
     /// What no application has answered yet, by the number of the publisher.
     asked: HashMap<u64, Asked>,
     entries: HashMap<Box<str>, Entry>,
@@ -114,7 +123,21 @@ impl Intake {
         let (numbers, config) = (shared.hub.now_ms() << 20, View::of(&shared.hub.config));
         let (publishers, asked, entries) = (Slab::new(), HashMap::new(), HashMap::new());
         let scratch = vec![0; SCRATCH];
-        Ok(Self { shared, poller, listeners, publishers, asked, entries, config, signal, numbers, random, scratch })
+        let connections = ConnectionLimits::new(CONNECTIONS_MAX, per_address(config.value()));
+        Ok(Self {
+            shared,
+            poller,
+            listeners,
+            publishers,
+            connections,
+            asked,
+            entries,
+            config,
+            signal,
+            numbers,
+            random,
+            scratch,
+        })
     }
 
     /// Takes what publishers send until the server is drained.
@@ -127,7 +150,9 @@ impl Intake {
         while !self.shared.is_draining.load(Ordering::Acquire) {
             ready.clear();
             self.poller.wait(Some(Duration::from_millis(250)), &mut ready)?;
-            self.config.refresh(&self.shared.hub.config);
+            if self.config.refresh(&self.shared.hub.config) {
+                self.connections.bound(CONNECTIONS_MAX, per_address(self.config.value()));
+            }
             for event in &ready {
                 match event.token {
                     SIGNAL => self.signal.lower(),
@@ -152,9 +177,16 @@ impl Intake {
 
     fn accept(&mut self, at: usize) {
         while let Ok(Some((socket, peer))) = self.listeners[at].accept_from() {
+            let counted = (!is_trusted(peer.ip(), &self.config.value().trusted_proxies)).then_some(peer.ip());
+            if !self.connections.enter(counted) {
+                let is_full = self.connections.count() >= CONNECTIONS_MAX;
+                self.closed(peer, if is_full { &End::Crowd } else { &End::AddressCrowd });
+                continue;
+            }
             let mut random = [0; 1536];
-            if self.publishers.len() >= CONNECTIONS_MAX || self.random.fill(&mut random).is_err() {
-                self.closed(peer, &End::Crowd);
+            if self.random.fill(&mut random).is_err() {
+                self.connections.leave(counted);
+                self.closed(peer, &End::NoRoom);
                 continue;
             }
             let head_ms = self.config.value().limits.head_time.as_micros() / 1_000;
@@ -165,11 +197,12 @@ impl Intake {
             let publisher = Publisher {
                 socket,
                 peer,
+                counted,
                 session,
                 input: Vec::new(),
                 number,
                 key: None,
-                has_published: false,
+                is_answered: false,
                 measured: (0, 0),
                 bits_per_second: 0,
                 deadline_ms,
@@ -179,7 +212,7 @@ impl Intake {
             if let Some(publisher) = self.publishers.get(token)
                 && self.poller.add_readable(&publisher.socket, token | CONNECTION).is_err()
             {
-                self.publishers.remove(token);
+                self.remove(token);
             }
         }
     }
@@ -218,11 +251,11 @@ impl Intake {
             entry.writer.flush();
             self.shared.hub.announce(&entry.writer.stream);
         }
-        let is_sent = self.send(token);
-        match (self.publishers.get(token), handled) {
-            (Some(publisher), Ok(())) if is_sent => publisher.input = rest,
-            (_, Err(end)) => self.close(token, end),
-            _ => self.close(token, End::Deaf),
+        let sent = self.send(token);
+        if let Err(end) = handled.and(sent) {
+            self.close(token, end);
+        } else if let Some(publisher) = self.publishers.get(token) {
+            publisher.input = rest;
         }
     }
 
@@ -242,6 +275,9 @@ impl Intake {
                         self.refuse(token, &format!("{app}/{name}"), Refusal::Name)?;
                         continue;
                     };
+                    // Each publication is a session of its own.
+                    self.numbers += 1;
+                    publisher.number = self.numbers;
                     match self.may(token, &key, Query(&query)) {
                         Ok(true) => {
                             let opened = self.open(token, &key);
@@ -251,6 +287,10 @@ impl Intake {
                         Ok(false) => {}
                         Err(refusal) => self.refuse(token, &key, refusal)?,
                     }
+                }
+                Ok(Some(Event::Refused(refusal))) => {
+                    let address = publisher.peer;
+                    self.log_refusal("", address, refusal);
                 }
                 Ok(Some(Event::Tag(tag))) => {
                     if let Some(entry) = publisher.key.as_ref().and_then(|key| self.entries.get_mut(key)) {
@@ -273,11 +313,15 @@ impl Intake {
         for token in self.publishers.tokens() {
             let Some(publisher) = self.publishers.get(token) else { continue };
             let is_late = now_ms > publisher.deadline_ms;
-            let end = if publisher.has_published { End::Silent } else { End::Late };
+            let end = match publisher.key {
+                Some(_) => End::Silent,
+                None if publisher.is_answered => End::Idle,
+                None => End::Late,
+            };
             if is_late {
                 self.close(token, end);
-            } else if !self.send(token) {
-                self.close(token, End::Deaf);
+            } else if let Err(end) = self.send(token) {
+                self.close(token, end);
             }
         }
         self.describe_publications();
@@ -313,6 +357,11 @@ impl Publisher {
         let limit = config.limits.publish_bitrate.map(|rate| rate.bits_per_second() / 8 * MEASURE_MS / 1_000);
         limit.is_some_and(|limit| self.measured.1 > limit)
     }
+}
+
+/// How many connections of publishers one address may have.
+fn per_address(config: &ServeConfig) -> u32 {
+    config.limits.per_address.min(ADDRESS_MAX)
 }
 
 /// After how much silence a publisher is closed.

@@ -21,7 +21,7 @@ pub(super) struct Segments {
     /// Each with the initialization section that it needs.
     pieces: VecDeque<(Arc<Piece>, Option<u64>)>,
     inits: VecDeque<Arc<Piece>>,
-    /// The first segment's number: seconds since 1970, so that a server that was started again does not go back.
+    /// The first segment's number: see [`Segments::new`].
     base: u64,
     /// Segments that were listed: their numbers have no gaps.
     listed: u64,
@@ -32,6 +32,10 @@ pub(super) struct Segments {
 }
 
 impl Segments {
+    /// For a stream that begins. Its numbers go on from those of a stream of the same key before it, of which nothing is known: it may
+    /// have been another process'. Media sequence numbers begin at the time since 1970, counted in the shortest segments that there are:
+    /// a finer unit would be safer still, but hls.js takes a jump of numbers for media that it has not seen, and stands still behind a
+    /// long one. Discontinuity sequence numbers begin at the seconds: some players hold them in 31 bits (media3, `HlsPlaylistParser`).
     pub(super) fn new(stream: &Stream, target_ms: u64, window_len: usize) -> Self {
         let mut settings = Settings::default();
         settings.target_ms = target_ms;
@@ -42,7 +46,7 @@ impl Segments {
             window_len,
             pieces: VecDeque::new(),
             inits: VecDeque::new(),
-            base: stream.began_ms / 1_000,
+            base: stream.began_ms / settings.shortest_ms(),
             listed: 0,
             version: 0,
             target_ms,
@@ -62,6 +66,7 @@ impl Segments {
 
     pub(super) fn announce_sound(&mut self) {
         self.sound_wait.announce();
+        self.segmenter.announce_sound();
     }
 
     pub(super) fn config(&mut self, config: &Config) {
@@ -127,7 +132,9 @@ impl Segments {
     }
 
     fn list(&mut self, segment: &Segment, stream: &Stream) {
-        let info = SegmentInfo { number: self.base + self.listed, ..segment.info };
+        // A player may hold segments of the stream before it. Source: RFC 8216 §4.3.2.3.
+        let discontinuity = segment.info.discontinuity || self.listed == 0;
+        let info = SegmentInfo { number: self.base + self.listed, discontinuity, ..segment.info };
         let piece = Piece::new(Part::Segment(info.number), stream.began_ms, info.duration_ms, &segment.bytes);
         let Ok(piece) = piece else {
             self.lost += 1;
@@ -135,7 +142,9 @@ impl Segments {
         };
         self.listed += 1;
         let target_s = self.segmenter.target_duration_s().unwrap_or(1);
-        let window = self.window.get_or_insert_with(|| Window::new(target_s, self.window_len));
+        let window = self.window.get_or_insert_with(|| {
+            Window::new(target_s, self.window_len).after_discontinuities(stream.began_ms / 1_000)
+        });
         let piece = Arc::new(piece);
         self.pieces.push_back((Arc::clone(&piece), info.init));
         for _ in window.push(info, piece) {
@@ -160,5 +169,55 @@ impl Segments {
             inits: self.inits.clone(),
             attributes: stream_attributes(&window.rates(), self.segmenter.configs()),
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use thalweg_media::AvcConfig;
+    use thalweg_media::hls::Checker;
+    use thalweg_model::ServeConfig;
+
+    /// Segments of 100 ms, the shortest that can be configured, from a stream that begins at `began_ms`.
+    fn segments(began_ms: u64, count: u64, mut each: impl FnMut(&str)) {
+        let stream = Stream::new("live/cam", began_ms, &ServeConfig::default());
+        let mut segments = Segments::new(&stream, 100, 6);
+        let avc = AvcConfig::of(b"\x67\x42\xc0\x1e\xda", b"\x68\xce").expect("a configuration");
+        segments.config(&Config::Avc(Arc::new(avc)));
+        for number in 0..=count {
+            let payload: &[u8] = b"\0\0\0\x01\x65";
+            let (track, dts_ms) = (Track::Video, 1_000 + number * 100);
+            let (keyframe, discontinuity) = (true, false);
+            segments
+                .unit(&Unit { track, dts_ms, cts_ms: 0, keyframe, discontinuity, payload: payload.into() }, &stream);
+            if let Some(playlist) = &stream.hls.get().1.playlist {
+                each(std::str::from_utf8(playlist.text()).expect("text"));
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_go_on_after_a_restart_behind_a_discontinuity() {
+        let (mut checker, mut last) = (Checker::default(), (0, 0));
+        for began_ms in [1_795_960_444_123, 1_795_960_470_123] {
+            let mut checked = 0;
+            let mut own = Checker::default();
+            segments(began_ms, 255, |text| {
+                assert_eq!(own.check(text), [], "{text}");
+                if checked == 0 {
+                    let wrong = checker.check(text);
+                    assert!(!wrong.iter().any(|wrong| wrong.to_string().contains("went back")), "{wrong:?}");
+                    assert!(text.contains("#EXT-X-DISCONTINUITY\n"), "{text}");
+                }
+                checked += 1;
+            });
+            let playlist = own.last().expect("a playlist");
+            let numbers = (playlist.media_sequence, playlist.discontinuity_sequence);
+            assert!(numbers.0 > last.0 && numbers.1 > last.1, "{numbers:?} after {last:?}");
+            last = numbers;
+            checker = own;
+        }
     }
 }

@@ -30,17 +30,19 @@ pub(super) struct Silence {
 impl Silence {
     /// Takes a configuration.
     pub(super) fn config(&mut self, config: &Config) {
-        if config.track() == Track::Video {
-            return;
+        if config.track() == Track::Audio {
+            *self = Self { frame: frame(config), ..Self::default() };
         }
-        let frame = match config {
-            Config::Aac(aac) => aac.silence().map(|frame| {
-                let duration_us = u64::from(aac.samples) * 1_000_000 / u64::from(aac.sample_rate());
-                (Arc::from(frame), duration_us)
-            }),
-            _ => None,
-        };
-        *self = Self { frame, ..Self::default() };
+    }
+
+    /// Whether there is silence for this sound.
+    pub(super) fn is_known(config: &Config) -> bool {
+        frame(config).is_some()
+    }
+
+    /// There is no sound from `dts_ms` on, until some comes.
+    pub(super) const fn begin(&mut self, dts_ms: u64) {
+        (self.due_us, self.is_filling) = (Some(dts_ms * 1_000), true);
     }
 
     /// The frames of silence before `unit`, which came at `now_ms`, and whether it is taken: sound that comes when its place is filled
@@ -83,6 +85,13 @@ impl Silence {
         }
         (silence, true)
     }
+}
+
+/// A frame of silence, and how long it lasts, in microseconds.
+fn frame(config: &Config) -> Option<(Arc<[u8]>, u64)> {
+    let Config::Aac(aac) = config else { return None };
+    let duration_us = u64::from(aac.samples) * 1_000_000 / u64::from(aac.sample_rate());
+    aac.silence().map(|frame| (Arc::from(frame), duration_us))
 }
 
 #[cfg(test)]

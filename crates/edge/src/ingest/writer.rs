@@ -32,6 +32,8 @@ pub(super) struct Writer {
     pub(super) skipped_tags: u64,
     untaken: Untaken,
     silence: Silence,
+    /// The sound of the publisher before this one, until this one has or announces sound: see [`Writer::replaced`].
+    former_sound: Option<Config>,
 }
 
 impl Writer {
@@ -53,6 +55,7 @@ impl Writer {
             skipped_tags: 0,
             untaken: Untaken::default(),
             silence: Silence::default(),
+            former_sound: None,
         }
     }
 
@@ -60,6 +63,7 @@ impl Writer {
     pub(super) fn restart(&mut self) {
         self.ingest.restart();
         self.segments.restart(&self.stream);
+        self.former_sound = self.configs.iter().find(|config| config.track() == Track::Audio).cloned();
         (self.configs, self.metadata, self.announces_video) = (Vec::new(), None, false);
         (self.gop, self.skipped_tags, self.untaken) = (None, 0, Untaken::default());
         self.silence = Silence::default();
@@ -79,7 +83,7 @@ impl Writer {
         match taken {
             Ok(Some(Arrival::Config(config))) => self.config(config),
             Ok(Some(Arrival::Metadata(text))) => self.metadata(text),
-            Ok(Some(Arrival::Unit(unit))) => self.filled(&unit, limits, now_ms)?,
+            Ok(Some(Arrival::Unit(unit))) => self.replaced(&unit, limits, now_ms)?,
             Ok(Some(Arrival::UnitWithConfig(config, unit))) => {
                 self.config(config);
                 self.filled(&unit, limits, now_ms)?;
@@ -100,6 +104,7 @@ impl Writer {
         }
         if metadata::announces_sound(&text) {
             self.segments.announce_sound();
+            self.former_sound = None;
         }
         self.metadata = Some(text);
         self.renew_header();
@@ -122,6 +127,13 @@ impl Writer {
     }
 
     fn config(&mut self, config: Config) {
+        if config.track() == Track::Audio {
+            self.former_sound = None;
+            // Silence has it already.
+            if self.configs.contains(&config) {
+                return;
+            }
+        }
         self.cut();
         self.segments.config(&config);
         self.silence.config(&config);
@@ -145,6 +157,21 @@ impl Writer {
             flv::write_config(config, self.block_at_ms as u32, &mut bytes);
         }
         self.header = bytes.into();
+    }
+
+    /// Takes a unit. If a publisher returns with video alone, silence of the former sound goes with its video from the first keyframe on:
+    /// players have made room for sound, and stand still without it.
+    fn replaced(&mut self, unit: &Unit, limits: &LimitsConfig, now_ms: u64) -> Result<(), End> {
+        if unit.track == Track::Audio || !unit.keyframe {
+            return self.filled(unit, limits, now_ms);
+        }
+        let Some(sound) = self.former_sound.take().filter(Silence::is_known) else {
+            return self.filled(unit, limits, now_ms);
+        };
+        self.config(sound);
+        self.filled(unit, limits, now_ms)?;
+        self.silence.begin(unit.dts_ms);
+        Ok(())
     }
 
     /// Takes a unit, and before it silence where sound pauses.

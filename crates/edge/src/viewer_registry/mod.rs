@@ -346,7 +346,10 @@ fn played(viewer: &Viewer) -> Value {
         "tls": viewer.tls,
         "address": viewer.address,
         "agent": viewer.agent,
-        "subject": viewer.subject,
+        "subject": viewer.subject.as_deref().unwrap_or_default(),
+        // The session's id holds neither.
+        "query": null,
+        "token_sha256": null,
     })
 }
 

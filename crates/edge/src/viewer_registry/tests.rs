@@ -5,7 +5,7 @@ use crate::session_stats::SessionStats;
 
 fn registry(workers: usize) -> ViewerRegistry {
     let log = Arc::new(Log::silent());
-    let hooks = Hooks::new(thalweg_model::WebhooksConfig::default(), Vec::new(), Arc::clone(&log));
+    let hooks = Hooks::new(thalweg_model::WebhooksConfig::default(), Vec::new(), Arc::clone(&log), 0);
     ViewerRegistry::new(workers, None, Arc::new(hooks), log)
 }
 

@@ -3,8 +3,9 @@
 use super::chunked::Coding;
 use super::connection::{Body, Waiting};
 use super::cursor::Cursor;
+use super::denied::Denied;
 use super::router::{Admitted, Answer, Asker, Router, who};
-use crate::http::{CORS, Head, Method, Request, Status};
+use crate::http::{CORS, Head, Method, Request, Status, percent_encode};
 use crate::token::{Admission, Session, decode_subject};
 use crate::viewer::Protocol;
 use std::sync::Arc;
@@ -20,22 +21,22 @@ impl Router {
         request: &Request<'_>,
         asker: Asker,
         head: &mut Vec<u8>,
-    ) -> Result<Answer, Status> {
+    ) -> Result<Answer, Denied> {
         let (admission, number) = match self.admit(key, Protocol::Flv, request, asker)? {
             Admitted::In(admission, number) => (admission, number),
             Admitted::Asked(answer) => return Ok(answer),
         };
         let now_ms = self.now_ms;
         let worker = self.number;
-        let local = self.local(key).ok_or(Status::NotFound)?;
+        let local = self.local(key).ok_or(Denied::STREAM)?;
         if local.stream.flv.is_over() {
-            return Err(Status::NotFound);
+            return Err(Denied::STREAM);
         }
         let is_head = request.method == Method::Head;
         if !is_head {
             self.enter(number, None, who(key, Protocol::Flv, request, asker, Some(admission.subject), now_ms))?;
             self.stats.count(number, now_ms, |update| update.requests += 1);
-            let local = self.local(key).ok_or(Status::NotFound)?;
+            let local = self.local(key).ok_or(Denied::STREAM)?;
             local.stream.attend(worker);
             local.attending.push(asker.token);
             local.stream.flv.copy_into(&mut local.blocks);
@@ -62,7 +63,7 @@ impl Router {
         request: &Request<'_>,
         asker: Asker,
         head: &mut Vec<u8>,
-    ) -> Result<Answer, Status> {
+    ) -> Result<Answer, Denied> {
         let (admission, number) = match self.admit(key, Protocol::Hls, request, asker)? {
             Admitted::In(admission, number) => (admission, number),
             Admitted::Asked(answer) => return Ok(answer),
@@ -71,10 +72,10 @@ impl Router {
         let session = self.keys.session(number, key, address, &subject, self.now_ms / 1_000).id(&subject);
         let until_s = self.now_s + PLAYLIST_WAIT_S;
         let worker = self.number;
-        let local = self.local(key).ok_or(Status::NotFound)?;
+        let local = self.local(key).ok_or(Denied::STREAM)?;
         local.hls.refresh(&local.stream.hls);
         let hls = Arc::clone(local.hls.value());
-        let uri = format!("{}/{session}/index.m3u8", encode(name));
+        let uri = format!("{}/{session}/index.m3u8", percent_encode(name));
         let waiting = Waiting {
             stream: key.into(),
             keep_alive: request.keep_alive,
@@ -103,23 +104,23 @@ impl Router {
         request: &Request<'_>,
         asker: Asker,
         head: &mut Vec<u8>,
-    ) -> Result<Answer, Status> {
+    ) -> Result<Answer, Denied> {
         let (number, now_ms) = (session.number, self.now_ms);
         if self.banned.contains_key(&number) {
-            return Err(Status::Forbidden);
+            return Err(Denied::KICKED);
         }
         if !self.stats.knows((&session, subject), key, asker.address) {
-            let decoded = decode_subject(subject).ok_or(Status::Forbidden)?;
+            let decoded = decode_subject(subject).ok_or(Denied::SESSION)?;
             if !self.keys.is_ours(&session, key, asker.address, &decoded, now_ms / 1_000) {
-                return Err(Status::Forbidden);
+                return Err(Denied::SESSION);
             }
-            self.local(key).ok_or(Status::NotFound)?;
+            self.local(key).ok_or(Denied::STREAM)?;
             let who = who(key, Protocol::Hls, request, asker, Some(decoded), self.began_ms(number));
             self.enter(number, Some((session, subject)), who)?;
         }
         let now_s = self.now_s;
         let worker = self.number;
-        let local = self.local(key).ok_or(Status::NotFound)?;
+        let local = self.local(key).ok_or(Denied::STREAM)?;
         local.hls.refresh(&local.stream.hls);
         if file == "index.m3u8" {
             let hls = Arc::clone(local.hls.value());
@@ -139,14 +140,8 @@ impl Router {
             self.stats.count(number, now_ms, |update| update.requests += 1);
             return Ok(self.playlist(&hls, &waiting(None), request.if_none_match, Some(number), head));
         }
-        let piece = local.hls.value().piece(file).cloned().ok_or(Status::NotFound)?;
+        let piece = local.hls.value().piece(file).cloned().ok_or(Denied::SEGMENT)?;
         self.stats.count(number, now_ms, |update| update.requests += 1);
         Ok(self.piece(piece, request, number, head))
     }
-}
-
-/// A name as a path in a playlist writes it. Source: RFC 3986 §2.3.
-fn encode(name: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    name.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }

@@ -3,10 +3,11 @@
 use super::chunked::{Coding, LAST_CHUNK};
 use super::connection::{Body, Broken, Sent};
 use super::cursor::Cursor;
+use super::denied::Denied;
 use super::router::{Answer, Asker, Local};
 use super::{Worker, seconds};
 use crate::hooks;
-use crate::http::{Refusal, Status, forwarded, parse};
+use crate::http::{Method, Refusal, forwarded, parse};
 use crate::playout::Fetched;
 use crate::viewer::TcpFacts;
 use std::sync::Arc;
@@ -127,7 +128,8 @@ impl Worker {
                     _ if !may_ask => {
                         let fields = || vec![("address", address.to_string().into())];
                         self.shared.log.event(LogLevel::Warn, "request-rate", fields);
-                        self.router.refuse(Status::TooManyRequests, true, &mut self.head);
+                        let head_only = request.method == Method::Head;
+                        self.router.refuse(Denied::RATE, true, head_only, &mut self.head);
                         Answer { body: Body::None, close: true, session: None }
                     }
                     Some(api) => {
@@ -169,7 +171,7 @@ impl Worker {
     }
 
     fn refused(&mut self, refusal: Refusal) -> Answer {
-        self.router.refuse(refusal.status(), true, &mut self.head);
+        self.router.refuse(Denied(refusal.status(), refusal.text()), true, false, &mut self.head);
         Answer { body: Body::None, close: true, session: None }
     }
 
@@ -312,7 +314,8 @@ impl Worker {
         let answer = match hls.playlist {
             Some(_) => self.router.playlist(&hls, &waiting, None, session, &mut self.head),
             None => {
-                self.router.refuse(Status::ServiceUnavailable, !waiting.keep_alive, &mut self.head);
+                let close = !waiting.keep_alive;
+                self.router.refuse(Denied::NO_SEGMENT, close, waiting.head_only, &mut self.head);
                 Answer { body: Body::None, close: !waiting.keep_alive, session }
             }
         };

@@ -5,6 +5,7 @@ mod accept;
 mod chunked;
 mod connection;
 mod cursor;
+mod denied;
 mod fast_join;
 mod handlers;
 mod http_loop;

@@ -1,6 +1,7 @@
 //! Heads of responses: a status alone, a playlist, a segment.
 
 use super::connection::{Body, Waiting};
+use super::denied::Denied;
 use super::router::{Answer, Router};
 use crate::http::{CORS, Head, Method, Range, Request, Selected, Status, matches_any};
 use crate::hub::{CONTAINER, Hls, Piece};
@@ -8,14 +9,15 @@ use std::sync::Arc;
 use thalweg_media::hls::write_multivariant;
 
 impl Router {
-    /// A response that is a status alone.
-    pub(super) fn plain(&self, status: Status, request: &Request<'_>, head: &mut Vec<u8>) -> Answer {
-        self.refuse(status, !request.keep_alive, head);
+    /// A response to a request that is not served.
+    pub(super) fn plain(&self, denied: Denied, request: &Request<'_>, head: &mut Vec<u8>) -> Answer {
+        self.refuse(denied, !request.keep_alive, request.method == Method::Head, head);
         Answer { body: Body::None, close: !request.keep_alive, session: None }
     }
 
-    /// A head that is a status alone.
-    pub(super) fn refuse(&self, status: Status, close: bool, head: &mut Vec<u8>) {
+    /// A response to a request that is not served, all of it in `head`; the sentence is left out for `HEAD`.
+    pub(super) fn refuse(&self, denied: Denied, close: bool, head_only: bool, head: &mut Vec<u8>) {
+        let Denied(status, text) = denied;
         let mut fields = Head::begin(head, status, &self.date).raw(CORS).field("Cache-Control", "no-store");
         if status == Status::MethodNotAllowed {
             fields = fields.field("Allow", "GET, HEAD, OPTIONS");
@@ -26,10 +28,11 @@ impl Router {
         if close {
             fields = fields.field("Connection", "close");
         }
-        if status != Status::NotModified {
-            fields = fields.length(0);
+        fields.field("Content-Type", "text/plain; charset=utf-8").length(text.len() as u64 + 1).end();
+        if !head_only {
+            head.extend_from_slice(text.as_bytes());
+            head.push(b'\n');
         }
-        fields.end();
     }
 
     /// The session's playlist, or the multivariant one.
@@ -59,7 +62,7 @@ impl Router {
             return Answer { body: Body::None, close, session };
         }
         let Some(playlist) = &hls.playlist else {
-            self.refuse(Status::ServiceUnavailable, close, head);
+            self.refuse(Denied::NO_SEGMENT, close, waiting.head_only, head);
             return Answer { body: Body::None, close, session };
         };
         if has.is_some_and(|field| matches_any(field, &playlist.etag)) {

@@ -1,6 +1,7 @@
 //! The router: which handler answers a request, and whether the viewer may play.
 
 use super::connection::Body;
+use super::denied::Denied;
 use crate::hooks::{self, Event, Verdict, Waiter};
 use crate::http::{CORS, Head, Method, Request, Status, Target, imf_fixdate};
 use crate::hub::{Block, CONTAINER, Hls, Stream, View};
@@ -158,9 +159,12 @@ impl Router {
                     .end();
                 return Answer { body: Body::None, close: !request.keep_alive, session: None };
             }
-            _ => return self.plain(Status::MethodNotAllowed, request, head),
+            _ => return self.plain(Denied::METHOD, request, head),
         }
-        let Ok(target) = Target::parse(request.path) else { return self.plain(Status::BadRequest, request, head) };
+        let target = match Target::parse(request.path) {
+            Ok(target) => target,
+            Err(refusal) => return self.plain(Denied(refusal.status(), refusal.text()), request, head),
+        };
         let mut key = std::mem::take(&mut self.key);
         let names = target.names();
         // Below a session's id are its playlist and the segments; whatever else is there names a stream.
@@ -187,13 +191,13 @@ impl Router {
                         key.push_str(name);
                         self.start(&key, name, request, asker, head)
                     }
-                    _ => Err(Status::NotFound),
+                    _ => Err(Denied::PATH),
                 }
             }
-            _ => Err(Status::NotFound),
+            _ => Err(Denied::PATH),
         };
         self.key = key;
-        answer.unwrap_or_else(|status| self.plain(status, request, head))
+        answer.unwrap_or_else(|denied| self.plain(denied, request, head))
     }
 
     /// A session's number that no other has: its upper bits are the time, see [`began_ms`].
@@ -205,14 +209,14 @@ impl Router {
     }
 
     /// Counts a viewer, and makes its slot.
-    pub(super) fn enter(&mut self, number: u64, session: Option<(Session, &str)>, who: Who) -> Result<(), Status> {
+    pub(super) fn enter(&mut self, number: u64, session: Option<(Session, &str)>, who: Who) -> Result<(), Denied> {
         self.stats.open(number, session, &who.stream, who.address, self.now_ms);
         let entered = self.shared.viewers.enter(number, &self.config.value().limits, || who);
         entered.map_err(|full| {
             self.stats.forget(number);
             match full {
-                Full::All => Status::ServiceUnavailable,
-                Full::Address => Status::TooManyRequests,
+                Full::All => Denied::VIEWERS,
+                Full::Address => Denied::ADDRESS,
             }
         })
     }
@@ -241,15 +245,15 @@ impl Router {
         protocol: Protocol,
         request: &Request<'_>,
         asker: Asker,
-    ) -> Result<Admitted, Status> {
+    ) -> Result<Admitted, Denied> {
         let token = request.query.get("token");
         let admission = self.keys.check(token.as_deref(), key, asker.address, self.now_ms / 1_000);
-        let admission = admission.ok_or(if token.is_some() { Status::Forbidden } else { Status::Unauthorized })?;
+        let admission = admission.ok_or(if token.is_some() { Denied::TOKEN } else { Denied::TOKEN_MISSING })?;
         let (number, verdict) = match self.settled.take() {
             Some((number, verdict)) => (number, Some(verdict)),
             None if self.config.value().webhooks.on_play.is_none() => (self.new_number(), Some(Verdict::Allowed)),
             None => {
-                self.local(key).ok_or(Status::NotFound)?;
+                self.local(key).ok_or(Denied::STREAM)?;
                 let is_bound = protocol == Protocol::Hls && admission.address.is_some();
                 let number = self.new_number() | if is_bound { BOUND } else { 0 };
                 let waiter = Waiter { thread: self.number, token: asker.token, number };
@@ -277,8 +281,8 @@ impl Router {
         };
         match verdict {
             Some(Verdict::Allowed) => Ok(Admitted::In(admission, number)),
-            Some(Verdict::Denied) => Err(Status::Forbidden),
-            Some(Verdict::Unanswered) => Err(Status::ServiceUnavailable),
+            Some(Verdict::Denied) => Err(Denied::APPLICATION),
+            Some(Verdict::Unanswered) => Err(Denied::NO_ANSWER),
             None => Ok(Admitted::Asked(Answer { body: Body::Asked(number), close: false, session: None })),
         }
     }

@@ -126,21 +126,28 @@ impl Encoder {
 
     /// As [`Encoder::publish_in`], and sends nothing of the stream yet.
     pub fn publish_bare(to: SocketAddr, app: &str, name: &str) -> Result<Self, String> {
+        let (encoder, answer) = Self::ask(to, app, name);
+        answer.map(|()| encoder)
+    }
+
+    /// Asks to publish `name` in `app`, and stays connected whatever the answer is.
+    pub fn ask(to: SocketAddr, app: &str, name: &str) -> (Self, Result<(), String>) {
         let mut encoder =
             Self { socket: TcpStream::connect(to).expect("connected"), session: Publisher::new([7; 1536], app, name) };
         encoder.socket.set_read_timeout(Some(Duration::from_secs(10))).expect("set");
         let mut buffer = [0; 4096];
         loop {
             encoder.flush();
-            let got = encoder.socket.read(&mut buffer).map_err(|error| error.to_string())?;
-            if got == 0 {
-                return Err("closed".to_owned());
-            }
+            let got = match encoder.socket.read(&mut buffer) {
+                Ok(0) => return (encoder, Err("closed".to_owned())),
+                Ok(got) => got,
+                Err(error) => return (encoder, Err(error.to_string())),
+            };
             let mut input = &buffer[..got];
             while let Some(event) = encoder.session.handle(&mut input).expect("RTMP") {
                 match event {
-                    PublisherEvent::Published => return Ok(encoder),
-                    PublisherEvent::Refused { code, .. } => return Err(code),
+                    PublisherEvent::Published => return (encoder, Ok(())),
+                    PublisherEvent::Refused { code, .. } => return (encoder, Err(code)),
                     _ => {}
                 }
             }
@@ -203,6 +210,31 @@ impl Encoder {
         self.session.end();
         self.flush();
     }
+}
+
+/// A connection whose handshake is done.
+pub fn shaken(to: SocketAddr) -> TcpStream {
+    let mut socket = TcpStream::connect(to).expect("connected");
+    socket.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
+    socket.write_all(&[&[3][..], &[0; 1536]].concat()).expect("sent");
+    let mut answer = [0; 1 + 2 * 1536];
+    socket.read_exact(&mut answer).expect("an answer");
+    socket.write_all(&answer[1..1537]).expect("sent");
+    socket
+}
+
+/// A message of RTMP in a message stream, in chunks of 128 bytes (§5.3.1).
+pub fn message(kind: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![3, 0, 0, 0];
+    bytes.extend(&(payload.len() as u32).to_be_bytes()[1..]);
+    bytes.extend([kind, stream, 0, 0, 0]);
+    for (at, chunk) in payload.chunks(128).enumerate() {
+        if at > 0 {
+            bytes.push(0xc3);
+        }
+        bytes.extend(chunk);
+    }
+    bytes
 }
 
 /// A response.

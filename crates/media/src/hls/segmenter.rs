@@ -5,7 +5,7 @@
 //! it (see [`super::Window`]).
 
 use super::format::{Container, SegmentFormat};
-use super::settings::Settings;
+use super::settings::{EARLY_MS, Settings};
 use super::start::Start;
 use crate::ts::Muxer;
 use crate::{Config, Track, Unit};
@@ -21,6 +21,8 @@ pub struct Segmenter<F = Muxer> {
     pending: [Option<Config>; 2],
     /// Until it is known which tracks the first segment has.
     start: Option<Start>,
+    /// Sound is announced that has no configuration yet: the first segment takes it when it comes.
+    awaits_sound: bool,
     /// The segment that is being written.
     open: Option<Open>,
     /// The latest unit of each track in the segment before, which the next one continues.
@@ -48,6 +50,8 @@ struct Open {
     has_sound: bool,
     /// The latest unit of each track: video, audio.
     latest: [Option<Latest>; 2],
+    /// The units so far, while sound is awaited.
+    units: Vec<Unit>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -87,8 +91,6 @@ pub struct Segment {
     pub has_sound: bool,
 }
 
-/// Encoders' timestamps are rounded to milliseconds: a keyframe that is this early is in time.
-const EARLY_MS: u64 = 20;
 /// The longest duration that is assumed of a segment's last unit, in milliseconds.
 const STEP_MAX_MS: u64 = 500;
 /// The duration of a last unit where nothing else is known, in milliseconds.
@@ -112,6 +114,7 @@ impl<F: SegmentFormat> Segmenter<F> {
             tracks: [None, None],
             pending: [None, None],
             start: Some(Start::default()),
+            awaits_sound: false,
             open: None,
             latest: [None; 2],
             number: 0,
@@ -150,6 +153,12 @@ impl<F: SegmentFormat> Segmenter<F> {
         }
     }
 
+    /// Sound follows, though no configuration has come. If its configuration comes during the first segment, that begins again with it:
+    /// MP3 is configured by its first frame, which encoders send behind the first keyframe where pictures are reordered.
+    pub const fn announce_sound(&mut self) {
+        self.awaits_sound |= self.start.is_some();
+    }
+
     /// Takes a configuration. It holds from the next segment on, which begins at a keyframe; units of this track that come before
     /// that are in no segment, since the segment before has another configuration.
     pub fn config(&mut self, config: &Config) {
@@ -169,6 +178,9 @@ impl<F: SegmentFormat> Segmenter<F> {
         }
         if self.start.is_some() && !self.starts(unit) {
             return None;
+        }
+        if unit.track == Track::Audio {
+            self.join_sound();
         }
         let has_video = self.tracks[0].is_some();
         let is_new = self.pending[place(unit.track)].is_some();
@@ -216,8 +228,21 @@ impl<F: SegmentFormat> Segmenter<F> {
         let ended = self.end();
         self.format.clear();
         (self.tracks, self.pending) = ([None, None], [None, None]);
-        self.start = Some(Start::default());
+        (self.start, self.awaits_sound) = (Some(Start::default()), false);
         ended
+    }
+
+    /// Begins the first segment again with the configuration of the sound that was awaited.
+    fn join_sound(&mut self) {
+        let awaited = self.awaits_sound && self.start.is_none() && self.pending[1].is_some();
+        let Some(mut open) = self.open.take_if(|open| awaited && !open.units.is_empty()) else { return };
+        self.format.flush(&mut open.bytes);
+        self.discontinuity |= open.discontinuity;
+        self.begin(&open.units[0]);
+        open.units.iter().for_each(|unit| self.write(unit));
+        if let Some(begun) = &mut self.open {
+            begun.broken = open.broken;
+        }
     }
 
     /// Whether a unit at the beginning belongs in a segment.
@@ -249,6 +274,7 @@ impl<F: SegmentFormat> Segmenter<F> {
                 self.discontinuity |= self.number > 0;
             }
         }
+        self.awaits_sound &= self.tracks[1].is_none();
         if is_other {
             self.next_init = self.format.init();
         }
@@ -257,7 +283,9 @@ impl<F: SegmentFormat> Segmenter<F> {
         let discontinuity = std::mem::take(&mut self.discontinuity);
         let start_ms = unit.dts_ms;
         let latest = if discontinuity { [None; 2] } else { self.latest };
-        self.open = Some(Open { bytes, start_ms, discontinuity, broken: false, pictures: 0, has_sound: false, latest });
+        let units = Vec::new();
+        let (broken, pictures, has_sound) = (false, 0, false);
+        self.open = Some(Open { bytes, start_ms, discontinuity, broken, pictures, has_sound, latest, units });
     }
 
     fn write(&mut self, unit: &Unit) {
@@ -267,12 +295,16 @@ impl<F: SegmentFormat> Segmenter<F> {
         let last = &mut open.latest[place(unit.track)];
         let step_ms = last.map(|last| unit.dts_ms.saturating_sub(last.dts_ms));
         *last = Some(Latest { dts_ms: unit.dts_ms, step_ms });
+        if self.awaits_sound {
+            open.units.push(unit.clone());
+        }
         self.format.unit(unit, &mut open.bytes);
     }
 
     /// Ends the open segment before `next_ms`, or with its last unit.
     fn cut(&mut self, next_ms: Option<u64>) -> Option<Segment> {
         let mut open = self.open.take()?;
+        self.awaits_sound = false;
         self.format.flush(&mut open.bytes);
         let end_ms = |step_max_ms: u64| {
             let step_ms = |last: &Latest| last.step_ms.unwrap_or(STEP_MS).min(step_max_ms);

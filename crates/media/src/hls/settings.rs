@@ -16,6 +16,16 @@ pub struct Settings {
     pub announced_wait_ms: u64,
 }
 
+/// Encoders' timestamps are rounded to milliseconds: a keyframe that is this early is in time.
+pub(super) const EARLY_MS: u64 = 20;
+
+impl Settings {
+    /// The shortest segment, in milliseconds, but for those that a discontinuity or another configuration ends, and the first one.
+    pub fn shortest_ms(&self) -> u64 {
+        self.target_ms.saturating_sub(EARLY_MS).max(1)
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {

@@ -104,6 +104,22 @@ fn divided(stream: &mut Stream, begin_ms: u64, end_ms: u64, keyframes_ms: &[u64]
 }
 
 #[test]
+fn announced_sound_that_comes_behind_the_first_keyframe_is_in_the_first_segment() {
+    let mut stream = Stream::new(Settings::default());
+    stream.segmenter.announce_sound();
+    stream.config(&avc());
+    divided(&mut stream, 0, 120, &[0]);
+    stream.config(&Config::Mp3(crate::Mp3Config::parse(b"\xff\xfb\x90\x64abc").expect("a configuration")));
+    stream.unit(&Unit { payload: b"\xff\xfb\x90\x64abc".as_slice().into(), ..sound(0) });
+    divided(&mut stream, 120, 1_000, &[]);
+    let ended = stream.segmenter.unit(&picture(1_000, true)).expect("a segment");
+    assert!(ended.has_sound, "sound is in the first one");
+    stream.take(Some(ended));
+    let first = stream.segments[0];
+    assert_eq!((first.number, first.duration_ms, first.pictures, first.discontinuity), (0, 1_000, 25, false));
+}
+
+#[test]
 fn irregular_keyframes_raise_the_target_duration() {
     let mut stream = Stream::new(Settings::default());
     stream.config(&avc());

@@ -32,6 +32,13 @@ impl<T> Window<T> {
         Self { target_duration_s, length, listed, kept, discontinuities: 0, ended: false, meter }
     }
 
+    /// As though `count` discontinuities had left the playlist: a server that was started again does not go back behind its former number.
+    #[must_use]
+    pub const fn after_discontinuities(mut self, count: u64) -> Self {
+        self.discontinuities = count;
+        self
+    }
+
     /// The target duration, in seconds. A longer segment raises it.
     pub const fn target_duration_s(&self) -> u32 {
         self.target_duration_s

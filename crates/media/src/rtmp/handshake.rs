@@ -19,8 +19,19 @@ pub struct Handshake {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HandshakeError {
     /// The first byte is not 3: another protocol, or an encrypted variant.
-    #[error("the first byte is {0:#04x}, where RTMP has 0x03")]
+    #[error("the first byte is {0:#04x}, where RTMP has 0x03{hint}", hint = other_protocol(*.0))]
     Version(u8),
+}
+
+/// What else begins with a byte, as an addition to a sentence.
+const fn other_protocol(first: u8) -> &'static str {
+    match first {
+        // Source: RFC 8446 §5.1: a handshake record.
+        22 => ": this is TLS (rtmps://), and not RTMP alone (rtmp://)",
+        // Of a method, as GET; all have capital letters (RFC 9110 §9.1).
+        b'A'..=b'Z' => ": this is HTTP or another protocol of text",
+        _ => "",
+    }
 }
 
 const PACKET: usize = 1536;
@@ -124,6 +135,14 @@ mod tests {
 
     fn random() -> [u8; PACKET] {
         std::array::from_fn(|at| (at * 7 + 3) as u8)
+    }
+
+    #[test]
+    fn another_protocol_is_named() {
+        for (first, name) in [(0x16, "TLS"), (b'G', "HTTP"), (6, "0x06, where RTMP has 0x03")] {
+            let error = Handshake::new(random()).handle(&mut &[first][..], &mut Vec::new()).expect_err("no RTMP");
+            assert!(error.to_string().contains(name), "{error}");
+        }
     }
 
     #[test]

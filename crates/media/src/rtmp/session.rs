@@ -69,6 +69,8 @@ pub enum Event {
         /// What is behind the question mark of the stream's name, else of the application's; empty without one.
         query: String,
     },
+    /// The other side was refused: what it wants to publish can be no stream.
+    Refused(Refusal),
     /// A tag of the stream that is being published. `@setDataFrame` is taken off its front.
     Tag(Tag),
     /// The stream that was accepted has ended. The connection may publish another.
@@ -91,6 +93,8 @@ pub enum Refusal {
     Unanswered,
     /// The application's name or the stream's is not valid.
     Name,
+    /// The connection publishes another stream.
+    Second,
     /// The server has as many streams as it may have.
     Full,
     /// The server does not take this stream for another reason.
@@ -119,6 +123,15 @@ pub enum SessionError {
 }
 
 impl Refusal {
+    /// The status code of NetStream.
+    const fn code(self) -> &'static str {
+        match self {
+            Self::Busy | Self::Second => "NetStream.Publish.BadName",
+            Self::Denied | Self::Forbidden => "NetStream.Publish.Denied",
+            Self::Unanswered | Self::Name | Self::Full | Self::Rejected => "NetStream.Publish.Rejected",
+        }
+    }
+
     /// What it says.
     pub const fn reason(self) -> &'static str {
         match self {
@@ -132,6 +145,9 @@ impl Refusal {
             }
             Self::Name => {
                 "The application's name or the stream's is empty, too long, or has a character that is not allowed."
+            }
+            Self::Second => {
+                "This connection publishes a stream already: publish each stream over a connection of its own."
             }
             Self::Full => "The server has as many streams as limits.streams allows.",
             Self::Rejected => "The server does not take this stream.",
@@ -220,12 +236,7 @@ impl Session {
     pub fn refuse(&mut self, refusal: Refusal) {
         if let Publishing::Asked(stream) = self.publishing {
             self.publishing = Publishing::No;
-            let code = match refusal {
-                Refusal::Busy => "NetStream.Publish.BadName",
-                Refusal::Denied | Refusal::Forbidden => "NetStream.Publish.Denied",
-                Refusal::Unanswered | Refusal::Name | Refusal::Full | Refusal::Rejected => "NetStream.Publish.Rejected",
-            };
-            self.on_status(stream, "error", code, refusal.reason());
+            self.on_status(stream, "error", refusal.code(), refusal.reason());
         }
     }
 
@@ -410,10 +421,14 @@ impl Session {
             return Err(SessionError::Order("publish"));
         }
         let name = command.text(0).unwrap_or_default();
-        if self.publishing != Publishing::No || name.len() + self.app.len() > NAME_MAX {
-            let text = "A connection publishes one stream, and that has a name of 2048 bytes at most.";
-            self.on_status(stream_id, "error", "NetStream.Publish.BadName", text);
-            return Ok(None);
+        let refusal = match self.publishing {
+            Publishing::No if name.len() + self.app.len() > NAME_MAX => Some(Refusal::Name),
+            Publishing::No => None,
+            _ => Some(Refusal::Second),
+        };
+        if let Some(refusal) = refusal {
+            self.on_status(stream_id, "error", refusal.code(), refusal.reason());
+            return Ok(Some(Event::Refused(refusal)));
         }
         let (mut name, query) = parts(name);
         let mut app = self.app.clone();

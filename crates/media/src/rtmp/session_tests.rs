@@ -176,6 +176,18 @@ fn paths_are_divided_at_the_last_slash() {
 }
 
 #[test]
+fn a_long_name_is_refused_as_such() {
+    let mut session = connected();
+    say(&mut session, &command(0, &["createStream".into(), 2.0.into(), Value::Null])).expect("a session");
+    answers(&mut session);
+    let name = "a".repeat(3_000);
+    let publish = command(1, &["publish".into(), 3.0.into(), Value::Null, name.as_str().into()]);
+    assert_eq!(say(&mut session, &publish), Ok(Some(Event::Refused(Refusal::Name))));
+    let answer = &answers(&mut session)[0];
+    assert!(answer.payload.windows(8).any(|part| part == b"too long"));
+}
+
+#[test]
 fn one_stream_at_a_time_is_published() {
     let mut session = connected();
     let publish = |stream| command(stream, &["publish".into(), 3.0.into(), Value::Null, "a".into()]);
@@ -187,7 +199,7 @@ fn one_stream_at_a_time_is_published() {
     assert!(matches!(say(&mut session, &publish(1)), Ok(Some(Event::Publish { .. }))));
     session.accept();
     answers(&mut session);
-    assert_eq!(say(&mut session, &publish(2)), Ok(None));
+    assert_eq!(say(&mut session, &publish(2)), Ok(Some(Event::Refused(Refusal::Second))));
     let answer = &answers(&mut session)[0];
     assert!(answer.payload.windows(25).any(|part| part == b"NetStream.Publish.BadName"));
     // Tags of another stream are not this one's.

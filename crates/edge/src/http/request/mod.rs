@@ -178,11 +178,16 @@ impl Fields {
         if self.hosts > 1 || (is_1_1 && self.hosts == 0) {
             return Err(Refusal::Malformed);
         }
+        let takes_body = matches!(request.method, Method::Post | Method::Other);
         if self.transfer_coding {
-            return Err(if self.content_length.is_some() { Refusal::Malformed } else { Refusal::TransferCoding });
+            return Err(match self.content_length {
+                Some(_) => Refusal::Malformed,
+                None if takes_body => Refusal::Method,
+                None => Refusal::TransferCoding,
+            });
         }
         if self.content_length.is_some_and(|bytes| bytes > 0) {
-            return Err(Refusal::Body);
+            return Err(if takes_body { Refusal::Method } else { Refusal::Body });
         }
         request.keep_alive = !self.close && (is_1_1 || self.keep);
         Ok(())

@@ -254,6 +254,7 @@ fn each_refusal_has_its_status() {
         (Refusal::TargetTooLong, "414"),
         (Refusal::HeadTooLarge, "431"),
         (Refusal::Body, "413"),
+        (Refusal::Method, "405"),
         (Refusal::TransferCoding, "501"),
         (Refusal::Version, "505"),
     ] {
