@@ -1,6 +1,6 @@
 //! Small writes wait for acknowledgements: do not wait; or do not delay them, where the other side does.
 
-use crate::facts::{AcksCome, Facts, route, socket};
+use crate::facts::{AckTiming, Facts, route, socket};
 use crate::{noted, remedy};
 use thalweg_model::{Applicability, Code, Remedy};
 
@@ -19,7 +19,7 @@ pub(crate) fn plan(facts: &Facts<'_>) -> Vec<Remedy> {
         );
         noted(at_once, &["A program that writes in many small pieces then sends as many small packets."])
     });
-    let quickack = facts.set(side.other(), route("quickack"), "1").filter(|_| facts.acks_come == AcksCome::Delayed);
+    let quickack = facts.set(side.other(), route("quickack"), "1").filter(|_| facts.ack_timing == AckTiming::Delayed);
     let answered = quickack.map(|change| {
         remedy(
             code,

@@ -38,7 +38,7 @@ pub struct Facts<'a> {
     /// Slow start ended without a loss, and growing on from there took longer than it did.
     pub crept: bool,
     /// When the acknowledgements come that small writes wait for.
-    pub acks_come: AcksCome,
+    pub ack_timing: AckTiming,
     /// The token bucket on the path.
     pub policer: Option<TokenBucket>,
     /// Payload of the direction.
@@ -49,7 +49,7 @@ pub struct Facts<'a> {
 
 /// When the other side acknowledges what small writes wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum AcksCome {
+pub enum AckTiming {
     /// After a round trip.
     AtOnce,
     /// Later: it delays them.
@@ -57,7 +57,7 @@ pub enum AcksCome {
     Delayed,
 }
 
-impl AcksCome {
+impl AckTiming {
     fn of(flow: &Flow) -> Self {
         let verdicts = std::iter::once(&flow.verdict).chain(flow.findings.iter().map(|finding| &finding.verdict));
         let is_at_once = |cause: &Cause| matches!(cause, Cause::DelayedAck(writes) if writes.by_round_trips);
@@ -82,7 +82,7 @@ impl<'a> Facts<'a> {
             acks_wait: flow.facts.rtt.as_deref().is_some_and(|rtt| rtt.ack_wait_ms.is_some()),
             family: flow.facts.congestion_control.map(|family| family.name),
             crept: flow.facts.slow_start.is_some_and(|start| start.crept),
-            acks_come: AcksCome::of(flow),
+            ack_timing: AckTiming::of(flow),
             policer: flow.policer,
             bytes: if flow.direction == Way::Up { flow.bytes_up } else { flow.bytes_down },
             ipv6: flow.client.starts_with('['),

@@ -26,7 +26,7 @@ mod timeout;
 mod window_scaling;
 
 pub use commands::{apply, between, undo, undo_between};
-pub use facts::{AcksCome, Facts};
+pub use facts::{AckTiming, Facts};
 
 use thalweg_model::since::{self, Release};
 use thalweg_model::{Applicability, Cause, Change, Code, Flow, Kernels, Opening, Remedy, Side};

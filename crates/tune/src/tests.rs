@@ -40,7 +40,7 @@ fn facts<'a>(kernel: &str, settings: &'a SettingsReport) -> Facts<'a> {
         acks_wait: false,
         family: None,
         crept: false,
-        acks_come: Default::default(),
+        ack_timing: Default::default(),
         policer: Some(TokenBucket { rate_bps: 1e7, burst_bytes: 1e5 }),
         bytes: 1_000_000,
         ipv6: false,

@@ -131,7 +131,7 @@ fn remedy(report: &GetReport) -> Option<Remedy> {
         acks_wait: false,
         family: None,
         crept: false,
-        acks_come: thalweg_tune::AcksCome::default(),
+        ack_timing: thalweg_tune::AckTiming::default(),
         policer: None,
         bytes: report.bytes,
         ipv6: false,

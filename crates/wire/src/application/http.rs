@@ -32,9 +32,12 @@ pub struct Response {
 }
 
 impl Response {
+    /// The status of a server that goes on in another protocol. Source: RFC 9110 §15.2.2.
+    pub const SWITCHING_PROTOCOLS: u16 = 101;
+
     /// Whether it answers its request; an interim response comes before (RFC 9110 §15.2), except one that switches protocols.
     pub const fn is_final(&self) -> bool {
-        self.status >= 200 || self.status == 101
+        self.status >= 200 || self.status == Self::SWITCHING_PROTOCOLS
     }
 }
 

@@ -8,7 +8,7 @@ mod end;
 use crate::event::packet::Packet;
 use end::ConnectionEnd;
 use thalweg_units::SeqNum;
-use thalweg_wire::Flags;
+use thalweg_wire::{Flags, Message, Response};
 
 /// A request is at most this long, in bytes: an initial window of ten segments (RFC 6928). More is an upload.
 const REQUEST_MAX: u64 = 14_600;
@@ -84,6 +84,8 @@ enum Exchange {
     },
     Upload,
     Response,
+    /// Messages of another protocol than HTTP, to which the server switched (RFC 9110 §7.8): each side sends when it likes, and none is a request.
+    Messages,
 }
 
 /// Accumulates the phases of one connection.
@@ -241,7 +243,7 @@ impl ConnectionPhases {
             Exchange::Upload if packet.side() == 1 && has_data && client.is_all_acknowledged() => {
                 self.add(Phase::Server, gap);
             }
-            Exchange::Upload => self.add(Phase::Transfer, gap),
+            Exchange::Upload | Exchange::Messages => self.add(Phase::Transfer, gap),
             // The next response of a pipeline, or the one after an interim response.
             Exchange::Response if responses_in(packet) > Some(0) && server.is_all_acknowledged() => {
                 self.add(Phase::Server, gap);
@@ -322,7 +324,7 @@ impl ConnectionPhases {
             Exchange::Nothing => packet.side() == 1 && !self.opening,
             Exchange::Request { .. } | Exchange::Upload => packet.side() == 1,
             // Into a window that stays closed it sends in vain, and gives up. A response that comes before the whole request cuts that off.
-            Exchange::Response => {
+            Exchange::Response | Exchange::Messages => {
                 let is_done = self.sides.iter().all(Half::is_all_acknowledged);
                 packet.side() == 1 && !is_done && self.sides[0].window != Some(0)
             }
@@ -419,7 +421,8 @@ impl ConnectionPhases {
             if let Exchange::Request { lost: Some(lost), .. } = self.exchange {
                 self.lost += lost;
             }
-            self.exchange = Exchange::Response;
+            let is_switched = self.exchange == Exchange::Messages || switches(packet);
+            self.exchange = if is_switched { Exchange::Messages } else { Exchange::Response };
             self.end.sent_data(packet.side());
             return;
         }
@@ -449,7 +452,7 @@ impl ConnectionPhases {
                 let bytes = u64::from(packet.payload_len);
                 self.exchange = Exchange::Request { bytes, spent: [0; 3], lost: None, writes: 0 };
             }
-            Exchange::Nothing | Exchange::Response | Exchange::Upload => {}
+            Exchange::Nothing | Exchange::Response | Exchange::Upload | Exchange::Messages => {}
         }
     }
 
@@ -486,6 +489,12 @@ impl ConnectionPhases {
 /// Final responses of HTTP/1 that begin in the packet, if its payload begins with one or with an interim one.
 fn responses_in(packet: &Packet) -> Option<u32> {
     packet.message()?.final_responses()
+}
+
+/// Whether the server goes on in another protocol.
+fn switches(packet: &Packet) -> bool {
+    let is_switch = |response: &Response| response.status == Response::SWITCHING_PROTOCOLS;
+    matches!(packet.message().map(|message| &**message), Some(Message::Responses(all)) if all.iter().any(is_switch))
 }
 
 /// Phases whose time is moved if a request turns out to be something else.

@@ -9,7 +9,7 @@ use crate::reset::Reset;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use thalweg_units::SeqNum;
-use thalweg_wire::{Flags, Message, Request, TlsRecords};
+use thalweg_wire::{Flags, Message, Request, Response, TlsRecords};
 
 /// Requests kept of a connection, the slowest; at twice as many the others are given up. Bounds memory.
 const KEPT_MAX: usize = 1_000;
@@ -117,6 +117,12 @@ impl RequestLog {
     }
 
     fn client(&mut self, now: u64, packet: &Packet, end: SeqNum, is_tls_1_3: bool) {
+        if let Some(current) =
+            self.current.as_mut().filter(|current| current.status == Some(Response::SWITCHING_PROTOCOLS))
+        {
+            current.bytes_up += u64::from(packet.payload_len);
+            return;
+        }
         if let Some(message) = packet.message()
             && let Message::Requests(all) = &**message
         {

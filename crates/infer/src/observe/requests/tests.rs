@@ -1,6 +1,8 @@
 //! Requests of HTTP, of pipelines, of TLS, and turns, packet by packet.
 
 use crate::flow::application::application;
+use crate::observe::connection_phases::Phase;
+use crate::tcp::connection::Connection;
 use crate::testing::{connection_with, packet};
 use thalweg_model::{Application, RequestTiming};
 use thalweg_wire::{Flags, Segment};
@@ -43,9 +45,13 @@ impl Talk {
         self.next[side] += len;
     }
 
-    fn told(&self) -> Application {
+    fn connection(&self) -> Connection {
         let packets: Vec<_> = self.packets.iter().map(|(at, segment, front)| (*at, *segment, &front[..])).collect();
-        application(&connection_with(&packets)).map(|found| *found).unwrap_or_default()
+        connection_with(&packets)
+    }
+
+    fn told(&self) -> Application {
+        application(&self.connection()).map(|found| *found).unwrap_or_default()
     }
 }
 
@@ -170,7 +176,7 @@ fn the_handshake_of_tls_is_timed_and_no_request() {
         assert_eq!(rows(&told), [format!("(turn) - 100 0 305/{down}")]);
         let made =
             connection_with(&talk.packets.iter().map(|(at, s, front)| (*at, *s, &front[..])).collect::<Vec<_>>());
-        assert!((made.observers.phases.seconds(crate::observe::connection_phases::Phase::Tls) - 0.035).abs() < 1e-9);
+        assert!((made.observers.phases.seconds(Phase::Tls) - 0.035).abs() < 1e-9);
     }
 }
 
@@ -190,4 +196,21 @@ fn of_many_requests_the_slowest_are_kept_and_all_are_counted() {
     assert_eq!((waits.p90_ms, waits.max_ms), (Some(90.0), Some(100.0)));
     assert!(told.requests.iter().all(|one| one.wait_ms >= Some(81.0)), "the slowest fifth");
     assert!(told.requests.is_sorted_by_key(|one| one.number));
+}
+
+#[test]
+fn what_follows_a_switch_of_protocols_is_no_request() {
+    let mut talk = Talk::new();
+    talk.send(20, 0, b"GET /chat HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\n\r\n", 60);
+    talk.send(40, 1, b"HTTP/1.1 101 Switching Protocols\r\n\r\n", 36);
+    talk.send(41, 0, b"", 0);
+    for at in (100..1_000).step_by(100) {
+        // The server acknowledges at once, and has something to say 70 ms later.
+        talk.send(at, 0, b"", 50);
+        talk.send(at + 20, 1, b"", 0);
+        talk.send(at + 90, 1, b"", 50);
+        talk.send(at + 91, 0, b"", 0);
+    }
+    assert_eq!(rows(&talk.told()), ["GET /chat 101 20 950 510/486"]);
+    assert!(talk.connection().observers.phases.seconds(Phase::Server) < 0.001);
 }
