@@ -184,6 +184,10 @@ impl<'a> Draft<'a> {
     /// When it has attributes for a route that the host does not have.
     pub(super) fn finish(mut self) -> Result<TunePlan, NoRoute> {
         self.plan.changes.sort_by_key(|change| change.reach);
+        if self.plan.changes.is_empty() {
+            // What is there already has gained what it can.
+            self.plan.expected = None;
+        }
         self.no_route.map_or(Ok(self.plan), Err)
     }
 }

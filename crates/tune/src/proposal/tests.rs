@@ -4,7 +4,7 @@ use super::format::{Format, emit};
 use super::*;
 use crate::state::{HostState, parse};
 use serde_json::json;
-use thalweg_model::{Reach, Setting, Side, TunePlan};
+use thalweg_model::{CarriedData, Cause, Occurrences, Reach, Restarts, Setting, Side, TunePlan, Verdict};
 
 const HOST: &str = "kernel.osrelease = 6.12.1
 MemTotal: 8388608 kB
@@ -347,13 +347,24 @@ fn a_diagnosis_becomes_a_plan_of_one_side() {
 fn a_plan_says_what_to_expect_and_where_that_is_from() {
     let change = json!({"side": "client", "setting": {"sysctl": "net.ipv4.tcp_rmem"}, "from": null, "to": "4096 87380 33554432"});
     let remedy = json!({"reason": "Let it grow.", "changes": [change]});
-    let flow = |gain| json!({"verdict": {"gain": gain}, "remedies": [remedy]});
-    let found = json!({"schema": "thalweg.diagnose/1", "captures": [{"flows": [flow(json!(4.2)), flow(json!(null)), flow(json!(1.5))]}]});
+    let carried = CarriedData { bytes: 1e6, seconds: 1.0, turns_s: None };
+    let full = |gain| Verdict::new(Cause::NothingToGain(carried), 0.9, gain);
+    let bursts =
+        Verdict::new(Cause::IdleRestart(Restarts { restarted: Occurrences::default(), timing: None }), 0.1, Some(9.0));
+    let flow = |verdict: Verdict| json!({"verdict": verdict, "remedies": [remedy]});
+    let flows = [flow(full(Some(4.2))), flow(full(None)), flow(full(Some(1.5))), flow(bursts)];
+    let found = json!({"schema": "thalweg.diagnose/1", "captures": [{"flows": flows}]});
     let demand = demand("1ms", "1gbit", 1);
     let of = |document: &serde_json::Value| from_diagnosis(document, Side::Client, "f", &demand, &parse(HOST));
     let estimated = of(&found).expect("a plan").expected.expect("a gain");
     assert_eq!((estimated.ratio, estimated.before), (4.2, None), "the largest");
     assert!(estimated.source.contains("estimates"), "{}", estimated.source);
+    let mut enough = found.clone();
+    for at in 0..4 {
+        enough["captures"][0]["flows"][at]["remedies"][0]["changes"][0]["to"] = json!("4096 87380 7");
+    }
+    let nothing = of(&enough).expect("a plan");
+    assert!(nothing.changes.is_empty() && nothing.expected.is_none(), "what changes nothing gains nothing");
 
     let proof = json!({"scenario": "slow", "kernel": "6.12.1", "seed": 7});
     let fixed = json!({"schema": "thalweg.fix/1", "remedy": remedy, "metric": "goodput_bps", "before": 1e6, "after": 5e6, "ratio": 5.0, "proof": proof});
