@@ -71,7 +71,7 @@ fn a_question_that_cannot_be_answered_is_named() {
         ("/api/viewers?limit=abc", 400, "limit is a number, at least 1"),
         ("/api/viewers?limit=0", 400, "limit is a number, at least 1"),
         ("/api/viewers?after=x", 400, "after is the 'next'"),
-        ("/api/viewers?strem=a", 400, "unknown parameter 'strem'"),
+        ("/api/viewers?name=a", 400, "unknown parameter 'name'"),
         ("/api/streams?x=1", 400, "unknown parameter 'x'"),
         ("/api/streem", 404, "nothing at this path"),
     ] {
