@@ -48,6 +48,9 @@ pub(crate) fn judge(
     // What is sent again into a black hole, or to a peer that is gone, is no lost request.
     let in_vain = is_black_hole || life.failure == Some(Failure::VanishedPeer);
     causes.retain(|one| !in_vain || one.cause.code() != Code::RequestLost);
+    // The messages that open a window above TCP look like requests.
+    let opens_window = matches!(&verdict.cause, Cause::ApplicationWindow(window) if !window.are_requests);
+    causes.retain(|one| !opens_window || !matches!(one.cause, Cause::WaitingForServer(_) | Cause::WaitingForClient(_)));
     causes.sort_by(|a, b| b.took_s.total_cmp(&a.took_s));
     let failed = life.failure.map(|failure| failed(failure, connection, life));
     let is_first = failed.is_some() || causes.first().is_some_and(|one| is_headline(one, life, &verdict, data_s));
@@ -140,11 +143,6 @@ fn is_headline(one: &LifeCause, life: &Life, verdict: &Verdict, data_s: f64) -> 
     // Pauses of the client bring these about, and cost more than they last.
     let of_pauses = matches!(verdict.code(), Code::IdleRestart | Code::DelayedAck);
     if code == Code::WaitingForClient && of_pauses {
-        return false;
-    }
-    // The messages that open a window above TCP look like requests.
-    let is_waited = matches!(code, Code::WaitingForServer | Code::WaitingForClient);
-    if is_waited && verdict.code() == Code::ApplicationWindow {
         return false;
     }
     // What would change less than a repetition does is no headline.

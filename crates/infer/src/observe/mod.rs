@@ -269,6 +269,7 @@ impl Observers {
         let from_afar = self.accuracy != Accuracy::Exact && acked.advanced;
         if !acked.pure {
             self.stop_and_wait.message(now);
+            self.nagle.message(now);
             if from_afar {
                 self.stop_and_wait.acknowledged_by_message(now, number);
             }

@@ -29,12 +29,19 @@ pub(crate) struct NagleDelayedAck {
     small_end: u64,
     una: u64,
     flight: u64,
+    /// When the other side sent data.
+    message_at: u64,
 }
 
 impl NagleDelayedAck {
     /// Nanoseconds waited in all.
     pub(crate) const fn waited(&self) -> u64 {
         self.time + self.held_time
+    }
+
+    /// The other side sent data, which a program may answer.
+    pub(crate) const fn message(&mut self, now: u64) {
+        self.message_at = now;
     }
 
     pub(crate) fn sent(&mut self, sent: &Sent, accuracy: Accuracy) {
@@ -60,7 +67,8 @@ impl NagleDelayedAck {
         let is_of_small = self.small_end > self.una && sent.una >= self.small_end;
         let had_room = self.flight + sent.len <= WINDOW_SEGMENTS * sent.mss;
         let is_prompt = sent.now.saturating_sub(sent.last_progress) <= MAX_AFTER_ACK_NS;
-        is_of_small && had_room && is_prompt && sent.silence() * 2 >= sent.rtt_min && !sent.is_repairing
+        let is_answer = self.message_at > sent.last_send;
+        is_of_small && had_room && is_prompt && !is_answer && sent.silence() * 2 >= sent.rtt_min && !sent.is_repairing
     }
 }
 
@@ -71,8 +79,9 @@ mod tests {
     const MSS: u64 = 1_000;
     const RTT: u64 = 60_000_000;
 
-    /// Twelve answers of a small head, so many full segments, and a small tail that leaves so long after the head was acknowledged.
-    fn held(full: u64, after_ack: u64) -> u64 {
+    /// Twelve answers of a small head, so many full segments, and a small tail that leaves so long after the head was acknowledged, with a message
+    /// that long before it if there is one.
+    fn held(full: u64, after_ack: u64, message: Option<u64>) -> u64 {
         let mut found = NagleDelayedAck::default();
         let (mut start, mut now, mut last_send) = (0, 0, 0);
         for number in 0..12 {
@@ -85,6 +94,9 @@ mod tests {
             }
             let last_progress = now + RTT;
             now = last_progress + after_ack;
+            if let Some(before) = message {
+                found.message(now - before);
+            }
             let trigger = Trigger::Ack { pure: true };
             let sent = Sent { number, now, last_progress, trigger, ..segment((start, 300), begun + 100, last_send) };
             found.sent(&sent, Accuracy::Exact);
@@ -100,7 +112,9 @@ mod tests {
 
     #[test]
     fn what_a_small_segment_holds_back_leaves_with_its_acknowledgement() {
-        assert_eq!(held(2, 10_000), 12);
-        assert_eq!([held(2, 500_000), held(20, 10_000)], [0, 0], "the program's own time; a window of its size");
+        assert_eq!([held(2, 10_000, None), held(2, 10_000, Some(RTT + 10_000))], [12, 12]);
+        let [late, large] = [held(2, 500_000, None), held(20, 10_000, None)];
+        assert_eq!([late, large], [0, 0], "the program's own time; a window of its size");
+        assert_eq!(held(2, 10_000, Some(5_000)), 0, "an answer");
     }
 }
