@@ -51,3 +51,10 @@ pub(crate) fn bpf_file_system() -> bool {
     let own = unsafe { libc::unshare(libc::CLONE_NEWNS) == 0 };
     own && mount(None, c"/", libc::MS_REC | libc::MS_PRIVATE) && mount(Some(c"bpf"), c"/sys/fs/bpf", 0)
 }
+
+/// Runs `ip` with these arguments, and gives what it prints.
+pub(crate) fn ip(arguments: &str) -> String {
+    let output = Command::new("ip").args(arguments.split(' ')).output().expect("ip (iproute2)");
+    assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}

@@ -104,17 +104,11 @@ impl Route {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::namespaces::inside;
-    use std::process::Command;
+    use crate::namespaces::{inside, ip};
 
     #[test]
     fn a_route_that_expires_keeps_its_time_and_a_nexthop_object_its_route() {
         inside("route::change::tests::a_route_that_expires_keeps_its_time_and_a_nexthop_object_its_route", || {
-            let ip = |line: &str| {
-                let output = Command::new("ip").args(line.split(' ')).output().expect("ip");
-                assert!(output.status.success(), "{line}");
-                String::from_utf8(output.stdout).expect("text")
-            };
             for line in [
                 "link add v0 type veth peer name v1",
                 "address add 10.0.0.1/24 dev v0",
@@ -148,11 +142,6 @@ mod tests {
     #[test]
     fn metrics_are_changed_one_route_at_a_time() {
         inside("route::change::tests::metrics_are_changed_one_route_at_a_time", || {
-            let ip = |line: &str| {
-                let output = Command::new("ip").args(line.split(' ')).output().expect("ip");
-                assert!(output.status.success(), "{line}");
-                String::from_utf8(output.stdout).expect("text")
-            };
             for line in [
                 "link add v0 type veth peer name v1",
                 "address add 10.0.0.1/24 dev v0",

@@ -183,14 +183,7 @@ impl fmt::Display for Route {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::namespaces::inside;
-    use std::process::Command;
-
-    fn ip(arguments: &str) -> String {
-        let output = Command::new("ip").args(arguments.split(' ')).output().expect("ip");
-        assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).expect("text")
-    }
+    use crate::namespaces::{inside, ip};
 
     #[test]
     fn routes_are_as_they_were_afterwards() {

@@ -64,9 +64,8 @@ fn read(bytes: &[u8]) -> Option<Listed> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::namespaces::inside;
+    use crate::namespaces::{inside, ip};
     use std::net::Ipv4Addr;
-    use std::process::Command;
 
     #[test]
     fn routes_are_listed_as_ip_route_has_them() {
@@ -80,8 +79,7 @@ mod tests {
                 "route add default via 10.0.0.254 metric 100 initcwnd 20",
                 "route add 192.0.2.0/24 via 10.0.0.253 rto_min 50ms cwnd lock 30",
             ] {
-                let status = Command::new("ip").args(line.split(' ')).status().expect("ip");
-                assert!(status.success(), "{line}");
+                ip(line);
             }
             let all = list().expect("listed");
             let of = |to: &str| all.iter().find(|route| route.to == to).unwrap_or_else(|| panic!("{to}: {all:?}"));

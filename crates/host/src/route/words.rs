@@ -120,14 +120,7 @@ fn named(names: &[(u8, &str)], number: u8) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::listing::list;
-    use crate::namespaces::inside;
-    use std::process::Command;
-
-    fn ip(arguments: &str) -> String {
-        let output = Command::new("ip").args(arguments.split(' ')).output().expect("ip");
-        assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).expect("text")
-    }
+    use crate::namespaces::{inside, ip};
 
     /// Each route is replaced by the command that its words make, and is as it was.
     #[test]

@@ -3,10 +3,11 @@
 use super::draft::{Draft, Raise};
 use super::{Demand, NoRoute};
 use crate::buffers::{MARGIN, MOST, TIMES_BDP, window_share};
-use crate::show::{bytes, counted, grouped};
+use crate::show::{bytes, grouped};
 use crate::state::HostState;
 use crate::{human_time, round_up};
 use thalweg_model::TunePlan;
+use thalweg_units::figures::counted;
 
 /// Payload of a full segment: Ethernet's 1500 bytes without headers and timestamps.
 const SEGMENT: u64 = 1448;

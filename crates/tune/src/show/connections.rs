@@ -1,8 +1,9 @@
 //! Connections: how they open, recover, and end.
 
-use super::{Look, counted, grouped};
+use super::{Look, grouped};
 use crate::catalogue::sysctl;
 use thalweg_model::{TuneFinding, Weight};
+use thalweg_units::figures::counted;
 
 /// RFC 1122 4.2.3.5 asks for 100 s before a connection is broken, which are 8 retransmissions.
 const RETRIES2_MIN: u64 = 8;

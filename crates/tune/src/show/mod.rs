@@ -186,11 +186,6 @@ pub(crate) fn bytes(number: u64) -> String {
     format!("{} {unit}", text.strip_suffix(".0").unwrap_or(&text))
 }
 
-/// So many of a thing: its name has an s unless there is one.
-pub(crate) fn counted(number: u64, thing: &str) -> String {
-    format!("{} {thing}{}", grouped(number), if number == 1 { "" } else { "s" })
-}
-
 /// A number with commas between its thousands.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
