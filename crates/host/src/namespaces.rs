@@ -58,3 +58,11 @@ pub(crate) fn ip(arguments: &str) -> String {
     assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("text")
 }
+
+/// The routes of both families as `ip` lists them, without what comes and goes when the kernel likes: link-local ones, and that a new link is down.
+pub(crate) fn routes() -> [String; 2] {
+    ["route show", "-6 route show"].map(|arguments| {
+        let own = |line: &&str| !line.starts_with("fe80");
+        ip(arguments).replace("linkdown ", "").lines().filter(own).map(|line| format!("{line}\n")).collect()
+    })
+}

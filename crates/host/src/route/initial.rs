@@ -183,7 +183,7 @@ impl fmt::Display for Route {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::namespaces::{inside, ip};
+    use crate::namespaces::{inside, ip, routes};
 
     #[test]
     fn routes_are_as_they_were_afterwards() {
@@ -202,10 +202,9 @@ mod tests {
             ] {
                 ip(line);
             }
-            let all = || ["route show", "-6 route show"].map(ip);
-            let before = all();
-            let routes = Route::leading_away().expect("read");
-            let mut names: Vec<String> = routes.iter().map(ToString::to_string).collect();
+            let before = routes();
+            let own = Route::leading_away().expect("read");
+            let mut names: Vec<String> = own.iter().map(ToString::to_string).collect();
             names.sort();
             let wanted = [
                 "192.0.2.0/24 via 10.0.0.253 dev v0",
@@ -214,9 +213,9 @@ mod tests {
                 "default via fd00::fe dev v0",
             ];
             assert_eq!(names, wanted);
-            let raised: Vec<Route> = routes.iter().map(|route| route.with(Some(30), Some(40))).collect();
+            let raised: Vec<Route> = own.iter().map(|route| route.with(Some(30), Some(40))).collect();
             raised.iter().for_each(|route| route.replace().expect("replaced"));
-            let [four, six] = all();
+            let [four, six] = routes();
             for metric in ["initcwnd 30", "initrwnd 40"] {
                 assert_eq!((four.matches(metric).count(), six.matches(metric).count()), (3, 1), "{four}{six}");
             }
@@ -226,13 +225,13 @@ mod tests {
             );
             let now = Route::leading_away().expect("read");
             assert!(raised.iter().all(|route| now.iter().any(|other| other.is_still(route))));
-            assert!(!routes.iter().any(|route| now.iter().any(|other| other.is_still(route))));
-            for route in &routes {
+            assert!(!own.iter().any(|route| now.iter().any(|other| other.is_still(route))));
+            for route in &own {
                 let read = Route::parse(&route.to_text()).expect("read");
                 assert_eq!(&read, route);
                 read.replace().expect("put back");
             }
-            assert_eq!(all(), before);
+            assert_eq!(routes(), before);
         });
     }
 
