@@ -45,7 +45,7 @@ fn in_namespace(script: &str) -> Option<String> {
 fn routes(before: &str, peer: &str, changes: &[Change]) -> Option<[String; 3]> {
     let end = format!("[{peer}]:4000");
     let show = format!(
-        "ip -o {} route get fibmatch {peer} | sed 's/\\\\//g; s/ expires [^ ]*//'\n",
+        "ip -o {} route get fibmatch {peer} | sed 's/\\\\//g; s/ expires [^ ]*//; s/ linkdown//'\n",
         if peer.contains(':') { "-6" } else { "-4" }
     );
     let mut script = format!("{before}\n{show}");
