@@ -97,7 +97,10 @@ fn anonymous(report: &FixReport) -> FixReport {
         "SERVER".clone_into(&mut capture.server);
     }
     // The commands name the peer; these have a placeholder.
-    report.apply = report.remedy.as_ref().map(|remedy| thalweg_tune::apply(&remedy.changes)).unwrap_or_default();
+    if let Some(remedy) = &report.remedy {
+        report.apply = thalweg_tune::apply(&remedy.changes);
+        report.undo = thalweg_tune::undo(&remedy.changes);
+    }
     for rejected in &mut report.rejected {
         rejected.apply = thalweg_tune::apply(&rejected.set.changes);
     }
