@@ -202,9 +202,17 @@ impl<'a> Facts<'a> {
         self.grows_on && !self.sender.losses.any() && self.marks().is_none()
     }
 
-    /// Whether the sender's SYN is in the capture, or the answer to it.
-    pub(crate) fn begins_with_handshake(&self) -> bool {
-        self.connection.opening.syn[self.main].isn.is_some()
+    /// Whether the capture has the beginning of the data: the sender's SYN or the answer to it, or, as far as that shows, nothing on its way at first.
+    /// Elsewhere than at the sender the first data comes a round trip after the other side's first packet then.
+    pub(crate) fn has_beginning(&self) -> bool {
+        let sender = self.sender;
+        let first_at = sender.totals.first_data.map_or(0, |(at, _)| at);
+        let is_at_rest = if sender.is_exact() {
+            sender.totals.missed_bytes == 0
+        } else {
+            first_at * 2 >= sender.rtt.min.unwrap_or(0)
+        };
+        self.connection.opening.syn[self.main].isn.is_some() || is_at_rest
     }
 
     /// Mean rate over the data phase, in bytes per second.
