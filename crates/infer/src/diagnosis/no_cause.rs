@@ -29,6 +29,9 @@ pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
 
 /// That the congestion window's growth costs much, in a capture that begins later than the connection.
 fn beginning_unseen(facts: &Facts<'_>) -> Option<UndecidedBy> {
+    if facts.has_beginning() {
+        return None;
+    }
     let grown = initial_window::grown(facts).filter(|judged| judged.weight >= MIN_GAIN)?;
     let Cause::InitialWindow(growth) = grown.cause else { return None };
     Some(UndecidedBy::BeginningUnseen { seconds: growth.seconds, of_s: facts.phase_s })

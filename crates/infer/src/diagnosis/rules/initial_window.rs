@@ -17,7 +17,7 @@ const MIN_GAIN_IN_BURST: f64 = 1.5;
 
 pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
     // Where the capture begins later, what looks like slow start is not the connection's.
-    grown(facts).filter(|_| facts.has_beginning())
+    if facts.has_beginning() { grown(facts) } else { None }
 }
 
 /// What the congestion window's growth costs, from wherever it begins.
