@@ -36,8 +36,10 @@ pub(crate) fn facts(connection: &Connection, main: usize, judged: &DirectionFact
         losses: losses(judged),
         bursts: bursts(sender),
         idle_restarts: idle_restarts(sender),
-        delayed_acks: (judged.held.waits.count > 0)
-            .then(|| DelayedAcks { waits: judged.held.waits.count, waited_ms: judged.held.time as f64 / 1e6 }),
+        delayed_acks: (judged.held.delayed.seen.count > 0).then(|| DelayedAcks {
+            waits: judged.held.delayed.seen.count,
+            waited_ms: judged.held.delayed.time as f64 / 1e6,
+        }),
         path_mtu: black_hole.then(|| path_mtu(sender)),
         congestion_control: congestion_control(sender),
     }

@@ -14,17 +14,28 @@ const MAX_AFTER_ACK_NS: u64 = 100_000;
 /// What every window holds, in segments: RFC 6928 §2.
 const WINDOW_SEGMENTS: u64 = 10;
 
+/// Waits, and their nanoseconds.
+#[derive(Debug, Default)]
+pub(crate) struct Waits {
+    pub(crate) seen: Counted,
+    pub(crate) time: u64,
+}
+
+impl Waits {
+    fn add(&mut self, sent: &Sent, nanos: u64) {
+        self.seen.note(sent.number, sent.now);
+        self.time += nanos;
+    }
+}
+
 /// Times that a small segment waited for an acknowledgement.
 #[derive(Debug, Default)]
 pub(crate) struct NagleDelayedAck {
-    /// For one that was delayed.
-    pub(crate) waits: Counted,
-    /// Nanoseconds waited beyond the round trip.
-    pub(crate) time: u64,
+    /// For one that was delayed, beyond the round trip.
+    pub(crate) delayed: Waits,
     small: bool,
-    /// For one that came at once, though every window had room; and their nanoseconds.
-    pub(crate) held: Counted,
-    pub(crate) held_time: u64,
+    /// For one that came at once, though every window had room.
+    pub(crate) prompt: Waits,
     /// End of the latest small segment, and what was acknowledged and in flight when anything was sent last.
     small_end: u64,
     una: u64,
@@ -36,7 +47,7 @@ pub(crate) struct NagleDelayedAck {
 impl NagleDelayedAck {
     /// Nanoseconds waited in all.
     pub(crate) const fn waited(&self) -> u64 {
-        self.time + self.held_time
+        self.delayed.time + self.prompt.time
     }
 
     /// The other side sent data, which a program may answer.
@@ -50,11 +61,9 @@ impl NagleDelayedAck {
         let by_ack = sent.trigger == (Trigger::Ack { pure: true });
         let is_delayed = (MIN_ACK_DELAY_NS..MAX_DELAY_NS).contains(&beyond);
         if self.small && small && by_ack && sent.una >= sent.start && is_delayed {
-            self.waits.note(sent.number, sent.now);
-            self.time += beyond;
+            self.delayed.add(sent, beyond);
         } else if small && by_ack && accuracy == Accuracy::Exact && self.was_held(sent) {
-            self.held.note(sent.number, sent.now);
-            self.held_time += sent.silence();
+            self.prompt.add(sent, sent.silence());
         }
         if small {
             self.small_end = sent.start + sent.len;
@@ -102,7 +111,7 @@ mod tests {
             found.sent(&sent, Accuracy::Exact);
             (start, last_send, now) = (start + 300, now, now + RTT);
         }
-        found.held.count
+        found.prompt.seen.count
     }
 
     fn segment((start, len): (u64, u64), una: u64, last_send: u64) -> Sent {

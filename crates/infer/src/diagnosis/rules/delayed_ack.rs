@@ -2,6 +2,7 @@
 
 use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::{Judged, MIN_GAIN, counted};
+use crate::observe::nagle_delayed_ack::Waits;
 use thalweg_model::{Cause, DelayedWrites};
 
 /// Least number of such writes: a program's own timer may coincide with an acknowledgement once, and with the next by chance.
@@ -9,8 +10,8 @@ const MIN_WRITES: u64 = 3;
 
 pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
     let held = facts.held;
-    let is_delayed = held.time >= held.held_time;
-    let (waits, time) = if is_delayed { (&held.waits, held.time) } else { (&held.held, held.held_time) };
+    let is_delayed = held.delayed.time >= held.prompt.time;
+    let Waits { seen: waits, time } = if is_delayed { &held.delayed } else { &held.prompt };
     if waits.count < MIN_WRITES || facts.phase_s <= 0.0 {
         return None;
     }
@@ -18,7 +19,7 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
     if !is_delayed && facts.connection.observers.requests.count * 2 < waits.count {
         return None;
     }
-    let waited_s = time as f64 / 1e9;
+    let waited_s = *time as f64 / 1e9;
     let share = (waited_s / facts.phase_s).min(1.0);
     let gain = 1.0 / (1.0 - share).max(1e-3);
     if gain < MIN_GAIN {
