@@ -28,7 +28,7 @@ use verbs::{
 /// Runs `thalweg`: reads the command line, does what it says, and returns the exit code.
 ///
 /// As the first process of a lab kernel it runs the experiment instead, and does not return. As a run in real time, which `lab run --live`
-/// starts, it does so too.
+/// starts, it does so too, and `path up` starts it to keep hosts.
 pub fn main() -> ExitCode {
     if thalweg_host::guest::is_first_process_of_a_lab_kernel() {
         match std::env::var("THALWEG_GUEST").as_deref() {
@@ -37,8 +37,8 @@ pub fn main() -> ExitCode {
             _ => {}
         }
     }
-    if thalweg_lab::is_live_run() {
-        return thalweg_lab::live_main();
+    if let Some(code) = thalweg_lab::live_part() {
+        return code;
     }
     let args = usage::parse();
     let output = Output::new(&args.global);

@@ -51,6 +51,9 @@ const THEMES: [(&str, &[BuiltIn]); 5] = [
     ("The lab itself, against arithmetic", built_in!["calibration"]),
 ];
 
+/// A workload where none will run.
+const ANY_WORKLOAD: &str = "\n[workload]\nkind = \"stream\"\nseconds = \"1s\"\n";
+
 /// Widest line of the list.
 const LINE_CHARS: usize = 100;
 
@@ -83,16 +86,35 @@ pub(crate) struct Typed {
 
 /// Finds a scenario by its built-in name or its file, and lays `set` over it.
 pub(crate) fn find(name: &str, set: &[(String, String)]) -> Result<Scenario, Failure> {
-    let typed = |(key, value): &(String, String)| Typed {
+    find_with(name, &typed(set))
+}
+
+fn typed(set: &[(String, String)]) -> Vec<Typed> {
+    let one = |(key, value): &(String, String)| Typed {
         option: format!("--set {key}={value}"),
         key: key.clone(),
         value: value.clone(),
     };
-    find_with(name, &set.iter().map(typed).collect::<Vec<_>>())
+    set.iter().map(one).collect()
+}
+
+/// Finds a scenario whose hosts alone count, so that its file needs no workload.
+pub(crate) fn find_hosts(name: &str, set: &[(String, String)]) -> Result<Scenario, Failure> {
+    let is_workload = |line: &str| line.trim_start().trim_start_matches('[').starts_with("workload");
+    find_text(
+        name,
+        &typed(set),
+        |text| if text.lines().any(is_workload) { String::new() } else { ANY_WORKLOAD.to_owned() },
+    )
 }
 
 /// Finds a scenario by its built-in name or its file, and lays what was `typed` over it.
 pub(crate) fn find_with(name: &str, typed: &[Typed]) -> Result<Scenario, Failure> {
+    find_text(name, typed, |_| String::new())
+}
+
+/// Finds a scenario, to whose text what `more` gives for it is added.
+fn find_text(name: &str, typed: &[Typed], more: impl Fn(&str) -> String) -> Result<Scenario, Failure> {
     if let Some((name, text)) = built_in().find(|(built_in, _)| *built_in == name) {
         // A built-in scenario names files, if any, from where the user is.
         return parse(&format!("{name}.toml"), text, typed, Path::new(""));
@@ -118,12 +140,12 @@ pub(crate) fn find_with(name: &str, typed: &[Typed]) -> Result<Scenario, Failure
             .hint(format!("if it is a capture, thalweg diagnose {name} says why it is slow")));
     };
     let folder = Path::new(name).parent().unwrap_or(Path::new(""));
-    parse(name, &text, typed, folder)
+    parse(name, &format!("{text}{}", more(&text)), typed, folder)
 }
 
 /// A scenario with this `[path]`, and what was `typed` laid over it; what it transfers does not matter.
 pub(crate) fn of_path(path: &str, typed: &[Typed]) -> Result<Scenario, Failure> {
-    let text = format!("name = \"path\"\n{path}\n[workload]\nkind = \"stream\"\nseconds = \"1s\"\n");
+    let text = format!("name = \"path\"\n{path}{ANY_WORKLOAD}");
     parse("path", &text, typed, Path::new(""))
 }
 

@@ -10,6 +10,7 @@ pub mod capture;
 pub mod closed_connections;
 pub mod confined;
 pub mod cpu_time;
+pub mod descriptors;
 mod error;
 pub mod filter;
 pub mod guest;

@@ -3,7 +3,7 @@
 use crate::error::{HostError, wrap};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// A network namespace, kept alive by a descriptor.
 #[derive(Debug)]
@@ -20,6 +20,11 @@ impl NetNs {
     pub fn current(name: &str) -> Result<Self, HostError> {
         let file = wrap(File::open("/proc/thread-self/ns/net"), || format!("open the network namespace '{name}'"))?;
         Ok(Self { file, name: name.to_owned() })
+    }
+
+    /// The namespace that a descriptor of another process's is of.
+    pub fn received(descriptor: OwnedFd, name: &str) -> Self {
+        Self { file: descriptor.into(), name: name.to_owned() }
     }
 
     /// Makes a new, empty namespace and goes back to the one the thread was in.
@@ -47,6 +52,14 @@ impl NetNs {
         wrap(unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }.map_err(Into::into), || {
             format!("make the network namespace '{name}'")
         })
+    }
+
+    /// Another descriptor of it, to hand over.
+    ///
+    /// # Errors
+    /// When there are no more descriptors.
+    pub fn descriptor(&self) -> Result<OwnedFd, HostError> {
+        wrap(self.file.try_clone(), || format!("hand over the network namespace '{}'", self.name)).map(Into::into)
     }
 
     /// Moves the calling thread into this namespace.

@@ -3,9 +3,10 @@
 //! Source: user_namespaces(7); capabilities(7).
 
 use crate::error::{HostError, wrap};
-use rustix::thread::{CapabilitySet, UnshareFlags};
-use std::fs;
+use rustix::thread::{CapabilitySet, LinkNameSpaceType, UnshareFlags};
+use std::fs::{self, File};
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 
 /// What namespaces and their devices need.
 const NEEDED: CapabilitySet = CapabilitySet::SYS_ADMIN.union(CapabilitySet::NET_ADMIN);
@@ -37,6 +38,35 @@ pub fn enter() -> Result<Privilege, HostError> {
     write("uid_map", format!("{user} {user} 1\n"))?;
     write("setgroups", "deny\n".to_owned())?;
     write("gid_map", format!("{group} {group} 1\n"))?;
+    Ok(Privilege::UserNamespace)
+}
+
+/// The user namespace that this process is in, for another process to [`join`].
+///
+/// # Errors
+/// When /proc is not mounted.
+pub fn own() -> Result<OwnedFd, HostError> {
+    wrap(File::open("/proc/self/ns/user"), || "open this user namespace".to_owned()).map(Into::into)
+}
+
+/// Joins a user namespace that another process of this user's made; it is the owner's privilege that this process has there. Nothing
+/// happens if this process is in it.
+///
+/// To be called while the process has one thread.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn join(namespace: &OwnedFd) -> Result<Privilege, HostError> {
+    let act = || "enter the user namespace".to_owned();
+    let is_same = |one: &OwnedFd, other: &OwnedFd| -> io::Result<bool> {
+        let (one, other) = (rustix::fs::fstat(one)?, rustix::fs::fstat(other)?);
+        Ok((one.st_dev, one.st_ino) == (other.st_dev, other.st_ino))
+    };
+    if wrap(is_same(namespace, &own()?), act)? {
+        return Ok(Privilege::Own);
+    }
+    let joined = rustix::thread::move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::User));
+    wrap(joined.map_err(Into::into), act)?;
     Ok(Privilege::UserNamespace)
 }
 

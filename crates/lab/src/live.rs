@@ -1,7 +1,7 @@
 //! Which scenarios can be run in real time.
 
 use std::collections::BTreeSet;
-use thalweg_model::{Amount, Experiment, Scenario, Transactions, Way, Workload};
+use thalweg_model::{Amount, Arm, Experiment, Scenario, Transactions, Way, Workload};
 use thalweg_path::OneWay;
 use thalweg_units::{Seed, Span};
 use thiserror::Error;
@@ -31,6 +31,14 @@ pub fn check_live(scenario: &Scenario) -> Result<(), NotLive> {
     Ok(())
 }
 
+/// Why the path of this arm cannot be emulated in real time, whatever its workload.
+///
+/// # Errors
+/// [`NotLive`].
+pub fn check_live_path(arm: &Arm) -> Result<(), NotLive> {
+    check_path(&arm.experiment).map_err(|(why, hint)| NotLive { arm: arm.name.clone(), why, hint })
+}
+
 /// Sysctls that no arm has otherwise than another, where there are several: what the arms are not about.
 pub(crate) fn alike(experiments: &[&Experiment]) -> BTreeSet<String> {
     let [first, others @ ..] = experiments else { return BTreeSet::new() };
@@ -44,6 +52,11 @@ pub(crate) fn alike(experiments: &[&Experiment]) -> BTreeSet<String> {
 }
 
 fn check(experiment: &Experiment) -> Result<(), (String, &'static str)> {
+    check_path(experiment)?;
+    check_workload(&experiment.workload)
+}
+
+fn check_path(experiment: &Experiment) -> Result<(), (String, &'static str)> {
     const VIRTUAL: &str = "without --live the virtual lab runs it";
     for way in [Way::Down, Way::Up] {
         let path = &experiment.path;
@@ -52,7 +65,7 @@ fn check(experiment: &Experiment) -> Result<(), (String, &'static str)> {
             (text.lines().next().unwrap_or_default().to_owned(), VIRTUAL)
         })?;
     }
-    check_workload(&experiment.workload)
+    Ok(())
 }
 
 fn check_workload(workload: &Workload) -> Result<(), (String, &'static str)> {

@@ -3,11 +3,13 @@
 use crate::address::{self, Family};
 use crate::capture::Capture;
 use crate::carriers::Carriers;
-use crate::direction::{Arrived, Direction, Hooks, Leaves, Progress};
+use crate::direction::{Arrived, Hooks, Leaves, Progress};
 use crate::error::{LiveError, no_tun};
 use crate::frame::Frame;
+use crate::handle::Handle;
 use crate::outside::{self, Gate, Reach};
 use crate::per_way::PerWay;
+use crate::program::Program;
 use crate::relays::Relays;
 use crate::resolver;
 use crate::site::{Site, spawn};
@@ -17,14 +19,12 @@ use std::fs::File;
 use std::net::UdpSocket;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
-use thalweg_host::confined::{self, Confined, ReplacedFile, Signal};
+use thalweg_host::confined::ReplacedFile;
 use thalweg_host::tun::Tun;
 use thalweg_host::user_namespace::{self, Privilege};
 use thalweg_host::{HostError, link, sockets, sysctl};
-use thalweg_model::{Path, Step, Way};
-use thalweg_path::Unsupported;
+use thalweg_model::Path;
 use thalweg_units::Seed;
 
 /// The device at either end.
@@ -71,13 +71,6 @@ pub struct LivePath {
     privilege: Privilege,
     files: Vec<ReplacedFile>,
     notes: Vec<String>,
-}
-
-/// A program at an end of the path.
-#[derive(Debug)]
-pub struct Program {
-    id: u32,
-    ended: Receiver<Result<u8, HostError>>,
 }
 
 /// What is left to say when a path has ended.
@@ -164,29 +157,11 @@ impl LivePath {
     ///
     /// # Errors
     /// When it cannot be started.
-    pub fn run(&self, end: End, mut command: Command) -> Result<Program, HostError> {
+    pub fn run(&self, end: End, command: Command) -> Result<Program, HostError> {
         let site = if end == End::Near { &self.near } else { &self.far };
-        let (files, privilege) = (self.files.clone(), self.privilege);
-        let (started, answer) = channel();
-        let (end, ended) = channel();
-        let live = move || {
-            let program = Confined::start(&mut command, privilege, &files);
-            let id = program.as_ref().map(Confined::id).map_err(|_| ());
-            let (answer, program) = match (id, program) {
-                (Ok(id), Ok(program)) => (Ok(id), Some(program)),
-                (_, Err(error)) => (Err(error), None),
-                (Err(()), Ok(_)) => unreachable!("invariant: a program has a number"),
-            };
-            // The starter waits for it.
-            let _ = started.send(answer);
-            if let Some(mut program) = program {
-                // The starter may not care.
-                let _ = end.send(program.wait());
-            }
-        };
-        site.run(move || spawn("program", live))?;
-        let id = answer.recv().expect("invariant: the thread answers")?;
-        Ok(Program { id, ended })
+        Program::start(command, self.privilege, self.files.clone(), |live| {
+            site.run(move || spawn("program", live)).map(drop)
+        })
     }
 
     /// Does something in the network namespace of an end; sockets that it makes stay there.
@@ -207,7 +182,7 @@ impl LivePath {
 
     /// Something that can look at the path, and change it, from another thread.
     pub fn handle(&self) -> Handle {
-        Handle { directions: self.wire.directions.clone() }
+        self.wire.handle()
     }
 
     /// What is not as asked for, one sentence each.
@@ -241,49 +216,6 @@ impl LivePath {
         let left_out = self.capture.map_or(Ok(0), Capture::finish);
         let act = || "write the capture".to_owned();
         Ok(Ended { progress, left_out: left_out.map_err(|source| HostError { act: act(), source })? })
-    }
-}
-
-/// A look at a path that is running, and a hand on it.
-#[derive(Debug, Clone)]
-pub struct Handle {
-    directions: PerWay<Arc<Direction>>,
-}
-
-impl Handle {
-    /// What the directions did until now.
-    pub fn progress(&self) -> PerWay<Progress> {
-        PerWay { down: self.directions.down.progress(), up: self.directions.up.progress() }
-    }
-
-    /// Changes a direction from now on.
-    ///
-    /// # Errors
-    /// [`Unsupported`] if a trace gives the direction's rate.
-    pub fn change(&self, way: Way, step: &Step) -> Result<(), Unsupported> {
-        match way {
-            Way::Down => self.directions.down.change(step),
-            Way::Up => self.directions.up.change(step),
-        }
-    }
-}
-
-impl Program {
-    /// Its exit code, if it ends within `most`; 128 and a signal's number if that ended it.
-    ///
-    /// # Errors
-    /// When the kernel does not say how it ended.
-    pub fn wait(&self, most: Duration) -> Result<Option<u8>, HostError> {
-        match self.ended.recv_timeout(most) {
-            Ok(ended) => ended.map(Some),
-            Err(RecvTimeoutError::Timeout) => Ok(None),
-            Err(RecvTimeoutError::Disconnected) => Ok(Some(255)),
-        }
-    }
-
-    /// Sends it a signal.
-    pub fn signal(&self, signal: Signal) {
-        confined::signal(self.id, signal);
     }
 }
 

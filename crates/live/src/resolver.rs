@@ -4,6 +4,7 @@ use crate::address::{self, Family};
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use thalweg_host::confined::ReplacedFile;
+use thalweg_model::LiveHost;
 
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 const HOSTS: &str = "/etc/hosts";
@@ -20,12 +21,8 @@ pub(crate) fn of_this_host() -> Option<SocketAddr> {
 /// The files by which programs behind the path find names: the ends are `client` and `server`, and questions go to the far
 /// end, which answers them where it has a resolver.
 pub(crate) fn files(has_resolver: bool) -> Vec<ReplacedFile> {
-    let hosts = fs::read_to_string(HOSTS).unwrap_or_default();
-    let mut content = format!("{}\n", hosts.trim_end());
-    for family in Family::ALL {
-        content.push_str(&format!("{} server\n{} client\n", address::far(family), address::near(family)));
-    }
-    let mut files = vec![ReplacedFile { path: HOSTS, content }];
+    let ends = Family::ALL.map(|family| [(address::far(family), "server"), (address::near(family), "client")]);
+    let mut files = vec![hosts(ends.into_iter().flatten())];
     if has_resolver {
         let text = fs::read_to_string(RESOLV_CONF).unwrap_or_default();
         let others = text.lines().filter(|line| !line.trim().starts_with("nameserver"));
@@ -34,4 +31,19 @@ pub(crate) fn files(has_resolver: bool) -> Vec<ReplacedFile> {
         files.push(ReplacedFile { path: RESOLV_CONF, content });
     }
     files
+}
+
+/// The files by which programs on hosts of a topology find each other by name, and nobody else.
+pub(crate) fn alone(all: &[LiveHost]) -> Vec<ReplacedFile> {
+    // Without a name server the C library asks 127.0.0.1, where nobody answers: a name that is not there is unknown at once.
+    let nobody = ReplacedFile { path: RESOLV_CONF, content: String::new() };
+    vec![hosts(all.iter().map(|host| (host.address, host.name.as_str()))), nobody]
+}
+
+/// This host's file of names, with these as well.
+fn hosts<'a>(names: impl Iterator<Item = (IpAddr, &'a str)>) -> ReplacedFile {
+    let own = fs::read_to_string(HOSTS).unwrap_or_default();
+    let mut content = format!("{}\n", own.trim_end());
+    names.for_each(|(address, name)| content.push_str(&format!("{address} {name}\n")));
+    ReplacedFile { path: HOSTS, content }
 }

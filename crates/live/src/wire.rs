@@ -4,6 +4,7 @@ use crate::carriers::Carriers;
 use crate::crew::{Carried, Seat};
 use crate::direction::{Direction, Hooks, Lane, Progress};
 use crate::error::LiveError;
+use crate::handle::Handle;
 use crate::per_way::PerWay;
 use std::sync::Arc;
 use std::time::Instant;
@@ -82,6 +83,11 @@ impl Wire {
     /// What the directions did until now.
     pub fn progress(&self) -> PerWay<Progress> {
         PerWay { down: self.directions.down.progress(), up: self.directions.up.progress() }
+    }
+
+    /// Something that can look at it, and change it, from another thread.
+    pub fn handle(&self) -> Handle {
+        Handle { directions: self.directions.clone() }
     }
 
     /// Ends it, and waits until nothing uses the devices.

@@ -73,7 +73,7 @@ pub use life::{ConnectionReset, Failure, Life, LifePhases, LifeShares, Resent, S
 pub use listing::{
     BuiltKernel, CodeList, CodeMeaning, CodePage, KernelList, ListedKernel, ListedScenario, PathList, ScenarioList,
 };
-pub use live_path::{LateMicros, LiveDirection, LivePathReport, LiveReport, PathVerdict};
+pub use live_path::{LateMicros, LiveDirection, LiveHost, LiveHostsReport, LivePathReport, LiveReport, PathVerdict};
 pub use load::{Held, LoadReport, Percentiles, PlayerCount, Stalls};
 pub use measured::Measured;
 pub use metric::{Metric, Metrics};

@@ -1,6 +1,6 @@
 //! What the commands that list or explain something print.
 
-use crate::{Code, LivePathReport};
+use crate::{Code, LiveHostsReport, LivePathReport};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -112,4 +112,6 @@ pub struct PathList {
     pub schema: &'static str,
     /// The paths that run on this host, each as `thalweg path --json` reports it.
     pub paths: Vec<LivePathReport>,
+    /// The hosts that are up.
+    pub hosts: Vec<LiveHostsReport>,
 }

@@ -1,9 +1,11 @@
 //! What a path in real time did.
 
+use crate::Metrics;
 use crate::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::num::NonZeroU64;
 
 /// The document of `thalweg path --json`.
@@ -95,4 +97,36 @@ pub struct LiveReport {
     pub verdict: PathVerdict,
     /// Settings that this host refused and the run did without, one sentence each.
     pub skipped: Vec<String>,
+}
+
+/// Hosts that `thalweg path up` keeps up.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LiveHostsReport {
+    /// `thalweg.hosts/1`.
+    pub schema: String,
+    /// Their number among the paths of this host.
+    pub id: u32,
+    /// The scenario's name, with the arm's where it has several.
+    pub name: String,
+    /// The server, then the clients.
+    pub hosts: Vec<LiveHost>,
+    /// What is between them, one line each.
+    pub between: Vec<String>,
+    /// Time since they are up, in seconds.
+    pub wall_s: f64,
+    /// Packets that the path dropped and marked, and the longest queues, by the figures of `lab run`.
+    pub figures: Metrics,
+    /// Settings that this host refused and the hosts do without, one sentence each.
+    pub skipped: Vec<String>,
+    /// Whether the path was as asked for.
+    pub verdict: PathVerdict,
+}
+
+/// A host of a topology.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LiveHost {
+    /// `server`, `client`, `client2` …
+    pub name: String,
+    /// By which the other hosts reach it.
+    pub address: IpAddr,
 }

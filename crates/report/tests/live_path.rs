@@ -5,7 +5,7 @@ mod schema_check;
 
 use schema_check::{holds, validator};
 use serde_json::Value;
-use thalweg_model::{LateMicros, LiveDirection, LivePathReport, Path, PathVerdict};
+use thalweg_model::{LateMicros, LiveDirection, LiveHost, LiveHostsReport, LivePathReport, Metric, Path, PathVerdict};
 
 const SCHEMA: &str = include_str!("../../../docs/schema/thalweg.path-1.json");
 
@@ -57,5 +57,30 @@ fn the_terminal_shows_what_it_did() {
     let report = LivePathReport { verdict, ..sample() };
     assert!(
         thalweg_report::terminal::live_path(&report).contains("not as asked for: down: the emulator lost 3 frames")
+    );
+}
+
+#[test]
+fn hosts_that_are_up_are_listed_with_what_is_between_them() {
+    let host = |name: &str, last: u8| LiveHost { name: name.to_owned(), address: [10, 0, last, 1].into() };
+    let ports = [("down_port", 12), ("up_port", 0)].map(|(name, count)| (name.to_owned(), Metric::Count(count)));
+    let report = LiveHostsReport {
+        schema: "thalweg.hosts/1".to_owned(),
+        id: 4711,
+        name: "car-plan, cubic".to_owned(),
+        hosts: vec![host("server", 1), host("client", 3)],
+        between: vec!["switch: emulator, 2 ports of 1gbit, 128KiB for all of them".to_owned()],
+        wall_s: 61.2,
+        figures: [("dropped_packets".to_owned(), Metric::Group(ports.into()))].into(),
+        skipped: Vec::new(),
+        verdict: PathVerdict { faithful: false, faults: vec!["switch: late".to_owned()] },
+    };
+    let schema = include_str!("../../../docs/schema/thalweg.hosts-1.json");
+    holds(&validator(schema), &serde_json::to_value(&report).expect("JSON"), &["", "/verdict"]);
+    assert_eq!(
+        thalweg_report::terminal::live_hosts(&report),
+        "4711          61 s  2 hosts of car-plan, cubic\n  server      10.0.1.1\n  client      10.0.3.1\n  \
+         switch: emulator, 2 ports of 1gbit, 128KiB for all of them\n  packets dropped: down port 12\n  \
+         not as asked for: switch: late"
     );
 }

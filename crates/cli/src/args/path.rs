@@ -93,6 +93,48 @@ pub(crate) enum PathVerb {
         /// Its number; default: the only one that runs
         id: Option<u32>,
     },
+    /// Brings up the hosts of a scenario, and leaves them up
+    #[command(
+        after_help = "Examples:\n  thalweg path up car.toml\n  thalweg path exec server -- iperf3 -s\n  thalweg path exec client2 -- iperf3 -c server\n  thalweg path down\n\nThe file is a scenario's, of which [path], [topology] and the hosts' settings count; it needs no [workload]. The hosts are network\nnamespaces on this host's kernel, in real time, and reach each other by name and nothing else."
+    )]
+    Up(PathUpArgs),
+    /// Runs a program on a host that is up
+    #[command(
+        override_usage = "thalweg path exec [OPTIONS] [ID] <HOST> [-- <COMMAND>...]",
+        after_help = "Examples:\n  thalweg path exec client                        a shell\n  thalweg path exec server -- python3 -m http.server\n  thalweg path exec 4711 client2 -- ping server\n\nIts exit code is the program's."
+    )]
+    Exec(PathExecArgs),
+    /// Takes hosts down, with all that runs on them
+    #[command(after_help = "Example:\n  thalweg path down")]
+    Down {
+        /// Their number; default: the only ones that are up
+        id: Option<u32>,
+    },
+}
+
+#[derive(Debug, Clone, ClapArgs)]
+pub(crate) struct PathUpArgs {
+    /// A file, or a built-in scenario's name
+    pub(crate) scenario: String,
+    /// The arm whose path and hosts they are; default: the first
+    #[arg(long, value_name = "NAME")]
+    pub(crate) arm: Option<String>,
+    /// Sets a value of the scenario (repeatable): topology.clients=8
+    #[arg(long, value_name = "KEY=VALUE", value_parser = super::key_value)]
+    pub(crate) set: Vec<(String, String)>,
+    /// What loss and jitter derive from
+    #[arg(long, default_value = "1", value_name = "N")]
+    pub(crate) seed: u64,
+}
+
+#[derive(Debug, Clone, ClapArgs)]
+pub(crate) struct PathExecArgs {
+    /// The hosts' number, where several are up; then the host's name
+    #[arg(required = true, num_args = 1..=2, value_names = ["ID", "HOST"])]
+    pub(crate) host: Vec<String>,
+    /// The program and its arguments; default: a shell
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
 }
 
 #[derive(Debug, Clone, ClapArgs)]

@@ -15,6 +15,8 @@ pub(crate) mod load_transactions;
 pub(crate) mod load_udp_train;
 pub(crate) mod path;
 mod path_control;
+mod path_hosts;
+mod path_program;
 pub(crate) mod serve;
 pub(crate) mod tune;
 pub(crate) mod watch;

@@ -5,24 +5,20 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress;
 use crate::scenarios::{self, Typed};
-use crate::verbs::path_control;
+use crate::verbs::path_program::{attend, not_started, program};
+use crate::verbs::{path_control, path_hosts};
 use anyhow::anyhow;
 use rustix::termios::isatty;
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, stderr};
 use std::os::fd::AsFd;
 use std::process::{Command, ExitCode, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use thalweg_host::peer::processor_time;
 use thalweg_live::{Asked, Carriers, End, LiveError, LivePath, Program, Signal, control, report};
 use thalweg_model::{Between, Path};
 use thalweg_units::{Seed, Span};
 
-/// How often the line on the terminal is drawn, and signals are looked for.
-const TICK: Duration = Duration::from_millis(200);
 /// How long a server's program may take until it listens.
 const SERVER_START: Duration = Duration::from_secs(1);
 /// How long what the program sent before it ended may take to arrive: a round trip over a satellite and some retransmissions.
@@ -33,6 +29,9 @@ pub(crate) fn run(args: PathArgs, output: &Output) -> Result<ExitCode, Failure> 
         Some(PathVerb::Set(set)) => path_control::set(&set, output),
         Some(PathVerb::List) => path_control::list(output),
         Some(PathVerb::Watch { id }) => path_control::watch(id, output),
+        Some(PathVerb::Up(up)) => path_hosts::up(&up, output),
+        Some(PathVerb::Exec(exec)) => path_hosts::exec(&exec, output),
+        Some(PathVerb::Down { id }) => path_hosts::down(id, output),
         None => start(&args.run, output),
     }
 }
@@ -46,8 +45,6 @@ fn start(args: &PathRunArgs, output: &Output) -> Result<ExitCode, Failure> {
         expose: args.expose.clone(),
         has_server: args.server.is_some(),
     };
-    let shell = || std::env::var_os("SHELL").unwrap_or_else(|| OsString::from("/bin/sh"));
-    let words = if args.command.is_empty() { vec![shell()] } else { args.command.clone() };
     let capture = args.capture.as_deref().map(|file| {
         File::create(file).map_err(|error| Failure::user(anyhow!("cannot write {}: {error}", file.display())))
     });
@@ -60,20 +57,26 @@ fn start(args: &PathRunArgs, output: &Output) -> Result<ExitCode, Failure> {
     })?;
     live.notes().iter().for_each(|note| output.note(&format!("note: {note}")));
     let id = std::process::id();
-    let texts: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let (texts, command) = program(&args.command, id, output)?;
     let (shown, path) = (texts.clone(), asked.path.clone());
     let own = move |handle: &thalweg_live::Handle| report(id, &shown, &path, &handle.progress(), processor_time());
     control::serve(id, live.handle(), own).map_err(Failure::host)?;
     let server = args.server.as_deref().map(|command| start_server(&live, command)).transpose()?;
 
-    let mut command = Command::new(&words[0]);
-    command.args(&words[1..]).env("THALWEG_PATH", id.to_string());
-    if output.json {
-        // The document has stdout to itself.
-        command.stdout(stderr().as_fd().try_clone_to_owned().map(Stdio::from).map_err(Failure::host)?);
-    }
     let program = live.run(End::Near, command).map_err(|error| not_started(&texts[0], error))?;
-    let code = attend(&live, &program, args, output)?;
+    let draws = !args.command.is_empty() && !isatty(io::stdout());
+    let line = draws.then(|| progress::line(output, "path"));
+    let mut before = live.progress();
+    let code = attend(&program, |_| {
+        if let Some(line) = &line {
+            let now = live.progress();
+            line.set_message(path_control::line(&before, &now));
+            before = now;
+        }
+    })?;
+    if let Some(line) = line {
+        line.finish_and_clear();
+    }
     live.drain(DRAIN);
     if let Some(server) = server {
         server.signal(Signal::TERM);
@@ -99,15 +102,6 @@ fn failure(error: LiveError) -> Failure {
     }
 }
 
-fn not_started(program: &str, error: thalweg_host::HostError) -> Failure {
-    match error.source.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => {
-            Failure::user(error).hint(format!("the program is what follows --: is '{program}' one?"))
-        }
-        _ => Failure::host(error),
-    }
-}
-
 /// Starts the server's program and waits until it listens, or for a while.
 fn start_server(live: &LivePath, command: &str) -> Result<Program, Failure> {
     let mut shell = Command::new("/bin/sh");
@@ -121,38 +115,6 @@ fn start_server(live: &LivePath, command: &str) -> Result<Program, Failure> {
         }
     }
     Ok(server)
-}
-
-/// Waits for the program's end; passes on what asks it to end, and draws a line where nothing else writes to the terminal.
-fn attend(live: &LivePath, program: &Program, args: &PathRunArgs, output: &Output) -> Result<u8, Failure> {
-    let asked_to_end = Arc::new(AtomicUsize::new(0));
-    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
-        signal_hook::flag::register_usize(signal, Arc::clone(&asked_to_end), signal as usize).map_err(Failure::host)?;
-    }
-    // A terminal sends these to the program too, which decides what they mean.
-    let ignored = Arc::default();
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGQUIT] {
-        signal_hook::flag::register(signal, Arc::clone(&ignored)).map_err(Failure::host)?;
-    }
-    let draws = !args.command.is_empty() && !isatty(io::stdout());
-    let line = draws.then(|| progress::line(output, "path"));
-    let mut before = live.progress();
-    loop {
-        if let Some(code) = program.wait(TICK).map_err(Failure::host)? {
-            if let Some(line) = line {
-                line.finish_and_clear();
-            }
-            return Ok(code);
-        }
-        if asked_to_end.swap(0, Ordering::Relaxed) != 0 {
-            program.signal(Signal::TERM);
-        }
-        if let Some(line) = &line {
-            let now = live.progress();
-            line.set_message(path_control::line(&before, &now));
-            before = now;
-        }
-    }
 }
 
 /// The path that is asked for.
@@ -198,7 +160,7 @@ fn path(args: &PathRunArgs, output: &Output) -> Result<Path, Failure> {
         return Err(Failure::user(anyhow!(
             "'{name}' is hosts on a switch, and thalweg path is a path between two ends"
         ))
-        .hint("thalweg lab run --live runs it in real time, with the lab's own workloads"));
+        .hint(format!("thalweg path up {name} brings its hosts up, and thalweg path exec runs programs on them")));
     }
     thalweg_config::without_effect(&experiment).iter().for_each(|why| output.note(&format!("note: {why}")));
     Ok(experiment.path)

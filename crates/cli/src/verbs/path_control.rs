@@ -61,16 +61,27 @@ fn change(key: &str, value: &str) -> Result<Step, Failure> {
 }
 
 pub(crate) fn list(output: &Output) -> Result<ExitCode, Failure> {
-    let reports: Vec<LivePathReport> = ids()?.into_iter().filter_map(|id| report(id).ok()).collect();
+    let (mut paths, mut hosts) = (Vec::new(), Vec::new());
+    for id in ids()? {
+        match control::ask(id, &Request::Report) {
+            Ok(Answer::Report(report)) => paths.push(*report),
+            Ok(Answer::Hosts(report)) => hosts.push(*report),
+            // It has ended since.
+            _ => {}
+        }
+    }
     if output.json {
-        output.json_result(&PathList { schema: "thalweg.paths/1", paths: reports })?;
+        output.json_result(&PathList { schema: "thalweg.paths/1", paths, hosts })?;
         return Ok(ExitCode::SUCCESS);
     }
-    if reports.is_empty() {
-        output.note("no path runs");
+    if paths.is_empty() && hosts.is_empty() {
+        output.note("no path runs, and no hosts are up");
     }
-    for report in &reports {
+    for report in &paths {
         output.result(&thalweg_report::terminal::live_path_line(report))?;
+    }
+    for report in &hosts {
+        output.result(&thalweg_report::terminal::live_hosts(report))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -147,11 +158,34 @@ fn only(id: Option<u32>) -> Result<u32, Failure> {
     Ok(id)
 }
 
+/// The hosts that are meant where no number is given.
+pub(super) fn only_hosts(id: Option<u32>) -> Result<u32, Failure> {
+    if let Some(id) = id {
+        return Ok(id);
+    }
+    let are_hosts = |id: &u32| matches!(control::ask(*id, &Request::Report), Ok(Answer::Hosts(_)));
+    let up: Vec<u32> = ids()?.into_iter().filter(are_hosts).collect();
+    match up.as_slice() {
+        [id] => Ok(*id),
+        [] => Err(Failure::user(anyhow!("no hosts are up")).hint("bring some up: thalweg path up car-plan")),
+        several => {
+            let numbers: Vec<String> = several.iter().map(u32::to_string).collect();
+            Err(Failure::user(anyhow!("several sets of hosts are up: {}", numbers.join(", ")))
+                .hint("give the number of one: thalweg path list shows them"))
+        }
+    }
+}
+
+/// Whether a path or hosts of this number are still there.
+pub(super) fn is_there(id: u32) -> Result<bool, Failure> {
+    Ok(ids()?.contains(&id))
+}
+
 fn ids() -> Result<Vec<u32>, Failure> {
     control::list().map_err(|error| Failure::host(anyhow!("cannot list the paths that run: {error}")))
 }
 
-fn ask(id: u32, request: &Request) -> Result<Answer, Failure> {
+pub(super) fn ask(id: u32, request: &Request) -> Result<Answer, Failure> {
     control::ask(id, request).map_err(|error| {
         Failure::user(anyhow!("cannot ask path {id}: {error}")).hint("thalweg path list shows those that run")
     })
@@ -160,6 +194,8 @@ fn ask(id: u32, request: &Request) -> Result<Answer, Failure> {
 fn report(id: u32) -> Result<LivePathReport, Failure> {
     match ask(id, &Request::Report)? {
         Answer::Report(report) => Ok(*report),
+        Answer::Hosts(_) => Err(Failure::user(anyhow!("{id} is hosts, which have no line to watch"))
+            .hint("thalweg path list shows what is between them")),
         _ => Err(Failure::host(anyhow!("path {id} answers something else"))),
     }
 }

@@ -27,6 +27,7 @@ fn documents() -> BTreeMap<&'static str, Value> {
         ("thalweg.diagnose/1", strict::schema::<DiagnoseReport>()),
         ("thalweg.fix/1", strict::schema::<FixReport>()),
         ("thalweg.get/1", strict::schema::<GetReport>()),
+        ("thalweg.hosts/1", strict::schema::<LiveHostsReport>()),
         ("thalweg.kernel-build/1", strict::schema::<BuiltKernel>()),
         ("thalweg.kernels/1", strict::schema::<KernelList>()),
         ("thalweg.lab/1", strict::schema::<LabReport>()),

@@ -31,7 +31,7 @@ use thalweg_host::{HostError, route, sysctl};
 use thalweg_live::{Carriers, LiveError};
 use thalweg_model::{
     Between, Experiment, HostName, HostReport, HostSettings, Metric, Metrics, Path, RouteSettings, SettingsReport,
-    Side, Switch, Way,
+    Side, Step, Switch, Way,
 };
 use thalweg_units::Seed;
 
@@ -422,8 +422,7 @@ impl Topology {
             path.extend(device.describe(self.router(device.router))?);
         }
         if self.clock == Clock::Real {
-            path.extend(self.switch.as_ref().map(LiveSwitch::describe));
-            path.extend(lines::describe(&experiment.path));
+            path.extend(self.emulated(&experiment.path));
         }
         let (server, client) = (&self.hosts[SERVER], &self.hosts[1]);
         Ok(SettingsReport {
@@ -431,6 +430,12 @@ impl Topology {
             server: host(server, &experiment.server, client.address)?,
             path,
         })
+    }
+
+    /// What the emulator is, one line each; `asked` where no line has begun to carry frames.
+    pub(super) fn emulated(&self, asked: &Path) -> Vec<String> {
+        let path = self.lines.first().filter(|line| line.is_carrying()).map_or_else(|| asked.clone(), Line::path);
+        self.switch.as_ref().map(LiveSwitch::describe).into_iter().chain(lines::describe(&path)).collect()
     }
 
     /// Makes hosts whose routes have a `cwnd` or `ssthresh` take note of them: the kernel has them from its cache of metrics.
@@ -456,6 +461,15 @@ impl Topology {
         self.switch.as_mut().map_or(Ok(()), |switch| switch.carry(path, seed))?;
         let carriers = Carriers::default();
         self.lines.iter_mut().try_for_each(|line| line.carry(path, seed, &carriers))
+    }
+
+    /// Changes these directions of every path from now on; why not, where that cannot be.
+    pub(super) fn change(&self, ways: &[Way], step: &Step) -> Result<(), String> {
+        if self.switch.is_some() {
+            return Err("its hosts are on a switch, whose ports and wires stay as they began".to_owned());
+        }
+        let all = self.lines.iter().flat_map(|line| ways.iter().map(move |way| (line, *way)));
+        all.into_iter().try_for_each(|(line, way)| line.change(way, step))
     }
 
     /// How true to what was asked lines and switch have been.

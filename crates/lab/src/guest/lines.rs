@@ -8,7 +8,7 @@ use thalweg_host::peer::processor_time;
 use thalweg_host::tun::Tun;
 use thalweg_host::{HostError, sysctl};
 use thalweg_live::{Carriers, Lateness, LiveError, Progress, Wire};
-use thalweg_model::{Discipline, Loss, Metric, Metrics, Path, PathDirection, PathVerdict, Queue, Way};
+use thalweg_model::{Discipline, Loss, Metric, Metrics, Path, PathDirection, PathVerdict, Queue, Step, Way};
 use thalweg_path::{Counters, DropReason};
 use thalweg_units::{Seed, Span};
 
@@ -100,6 +100,25 @@ impl Line {
         self.wire = Some(Wire::start(path, own, carriers, &self.near.tun, &self.far.tun)?);
         self.path = path.clone();
         Ok(())
+    }
+
+    /// Changes a direction from now on; why not, where that cannot be.
+    pub(super) fn change(&self, way: Way, step: &Step) -> Result<(), String> {
+        let changed = self.wire.as_ref().map_or(Ok(()), |wire| wire.handle().change(way, step));
+        changed.map_err(|unsupported| unsupported.to_string())
+    }
+
+    /// Whether it carries frames.
+    pub(super) const fn is_carrying(&self) -> bool {
+        self.wire.is_some()
+    }
+
+    /// What it carries frames by, with the changes since it began.
+    pub(super) fn path(&self) -> Path {
+        let Some(wire) = &self.wire else { return self.path.clone() };
+        let progress = wire.progress();
+        let now = |progress: &Progress| PathDirection::clone(&progress.asked);
+        Path { down: now(&progress.down), up: now(&progress.up), ..self.path.clone() }
     }
 
     /// Carries nothing any more.

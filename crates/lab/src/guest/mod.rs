@@ -8,6 +8,7 @@ mod device;
 mod disciplines;
 mod event_loop;
 mod hosts;
+mod kept_hosts;
 mod lines;
 mod links;
 mod live_switch;
@@ -24,6 +25,7 @@ use crate::plan::{Clock, Measured, OUTCOME_FILE, Outcome, PLAN_FILE, Plan};
 use counters::Counters;
 use event_loop::EventLoop;
 use hosts::Topology;
+pub(crate) use kept_hosts::keep_main;
 use std::fs;
 use std::panic::UnwindSafe;
 use std::path::Path;
@@ -51,7 +53,7 @@ pub fn main() -> ! {
 
 /// Runs the plan in the working directory on this host's kernel, in namespaces of its own, and leaves its outcome there. To be called
 /// while the process has one thread.
-pub fn live_main() -> ExitCode {
+pub(crate) fn live_main() -> ExitCode {
     let folder = Path::new(".");
     match plan(folder) {
         Ok(plan) => {

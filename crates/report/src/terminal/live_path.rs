@@ -1,7 +1,7 @@
 //! What a path in real time did.
 
 use crate::figures;
-use thalweg_model::{LiveDirection, LivePathReport};
+use thalweg_model::{LiveDirection, LiveHostsReport, LivePathReport, Metric};
 
 /// The report in a few lines: each direction, how late it was, and whether it was as asked for.
 pub fn live_path(report: &LivePathReport) -> String {
@@ -25,6 +25,33 @@ pub fn live_path(report: &LivePathReport) -> String {
 pub fn live_path_line(report: &LivePathReport) -> String {
     let command = figures::clean(&report.command.join(" "));
     format!("{:<8}{:>8.0} s  rtt {}  {command}", report.id, report.wall_s, report.path.rtt())
+}
+
+/// Hosts that are up: a line, then one for each host and for what is between them.
+pub fn live_hosts(report: &LiveHostsReport) -> String {
+    let name = figures::clean(&report.name);
+    let mut lines = vec![format!("{:<8}{:>8.0} s  {} hosts of {name}", report.id, report.wall_s, report.hosts.len())];
+    lines.extend(report.hosts.iter().map(|host| format!("  {:<12}{}", host.name, host.address)));
+    lines.extend(report.between.iter().map(|line| format!("  {line}")));
+    let counted = [
+        ("dropped_packets", "packets dropped"),
+        ("marked_packets", "packets marked"),
+        ("policed_packets", "packets policed"),
+    ];
+    for (figure, words) in counted {
+        if let Some(Metric::Group(places)) = report.figures.get(figure) {
+            let some = places.iter().filter_map(|(place, value)| match value {
+                Metric::Count(count) if *count > 0 => Some(format!("{} {count}", place.replace('_', " "))),
+                _ => None,
+            });
+            let some: Vec<String> = some.collect();
+            if !some.is_empty() {
+                lines.push(format!("  {words}: {}", some.join(", ")));
+            }
+        }
+    }
+    lines.extend(report.verdict.faults.iter().map(|fault| format!("  not as asked for: {fault}")));
+    lines.join("\n")
 }
 
 fn passed(direction: &LiveDirection) -> String {

@@ -29,7 +29,7 @@ pub use fix::fix;
 pub use get::get;
 pub use intervals::intervals;
 pub use lab::lab;
-pub use live_path::{live_path, live_path_line};
+pub use live_path::{live_hosts, live_path, live_path_line};
 pub use load::load;
 pub use many::diagnose_many;
 pub use stream_load::{stream_load, stream_load_head, stream_load_rows, stream_load_summary};
