@@ -60,6 +60,10 @@ pub fn first(status: StatusCode, headers: &HeaderMap, ranged: bool) -> First {
             }
             _ => First::WithoutRange,
         },
+        // Wrong, as no range was asked for; what there is can only be all.
+        206 if range.is_none() => {
+            First::Whole { total: content_length(headers), why: "the server does not say which range it sends" }
+        }
         200 => First::Whole { total: content_length(headers), why: "the server does not send ranges" },
         416 if ranged => match range {
             Some(ContentRange { range: None, total: Some(0) }) => First::Empty,
@@ -150,6 +154,10 @@ mod tests {
         assert_eq!(judge(206, &[tag, all, ("content-length", "9")]), First::WithoutRange);
         assert_eq!(judge(416, &[("content-range", "bytes */0")]), First::Empty);
         assert_eq!(judge(416, &[]), First::WithoutRange);
+        assert_eq!(judge(206, &[]), First::WithoutRange);
+        let plain = |fields| first(StatusCode::PARTIAL_CONTENT, &headers(fields), false);
+        assert!(matches!(plain(&[("content-length", "9")]), First::Whole { total: Some(9), .. }));
+        assert_eq!(plain(&[("content-range", "bytes 0-4/10")]), First::Refused(206));
         assert!(matches!(judge(200, &[]), First::Whole { total: None, .. }));
         assert_eq!(judge(302, &[("location", "/x")]), First::Redirect("/x".to_owned()));
         assert_eq!(judge(302, &[]), First::Refused(302));

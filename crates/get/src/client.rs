@@ -3,6 +3,7 @@
 use crate::error::GetError;
 use crate::options::Options;
 use crate::proxy::{Proxy, ProxySettings, basic};
+use crate::trust::Trust;
 use bytes::Bytes;
 use http_body_util::Empty;
 use hyper::body::Incoming;
@@ -94,21 +95,31 @@ impl Client {
             return Ok(Arc::clone(tls));
         }
         let mut roots = rustls::RootCertStore::empty();
+        let mut pinned = Vec::new();
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         if let Some(path) = &self.ca {
             let unreadable = |why: String| GetError::Certificates { path: path.clone(), why };
             let found = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
             let found = found.map_err(|error| unreadable(error.to_string()))?;
+            pinned.clone_from(&found);
             if roots.add_parsable_certificates(found).0 == 0 {
                 return Err(unreadable("it has no certificate".to_owned()));
             }
         }
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut tls = ClientConfig::builder_with_provider(provider)
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
-            .expect("invariant: the provider has what the default versions need")
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+            .expect("invariant: the provider has what the default versions need");
+        let mut tls = if pinned.is_empty() {
+            builder.with_root_certificates(roots).with_no_client_auth()
+        } else {
+            let trust = Trust::new(roots, pinned, provider);
+            let trust = trust.map_err(|error| GetError::Certificates {
+                path: self.ca.clone().unwrap_or_default(),
+                why: error.to_string(),
+            })?;
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(trust)).with_no_client_auth()
+        };
         let protocols: &[&[u8]] = if self.http1 { &[b"http/1.1"] } else { &[b"h2", b"http/1.1"] };
         tls.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
         Ok(Arc::clone(self.tls.get_or_init(|| Arc::new(tls))))
@@ -202,12 +213,23 @@ impl Client {
         // What the URL's scheme allows to be there can be taken away.
         let _ = (bare.set_username(""), bare.set_password(None));
         bare.set_fragment(None);
+        let own = secret.filter(|from| from.origin() == url.origin());
+        let has = |field: HeaderName| own.is_some() && self.headers.iter().any(|(name, _)| *name == field);
         let is_two = matches!(connection.sender, Sender::Two(_));
-        let target = if is_two || connection.absolute { bare.as_str() } else { &bare[url::Position::BeforePath..] };
+        let authority = &bare[url::Position::BeforeHost..url::Position::BeforePath];
         let wrong = |why: String| GetError::Url { url: shown(url), why };
+        let target = match self.headers.iter().find(|(name, _)| is_two && own.is_some() && name == HOST) {
+            // HTTP/2 has the host in its place (RFC 9113 section 8.3.1).
+            Some((_, host)) => {
+                let host = host.to_str().map_err(|_| wrong("the host of --header is no text".to_owned()))?;
+                format!("{}://{host}{}", bare.scheme(), &bare[url::Position::BeforePath..])
+            }
+            None if is_two || connection.absolute => bare.to_string(),
+            None => bare[url::Position::BeforePath..].to_owned(),
+        };
         let mut request = Request::get(target);
-        if !is_two {
-            request = request.header(HOST, &bare[url::Position::BeforeHost..url::Position::BeforePath]);
+        if !is_two && !has(HOST) {
+            request = request.header(HOST, authority);
         }
         request = request
             .header(USER_AGENT, concat!("thalweg/", env!("CARGO_PKG_VERSION")))
@@ -216,14 +238,13 @@ impl Client {
         for (name, value) in fields {
             request = request.header(name, value);
         }
-        let own = secret.filter(|from| from.origin() == url.origin());
         if let Some(credentials) = basic(url).or_else(|| own.and_then(basic))
-            && !(own.is_some() && self.headers.iter().any(|(name, _)| name == AUTHORIZATION))
+            && !has(AUTHORIZATION)
         {
             request = request.header(AUTHORIZATION, credentials);
         }
         if own.is_some() {
-            for (name, value) in &self.headers {
+            for (name, value) in self.headers.iter().filter(|(name, _)| !is_two || name != HOST) {
                 request = request.header(name, value);
             }
         }
@@ -297,14 +318,26 @@ impl Connection {
 pub type Header = (HeaderName, HeaderValue);
 
 /// Reads `NAME: VALUE`; `None` if it is no field, or one that the download itself sets.
-pub fn header(text: &str) -> Option<Header> {
-    let (name, value) = text.split_once(':')?;
-    let name: HeaderName = name.trim().parse().ok()?;
-    let mut value: HeaderValue = value.trim().parse().ok()?;
+pub fn header(text: &str) -> Result<Header, HeaderRefused> {
+    let (name, value) = text.split_once(':').ok_or(HeaderRefused::Malformed)?;
+    let name: HeaderName = name.trim().parse().map_err(|_| HeaderRefused::Malformed)?;
+    let mut value: HeaderValue = value.trim().parse().map_err(|_| HeaderRefused::Malformed)?;
     // So that nothing that prints headers shows it.
     value.set_sensitive(true);
-    let own = ["host", "range", "if-range", "accept-encoding", "content-length", "transfer-encoding", "connection"];
-    (!own.contains(&name.as_str())).then_some((name, value))
+    let own = ["range", "if-range", "accept-encoding", "content-length", "transfer-encoding", "connection"];
+    match own.into_iter().find(|own| *own == name.as_str()) {
+        Some(own) => Err(HeaderRefused::Own(own)),
+        None => Ok((name, value)),
+    }
+}
+
+/// Why a header field cannot be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeaderRefused {
+    /// It is none.
+    Malformed,
+    /// The download sets it itself.
+    Own(&'static str),
 }
 
 /// A URL as it may be shown: without credentials, query and fragment.

@@ -6,7 +6,7 @@ use crate::begin::{FirstResponse, NoResponse, begin};
 use crate::checksum::{Checksum, Hasher};
 use crate::client::{Client, shown};
 use crate::division::Division;
-use crate::error::GetError;
+use crate::error::{GetError, Left};
 use crate::fields::{Validator, digests};
 use crate::file_name;
 use crate::journal::Journal;
@@ -93,8 +93,8 @@ async fn download(options: &Options, stop: &AtomicBool, observer: &mut dyn Obser
         if matches!(&back, Sink::Stream { written, .. } if *written > 0) {
             // What was written cannot be taken back.
             return Err(match again {
-                Again::Broken { why } => GetError::GivenUp { url, tries: 1, why, is_kept: false },
-                Again::NoRange => GetError::GivenUp { url, tries: 1, why: NO_RANGES.to_owned(), is_kept: false },
+                Again::Broken { why } => GetError::GivenUp { url, tries: 1, why, left: Left::Written },
+                Again::NoRange => GetError::GivenUp { url, tries: 1, why: NO_RANGES.to_owned(), left: Left::Written },
                 Again::Changed => GetError::Changed { url },
             });
         }
@@ -103,7 +103,7 @@ async fn download(options: &Options, stop: &AtomicBool, observer: &mut dyn Obser
                 observer.note(&format!("{why}, and the server sends no ranges: the download begins again"));
                 let wait = backoff.until().saturating_sub(began.elapsed());
                 if until_stopped(stop, tokio::time::sleep(wait)).await.is_err() {
-                    return Err(given_up(back, GetError::Stopped { is_kept: false }));
+                    return Err(given_up(back, GetError::Stopped { left: Left::Nothing }));
                 }
             }
             Again::NoRange => {
@@ -151,7 +151,7 @@ async fn until_begun(
         *retries += 1;
         if !backoff.failed(began.elapsed(), after) {
             let (url, tries) = (shown(&options.url), backoff.failures());
-            return Err(GetError::GivenUp { url, tries, why, is_kept: true });
+            return Err(GetError::GivenUp { url, tries, why, left: Left::AsBefore });
         }
         let wait = backoff.until().saturating_sub(began.elapsed());
         observer.note(&format!("{why}; the next try is in {:.1} s", wait.as_secs_f64()));
@@ -164,7 +164,7 @@ async fn until_stopped<T>(stop: &AtomicBool, work: impl Future<Output = T>) -> R
     loop {
         tokio::select! {
             done = &mut work => return Ok(done),
-            () = tokio::time::sleep(STOP_INTERVAL) => if stop.load(Ordering::Relaxed) { return Err(GetError::Stopped { is_kept: true }) },
+            () = tokio::time::sleep(STOP_INTERVAL) => if stop.load(Ordering::Relaxed) { return Err(GetError::Stopped { left: Left::AsBefore }) },
         }
     }
 }

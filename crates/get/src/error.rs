@@ -99,8 +99,8 @@ pub enum GetError {
         tries: u32,
         /// What went wrong last.
         why: String,
-        /// Whether the next call goes on where this one stopped.
-        is_kept: bool,
+        /// What the next call finds.
+        left: Left,
     },
     /// The object changed while it was fetched, or since.
     #[error("{url} changed while it was fetched")]
@@ -109,7 +109,7 @@ pub enum GetError {
         url: String,
     },
     /// The data is not what it should be.
-    #[error("the checksum is {found}, and {expected} is what it should be by {by}")]
+    #[error("the checksum is {found}, but the {by} says {expected}")]
     Checksum {
         /// Of the data.
         found: String,
@@ -121,9 +121,22 @@ pub enum GetError {
     /// The user stopped it.
     #[error("stopped")]
     Stopped {
-        /// Whether the next call goes on where this one stopped.
-        is_kept: bool,
+        /// What the next call finds.
+        left: Left,
     },
+}
+
+/// What a download that failed leaves for the next call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    /// What was stored, to go on with.
+    Part,
+    /// What there was before: nothing has come yet.
+    AsBefore,
+    /// Nothing, as the server sends no ranges, or nothing identifies the object.
+    Nothing,
+    /// Nothing, as what went to the output cannot be taken back.
+    Written,
 }
 
 /// Who can mend a failure.
@@ -154,13 +167,24 @@ impl GetError {
             Some(rustls::Error::InvalidCertificate(rustls::CertificateError::Other(other)))
                 if other.to_string() == "CaUsedAsEndEntity"
         );
+        let is_of_another_name = matches!(
+            found,
+            Some(rustls::Error::InvalidCertificate(
+                rustls::CertificateError::NotValidForName | rustls::CertificateError::NotValidForNameContext { .. }
+            ))
+        );
         let (why, hint) = if is_of_authority {
             (
                 "the server shows the certificate of an authority (CA:TRUE), which is not one of a server".to_owned(),
-                "give the server a certificate with basicConstraints=CA:FALSE; --cacert FILE trusts the authority that signed it",
+                "--cacert FILE with this very certificate trusts it; else give the server one with basicConstraints=CA:FALSE",
             )
+        } else if is_of_another_name {
+            (error.to_string(), "use the name that the certificate has; --cacert changes nothing here")
         } else {
-            (error.to_string(), "--cacert FILE trusts the authorities in it")
+            (
+                error.to_string(),
+                "--cacert FILE trusts the authorities in it, and a server that shows a certificate of it",
+            )
         };
         Self::Tls { host: host.to_owned(), why, hint }
     }
@@ -210,12 +234,16 @@ impl GetError {
             }
             Self::Refused { .. } => "check the URL",
             Self::Redirect { .. } => "give the URL that they lead to",
-            Self::GivenUp { is_kept: true, .. } | Self::Stopped { is_kept: true } => {
-                "run the same command again: it goes on where it stopped"
-            }
-            Self::GivenUp { .. } | Self::Stopped { .. } => {
-                "run the same command again: it begins from the start, because the server sends no ranges or no validator"
-            }
+            Self::GivenUp { left, .. } | Self::Stopped { left } => match left {
+                Left::Part => "run the same command again: it goes on where it stopped",
+                Left::AsBefore => "run the same command again when the server answers",
+                Left::Nothing => {
+                    "run the same command again: it begins from the start, because the server sends no ranges or no validator"
+                }
+                Left::Written => {
+                    "run the same command again: it begins from the start, because what was written to the output cannot be taken back; -o FILE can go on"
+                }
+            },
             Self::Changed { .. } => {
                 "fetch it when the server no longer changes it, or store it in a file, which starts again"
             }
@@ -236,7 +264,7 @@ mod tests {
     struct Webpki(&'static str);
 
     #[test]
-    fn the_certificate_of_an_authority_is_named_and_no_option_trusts_it() {
+    fn the_certificate_of_an_authority_and_another_name_are_told() {
         let other = |why| rustls::CertificateError::Other(rustls::OtherError(Arc::new(Webpki(why))));
         let of = |error| {
             GetError::tls("host", &io::Error::new(io::ErrorKind::InvalidData, rustls::Error::InvalidCertificate(error)))
@@ -244,19 +272,25 @@ mod tests {
         let authority = of(other("CaUsedAsEndEntity"));
         assert!(authority.to_string().contains("certificate of an authority (CA:TRUE)"), "{authority}");
         assert!(authority.hint().is_some_and(|hint| hint.contains("CA:FALSE")));
+        let name = of(rustls::CertificateError::NotValidForName);
+        assert!(name.hint().is_some_and(|hint| hint.contains("--cacert changes nothing")), "{name}");
         for error in [other("UnsupportedCertVersion"), rustls::CertificateError::UnknownIssuer] {
-            assert_eq!(of(error).hint(), Some("--cacert FILE trusts the authorities in it"));
+            assert_eq!(
+                of(error).hint(),
+                Some("--cacert FILE trusts the authorities in it, and a server that shows a certificate of it")
+            );
         }
     }
 
     #[test]
     fn only_what_is_kept_goes_on_where_it_stopped() {
-        let given_up = |is_kept| GetError::GivenUp { url: "u".to_owned(), tries: 3, why: "w".to_owned(), is_kept };
+        let given_up = |left| GetError::GivenUp { url: "u".to_owned(), tries: 3, why: "w".to_owned(), left };
         for (error, says) in [
-            (given_up(true), "it goes on where it stopped"),
-            (given_up(false), "it begins from the start"),
-            (GetError::Stopped { is_kept: true }, "it goes on where it stopped"),
-            (GetError::Stopped { is_kept: false }, "it begins from the start"),
+            (given_up(Left::Part), "it goes on where it stopped"),
+            (given_up(Left::AsBefore), "when the server answers"),
+            (GetError::Stopped { left: Left::Part }, "it goes on where it stopped"),
+            (GetError::Stopped { left: Left::Nothing }, "no ranges or no validator"),
+            (GetError::Stopped { left: Left::Written }, "cannot be taken back"),
         ] {
             assert!(error.hint().is_some_and(|hint| hint.contains(says)), "{error:?}");
         }

@@ -21,12 +21,13 @@ pub mod range_set;
 pub mod rate_limit;
 pub mod store;
 mod transfer;
+mod trust;
 pub mod window;
 mod worker;
 
 pub use checksum::Checksum;
-pub use client::{Header, header};
+pub use client::{Header, HeaderRefused, header};
 pub use download::run;
-pub use error::{Blame, GetError};
+pub use error::{Blame, GetError, Left};
 pub use options::{Observer, Options, Output, Progress};
 pub use proxy::ProxySettings;

@@ -4,7 +4,7 @@ use crate::backoff::Backoff;
 use crate::client::{Connection, shown};
 use crate::controller::{Controller, Sample};
 use crate::division::WorkerId;
-use crate::error::GetError;
+use crate::error::{GetError, Left};
 use crate::journal::Journal;
 use crate::limits::{Limits, Situation};
 use crate::options::{Observer, Options, Progress};
@@ -158,7 +158,7 @@ impl Transfer {
                 return Ok(Outcome::Complete);
             }
             if stop.load(Ordering::Relaxed) {
-                return Err(GetError::Stopped { is_kept: self.is_kept() });
+                return Err(GetError::Stopped { left: self.left() });
             }
             self.spawn();
             if self.tasks.is_empty() && self.shared.validator.is_none() {
@@ -294,8 +294,8 @@ impl Transfer {
         }
         let given_up = !self.backoff.failed(self.shared.now(), after);
         if given_up && others == 0 {
-            let (url, tries, is_kept) = (self.url.clone(), self.backoff.failures(), self.is_kept());
-            return Err(GetError::GivenUp { url, tries, why, is_kept });
+            let (url, tries, left) = (self.url.clone(), self.backoff.failures(), self.left());
+            return Err(GetError::GivenUp { url, tries, why, left });
         }
         if others == 0 && self.shared.validator.is_some() {
             let wait = self.backoff.until().saturating_sub(self.shared.now());
@@ -467,12 +467,20 @@ impl Transfer {
         }
     }
 
-    /// Gives the output back.
     /// Whether a next call goes on where this one stops: the object can be asked for in ranges, and be known again, and is stored in a file.
     pub(crate) fn is_kept(&self) -> bool {
-        self.shared.validator.is_some() && matches!(self.shared.state.borrow().sink, Sink::File(_))
+        self.left() == Left::Part
     }
 
+    fn left(&self) -> Left {
+        match (&self.shared.state.borrow().sink, &self.shared.validator) {
+            (Sink::File(_), Some(_)) => Left::Part,
+            (Sink::Stream { .. }, _) => Left::Written,
+            _ => Left::Nothing,
+        }
+    }
+
+    /// Gives the output back.
     pub(crate) fn into_sink(self) -> Sink {
         std::mem::replace(&mut self.shared.state.borrow_mut().sink, Sink::Nowhere)
     }

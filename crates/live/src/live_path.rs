@@ -16,6 +16,7 @@ use crate::site::{Site, spawn};
 use crate::tcp_settings::TcpSettings;
 use crate::wire::Wire;
 use std::fs::File;
+use std::io;
 use std::net::UdpSocket;
 use std::process::Command;
 use std::sync::Arc;
@@ -78,8 +79,8 @@ pub struct LivePath {
 pub struct Ended {
     /// What each direction did.
     pub progress: PerWay<Progress>,
-    /// Packets that the capture lacks, as the disk was too slow.
-    pub left_out: u64,
+    /// Packets that the capture lacks, as the disk was too slow; or why it could not be written to its end.
+    pub left_out: io::Result<u64>,
 }
 
 impl LivePath {
@@ -203,7 +204,7 @@ impl LivePath {
     /// Ends the path: what is still on it is lost.
     ///
     /// # Errors
-    /// When a direction failed before, or the capture could not be written.
+    /// When a direction failed before.
     pub fn finish(self) -> Result<Ended, HostError> {
         let mut progress = self.wire.finish()?;
         let losses = |site: &Site, tun: &Arc<Tun>| {
@@ -213,9 +214,7 @@ impl LivePath {
         // A device's queue holds what its side sends.
         progress.up.lost.unread += losses(&self.near, &self.near_tun)?.unread;
         progress.down.lost.unread += losses(&self.far, &self.far_tun)?.unread;
-        let left_out = self.capture.map_or(Ok(0), Capture::finish);
-        let act = || "write the capture".to_owned();
-        Ok(Ended { progress, left_out: left_out.map_err(|source| HostError { act: act(), source })? })
+        Ok(Ended { progress, left_out: self.capture.map_or(Ok(0), Capture::finish) })
     }
 }
 

@@ -63,8 +63,7 @@ impl Gate {
         let listen = move || {
             for (to, done) in questions {
                 // Where a program at the far end listens already, it is meant.
-                if let Ok(listener) = TcpListener::bind(to)
-                    && listener.set_nonblocking(true).is_ok()
+                if let Ok(listener) = relay::listen_as(to)
                     && listeners.send(listener).is_ok()
                 {
                     waker.wake();

@@ -134,9 +134,57 @@ fn tls_both_versions_of_http_and_redirects() {
     let err = String::from_utf8_lossy(&unknown.stderr).into_owned();
     assert_eq!(unknown.status.code(), Some(3), "{err}");
     assert!(err.contains("cannot speak TLS with localhost") && err.contains("hint: --cacert"), "{err}");
+    // The very certificate is as good as its authority's.
+    let own = nginx.path().join("cert.pem");
+    report(&get(folder, &tls, &["--cacert", own.to_str().expect("UTF-8")], &[]));
     let down = get(folder, &format!("https://localhost:{}/down/", nginx.tls), &trusted, &[]);
     let err = String::from_utf8_lossy(&down.stderr).into_owned();
     assert!(down.status.code() == Some(2) && err.contains("which is not encrypted"), "{err}");
+}
+
+/// `openssl req -x509` makes a certificate that may sign others, which webpki takes for no server's; a device has no other.
+#[test]
+fn a_certificate_that_is_its_own_authority_is_trusted_by_itself() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    certificate(folder);
+    let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout own.key -out own.pem -days 2";
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"])
+        .args(key.split(' '))
+        .current_dir(folder)
+        .stderr(Stdio::null())
+        .status();
+    assert!(made.expect("openssl").success());
+    let port = port();
+    let mut server = Command::new("openssl")
+        .args(["s_server", "-quiet", "-accept", &port.to_string(), "-cert", "own.pem", "-key", "own.key", "-HTTP"])
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("openssl");
+    let begun = Instant::now();
+    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "no server");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    fs::write(folder.join("object"), "HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello").expect("written");
+    let fetch = |host: &str, ca: &str| {
+        let args =
+            ["--cacert", folder.join(ca).to_str().expect("UTF-8").to_owned().leak(), "-o", "got", "--retries", "0"];
+        get(folder, &format!("https://{host}:{port}/object"), &args, &[])
+    };
+    let (own, by_address, other) =
+        (fetch("localhost", "own.pem"), fetch("127.0.0.1", "own.pem"), fetch("localhost", "ca.pem"));
+    server.kill().expect("killed");
+    server.wait().expect("ended");
+    report(&own);
+    assert_eq!(fs::read_to_string(folder.join("got")).expect("a file"), "hello");
+    let said = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(by_address.status.code() == Some(3) && said(&by_address).contains("localhost"), "{}", said(&by_address));
+    assert!(other.status.code() == Some(3) && said(&other).contains("this very certificate"), "{}", said(&other));
 }
 
 /// An interrupted download goes on by its date where there is no tag, and a server's own rate limit is named.

@@ -63,7 +63,7 @@ fn the_exit_code_is_the_programs_and_the_report_is_json() {
     assert!(departed("up") >= Some(1) && departed("up") == departed("down"), "{report}");
     let delay = &report["path"]["up"]["delay"];
     assert_eq!(delay, &report["path"]["down"]["delay"]);
-    let (_, err) = run(folder.path(), &["path", "--", "/no/such/program"], 2);
+    let (_, err) = run(folder.path(), &["path", "--", "/no/such/program"], 127);
     assert!(err.contains("/no/such/program") && err.contains("hint:"), "{err}");
     let (_, err) = run(folder.path(), &["path", "--down", "discipline=cake,rate=1mbit", "--", "true"], 2);
     assert!(err.contains("CAKE") && err.contains("hint:"), "{err}");

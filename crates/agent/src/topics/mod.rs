@@ -12,7 +12,7 @@ use exchange::Exchange;
 use std::io::Write;
 use std::net::TcpStream;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use thalweg_host::HostError;
 use thalweg_host::reach::ANSWER_TIME;
@@ -77,9 +77,14 @@ pub fn topics(
     client.control.send(&ClientMessage::Start { at_ns: server_start_ns })?;
     exchange.start(start_ns, &client.control.tcp)?;
     let end_ns = start_ns + options.span.as_nanos();
-    let mut asked = Instant::now();
+    let (mut asked, mut cut) = (Instant::now(), None);
     loop {
         exchange.turn()?;
+        // A second signal ends the test without its results.
+        if stop.swap(false, Ordering::Relaxed) {
+            cut = Some(Span::from_nanos(client.clock.now_ns().saturating_sub(start_ns)));
+            break;
+        }
         client.control.look()?;
         while let Some(line) = client.control.poll()? {
             if !matches!(client.control.read_server(&line)?, ServerMessage::Clock { .. }) {
@@ -114,19 +119,27 @@ pub fn topics(
             };
             Some(((arrived - due) / 1e6).max(0.0))
         });
-        topic_report(topic, latencies.collect(), &ends[place])
+        let published = ends[place].published.min(cut.map_or(u64::MAX, |cut| judged(topic, cut)));
+        topic_report(topic, latencies.take(published as usize).collect(), published, &ends[place])
     };
+    let stopped = cut.map(|cut| {
+        format!(
+            "stopped after {:.1} s of {}; messages that still had time are not counted",
+            cut.as_secs_f64(),
+            options.span
+        )
+    });
     Ok(TopicsReport {
         schema: "thalweg.load-topics/1",
         peer: client.peer.to_string(),
-        duration_s: options.span.as_secs_f64(),
+        duration_s: cut.unwrap_or(options.span).as_secs_f64(),
         clock: TopicsClock {
             rtt_ms: clock.rtt_ns() as f64 / 1e6,
             uncertainty_ms: clock.rtt_ns() as f64 / 2e6,
             drift_ppm: clock.drift_ppm(),
         },
         topics: options.topics.iter().enumerate().map(report).collect(),
-        notes: options.notes.clone(),
+        notes: options.notes.iter().cloned().chain(stopped).collect(),
     })
 }
 
@@ -165,7 +178,14 @@ fn results(client: &mut Client, plan: &TopicsPlan) -> Result<(Vec<Times>, Vec<To
     }
 }
 
-fn topic_report(topic: &NamedTopic, mut latencies_ms: Vec<f64>, end: &TopicEnd) -> TopicReport {
+/// Messages whose time was over when the test was stopped.
+fn judged(topic: &NamedTopic, cut: Span) -> u64 {
+    let deadline = topic.deadline.unwrap_or(topic.plan.period);
+    let first = topic.plan.phase + deadline;
+    if cut < first { 0 } else { cut.saturating_sub(first).as_nanos() / topic.plan.period.as_nanos().max(1) + 1 }
+}
+
+fn topic_report(topic: &NamedTopic, mut latencies_ms: Vec<f64>, published: u64, end: &TopicEnd) -> TopicReport {
     latencies_ms.sort_by(f64::total_cmp);
     let deadline = topic.deadline.unwrap_or(topic.plan.period);
     let millis = |us: u64| us as f64 / 1e3;
@@ -174,8 +194,8 @@ fn topic_report(topic: &NamedTopic, mut latencies_ms: Vec<f64>, end: &TopicEnd) 
         way: topic.plan.way,
         period: topic.plan.period,
         deadline,
-        messages: end.published,
-        lost: end.published.saturating_sub(latencies_ms.len() as u64),
+        messages: published,
+        lost: published.saturating_sub(latencies_ms.len() as u64),
         late: latencies_ms.iter().filter(|latency| **latency > deadline.as_millis_f64()).count() as u64,
         latency_ms: percentiles(&latencies_ms),
         connection: TopicConnection {

@@ -9,7 +9,7 @@ use url::Url;
 /// Players of a stream.
 #[derive(Debug, Clone, ClapArgs)]
 #[command(
-    after_help = "Examples:\n  thalweg load hls http://127.0.0.1:8080/live/demo.m3u8 --players 1000 --duration 60s\n  thalweg load hls https://edge.example/live/a.m3u8 -n 5000 --ramp 30s --expect 'first_frame_p99 <= 500ms' --expect 'stalled <= 0.1%'\n  thalweg load flv http://127.0.0.1:8080/live/demo.flv -n 500 --stalled 10% --json\n\nEach player has a session and a connection of its own, polls the playlist by its media sequence (RFC 8216 section 6.3), fetches each\nsegment once, and stalls when its buffer runs empty. Times count from when something was due.\n\nExpectations: first_frame_p50 … first_frame_max, playlist_…, segment_…, stall_… (p50, p90, p99, p999, max), stalled (part of the\ntime watched), failures, playing. Exit 1 when one does not hold."
+    after_help = "Examples:\n  thalweg load hls http://127.0.0.1:8080/live/demo.m3u8 --players 1000 --duration 60s\n  thalweg load hls https://edge.example/live/a.m3u8 -n 5000 --ramp 30s --expect 'first_frame_p99 <= 500ms' --expect 'stalled <= 0.1%'\n  thalweg load flv http://127.0.0.1:8080/live/demo.flv -n 500 --stalled 10% --json\n\nEach player has a session and a connection of its own, polls the playlist by its media sequence (RFC 8216 section 6.3), fetches each segment once, and stalls when its buffer runs empty. Times count from when something was due.\n\nExpectations: first_frame_p50 … first_frame_max, playlist_…, segment_…, stall_… (p50, p90, p99, p999, max), stalled (part of the time watched), failures, playing. Exit 1 when one does not hold."
 )]
 pub(crate) struct LoadArgs {
     /// Playlist or stream

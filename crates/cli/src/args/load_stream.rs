@@ -1,5 +1,6 @@
 //! What can be typed after `thalweg load stream` and `thalweg load serve`.
 
+use super::values::{time_or_seconds, whole_seconds};
 use clap::Args as ClapArgs;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -8,7 +9,7 @@ use thalweg_units::{Bytes, Rate, Span};
 /// Streams to or from a server.
 #[derive(Debug, Clone, ClapArgs)]
 #[command(
-    after_help = "Examples:\n  thalweg load stream 192.0.2.1\n  thalweg load stream 192.0.2.1 -R -P 4 -t 30\n  thalweg load stream 192.0.2.1 --udp --rate 100Mb/s\n  thalweg load stream 192.0.2.1 --file image.iso --window 4MiB --congestion bbr --json\n\nThe server is 'thalweg load serve' or 'iperf3 -s', 3.1 to 3.21: it speaks iperf3's protocol. Of a sender each interval shows what\nlimited it, judged as thalweg watch does.\n\nExit: 0 the test is complete, 2 the command is wrong, 3 network or server failed."
+    after_help = "Examples:\n  thalweg load stream 192.0.2.1\n  thalweg load stream 192.0.2.1 -R -P 4 -t 30\n  thalweg load stream 192.0.2.1 --udp --rate 100Mb/s\n  thalweg load stream 192.0.2.1 --file image.iso --window 4MiB --congestion bbr --json\n\nThe server is 'thalweg load serve' or 'iperf3 -s', 3.1 to 3.21: it speaks iperf3's protocol. Of a sender each interval shows what limited it, judged as thalweg watch does.\n\nExit: 0 the test is complete, 2 the command is wrong, 3 network or server failed."
 )]
 pub(crate) struct LoadStreamArgs {
     /// The server: a name or an address
@@ -33,7 +34,7 @@ pub(crate) struct LoadStreamArgs {
     #[arg(short = 'P', long, visible_alias = "parallel", default_value = "1", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=128))]
     pub(crate) streams: u32,
     /// How long, in seconds; 0 is until Ctrl-C
-    #[arg(short = 't', long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u64).range(..=86_400), conflicts_with = "bytes")]
+    #[arg(short = 't', long, value_name = "N", default_value = "10", value_parser = whole_seconds, conflicts_with = "bytes")]
     pub(crate) seconds: u64,
     /// How many bytes all streams of a direction send together, in place of --seconds
     #[arg(short = 'n', long, value_name = "BYTES")]
@@ -74,7 +75,7 @@ pub(crate) struct TokenArgs {
 /// The server of load between hosts.
 #[derive(Debug, Clone, ClapArgs)]
 #[command(
-    after_help = "Examples:\n  thalweg load serve\n  openssl rand -hex 16 > token; thalweg load serve --listen 192.0.2.1 --token-file token\n  thalweg load serve --listen 0.0.0.0,:: --open --one-off --json\n\nClients are 'thalweg load stream', rr, crr, udp-train, topics and iperf3's own. Several are served at once. It listens at 127.0.0.1\nunless told otherwise; elsewhere clients prove that they know the token. iperf3's own cannot: with --open whoever reaches the port can\nload this host with streams and transactions. With --json there is one document a line and test of streams."
+    after_help = "Examples:\n  thalweg load serve\n  openssl rand -hex 16 > token; thalweg load serve --listen 192.0.2.1 --token-file token\n  thalweg load serve --listen 0.0.0.0,:: --open --one-off --json\n\nClients are 'thalweg load stream', rr, crr, udp-train, topics and iperf3's own. Several are served at once. It listens at 127.0.0.1 unless told otherwise; elsewhere clients prove that they know the token. iperf3's own cannot: with --open whoever reaches the port can load this host with streams and transactions. With --json there is one document a line and test of streams."
 )]
 pub(crate) struct LoadServeArgs {
     /// Addresses to listen at
@@ -101,7 +102,7 @@ pub(crate) struct LoadServeArgs {
 
 /// iperf3's own range (`MIN_INTERVAL`, `MAX_INTERVAL`).
 fn interval(text: &str) -> Result<Span, String> {
-    let span: Span = text.parse().map_err(|error: thalweg_units::ParseError| error.to_string())?;
+    let span = time_or_seconds(text)?;
     let range = Span::from_millis(100)..=Span::from_millis(60_000);
     if range.contains(&span) { Ok(span) } else { Err("it can be from 100ms to 60s".to_owned()) }
 }

@@ -8,7 +8,7 @@ use thalweg_units::{Bytes, Span};
 /// Messages at fixed periods.
 #[derive(Debug, Clone, ClapArgs)]
 #[command(
-    after_help = "Examples:\n  thalweg load topics 192.0.2.1 --period 10ms --size 60KB -t 30s\n  thalweg load topics 192.0.2.1 car.toml --token-file token\n  thalweg load topics 192.0.2.1 topics-meet --as client2 --json\n\nThe server is 'thalweg load serve'. Topics are written as in a scenario of the lab (thalweg lab run), so that the same file predicts the\nlatencies there and measures them here; of its topics those between the two hosts are run. Each is a TCP connection of its own.\n\nExit: 0 every message came in time, 1 a message was late or lost, 2 the command or the token is wrong, 3 network or server failed."
+    after_help = "Examples:\n  thalweg load topics 192.0.2.1 --period 10ms --size 60KB -t 30s\n  thalweg load topics 192.0.2.1 car.toml --token-file token\n  thalweg load topics 192.0.2.1 topics-meet --as client2 --json\n\nThe server is 'thalweg load serve'. Topics are written as in a scenario of the lab (thalweg lab run), so that the same file predicts the latencies there and measures them here; of its topics those between the two hosts are run. Each is a TCP connection of its own.\n\nExit: 0 every message came in time, 1 a message was late or lost, 2 the command or the token is wrong, 3 network or server failed."
 )]
 pub(crate) struct LoadTopicsArgs {
     /// The server: a name or an address
@@ -30,7 +30,7 @@ pub(crate) struct LoadTopicsArgs {
     #[arg(long, value_name = "NAME", requires = "scenario")]
     pub(crate) arm: Option<String>,
     /// For how long messages are published; default: what the scenario says, or 10s
-    #[arg(short = 't', long, value_name = "TIME")]
+    #[arg(short = 't', long, value_name = "TIME", value_parser = super::values::time_or_seconds)]
     pub(crate) duration: Option<Span>,
     /// From one message to the next
     #[arg(long, value_name = "TIME", default_value = "100ms", conflicts_with = "scenario")]

@@ -7,7 +7,7 @@ use thalweg_units::{Bytes, Rate};
 /// Trains of UDP packets.
 #[derive(Debug, Clone, ClapArgs)]
 #[command(
-    after_help = "Examples:\n  thalweg load udp-train 192.0.2.1\n  thalweg load udp-train 192.0.2.1 -R --token-file token\n  thalweg load udp-train 192.0.2.1 --rate 1.2Gb/s --overhead 24 --json\n\nThe server is 'thalweg load serve'. Trains of packets back to back, each twice as long as the one before, until packets are lost. The\nrate at which they arrive is the bottleneck's; what was sent before a loss and had not left the queue is what its buffer holds.\n\nExit: 0 the trains passed, 1 nothing arrived, 2 the command or the token is wrong, 3 network or server failed."
+    after_help = "Examples:\n  thalweg load udp-train 192.0.2.1\n  thalweg load udp-train 192.0.2.1 -R --token-file token\n  thalweg load udp-train 192.0.2.1 --rate 1.2Gb/s --overhead 24 --json\n\nThe server is 'thalweg load serve'. Trains of packets back to back, each twice as long as the one before, until packets are lost. The rate at which they arrive is the bottleneck's; what was sent before a loss and had not left the queue is what its buffer holds.\n\nExit: 0 the trains passed, 1 nothing arrived, 2 the command or the token is wrong, 3 network or server failed."
 )]
 pub(crate) struct LoadUdpTrainArgs {
     /// The server: a name or an address

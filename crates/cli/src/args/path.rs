@@ -11,7 +11,7 @@ use thalweg_units::Span;
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    after_help = "Examples:\n  thalweg path --delay 50ms --loss 2% -- curl -O https://example.com/file\n  thalweg path --preset lte                        a shell behind LTE\n  thalweg path --rtt 100ms --rate 1gbit --server 'iperf3 -s' -- iperf3 -c server\n  thalweg path --rate 50mbit --up rate=10mbit,queue=100ms --capture seen.pcapng -- firefox\n  thalweg path set loss 5%                         while it runs, from another terminal\n\nThe program is in a network of its own; nothing of this host's network changes. The other end of the path is called server: there\n127.0.0.1 of this host is reached, and what this host reaches by TCP is reached through it. Its exit code is this command's."
+    after_help = "Examples:\n  thalweg path --delay 50ms --loss 2% -- curl -O https://example.com/file\n  thalweg path --preset lte                        a shell behind LTE\n  thalweg path --rtt 100ms --rate 1gbit --server 'iperf3 -s' -- iperf3 -c server\n  thalweg path --rate 50mbit --up rate=10mbit,queue=100ms --capture seen.pcapng -- firefox\n  thalweg path set loss 5%                         while it runs, from another terminal\n\nThe program is in a network of its own; nothing of this host's network changes. The other end of the path is called server: there 127.0.0.1 of this host is reached, and what this host reaches by TCP is reached through it. Its exit code is this command's."
 )]
 pub(crate) struct PathArgs {
     #[command(subcommand)]
@@ -95,7 +95,7 @@ pub(crate) enum PathVerb {
     },
     /// Brings up the hosts of a scenario, and leaves them up
     #[command(
-        after_help = "Examples:\n  thalweg path up car.toml\n  thalweg path exec server -- iperf3 -s\n  thalweg path exec client2 -- iperf3 -c server\n  thalweg path down\n\nThe file is a scenario's, of which [path], [topology] and the hosts' settings count; it needs no [workload]. The hosts are network\nnamespaces on this host's kernel, in real time, and reach each other by name and nothing else."
+        after_help = "Examples:\n  thalweg path up car.toml\n  thalweg path exec server -- iperf3 -s\n  thalweg path exec client2 -- iperf3 -c server\n  thalweg path down\n\nThe file is a scenario's, of which [path], [topology] and the hosts' settings count; it needs no [workload]. The hosts are network namespaces on this host's kernel, in real time, and reach each other by name and nothing else."
     )]
     Up(PathUpArgs),
     /// Runs a program on a host that is up

@@ -15,7 +15,7 @@ pub(crate) struct PinsArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Examples:\n  thalweg tune attach edge --port 443 --initial-window 40 --share 20\n  thalweg tune attach far --port 443 --to 203.0.113.0/24 --congestion bbr --rto-min 100ms\n  thalweg tune detach edge\n\nA BPF program on a cgroup sets the options when a connection of that local port opens; programs need not be changed or restarted, and\nopen connections stay as they are. It remains until it is detached or the host restarts. Connections of both shares are counted:\nthalweg tune attached.\n\nNeeds root, or CAP_BPF and CAP_NET_ADMIN. Exit: 0 attached, 2 the command is wrong, 3 this host does not allow it."
+    after_help = "Examples:\n  thalweg tune attach edge --port 443 --initial-window 40 --share 20\n  thalweg tune attach far --port 443 --to 203.0.113.0/24 --congestion bbr --rto-min 100ms\n  thalweg tune detach edge\n\nA BPF program on a cgroup sets the options when a connection of that local port opens; programs need not be changed or restarted, and open connections stay as they are. It remains until it is detached or the host restarts. Connections of both shares are counted: thalweg tune attached.\n\nNeeds root, or CAP_BPF and CAP_NET_ADMIN. Exit: 0 attached, 2 the command is wrong, 3 this host does not allow it."
 )]
 pub(crate) struct TuneAttachArgs {
     /// A name for it: small letters, digits and -
@@ -74,7 +74,7 @@ pub(crate) struct TuneDetachArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Examples:\n  thalweg tune attach edge --port 443 --initial-window 40 --share 0\n  thalweg tune canary edge --steps 20,30,40 --step-time 15min\n\nThe time until the first bytes are acknowledged, and the share of connections that had resent something by then, are compared between\nthe two shares all the time, by intervals that stay valid however often they are looked at. Harm ends the trial and sets the share to 0.\nCtrl-C sets it back to what it was.\n\nExit: 0 no harm, 1 harm, 2 the command is wrong, 3 this host does not allow it."
+    after_help = "Examples:\n  thalweg tune attach edge --port 443 --initial-window 40 --share 0\n  thalweg tune canary edge --steps 20,30,40 --step-time 15min\n\nThe time until the first bytes are acknowledged, and the share of connections that had resent something by then, are compared between the two shares all the time, by intervals that stay valid however often they are looked at. Harm ends the trial and sets the share to 0. Ctrl-C sets it back to what it was.\n\nExit: 0 no harm, 1 harm, 2 the command is wrong, 3 this host does not allow it."
 )]
 pub(crate) struct TuneCanaryArgs {
     /// What is attached

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Examples:\n  thalweg tune congestion load\n  ip route change 192.168.1.0/24 dev eth0 congctl periodic initcwnd 4\n  thalweg tune congestion unload\n\n'periodic' is for messages at fixed periods through a switch whose buffer is known and small; the route's initcwnd is a connection's share\nof it. See docs/periodic.md. It is a BPF program, and remains until it is unloaded or the host restarts.\n\nNeeds root, or CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN, and Linux 6.4. Exit: 0 done, 2 the command is wrong, 3 this host does not allow it."
+    after_help = "Examples:\n  thalweg tune congestion load\n  ip route change 192.168.1.0/24 dev eth0 congctl periodic initcwnd 4\n  thalweg tune congestion unload\n\n'periodic' is for messages at fixed periods through a switch whose buffer is known and small; the route's initcwnd is a connection's share of it. See docs/periodic.md. It is a BPF program, and remains until it is unloaded or the host restarts.\n\nNeeds root, or CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN, and Linux 6.4. Exit: 0 done, 2 the command is wrong, 3 this host does not allow it."
 )]
 pub(crate) struct TuneCongestionArgs {
     #[command(subcommand)]

@@ -9,7 +9,7 @@ use indicatif::{HumanDuration, ProgressBar};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use thalweg_get::{Blame, GetError, Observer, Options, Progress, ProxySettings};
+use thalweg_get::{Blame, GetError, HeaderRefused, Observer, Options, Progress, ProxySettings};
 use thalweg_model::since;
 use thalweg_model::{Code, GetReport, HostReport, Measured, Remedy, SettingsReport, Way};
 use thalweg_report::figures;
@@ -82,8 +82,13 @@ fn options(args: &GetArgs) -> Result<Options, Failure> {
 
 /// Reads `NAME: VALUE`. The failure does not repeat it: it may be a secret.
 fn header(text: &str) -> Result<thalweg_get::Header, Failure> {
-    thalweg_get::header(text).ok_or_else(|| {
-        Failure::user(anyhow!("a --header is no header field")).hint("write it as --header 'Name: value'")
+    thalweg_get::header(text).map_err(|refused| match refused {
+        HeaderRefused::Malformed => {
+            Failure::user(anyhow!("a --header is no header field")).hint("write it as --header 'Name: value'")
+        }
+        HeaderRefused::Own(name) => {
+            Failure::user(anyhow!("get sets the field {name} itself")).hint("leave that --header out")
+        }
     })
 }
 

@@ -43,6 +43,9 @@ pub(crate) fn run(args: &LoadTopicsArgs, output: &Output) -> Result<ExitCode, Fa
     } else {
         output.result(&thalweg_report::terminal::topics_load(&report, output.width, output.color))?;
     }
+    if report.duration_s < options.span.as_secs_f64() {
+        return Err(Failure::stopped());
+    }
     let in_time = report.topics.iter().all(|topic| topic.late + topic.lost == 0);
     Ok(if in_time { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }

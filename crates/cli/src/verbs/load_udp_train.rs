@@ -9,7 +9,7 @@ use anyhow::anyhow;
 use std::process::ExitCode;
 use std::time::Duration;
 use thalweg_agent::TrainOptions;
-use thalweg_agent::message::{TRAIN_SIZE_MAX, TRAIN_SIZE_MIN};
+use thalweg_agent::message::{TRAIN_INTERVAL_NS_MAX, TRAIN_NS_MAX, TRAIN_SIZE_MAX, TRAIN_SIZE_MIN};
 use thalweg_model::Way;
 
 /// Ethernet, IPv4 and UDP headers, which the rate counts.
@@ -28,6 +28,15 @@ pub(crate) fn run(args: &LoadUdpTrainArgs, output: &Output) -> Result<ExitCode, 
             Duration::from_secs_f64(bytes as f64 * 8.0 / bps as f64)
         }
     };
+    let longest = interval.saturating_mul(args.packets);
+    if interval.as_nanos() > u128::from(TRAIN_INTERVAL_NS_MAX) || longest.as_nanos() > u128::from(TRAIN_NS_MAX) {
+        let problem = anyhow!(
+            "a train of {} packets at that rate takes {:.0} s, and 60 s is the most",
+            args.packets,
+            longest.as_secs_f64()
+        );
+        return Err(Failure::user(problem).hint("give fewer with --packets, or a higher --rate"));
+    }
     let options = TrainOptions {
         server: server(&args.host, args.port, &args.token)?,
         way: if args.reverse { Way::Down } else { Way::Up },

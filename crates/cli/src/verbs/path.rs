@@ -63,7 +63,10 @@ fn start(args: &PathRunArgs, output: &Output) -> Result<ExitCode, Failure> {
     control::serve(id, live.handle(), own).map_err(Failure::host)?;
     let server = args.server.as_deref().map(|command| start_server(&live, command)).transpose()?;
 
-    let program = live.run(End::Near, command).map_err(|error| not_started(&texts[0], error))?;
+    let program = match live.run(End::Near, command) {
+        Ok(program) => program,
+        Err(error) => return not_started(&texts[0], error, output),
+    };
     let draws = !args.command.is_empty() && !isatty(io::stdout());
     let line = draws.then(|| progress::line(output, "path"));
     let mut before = live.progress();
@@ -84,9 +87,11 @@ fn start(args: &PathRunArgs, output: &Output) -> Result<ExitCode, Failure> {
     let ended = live.finish().map_err(Failure::host)?;
     let mut done = report(id, &texts, &asked.path, &ended.progress, processor_time());
     done.exit_code = Some(code);
-    if ended.left_out > 0 {
-        done.verdict.faults.push(format!("the capture lacks {} packets: the disk was too slow", ended.left_out));
-    }
+    done.verdict.faults.extend(match ended.left_out {
+        Ok(0) => None,
+        Ok(packets) => Some(format!("the capture lacks {packets} packets: the disk was too slow")),
+        Err(error) => Some(format!("the capture ends early: {error}")),
+    });
     if output.json {
         output.json_result(&done)?;
     } else if !output.quiet {
@@ -138,8 +143,8 @@ fn path(args: &PathRunArgs, output: &Output) -> Result<Path, Failure> {
     for (key, value) in [("jitter", &args.jitter), ("loss", &args.loss), ("rate", &args.rate), ("queue", &args.queue)] {
         both(&shown(key, value), key, value.clone());
     }
-    for (way, texts) in [("down", &args.down), ("up", &args.up)] {
-        for part in texts.iter().flat_map(|text| parts(text)) {
+    for way in ["down", "up"] {
+        for part in texts_of(args, way).iter().flat_map(|text| parts(text)) {
             let Some((key, value)) = part.split_once('=') else {
                 return Err(Failure::user(anyhow!("--{way} '{part}' has no value"))
                     .hint(format!("write it as --{way} rate=10mbit,queue=100ms")));
@@ -149,6 +154,20 @@ fn path(args: &PathRunArgs, output: &Output) -> Result<Path, Failure> {
                 key: format!("path.{way}.{}", key.trim()),
                 value: value.trim().to_owned(),
             });
+        }
+    }
+    for way in ["down", "up"] {
+        let has = |key: &str| {
+            texts_of(args, way)
+                .iter()
+                .flat_map(|text| parts(text))
+                .any(|part| part.split('=').next().is_some_and(|own| own.trim() == key))
+        };
+        if has("rate") && has("trace") {
+            return Err(Failure::user(anyhow!(
+                "--{way} gives both a rate and a trace, which is the rate at each moment"
+            ))
+            .hint("leave one of them out"));
         }
     }
     let scenario = match &args.scenario {
@@ -164,6 +183,11 @@ fn path(args: &PathRunArgs, output: &Output) -> Result<Path, Failure> {
     }
     thalweg_config::without_effect(&experiment).iter().for_each(|why| output.note(&format!("note: {why}")));
     Ok(experiment.path)
+}
+
+/// What was typed of one direction alone.
+fn texts_of<'a>(args: &'a PathRunArgs, way: &str) -> &'a [String] {
+    if way == "down" { &args.down } else { &args.up }
 }
 
 /// Divides `a=1,b={ c = 2, d = 3 }` at the commas that are in no brackets.

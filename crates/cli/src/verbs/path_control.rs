@@ -7,7 +7,7 @@ use crate::scenarios::{self, Typed};
 use crate::{progress, stop};
 use anyhow::anyhow;
 use std::process::ExitCode;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use thalweg_live::control::{self, Answer, Request};
 use thalweg_live::{PerWay, Progress};
@@ -38,6 +38,13 @@ pub(crate) fn set(args: &PathSetArgs, output: &Output) -> Result<ExitCode, Failu
         Answer::Refused(why) => Err(Failure::user(anyhow!("path {id} cannot change its {key}: {why}"))),
         _ => {
             output.note(&format!("path {id}: {key} is {value} from now on"));
+            if output.json {
+                match ask(id, &Request::Report)? {
+                    Answer::Report(report) => output.json_result(&report)?,
+                    Answer::Hosts(report) => output.json_result(&report)?,
+                    _ => {}
+                }
+            }
             Ok(ExitCode::SUCCESS)
         }
     }
@@ -89,6 +96,9 @@ pub(crate) fn list(output: &Output) -> Result<ExitCode, Failure> {
 pub(crate) fn watch(id: Option<u32>, output: &Output) -> Result<ExitCode, Failure> {
     let id = only(id)?;
     let stop = stop::listen()?;
+    if output.json {
+        return watch_as_json(id, &stop, output);
+    }
     let bar = progress::line(output, &format!("path {id}"));
     let mut before: Option<LivePathReport> = None;
     let first = report(id)?;
@@ -107,6 +117,17 @@ pub(crate) fn watch(id: Option<u32>, output: &Output) -> Result<ExitCode, Failur
         std::thread::sleep(SECOND);
     }
     bar.finish_and_clear();
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A document a line and second.
+fn watch_as_json(id: u32, stop: &AtomicBool, output: &Output) -> Result<ExitCode, Failure> {
+    let mut next = Some(report(id)?);
+    while let Some(now) = next.filter(|_| !stop.load(Ordering::Relaxed)) {
+        output.result(&serde_json::to_string(&now).map_err(Failure::host)?)?;
+        std::thread::sleep(SECOND);
+        next = report(id).ok();
+    }
     Ok(ExitCode::SUCCESS)
 }
 

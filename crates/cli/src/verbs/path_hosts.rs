@@ -62,7 +62,10 @@ pub(crate) fn exec(args: &PathExecArgs, output: &Output) -> Result<ExitCode, Fai
         _ => Failure::user(error).hint("thalweg path list shows which hosts are up"),
     })?;
     let (words, command) = program(&args.command, id, output)?;
-    let running = entered.run(command).map_err(|error| not_started(&words[0], error))?;
+    let running = match entered.run(command) {
+        Ok(running) => running,
+        Err(error) => return not_started(&words[0], error, output),
+    };
     let mut over: Option<Instant> = None;
     let code = attend(&running, |program| match over {
         None if entered.is_over() => {

@@ -1,7 +1,7 @@
 //! The verdict on a connection that was sampled.
 
 use super::changes::{restarts, smaller_segments};
-use super::partition::{CA_LOSS, CA_RECOVERY, Spending};
+use super::partition::{CA_LOSS, CA_RECOVERY, Spending, is_held_by_window};
 use super::{Sample, figures};
 use crate::diagnosis::finding::MIN_GAIN;
 use crate::diagnosis::gain::{MIN_CAPACITY_RATIO, weight_of_time};
@@ -120,7 +120,7 @@ pub(super) fn window_code(samples: &[Sample]) -> Code {
     let (mut limited, mut closed) = (0, 0);
     for pair in samples.windows(2) {
         most = most.max(pair[1].peer_window);
-        if pair[1].window_limited_us > pair[0].window_limited_us {
+        if is_held_by_window(&pair[0], &pair[1]) {
             limited += 1;
             closed += usize::from((pair[1].peer_window as f64) < CLOSED_PART * most as f64);
         }

@@ -2,7 +2,7 @@
 
 use super::Sample;
 use super::changes::{restarts, smaller_segments};
-use super::partition::Spending;
+use super::partition::{Spending, is_held_by_window};
 use crate::estimate::partition::LimitShare;
 use crate::tcp::sender::FULL_PART;
 use thalweg_model::{
@@ -151,7 +151,7 @@ impl Seen<'_> {
     }
 
     fn full_window(&self) -> FullWindow {
-        let pairs = self.samples.windows(2).filter(|pair| pair[1].window_limited_us > pair[0].window_limited_us);
+        let pairs = self.samples.windows(2).filter(|pair| is_held_by_window(&pair[0], &pair[1]));
         let full: Vec<u64> = pairs.map(|pair| pair[1].peer_window).collect();
         let largest = self.largest_window();
         FullWindow {
@@ -159,7 +159,8 @@ impl Seen<'_> {
                 0 => largest as f64,
                 count => full.iter().sum::<u64>() as f64 / count as f64,
             },
-            rtt_min_s: self.rtt_min_s(),
+            // On a path of microseconds a window's turn takes what both hosts take, many times the least round trip.
+            rtt_min_s: self.rtt_at_full_window_s(),
             largest_bytes: largest,
             largest: None,
             filled: None,
@@ -170,6 +171,13 @@ impl Seen<'_> {
             }),
             found_scale: None,
         }
+    }
+
+    /// The mean round trip where the window was full; the least one where it never was.
+    fn rtt_at_full_window_s(&self) -> f64 {
+        let pairs = self.samples.windows(2).filter(|pair| is_held_by_window(&pair[0], &pair[1]));
+        let (count, sum) = pairs.fold((0u32, 0.0), |(count, sum), pair| (count + 1, sum + pair[1].rtt_us as f64 / 1e6));
+        if count > 0 { sum / f64::from(count) } else { self.rtt_min_s() }
     }
 
     fn repairs(&self) -> Repairs {

@@ -17,6 +17,8 @@ const MIN_FULL_WINDOW_PART: f64 = 0.9;
 const MIN_FULL_BUFFER_PART: f64 = 0.6;
 /// Slow start grows by more than this from one sample to the next. `a_window_that_grows_by_a_twentieth_is_in_slow_start` holds it.
 const MIN_GROWTH: f64 = 1.05;
+/// Segments of the smallest burst. Source: `tcp_min_tso_segs`, net.ipv4.tcp_min_tso_segs, 2.
+const MIN_BURST_SEGMENTS: u64 = 2;
 /// Nothing is sent for this many round trips and so long, though something is under way: longer than acknowledgements are delayed by
 /// (`TCP_DELACK_MIN`).
 const MIN_STALL_ROUND_TRIPS: f64 = 1.5;
@@ -98,6 +100,9 @@ fn holder<'a>(split: &'a mut Partition, before: &Sample, now: &Sample, least_us:
     let is_buffered = now.buffer > 0 && now.buffered as f64 >= MIN_FULL_BUFFER_PART * now.buffer as f64;
     match now.state {
         CA_LOSS => (&mut split.timeout, true),
+        // What could go by the congestion window and does not by the receiver's; paced senders (BBR) have the kernel count little of it
+        // (`tcp_chrono_start` in `tcp_write_xmit`, net/ipv4/tcp_output.c, comes after `tcp_pacing_check`).
+        _ if !is_full && has_more && fills_window(now) => (&mut split.receive_window, false),
         // What could go and does not is paced, by what the path was found to deliver (BBR); so it is while losses are repaired.
         _ if !is_full && has_more && now.in_flight > 0 => (&mut split.path_rate, true),
         CA_RECOVERY => (&mut split.loss_recovery, true),
@@ -109,6 +114,17 @@ fn holder<'a>(split: &'a mut Partition, before: &Sample, now: &Sample, least_us:
         _ if is_queued(now, least_us) => (&mut split.path_rate, true),
         _ => (&mut split.congestion_window, true),
     }
+}
+
+/// Whether the receiver's window was full between two samples: the kernel says so, or it was at the second one.
+pub(super) fn is_held_by_window(before: &Sample, now: &Sample) -> bool {
+    now.window_limited_us > before.window_limited_us || fills_window(now)
+}
+
+/// Whether the receiver's window has no room for another two segments, which is what the kernel gathers at least where it paces
+/// (`tcp_min_tso_segs`).
+fn fills_window(sample: &Sample) -> bool {
+    sample.peer_window > 0 && (sample.in_flight + MIN_BURST_SEGMENTS) * sample.segment > sample.peer_window
 }
 
 /// For how much of the time between two samples it waited for a timer, in seconds: something is under way, and for longer than acknowledgements take

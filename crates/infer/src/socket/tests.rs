@@ -77,6 +77,11 @@ fn each_limit_is_told_and_shares_add_up() {
         (Code::PathRate, flow(|s, _| s.rtt_us = 60_000)),
         // Paced.
         (Code::PathRate, flow(|s, _| s.in_flight = 50)),
+        // Paced, and held by a window that closes now and then: its program reads slowly, though the kernel counts nothing of it.
+        (
+            Code::Reader,
+            flow(|s, n| (s.in_flight, s.peer_window) = if n % 3 > 0 { (20, 20 * 1_448) } else { (50, 300_000) }),
+        ),
         (Code::RandomLoss, losses(20_300)),
         (Code::CongestionLoss, losses(21_500)),
         (Code::Reordering, flow(|s, n| (s.sent_again, s.overtaken, s.needless) = (n / 10, n, n / 10))),

@@ -1,7 +1,7 @@
 //! What a path in real time did.
 
 use crate::figures;
-use thalweg_model::{LiveDirection, LiveHostsReport, LivePathReport, Metric};
+use thalweg_model::{LiveDirection, LiveHostsReport, LivePathReport, Loss, Metric, PathDirection};
 
 /// The report in a few lines: each direction, how late it was, and whether it was as asked for.
 pub fn live_path(report: &LivePathReport) -> String {
@@ -24,7 +24,22 @@ pub fn live_path(report: &LivePathReport) -> String {
 /// One line for a list of paths.
 pub fn live_path_line(report: &LivePathReport) -> String {
     let command = figures::clean(&report.command.join(" "));
-    format!("{:<8}{:>8.0} s  rtt {}  {command}", report.id, report.wall_s, report.path.rtt())
+    let (down, up) = (asked(&report.path.down), asked(&report.path.up));
+    let ways = if down == up { down } else { format!("down {down}; up {up}") };
+    format!("{:<8}{:>8.0} s  {ways}  {command}", report.id, report.wall_s)
+}
+
+/// Delay, rate and loss that are asked for.
+fn asked(direction: &PathDirection) -> String {
+    let mut parts = vec![format!("delay {}", direction.delay)];
+    parts.extend(direction.rate.map(|rate| format!("rate {rate}")));
+    parts.extend(direction.trace.as_ref().map(|_| "rate of a trace".to_owned()));
+    parts.extend(match &direction.loss {
+        Loss::None => None,
+        Loss::Random(chance) => Some(format!("loss {}", chance.probability)),
+        Loss::GilbertElliott { .. } | Loss::List { .. } => Some("losses".to_owned()),
+    });
+    parts.join(", ")
 }
 
 /// Hosts that are up: a line, then one for each host and for what is between them.

@@ -2,7 +2,7 @@
 
 use super::page::{Page, Style};
 use crate::figures::{self, clean};
-use thalweg_model::{CpuShare, EndTotal, StreamInterval, StreamLoadReport, StreamTest, StreamTotal, Way};
+use thalweg_model::{CpuShare, EndTotal, LimitName, StreamInterval, StreamLoadReport, StreamTest, StreamTotal, Way};
 
 /// Prints a whole test.
 pub fn stream_load(report: &StreamLoadReport, width: usize, color: bool) -> String {
@@ -40,6 +40,14 @@ pub fn stream_load_head(test: &StreamTest, role: &str, peer: &str, width: usize,
     page.finish()
 }
 
+/// A limit's name. To the kernel a sender that keeps no more than its rate takes has nothing to send.
+const fn limit_name(cause: LimitName, test: &StreamTest) -> &'static str {
+    match (cause, test.rate_bps) {
+        (LimitName::Application, Some(_)) => "pacing-rate",
+        _ => cause.as_str(),
+    }
+}
+
 /// Prints the rows of all streams together.
 pub fn stream_load_rows(rows: &[StreamInterval], test: &StreamTest, width: usize, color: bool) -> String {
     let mut page = Page::new(width, color);
@@ -48,9 +56,9 @@ pub fn stream_load_rows(rows: &[StreamInterval], test: &StreamTest, width: usize
         let (data, rate) = (figures::data(row.bytes as f64), figures::rate(row.rate_bps));
         let mut line = format!("{}{seconds:>12}{data:>11}{rate:>12}", label(test, Some(row.way)));
         if let Some(tcp) = &row.tcp {
-            let limit = tcp
-                .limit
-                .map_or(String::new(), |limit| format!("{} {}", limit.cause.as_str(), figures::percent(limit.share)));
+            let limit = tcp.limit.map_or(String::new(), |limit| {
+                format!("{} {}", limit_name(limit.cause, test), figures::percent(limit.share))
+            });
             let rtt = tcp.rtt_ms.map_or("–".to_owned(), figures::milliseconds);
             let cwnd = figures::bytes(tcp.cwnd_bytes as f64);
             line += &format!("{:>7}{cwnd:>11}{rtt:>11}  {limit}", tcp.retransmits);

@@ -4,6 +4,10 @@ use super::page::{Entry, Page, Style};
 use crate::figures;
 use thalweg_model::{TopicReport, TopicsReport, Way};
 
+/// Late messages that one segment sent again may explain: those behind it wait, too, until it has arrived. A tenth of a message each is
+/// generous to the network: a loss holds a message up for a round trip or a timeout.
+const LATE_FOR_EACH: u64 = 10;
+
 /// Prints a test of topics.
 pub fn topics_load(report: &TopicsReport, width: usize, color: bool) -> String {
     let mut page = Page::new(width, color);
@@ -65,6 +69,11 @@ fn hint(report: &TopicsReport) -> String {
     match (late, retransmits) {
         (0, 0) => "no message was late, and nothing was sent again".to_owned(),
         (0, _) => "segments were sent again, and no message was late for it; thalweg load udp-train finds the buffer that overflows".to_owned(),
+        (late, 1..) if retransmits < late.div_ceil(LATE_FOR_EACH) => {
+            "few segments were sent again for as many late messages: most of these waited on the path or in a host, whose programs may have had no \
+             processor"
+                .to_owned()
+        }
         (_, 1..) if timeouts > 0 => {
             "late messages waited for retransmission timeouts: rto_min of the route shortens them, a smaller congestion window avoids the losses \
              (thalweg tune); thalweg load udp-train finds the buffer that overflows"

@@ -35,8 +35,8 @@ pub fn transactions(report: &TransactionReport, width: usize, color: bool) -> St
         if let Some(times) = times {
             let Percentiles { count, p50, p90, p99, p999, max } = times;
             let [p50, p90, p99, p999, max] = [p50, p90, p99, p999, max].map(figures::milliseconds);
-            let count = figures::count(count as f64);
-            page.line(&format!("{name}p50 {p50}, p90 {p90}, p99 {p99}, p99.9 {p999}, max {max}; {count} times"));
+            let count = figures::counted(count, "measurement");
+            page.line(&format!("{name}p50 {p50}, p90 {p90}, p99 {p99}, p99.9 {p999}, max {max}; {count}"));
         }
     };
     times("latency    ", report.latency_ms);

@@ -46,7 +46,8 @@ fn direction_text(name: &str, direction: &BurstDirection, interval_s: f64) -> St
             &format!("; a port of {} and {}: ", figures::rate(port.rate_bps), figures::bytes(port.buffer_bytes as f64));
         text += &if port.overflows > 0 {
             let times = figures::counted(port.overflows, "burst");
-            format!("{times} overflow it, {} too many", figures::bytes(port.excess_bytes as f64))
+            let verb = if port.overflows == 1 { "overflows" } else { "overflow" };
+            format!("{times} {verb} it, {} too many", figures::bytes(port.excess_bytes as f64))
         } else {
             format!("holds all, {} at most", figures::bytes(port.queue_max_bytes as f64))
         };

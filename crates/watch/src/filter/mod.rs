@@ -267,6 +267,8 @@ fn test(name: &str, value: &str) -> Result<Test, FilterError> {
         }
     };
     let address = |end| {
+        // As the table shows an address before a port.
+        let value = value.strip_prefix('[').and_then(|value| value.strip_suffix(']')).unwrap_or(value);
         let net = value.parse::<IpNet>().ok().or_else(|| value.parse::<IpAddr>().ok().map(IpNet::from));
         net.map(|net| Test::Address(end, net)).ok_or_else(wrong)
     };
@@ -278,6 +280,13 @@ fn test(name: &str, value: &str) -> Result<Test, FilterError> {
         "peer" => address(End::Peer),
         // As ss(8) prints it.
         "state" if value.eq_ignore_ascii_case("estab") => Ok(Test::State(SocketState::Established)),
+        "state" if ["listen", "time-wait"].iter().any(|state| value.eq_ignore_ascii_case(state)) => Err(FilterError {
+            what: format!("sockets in state {value} are not shown, as they carry no data"),
+            hint: format!(
+                "ss -tn state {} lists them",
+                if value.eq_ignore_ascii_case("listen") { "listening" } else { "time-wait" }
+            ),
+        }),
         "state" => Ok(Test::State(SocketState::ALL[word(&SocketState::ALL.map(SocketState::as_str))?])),
         "proc" => text(TextOf::Process),
         "cgroup" => text(TextOf::Cgroup),
