@@ -4,7 +4,7 @@ use super::end::End;
 use super::segments::Segments;
 use super::silence::Silence;
 use super::untaken::Untaken;
-use crate::hub::{Publication, Stream};
+use crate::hub::{Block, Publication, Stream};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use thalweg_media::{Arrival, Config, Ingest, Tag, TagKind, Track, Unit, flv, metadata};
@@ -18,8 +18,8 @@ pub(super) struct Writer {
     segments: Segments,
     configs: Vec<Config>,
     metadata: Option<Arc<[u8]>>,
-    /// The metadata say that there is video.
-    announces_video: bool,
+    /// The metadata say that there is video, and sound.
+    announces: [bool; 2],
     /// What goes before the next block for one who begins there.
     header: Arc<[u8]>,
     /// The next block.
@@ -46,7 +46,7 @@ impl Writer {
             segments,
             configs: Vec::new(),
             metadata: None,
-            announces_video: false,
+            announces: [false; 2],
             header: Arc::from([]),
             block: Vec::new(),
             block_is_start: false,
@@ -64,7 +64,7 @@ impl Writer {
         self.ingest.restart();
         self.segments.restart(&self.stream);
         self.former_sound = self.configs.iter().find(|config| config.track() == Track::Audio).cloned();
-        (self.configs, self.metadata, self.announces_video) = (Vec::new(), None, false);
+        (self.configs, self.metadata, self.announces) = (Vec::new(), None, [false; 2]);
         (self.gop, self.skipped_tags, self.untaken) = (None, 0, Untaken::default());
         self.silence = Silence::default();
         self.stream.is_live.store(true, Ordering::Release);
@@ -97,12 +97,17 @@ impl Writer {
     }
 
     fn metadata(&mut self, text: Arc<[u8]>) {
+        // Encoders repeat it.
+        if self.metadata.as_ref() == Some(&text) {
+            return;
+        }
         self.cut();
-        self.announces_video |= metadata::announces_video(&text);
-        if self.announces_video {
+        let [video, sound] = [metadata::announces_video(&text), metadata::announces_sound(&text)];
+        self.announces = [self.announces[0] || video, self.announces[1] || sound];
+        if self.announces[0] {
             self.segments.announce_video();
         }
-        if metadata::announces_sound(&text) {
+        if sound {
             self.segments.announce_sound();
             self.former_sound = None;
         }
@@ -149,7 +154,8 @@ impl Writer {
 
     fn renew_header(&mut self) {
         let mut bytes = Vec::new();
-        flv::write_header(self.has(Track::Audio), self.has(Track::Video) || self.announces_video, &mut bytes);
+        let [video, sound] = self.announces;
+        flv::write_header(self.has(Track::Audio) || sound, self.has(Track::Video) || video, &mut bytes);
         if let Some(metadata) = &self.metadata {
             flv::write_tag(TagKind::Script, self.block_at_ms as u32, metadata, &mut bytes);
         }
@@ -208,7 +214,12 @@ impl Writer {
     fn cut(&mut self) {
         if !self.block.is_empty() {
             let bytes = std::mem::take(&mut self.block).into_boxed_slice();
-            self.stream.flv.push(bytes, self.block_is_start, self.block_at_ms, Arc::clone(&self.header));
+            let (is_start, at_ms, header) = (self.block_is_start, self.block_at_ms, Arc::clone(&self.header));
+            let video = self.configs.iter().find_map(|config| match config {
+                Config::Avc(avc) => Some(Arc::clone(avc)),
+                _ => None,
+            });
+            self.stream.flv.push(Block { number: 0, bytes, is_start, at_ms, header, video });
         }
     }
 
