@@ -11,6 +11,7 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub struct Ingest {
     timeline: Timeline,
+    now_ms: u64,
     video: Option<Arc<AvcConfig>>,
     audio: Option<Config>,
     metadata: Option<Arc<[u8]>>,
@@ -67,6 +68,12 @@ impl Ingest {
     pub fn restart(&mut self) {
         self.timeline.restart();
         (self.video, self.audio, self.metadata) = (None, None, None);
+    }
+
+    /// What is taken from here on comes at `now_ms`, by any clock that does not go back: a publisher whose timestamps jump ahead by as
+    /// much as has passed was silent, and its clock was not set.
+    pub const fn set_now(&mut self, now_ms: u64) {
+        self.now_ms = now_ms;
     }
 
     /// The video's configuration, once it has come.
@@ -156,7 +163,7 @@ impl Ingest {
     }
 
     fn unit(&mut self, track: Track, timestamp_ms: u32, cts_ms: i32, keyframe: bool, payload: &[u8]) -> Unit {
-        let placed = self.timeline.place(track, timestamp_ms);
+        let placed = self.timeline.place(track, timestamp_ms, self.now_ms);
         Unit {
             track,
             dts_ms: placed.ms,
@@ -191,7 +198,7 @@ mod tests {
         assert_eq!(ingest.take(&tag(TagKind::Video, 500, &header)), Ok(Some(Arrival::Config(Config::Avc(avc())))));
         assert_eq!(ingest.take(&tag(TagKind::Video, 500, &header)), Ok(None));
         let Ok(Some(Arrival::Unit(found))) = ingest.take(&unit) else { panic!("a unit") };
-        assert_eq!((found.dts_ms, found.cts_ms, found.keyframe, found.discontinuity), (1000, -2, true, false));
+        assert_eq!((found.dts_ms, found.cts_ms, found.keyframe, found.discontinuity), (10_000, -2, true, false));
         assert_eq!(&found.payload[..], b"\0\0\0\x01\x65");
         let mut flagged = |flag: u8, nal: &[u8]| {
             let payload = [&[flag, 1, 0, 0, 0, 0, 0, 0, 2], nal].concat();
@@ -207,17 +214,17 @@ mod tests {
         flv::write_header(false, true, &mut bytes);
         flv::write_unit(&found, None, &mut bytes);
         let again = FlvReader::new(100).read(&mut &bytes[..]).expect("FLV").expect("a tag");
-        assert_eq!((again.payload, again.timestamp_ms), (unit.payload.clone(), 1000));
+        assert_eq!((again.payload, again.timestamp_ms), (unit.payload.clone(), 10_000));
         assert_eq!(ingest.take(&tag(TagKind::Audio, 500, b"\xaf\0\x12\x10")).map(|a| a.is_some()), Ok(true));
         let Ok(Some(Arrival::Unit(found))) = ingest.take(&tag(TagKind::Audio, 510, b"\xaf\x01abc")) else {
             panic!("a unit")
         };
-        assert_eq!((found.dts_ms, found.track, found.keyframe), (1010, Track::Audio, true));
+        assert_eq!((found.dts_ms, found.track, found.keyframe), (10_010, Track::Audio, true));
         // Another publisher.
         ingest.restart();
         assert_eq!(ingest.take(&tag(TagKind::Video, 0, &header)).map(|a| a.is_some()), Ok(true));
         let Ok(Some(Arrival::Unit(found))) = ingest.take(&unit) else { panic!("a unit") };
-        assert!(found.discontinuity && found.dts_ms > 1010);
+        assert!(found.discontinuity && found.dts_ms > 10_010);
     }
 
     #[test]

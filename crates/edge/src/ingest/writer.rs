@@ -76,6 +76,7 @@ impl Writer {
     /// Why the publisher has to end: its media cannot be carried, or has no keyframe for longer than `limits` allow.
     pub(super) fn take(&mut self, tag: &Tag, limits: &LimitsConfig, now_ms: u64) -> Result<(), End> {
         self.stream.received_bytes.fetch_add(tag.payload.len() as u64, Ordering::Relaxed);
+        self.ingest.set_now(now_ms);
         let taken = self.ingest.take(tag);
         if let Some(track) = tag.kind.track() {
             self.untaken.tag(track, &taken, self.has(track), now_ms, limits)?;
