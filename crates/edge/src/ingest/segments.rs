@@ -5,7 +5,7 @@ use crate::hub::{CONTAINER, Format, Hls, Piece, Playlist, Stream};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use thalweg_media::hls::{Part, Rates, Segment, SegmentInfo, Segmenter, Settings, Window, stream_attributes};
-use thalweg_media::{Config, Track, Unit};
+use thalweg_media::{Config, Timeline, Track, Unit};
 use thalweg_model::LimitsConfig;
 
 /// How long a playlist may be kept by a cache, in seconds: it is another one with the next segment.
@@ -54,9 +54,10 @@ impl Segments {
         }
     }
 
-    /// Bounds segments by what a group of pictures may be. A publisher past its limits is closed first, so that no segment is cut off.
+    /// Bounds segments by what a group of pictures may be. A publisher past its limits is closed first, so that no segment is cut off,
+    /// even if sound is ahead.
     pub(super) fn bound(&mut self, limits: &LimitsConfig) {
-        let longest_ms = self.target_ms + limits.gop.as_micros() / 1_000 + 1_000;
+        let longest_ms = self.target_ms + limits.gop.as_micros() / 1_000 + Timeline::APART_MAX_MS + 1_000;
         self.segmenter.bound(longest_ms, usize::try_from(limits.gop_bytes.get() * 2).unwrap_or(usize::MAX));
     }
 

@@ -26,14 +26,25 @@ pub(super) struct Writer {
     block: Vec<u8>,
     block_is_start: bool,
     block_at_ms: u64,
-    /// Since the last keyframe: when that was, and the video's bytes.
-    gop: Option<(u64, u64)>,
+    /// Since the last keyframe, once there is one.
+    gop: Option<Gop>,
     /// Tags of this publisher that made no sense and were passed over.
     pub(super) skipped_tags: u64,
     untaken: Untaken,
     silence: Silence,
     /// The sound of the publisher before this one, until this one has or announces sound: see [`Writer::replaced`].
     former_sound: Option<Config>,
+}
+
+/// A group of pictures that goes on.
+#[derive(Debug, Clone, Copy)]
+struct Gop {
+    /// When its keyframe is decoded.
+    began_ms: u64,
+    /// When its latest picture is decoded.
+    latest_ms: u64,
+    /// The pictures' bytes.
+    bytes: u64,
 }
 
 impl Writer {
@@ -117,16 +128,23 @@ impl Writer {
     }
 
     fn bound_gop(&mut self, unit: &Unit, limits: &LimitsConfig) -> Result<(), End> {
-        let is_video = unit.track == Track::Video;
-        // Sound alone has no groups; sound behind video that has stopped has.
-        if !is_video && self.gop.is_none() {
-            return Ok(());
-        }
-        let bytes = if is_video { unit.payload.len() as u64 } else { 0 };
-        let (began_ms, before) = self.gop.filter(|_| !is_video || !unit.keyframe).unwrap_or((unit.dts_ms, 0));
-        self.gop = Some((began_ms, before + bytes));
-        let lasted_ms = unit.dts_ms.saturating_sub(began_ms);
-        match lasted_ms > limits.gop.as_micros() / 1_000 || before + bytes > limits.gop_bytes.get() {
+        let at_ms = unit.dts_ms;
+        let lasted_ms = match (unit.track, &mut self.gop) {
+            // Sound alone has no groups.
+            (Track::Audio, None) => 0,
+            // Sound may be ahead of video; behind video that has stopped, it is bounded too.
+            (Track::Audio, Some(gop)) => at_ms.saturating_sub(gop.latest_ms),
+            (Track::Video, Some(gop)) if !unit.keyframe => {
+                (gop.latest_ms, gop.bytes) = (at_ms, gop.bytes + unit.payload.len() as u64);
+                at_ms.saturating_sub(gop.began_ms)
+            }
+            (Track::Video, gop) => {
+                *gop = Some(Gop { began_ms: at_ms, latest_ms: at_ms, bytes: unit.payload.len() as u64 });
+                0
+            }
+        };
+        let bytes = self.gop.map_or(0, |gop| gop.bytes);
+        match lasted_ms > limits.gop.as_micros() / 1_000 || bytes > limits.gop_bytes.get() {
             true => Err(End::Gop),
             false => Ok(()),
         }
