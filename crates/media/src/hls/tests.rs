@@ -544,3 +544,21 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_last_segment_is_as_long_as_its_tracks_though_sound_is_ahead() {
+    let mut stream = Stream::new(Settings::default());
+    stream.config(&avc());
+    stream.config(&aac());
+    for at in (0..4_040).step_by(20) {
+        if at % 40 == 0 {
+            stream.unit(&picture(10_000 + at, at % 2_000 == 0));
+        }
+        if at < 4_000 {
+            stream.unit(&sound(18_000 + at));
+        }
+    }
+    stream.end();
+    // The last one is one picture.
+    assert_eq!(stream.segments.iter().map(|info| info.duration_ms).collect::<Vec<_>>(), [2_000, 2_000, 40]);
+}
