@@ -139,11 +139,16 @@ impl<'a> Nals<'a> {
         if count > 0 && self.rest.is_empty() { Ok(()) } else { Err(AvcError::Nal) }
     }
 
+    /// Whether an IDR picture is in it: no later picture refers to an earlier one.
+    pub fn has_idr(&self) -> bool {
+        self.clone().any(|nal| nal[0] & 0x1f == NAL_IDR)
+    }
+
     /// Whether decoding can begin at this picture, which the publisher flags as a keyframe or does not. An IDR picture is one whatever
     /// the flag says. Another picture is one if it is flagged, and its first field has intra slices only, or it has a recovery point.
     pub fn is_keyframe(&self, is_flagged: bool) -> bool {
         let kind = |nal: &[u8]| nal[0] & 0x1f;
-        if self.clone().any(|nal| kind(nal) == NAL_IDR) {
+        if self.has_idr() {
             return true;
         }
         if !is_flagged {

@@ -95,7 +95,18 @@ mod tests {
     fn rates(segments: &[(u64, u64, u32)]) -> Rates {
         let mut meter = RateMeter::default();
         for (number, &(duration_ms, bytes, pictures)) in (0..).zip(segments) {
-            meter.push(&SegmentInfo { number, duration_ms, discontinuity: false, bytes, pictures, init: None }, 2);
+            meter.push(
+                &SegmentInfo {
+                    number,
+                    duration_ms,
+                    discontinuity: false,
+                    bytes,
+                    pictures,
+                    independent: true,
+                    init: None,
+                },
+                2,
+            );
         }
         meter.rates()
     }

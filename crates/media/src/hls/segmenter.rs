@@ -7,6 +7,7 @@
 use super::format::{Container, SegmentFormat};
 use super::settings::{EARLY_MS, Settings};
 use super::start::Start;
+use crate::avc::Nals;
 use crate::ts::Muxer;
 use crate::{Config, Track, Unit};
 
@@ -48,6 +49,7 @@ struct Open {
     broken: bool,
     pictures: u32,
     has_sound: bool,
+    independent: bool,
     /// The latest unit of each track: video, audio.
     latest: [Option<Latest>; 2],
     /// When the first unit of each track is decoded.
@@ -76,6 +78,11 @@ pub struct SegmentInfo {
     pub bytes: u64,
     /// Pictures in it.
     pub pictures: u32,
+    /// All of it is decoded without another segment: its first picture is an IDR picture, or there is none. Pictures behind another
+    /// keyframe may be shown before it, and refer to those of the segment before.
+    ///
+    /// Source: RFC 8216 §4.3.5.1; ISO/IEC 14496-10 §7.4.1.2.4.
+    pub independent: bool,
     /// The initialization section that it needs, by the number of the segment it came with.
     pub init: Option<u64>,
 }
@@ -287,7 +294,27 @@ impl<F: SegmentFormat> Segmenter<F> {
         let latest = if discontinuity { [None; 2] } else { self.latest };
         let (units, first_ms) = (Vec::new(), [None; 2]);
         let (broken, pictures, has_sound) = (false, 0, false);
-        self.open = Some(Open { bytes, start_ms, discontinuity, broken, pictures, has_sound, latest, first_ms, units });
+        let independent = self.is_independent(unit);
+        self.open = Some(Open {
+            bytes,
+            start_ms,
+            discontinuity,
+            broken,
+            pictures,
+            has_sound,
+            independent,
+            latest,
+            first_ms,
+            units,
+        });
+    }
+
+    /// Whether what follows `unit` is decoded without what was before.
+    fn is_independent(&self, unit: &Unit) -> bool {
+        match &self.tracks[0] {
+            Some(Config::Avc(avc)) if unit.track == Track::Video => Nals::new(&unit.payload, avc.length_size).has_idr(),
+            _ => true,
+        }
     }
 
     fn write(&mut self, unit: &Unit) {
@@ -337,6 +364,7 @@ impl<F: SegmentFormat> Segmenter<F> {
             discontinuity: open.discontinuity,
             bytes: open.bytes.len() as u64,
             pictures: open.pictures,
+            independent: open.independent,
             init: self.init,
         };
         self.number += 1;

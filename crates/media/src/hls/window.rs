@@ -111,7 +111,9 @@ impl<T> Window<T> {
         if self.discontinuities > 0 || self.listed.iter().any(|(info, _)| info.discontinuity) {
             let _ = writeln!(out, "#EXT-X-DISCONTINUITY-SEQUENCE:{}", self.discontinuities);
         }
-        out.push_str("#EXT-X-INDEPENDENT-SEGMENTS\n");
+        if self.listed.iter().all(|(info, _)| info.independent) {
+            out.push_str("#EXT-X-INDEPENDENT-SEGMENTS\n");
+        }
         for (info, _) in &self.listed {
             if info.discontinuity {
                 out.push_str("#EXT-X-DISCONTINUITY\n");
