@@ -63,6 +63,7 @@ mod tests {
             bytes: 1,
             pictures: 50,
             independent: true,
+            continued: true,
             init: None,
         };
         Segment { info, bytes: vec![0], init: None, has_sound }

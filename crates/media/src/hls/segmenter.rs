@@ -83,6 +83,8 @@ pub struct SegmentInfo {
     ///
     /// Source: RFC 8216 §4.3.5.1; ISO/IEC 14496-10 §7.4.1.2.4.
     pub independent: bool,
+    /// It ends where the next unit begins. The end of a publisher's last one, or of one before a gap, is assumed.
+    pub continued: bool,
     /// The initialization section that it needs, by the number of the segment it came with.
     pub init: Option<u64>,
 }
@@ -365,6 +367,7 @@ impl<F: SegmentFormat> Segmenter<F> {
             bytes: open.bytes.len() as u64,
             pictures: open.pictures,
             independent: open.independent,
+            continued: continued_ms.is_some(),
             init: self.init,
         };
         self.number += 1;

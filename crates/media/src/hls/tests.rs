@@ -291,6 +291,7 @@ fn segments_that_left_the_playlist_stay_a_while() {
         bytes: 1,
         pictures: 50,
         independent: true,
+        continued: true,
         init: None,
     };
     for number in 0..4 {
