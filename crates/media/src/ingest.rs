@@ -13,6 +13,8 @@ pub struct Ingest {
     timeline: Timeline,
     now_ms: u64,
     video: Option<Arc<AvcConfig>>,
+    /// Video's configuration as the publisher last sent it; parameter sets in a keyframe replace it.
+    sent_video: Option<Arc<AvcConfig>>,
     audio: Option<Config>,
     metadata: Option<Arc<[u8]>>,
 }
@@ -67,7 +69,7 @@ impl Ingest {
     /// Another publisher's tags follow: its time continues from here, and its configurations come again.
     pub fn restart(&mut self) {
         self.timeline.restart();
-        (self.video, self.audio, self.metadata) = (None, None, None);
+        (self.video, self.sent_video, self.audio, self.metadata) = (None, None, None, None);
     }
 
     /// What is taken from here on comes at `now_ms`, by any clock that does not go back: a publisher whose timestamps jump ahead by as
@@ -115,11 +117,11 @@ impl Ingest {
         }
         match content {
             Content::Config => {
-                if self.video.as_ref().is_some_and(|config| config.record == payload) {
+                if self.sent_video.as_ref().is_some_and(|config| config.record == payload) {
                     return Ok(None);
                 }
                 let config = Arc::new(AvcConfig::parse(payload)?);
-                self.video = Some(config.clone());
+                (self.video, self.sent_video) = (Some(config.clone()), Some(config.clone()));
                 Ok(Some(Arrival::Config(Config::Avc(config))))
             }
             Content::Unit { cts_ms } => {
@@ -127,7 +129,11 @@ impl Ingest {
                 let nals = Nals::new(payload, config.length_size);
                 nals.clone().check()?;
                 let is_keyframe = nals.is_keyframe(is_keyframe);
-                Ok(Some(Arrival::Unit(self.unit(Track::Video, timestamp_ms, cts_ms, is_keyframe, payload))))
+                let other = if is_keyframe { config.replaced_by(nals).map(Arc::new) } else { None };
+                let unit = self.unit(Track::Video, timestamp_ms, cts_ms, is_keyframe, payload);
+                let Some(other) = other else { return Ok(Some(Arrival::Unit(unit))) };
+                self.video = Some(Arc::clone(&other));
+                Ok(Some(Arrival::UnitWithConfig(Config::Avc(other), unit)))
             }
             Content::Nothing => Ok(None),
         }
@@ -263,6 +269,39 @@ mod tests {
         );
         assert_eq!(ingest.take(&tag(TagKind::Script, 0, b"\x02\0\x02on")), Ok(None));
         assert_eq!(ingest.metadata().map(|m| m.len()), Some(metadata.len()));
+    }
+
+    #[test]
+    fn parameter_sets_in_a_keyframe_configure_it() {
+        let mut ingest = Ingest::default();
+        let header = [b"\x17\0\0\0\0", &avc().record[..]].concat();
+        ingest.take(&tag(TagKind::Video, 0, &header)).expect("a configuration");
+        let unit = |nals: &[&[u8]]| {
+            let nals = nals.iter().flat_map(|nal| [&(nal.len() as u32).to_be_bytes()[..], nal].concat());
+            b"\x17\x01\0\0\0".iter().copied().chain(nals).collect::<Vec<u8>>()
+        };
+        let (sps, pps, idr) = (&b"\x67\x64\0\x28\xac"[..], &b"\x68\xee"[..], &b"\x65\x88"[..]);
+        let mut take = |payload: &[u8]| ingest.take(&tag(TagKind::Video, 0, payload)).expect("a tag");
+        // The same sets again are no other configuration.
+        assert!(matches!(take(&unit(&[&avc().sps[0], &avc().pps[0], idr])), Some(Arrival::Unit(_))));
+        let Some(Arrival::UnitWithConfig(Config::Avc(config), found)) = take(&unit(&[sps, pps, idr])) else {
+            panic!("a configuration")
+        };
+        assert!(found.keyframe && config.length_size == 4);
+        assert_eq!(
+            (config.codec(), &config.sps, &config.pps),
+            ("avc1.640028".to_owned(), &vec![sps.to_vec()], &vec![pps.to_vec()])
+        );
+        assert!(matches!(take(&unit(&[sps, idr])), Some(Arrival::Unit(_))));
+        // A publisher that repeats its configuration, which is of before, changes nothing.
+        assert_eq!(take(&header), None);
+        assert!(matches!(take(&unit(&[sps, pps, idr])), Some(Arrival::Unit(_))));
+        // Without a picture parameter set, the former ones hold.
+        let Some(Arrival::UnitWithConfig(Config::Avc(config), _)) = take(&unit(&[&avc().sps[0], idr])) else {
+            panic!("a configuration")
+        };
+        assert_eq!(config.pps, [pps]);
+        assert!(matches!(take(&unit(&[b"\x67", idr])), Some(Arrival::Unit(_))), "no parameter set");
     }
 
     #[test]

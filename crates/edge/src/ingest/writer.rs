@@ -98,7 +98,7 @@ impl Writer {
             Ok(Some(Arrival::Unit(unit))) => self.replaced(&unit, limits, now_ms)?,
             Ok(Some(Arrival::UnitWithConfig(config, unit))) => {
                 self.config(config);
-                self.filled(&unit, limits, now_ms)?;
+                self.replaced(&unit, limits, now_ms)?;
             }
             Ok(_) => {}
             // Without one of its tracks a stream is not what was published.

@@ -3,7 +3,7 @@
 use super::psi::{write_pat, write_pmt};
 use super::{AUDIO_PID, MASK, PACKET, SYNC, TICKS, TYPE_AAC, TYPE_AVC, TYPE_MPEG1_AUDIO, TYPE_MPEG2_AUDIO, VIDEO_PID};
 use crate::aac::ADTS_LENGTH;
-use crate::avc::{NAL_AUD, NAL_SPS, Nals};
+use crate::avc::{NAL_AUD, NAL_PPS, NAL_SPS, Nals};
 use crate::{AacConfig, AvcConfig, Config, Mp3Config, Track, Unit};
 use std::sync::Arc;
 
@@ -134,7 +134,8 @@ impl Muxer {
         let Some(config) = &self.video else { return };
         let nals = Nals::new(&unit.payload, config.length_size).filter(|nal| nal[0] & 31 != NAL_AUD);
         // A decoder that begins here has seen no parameter set.
-        let bare = unit.keyframe && !nals.clone().any(|nal| nal[0] & 31 == NAL_SPS);
+        let lacks = |set: u8| !nals.clone().any(|nal| nal[0] & 31 == set);
+        let bare = unit.keyframe && (lacks(NAL_SPS) || lacks(NAL_PPS));
         let sets = config.sps.iter().chain(&config.pps).filter(|_| bare).map(Vec::as_slice);
         let pts = BEGIN + unit.dts_ms as i64 * TICKS + i64::from(unit.cts_ms) * TICKS;
         // Nothing is shown before it is decoded: a unit that says so is decoded earlier.

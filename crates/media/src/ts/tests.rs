@@ -61,6 +61,19 @@ fn a_keyframe_carries_its_parameter_sets() {
 }
 
 #[test]
+fn a_keyframe_with_one_kind_of_parameter_sets_has_the_other() {
+    let mut muxer = muxer(true, false);
+    let mut out = Vec::new();
+    muxer.begin(&mut out);
+    let mut unit = picture(1000, 0, true, SPS);
+    unit.payload = [&unit.payload[..], b"\0\0\0\x04\x65key"].concat().into();
+    muxer.write(&unit, &mut out);
+    let all = read_all(&mut Demuxer::new(1000), &out).expect("a stream");
+    let nals: Vec<&[u8]> = StartCodes::new(&all[0].payload).collect();
+    assert_eq!(nals, [b"\x09\xf0".as_slice(), SPS, PPS, SPS, b"\x65key"]);
+}
+
+#[test]
 fn sound_is_gathered_and_has_the_clock_where_there_is_no_picture() {
     let mut muxer = muxer(false, true);
     let mut out = Vec::new();
