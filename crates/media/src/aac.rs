@@ -89,6 +89,28 @@ impl AacConfig {
         Self::parse(&number.to_be_bytes())
     }
 
+    /// Whether frames are decoded alike by `other`: the records may differ in an extension that says that there is none.
+    ///
+    /// Source: ISO/IEC 14496-3 §1.6.5.3: a sync extension with the type of spectral band replication, and a flag that it is there.
+    pub fn decodes_as(&self, other: &Self) -> bool {
+        let plain = |config: &Self| Self { record: config.extension().to_vec(), ..config.clone() };
+        plain(self) == plain(other)
+    }
+
+    /// What of the record follows the core's configuration, without an extension that says that there is none.
+    fn extension(&self) -> &[u8] {
+        let rest = if self.signalled_type == self.object_type {
+            self.record.get(2..).unwrap_or_default()
+        } else {
+            &self.record
+        };
+        match rest {
+            // Eleven bits 0x2b7, five of the type 5, the flag, and padding.
+            [0x56, 0xe5, flags, ..] if flags & 0x80 == 0 => &[],
+            _ => rest,
+        }
+    }
+
     /// The core's samples a second and channel.
     pub fn sample_rate(&self) -> u32 {
         RATES[usize::from(self.frequency_index)]

@@ -147,7 +147,12 @@ impl Ingest {
                 if matches!(&self.audio, Some(Config::Aac(config)) if config.record == payload) {
                     return Ok(None);
                 }
-                let config = Config::Aac(Arc::new(AacConfig::parse(payload)?));
+                let config = AacConfig::parse(payload)?;
+                // In other words the same: decoding goes on.
+                if matches!(&self.audio, Some(Config::Aac(known)) if known.decodes_as(&config)) {
+                    return Ok(None);
+                }
+                let config = Config::Aac(Arc::new(config));
                 self.audio = Some(config.clone());
                 Ok(Some(Arrival::Config(config)))
             }
@@ -302,6 +307,22 @@ mod tests {
         };
         assert_eq!(config.pps, [pps]);
         assert!(matches!(take(&unit(&[b"\x67", idr])), Some(Arrival::Unit(_))), "no parameter set");
+    }
+
+    #[test]
+    fn a_configuration_in_other_words_is_none() {
+        let mut ingest = Ingest::default();
+        // AAC-LC of 48 kHz; the same, without spectral band replication in so many words; and with it, and at 44.1 kHz.
+        for (record, is_other) in [
+            (&b"\x11\x90"[..], true),
+            (b"\x11\x90\x56\xe5\0", false),
+            (b"\x11\x90", false),
+            (b"\x11\x90\x56\xe5\x98", true),
+            (b"\x12\x10", true),
+        ] {
+            let taken = ingest.take(&tag(TagKind::Audio, 0, &[b"\xaf\0", record].concat())).expect("a configuration");
+            assert_eq!(taken.is_some(), is_other, "{record:x?}");
+        }
     }
 
     #[test]
