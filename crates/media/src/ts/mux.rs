@@ -19,6 +19,30 @@ pub struct Muxer {
     /// Continuity counters: PAT, PMT, video, audio.
     counters: [u8; 4],
     gathered: Gathered,
+    decoding: Decoding,
+}
+
+/// When pictures are decoded.
+#[derive(Debug, Default)]
+struct Decoding {
+    /// By how much earlier than a publisher says, in ticks: its pictures may be shown before it says that they are decoded.
+    ahead: i64,
+    /// When the last one is.
+    last: Option<i64>,
+}
+
+impl Decoding {
+    /// The decoding and presentation timestamps of a picture, where the publisher says so. Nothing is shown before it is decoded, and
+    /// each picture is decoded later than the last; where both take it, a picture is shown later, until it is known how much earlier to
+    /// decode.
+    fn place(&mut self, dts: i64, pts: i64) -> (i64, i64) {
+        if dts - pts <= AHEAD_MAX {
+            self.ahead = self.ahead.max(dts - pts);
+        }
+        let dts = (dts - self.ahead).max(self.last.map_or(i64::MIN, |last| last + 1));
+        self.last = Some(dts);
+        (dts, pts.max(dts))
+    }
 }
 
 /// How sound is decoded.
@@ -65,6 +89,9 @@ const GATHER_OFF_MS: u64 = 5;
 /// What timestamps begin with, in ticks: so far is the clock reference behind, that decoders have time to fill their buffers, and
 /// a unit may be shown a little before the first one.
 const BEGIN: i64 = 126_000;
+/// Most that decoding is moved ahead, in ticks: two seconds, which 16 pictures take at 8 a second. No more are held back (ISO/IEC 14496-10,
+/// `max_dec_frame_buffering`).
+const AHEAD_MAX: i64 = 180_000;
 /// How far the clock reference is behind the decoding of its packet's unit, in ticks: 0.7 s, as FFmpeg has it.
 const PCR_BEHIND: i64 = 63_000;
 
@@ -92,6 +119,7 @@ impl Muxer {
     /// There are no tracks any more: those of the next publisher follow.
     pub fn clear(&mut self) {
         (self.video, self.audio, self.gathered) = (None, None, Gathered::default());
+        self.decoding.ahead = 0;
     }
 
     /// Appends the program's tables. Each segment begins with them.
@@ -137,9 +165,8 @@ impl Muxer {
         let lacks = |set: u8| !nals.clone().any(|nal| nal[0] & 31 == set);
         let bare = unit.keyframe && (lacks(NAL_SPS) || lacks(NAL_PPS));
         let sets = config.sps.iter().chain(&config.pps).filter(|_| bare).map(Vec::as_slice);
-        let pts = BEGIN + unit.dts_ms as i64 * TICKS + i64::from(unit.cts_ms) * TICKS;
-        // Nothing is shown before it is decoded: a unit that says so is decoded earlier.
-        let dts = (BEGIN + unit.dts_ms as i64 * TICKS).min(pts);
+        let dts = BEGIN + unit.dts_ms as i64 * TICKS;
+        let (dts, pts) = self.decoding.place(dts, dts + i64::from(unit.cts_ms) * TICKS);
         let header = PesHeader::new(0xe0, pts, Some(dts), None);
         let body: usize = sets.clone().chain(nals.clone()).map(|nal| START_CODE.len() + nal.len()).sum();
         let total = header.bytes().len() + DELIMITER.len() + body;

@@ -56,8 +56,27 @@ fn a_keyframe_carries_its_parameter_sets() {
     let dts = 126_000 + 1000 * 90;
     assert_eq!((all[0].dts, all[0].pts, all[0].pcr), (dts, dts + 80 * 90, Some(dts - 63_000)));
     assert!(all[0].random_access && !all[1].random_access);
-    // Shown before it is decoded: decoded earlier.
-    assert_eq!((all[1].dts, all[1].pts), (dts - 260 * 90, dts - 260 * 90));
+    // Shown before it is decoded, and before the last one: no later than it has to be.
+    assert_eq!((all[1].dts, all[1].pts), (dts + 1, dts + 1));
+}
+
+#[test]
+fn negative_composition_times_move_decoding_as_a_whole() {
+    let mut muxer = muxer(true, false);
+    let mut out = Vec::new();
+    muxer.begin(&mut out);
+    let shown: Vec<i64> = (0..40).map(|at| 1_000 + at * 40 + [0, 80, -80, -40][at as usize % 4]).collect();
+    for (at, shown_ms) in (0..).zip(&shown) {
+        let dts_ms = 1_000 + at * 40;
+        muxer.write(&picture(dts_ms, (shown_ms - dts_ms as i64) as i32, at == 0, b"\x41a"), &mut out);
+    }
+    muxer.flush(&mut out);
+    let all = read_all(&mut Demuxer::new(1000), &out).expect("a stream");
+    assert!(all.windows(2).all(|two| two[0].dts < two[1].dts), "decoding goes on");
+    assert!(all.iter().all(|pes| pes.dts <= pes.pts));
+    let steady = all.iter().zip(&shown).skip(5);
+    assert!(steady.clone().all(|(pes, shown_ms)| pes.pts as i64 == 126_000 + shown_ms * 90), "shown when it is due");
+    assert!(steady.zip(5..).all(|((pes, _), at)| pes.dts == 126_000 + (1_000 + at * 40 - 80) * 90));
 }
 
 #[test]
