@@ -4,7 +4,7 @@ use crate::hooks::{Event, Outcome};
 use crate::http::{Head, Method, Request, Status, Target, imf_fixdate};
 use crate::shared::{Load, Shared};
 use crate::token::is_same;
-use crate::viewer::Protocol;
+use crate::viewer::{Left, Protocol};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::num::NonZeroUsize;
@@ -245,6 +245,10 @@ fn metrics(shared: &Shared) -> String {
         "Times players stood still.",
         &own(shared.viewers.stalls.load(Ordering::Relaxed)),
     );
+    let left = Left::ALL.iter().zip(&shared.viewers.left);
+    let left =
+        left.map(|(left, count)| (format!("{{reason=\"{}\"}}", left.name()), count.load(Ordering::Relaxed) as f64));
+    family("viewers_left_total", "counter", "Viewers that have gone.", &left.collect::<Vec<_>>());
     let stalled_s = shared.viewers.stalled_ms.load(Ordering::Relaxed) as f64 / 1e3;
     family("stalled_seconds_total", "counter", "For how long players stood still.", &[(String::new(), stalled_s)]);
     family("journal_lost_total", "counter", "Journal lines lost.", &own(shared.viewers.journal_lost()));
