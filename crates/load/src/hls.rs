@@ -143,6 +143,9 @@ impl Hls {
                 tally.segment.record(now.saturating_sub(due));
                 let mut segment = std::mem::take(&mut self.segment);
                 if let Err(why) = segment.end() {
+                    if !segment.is_media() {
+                        return Err(why);
+                    }
                     tally.failed(&why);
                 }
                 if !self.pictured {
@@ -236,6 +239,8 @@ mod tests {
         let one = format!("{head}#EXT-X-MEDIA-SEQUENCE:4\n#EXTINF:2.0,\n4.ts\n");
         assert_eq!(at(&one, &mut player, 0.01, 0.02), ("/live/x/7/4.ts".into(), What::Segment(s(2.0), None), 0.02));
         let mut other = Tally::default();
+        let segment = What::Segment(s(2.0), None);
+        player.body(segment, b"\0\0\0\x08mdat", s(0.05), &mut other).expect("taken");
         let next = player.whole(What::Segment(s(2.0), None), s(0.02), s(0.05), &mut other).expect("next");
         assert_eq!(ask(next), ("/live/x/7/index.m3u8".into(), What::Playlist, 2.01));
         assert_eq!(at(&one, &mut player, 2.01, 2.02), ("/live/x/7/index.m3u8".into(), What::Playlist, 3.01), "half");
@@ -253,6 +258,24 @@ mod tests {
         let mut body = |bytes: &[u8]| player.body(What::Playlist, bytes, Duration::ZERO, &mut tally);
         assert_eq!(body(b"FLV\x01\x05"), Ok(()));
         assert_eq!(body(&[0; 200]), Err("an answer that is no playlist: it is FLV".to_owned()));
+    }
+
+    #[test]
+    fn what_is_no_media_is_no_picture_and_is_not_played() {
+        let mut tally = Tally::default();
+        let mut player = Hls::new(Url::parse("http://a/live/x.m3u8").expect("a URL"), Duration::ZERO);
+        let text = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\na.ts\n#EXTINF:2,\nb.ts\n#EXT-X-ENDLIST\n";
+        player.body(What::Playlist, text.as_bytes(), Duration::ZERO, &mut tally).expect("taken");
+        player.whole(What::Playlist, Duration::ZERO, Duration::ZERO, &mut tally).expect("a playlist");
+        for (body, why) in [(&b"<html>login</html>"[..], "an HTML page"), (b"", "empty")] {
+            let what = What::Segment(Duration::from_secs(2), None);
+            player.body(what, body, Duration::ZERO, &mut tally).expect("too short to tell");
+            let error = player.whole(what, Duration::ZERO, Duration::ZERO, &mut tally).expect_err("no segment");
+            assert!(error.contains(why), "{error}");
+            player.failed(what, Duration::ZERO);
+        }
+        assert!(!player.has_picture() && tally.playing == 0 && tally.first_frame.summary().is_none());
+        assert_eq!(player.playout().stalls(Duration::from_secs(60)), (0, Duration::ZERO), "it never began");
     }
 
     #[test]
