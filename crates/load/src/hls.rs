@@ -127,6 +127,7 @@ impl Hls {
                     }
                     Playlist::Media(media) => {
                         let is_new = media.end() != self.playlist.end();
+                        name_faults(&media, &self.playlist, tally);
                         self.playlist = media;
                         self.media.get_or_insert_with(|| self.entry.clone());
                         self.loaded = due;
@@ -207,9 +208,22 @@ impl Hls {
             return Ok(Next::Over);
         }
         // §6.3.4: a target duration after it was asked for, or half of that where it had not changed.
-        let target = playlist.target.max(Duration::from_millis(100));
+        let target = playlist.interval();
         let wait = if is_new { target } else { target / 2 };
         Ok(self.reload((self.loaded + wait).max(now)))
+    }
+}
+
+/// Counts what is wrong with `media`, which comes after `last`.
+fn name_faults(media: &Media, last: &Media, tally: &mut Tally) {
+    if media.segments.is_empty() {
+        tally.failed("a playlist without segments");
+    }
+    if media.target.is_zero() {
+        tally.failed("a target duration of 0 s, in place of which the longest segment's is taken");
+    }
+    if media.sequence < last.sequence {
+        tally.failed("a media sequence that went back (EXT-X-MEDIA-SEQUENCE)");
     }
 }
 
@@ -258,6 +272,25 @@ mod tests {
         let mut body = |bytes: &[u8]| player.body(What::Playlist, bytes, Duration::ZERO, &mut tally);
         assert_eq!(body(b"FLV\x01\x05"), Ok(()));
         assert_eq!(body(&[0; 200]), Err("an answer that is no playlist: it is FLV".to_owned()));
+    }
+
+    #[test]
+    fn playlists_that_no_player_can_follow_are_named() {
+        let mut tally = Tally::default();
+        let mut player = Hls::new(Url::parse("http://a/live/x.m3u8").expect("a URL"), Duration::ZERO);
+        let mut at = |text: &str, tally: &mut Tally| {
+            player.body(What::Playlist, text.as_bytes(), Duration::ZERO, tally).expect("taken");
+            ask(player.whole(What::Playlist, Duration::ZERO, Duration::ZERO, tally).expect("a playlist"))
+        };
+        let none = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:7\n";
+        assert_eq!(at(none, &mut tally), ("/live/x.m3u8".into(), What::Playlist, 2.0));
+        let zero = "#EXTM3U\n#EXT-X-TARGETDURATION:0\n#EXT-X-MEDIA-SEQUENCE:6\n#EXTINF:3,\n6.ts\n#EXTINF:3,\n7.ts\n";
+        assert_eq!(at(zero, &mut tally).0, "/live/7.ts");
+        let named = ["without segments", "0 s", "went back"];
+        let is_named = |part: &&str| tally.failures.iter().any(|(why, &count)| why.contains(*part) && count == 1);
+        assert!(named.iter().all(is_named) && tally.failures.len() == 3, "{:?}", tally.failures);
+        let over = "#EXTM3U\n#EXT-X-TARGETDURATION:0\n#EXT-X-MEDIA-SEQUENCE:6\n#EXTINF:3,\n6.ts\n";
+        assert_eq!(at(over, &mut tally), ("/live/x.m3u8".into(), What::Playlist, 3.0), "not at once");
     }
 
     #[test]
