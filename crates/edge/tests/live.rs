@@ -250,6 +250,21 @@ fn responses_are_as_the_rfcs_have_them() {
 }
 
 #[test]
+fn a_request_behind_one_that_waits_for_the_first_playlist_is_answered_after_it() {
+    let server = serve("[hls]\ntarget = '1s'");
+    let mut encoder = Encoder::publish(server.addresses.rtmp[0], "cam").expect("published");
+    encoder.pictures(0, 1, 1_000);
+    let mut client = Client::connect(server.addresses.http[0]);
+    client.write("GET /live/cam.m3u8 HTTP/1.1\r\nHost: a\r\n\r\n");
+    std::thread::sleep(Duration::from_millis(300));
+    client.write("GET /no/such/path HTTP/1.1\r\nHost: a\r\n\r\n");
+    std::thread::sleep(Duration::from_millis(300));
+    encoder.pictures(1, 3 * FPS, 1_000);
+    assert_eq!([client.response(false).status, client.response(false).status], [200, 404]);
+    server.drain().expect("drained");
+}
+
+#[test]
 fn a_connection_of_http_1_0_ends_with_its_response() {
     let server = serve("[hls]\ntarget = '1s'");
     let mut encoder = Encoder::publish(server.addresses.rtmp[0], "cam").expect("published");

@@ -36,13 +36,20 @@ impl Worker {
         loop {
             let Some(connection) = self.connections.get(token) else { return };
             match &connection.body {
-                // During a live response only the connection's end matters.
+                // During a live response only the connection's end matters. Requests behind one that waits are answered after it, in their
+                // order (RFC 9112 §9.3.2).
                 Body::Live(_) | Body::Playlist(_) => {
-                    if !connection.unread {
+                    let is_waiting = matches!(connection.body, Body::Playlist(_));
+                    if !connection.unread || is_waiting && connection.input.len() >= self.limits.head_bytes {
                         return;
                     }
                     match connection.receive(&mut self.scratch) {
-                        Ok(Some(got)) if got > 0 => continue,
+                        Ok(Some(got)) if got > 0 => {
+                            if is_waiting {
+                                connection.input.extend_from_slice(&self.scratch[..got]);
+                            }
+                            continue;
+                        }
                         Ok(None) => connection.unread = false,
                         _ => self.close(token),
                     }
