@@ -33,7 +33,12 @@ pub enum AacError {
     /// None of the thirteen rates.
     #[error("a sample rate of {0} Hz has no place in ADTS")]
     SampleRate(u32),
-    /// Channels that are laid out in the stream itself, or reserved.
+    /// Channels that are laid out in the configuration itself (`program_config_element`).
+    #[error(
+        "AAC channels in an order of their own (channel configuration 0) are not carried: send mono or stereo (FFmpeg: -ac 2)"
+    )]
+    OwnChannels,
+    /// Channels that have no place in ADTS, or are reserved.
     #[error("channel configuration {0} has no place in ADTS")]
     Channels(u32),
 }
@@ -64,6 +69,9 @@ impl AacConfig {
         }
         if !(1..=4).contains(&object) {
             return Err(AacError::ObjectType(object));
+        }
+        if channels == 0 {
+            return Err(AacError::OwnChannels);
         }
         if !(1..=7).contains(&channels) {
             return Err(AacError::Channels(channels));
@@ -226,7 +234,7 @@ mod tests {
         let config = AacConfig::parse(b"\x2b\x92\x08").expect("a configuration");
         assert_eq!((config.object_type, config.signalled_type, config.sample_rate()), (2, 5, 22_050));
         assert_eq!(AacConfig::parse(b"\x12"), Err(AacError::Cut));
-        assert_eq!(AacConfig::parse(b"\x12\x00"), Err(AacError::Channels(0)));
+        assert_eq!(AacConfig::parse(b"\x12\x00"), Err(AacError::OwnChannels));
         assert_eq!(AacConfig::parse(b"\x16\x90"), Err(AacError::SampleRate(0)));
     }
 

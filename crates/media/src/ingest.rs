@@ -262,6 +262,11 @@ mod tests {
         }
         // AAC-ELD has no place in ADTS.
         assert_eq!(told(TagKind::Audio, b"\xaf\0\xf8\xe8\x50\x00"), "audio object type 39 has no place in ADTS");
+        let own = told(TagKind::Audio, b"\xaf\0\x11\x80");
+        assert!(
+            own.ends_with("(channel configuration 0) are not carried: send mono or stereo (FFmpeg: -ac 2)"),
+            "{own}"
+        );
         assert_eq!(ingest.take(&tag(TagKind::Video, 0, b"")), Err(IngestError::Cut));
         assert_eq!(
             ingest.take(&tag(TagKind::Video, 0, b"\x17\0\0\0\0\x02\0\0\0\0\0")),
