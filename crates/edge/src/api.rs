@@ -83,10 +83,11 @@ impl Api {
         {
             return Err(Problem::new(Status::Unauthorized, "Authorization: Bearer TOKEN is needed, with api.token"));
         }
-        if let ["api", what] = names.as_slice()
+        if let ["metrics"] | ["api", _] = names.as_slice()
             && is_read
         {
-            known_parameters(request, if *what == "viewers" { &["stream", "limit", "after"] } else { &[] })?;
+            let is_page = names == ["api", "viewers"];
+            known_parameters(request, if is_page { &["stream", "limit", "after"] } else { &[] })?;
         }
         match (names.as_slice(), request.method) {
             (["metrics"], _) if is_read => Ok(("text/plain; version=0.0.4", metrics(shared))),
@@ -127,8 +128,12 @@ fn json_text(value: &Value) -> Found {
     Ok(("application/json", format!("{value}\n")))
 }
 
-/// Refuses parameters of other names than these: a filter that is misspelt would select everything.
+/// Refuses parameters of other names than these, and one given twice: a filter that is misspelt would select everything.
 fn known_parameters(request: &Request<'_>, known: &[&str]) -> Result<(), Problem> {
+    let count = |known: &str| request.query.pairs().filter(|(name, _)| *name == known).count();
+    if let Some(twice) = known.iter().find(|known| count(known) > 1) {
+        return Err(Problem::new(Status::BadRequest, format!("the parameter '{twice}' is given more than once")));
+    }
     let odd = request.query.pairs().map(|(name, _)| name).find(|name| !name.is_empty() && !known.contains(name));
     let Some(odd) = odd else { return Ok(()) };
     let there_are = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
