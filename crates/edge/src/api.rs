@@ -4,7 +4,7 @@ use crate::hooks::{Event, Outcome};
 use crate::http::{Head, Method, Request, Status, Target, imf_fixdate};
 use crate::shared::{Load, Shared};
 use crate::token::is_same;
-use crate::viewer::Protocol;
+use crate::viewer::{Left, Protocol};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::num::NonZeroUsize;
@@ -83,10 +83,11 @@ impl Api {
         {
             return Err(Problem::new(Status::Unauthorized, "Authorization: Bearer TOKEN is needed, with api.token"));
         }
-        if let ["api", what] = names.as_slice()
+        if let ["metrics"] | ["api", _] = names.as_slice()
             && is_read
         {
-            known_parameters(request, if *what == "viewers" { &["stream", "limit", "after"] } else { &[] })?;
+            let is_page = names == ["api", "viewers"];
+            known_parameters(request, if is_page { &["stream", "limit", "after"] } else { &[] })?;
         }
         match (names.as_slice(), request.method) {
             (["metrics"], _) if is_read => Ok(("text/plain; version=0.0.4", metrics(shared))),
@@ -127,8 +128,12 @@ fn json_text(value: &Value) -> Found {
     Ok(("application/json", format!("{value}\n")))
 }
 
-/// Refuses parameters of other names than these: a filter that is misspelt would select everything.
+/// Refuses parameters of other names than these, and one given twice: a filter that is misspelt would select everything.
 fn known_parameters(request: &Request<'_>, known: &[&str]) -> Result<(), Problem> {
+    let count = |known: &str| request.query.pairs().filter(|(name, _)| *name == known).count();
+    if let Some(twice) = known.iter().find(|known| count(known) > 1) {
+        return Err(Problem::new(Status::BadRequest, format!("the parameter '{twice}' is given more than once")));
+    }
     let odd = request.query.pairs().map(|(name, _)| name).find(|name| !name.is_empty() && !known.contains(name));
     let Some(odd) = odd else { return Ok(()) };
     let there_are = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
@@ -245,6 +250,10 @@ fn metrics(shared: &Shared) -> String {
         "Times players stood still.",
         &own(shared.viewers.stalls.load(Ordering::Relaxed)),
     );
+    let left = Left::ALL.iter().zip(&shared.viewers.left);
+    let left =
+        left.map(|(left, count)| (format!("{{reason=\"{}\"}}", left.name()), count.load(Ordering::Relaxed) as f64));
+    family("viewers_left_total", "counter", "Viewers that have gone.", &left.collect::<Vec<_>>());
     let stalled_s = shared.viewers.stalled_ms.load(Ordering::Relaxed) as f64 / 1e3;
     family("stalled_seconds_total", "counter", "For how long players stood still.", &[(String::new(), stalled_s)]);
     family("journal_lost_total", "counter", "Journal lines lost.", &own(shared.viewers.journal_lost()));

@@ -107,7 +107,7 @@ impl SessionStats {
             let Update { skips, behind_ms, .. } = slot.update;
             let next = Update { skips, behind_ms, ..Update::empty(number, seen_ms) };
             let update = std::mem::replace(&mut slot.update, next);
-            if update.is_over {
+            if update.left.is_some() {
                 self.slots.remove(&number);
             }
             into.push(update);

@@ -25,6 +25,57 @@ impl Protocol {
     }
 }
 
+/// Why a viewer has gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    /// The viewer closed its connection, or it broke.
+    Closed,
+    /// The player asked for nothing.
+    Silent,
+    /// It took nothing of a live response.
+    Stalled,
+    /// The stream has ended.
+    Over,
+    /// An operator ended its session.
+    Kicked,
+    /// The server ends.
+    Drained,
+}
+
+impl Left {
+    /// All reasons there are.
+    pub const ALL: [Self; 6] = [Self::Closed, Self::Silent, Self::Stalled, Self::Over, Self::Kicked, Self::Drained];
+
+    /// Its name in metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::Silent => "silent",
+            Self::Stalled => "stalled",
+            Self::Over => "stream_ended",
+            Self::Kicked => "kicked",
+            Self::Drained => "drained",
+        }
+    }
+
+    /// What is said of it.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Closed => "the viewer closed the connection, or it broke",
+            Self::Silent => "the player asked for nothing for longer than hls.expiry",
+            Self::Stalled => "the viewer took nothing for longer than flv.stall",
+            Self::Over => "the stream ended",
+            Self::Kicked => "an operator ended the session",
+            Self::Drained => "the server ends",
+        }
+    }
+
+    /// Whether the server cuts off one who would play on.
+    pub const fn is_cut_off(self) -> bool {
+        matches!(self, Self::Stalled | Self::Kicked)
+    }
+}
+
 /// Who a viewer is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Who {
@@ -93,8 +144,8 @@ pub struct Update {
     pub first_media_ms: Option<u64>,
     /// The connection.
     pub tcp: Option<TcpFacts>,
-    /// A live response ended: the viewer has gone.
-    pub is_over: bool,
+    /// Why a live response ended, and the viewer has gone.
+    pub left: Option<Left>,
 }
 
 impl Update {
@@ -110,7 +161,7 @@ impl Update {
             seen_ms,
             first_media_ms: None,
             tcp: None,
-            is_over: false,
+            left: None,
         }
     }
 }
@@ -154,6 +205,9 @@ pub struct Viewer {
     pub playout: Playout,
     /// Its connection when last sampled.
     pub tcp: Option<TcpFacts>,
+    /// Why it has gone, once it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<&'static str>,
 }
 
 impl Viewer {
@@ -178,6 +232,7 @@ impl Viewer {
             behind_ms: 0,
             playout: Playout::default(),
             tcp: None,
+            why: None,
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use thalweg_media::flv::FlvReader;
 use thalweg_media::hls::{Checker, Playlist};
 use thalweg_media::ts::Demuxer;
-use thalweg_media::{AvcConfig, TagKind, Track};
+use thalweg_media::{AvcConfig, TagKind, Track, amf};
 
 /// The media playlist's path and text of a fresh session.
 fn session(client: &mut Client, name: &str) -> (String, String) {
@@ -128,6 +128,57 @@ fn who_joins_between_keyframes_is_live_at_once() {
 }
 
 #[test]
+fn metadata_and_sound_behind_the_keyframe_do_not_hold_a_viewer_back() {
+    let server = serve("");
+    let mut encoder = Encoder::publish_bare(server.addresses.rtmp[0], "live", "cam").expect("published");
+    let avc = AvcConfig::of(b"\x67\x42\xc0\x1e\xda", b"\x68\xce").expect("a configuration");
+    let metadata = |duration: f64, name: &str| {
+        let mut out = Vec::new();
+        let members =
+            vec![("duration".to_owned(), amf::Value::Number(duration)), (name.to_owned(), amf::Value::Number(1.0))];
+        amf::encode(&["onMetaData".into(), amf::Value::Object(members)], &mut out);
+        out
+    };
+    encoder.send(TagKind::Video, 0, &[b"\x17\0\0\0\0", &avc.record[..]].concat());
+    let picture = |number: u32| {
+        let head: &[u8] = if number == 0 { b"\x17\x01\0\0\0\0\0\0\x0b\x65" } else { b"\x27\x01\0\0\0\0\0\0\x0b\x41" };
+        [head, format!("#{number:08}#").as_bytes()].concat()
+    };
+    let mut client = Client::connect(server.addresses.http[0]);
+    let mut join = || {
+        client.write("GET /live/cam.flv HTTP/1.1\r\nHost: a\r\n\r\n");
+        (client.head().status == 200).then_some(())
+    };
+    for number in 0..50 {
+        encoder.send(TagKind::Video, number * 40, &picture(number));
+        match number {
+            0 => encoder.send(TagKind::Script, 0, &metadata(0.0, "audiocodecid")),
+            9 => encoder.send(TagKind::Audio, 400, b"\xaf\0\x12\x10"),
+            10..=49 if number % 10 == 0 => {
+                encoder.send(TagKind::Script, number * 40, &metadata(number.into(), "width"))
+            }
+            _ => {}
+        }
+    }
+    let mut api = Client::connect(server.addresses.api[0]);
+    eventually(|| {
+        let streams: serde_json::Value = serde_json::from_str(api.get("/api/streams").text()).expect("JSON");
+        (streams["streams"][0]["received_bytes"].as_u64() >= Some(50 * 19 + 100)).then_some(())
+    });
+    eventually(&mut join);
+    let all = client.until(|bytes| numbers(bytes, b'#').len() == 50);
+    assert_eq!(all[4], 5, "sound and video are announced");
+    let (mut reader, mut rest) = (FlvReader::new(1 << 20), all.as_slice());
+    let tags: Vec<_> = std::iter::from_fn(|| reader.read(&mut rest).expect("FLV")).collect();
+    let times: Vec<u32> = tags.iter().filter(|tag| tag.payload.contains(&b'#')).map(|tag| tag.timestamp_ms).collect();
+    assert_eq!((times.len(), times[49] - times[0]), (50, 98), "all pictures of the group, 2 ms apart: {times:?}");
+    assert_eq!(tags.iter().filter(|tag| tag.kind == TagKind::Script).count(), 1);
+    assert!(tags.iter().any(|tag| tag.payload == b"\xaf\0\x12\x10"), "sound that came meanwhile is configured");
+    encoder.end();
+    server.drain().expect("drained");
+}
+
+#[test]
 fn responses_are_as_the_rfcs_have_them() {
     let server = serve("[hls]\ntarget = '1s'");
     let http = server.addresses.http[0];
@@ -195,6 +246,21 @@ fn responses_are_as_the_rfcs_have_them() {
     );
     let statuses: Vec<u16> = (0..3).map(|_| client.response(false).status).collect();
     assert_eq!((statuses, client.until(|_| false).len()), (vec![204, 405, 505], 0));
+    server.drain().expect("drained");
+}
+
+#[test]
+fn a_request_behind_one_that_waits_for_the_first_playlist_is_answered_after_it() {
+    let server = serve("[hls]\ntarget = '1s'");
+    let mut encoder = Encoder::publish(server.addresses.rtmp[0], "cam").expect("published");
+    encoder.pictures(0, 1, 1_000);
+    let mut client = Client::connect(server.addresses.http[0]);
+    client.write("GET /live/cam.m3u8 HTTP/1.1\r\nHost: a\r\n\r\n");
+    std::thread::sleep(Duration::from_millis(300));
+    client.write("GET /no/such/path HTTP/1.1\r\nHost: a\r\n\r\n");
+    std::thread::sleep(Duration::from_millis(300));
+    encoder.pictures(1, 3 * FPS, 1_000);
+    assert_eq!([client.response(false).status, client.response(false).status], [200, 404]);
     server.drain().expect("drained");
 }
 

@@ -93,6 +93,33 @@ fn a_full_disk_under_the_journal_costs_its_lines_alone() {
 }
 
 #[test]
+fn a_viewer_that_is_cut_off_is_told_from_one_that_left() {
+    let settings = "[flv]\nstall = '1s'\ncache = '1MB'\n[http]\ntcp = { sndbuf = '16KiB' }";
+    let (server, seen) = serve_logged(settings, LogConfig::default());
+    let mut encoder = Encoder::publish(server.addresses.rtmp[0], "cam").expect("published");
+    encoder.pictures(0, 1, 1_000);
+    let join = || {
+        eventually(|| {
+            let mut client = Client::connect(server.addresses.http[0]);
+            client.write("GET /live/cam.flv HTTP/1.1\r\nHost: a\r\n\r\n");
+            (client.head().status == 200).then_some(client)
+        })
+    };
+    let (stalled, leaving) = (join(), join());
+    drop(leaving);
+    encoder.pictures(1, 20 * FPS, 40_000);
+    eventually(|| seen.text().contains("why=\"the viewer took nothing for longer than flv.stall\"").then_some(()));
+    drop(stalled);
+    let mut api = Client::connect(server.addresses.api[0]);
+    eventually(|| {
+        let metrics = api.get("/metrics").text().to_owned();
+        let counted = |reason: &str| metrics.contains(&format!("viewers_left_total{{reason=\"{reason}\"}} 1\n"));
+        (counted("stalled") && counted("closed")).then_some(())
+    });
+    server.drain().expect("drained");
+}
+
+#[test]
 fn an_operator_closes_a_publisher() {
     let (server, seen) = serve_logged("", LogConfig::default());
     let (rtmp, api) = (server.addresses.rtmp[0], server.addresses.api[0]);

@@ -119,6 +119,21 @@ fn sound_behind_video_that_has_stopped_is_bounded_as_a_group_of_pictures() {
 }
 
 #[test]
+fn sound_that_is_ahead_ends_no_group_of_pictures() {
+    let (server, seen) = serve_logged("[limits]\ngop = '1s'", LogConfig::default());
+    let mut encoder = Encoder::publish(server.addresses.rtmp[0], "cam").expect("published");
+    // Groups of a second, which is what is allowed, and sound that is 400 ms ahead.
+    for number in 0..4 * FPS {
+        let (head, nal) = if number % FPS == 0 { (0x17, 0x65) } else { (0x27, 0x41) };
+        encoder.send(TagKind::Audio, number * 1_000 / FPS + 400, b"\xaf\x01abc");
+        encoder.send(TagKind::Video, number * 1_000 / FPS, &[head, 1, 0, 0, 0, 0, 0, 0, 2, nal, 7]);
+    }
+    encoder.end();
+    eventually(|| seen.text().contains("stream=live/cam why=\"the publisher ended the stream\"").then_some(()));
+    server.drain().expect("drained");
+}
+
+#[test]
 fn names_are_decoded_as_a_viewers_path_is_and_others_are_logged() {
     let (server, seen) = serve_logged("[hls]\ntarget = '1s'", LogConfig::default());
     let rtmp = server.addresses.rtmp[0];

@@ -29,6 +29,13 @@ impl Flv {
         self.pictured
     }
 
+    /// The load is over: counts what kept a player from its picture.
+    pub(crate) fn end(&self, tally: &mut Tally) {
+        if !self.pictured && self.glance.latest_ms.is_some() {
+            tally.failed("media without a keyframe until the end");
+        }
+    }
+
     /// The connection is opened again.
     pub(crate) fn begin(&mut self) {
         self.glance = glance::Flv::default();
@@ -65,5 +72,23 @@ impl Flv {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn media_without_a_keyframe_is_named() {
+        let mut tally = Tally::default();
+        let mut flv = Flv::new(Duration::ZERO);
+        flv.end(&mut tally);
+        assert_eq!(tally.failures(), 0, "nothing came: that has a failure of its own");
+        let inter = b"\x09\0\0\x05\0\0\x28\0\0\0\0\x27\x01\0\0\0\0\0\0\x10";
+        let file = [&b"FLV\x01\x05\0\0\0\x09\0\0\0\0"[..], inter, inter].concat();
+        flv.body(&file, Duration::ZERO, &mut tally).expect("FLV");
+        flv.end(&mut tally);
+        assert_eq!(tally.failures.keys().collect::<Vec<_>>(), ["media without a keyframe until the end"]);
     }
 }

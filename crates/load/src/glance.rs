@@ -13,6 +13,8 @@ pub(crate) struct Flv {
     /// What came of the next tag's header and the first two bytes of its body.
     header: Vec<u8>,
     begun: bool,
+    /// The header says that there is no video: a frame of sound counts as a picture.
+    is_sound: bool,
     /// The tag that is being stepped over is a whole picture.
     keyframe: bool,
     pub(crate) has_keyframe: bool,
@@ -60,6 +62,8 @@ impl Flv {
                 return Err(NotMedia);
             }
             self.begun = true;
+            // E.2: the flags of audio and of video.
+            self.is_sound = header[4] & 5 == 4;
             let length = u32::from_be_bytes([header[5], header[6], header[7], header[8]]);
             // The first tag's predecessor has no length either.
             self.skip = u64::from(length.min(TAG_MAX)).saturating_sub(9) + 4;
@@ -74,6 +78,13 @@ impl Flv {
         // Enhanced RTMP's frames have the highest bit set, and their packet type in the lower four: 1 and 3 are coded frames.
         let is_picture = if first & 0x80 == 0 { second == 1 } else { matches!(first & 15, 1 | 3) };
         let is_keyframe = header[0] == 9 && (first >> 4) & 7 == 1 && is_picture;
+        // Of AAC, and of Enhanced RTMP's codecs, the second byte or the lower four bits tell a configuration from a frame.
+        let is_frame = match first >> 4 {
+            10 => second == 1,
+            9 => first & 15 == 1,
+            _ => true,
+        };
+        let is_keyframe = is_keyframe || self.is_sound && header[0] == 8 && is_frame;
         if header[0] != 18 && (header[0] == 8 || is_picture) {
             self.latest_ms = Some(ms);
         }
@@ -208,6 +219,16 @@ mod tests {
             assert!(flv.has_keyframe);
         }
         assert_eq!(Flv::default().read(b"HTTP/1.1 404"), Err(NotMedia));
+    }
+
+    #[test]
+    fn without_video_the_first_frame_of_sound_counts() {
+        let mut flv = Flv::default();
+        flv.read(b"FLV\x01\x04\0\0\0\x09\0\0\0\0").expect("FLV");
+        flv.read(&[tag(18, 0, b"onMetaData"), tag(8, 0, &[0xaf, 0, 0x12, 0x10])].concat()).expect("FLV");
+        assert!(!flv.has_keyframe, "a configuration is none");
+        flv.read(&[tag(8, 21, &[0xaf, 1, 2, 3]), tag(8, 42, &[0xaf, 1, 2, 3])].concat()).expect("FLV");
+        assert!(flv.has_keyframe);
     }
 
     proptest! {

@@ -127,6 +127,7 @@ impl Hls {
                     }
                     Playlist::Media(media) => {
                         let is_new = media.end() != self.playlist.end();
+                        name_faults(&media, &self.playlist, tally);
                         self.playlist = media;
                         self.media.get_or_insert_with(|| self.entry.clone());
                         self.loaded = due;
@@ -143,6 +144,9 @@ impl Hls {
                 tally.segment.record(now.saturating_sub(due));
                 let mut segment = std::mem::take(&mut self.segment);
                 if let Err(why) = segment.end() {
+                    if !segment.is_media() {
+                        return Err(why);
+                    }
                     tally.failed(&why);
                 }
                 if !self.pictured {
@@ -204,9 +208,22 @@ impl Hls {
             return Ok(Next::Over);
         }
         // §6.3.4: a target duration after it was asked for, or half of that where it had not changed.
-        let target = playlist.target.max(Duration::from_millis(100));
+        let target = playlist.interval();
         let wait = if is_new { target } else { target / 2 };
         Ok(self.reload((self.loaded + wait).max(now)))
+    }
+}
+
+/// Counts what is wrong with `media`, which comes after `last`.
+fn name_faults(media: &Media, last: &Media, tally: &mut Tally) {
+    if media.segments.is_empty() {
+        tally.failed("a playlist without segments");
+    }
+    if media.target.is_zero() {
+        tally.failed("a target duration of 0 s, in place of which the longest segment's is taken");
+    }
+    if media.sequence < last.sequence {
+        tally.failed("a media sequence that went back (EXT-X-MEDIA-SEQUENCE)");
     }
 }
 
@@ -236,6 +253,8 @@ mod tests {
         let one = format!("{head}#EXT-X-MEDIA-SEQUENCE:4\n#EXTINF:2.0,\n4.ts\n");
         assert_eq!(at(&one, &mut player, 0.01, 0.02), ("/live/x/7/4.ts".into(), What::Segment(s(2.0), None), 0.02));
         let mut other = Tally::default();
+        let segment = What::Segment(s(2.0), None);
+        player.body(segment, b"\0\0\0\x08mdat", s(0.05), &mut other).expect("taken");
         let next = player.whole(What::Segment(s(2.0), None), s(0.02), s(0.05), &mut other).expect("next");
         assert_eq!(ask(next), ("/live/x/7/index.m3u8".into(), What::Playlist, 2.01));
         assert_eq!(at(&one, &mut player, 2.01, 2.02), ("/live/x/7/index.m3u8".into(), What::Playlist, 3.01), "half");
@@ -253,6 +272,43 @@ mod tests {
         let mut body = |bytes: &[u8]| player.body(What::Playlist, bytes, Duration::ZERO, &mut tally);
         assert_eq!(body(b"FLV\x01\x05"), Ok(()));
         assert_eq!(body(&[0; 200]), Err("an answer that is no playlist: it is FLV".to_owned()));
+    }
+
+    #[test]
+    fn playlists_that_no_player_can_follow_are_named() {
+        let mut tally = Tally::default();
+        let mut player = Hls::new(Url::parse("http://a/live/x.m3u8").expect("a URL"), Duration::ZERO);
+        let mut at = |text: &str, tally: &mut Tally| {
+            player.body(What::Playlist, text.as_bytes(), Duration::ZERO, tally).expect("taken");
+            ask(player.whole(What::Playlist, Duration::ZERO, Duration::ZERO, tally).expect("a playlist"))
+        };
+        let none = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:7\n";
+        assert_eq!(at(none, &mut tally), ("/live/x.m3u8".into(), What::Playlist, 2.0));
+        let zero = "#EXTM3U\n#EXT-X-TARGETDURATION:0\n#EXT-X-MEDIA-SEQUENCE:6\n#EXTINF:3,\n6.ts\n#EXTINF:3,\n7.ts\n";
+        assert_eq!(at(zero, &mut tally).0, "/live/7.ts");
+        let named = ["without segments", "0 s", "went back"];
+        let is_named = |part: &&str| tally.failures.iter().any(|(why, &count)| why.contains(*part) && count == 1);
+        assert!(named.iter().all(is_named) && tally.failures.len() == 3, "{:?}", tally.failures);
+        let over = "#EXTM3U\n#EXT-X-TARGETDURATION:0\n#EXT-X-MEDIA-SEQUENCE:6\n#EXTINF:3,\n6.ts\n";
+        assert_eq!(at(over, &mut tally), ("/live/x.m3u8".into(), What::Playlist, 3.0), "not at once");
+    }
+
+    #[test]
+    fn what_is_no_media_is_no_picture_and_is_not_played() {
+        let mut tally = Tally::default();
+        let mut player = Hls::new(Url::parse("http://a/live/x.m3u8").expect("a URL"), Duration::ZERO);
+        let text = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\na.ts\n#EXTINF:2,\nb.ts\n#EXT-X-ENDLIST\n";
+        player.body(What::Playlist, text.as_bytes(), Duration::ZERO, &mut tally).expect("taken");
+        player.whole(What::Playlist, Duration::ZERO, Duration::ZERO, &mut tally).expect("a playlist");
+        for (body, why) in [(&b"<html>login</html>"[..], "an HTML page"), (b"", "empty")] {
+            let what = What::Segment(Duration::from_secs(2), None);
+            player.body(what, body, Duration::ZERO, &mut tally).expect("too short to tell");
+            let error = player.whole(what, Duration::ZERO, Duration::ZERO, &mut tally).expect_err("no segment");
+            assert!(error.contains(why), "{error}");
+            player.failed(what, Duration::ZERO);
+        }
+        assert!(!player.has_picture() && tally.playing == 0 && tally.first_frame.summary().is_none());
+        assert_eq!(player.playout().stalls(Duration::from_secs(60)), (0, Duration::ZERO), "it never began");
     }
 
     #[test]

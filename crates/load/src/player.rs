@@ -123,6 +123,9 @@ impl Player {
             Playing::Hls(hls) => (hls.playout(), hls.has_picture()),
             Playing::Flv(flv) => (flv.playout(), flv.has_picture()),
         };
+        if let (Playing::Flv(flv), Reading::Fast) = (&self.playing, self.reading) {
+            flv.end(tally);
+        }
         // Those that do not read would stall whatever the server does.
         if has_picture && self.reading == Reading::Fast {
             let (stalls, stalled) = playout.stalls(now);

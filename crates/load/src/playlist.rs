@@ -49,6 +49,9 @@ pub(crate) struct Segment {
     pub(crate) gap: bool,
 }
 
+/// The shortest target duration other than 0. Source: RFC 8216 §4.3.3.1: a whole number of seconds.
+const TARGET_MIN: Duration = Duration::from_secs(1);
+
 impl Media {
     /// Where a player begins: three target durations before the end of a live stream, so that it need not wait (§6.3.3), and at the
     /// first segment of one that has ended.
@@ -56,13 +59,19 @@ impl Media {
         if self.ended {
             return self.sequence;
         }
-        let mut behind = Duration::ZERO;
+        let (mut behind, target) = (Duration::ZERO, self.interval());
         let back = self.segments.iter().rev().take_while(|segment| {
-            let counts = behind < 3 * self.target;
+            let counts = behind < 3 * target;
             behind += segment.duration;
             counts
         });
         self.sequence + (self.segments.len() - back.count()) as u64
+    }
+
+    /// How long a player waits for the next segment: the target duration, or what is assumed where that is 0.
+    pub(crate) fn interval(&self) -> Duration {
+        let longest = || self.segments.iter().map(|segment| segment.duration).max().unwrap_or_default();
+        if self.target.is_zero() { longest().max(TARGET_MIN) } else { self.target }
     }
 
     /// The segment with this number.
@@ -137,6 +146,8 @@ mod tests {
         assert_eq!((media.segment(16), media.segment(23)), (None, None));
         let short = Media { segments: media.segments[..2].to_vec(), ..media.clone() };
         assert_eq!(short.start(), 17);
+        let zero = Media { target: Duration::ZERO, ..media.clone() };
+        assert_eq!((zero.start(), zero.interval()), (20, Duration::from_secs(2)), "as long as its segments");
         assert_eq!(Media { ended: true, ..media }.start(), 17, "one that has ended is played from its start");
     }
 

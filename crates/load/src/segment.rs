@@ -63,6 +63,11 @@ impl Segment {
         }
     }
 
+    /// Whether it is of a format that players take.
+    pub(crate) const fn is_media(&self) -> bool {
+        !matches!(self, Self::Unknown(_))
+    }
+
     /// Whether the first picture is whole.
     pub(crate) const fn has_picture(&self) -> bool {
         match self {

@@ -33,7 +33,12 @@ pub enum AacError {
     /// None of the thirteen rates.
     #[error("a sample rate of {0} Hz has no place in ADTS")]
     SampleRate(u32),
-    /// Channels that are laid out in the stream itself, or reserved.
+    /// Channels that are laid out in the configuration itself (`program_config_element`).
+    #[error(
+        "AAC channels in an order of their own (channel configuration 0) are not carried: send mono or stereo (FFmpeg: -ac 2)"
+    )]
+    OwnChannels,
+    /// Channels that have no place in ADTS, or are reserved.
     #[error("channel configuration {0} has no place in ADTS")]
     Channels(u32),
 }
@@ -65,6 +70,9 @@ impl AacConfig {
         if !(1..=4).contains(&object) {
             return Err(AacError::ObjectType(object));
         }
+        if channels == 0 {
+            return Err(AacError::OwnChannels);
+        }
         if !(1..=7).contains(&channels) {
             return Err(AacError::Channels(channels));
         }
@@ -87,6 +95,28 @@ impl AacConfig {
         let index = RATES.iter().position(|&rate| rate == sample_rate).ok_or(AacError::SampleRate(sample_rate))?;
         let number = 2u16 << 11 | (index as u16) << 7 | u16::from(channels & 15) << 3;
         Self::parse(&number.to_be_bytes())
+    }
+
+    /// Whether frames are decoded alike by `other`: the records may differ in an extension that says that there is none.
+    ///
+    /// Source: ISO/IEC 14496-3 §1.6.5.3: a sync extension with the type of spectral band replication, and a flag that it is there.
+    pub fn decodes_as(&self, other: &Self) -> bool {
+        let plain = |config: &Self| Self { record: config.extension().to_vec(), ..config.clone() };
+        plain(self) == plain(other)
+    }
+
+    /// What of the record follows the core's configuration, without an extension that says that there is none.
+    fn extension(&self) -> &[u8] {
+        let rest = if self.signalled_type == self.object_type {
+            self.record.get(2..).unwrap_or_default()
+        } else {
+            &self.record
+        };
+        match rest {
+            // Eleven bits 0x2b7, five of the type 5, the flag, and padding.
+            [0x56, 0xe5, flags, ..] if flags & 0x80 == 0 => &[],
+            _ => rest,
+        }
     }
 
     /// The core's samples a second and channel.
@@ -204,7 +234,7 @@ mod tests {
         let config = AacConfig::parse(b"\x2b\x92\x08").expect("a configuration");
         assert_eq!((config.object_type, config.signalled_type, config.sample_rate()), (2, 5, 22_050));
         assert_eq!(AacConfig::parse(b"\x12"), Err(AacError::Cut));
-        assert_eq!(AacConfig::parse(b"\x12\x00"), Err(AacError::Channels(0)));
+        assert_eq!(AacConfig::parse(b"\x12\x00"), Err(AacError::OwnChannels));
         assert_eq!(AacConfig::parse(b"\x16\x90"), Err(AacError::SampleRate(0)));
     }
 

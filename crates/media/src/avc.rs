@@ -86,15 +86,39 @@ impl AvcConfig {
     /// # Errors
     /// [`AvcError`] where a set is empty or longer than 65,535 bytes.
     pub fn of(sps: &[u8], pps: &[u8]) -> Result<Self, AvcError> {
-        let [_, profile, compatibility, level, ..] = *sps else { return Err(AvcError::NoSps) };
-        let mut record = vec![1, profile, compatibility, level, 0xff, 0xe1];
-        for (set, count) in [(sps, None), (pps, Some(1))] {
-            let length = u16::try_from(set.len()).map_err(|_| AvcError::Nal)?;
-            record.extend(count);
-            record.extend(length.to_be_bytes());
-            record.extend_from_slice(set);
+        Self::of_sets(&[sps], &[pps], 4)
+    }
+
+    fn of_sets(sps: &[&[u8]], pps: &[&[u8]], length_size: usize) -> Result<Self, AvcError> {
+        let [_, profile, compatibility, level, ..] = **sps.first().ok_or(AvcError::NoSps)? else {
+            return Err(AvcError::NoSps);
+        };
+        let mut record = vec![1, profile, compatibility, level, 0xfc | (length_size - 1) as u8];
+        // §5.3.3.1: 31 sequence parameter sets, and 255 picture parameter sets.
+        for (sets, reserved, most) in [(sps, 0xe0, 31), (pps, 0, 255)] {
+            let count = u8::try_from(sets.len()).ok().filter(|&count| count <= most).ok_or(AvcError::Nal)?;
+            record.push(reserved | count);
+            for set in sets {
+                let length = u16::try_from(set.len()).map_err(|_| AvcError::Nal)?;
+                record.extend(length.to_be_bytes());
+                record.extend_from_slice(set);
+            }
         }
         Self::parse(&record)
+    }
+
+    /// The configuration that holds from a keyframe of these NAL units on, if that has other sequence parameter sets.
+    pub(crate) fn replaced_by(&self, keyframe: Nals<'_>) -> Option<Self> {
+        let sets = |wanted: u8| keyframe.clone().filter(move |nal| nal[0] & 0x1f == wanted);
+        if sets(NAL_SPS).all(|set| self.sps.iter().any(|known| known == set)) {
+            return None;
+        }
+        let (sps, mut pps): (Vec<&[u8]>, Vec<&[u8]>) = (sets(NAL_SPS).collect(), sets(NAL_PPS).collect());
+        if pps.is_empty() {
+            pps = self.pps.iter().map(Vec::as_slice).collect();
+        }
+        // What is no parameter set changes nothing.
+        Self::of_sets(&sps, &pps, self.length_size).ok()
     }
 
     /// The codec's name in a playlist (RFC 6381): profile, constraints and level.
@@ -139,11 +163,16 @@ impl<'a> Nals<'a> {
         if count > 0 && self.rest.is_empty() { Ok(()) } else { Err(AvcError::Nal) }
     }
 
+    /// Whether an IDR picture is in it: no later picture refers to an earlier one.
+    pub fn has_idr(&self) -> bool {
+        self.clone().any(|nal| nal[0] & 0x1f == NAL_IDR)
+    }
+
     /// Whether decoding can begin at this picture, which the publisher flags as a keyframe or does not. An IDR picture is one whatever
     /// the flag says. Another picture is one if it is flagged, and its first field has intra slices only, or it has a recovery point.
     pub fn is_keyframe(&self, is_flagged: bool) -> bool {
         let kind = |nal: &[u8]| nal[0] & 0x1f;
-        if self.clone().any(|nal| kind(nal) == NAL_IDR) {
+        if self.has_idr() {
             return true;
         }
         if !is_flagged {

@@ -11,7 +11,10 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub struct Ingest {
     timeline: Timeline,
+    now_ms: u64,
     video: Option<Arc<AvcConfig>>,
+    /// Video's configuration as the publisher last sent it; parameter sets in a keyframe replace it.
+    sent_video: Option<Arc<AvcConfig>>,
     audio: Option<Config>,
     metadata: Option<Arc<[u8]>>,
 }
@@ -66,7 +69,13 @@ impl Ingest {
     /// Another publisher's tags follow: its time continues from here, and its configurations come again.
     pub fn restart(&mut self) {
         self.timeline.restart();
-        (self.video, self.audio, self.metadata) = (None, None, None);
+        (self.video, self.sent_video, self.audio, self.metadata) = (None, None, None, None);
+    }
+
+    /// What is taken from here on comes at `now_ms`, by any clock that does not go back: a publisher whose timestamps jump ahead by as
+    /// much as has passed was silent, and its clock was not set.
+    pub const fn set_now(&mut self, now_ms: u64) {
+        self.now_ms = now_ms;
     }
 
     /// The video's configuration, once it has come.
@@ -108,11 +117,11 @@ impl Ingest {
         }
         match content {
             Content::Config => {
-                if self.video.as_ref().is_some_and(|config| config.record == payload) {
+                if self.sent_video.as_ref().is_some_and(|config| config.record == payload) {
                     return Ok(None);
                 }
                 let config = Arc::new(AvcConfig::parse(payload)?);
-                self.video = Some(config.clone());
+                (self.video, self.sent_video) = (Some(config.clone()), Some(config.clone()));
                 Ok(Some(Arrival::Config(Config::Avc(config))))
             }
             Content::Unit { cts_ms } => {
@@ -120,7 +129,11 @@ impl Ingest {
                 let nals = Nals::new(payload, config.length_size);
                 nals.clone().check()?;
                 let is_keyframe = nals.is_keyframe(is_keyframe);
-                Ok(Some(Arrival::Unit(self.unit(Track::Video, timestamp_ms, cts_ms, is_keyframe, payload))))
+                let other = if is_keyframe { config.replaced_by(nals).map(Arc::new) } else { None };
+                let unit = self.unit(Track::Video, timestamp_ms, cts_ms, is_keyframe, payload);
+                let Some(other) = other else { return Ok(Some(Arrival::Unit(unit))) };
+                self.video = Some(Arc::clone(&other));
+                Ok(Some(Arrival::UnitWithConfig(Config::Avc(other), unit)))
             }
             Content::Nothing => Ok(None),
         }
@@ -134,7 +147,12 @@ impl Ingest {
                 if matches!(&self.audio, Some(Config::Aac(config)) if config.record == payload) {
                     return Ok(None);
                 }
-                let config = Config::Aac(Arc::new(AacConfig::parse(payload)?));
+                let config = AacConfig::parse(payload)?;
+                // In other words the same: decoding goes on.
+                if matches!(&self.audio, Some(Config::Aac(known)) if known.decodes_as(&config)) {
+                    return Ok(None);
+                }
+                let config = Config::Aac(Arc::new(config));
                 self.audio = Some(config.clone());
                 Ok(Some(Arrival::Config(config)))
             }
@@ -156,7 +174,7 @@ impl Ingest {
     }
 
     fn unit(&mut self, track: Track, timestamp_ms: u32, cts_ms: i32, keyframe: bool, payload: &[u8]) -> Unit {
-        let placed = self.timeline.place(track, timestamp_ms);
+        let placed = self.timeline.place(track, timestamp_ms, self.now_ms);
         Unit {
             track,
             dts_ms: placed.ms,
@@ -191,7 +209,7 @@ mod tests {
         assert_eq!(ingest.take(&tag(TagKind::Video, 500, &header)), Ok(Some(Arrival::Config(Config::Avc(avc())))));
         assert_eq!(ingest.take(&tag(TagKind::Video, 500, &header)), Ok(None));
         let Ok(Some(Arrival::Unit(found))) = ingest.take(&unit) else { panic!("a unit") };
-        assert_eq!((found.dts_ms, found.cts_ms, found.keyframe, found.discontinuity), (1000, -2, true, false));
+        assert_eq!((found.dts_ms, found.cts_ms, found.keyframe, found.discontinuity), (10_000, -2, true, false));
         assert_eq!(&found.payload[..], b"\0\0\0\x01\x65");
         let mut flagged = |flag: u8, nal: &[u8]| {
             let payload = [&[flag, 1, 0, 0, 0, 0, 0, 0, 2], nal].concat();
@@ -207,17 +225,17 @@ mod tests {
         flv::write_header(false, true, &mut bytes);
         flv::write_unit(&found, None, &mut bytes);
         let again = FlvReader::new(100).read(&mut &bytes[..]).expect("FLV").expect("a tag");
-        assert_eq!((again.payload, again.timestamp_ms), (unit.payload.clone(), 1000));
+        assert_eq!((again.payload, again.timestamp_ms), (unit.payload.clone(), 10_000));
         assert_eq!(ingest.take(&tag(TagKind::Audio, 500, b"\xaf\0\x12\x10")).map(|a| a.is_some()), Ok(true));
         let Ok(Some(Arrival::Unit(found))) = ingest.take(&tag(TagKind::Audio, 510, b"\xaf\x01abc")) else {
             panic!("a unit")
         };
-        assert_eq!((found.dts_ms, found.track, found.keyframe), (1010, Track::Audio, true));
+        assert_eq!((found.dts_ms, found.track, found.keyframe), (10_010, Track::Audio, true));
         // Another publisher.
         ingest.restart();
         assert_eq!(ingest.take(&tag(TagKind::Video, 0, &header)).map(|a| a.is_some()), Ok(true));
         let Ok(Some(Arrival::Unit(found))) = ingest.take(&unit) else { panic!("a unit") };
-        assert!(found.discontinuity && found.dts_ms > 1010);
+        assert!(found.discontinuity && found.dts_ms > 10_010);
     }
 
     #[test]
@@ -244,6 +262,11 @@ mod tests {
         }
         // AAC-ELD has no place in ADTS.
         assert_eq!(told(TagKind::Audio, b"\xaf\0\xf8\xe8\x50\x00"), "audio object type 39 has no place in ADTS");
+        let own = told(TagKind::Audio, b"\xaf\0\x11\x80");
+        assert!(
+            own.ends_with("(channel configuration 0) are not carried: send mono or stereo (FFmpeg: -ac 2)"),
+            "{own}"
+        );
         assert_eq!(ingest.take(&tag(TagKind::Video, 0, b"")), Err(IngestError::Cut));
         assert_eq!(
             ingest.take(&tag(TagKind::Video, 0, b"\x17\0\0\0\0\x02\0\0\0\0\0")),
@@ -256,6 +279,55 @@ mod tests {
         );
         assert_eq!(ingest.take(&tag(TagKind::Script, 0, b"\x02\0\x02on")), Ok(None));
         assert_eq!(ingest.metadata().map(|m| m.len()), Some(metadata.len()));
+    }
+
+    #[test]
+    fn parameter_sets_in_a_keyframe_configure_it() {
+        let mut ingest = Ingest::default();
+        let header = [b"\x17\0\0\0\0", &avc().record[..]].concat();
+        ingest.take(&tag(TagKind::Video, 0, &header)).expect("a configuration");
+        let unit = |nals: &[&[u8]]| {
+            let nals = nals.iter().flat_map(|nal| [&(nal.len() as u32).to_be_bytes()[..], nal].concat());
+            b"\x17\x01\0\0\0".iter().copied().chain(nals).collect::<Vec<u8>>()
+        };
+        let (sps, pps, idr) = (&b"\x67\x64\0\x28\xac"[..], &b"\x68\xee"[..], &b"\x65\x88"[..]);
+        let mut take = |payload: &[u8]| ingest.take(&tag(TagKind::Video, 0, payload)).expect("a tag");
+        // The same sets again are no other configuration.
+        assert!(matches!(take(&unit(&[&avc().sps[0], &avc().pps[0], idr])), Some(Arrival::Unit(_))));
+        let Some(Arrival::UnitWithConfig(Config::Avc(config), found)) = take(&unit(&[sps, pps, idr])) else {
+            panic!("a configuration")
+        };
+        assert!(found.keyframe && config.length_size == 4);
+        assert_eq!(
+            (config.codec(), &config.sps, &config.pps),
+            ("avc1.640028".to_owned(), &vec![sps.to_vec()], &vec![pps.to_vec()])
+        );
+        assert!(matches!(take(&unit(&[sps, idr])), Some(Arrival::Unit(_))));
+        // A publisher that repeats its configuration, which is of before, changes nothing.
+        assert_eq!(take(&header), None);
+        assert!(matches!(take(&unit(&[sps, pps, idr])), Some(Arrival::Unit(_))));
+        // Without a picture parameter set, the former ones hold.
+        let Some(Arrival::UnitWithConfig(Config::Avc(config), _)) = take(&unit(&[&avc().sps[0], idr])) else {
+            panic!("a configuration")
+        };
+        assert_eq!(config.pps, [pps]);
+        assert!(matches!(take(&unit(&[b"\x67", idr])), Some(Arrival::Unit(_))), "no parameter set");
+    }
+
+    #[test]
+    fn a_configuration_in_other_words_is_none() {
+        let mut ingest = Ingest::default();
+        // AAC-LC of 48 kHz; the same, without spectral band replication in so many words; and with it, and at 44.1 kHz.
+        for (record, is_other) in [
+            (&b"\x11\x90"[..], true),
+            (b"\x11\x90\x56\xe5\0", false),
+            (b"\x11\x90", false),
+            (b"\x11\x90\x56\xe5\x98", true),
+            (b"\x12\x10", true),
+        ] {
+            let taken = ingest.take(&tag(TagKind::Audio, 0, &[b"\xaf\0", record].concat())).expect("a configuration");
+            assert_eq!(taken.is_some(), is_other, "{record:x?}");
+        }
     }
 
     #[test]

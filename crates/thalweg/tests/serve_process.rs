@@ -142,7 +142,7 @@ fn check_looks_at_what_the_configuration_names() {
             "[https]\ncertificate = 'edge.toml'\nkey = 'none.pem'",
             "cannot use edge.toml: it holds no certificate in PEM",
         ),
-        ("workers = 0", "workers is 0: there can be 1 to 62"),
+        ("workers = 63", "workers is 63: there can be 1 to 62"),
         ("workers = 3000", "there can be 1 to 62"),
         ("[auth]\nplay_key = { file = 'none' }", "play_key cannot be had: none: No such file"),
         ("[auth]\nplay_key = { env = 'NO_SUCH_VARIABLE' }", "play_key cannot be had: NO_SUCH_VARIABLE"),

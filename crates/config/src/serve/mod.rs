@@ -6,7 +6,7 @@ use crate::scenario::check_socket;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use thalweg_model::{FrontConfig, KeepAlive, ServeConfig};
-use thalweg_units::Span;
+use thalweg_units::{Bytes, Span};
 
 /// Keys of secrets, each a text, `{ file = … }` or `{ env = … }`.
 const SECRETS: [&str; 4] = ["auth.publish_key", "auth.play_key", "api.token", "webhooks.secret"];
@@ -15,6 +15,14 @@ const URLS: [&str; 4] = ["on_publish", "on_play", "on_stop", "on_unpublish"];
 const SECRET_BYTES_MIN: usize = 8;
 /// Shorter times are slips of the unit.
 const TIME_MIN: Span = Span::from_millis(100);
+/// Longer segments are slips of the unit: a player is three of them behind (RFC 8216 §6.3.3).
+const TARGET_MAX: Span = Span::from_millis(60_000);
+/// Most segments in a playlist: players fetch all of it for each segment. The test `what_is_wrong_is_named`.
+const WINDOW_MAX: u32 = 10_000;
+/// Less than the head of a short request to a name of one letter: every player would be refused. The test `what_is_wrong_is_named`.
+const HEAD_MIN: Bytes = Bytes::new(128);
+/// Less than a keyframe: every publisher would be closed. The test `what_is_wrong_is_named`.
+const GOP_MIN: Bytes = Bytes::new(16 << 10);
 /// Past this, in segments, a first flight is a burst that any queue drops.
 const INITIAL_WINDOW_MAX: u32 = 1_000;
 /// Defaults that depend on the listener, laid below what is given.
@@ -110,7 +118,8 @@ fn check(root: &Node, config: &ServeConfig) -> Result<(), ConfigError> {
         }
     }
     for (key, number, least, most) in [
-        ("hls.window", hls.window, 3, u32::MAX),
+        ("workers", config.workers.map_or(1, u32::from), 1, u32::MAX),
+        ("hls.window", hls.window, 3, WINDOW_MAX),
         ("limits.connections", limits.connections, 1, u32::MAX),
         ("limits.per_address", limits.per_address, 1, u32::MAX),
         ("limits.viewers", limits.viewers, 1, u32::MAX),
@@ -124,6 +133,18 @@ fn check(root: &Node, config: &ServeConfig) -> Result<(), ConfigError> {
         ("log.rate", config.log.rate, 1, u32::MAX),
     ] {
         within(root, key, number, least, most)?;
+    }
+    if hls.target > TARGET_MAX {
+        return refuse("hls.target", format!("target is more than {TARGET_MAX}"));
+    }
+    for (key, bytes, least) in [("limits.head", limits.head, HEAD_MIN), ("limits.gop_bytes", limits.gop_bytes, GOP_MIN)]
+    {
+        if bytes < least {
+            return refuse(key, format!("{} is less than {least}", last(key)));
+        }
+    }
+    if config.http.listen.is_empty() && config.https.as_ref().is_none_or(|https| https.front.listen.is_empty()) {
+        return refuse("http.listen", "http.listen and https.listen are empty: nobody could play".to_owned());
     }
     let open = config.api.listen.iter().find(|address| !address.ip().is_loopback());
     if let (Some(address), None) = (open, &config.api.token) {

@@ -7,6 +7,10 @@ use super::response::Status;
 pub enum Refusal {
     /// It is not HTTP.
     Malformed,
+    /// It has no `Host` field, or several.
+    Host,
+    /// A line ends without a carriage return.
+    LineEnd,
     /// The path is none of ours.
     BadTarget,
     /// The request line alone is past the limit.
@@ -27,7 +31,7 @@ impl Refusal {
     /// What the response says.
     pub const fn status(self) -> Status {
         match self {
-            Self::Malformed | Self::BadTarget => Status::BadRequest,
+            Self::Malformed | Self::Host | Self::LineEnd | Self::BadTarget => Status::BadRequest,
             Self::TargetTooLong => Status::UriTooLong,
             Self::HeadTooLarge => Status::HeaderFieldsTooLarge,
             Self::Body => Status::ContentTooLarge,
@@ -41,6 +45,8 @@ impl Refusal {
     pub const fn text(self) -> &'static str {
         match self {
             Self::Malformed => "this is not a request of HTTP/1",
+            Self::Host => "a request of HTTP/1.1 has one Host field, and of HTTP/1.0 no more",
+            Self::LineEnd => "each line of a request's head ends with a carriage return and a line feed",
             Self::BadTarget => {
                 "the path has a part that no name here can be: empty, '.', '..', or with a slash or control character in it"
             }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use thalweg_media::AvcConfig;
 use thalweg_units::Span;
 
 /// Whole FLV tags that were published in one go.
@@ -18,6 +19,8 @@ pub struct Block {
     pub at_ms: u64,
     /// What goes before the tags for one who begins here: FLV's header, metadata and the codecs' configurations.
     pub header: Arc<[u8]>,
+    /// How its pictures are decoded: pictures of blocks of one configuration may be sent without what goes before the blocks between.
+    pub video: Option<Arc<AvcConfig>>,
 }
 
 /// The newest blocks of a stream.
@@ -46,15 +49,16 @@ impl Ring {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a block; those that are too old, or too many, leave.
-    pub fn push(&self, bytes: Box<[u8]>, is_start: bool, at_ms: u64, header: Arc<[u8]>) {
+    /// Adds a block, which gets its number here; those that are too old, or too many, leave.
+    pub fn push(&self, block: Block) {
         let mut kept = self.lock();
         let number = self.next.load(Ordering::Acquire);
         if number == u64::MAX {
             return;
         }
-        kept.bytes += bytes.len() as u64;
-        kept.blocks.push_back(Arc::new(Block { number, bytes, is_start, at_ms, header }));
+        let at_ms = block.at_ms;
+        kept.bytes += block.bytes.len() as u64;
+        kept.blocks.push_back(Arc::new(Block { number, ..block }));
         let time_max_ms = self.time_max.as_micros() / 1_000;
         while let Some(first) = kept.blocks.front()
             && kept.blocks.len() > 1
@@ -109,7 +113,8 @@ mod tests {
     use super::*;
 
     fn push(ring: &Ring, len: usize, is_start: bool, at_ms: u64) {
-        ring.push(vec![0; len].into(), is_start, at_ms, Arc::from([]));
+        let bytes = vec![0; len].into();
+        ring.push(Block { number: 0, bytes, is_start, at_ms, header: Arc::from([]), video: None });
     }
 
     fn numbers(held: &VecDeque<Arc<Block>>) -> Vec<u64> {

@@ -1,6 +1,7 @@
 //! Why a publisher's connection or stream ends: in the log, in the API and to the publisher.
 
 use std::fmt;
+use std::io::ErrorKind;
 use thalweg_host::HostError;
 use thalweg_media::rtmp::SessionError;
 use thalweg_media::{IngestError, Track};
@@ -54,7 +55,14 @@ impl End {
 impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Broken(error) => return error.fmt(f),
+            Self::Broken(error) => match error.source.kind() {
+                ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => "the publisher's connection was reset",
+                ErrorKind::TimedOut => "the publisher's connection timed out",
+                ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => {
+                    "the publisher cannot be reached any more"
+                }
+                _ => return write!(f, "the publisher's connection broke: {error}"),
+            },
             Self::Media(error) => return error.fmt(f),
             Self::Protocol(error) => return error.fmt(f),
             Self::Untaken(track, why) => {
@@ -81,5 +89,20 @@ impl fmt::Display for End {
             }
             Self::Drained => "the server ends",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    #[test]
+    fn a_connection_that_breaks_has_a_sentence() {
+        let text = |kind: ErrorKind| {
+            End::Broken(HostError { act: "receive".to_owned(), source: io::Error::from(kind) }).to_string()
+        };
+        assert_eq!(text(ErrorKind::ConnectionReset), "the publisher's connection was reset");
+        assert!(text(ErrorKind::OutOfMemory).starts_with("the publisher's connection broke: "));
     }
 }

@@ -5,7 +5,7 @@ use crate::hub::{CONTAINER, Format, Hls, Piece, Playlist, Stream};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use thalweg_media::hls::{Part, Rates, Segment, SegmentInfo, Segmenter, Settings, Window, stream_attributes};
-use thalweg_media::{Config, Track, Unit};
+use thalweg_media::{Config, Timeline, Track, Unit};
 use thalweg_model::LimitsConfig;
 
 /// How long a playlist may be kept by a cache, in seconds: it is another one with the next segment.
@@ -25,6 +25,8 @@ pub(super) struct Segments {
     base: u64,
     /// Segments that were listed: their numbers have no gaps.
     listed: u64,
+    /// The first segment of the publisher that is there now.
+    own: u64,
     version: u64,
     target_ms: u64,
     /// Segments that no memory was left for.
@@ -48,15 +50,17 @@ impl Segments {
             inits: VecDeque::new(),
             base: stream.began_ms / settings.shortest_ms(),
             listed: 0,
+            own: 0,
             version: 0,
             target_ms,
             lost: 0,
         }
     }
 
-    /// Bounds segments by what a group of pictures may be. A publisher past its limits is closed first, so that no segment is cut off.
+    /// Bounds segments by what a group of pictures may be. A publisher past its limits is closed first, so that no segment is cut off,
+    /// even if sound is ahead.
     pub(super) fn bound(&mut self, limits: &LimitsConfig) {
-        let longest_ms = self.target_ms + limits.gop.as_micros() / 1_000 + 1_000;
+        let longest_ms = self.target_ms + limits.gop.as_micros() / 1_000 + Timeline::APART_MAX_MS + 1_000;
         self.segmenter.bound(longest_ms, usize::try_from(limits.gop_bytes.get() * 2).unwrap_or(usize::MAX));
     }
 
@@ -81,15 +85,16 @@ impl Segments {
         self.publish(ended, stream, false);
     }
 
-    /// Rates of the segments so far, once there is one.
+    /// Rates of the listed segments of the publisher that is there now.
     pub(super) fn rates(&self) -> Option<Rates> {
-        self.window.as_ref().map(Window::rates)
+        self.window.as_ref().map(|window| window.rates(self.own))
     }
 
     /// Another publisher's units follow.
     pub(super) fn restart(&mut self, stream: &Stream) {
         let ended = self.segmenter.restart();
         self.publish(ended, stream, true);
+        self.own = self.base + self.listed;
         self.sound_wait = SoundWait::new(Settings::default().announced_wait_ms);
     }
 
@@ -167,7 +172,7 @@ impl Segments {
             playlist: Some(Arc::new(Playlist::new(&text, &version, PLAYLIST_AGE_S))),
             pieces: self.pieces.iter().map(|(piece, _)| Arc::clone(piece)).collect(),
             inits: self.inits.clone(),
-            attributes: stream_attributes(&window.rates(), self.segmenter.configs()),
+            attributes: stream_attributes(&window.rates(0), self.segmenter.configs()),
         });
     }
 }
@@ -219,5 +224,36 @@ mod tests {
             last = numbers;
             checker = own;
         }
+    }
+
+    #[test]
+    fn rates_are_of_what_is_listed_and_of_the_publisher_that_is_there() {
+        let stream = Stream::new("live/cam", 1_795_960_444_123, &ServeConfig::default());
+        let mut segments = Segments::new(&stream, 1_000, 3);
+        let avc = AvcConfig::of(b"\x67\x42\xc0\x1e\xda", b"\x68\xce").expect("a configuration");
+        let rate = |segments: &Segments| segments.rates().and_then(|rates| rates.pictures_per_1000_s);
+        let attributes = || stream.hls.get().1.attributes.clone();
+        let play = |segments: &mut Segments, from: u64, count: u64, per_second: u64, size: usize| {
+            segments.config(&Config::Avc(Arc::new(avc.clone())));
+            let mut payload = ((size - 4) as u32).to_be_bytes().to_vec();
+            payload.resize(size, 0x65);
+            let payload: Arc<[u8]> = payload.into();
+            for at in 0..=count * per_second {
+                let (track, dts_ms, keyframe) = (Track::Video, from + at * 1_000 / per_second, at % per_second == 0);
+                let payload = Arc::clone(&payload);
+                segments.unit(&Unit { track, dts_ms, cts_ms: 0, keyframe, discontinuity: false, payload }, &stream);
+            }
+        };
+        play(&mut segments, 10_000, 4, 50, 1_000);
+        assert_eq!(rate(&segments), Some(50_000));
+        assert!(attributes().contains("FRAME-RATE=50.000"), "{}", attributes());
+        segments.restart(&stream);
+        assert_eq!(rate(&segments), None, "nothing is known of the one that is there");
+        play(&mut segments, 20_000, 2, 10, 100);
+        assert_eq!(rate(&segments), Some(10_000));
+        play(&mut segments, 23_000, 6, 10, 100);
+        assert!(attributes().contains("FRAME-RATE=10.000"), "{}", attributes());
+        let peak = segments.rates().map_or(0, |rates| rates.peak_bits_per_second);
+        assert!(attributes().starts_with(&format!("BANDWIDTH={peak},")) && peak < 100_000, "{}", attributes());
     }
 }

@@ -56,7 +56,16 @@ mod tests {
 
     fn segment(number: u64, has_sound: bool) -> Segment {
         let discontinuity = number == 0;
-        let info = SegmentInfo { number, duration_ms: 2_000, discontinuity, bytes: 1, pictures: 50, init: None };
+        let info = SegmentInfo {
+            number,
+            duration_ms: 2_000,
+            discontinuity,
+            bytes: 1,
+            pictures: 50,
+            independent: true,
+            continued: true,
+            init: None,
+        };
         Segment { info, bytes: vec![0], init: None, has_sound }
     }
 

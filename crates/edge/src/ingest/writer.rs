@@ -4,7 +4,7 @@ use super::end::End;
 use super::segments::Segments;
 use super::silence::Silence;
 use super::untaken::Untaken;
-use crate::hub::{Publication, Stream};
+use crate::hub::{Block, Publication, Stream};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use thalweg_media::{Arrival, Config, Ingest, Tag, TagKind, Track, Unit, flv, metadata};
@@ -18,22 +18,33 @@ pub(super) struct Writer {
     segments: Segments,
     configs: Vec<Config>,
     metadata: Option<Arc<[u8]>>,
-    /// The metadata say that there is video.
-    announces_video: bool,
+    /// The metadata say that there is video, and sound.
+    announces: [bool; 2],
     /// What goes before the next block for one who begins there.
     header: Arc<[u8]>,
     /// The next block.
     block: Vec<u8>,
     block_is_start: bool,
     block_at_ms: u64,
-    /// Since the last keyframe: when that was, and the video's bytes.
-    gop: Option<(u64, u64)>,
+    /// Since the last keyframe, once there is one.
+    gop: Option<Gop>,
     /// Tags of this publisher that made no sense and were passed over.
     pub(super) skipped_tags: u64,
     untaken: Untaken,
     silence: Silence,
     /// The sound of the publisher before this one, until this one has or announces sound: see [`Writer::replaced`].
     former_sound: Option<Config>,
+}
+
+/// A group of pictures that goes on.
+#[derive(Debug, Clone, Copy)]
+struct Gop {
+    /// When its keyframe is decoded.
+    began_ms: u64,
+    /// When its latest picture is decoded.
+    latest_ms: u64,
+    /// The pictures' bytes.
+    bytes: u64,
 }
 
 impl Writer {
@@ -46,7 +57,7 @@ impl Writer {
             segments,
             configs: Vec::new(),
             metadata: None,
-            announces_video: false,
+            announces: [false; 2],
             header: Arc::from([]),
             block: Vec::new(),
             block_is_start: false,
@@ -64,7 +75,7 @@ impl Writer {
         self.ingest.restart();
         self.segments.restart(&self.stream);
         self.former_sound = self.configs.iter().find(|config| config.track() == Track::Audio).cloned();
-        (self.configs, self.metadata, self.announces_video) = (Vec::new(), None, false);
+        (self.configs, self.metadata, self.announces) = (Vec::new(), None, [false; 2]);
         (self.gop, self.skipped_tags, self.untaken) = (None, 0, Untaken::default());
         self.silence = Silence::default();
         self.stream.is_live.store(true, Ordering::Release);
@@ -76,6 +87,7 @@ impl Writer {
     /// Why the publisher has to end: its media cannot be carried, or has no keyframe for longer than `limits` allow.
     pub(super) fn take(&mut self, tag: &Tag, limits: &LimitsConfig, now_ms: u64) -> Result<(), End> {
         self.stream.received_bytes.fetch_add(tag.payload.len() as u64, Ordering::Relaxed);
+        self.ingest.set_now(now_ms);
         let taken = self.ingest.take(tag);
         if let Some(track) = tag.kind.track() {
             self.untaken.tag(track, &taken, self.has(track), now_ms, limits)?;
@@ -86,7 +98,7 @@ impl Writer {
             Ok(Some(Arrival::Unit(unit))) => self.replaced(&unit, limits, now_ms)?,
             Ok(Some(Arrival::UnitWithConfig(config, unit))) => {
                 self.config(config);
-                self.filled(&unit, limits, now_ms)?;
+                self.replaced(&unit, limits, now_ms)?;
             }
             Ok(_) => {}
             // Without one of its tracks a stream is not what was published.
@@ -97,12 +109,17 @@ impl Writer {
     }
 
     fn metadata(&mut self, text: Arc<[u8]>) {
+        // Encoders repeat it.
+        if self.metadata.as_ref() == Some(&text) {
+            return;
+        }
         self.cut();
-        self.announces_video |= metadata::announces_video(&text);
-        if self.announces_video {
+        let [video, sound] = [metadata::announces_video(&text), metadata::announces_sound(&text)];
+        self.announces = [self.announces[0] || video, self.announces[1] || sound];
+        if self.announces[0] {
             self.segments.announce_video();
         }
-        if metadata::announces_sound(&text) {
+        if sound {
             self.segments.announce_sound();
             self.former_sound = None;
         }
@@ -111,16 +128,23 @@ impl Writer {
     }
 
     fn bound_gop(&mut self, unit: &Unit, limits: &LimitsConfig) -> Result<(), End> {
-        let is_video = unit.track == Track::Video;
-        // Sound alone has no groups; sound behind video that has stopped has.
-        if !is_video && self.gop.is_none() {
-            return Ok(());
-        }
-        let bytes = if is_video { unit.payload.len() as u64 } else { 0 };
-        let (began_ms, before) = self.gop.filter(|_| !is_video || !unit.keyframe).unwrap_or((unit.dts_ms, 0));
-        self.gop = Some((began_ms, before + bytes));
-        let lasted_ms = unit.dts_ms.saturating_sub(began_ms);
-        match lasted_ms > limits.gop.as_micros() / 1_000 || before + bytes > limits.gop_bytes.get() {
+        let at_ms = unit.dts_ms;
+        let lasted_ms = match (unit.track, &mut self.gop) {
+            // Sound alone has no groups.
+            (Track::Audio, None) => 0,
+            // Sound may be ahead of video; behind video that has stopped, it is bounded too.
+            (Track::Audio, Some(gop)) => at_ms.saturating_sub(gop.latest_ms),
+            (Track::Video, Some(gop)) if !unit.keyframe => {
+                (gop.latest_ms, gop.bytes) = (at_ms, gop.bytes + unit.payload.len() as u64);
+                at_ms.saturating_sub(gop.began_ms)
+            }
+            (Track::Video, gop) => {
+                *gop = Some(Gop { began_ms: at_ms, latest_ms: at_ms, bytes: unit.payload.len() as u64 });
+                0
+            }
+        };
+        let bytes = self.gop.map_or(0, |gop| gop.bytes);
+        match lasted_ms > limits.gop.as_micros() / 1_000 || bytes > limits.gop_bytes.get() {
             true => Err(End::Gop),
             false => Ok(()),
         }
@@ -149,7 +173,8 @@ impl Writer {
 
     fn renew_header(&mut self) {
         let mut bytes = Vec::new();
-        flv::write_header(self.has(Track::Audio), self.has(Track::Video) || self.announces_video, &mut bytes);
+        let [video, sound] = self.announces;
+        flv::write_header(self.has(Track::Audio) || sound, self.has(Track::Video) || video, &mut bytes);
         if let Some(metadata) = &self.metadata {
             flv::write_tag(TagKind::Script, self.block_at_ms as u32, metadata, &mut bytes);
         }
@@ -208,7 +233,12 @@ impl Writer {
     fn cut(&mut self) {
         if !self.block.is_empty() {
             let bytes = std::mem::take(&mut self.block).into_boxed_slice();
-            self.stream.flv.push(bytes, self.block_is_start, self.block_at_ms, Arc::clone(&self.header));
+            let (is_start, at_ms, header) = (self.block_is_start, self.block_at_ms, Arc::clone(&self.header));
+            let video = self.configs.iter().find_map(|config| match config {
+                Config::Avc(avc) => Some(Arc::clone(avc)),
+                _ => None,
+            });
+            self.stream.flv.push(Block { number: 0, bytes, is_start, at_ms, header, video });
         }
     }
 

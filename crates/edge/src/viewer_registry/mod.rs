@@ -8,7 +8,7 @@ use crate::journal::Journal;
 use crate::journal_budget::JournalBudget;
 use crate::log::Log;
 use crate::playout::Fetched;
-use crate::viewer::{Protocol, Update, Viewer, Who, client_network};
+use crate::viewer::{Left, Protocol, Update, Viewer, Who, client_network};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -46,6 +46,8 @@ pub struct ViewerRegistry {
     pub stalls: AtomicU64,
     /// For how long in all, milliseconds.
     pub stalled_ms: AtomicU64,
+    /// Viewers that have gone since the start, by [`Left::ALL`].
+    pub left: [AtomicU64; Left::ALL.len()],
 }
 
 #[derive(Debug, Default)]
@@ -122,8 +124,8 @@ impl ViewerRegistry {
     /// For this number of workers. A viewer that has gone is written to the journal and sent to `on_stop`; the log has a line for each that comes or goes.
     pub fn new(workers: usize, journal: Option<Journal>, hooks: Arc<Hooks>, log: Arc<Log>) -> Self {
         let kicks = (0..workers).map(|_| Kicks::default()).collect();
-        let (seen, stalls, stalled_ms) = Default::default();
-        Self { state: Mutex::default(), journal, kicks, hooks, log, seen, stalls, stalled_ms }
+        let (seen, stalls, stalled_ms, left) = Default::default();
+        Self { state: Mutex::default(), journal, kicks, hooks, log, seen, stalls, stalled_ms, left }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -193,9 +195,7 @@ impl ViewerRegistry {
             match state.viewers.get_mut(&update.number) {
                 Some(entry) => {
                     entry.viewer.add(&update);
-                    if update.is_over {
-                        over.push(update.number);
-                    }
+                    over.extend(update.left.map(|left| (update.number, left)));
                 }
                 None => unknown.push(update.number),
             }
@@ -206,8 +206,8 @@ impl ViewerRegistry {
                 entry.fetched.insert(at, fetched);
             }
         }
-        for number in over {
-            self.end(&mut state, number);
+        for (number, left) in over {
+            self.end(&mut state, number, left);
         }
         unknown
     }
@@ -229,7 +229,7 @@ impl ViewerRegistry {
         let silent = state.viewers.values().map(|entry| &entry.viewer);
         let silent = silent.filter(|viewer| viewer.protocol == Protocol::Hls && is_silent(viewer));
         for number in silent.map(|viewer| viewer.id).collect::<Vec<_>>() {
-            self.end(&mut state, number);
+            self.end(&mut state, number, Left::Silent);
         }
         for entry in state.viewers.values_mut().filter(|entry| !entry.fetched.is_empty()) {
             self.infer(entry, now_ms.saturating_sub(LATE_MS));
@@ -244,21 +244,26 @@ impl ViewerRegistry {
     pub fn close(&self, now_ms: u64) {
         let mut state = self.state();
         for number in state.viewers.keys().copied().collect::<Vec<_>>() {
-            self.end(&mut state, number);
+            self.end(&mut state, number, Left::Drained);
         }
         state.allowed.drain().for_each(|(_, viewer)| self.tell_stop(&viewer));
         self.sum_up(&mut state, now_ms, true);
     }
 
     /// A viewer has gone; whether there was one.
-    fn end(&self, state: &mut State, number: u64) -> bool {
+    fn end(&self, state: &mut State, number: u64, left: Left) -> bool {
         let Some(mut entry) = state.remove(number) else { return false };
         self.infer(&mut entry, u64::MAX);
+        entry.viewer.why = Some(left.text());
+        self.left[left as usize].fetch_add(1, Ordering::Relaxed);
         let viewer = &entry.viewer;
-        self.log.event(LogLevel::Debug, "stop", || {
+        let level = if left.is_cut_off() { LogLevel::Info } else { LogLevel::Debug };
+        self.log.event(level, "stop", || {
             vec![
                 ("stream", (*viewer.stream).into()),
                 ("session", format!("{number:x}").into()),
+                ("address", viewer.address.to_string().into()),
+                ("why", left.text().into()),
                 ("bytes", viewer.bytes.into()),
                 ("seconds", (viewer.seen_ms.saturating_sub(viewer.began_ms) / 1_000).into()),
             ]
@@ -317,7 +322,7 @@ impl ViewerRegistry {
     /// Ends a viewer's session; whether there was one. The workers have to be woken after it.
     pub fn kick(&self, id: &str) -> bool {
         let Ok(number) = u64::from_str_radix(id, 16) else { return false };
-        if !self.end(&mut self.state(), number) {
+        if !self.end(&mut self.state(), number, Left::Kicked) {
             return false;
         }
         for kicks in &self.kicks {

@@ -88,11 +88,13 @@ fn a_live_viewer_goes_with_its_response_and_may_be_kicked() {
         enter(&registry, &mut worker, number, Protocol::Flv);
     }
     hand(&mut worker, &registry, 900_000);
-    worker.count(1, 900_000, |update| update.is_over = true);
+    worker.count(1, 900_000, |update| update.left = Some(Left::Stalled));
     hand(&mut worker, &registry, 900_000);
     assert_eq!((registry.count(), worker.viewers()), (1, 1));
     assert!(registry.kick("2") && !registry.kick("2") && !registry.kick("x"));
     assert_eq!((registry.kicked(0), registry.kicked(0)), (vec![2], vec![]));
+    let left = Left::ALL.map(|left| registry.left[left as usize].load(Ordering::Relaxed));
+    assert_eq!(left, [0, 0, 1, 0, 1, 0], "stalled, and kicked");
 }
 
 #[test]

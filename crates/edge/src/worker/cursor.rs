@@ -125,7 +125,9 @@ impl Cursor {
             self.skips += u32::from(fell_behind);
             self.fast_join = if self.joins_fast { FastJoin::new(held, start, self.coding).map(Box::new) } else { None };
             self.next = Some(self.fast_join.as_ref().map_or(held[start].number, |fast_join| fast_join.last + 1));
-            self.announce(&held[start].header);
+            // What comes behind the pictures follows the header of the last of them.
+            let from = self.fast_join.as_ref().map_or(start, |fast_join| (fast_join.last - first.number) as usize);
+            self.announce(&held[from].header);
         } else {
             let Some(next) = self.next.filter(|&next| next <= last.number) else { return false };
             self.announce(&held[(next - first.number) as usize].header);

@@ -55,10 +55,11 @@ pub(super) struct Picture<'a> {
 }
 
 impl FastJoin {
-    /// From the keyframe at the beginning of `held[start]` to the newest picture of the same codecs; `None` where that takes no time.
+    /// From the keyframe at the beginning of `held[start]` to the newest picture that is decoded alike; `None` where that takes no time.
+    /// Metadata and sound that came meanwhile are in the header of the last block.
     pub(super) fn new(held: &VecDeque<Arc<Block>>, start: usize, coding: Coding) -> Option<Self> {
         let first = held.get(start)?;
-        let blocks = held.iter().skip(start).take_while(|block| Arc::ptr_eq(&block.header, &first.header));
+        let blocks = held.iter().skip(start).take_while(|block| block.video == first.video);
         let (mut count, mut from_ms, mut end_ms, mut last) = (0, None, 0, first.number);
         for block in blocks {
             last = block.number;
@@ -209,7 +210,14 @@ mod tests {
                 &mut bytes,
             );
             write_unit(&unit(Track::Audio, at_ms + 5, 0, true), None, &mut bytes);
-            Arc::new(Block { number, bytes: bytes.into(), is_start: number == 0, at_ms, header: Arc::clone(&header) })
+            Arc::new(Block {
+                number,
+                bytes: bytes.into(),
+                is_start: number == 0,
+                at_ms,
+                header: Arc::clone(&header),
+                video: None,
+            })
         };
         (0..count).map(block).collect()
     }
@@ -273,7 +281,8 @@ mod tests {
         assert!(FastJoin::new(&blocks(50, 7, 2), 0, Coding::Identity).is_none(), "it would take no less");
         let mut bytes = Vec::new();
         write_unit(&unit(Track::Audio, 5, 0, true), None, &mut bytes);
-        let block = Block { number: 0, bytes: bytes.into(), is_start: true, at_ms: 5, header: Arc::from([]) };
+        let header = Arc::from([]);
+        let block = Block { number: 0, bytes: bytes.into(), is_start: true, at_ms: 5, header, video: None };
         assert!(FastJoin::new(&VecDeque::from([Arc::new(block)]), 0, Coding::Identity).is_none());
     }
 

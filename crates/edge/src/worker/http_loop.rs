@@ -9,7 +9,7 @@ use super::{Worker, seconds};
 use crate::hooks;
 use crate::http::{Method, Refusal, forwarded, parse};
 use crate::playout::Fetched;
-use crate::viewer::TcpFacts;
+use crate::viewer::{Left, TcpFacts};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use thalweg_host::poll::Ready;
@@ -36,13 +36,20 @@ impl Worker {
         loop {
             let Some(connection) = self.connections.get(token) else { return };
             match &connection.body {
-                // During a live response only the connection's end matters.
+                // During a live response only the connection's end matters. Requests behind one that waits are answered after it, in their
+                // order (RFC 9112 §9.3.2).
                 Body::Live(_) | Body::Playlist(_) => {
-                    if !connection.unread {
+                    let is_waiting = matches!(connection.body, Body::Playlist(_));
+                    if !connection.unread || is_waiting && connection.input.len() >= self.limits.head_bytes {
                         return;
                     }
                     match connection.receive(&mut self.scratch) {
-                        Ok(Some(got)) if got > 0 => continue,
+                        Ok(Some(got)) if got > 0 => {
+                            if is_waiting {
+                                connection.input.extend_from_slice(&self.scratch[..got]);
+                            }
+                            continue;
+                        }
                         Ok(None) => connection.unread = false,
                         _ => self.close(token),
                     }
@@ -211,7 +218,7 @@ impl Worker {
                 connection.deadline_s = u32::MAX;
                 let is_over = |local: &Local| local.blocks.is_empty() && local.stream.flv.is_over();
                 if local.is_none_or(is_over) {
-                    self.end_live(token);
+                    self.end_live(token, Left::Over);
                 }
             }
             Ok(Sent::Idle) => {}
@@ -236,29 +243,40 @@ impl Worker {
 
     /// Closes a connection whose last response is complete; the kernel still sends what it holds.
     pub(super) fn finish(&mut self, token: u64) {
+        self.finish_viewer(token, Left::Closed);
+    }
+
+    fn finish_viewer(&mut self, token: u64, left: Left) {
         if let Some(connection) = self.connections.get(token)
             && let Some(tls) = &mut connection.tls
         {
             tls.send_close_notify();
             let _ = connection.flush();
         }
-        self.close(token);
+        self.close_viewer(token, left);
     }
 
     pub(super) fn close(&mut self, token: u64) {
+        self.close_viewer(token, Left::Closed);
+    }
+
+    /// Closes a connection; if a live response is on its way, its viewer has left for this reason.
+    pub(super) fn close_viewer(&mut self, token: u64, left: Left) {
         let Some(connection) = self.connections.remove(token) else { return };
         let load = &self.shared.loads[self.number];
         load.connections.fetch_sub(1, Ordering::Relaxed);
         self.shared.connections.leave(connection.counted);
         match &connection.body {
-            Body::Live(cursor) => self.viewer_left(token, cursor, connection.session, connection.tcp_facts()),
+            Body::Live(cursor) => {
+                self.viewer_left(token, cursor, connection.session, connection.tcp_facts(), left);
+            }
             Body::Playlist(waiting) => self.router.depart(&waiting.stream, token),
             _ => {}
         }
     }
 
     /// Ends a live response: with its last chunk where that can follow what was sent, otherwise by closing the connection.
-    pub(super) fn end_live(&mut self, token: u64) {
+    pub(super) fn end_live(&mut self, token: u64, left: Left) {
         let Some(connection) = self.connections.get(token) else { return };
         let can_end = |cursor: &Cursor| cursor.coding() == Coding::Chunked && cursor.is_between_chunks();
         match std::mem::replace(&mut connection.body, Body::None) {
@@ -266,22 +284,22 @@ impl Worker {
                 let (session, facts) = (connection.session.take(), connection.tcp_facts());
                 connection.body = Body::Shared(Arc::from(LAST_CHUNK), 0, LAST_CHUNK.len());
                 connection.deadline_s = self.router.now_s + seconds(self.router.config.value().limits.write_stall);
-                self.viewer_left(token, &cursor, session, facts);
+                self.viewer_left(token, &cursor, session, facts, left);
                 self.advance(token);
             }
             body => {
                 connection.body = body;
-                self.finish(token);
+                self.finish_viewer(token, left);
             }
         }
     }
 
     /// The viewer of a live response has gone.
-    fn viewer_left(&mut self, token: u64, cursor: &Cursor, session: Option<u64>, facts: Option<TcpFacts>) {
+    fn viewer_left(&mut self, token: u64, cursor: &Cursor, session: Option<u64>, facts: Option<TcpFacts>, left: Left) {
         self.router.depart(&cursor.stream, token);
         let Some(session) = session else { return };
         self.router.stats.count(session, self.router.now_ms, |update| {
-            (update.tcp, update.skips, update.is_over) = (facts.or(update.tcp), cursor.skips, true);
+            (update.tcp, update.skips, update.left) = (facts.or(update.tcp), cursor.skips, Some(left));
         });
     }
 

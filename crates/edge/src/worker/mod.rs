@@ -18,6 +18,7 @@ use crate::hub::Signal;
 use crate::shared::Shared;
 use crate::slab::Slab;
 use crate::tls::Certificates;
+use crate::viewer::Left;
 use connection::{Body, Connection};
 use router::Router;
 use std::sync::Arc;
@@ -213,7 +214,7 @@ impl Worker {
                 self.first_playlist(token);
             } else if now_s > connection.deadline_s {
                 self.shared.loads[self.number].timeouts.fetch_add(1, Ordering::Relaxed);
-                self.close(token);
+                self.close_viewer(token, Left::Stalled);
             } else if let (Body::Live(cursor), Some(session)) = (&connection.body, connection.session) {
                 let blocks = self.router.locals.get(&cursor.stream).map(|local| &local.blocks);
                 let behind_ms = blocks.map_or(0, |blocks| cursor.behind_ms(blocks));
@@ -252,7 +253,7 @@ impl Worker {
             connection.close = true;
             match connection.body {
                 // It would go on for as long as the stream does.
-                Body::Live(_) => self.end_live(token),
+                Body::Live(_) => self.end_live(token, Left::Drained),
                 // The application's answer comes: `on_stop` follows an `on_play` that it accepts.
                 Body::Asked(_) if !is_late => {}
                 Body::Playlist(_) | Body::Asked(_) => self.finish(token),

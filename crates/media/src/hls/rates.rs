@@ -12,13 +12,14 @@ pub struct Rates {
     pub peak_bits_per_second: u64,
     /// Bits of all segments over their duration.
     pub average_bits_per_second: u64,
-    /// The highest frame rate of such consecutive segments, in pictures per 1,000 s; `None` without video.
+    /// The highest frame rate of such consecutive segments, in pictures per 1,000 s; `None` without video. Segments whose end is assumed
+    /// do not count.
     pub pictures_per_1000_s: Option<u64>,
 }
 
 /// Measures [`Rates`].
 #[derive(Debug, Default)]
-pub(super) struct RateMeter {
+struct RateMeter {
     /// The latest segments, which last one and a half target durations together or little more.
     recent: VecDeque<Span>,
     total: Span,
@@ -31,14 +32,22 @@ struct Span {
     duration_ms: u64,
     bytes: u64,
     pictures: u64,
+    /// How long pictures were counted.
+    counted_ms: u64,
 }
 
 impl Span {
+    const fn of(info: &SegmentInfo) -> Self {
+        let (pictures, counted_ms) = if info.continued { (info.pictures as u64, info.duration_ms) } else { (0, 0) };
+        Self { duration_ms: info.duration_ms, bytes: info.bytes, pictures, counted_ms }
+    }
+
     const fn plus(self, other: Self) -> Self {
         Self {
             duration_ms: self.duration_ms + other.duration_ms,
             bytes: self.bytes + other.bytes,
             pictures: self.pictures + other.pictures,
+            counted_ms: self.counted_ms + other.counted_ms,
         }
     }
 
@@ -47,14 +56,23 @@ impl Span {
     }
 
     fn pictures_per_1000_s(self) -> Option<u64> {
-        (self.pictures * 1_000_000 + self.duration_ms / 2).checked_div(self.duration_ms).filter(|&rate| rate > 0)
+        (self.pictures * 1_000_000 + self.counted_ms / 2).checked_div(self.counted_ms).filter(|&rate| rate > 0)
+    }
+}
+
+impl Rates {
+    /// The rates of consecutive segments.
+    pub(super) fn of<'a>(segments: impl Iterator<Item = &'a SegmentInfo>, target_duration_s: u32) -> Self {
+        let mut meter = RateMeter::default();
+        segments.for_each(|info| meter.push(info, target_duration_s));
+        meter.rates()
     }
 }
 
 impl RateMeter {
-    pub(super) fn push(&mut self, info: &SegmentInfo, target_duration_s: u32) {
+    fn push(&mut self, info: &SegmentInfo, target_duration_s: u32) {
         let (least_ms, most_ms) = (u64::from(target_duration_s) * 500, u64::from(target_duration_s) * 1_500);
-        let span = Span { duration_ms: info.duration_ms, bytes: info.bytes, pictures: info.pictures.into() };
+        let span = Span::of(info);
         self.total = self.total.plus(span);
         if info.discontinuity {
             self.recent.clear();
@@ -77,7 +95,7 @@ impl RateMeter {
         self.recent.drain(..surplus);
     }
 
-    pub(super) fn rates(&self) -> Rates {
+    fn rates(&self) -> Rates {
         let average_bits_per_second = self.total.bits_per_second();
         Rates {
             // No segments are long enough yet: their average is the best that is known.
@@ -92,12 +110,24 @@ impl RateMeter {
 mod tests {
     use super::*;
 
+    /// Of segments, the end of which one is assumed.
+    fn rates_but(segments: &[(u64, u64, u32)], assumed: Option<u64>) -> Rates {
+        let info = |(number, &(duration_ms, bytes, pictures))| SegmentInfo {
+            number,
+            duration_ms,
+            discontinuity: false,
+            bytes,
+            pictures,
+            independent: true,
+            continued: Some(number) != assumed,
+            init: None,
+        };
+        let infos: Vec<SegmentInfo> = (0..).zip(segments).map(info).collect();
+        Rates::of(infos.iter(), 2)
+    }
+
     fn rates(segments: &[(u64, u64, u32)]) -> Rates {
-        let mut meter = RateMeter::default();
-        for (number, &(duration_ms, bytes, pictures)) in (0..).zip(segments) {
-            meter.push(&SegmentInfo { number, duration_ms, discontinuity: false, bytes, pictures, init: None }, 2);
-        }
-        meter.rates()
+        rates_but(segments, None)
     }
 
     #[test]
@@ -119,5 +149,13 @@ mod tests {
         // 30,000/1,001 Hz, as rounded to milliseconds; sound alone has no rate.
         assert_eq!(rates(&[(2_002, 1, 60)]).pictures_per_1000_s, Some(29_970));
         assert_eq!(rates(&[(2_000, 1, 0)]).pictures_per_1000_s, None);
+    }
+
+    #[test]
+    fn an_assumed_end_has_no_frame_rate() {
+        // The last picture may have been shown for a second, as the others were.
+        let measured = rates_but(&[(2_000, 1, 2), (2_000, 1, 2), (1_500, 1, 2)], Some(2));
+        assert_eq!(measured.pictures_per_1000_s, Some(1_000));
+        assert_eq!(rates_but(&[(500, 1, 1)], Some(0)).pictures_per_1000_s, None);
     }
 }

@@ -7,6 +7,7 @@
 use super::format::{Container, SegmentFormat};
 use super::settings::{EARLY_MS, Settings};
 use super::start::Start;
+use crate::avc::Nals;
 use crate::ts::Muxer;
 use crate::{Config, Track, Unit};
 
@@ -48,8 +49,11 @@ struct Open {
     broken: bool,
     pictures: u32,
     has_sound: bool,
+    independent: bool,
     /// The latest unit of each track: video, audio.
     latest: [Option<Latest>; 2],
+    /// When the first unit of each track is decoded.
+    first_ms: [Option<u64>; 2],
     /// The units so far, while sound is awaited.
     units: Vec<Unit>,
 }
@@ -74,6 +78,13 @@ pub struct SegmentInfo {
     pub bytes: u64,
     /// Pictures in it.
     pub pictures: u32,
+    /// All of it is decoded without another segment: its first picture is an IDR picture, or there is none. Pictures behind another
+    /// keyframe may be shown before it, and refer to those of the segment before.
+    ///
+    /// Source: RFC 8216 §4.3.5.1; ISO/IEC 14496-10 §7.4.1.2.4.
+    pub independent: bool,
+    /// It ends where the next unit begins. The end of a publisher's last one, or of one before a gap, is assumed.
+    pub continued: bool,
     /// The initialization section that it needs, by the number of the segment it came with.
     pub init: Option<u64>,
 }
@@ -283,15 +294,36 @@ impl<F: SegmentFormat> Segmenter<F> {
         let discontinuity = std::mem::take(&mut self.discontinuity);
         let start_ms = unit.dts_ms;
         let latest = if discontinuity { [None; 2] } else { self.latest };
-        let units = Vec::new();
+        let (units, first_ms) = (Vec::new(), [None; 2]);
         let (broken, pictures, has_sound) = (false, 0, false);
-        self.open = Some(Open { bytes, start_ms, discontinuity, broken, pictures, has_sound, latest, units });
+        let independent = self.is_independent(unit);
+        self.open = Some(Open {
+            bytes,
+            start_ms,
+            discontinuity,
+            broken,
+            pictures,
+            has_sound,
+            independent,
+            latest,
+            first_ms,
+            units,
+        });
+    }
+
+    /// Whether what follows `unit` is decoded without what was before.
+    fn is_independent(&self, unit: &Unit) -> bool {
+        match &self.tracks[0] {
+            Some(Config::Avc(avc)) if unit.track == Track::Video => Nals::new(&unit.payload, avc.length_size).has_idr(),
+            _ => true,
+        }
     }
 
     fn write(&mut self, unit: &Unit) {
         let Some(open) = &mut self.open else { return };
         open.pictures += u32::from(unit.track == Track::Video);
         open.has_sound |= unit.track == Track::Audio;
+        open.first_ms[place(unit.track)].get_or_insert(unit.dts_ms);
         let last = &mut open.latest[place(unit.track)];
         let step_ms = last.map(|last| unit.dts_ms.saturating_sub(last.dts_ms));
         *last = Some(Latest { dts_ms: unit.dts_ms, step_ms });
@@ -306,18 +338,19 @@ impl<F: SegmentFormat> Segmenter<F> {
         let mut open = self.open.take()?;
         self.awaits_sound = false;
         self.format.flush(&mut open.bytes);
-        let end_ms = |step_max_ms: u64| {
-            let step_ms = |last: &Latest| last.step_ms.unwrap_or(STEP_MS).min(step_max_ms);
-            let ends = open.latest.iter().flatten().map(|last| last.dts_ms + step_ms(last));
-            ends.max().unwrap_or(open.start_ms)
-        };
+        let end_ms = |last: &Latest, step_max_ms: u64| last.dts_ms + last.step_ms.unwrap_or(STEP_MS).min(step_max_ms);
         let is_step_known = open.latest.iter().flatten().any(|last| last.step_ms.is_some());
-        let continued_ms = next_ms.filter(|&next_ms| !is_step_known || next_ms <= end_ms(u64::MAX) + GAP_MS);
+        let silent_ms = open.latest.iter().flatten().map(|last| end_ms(last, u64::MAX)).max().unwrap_or(open.start_ms);
+        let continued_ms = next_ms.filter(|&next_ms| !is_step_known || next_ms <= silent_ms + GAP_MS);
         // A gap lengthens no segment: the stream does not continue behind it.
         self.discontinuity |= continued_ms.is_none() && next_ms.is_some();
         self.latest = if continued_ms.is_some() { open.latest } else { [None; 2] };
-        let end_ms = continued_ms.unwrap_or_else(|| end_ms(STEP_MAX_MS));
-        let duration_ms = end_ms.saturating_sub(open.start_ms).max(1);
+        // As long as the longer track in it: sound that is ahead of video begins as much later as it ends.
+        let own_ms = |(first_ms, last): (&Option<u64>, &Option<Latest>)| {
+            Some(end_ms(last.as_ref()?, STEP_MAX_MS).saturating_sub((*first_ms)?))
+        };
+        let longest_ms = || open.first_ms.iter().zip(&open.latest).filter_map(own_ms).max().unwrap_or(0);
+        let duration_ms = continued_ms.map_or_else(longest_ms, |end_ms| end_ms.saturating_sub(open.start_ms)).max(1);
         if self.target_duration_s.is_none() {
             self.target_duration_s = Some(self.expect(duration_ms, open.pictures > 0));
         }
@@ -333,6 +366,8 @@ impl<F: SegmentFormat> Segmenter<F> {
             discontinuity: open.discontinuity,
             bytes: open.bytes.len() as u64,
             pictures: open.pictures,
+            independent: open.independent,
+            continued: continued_ms.is_some(),
             init: self.init,
         };
         self.number += 1;

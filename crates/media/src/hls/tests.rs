@@ -284,8 +284,16 @@ fn segments_begin_at_keyframes() {
 #[test]
 fn segments_that_left_the_playlist_stay_a_while() {
     let mut window = Window::new(2, 3);
-    let info =
-        |number| SegmentInfo { number, duration_ms: 2000, discontinuity: false, bytes: 1, pictures: 50, init: None };
+    let info = |number| SegmentInfo {
+        number,
+        duration_ms: 2000,
+        discontinuity: false,
+        bytes: 1,
+        pictures: 50,
+        independent: true,
+        continued: true,
+        init: None,
+    };
     for number in 0..4 {
         assert!(window.push(info(number), number).is_empty());
     }
@@ -543,4 +551,48 @@ proptest! {
             checker.check(text);
         }
     }
+}
+
+#[test]
+fn the_last_segment_is_as_long_as_its_tracks_though_sound_is_ahead() {
+    let mut stream = Stream::new(Settings::default());
+    stream.config(&avc());
+    stream.config(&aac());
+    for at in (0..4_040).step_by(20) {
+        if at % 40 == 0 {
+            stream.unit(&picture(10_000 + at, at % 2_000 == 0));
+        }
+        if at < 4_000 {
+            stream.unit(&sound(18_000 + at));
+        }
+    }
+    stream.end();
+    // The last one is one picture.
+    assert_eq!(stream.segments.iter().map(|info| info.duration_ms).collect::<Vec<_>>(), [2_000, 2_000, 40]);
+}
+
+#[test]
+fn segments_that_begin_without_an_idr_picture_are_not_declared_independent() {
+    let mut stream = Stream::new(Settings::default());
+    stream.config(&avc());
+    // An I picture of an open group.
+    let intra = b"\0\0\0\x03\x41\x88\x80".as_slice();
+    for at in (0..20_000).step_by(1_000) {
+        let mut unit = picture(at, true);
+        if at == 5_000 {
+            unit.payload = intra.into();
+        }
+        let ended = stream.segmenter.unit(&unit);
+        let Some(Segment { info, bytes, .. }) = ended else { continue };
+        let window = stream.window.get_or_insert_with(|| Window::new(2, 3));
+        window.push(info, bytes);
+        stream.text.clear();
+        window.write(&stream.segmenter.container(), &mut stream.text);
+        let is_declared = stream.text.contains("#EXT-X-INDEPENDENT-SEGMENTS\n");
+        let is_listed = stream.window.iter().flat_map(Window::listed).any(|(info, _)| !info.independent);
+        assert_eq!(is_declared, !is_listed, "{}", stream.text);
+        stream.segments.push(info);
+    }
+    assert_eq!(stream.segments.iter().filter(|info| !info.independent).count(), 1);
+    assert!(stream.text.contains("#EXT-X-INDEPENDENT-SEGMENTS\n"), "it has left the playlist");
 }

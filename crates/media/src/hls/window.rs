@@ -5,7 +5,7 @@
 //! as nginx-rtmp-module, SRS, gohlslib and Wowza do, and players follow; it never falls.
 
 use super::format::{Container, Part};
-use super::rates::{RateMeter, Rates};
+use super::rates::Rates;
 use super::segmenter::{SegmentInfo, rounded_s};
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -22,14 +22,13 @@ pub struct Window<T> {
     kept: VecDeque<(SegmentInfo, T, u64)>,
     discontinuities: u64,
     ended: bool,
-    meter: RateMeter,
 }
 
 impl<T> Window<T> {
     /// A window of `length` segments, of which `target_duration_s` is expected to be the longest.
     pub fn new(target_duration_s: u32, length: usize) -> Self {
-        let (listed, kept, meter) = (VecDeque::new(), VecDeque::new(), RateMeter::default());
-        Self { target_duration_s, length, listed, kept, discontinuities: 0, ended: false, meter }
+        let (listed, kept) = (VecDeque::new(), VecDeque::new());
+        Self { target_duration_s, length, listed, kept, discontinuities: 0, ended: false }
     }
 
     /// As though `count` discontinuities had left the playlist: a server that was started again does not go back behind its former number.
@@ -44,9 +43,10 @@ impl<T> Window<T> {
         self.target_duration_s
     }
 
-    /// The rates of the segments so far.
-    pub fn rates(&self) -> Rates {
-        self.meter.rates()
+    /// The rates of the listed segments from the one with this number on.
+    pub fn rates(&self, from: u64) -> Rates {
+        let infos = self.listed.iter().map(|(info, _)| info);
+        Rates::of(infos.skip_while(|info| info.number < from), self.target_duration_s)
     }
 
     /// Adds a segment, `value` being whatever serves it; returns what nobody may ask for any more.
@@ -55,7 +55,6 @@ impl<T> Window<T> {
     /// that of the playlist behind that.
     pub fn push(&mut self, info: SegmentInfo, value: T) -> Vec<T> {
         self.target_duration_s = self.target_duration_s.max(rounded_s(info.duration_ms));
-        self.meter.push(&info, self.target_duration_s);
         for (_, _, stays_ms) in &mut self.kept {
             *stays_ms = stays_ms.saturating_sub(info.duration_ms);
         }
@@ -111,7 +110,9 @@ impl<T> Window<T> {
         if self.discontinuities > 0 || self.listed.iter().any(|(info, _)| info.discontinuity) {
             let _ = writeln!(out, "#EXT-X-DISCONTINUITY-SEQUENCE:{}", self.discontinuities);
         }
-        out.push_str("#EXT-X-INDEPENDENT-SEGMENTS\n");
+        if self.listed.iter().all(|(info, _)| info.independent) {
+            out.push_str("#EXT-X-INDEPENDENT-SEGMENTS\n");
+        }
         for (info, _) in &self.listed {
             if info.discontinuity {
                 out.push_str("#EXT-X-DISCONTINUITY\n");

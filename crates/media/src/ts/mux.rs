@@ -3,7 +3,7 @@
 use super::psi::{write_pat, write_pmt};
 use super::{AUDIO_PID, MASK, PACKET, SYNC, TICKS, TYPE_AAC, TYPE_AVC, TYPE_MPEG1_AUDIO, TYPE_MPEG2_AUDIO, VIDEO_PID};
 use crate::aac::ADTS_LENGTH;
-use crate::avc::{NAL_AUD, NAL_SPS, Nals};
+use crate::avc::{NAL_AUD, NAL_PPS, NAL_SPS, Nals};
 use crate::{AacConfig, AvcConfig, Config, Mp3Config, Track, Unit};
 use std::sync::Arc;
 
@@ -19,6 +19,32 @@ pub struct Muxer {
     /// Continuity counters: PAT, PMT, video, audio.
     counters: [u8; 4],
     gathered: Gathered,
+    decoding: Decoding,
+    /// The latest clock reference, in ticks.
+    pcr: Option<i64>,
+}
+
+/// When pictures are decoded.
+#[derive(Debug, Default)]
+struct Decoding {
+    /// By how much earlier than a publisher says, in ticks: its pictures may be shown before it says that they are decoded.
+    ahead: i64,
+    /// When the last one is.
+    last: Option<i64>,
+}
+
+impl Decoding {
+    /// The decoding and presentation timestamps of a picture, where the publisher says so. Nothing is shown before it is decoded, and
+    /// each picture is decoded later than the last; where both take it, a picture is shown later, until it is known how much earlier to
+    /// decode.
+    fn place(&mut self, dts: i64, pts: i64) -> (i64, i64) {
+        if dts - pts <= AHEAD_MAX {
+            self.ahead = self.ahead.max(dts - pts);
+        }
+        let dts = (dts - self.ahead).max(self.last.map_or(i64::MIN, |last| last + 1));
+        self.last = Some(dts);
+        (dts, pts.max(dts))
+    }
 }
 
 /// How sound is decoded.
@@ -57,14 +83,21 @@ struct Gathered {
 
 /// How much sound is gathered at most, in bytes: what fits into 16 packets, as FFmpeg does.
 const GATHER_BYTES: usize = 2930;
-/// And in frames, so that a player without video has a clock reference each tenth of a second (§2.7.2).
+/// And in frames.
 const GATHER_FRAMES: u32 = 5;
+/// Most that two clock references are apart, in ticks: a tenth of a second (§2.7.2).
+const PCR_APART: i64 = 9_000;
+/// Media is apart by no more than this, in ticks: the clock goes on through it. A minute: see `limits.gop`.
+const PCR_FILLED_MAX: i64 = 60 * 90_000;
 /// Frames that are further from where the first one says they are begin a PES packet of their own, in milliseconds.
 const GATHER_OFF_MS: u64 = 5;
 
 /// What timestamps begin with, in ticks: so far is the clock reference behind, that decoders have time to fill their buffers, and
 /// a unit may be shown a little before the first one.
 const BEGIN: i64 = 126_000;
+/// Most that decoding is moved ahead, in ticks: two seconds, which 16 pictures take at 8 a second. No more are held back (ISO/IEC 14496-10,
+/// `max_dec_frame_buffering`).
+const AHEAD_MAX: i64 = 180_000;
 /// How far the clock reference is behind the decoding of its packet's unit, in ticks: 0.7 s, as FFmpeg has it.
 const PCR_BEHIND: i64 = 63_000;
 
@@ -87,11 +120,14 @@ impl Muxer {
             Config::Mp3(mp3) => self.audio = Some(Sound::Mp3(*mp3)),
         }
         self.version = self.version.wrapping_add(1) & 31;
+        // Another track may have the clock now.
+        self.pcr = None;
     }
 
     /// There are no tracks any more: those of the next publisher follow.
     pub fn clear(&mut self) {
         (self.video, self.audio, self.gathered) = (None, None, Gathered::default());
+        (self.decoding.ahead, self.pcr) = (0, None);
     }
 
     /// Appends the program's tables. Each segment begins with them.
@@ -120,7 +156,8 @@ impl Muxer {
         let pts = BEGIN + self.gathered.dts_ms as i64 * TICKS;
         let header = PesHeader::new(0xc0, pts, None, Some(gathered.len()));
         // Without video the clock is here.
-        let pcr = self.video.is_none().then_some(pts - PCR_BEHIND);
+        let pcr =
+            self.video.is_none().then(|| clock(&mut self.pcr, AUDIO_PID, self.counters[AUDIO], pts - PCR_BEHIND, out));
         let total = header.bytes().len() + gathered.len();
         let mut packets = Packets::new(AUDIO_PID, &mut self.counters[AUDIO], pcr, true, total, out);
         packets.put(header.bytes());
@@ -134,15 +171,15 @@ impl Muxer {
         let Some(config) = &self.video else { return };
         let nals = Nals::new(&unit.payload, config.length_size).filter(|nal| nal[0] & 31 != NAL_AUD);
         // A decoder that begins here has seen no parameter set.
-        let bare = unit.keyframe && !nals.clone().any(|nal| nal[0] & 31 == NAL_SPS);
+        let lacks = |set: u8| !nals.clone().any(|nal| nal[0] & 31 == set);
+        let bare = unit.keyframe && (lacks(NAL_SPS) || lacks(NAL_PPS));
         let sets = config.sps.iter().chain(&config.pps).filter(|_| bare).map(Vec::as_slice);
-        let pts = BEGIN + unit.dts_ms as i64 * TICKS + i64::from(unit.cts_ms) * TICKS;
-        // Nothing is shown before it is decoded: a unit that says so is decoded earlier.
-        let dts = (BEGIN + unit.dts_ms as i64 * TICKS).min(pts);
+        let dts = BEGIN + unit.dts_ms as i64 * TICKS;
+        let (dts, pts) = self.decoding.place(dts, dts + i64::from(unit.cts_ms) * TICKS);
         let header = PesHeader::new(0xe0, pts, Some(dts), None);
         let body: usize = sets.clone().chain(nals.clone()).map(|nal| START_CODE.len() + nal.len()).sum();
         let total = header.bytes().len() + DELIMITER.len() + body;
-        let pcr = Some(dts - PCR_BEHIND);
+        let pcr = Some(clock(&mut self.pcr, VIDEO_PID, self.counters[VIDEO], dts - PCR_BEHIND, out));
         let mut packets = Packets::new(VIDEO_PID, &mut self.counters[VIDEO], pcr, unit.keyframe, total, out);
         packets.put(header.bytes());
         packets.put(&DELIMITER);
@@ -167,7 +204,10 @@ impl Muxer {
         let passed_ms = u64::from(self.gathered.frames * samples) * 1000 / u64::from(rate);
         let off_ms = unit.dts_ms.abs_diff(self.gathered.dts_ms + passed_ms);
         let full = self.gathered.bytes.len() + header.len() + unit.payload.len() > GATHER_BYTES;
-        if full || off_ms > GATHER_OFF_MS || self.gathered.frames >= GATHER_FRAMES {
+        // Where the clock is in sound, it is due again behind this frame.
+        let is_due = self.video.is_none()
+            && i64::from((self.gathered.frames + 1) * samples) * 90_000 > PCR_APART * i64::from(rate);
+        if full || is_due || off_ms > GATHER_OFF_MS || self.gathered.frames >= GATHER_FRAMES {
             self.flush(out);
         }
         if self.gathered.bytes.is_empty() {
@@ -177,6 +217,31 @@ impl Muxer {
         self.gathered.bytes.extend_from_slice(header);
         self.gathered.bytes.extend_from_slice(&unit.payload);
     }
+}
+
+/// Moves the clock to `to`, with packets of its own where references would be too far apart. They have no payload, and so the counter of
+/// the last packet (§2.4.3.3).
+fn clock(last: &mut Option<i64>, pid: u16, counter: u8, to: i64, out: &mut Vec<u8>) -> i64 {
+    if let Some(last) = last.filter(|last| to - last <= PCR_FILLED_MAX) {
+        let mut at = last + PCR_APART;
+        while at < to {
+            let [high, low] = pid.to_be_bytes();
+            let mut packet = [0xff; PACKET];
+            packet[..5].copy_from_slice(&[SYNC, high, low, 0x20 | counter.wrapping_sub(1) & 15, (PACKET - 5) as u8]);
+            packet[5] = 0x10;
+            packet[6..12].copy_from_slice(&clock_reference(at));
+            out.extend_from_slice(&packet);
+            at += PCR_APART;
+        }
+    }
+    *last = Some(to);
+    to
+}
+
+/// A clock reference: 33 bits, six reserved, and nine of which none is used (§2.4.3.5).
+fn clock_reference(ticks: i64) -> [u8; 6] {
+    let [_, _, _, high, rest @ ..] = ((ticks as u64 & MASK) << 7).to_be_bytes();
+    [high, rest[0], rest[1], rest[2], rest[3] | 0x7e, 0]
 }
 
 /// A PES packet's header (§2.4.3.6).
@@ -272,17 +337,13 @@ impl<'a> Packets<'a> {
             return;
         }
         let mut field = [0xff; PACKET - 4];
-        // Its length, flags, and the clock: 33 bits, six reserved, nine of which none is used.
+        // Its length, flags, and the clock.
         let mut used = 0;
         if self.first && (self.pcr.is_some() || self.random_access) {
             field[1] = u8::from(self.random_access) << 6 | u8::from(self.pcr.is_some()) << 4;
             used = 2;
             if let Some(pcr) = self.pcr {
-                let [_, _, _, high, rest @ ..] = ((pcr as u64 & MASK) << 7).to_be_bytes();
-                field[2] = high;
-                field[3..6].copy_from_slice(&rest[..3]);
-                field[6] = rest[3] | 0x7e;
-                field[7] = 0;
+                field[2..8].copy_from_slice(&clock_reference(pcr));
                 used = 8;
             }
         }

@@ -56,8 +56,40 @@ fn a_keyframe_carries_its_parameter_sets() {
     let dts = 126_000 + 1000 * 90;
     assert_eq!((all[0].dts, all[0].pts, all[0].pcr), (dts, dts + 80 * 90, Some(dts - 63_000)));
     assert!(all[0].random_access && !all[1].random_access);
-    // Shown before it is decoded: decoded earlier.
-    assert_eq!((all[1].dts, all[1].pts), (dts - 260 * 90, dts - 260 * 90));
+    // Shown before it is decoded, and before the last one: no later than it has to be.
+    assert_eq!((all[1].dts, all[1].pts), (dts + 1, dts + 1));
+}
+
+#[test]
+fn negative_composition_times_move_decoding_as_a_whole() {
+    let mut muxer = muxer(true, false);
+    let mut out = Vec::new();
+    muxer.begin(&mut out);
+    let shown: Vec<i64> = (0..40).map(|at| 1_000 + at * 40 + [0, 80, -80, -40][at as usize % 4]).collect();
+    for (at, shown_ms) in (0..).zip(&shown) {
+        let dts_ms = 1_000 + at * 40;
+        muxer.write(&picture(dts_ms, (shown_ms - dts_ms as i64) as i32, at == 0, b"\x41a"), &mut out);
+    }
+    muxer.flush(&mut out);
+    let all = read_all(&mut Demuxer::new(1000), &out).expect("a stream");
+    assert!(all.windows(2).all(|two| two[0].dts < two[1].dts), "decoding goes on");
+    assert!(all.iter().all(|pes| pes.dts <= pes.pts));
+    let steady = all.iter().zip(&shown).skip(5);
+    assert!(steady.clone().all(|(pes, shown_ms)| pes.pts as i64 == 126_000 + shown_ms * 90), "shown when it is due");
+    assert!(steady.zip(5..).all(|((pes, _), at)| pes.dts == 126_000 + (1_000 + at * 40 - 80) * 90));
+}
+
+#[test]
+fn a_keyframe_with_one_kind_of_parameter_sets_has_the_other() {
+    let mut muxer = muxer(true, false);
+    let mut out = Vec::new();
+    muxer.begin(&mut out);
+    let mut unit = picture(1000, 0, true, SPS);
+    unit.payload = [&unit.payload[..], b"\0\0\0\x04\x65key"].concat().into();
+    muxer.write(&unit, &mut out);
+    let all = read_all(&mut Demuxer::new(1000), &out).expect("a stream");
+    let nals: Vec<&[u8]> = StartCodes::new(&all[0].payload).collect();
+    assert_eq!(nals, [b"\x09\xf0".as_slice(), SPS, PPS, SPS, b"\x65key"]);
 }
 
 #[test]
@@ -73,9 +105,51 @@ fn sound_is_gathered_and_has_the_clock_where_there_is_no_picture() {
     muxer.flush(&mut out);
     let all = read_all(&mut Demuxer::new(10_000), &out).expect("a stream");
     let frames: Vec<usize> = all.iter().map(|pes| AdtsFrames::new(&pes.payload).count()).collect();
-    assert_eq!(frames, [5, 2, 1]);
+    assert_eq!(frames, [4, 3, 1]);
     assert!(all.iter().all(|pes| pes.pcr == Some(pes.pts - 63_000)));
     assert_eq!(all[2].pts, 126_000 + 2000 * 90);
+}
+
+/// The clock references in packets, in ticks.
+fn references(bytes: &[u8]) -> Vec<u64> {
+    let is_there = |packet: &&[u8]| packet[3] & 0x20 != 0 && packet[4] > 0 && packet[5] & 0x10 != 0;
+    let reference = |packet: &[u8]| {
+        let high = u32::from_be_bytes([packet[6], packet[7], packet[8], packet[9]]);
+        u64::from(high) << 1 | u64::from(packet[10] >> 7)
+    };
+    bytes.chunks(PACKET).filter(is_there).map(reference).collect()
+}
+
+#[test]
+fn clock_references_are_a_tenth_of_a_second_apart() {
+    // A picture a second with sound, and a second without any; and sound alone, with frames of 21 and of 128 ms.
+    for (video, sample_rate, frame_us) in [(true, 48_000, 21_333), (false, 48_000, 21_333), (false, 8_000, 128_000)] {
+        let mut muxer = muxer(video, false);
+        let sound_config = AacConfig::low_complexity(sample_rate, 1).expect("a configuration");
+        muxer.config(&Config::Aac(Arc::new(sound_config)));
+        let mut out = Vec::new();
+        for segment in 0..3 {
+            muxer.begin(&mut out);
+            let begin_ms = segment * 4_000;
+            let mut sound_us = 0;
+            for at_ms in (0..4_000).step_by(1_000) {
+                if video {
+                    muxer.write(&picture(begin_ms + at_ms, 0, at_ms == 0, b"\x65a"), &mut out);
+                }
+                while sound_us < (at_ms + 1_000) * 1_000 && at_ms < 3_000 {
+                    muxer.write(&sound(begin_ms + sound_us / 1_000, &[1; 100]), &mut out);
+                    sound_us += frame_us;
+                }
+            }
+            muxer.flush(&mut out);
+        }
+        let found = references(&out);
+        let apart: Vec<u64> = found.windows(2).map(|two| two[1] - two[0]).collect();
+        assert!(apart.iter().all(|&apart| apart <= 9_000), "{video} {sample_rate}: {apart:?}");
+        assert!(found[found.len() - 1] - found[0] > 10 * 90_000);
+        let all = read_all(&mut Demuxer::new(10_000), &out).expect("a stream");
+        assert!(all.iter().all(|pes| pes.pcr.is_none_or(|pcr| pcr < pes.dts)));
+    }
 }
 
 #[test]

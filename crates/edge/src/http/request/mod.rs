@@ -84,8 +84,10 @@ pub fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Request<'a>
         Ok(httparse::Status::Complete(len)) => {
             let head = &head[..len];
             // What ends a line in another way, or is no text, may be read in another way by another server.
-            if memchr_iter(b'\n', head).any(|at| at == 0 || head[at - 1] != b'\r') || std::str::from_utf8(head).is_err()
-            {
+            if memchr_iter(b'\n', head).any(|at| at == 0 || head[at - 1] != b'\r') {
+                return Err(Refusal::LineEnd);
+            }
+            if std::str::from_utf8(head).is_err() {
                 return Err(Refusal::Malformed);
             }
             Ok(Some((request(&parsed)?, skipped + len)))
@@ -176,7 +178,7 @@ impl Fields {
         let is_1_1 = request.is_http_1_1;
         // Source: RFC 9112 §3.2: a server must refuse a 1.1 request with no Host or several.
         if self.hosts > 1 || (is_1_1 && self.hosts == 0) {
-            return Err(Refusal::Malformed);
+            return Err(Refusal::Host);
         }
         let takes_body = matches!(request.method, Method::Post | Method::Other);
         if self.transfer_coding {

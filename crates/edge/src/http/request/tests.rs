@@ -124,12 +124,12 @@ fn connections() {
 
 #[test]
 fn hosts() {
-    assert_eq!(one("GET / HTTP/1.1\r\n\r\n"), Err(Refusal::Malformed));
+    assert_eq!(one("GET / HTTP/1.1\r\n\r\n"), Err(Refusal::Host));
     assert!(one("GET / HTTP/1.0\r\n\r\n").is_ok());
     assert!(one("GET / HTTP/1.1\r\nHost:\r\n\r\n").is_ok());
     assert!(one("GET / HTTP/1.1\r\nHost: [::1]:80\r\n\r\n").is_ok());
     for lines in ["Host: b\r\n", "Host: a\r\n"] {
-        assert_eq!(with(lines), Err(Refusal::Malformed), "two of them");
+        assert_eq!(with(lines), Err(Refusal::Host), "two of them");
     }
     for host in ["a b", "a,b", "a/b", "u@a"] {
         assert_eq!(one(&format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n")), Err(Refusal::Malformed), "{host}");
@@ -186,7 +186,7 @@ fn fields() {
         assert_eq!(with(lines).is_ok(), good, "{lines:?}");
     }
     assert_eq!(parse(b"GET / HTTP/1.1\r\nHost: a\r\nA: \xff\r\n\r\n", &limits()), Err(Refusal::Malformed));
-    assert_eq!(parse(b"GET / HTTP/1.1\nHost: a\n\n", &limits()), Err(Refusal::Malformed));
+    assert_eq!(parse(b"GET / HTTP/1.1\nHost: a\n\n", &limits()), Err(Refusal::LineEnd));
     assert_eq!(parse(b"\x16\x03\x01\x02\x00\x01\x00", &limits()), Err(Refusal::Malformed), "a TLS hello");
 }
 
