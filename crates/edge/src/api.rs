@@ -83,11 +83,11 @@ impl Api {
         {
             return Err(Problem::new(Status::Unauthorized, "Authorization: Bearer TOKEN is needed, with api.token"));
         }
-        if let ["metrics"] | ["api", _] = names.as_slice()
+        // A scraper may send parameters of its own with /metrics.
+        if let ["api", what] = names.as_slice()
             && is_read
         {
-            let is_page = names == ["api", "viewers"];
-            known_parameters(request, if is_page { &["stream", "limit", "after"] } else { &[] })?;
+            known_parameters(request, if *what == "viewers" { &["stream", "limit", "after"] } else { &[] })?;
         }
         match (names.as_slice(), request.method) {
             (["metrics"], _) if is_read => Ok(("text/plain; version=0.0.4", metrics(shared))),

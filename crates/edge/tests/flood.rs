@@ -73,7 +73,6 @@ fn a_question_that_cannot_be_answered_is_named() {
         ("/api/viewers?after=x", 400, "after is the 'next'"),
         ("/api/viewers?name=a", 400, "unknown parameter 'name'"),
         ("/api/streams?x=1", 400, "unknown parameter 'x'"),
-        ("/metrics?x=1", 400, "unknown parameter 'x'"),
         ("/api/viewers?limit=5&limit=6", 400, "the parameter 'limit' is given more than once"),
         ("/api/streem", 404, "nothing at this path"),
     ] {
