@@ -272,7 +272,8 @@ pub(crate) struct Acked {
     pub(crate) una: u64,
     pub(crate) next: u64,
     pub(crate) mss: u64,
-    pub(crate) pure: bool,
+    /// The receiver's program sent data with it.
+    pub(crate) is_message: bool,
     /// It acknowledged new data by its number.
     pub(crate) advanced: bool,
     /// What the sender waited for until now.

@@ -267,7 +267,7 @@ impl Observers {
         let &Acked { now, number, ref window, .. } = acked;
         self.time.acked(acked);
         let from_afar = self.accuracy != Accuracy::Exact && acked.advanced;
-        if !acked.pure {
+        if acked.is_message {
             self.stop_and_wait.message(now);
             self.nagle.message(now);
             if from_afar {

@@ -77,3 +77,30 @@ fn segments_that_a_timer_writes_are_the_programs() {
         assert_eq!(flow.verdict.code(), Code::Application, "{setup:?}: {:?}", flow.verdict);
     }
 }
+
+/// One request lets the ten segments of an initial window go, and acknowledgements the two behind them. Later writes leave at once.
+#[test]
+fn what_a_request_lets_go_is_one_message_and_a_handshake_none() {
+    for (setup, side) in Setup::all(50).flat_map(|setup| [(setup, CLIENT), (setup, SERVER)]) {
+        let segment = if setup.timestamps { 1_448 } else { 1_460 };
+        let mut wire = Wire::new(setup);
+        let mut at = wire.open(0);
+        if side == SERVER {
+            wire.send(at, CLIENT, ACK, 100);
+            at += setup.rtt / 2;
+        }
+        for write in 0..40 {
+            for n in 0..12 {
+                let is_held = write == 0 && n >= 10;
+                let sent_at = at + n * 12 + if is_held { setup.rtt } else { 0 };
+                wire.send(sent_at, side, ACK, segment);
+                wire.send(sent_at + setup.rtt / 2 + 5, 1 - side, ACK, 0);
+            }
+            at += 150 * MS;
+        }
+        let (flow, _) = judged(wire);
+        let codes: Vec<Code> = flow.findings.iter().map(|finding| finding.code()).collect();
+        assert_eq!(flow.verdict.code(), Code::Application, "{setup:?}, {side}: {:?}", flow.verdict);
+        assert!(!codes.contains(&Code::ApplicationWindow), "{setup:?}, {side}: {codes:?}");
+    }
+}

@@ -391,7 +391,7 @@ impl Sender {
             una: self.space.una,
             next: self.space.nxt,
             mss: self.space.mss,
-            pure: ack.pure,
+            is_message: ack.payload > 0,
             advanced: progress,
             limit,
             delivered,
@@ -453,7 +453,7 @@ impl Sender {
         self.scoreboard.duplicates_in_row = 0;
         self.clocks.last_progress = ack.now;
         self.clocks.head_at = ack.now;
-        self.clocks.progress_was_pure = ack.pure;
+        self.clocks.progress_was_pure = ack.payload == 0;
         let least = self.rtt.min.filter(|_| self.is_exact() && self.rtt.samples >= 8);
         if let Some(at) = self.losses.acknowledged((from, to), ack.now, ack.tsecr, self.rtt.min, least) {
             self.needless(ack, at);
