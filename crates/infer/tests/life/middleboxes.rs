@@ -213,8 +213,8 @@ fn what_a_router_called_too_long_and_the_sender_heeded_is_no_loss() {
 }
 
 /// A response of which two full segments are dropped, however often they are sent, while the short one behind them arrives. The client gives up
-/// after 30 s, by these flags.
-fn with_a_hole(setup: Setup, full: usize, ends_by: u8) -> Wire {
+/// after 30 s, by these flags, and the server's program closes as well or does not.
+fn with_a_hole(setup: Setup, full: usize, (ends_by, both): (u8, bool)) -> Wire {
     let mut wire = Wire::new(setup);
     let open = wire.open(0);
     wire.send(open, CLIENT, ACK, 200);
@@ -238,7 +238,12 @@ fn with_a_hole(setup: Setup, full: usize, ends_by: u8) -> Wire {
 
 #[test]
 fn long_packets_that_never_come_are_told_at_either_end() {
-    for (setup, ends_by) in Setup::all(24).flat_map(|setup| [super::FIN, super::RST | ACK].map(|by| (setup, by))) {
+    let ends = [(super::FIN, false), (super::FIN, true), (super::RST | ACK, false)];
+    for (setup, ends_by) in Setup::all(24).flat_map(|setup| ends.map(|by| (setup, by))) {
+    if both {
+        let fin = super::Sent { seq: last.seq + 900, ..wire.now(SERVER, super::FIN, 0) };
+        wire.put(sent + 30 * SECOND + setup.rtt, SERVER, false, fin);
+    }
         let full = if setup.timestamps { 1_448 } else { 1_460 };
         let flow = code_of(setup, with_a_hole(setup, full, ends_by));
         let Cause::PathMtuBlackHole(seen) = &flow.verdict.cause else { panic!("{setup:?}: {:#?}", flow.verdict) };
