@@ -169,6 +169,7 @@ impl Sender {
             start,
             end,
             next: self.space.nxt,
+            mss: self.space.mss,
             len: data.len,
             burst: self.clocks.burst.bytes(),
             new_tsval: data.tsval.filter(|_| data.tsval != self.space.newest_tsval),
@@ -191,10 +192,10 @@ impl Sender {
         }
         self.clocks.last_gap = data.now.saturating_sub(self.clocks.last_send);
         self.clocks.last_send = data.now;
-        let flight = self.flight();
         if data.len > 0 && !data.is_alert {
             self.clocks.last_data = data.now;
         }
+        let flight = self.flight();
         self.totals.flight_at_send = flight;
         let flight = self.within_window(flight);
         self.totals.flight_max = self.totals.flight_max.max(flight);
@@ -433,8 +434,8 @@ impl Sender {
             self.space.reference = Some((ack.ack, to));
             // It left a round trip ago at the latest: the silence before it is the capture's.
             self.clocks.last_send = self.clocks.last_send.max(ack.now.saturating_sub(self.rtt.min.unwrap_or(0)));
-        } else if self.totals.first_data.is_none() {
             self.clocks.last_data = self.clocks.last_data.max(self.clocks.last_send);
+        } else if self.totals.first_data.is_none() {
             (self.space.una, self.space.nxt, self.space.first) = (to, to, to);
             self.scoreboard.acked_end = to;
             self.space.reference = Some((ack.ack, to));
