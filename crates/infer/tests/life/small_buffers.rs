@@ -60,6 +60,31 @@ fn a_flight_of_few_segments_that_never_grows_is_a_buffers() {
     }
 }
 
+/// A buffer of 4,096 bytes at the sender: two segments and a part of one, which leave together as nothing is in flight. The part is acknowledged
+/// after `delay`.
+#[test]
+fn a_buffer_of_two_segments_and_a_part_is_told_beside_the_sender() {
+    const BUFFER: usize = 4_096;
+    for (setup, delay) in Setup::all(50).flat_map(|setup| [(setup, 0), (setup, 40 * MS)]) {
+        let segment = if setup.timestamps { 1_448 } else { 1_460 };
+        let (mut wire, mut at) = Wire::asked(setup, None);
+        for _ in 0..80 {
+            for len in [segment, segment, BUFFER - 2 * segment] {
+                wire.send(at, SERVER, ACK, len);
+                if len != segment {
+                    wire.send(at + setup.rtt / 2 + 5 + delay, CLIENT, ACK, 0);
+                }
+                at += 1;
+            }
+            at += setup.rtt + delay + 60;
+        }
+        let (flow, _) = judged(wire);
+        let is_told = setup.tap == SERVER || delay > 0;
+        let wanted = if is_told { Code::SendBuffer } else { Code::Application };
+        assert_eq!(flow.verdict.code(), wanted, "{setup:?}, {delay}: {:?}", flow.verdict);
+    }
+}
+
 /// What is written by a timer is the program's, whatever its size: nothing sets it off.
 #[test]
 fn segments_that_a_timer_writes_are_the_programs() {
