@@ -50,6 +50,8 @@ fn a_middlebox_that_ignores_window_scaling_is_named() {
     for setup in Setup::all(24).filter(|setup| setup.tap == SERVER || !setup.v6) {
         let flow = code_of(setup, behind_an_unscaled_window(setup, 4));
         assert_eq!(flow.verdict.code(), Code::WindowScaleIgnored, "{setup:?}: {:#?}", flow.verdict);
+        let of_path = flow.findings.iter().find(|finding| finding.code() == Code::PathRate);
+        assert!(of_path.is_none_or(|finding| finding.depends_on.is_some()), "{setup:?}: {of_path:?}");
         // Where more arrives than the field lets through, or data ends before that, its losses have another cause.
         for passes in [2, 6] {
             let (flow, _) = judged(behind_an_unscaled_window(setup, passes));
