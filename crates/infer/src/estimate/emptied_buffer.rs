@@ -5,8 +5,8 @@ use crate::estimate::round_trips::RoundTrips;
 use crate::observe::stop_and_wait::Release;
 
 /// Segments of the shortest such write that is no whole number of them: what Nagle's algorithm holds back is one part of a segment (RFC 9293
-/// §3.7.4), behind a segment at most, for two are acknowledged at once (RFC 9293 §3.8.6.3).
-const MIN_SEGMENTS: u64 = 3;
+/// §3.7.4), behind a segment at most, for two are acknowledged at once (RFC 9293 §3.8.6.3). A buffer of 4,096 bytes holds two and a part.
+const MIN_SEGMENTS: u64 = 2;
 
 impl RoundTrips<'_> {
     /// The bytes of each write, where the acknowledgement of the last one lets the next one go most of the time.

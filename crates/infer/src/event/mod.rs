@@ -109,6 +109,7 @@ pub(crate) struct DataPacket {
     pub(crate) end: u64,
     /// SND.NXT before it.
     pub(crate) next: u64,
+    pub(crate) mss: u64,
     /// Of its payload.
     pub(crate) len: u32,
     /// Payload of its millisecond so far, or of the one before if that is more.
@@ -244,6 +245,8 @@ pub(crate) struct Resent<'a> {
     pub(crate) begins_recovery: bool,
     /// Nothing behind it is known to have arrived.
     pub(crate) is_tail: bool,
+    /// The first copy did not come to the tap.
+    pub(crate) is_new_here: bool,
     /// What is out, oldest first, as it was before.
     pub(crate) out: &'a VecDeque<SentSegment>,
 }
@@ -272,7 +275,8 @@ pub(crate) struct Acked {
     pub(crate) una: u64,
     pub(crate) next: u64,
     pub(crate) mss: u64,
-    pub(crate) pure: bool,
+    /// The receiver's program sent data with it.
+    pub(crate) is_message: bool,
     /// It acknowledged new data by its number.
     pub(crate) advanced: bool,
     /// What the sender waited for until now.

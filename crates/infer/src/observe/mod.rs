@@ -176,7 +176,7 @@ impl Observers {
 
     fn packet(&mut self, packet: &DataPacket) {
         if packet.end > packet.next {
-            self.unscaled_window.sent(packet.end);
+            self.unscaled_window.sent(packet.end, packet.mss);
         } else {
             self.unscaled_window.resent(packet.start);
         }
@@ -218,6 +218,9 @@ impl Observers {
     fn resent(&mut self, resent: &Resent<'_>) {
         let &Resent { now, start, end, kind, .. } = resent;
         self.policer_log.resent(resent);
+        if resent.is_new_here {
+            self.unscaled_window.went_on(start);
+        }
         if resent.by_timer {
             self.time.timer_expired(u64::MAX);
             if resent.is_tail {
@@ -267,7 +270,7 @@ impl Observers {
         let &Acked { now, number, ref window, .. } = acked;
         self.time.acked(acked);
         let from_afar = self.accuracy != Accuracy::Exact && acked.advanced;
-        if !acked.pure {
+        if acked.is_message {
             self.stop_and_wait.message(now);
             self.nagle.message(now);
             if from_afar {

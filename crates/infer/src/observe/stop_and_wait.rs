@@ -68,9 +68,11 @@ pub(crate) struct StopAndWait {
     ended_by_message: u64,
     until_message: u64,
     silent: u64,
-    /// What lets data go, one by one: messages that acknowledge new data, and acknowledgements of it without any.
+    /// What lets data go, each counted once: messages that acknowledge new data, and acknowledgements of it without any.
     pub(crate) messages: u64,
     acknowledgements: u64,
+    /// When the last of them came, where the tap is at the sender: it may let many segments go.
+    let_go_at: Option<u64>,
     /// Number and time of the first packet that shows such a message.
     pub(crate) first_message: Option<(u64, u64)>,
 }
@@ -112,13 +114,24 @@ impl StopAndWait {
             self.start = Some(sent.start);
             self.most_in_flight = 0;
         }
-        match sent.trigger {
-            Trigger::Ack { pure: true } if !is_far => self.acknowledgements += 1,
-            Trigger::Ack { pure: false } if !is_far => self.acknowledged_by_message(sent.now, sent.number),
-            _ => {}
+        if !is_far {
+            self.let_go(sent);
         }
         self.most_in_flight = self.most_in_flight.max(sent.flight_with());
         amount
+    }
+
+    /// Counts the acknowledgement that let this go, unless it let data go before. Nothing that was acknowledged lets the first flight go.
+    fn let_go(&mut self, sent: &Sent) {
+        let Trigger::Ack { pure } = sent.trigger else { return };
+        if sent.una <= sent.first || self.let_go_at.replace(sent.last_progress) == Some(sent.last_progress) {
+            return;
+        }
+        if pure {
+            self.acknowledged();
+        } else {
+            self.acknowledged_by_message(sent.now, sent.number);
+        }
     }
 
     /// Whether a message has just come.

@@ -1,5 +1,5 @@
 //! The end of the receiver's window as a middlebox sees it that takes the window field for a number of bytes (RFC 7323 §2.3): what lies
-//! beyond it never arrives.
+//! beyond it never arrives. Behind the middlebox that is not seen sent either: data ends within a segment of the edge, and a timer sends on from there.
 
 /// The window without its scale.
 #[derive(Debug, Default)]
@@ -8,21 +8,28 @@ pub(crate) struct UnscaledWindow {
     edge: Option<u64>,
     /// Data beyond it was sent since the last stop.
     is_exceeded: bool,
+    /// Where new data ended that left no room for a segment before it.
+    full: Option<u64>,
     /// End of data that no such middlebox lets through, while it was sent once only.
     probe: Option<u64>,
     /// Data beyond it arrived: nothing drops it.
     is_passed: bool,
-    /// Times that data was sent again after data beyond it had been sent.
+    /// Times that data was sent again after data beyond it had been sent, or from where it was full.
     stops: u64,
+    /// Times that data whose first copy was not seen was sent again from elsewhere.
+    others: u64,
     /// The largest window field.
     pub(crate) field_max: u64,
 }
 
 impl UnscaledWindow {
-    /// New data up to `end` is sent.
-    pub(crate) fn sent(&mut self, end: u64) {
+    /// New data up to `end` is sent, in segments of `mss` bytes.
+    pub(crate) fn sent(&mut self, end: u64, mss: u64) {
         let Some(edge) = self.edge else { return };
         self.is_exceeded |= end > edge;
+        if end <= edge && end + mss > edge {
+            self.full = Some(end);
+        }
         // The middlebox may have seen acknowledgements that the sender has not, of what it let through: one window field at most.
         if self.probe.is_none() && end > edge + self.field_max {
             self.probe = Some(end);
@@ -34,6 +41,15 @@ impl UnscaledWindow {
         self.probe = self.probe.filter(|probe| start >= *probe);
         self.stops += u64::from(self.is_exceeded);
         self.is_exceeded = false;
+    }
+
+    /// Data from `start` on is sent again whose first copy the tap did not see.
+    pub(crate) fn went_on(&mut self, start: u64) {
+        if self.full == Some(start) {
+            self.stops += 1;
+        } else {
+            self.others += 1;
+        }
     }
 
     /// Data up to `reached` arrived.
@@ -53,9 +69,9 @@ impl UnscaledWindow {
         self.field_max = self.field_max.max(field);
     }
 
-    /// How often data ended there; 0 where any passed it.
+    /// How often data ended there; 0 where any passed it, or ended elsewhere as often.
     pub(crate) const fn stops(&self) -> u64 {
-        if self.is_passed { 0 } else { self.stops }
+        if self.is_passed || self.others >= self.stops { 0 } else { self.stops }
     }
 }
 
@@ -73,7 +89,7 @@ mod tests {
             }
             window.arrived(una);
             window.advertised(una, 6_000);
-            window.sent(una + flight);
+            window.sent(una + flight, 1_000);
         }
         window
     }
@@ -95,7 +111,7 @@ mod tests {
             window.resent(una);
             window.arrived(una);
             window.advertised(una, 6_000);
-            window.sent(una + 20_000);
+            window.sent(una + 20_000, 1_000);
             una = (una + 20_000).min((una + 6_000).max(65_535));
         }
         assert_eq!(window.stops(), 16, "the first four flights pass, and the last is not sent again");
@@ -107,7 +123,7 @@ mod tests {
         assert_eq!(window.stops(), 3);
         // Five fields are in flight, and every second segment is acknowledged.
         let from = 18_000;
-        window.sent(from + 30_000);
+        window.sent(from + 30_000, 1_000);
         (1..=10).for_each(|n| {
             window.arrived(from + n * 3_000);
             window.advertised(from + n * 3_000, 6_000);

@@ -60,6 +60,31 @@ fn a_flight_of_few_segments_that_never_grows_is_a_buffers() {
     }
 }
 
+/// A buffer of 4,096 bytes at the sender: two segments and a part of one, which leave together as nothing is in flight. The part is acknowledged
+/// after `delay`.
+#[test]
+fn a_buffer_of_two_segments_and_a_part_is_told_beside_the_sender() {
+    const BUFFER: usize = 4_096;
+    for (setup, delay) in Setup::all(50).flat_map(|setup| [(setup, 0), (setup, 40 * MS)]) {
+        let segment = if setup.timestamps { 1_448 } else { 1_460 };
+        let (mut wire, mut at) = Wire::asked(setup, None);
+        for _ in 0..80 {
+            for len in [segment, segment, BUFFER - 2 * segment] {
+                wire.send(at, SERVER, ACK, len);
+                if len != segment {
+                    wire.send(at + setup.rtt / 2 + 5 + delay, CLIENT, ACK, 0);
+                }
+                at += 1;
+            }
+            at += setup.rtt + delay + 60;
+        }
+        let (flow, _) = judged(wire);
+        let is_told = setup.tap == SERVER || delay > 0;
+        let wanted = if is_told { Code::SendBuffer } else { Code::Application };
+        assert_eq!(flow.verdict.code(), wanted, "{setup:?}, {delay}: {:?}", flow.verdict);
+    }
+}
+
 /// What is written by a timer is the program's, whatever its size: nothing sets it off.
 #[test]
 fn segments_that_a_timer_writes_are_the_programs() {
@@ -75,5 +100,32 @@ fn segments_that_a_timer_writes_are_the_programs() {
         }
         let (flow, _) = judged(wire);
         assert_eq!(flow.verdict.code(), Code::Application, "{setup:?}: {:?}", flow.verdict);
+    }
+}
+
+/// One request lets the ten segments of an initial window go, and acknowledgements the two behind them. Later writes leave at once.
+#[test]
+fn what_a_request_lets_go_is_one_message_and_a_handshake_none() {
+    for (setup, side) in Setup::all(50).flat_map(|setup| [(setup, CLIENT), (setup, SERVER)]) {
+        let segment = if setup.timestamps { 1_448 } else { 1_460 };
+        let mut wire = Wire::new(setup);
+        let mut at = wire.open(0);
+        if side == SERVER {
+            wire.send(at, CLIENT, ACK, 100);
+            at += setup.rtt / 2;
+        }
+        for write in 0..40 {
+            for n in 0..12 {
+                let is_held = write == 0 && n >= 10;
+                let sent_at = at + n * 12 + if is_held { setup.rtt } else { 0 };
+                wire.send(sent_at, side, ACK, segment);
+                wire.send(sent_at + setup.rtt / 2 + 5, 1 - side, ACK, 0);
+            }
+            at += 150 * MS;
+        }
+        let (flow, _) = judged(wire);
+        let codes: Vec<Code> = flow.findings.iter().map(|finding| finding.code()).collect();
+        assert_eq!(flow.verdict.code(), Code::Application, "{setup:?}, {side}: {:?}", flow.verdict);
+        assert!(!codes.contains(&Code::ApplicationWindow), "{setup:?}, {side}: {codes:?}");
     }
 }

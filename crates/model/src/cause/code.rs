@@ -387,9 +387,9 @@ impl Code {
             Self::PathMtuBlackHole | Self::SackNotTranslated | Self::ReceiverDrops => {
                 &[Self::RetransmissionTimeout, Self::RandomLoss, Self::CongestionLoss]
             }
-            // A bucket of one window field that each acknowledgement fills.
+            // A bucket of one window field that each acknowledgement fills, and a rate of one field a round trip.
             Self::WindowScaleIgnored => {
-                &[Self::RetransmissionTimeout, Self::RandomLoss, Self::CongestionLoss, Self::Policer]
+                &[Self::RetransmissionTimeout, Self::RandomLoss, Self::CongestionLoss, Self::Policer, Self::PathRate]
             }
             Self::ReceiveBufferOverrun => &[
                 Self::ReceiveWindow,

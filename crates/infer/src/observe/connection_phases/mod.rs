@@ -227,9 +227,10 @@ impl ConnectionPhases {
             Exchange::Request { lost, .. } if !client.is_all_acknowledged() => {
                 // What acknowledges a request comes a round trip after it, or as much later as the server took (RFC 9293 §3.8.6.3: it may wait
                 // for data to send along). What answered soonest, the SYN or a request, tells the round trip between the tap and the server. An
-                // acknowledgement without data may come after twice that: round trips vary by as much.
+                // acknowledgement without data may come after twice that: round trips vary by as much. One of nothing new answers no request.
                 let mut on_the_way = gap;
-                if packet.side() == 1 && lost.is_none() && !flags.has(Flags::RST) {
+                let is_answer = has_data || client.acked.is_none_or(|acked| packet.ack.since(acked) > 0);
+                if packet.side() == 1 && is_answer && lost.is_none() && !flags.has(Flags::RST) {
                     let least = self.to_server.map_or(gap, |least| least.min(gap));
                     self.to_server = Some(least);
                     on_the_way = if has_data { least } else { gap.min(2 * least) };

@@ -95,6 +95,19 @@ fn a_syn_ack_after_the_request_is_a_full_accept_queue() {
 }
 
 #[test]
+fn what_does_not_acknowledge_a_request_shows_no_wait_for_the_server() {
+    // The end of a request whose beginning is missing, and FINs of both sides.
+    let fins = [
+        (21, packet(true, ACK, 3_001, 501, 120)),
+        (21, packet(false, ACK, 501, 101, 0)),
+        (10_000, packet(false, FIN, 501, 101, 0)),
+        (10_020, packet(true, ACK, 3_121, 502, 0)),
+        (10_500, packet(true, FIN, 3_121, 502, 0)),
+    ];
+    assert_eq!(phases(&with(opened(), &fins)), [20, 0, 9_979, 0, 1, 0, 500]);
+}
+
+#[test]
 fn a_wait_before_the_response_is_the_servers_and_one_before_the_request_the_clients() {
     let mut packets = opened();
     let (mut now, mut up, mut down) = (20, 101, 501);

@@ -7,6 +7,8 @@ pub(crate) struct Clocks {
     pub(super) now: u64,
     pub(super) burst: Burst,
     pub(crate) last_send: u64,
+    /// The same, of what is more than the end of its data, a FIN or an alert.
+    pub(super) last_data: u64,
     /// Nanoseconds between the last two packets with data.
     pub(super) last_gap: u64,
     pub(super) last_progress: u64,

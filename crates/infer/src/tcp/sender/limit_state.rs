@@ -99,10 +99,10 @@ impl Sender {
         0.9 * self.timeout()
     }
 
-    /// Nothing came any more until the connection `ended` while something was missing, for longer than a timer waits: what it sent, if anything,
-    /// was lost as well.
+    /// No data came any more until the connection `ended` while something was missing, for longer than a timer waits: what it sent, if anything,
+    /// was lost as well. A FIN or an alert fills no gap.
     pub(super) fn wait_in_vain(&mut self, ended: u64) {
-        let silence = ended.saturating_sub(self.clocks.last_send);
+        let silence = ended.saturating_sub(self.clocks.last_data);
         if self.scoreboard.gaps.total() > 0 && silence as f64 >= self.nearly_timeout() {
             self.losses.in_vain = Some(silence);
             self.observers.event(&Event::TimerExpired { longest: u64::MAX });

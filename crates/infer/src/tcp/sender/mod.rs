@@ -169,6 +169,7 @@ impl Sender {
             start,
             end,
             next: self.space.nxt,
+            mss: self.space.mss,
             len: data.len,
             burst: self.clocks.burst.bytes(),
             new_tsval: data.tsval.filter(|_| data.tsval != self.space.newest_tsval),
@@ -191,6 +192,9 @@ impl Sender {
         }
         self.clocks.last_gap = data.now.saturating_sub(self.clocks.last_send);
         self.clocks.last_send = data.now;
+        if data.len > 0 && !data.is_alert {
+            self.clocks.last_data = data.now;
+        }
         let flight = self.flight();
         self.totals.flight_at_send = flight;
         let flight = self.within_window(flight);
@@ -391,7 +395,7 @@ impl Sender {
             una: self.space.una,
             next: self.space.nxt,
             mss: self.space.mss,
-            pure: ack.pure,
+            is_message: ack.payload > 0,
             advanced: progress,
             limit,
             delivered,
@@ -430,6 +434,7 @@ impl Sender {
             self.space.reference = Some((ack.ack, to));
             // It left a round trip ago at the latest: the silence before it is the capture's.
             self.clocks.last_send = self.clocks.last_send.max(ack.now.saturating_sub(self.rtt.min.unwrap_or(0)));
+            self.clocks.last_data = self.clocks.last_data.max(self.clocks.last_send);
         } else if self.totals.first_data.is_none() {
             (self.space.una, self.space.nxt, self.space.first) = (to, to, to);
             self.scoreboard.acked_end = to;
@@ -453,7 +458,7 @@ impl Sender {
         self.scoreboard.duplicates_in_row = 0;
         self.clocks.last_progress = ack.now;
         self.clocks.head_at = ack.now;
-        self.clocks.progress_was_pure = ack.pure;
+        self.clocks.progress_was_pure = ack.payload == 0;
         let least = self.rtt.min.filter(|_| self.is_exact() && self.rtt.samples >= 8);
         if let Some(at) = self.losses.acknowledged((from, to), ack.now, ack.tsecr, self.rtt.min, least) {
             self.needless(ack, at);

@@ -164,6 +164,7 @@ impl Sender {
             by_timer: self.losses.timer_just_fired,
             begins_recovery: !repairing && self.losses.episode.is_some(),
             is_tail: self.scoreboard.sacked.end().is_none_or(|top| top <= end),
+            is_new_here: known.is_some(),
             out: &self.scoreboard.segments,
         }));
         self.scoreboard.resent.insert(start.max(self.space.una), end.max(self.space.una));
