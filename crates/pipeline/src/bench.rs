@@ -236,7 +236,7 @@ pub(crate) fn complete(ran: Ran) -> Result<Ran, Failure> {
 }
 
 /// Reads an arm's capture; `None` where there is none, or no connection in it.
-fn read_capture(out: &Path, arm: &ArmReport) -> Result<Option<ArmFindings>, Failure> {
+pub(crate) fn read_capture(out: &Path, arm: &ArmReport) -> Result<Option<ArmFindings>, Failure> {
     let Some(name) = &arm.capture else { return Ok(None) };
     let path = out.join(name);
     let capture = thalweg_infer::diagnose_file(&path).map_err(|error| Failure::host(format!("{error}")))?;

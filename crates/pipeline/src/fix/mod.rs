@@ -2,6 +2,8 @@
 
 mod capture;
 mod considerate;
+mod hung;
+mod known_path;
 mod other_fits;
 mod scenario;
 mod work;

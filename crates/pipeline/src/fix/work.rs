@@ -177,7 +177,12 @@ fn senders(workload: &Workload, way: Way, clients: u32) -> u64 {
             .iter()
             .filter(|topic| way_of(topic.publisher) == way && largest(&topic.size) >= LARGE_REQUEST)
             .count() as u64,
-        Workload::Mixed { parts } => parts.iter().map(|part| senders(&part.workload, way, 1)).sum::<u64>() * clients,
+        // What answers requests pauses between them; the transfers fill the path.
+        Workload::Mixed { parts } => {
+            let is_bulk = |workload: &Workload| matches!(workload, Workload::Stream(_) | Workload::Topics(_));
+            let bulk = parts.iter().filter(|part| is_bulk(&part.workload));
+            bulk.map(|part| senders(&part.workload, way, 1)).sum::<u64>() * clients
+        }
         Workload::Rr(_) | Workload::Crr(_) | Workload::Burst(_) | Workload::Command(_) => clients,
         Workload::Stream(_) | Workload::UdpTrain(_) => 0,
     }
