@@ -1,6 +1,6 @@
 //! Runs of experiments whose figures or captures are wanted, not their files.
 
-use crate::bench::{ArmFindings, read_capture};
+use crate::arm_findings::{ArmFindings, read_capture};
 use crate::chance::meets_chance;
 use crate::failure::Failure;
 use crate::observer::Observer;

@@ -33,8 +33,18 @@ pub struct Work {
     pub queue: Option<Bytes>,
     /// Connections that send at the same time; 0 counts as one.
     pub senders: u64,
-    /// The rate of the other direction bounds this one: acknowledgements fill it.
-    pub acks_fill: bool,
+    /// Whether its acknowledgements have room.
+    pub acknowledgements: Acknowledgements,
+}
+
+/// Whether acknowledgements have room in their direction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Acknowledgements {
+    /// They have.
+    #[default]
+    Free,
+    /// They use up its rate, which so bounds the direction of the data.
+    Crowded,
 }
 
 /// A queue that a program fills.
@@ -306,7 +316,7 @@ fn marking(facts: &Facts<'_>, work: &Work) -> Vec<Remedy> {
 
 /// Shorter acknowledgements: the option takes 12 of the 66 bytes that one has on Ethernet (RFC 7323 §3.2).
 fn timestamps(facts: &Facts<'_>, work: &Work) -> Vec<Remedy> {
-    if !work.acks_fill {
+    if work.acknowledgements == Acknowledgements::Free {
         return Vec::new();
     }
     let change = facts.set(facts.receiver(), sysctl("net.ipv4.tcp_timestamps"), "0");

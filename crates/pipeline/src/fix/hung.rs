@@ -1,6 +1,6 @@
 //! A scenario whose program never ends as found, because its connections time out: a transfer over the same path shows why.
 
-use super::scenario::{Fixed, prove};
+use super::proof::{Fixed, prove};
 use super::work;
 use crate::bench::Bench;
 use crate::failure::Failure;

@@ -2,8 +2,10 @@
 
 use super::hung::hung;
 use super::known_path::as_the_path_is;
+use super::proof::{Fixed, prove};
 use super::work;
-use crate::bench::{ArmFindings, Bench, Ran, Task, complete};
+use crate::arm_findings::ArmFindings;
+use crate::bench::Bench;
 use crate::chance::meets_chance;
 use crate::explore::{Explored, brief, explore, is_short};
 use crate::failure::Failure;
@@ -12,7 +14,7 @@ use crate::observer::Observer;
 use crate::remedy::{AS_FOUND, WORTH, apply, congestion_control, figure, merge, name, names, value};
 use crate::rival::rival;
 use crate::score::{figures, has_tcp, score, worse};
-use thalweg_lab::{LabArm, RunOptions};
+use thalweg_lab::LabArm;
 use thalweg_model::{
     Arm, ArmReport, Between, Candidate, Change, Code, DiagnosisLine, Discipline, Experiment, FixFigure, FixReport,
     LabReport, PathDirection, Rejected, Remedy, Rival, Setting, Way, Workload,
@@ -28,15 +30,6 @@ const TIMED_OUT: &str = "Connection timed out";
 const LISTED: usize = 12;
 /// The share of time from which on a cause besides the first is named.
 const NAMED_SHARE: f64 = 0.05;
-
-/// What a fix found and proved.
-#[derive(Debug)]
-pub struct Fixed {
-    /// The document.
-    pub report: FixReport,
-    /// What the capture of each arm of the proof shows.
-    pub findings: Vec<Option<ArmFindings>>,
-}
 
 /// Finds what slows the first arm of `bench`'s scenario, and proves what mends it. With `own_path` what a remedy takes from a CUBIC flow is not
 /// weighed.
@@ -236,20 +229,6 @@ fn refuted(base: &Experiment, proof: &LabReport, best: &[Remedy]) -> Option<Stri
             "The best set of the search, {own}, is {gain:.2} times as good in the proof{noise}: it is not proposed."
         )
     })
-}
-
-pub(super) fn prove(bench: &Bench, arms: &[LabArm], repeats: u32, observer: &mut dyn Observer) -> Result<Ran, Failure> {
-    let arms: Vec<LabArm> = arms
-        .iter()
-        .enumerate()
-        .map(|(at, one)| {
-            let baseline = (at > 0).then(|| arms[0].arm.name.clone());
-            LabArm { arm: Arm { baseline, ..one.arm.clone() }, engine: one.engine.clone() }
-        })
-        .collect();
-    let options = RunOptions::default();
-    let task = Task { arms: &arms, expect: &[], repeats, part: None, options, journal: None };
-    complete(bench.run(&task, observer)?)
 }
 
 /// What AQM at the bottleneck gives in place of the hosts' settings, and together with them.

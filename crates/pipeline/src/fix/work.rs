@@ -1,12 +1,12 @@
 //! What of a scenario decides which settings can matter: its directions, its connections, its path, what its hosts are set to.
 
-use crate::bench::ArmFindings;
+use crate::arm_findings::ArmFindings;
 use thalweg_model::{
     Amount, ArmReport, Between, Code, Experiment, Loss, Measured, Metric, PathDirection, Queue, Remedy, Setting, Side,
     Size, SocketSettings, TokenBucket, Topics, Way, Workload,
 };
 use thalweg_tune::Facts;
-use thalweg_tune::options::{Connections, Family, FullQueue, Work, families as options};
+use thalweg_tune::options::{Acknowledgements, Connections, Family, FullQueue, Work, families as options};
 use thalweg_units::{Bytes, Rate, Span};
 
 /// Payload of a full frame's bytes: 1448 of 1514.
@@ -99,7 +99,7 @@ fn work(experiment: &Experiment, way: Way, both_ways: bool, facts: &Facts<'_>, a
     let path = experiment.path.direction(way);
     let payload = |rate: Rate| Rate::from_bits_per_second((rate.bits_per_second() as f64 * PAYLOAD_PART) as u64);
     let back = experiment.path.direction(if way == Way::Down { Way::Up } else { Way::Down }).rate;
-    let acks_fill = path.rate.zip(back).is_some_and(|(there, back)| {
+    let is_crowded = path.rate.zip(back).is_some_and(|(there, back)| {
         there.bits_per_second() as f64 > back.bits_per_second() as f64 * DATA_BYTES_PER_ACK_BYTE
     });
     Work {
@@ -113,7 +113,7 @@ fn work(experiment: &Experiment, way: Way, both_ways: bool, facts: &Facts<'_>, a
             .and_then(|cause| Some(FullQueue { rate: payload(rate(experiment, path)?), cause })),
         queue: queue(path),
         senders: senders(&experiment.workload, way, experiment.topology.clients),
-        acks_fill,
+        acknowledgements: if is_crowded { Acknowledgements::Crowded } else { Acknowledgements::Free },
     }
 }
 

@@ -1,6 +1,6 @@
 //! Lists of options, by what a run shows.
 
-use super::{Connections, FullQueue, Work, families};
+use super::{Acknowledgements, Connections, FullQueue, Work, families};
 use crate::facts::{AckTiming, Facts};
 use thalweg_model::{Change, Code, Handshake, HostReport, Measured, SettingsReport, Side, Way};
 use thalweg_units::{Bytes, Rate, Span};
@@ -93,7 +93,7 @@ fn a_first_flight_is_the_object_or_what_the_queue_holds() {
 #[test]
 fn timestamps_go_where_acknowledgements_fill_their_direction() {
     assert!(options(&Work::default(), "net.ipv4.tcp_timestamps").is_empty());
-    let work = Work { acks_fill: true, ..Work::default() };
+    let work = Work { acknowledgements: Acknowledgements::Crowded, ..Work::default() };
     assert_eq!(options(&work, "net.ipv4.tcp_timestamps"), [[(Side::Client, "0".to_owned())]]);
 }
 
